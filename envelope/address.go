@@ -1,0 +1,70 @@
+package envelope
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxIDBytes bounds the id part of an [Address].
+const MaxIDBytes = 128
+
+const addressScheme = "agent://"
+
+// An Address names one agent of a fleet: agent://<id>, where id matches
+// ^[a-z0-9][a-z0-9_.-]*$, holds no "..", and is at most [MaxIDBytes] long.
+//
+// The grammar is closed on purpose: ids become file names, topics and
+// permission keys, so newlines, slashes and ".." must not get that far.
+type Address string
+
+// ParseAddress checks s against the grammar of [Address].
+// The error says which rule s breaks; it is an [*AddressError].
+func ParseAddress(s string) (Address, error) {
+	id, ok := strings.CutPrefix(s, addressScheme)
+	if !ok {
+		return "", &AddressError{Input: s, Reason: "agent must be `agent://<id>`"}
+	}
+	if err := CheckID(id); err != nil {
+		return "", &AddressError{Input: s, Reason: err.(*AddressError).Reason}
+	}
+	return Address(s), nil
+}
+
+// AddressOf is the address of the agent with a checked id.
+func AddressOf(id string) Address { return Address(addressScheme + id) }
+
+// ID returns the part after agent://.
+func (a Address) ID() string { return strings.TrimPrefix(string(a), addressScheme) }
+
+// CheckID checks an agent id, the part of an [Address] after agent://.
+// A non-nil error is an [*AddressError].
+func CheckID(id string) error {
+	switch {
+	case id == "":
+		return &AddressError{Input: id, Reason: "the agent id is empty"}
+	case len(id) > MaxIDBytes:
+		return &AddressError{Input: id[:MaxIDBytes], Reason: fmt.Sprintf("the agent id is longer than %d bytes", MaxIDBytes)}
+	case strings.Contains(id, ".."):
+		return &AddressError{Input: id, Reason: "the agent id contains `..`"}
+	case !isIDStart(id[0]):
+		return &AddressError{Input: id, Reason: "the agent id must start with a lower-case letter or a digit"}
+	}
+	for i := 1; i < len(id); i++ {
+		if c := id[i]; !isIDStart(c) && c != '_' && c != '.' && c != '-' {
+			return &AddressError{Input: id, Reason: fmt.Sprintf("the agent id may hold a-z 0-9 _ . - only, not %q", rune(c))}
+		}
+	}
+	return nil
+}
+
+func isIDStart(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
+
+// An AddressError says why a string is not an agent address or id.
+type AddressError struct {
+	// Input is the refused text, cut to [MaxIDBytes] where it is longer.
+	Input string
+	// Reason is the rule it breaks, in words.
+	Reason string
+}
+
+func (e *AddressError) Error() string { return fmt.Sprintf("%q: %s", e.Input, e.Reason) }
