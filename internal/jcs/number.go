@@ -1,0 +1,158 @@
+package jcs
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// A token of more than this many exponent digits has its exponent adjusted
+// digit by digit, since it may not fit an int64.
+const int64ExponentDigits = 18
+
+// number reads the number at pos and appends its exact value.
+//
+// The value is taken apart into significant digits and a decimal point
+// position, as ECMAScript's Number::toString (ECMA-262 section 6.1.6.1.20)
+// does with a double, and put together by the same rules.
+func (w *writer) number() error {
+	start := w.pos
+	negative := w.src[w.pos] == '-'
+	if negative {
+		w.pos++
+	}
+	whole := w.digits()
+	if len(whole) == 0 {
+		return w.fail("expected a digit")
+	}
+	if len(whole) > 1 && whole[0] == '0' {
+		return w.failAt(start, "number with a leading zero")
+	}
+	var fraction, exponent []byte
+	if w.pos < len(w.src) && w.src[w.pos] == '.' {
+		w.pos++
+		if fraction = w.digits(); len(fraction) == 0 {
+			return w.fail("expected a digit after the decimal point")
+		}
+	}
+	exponentNegative := false
+	if w.pos < len(w.src) && w.src[w.pos]|0x20 == 'e' {
+		w.pos++
+		if w.pos < len(w.src) && (w.src[w.pos] == '+' || w.src[w.pos] == '-') {
+			exponentNegative = w.src[w.pos] == '-'
+			w.pos++
+		}
+		if exponent = w.digits(); len(exponent) == 0 {
+			return w.fail("expected a digit in the exponent")
+		}
+	}
+	w.out = appendNumber(w.out, negative, whole, fraction, exponentNegative, exponent)
+	return nil
+}
+
+func (w *writer) digits() []byte {
+	start := w.pos
+	for w.pos < len(w.src) && isDigit(w.src[w.pos]) {
+		w.pos++
+	}
+	return w.src[start:w.pos]
+}
+
+func appendNumber(dst []byte, negative bool, whole, fraction []byte, exponentNegative bool, exponent []byte) []byte {
+	// value = 0.digits × 10^point, digits without zeros at either end.
+	digits, point := whole, len(whole)
+	if len(fraction) > 0 {
+		digits = append(bytes.Clone(whole), fraction...)
+	}
+	for len(digits) > 0 && digits[0] == '0' {
+		digits = digits[1:]
+		point--
+	}
+	digits = bytes.TrimRight(digits, "0")
+	if len(digits) == 0 {
+		return append(dst, '0') // also for -0 (RFC 8785 appendix B)
+	}
+	if negative {
+		dst = append(dst, '-')
+	}
+	exponent = bytes.TrimLeft(exponent, "0")
+	if len(exponent) > int64ExponentDigits {
+		dst = appendScientific(dst, digits)
+		return appendHugeExponent(dst, exponentNegative, exponent, point-1)
+	}
+	shift := int64(0)
+	if len(exponent) > 0 {
+		shift, _ = strconv.ParseInt(string(exponent), 10, 64) // fits: 18 digits
+		if exponentNegative {
+			shift = -shift
+		}
+	}
+	return appendDecimal(dst, digits, int64(point)+shift)
+}
+
+// appendDecimal writes 0.digits × 10^point by the four cases of
+// Number::toString.
+func appendDecimal(dst, digits []byte, point int64) []byte {
+	k := int64(len(digits))
+	switch {
+	case k <= point && point <= 21:
+		dst = append(dst, digits...)
+		return appendZeros(dst, point-k)
+	case 0 < point && point <= 21:
+		dst = append(dst, digits[:point]...)
+		dst = append(dst, '.')
+		return append(dst, digits[point:]...)
+	case -6 < point && point <= 0:
+		dst = append(dst, '0', '.')
+		dst = appendZeros(dst, -point)
+		return append(dst, digits...)
+	}
+	dst = appendScientific(dst, digits)
+	if point-1 >= 0 {
+		dst = append(dst, '+')
+	}
+	return strconv.AppendInt(dst, point-1, 10)
+}
+
+func appendZeros(dst []byte, n int64) []byte {
+	for range n {
+		dst = append(dst, '0')
+	}
+	return dst
+}
+
+func appendScientific(dst, digits []byte) []byte {
+	dst = append(dst, digits[0])
+	if len(digits) > 1 {
+		dst = append(dst, '.')
+		dst = append(dst, digits[1:]...)
+	}
+	return append(dst, 'e')
+}
+
+// appendHugeExponent writes the sum of the exponent, at least 10^18 in
+// magnitude, and delta, which a number's length bounds far below that: the
+// sign cannot change.
+func appendHugeExponent(dst []byte, negative bool, exponent []byte, delta int) []byte {
+	if negative {
+		delta = -delta
+	}
+	sum := bytes.Clone(exponent)
+	for i := len(sum) - 1; i >= 0 && delta != 0; i-- {
+		d := int(sum[i]-'0') + delta
+		delta = d / 10
+		if d %= 10; d < 0 {
+			d += 10
+			delta--
+		}
+		sum[i] = byte('0' + d)
+	}
+	sign := byte('+')
+	if negative {
+		sign = '-'
+	}
+	dst = append(dst, sign)
+	if delta > 0 { // carried into a new digit
+		return append(strconv.AppendInt(dst, int64(delta), 10), sum...)
+	}
+	return append(dst, bytes.TrimLeft(sum, "0")...)
+}
