@@ -1,0 +1,38 @@
+// Package sdk is the author's side of a process skill: the code behind a
+// capability, written as one Go function and run by agentd as a child process.
+//
+//	func main() {
+//		sdk.Main(func(ctx context.Context, in Input) (Output, error) { … })
+//	}
+//
+// # Contract
+//
+// A process skill in any language keeps this contract; the package keeps it
+// for Go programs.
+//
+//   - stdin holds the payload: one JSON value, then end of file. An envelope
+//     without a payload gives an empty stdin.
+//   - stdout takes the result: one JSON value, with exit code 0.
+//   - stderr takes log lines. agentd logs them and never sends them on.
+//   - Another exit code is a failure. The caller then sees a generic message,
+//     unless stdout holds {"error":{"message":"…","retryable":false}}: a
+//     message that the author wrote for the caller, see [Fail].
+//   - Exit code 75 (EX_TEMPFAIL of sysexits.h) is a failure that may pass:
+//     the same call can succeed later. The retryable member says the same,
+//     for launchers that hide the exit code, as `go run` does.
+//   - SIGTERM says that the call was cancelled or that its deadline passed.
+//
+// The environment holds AGENTD_SOCKET (Unix socket of the agent's control
+// API), AGENTD_CALL (token of this invocation), AGENTD_DEADLINE (epoch
+// milliseconds), AGENTD_FLEET_ROOT (absolute folder of fleet.yaml),
+// AGENTD_AGENT (agent:// address of the agent that serves the call) and
+// AGENTD_CAPABILITY (name of the capability). [Environment] is the same, typed.
+//
+// # Calling other agents
+//
+// [RequestAgent] calls a capability of a peer through the control API. The
+// token in AGENTD_CALL travels along, so that the nested call inherits the
+// deadline, the parent message, the trace and the tenant of the running one.
+//
+// The package needs the standard library only: `go run` of a skill compiles fast.
+package sdk

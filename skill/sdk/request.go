@@ -1,0 +1,252 @@
+package sdk
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// CallHeader is the HTTP header that carries [Environment.Call] to the control API.
+const CallHeader = "Agentd-Call"
+
+const (
+	// maxReplyBytes bounds the reply of the control API.
+	maxReplyBytes = 32 << 20
+	// maxWait bounds a call whose context has no deadline: the longest
+	// timeout that agentd grants, and some seconds to hear of it.
+	maxWait = 10*time.Minute + 15*time.Second
+)
+
+// A Mode says what the caller waits for.
+type Mode string
+
+// The modes of a call. The zero Mode is [ModeSync].
+const (
+	// ModeSync waits for the response.
+	ModeSync Mode = "sync"
+	// ModeAsync returns when the call is stored; it needs a durable transport.
+	ModeAsync Mode = "async"
+	// ModeFireAndForget returns when the call is published.
+	ModeFireAndForget Mode = "fire-and-forget"
+)
+
+// A Request is one call of a peer's capability.
+type Request struct {
+	// To is the address of the peer, agent://<id>.
+	To string
+	// Capability is the name of the capability.
+	Capability string
+	// Payload is encoded as JSON; a [json.RawMessage] travels as it is.
+	Payload any
+	// Timeout bounds the call. 0 leaves it to the capability's own timeout.
+	// It is rounded up to whole milliseconds, and the deadline of the running
+	// call cuts it in any case.
+	Timeout time.Duration
+	// Mode is [ModeSync] when empty.
+	Mode Mode
+	// IdempotencyKey makes a repeated call return the first one's result.
+	// Empty means none.
+	IdempotencyKey string
+}
+
+// A Status is the outcome of a call.
+type Status string
+
+// The statuses of a call. Everything finer is in [ResultError.Code].
+const (
+	StatusOK              Status = "ok"
+	StatusError           Status = "error"
+	StatusTimeout         Status = "timeout"
+	StatusAbandoned       Status = "abandoned"
+	StatusBusy            Status = "busy"
+	StatusSchemaViolation Status = "schema-violation"
+)
+
+// A Result is the outcome of one call.
+type Result struct {
+	// Status says how the call ended.
+	Status Status `json:"status"`
+	// CorrelationID names the call in the logs and audit chains of both sides.
+	CorrelationID string `json:"correlationId"`
+	// LatencyMs is the duration of the call in milliseconds.
+	LatencyMs float64 `json:"latencyMs"`
+	// Response is the callee's result as it came. On a response-side
+	// violation that this side found, it is the violating value.
+	Response json.RawMessage `json:"response,omitempty"`
+	// SchemaSide is "request" or "response" with [StatusSchemaViolation].
+	SchemaSide string `json:"schemaSide,omitempty"`
+	// Violations lists what broke the schema with [StatusSchemaViolation].
+	Violations []Violation `json:"violations,omitempty"`
+	// Error is set with every status but [StatusOK].
+	Error *ResultError `json:"error,omitempty"`
+
+	to, capability string
+}
+
+// A Violation is one way in which a value fails a schema.
+type Violation struct {
+	// Path is an RFC 6901 pointer; "" is the root.
+	Path string `json:"path"`
+	// Message says which rule is broken.
+	Message string `json:"message"`
+}
+
+// A ResultError says why a call did not succeed.
+type ResultError struct {
+	// Code is one of agentd's codes, such as EAGENTRPC_NO_PEER.
+	Code string `json:"code"`
+	// Message explains it.
+	Message string `json:"message"`
+	// Retryable says that the same call may succeed later.
+	Retryable bool `json:"retryable"`
+}
+
+// Err returns nil with [StatusOK] and a [*CallError] with any other status.
+func (r *Result) Err() error {
+	if r.Status == StatusOK {
+		return nil
+	}
+	return &CallError{To: r.to, Capability: r.capability, Result: r}
+}
+
+// Decode stores the response in the value that out points to. With another
+// status than [StatusOK] it returns what [Result.Err] does and leaves out alone.
+func (r *Result) Decode(out any) error {
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(r.Response, out); err != nil {
+		return fmt.Errorf("sdk: decode the response of %s/%s: %w", r.to, r.capability, err)
+	}
+	return nil
+}
+
+// RequestAgent calls a capability of a peer through the agent's control API
+// and waits for the outcome. The environment comes from ctx, as [Main] sets it,
+// or else from the process.
+//
+// A call that ran its course is a Result with a nil error, whatever its
+// status; see [Result.Decode]. An error means that there is no outcome:
+// [ErrNoDaemon], a [*DaemonError], a context error, or a broken connection, of
+// which the call may or may not have reached the peer. RequestAgent is safe
+// for concurrent use.
+func RequestAgent(ctx context.Context, req Request) (*Result, error) {
+	env, ok := ctx.Value(environmentKey{}).(Environment)
+	if !ok {
+		var err error
+		if env, err = ReadEnvironment(os.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	if env.Socket == "" {
+		return nil, ErrNoDaemon
+	}
+	body, err := requestBody(req)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	reply, err := post(ctx, env, body)
+	if err != nil {
+		return nil, fmt.Errorf("sdk: call %s/%s: %w", req.To, req.Capability, err)
+	}
+	result := &Result{to: req.To, capability: req.Capability}
+	if err := json.Unmarshal(reply, result); err != nil {
+		return nil, fmt.Errorf("sdk: agentd's reply to %s/%s is not a result: %w", req.To, req.Capability, err)
+	}
+	if result.Status == "" {
+		return nil, fmt.Errorf("sdk: agentd's reply to %s/%s has no status", req.To, req.Capability)
+	}
+	return result, nil
+}
+
+// requestBody is the JSON that POST /v1/request takes.
+func requestBody(req Request) ([]byte, error) {
+	if req.Timeout < 0 {
+		return nil, fmt.Errorf("sdk: the timeout of %s/%s is negative: %s", req.To, req.Capability, req.Timeout)
+	}
+	mode := req.Mode
+	if mode == "" {
+		mode = ModeSync
+	}
+	body, err := marshal(struct {
+		To             string `json:"to"`
+		Capability     string `json:"capability"`
+		Payload        any    `json:"payload"`
+		TimeoutMs      int64  `json:"timeoutMs,omitempty"`
+		Mode           Mode   `json:"mode"`
+		IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	}{
+		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey,
+		TimeoutMs: int64((req.Timeout + time.Millisecond - 1) / time.Millisecond),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sdk: encode the payload for %s/%s: %w", req.To, req.Capability, err)
+	}
+	return body, nil
+}
+
+// post sends body to POST /v1/request and returns the body of a 200.
+func post(ctx context.Context, env Environment, body []byte) ([]byte, error) {
+	var dialer net.Dialer
+	// A connection per call: it costs microseconds on a Unix socket, and
+	// leaves nothing behind for somebody to close.
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", env.Socket)
+		},
+	}}
+	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agentd/v1/request", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	httpReq.Header.Set("Content-Type", "application/json")
+	if env.Call != "" {
+		httpReq.Header.Set(CallHeader, env.Call)
+	}
+	resp, err := client.Do(httpReq)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	reply, err := io.ReadAll(io.LimitReader(resp.Body, maxReplyBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read agentd's reply: %w", err)
+	case len(reply) > maxReplyBytes:
+		return nil, fmt.Errorf("agentd's reply is larger than %d bytes", maxReplyBytes)
+	case resp.StatusCode != http.StatusOK:
+		return nil, daemonError(resp.StatusCode, reply)
+	}
+	return reply, nil
+}
+
+// daemonError reads the body {"error":{"code","message"}} of a refusal.
+func daemonError(status int, reply []byte) error {
+	var body struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(reply, &body); err != nil || body.Error.Message == "" {
+		return &DaemonError{HTTPStatus: status, Message: http.StatusText(status)}
+	}
+	return &DaemonError{HTTPStatus: status, Code: body.Error.Code, Message: body.Error.Message}
+}
+
+// IsUnreachable tells whether err means that the control API could not be
+// reached at all, so that nothing of the call was sent.
+func IsUnreachable(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, ErrNoDaemon) || errors.As(err, &op) && op.Op == "dial"
+}

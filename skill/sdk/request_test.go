@@ -1,0 +1,282 @@
+package sdk_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/skill/sdk"
+)
+
+// serve runs a control API on a Unix socket and returns the socket's path.
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	// Not t.TempDir: its path can pass the 104 bytes that a socket address holds.
+	dir, err := os.MkdirTemp("", "sdk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handler}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		server.Close()
+		<-done
+	})
+	return socket
+}
+
+// answer serves one fixed response.
+func answer(t *testing.T, status int, body string) context.Context {
+	t.Helper()
+	socket := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	})
+	return sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket})
+}
+
+func TestRequestAgentOnTheWire(t *testing.T) {
+	tests := []struct {
+		name string
+		req  sdk.Request
+		want string
+	}{
+		{"least", sdk.Request{To: "agent://b", Capability: "c"},
+			`{"to":"agent://b","capability":"c","payload":null,"mode":"sync"}`},
+		{"all", sdk.Request{To: "agent://b", Capability: "c", Payload: map[string]any{"q": "a<b"}, Timeout: 1500 * time.Millisecond,
+			Mode: sdk.ModeFireAndForget, IdempotencyKey: "k1"},
+			`{"to":"agent://b","capability":"c","payload":{"q":"a<b"},"timeoutMs":1500,"mode":"fire-and-forget","idempotencyKey":"k1"}`},
+		{"raw payload, timeout rounded up", sdk.Request{To: "agent://b", Capability: "c", Payload: json.RawMessage(`{"n":1.00}`), Timeout: time.Nanosecond},
+			`{"to":"agent://b","capability":"c","payload":{"n":1.00},"timeoutMs":1,"mode":"sync"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var method, path, token string
+			var body []byte
+			socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				method, path, token = r.Method, r.URL.Path, r.Header.Get("Agentd-Call")
+				body, _ = io.ReadAll(r.Body)
+				_, _ = io.WriteString(w, `{"status":"ok","correlationId":"id-1","latencyMs":3,"response":{"text":"hi"}}`)
+			})
+			ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket, Call: "token-1"})
+			result, err := sdk.RequestAgent(ctx, tt.req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if method != "POST" || path != "/v1/request" || token != "token-1" || string(body) != tt.want {
+				t.Errorf("sent %s %s, token %q\n got %s\nwant %s", method, path, token, body, tt.want)
+			}
+			var out greeted
+			if err := result.Decode(&out); err != nil || out.Text != "hi" || result.CorrelationID != "id-1" || result.LatencyMs != 3 {
+				t.Errorf("result %+v, decoded %+v, %v", result, out, err)
+			}
+		})
+	}
+}
+
+func TestRequestAgentOutcomes(t *testing.T) {
+	ctx := answer(t, 200, `{"status":"schema-violation","correlationId":"id","latencyMs":0,"response":{"bad":1},"schemaSide":"response",
+		"violations":[{"path":"/bad","message":"additional property \"bad\" is not allowed"}],
+		"error":{"code":"EAGENTRPC_SCHEMA_VIOLATION","message":"broke its schema","retryable":false},"somethingNew":1}`)
+	result, err := sdk.RequestAgent(ctx, sdk.Request{To: "agent://b", Capability: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Status != sdk.StatusSchemaViolation || result.SchemaSide != "response" || len(result.Violations) != 1 ||
+		result.Violations[0].Path != "/bad" || string(result.Response) != `{"bad":1}` {
+		t.Errorf("result %+v", result)
+	}
+	out := greeted{Text: "untouched"}
+	var call *sdk.CallError
+	if err := result.Decode(&out); !errors.As(err, &call) || call.Result != result || out.Text != "untouched" {
+		t.Errorf("Decode: %v, out %+v", err, out)
+	}
+	if got, want := call.Error(), "agent://b/c: schema-violation (EAGENTRPC_SCHEMA_VIOLATION: broke its schema)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if call.Retryable() {
+		t.Error("a schema violation counts as retryable")
+	}
+}
+
+func TestDecodeMismatch(t *testing.T) {
+	ctx := answer(t, 200, `{"status":"ok","correlationId":"id","latencyMs":0,"response":"not an object"}`)
+	result, err := sdk.RequestAgent(ctx, sdk.Request{To: "agent://b", Capability: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := result.Decode(new(greeted)); err == nil || !strings.Contains(err.Error(), "agent://b/c") {
+		t.Errorf("got %v, want an error that names the call", err)
+	}
+}
+
+func TestRequestAgentDaemonTrouble(t *testing.T) {
+	tests := []struct {
+		name   string
+		status int
+		body   string
+		want   string
+	}{
+		{"refused", 400, `{"error":{"code":"BAD_REQUEST","message":"timeoutMs must be positive"}}`,
+			"sdk: call agent://b/c: sdk: agentd answered HTTP 400 BAD_REQUEST: timeoutMs must be positive"},
+		{"no body", 503, ``, "sdk: call agent://b/c: sdk: agentd answered HTTP 503: Service Unavailable"},
+		{"not a result", 200, `<html>`, "is not a result"},
+		{"no status", 200, `{}`, "has no status"},
+		{"wrong type", 200, `{"status":7}`, "is not a result"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := sdk.RequestAgent(answer(t, tt.status, tt.body), sdk.Request{To: "agent://b", Capability: "c"})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			var daemon *sdk.DaemonError
+			if errors.As(err, &daemon) != (tt.status != 200) || daemon != nil && daemon.HTTPStatus != tt.status {
+				t.Errorf("DaemonError = %+v", daemon)
+			}
+			if sdk.IsUnreachable(err) {
+				t.Error("counts as unreachable although the daemon answered")
+			}
+		})
+	}
+}
+
+func TestRequestAgentUnreachable(t *testing.T) {
+	t.Setenv(sdk.EnvSocket, "")
+	if _, err := sdk.RequestAgent(t.Context(), sdk.Request{}); !errors.Is(err, sdk.ErrNoDaemon) || !sdk.IsUnreachable(err) {
+		t.Errorf("without a socket: %v", err)
+	}
+	gone := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: filepath.Join(t.TempDir(), "gone")})
+	if _, err := sdk.RequestAgent(gone, sdk.Request{}); err == nil || !sdk.IsUnreachable(err) {
+		t.Errorf("with a missing socket: %v", err)
+	}
+}
+
+func TestRequestAgentReadsTheProcessEnvironment(t *testing.T) {
+	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "ok", "response": r.Header.Get("Agentd-Call")})
+	})
+	t.Setenv(sdk.EnvSocket, socket)
+	t.Setenv(sdk.EnvCall, "from the process")
+	result, err := sdk.RequestAgent(t.Context(), sdk.Request{To: "agent://b", Capability: "c"})
+	if err != nil || string(result.Response) != `"from the process"` {
+		t.Errorf("%+v, %v", result, err)
+	}
+	t.Setenv(sdk.EnvDeadline, "never")
+	if _, err := sdk.RequestAgent(t.Context(), sdk.Request{}); err == nil || !strings.Contains(err.Error(), sdk.EnvDeadline) {
+		t.Errorf("bad deadline: %v", err)
+	}
+}
+
+func TestRequestAgentRefusesLocally(t *testing.T) {
+	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: "unused"})
+	for _, req := range []sdk.Request{{Timeout: -1}, {Payload: func() {}}, {Payload: json.RawMessage(`{`)}} {
+		if _, err := sdk.RequestAgent(ctx, req); err == nil || sdk.IsUnreachable(err) {
+			t.Errorf("%+v: %v, want a refusal before the socket is tried", req, err)
+		}
+	}
+}
+
+func TestRequestAgentCancel(t *testing.T) {
+	arrived, hungUp := make(chan struct{}), make(chan struct{})
+	socket := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(arrived)
+		<-r.Context().Done()
+		close(hungUp)
+	})
+	ctx, cancel := context.WithCancel(sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket}))
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	if _, err := sdk.RequestAgent(ctx, sdk.Request{To: "agent://b", Capability: "c"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+	<-hungUp // the daemon hears of it, and can cancel the callee
+}
+
+func TestRequestAgentConcurrently(t *testing.T) {
+	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var req struct{ Payload int }
+		_ = json.NewDecoder(r.Body).Decode(&req)
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "ok", "response": req.Payload})
+	})
+	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket})
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			result, err := sdk.RequestAgent(ctx, sdk.Request{Payload: i})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var got int
+			if err := result.Decode(&got); err != nil || got != i {
+				t.Errorf("call %d got %d, %v", i, got, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestRequestAgentBoundsTheReply(t *testing.T) {
+	chunk := bytes.Repeat([]byte(" "), 1<<20)
+	socket := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		for range 33 {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	_, err := sdk.RequestAgent(sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket}), sdk.Request{})
+	if err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("got %v, want a refusal of 33 MiB", err)
+	}
+}
+
+// A skill that is a real process calls through a real socket.
+func TestNestedCallFromProcess(t *testing.T) {
+	status := "ok"
+	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var req struct{ Payload greeting }
+		_ = json.NewDecoder(r.Body).Decode(&req)
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"status":   status,
+			"response": map[string]string{"text": req.Payload.Name + " by " + r.Header.Get("Agentd-Call")},
+			"error":    map[string]any{"code": "EAGENTRPC_BUSY", "message": "try later", "retryable": true},
+		})
+	})
+	env := []string{sdk.EnvSocket + "=" + socket, sdk.EnvCall + "=call-7"}
+
+	cmd, stdout, stderr := child(t, "nested", `{"name":"Ada"}`, env...)
+	if err := cmd.Run(); err != nil || stdout.String() != "{\"text\":\"Ada by call-7\"}\n" {
+		t.Errorf("%v, stdout %q, stderr %q", err, stdout, stderr)
+	}
+
+	status = "busy"
+	cmd, stdout, stderr = child(t, "nested", `{"name":"Ada"}`, env...)
+	if code := exitCode(t, cmd.Run()); code != sdk.ExitRetryable || stdout.Len() != 0 || !strings.Contains(stderr.String(), "EAGENTRPC_BUSY") {
+		t.Errorf("busy: exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
