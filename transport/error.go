@@ -1,0 +1,92 @@
+package transport
+
+import "fmt"
+
+// A Code says why a transport refused or lost something. It is an error
+// itself, so that errors.Is(err, transport.Closed) asks for it.
+type Code uint8
+
+// The codes of all transports.
+const (
+	// Closed: the transport or subscription was closed on this side.
+	Closed Code = iota + 1
+	// Disconnected: there is no connection to the broker now.
+	Disconnected
+	// NoResponders: nobody subscribes to the topic of a request.
+	NoResponders
+	// TooLarge: the message is larger than the transport carries.
+	TooLarge
+	// SlowConsumer: a receiver is full, and the message was dropped.
+	SlowConsumer
+	// BadTopic: the topic is empty or has white space or control characters.
+	BadTopic
+	// Failed: the broker refused for a reason of its own; see the cause.
+	Failed
+)
+
+// Error is the code in words.
+func (c Code) Error() string {
+	switch c {
+	case Closed:
+		return "transport closed"
+	case Disconnected:
+		return "not connected to the broker"
+	case NoResponders:
+		return "nobody receives on this topic"
+	case TooLarge:
+		return "message too large for the transport"
+	case SlowConsumer:
+		return "the receiver is full"
+	case BadTopic:
+		return "not a topic"
+	case Failed:
+		return "the broker refused"
+	}
+	return fmt.Sprintf("transport code %d", uint8(c))
+}
+
+// An Error is a failed operation of a transport.
+type Error struct {
+	// Code is the reason; errors.Is finds it.
+	Code Code
+	// Op is the operation: "publish", "subscribe", "inbox", "drain".
+	Op string
+	// Topic is what the operation was about, or "".
+	Topic string
+	// Cause is the broker client's own error, or nil.
+	Cause error
+}
+
+func (e *Error) Error() string {
+	s := e.Op
+	if e.Topic != "" {
+		s += " " + e.Topic
+	}
+	s += ": " + e.Code.Error()
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Unwrap gives errors.Is and errors.As both the code and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Code}
+	}
+	return []error{e.Code, e.Cause}
+}
+
+// CheckTopic returns a [BadTopic] error for a topic that no broker can carry:
+// empty, or with white space, control characters or wildcards.
+func CheckTopic(op, topic string) error {
+	if topic == "" {
+		return &Error{Code: BadTopic, Op: op}
+	}
+	for i := range len(topic) {
+		if c := topic[i]; c <= ' ' || c == 0x7f || c == '*' || c == '>' {
+			return &Error{Code: BadTopic, Op: op, Topic: fmt.Sprintf("%q", topic)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,299 @@
+package memory
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/agentd/agentd/transport"
+)
+
+// Kind is the scheme of memory addresses.
+const Kind = "memory"
+
+const (
+	defaultMaxMessageBytes = 4 << 20
+	defaultMaxPending      = 65_536
+	inboxPrefix            = "_inbox."
+)
+
+// Options bound a [Bus]. The zero value means the defaults.
+type Options struct {
+	// MaxMessageBytes is the largest message. Default 4 MiB.
+	MaxMessageBytes int
+	// MaxPending is how many messages a subscription may hold that its handler
+	// has not begun. Default 65,536.
+	MaxPending int
+}
+
+// A Bus is a broker inside one process. It starts no goroutine of its own and
+// needs no closing; the connections do.
+type Bus struct {
+	opts      Options
+	lastInbox atomic.Uint64
+
+	mu      sync.RWMutex
+	topics  map[string]*topic        // guarded by mu
+	inboxes map[string]*subscription // by prefix; guarded by mu
+}
+
+// A topic holds who receives on it.
+type topic struct {
+	plain  []*subscription
+	groups map[string]*group
+}
+
+type group struct {
+	members []*subscription
+	next    atomic.Uint64
+}
+
+// NewBus makes an empty bus.
+func NewBus(opts Options) *Bus {
+	if opts.MaxMessageBytes <= 0 {
+		opts.MaxMessageBytes = defaultMaxMessageBytes
+	}
+	if opts.MaxPending <= 0 {
+		opts.MaxPending = defaultMaxPending
+	}
+	return &Bus{opts: opts, topics: map[string]*topic{}, inboxes: map[string]*subscription{}}
+}
+
+// Connect opens a connection for one agent.
+func (b *Bus) Connect() *Conn {
+	return &Conn{bus: b, subs: map[*subscription]struct{}{}}
+}
+
+// publish delivers m to all who receive on its topic.
+func (b *Bus) publish(m transport.Message) error {
+	if strings.HasPrefix(m.Topic, inboxPrefix) {
+		if s := b.inbox(m.Topic); s != nil && !s.push(m) {
+			return &transport.Error{Code: transport.SlowConsumer, Op: "publish", Topic: m.Topic}
+		}
+		return nil
+	}
+	found, full := b.deliver(m)
+	switch {
+	case full:
+		return &transport.Error{Code: transport.SlowConsumer, Op: "publish", Topic: m.Topic}
+	case !found && m.Reply != "":
+		if s := b.inbox(m.Reply); s != nil {
+			s.push(transport.Message{Topic: m.Reply, Err: transport.NoResponders})
+		}
+	}
+	return nil
+}
+
+func (b *Bus) deliver(m transport.Message) (found, full bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	t := b.topics[m.Topic]
+	if t == nil {
+		return false, false
+	}
+	for _, s := range t.plain {
+		found = true
+		full = !s.push(m) || full
+	}
+	for _, g := range t.groups {
+		found = true
+		full = !g.push(m) || full
+	}
+	return found, full
+}
+
+// push gives m to the next member that has room.
+func (g *group) push(m transport.Message) bool {
+	first := g.next.Add(1)
+	for i := range uint64(len(g.members)) {
+		s := g.members[(first+i)%uint64(len(g.members))]
+		if i+1 == uint64(len(g.members)) {
+			return s.push(m)
+		}
+		if s.tryPush(m) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Bus) inbox(topic string) *subscription {
+	dot := strings.LastIndexByte(topic, '.')
+	if dot < 0 {
+		return nil
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.inboxes[topic[:dot+1]]
+}
+
+func (b *Bus) add(s *subscription) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.inbox {
+		b.inboxes[s.topic] = s
+		return
+	}
+	t := b.topics[s.topic]
+	if t == nil {
+		t = &topic{groups: map[string]*group{}}
+		b.topics[s.topic] = t
+	}
+	if s.group == "" {
+		t.plain = append(t.plain, s)
+		return
+	}
+	g := t.groups[s.group]
+	if g == nil {
+		g = &group{}
+		t.groups[s.group] = g
+	}
+	g.members = append(g.members, s)
+}
+
+func (b *Bus) remove(s *subscription) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.inbox {
+		delete(b.inboxes, s.topic)
+		return
+	}
+	t := b.topics[s.topic]
+	if t == nil {
+		return
+	}
+	if s.group == "" {
+		t.plain = without(t.plain, s)
+	} else if g := t.groups[s.group]; g != nil {
+		if g.members = without(g.members, s); len(g.members) == 0 {
+			delete(t.groups, s.group)
+		}
+	}
+	if len(t.plain) == 0 && len(t.groups) == 0 {
+		delete(b.topics, s.topic)
+	}
+}
+
+func without(subs []*subscription, s *subscription) []*subscription {
+	out := make([]*subscription, 0, len(subs))
+	for _, have := range subs {
+		if have != s {
+			out = append(out, have)
+		}
+	}
+	return out
+}
+
+// A Conn is one agent's connection to a [Bus]. It implements
+// [transport.Transport].
+type Conn struct {
+	bus *Bus
+
+	mu     sync.Mutex
+	closed bool                       // guarded by mu
+	subs   map[*subscription]struct{} // guarded by mu
+}
+
+var _ transport.Transport = (*Conn)(nil)
+
+// Kind returns "memory".
+func (c *Conn) Kind() string { return Kind }
+
+// MaxMessageBytes returns the bound of the bus.
+func (c *Conn) MaxMessageBytes() int { return c.bus.opts.MaxMessageBytes }
+
+// Publish implements [transport.Transport]. It never blocks.
+func (c *Conn) Publish(ctx context.Context, m transport.Message) error {
+	if err := ctx.Err(); err != nil {
+		return &transport.Error{Code: transport.Failed, Op: "publish", Topic: m.Topic, Cause: err}
+	}
+	if err := transport.CheckTopic("publish", m.Topic); err != nil {
+		return err
+	}
+	if len(m.Data) > c.bus.opts.MaxMessageBytes {
+		return &transport.Error{Code: transport.TooLarge, Op: "publish", Topic: m.Topic}
+	}
+	if c.isClosed() {
+		return &transport.Error{Code: transport.Closed, Op: "publish", Topic: m.Topic}
+	}
+	return c.bus.publish(m)
+}
+
+// Subscribe implements [transport.Transport].
+func (c *Conn) Subscribe(topic, group string, h transport.Handler) (transport.Subscription, error) {
+	if err := transport.CheckTopic("subscribe", topic); err != nil {
+		return nil, err
+	}
+	s := newSubscription(c, topic, group, h)
+	return s, c.start(s, "subscribe")
+}
+
+// OpenInbox implements [transport.Transport].
+func (c *Conn) OpenInbox(h transport.Handler) (transport.Inbox, error) {
+	s := newSubscription(c, inboxPrefix+strconv.FormatUint(c.bus.lastInbox.Add(1), 10)+".", "", h)
+	s.inbox = true
+	return s, c.start(s, "inbox")
+}
+
+func (c *Conn) start(s *subscription, op string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return &transport.Error{Code: transport.Closed, Op: op, Topic: s.topic}
+	}
+	c.subs[s] = struct{}{}
+	c.bus.add(s)
+	go s.run()
+	return nil
+}
+
+func (c *Conn) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// Drain implements [transport.Transport]. Publishing still works while the
+// handlers finish, so that they can answer.
+func (c *Conn) Drain(ctx context.Context) error {
+	var err error
+	subs := c.subscriptions()
+	for _, s := range subs {
+		s.stop(false)
+	}
+	for _, s := range subs {
+		if derr := s.wait(ctx); derr != nil {
+			err = &transport.Error{Code: transport.Failed, Op: "drain", Topic: s.topic, Cause: derr}
+			break
+		}
+	}
+	if cerr := c.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// Close implements [transport.Transport].
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	for _, s := range c.subscriptions() {
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Conn) subscriptions() []*subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]*subscription, 0, len(c.subs))
+	for s := range c.subs {
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,144 @@
+package memory
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/agentd/agentd/transport"
+)
+
+// A subscription is a bounded queue and the goroutine that empties it.
+type subscription struct {
+	conn    *Conn
+	topic   string // an inbox's prefix, when inbox is set
+	group   string
+	inbox   bool
+	handler transport.Handler
+	wake    chan struct{} // holds one token when there is something to do
+	done    chan struct{} // closed when run has returned
+
+	mu       sync.Mutex
+	queue    []transport.Message // guarded by mu
+	dropped  uint64              // guarded by mu
+	stopping bool                // no more messages come in; guarded by mu
+	discard  bool                // and the queue is not emptied first; guarded by mu
+}
+
+func newSubscription(c *Conn, topic, group string, h transport.Handler) *subscription {
+	return &subscription{
+		conn: c, topic: topic, group: group, handler: h,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+}
+
+// push adds m, or counts it as dropped and returns false.
+func (s *subscription) push(m transport.Message) bool {
+	if s.tryPush(m) {
+		return true
+	}
+	s.mu.Lock()
+	s.dropped++
+	s.mu.Unlock()
+	return false
+}
+
+func (s *subscription) tryPush(m transport.Message) bool {
+	s.mu.Lock()
+	ok := !s.stopping && len(s.queue) < s.conn.bus.opts.MaxPending
+	if ok {
+		s.queue = append(s.queue, m)
+	}
+	s.mu.Unlock()
+	if ok {
+		s.signal()
+	}
+	return ok
+}
+
+func (s *subscription) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run empties the queue batch by batch until the subscription stops. Two slices
+// take turns, so that a steady load allocates nothing.
+func (s *subscription) run() {
+	defer close(s.done)
+	var batch []transport.Message
+	for {
+		s.mu.Lock()
+		batch, s.queue = s.queue, batch[:0]
+		stopping, discard := s.stopping, s.discard
+		s.mu.Unlock()
+		if discard || stopping && len(batch) == 0 {
+			return
+		}
+		if len(batch) == 0 {
+			<-s.wake
+			continue
+		}
+		for i := range batch {
+			if s.discarding() {
+				return
+			}
+			s.handler(batch[i])
+			batch[i] = transport.Message{}
+		}
+	}
+}
+
+func (s *subscription) discarding() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.discard
+}
+
+func (s *subscription) stop(discard bool) {
+	s.conn.bus.remove(s)
+	s.mu.Lock()
+	s.stopping = true
+	s.discard = s.discard || discard
+	s.mu.Unlock()
+	s.signal()
+}
+
+// wait returns when a stopping subscription has handled what it took in.
+func (s *subscription) wait(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close implements [transport.Subscription].
+func (s *subscription) Close() error {
+	s.stop(true)
+	<-s.done
+	s.conn.mu.Lock()
+	delete(s.conn.subs, s)
+	s.conn.mu.Unlock()
+	return nil
+}
+
+// Dropped implements [transport.Subscription].
+func (s *subscription) Dropped() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dropped
+}
+
+// Topic implements [transport.Inbox].
+func (s *subscription) Topic(token string) string { return s.topic + token }
+
+// Token implements [transport.Inbox].
+func (s *subscription) Token(topic string) (string, bool) {
+	return strings.CutPrefix(topic, s.topic)
+}

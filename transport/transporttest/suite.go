@@ -1,0 +1,414 @@
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/transport"
+)
+
+// A Broker makes connections to one broker that nobody else uses. Its subscriptions hold
+// at most MaxPending messages.
+type Broker struct {
+	// Connect opens a connection; the suite closes it.
+	Connect func(t *testing.T) transport.Transport
+	// MaxPending is the bound that the slow consumer test fills.
+	MaxPending int
+}
+
+// waitLimit bounds every wait of the suite: long enough for a busy machine,
+// and reached only by a broken transport.
+const waitLimit = 20 * time.Second
+
+// Run runs the suite; open makes a fresh broker for each test.
+func Run(t *testing.T, open func(t *testing.T) Broker) {
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, b Broker)
+	}{
+		{"PublishReachesSubscriber", testPublish},
+		{"EverySubscriberGetsACopy", testFanOut},
+		{"OrderPerPublisher", testOrder},
+		{"QueueGroupSharesMessages", testQueueGroup},
+		{"InboxTopics", testInbox},
+		{"InboxesArePrivate", testPrivateInboxes},
+		{"NoResponders", testNoResponders},
+		{"NoRespondersOnlyForRequests", testEventToNobody},
+		{"TooLarge", testTooLarge},
+		{"BadTopic", testBadTopic},
+		{"SlowConsumerDoesNotBlock", testSlowConsumer},
+		{"CancelledPublish", testCancelled},
+		{"ClosedSubscriptionGetsNothing", testUnsubscribe},
+		{"CloseWaitsForHandler", testCloseWaits},
+		{"ClosedTransportRefuses", testClosed},
+		{"DrainFinishesWhatArrived", testDrain},
+		{"DrainIsBounded", testDrainBounded},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+	}
+}
+
+func connect(t *testing.T, b Broker) transport.Transport {
+	t.Helper()
+	c := b.Connect(t)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return c
+}
+
+func subscribe(t *testing.T, c transport.Transport, topic, group string, h transport.Handler) transport.Subscription {
+	t.Helper()
+	s, err := c.Subscribe(topic, group, h)
+	if err != nil {
+		t.Fatalf("subscribe %s: %v", topic, err)
+	}
+	return s
+}
+
+func publish(t *testing.T, c transport.Transport, topic, reply, data string) {
+	t.Helper()
+	m := transport.Message{Topic: topic, Reply: reply, Data: []byte(data)}
+	if err := c.Publish(t.Context(), m); err != nil {
+		t.Fatalf("publish %s: %v", topic, err)
+	}
+}
+
+func receive[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(waitLimit):
+		t.Fatal("nothing arrived")
+		panic("unreachable")
+	}
+}
+
+func wantCode(t *testing.T, err error, want transport.Code) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error %v, want one that is %v", err, want)
+	}
+	var te *transport.Error
+	if !errors.As(err, &te) {
+		t.Fatalf("error %T is not a *transport.Error", err)
+	}
+}
+
+func testPublish(t *testing.T, b Broker) {
+	pub, sub := connect(t, b), connect(t, b)
+	got := make(chan transport.Message, 1)
+	subscribe(t, sub, "agents.a.requests", "", func(m transport.Message) { got <- m })
+	publish(t, pub, "agents.a.requests", "reply.to.me", "hello")
+	m := receive(t, got)
+	if m.Topic != "agents.a.requests" || m.Reply != "reply.to.me" || string(m.Data) != "hello" || m.Err != nil {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func testFanOut(t *testing.T, b Broker) {
+	c := connect(t, b)
+	got := make(chan string, 2)
+	for i := range 2 {
+		subscribe(t, c, "t", "", func(m transport.Message) { got <- fmt.Sprint(i, string(m.Data)) })
+	}
+	publish(t, c, "t", "", "x")
+	if a, b := receive(t, got), receive(t, got); a == b {
+		t.Errorf("one subscriber got both copies: %s", a)
+	}
+}
+
+func testOrder(t *testing.T, b Broker) {
+	const publishers = 4
+	each := b.MaxPending / publishers
+	sub := connect(t, b)
+	done := make(chan struct{})
+	var next [publishers]int
+	var total int
+	subscribe(t, sub, "t", "", func(m transport.Message) {
+		var p, n int
+		if _, err := fmt.Sscanf(string(m.Data), "%d %d", &p, &n); err != nil || next[p] != n {
+			t.Errorf("publisher %d: got message %d, want %d (%v)", p, n, next[p], err)
+		}
+		next[p] = n + 1
+		if total++; total == publishers*each {
+			close(done)
+		}
+	})
+	var wg sync.WaitGroup
+	for p := range publishers {
+		pub := connect(t, b)
+		wg.Go(func() {
+			for n := range each {
+				m := transport.Message{Topic: "t", Data: fmt.Appendf(nil, "%d %d", p, n)}
+				if err := pub.Publish(context.Background(), m); err != nil {
+					t.Errorf("publish: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	receive(t, done)
+}
+
+func testQueueGroup(t *testing.T, b Broker) {
+	const messages = 300
+	pub := connect(t, b)
+	var counts [3]atomic.Int64
+	var all sync.WaitGroup
+	all.Add(messages)
+	seen := sync.Map{}
+	for i := range counts {
+		subscribe(t, connect(t, b), "t", "group", func(m transport.Message) {
+			if _, twice := seen.LoadOrStore(string(m.Data), true); twice {
+				t.Errorf("message %s was delivered twice", m.Data)
+			}
+			counts[i].Add(1)
+			all.Done()
+		})
+	}
+	for i := range messages {
+		publish(t, pub, "t", "", fmt.Sprint(i))
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	receive(t, done)
+	for i := range counts {
+		if counts[i].Load() == 0 {
+			t.Errorf("member %d of the group got nothing of %d messages", i, messages)
+		}
+	}
+}
+
+func testInbox(t *testing.T, b Broker) {
+	caller, callee := connect(t, b), connect(t, b)
+	got := make(chan transport.Message, 2)
+	inbox, err := caller.OpenInbox(func(m transport.Message) { got <- m })
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscribe(t, callee, "t", "g", func(m transport.Message) {
+		publish(t, callee, m.Reply, "", "re: "+string(m.Data))
+	})
+	for _, token := range []string{"one", "two"} {
+		publish(t, caller, "t", inbox.Topic(token), token)
+		m := receive(t, got)
+		if back, ok := inbox.Token(m.Topic); !ok || back != token || string(m.Data) != "re: "+token {
+			t.Errorf("token %q (%v), data %q; want %q", back, ok, m.Data, token)
+		}
+	}
+	if _, ok := inbox.Token("somewhere.else"); ok {
+		t.Error("an inbox claims a topic that is not its own")
+	}
+}
+
+func testPrivateInboxes(t *testing.T, b Broker) {
+	one, two := connect(t, b), connect(t, b)
+	got := make(chan string, 4)
+	open := func(c transport.Transport, name string) transport.Inbox {
+		in, err := c.OpenInbox(func(m transport.Message) { got <- name + string(m.Data) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	a, c := open(one, "a:"), open(two, "c:")
+	if a.Topic("x") == c.Topic("x") {
+		t.Fatalf("two inboxes share the topic %s", a.Topic("x"))
+	}
+	publish(t, one, c.Topic("x"), "", "1")
+	if m := receive(t, got); m != "c:1" {
+		t.Errorf("got %s, want c:1", m)
+	}
+}
+
+func testNoResponders(t *testing.T, b Broker) {
+	c := connect(t, b)
+	got := make(chan transport.Message, 1)
+	inbox, err := c.OpenInbox(func(m transport.Message) { got <- m })
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(t, c, "nobody.here", inbox.Topic("tok"), "hello")
+	m := receive(t, got)
+	if token, _ := inbox.Token(m.Topic); token != "tok" || !errors.Is(m.Err, transport.NoResponders) || m.Data != nil {
+		t.Errorf("got %+v, want NoResponders for token tok", m)
+	}
+}
+
+func testEventToNobody(t *testing.T, b Broker) {
+	publish(t, connect(t, b), "nobody.here", "", "an event")
+}
+
+func testTooLarge(t *testing.T, b Broker) {
+	c := connect(t, b)
+	got := make(chan int, 2)
+	subscribe(t, c, "t", "", func(m transport.Message) { got <- len(m.Data) })
+	big := make([]byte, c.MaxMessageBytes()+1)
+	wantCode(t, c.Publish(t.Context(), transport.Message{Topic: "t", Data: big}), transport.TooLarge)
+	if err := c.Publish(t.Context(), transport.Message{Topic: "t", Data: big[1:]}); err != nil {
+		t.Fatalf("a message of exactly MaxMessageBytes: %v", err)
+	}
+	if n := receive(t, got); n != c.MaxMessageBytes() {
+		t.Errorf("got %d bytes", n)
+	}
+}
+
+func testBadTopic(t *testing.T, b Broker) {
+	c := connect(t, b)
+	for _, topic := range []string{"", "a b", "a\nb", "a.*", "a.>", strings.Repeat("x", 3) + "\x00"} {
+		wantCode(t, c.Publish(t.Context(), transport.Message{Topic: topic}), transport.BadTopic)
+		_, err := c.Subscribe(topic, "", func(transport.Message) {})
+		wantCode(t, err, transport.BadTopic)
+	}
+}
+
+func testSlowConsumer(t *testing.T, b Broker) {
+	pub, sub := connect(t, b), connect(t, b)
+	release, started := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s := subscribe(t, sub, "t", "", func(transport.Message) {
+		once.Do(func() { close(started) })
+		<-release
+	})
+	publish(t, pub, "t", "", "first")
+	receive(t, started)
+	// Only a publisher that never waits gets through this loop: the handler
+	// is held until it has.
+	deadline := time.Now().Add(waitLimit)
+	for s.Dropped() == 0 && time.Now().Before(deadline) {
+		for range b.MaxPending/4 + 1 {
+			err := pub.Publish(t.Context(), transport.Message{Topic: "t", Data: []byte("x")})
+			if err != nil && !errors.Is(err, transport.SlowConsumer) {
+				t.Fatalf("publish: %v", err)
+			}
+		}
+	}
+	if s.Dropped() == 0 {
+		t.Error("a full subscription dropped nothing")
+	}
+	close(release)
+}
+
+func testCancelled(t *testing.T, b Broker) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := connect(t, b).Publish(ctx, transport.Message{Topic: "t"})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("publish with a cancelled context: %v", err)
+	}
+}
+
+func testUnsubscribe(t *testing.T, b Broker) {
+	c := connect(t, b)
+	got := make(chan string, 4)
+	gone := subscribe(t, c, "t", "", func(m transport.Message) { got <- "gone:" + string(m.Data) })
+	subscribe(t, c, "t", "", func(m transport.Message) { got <- "here:" + string(m.Data) })
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := gone.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+	publish(t, c, "t", "", "1")
+	publish(t, c, "t", "", "2")
+	if a, b := receive(t, got), receive(t, got); a != "here:1" || b != "here:2" {
+		t.Errorf("got %s, %s", a, b)
+	}
+}
+
+func testCloseWaits(t *testing.T, b Broker) {
+	c := connect(t, b)
+	started, release := make(chan struct{}), make(chan struct{})
+	var finished atomic.Bool
+	s := subscribe(t, c, "t", "", func(transport.Message) {
+		close(started)
+		<-release
+		finished.Store(true)
+	})
+	publish(t, c, "t", "", "x")
+	receive(t, started)
+	closed := make(chan bool)
+	go func() {
+		_ = s.Close()
+		closed <- finished.Load()
+	}()
+	close(release)
+	if !receive(t, closed) {
+		t.Error("Close returned while the handler was running")
+	}
+}
+
+func testClosed(t *testing.T, b Broker) {
+	c := connect(t, b)
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, c.Publish(t.Context(), transport.Message{Topic: "t"}), transport.Closed)
+	_, err := c.Subscribe("t", "", func(transport.Message) {})
+	wantCode(t, err, transport.Closed)
+	_, err = c.OpenInbox(func(transport.Message) {})
+	wantCode(t, err, transport.Closed)
+}
+
+func testDrain(t *testing.T, b Broker) {
+	const messages = 50
+	pub, sub := connect(t, b), connect(t, b)
+	started, release := make(chan struct{}), make(chan struct{})
+	var handled atomic.Int64
+	var once sync.Once
+	subscribe(t, sub, "t", "", func(transport.Message) {
+		once.Do(func() { close(started); <-release })
+		handled.Add(1)
+	})
+	arrived := make(chan struct{}, messages)
+	subscribe(t, sub, "t", "", func(transport.Message) { arrived <- struct{}{} })
+	for range messages {
+		publish(t, pub, "t", "", "x")
+	}
+	receive(t, started)
+	for range messages {
+		receive(t, arrived)
+	}
+	drained := make(chan error)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+		defer cancel()
+		drained <- sub.Drain(ctx)
+	}()
+	close(release)
+	if err := receive(t, drained); err != nil {
+		t.Fatalf("drain: %v", err)
+	}
+	if n := handled.Load(); n != messages {
+		t.Errorf("drain handled %d of %d messages that had arrived", n, messages)
+	}
+	wantCode(t, sub.Publish(t.Context(), transport.Message{Topic: "t"}), transport.Closed)
+}
+
+func testDrainBounded(t *testing.T, b Broker) {
+	pub, sub := connect(t, b), connect(t, b)
+	started, release := make(chan struct{}), make(chan struct{})
+	subscribe(t, sub, "t", "", func(transport.Message) { close(started); <-release })
+	publish(t, pub, "t", "", "x")
+	receive(t, started)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	drained := make(chan error)
+	go func() { drained <- sub.Drain(ctx) }()
+	close(release)
+	if err := receive(t, drained); !errors.Is(err, context.Canceled) {
+		t.Errorf("drain with a context that ended: %v, want its error", err)
+	}
+}
