@@ -1,0 +1,268 @@
+package envelope
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agentd/agentd/internal/ijson"
+)
+
+// Version is the only wire version that this package reads and writes.
+const Version = 1
+
+// MaxDepth bounds how deeply the JSON of a message may nest.
+const MaxDepth = 512
+
+// A Kind says what a message is for.
+type Kind string
+
+// The kinds of version 1.
+const (
+	// Request asks the callee to run a capability.
+	Request Kind = "request"
+	// Response answers one Request.
+	Response Kind = "response"
+	// Event expects no answer: a fire-and-forget call, a cancellation.
+	Event Kind = "event"
+)
+
+// An Envelope is one message between two agents.
+// The zero value of an optional field means that the key is absent.
+type Envelope struct {
+	// Kind is required.
+	Kind Kind
+	// MessageID is unique per message. Required; customarily a UUID.
+	MessageID string
+	// CorrelationID ties a Response to its Request. Required.
+	CorrelationID string
+	// CausedBy is the MessageID that led to this message. Optional.
+	CausedBy string
+	// From is the claimed sender. It is as true as Auth proves it.
+	From Address
+	// To is the agent that the message is for.
+	To Address
+	// Capability names the function that is called. Required.
+	Capability string
+	// ReplyTo is the address that a Response goes to: <transport>://<topic>.
+	ReplyTo string
+	// Deadline is when the caller stops waiting, in ms since the Unix epoch; 0 is none.
+	Deadline int64
+	// TenantID separates the tenants of one fleet. Optional.
+	TenantID string
+	// Headers are small strings that travel beside the payload, in sending order.
+	Headers Headers
+	// Payload is one JSON value, or nil for none. It is not copied.
+	Payload json.RawMessage
+	// Auth proves From; nil is no claim at all.
+	Auth *Auth
+}
+
+// Check reports what version 1 does not allow in e as an [*Error], or nil.
+func (e *Envelope) Check() error {
+	if err := e.checkFields(); err != nil {
+		return err
+	}
+	if e.Payload == nil {
+		return nil
+	}
+	if err := ijson.Check(e.Payload, MaxDepth); err != nil {
+		return &Error{Faults: []Fault{{Path: "payload", Message: err.Error()}}}
+	}
+	return nil
+}
+
+// checkFields is Check without the pass over the payload.
+func (e *Envelope) checkFields() error {
+	var faults []Fault
+	fault := func(path, msg string) { faults = append(faults, Fault{Path: path, Message: msg}) }
+	if !validKind(e.Kind) {
+		fault("kind", "must be request, response or event")
+	}
+	for _, f := range [...]struct {
+		name, value string
+		required    bool
+	}{
+		{"messageId", e.MessageID, true},
+		{"correlationId", e.CorrelationID, true},
+		{"causedBy", e.CausedBy, false},
+		{"capability", e.Capability, true},
+		{"tenantId", e.TenantID, false},
+	} {
+		switch {
+		case f.value == "" && f.required:
+			fault(f.name, "must be a non-empty string")
+		case !utf8.ValidString(f.value):
+			fault(f.name, "is not valid UTF-8")
+		}
+	}
+	if err := CheckID(e.From.ID()); err != nil || !strings.HasPrefix(string(e.From), addressScheme) {
+		fault("from", badAddress)
+	}
+	if err := CheckID(e.To.ID()); err != nil || !strings.HasPrefix(string(e.To), addressScheme) {
+		fault("to", badAddress)
+	}
+	if e.ReplyTo != "" && !validReplyTo(e.ReplyTo) {
+		fault("replyTo", badReplyTo)
+	}
+	if e.Deadline < 0 {
+		fault("deadline", badDeadline)
+	}
+	for _, h := range e.Headers {
+		if !utf8.ValidString(h.Key) || !utf8.ValidString(h.Value) {
+			fault("headers", "a header is not valid UTF-8")
+		}
+	}
+	if e.Auth != nil {
+		if msg := e.Auth.fault(); msg != "" {
+			fault("auth", msg)
+		}
+	}
+	if faults == nil {
+		return nil
+	}
+	return &Error{Faults: faults}
+}
+
+const (
+	badAddress  = "must be agent://<id>, with an id of a-z 0-9 _ . - that starts with a letter or digit, without `..`, of at most 128 bytes"
+	badReplyTo  = "must be <transport>://<topic>, with kafka, nats, sqs, amqp, mqtt or memory as the transport"
+	badDeadline = "must be a positive integer, ms since the Unix epoch"
+)
+
+func validKind(k Kind) bool { return k == Request || k == Response || k == Event }
+
+// validReplyTo refuses white space and control characters besides what the
+// format refuses: no broker's topic holds them, and logs print topics.
+func validReplyTo(s string) bool {
+	kind, topic, ok := strings.Cut(s, "://")
+	if !ok || topic == "" || !utf8.ValidString(topic) {
+		return false
+	}
+	for i := range len(topic) {
+		if topic[i] <= ' ' || topic[i] == 0x7f {
+			return false
+		}
+	}
+	switch kind {
+	case "kafka", "nats", "sqs", "amqp", "mqtt", "memory":
+		return true
+	}
+	return false
+}
+
+// Encode checks e and returns its JSON. The error is an [*Error].
+func (e *Envelope) Encode() ([]byte, error) {
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	return e.append(make([]byte, 0, e.sizeHint())), nil
+}
+
+// EncodeChecked is [Envelope.Encode] for a payload that has just been validated:
+// it checks every other field and leaves the payload unread. A payload
+// that is not valid JSON makes a message that no peer decodes.
+func (e *Envelope) EncodeChecked() ([]byte, error) {
+	if err := e.checkFields(); err != nil {
+		return nil, err
+	}
+	return e.append(make([]byte, 0, e.sizeHint())), nil
+}
+
+// SigningForm is the JSON of e without auth, its keys in the fixed order that
+// the wire has too. It is what the hmac authentication of version 1 covers.
+func (e *Envelope) SigningForm() []byte {
+	return append(e.appendSigned(make([]byte, 0, e.sizeHint())), '}')
+}
+
+func (e *Envelope) sizeHint() int {
+	n := 256 + len(e.MessageID) + len(e.CorrelationID) + len(e.CausedBy) + len(e.From) + len(e.To) +
+		len(e.Capability) + len(e.ReplyTo) + len(e.TenantID) + len(e.Payload)
+	for _, h := range e.Headers {
+		n += len(h.Key) + len(h.Value) + 6
+	}
+	if e.Auth != nil {
+		n += 64 + len(e.Auth.KeyID) + len(e.Auth.Signature) + len(e.Auth.Token) + len(e.Auth.Scope)
+	}
+	return n
+}
+
+func (e *Envelope) append(dst []byte) []byte {
+	dst = e.appendSigned(dst)
+	if e.Auth != nil {
+		dst = e.Auth.append(append(dst, `,"auth":`...))
+	}
+	return append(dst, '}')
+}
+
+// appendSigned leaves the object open, so that auth can follow.
+func (e *Envelope) appendSigned(dst []byte) []byte {
+	dst = append(dst, `{"version":1,"kind":"`...)
+	dst = append(append(dst, e.Kind...), '"')
+	dst = appendMember(dst, "messageId", e.MessageID)
+	dst = appendMember(dst, "correlationId", e.CorrelationID)
+	dst = appendOptional(dst, "causedBy", e.CausedBy)
+	dst = appendMember(dst, "from", string(e.From))
+	dst = appendMember(dst, "to", string(e.To))
+	dst = appendMember(dst, "capability", e.Capability)
+	dst = appendOptional(dst, "replyTo", e.ReplyTo)
+	if e.Deadline != 0 {
+		dst = strconv.AppendInt(append(dst, `,"deadline":`...), e.Deadline, 10)
+	}
+	dst = appendOptional(dst, "tenantId", e.TenantID)
+	if len(e.Headers) > 0 {
+		dst = e.Headers.append(append(dst, `,"headers":`...))
+	}
+	if e.Payload != nil {
+		dst = append(append(dst, `,"payload":`...), e.Payload...)
+	}
+	return dst
+}
+
+func appendOptional(dst []byte, key, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return appendMember(dst, key, value)
+}
+
+// appendMember writes ,"key":"value" for a key that needs no escaping.
+func appendMember(dst []byte, key, value string) []byte {
+	dst = append(append(append(dst, `,"`...), key...), `":`...)
+	return appendQuoted(dst, value)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendQuoted writes s, valid UTF-8, as ECMA-262's JSON.stringify does: the
+// signing form of version 1 is defined by it.
+func appendQuoted(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		start = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	return append(append(dst, s[start:]...), '"')
+}

@@ -1,0 +1,72 @@
+package envelope
+
+import "slices"
+
+// Headers that agentd reads and writes. Peers that do not know them pass them over.
+const (
+	// HeaderTraceparent carries the W3C trace context.
+	HeaderTraceparent = "traceparent"
+	// HeaderTracestate carries the vendors' part of the W3C trace context.
+	HeaderTracestate = "tracestate"
+	// HeaderFleetVersion is the caller's fleet version.
+	HeaderFleetVersion = "x-fleet-version"
+	// HeaderHops counts the calls that led to this one, this one included.
+	HeaderHops = "x-agentd-hops"
+	// HeaderSession is the session of the caller's skill.
+	HeaderSession = "x-agentd-session"
+	// HeaderIdempotencyKey makes a repeated request one request.
+	HeaderIdempotencyKey = "x-agentd-idempotency-key"
+	// HeaderControl marks an Event that steers a call instead of making one.
+	HeaderControl = "x-agentd-control"
+)
+
+// ControlCancel is the value of [HeaderControl] that asks the callee to stop
+// working on the request whose MessageID is the event's CausedBy.
+const ControlCancel = "cancel"
+
+// A Header is one key and its value.
+type Header struct {
+	// Key is compared byte by byte.
+	Key string
+	// Value may be empty.
+	Value string
+}
+
+// Headers are the headers of a message, in sending order, each key once.
+type Headers []Header
+
+// Get returns the value of key, and whether it is there.
+func (h Headers) Get(key string) (string, bool) {
+	for i := range h {
+		if h[i].Key == key {
+			return h[i].Value, true
+		}
+	}
+	return "", false
+}
+
+// With returns a copy of h in which key has value. An empty value removes key.
+func (h Headers) With(key, value string) Headers {
+	out := make(Headers, 0, len(h)+1)
+	for _, have := range h {
+		if have.Key != key {
+			out = append(out, have)
+		}
+	}
+	if value == "" {
+		return slices.Clip(out)
+	}
+	return append(out, Header{Key: key, Value: value})
+}
+
+func (h Headers) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i, header := range h {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendQuoted(dst, header.Key), ':')
+		dst = appendQuoted(dst, header.Value)
+	}
+	return append(dst, '}')
+}
