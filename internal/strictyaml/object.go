@@ -1,0 +1,101 @@
+package strictyaml
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An Object is a mapping with a closed set of keys: those that were asked for.
+//
+//	o := v.Object()
+//	name := o.Need("name").Text()
+//	port := o.Get("port").Int(1, 65535)
+//	o.Done()
+type Object struct {
+	value  Value
+	asked  []string
+	prefix string // keys with this prefix are passed over, if not empty
+}
+
+// Object reads the value as a mapping. If it is none, that is a fault, and
+// every key of the result is absent.
+func (v Value) Object() *Object {
+	o := &Object{value: v}
+	if !v.is(Map) {
+		o.value.node = nil
+	}
+	return o
+}
+
+// Value is the mapping itself.
+func (o *Object) Value() Value { return o.value }
+
+// Get is the member under name, which may be absent.
+func (o *Object) Get(name string) Value {
+	o.asked = append(o.asked, name)
+	if o.value.node != nil {
+		for i, k := range o.value.node.keys {
+			if k.name == name {
+				return o.value.memberAt(i)
+			}
+		}
+	}
+	return Value{file: o.value.file, pointer: join(o.value.pointer, name), line: o.value.line, column: o.value.column}
+}
+
+// Need is the member under name. Its absence is a fault.
+func (o *Object) Need(name string) Value {
+	v := o.Get(name)
+	if !v.Present() && o.value.node != nil {
+		at := o.value.Position()
+		o.value.file.faults.add(at, fmt.Sprintf("the key %q is missing", name), "")
+	}
+	return v
+}
+
+// GetAny is the member under whichever of names is there; two of them are a
+// fault. The first is the name that hints propose.
+func (o *Object) GetAny(names ...string) Value {
+	found := o.Get(names[0])
+	for _, name := range names[1:] {
+		known := o.asked
+		v := o.Get(name)
+		o.asked = known // an alternative spelling is accepted, never proposed
+		switch {
+		case !v.Present():
+		case found.Present():
+			v.Fault(fmt.Sprintf("%q and %q are one key", names[0], name), "keep one of them")
+		default:
+			found = v
+		}
+		if v.Present() {
+			o.asked = append(o.asked, name)
+		}
+	}
+	return found
+}
+
+// PassOver accepts keys that belong to others, with any value.
+func (o *Object) PassOver(names ...string) { o.asked = append(o.asked, names...) }
+
+// PassOverPrefix accepts every key that starts with prefix, with any value.
+func (o *Object) PassOverPrefix(prefix string) { o.prefix = prefix }
+
+// Done records a fault for every key that was not asked for, with the nearest
+// one that was.
+func (o *Object) Done() {
+	if o.value.node == nil {
+		return
+	}
+	for i, k := range o.value.node.keys {
+		if slices.Contains(o.asked, k.name) || o.prefix != "" && strings.HasPrefix(k.name, o.prefix) {
+			continue
+		}
+		hint := didYouMean(k.name, o.asked)
+		if hint == "" {
+			hint = "known keys: " + strings.Join(o.asked, ", ")
+		}
+		o.value.memberAt(i).Fault(fmt.Sprintf("unknown key %q", k.name), hint)
+	}
+}
