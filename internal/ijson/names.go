@@ -87,6 +87,19 @@ func (n *Names) Close(s Scope) {
 	n.arena = n.arena[:s.arena]
 }
 
+// Mark is a state to which [Names.Rewind] returns.
+type Mark struct{ names, arena int }
+
+// Mark returns the present state.
+func (n *Names) Mark() Mark { return Mark{len(n.names), len(n.arena)} }
+
+// Rewind abandons all objects opened since m was taken and not closed.
+func (n *Names) Rewind(m Mark) {
+	n.high = max(n.high, len(n.names))
+	n.names = n.names[:m.names]
+	n.arena = n.arena[:m.arena]
+}
+
 // Add records a member name, given as the raw content of its string, and
 // reports whether it is new to the object. The object must be the one opened
 // last among those still open. raw is kept until the object is closed.

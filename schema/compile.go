@@ -1,0 +1,373 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/agentd/agentd/internal/ijson"
+)
+
+// compiler turns a parsed schema into nodes and collects every fault.
+type compiler struct {
+	faults   []Fault
+	nodes    []*node
+	literals interner
+	ident    identifier
+	refs     []pendingRef
+}
+
+// pendingRef is a $ref whose target may not be compiled yet.
+type pendingRef struct {
+	node    *node
+	text    string
+	pointer string
+}
+
+// compileSource is Compile without the choice of limits.
+func compileSource(src []byte) (*Schema, error) {
+	t, err := parseTree(src)
+	if err != nil {
+		var syntax *ijson.SyntaxError
+		hint := ""
+		if errors.As(err, &syntax) {
+			hint = position(src, syntax.Offset)
+		}
+		return nil, &CompileError{[]Fault{{Message: err.Error(), Hint: hint}}}
+	}
+	c := &compiler{}
+	c.ident.table = &c.literals
+	if t.kind != kindObject {
+		c.fault("", "the root of a schema must be an object", "write {} to accept every value")
+		return nil, &CompileError{c.faults}
+	}
+	root := c.schema(t, "")
+	c.resolve(root)
+	if len(c.faults) == 0 {
+		c.refuseLoops()
+	}
+	if len(c.faults) > 0 {
+		return nil, &CompileError{c.faults}
+	}
+	c.link()
+	s := &Schema{root: root, source: slices.Clone(src), nodes: c.nodes, literals: c.literals, limits: defaultLimits()}
+	s.memoise = needsMemo(c.nodes)
+	return s, nil
+}
+
+// position says on which line and column an offset lies, both from 1, in bytes.
+func position(src []byte, offset int) string {
+	before := src[:min(offset, len(src))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len(before) - bytes.LastIndexByte(before, '\n')
+	return fmt.Sprintf("line %d, column %d", line, column)
+}
+
+func (c *compiler) fault(pointer, message, hint string) {
+	c.faults = append(c.faults, Fault{pointer, message, hint})
+}
+
+// schema compiles one schema, which may be a boolean.
+func (c *compiler) schema(t *tree, pointer string) *node {
+	n := &node{id: uint32(firstID + len(c.nodes)), pointer: pointer, types: anyType}
+	c.nodes = append(c.nodes, n)
+	switch {
+	case t.kind == kindBoolean:
+		n.boolean = true
+		if t.raw[0] == 'f' {
+			n.never, n.types = true, 0
+		}
+	case t.kind != kindObject:
+		c.fault(pointer, "a schema must be an object or a boolean, not "+describe(t.kind), "")
+	case t.get("$ref") != nil:
+		c.reference(n, t, pointer)
+	default:
+		for _, m := range t.members {
+			c.keyword(n, m.name, m.value, child(pointer, m.name))
+		}
+	}
+	c.finish(n)
+	return n
+}
+
+// reference compiles a schema that holds $ref. Draft-07 ignores what stands
+// beside $ref, so whatever would assert something there is refused.
+func (c *compiler) reference(n *node, t *tree, pointer string) {
+	for _, m := range t.members {
+		at := child(pointer, m.name)
+		switch m.name {
+		case "$ref":
+			if text, ok := c.text(m.value, at); ok {
+				c.refs = append(c.refs, pendingRef{n, text, at})
+			}
+		case "title", "description", "default", "examples":
+			c.keyword(n, m.name, m.value, at)
+		case "definitions", "$schema":
+			if pointer == "" {
+				c.keyword(n, m.name, m.value, at)
+				continue
+			}
+			fallthrough
+		default:
+			c.fault(at, "draft-07 ignores "+m.name+" beside $ref",
+				`write {"allOf": [{"$ref": …}, {"`+m.name+`": …}]}`)
+		}
+	}
+}
+
+// keyword compiles one keyword of a schema object.
+func (c *compiler) keyword(n *node, name string, v *tree, at string) {
+	switch name {
+	case "type":
+		c.types(n, v, at)
+	case "enum", "const":
+		c.values(n, name, v, at)
+	case "properties", "required", "additionalProperties":
+		c.objectKeyword(n, name, v, at)
+	case "items", "minItems", "maxItems", "uniqueItems":
+		c.arrayKeyword(n, name, v, at)
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
+		c.numberKeyword(n, name, v, at)
+	case "minLength", "maxLength", "pattern", "format":
+		c.stringKeyword(n, name, v, at)
+	case "oneOf":
+		n.oneOf = c.branches(v, at)
+	case "anyOf":
+		n.anyOf = c.branches(v, at)
+	case "allOf":
+		n.allOf = c.branches(v, at)
+	case "not":
+		n.not = c.schema(v, at)
+	case "title", "description", "default", "examples", "definitions", "$schema":
+		c.annotation(n, name, v, at)
+	default:
+		c.unknown(name, at)
+	}
+}
+
+func (c *compiler) types(n *node, v *tree, at string) {
+	list := v.items
+	switch {
+	case v.kind == kindString:
+		list = []*tree{v}
+	case v.kind != kindArray:
+		c.fault(at, "type must be a string or an array of strings, not "+describe(v.kind), "")
+		return
+	case len(list) == 0:
+		c.fault(at, "type must not be an empty array", "leave type out to accept every type")
+		return
+	}
+	n.types = 0
+	for i, item := range list {
+		where := at
+		if v.kind == kindArray {
+			where = element(at, i)
+		}
+		name, ok := c.text(item, where)
+		if !ok {
+			continue
+		}
+		bit := typeBit(Type(name))
+		switch {
+		case bit == 0:
+			c.fault(where, "unknown type "+quote(name), suggest(name, typeNames()))
+		case slices.Contains(n.typeList, Type(name)):
+			c.fault(where, "type "+quote(name)+" is listed twice", "")
+		default:
+			n.types |= bit
+			n.typeList = append(n.typeList, Type(name))
+		}
+	}
+}
+
+// values compiles enum and const.
+func (c *compiler) values(n *node, name string, v *tree, at string) {
+	rule := &enumRule{ids: map[uint32]struct{}{}}
+	items := []*tree{v}
+	if name == "enum" {
+		switch {
+		case v.kind != kindArray:
+			c.fault(at, "enum must be an array, not "+describe(v.kind), "")
+			return
+		case len(v.items) == 0:
+			c.fault(at, "enum must list at least one value", "write false to refuse every value")
+			return
+		}
+		items = v.items
+		n.enum = rule
+	} else {
+		n.constant = rule
+	}
+	for i, item := range items {
+		where := at
+		if name == "enum" {
+			where = element(at, i)
+		}
+		if !c.exact(item, where) {
+			continue
+		}
+		l := c.literal(item)
+		if _, twice := rule.ids[l.id]; twice {
+			c.fault(where, "enum lists the same value twice", "remove one of them")
+			continue
+		}
+		rule.add(l)
+	}
+	rule.index()
+}
+
+// exact reports whether all numbers in a literal can be compared exactly.
+func (c *compiler) exact(t *tree, at string) bool {
+	if t.kind == kindNumber && parseDecimal(t.raw).huge != nil {
+		c.fault(at, "the exponent of this number has more than 18 digits", "")
+		return false
+	}
+	ok := true
+	for i, item := range t.items {
+		ok = c.exact(item, element(at, i)) && ok
+	}
+	for _, m := range t.members {
+		ok = c.exact(m.value, child(at, m.name)) && ok
+	}
+	return ok
+}
+
+func (c *compiler) literal(t *tree) literal {
+	id, _, _ := c.ident.identify(t.raw, 0)
+	return literal{raw: compact(t.raw), kind: t.kind, id: id, text: t.text}
+}
+
+func (r *enumRule) add(l literal) {
+	r.values = append(r.values, l)
+	r.kinds |= l.kind.bit()
+	r.ids[l.id] = struct{}{}
+}
+
+// index prepares the lookup of strings.
+func (r *enumRule) index() {
+	count := 0
+	for _, l := range r.values {
+		if l.kind == kindString {
+			count++
+		}
+	}
+	if count > 8 {
+		r.strings = make(map[string]struct{}, count)
+	}
+	for _, l := range r.values {
+		switch {
+		case l.kind != kindString:
+		case r.strings != nil:
+			r.strings[l.text] = struct{}{}
+		default:
+			r.small = append(r.small, l.text)
+		}
+	}
+}
+
+func (c *compiler) branches(v *tree, at string) *combinator {
+	switch {
+	case v.kind != kindArray:
+		c.fault(at, "must be an array of schemas, not "+describe(v.kind), "")
+		return nil
+	case len(v.items) == 0:
+		c.fault(at, "must hold at least one schema", "")
+		return nil
+	}
+	comb := &combinator{}
+	for i, item := range v.items {
+		comb.branches = append(comb.branches, c.schema(item, element(at, i)))
+	}
+	return comb
+}
+
+func (c *compiler) annotation(n *node, name string, v *tree, at string) {
+	switch name {
+	case "title", "description":
+		text, ok := c.text(v, at)
+		if !ok {
+			return
+		}
+		if name == "title" {
+			n.notes.title = &text
+		} else {
+			n.notes.description = &text
+		}
+	case "default":
+		n.notes.fallback = compact(v.raw)
+	case "examples":
+		if v.kind != kindArray {
+			c.fault(at, "examples must be an array, not "+describe(v.kind), "")
+			return
+		}
+		n.notes.examples = [][]byte{}
+		for _, item := range v.items {
+			n.notes.examples = append(n.notes.examples, compact(item.raw))
+		}
+	case "definitions":
+		if v.kind != kindObject {
+			c.fault(at, "definitions must be an object, not "+describe(v.kind), "")
+			return
+		}
+		for _, m := range v.members {
+			def := definition{m.name, c.schema(m.value, child(at, m.name))}
+			n.notes.definitions = append(n.notes.definitions, def)
+		}
+	case "$schema":
+		c.dialect(v, at)
+	}
+}
+
+// dialect accepts $schema where it names draft-07, at the root.
+func (c *compiler) dialect(v *tree, at string) {
+	text, ok := c.text(v, at)
+	switch {
+	case !ok:
+	case at != "/$schema":
+		c.fault(at, "$schema stands only at the root", "remove it")
+	case text != "http://json-schema.org/draft-07/schema#" && text != "http://json-schema.org/draft-07/schema":
+		c.fault(at, "$schema names another dialect than draft-07",
+			`write "http://json-schema.org/draft-07/schema#", or leave it out`)
+	}
+}
+
+// text returns the characters of a string, or records that it is none.
+func (c *compiler) text(v *tree, at string) (string, bool) {
+	if v.kind != kindString {
+		c.fault(at, "must be a string, not "+describe(v.kind), "")
+		return "", false
+	}
+	return v.text, true
+}
+
+// compact removes white space from a checked JSON text.
+func compact(raw []byte) []byte {
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return slices.Clone(raw) // deeper than encoding/json goes
+	}
+	return b.Bytes()
+}
+
+func quote(s string) string {
+	const most = 64
+	if len(s) > most {
+		s = cut(s, most)
+	}
+	return strconv.Quote(s)
+}
+
+// describe names a kind with its article.
+func describe(k kind) string {
+	switch k {
+	case kindNull:
+		return "null"
+	case kindArray, kindObject:
+		return "an " + k.String()
+	default:
+		return "a " + k.String()
+	}
+}

@@ -1,0 +1,304 @@
+package schema
+
+import (
+	"net/url"
+	"strings"
+)
+
+// resolve finds the target of every $ref.
+func (c *compiler) resolve(root *node) {
+	definitions := map[string]*node{}
+	var names []string
+	for _, d := range root.notes.definitions {
+		definitions[d.name] = d.node
+		names = append(names, d.name)
+	}
+	for _, r := range c.refs {
+		if r.text == "#" {
+			r.node.ref = root
+			continue
+		}
+		name, ok := definitionName(r.text)
+		if !ok {
+			c.fault(r.pointer, "$ref must be #/definitions/<name>, or # for the root",
+				"move the schema into definitions at the root; nothing outside this document is read")
+			continue
+		}
+		target := definitions[name]
+		if target == nil {
+			c.fault(r.pointer, "$ref names the definition "+quote(name)+", which does not exist", suggest(name, names))
+			continue
+		}
+		r.node.ref, r.node.refName = target, name
+	}
+}
+
+// definitionName decodes a reference: percent-encoding first, as a URI
+// fragment, then the escapes of RFC 6901.
+func definitionName(ref string) (string, bool) {
+	segment, ok := strings.CutPrefix(ref, "#/definitions/")
+	if !ok || strings.Contains(segment, "/") {
+		return "", false
+	}
+	segment, err := url.PathUnescape(segment)
+	if err != nil {
+		return "", false
+	}
+	for i := 0; i < len(segment); i++ {
+		if segment[i] == '~' && (i+1 == len(segment) || segment[i+1] != '0' && segment[i+1] != '1') {
+			return "", false
+		}
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(segment), true
+}
+
+// here lists the schemas that judge the same value as n.
+func (n *node) here() []*node {
+	if n.ref != nil {
+		return []*node{n.ref}
+	}
+	var all []*node
+	for _, comb := range []*combinator{n.oneOf, n.anyOf, n.allOf} {
+		if comb != nil {
+			all = append(all, comb.branches...)
+		}
+	}
+	if n.not != nil {
+		all = append(all, n.not)
+	}
+	return all
+}
+
+// below lists the schemas that judge the parts of a value that n judges.
+func (n *node) below() []*node {
+	var all []*node
+	if n.obj != nil {
+		for _, p := range n.obj.props[:n.obj.declared] {
+			all = append(all, p.node)
+		}
+		if n.obj.additional != nil {
+			all = append(all, n.obj.additional)
+		}
+	}
+	if n.arr != nil && n.arr.items != nil {
+		all = append(all, n.arr.items)
+	}
+	return all
+}
+
+// refuseLoops finds each $ref that leads back to itself without consuming
+// input: no value could be judged by it.
+func (c *compiler) refuseLoops() {
+	const active, done = 1, 2
+	state := map[*node]int{}
+	var visit func(n *node) bool
+	visit = func(n *node) (loops bool) {
+		switch state[n] {
+		case active:
+			return true
+		case done:
+			return false
+		}
+		state[n] = active
+		for _, next := range n.here() {
+			if visit(next) && n.ref != nil {
+				c.fault(child(n.pointer, "$ref"), "$ref leads back to itself without consuming input",
+					"put a property or an element between the two")
+			}
+		}
+		state[n] = done
+		return false
+	}
+	for _, n := range c.nodes {
+		visit(n)
+	}
+}
+
+// needsMemo reports whether the work per value could grow with its depth, or
+// the bytes of a value be read many times: where a schema that combines others
+// can contain itself, or where combinations nest.
+func needsMemo(nodes []*node) bool {
+	const most = 8 // readings of one value that a memo would not make cheaper
+	w := recursion{state: map[*node]*visited{}}
+	for _, n := range nodes {
+		if w.walk(n).readings > most {
+			return true
+		}
+	}
+	return w.combining
+}
+
+// recursion finds the groups of schemas that can contain one another, by
+// Tarjan's algorithm for strongly connected components.
+type recursion struct {
+	state     map[*node]*visited
+	stack     []*node
+	combining bool // some group holds a schema that combines others
+}
+
+type visited struct {
+	order, low int
+	open       bool // its group is not complete
+	readings   int  // how often the bytes of one value are read, at most
+}
+
+func (w *recursion) walk(n *node) *visited {
+	if v := w.state[n]; v != nil {
+		return v
+	}
+	v := &visited{order: len(w.state), low: len(w.state), open: true, readings: 1}
+	w.state[n] = v
+	w.stack = append(w.stack, n)
+	loops := false
+	visit := func(next *node) int {
+		u := w.walk(next)
+		if u.open {
+			v.low = min(v.low, u.low)
+			loops = loops || next == n
+		}
+		return u.readings
+	}
+	for _, next := range n.below() {
+		v.readings = max(v.readings, visit(next))
+	}
+	for _, next := range n.here() {
+		v.readings = min(v.readings+visit(next), 1<<16)
+	}
+	if v.low < v.order {
+		return v
+	}
+	at := len(w.stack) - 1
+	for w.stack[at] != n {
+		at--
+	}
+	group := w.stack[at:]
+	for _, m := range group {
+		w.state[m].open = false
+		w.combining = w.combining || m.combines && (loops || len(group) > 1)
+	}
+	w.stack = w.stack[:at]
+	return v
+}
+
+// link fills in what the passes over payloads read: targets of $ref, and the
+// dispatch of combinators.
+func (c *compiler) link() {
+	for _, n := range c.nodes {
+		end := n
+		for end.ref != nil && end.final == nil {
+			end = end.ref
+		}
+		if end.final != nil {
+			end = end.final
+		}
+		for n.ref != nil && n.final == nil {
+			n.final, n = end, n.ref
+		}
+		if n.ref == nil {
+			n.final = n
+		}
+	}
+	for _, n := range c.nodes {
+		if n.obj != nil {
+			n.obj.link()
+		}
+		if n.arr != nil && n.arr.items != nil {
+			n.arr.to = n.arr.items.target()
+		}
+		for _, comb := range []*combinator{n.oneOf, n.anyOf, n.allOf} {
+			if comb == nil {
+				continue
+			}
+			for _, b := range comb.branches {
+				comb.to = append(comb.to, b.target())
+			}
+		}
+		if n.not != nil {
+			n.notTo = n.not.target()
+		}
+	}
+	for _, n := range c.nodes {
+		for _, comb := range []*combinator{n.oneOf, n.anyOf} {
+			if comb != nil {
+				comb.dispatch = newDispatch(comb.to)
+			}
+		}
+	}
+}
+
+func (o *objectRule) link() {
+	if o.additional != nil {
+		o.rest = o.additional.target()
+		o.closed = o.rest.never
+		if o.rest.any {
+			o.rest = nil
+		}
+	}
+	for i := range o.props {
+		p := &o.props[i]
+		switch {
+		case p.node == nil:
+			p.to = o.rest
+		default:
+			if p.to = p.node.target(); p.to.any {
+				p.to = nil
+			}
+		}
+	}
+}
+
+// newDispatch returns how to pick a branch by the value of one property, or
+// nil. It is possible where every branch fixes the property to strings by
+// const or enum, and no string belongs to two branches.
+func newDispatch(branches []*node) *dispatch {
+	if len(branches) < 2 || branches[0].obj == nil {
+		return nil
+	}
+	for _, p := range branches[0].obj.props[:branches[0].obj.declared] {
+		d := &dispatch{property: p.name, branch: map[string]int{}}
+		if d.fill(branches) {
+			return d
+		}
+	}
+	return nil
+}
+
+func (d *dispatch) fill(branches []*node) bool {
+	for i, b := range branches {
+		if b.obj == nil {
+			return false
+		}
+		at := b.obj.index.find(b.obj.props, []byte(d.property))
+		if at < 0 || at >= b.obj.declared {
+			return false
+		}
+		tags := b.obj.props[at].node.target().tags()
+		if tags == nil {
+			return false
+		}
+		for _, tag := range tags {
+			if _, taken := d.branch[tag]; taken {
+				return false
+			}
+			d.branch[tag] = i
+		}
+	}
+	return true
+}
+
+// tags returns the strings to which const or enum fixes a value; nil where
+// other values may pass.
+func (n *node) tags() []string {
+	rule := n.constant
+	if rule == nil {
+		rule = n.enum
+	}
+	if rule == nil || rule.kinds != typeString {
+		return nil
+	}
+	var tags []string
+	for _, l := range rule.values {
+		tags = append(tags, l.text)
+	}
+	return tags
+}

@@ -1,0 +1,40 @@
+// Package schema compiles a subset of JSON Schema draft-07 and validates
+// payloads against it straight from their bytes.
+//
+// [Compile] turns a schema into one compiled form that serves validation,
+// proofs of containment, samples and code generation; a [Node] is its
+// read-only view. [Schema.Valid] answers yes or no, reads the payload once and
+// allocates nothing when it is valid; [Schema.Check] and [Schema.Validate]
+// also say what is wrong.
+//
+// # The subset
+//
+// The keywords are type, enum, const, properties, required,
+// additionalProperties, items (one schema), minimum, maximum,
+// exclusiveMinimum, exclusiveMaximum, minLength, maxLength, pattern, minItems,
+// maxItems, uniqueItems, oneOf, anyOf, allOf, not, $ref, format, and the
+// annotations title, description, default, examples and definitions. $schema
+// may name draft-07 at the root. Booleans are schemas anywhere but the root.
+//
+// Compile refuses everything else, with every fault and where it stands:
+// unknown keywords, malformed values, unknown formats, patterns that RE2
+// cannot express, and a $ref that leads nowhere, leads back to itself without
+// consuming input, or has keywords beside it that draft-07 would ignore. A
+// $ref is "#/definitions/name" or, for the root, "#". Nothing is ever fetched.
+//
+// # Values
+//
+// Payloads are I-JSON (RFC 7493): repeated member names, invalid UTF-8 and
+// lone surrogates make them malformed. Lengths count code points. Numbers are
+// compared exactly at any size, so that 2^53 and 2^53+1 differ, 1.0 is an
+// integer, and an exponent never costs memory. Patterns are ECMA-262, seen as
+// code points, unanchored, and run in time linear in the string. Formats are
+// asserted: uuid by RFC 9562, email by the Mailbox of RFC 5321, uri and
+// uri-reference by RFC 3986, date-time by RFC 3339.
+//
+// # Hostile payloads
+//
+// Time and memory are proportional to the size of the payload, whatever it
+// holds: hashes are keyed, recursive combinations are judged through a memo,
+// and depth, size and the number of listed violations are bounded by [Limits].
+package schema

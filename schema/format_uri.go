@@ -1,0 +1,246 @@
+package schema
+
+import "bytes"
+
+// Classes of bytes in RFC 3986 and RFC 5321.
+const (
+	classUnreserved = 1 << iota // RFC 3986 section 2.3
+	classSubDelim               // RFC 3986 section 2.2
+	classHex
+	classDigit
+	classAlpha
+	classAtext // RFC 5322 section 3.2.3
+)
+
+var byteClass = classify()
+
+func classify() (table [256]uint8) {
+	for c := byte('a'); c <= 'z'; c++ {
+		table[c] |= classAlpha
+		table[c-'a'+'A'] |= classAlpha
+	}
+	for c := byte('0'); c <= '9'; c++ {
+		table[c] |= classDigit
+	}
+	for _, c := range []byte("0123456789abcdefABCDEF") {
+		table[c] |= classHex
+	}
+	for c := range table {
+		if table[c]&(classAlpha|classDigit) != 0 {
+			table[c] |= classUnreserved | classAtext
+		}
+	}
+	for _, c := range []byte("-._~") {
+		table[c] |= classUnreserved
+	}
+	for _, c := range []byte("!$&'()*+,;=") {
+		table[c] |= classSubDelim
+	}
+	for _, c := range []byte("!#$%&'*+-/=?^_`{|}~") {
+		table[c] |= classAtext
+	}
+	return table
+}
+
+// is reports whether c belongs to one of the classes.
+func is(c byte, classes uint8) bool { return byteClass[c]&classes != 0 }
+
+// isURI reports whether text is a URI of RFC 3986 section 3 or, unless
+// absolute is asked for, a relative reference of section 4.2.
+func isURI(text []byte, absolute bool) bool {
+	end := bytes.IndexAny(text, ":/?#")
+	if end >= 0 && text[end] == ':' {
+		// Without a scheme, the first segment must not hold a colon.
+		if !isScheme(text[:end]) {
+			return false
+		}
+		text = text[end+1:]
+	} else if absolute {
+		return false
+	}
+	text, fragment, _ := bytes.Cut(text, []byte("#"))
+	text, query, _ := bytes.Cut(text, []byte("?"))
+	if !uriChars(fragment, ":@/?") || !uriChars(query, ":@/?") {
+		return false
+	}
+	if rest, ok := bytes.CutPrefix(text, []byte("//")); ok {
+		slash := bytes.IndexByte(rest, '/')
+		if slash < 0 {
+			slash = len(rest)
+		}
+		if !isAuthority(rest[:slash]) {
+			return false
+		}
+		text = rest[slash:]
+	}
+	return uriChars(text, ":@/")
+}
+
+func isScheme(text []byte) bool {
+	if len(text) == 0 || !is(text[0], classAlpha) {
+		return false
+	}
+	for _, c := range text[1:] {
+		if !is(c, classAlpha|classDigit) && c != '+' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// uriChars reports whether text is made of unreserved characters, sub-delims,
+// percent-encoded bytes and those in extra.
+func uriChars(text []byte, extra string) bool {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if is(c, classUnreserved|classSubDelim) {
+			continue
+		}
+		if c == '%' && i+2 < len(text) && is(text[i+1], classHex) && is(text[i+2], classHex) {
+			i += 2
+			continue
+		}
+		known := false
+		for k := range len(extra) {
+			known = known || extra[k] == c
+		}
+		if !known {
+			return false
+		}
+	}
+	return true
+}
+
+// isAuthority follows RFC 3986 section 3.2: [userinfo "@"] host [":" port].
+func isAuthority(text []byte) bool {
+	if user, host, ok := bytes.Cut(text, []byte("@")); ok {
+		if !uriChars(user, ":") {
+			return false
+		}
+		text = host
+	}
+	if len(text) > 0 && text[0] == '[' {
+		end := bytes.IndexByte(text, ']')
+		return end > 0 && isIPLiteral(text[1:end]) && isPort(text[end+1:])
+	}
+	host, port := text, []byte(nil)
+	if colon := bytes.IndexByte(text, ':'); colon >= 0 {
+		host, port = text[:colon], text[colon:]
+	}
+	return uriChars(host, "") && isPort(port)
+}
+
+// isPort accepts nothing, or a colon and any number of digits.
+func isPort(text []byte) bool {
+	if len(text) == 0 {
+		return true
+	}
+	for _, c := range text[1:] {
+		if !is(c, classDigit) {
+			return false
+		}
+	}
+	return text[0] == ':'
+}
+
+// isIPLiteral accepts what stands between brackets: an IPv6 address or the
+// form reserved for its successors.
+func isIPLiteral(text []byte) bool {
+	if len(text) > 0 && text[0]|0x20 == 'v' {
+		version, address, ok := bytes.Cut(text[1:], []byte("."))
+		if !ok || len(version) == 0 || len(address) == 0 {
+			return false
+		}
+		for _, c := range version {
+			if !is(c, classHex) {
+				return false
+			}
+		}
+		for _, c := range address {
+			if !is(c, classUnreserved|classSubDelim) && c != ':' {
+				return false
+			}
+		}
+		return true
+	}
+	return isIPv6(text, 7, false)
+}
+
+// isIPv6 follows RFC 4291 section 2.2. most is how many groups may stand
+// beside "::", and zeros whether the IPv4 part may have leading zeros.
+func isIPv6(text []byte, most int, zeros bool) bool {
+	groups, compressed := 0, false
+	if bytes.HasPrefix(text, []byte("::")) {
+		compressed = true
+		text = text[2:]
+	}
+	for len(text) > 0 {
+		end := bytes.IndexByte(text, ':')
+		if end < 0 {
+			end = len(text)
+		}
+		group := text[:end]
+		if end == len(text) && bytes.IndexByte(group, '.') >= 0 {
+			if !isIPv4(group, zeros) {
+				return false
+			}
+			groups += 2
+			break
+		}
+		if len(group) == 0 || len(group) > 4 {
+			return false
+		}
+		for _, c := range group {
+			if !is(c, classHex) {
+				return false
+			}
+		}
+		groups++
+		if end == len(text) {
+			break
+		}
+		text = text[end+1:]
+		switch {
+		case len(text) == 0:
+			return false // a single colon at the end
+		case text[0] == ':':
+			if compressed {
+				return false
+			}
+			compressed = true
+			text = text[1:]
+		}
+	}
+	if compressed {
+		return groups <= most
+	}
+	return groups == 8
+}
+
+// isIPv4 accepts four decimal numbers up to 255.
+func isIPv4(text []byte, zeros bool) bool {
+	for part := range 4 {
+		end := bytes.IndexByte(text, '.')
+		if part == 3 {
+			if end >= 0 {
+				return false
+			}
+			end = len(text)
+		}
+		if end < 1 || end > 3 || end > 1 && text[0] == '0' && !zeros {
+			return false
+		}
+		value := 0
+		for _, c := range text[:end] {
+			if !is(c, classDigit) {
+				return false
+			}
+			value = value*10 + int(c-'0')
+		}
+		if value > 255 {
+			return false
+		}
+		text = text[min(end+1, len(text)):]
+	}
+	return true
+}

@@ -1,0 +1,78 @@
+package schema
+
+import "fmt"
+
+// Keyword names the rule that a value broke.
+type Keyword uint8
+
+// The keywords that assert something, and three rules that no keyword states.
+const (
+	// KeywordNone is the zero value; no violation carries it.
+	KeywordNone Keyword = iota
+	// KeywordSyntax is for a payload that is not one strict JSON value.
+	KeywordSyntax
+	// KeywordLimit is for a list of violations that had to be cut short.
+	KeywordLimit
+	// KeywordFalse is for the schema false, which no value passes.
+	KeywordFalse
+	KeywordType
+	KeywordConst
+	KeywordEnum
+	KeywordMinLength
+	KeywordMaxLength
+	KeywordPattern
+	KeywordFormat
+	KeywordMinimum
+	KeywordMaximum
+	KeywordExclusiveMinimum
+	KeywordExclusiveMaximum
+	KeywordRequired
+	KeywordAdditionalProperties
+	KeywordMinItems
+	KeywordMaxItems
+	KeywordUniqueItems
+	KeywordOneOf
+	KeywordAnyOf
+	KeywordNot
+)
+
+var keywordNames = [...]string{
+	KeywordNone: "", KeywordSyntax: "syntax", KeywordLimit: "limit", KeywordFalse: "false",
+	KeywordType: "type", KeywordConst: "const", KeywordEnum: "enum",
+	KeywordMinLength: "minLength", KeywordMaxLength: "maxLength",
+	KeywordPattern: "pattern", KeywordFormat: "format",
+	KeywordMinimum: "minimum", KeywordMaximum: "maximum",
+	KeywordExclusiveMinimum: "exclusiveMinimum", KeywordExclusiveMaximum: "exclusiveMaximum",
+	KeywordRequired: "required", KeywordAdditionalProperties: "additionalProperties",
+	KeywordMinItems: "minItems", KeywordMaxItems: "maxItems", KeywordUniqueItems: "uniqueItems",
+	KeywordOneOf: "oneOf", KeywordAnyOf: "anyOf", KeywordNot: "not",
+}
+
+// String returns the keyword as it is written in a schema, or "syntax",
+// "limit" or "false".
+func (k Keyword) String() string {
+	if int(k) < len(keywordNames) {
+		return keywordNames[k]
+	}
+	return fmt.Sprintf("Keyword(%d)", uint8(k))
+}
+
+// MarshalText returns the name that String returns, and an error for a value
+// outside the list.
+func (k Keyword) MarshalText() ([]byte, error) {
+	if int(k) >= len(keywordNames) {
+		return nil, fmt.Errorf("schema: no keyword has number %d", uint8(k))
+	}
+	return []byte(keywordNames[k]), nil
+}
+
+// UnmarshalText accepts the names that String returns, and nothing else.
+func (k *Keyword) UnmarshalText(text []byte) error {
+	for i, name := range keywordNames {
+		if name == string(text) {
+			*k = Keyword(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("schema: no keyword is called %q", text)
+}

@@ -1,0 +1,174 @@
+package schema
+
+import (
+	"regexp"
+	"regexp/syntax"
+)
+
+// typeSet is a set of the types that the keyword type can name.
+type typeSet uint8
+
+const (
+	typeNull typeSet = 1 << iota
+	typeBoolean
+	typeNumber
+	typeString
+	typeArray
+	typeObject
+	typeInteger // a number without fraction; implied by typeNumber
+
+	anyType = typeNull | typeBoolean | typeNumber | typeString | typeArray | typeObject
+)
+
+// node is one compiled schema. It never changes once Compile has returned.
+type node struct {
+	id      uint32
+	pointer string // where the schema stands in the source, RFC 6901
+
+	// ref is set for {"$ref": …}, which then stands for its target and has no
+	// assertions of its own. refName is the name in definitions, "" for "#".
+	ref     *node
+	refName string
+	final   *node // where a chain of $ref ends; the node itself without $ref
+
+	boolean bool // the schema is written true or false
+	never   bool // the schema is false; types then is empty
+	any     bool // the schema accepts every value
+
+	// types holds the kinds of value that pass the keyword type. With
+	// typeInteger and without typeNumber, numbers must be integers.
+	types    typeSet
+	typeList []Type // as written; nil where type is absent
+
+	constant *enumRule // const, as an enum of one
+	enum     *enumRule
+	str      *stringRule
+	num      *numberRule
+	arr      *arrayRule
+	obj      *objectRule
+
+	oneOf, anyOf, allOf *combinator
+	not                 *node
+	notTo               *node // the target of not
+
+	// pure is set where only combinators assert anything.
+	pure bool
+	// combines is set where any combinator is present.
+	combines bool
+
+	notes annotations
+}
+
+// annotations are the keywords that assert nothing.
+type annotations struct {
+	title, description *string
+	fallback           []byte // default
+	examples           [][]byte
+	definitions        []definition
+}
+
+type definition struct {
+	name string
+	node *node
+}
+
+// target is the schema that decides in place of n: n itself, or where its
+// $ref leads. It is known once Compile has returned.
+func (n *node) target() *node { return n.final }
+
+// literal is a value written in a schema.
+type literal struct {
+	raw  []byte // compact JSON, as written
+	kind kind
+	id   uint32 // in Schema.literals
+	text string // the characters of a string
+}
+
+// enumRule is a set of values of which one must match.
+type enumRule struct {
+	values  []literal // as written
+	kinds   typeSet   // the kinds of value that occur
+	small   []string  // the strings, while there are few
+	strings map[string]struct{}
+	ids     map[uint32]struct{} // all the values, by number
+}
+
+// stringRule holds the assertions on strings. Lengths count code points; an
+// absent bound is 0 or maxLength's zero value unbounded.
+type stringRule struct {
+	min, max int
+	pattern  *pattern
+	format   Format
+}
+
+// pattern is an ECMA-262 pattern and its translation.
+type pattern struct {
+	source string // as written
+	re2    string // the RE2 spelling of the same language
+	regexp *regexp.Regexp
+	tree   *syntax.Regexp // the parse of re2, not simplified
+}
+
+// bound is a numeric limit; raw is its text as written.
+type bound struct {
+	raw     string
+	decimal decimal
+	small   int64 // the value, where isSmall
+	isSmall bool
+}
+
+// numberRule holds the assertions on numbers; absent ones are nil.
+type numberRule struct {
+	min, max, above, below *bound // minimum, maximum, exclusiveMinimum, exclusiveMaximum
+	// low and high are the inclusive integer range, where all bounds are
+	// integers of modest size: then fast holds and integers need no more.
+	low, high int64
+	fast      bool
+}
+
+// arrayRule holds the assertions on arrays. items is nil where it is absent.
+type arrayRule struct {
+	items    *node
+	to       *node // the target of items
+	min, max int
+	unique   bool
+}
+
+// objectRule holds the assertions on objects.
+type objectRule struct {
+	// props holds the declared properties in the order of the source, then
+	// the required names that are not among them.
+	props    []property
+	declared int // how many of props stand in properties
+	required []string
+	mask     uint64 // the required ones among props, where there are at most 64
+	index    nameIndex
+	// additional is nil where it is absent.
+	additional *node
+	closed     bool  // additionalProperties is false
+	rest       *node // target of additional; nil where anything goes
+}
+
+type property struct {
+	name     string
+	node     *node // nil for a required name that properties does not declare
+	to       *node // what judges the value: target of node, or of additional; nil for anything
+	required bool
+}
+
+// combinator holds the branches of oneOf, anyOf or allOf.
+type combinator struct {
+	branches []*node
+	to       []*node // their targets
+	dispatch *dispatch
+}
+
+// dispatch picks the only branch that an object can match by the value of one
+// of its properties.
+type dispatch struct {
+	property string
+	branch   map[string]int // by the value of the property
+}
+
+// unbounded stands for an absent maximum length.
+const unbounded = int(^uint(0) >> 1)

@@ -1,0 +1,221 @@
+package schema
+
+import (
+	"bytes"
+	"cmp"
+	"strconv"
+)
+
+// decimal is the exact value ±0.d₁d₂d₃… × 10^exp of a JSON number, kept as a
+// view of its token: an exponent costs no memory, and reading one token
+// allocates nothing.
+type decimal struct {
+	neg bool
+	// digits starts and ends with a digit other than zero and may hold one
+	// decimal point, which carries no meaning. It is empty for zero.
+	digits []byte
+	exp    int64
+	// huge is the exponent's text, without leading zeros, when it has more
+	// than 18 digits; exp then is only ±hugeExp. No schema holds such a number.
+	huge    []byte
+	hugeNeg bool
+	// shift is what exp adds to the written exponent.
+	shift int64
+}
+
+// hugeExp stands for exponents beyond what int64 arithmetic is safe for.
+const hugeExp = 1 << 61
+
+// parseDecimal reads a token of the JSON number grammar.
+func parseDecimal(token []byte) decimal {
+	var d decimal
+	if token[0] == '-' {
+		d.neg = true
+		token = token[1:]
+	}
+	mantissa := token
+	if e := bytes.IndexAny(token, "eE"); e >= 0 {
+		mantissa = token[:e]
+		d.readExponent(token[e+1:])
+	}
+	point := bytes.IndexByte(mantissa, '.')
+	if point < 0 {
+		point = len(mantissa)
+	}
+	d.shift = int64(point)
+	if mantissa[0] == '0' { // 0.00ddd
+		first := len(mantissa)
+		for i := point + 1; i < len(mantissa); i++ {
+			if mantissa[i] != '0' {
+				first = i
+				break
+			}
+		}
+		d.shift = int64(point + 1 - first)
+		mantissa = mantissa[first:]
+	}
+	end := len(mantissa)
+	for end > 0 && (mantissa[end-1] == '0' || mantissa[end-1] == '.') {
+		end--
+	}
+	if end == 0 {
+		return decimal{}
+	}
+	d.digits = mantissa[:end]
+	d.exp += d.shift
+	return d
+}
+
+func (d *decimal) readExponent(text []byte) {
+	neg := text[0] == '-'
+	if neg || text[0] == '+' {
+		text = text[1:]
+	}
+	for len(text) > 1 && text[0] == '0' {
+		text = text[1:]
+	}
+	if len(text) > 18 {
+		d.huge, d.hugeNeg, d.exp = text, neg, hugeExp
+	} else {
+		for _, c := range text {
+			d.exp = d.exp*10 + int64(c-'0')
+		}
+	}
+	if neg {
+		d.exp = -d.exp
+	}
+}
+
+// size returns the number of digits.
+func (d decimal) size() int {
+	if bytes.IndexByte(d.digits, '.') >= 0 {
+		return len(d.digits) - 1
+	}
+	return len(d.digits)
+}
+
+// isInteger reports whether the value has no fraction, however it is written.
+func (d decimal) isInteger() bool {
+	return len(d.digits) == 0 || d.exp >= int64(d.size())
+}
+
+// compare orders two numbers, of which at most one may be huge.
+func (d decimal) compare(e decimal) int {
+	switch {
+	case len(d.digits) == 0 && len(e.digits) == 0:
+		return 0
+	case len(d.digits) == 0:
+		return sign(!e.neg) * -1
+	case len(e.digits) == 0:
+		return sign(!d.neg)
+	case d.neg != e.neg:
+		return sign(!d.neg)
+	}
+	order := cmp.Compare(d.exp, e.exp)
+	if order == 0 {
+		order = compareDigits(d.digits, e.digits)
+	}
+	if d.neg {
+		return -order
+	}
+	return order
+}
+
+// sign is 1 for true and -1 for false.
+func sign(positive bool) int {
+	if positive {
+		return 1
+	}
+	return -1
+}
+
+// compareDigits orders two fractions by their digits.
+func compareDigits(a, b []byte) int {
+	i, j := 0, 0
+	for {
+		if i < len(a) && a[i] == '.' {
+			i++
+		}
+		if j < len(b) && b[j] == '.' {
+			j++
+		}
+		if i == len(a) || j == len(b) {
+			return cmp.Compare(len(a)-i, len(b)-j)
+		}
+		if a[i] != b[j] {
+			return cmp.Compare(a[i], b[j])
+		}
+		i, j = i+1, j+1
+	}
+}
+
+// appendKey appends a text that equal numbers share and others do not.
+func (d decimal) appendKey(dst []byte) []byte {
+	if len(d.digits) == 0 {
+		return append(dst, '0')
+	}
+	if d.neg {
+		dst = append(dst, '-')
+	}
+	if point := bytes.IndexByte(d.digits, '.'); point >= 0 {
+		dst = append(append(dst, d.digits[:point]...), d.digits[point+1:]...)
+	} else {
+		dst = append(dst, d.digits...)
+	}
+	dst = append(dst, 'e')
+	if d.huge == nil {
+		return strconv.AppendInt(dst, d.exp, 10)
+	}
+	shift := d.shift
+	if d.hugeNeg {
+		dst = append(dst, '-')
+		shift = -shift
+	}
+	return appendSum(dst, d.huge, shift)
+}
+
+// appendSum appends the sum of a number of more than 18 digits and a small
+// one, without leading zeros.
+func appendSum(dst, digits []byte, add int64) []byte {
+	start := len(dst)
+	dst = append(dst, '0') // room for a carry
+	dst = append(dst, digits...)
+	for i := len(dst) - 1; add != 0 && i >= start; i-- {
+		sum := int64(dst[i]-'0') + add%10
+		add /= 10
+		switch {
+		case sum < 0:
+			sum += 10
+			add--
+		case sum > 9:
+			sum -= 10
+			add++
+		}
+		dst[i] = '0' + byte(sum)
+	}
+	zeros := 0
+	for dst[start+zeros] == '0' && start+zeros < len(dst)-1 {
+		zeros++
+	}
+	return append(dst[:start], dst[start+zeros:]...)
+}
+
+// smallInt reads an integer token without fraction or exponent that surely
+// fits an int64.
+func smallInt(token []byte) (int64, bool) {
+	digits := token
+	if token[0] == '-' {
+		digits = token[1:]
+	}
+	if len(digits) > 18 {
+		return 0, false
+	}
+	var v int64
+	for _, c := range digits {
+		v = v*10 + int64(c-'0')
+	}
+	if token[0] == '-' {
+		v = -v
+	}
+	return v, true
+}

@@ -1,0 +1,243 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// patternError says why a pattern is refused.
+type patternError struct{ message, hint string }
+
+// compilePattern translates an ECMA-262 pattern to RE2 and compiles it.
+// Patterns see code points, as with the flag u, and are not anchored. Groups
+// capture nothing.
+func compilePattern(source string) (*pattern, *patternError) {
+	t := translator{src: source}
+	if err := t.pattern(); err != nil {
+		return nil, err
+	}
+	re2 := t.out.String()
+	re, err := regexp.Compile(re2)
+	if err != nil {
+		return nil, re2Error(err)
+	}
+	tree, err := syntax.Parse(re2, syntax.Perl)
+	if err != nil {
+		return nil, re2Error(err)
+	}
+	return &pattern{source: source, re2: re2, regexp: re, tree: tree}, nil
+}
+
+// re2Error words what RE2 refuses for reasons of size.
+func re2Error(err error) *patternError {
+	var e *syntax.Error
+	if errors.As(err, &e) {
+		switch e.Code {
+		case syntax.ErrInvalidRepeatSize:
+			return &patternError{"pattern repeats more than RE2 allows", "repeat at most 1000 times in all; use minLength and maxLength"}
+		case syntax.ErrLarge, syntax.ErrNestingDepth:
+			return &patternError{"pattern is too large for RE2", "shorten it"}
+		}
+		return &patternError{"pattern is malformed: " + string(e.Code), ""}
+	}
+	return &patternError{"pattern is malformed", ""}
+}
+
+func (p *pattern) match(text []byte) bool { return p.regexp.Match(text) }
+
+// translator reads an ECMA-262 pattern and writes RE2.
+type translator struct {
+	src   string
+	at    int
+	out   strings.Builder
+	depth int // open groups
+	names []string
+	// repeatable is set where a quantifier may follow.
+	repeatable bool
+}
+
+func (t *translator) errorf(hint, format string, args ...any) *patternError {
+	return &patternError{"pattern is malformed at byte " + strconv.Itoa(t.at) + ": " + fmt.Sprintf(format, args...), hint}
+}
+
+func (t *translator) beyond(what, hint string) *patternError {
+	return &patternError{"pattern uses " + what + " at byte " + strconv.Itoa(t.at) + ", which RE2 cannot express", hint}
+}
+
+// rest returns what has not been read.
+func (t *translator) rest() string { return t.src[t.at:] }
+
+func (t *translator) pattern() *patternError {
+	for t.at < len(t.src) {
+		if err := t.term(); err != nil {
+			return err
+		}
+	}
+	if t.depth > 0 {
+		return t.errorf("", "a group is not closed")
+	}
+	return nil
+}
+
+// term translates one character, class, group border, assertion or quantifier.
+func (t *translator) term() *patternError {
+	r, size := utf8.DecodeRuneInString(t.rest())
+	switch r {
+	case '(':
+		return t.open()
+	case ')':
+		if t.depth == 0 {
+			return t.errorf(`write \) for the character`, "a group is closed that is not open")
+		}
+		t.depth--
+		t.emit(")", true)
+	case '|':
+		t.emit("|", false)
+	case '^', '$':
+		t.emit(string(r), false)
+	case '*', '+', '?':
+		return t.quantifier(string(r), 1)
+	case '{':
+		if n, err := t.braces(); n > 0 || err != nil {
+			return err
+		}
+		t.emit(`\{`, true)
+	case '.':
+		t.emit(`[^\n\r\x{2028}\x{2029}]`, true)
+	case '[':
+		return t.class()
+	case '\\':
+		return t.escape()
+	default:
+		t.emit(regexp.QuoteMeta(string(r)), true)
+	}
+	t.at += size
+	return nil
+}
+
+func (t *translator) emit(text string, repeatable bool) {
+	t.out.WriteString(text)
+	t.repeatable = repeatable
+}
+
+// open translates the start of a group.
+func (t *translator) open() *patternError {
+	rest := t.rest()
+	size := 1
+	switch {
+	case !strings.HasPrefix(rest, "(?"):
+	case strings.HasPrefix(rest, "(?:"):
+		size = 3
+	case strings.HasPrefix(rest, "(?="), strings.HasPrefix(rest, "(?!"):
+		return t.beyond("lookahead", "split the condition: allOf, not, or several patterns")
+	case strings.HasPrefix(rest, "(?<="), strings.HasPrefix(rest, "(?<!"):
+		return t.beyond("lookbehind", "split the condition: allOf, not, or several patterns")
+	case strings.HasPrefix(rest, "(?<"):
+		end := strings.IndexByte(rest, '>')
+		if end < 0 || !isGroupName(rest[3:end]) {
+			return t.errorf("", "a group has a malformed name")
+		}
+		if slices.Contains(t.names, rest[3:end]) {
+			return t.errorf("", "two groups have the same name")
+		}
+		t.names = append(t.names, rest[3:end])
+		size = end + 1
+	default:
+		return t.errorf("flags cannot be set inside a pattern; spell out both cases, as in [Aa]", "unknown kind of group")
+	}
+	t.depth++
+	t.emit("(?:", false)
+	t.at += size
+	return nil
+}
+
+func isGroupName(name string) bool {
+	for i, r := range name {
+		if r != '_' && r != '$' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// quantifier writes a quantifier of the given size, and whether it is lazy.
+func (t *translator) quantifier(text string, size int) *patternError {
+	if !t.repeatable {
+		return t.errorf(`write \ before the character to match it`, "nothing to repeat")
+	}
+	t.at += size
+	if strings.HasPrefix(t.rest(), "?") {
+		t.at++
+		text += "?"
+	}
+	t.emit(text, false)
+	return nil
+}
+
+// braces translates {n}, {n,} or {n,m}, and returns 0 where the brace starts
+// none of these and stands for itself.
+func (t *translator) braces() (int, *patternError) {
+	rest := t.rest()
+	end := strings.IndexByte(rest, '}')
+	if end < 0 {
+		return 0, nil
+	}
+	low, high, ranged := strings.Cut(rest[1:end], ",")
+	if !isDigits(low) || ranged && high != "" && !isDigits(high) {
+		return 0, nil
+	}
+	low, high = trimZeros(low), trimZeros(high)
+	if ranged && high != "" && (len(low) > len(high) || len(low) == len(high) && low > high) {
+		return 0, t.errorf("", "a quantifier's bounds are out of order")
+	}
+	text := "{" + low
+	if ranged {
+		text += "," + high
+	}
+	return end, t.quantifier(text+"}", end+1)
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if !is(s[i], classDigit) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func trimZeros(s string) string {
+	for len(s) > 1 && s[0] == '0' {
+		s = s[1:]
+	}
+	return s
+}
+
+// escape translates an escape outside a class.
+func (t *translator) escape() *patternError {
+	if rest := t.rest(); len(rest) > 1 {
+		switch c := rest[1]; {
+		case c == 'b' || c == 'B':
+			t.emit(rest[:2], false)
+			t.at += 2
+			return nil
+		case '1' <= c && c <= '9':
+			return t.beyond("a backreference", "write the alternatives out")
+		case c == 'k':
+			return t.beyond("a backreference", "write the alternatives out")
+		}
+	}
+	set, err := t.charEscape()
+	if err != nil {
+		return err
+	}
+	t.emit(set.re2(), true)
+	return nil
+}

@@ -1,0 +1,308 @@
+package schema
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// runeSet is a set of code points, as pairs of first and last.
+type runeSet []rune
+
+func digitSet() runeSet { return runeSet{'0', '9'} }
+
+func wordSet() runeSet { return runeSet{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'} }
+
+// spaceSet is WhiteSpace and LineTerminator of ECMA-262.
+func spaceSet() runeSet {
+	return runeSet{
+		'\t', '\r', ' ', ' ', 0xA0, 0xA0, 0x1680, 0x1680, 0x2000, 0x200A, 0x2028, 0x2029,
+		0x202F, 0x202F, 0x205F, 0x205F, 0x3000, 0x3000, 0xFEFF, 0xFEFF,
+	}
+}
+
+// normal sorts the ranges and joins those that touch.
+func (s runeSet) normal() runeSet {
+	var pairs [][2]rune
+	for i := 0; i < len(s); i += 2 {
+		pairs = append(pairs, [2]rune{s[i], s[i+1]})
+	}
+	slices.SortFunc(pairs, func(a, b [2]rune) int { return int(a[0]) - int(b[0]) })
+	var out runeSet
+	for _, p := range pairs {
+		if n := len(out); n > 0 && p[0] <= out[n-1]+1 {
+			out[n-1] = max(out[n-1], p[1])
+			continue
+		}
+		out = append(out, p[0], p[1])
+	}
+	return out
+}
+
+// complement returns the code points that are not in the set.
+func (s runeSet) complement() runeSet {
+	var out runeSet
+	next := rune(0)
+	s = s.normal()
+	for i := 0; i < len(s); i += 2 {
+		if s[i] > next {
+			out = append(out, next, s[i]-1)
+		}
+		next = s[i+1] + 1
+	}
+	if next <= unicode.MaxRune {
+		out = append(out, next, unicode.MaxRune)
+	}
+	return out
+}
+
+// re2 writes the set in RE2 syntax.
+func (s runeSet) re2() string {
+	s = s.normal()
+	switch {
+	case len(s) == 0:
+		return `[^\x{0}-\x{10FFFF}]`
+	case len(s) == 2 && s[0] == s[1]:
+		return regexp.QuoteMeta(string(s[0]))
+	}
+	var b strings.Builder
+	b.WriteByte('[')
+	for i := 0; i < len(s); i += 2 {
+		fmt.Fprintf(&b, `\x{%X}-\x{%X}`, s[i], s[i+1])
+	}
+	b.WriteByte(']')
+	return b.String()
+}
+
+// class translates [...].
+func (t *translator) class() *patternError {
+	t.at++
+	negated := strings.HasPrefix(t.rest(), "^")
+	if negated {
+		t.at++
+	}
+	var set runeSet
+	for {
+		if t.at >= len(t.src) {
+			return t.errorf(`write \[ for the character`, "a character class is not closed")
+		}
+		if t.src[t.at] == ']' {
+			t.at++
+			break
+		}
+		item, err := t.classRange()
+		if err != nil {
+			return err
+		}
+		set = append(set, item...)
+	}
+	if negated {
+		set = set.complement()
+	}
+	t.emit(set.re2(), true)
+	return nil
+}
+
+// classRange reads one character, escape or range inside a class.
+func (t *translator) classRange() (runeSet, *patternError) {
+	low, err := t.classAtom()
+	if err != nil {
+		return nil, err
+	}
+	rest := t.rest()
+	if len(rest) < 2 || rest[0] != '-' || rest[1] == ']' {
+		return low, nil
+	}
+	t.at++
+	high, err := t.classAtom()
+	if err != nil {
+		return nil, err
+	}
+	if !low.single() || !high.single() {
+		// Annex B.1.2 of ECMA-262: with a class at either end, the dash stands for itself.
+		return append(append(low, high...), '-', '-'), nil
+	}
+	if low[0] > high[0] {
+		return nil, t.errorf("", "a range in a character class is out of order")
+	}
+	return runeSet{low[0], high[0]}, nil
+}
+
+func (s runeSet) single() bool { return len(s) == 2 && s[0] == s[1] }
+
+func (t *translator) classAtom() (runeSet, *patternError) {
+	rest := t.rest()
+	if strings.HasPrefix(rest, `\b`) {
+		t.at += 2
+		return runeSet{'\b', '\b'}, nil
+	}
+	if strings.HasPrefix(rest, `\-`) {
+		t.at += 2
+		return runeSet{'-', '-'}, nil
+	}
+	if strings.HasPrefix(rest, `\`) {
+		return t.charEscape()
+	}
+	r, size := utf8.DecodeRuneInString(rest)
+	t.at += size
+	return runeSet{r, r}, nil
+}
+
+// charEscape reads an escape that stands for a character or a set of them.
+func (t *translator) charEscape() (runeSet, *patternError) {
+	rest := t.rest()
+	if len(rest) < 2 {
+		return nil, t.errorf(`write \\ for the character`, "a backslash stands at the end")
+	}
+	if set := shorthand(rest[1]); set != nil {
+		t.at += 2
+		return set, nil
+	}
+	switch c := rest[1]; c {
+	case '0':
+		if len(rest) > 2 && is(rest[2], classDigit) {
+			return nil, t.errorf(`write \xHH`, "octal escapes are not part of ECMA-262")
+		}
+		t.at += 2
+		return runeSet{0, 0}, nil
+	case 'c':
+		if len(rest) < 3 || !is(rest[2], classAlpha) {
+			return nil, t.errorf("", `\c must be followed by a letter`)
+		}
+		t.at += 3
+		r := rune(rest[2] & 31)
+		return runeSet{r, r}, nil
+	case 'x':
+		r, ok := hexDigits(rest[2:], 2)
+		if !ok {
+			return nil, t.errorf("", `\x must be followed by two hexadecimal digits`)
+		}
+		t.at += 4
+		return runeSet{r, r}, nil
+	case 'u':
+		return t.unicodeEscape()
+	case 'p', 'P':
+		return t.property()
+	}
+	r, size := utf8.DecodeRuneInString(rest[1:])
+	if r < utf8.RuneSelf && is(byte(r), classAlpha|classDigit) || r == '_' {
+		return nil, t.errorf("", "unknown escape %q", `\`+string(r))
+	}
+	t.at += 1 + size
+	return runeSet{r, r}, nil
+}
+
+// shorthand returns the meaning of an escape of one letter; nil where there
+// is none.
+func shorthand(c byte) runeSet {
+	switch c {
+	case 'd':
+		return digitSet()
+	case 'D':
+		return digitSet().complement()
+	case 'w':
+		return wordSet()
+	case 'W':
+		return wordSet().complement()
+	case 's':
+		return spaceSet()
+	case 'S':
+		return spaceSet().complement()
+	case 't':
+		return runeSet{'\t', '\t'}
+	case 'n':
+		return runeSet{'\n', '\n'}
+	case 'v':
+		return runeSet{'\v', '\v'}
+	case 'f':
+		return runeSet{'\f', '\f'}
+	case 'r':
+		return runeSet{'\r', '\r'}
+	}
+	return nil
+}
+
+// unicodeEscape reads \uXXXX, a pair of them, or \u{X…}.
+func (t *translator) unicodeEscape() (runeSet, *patternError) {
+	rest := t.rest()[2:]
+	if strings.HasPrefix(rest, "{") {
+		end := strings.IndexByte(rest, '}')
+		if end < 2 {
+			return nil, t.errorf("", `\u{ must be followed by hexadecimal digits and }`)
+		}
+		v, err := strconv.ParseUint(rest[1:end], 16, 32)
+		if err != nil || v > unicode.MaxRune {
+			return nil, t.errorf("", `\u{…} names no code point`)
+		}
+		return t.codePoint(rune(v), 3+end)
+	}
+	r, ok := hexDigits(rest, 4)
+	if !ok {
+		return nil, t.errorf("", `\u must be followed by four hexadecimal digits`)
+	}
+	if r >= 0xD800 && r < 0xDC00 && strings.HasPrefix(rest[4:], `\u`) {
+		if low, ok := hexDigits(rest[6:], 4); ok && low >= 0xDC00 && low < 0xE000 {
+			return t.codePoint((r-0xD800)<<10|(low-0xDC00)+0x10000, 12)
+		}
+	}
+	return t.codePoint(r, 6)
+}
+
+func (t *translator) codePoint(r rune, size int) (runeSet, *patternError) {
+	if r >= 0xD800 && r < 0xE000 {
+		return nil, t.errorf("write both halves of the pair together, outside of a class range, or use \\u{…}",
+			"a lone surrogate occurs in no string")
+	}
+	t.at += size
+	return runeSet{r, r}, nil
+}
+
+// hexDigits reads exactly n hexadecimal digits.
+func hexDigits(s string, n int) (rune, bool) {
+	if len(s) < n {
+		return 0, false
+	}
+	for i := range n {
+		if !is(s[i], classHex) {
+			return 0, false
+		}
+	}
+	v, err := strconv.ParseUint(s[:n], 16, 32)
+	return rune(v), err == nil
+}
+
+// property reads \p{…} or \P{…}: a general category or a script.
+func (t *translator) property() (runeSet, *patternError) {
+	rest := t.rest()
+	end := strings.IndexByte(rest, '}')
+	if len(rest) < 3 || rest[2] != '{' || end < 0 {
+		return nil, t.errorf("", `\p must be followed by a property name in braces`)
+	}
+	name := rest[3:end]
+	if key, value, ok := strings.Cut(name, "="); ok {
+		switch key {
+		case "General_Category", "gc", "Script", "sc":
+			name = value
+		default:
+			return nil, t.beyond("the Unicode property "+quote(key), `general categories and scripts are known, as in \p{Lu} and \p{Script=Greek}`)
+		}
+	}
+	tree, err := syntax.Parse(`\p{`+name+`}`, syntax.Perl|syntax.UnicodeGroups)
+	if err != nil || tree.Op != syntax.OpCharClass && tree.Op != syntax.OpAnyChar {
+		return nil, t.beyond("the Unicode property "+quote(name), `general categories and scripts are known, as in \p{Lu} and \p{Script=Greek}`)
+	}
+	set := runeSet(slices.Clone(tree.Rune))
+	if tree.Op == syntax.OpAnyChar {
+		set = runeSet{0, unicode.MaxRune}
+	}
+	if rest[1] == 'P' {
+		set = set.complement()
+	}
+	t.at += end + 1
+	return set, nil
+}

@@ -1,0 +1,359 @@
+package schema
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/agentd/agentd/internal/ijson"
+)
+
+const (
+	maxCauses      = 8    // violations of the closest branch that a combinator lists
+	maxPathSegment = 128  // bytes of one member name in a path
+	maxPath        = 2048 // bytes of a path
+	maxNameShown   = 64   // bytes of a member name in a message
+	maxShown       = 200  // bytes of schema text in a message
+)
+
+// reporter lists the violations of a payload that is strict JSON and known to
+// be invalid. It walks only where run says that something is wrong, and run
+// judges through its memo, so that the walk stays linear.
+type reporter struct {
+	run    *run
+	data   []byte
+	limits Limits
+	found  []Violation
+	limit  int // how many violations may be listed here
+	full   bool
+	cut    bool // violations were left out for Limits.MaxViolations
+	path   []byte
+	done   map[judgement]struct{} // what has been listed
+}
+
+type judgement struct {
+	node   uint32
+	offset int
+}
+
+// explain lists the violations of doc.
+func (s *Schema) explain(doc []byte) Report {
+	r := newRun(s)
+	r.memoise = true
+	r.begin(doc)
+	p := &reporter{
+		run: r, data: doc, limits: s.limits, limit: s.limits.MaxViolations,
+		done: map[judgement]struct{}{},
+	}
+	p.value(s.root, ijson.SkipSpace(doc, 0))
+	return Report{Verdict: Invalid, Violations: p.found, Truncated: p.cut}
+}
+
+// add lists a violation of the value at the current path.
+func (p *reporter) add(k Keyword, message string) {
+	if len(p.found) >= p.limit {
+		p.full = true
+		p.cut = p.cut || p.limit == p.limits.MaxViolations
+		return
+	}
+	p.found = append(p.found, Violation{cut(string(p.path), maxPath), message, k})
+}
+
+// under runs f with one more segment on the path.
+func (p *reporter) under(segment string, f func()) {
+	size := len(p.path)
+	p.path = append(append(p.path, '/'), escapeSegment(cut(segment, maxPathSegment))...)
+	f()
+	p.path = p.path[:size]
+}
+
+// judge returns the end of the value at i if it passes n, or a negative
+// number that tells where it fails.
+func (p *reporter) judge(n *node, i int) int { return p.run.branch(n, i, p.limits.MaxDepth) }
+
+// end returns the end of the value at i.
+func (p *reporter) end(i int) int { return p.run.skip(i, p.limits.MaxDepth) }
+
+// value lists how the value at i fails n.
+func (p *reporter) value(n *node, i int) {
+	n = n.target()
+	if p.full || p.judge(n, i) >= 0 {
+		return
+	}
+	if _, again := p.done[judgement{n.id, i}]; again {
+		return
+	}
+	p.done[judgement{n.id, i}] = struct{}{}
+	if n.never {
+		p.add(KeywordFalse, "schema `false` rejects all values")
+		return
+	}
+	kind, end := kindOf(p.data[i]), p.end(i)
+	if !n.accepts(kind, p.data[i:end]) {
+		p.add(KeywordType, "expected type "+n.typeText()+" but got "+kind.String())
+		return
+	}
+	if n.constant != nil && !p.run.among(n.constant, kind, i, end) {
+		p.add(KeywordConst, "expected const "+cut(string(n.constant.values[0].raw), maxShown))
+	}
+	if n.enum != nil && !p.run.among(n.enum, kind, i, end) {
+		p.add(KeywordEnum, "value not in enum "+n.enum.text())
+	}
+	switch {
+	case kind == kindString && n.str != nil:
+		p.stringValue(n.str, p.data[i+1:end-1])
+	case kind == kindNumber && n.num != nil:
+		p.numberValue(n.num, p.data[i:end])
+	case kind == kindObject && n.obj != nil:
+		p.object(n.obj, i)
+	case kind == kindArray && n.arr != nil:
+		p.array(n.arr, i)
+	}
+	p.combinators(n, i)
+}
+
+// accepts applies the keyword type.
+func (n *node) accepts(kind kind, text []byte) bool {
+	if n.types&kind.bit() != 0 {
+		return true
+	}
+	return kind == kindNumber && n.types&typeInteger != 0 && parseDecimal(text).isInteger()
+}
+
+func (n *node) typeText() string {
+	var b strings.Builder
+	for i, t := range n.typeList {
+		if i > 0 {
+			b.WriteByte('|')
+		}
+		b.WriteString(string(t))
+	}
+	return b.String()
+}
+
+// text shows the values of an enum, as many as fit.
+func (r *enumRule) text() string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for i, l := range r.values {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if b.Len()+len(l.raw) > maxShown {
+			b.WriteString("…")
+			break
+		}
+		b.Write(l.raw)
+	}
+	b.WriteByte(']')
+	return b.String()
+}
+
+func (p *reporter) stringValue(s *stringRule, raw []byte) {
+	n := ijson.CodePoints(raw)
+	if n < s.min {
+		p.add(KeywordMinLength, "string length "+strconv.Itoa(n)+" < minLength "+strconv.Itoa(s.min))
+	}
+	if n > s.max {
+		p.add(KeywordMaxLength, "string length "+strconv.Itoa(n)+" > maxLength "+strconv.Itoa(s.max))
+	}
+	text := p.run.unescape(raw)
+	if s.pattern != nil && !s.pattern.match(text) {
+		p.add(KeywordPattern, "string does not match pattern /"+cut(s.pattern.source, maxShown)+"/")
+	}
+	if s.format != "" && !s.format.match(text) {
+		p.add(KeywordFormat, "format "+string(s.format)+": "+s.format.complaint())
+	}
+}
+
+func (p *reporter) numberValue(b *numberRule, token []byte) {
+	d := parseDecimal(token)
+	if b.min != nil && d.compare(b.min.decimal) < 0 {
+		p.add(KeywordMinimum, "number < minimum "+cut(b.min.raw, maxShown))
+	}
+	if b.max != nil && d.compare(b.max.decimal) > 0 {
+		p.add(KeywordMaximum, "number > maximum "+cut(b.max.raw, maxShown))
+	}
+	if b.above != nil && d.compare(b.above.decimal) <= 0 {
+		p.add(KeywordExclusiveMinimum, "number <= exclusiveMinimum "+cut(b.above.raw, maxShown))
+	}
+	if b.below != nil && d.compare(b.below.decimal) >= 0 {
+		p.add(KeywordExclusiveMaximum, "number >= exclusiveMaximum "+cut(b.below.raw, maxShown))
+	}
+}
+
+// object lists missing members first, then goes through those present.
+func (p *reporter) object(o *objectRule, i int) {
+	present := make([]bool, len(o.props))
+	p.members(i, func(name []byte, _ int) {
+		if at := o.index.find(o.props, name); at >= 0 {
+			present[at] = true
+		}
+	})
+	for _, name := range o.required {
+		if !present[o.index.find(o.props, []byte(name))] {
+			p.under(name, func() {
+				p.add(KeywordRequired, "missing required property "+strconv.Quote(cut(name, maxNameShown)))
+			})
+		}
+	}
+	p.members(i, func(name []byte, value int) {
+		if p.full {
+			return
+		}
+		at := o.index.find(o.props, name)
+		if at >= 0 && o.props[at].node != nil {
+			p.under(o.props[at].name, func() { p.value(o.props[at].node, value) })
+			return
+		}
+		if o.additional == nil {
+			return
+		}
+		text := string(name)
+		p.under(text, func() {
+			if o.closed {
+				p.add(KeywordAdditionalProperties,
+					"additional property "+strconv.Quote(cut(text, maxNameShown))+" is not allowed")
+				return
+			}
+			p.value(o.additional, value)
+		})
+	})
+}
+
+// members calls f with the name and the offset of the value of each member of
+// the object at i. name is valid only during the call.
+func (p *reporter) members(i int, f func(name []byte, value int)) {
+	data := p.data
+	var name []byte
+	for i = ijson.SkipSpace(data, i+1); data[i] != '}'; {
+		end, _, _ := ijson.ScanString(data, i)
+		name = ijson.AppendUnquoted(name[:0], data[i+1:end-1])
+		value := ijson.SkipSpace(data, ijson.SkipSpace(data, end)+1)
+		f(name, value)
+		if i = ijson.SkipSpace(data, p.end(value)); data[i] == ',' {
+			i = ijson.SkipSpace(data, i+1)
+		}
+	}
+}
+
+func (p *reporter) array(a *arrayRule, i int) {
+	var items []int
+	data := p.data
+	for i = ijson.SkipSpace(data, i+1); data[i] != ']'; {
+		items = append(items, i)
+		if i = ijson.SkipSpace(data, p.end(i)); data[i] == ',' {
+			i = ijson.SkipSpace(data, i+1)
+		}
+	}
+	if len(items) < a.min {
+		p.add(KeywordMinItems, "array length "+strconv.Itoa(len(items))+" < minItems "+strconv.Itoa(a.min))
+	}
+	if len(items) > a.max {
+		p.add(KeywordMaxItems, "array length "+strconv.Itoa(len(items))+" > maxItems "+strconv.Itoa(a.max))
+	}
+	if a.unique {
+		p.uniqueItems(items)
+	}
+	if a.items == nil {
+		return
+	}
+	for k, item := range items {
+		if p.full {
+			return
+		}
+		p.under(strconv.Itoa(k), func() { p.value(a.items, item) })
+	}
+}
+
+// uniqueItems lists the second element of the first equal pair.
+func (p *reporter) uniqueItems(items []int) {
+	p.run.arrays++
+	serial := p.run.arrays
+	for k, item := range items {
+		if !p.run.first(serial, item) {
+			p.under(strconv.Itoa(k), func() { p.add(KeywordUniqueItems, "duplicate item") })
+			return
+		}
+	}
+}
+
+// combinators lists how oneOf, anyOf, allOf and not fail.
+func (p *reporter) combinators(n *node, i int) {
+	if n.oneOf != nil {
+		if matched := p.matches(n.oneOf, i); matched != 1 {
+			p.add(KeywordOneOf, "oneOf matched "+strconv.Itoa(matched)+" schemas (expected exactly 1)")
+			if matched == 0 {
+				p.closest(n.oneOf, i)
+			}
+		}
+	}
+	if n.anyOf != nil && p.matches(n.anyOf, i) == 0 {
+		p.add(KeywordAnyOf, "anyOf matched zero schemas")
+		p.closest(n.anyOf, i)
+	}
+	if n.allOf != nil {
+		for _, b := range n.allOf.to {
+			p.value(b, i)
+		}
+	}
+	if n.notTo != nil && p.judge(n.notTo, i) >= 0 {
+		p.add(KeywordNot, "not-schema matched")
+	}
+}
+
+// matches counts the branches that the value passes.
+func (p *reporter) matches(c *combinator, i int) int {
+	count := 0
+	for _, b := range c.to {
+		if p.judge(b, i) >= 0 {
+			count++
+		}
+	}
+	return count
+}
+
+// closest lists, within bounds, how the value at i fails the branch that it
+// comes closest to: the one that the deciding property names, or else of those
+// that take its type the one whose first fault comes last.
+func (p *reporter) closest(c *combinator, i int) {
+	limit := p.limit
+	p.limit = min(limit, len(p.found)+maxCauses)
+	if k, decided := p.run.pick(c.dispatch, i, p.limits.MaxDepth); !decided {
+		p.value(p.furthest(c.to, i), i)
+	} else if k >= 0 {
+		p.value(c.to[k], i)
+	} else {
+		p.under(c.dispatch.property, func() {
+			p.add(KeywordEnum, "value not in enum "+c.dispatch.text(c.to))
+		})
+	}
+	p.limit, p.full = limit, p.cut
+}
+
+func (p *reporter) furthest(branches []*node, i int) *node {
+	best, reach := branches[0], -1
+	kind, end := kindOf(p.data[i]), p.end(i)
+	for _, b := range branches {
+		if !b.accepts(kind, p.data[i:end]) {
+			continue
+		}
+		if at := ^p.judge(b, i); at > reach {
+			best, reach = b, at
+		}
+	}
+	return best
+}
+
+// text shows the values that pick a branch, as many as fit.
+func (d *dispatch) text(branches []*node) string {
+	all := &enumRule{}
+	for _, b := range branches {
+		tag := b.obj.props[b.obj.index.find(b.obj.props, []byte(d.property))].node.target()
+		rule := tag.constant
+		if rule == nil {
+			rule = tag.enum
+		}
+		all.values = append(all.values, rule.values...)
+	}
+	return all.text()
+}

@@ -1,0 +1,161 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/agentd/agentd/internal/ijson"
+)
+
+// Schema is a compiled schema. It never changes and is safe for concurrent
+// use.
+type Schema struct {
+	root     *node
+	nodes    []*node
+	source   []byte
+	literals interner // the values of const and enum; only read
+	memoise  bool     // judge through a memo, see needsMemo
+	limits   Limits
+	runs     sync.Pool
+}
+
+// Limits bound what one payload can cost. A zero field means its default.
+type Limits struct {
+	// MaxDepth is how many arrays and objects may be open at once. Deeper
+	// payloads are malformed. The default is 512.
+	MaxDepth int
+	// MaxBytes is the length of the longest payload, in bytes. Longer ones
+	// are malformed. The default is 64 MiB.
+	MaxBytes int
+	// MaxViolations is how many violations are listed. The default is 100.
+	MaxViolations int
+}
+
+func defaultLimits() Limits {
+	return Limits{MaxDepth: ijson.DefaultMaxDepth, MaxBytes: 64 << 20, MaxViolations: 100}
+}
+
+// Compile compiles a schema of the subset that the package comment describes,
+// given as JSON. The error is a *[CompileError] that lists every fault. src is
+// not kept.
+func Compile(src []byte) (*Schema, error) { return compileSource(src) }
+
+// WithLimits returns the same schema under other limits.
+func (s *Schema) WithLimits(l Limits) *Schema {
+	d := defaultLimits()
+	if l.MaxDepth > 0 {
+		d.MaxDepth = l.MaxDepth
+	}
+	if l.MaxBytes > 0 {
+		d.MaxBytes = l.MaxBytes
+	}
+	if l.MaxViolations > 0 {
+		d.MaxViolations = l.MaxViolations
+	}
+	return &Schema{
+		root: s.root, nodes: s.nodes, source: s.source,
+		literals: s.literals, memoise: s.memoise, limits: d,
+	}
+}
+
+// Source returns the schema's JSON as it was compiled.
+func (s *Schema) Source() []byte { return slices.Clone(s.source) }
+
+// Verdict is the answer to whether a payload is valid.
+type Verdict uint8
+
+// The three answers. The zero value is none of them.
+const (
+	Valid     Verdict = iota + 1 // the payload passes
+	Invalid                      // the payload is JSON that breaks the schema
+	Malformed                    // the payload is not one strict JSON value within the limits
+)
+
+// String returns "valid", "invalid" or "malformed".
+func (v Verdict) String() string {
+	switch v {
+	case Valid:
+		return "valid"
+	case Invalid:
+		return "invalid"
+	case Malformed:
+		return "malformed"
+	}
+	return "Verdict(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Violation is one way in which a payload breaks a schema.
+type Violation struct {
+	// Path is an RFC 6901 pointer to the value at fault, "" for the root; for
+	// a missing or a surplus member it names that member. Names longer than
+	// 128 bytes, and paths longer than 2048, are cut and end in "…".
+	Path string `json:"path"`
+	// Message says what is wrong. It holds no part of the payload but, cut to
+	// 64 bytes, the name of a surplus member.
+	Message string `json:"message"`
+	// Keyword is the rule that was broken.
+	Keyword Keyword `json:"-"`
+}
+
+// SyntaxError is why a payload is malformed: the byte offset and the rule.
+type SyntaxError = ijson.SyntaxError
+
+// Report is the full answer about one payload.
+type Report struct {
+	Verdict Verdict
+	// Violations is set where Verdict is Invalid, in the order of the payload.
+	Violations []Violation
+	// Truncated says that there are more violations than the limit.
+	Truncated bool
+	// Syntax is set where Verdict is Malformed.
+	Syntax *SyntaxError
+}
+
+// Valid reports whether doc is valid. It stops at the first fault and, on
+// valid payloads, allocates nothing.
+func (s *Schema) Valid(doc []byte) bool {
+	if len(doc) > s.limits.MaxBytes {
+		return false
+	}
+	r, ok := s.runs.Get().(*run)
+	if !ok {
+		r = newRun(s)
+	}
+	r.begin(doc)
+	valid := r.document(s.root, s.limits.MaxDepth)
+	r.end()
+	s.runs.Put(r)
+	return valid
+}
+
+// Check judges doc and lists its violations. On valid payloads it costs what
+// Valid costs.
+func (s *Schema) Check(doc []byte) Report {
+	if s.Valid(doc) {
+		return Report{Verdict: Valid}
+	}
+	if len(doc) > s.limits.MaxBytes {
+		msg := "longer than the limit of " + strconv.Itoa(s.limits.MaxBytes) + " bytes"
+		return Report{Verdict: Malformed, Syntax: &SyntaxError{Offset: s.limits.MaxBytes, Msg: msg}}
+	}
+	if err := ijson.Check(doc, s.limits.MaxDepth); err != nil {
+		return Report{Verdict: Malformed, Syntax: err.(*ijson.SyntaxError)}
+	}
+	return s.explain(doc)
+}
+
+// Validate lists the violations of doc; nil means that it is valid. A
+// malformed payload is one violation with [KeywordSyntax]. Where there are
+// more violations than the limit, the last one has [KeywordLimit].
+func (s *Schema) Validate(doc []byte) []Violation {
+	report := s.Check(doc)
+	switch {
+	case report.Verdict == Malformed:
+		return []Violation{{Message: report.Syntax.Error(), Keyword: KeywordSyntax}}
+	case report.Truncated:
+		msg := "more than " + strconv.Itoa(len(report.Violations)) + " violations; the rest is not listed"
+		return append(report.Violations, Violation{Message: msg, Keyword: KeywordLimit})
+	}
+	return report.Violations
+}

@@ -1,0 +1,256 @@
+package schema
+
+import (
+	"github.com/agentd/agentd/internal/ijson"
+)
+
+// run is the scratch space of one pass over one payload. It decides whether
+// the payload is valid, reading each byte once unless combinators ask for
+// more, and stops at the first fault of any kind.
+//
+// Methods that judge a value return the offset after it. A negative result r
+// means that it does not pass, or is not JSON, and that the fault shows at
+// offset ^r.
+type run struct {
+	data    []byte
+	memoise bool
+	memo    memo
+	any     *node // accepts everything; its id is endID
+
+	anyArray  arrayRule
+	anyObject objectRule
+
+	names   ijson.Names   // names of members that no schema declares
+	skipper ijson.Scanner // values that no schema constrains
+	wide    []uint64      // which properties were seen, beyond the first 64
+	text    []byte        // a string without its escapes
+
+	known  identifier // finds values of const and enum
+	unique identifier // numbers the elements of arrays with uniqueItems
+	ids    interner   // the table of unique
+	seen   memo       // which numbers occurred in which array
+	arrays uint32     // the number of the last array with uniqueItems
+}
+
+func newRun(s *Schema) *run {
+	r := &run{memoise: s.memoise, any: &node{id: endID, any: true, types: anyType}}
+	r.any.final = r.any
+	r.anyArray.max = unbounded
+	r.known = identifier{table: &s.literals, frozen: true}
+	r.unique = identifier{table: &r.ids, memo: &r.memo}
+	return r
+}
+
+// begin prepares for a payload.
+func (r *run) begin(data []byte) {
+	r.data = data
+	r.names.Reset()
+	r.memo.reset()
+	r.wide = r.wide[:0]
+	r.arrays = 0
+}
+
+// end gives up the payload, and scratch space that it made grow beyond reason.
+func (r *run) end() {
+	r.data = nil
+	r.names.Trim()
+	r.skipper.Trim()
+	if r.arrays > 0 {
+		r.ids.trim()
+		r.seen.reset()
+	}
+	if cap(r.text) > maxKeptBytes {
+		r.text = nil
+	}
+	if cap(r.unique.key) > maxKeptBytes || cap(r.unique.pairs) > maxKeptSlots {
+		r.unique.key, r.unique.pairs = nil, nil
+	}
+}
+
+// document judges the whole payload.
+func (r *run) document(root *node, depth int) bool {
+	end := r.value(root, ijson.SkipSpace(r.data, 0), depth)
+	return end >= 0 && ijson.SkipSpace(r.data, end) == len(r.data)
+}
+
+// value judges the value at i, where no white space stands. depth is the
+// number of containers that may still open.
+func (r *run) value(n *node, i, depth int) int {
+	if n.combines || r.memoise {
+		return r.combined(n, i, depth)
+	}
+	return r.own(n, i, depth)
+}
+
+// skip passes over a value that no schema constrains.
+func (r *run) skip(i, depth int) int {
+	if r.memoise {
+		return r.combined(r.any, i, depth)
+	}
+	end, err := r.skipper.Skip(r.data, i, depth)
+	if err != nil {
+		return ^err.(*ijson.SyntaxError).Offset
+	}
+	return end
+}
+
+// own judges by all keywords but the combinators.
+func (r *run) own(n *node, i, depth int) int {
+	data := r.data
+	if i >= len(data) {
+		return ^i
+	}
+	var end int
+	kind := kindOf(data[i])
+	switch kind {
+	case kindString:
+		end = r.stringValue(n, i)
+	case kindNumber:
+		end = r.numberValue(n, i)
+	case kindObject:
+		if n.types&typeObject == 0 {
+			return ^i
+		}
+		end = r.object(n.obj, i, depth-1)
+	case kindArray:
+		if n.types&typeArray == 0 {
+			return ^i
+		}
+		end = r.array(n.arr, i, depth-1)
+	default:
+		if n.types&kind.bit() == 0 {
+			return ^i
+		}
+		var err error
+		if end, err = ijson.ScanLiteral(data, i); err != nil {
+			return ^i
+		}
+	}
+	if end < 0 {
+		return end
+	}
+	if n.enum != nil && !r.among(n.enum, kind, i, end) || n.constant != nil && !r.among(n.constant, kind, i, end) {
+		return ^i
+	}
+	return end
+}
+
+func (r *run) stringValue(n *node, i int) int {
+	if n.types&typeString == 0 {
+		return ^i
+	}
+	end, escaped, err := ijson.ScanString(r.data, i)
+	if err != nil {
+		return ^i
+	}
+	if n.str == nil {
+		return end
+	}
+	raw := r.data[i+1 : end-1]
+	if !n.str.length(raw, escaped) {
+		return ^i
+	}
+	if n.str.pattern == nil && n.str.format == "" {
+		return end
+	}
+	text := raw
+	if escaped {
+		text = r.unescape(raw)
+	}
+	if n.str.pattern != nil && !n.str.pattern.match(text) || n.str.format != "" && !n.str.format.match(text) {
+		return ^i
+	}
+	return end
+}
+
+func (r *run) unescape(raw []byte) []byte {
+	r.text = ijson.AppendUnquoted(r.text[:0], raw)
+	return r.text
+}
+
+// length reports whether a string has an acceptable number of code points. A
+// code point takes at most four bytes unless it is escaped, so that most
+// strings need no counting.
+func (s *stringRule) length(raw []byte, escaped bool) bool {
+	if s.min == 0 && len(raw) <= s.max {
+		return true
+	}
+	if !escaped {
+		if len(raw) < s.min {
+			return false
+		}
+		if len(raw) <= s.max && len(raw)/4 >= s.min {
+			return true
+		}
+	}
+	n := ijson.CodePoints(raw)
+	return s.min <= n && n <= s.max
+}
+
+func (r *run) numberValue(n *node, i int) int {
+	if n.types&(typeNumber|typeInteger) == 0 {
+		return ^i
+	}
+	end, integer, err := ijson.ScanNumber(r.data, i)
+	if err != nil {
+		return ^i
+	}
+	token := r.data[i:end]
+	if n.types&typeNumber == 0 && !integer && !parseDecimal(token).isInteger() {
+		return ^i
+	}
+	if n.num != nil && !n.num.match(token, integer) {
+		return ^i
+	}
+	return end
+}
+
+// match reports whether a number is within the bounds.
+func (b *numberRule) match(token []byte, integer bool) bool {
+	if integer && b.fast {
+		if v, ok := smallInt(token); ok {
+			return b.low <= v && v <= b.high
+		}
+	}
+	d := parseDecimal(token)
+	return (b.min == nil || d.compare(b.min.decimal) >= 0) &&
+		(b.max == nil || d.compare(b.max.decimal) <= 0) &&
+		(b.above == nil || d.compare(b.above.decimal) > 0) &&
+		(b.below == nil || d.compare(b.below.decimal) < 0)
+}
+
+// among reports whether the checked value at i is one of the rule's.
+func (r *run) among(rule *enumRule, kind kind, i, end int) bool {
+	if rule.kinds&kind.bit() == 0 {
+		return false
+	}
+	if kind == kindString {
+		text := r.data[i+1 : end-1]
+		for _, c := range text {
+			if c == '\\' {
+				text = r.unescape(text)
+				break
+			}
+		}
+		return rule.hasString(text)
+	}
+	id, _, ok := r.known.identify(r.data, i)
+	if !ok {
+		return false
+	}
+	_, ok = rule.ids[id]
+	return ok
+}
+
+func (r *enumRule) hasString(text []byte) bool {
+	if r.strings != nil {
+		_, ok := r.strings[string(text)]
+		return ok
+	}
+	for _, s := range r.small {
+		if s == string(text) {
+			return true
+		}
+	}
+	return false
+}

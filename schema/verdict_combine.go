@@ -1,0 +1,173 @@
+package schema
+
+import (
+	"github.com/agentd/agentd/internal/ijson"
+)
+
+// combined judges by all keywords. Where the schema is recursive it remembers
+// the result for each node and value, so that a value is never judged twice
+// by the same node, however many branches at however many levels ask.
+func (r *run) combined(n *node, i, depth int) int {
+	remember := r.memoise && i < len(r.data) && (n.combines || kindOf(r.data[i]) >= kindArray)
+	if remember {
+		if result, ok := r.memo.get(n.id, i); ok {
+			return result
+		}
+	}
+	end := -1
+	if !n.pure {
+		end = r.own(n, i, depth)
+	}
+	if n.combines && (n.pure || end >= 0) {
+		end = r.combine(n, i, depth, end)
+	}
+	if remember {
+		r.memo.put(n.id, i, end)
+	}
+	return end
+}
+
+// combine judges by the combinators. end is the end of the value, or negative
+// while it is unknown.
+func (r *run) combine(n *node, i, depth, end int) int {
+	if n.allOf != nil {
+		for _, b := range n.allOf.to {
+			if end = r.branch(b, i, depth); end < 0 {
+				return end
+			}
+		}
+	}
+	if n.anyOf != nil {
+		if end = r.anyOf(n.anyOf, i, depth); end < 0 {
+			return end
+		}
+	}
+	if n.oneOf != nil {
+		if end = r.oneOf(n.oneOf, i, depth); end < 0 {
+			return end
+		}
+	}
+	if n.notTo != nil {
+		if r.branch(n.notTo, i, depth) >= 0 {
+			return ^i
+		}
+		if end < 0 {
+			end = r.skip(i, depth)
+		}
+	}
+	return end
+}
+
+// branch judges by a schema whose failure need not be the end: it leaves no
+// trace of objects that were open when the fault was met.
+func (r *run) branch(n *node, i, depth int) int {
+	mark, wide := r.names.Mark(), len(r.wide)
+	end := r.value(n, i, depth)
+	if end < 0 {
+		r.names.Rewind(mark)
+		r.wide = r.wide[:wide]
+	}
+	return end
+}
+
+// anyOf returns the end of the value if some branch matches, or else the
+// fault of the branch that got furthest.
+func (r *run) anyOf(c *combinator, i, depth int) int {
+	if k, decided := r.pick(c.dispatch, i, depth); decided {
+		if k < 0 {
+			return ^i
+		}
+		return r.branch(c.to[k], i, depth)
+	}
+	furthest := i
+	for _, b := range c.to {
+		end := r.branch(b, i, depth)
+		if end >= 0 {
+			return end
+		}
+		furthest = max(furthest, ^end)
+	}
+	return ^furthest
+}
+
+// oneOf returns the end of the value if exactly one branch matches.
+func (r *run) oneOf(c *combinator, i, depth int) int {
+	if k, decided := r.pick(c.dispatch, i, depth); decided {
+		if k < 0 {
+			return ^i
+		}
+		return r.branch(c.to[k], i, depth)
+	}
+	matched, furthest := -1, i
+	for _, b := range c.to {
+		end := r.branch(b, i, depth)
+		switch {
+		case end < 0:
+			furthest = max(furthest, ^end)
+		case matched >= 0:
+			return ^i
+		default:
+			matched = end
+		}
+	}
+	if matched < 0 {
+		return ^furthest
+	}
+	return matched
+}
+
+// pick finds the only branch that the value at i can match: k, or -1 where
+// none can. It reports false where that cannot be told in advance.
+func (r *run) pick(d *dispatch, i, depth int) (k int, decided bool) {
+	data := r.data
+	if d == nil || depth <= 0 || i >= len(data) || data[i] != '{' {
+		return 0, false
+	}
+	for i = ijson.SkipSpace(data, i+1); i < len(data) && data[i] == '"'; {
+		end, escaped, err := ijson.ScanString(data, i)
+		if err != nil {
+			return -1, true
+		}
+		name := data[i+1 : end-1]
+		if escaped {
+			name = r.unescape(name)
+		}
+		found := string(name) == d.property
+		i = ijson.SkipSpace(data, end)
+		if i >= len(data) || data[i] != ':' {
+			return -1, true
+		}
+		i = ijson.SkipSpace(data, i+1)
+		if found {
+			return r.tag(d, i), true
+		}
+		if i = r.skip(i, depth-1); i < 0 {
+			return -1, true
+		}
+		i = ijson.SkipSpace(data, i)
+		if i >= len(data) || data[i] != ',' {
+			break
+		}
+		i = ijson.SkipSpace(data, i+1)
+	}
+	return 0, false
+}
+
+// tag returns the branch for the value of the deciding property, or -1.
+func (r *run) tag(d *dispatch, i int) int {
+	if i >= len(r.data) || r.data[i] != '"' {
+		return -1
+	}
+	end, escaped, err := ijson.ScanString(r.data, i)
+	if err != nil {
+		return -1
+	}
+	text := r.data[i+1 : end-1]
+	if escaped {
+		text = r.unescape(text)
+	}
+	if k, ok := d.branch[string(text)]; ok {
+		return k
+	}
+	return -1
+}

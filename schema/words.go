@@ -1,0 +1,112 @@
+package schema
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Type is a name that the keyword type accepts.
+type Type string
+
+// The types of draft-07.
+const (
+	TypeNull    Type = "null"
+	TypeBoolean Type = "boolean"
+	TypeInteger Type = "integer" // any number without fraction, 1.0 included
+	TypeNumber  Type = "number"
+	TypeString  Type = "string"
+	TypeArray   Type = "array"
+	TypeObject  Type = "object"
+)
+
+func typeNames() []string {
+	return []string{"object", "array", "string", "integer", "number", "boolean", "null"}
+}
+
+func typeBit(t Type) typeSet {
+	switch t {
+	case TypeNull:
+		return typeNull
+	case TypeBoolean:
+		return typeBoolean
+	case TypeInteger:
+		return typeInteger
+	case TypeNumber:
+		return typeNumber
+	case TypeString:
+		return typeString
+	case TypeArray:
+		return typeArray
+	case TypeObject:
+		return typeObject
+	}
+	return 0
+}
+
+// bit returns the kind as a type, with number for every number.
+func (k kind) bit() typeSet { return typeNull << k }
+
+// String returns the kind as the keyword type names it.
+func (k kind) String() string {
+	return [...]string{"null", "boolean", "number", "string", "array", "object"}[k]
+}
+
+func keywords() []string {
+	return []string{
+		"type", "enum", "const", "properties", "required", "additionalProperties", "items",
+		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern",
+		"minItems", "maxItems", "uniqueItems", "oneOf", "anyOf", "allOf", "not", "$ref", "format",
+		"title", "description", "default", "examples", "definitions",
+	}
+}
+
+// unknown records a keyword outside the subset.
+func (c *compiler) unknown(name, at string) {
+	hint := ""
+	switch name {
+	case "nullable":
+		hint = `write "type": ["string", "null"] to accept null`
+	case "$id", "id":
+		hint = "remove it: references stay inside the document"
+	case "$defs":
+		hint = "draft-07 calls it definitions"
+	case "$comment":
+		hint = "use description"
+	case "const ":
+		hint = "remove the space"
+	case "if", "then", "else":
+		hint = "use oneOf with a branch for each case"
+	case "patternProperties", "propertyNames", "minProperties", "maxProperties":
+		hint = "the subset constrains names only by properties, required and additionalProperties"
+	case "multipleOf":
+		hint = `use "type": "integer", or bounds`
+	case "dependencies", "dependentRequired", "dependentSchemas":
+		hint = "use oneOf with a branch for each case"
+	default:
+		hint = suggest(strings.TrimSpace(name), keywords())
+	}
+	c.fault(at, "unsupported keyword "+quote(name), hint)
+}
+
+// suggest asks for the nearest word, or lists them all when there are few.
+func suggest(name string, words []string) string {
+	if w := nearest(name, words); w != "" {
+		return "did you mean " + quote(w) + "?"
+	}
+	if len(words) > 0 && len(words) <= 8 {
+		return "known are " + strings.Join(words, ", ")
+	}
+	return ""
+}
+
+// cut shortens s to at most n bytes, at the border of a character, and marks
+// the cut.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
