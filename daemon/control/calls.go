@@ -1,0 +1,37 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+)
+
+// Calls are the running calls whose skills may make nested ones. The zero value
+// is ready. It is safe for concurrent use.
+type Calls struct {
+	mu      sync.Mutex
+	running map[string]context.Context // guarded by mu
+}
+
+// Register keeps ctx under a random token, until release is called.
+func (c *Calls) Register(ctx context.Context) (token string, release func()) {
+	token = rand.Text()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		c.running = map[string]context.Context{}
+	}
+	c.running[token] = ctx
+	return token, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.running, token)
+	}
+}
+
+func (c *Calls) find(token string) (context.Context, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ctx, ok := c.running[token]
+	return ctx, ok
+}

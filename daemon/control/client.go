@@ -1,0 +1,128 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+
+	"github.com/agentd/agentd/rpc"
+)
+
+// maxResponseBytes bounds what a client reads.
+const maxResponseBytes = 64 << 20
+
+// A Client talks to one agent's control API. It is safe for concurrent use.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// NewClient makes a client of the API at a Unix socket. It does not connect yet.
+func NewClient(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}
+	return &Client{socket: socket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// A NotRunningError says that nobody serves a socket.
+type NotRunningError struct {
+	// Socket is the path.
+	Socket string
+	// Err is why.
+	Err error
+}
+
+func (e *NotRunningError) Error() string {
+	return fmt.Sprintf("no agentd answers on %s: start it with `agentd fleet run` or `agentd run --agent <id>`", e.Socket)
+}
+
+// Unwrap returns Err.
+func (e *NotRunningError) Unwrap() error { return e.Err }
+
+// A RefusedError is an answer that is not a result: no call was made.
+type RefusedError struct {
+	// HTTPStatus is the HTTP status.
+	HTTPStatus int
+	// Code is the text of an [rpc.Code], or one of this API's own.
+	Code string
+	// Message says what was wrong.
+	Message string
+}
+
+func (e *RefusedError) Error() string { return e.Code + ": " + e.Message }
+
+// RequestAgent makes one call as the agent, in the name of the running call
+// with token parent where it is not empty. A call that was made gives a result
+// and no error, whatever its status. Errors are [*NotRunningError],
+// [*RefusedError], or the connection's.
+func (c *Client) RequestAgent(ctx context.Context, r rpc.Request, parent string) (*rpc.Result, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	data, err := c.do(ctx, http.MethodPost, "/v1/request", body, parent)
+	if err != nil {
+		return nil, err
+	}
+	var result rpc.Result
+	if err := json.Unmarshal(data, &result); err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	return &result, nil
+}
+
+// Capabilities returns the published form of what the agent offers.
+func (c *Client) Capabilities(ctx context.Context) ([]byte, error) {
+	return c.do(ctx, http.MethodGet, "/v1/agent/capabilities", nil, "")
+}
+
+// Ready is nil while the agent takes calls.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.do(ctx, http.MethodGet, "/readyz", nil, "")
+	return err
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body []byte, parent string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://agentd"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if parent != "" {
+		req.Header.Set(HeaderCall, parent)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, &NotRunningError{Socket: c.socket, Err: err}
+		}
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return data, nil
+	}
+	var f fault
+	if json.Unmarshal(data, &f) != nil || f.Error.Code == "" {
+		f.Error = faultBody{Code: "http", Message: resp.Status}
+	}
+	return nil, &RefusedError{HTTPStatus: resp.StatusCode, Code: f.Error.Code, Message: f.Error.Message}
+}

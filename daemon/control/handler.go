@@ -1,0 +1,137 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/agentd/agentd/rpc"
+)
+
+// HeaderCall names the running call that a nested request belongs to.
+const HeaderCall = "Agentd-Call"
+
+// MaxRequestBytes bounds the body of a request. What a payload may have is
+// the agent's own, smaller limit.
+const MaxRequestBytes = 32 << 20
+
+// A Caller makes calls; an [rpc.Client] is one.
+type Caller interface {
+	RequestAgent(context.Context, rpc.Request) (*rpc.Result, error)
+}
+
+// An Agent is what the API shows and steers.
+type Agent struct {
+	// Caller makes the calls of POST /v1/request.
+	Caller Caller
+	// Calls are the running calls. Required where skills are processes.
+	Calls *Calls
+	// Capabilities is the published form as JSON, or nil for an agent that
+	// offers none.
+	Capabilities func() ([]byte, error)
+	// Ready is nil while the agent takes calls, and says why it does not.
+	Ready func() error
+}
+
+// NewHandler serves the API of a.
+func NewHandler(a Agent) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/request", a.request)
+	mux.HandleFunc("GET /v1/agent/capabilities", a.capabilities)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := a.Ready(); err != nil {
+			writeFault(w, http.StatusServiceUnavailable, "not-ready", err.Error())
+			return
+		}
+		writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	})
+	return mux
+}
+
+func (a Agent) request(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBytes))
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			writeFault(w, http.StatusRequestEntityTooLarge, rpc.CodePayloadTooLarge.String(), "the request is larger than 32 MiB")
+			return
+		}
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request could not be read: "+err.Error())
+		return
+	}
+	var request rpc.Request
+	if err := json.Unmarshal(body, &request); err != nil {
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, mode?, idempotencyKey?, sessionId?}: "+err.Error())
+		return
+	}
+	ctx, cancel, ok := a.callContext(r)
+	defer cancel()
+	if !ok {
+		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this request names in "+HeaderCall+" has ended, or never was")
+		return
+	}
+	result, _ := a.Caller.RequestAgent(ctx, request) // the error is in the result
+	writeJSON(w, http.StatusOK, result)
+}
+
+// callContext ends with the HTTP request and, for a nested call, with the call
+// that it belongs to, whose values it has.
+func (a Agent) callContext(r *http.Request) (ctx context.Context, cancel func(), ok bool) {
+	token := r.Header.Get(HeaderCall)
+	if token == "" {
+		return r.Context(), func() {}, true
+	}
+	if a.Calls == nil {
+		return nil, func() {}, false
+	}
+	parent, ok := a.Calls.find(token)
+	if !ok {
+		return nil, func() {}, false
+	}
+	ctx, cancelCause := context.WithCancelCause(parent)
+	stop := context.AfterFunc(r.Context(), func() { cancelCause(context.Cause(r.Context())) })
+	return ctx, func() { stop(); cancelCause(nil) }, true
+}
+
+func (a Agent) capabilities(w http.ResponseWriter, _ *http.Request) {
+	if a.Capabilities == nil {
+		writeFault(w, http.StatusNotFound, rpc.CodeNoCapability.String(), "this agent only calls others; it offers no capabilities")
+		return
+	}
+	data, err := a.Capabilities()
+	if err != nil {
+		writeFault(w, http.StatusInternalServerError, rpc.CodeInternal.String(), err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(data, '\n'))
+}
+
+// A fault is the body of an answer that is not a result.
+type fault struct {
+	Error faultBody `json:"error"`
+}
+
+type faultBody struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func writeFault(w http.ResponseWriter, status int, code, message string) {
+	writeJSON(w, status, fault{Error: faultBody{Code: code, Message: message}})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		status, data = http.StatusInternalServerError, []byte(`{"error":{"code":"EAGENTRPC_INTERNAL","message":"the answer could not be encoded"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n')) // a client that left gets nothing
+}

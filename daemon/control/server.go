@@ -1,0 +1,94 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// maxSocketPath is what the address of a Unix socket holds on every system
+// that agentd runs on (sun_path of macOS; Linux has 108 bytes).
+const maxSocketPath = 103
+
+// A Server serves the API on a Unix socket.
+type Server struct {
+	http     *http.Server
+	listener net.Listener
+	path     string
+	done     chan error // has Serve's error
+}
+
+// Listen opens the socket at path, with mode 0600 in a folder with mode 0700,
+// and serves h there until [Server.Shutdown]. A socket that a killed process left
+// behind is replaced; one that answers is an error.
+func Listen(path string, h http.Handler, log *slog.Logger) (*Server, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("control socket: the path %s is longer than the %d bytes that a socket may have: set XDG_RUNTIME_DIR to a shorter folder", path, maxSocketPath)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), listener.Close())
+	}
+	s := &Server{
+		listener: listener, path: path, done: make(chan error, 1),
+		http: &http.Server{
+			Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+			MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		},
+	}
+	go func() { s.done <- s.http.Serve(listener) }()
+	return s, nil
+}
+
+// removeStale removes a socket that nobody answers on.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("control socket: %w", err)
+	case info.Mode().Type() != os.ModeSocket:
+		return fmt.Errorf("control socket: %s is in the way, and is no socket", path)
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		_ = conn.Close()
+		return fmt.Errorf("control socket: another agentd serves %s: stop it first", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	return nil
+}
+
+// Path is where the socket is.
+func (s *Server) Path() string { return s.path }
+
+// Shutdown takes no more requests, waits for those that run until ctx ends,
+// and then cuts them off. The socket is gone when it returns.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("control socket: requests were cut short: %w", err), s.http.Close())
+	}
+	if serr := <-s.done; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
+	return err
+}

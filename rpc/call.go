@@ -1,0 +1,366 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/transport"
+)
+
+// RequestAgent makes one call and waits for its outcome. The result is never
+// nil. The error is nil exactly when the status is ok, and otherwise the result's
+// own [*Error].
+//
+// Nothing of the call reaches the broker before every check of this end has
+// passed. The call ends at the earliest of its timeout, the context's deadline
+// and the reply; a caller that stops waiting cancels the callee's skill.
+func (c *Client) RequestAgent(ctx context.Context, r Request) (*Result, error) {
+	start := time.Now()
+	ids, err := newIDs()
+	call := &outboundCall{client: c, request: r, ids: ids, start: start, parent: InvocationFrom(ctx)}
+	result := &Result{CorrelationID: ids.correlation}
+	if err == nil {
+		result.Response, err = call.run(ctx)
+	}
+	result.Latency = time.Since(start)
+	if err != nil {
+		return result.fail(err, c.cfg.Self)
+	}
+	result.Status = StatusOK
+	return result, nil
+}
+
+// ids are fresh for every call: two calls of one turn never collide.
+type ids struct{ message, correlation string }
+
+func newIDs() (ids, *Error) {
+	message, err := uuid.NewV7()
+	if err != nil {
+		return ids{}, newError(CodeInternal, err, "no random numbers for an id")
+	}
+	correlation, err := uuid.NewV7()
+	if err != nil {
+		return ids{}, newError(CodeInternal, err, "no random numbers for an id")
+	}
+	return ids{message: message.String(), correlation: correlation.String()}, nil
+}
+
+// An outboundCall is one call on its way through the caller's end.
+type outboundCall struct {
+	client  *Client
+	request Request
+	ids     ids
+	start   time.Time
+	parent  *Invocation // the invocation that makes this nested call, or nil
+
+	peer     Peer
+	line     line
+	function *capability.Capability // nil when the peer's contract is not known
+	deadline time.Time
+}
+
+// run is the path of design order: resolve, validate, reserve, publish, await.
+func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
+	if err := c.resolve(); err != nil {
+		return nil, err
+	}
+	if err := c.checkPayload(ctx); err != nil {
+		return nil, err
+	}
+	c.setDeadline(ctx)
+	switch c.request.Mode {
+	case ModeAsync:
+		return nil, newError(CodeNeedsDurable, nil, "mode async needs a durable transport, and %s keeps nothing", c.peer.Transport)
+	case ModeFireAndForget:
+		return nil, c.publish(ctx, envelope.Event, "")
+	}
+	pending := &pendingCall{
+		peer: c.peer.Address, correlationID: c.ids.correlation, messageID: c.ids.message,
+		outcome: make(chan outcome, 1),
+	}
+	if err := c.client.pending.add(pending); err != nil {
+		return nil, err
+	}
+	if err := c.publish(ctx, envelope.Request, c.line.inbox.Topic(c.ids.correlation)); err != nil {
+		c.client.pending.remove(c.ids.correlation)
+		return nil, err
+	}
+	reply, err := c.await(ctx, pending)
+	if err != nil {
+		return nil, err
+	}
+	return c.accept(ctx, reply)
+}
+
+// resolve finds the peer, the capability and the transport.
+func (c *outboundCall) resolve() *Error {
+	if err := c.request.check(); err != nil {
+		return err
+	}
+	var ok bool
+	if c.peer, ok = c.client.cfg.Peers.Peer(c.request.To); !ok {
+		return newError(CodeNoPeer, nil, "no peer registered for %q", c.request.To)
+	}
+	if c.peer.Contract != nil {
+		if c.function, ok = c.peer.Contract.Lookup(c.request.Capability); !ok {
+			return newError(CodeNoCapability, nil, "%s declares no capability %q", c.peer.Address, cut(c.request.Capability, 128))
+		}
+	}
+	if c.line, ok = c.client.lines[c.peer.Transport]; !ok {
+		return newError(CodeNoTransport, nil, "%s is reached by %s, which this process does not speak", c.peer.Address, c.peer.Transport)
+	}
+	if hops := c.hops(); hops > c.client.cfg.MaxHops {
+		return newError(CodeHopLimit, nil, "%d calls led to this one: a loop?", hops-1)
+	}
+	return nil
+}
+
+// hops counts this call and those that led to it.
+func (c *outboundCall) hops() int {
+	if c.parent == nil {
+		return 1
+	}
+	return c.parent.Hops + 1
+}
+
+// checkPayload validates the payload; a violation is durable before it is returned.
+func (c *outboundCall) checkPayload(ctx context.Context) *Error {
+	if c.request.Payload == nil {
+		c.request.Payload = json.RawMessage("null")
+	}
+	if n, most := len(c.request.Payload), c.client.cfg.MaxPayloadBytes; n > most {
+		return newError(CodePayloadTooLarge, nil, "the payload has %d bytes, and %d are allowed", n, most)
+	}
+	err := validate(contractOf(c.function, SideRequest), c.request.Payload, SideRequest, c.request.Capability)
+	if err == nil || err.Code != CodeSchemaViolation {
+		return err
+	}
+	if aerr := audit(ctx, c.client.cfg.Auditor, c.violation(err)); aerr != nil {
+		return aerr
+	}
+	return err
+}
+
+func (c *outboundCall) violation(err *Error) SchemaViolation {
+	return SchemaViolation{
+		TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,
+		Side: err.Side, Violations: err.Violations,
+		CorrelationID: c.ids.correlation, SessionID: c.session(),
+	}
+}
+
+func (c *outboundCall) tenant() string {
+	if c.parent != nil && c.parent.TenantID != "" {
+		return c.parent.TenantID
+	}
+	return c.client.cfg.TenantID
+}
+
+func (c *outboundCall) session() string {
+	if c.request.SessionID == "" && c.parent != nil {
+		return c.parent.SessionID
+	}
+	return c.request.SessionID
+}
+
+func (c *outboundCall) setDeadline(ctx context.Context) {
+	declared := time.Duration(0)
+	if c.function != nil {
+		declared = c.function.Timeout
+	}
+	c.deadline = c.start.Add(timeout(c.request.Timeout, declared))
+	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
+		c.deadline = d
+	}
+}
+
+// publish hands the request to the broker. replyTopic is "" for an event.
+func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTopic string) *Error {
+	e := envelope.Envelope{
+		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
+		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
+		Deadline: ceilMilli(c.deadline), TenantID: c.tenant(),
+		Headers: c.headers(), Payload: c.request.Payload,
+		Auth: &envelope.Auth{Kind: envelope.AuthInternal},
+	}
+	if c.parent != nil {
+		e.CausedBy = c.parent.MessageID
+	}
+	if replyTopic != "" {
+		e.ReplyTo = c.peer.Transport + "://" + replyTopic
+	}
+	data, err := e.EncodeChecked()
+	if err != nil {
+		return newError(CodeInvalidRequest, err, "%s", err)
+	}
+	if len(data) > c.line.transport.MaxMessageBytes() {
+		return newError(CodePayloadTooLarge, nil, "the message has %d bytes, and the %s transport carries %d",
+			len(data), c.peer.Transport, c.line.transport.MaxMessageBytes())
+	}
+	if err := ctx.Err(); err != nil {
+		return c.gaveUp(ctx)
+	}
+	if err := c.line.transport.Publish(ctx, transport.Message{Topic: c.peer.Topic, Reply: replyTopic, Data: data}); err != nil {
+		if ctx.Err() != nil {
+			return c.gaveUp(ctx)
+		}
+		return transportError(err, c.peer.Address)
+	}
+	return nil
+}
+
+// ceilMilli rounds up: a call of 1 ms must not arrive expired.
+func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosecond).UnixMilli() }
+
+func (c *outboundCall) headers() envelope.Headers {
+	trace := ""
+	if c.parent != nil {
+		trace = c.parent.Traceparent
+	}
+	h := make(envelope.Headers, 0, 5)
+	h = append(h,
+		envelope.Header{Key: envelope.HeaderTraceparent, Value: childTrace(trace)},
+		envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
+	for _, optional := range [...]envelope.Header{
+		{Key: envelope.HeaderFleetVersion, Value: c.client.cfg.FleetVersion},
+		{Key: envelope.HeaderSession, Value: c.session()},
+		{Key: envelope.HeaderIdempotencyKey, Value: c.request.IdempotencyKey},
+	} {
+		if optional.Value != "" {
+			h = append(h, optional)
+		}
+	}
+	return h
+}
+
+// await waits for the one outcome. When this end gives up first, the callee is
+// told to stop.
+func (c *outboundCall) await(ctx context.Context, pending *pendingCall) (*envelope.Envelope, *Error) {
+	timer := time.NewTimer(time.Until(c.deadline))
+	defer timer.Stop()
+	var gaveUp *Error
+	select {
+	case o := <-pending.outcome:
+		return o.reply, o.err
+	case <-timer.C:
+		gaveUp = newError(CodeTimeout, context.DeadlineExceeded,
+			"agent-rpc timed out after %dms (correlationId=%s)", c.deadline.Sub(c.start).Milliseconds(), c.ids.correlation)
+	case <-ctx.Done():
+		gaveUp = c.gaveUp(ctx)
+	}
+	if !c.client.pending.remove(c.ids.correlation) {
+		o := <-pending.outcome // it was settled at the same moment
+		return o.reply, o.err
+	}
+	c.cancelCallee(ctx)
+	return nil, gaveUp
+}
+
+func (c *outboundCall) gaveUp(ctx context.Context) *Error {
+	cause := context.Cause(ctx)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return newError(CodeTimeout, cause,
+			"agent-rpc timed out after %dms (correlationId=%s)", time.Since(c.start).Milliseconds(), c.ids.correlation)
+	}
+	return newError(CodeCancelled, cause, "the caller cancelled the call")
+}
+
+// cancelCallee asks the callee to stop working on the call. It is a courtesy:
+// the callee's own deadline holds without it.
+func (c *outboundCall) cancelCallee(ctx context.Context) {
+	id, ierr := uuid.NewV7()
+	e := envelope.Envelope{
+		Kind: envelope.Event, MessageID: id.String(), CorrelationID: c.ids.correlation, CausedBy: c.ids.message,
+		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability, TenantID: c.tenant(),
+		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
+		Auth:    &envelope.Auth{Kind: envelope.AuthInternal},
+	}
+	data, err := e.Encode()
+	if ierr == nil && err == nil {
+		err = c.line.transport.Publish(context.WithoutCancel(ctx), transport.Message{Topic: controlTopic(c.peer.Topic), Data: data})
+	}
+	if err := errors.Join(ierr, err); err != nil {
+		c.client.cfg.Logger.Warn("cancel not sent", "correlationId", c.ids.correlation, "error", err)
+	}
+}
+
+// accept turns a reply into the response or the error that it carries.
+func (c *outboundCall) accept(ctx context.Context, reply *envelope.Envelope) (json.RawMessage, *Error) {
+	data, err := parseReply(reply.Payload)
+	if err != nil {
+		err.DetectedBy = c.peer.Address
+		return nil, err
+	}
+	err = validate(contractOf(c.function, SideResponse), data, SideResponse, c.request.Capability)
+	if err == nil {
+		return data, nil
+	}
+	if err.Code == CodeSchemaViolation {
+		if aerr := audit(ctx, c.client.cfg.Auditor, c.violation(err)); aerr != nil {
+			return nil, aerr
+		}
+	}
+	return data, err // the raw answer stays with the result, for debugging
+}
+
+// contractOf is the contract of one side of f; nil is loose JSON.
+func contractOf(f *capability.Capability, side Side) *capability.Contract {
+	switch {
+	case f == nil:
+		return nil
+	case side == SideRequest:
+		return f.Input
+	}
+	return f.Output
+}
+
+// validate checks one payload. Without a contract it must be JSON, no more.
+func validate(contract *capability.Contract, payload []byte, side Side, name string) *Error {
+	if contract == nil {
+		if err := ijson.Check(payload, envelopeDepth); err != nil {
+			return newError(CodeInvalidPayload, err, "the %s is not JSON: %s", side, err)
+		}
+		return nil
+	}
+	if contract.Validator == nil {
+		return newError(CodeInternal, nil, "the contract of %q was loaded for inspection only: nothing can validate its %s", name, side)
+	}
+	report := contract.Validator.Check(payload)
+	switch report.Verdict {
+	case schema.Valid:
+		return nil
+	case schema.Malformed:
+		return newError(CodeInvalidPayload, report.Syntax, "the %s is not JSON: %s", side, report.Syntax)
+	}
+	err := newError(CodeSchemaViolation, nil, "capability %q %s failed schema validation: %s", name, side, summary(report.Violations))
+	err.Side, err.Violations = side, report.Violations
+	return err
+}
+
+// summary is the first violations in one line.
+func summary(violations []schema.Violation) string {
+	const most = 3
+	s := ""
+	for i, v := range violations {
+		if i == most {
+			return s + "; and " + strconv.Itoa(len(violations)-most) + " more"
+		}
+		if i > 0 {
+			s += "; "
+		}
+		if v.Path != "" {
+			s += v.Path + " "
+		}
+		s += v.Message
+	}
+	return s
+}

@@ -1,0 +1,226 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/transport"
+)
+
+const defaultMaxInFlight = 256
+
+// An InboxConfig says what an [Inbox] is made of.
+type InboxConfig struct {
+	// Self is the agent that is called. Required.
+	Self envelope.Address
+	// Contract declares the capabilities. Required.
+	Contract *capability.Document
+	// Handlers run them, by skill name. Every declared capability's skill must
+	// be there.
+	Handlers map[string]Handler
+	// Auditor keeps schema violations. Required.
+	Auditor Auditor
+	// TenantID, when set, is the only tenant that is served: a request of
+	// another, or of none, is refused.
+	TenantID string
+	// MaxInFlight bounds the requests that run at once. Default 256.
+	MaxInFlight int
+	// MaxPayloadBytes bounds what a handler may answer. Default 1 MiB.
+	MaxPayloadBytes int
+	// MaxHops bounds how many calls may lead to one another. Default 16.
+	MaxHops int
+	// ClockSkew is how far behind the callers' clocks may be: a request is
+	// refused when its deadline is past by more. Default 0.
+	ClockSkew time.Duration
+	// Logger gets what callers may not know. Default: discarded.
+	Logger *slog.Logger
+}
+
+// An Inbox is the callee's end of calls. It is safe for concurrent use.
+type Inbox struct {
+	cfg  InboxConfig
+	root context.Context // ends when the inbox stops by force
+	stop context.CancelCauseFunc
+	done sync.WaitGroup // the running requests
+
+	mu      sync.Mutex
+	subs    []transport.Subscription // guarded by mu
+	running map[string]*inboundCall  // by messageId; guarded by mu
+	closed  bool                     // guarded by mu
+}
+
+// Reasons why the context of a handler ends; a handler finds them with context.Cause.
+var (
+	// ErrCallerCancelled: the caller stopped waiting.
+	ErrCallerCancelled = errors.New("the caller cancelled the call")
+	// ErrShutdown: the callee is shutting down and waits no longer.
+	ErrShutdown = errors.New("the agent is shutting down")
+)
+
+// NewInbox checks that every declared capability can be run.
+func NewInbox(cfg InboxConfig) (*Inbox, error) {
+	if _, err := envelope.ParseAddress(string(cfg.Self)); err != nil {
+		return nil, fmt.Errorf("rpc: inbox: Self: %w", err)
+	}
+	switch {
+	case cfg.Contract == nil:
+		return nil, errors.New("rpc: inbox: Contract is required")
+	case cfg.Auditor == nil:
+		return nil, errors.New("rpc: inbox: Auditor is required")
+	}
+	var missing []error
+	for _, c := range cfg.Contract.Capabilities {
+		if cfg.Handlers[c.Skill] == nil {
+			missing = append(missing, fmt.Errorf("rpc: inbox: capability %q: nothing runs its skill %q", c.Name, c.Skill))
+		}
+	}
+	if missing != nil {
+		return nil, errors.Join(missing...)
+	}
+	if cfg.MaxInFlight <= 0 {
+		cfg.MaxInFlight = defaultMaxInFlight
+	}
+	if cfg.MaxPayloadBytes <= 0 {
+		cfg.MaxPayloadBytes = defaultMaxPayloadBytes
+	}
+	if cfg.MaxHops <= 0 {
+		cfg.MaxHops = DefaultMaxHops
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	root, stop := context.WithCancelCause(context.Background())
+	return &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}}, nil
+}
+
+// Listen takes the requests of topic. Replicas of the agent that listen on the
+// same topic share them. It may be called for several transports.
+func (in *Inbox) Listen(t transport.Transport, topic string) error {
+	control, err := t.Subscribe(controlTopic(topic), "", in.control)
+	if err != nil {
+		return fmt.Errorf("rpc: inbox: %w", err)
+	}
+	requests, err := t.Subscribe(topic, queueGroup(in.cfg.Self), func(m transport.Message) { in.receive(t, m) })
+	if err != nil {
+		return errors.Join(fmt.Errorf("rpc: inbox: %w", err), control.Close())
+	}
+	in.mu.Lock()
+	in.subs = append(in.subs, control, requests)
+	in.mu.Unlock()
+	return nil
+}
+
+// InFlight is how many requests run now.
+func (in *Inbox) InFlight() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.running)
+}
+
+// Shutdown takes no more requests, and waits for those that run. When ctx ends
+// first, their contexts are cancelled, they are waited for, and the
+// error wraps ctx's. Requests that were not taken are the broker's to report.
+func (in *Inbox) Shutdown(ctx context.Context) error {
+	in.mu.Lock()
+	subs := in.subs
+	in.subs, in.closed = nil, true
+	in.mu.Unlock()
+	// Requests first, so that running calls can be cancelled until the end.
+	var errs []error
+	for i := len(subs) - 1; i >= 0; i -= 2 {
+		errs = append(errs, subs[i].Close())
+	}
+	finished := make(chan struct{})
+	go func() { in.done.Wait(); close(finished) }()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		errs = append(errs, fmt.Errorf("rpc: inbox: requests were cut short: %w", context.Cause(ctx)))
+		in.stop(ErrShutdown)
+		<-finished
+	}
+	in.stop(ErrShutdown)
+	for i := 0; i < len(subs); i += 2 {
+		errs = append(errs, subs[i].Close())
+	}
+	return errors.Join(errs...)
+}
+
+// receive takes one message of the requests topic. It does what is quick, and
+// leaves the rest to a goroutine of the request's own.
+func (in *Inbox) receive(t transport.Transport, m transport.Message) {
+	e, err := envelope.Decode(m.Data)
+	if err != nil {
+		in.cfg.Logger.Warn("message ignored", "topic", m.Topic, "reason", err.Error())
+		return
+	}
+	if e.Kind == envelope.Response {
+		in.cfg.Logger.Warn("message ignored", "topic", m.Topic, "reason", "a response on a requests topic")
+		return
+	}
+	call := &inboundCall{inbox: in, transport: t, request: e}
+	if why := call.findReplyTopic(m.Reply); why != "" {
+		in.cfg.Logger.Warn("request ignored", "from", e.From, "correlationId", e.CorrelationID, "reason", why)
+		return
+	}
+	if err := call.admit(); err != nil {
+		call.reply(errorReply(call.refuse(err)))
+		return
+	}
+	// admit has counted the call in in.done.
+	go func() {
+		defer in.done.Done()
+		defer in.forget(call)
+		call.serve()
+	}()
+}
+
+// start registers call as running, unless there is no room for it.
+func (in *Inbox) start(call *inboundCall) *Error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case in.closed:
+		return newError(CodeBusy, nil, "%s is shutting down", in.cfg.Self)
+	case len(in.running) >= in.cfg.MaxInFlight:
+		return newError(CodeBusy, nil, "%s runs %d requests already", in.cfg.Self, in.cfg.MaxInFlight)
+	case in.running[call.request.MessageID] != nil:
+		return newError(CodeInvalidRequest, nil, "a request with this messageId is running already")
+	}
+	in.running[call.request.MessageID] = call
+	in.done.Add(1)
+	return nil
+}
+
+func (in *Inbox) forget(call *inboundCall) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.running, call.request.MessageID)
+}
+
+// control takes events that steer calls.
+func (in *Inbox) control(m transport.Message) {
+	e, err := envelope.Decode(m.Data)
+	if err != nil {
+		in.cfg.Logger.Warn("control message ignored", "topic", m.Topic, "reason", err.Error())
+		return
+	}
+	what, _ := e.Headers.Get(envelope.HeaderControl)
+	if e.Kind != envelope.Event || what != envelope.ControlCancel {
+		in.cfg.Logger.Warn("control message ignored", "topic", m.Topic, "reason", "neither an event nor a cancellation")
+		return
+	}
+	in.mu.Lock()
+	call := in.running[e.CausedBy]
+	in.mu.Unlock()
+	// Only the caller may cancel its call.
+	if call != nil && call.request.From == e.From && call.request.CorrelationID == e.CorrelationID {
+		call.cancel(ErrCallerCancelled)
+	}
+}

@@ -1,0 +1,122 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+)
+
+// Bounds on how long a call may take.
+const (
+	// DefaultTimeout holds where neither the call nor the capability says one.
+	DefaultTimeout = 30 * time.Second
+	// MinTimeout and MaxTimeout clamp what they say.
+	MinTimeout = time.Millisecond
+	// MaxTimeout is the longest that a call may wait.
+	MaxTimeout = 10 * time.Minute
+)
+
+// DefaultMaxHops is how many calls may lead to one another.
+const DefaultMaxHops = 16
+
+// A Mode says what the caller waits for.
+type Mode string
+
+// The modes; the zero value is ModeSync.
+const (
+	// ModeSync waits for the reply.
+	ModeSync Mode = "sync"
+	// ModeAsync leaves the reply with a durable transport.
+	ModeAsync Mode = "async"
+	// ModeFireAndForget publishes an event; the status is ok once the broker has it.
+	ModeFireAndForget Mode = "fire-and-forget"
+)
+
+// A Request is one call to a capability of a peer.
+type Request struct {
+	// To is the agent to call. Required.
+	To envelope.Address `json:"to"`
+	// Capability is the name of the function. Required.
+	Capability string `json:"capability"`
+	// Payload is one JSON value; absent means null.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// Timeout bounds the call; 0 leaves it to the capability's timeoutMs, then to
+	// DefaultTimeout. It is clamped to MinTimeout and MaxTimeout; the
+	// context's deadline holds too, whichever is earlier.
+	Timeout time.Duration `json:"-"`
+	// Mode is ModeSync where empty.
+	Mode Mode `json:"mode,omitempty"`
+	// IdempotencyKey travels to the callee, so that it can tell a repeated call.
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	// SessionID is the session of the calling skill, for the audit records.
+	// A nested call inherits it where it is empty.
+	SessionID string `json:"sessionId,omitempty"`
+}
+
+// check refuses arguments that make no sense.
+func (r *Request) check() *Error {
+	if _, err := envelope.ParseAddress(string(r.To)); err != nil {
+		return newError(CodeInvalidRequest, err, "to: %s", err)
+	}
+	switch {
+	case r.Capability == "":
+		return newError(CodeInvalidRequest, nil, "capability: must not be empty")
+	case r.Timeout < 0:
+		return newError(CodeInvalidRequest, nil, "timeoutMs: must not be negative")
+	}
+	switch r.Mode {
+	case "", ModeSync, ModeAsync, ModeFireAndForget:
+		return nil
+	}
+	return newError(CodeInvalidRequest, nil, "mode: must be sync, async or fire-and-forget, not %.40q", r.Mode)
+}
+
+// requestJSON adds the one field whose unit differs between Go and JSON.
+type requestJSON struct {
+	requestFields
+	TimeoutMs int64 `json:"timeoutMs,omitempty"`
+}
+
+type requestFields Request
+
+// MarshalJSON writes {to, capability, payload?, timeoutMs?, mode?, idempotencyKey?, sessionId?}.
+func (r Request) MarshalJSON() ([]byte, error) {
+	ms := r.Timeout.Milliseconds()
+	if r.Timeout > 0 && ms == 0 {
+		ms = 1 // less than 1 ms is clamped to it, and 0 would mean the default
+	}
+	return json.Marshal(requestJSON{requestFields: requestFields(r), TimeoutMs: ms})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. An unknown key and a timeoutMs
+// outside 0…9,000,000,000 are errors.
+func (r *Request) UnmarshalJSON(data []byte) error {
+	var j requestJSON
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&j); err != nil {
+		return err
+	}
+	const mostMs = 9_000_000_000 // a Duration holds it
+	if j.TimeoutMs < 0 || j.TimeoutMs > mostMs {
+		return fmt.Errorf("timeoutMs: must be between 0 and %d", int64(mostMs))
+	}
+	*r = Request(j.requestFields)
+	r.Timeout = time.Duration(j.TimeoutMs) * time.Millisecond
+	return nil
+}
+
+// timeout is how long the call may take before the context is looked at.
+func timeout(asked, declared time.Duration) time.Duration {
+	d := DefaultTimeout
+	switch {
+	case asked > 0:
+		d = asked
+	case declared > 0:
+		d = declared
+	}
+	return min(max(d, MinTimeout), MaxTimeout)
+}

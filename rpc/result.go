@@ -1,0 +1,97 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/schema"
+)
+
+// A Status is how a call ended, coarsely.
+type Status string
+
+// The statuses; there are no others.
+const (
+	// StatusOK: Response is the callee's answer, and valid.
+	StatusOK Status = "ok"
+	// StatusError: see the code.
+	StatusError Status = "error"
+	// StatusTimeout: the deadline passed.
+	StatusTimeout Status = "timeout"
+	// StatusAbandoned: the caller gave up, or its process is shutting down.
+	StatusAbandoned Status = "abandoned"
+	// StatusBusy: one of the two ends has too many calls in flight.
+	StatusBusy Status = "busy"
+	// StatusSchemaViolation: the request or the response fails its schema.
+	StatusSchemaViolation Status = "schema-violation"
+)
+
+// A Result is the one outcome of a call.
+type Result struct {
+	// Status is always set.
+	Status Status
+	// CorrelationID names the call in logs and audit records at both ends.
+	CorrelationID string
+	// Latency is from the start of RequestAgent to its end.
+	Latency time.Duration
+	// Response is the answer when Status is ok, and the raw answer when this
+	// end found that it fails the outputSchema. It is nil otherwise.
+	Response json.RawMessage
+	// SchemaSide and Violations are set when Status is schema-violation.
+	SchemaSide Side
+	// Violations is every way in which the payload fails its schema, bounded.
+	Violations []schema.Violation
+	// Error is nil exactly when Status is ok.
+	Error *Error
+}
+
+// resultJSON is the result shape of the RequestAgent tool.
+type resultJSON struct {
+	Status        Status             `json:"status"`
+	CorrelationID string             `json:"correlationId"`
+	LatencyMs     float64            `json:"latencyMs"`
+	Response      json.RawMessage    `json:"response,omitempty"`
+	SchemaSide    Side               `json:"schemaSide,omitempty"`
+	Violations    []schema.Violation `json:"violations,omitempty"`
+	Error         *Error             `json:"error,omitempty"`
+}
+
+// MarshalJSON writes {status, correlationId, latencyMs, response?, schemaSide?,
+// violations?, error?}; latencyMs is in ms, to the microsecond.
+func (r *Result) MarshalJSON() ([]byte, error) {
+	return json.Marshal(resultJSON{
+		Status: r.Status, CorrelationID: r.CorrelationID,
+		LatencyMs: float64(r.Latency.Microseconds()) / 1000,
+		Response:  r.Response, SchemaSide: r.SchemaSide, Violations: r.Violations, Error: r.Error,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Result) UnmarshalJSON(data []byte) error {
+	var j resultJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return fmt.Errorf("rpc: not a result: %w", err)
+	}
+	*r = Result{
+		Status: j.Status, CorrelationID: j.CorrelationID,
+		Latency:  time.Duration(j.LatencyMs * float64(time.Millisecond)),
+		Response: j.Response, SchemaSide: j.SchemaSide, Violations: j.Violations, Error: j.Error,
+	}
+	if r.Error != nil {
+		r.Error.Side, r.Error.Violations = r.SchemaSide, r.Violations
+	}
+	return nil
+}
+
+// fail turns r into the result of a call that failed with err, at agent self
+// unless err names another.
+func (r *Result) fail(err *Error, self envelope.Address) (*Result, error) {
+	if err.DetectedBy == "" {
+		err.DetectedBy = self
+	}
+	r.Status = err.Code.Status()
+	r.Error, r.SchemaSide, r.Violations = err, err.Side, err.Violations
+	return r, err
+}

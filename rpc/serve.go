@@ -1,0 +1,252 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/transport"
+)
+
+// An inboundCall is one request on its way through the callee's end.
+type inboundCall struct {
+	inbox      *Inbox
+	transport  transport.Transport
+	request    *envelope.Envelope
+	replyTopic string // "" for an event
+
+	function *capability.Capability
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	deadline time.Time
+}
+
+// findReplyTopic decides where the answer goes, and says why it cannot.
+func (c *inboundCall) findReplyTopic(brokerReply string) (why string) {
+	if c.request.Kind == envelope.Event {
+		return ""
+	}
+	kind, topic, ok := strings.Cut(c.request.ReplyTo, "://")
+	switch {
+	case ok && kind == c.transport.Kind():
+		c.replyTopic = topic
+	case !ok && brokerReply != "":
+		c.replyTopic = brokerReply
+	case ok:
+		return "its replyTo is on another transport than the request"
+	default:
+		return "a request without replyTo waits for nothing"
+	}
+	return ""
+}
+
+// admit makes the checks that are quick, in the order of the design, and
+// registers the call as running.
+func (c *inboundCall) admit() *Error {
+	cfg := &c.inbox.cfg
+	if cfg.TenantID != "" && c.request.TenantID != cfg.TenantID {
+		return newError(CodeTenantMismatch, nil, "%s does not serve this tenant", cfg.Self)
+	}
+	if c.request.To != cfg.Self {
+		return newError(CodeMisaddressed, nil, "this is %s, and the request is for %s", cfg.Self, c.request.To)
+	}
+	if hops(c.request.Headers) > cfg.MaxHops {
+		return newError(CodeHopLimit, nil, "more than %d calls led to this one: a loop?", cfg.MaxHops)
+	}
+	var ok bool
+	if c.function, ok = cfg.Contract.Lookup(c.request.Capability); !ok {
+		return newError(CodeNoCapability, nil, "%s declares no capability %q", cfg.Self, cut(c.request.Capability, 128))
+	}
+	if err := c.setDeadline(time.Now()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(c.inbox.root)
+	ctx, stopTimer := context.WithDeadline(ctx, c.deadline)
+	c.ctx, c.cancel = ctx, func(cause error) { cancel(cause); stopTimer() }
+	if err := c.inbox.start(c); err != nil {
+		c.cancel(nil)
+		return err
+	}
+	return nil
+}
+
+// setDeadline holds the callee to the caller's deadline, and a caller that
+// sets none to the capability's own.
+func (c *inboundCall) setDeadline(now time.Time) *Error {
+	if c.request.Deadline == 0 {
+		c.deadline = now.Add(timeout(0, c.function.Timeout))
+		return nil
+	}
+	c.deadline = time.UnixMilli(c.request.Deadline).Add(c.inbox.cfg.ClockSkew)
+	if !c.deadline.After(now) {
+		return newError(CodeDeadlineExceeded, context.DeadlineExceeded, "the request arrived after its deadline")
+	}
+	if latest := now.Add(MaxTimeout); c.deadline.After(latest) {
+		c.deadline = latest
+	}
+	return nil
+}
+
+// serve validates, runs the skill, validates its answer and replies.
+func (c *inboundCall) serve() {
+	defer c.cancel(nil)
+	data, err := c.run()
+	switch {
+	case err == nil:
+		c.reply(okReply(data))
+	case err.Code == CodeCancelled:
+		// Nobody waits for an answer.
+	default:
+		c.reply(errorReply(c.refuse(err)))
+	}
+}
+
+func (c *inboundCall) run() (json.RawMessage, *Error) {
+	if c.request.Payload == nil {
+		c.request.Payload = json.RawMessage("null")
+	}
+	if err := c.validate(SideRequest, c.request.Payload); err != nil {
+		return nil, err
+	}
+	data, err := c.handle()
+	if err != nil {
+		return nil, c.skillError(err)
+	}
+	if n, most := len(data), c.inbox.cfg.MaxPayloadBytes; n > most {
+		return nil, newError(CodePayloadTooLarge, nil, "the skill answered %d bytes, and %d are allowed", n, most)
+	}
+	if err := c.validate(SideResponse, data); err != nil {
+		if err.Code == CodeInvalidPayload {
+			return nil, newError(CodeBadSkillOutput, err, "the skill's answer is not JSON")
+		}
+		return nil, err
+	}
+	return data, nil
+}
+
+// validate checks one side; a violation is durable before it is returned.
+func (c *inboundCall) validate(side Side, payload []byte) *Error {
+	err := validate(contractOf(c.function, side), payload, side, c.function.Name)
+	if err == nil || err.Code != CodeSchemaViolation {
+		return err
+	}
+	aerr := audit(c.ctx, c.inbox.cfg.Auditor, SchemaViolation{
+		TenantID: c.request.TenantID, Capability: c.function.Name, Peer: c.request.From,
+		Side: side, Violations: err.Violations,
+		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
+	})
+	if aerr != nil {
+		return aerr
+	}
+	return err
+}
+
+func (c *inboundCall) session() string {
+	s, _ := c.request.Headers.Get(envelope.HeaderSession)
+	return s
+}
+
+// handle runs the skill. A panic of it is an error like any other.
+func (c *inboundCall) handle() (data json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the skill panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	trace, _ := c.request.Headers.Get(envelope.HeaderTraceparent)
+	key, _ := c.request.Headers.Get(envelope.HeaderIdempotencyKey)
+	inv := &Invocation{
+		From: c.request.From, Capability: c.function.Name, Payload: c.request.Payload,
+		MessageID: c.request.MessageID, CorrelationID: c.request.CorrelationID,
+		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: trace,
+		IdempotencyKey: key, Hops: hops(c.request.Headers), Deadline: c.deadline,
+		Event: c.request.Kind == envelope.Event,
+	}
+	return c.inbox.cfg.Handlers[c.function.Skill].Handle(WithInvocation(c.ctx, inv), inv)
+}
+
+// skillError decides what the caller may know of a handler's failure. Its own
+// words reach only the log.
+func (c *inboundCall) skillError(err error) *Error {
+	var public *SkillError
+	if errors.As(err, &public) {
+		if public.Err != nil {
+			c.logFailure("", public)
+		}
+		code := public.Code
+		if code != CodeBadSkillOutput && code != CodeDeadlineExceeded {
+			code = CodeHandlerError
+		}
+		e := newError(code, err, "%s", cut(public.Message, maxRemoteText))
+		e.Retryable = public.Retryable
+		return e
+	}
+	switch cause := context.Cause(c.ctx); {
+	case errors.Is(cause, ErrCallerCancelled):
+		return newError(CodeCancelled, cause, "the caller cancelled the call")
+	case errors.Is(cause, ErrShutdown):
+		return newError(CodeBusy, cause, "%s shut down before the skill had finished", c.inbox.cfg.Self)
+	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):
+		return newError(CodeDeadlineExceeded, cause, "the skill did not answer before the deadline")
+	}
+	incident := fmt.Sprintf("%08x", rand.Uint32())
+	c.logFailure(incident, err)
+	return newError(CodeHandlerError, err, "the skill failed (incident %s in the log of %s)", incident, c.inbox.cfg.Self)
+}
+
+func (c *inboundCall) logFailure(incident string, err error) {
+	c.inbox.cfg.Logger.Error("skill failed", "capability", c.request.Capability, "from", c.request.From,
+		"correlationId", c.request.CorrelationID, "incident", incident, "error", err.Error())
+}
+
+// refuse marks err as this agent's and logs it.
+func (c *inboundCall) refuse(err *Error) *Error {
+	err.DetectedBy = c.inbox.cfg.Self
+	c.inbox.cfg.Logger.Info("request refused", "from", c.request.From, "capability", cut(c.request.Capability, 128),
+		"correlationId", c.request.CorrelationID, "code", err.Code.String(), "reason", err.Message)
+	return err
+}
+
+// reply publishes the answer to a request; an event has none.
+func (c *inboundCall) reply(payload json.RawMessage) {
+	if c.replyTopic == "" {
+		return
+	}
+	data, err := c.encodeReply(payload)
+	if err == nil && len(data) > c.transport.MaxMessageBytes() {
+		data, err = c.encodeReply(errorReply(c.refuse(newError(CodePayloadTooLarge, nil,
+			"the reply has %d bytes, and the transport carries %d", len(data), c.transport.MaxMessageBytes()))))
+	}
+	if err == nil {
+		err = c.transport.Publish(context.WithoutCancel(c.inbox.root), transport.Message{Topic: c.replyTopic, Data: data})
+	}
+	if err != nil {
+		c.inbox.cfg.Logger.Error("reply not sent", "to", c.request.From, "correlationId", c.request.CorrelationID, "error", err)
+	}
+}
+
+func (c *inboundCall) encodeReply(payload json.RawMessage) ([]byte, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, err
+	}
+	e := envelope.Envelope{
+		Kind: envelope.Response, MessageID: id.String(), CorrelationID: c.request.CorrelationID,
+		CausedBy: c.request.MessageID, From: c.inbox.cfg.Self, To: c.request.From,
+		Capability: c.request.Capability, TenantID: c.request.TenantID, Payload: payload,
+		Auth: &envelope.Auth{Kind: envelope.AuthInternal},
+	}
+	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
+		e.Headers = envelope.Headers{{Key: envelope.HeaderTraceparent, Value: trace}}
+	}
+	return e.EncodeChecked()
+}

@@ -1,0 +1,29 @@
+// Package skill runs the code behind a capability. Each kind of skill is an
+// [rpc.Handler]: [Func] is a Go function in this process, [Process] a program
+// that is started for each call.
+//
+// # The contract of a process
+//
+// The payload, one JSON value, comes on standard input, and the answer goes to
+// standard output, followed by exit status 0. Standard error goes to the log of
+// agentd, line by line. A program that fails exits with another status. It may
+// then write {"error":{"message":"…","retryable":true}} to standard output: the
+// message is for the caller. Without it the caller learns the exit status and no
+// more. Status 75 (EX_TEMPFAIL of sysexits.h) says that a later call may succeed.
+//
+// When the call is cancelled or its deadline passes, the program's process
+// group gets SIGTERM, and SIGKILL after a grace period.
+//
+// The environment is PATH, HOME, TMPDIR, USER and LANG of agentd, what the configuration
+// adds, and:
+//
+//	AGENTD_SOCKET      the Unix socket of the agent's control API
+//	AGENTD_CALL        the running call's token; the HTTP header Agentd-Call
+//	                   of a nested request carries it
+//	AGENTD_DEADLINE    when the caller stops waiting, ms since the Unix epoch
+//	AGENTD_AGENT       this agent's address
+//	AGENTD_CAPABILITY  the capability's name
+//	AGENTD_FLEET_ROOT  the folder of fleet.yaml
+//
+// Package sdk, below this one, is the program's side in Go.
+package skill

@@ -1,0 +1,199 @@
+package skill
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/rpc"
+)
+
+// Defaults of a [Process].
+const (
+	// DefaultMaxOutputBytes bounds standard output.
+	DefaultMaxOutputBytes = 4 << 20
+	// DefaultKillGrace is between SIGTERM and SIGKILL.
+	DefaultKillGrace = 2 * time.Second
+)
+
+// exitTempFail is EX_TEMPFAIL of sysexits.h.
+const exitTempFail = 75
+
+// maxMessageBytes bounds what a failing program can tell the caller.
+const maxMessageBytes = 2048
+
+// A Calls registers running calls, so that a program's nested requests find
+// the context of the call that they belong to.
+type Calls interface {
+	// Register keeps ctx under a token that cannot be guessed, until release.
+	Register(ctx context.Context) (token string, release func())
+}
+
+// A Process is a program that is started for each call. See the package
+// comment for what it must do. The zero value of an optional field is its
+// default. A Process must not be changed while it is in use.
+type Process struct {
+	// Command is the program and its arguments. Required. A name without a
+	// slash is looked up in PATH.
+	Command []string
+	// Dir is the working directory.
+	Dir string
+	// Env is what is added to the environment, as KEY=value.
+	Env []string
+	// InheritEnv names more variables of this process to pass on; a name that
+	// ends in * is a prefix.
+	InheritEnv []string
+	// MaxOutputBytes bounds standard output. Default 4 MiB. A program that
+	// writes more is killed.
+	MaxOutputBytes int
+	// KillGrace is how long a program may clean up after SIGTERM. Default 2 s.
+	KillGrace time.Duration
+	// Calls serves nested requests; nil means that the program makes none.
+	Calls Calls
+	// Logger gets standard error. Default: discarded.
+	Logger *slog.Logger
+}
+
+var _ rpc.Handler = (*Process)(nil)
+
+// errTooMuchOutput is why a program that floods us is killed.
+var errTooMuchOutput = errors.New("skill: too much output")
+
+// Handle implements [rpc.Handler]. It returns only after the program and its
+// process group are gone.
+func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+	if len(p.Command) == 0 {
+		return nil, errors.New("skill: no command")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stdout := &cappedBuffer{most: p.maxOutput(), overflow: func() { cancel(errTooMuchOutput) }}
+	stderr := newLineLogger(p.Logger, inv)
+	cmd, release := p.command(ctx, inv)
+	defer release()
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	err := cmd.Start()
+	if err != nil {
+		return nil, &rpc.SkillError{Message: "the skill could not be started", Err: err}
+	}
+	err = cmd.Wait()
+	// What the program left running in its group goes with it.
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	stderr.flush()
+	return p.outcome(ctx, cmd.ProcessState, stdout.Bytes(), err)
+}
+
+func (p *Process) command(ctx context.Context, inv *rpc.Invocation) (*exec.Cmd, func()) {
+	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
+	cmd.Dir = p.Dir
+	cmd.Stdin = bytes.NewReader(inv.Payload)
+	cmd.Env = append(p.environment(os.Environ()),
+		"AGENTD_DEADLINE="+strconv.FormatInt(inv.Deadline.UnixMilli(), 10),
+		"AGENTD_CAPABILITY="+inv.Capability)
+	release := func() {}
+	if p.Calls != nil {
+		var token string
+		token, release = p.Calls.Register(ctx)
+		cmd.Env = append(cmd.Env, "AGENTD_CALL="+token)
+	}
+	// A group of its own: `go run`, a shell and their children are stopped together.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error {
+		signal := syscall.SIGTERM
+		if errors.Is(context.Cause(ctx), errTooMuchOutput) {
+			signal = syscall.SIGKILL
+		}
+		return syscall.Kill(-cmd.Process.Pid, signal)
+	}
+	cmd.WaitDelay = p.KillGrace
+	if cmd.WaitDelay <= 0 {
+		cmd.WaitDelay = DefaultKillGrace
+	}
+	return cmd, release
+}
+
+func (p *Process) maxOutput() int {
+	if p.MaxOutputBytes <= 0 {
+		return DefaultMaxOutputBytes
+	}
+	return p.MaxOutputBytes
+}
+
+// environment picks what a program may see of this process's environment: not
+// the secrets that happen to be there.
+func (p *Process) environment(own []string) []string {
+	passed := append([]string{"PATH", "HOME", "TMPDIR", "USER", "LANG"}, p.InheritEnv...)
+	var env []string
+	for _, kv := range own {
+		name, _, _ := strings.Cut(kv, "=")
+		for _, pattern := range passed {
+			prefix, isPrefix := strings.CutSuffix(pattern, "*")
+			if name == pattern || isPrefix && strings.HasPrefix(name, prefix) {
+				env = append(env, kv)
+				break
+			}
+		}
+	}
+	return append(env, p.Env...)
+}
+
+// outcome turns how the program ended into an answer or a typed error.
+func (p *Process) outcome(ctx context.Context, state *os.ProcessState, stdout []byte, err error) (json.RawMessage, error) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTooMuchOutput):
+		return nil, &rpc.SkillError{
+			Code:    rpc.CodeBadSkillOutput,
+			Message: fmt.Sprintf("the skill wrote more than %d bytes and was stopped", p.maxOutput()),
+		}
+	case cause != nil:
+		return nil, fmt.Errorf("skill: stopped: %w", cause)
+	}
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) && state.Success() {
+		return answer(stdout)
+	}
+	if state == nil || state.Success() {
+		return nil, fmt.Errorf("skill: %w", err)
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return nil, &rpc.SkillError{Message: fmt.Sprintf("the skill was stopped by a signal (%s)", status.Signal())}
+	}
+	code := state.ExitCode()
+	public := &rpc.SkillError{
+		Message:   fmt.Sprintf("the skill exited with status %d", code),
+		Retryable: code == exitTempFail,
+	}
+	var said struct {
+		Error struct {
+			Message   string `json:"message"`
+			Retryable bool   `json:"retryable"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(stdout, &said) == nil && said.Error.Message != "" {
+		public.Message = strings.ToValidUTF8(said.Error.Message[:min(len(said.Error.Message), maxMessageBytes)], "")
+		public.Retryable = public.Retryable || said.Error.Retryable
+	}
+	return nil, public
+}
+
+// answer is the program's output, when it is one JSON value.
+func answer(stdout []byte) (json.RawMessage, error) {
+	const depth = 512
+	trimmed := bytes.TrimSpace(stdout)
+	if len(trimmed) == 0 {
+		return nil, &rpc.SkillError{Code: rpc.CodeBadSkillOutput, Message: "the skill exited with status 0 and wrote no answer"}
+	}
+	if err := ijson.Check(trimmed, depth); err != nil {
+		return nil, &rpc.SkillError{Code: rpc.CodeBadSkillOutput, Message: "the skill's output is not one JSON value", Err: err}
+	}
+	return trimmed, nil
+}
