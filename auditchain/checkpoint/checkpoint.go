@@ -1,0 +1,182 @@
+package checkpoint
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// MaxBytes bounds a signed checkpoint: larger notes are refused unread.
+const MaxBytes = 64 << 10
+
+// A Checkpoint is the state of a log at one size.
+type Checkpoint struct {
+	// Origin names the log, and is the name of its keys.
+	Origin string
+	// Size is the number of records covered.
+	Size int64
+	// Root is the root of the RFC 6962 Merkle tree over them.
+	Root tlog.Hash
+}
+
+var (
+	// ErrMalformed is a text that is no checkpoint.
+	ErrMalformed = errors.New("checkpoint: malformed")
+	// ErrSignature is a note with a signature that is false.
+	ErrSignature = errors.New("checkpoint: false signature")
+	// ErrUntrusted is a note without a signature by a key that is trusted.
+	ErrUntrusted = errors.New("checkpoint: not signed by a trusted key")
+	// ErrInconsistent is a pair of signed states of which one cannot have grown
+	// from the other: proof that a log was rewritten.
+	ErrInconsistent = errors.New("checkpoint: the log was rewritten")
+)
+
+// Text is the part of a checkpoint that is signed.
+func (c Checkpoint) Text() string {
+	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
+}
+
+// Parse reads what [Checkpoint.Text] writes. Lines after the third (extension
+// lines) are allowed and ignored, as the C2SP text demands. The error is
+// [ErrMalformed].
+func Parse(text string) (Checkpoint, error) {
+	lines := strings.SplitN(text, "\n", 4)
+	if len(lines) < 4 || lines[0] == "" {
+		return Checkpoint{}, fmt.Errorf("%w: it needs lines for origin, size and root", ErrMalformed)
+	}
+	size, err := strconv.ParseUint(lines[1], 10, 64)
+	if err != nil || size > math.MaxInt64 || strconv.FormatUint(size, 10) != lines[1] {
+		return Checkpoint{}, fmt.Errorf("%w: the size is not a decimal number", ErrMalformed)
+	}
+	root, err := base64.StdEncoding.Strict().DecodeString(lines[2])
+	if err != nil || len(root) != tlog.HashSize || base64.StdEncoding.EncodeToString(root) != lines[2] {
+		return Checkpoint{}, fmt.Errorf("%w: the root is not a base64 SHA-256 value", ErrMalformed)
+	}
+	return Checkpoint{Origin: lines[0], Size: int64(size), Root: tlog.Hash(root)}, nil
+}
+
+// Sign is the checkpoint as a note with the signatures of signers.
+func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
+	text := c.Text()
+	if got, err := Parse(text); err != nil || got != c {
+		return nil, fmt.Errorf("%w: origin %q", ErrMalformed, c.Origin)
+	}
+	signed, err := note.Sign(&note.Note{Text: text}, signers...)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: signing: %w", err)
+	}
+	return signed, nil
+}
+
+// A Signed is a checkpoint whose note was opened.
+type Signed struct {
+	Checkpoint
+	// Note is the text it came from.
+	Note []byte
+	// Key is the verifier key, as [Key.Verifier] gives it, whose signature by
+	// the log was found good.
+	Key string
+	// Cosigners names the witnesses whose signatures were found good.
+	Cosigners []string
+}
+
+// Open checks a signed checkpoint. It is good when one of the log's keys, which
+// are named after its origin, has signed it, and no known key's signature is
+// false. Signatures by witnesses are looked at where their keys are given, and
+// passed over otherwise.
+//
+// The error is [ErrMalformed], [ErrSignature] or [ErrUntrusted].
+func Open(signed []byte, logKeys, witnessKeys []string) (*Signed, error) {
+	if len(signed) > MaxBytes {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrMalformed, MaxBytes)
+	}
+	var known []note.Verifier
+	byID := map[string]string{}
+	for _, key := range slices.Concat(logKeys, witnessKeys) {
+		v, err := note.NewVerifier(key)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %q is not a verifier key", ErrUntrusted, key)
+		}
+		id := keyID(v.Name(), v.KeyHash())
+		if byID[id] == "" { // a key given twice is ambiguous to package note
+			byID[id] = key
+			known = append(known, v)
+		}
+	}
+	n, err := note.Open(signed, note.VerifierList(known...))
+	if err != nil {
+		return nil, openError(err)
+	}
+	c, err := Parse(n.Text)
+	if err != nil {
+		return nil, err
+	}
+	out := &Signed{Checkpoint: c, Note: signed}
+	for _, sig := range n.Sigs {
+		key := byID[keyID(sig.Name, sig.Hash)]
+		switch {
+		case slices.Contains(logKeys, key) && sig.Name == c.Origin:
+			out.Key = key
+		case slices.Contains(witnessKeys, key):
+			out.Cosigners = append(out.Cosigners, sig.Name)
+		}
+	}
+	if out.Key == "" {
+		return nil, fmt.Errorf("%w: no signature by a key named %s", ErrUntrusted, c.Origin)
+	}
+	return out, nil
+}
+
+func openError(err error) error {
+	if _, ok := errors.AsType[*note.UnverifiedNoteError](err); ok {
+		return fmt.Errorf("%w: signed by unknown keys only", ErrUntrusted)
+	}
+	if e, ok := errors.AsType[*note.InvalidSignatureError](err); ok {
+		return fmt.Errorf("%w: of %s", ErrSignature, e.Name)
+	}
+	return fmt.Errorf("%w: %w", ErrMalformed, err)
+}
+
+func keyID(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
+
+// Merge is the note with the signatures of both notes, whose texts must be
+// equal ([ErrInconsistent] otherwise). It checks no signature.
+func Merge(a, b []byte) ([]byte, error) {
+	if len(a) > MaxBytes || len(b) > MaxBytes {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrMalformed, MaxBytes)
+	}
+	textA, sigsA, okA := cutSignatures(a)
+	textB, sigsB, okB := cutSignatures(b)
+	if !okA || !okB {
+		return nil, fmt.Errorf("%w: no signatures", ErrMalformed)
+	}
+	if textA != textB {
+		return nil, fmt.Errorf("%w: the notes are of different states", ErrInconsistent)
+	}
+	merged := []byte(textA)
+	var seen []string
+	for line := range strings.Lines(sigsA + sigsB) {
+		if !slices.Contains(seen, line) {
+			seen = append(seen, line)
+			merged = append(merged, line...)
+		}
+	}
+	return merged, nil
+}
+
+// cutSignatures splits a note after the blank line that ends its text.
+func cutSignatures(signed []byte) (text, signatures string, ok bool) {
+	s := string(signed)
+	i := strings.LastIndex(s, "\n\n")
+	if i < 0 || !strings.HasSuffix(s, "\n") || len(s) == i+2 {
+		return "", "", false
+	}
+	return s[:i+2], s[i+2:], true
+}

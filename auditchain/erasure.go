@@ -1,0 +1,112 @@
+package auditchain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// A redaction is the body of a record of kind [KindRedaction].
+type redaction struct {
+	// Reason is the operator's.
+	Reason string `json:"reason"`
+	// Match describes which records were chosen.
+	Match string `json:"match"`
+	// Ranges lists the erased records, first and last of each range, ascending.
+	Ranges [][2]int64 `json:"ranges"`
+	// Count is how many records that are.
+	Count int64 `json:"count"`
+}
+
+func (r *redaction) covers(seq int64) bool {
+	for _, run := range r.Ranges {
+		if run[0] <= seq && seq <= run[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// A pruning is the body of a record of kind [KindPrune].
+type pruning struct {
+	// Through is the last record that may be removed.
+	Through int64 `json:"through"`
+	// Before is the time, in Unix milliseconds, before which they were written.
+	Before int64 `json:"before"`
+	// Count is how many records this removed.
+	Count int64 `json:"count"`
+	// Reason is the operator's.
+	Reason string `json:"reason"`
+}
+
+// An erasureCheck tells whether a record may lack its content, or be gone.
+type erasureCheck struct {
+	path string
+	q    querier
+	// prunedThrough and prunedBy come from the newest prune record.
+	prunedThrough, prunedBy int64
+	// authority is the newest record that an erasure relied on. It must be
+	// covered by a checkpoint.
+	authority int64
+	// cached is the redaction record read last.
+	cached    redaction
+	cachedSeq int64
+}
+
+func newErasureCheck(ctx context.Context, q querier, path string) (*erasureCheck, error) {
+	e := &erasureCheck{path: path, q: q}
+	var body []byte
+	err := q.QueryRowContext(ctx, `SELECT seq, body FROM records WHERE kind = ? ORDER BY seq DESC LIMIT 1`, KindPrune).
+		Scan(&e.prunedBy, &body)
+	if isNoRows(err) {
+		return e, nil
+	}
+	if err != nil {
+		return nil, fault(path, "reading the newest prune record", err)
+	}
+	var p pruning
+	if json.Unmarshal(body, &p) == nil && p.Through < e.prunedBy {
+		e.prunedThrough = p.Through
+	}
+	return e, nil
+}
+
+// allowedThrough is the last record that may be gone.
+func (e *erasureCheck) allowedThrough() int64 {
+	if e == nil {
+		return 0
+	}
+	e.authority = max(e.authority, e.prunedBy)
+	return e.prunedThrough
+}
+
+// check looks up the redaction record of a row without content, and says what
+// is wrong with it.
+func (e *erasureCheck) check(ctx context.Context, row *scannedRow) (string, error) {
+	if e == nil {
+		return "", nil
+	}
+	by := row.erasedBy.Int64
+	switch {
+	case by == 0:
+		return "its content is gone and no redaction record is named", nil
+	case by <= row.seq:
+		return fmt.Sprintf("it names record %d, which is not after it", by), nil
+	case row.salt != nil || row.peer != nil || row.capability != nil || row.side != nil || row.correlation != nil || row.session != nil:
+		return "part of its content was left", nil
+	}
+	if by != e.cachedSeq {
+		var body []byte
+		err := e.q.QueryRowContext(ctx, `SELECT body FROM records WHERE seq = ? AND kind = ?`, by, KindRedaction).Scan(&body)
+		if err != nil && !isNoRows(err) {
+			return "", fault(e.path, "reading a redaction record", err)
+		}
+		e.cached, e.cachedSeq = redaction{}, by
+		_ = json.Unmarshal(body, &e.cached) // what cannot be read covers nothing
+	}
+	if !e.cached.covers(row.seq) {
+		return fmt.Sprintf("record %d, which it names, does not allow that", by), nil
+	}
+	e.authority = max(e.authority, by)
+	return "", nil
+}

@@ -1,0 +1,91 @@
+// Package chainhash defines what an audit record commits to: the one place
+// that turns columns into hashes. The writer, the verifier and the offline
+// proof check all call it.
+//
+// Every hash is SHA-256 over a form that begins with its own name, so that no
+// value of one kind can be passed off as a value of another. Variable-length
+// fields carry their length; an absent field differs from an empty one.
+package chainhash
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+const (
+	genesisDomain = "agentd audit genesis v1\n"
+	contentDomain = "agentd audit content v1\n"
+	recordDomain  = "agentd audit record v1\n"
+)
+
+// SaltSize is the length of a record's salt in bytes. It makes the content
+// digest hiding: who sees the digest alone cannot test guesses of the content.
+const SaltSize = 16
+
+// Content is the part of a record that can be erased: its body and the columns
+// that are copied from it. An empty string is an absent column.
+type Content struct {
+	Peer, Capability, Side, Correlation, Session string
+	// Body is canonical JSON.
+	Body []byte
+}
+
+// Header is the part of a record that always stays.
+type Header struct {
+	// Seq is the position in the chain, from 1.
+	Seq int64
+	// Time is in Unix milliseconds.
+	Time   int64
+	Tenant string
+	Kind   string
+	// Digest commits to the content.
+	Digest tlog.Hash
+}
+
+// Genesis is what the first record of a log has for a previous hash. It binds
+// the chain to the log's first verifier key, and so to the log's name.
+func Genesis(verifierKey string) tlog.Hash {
+	return sha256.Sum256([]byte(genesisDomain + verifierKey))
+}
+
+// Digest commits to content under salt.
+func Digest(scratch *[]byte, salt []byte, c *Content) tlog.Hash {
+	b := append((*scratch)[:0], contentDomain...)
+	b = appendField(b, salt)
+	for _, column := range [...]string{c.Peer, c.Capability, c.Side, c.Correlation, c.Session} {
+		b = appendOptional(b, column)
+	}
+	b = appendField(b, c.Body)
+	*scratch = b
+	return sha256.Sum256(b)
+}
+
+// Record is a record's hash. It is at the same time its leaf hash in the
+// Merkle tree (RFC 6962 section 2.1: SHA-256 over 0x00 and the leaf data), so
+// a chain link and a tree leaf are one value.
+func Record(scratch *[]byte, previous tlog.Hash, h *Header) tlog.Hash {
+	b := append((*scratch)[:0], 0x00)
+	b = append(b, recordDomain...)
+	b = binary.BigEndian.AppendUint64(b, uint64(h.Seq))
+	b = binary.BigEndian.AppendUint64(b, uint64(h.Time))
+	b = appendField(b, h.Tenant)
+	b = appendField(b, h.Kind)
+	b = append(b, h.Digest[:]...)
+	b = append(b, previous[:]...)
+	*scratch = b
+	return sha256.Sum256(b)
+}
+
+func appendField[T string | []byte](b []byte, field T) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(field)))
+	return append(b, field...)
+}
+
+func appendOptional(b []byte, field string) []byte {
+	if field == "" {
+		return append(b, 0)
+	}
+	return appendField(append(b, 1), field)
+}

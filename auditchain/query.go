@@ -1,0 +1,273 @@
+package auditchain
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/agentd/agentd/internal/jcs"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// An Order is the direction in which a query runs through the log.
+type Order uint8
+
+const (
+	// OldestFirst is by ascending sequence number.
+	OldestFirst Order = iota
+	// NewestFirst is by descending sequence number.
+	NewestFirst
+)
+
+// queryPage is how many entries are read by one statement.
+const queryPage = 256
+
+// A Filter chooses records. The zero value chooses all, oldest first. All that
+// is set must hold.
+type Filter struct {
+	// Kinds lists the kinds to choose from; none means all.
+	Kinds []Kind
+	// Tenant, Peer, Capability, Side, Correlation and Session are compared for
+	// equality.
+	Tenant      string
+	Peer        string
+	Capability  string
+	Side        Side
+	Correlation string
+	Session     string
+	// Since is the earliest time, inclusive; Until the latest, exclusive.
+	Since time.Time
+	Until time.Time
+	// Text is looked for in the body, as it stands: no character has a special
+	// meaning. ASCII letters match in either case.
+	Text string
+	// After continues behind the record of that number, in the direction of
+	// Order: pass the Seq of the last entry seen. 0 starts from the beginning.
+	After int64
+	// Limit bounds the number of entries; 0 means no limit.
+	Limit int
+	// Order is the direction.
+	Order Order
+}
+
+// Query yields the records that the filter chooses. It reads in pages, each a
+// short transaction of its own, so that a slow consumer holds nobody up. An
+// error is yielded last.
+func (r *Reader) Query(ctx context.Context, filter Filter) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if err := filter.check(); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		rest := filter.Limit
+		for {
+			size := queryPage
+			if filter.Limit > 0 {
+				size = min(size, rest)
+			}
+			entries, err := r.page(ctx, &filter, size)
+			if err != nil {
+				yield(Entry{}, fault(r.path, "reading records", err))
+				return
+			}
+			for i := range entries {
+				if !yield(entries[i], nil) {
+					return
+				}
+			}
+			rest -= len(entries)
+			if len(entries) < size || filter.Limit > 0 && rest == 0 {
+				return
+			}
+			filter.After = entries[len(entries)-1].Seq
+		}
+	}
+}
+
+// Get is the record of one number, or an [*Error] with [CodeNotFound].
+func (r *Reader) Get(ctx context.Context, seq int64) (Entry, error) {
+	if seq > 0 {
+		for entry, err := range r.Query(ctx, Filter{After: seq - 1, Limit: 1}) {
+			if err != nil {
+				return Entry{}, err
+			}
+			if entry.Seq == seq {
+				return entry, nil
+			}
+		}
+	}
+	return Entry{}, &Error{Code: CodeNotFound, Path: r.path, Msg: fmt.Sprintf("there is no record %d", seq)}
+}
+
+func (f *Filter) check() error {
+	for _, kind := range f.Kinds {
+		if !kind.Valid() {
+			return &Error{Code: CodeInvalid, Msg: fmt.Sprintf("there is no record kind %q", kind), Hint: "known kinds: " + kindList()}
+		}
+	}
+	if f.Limit < 0 || f.After < 0 || f.Order > NewestFirst {
+		return invalid("a filter has a negative limit or position, or an unknown order")
+	}
+	return nil
+}
+
+func kindList() string {
+	names := make([]string, 0, len(Kinds()))
+	for _, kind := range Kinds() {
+		names = append(names, string(kind))
+	}
+	return strings.Join(names, ", ")
+}
+
+// page reads the next entries.
+func (r *Reader) page(ctx context.Context, f *Filter, size int) ([]Entry, error) {
+	where, args, err := r.where(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	order := "seq"
+	if f.Order == NewestFirst {
+		order = "seq DESC"
+	}
+	query := `SELECT seq, ts, tenant, kind, peer, capability, side, correlation, session, body, hash, erased_by FROM records` +
+		where + ` ORDER BY ` + order + ` LIMIT ?`
+	rows, err := r.db.QueryContext(ctx, query, append(args, size)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	entries := make([]Entry, 0, min(size, 16))
+	for rows.Next() {
+		entries = append(entries, Entry{})
+		if err := scanEntry(rows, &entries[len(entries)-1]); err != nil {
+			return nil, err
+		}
+	}
+	return entries, rows.Err()
+}
+
+func scanEntry(rows *sql.Rows, e *Entry) error {
+	var ms int64
+	var peer, capability, side, correlation, session sql.NullString
+	var body, hash []byte
+	var erasedBy sql.NullInt64
+	err := rows.Scan(&e.Seq, &ms, &e.Tenant, (*string)(&e.Kind), &peer, &capability, &side, &correlation, &session,
+		&body, &hash, &erasedBy)
+	if err != nil {
+		return err
+	}
+	if len(hash) != tlog.HashSize {
+		return &Error{Code: CodeTampered, Msg: fmt.Sprintf("record %d has no valid hash", e.Seq), Hint: "verify the log"}
+	}
+	e.Time, e.Hash, e.Body, e.ErasedBy = time.UnixMilli(ms).UTC(), tlog.Hash(hash), json.RawMessage(body), erasedBy.Int64
+	e.Peer, e.Capability, e.Side = peer.String, capability.String, Side(side.String)
+	e.Correlation, e.Session = correlation.String, session.String
+	return nil
+}
+
+// where builds the condition of a filter.
+func (r *Reader) where(ctx context.Context, f *Filter) (string, []any, error) {
+	var c conditions
+	for _, column := range []struct{ name, value string }{
+		{"correlation", f.Correlation}, {"session", f.Session}, {"peer", f.Peer}, {"capability", f.Capability},
+		{"tenant", f.Tenant}, {"side", string(f.Side)},
+	} {
+		if column.value != "" {
+			c.add(column.name+" = ?", column.value)
+		}
+	}
+	if len(f.Kinds) > 0 {
+		kinds := make([]any, len(f.Kinds))
+		for i, kind := range f.Kinds {
+			kinds[i] = string(kind)
+		}
+		c.add("kind IN (?"+strings.Repeat(", ?", len(kinds)-1)+")", kinds...)
+	}
+	if f.Text != "" {
+		// The body holds the text in the form of a JSON string.
+		quoted, err := jcs.Marshal(f.Text)
+		if err != nil {
+			return "", nil, err
+		}
+		c.add(`body LIKE ? ESCAPE '\'`, likePattern(string(quoted[1:len(quoted)-1])))
+	}
+	if err := r.timeRange(ctx, f, &c); err != nil {
+		return "", nil, err
+	}
+	if f.After > 0 && f.Order == OldestFirst {
+		c.add("seq > ?", f.After)
+	} else if f.After > 0 {
+		c.add("seq < ?", f.After)
+	}
+	return c.text(), c.args, nil
+}
+
+// timeRange turns times into sequence numbers. Time never decreases along the
+// log, so no index on it is needed.
+func (r *Reader) timeRange(ctx context.Context, f *Filter, c *conditions) error {
+	if !f.Since.IsZero() {
+		first, err := r.firstAt(ctx, f.Since)
+		if err != nil {
+			return err
+		}
+		c.add("seq >= ?", first)
+	}
+	if !f.Until.IsZero() {
+		end, err := r.firstAt(ctx, f.Until)
+		if err != nil {
+			return err
+		}
+		c.add("seq < ?", end)
+	}
+	return nil
+}
+
+// firstAt is the number of the first record at or after t, or one more than
+// that of the last record.
+func (r *Reader) firstAt(ctx context.Context, t time.Time) (int64, error) {
+	ms := t.UnixMilli()
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
+		ms++ // records have whole milliseconds
+	}
+	var low, high int64
+	err := r.db.QueryRowContext(ctx, `SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) + 1 FROM records`).Scan(&low, &high)
+	for err == nil && low < high {
+		middle := low + (high-low)/2
+		// A pruned record is as old as the next one that is left.
+		var at, ts int64
+		err = r.db.QueryRowContext(ctx, `SELECT seq, ts FROM records WHERE seq >= ? ORDER BY seq LIMIT 1`, middle).Scan(&at, &ts)
+		if ts < ms {
+			low = at + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, err
+}
+
+// conditions collects the terms of a WHERE clause.
+type conditions struct {
+	terms []string
+	args  []any
+}
+
+func (c *conditions) add(term string, args ...any) {
+	c.terms = append(c.terms, term)
+	c.args = append(c.args, args...)
+}
+
+func (c *conditions) text() string {
+	if len(c.terms) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(c.terms, " AND ")
+}
+
+// likePattern is a pattern that finds text anywhere.
+func likePattern(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
+}
