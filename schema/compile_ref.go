@@ -161,8 +161,15 @@ func (w *recursion) walk(n *node) *visited {
 	for _, next := range n.below() {
 		v.readings = max(v.readings, visit(next))
 	}
+	picked := n.oneOf.picks() && n.anyOf == nil && n.allOf == nil && n.not == nil
 	for _, next := range n.here() {
-		v.readings = min(v.readings+visit(next), 1<<16)
+		switch readings := visit(next); {
+		case next.target().types&(typeArray|typeObject) == 0: // fails at once on what is long to read
+		case picked:
+			v.readings = max(v.readings, readings+1)
+		default:
+			v.readings = min(v.readings+readings, 1<<16)
+		}
 	}
 	if v.low < v.order {
 		return v
@@ -179,6 +186,9 @@ func (w *recursion) walk(n *node) *visited {
 	w.stack = w.stack[:at]
 	return v
 }
+
+// picks reports whether a property decides which branch is read.
+func (c *combinator) picks() bool { return c != nil && c.dispatch != nil }
 
 // link fills in what the passes over payloads read: targets of $ref, and the
 // dispatch of combinators.

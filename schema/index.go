@@ -6,7 +6,7 @@ import "encoding/binary"
 // schema, so a payload can choose names but not how many of them collide.
 type nameIndex struct {
 	prints []uint64 // fingerprint of each property, in their order
-	table  []uint16 // open addressing: 1 + index, or 0; nil while there are few
+	table  []uint32 // open addressing: 1 + index, or 0; nil while there are few
 }
 
 // linear is the number of properties up to which comparing them all is
@@ -43,14 +43,14 @@ func (x *nameIndex) build(props []property) {
 	for size < 4*len(props) {
 		size *= 2
 	}
-	x.table = make([]uint16, size)
+	x.table = make([]uint32, size)
 	mask := uint64(size - 1)
 	for i, print := range x.prints {
 		at := slotOf(print, mask)
 		for x.table[at] != 0 {
 			at = (at + 1) & mask
 		}
-		x.table[at] = uint16(i + 1)
+		x.table[at] = uint32(i + 1)
 	}
 }
 

@@ -113,9 +113,11 @@ func (t *interner) grow() {
 type identifier struct {
 	table  *interner
 	frozen bool // find only
-	// memo remembers the numbers of containers by offset, so that arrays of
-	// unique arrays of unique arrays stay linear. nil remembers nothing.
-	memo  *memo
+	// memo remembers the numbers of containers by offset, under the pseudo
+	// node memoID, so that arrays of unique arrays of unique arrays stay
+	// linear. nil remembers nothing.
+	memo   *memo
+	memoID uint32
 	key   []byte // stack of keys being built
 	pairs []pair // stack of members of open objects
 }
@@ -130,8 +132,8 @@ func (x *identifier) identify(data []byte, i int) (id uint32, end int, ok bool) 
 		return x.scalar(data, i, kind)
 	}
 	if x.memo != nil {
-		if v, ok := x.memo.get(identityID, i); ok {
-			return uint32(v), x.memo.end(i), true
+		if v, ok := x.memo.get(x.memoID, i); ok {
+			return uint32(v), x.memo.end(i), v >= 0
 		}
 	}
 	base := len(x.key)
@@ -144,9 +146,13 @@ func (x *identifier) identify(data []byte, i int) (id uint32, end int, ok bool) 
 		id, ok = x.number(x.key[base:])
 	}
 	x.key = x.key[:base]
-	if ok && x.memo != nil {
-		x.memo.put(identityID, i, int(id))
+	switch {
+	case x.memo == nil:
+	case ok:
+		x.memo.put(x.memoID, i, int(id))
 		x.memo.put(endID, i, end)
+	default:
+		x.memo.put(x.memoID, i, -1)
 	}
 	return id, end, ok
 }

@@ -7,7 +7,8 @@ import "math/rand/v2"
 const (
 	endID      = 0 // the offset after the value
 	identityID = 1 // the value's number in an interner
-	firstID    = 2 // the id of the first real node
+	literalID  = 2 // the number of the literal that the value equals, or -1
+	firstID    = 3 // the id of the first real node
 )
 
 // Scratch space beyond these sizes is given up after a payload.

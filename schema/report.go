@@ -38,7 +38,7 @@ type judgement struct {
 // explain lists the violations of doc.
 func (s *Schema) explain(doc []byte) Report {
 	r := newRun(s)
-	r.memoise = true
+	r.remember(true)
 	r.begin(doc)
 	p := &reporter{
 		run: r, data: doc, limits: s.limits, limit: s.limits.MaxViolations,

@@ -33,12 +33,22 @@ type run struct {
 }
 
 func newRun(s *Schema) *run {
-	r := &run{memoise: s.memoise, any: &node{id: endID, any: true, types: anyType}}
+	r := &run{any: &node{id: endID, any: true, types: anyType}}
 	r.any.final = r.any
 	r.anyArray.max = unbounded
 	r.known = identifier{table: &s.literals, frozen: true}
-	r.unique = identifier{table: &r.ids, memo: &r.memo}
+	r.unique = identifier{table: &r.ids, memo: &r.memo, memoID: identityID}
+	r.remember(s.memoise)
 	return r
+}
+
+// remember chooses whether to judge through the memo.
+func (r *run) remember(yes bool) {
+	r.memoise = yes
+	r.known.memo, r.known.memoID = nil, literalID
+	if yes {
+		r.known.memo = &r.memo
+	}
 }
 
 // begin prepares for a payload.

@@ -1,0 +1,132 @@
+package bench_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	googleschema "github.com/google/jsonschema-go/jsonschema"
+	santhosh "github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/xeipuuv/gojsonschema"
+
+	"github.com/agentd/agentd/schema"
+)
+
+// sizes are the payloads, all valid: about 90 bytes, 2 KB and 64 KB.
+var sizes = []string{"small", "medium", "large"}
+
+func read(b *testing.B, name string) []byte {
+	b.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return data
+}
+
+// compile returns a function from payload bytes to verdict.
+type compile func(b *testing.B, schemaText []byte) func(payload []byte) bool
+
+// BenchmarkValidate measures the way from bytes to verdict, decoding included
+// where a library works on decoded values.
+func BenchmarkValidate(b *testing.B) {
+	engines := []struct {
+		name    string
+		compile compile
+	}{
+		{"agentd", agentd},
+		{"agentd-check", agentdCheck},
+		{"gojsonschema", xeipuuv},
+		{"santhosh", santhoshTekuri},
+		{"google", google},
+		{"jsontext-syntax-only", jsontextValid},
+	}
+	for _, size := range sizes {
+		schemaText, payload := read(b, size+".schema.json"), read(b, size+".json")
+		for _, e := range engines {
+			b.Run("size="+size+"/engine="+e.name, func(b *testing.B) {
+				valid := e.compile(b, schemaText)
+				if !valid(payload) {
+					b.Fatal("the payload is not valid")
+				}
+				b.SetBytes(int64(len(payload)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if !valid(payload) {
+						b.Fatal("the payload is not valid")
+					}
+				}
+			})
+		}
+	}
+}
+
+func agentd(b *testing.B, text []byte) func([]byte) bool {
+	s, err := schema.Compile(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s.Valid
+}
+
+func agentdCheck(b *testing.B, text []byte) func([]byte) bool {
+	s, err := schema.Compile(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(payload []byte) bool { return s.Check(payload).Verdict == schema.Valid }
+}
+
+func xeipuuv(b *testing.B, text []byte) func([]byte) bool {
+	s, err := gojsonschema.NewSchema(gojsonschema.NewBytesLoader(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(payload []byte) bool {
+		result, err := s.Validate(gojsonschema.NewBytesLoader(payload))
+		return err == nil && result.Valid()
+	}
+}
+
+func santhoshTekuri(b *testing.B, text []byte) func([]byte) bool {
+	doc, err := santhosh.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := santhosh.NewCompiler()
+	c.DefaultDraft(santhosh.Draft7)
+	if err := c.AddResource("bench:schema", doc); err != nil {
+		b.Fatal(err)
+	}
+	s, err := c.Compile("bench:schema")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(payload []byte) bool {
+		value, err := santhosh.UnmarshalJSON(bytes.NewReader(payload))
+		return err == nil && s.Validate(value) == nil
+	}
+}
+
+func google(b *testing.B, text []byte) func([]byte) bool {
+	var s googleschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		b.Fatal(err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(payload []byte) bool {
+		var value any
+		return json.Unmarshal(payload, &value) == nil && resolved.Validate(value) == nil
+	}
+}
+
+// jsontextValid decides syntax alone: what any validator must do at least.
+func jsontextValid(*testing.B, []byte) func([]byte) bool {
+	return func(payload []byte) bool { return jsontext.Value(payload).IsValid() }
+}
