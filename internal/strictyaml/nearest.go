@@ -8,8 +8,8 @@ const longestCompared = 64
 
 // Nearest returns the member of known that name most likely stands for, or "".
 // Names that differ only in case or in - and _ are nearest; otherwise at most a
-// third of name may be mistyped (Damerau-Levenshtein distance). Among equals
-// the first of known wins.
+// third of name may be mistyped (Damerau-Levenshtein distance), or the end of
+// it missing. Among equals the first of known wins.
 func Nearest(name string, known []string) string {
 	if len(name) > longestCompared {
 		return ""
@@ -23,7 +23,11 @@ func Nearest(name string, known []string) string {
 		if len(k) > longestCompared {
 			continue
 		}
-		if d := distance(name, k); d < bestDistance {
+		d := distance(name, k)
+		if len(folded) >= 3 && strings.HasPrefix(fold(k), folded) {
+			d = min(d, 2)
+		}
+		if d < bestDistance {
 			best, bestDistance = k, d
 		}
 	}

@@ -333,7 +333,7 @@ func TestNearest(t *testing.T) {
 	known := []string{"timeoutMs", "inputSchema", "outputSchema", "name", "id"}
 	for name, want := range map[string]string{
 		"timeout_ms": "timeoutMs", "timeoutms": "timeoutMs", "timoutMs": "timeoutMs", "InputSchema": "inputSchema",
-		"nmae": "name", "nam": "name", "di": "id", "x": "", "description": "", "": "",
+		"nmae": "name", "output": "outputSchema", "nam": "name", "di": "id", "x": "", "description": "", "": "",
 		strings.Repeat("n", 1<<20): "",
 	} {
 		if got := strictyaml.Nearest(name, known); got != want {

@@ -270,3 +270,8 @@ func didYouMean(name string, known []string) string {
 	}
 	return ""
 }
+
+// FaultAt records a fault at a place that [Value.Locate] gave.
+func (v Value) FaultAt(p Position, message, hint string) {
+	v.file.faults.add(p, message, hint)
+}

@@ -1,0 +1,260 @@
+package capability
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/strictyaml"
+	"github.com/agentd/agentd/schema"
+)
+
+func decodeFile(file *strictyaml.File, opts LoadOptions) (*Document, error) {
+	d := decoder{opts: opts}
+	doc := d.document(file.Root())
+	doc.Path = opts.Name
+	if err := file.Err(); err != nil {
+		return nil, err
+	}
+	if err := doc.computeDigests(); err != nil {
+		return nil, fmt.Errorf("%s: %w", opts.Name, err)
+	}
+	return doc, nil
+}
+
+// maxWait bounds every duration of a file, so that none overflows.
+const maxWait = 365 * 24 * time.Hour
+
+type decoder struct {
+	opts LoadOptions
+}
+
+func (d decoder) document(v strictyaml.Value) *Document {
+	o := v.Object()
+	doc := &Document{Version: decodeVersion(o.Need("version")), byName: make(map[string]*Capability)}
+	agent := o.Need("agent")
+	doc.Agent = DecodeAddress(agent)
+	if want := d.opts.Agent; want != "" && doc.Agent != "" && doc.Agent != want {
+		agent.Fault(fmt.Sprintf("the file declares agent %q, expected %q", doc.Agent, want), "")
+	}
+	doc.Transports = DecodeTransports(o.Need("transports"), ServerSide)
+	items := o.Need("capabilities").AtLeastOne("capability").List()
+	for _, item := range items {
+		doc.Capabilities = append(doc.Capabilities, d.capability(item))
+	}
+	o.Done()
+	doc.index(items)
+	return doc
+}
+
+// decodeVersion reads the version of a format that has one so far.
+func decodeVersion(v strictyaml.Value) int {
+	if n := v.Int(math.MinInt64, math.MaxInt64); n != 1 && v.Kind() == strictyaml.Number {
+		v.Fault(fmt.Sprintf("version %d is not supported", n), "the version is 1")
+	}
+	return 1
+}
+
+// DecodeAddress reads an agent's address; it is there for package fleet.
+func DecodeAddress(v strictyaml.Value) envelope.Address {
+	s := v.String()
+	if v.Kind() != strictyaml.String {
+		return ""
+	}
+	a, err := envelope.ParseAddress(s)
+	if err != nil {
+		v.Fault(err.Error(), "")
+		return ""
+	}
+	return a
+}
+
+// index fills the lookup table and finds names that collide. items are the
+// values that the capabilities were read from.
+func (d *Document) index(items []strictyaml.Value) {
+	folded := make(map[string]*Capability, len(d.Capabilities))
+	for i, c := range d.Capabilities {
+		if c.Name == "" {
+			continue
+		}
+		at := items[i].Object().Get("name")
+		first, dup := folded[strings.ToLower(c.Name)]
+		switch {
+		case !dup:
+			folded[strings.ToLower(c.Name)] = c
+		case first.Name == c.Name:
+			at.Fault(fmt.Sprintf("duplicate capability name %q, first on line %d", c.Name, first.Position.Line), "rename one of them")
+		default:
+			at.Fault(fmt.Sprintf("the capability names %q and %q differ only in case", first.Name, c.Name), "rename one of them")
+		}
+		d.byName[c.Name] = c
+	}
+}
+
+func (d decoder) capability(v strictyaml.Value) *Capability {
+	o := v.Object()
+	c := &Capability{
+		Name:        decodeName(o.Need("name")),
+		Description: o.Get("description").String(),
+		Timeout:     o.GetAny("timeoutMs", "timeout_ms").Millis(maxWait),
+		Idempotent:  o.Get("idempotent").Bool(),
+		Since:       o.Get("since").String(),
+		Skill:       o.Get("skill").Text(),
+		Position:    v.Position(),
+	}
+	if c.Skill == "" {
+		c.Skill = c.Name
+	}
+	c.Input = d.contract(c.Name, "inputSchema", o.GetAny("inputSchema", "input_schema"))
+	c.Output = d.contract(c.Name, "outputSchema", o.GetAny("outputSchema", "output_schema"))
+	decodeCarried(o, c)
+	o.Done()
+	return c
+}
+
+func decodeName(v strictyaml.Value) string {
+	name := v.String()
+	switch {
+	case v.Kind() != strictyaml.String:
+	case len(name) > MaxNameBytes:
+		v.Fault(fmt.Sprintf("the capability name is longer than %d bytes", MaxNameBytes), "")
+	case !urlSafe(name):
+		v.Fault("capability name must be URL-safe", "letters, digits, - and _, and a letter or a digit first")
+	}
+	return name
+}
+
+func urlSafe(name string) bool {
+	for i := range len(name) {
+		c := name[i] | 0x20
+		alnum := 'a' <= c && c <= 'z' || '0' <= name[i] && name[i] <= '9'
+		if !alnum && (i == 0 || name[i] != '-' && name[i] != '_') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// contract reads one side's schema. An absent one is no contract.
+func (d decoder) contract(capability, side string, v strictyaml.Value) *Contract {
+	if !v.Present() {
+		return nil
+	}
+	prefix := fmt.Sprintf("capability %q %s: ", capability, side)
+	if v.Kind() != strictyaml.Map {
+		v.Fault(prefix+"schema must be a JSON object", "leave the key out for loose JSON")
+		return nil
+	}
+	c := &Contract{Source: v.AppendJSON(nil)}
+	if !d.opts.ValidateSchemas {
+		return c
+	}
+	compiled, err := schema.Compile(c.Source)
+	if err != nil {
+		faultSchema(v, prefix, err)
+		return nil
+	}
+	c.Schema, c.Validator = compiled, compiled
+	return c
+}
+
+// faultSchema records the faults of a schema at their places in the file.
+func faultSchema(v strictyaml.Value, prefix string, err error) {
+	var ce *schema.CompileError
+	if !errors.As(err, &ce) {
+		v.Fault(prefix+err.Error(), "")
+		return
+	}
+	for _, f := range ce.Faults {
+		v.FaultAt(v.Locate(f.Pointer), prefix+f.Message, f.Hint)
+	}
+}
+
+func decodeCarried(o *strictyaml.Object, c *Capability) {
+	c.Delivery = Delivery(o.Get("delivery").Enum(string(DeliveryDurable)))
+	c.ID = o.Get("id").Text()
+	c.Version = o.Get("version").Text()
+	c.Category = o.Get("category").Text()
+	c.Permissions = o.Get("permissions").Texts()
+	c.RateLimit = decodeRateLimit(o.GetAny("rateLimit", "rate_limit"))
+	c.RetryPolicy = decodeRetryPolicy(o.GetAny("retryPolicy", "retry_policy"))
+	c.Concurrency = int(o.Get("concurrency").Int(1, 1_000_000))
+	c.Cost = decodeCost(o.Get("cost"))
+	c.Callers = o.Get("callers").Texts()
+}
+
+func decodeRateLimit(v strictyaml.Value) *RateLimit {
+	if !v.Present() {
+		return nil
+	}
+	o := v.Object()
+	defer o.Done()
+	l := &RateLimit{
+		Requests: int(o.Need("requests").Int(1, 1_000_000_000)),
+		Period:   decodePeriod(o.Get("period")),
+		Burst:    int(o.Get("burst").Int(1, 1_000_000_000)),
+	}
+	if l.Burst == 0 {
+		l.Burst = l.Requests
+	}
+	return l
+}
+
+// decodePeriod reads a duration such as 1m or 500ms; the default is a second.
+func decodePeriod(v strictyaml.Value) time.Duration {
+	text := v.Text()
+	if text == "" {
+		return time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		v.Fault("expected a duration", "such as 500ms, 10s, 1m or 1h")
+	}
+	return d
+}
+
+func decodeRetryPolicy(v strictyaml.Value) *RetryPolicy {
+	if !v.Present() {
+		return nil
+	}
+	o := v.Object()
+	defer o.Done()
+	p := &RetryPolicy{
+		MaxAttempts:       int(o.GetAny("maxAttempts", "max_attempts").Int(1, 100)),
+		BackoffMultiplier: o.GetAny("backoffMultiplier", "backoff_multiplier").Float(1, 100),
+		InitialDelay:      o.GetAny("initialDelayMs", "initial_delay_ms").Millis(maxWait),
+		MaxDelay:          o.GetAny("maxDelayMs", "max_delay_ms").Millis(maxWait),
+		RetryOn:           o.GetAny("retryOn", "retry_on").Texts(),
+	}
+	if p.MaxAttempts == 0 {
+		p.MaxAttempts = 3
+	}
+	if p.BackoffMultiplier == 0 {
+		p.BackoffMultiplier = 2
+	}
+	if p.InitialDelay == 0 {
+		p.InitialDelay = time.Second
+	}
+	if p.MaxDelay == 0 {
+		p.MaxDelay = max(10*time.Second, p.InitialDelay)
+	}
+	if p.MaxDelay < p.InitialDelay {
+		v.Fault("maxDelayMs is shorter than initialDelayMs", "")
+	}
+	return p
+}
+
+func decodeCost(v strictyaml.Value) map[string]float64 {
+	entries := v.Entries()
+	if entries == nil {
+		return nil
+	}
+	cost := make(map[string]float64, len(entries))
+	for _, e := range entries {
+		cost[e.Name] = e.Value.Float(0, math.MaxFloat64)
+	}
+	return cost
+}

@@ -1,0 +1,32 @@
+// Package capability is an agent's callable surface: the file
+// capabilities.yaml, the contracts that its schemas make, and the form in which
+// an agent publishes them to its callers.
+//
+// [Load] reads a file strictly: an unknown key, a schema that cannot be
+// enforced, a name that two capabilities share, each fails the load, and every
+// fault is reported at its line and column. A capability without a schema has
+// no [Contract] on that side, and no validator ever runs there.
+//
+// # Contracts and engines
+//
+// A [Contract] checks payloads through the [Validator] seam. The validator is
+// the schema itself, compiled by package schema, unless another [Engine] is put
+// in its place with [Document.WithEngine].
+//
+// # Digests
+//
+// A contract's digest is SHA-256 over the canonical form (RFC 8785) of its
+// schema without the keywords that assert nothing: title, description, default,
+// examples, $id, $schema. Rewording a description therefore leaves it alone.
+// A capability's digest covers its name and its contracts, a document's digest
+// the digests of its capabilities. Timeouts, retry rules and the like are
+// published beside the digests, not under them: a caller's payload stays valid
+// when they change.
+//
+// # Carried, not enforced here
+//
+// The optional keys delivery, id, version, category, permissions, rateLimit,
+// retryPolicy, concurrency, cost and callers are parsed and validated into
+// fields of [Capability]. This package only carries them; packages policy and
+// rpc give them meaning. They may be written in camelCase or snake_case.
+package capability

@@ -1,0 +1,134 @@
+package capability
+
+import (
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/strictyaml"
+)
+
+// MaxNameBytes bounds a capability's name.
+const MaxNameBytes = 128
+
+type (
+	// A LoadError holds every fault of a load, each at its place.
+	LoadError = strictyaml.Error
+	// A Fault is one thing wrong with a file.
+	Fault = strictyaml.Fault
+	// A Position is a place in a file: line, column, JSON pointer.
+	Position = strictyaml.Position
+)
+
+// A Document is one agent's capabilities.yaml. It is immutable once loaded and
+// safe for concurrent use.
+type Document struct {
+	// Path is the name that the file was loaded under.
+	Path string
+	// Version is the format's version, always 1.
+	Version int
+	// Agent is the agent that offers the capabilities.
+	Agent envelope.Address
+	// Transports are the ways to reach the agent, in order of preference. At least one.
+	Transports []TransportSpec
+	// Capabilities stand in declared order. At least one.
+	Capabilities []*Capability
+
+	byName map[string]*Capability
+	digest string
+}
+
+// Lookup finds a capability by its exact name.
+func (d *Document) Lookup(name string) (*Capability, bool) {
+	c, ok := d.byName[name]
+	return c, ok
+}
+
+// Names are the capabilities' names, in declared order.
+func (d *Document) Names() []string {
+	names := make([]string, len(d.Capabilities))
+	for i, c := range d.Capabilities {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// Digest covers every capability's digest: it changes when a contract does,
+// and with nothing else. See the package comment.
+func (d *Document) Digest() string { return d.digest }
+
+// A Capability is one named, typed function that an agent offers.
+type Capability struct {
+	// Name matches ^[a-z0-9][a-z0-9_-]*$, in either case, and is at most
+	// [MaxNameBytes] long. No two names of a document differ only in case.
+	Name string
+	// Description is for people and models; it promises nothing.
+	Description string
+	// Timeout bounds one call, as declared; whoever makes the call clamps it.
+	// 0 leaves it to the caller.
+	Timeout time.Duration
+	// Idempotent allows callers to retry.
+	Idempotent bool
+	// Since is the release that introduced the capability, in the owner's words.
+	Since string
+	// Skill names the code behind the capability; it defaults to Name.
+	Skill string
+	// Input and Output check requests and responses. Nil is loose JSON: nothing
+	// is checked on that side.
+	Input, Output *Contract
+	// Digest covers the name and both contracts. See the package comment.
+	Digest string
+	// Position is where the capability stands in its file.
+	Position Position
+
+	// What follows is carried, not enforced here. See the package comment.
+
+	// Delivery is how requests are kept until served.
+	Delivery Delivery
+	// ID, Version and Category are the owner's; "" when not given.
+	ID, Version, Category string
+	// Permissions are what the skill needs, such as network:read.
+	Permissions []string
+	// RateLimit bounds calls over time; nil is no limit.
+	RateLimit *RateLimit
+	// RetryPolicy is how a caller may retry; nil leaves it to the caller.
+	RetryPolicy *RetryPolicy
+	// Concurrency bounds simultaneous runs of the skill; 0 is no bound.
+	Concurrency int
+	// Cost estimates one call, by the owner's units. Values are not negative.
+	Cost map[string]float64
+	// Callers are the agents that may call, as addresses or globs over them;
+	// nil leaves it to the permission rules.
+	Callers []string
+}
+
+// A Delivery is how a request is kept until the callee serves it.
+type Delivery string
+
+const (
+	// DeliveryDefault is what the transport does by itself.
+	DeliveryDefault Delivery = ""
+	// DeliveryDurable outlives a restart of the callee.
+	DeliveryDurable Delivery = "durable"
+)
+
+// A RateLimit allows Requests per Period, with bursts up to Burst.
+type RateLimit struct {
+	// Requests is at least 1.
+	Requests int
+	// Period is positive; one second when the file does not say.
+	Period time.Duration
+	// Burst is at least 1; it defaults to Requests.
+	Burst int
+}
+
+// A RetryPolicy is an exponential backoff.
+type RetryPolicy struct {
+	// MaxAttempts counts the first call too. From 1 to 100.
+	MaxAttempts int
+	// BackoffMultiplier is at least 1.
+	BackoffMultiplier float64
+	// InitialDelay and MaxDelay bound the waits between attempts.
+	InitialDelay, MaxDelay time.Duration
+	// RetryOn are the classes of failure to retry; nil is every retryable one.
+	RetryOn []string
+}

@@ -1,0 +1,254 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/agentd/agentd/internal/strictyaml"
+)
+
+// An AgentFile is what agent.yaml says to agentd. The file is shared with the
+// reference runtime, whose keys (model, systemPrompt, tools and so on) are
+// accepted and passed over, as are keys that start with x-.
+type AgentFile struct {
+	// Path is the file's absolute path.
+	Path string
+	// Name equals the member's id.
+	Name string
+	// Version and Description are the owner's; "" when not given.
+	Version, Description string
+	// Validator names the engine that checks payloads, see [capability.Engine].
+	Validator string
+	// Skills stand in declared order. Empty when the file lists skill documents
+	// of the reference runtime instead, which SkillFiles then holds.
+	Skills []Skill
+	// SkillFiles are paths as written.
+	SkillFiles []string
+	// Permissions is nil when the file has no such block: the member may then
+	// call its peers and nobody else.
+	Permissions *Permissions
+	// Security is the block of that name as JSON, carried unread; nil when absent.
+	Security json.RawMessage
+	// Limits are complete: defaults stand where the file says nothing.
+	Limits Limits
+}
+
+// Skill finds a skill by its name.
+func (a *AgentFile) Skill(name string) (Skill, bool) {
+	for _, s := range a.Skills {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Skill{}, false
+}
+
+// A Skill is code behind a capability, or code that calls others.
+type Skill struct {
+	// Name is what a capability's skill key refers to.
+	Name string
+	// Process runs the skill as a program, one process per call. Never nil: it
+	// is the only kind of runner so far.
+	Process *Process
+	// Position is where the file declares the skill.
+	Position Position
+}
+
+// A Process is how a skill runs as a program.
+type Process struct {
+	// Command is the program and its arguments. At least one.
+	Command []string
+	// Dir is the working directory, absolute and inside the fleet's root, which
+	// is the default.
+	Dir string
+	// Env are variables to set, as KEY=value, in declared order.
+	Env []string
+	// InheritEnv names variables to pass on from agentd's own environment; a
+	// name that ends in * is a prefix.
+	InheritEnv []string
+	// MaxOutputBytes bounds standard output. The default is 4 MiB.
+	MaxOutputBytes int
+	// KillGrace is how long the program may clean up after it is told to stop.
+	// The default is 2 s.
+	KillGrace time.Duration
+}
+
+// Permissions decide whom a member may call, and what else it may do. Deny
+// wins. Patterns are read by package policy.
+type Permissions struct {
+	Allow, Deny []string
+}
+
+// Limits bound what a member takes on.
+type Limits struct {
+	// MaxPayloadBytes bounds one payload, either way. Default 1 MiB.
+	MaxPayloadBytes int
+	// MaxInFlight bounds the calls served at once. Default 256.
+	MaxInFlight int
+	// MaxPending bounds the calls waiting for a reply. Default 10 000.
+	MaxPending int
+	// ShutdownTimeout is how long accepted calls may finish. Default 15 s.
+	ShutdownTimeout time.Duration
+}
+
+// DefaultLimits are the limits of a member whose file says nothing.
+func DefaultLimits() Limits {
+	return Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, ShutdownTimeout: 15 * time.Second}
+}
+
+const (
+	defaultMaxOutput = 4 << 20
+	defaultKillGrace = 2 * time.Second
+	maxDuration      = 24 * time.Hour
+)
+
+// referenceKeys are the keys of agent.yaml that the reference runtime reads.
+func referenceKeys() []string {
+	return []string{
+		"model", "temperature", "maxTokens", "subagentDepthCap", "systemPrompt", "plugins", "event-sources",
+		"channels", "tools", "rpc", "mcp", "audit", "controlPlane", "tenants", "secrets", "quotas", "observability",
+	}
+}
+
+// decodeAgent reads agent.yaml of the member with this id.
+func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
+	o := file.Root().Object()
+	a := &AgentFile{Name: o.Need("name").Text()}
+	if a.Name != "" && a.Name != id {
+		o.Get("name").Fault(fmt.Sprintf("agent id mismatch: fleet.yaml declares %q but this file names %q", id, a.Name), "make them equal")
+	}
+	a.Version = o.Get("version").Text()
+	a.Description = o.Get("description").String()
+	a.Validator = o.Get("validator").Enum("native", "gojsonschema")
+	a.decodeSkills(o.Get("skills"), p)
+	a.Permissions = decodePermissions(o.Get("permissions"))
+	if s := o.Get("security"); s.Present() {
+		a.Security = s.AppendJSON(nil)
+	}
+	a.Limits = decodeLimits(o.Get("limits"))
+	o.PassOver(referenceKeys()...)
+	o.PassOverPrefix("x-")
+	o.Done()
+	return a
+}
+
+func (a *AgentFile) decodeSkills(v strictyaml.Value, p paths) {
+	switch v.Kind() {
+	case strictyaml.Absent:
+	case strictyaml.List:
+		a.SkillFiles = v.Texts()
+	case strictyaml.Map:
+		for _, e := range v.Entries() {
+			a.Skills = append(a.Skills, decodeSkill(e, p))
+		}
+	default:
+		v.Fault(fmt.Sprintf("expected a mapping from skill names to runners, or a list of files, but got %s", v.Kind()), "")
+	}
+}
+
+func decodeSkill(e strictyaml.Entry, p paths) Skill {
+	s := Skill{Name: e.Name, Position: e.Value.Position()}
+	if e.Name == "" {
+		e.Value.Fault("a skill's name must not be empty", "")
+	}
+	o := e.Value.Object()
+	if process := o.Need("process"); process.Present() {
+		s.Process = decodeProcess(process, p)
+	}
+	o.Done()
+	return s
+}
+
+func decodeProcess(v strictyaml.Value, p paths) *Process {
+	o := v.Object()
+	out := &Process{
+		Dir:            p.root,
+		InheritEnv:     decodeEnvNames(o.Get("inheritEnv")),
+		MaxOutputBytes: int(o.Get("maxOutputBytes").Int(1, 1<<30)),
+		KillGrace:      o.Get("killGraceMs").Millis(maxDuration),
+	}
+	for i, arg := range o.Need("command").AtLeastOne("word: the program").List() {
+		if i == 0 {
+			out.Command = append(out.Command, arg.Text())
+		} else {
+			out.Command = append(out.Command, arg.String())
+		}
+	}
+	if dir := o.Get("dir"); dir.Present() {
+		out.Dir = p.inside(dir, p.root)
+	}
+	for _, e := range o.Get("env").Entries() {
+		if !envName(e.Name) {
+			e.Value.Fault(fmt.Sprintf("%q is not the name of an environment variable", e.Name), "letters, digits and _, no digit first")
+		}
+		out.Env = append(out.Env, e.Name+"="+e.Value.String())
+	}
+	if out.MaxOutputBytes == 0 {
+		out.MaxOutputBytes = defaultMaxOutput
+	}
+	if out.KillGrace == 0 {
+		out.KillGrace = defaultKillGrace
+	}
+	o.Done()
+	return out
+}
+
+func decodeEnvNames(v strictyaml.Value) []string {
+	var names []string
+	for _, item := range v.List() {
+		name := item.Text()
+		if bare := trimStar(name); name != "" && !envName(bare) {
+			item.Fault(fmt.Sprintf("%q is not the name of an environment variable, or a prefix with * at its end", name), "")
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func trimStar(name string) string {
+	if n := len(name); n > 1 && name[n-1] == '*' {
+		return name[:n-1]
+	}
+	return name
+}
+
+func envName(s string) bool {
+	for i := range len(s) {
+		c := s[i] | 0x20
+		if !('a' <= c && c <= 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func decodePermissions(v strictyaml.Value) *Permissions {
+	if !v.Present() {
+		return nil
+	}
+	o := v.Object()
+	defer o.Done()
+	return &Permissions{Allow: o.Get("allow").Texts(), Deny: o.Get("deny").Texts()}
+}
+
+func decodeLimits(v strictyaml.Value) Limits {
+	limits := DefaultLimits()
+	if !v.Present() {
+		return limits
+	}
+	o := v.Object()
+	defer o.Done()
+	for name, limit := range map[string]*int{
+		"maxPayloadBytes": &limits.MaxPayloadBytes, "maxInFlight": &limits.MaxInFlight, "maxPending": &limits.MaxPending,
+	} {
+		if n := o.Get(name).Int(1, math.MaxInt32); n != 0 {
+			*limit = int(n)
+		}
+	}
+	if d := o.Get("shutdownTimeoutMs").Millis(maxDuration); d != 0 {
+		limits.ShutdownTimeout = d
+	}
+	return limits
+}

@@ -1,0 +1,139 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/internal/strictyaml"
+)
+
+// declared is an environment as the file writes it, before inheritance.
+type declared struct {
+	Environment
+	inherit strictyaml.Value
+}
+
+// decodeEnvironments reads and flattens the environments. Without any there is
+// the default one.
+func decodeEnvironments(v strictyaml.Value, p paths) []*Environment {
+	entries := v.Entries()
+	if len(entries) == 0 {
+		return []*Environment{{Name: DefaultEnvironment, Chain: []string{DefaultEnvironment}}}
+	}
+	all := make(map[string]*declared, len(entries))
+	for _, e := range entries {
+		all[e.Name] = decodeEnvironment(e, p)
+	}
+	r := resolver{declared: all, done: make(map[string]*Environment)}
+	out := make([]*Environment, 0, len(entries))
+	for _, e := range entries {
+		out = append(out, r.resolve(e.Name))
+	}
+	return out
+}
+
+func decodeEnvironment(e strictyaml.Entry, p paths) *declared {
+	o := e.Value.Object()
+	d := &declared{inherit: o.Get("inherit"), Environment: Environment{
+		Name:        e.Name,
+		TenantsRef:  p.carried(o.Get("tenantsRef")),
+		PeersRef:    p.inside(o.Get("peersRef"), p.root),
+		SecretsRef:  p.carried(o.Get("secretsRef")),
+		ChannelsRef: p.carried(o.Get("channelsRef")),
+		EnvFiles:    decodePaths(o.Get("envFiles"), p),
+		Overrides:   make(map[string]Override),
+		Position:    e.Value.Position(),
+	}}
+	for _, member := range o.Get("overrides").Entries() {
+		m := member.Value.Object()
+		d.Overrides[member.Name] = Override{
+			SecretScopes: m.Get("secretScopes").Texts(),
+			EnvFiles:     decodePaths(m.Get("envFiles"), p),
+		}
+		m.Done()
+	}
+	o.Done()
+	return d
+}
+
+func decodePaths(v strictyaml.Value, p paths) []string {
+	if v.Kind() == strictyaml.Absent {
+		return nil
+	}
+	out := []string{}
+	for _, item := range v.List() {
+		out = append(out, p.carried(item))
+	}
+	return out
+}
+
+// resolver flattens environments, each once.
+type resolver struct {
+	declared map[string]*declared
+	done     map[string]*Environment
+	open     []string // the chain of inheritance being followed
+}
+
+func (r *resolver) resolve(name string) *Environment {
+	if env, ok := r.done[name]; ok {
+		return env
+	}
+	d := r.declared[name]
+	env := d.Environment
+	env.Chain = []string{name}
+	if parent := r.parent(d); parent != nil {
+		env = inherit(parent, d)
+	}
+	r.done[name] = &env
+	return &env
+}
+
+// parent is the flattened environment that d inherits from, nil for none.
+func (r *resolver) parent(d *declared) *Environment {
+	name := d.inherit.Text()
+	if name == "" {
+		return nil
+	}
+	r.open = append(r.open, d.Name)
+	defer func() { r.open = r.open[:len(r.open)-1] }()
+	if i := slices.Index(r.open, name); i >= 0 {
+		chain := append(slices.Clone(r.open[i:]), name)
+		d.inherit.Fault("circular inherit chain: "+strings.Join(chain, " → "), "")
+		return nil
+	}
+	if _, ok := r.declared[name]; !ok {
+		known := slices.Sorted(maps.Keys(r.declared))
+		d.inherit.Fault(fmt.Sprintf("environment %q inherits from %q, which is not declared", d.Name, name), didYouMean(name, known))
+		return nil
+	}
+	return r.resolve(name)
+}
+
+// inherit lays d over its parent.
+func inherit(parent *Environment, d *declared) Environment {
+	env := d.Environment
+	env.Chain = append(slices.Clone(parent.Chain), d.Name)
+	for _, f := range []struct{ own, inherited *string }{
+		{&env.TenantsRef, &parent.TenantsRef}, {&env.PeersRef, &parent.PeersRef},
+		{&env.SecretsRef, &parent.SecretsRef}, {&env.ChannelsRef, &parent.ChannelsRef},
+	} {
+		if *f.own == "" {
+			*f.own = *f.inherited
+		}
+	}
+	if env.EnvFiles == nil {
+		env.EnvFiles = parent.EnvFiles
+	}
+	env.Overrides = maps.Clone(parent.Overrides)
+	maps.Copy(env.Overrides, d.Overrides)
+	return env
+}
+
+func didYouMean(name string, known []string) string {
+	if near := strictyaml.Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
+}

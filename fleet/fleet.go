@@ -1,0 +1,228 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+)
+
+type (
+	// A LoadError holds every fault of a load, each at its place.
+	LoadError = capability.LoadError
+	// A Fault is one thing wrong with a file.
+	Fault = capability.Fault
+	// A Position is a place in a file: line, column, JSON pointer.
+	Position = capability.Position
+)
+
+// A Fleet is the agents that one fleet.yaml declares. It is immutable once
+// loaded and safe for concurrent use.
+type Fleet struct {
+	// Root is the absolute path of the directory that holds fleet.yaml.
+	Root string
+	// Version is the format's version, always 1.
+	Version int
+	// Name is required; Description may be empty.
+	Name, Description string
+	// Runtime are the versions of the reference runtime that the fleet asks
+	// for. They are carried for it and bind nobody here.
+	Runtime Runtime
+	// Members stand in declared order. There may be none.
+	Members []*Member
+	// Environments stand in declared order, and hold the implicit "default"
+	// if the file declares none.
+	Environments []*Environment
+	// Deploy is how the fleet is rolled out.
+	Deploy Deploy
+	// RPC are fleet-wide settings for calls.
+	RPC RPC
+	// Hosts are remote control planes.
+	Hosts []Host
+}
+
+// Member finds a member by its id.
+func (f *Fleet) Member(id string) (*Member, bool) {
+	for _, m := range f.Members {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+// Runtime are version ranges, "" for any.
+type Runtime struct {
+	Declaragent, Bun string
+}
+
+// RPC are fleet-wide settings for calls.
+type RPC struct {
+	// StampFleetVersion puts the fleet's version on every envelope.
+	StampFleetVersion bool
+	// MinFleetVersion refuses callers with an older one; "" refuses nobody.
+	MinFleetVersion string
+}
+
+// A Member is one agent of a fleet.
+type Member struct {
+	// ID is the agent's id: an [envelope.Address] without its scheme.
+	ID string
+	// Address is agent://<ID>.
+	Address envelope.Address
+	// Dir is the absolute path of the agent's directory.
+	Dir string
+	// Env names the member's environment.
+	Env string
+	// Environment is that environment. Never nil.
+	Environment *Environment
+	// Agent is the member's agent.yaml. Never nil.
+	Agent *AgentFile
+	// Capabilities is nil when the member only calls others.
+	Capabilities *capability.Document
+	// PeersFile is the absolute path that Peers were read from, "" for none.
+	PeersFile string
+	// Peers are the agents that the member may call, in declared order.
+	Peers []*Peer
+	// DeployTo is nil when the file does not say.
+	DeployTo *Placement
+	// SessionDB and AuditDB are absolute paths, "" for the default place.
+	SessionDB, AuditDB string
+	// Position is where fleet.yaml declares the member.
+	Position Position
+}
+
+// ClientOnly reports whether the member offers no capabilities.
+func (m *Member) ClientOnly() bool { return m.Capabilities == nil }
+
+// Peer finds a peer by its address.
+func (m *Member) Peer(a envelope.Address) (*Peer, bool) {
+	for _, p := range m.Peers {
+		if p.Address == a {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// EnvFiles are the .env files for the member, absolute, in order: those of the
+// environment's override for it, else those of the environment.
+func (m *Member) EnvFiles() []string {
+	if o, ok := m.Environment.Overrides[m.ID]; ok && o.EnvFiles != nil {
+		return o.EnvFiles
+	}
+	return m.Environment.EnvFiles
+}
+
+// A Peer is an agent that a member may call.
+type Peer struct {
+	// Address is the peer's.
+	Address envelope.Address
+	// Transports are the ways to reach it, in order of preference. At least one.
+	Transports []capability.TransportSpec
+	// Auth is how envelopes to and from the peer are authenticated; nil is not.
+	Auth *PeerAuth
+	// Document is what the caller knows of the peer's capabilities: the file
+	// that the peers file pins, else that of the member with this address. Nil
+	// when there is neither.
+	Document *capability.Document
+	// Pinned reports whether the peers file names Document itself.
+	Pinned bool
+	// InFleet reports whether the peer is a member of the fleet.
+	InFleet bool
+	// MinSchemaVersion is the oldest contract the caller accepts; "" is any.
+	MinSchemaVersion string
+	// Position is where the peers file declares the peer.
+	Position Position
+}
+
+// A Provider is a way to authenticate envelopes.
+type Provider string
+
+// The providers that a peers file may name.
+const (
+	OIDC         Provider = "oidc"
+	OAuth2Client Provider = "oauth2-client"
+	HMAC         Provider = "hmac"
+)
+
+// PeerAuth is the auth block of a peer. Which fields are set depends on
+// Provider; references to secrets stand unresolved.
+type PeerAuth struct {
+	Provider Provider
+	// Issuer, Audience and JWKSURI are for OIDC, and optional for OAuth2Client.
+	Issuer, Audience, JWKSURI string
+	// TokenEndpoint, ClientID and ClientSecretRef are for OAuth2Client.
+	TokenEndpoint, ClientID, ClientSecretRef string
+	// KeyID and SecretRef are for HMAC.
+	KeyID, SecretRef string
+	// Scopes must all be present in a token.
+	Scopes []string
+}
+
+// An Environment is a named set of shared files, after inheritance.
+// Paths are absolute; "" is none.
+type Environment struct {
+	// Name is the environment's key.
+	Name string
+	// Chain are the environments it is made of, the remotest ancestor first and
+	// itself last.
+	Chain []string
+	// PeersRef is the peers file of members without one of their own.
+	PeersRef string
+	// TenantsRef, SecretsRef and ChannelsRef are carried for those who read them.
+	TenantsRef, SecretsRef, ChannelsRef string
+	// EnvFiles are .env files for every member of the environment.
+	EnvFiles []string
+	// Overrides are keyed by member id. An override replaces an inherited one.
+	Overrides map[string]Override
+	// Position is where fleet.yaml declares it; zero for the implicit one.
+	Position Position
+}
+
+// An Override is what an environment changes for one member. Nil lists change
+// nothing.
+type Override struct {
+	// SecretScopes are the scopes of the secrets file that the member may see.
+	SecretScopes []string
+	// EnvFiles stand in place of the environment's.
+	EnvFiles []string
+}
+
+// Deploy is how the fleet is rolled out. It is carried for tools that deploy.
+type Deploy struct {
+	// Strategy is rolling, all-or-nothing, per-agent, canary, or "".
+	Strategy          string
+	RollbackOnFailure bool
+	// HealthTimeout is 0 and HealthProbe "" when the file does not say.
+	HealthTimeout time.Duration
+	HealthProbe   string
+	// Targets maps a target's name to its kind. Other keys of a target belong
+	// to the tool that deploys there.
+	Targets map[string]string
+}
+
+// A Placement says where a member is deployed.
+type Placement struct {
+	// Target is a key of [Deploy.Targets].
+	Target string
+	// MinInstances and MaxInstances are 0 when the file does not say.
+	MinInstances, MaxInstances int
+	// Position is where the target is named.
+	Position Position
+}
+
+// DefaultHostTimeout is a host's timeout if the file does not say.
+const DefaultHostTimeout = 5 * time.Second
+
+// A Host is a remote control plane.
+type Host struct {
+	// Name is unique in the fleet.
+	Name string
+	// URL is absolute, http or https.
+	URL string
+	// Bearer is a token or a reference to one (env:NAME, file:/path); "" is none.
+	Bearer string
+	// Timeout bounds one request. The default is [DefaultHostTimeout].
+	Timeout time.Duration
+}

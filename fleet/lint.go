@@ -1,0 +1,255 @@
+package fleet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/capability"
+)
+
+// A Severity says whether a finding stands in the way.
+type Severity string
+
+// An error makes validation fail; a warning does not.
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+)
+
+// A Code names a rule. Codes are stable.
+type Code string
+
+// The rules.
+const (
+	// ConfigInvalid is a fault of a file: the fleet does not load.
+	ConfigInvalid Code = "config.invalid"
+	// PeerDangling is a peer that is no member, pins no capabilities and is not
+	// external (an id with a dot is).
+	PeerDangling Code = "peer.dangling"
+	// PeerClientOnly is a peer that offers no capabilities.
+	PeerClientOnly Code = "peer.client-only"
+	// CapabilityDuplicate is one capability name that several members offer.
+	CapabilityDuplicate Code = "capability.duplicate"
+	// DeployTargetMissing is a member deployed to a target that is not declared.
+	DeployTargetMissing Code = "deploy.target.missing"
+	// SkillMissing is a capability whose skill agent.yaml does not declare.
+	SkillMissing Code = "skill.missing"
+	// OverrideUnknown is an environment's override for no member.
+	OverrideUnknown Code = "override.unknown"
+)
+
+// A Finding is one thing that a fleet's owner should know.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Code     Code     `json:"code"`
+	// Message is complete without the position.
+	Message string `json:"message"`
+	// Hint says what to do; it may be empty.
+	Hint string `json:"hint,omitempty"`
+	// Position is the place in a file.
+	Position Position `json:"position"`
+}
+
+// Findings are what validation found, errors first.
+type Findings []Finding
+
+// Failed reports whether there is an error among the findings.
+func (f Findings) Failed() bool {
+	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
+}
+
+// WriteText writes the findings for people, a line each.
+func (f Findings) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for _, x := range f {
+		mark := "!"
+		if x.Severity == SeverityError {
+			mark = "✗"
+		}
+		fault := x.Position.Fault(x.Message, x.Hint)
+		fmt.Fprintf(&b, "%s [%s] %s\n", mark, x.Code, fault)
+	}
+	if !f.Failed() {
+		b.WriteString("✓ fleet validates clean.\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Validate loads the fleet in root and lints it. Faults of its files come as
+// findings too; the error is for what is no fault of a file, such as a fleet
+// that is not there.
+func Validate(root string, opts LoadOptions) (Findings, error) {
+	f, err := Load(root, opts)
+	var invalid *LoadError
+	if errors.As(err, &invalid) {
+		findings := make(Findings, 0, len(invalid.Faults))
+		for _, fault := range invalid.Faults {
+			findings = append(findings, Finding{Severity: SeverityError, Code: ConfigInvalid, Message: fault.Message, Hint: fault.Hint, Position: fault.Position})
+		}
+		return findings, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.Lint(), nil
+}
+
+// Lint finds what is suspicious in a fleet that loads: errors first, then in
+// declared order.
+func (f *Fleet) Lint() Findings {
+	findings := Findings{}
+	findings = append(findings, f.lintPeers()...)
+	findings = append(findings, f.lintDuplicates()...)
+	findings = append(findings, f.lintDeploy()...)
+	findings = append(findings, f.lintSkills()...)
+	findings = append(findings, f.lintOverrides()...)
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
+	return findings
+}
+
+// external reports whether a peer is meant to be outside the fleet.
+func (p *Peer) external() bool {
+	return !p.InFleet && (p.Pinned || strings.Contains(p.Address.ID(), "."))
+}
+
+func (f *Fleet) lintPeers() Findings {
+	var findings Findings
+	seen := make(map[Position]bool) // members share a peers file
+	for _, m := range f.Members {
+		for _, p := range m.Peers {
+			if seen[p.Position] || p.external() {
+				continue
+			}
+			seen[p.Position] = true
+			switch {
+			case !p.InFleet:
+				findings = append(findings, Finding{
+					Severity: SeverityError, Code: PeerDangling, Position: p.Position,
+					Message: fmt.Sprintf("the peer %s is no agent of this fleet", p.Address),
+					Hint:    "declare it in fleet.yaml, or name its capabilities file with the key capabilities",
+				})
+			case p.Document == nil && !p.listedForItself(f):
+				findings = append(findings, Finding{
+					Severity: SeverityWarning, Code: PeerClientOnly, Position: p.Position,
+					Message: fmt.Sprintf("the peer %s offers no capabilities", p.Address),
+				})
+			}
+		}
+	}
+	return findings
+}
+
+// listedForItself reports whether the peer is the only member that has it as a
+// peer, which means that nobody can call it.
+func (p *Peer) listedForItself(f *Fleet) bool {
+	for _, m := range f.Members {
+		if _, ok := m.Peer(p.Address); ok && m.Address != p.Address {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Fleet) lintDuplicates() Findings {
+	var findings Findings
+	first := make(map[string]*Member)
+	for _, m := range f.Members {
+		if m.ClientOnly() {
+			continue
+		}
+		for _, c := range m.Capabilities.Capabilities {
+			owner, dup := first[c.Name]
+			if !dup {
+				first[c.Name] = m
+				continue
+			}
+			findings = append(findings, Finding{
+				Severity: SeverityWarning, Code: CapabilityDuplicate, Position: c.Position,
+				Message: fmt.Sprintf("the capability %q is offered by %s and by %s", c.Name, owner.Address, m.Address),
+			})
+		}
+	}
+	return findings
+}
+
+func (f *Fleet) lintDeploy() Findings {
+	var findings Findings
+	for _, m := range f.Members {
+		if m.DeployTo == nil {
+			continue
+		}
+		if _, ok := f.Deploy.Targets[m.DeployTo.Target]; ok {
+			continue
+		}
+		known := make([]string, 0, len(f.Deploy.Targets))
+		for name := range f.Deploy.Targets {
+			known = append(known, name)
+		}
+		slices.Sort(known)
+		findings = append(findings, Finding{
+			Severity: SeverityError, Code: DeployTargetMissing, Position: m.DeployTo.Position,
+			Message: fmt.Sprintf("agent %q deploys to %q, which is not declared in deploy.targets", m.ID, m.DeployTo.Target),
+			Hint:    didYouMean(m.DeployTo.Target, known),
+		})
+	}
+	return findings
+}
+
+func (f *Fleet) lintSkills() Findings {
+	var findings Findings
+	for _, m := range f.Members {
+		if m.ClientOnly() {
+			continue
+		}
+		names := make([]string, 0, len(m.Agent.Skills))
+		for _, s := range m.Agent.Skills {
+			names = append(names, s.Name)
+		}
+		for _, c := range m.Capabilities.Capabilities {
+			if _, ok := m.Agent.Skill(c.Skill); !ok {
+				findings = append(findings, skillMissing(m, c, names))
+			}
+		}
+	}
+	return findings
+}
+
+// skillMissing is an error where agent.yaml declares runners, and a warning
+// where it declares none: the skills may then be Go functions, or those of the
+// reference runtime.
+func skillMissing(m *Member, c *capability.Capability, names []string) Finding {
+	severity := SeverityWarning
+	if len(names) > 0 {
+		severity = SeverityError
+	}
+	return Finding{
+		Severity: severity, Code: SkillMissing, Position: c.Position,
+		Message: fmt.Sprintf("the capability %q runs the skill %q, which agent.yaml of %q does not declare", c.Name, c.Skill, m.ID),
+		Hint:    didYouMean(c.Skill, names),
+	}
+}
+
+func (f *Fleet) lintOverrides() Findings {
+	var findings Findings
+	ids := make([]string, len(f.Members))
+	for i, m := range f.Members {
+		ids[i] = m.ID
+	}
+	for _, env := range f.Environments {
+		for _, id := range sortedKeys(env.Overrides) {
+			if !slices.Contains(ids, id) {
+				findings = append(findings, Finding{
+					Severity: SeverityWarning, Code: OverrideUnknown, Position: env.Position,
+					Message: fmt.Sprintf("the environment %q overrides agent %q, which the fleet does not have", env.Name, id),
+					Hint:    didYouMean(id, ids),
+				})
+			}
+		}
+	}
+	return findings
+}

@@ -1,0 +1,242 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/internal/strictyaml"
+)
+
+// LoadOptions say how to load. The zero value is the safe way: every schema is
+// compiled.
+type LoadOptions struct {
+	// InspectOnly leaves schemas uncompiled: a fleet loaded so cannot check a
+	// payload, and one with unusable schemas can still be looked at.
+	InspectOnly bool
+}
+
+// A NoFleetError says that no fleet.yaml was found. errors.Is finds
+// [fs.ErrNotExist].
+type NoFleetError struct {
+	// Dir is where the search began.
+	Dir string
+}
+
+func (e *NoFleetError) Error() string {
+	return fmt.Sprintf("no fleet.yaml found in %s or in any directory above it", e.Dir)
+}
+
+// Is reports whether target is [fs.ErrNotExist].
+func (e *NoFleetError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// FindRoot is the absolute path of the nearest directory, from dir upwards,
+// that holds a fleet.yaml. The error is a [*NoFleetError] if there is none.
+func FindRoot(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("fleet root: %w", err)
+	}
+	for at := abs; ; at = filepath.Dir(at) {
+		if info, err := os.Stat(filepath.Join(at, ManifestName)); err == nil && !info.IsDir() {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", &NoFleetError{Dir: abs}
+		}
+	}
+}
+
+// Load reads the fleet whose fleet.yaml stands in root, and every file that it
+// names. Faults print paths below root as root is given: relative if root is.
+//
+// The error is a [*NoFleetError], a [*LoadError] with the faults of all files,
+// or the operating system's for a file that cannot be read.
+func Load(root string, opts LoadOptions) (*Fleet, error) {
+	p, err := newPaths(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NoFleetError{Dir: root}
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{paths: p, opts: opts, peers: make(map[string][]peerEntry), pins: make(map[pin]*capability.Document)}
+	file, err := strictyaml.ReadFile(filepath.Join(p.root, ManifestName), p.name(filepath.Join(p.root, ManifestName)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NoFleetError{Dir: root}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	m := decodeManifest(file, p)
+	for _, e := range m.entries {
+		l.member(m.fleet, e)
+	}
+	for _, member := range m.fleet.Members {
+		l.memberPeers(m.fleet, member)
+	}
+	if err := strictyaml.Join(append([]error{file.Err()}, l.errs...)...); err != nil {
+		return nil, err
+	}
+	return m.fleet, nil
+}
+
+// loader reads the files that a manifest names, each once.
+type loader struct {
+	paths
+	opts  LoadOptions
+	errs  []error
+	peers map[string][]peerEntry       // by absolute path; nil if it failed
+	pins  map[pin]*capability.Document // nil if it failed
+}
+
+// failed keeps an error, if there is one, and goes on.
+func (l *loader) failed(err error) bool {
+	if err != nil {
+		l.errs = append(l.errs, err)
+	}
+	return err != nil
+}
+
+// member reads one member's own files and adds it to the fleet.
+func (l *loader) member(f *Fleet, e entry) {
+	m := e.member
+	for _, env := range f.Environments {
+		if env.Name == m.Env {
+			m.Environment = env
+		}
+	}
+	if m.Environment == nil {
+		at := e.env
+		if !at.Present() {
+			at = e.path
+		}
+		names := make([]string, len(f.Environments))
+		for i, env := range f.Environments {
+			names[i] = env.Name
+		}
+		at.Fault(fmt.Sprintf("agent %q is in environment %q, which is not declared", m.ID, m.Env), didYouMean(m.Env, names))
+	}
+	if m.Dir == "" || m.Environment == nil {
+		return
+	}
+	if info, err := os.Stat(m.Dir); err != nil || !info.IsDir() {
+		e.path.Fault(fmt.Sprintf("agent %q: there is no directory %s", m.ID, l.name(m.Dir)), "")
+		return
+	}
+	l.agentFile(m, e.path)
+	if path, ok := capability.Find(m.Dir); ok {
+		doc, err := capability.LoadWith(path, capability.LoadOptions{ValidateSchemas: !l.opts.InspectOnly, Agent: m.Address, Name: l.name(path)})
+		if !l.failed(err) {
+			m.Capabilities = doc
+		}
+	}
+	f.Members = append(f.Members, m) // without an Agent only if the load fails
+}
+
+func (l *loader) agentFile(m *Member, at strictyaml.Value) {
+	path := filepath.Join(m.Dir, "agent.yaml")
+	file, err := strictyaml.ReadFile(path, l.name(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		at.Fault(fmt.Sprintf("agent %q has no agent.yaml at %s", m.ID, l.name(path)), "")
+		return
+	}
+	if l.failed(err) {
+		return
+	}
+	a := decodeAgent(file, m.ID, l.paths)
+	a.Path = path
+	if !l.failed(file.Err()) {
+		m.Agent = a
+	}
+}
+
+// memberPeers resolves a member's peers, by the rule of the package comment.
+func (l *loader) memberPeers(f *Fleet, m *Member) {
+	path, ok := findPeers(m.Dir)
+	if !ok && m.Environment.PeersRef != "" {
+		path, ok = m.Environment.PeersRef, true
+	}
+	if !ok {
+		path, ok = findPeers(f.Root)
+	}
+	if !ok {
+		return
+	}
+	m.PeersFile = path
+	for _, entry := range l.peersFile(path) {
+		peer := entry.Peer
+		l.document(f, &peer, entry)
+		m.Peers = append(m.Peers, &peer)
+	}
+}
+
+func findPeers(dir string) (path string, ok bool) {
+	for _, name := range []string{"rpc-peers.yaml", "rpc-peers.yml", "rpc-peers.json"} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+func (l *loader) peersFile(path string) []peerEntry {
+	if entries, ok := l.peers[path]; ok {
+		return entries
+	}
+	l.peers[path] = nil
+	file, err := strictyaml.ReadFile(path, l.name(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &strictyaml.Error{Faults: []Fault{{Position: Position{File: l.name(path)}, Message: "no peers config there, though an environment's peersRef names it"}}}
+	}
+	if l.failed(err) {
+		return nil
+	}
+	entries := decodePeers(file, path, l.paths)
+	var pinErrs []error
+	for _, e := range entries {
+		if e.pin.path != "" {
+			pinErrs = append(pinErrs, l.loadPin(e))
+		}
+	}
+	bad := l.failed(file.Err())
+	if l.failed(strictyaml.Join(pinErrs...)) || bad {
+		return nil
+	}
+	l.peers[path] = entries
+	return entries
+}
+
+// loadPin loads the capabilities file that a peers file names. That there is
+// none is a fault of the peers file.
+func (l *loader) loadPin(e peerEntry) error {
+	if _, ok := l.pins[e.pin]; ok {
+		return nil
+	}
+	doc, err := capability.LoadWith(e.pin.path, capability.LoadOptions{
+		ValidateSchemas: !l.opts.InspectOnly, Agent: e.pin.agent, Name: l.name(e.pin.path)})
+	var missing *capability.MissingError
+	if errors.As(err, &missing) {
+		e.pinAt.Fault(missing.Error(), "")
+		err = nil
+	}
+	l.pins[e.pin] = doc
+	return err
+}
+
+// document finds what is known of a peer's capabilities.
+func (l *loader) document(f *Fleet, peer *Peer, e peerEntry) {
+	member, ok := f.Member(peer.Address.ID())
+	peer.InFleet = ok
+	if e.pin.path != "" {
+		peer.Document, peer.Pinned = l.pins[e.pin], true
+		return
+	}
+	if ok {
+		peer.Document = member.Capabilities
+	}
+}

@@ -1,0 +1,154 @@
+package fleet
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// A Listing is a fleet at a glance, in the form that the reference system's
+// `fleet list --json` has.
+type Listing struct {
+	Root     string         `json:"root"`
+	Manifest ListedManifest `json:"manifest"`
+	Agents   []ListedAgent  `json:"agents"`
+}
+
+// ListedManifest identifies fleet.yaml.
+type ListedManifest struct {
+	Name    string `json:"name"`
+	Version int    `json:"version"`
+}
+
+// A ListedAgent is one member.
+type ListedAgent struct {
+	ID string `json:"id"`
+	// Path is relative to the root, with slashes.
+	Path string `json:"path"`
+	Env  string `json:"env"`
+	// Capabilities are names, in declared order; empty for a client.
+	Capabilities []string `json:"capabilities"`
+}
+
+// List is the fleet's members, in declared order.
+func (f *Fleet) List() Listing {
+	l := Listing{Root: f.Root, Manifest: ListedManifest{Name: f.Name, Version: f.Version}, Agents: []ListedAgent{}}
+	for _, m := range f.Members {
+		a := ListedAgent{ID: m.ID, Path: f.rel(m.Dir), Env: m.Env, Capabilities: []string{}}
+		if !m.ClientOnly() {
+			a.Capabilities = m.Capabilities.Names()
+		}
+		l.Agents = append(l.Agents, a)
+	}
+	return l
+}
+
+func (f *Fleet) rel(abs string) string {
+	rel, err := filepath.Rel(f.Root, abs)
+	if err != nil {
+		return abs
+	}
+	return filepath.ToSlash(rel)
+}
+
+// WriteText writes the listing for people.
+func (l Listing) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "fleet: %s\nroot: %s\nagents (%d):\n", l.Manifest.Name, l.Root, len(l.Agents))
+	for _, a := range l.Agents {
+		offers := "(client-only)"
+		if len(a.Capabilities) > 0 {
+			offers = fmt.Sprintf("capabilities=%d", len(a.Capabilities))
+		}
+		fmt.Fprintf(&b, "  • %s  env=%s %s\n", a.ID, a.Env, offers)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// A Catalogue is what a whole fleet offers, in the form that the reference
+// system's `fleet capabilities --json` has.
+type Catalogue struct {
+	// Agents is keyed by address.
+	Agents map[string][]Offer `json:"agents"`
+	// ClientOnly are the addresses of members that offer nothing.
+	ClientOnly []string `json:"clientOnly"`
+}
+
+// An Offer is one capability.
+type Offer struct {
+	Name string `json:"name"`
+	// TimeoutMs is 0 when the capability leaves it to its caller.
+	TimeoutMs   int64  `json:"timeoutMs,omitempty"`
+	Idempotent  bool   `json:"idempotent,omitempty"`
+	Description string `json:"description,omitempty"`
+	// Input and Output are the digests of the contracts, "" for loose JSON.
+	Input  string `json:"inputDigest,omitempty"`
+	Output string `json:"outputDigest,omitempty"`
+}
+
+// Capabilities is what the fleet offers.
+func (f *Fleet) Capabilities() Catalogue {
+	c := Catalogue{Agents: make(map[string][]Offer), ClientOnly: []string{}}
+	for _, m := range f.Members {
+		if m.ClientOnly() {
+			c.ClientOnly = append(c.ClientOnly, string(m.Address))
+			continue
+		}
+		offers := make([]Offer, 0, len(m.Capabilities.Capabilities))
+		for _, x := range m.Capabilities.Capabilities {
+			o := Offer{Name: x.Name, TimeoutMs: x.Timeout.Milliseconds(), Idempotent: x.Idempotent, Description: x.Description}
+			if x.Input != nil {
+				o.Input = x.Input.Digest
+			}
+			if x.Output != nil {
+				o.Output = x.Output.Digest
+			}
+			offers = append(offers, o)
+		}
+		c.Agents[string(m.Address)] = offers
+	}
+	return c
+}
+
+// WriteText writes the catalogue for people, agents by address.
+func (c Catalogue) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for _, address := range sortedKeys(c.Agents) {
+		fmt.Fprintf(&b, "%s\n", address)
+		for _, o := range c.Agents[address] {
+			fmt.Fprintf(&b, "  • %s%s\n", o.Name, o.details())
+		}
+	}
+	for _, address := range c.ClientOnly {
+		fmt.Fprintf(&b, "%s (client-only)\n", address)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (o Offer) details() string {
+	var parts []string
+	if o.Input == "" && o.Output == "" {
+		parts = append(parts, "untyped")
+	}
+	if o.TimeoutMs > 0 {
+		parts = append(parts, fmt.Sprintf("timeout=%dms", o.TimeoutMs))
+	}
+	if o.Idempotent {
+		parts = append(parts, "idempotent")
+	}
+	text := ""
+	if len(parts) > 0 {
+		text = " (" + strings.Join(parts, ", ") + ")"
+	}
+	if o.Description != "" {
+		text += ": " + strings.Join(strings.Fields(o.Description), " ")
+	}
+	return text
+}
