@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentd/agentd/internal/jcs"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -63,13 +62,18 @@ func (r *Reader) Query(ctx context.Context, filter Filter) iter.Seq2[Entry, erro
 			yield(Entry{}, err)
 			return
 		}
+		p, err := r.plan(ctx, &filter)
+		if err != nil {
+			yield(Entry{}, fault(r.path, "planning a query", err))
+			return
+		}
 		rest := filter.Limit
 		for {
 			size := queryPage
 			if filter.Limit > 0 {
 				size = min(size, rest)
 			}
-			entries, err := r.page(ctx, &filter, size)
+			entries, err := r.page(ctx, p, size)
 			if err != nil {
 				yield(Entry{}, fault(r.path, "reading records", err))
 				return
@@ -83,7 +87,7 @@ func (r *Reader) Query(ctx context.Context, filter Filter) iter.Seq2[Entry, erro
 			if len(entries) < size || filter.Limit > 0 && rest == 0 {
 				return
 			}
-			filter.After = entries[len(entries)-1].Seq
+			p.after = entries[len(entries)-1].Seq
 		}
 	}
 }
@@ -123,19 +127,12 @@ func kindList() string {
 	return strings.Join(names, ", ")
 }
 
+const entryColumns = `seq, ts, tenant, kind, peer, capability, side, correlation, session, body, hash, erased_by`
+
 // page reads the next entries.
-func (r *Reader) page(ctx context.Context, f *Filter, size int) ([]Entry, error) {
-	where, args, err := r.where(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	order := "seq"
-	if f.Order == NewestFirst {
-		order = "seq DESC"
-	}
-	query := `SELECT seq, ts, tenant, kind, peer, capability, side, correlation, session, body, hash, erased_by FROM records` +
-		where + ` ORDER BY ` + order + ` LIMIT ?`
-	rows, err := r.db.QueryContext(ctx, query, append(args, size)...)
+func (r *Reader) page(ctx context.Context, p *plan, size int) ([]Entry, error) {
+	query, args := p.statement(entryColumns, size)
+	rows, err := r.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -167,107 +164,4 @@ func scanEntry(rows *sql.Rows, e *Entry) error {
 	e.Peer, e.Capability, e.Side = peer.String, capability.String, Side(side.String)
 	e.Correlation, e.Session = correlation.String, session.String
 	return nil
-}
-
-// where builds the condition of a filter.
-func (r *Reader) where(ctx context.Context, f *Filter) (string, []any, error) {
-	var c conditions
-	for _, column := range []struct{ name, value string }{
-		{"correlation", f.Correlation}, {"session", f.Session}, {"peer", f.Peer}, {"capability", f.Capability},
-		{"tenant", f.Tenant}, {"side", string(f.Side)},
-	} {
-		if column.value != "" {
-			c.add(column.name+" = ?", column.value)
-		}
-	}
-	if len(f.Kinds) > 0 {
-		kinds := make([]any, len(f.Kinds))
-		for i, kind := range f.Kinds {
-			kinds[i] = string(kind)
-		}
-		c.add("kind IN (?"+strings.Repeat(", ?", len(kinds)-1)+")", kinds...)
-	}
-	if f.Text != "" {
-		// The body holds the text in the form of a JSON string.
-		quoted, err := jcs.Marshal(f.Text)
-		if err != nil {
-			return "", nil, err
-		}
-		c.add(`body LIKE ? ESCAPE '\'`, likePattern(string(quoted[1:len(quoted)-1])))
-	}
-	if err := r.timeRange(ctx, f, &c); err != nil {
-		return "", nil, err
-	}
-	if f.After > 0 && f.Order == OldestFirst {
-		c.add("seq > ?", f.After)
-	} else if f.After > 0 {
-		c.add("seq < ?", f.After)
-	}
-	return c.text(), c.args, nil
-}
-
-// timeRange turns times into sequence numbers. Time never decreases along the
-// log, so no index on it is needed.
-func (r *Reader) timeRange(ctx context.Context, f *Filter, c *conditions) error {
-	if !f.Since.IsZero() {
-		first, err := r.firstAt(ctx, f.Since)
-		if err != nil {
-			return err
-		}
-		c.add("seq >= ?", first)
-	}
-	if !f.Until.IsZero() {
-		end, err := r.firstAt(ctx, f.Until)
-		if err != nil {
-			return err
-		}
-		c.add("seq < ?", end)
-	}
-	return nil
-}
-
-// firstAt is the number of the first record at or after t, or one more than
-// that of the last record.
-func (r *Reader) firstAt(ctx context.Context, t time.Time) (int64, error) {
-	ms := t.UnixMilli()
-	if t.Nanosecond()%int(time.Millisecond) != 0 {
-		ms++ // records have whole milliseconds
-	}
-	var low, high int64
-	err := r.db.QueryRowContext(ctx, `SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) + 1 FROM records`).Scan(&low, &high)
-	for err == nil && low < high {
-		middle := low + (high-low)/2
-		// A pruned record is as old as the next one that is left.
-		var at, ts int64
-		err = r.db.QueryRowContext(ctx, `SELECT seq, ts FROM records WHERE seq >= ? ORDER BY seq LIMIT 1`, middle).Scan(&at, &ts)
-		if ts < ms {
-			low = at + 1
-		} else {
-			high = middle
-		}
-	}
-	return low, err
-}
-
-// conditions collects the terms of a WHERE clause.
-type conditions struct {
-	terms []string
-	args  []any
-}
-
-func (c *conditions) add(term string, args ...any) {
-	c.terms = append(c.terms, term)
-	c.args = append(c.args, args...)
-}
-
-func (c *conditions) text() string {
-	if len(c.terms) == 0 {
-		return ""
-	}
-	return " WHERE " + strings.Join(c.terms, " AND ")
-}
-
-// likePattern is a pattern that finds text anywhere.
-func likePattern(text string) string {
-	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
 }
