@@ -1,0 +1,118 @@
+package triage
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/agentd/agentd/skill/sdk"
+)
+
+// A Priority says when to look at a pull request.
+type Priority string
+
+// The priorities.
+const (
+	P1 Priority = "p1" // today, before anything else
+	P2 Priority = "p2" // today
+	P3 Priority = "p3" // in turn
+)
+
+// urgentTitle finds titles that ask to be first, as the team's note on
+// incidents has it.
+var urgentTitle = regexp.MustCompile(`(?i)\b(?:hotfix|security|incident|outage|revert|rollback)\b`)
+
+// prioritise ranks a pull request: p1 with a high finding or an urgent title
+// over a med one, p2 with a med finding or an urgent title, else p3.
+func prioritise(title string, review Review) (Priority, []string) {
+	rank := 3
+	switch worst := worstSeverity(review.Findings); worst {
+	case "high":
+		rank = 1
+	case "med":
+		rank = 2
+	}
+	var reasons []string
+	if word := urgentTitle.FindString(title); word != "" {
+		rank = max(rank-1, 1)
+		reasons = append(reasons, fmt.Sprintf("The title says %q.", word))
+	}
+	for i, f := range review.Findings {
+		if i == maxReasons {
+			reasons = append(reasons, fmt.Sprintf("There are %d more findings.", len(review.Findings)-i))
+			break
+		}
+		reasons = append(reasons, fmt.Sprintf("%s (%s, %s): %s", place(f), f.Rule, f.Severity, f.Message))
+	}
+	if len(review.Findings) == 0 {
+		reasons = append(reasons, "The reviewer objects to nothing.")
+	}
+	return Priority(fmt.Sprintf("p%d", rank)), reasons
+}
+
+func worstSeverity(findings []Finding) string {
+	for _, severity := range []string{"high", "med", "low"} {
+		if slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == severity }) {
+			return severity
+		}
+	}
+	return ""
+}
+
+func place(f Finding) string {
+	if f.Line == 0 {
+		return f.File
+	}
+	return fmt.Sprintf("%s:%d", f.File, f.Line)
+}
+
+// owners says which team looks at which rules, the more pressing team first.
+// It follows the owners that the notes name.
+var owners = []struct {
+	team  string
+	rules []string
+}{
+	{"security", []string{"leaked-key", "hardcoded-secret", "secret-file", "tls-verify-off", "sql-concat", "dynamic-eval"}},
+	{"quality", []string{"removed-test", "disabled-test"}},
+}
+
+// owner names the team that should look at the findings, if one should.
+func owner(findings []Finding) string {
+	for _, o := range owners {
+		if slices.ContainsFunc(findings, func(f Finding) bool { return slices.Contains(o.rules, f.Rule) }) {
+			return o.team
+		}
+	}
+	return ""
+}
+
+// noteRules returns the first few rules of the findings, each once.
+func noteRules(findings []Finding) []string {
+	var rules []string
+	for _, f := range findings {
+		if !slices.Contains(rules, f.Rule) && len(rules) < maxNoteRules {
+			rules = append(rules, f.Rule)
+		}
+	}
+	return rules
+}
+
+// callError returns the [sdk.CallError] in err, or nil.
+func callError(err error) *sdk.CallError {
+	var nested *sdk.CallError
+	errors.As(err, &nested)
+	return nested
+}
+
+// outcome names what became of a nested call, in a word for a caller.
+func outcome(err error) string {
+	nested := callError(err)
+	switch {
+	case nested == nil:
+		return "no usable answer"
+	case nested.Result.Error != nil && nested.Result.Error.Code != "":
+		return nested.Result.Error.Code
+	}
+	return string(nested.Result.Status)
+}

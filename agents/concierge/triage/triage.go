@@ -1,0 +1,177 @@
+package triage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/skill/sdk"
+)
+
+// The peers and what is asked of them.
+const (
+	reviewer         = "agent://pr-reviewer"
+	reviewCapability = "review-pr"
+	librarian        = "agent://librarian"
+	notesCapability  = "search-notes"
+)
+
+// notesTimeout bounds the search for notes: they are not worth a long wait.
+const notesTimeout = 20 * time.Second
+
+const (
+	maxNoteRules = 3 // rules that notes are looked up for
+	maxReasons   = 8 // reasons given for findings
+)
+
+// A Caller calls a capability of a peer. [sdk.RequestAgent] is one.
+type Caller func(ctx context.Context, req sdk.Request) (*sdk.Result, error)
+
+// An Input is the payload of triage-pr.
+type Input struct {
+	// PRURL is where the pull request or its diff is.
+	PRURL string `json:"prUrl"`
+	// Title is that of the pull request; it may be empty.
+	Title string `json:"title"`
+}
+
+// An Answer is the result of triage-pr.
+type Answer struct {
+	// Priority says when to look at the pull request.
+	Priority Priority `json:"priority"`
+	// Verdict is the reviewer's.
+	Verdict string `json:"verdict"`
+	// Owner is the team that should look at it; empty if anybody may.
+	Owner string `json:"owner,omitempty"`
+	// Reasons say why, weightiest first. There is at least one.
+	Reasons []string `json:"reasons"`
+	// Notes are what the team wrote about such findings.
+	Notes []Note `json:"notes"`
+}
+
+// A Review is what Triage reads of an answer of review-pr.
+type Review struct {
+	Verdict  string    `json:"verdict"`
+	Summary  string    `json:"summary"`
+	Findings []Finding `json:"findings"`
+}
+
+// A Finding is a finding of a Review; they come most severe first.
+type Finding struct {
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+	Rule     string `json:"rule"`
+}
+
+// A Note is a section of the team's notes.
+type Note struct {
+	Title   string `json:"title"`
+	Path    string `json:"path"`
+	Line    int    `json:"line"`
+	Excerpt string `json:"excerpt"`
+}
+
+// Triage has the pull request reviewed and judges what comes back.
+//
+// The error is a [*sdk.PublicError] when the review could not be had.
+func Triage(ctx context.Context, call Caller, in Input) (Answer, error) {
+	review, err := requestReview(ctx, call, in.PRURL)
+	if err != nil {
+		return Answer{}, err
+	}
+	answer := Answer{Verdict: review.Verdict, Owner: owner(review.Findings), Notes: []Note{}}
+	answer.Priority, answer.Reasons = prioritise(in.Title, review)
+
+	notes, err := findNotes(ctx, call, noteRules(review.Findings))
+	if ctx.Err() != nil { // no time left for any answer
+		return Answer{}, ctx.Err()
+	}
+	if err != nil {
+		answer.Reasons = append(answer.Reasons, fmt.Sprintf("The team's notes are missing here: the librarian gave no answer (%s).", outcome(err)))
+	}
+	answer.Notes = append(answer.Notes, notes...)
+	return answer, nil
+}
+
+// requestReview asks the reviewer for everything that it can find.
+func requestReview(ctx context.Context, call Caller, prURL string) (Review, error) {
+	var review Review
+	err := request(ctx, call, sdk.Request{
+		To: reviewer, Capability: reviewCapability,
+		Payload: map[string]string{"prUrl": prURL, "severity": "low"},
+	}, &review)
+	if err == nil {
+		return review, nil
+	}
+	if ctx.Err() != nil {
+		return Review{}, err
+	}
+	return Review{}, reviewFailure(err)
+}
+
+// reviewFailure says to the caller why there is no review. The message of a
+// nested error was made for callers by the far side; a violation or a broken
+// connection is this fleet's own affair and only named.
+func reviewFailure(err error) error {
+	public := &sdk.PublicError{Message: "the pull request could not be reviewed (" + outcome(err) + ")", Cause: err}
+	if nested := callError(err); nested != nil {
+		public.Retryable = nested.Retryable()
+		if nested.Result.Status == sdk.StatusError && nested.Result.Error != nil {
+			public.Message += ": " + nested.Result.Error.Message
+		}
+	}
+	return public
+}
+
+// request makes a call and decodes its response.
+func request(ctx context.Context, call Caller, req sdk.Request, response any) error {
+	result, err := call(ctx, req)
+	if err != nil {
+		return err
+	}
+	return result.Decode(response)
+}
+
+// findNotes asks the librarian for the best note of each rule, at once for
+// all. It returns the notes that it got, without doubles and in the order of
+// the rules, and the first error.
+func findNotes(ctx context.Context, call Caller, rules []string) ([]Note, error) {
+	type found struct {
+		notes []Note
+		err   error
+	}
+	answers := make([]found, len(rules))
+	var wg sync.WaitGroup
+	for i, rule := range rules {
+		wg.Go(func() {
+			var response struct {
+				Results []Note `json:"results"`
+			}
+			answers[i].err = request(ctx, call, sdk.Request{
+				To: librarian, Capability: notesCapability, Timeout: notesTimeout,
+				Payload: map[string]any{"query": rule, "limit": 1},
+			}, &response)
+			answers[i].notes = response.Results
+		})
+	}
+	wg.Wait()
+
+	var notes []Note
+	var firstErr error
+	seen := map[Note]bool{}
+	for _, answer := range answers {
+		if answer.err != nil && firstErr == nil {
+			firstErr = answer.err
+		}
+		for _, note := range answer.notes {
+			if !seen[note] {
+				seen[note] = true
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes, firstErr
+}
