@@ -33,6 +33,7 @@ type Options struct {
 type Bus struct {
 	opts      Options
 	lastInbox atomic.Uint64
+	published atomic.Uint64
 
 	mu      sync.RWMutex
 	topics  map[string]*topic        // guarded by mu
@@ -66,8 +67,12 @@ func (b *Bus) Connect() *Conn {
 	return &Conn{bus: b, subs: map[*subscription]struct{}{}}
 }
 
+// Published counts the messages that the bus has taken.
+func (b *Bus) Published() uint64 { return b.published.Load() }
+
 // publish delivers m to all who receive on its topic.
 func (b *Bus) publish(m transport.Message) error {
+	b.published.Add(1)
 	if strings.HasPrefix(m.Topic, inboxPrefix) {
 		if s := b.inbox(m.Topic); s != nil && !s.push(m) {
 			return &transport.Error{Code: transport.SlowConsumer, Op: "publish", Topic: m.Topic}

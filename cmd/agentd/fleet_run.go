@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentd/agentd/daemon"
+)
+
+func (a *app) fleetRunCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "run",
+		Short: "Run every member of the fleet in this process, until SIGINT or SIGTERM",
+		Args:  cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			cfg, err := a.daemonConfig()
+			if err != nil {
+				return err
+			}
+			f, err := daemon.StartFleet(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			a.sayRunning(f, cfg.Fleet.Name)
+			<-ctx.Done()
+			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.ShutdownTimeout())
+			defer cancel()
+			return f.Stop(stopCtx)
+		}),
+	}
+}
+
+func (a *app) sayRunning(f *daemon.Fleet, name string) {
+	fmt.Fprintf(a.stderr, "fleet: %s\nrunning %d agents:\n", name, len(f.Daemons))
+	for _, d := range f.Daemons {
+		what := "client-only"
+		if c := d.Member().Capabilities; c != nil {
+			what = fmt.Sprintf("capabilities=%d", len(c.Capabilities))
+		}
+		fmt.Fprintf(a.stderr, "  • %s  %s  socket=%s\n", d.Member().ID, what, d.Socket())
+	}
+	fmt.Fprintln(a.stderr, "ready. press ctrl-c to stop.")
+}

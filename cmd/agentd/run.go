@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/fleet"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var agent string
+	cmd := &cobra.Command{
+		Use:   "run --agent <id>",
+		Short: "Run one member of the fleet, until SIGINT or SIGTERM",
+		Long: "Run one member of the fleet in this process.\n\n" +
+			"SIGTERM stops it gracefully: no more calls are taken, those that run are finished within\n" +
+			"the agent's shutdownTimeoutMs, and the audit log is closed. A second signal kills it.",
+		Example: "  agentd run --agent pr-reviewer",
+		Args:    cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			cfg, err := a.daemonConfig()
+			if err != nil {
+				return err
+			}
+			return daemon.Run(ctx, cfg, agent, func(d *daemon.Daemon) {
+				fmt.Fprintf(a.stderr, "agent %s is ready. press ctrl-c to stop.\n", d.Member().ID)
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&agent, "agent", "", "id of the member to run (required)")
+	_ = cmd.MarkFlagRequired("agent") // fails only for a flag that does not exist
+	return cmd
+}
+
+// daemonConfig loads the fleet for running it.
+func (a *app) daemonConfig() (daemon.Config, error) {
+	log, err := a.logger()
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	f, err := a.loadFleet(fleet.LoadOptions{})
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	paths, err := a.paths(f)
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	return daemon.Config{Fleet: f, Paths: paths, Logger: log, Version: version()}, nil
+}

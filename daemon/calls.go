@@ -1,0 +1,118 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/skill"
+	"github.com/agentd/agentd/transport"
+)
+
+func (d *Daemon) openClient() (err error) {
+	limits := d.member.Agent.Limits
+	d.client, err = rpc.NewClient(rpc.ClientConfig{
+		Self: d.member.Address, Peers: d.peers(), Transports: d.transports, Auditor: d.audit,
+		MaxPending: limits.MaxPending, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
+	})
+	return err
+}
+
+// peers is the peers file as calls see it.
+func (d *Daemon) peers() rpc.Peers {
+	peers := rpc.Peers{}
+	for _, p := range d.member.Peers {
+		spec := d.pick(p)
+		peers[p.Address] = rpc.Peer{
+			Address: p.Address, Transport: string(spec.Kind), Topic: spec.Requests, Contract: p.Document,
+		}
+	}
+	return peers
+}
+
+// pick is the first of a peer's transports that this process speaks. With none
+// it is the first: a call then fails with the name of what is missing.
+func (d *Daemon) pick(p *fleet.Peer) capability.TransportSpec {
+	for _, spec := range p.Transports {
+		if d.transport(spec.Kind) != nil {
+			return spec
+		}
+	}
+	return p.Transports[0]
+}
+
+// transport is the process's transport of a kind, or nil.
+func (d *Daemon) transport(kind capability.TransportKind) transport.Transport {
+	i := slices.IndexFunc(d.transports, func(t transport.Transport) bool { return t.Kind() == string(kind) })
+	if i < 0 {
+		return nil
+	}
+	return d.transports[i]
+}
+
+// openInbox makes the callee's end; listen opens its doors.
+func (d *Daemon) openInbox() (err error) {
+	contract := d.member.Capabilities
+	if contract == nil {
+		return nil
+	}
+	limits := d.member.Agent.Limits
+	d.inbox, err = rpc.NewInbox(rpc.InboxConfig{
+		Self: d.member.Address, Contract: contract, Handlers: d.handlers(), Auditor: d.audit,
+		MaxInFlight: limits.MaxInFlight, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n(declare it under skills: in %s)", err, d.member.Agent.Path)
+	}
+	return nil
+}
+
+func (d *Daemon) handlers() map[string]rpc.Handler {
+	handlers := map[string]rpc.Handler{}
+	for _, s := range d.member.Agent.Skills {
+		handlers[s.Name] = d.process(s.Process)
+	}
+	for name, h := range d.cfg.Handlers {
+		handlers[name] = h
+	}
+	return handlers
+}
+
+func (d *Daemon) process(p *fleet.Process) *skill.Process {
+	return &skill.Process{
+		Command: p.Command, Dir: p.Dir, InheritEnv: p.InheritEnv,
+		Env: append(slices.Clone(p.Env),
+			"AGENTD_SOCKET="+d.Socket(),
+			"AGENTD_AGENT="+string(d.member.Address),
+			"AGENTD_FLEET_ROOT="+d.cfg.Fleet.Root),
+		MaxOutputBytes: p.MaxOutputBytes, KillGrace: p.KillGrace,
+		Calls: &d.calls, Logger: d.log,
+	}
+}
+
+// listen takes requests by every declared transport that this process speaks.
+func (d *Daemon) listen() error {
+	if d.inbox == nil {
+		return nil
+	}
+	var kinds []capability.TransportKind
+	spoken := 0
+	for _, spec := range d.member.Capabilities.Transports {
+		kinds = append(kinds, spec.Kind)
+		t := d.transport(spec.Kind)
+		if t == nil {
+			d.log.Warn("transport not spoken by this version: nobody reaches the agent by it", "kind", spec.Kind)
+			continue
+		}
+		if err := d.inbox.Listen(t, spec.Requests); err != nil {
+			return err
+		}
+		spoken++
+	}
+	if spoken == 0 {
+		return fmt.Errorf("none of its transports %v is spoken here: it could not be called", kinds)
+	}
+	return nil
+}

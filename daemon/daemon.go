@@ -1,0 +1,227 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/memory"
+)
+
+// A Config says which agent to run, and where.
+type Config struct {
+	// Fleet is the loaded fleet. Required.
+	Fleet *fleet.Fleet
+	// Paths are where state and sockets go. Required.
+	Paths Paths
+	// Bus carries the memory transport between the agents of this process. Nil
+	// means that the agent is alone in its process, which the
+	// memory transport cannot leave.
+	Bus *memory.Bus
+	// Handlers run skills as Go functions, by skill name. They come before the
+	// processes of agent.yaml.
+	Handlers map[string]rpc.Handler
+	// Version is the version of agentd, for the audit log.
+	Version string
+	// Logger is required; it gets the agent's id as an attribute.
+	Logger *slog.Logger
+}
+
+// A Daemon is one running agent. It is safe for concurrent use.
+type Daemon struct {
+	member *fleet.Member
+	cfg    Config
+	log    *slog.Logger
+
+	audit      auditor
+	transports []transport.Transport
+	client     *rpc.Client
+	inbox      *rpc.Inbox // nil for an agent that only calls others
+	calls      control.Calls
+	control    *control.Server
+	ready      atomic.Bool
+}
+
+// An UnknownAgentError says that a fleet has no such member.
+type UnknownAgentError struct {
+	// ID is what was asked for.
+	ID string
+	// Members are the ids that the fleet has.
+	Members []string
+}
+
+func (e *UnknownAgentError) Error() string {
+	return fmt.Sprintf("the fleet has no agent %q; it has %v", e.ID, e.Members)
+}
+
+// A MemoryOnlyError says that an agent was to run alone in its process, and
+// that nobody could reach it there.
+type MemoryOnlyError struct {
+	// ID is the agent's.
+	ID string
+}
+
+func (e *MemoryOnlyError) Error() string {
+	return fmt.Sprintf("agent %q takes requests by the memory transport only, which does not leave its process: "+
+		"no other process could call it. Start the whole fleet in one process with `agentd fleet run`, "+
+		"or give the agent a transport of kind nats in its capabilities.yaml and in rpc-peers.yaml", e.ID)
+}
+
+// Start brings the member with an id up. It returns once the agent takes calls.
+// An error leaves nothing behind but the audit log. ctx bounds the start alone.
+func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
+	member, ok := cfg.Fleet.Member(id)
+	if !ok {
+		unknown := &UnknownAgentError{ID: id}
+		for _, m := range cfg.Fleet.Members {
+			unknown.Members = append(unknown.Members, m.ID)
+		}
+		return nil, unknown
+	}
+	d := &Daemon{member: member, cfg: cfg, log: cfg.Logger.With("agent", id)}
+	if err := d.start(ctx); err != nil {
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("agent %s: %w", id, err), d.Stop(stopCtx))
+	}
+	return d, nil
+}
+
+// start opens what the agent is made of, from the ground up. Stop closes what
+// there is, so it may return at any point.
+func (d *Daemon) start(ctx context.Context) error {
+	if d.cfg.Bus == nil && d.memoryOnly() {
+		return &MemoryOnlyError{ID: d.member.ID}
+	}
+	if err := d.openAudit(ctx); err != nil {
+		return err
+	}
+	if d.cfg.Bus != nil {
+		d.transports = append(d.transports, d.cfg.Bus.Connect())
+	}
+	if err := d.openClient(); err != nil {
+		return err
+	}
+	if err := d.openInbox(); err != nil {
+		return err
+	}
+	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready}
+	if c := d.member.Capabilities; c != nil {
+		agent.Capabilities = func() ([]byte, error) { return c.Published().JSON() }
+	}
+	var err error
+	if d.control, err = control.Listen(d.Socket(), control.NewHandler(agent), d.log); err != nil {
+		return err
+	}
+	if err := d.audit.lifecycle(ctx, "started", d.cfg.Version); err != nil {
+		return err
+	}
+	if err := d.listen(); err != nil {
+		return err
+	}
+	d.ready.Store(true)
+	d.log.Info("ready", "socket", d.Socket(), "audit", d.AuditDB())
+	return nil
+}
+
+func (d *Daemon) memoryOnly() bool {
+	if d.member.ClientOnly() {
+		return false
+	}
+	for _, t := range d.member.Capabilities.Transports {
+		if t.Kind != capability.Memory {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *Daemon) openAudit(ctx context.Context) error {
+	path := d.AuditDB()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	log, err := auditchain.Open(ctx, path, auditchain.Options{Name: d.member.ID})
+	if err != nil {
+		return err
+	}
+	d.audit = auditor{log: log}
+	return nil
+}
+
+// Ready is nil while the agent takes calls.
+func (d *Daemon) Ready() error {
+	if !d.ready.Load() {
+		return errors.New("the agent is starting or stopping")
+	}
+	return nil
+}
+
+// Client is the agent's end of the calls that it makes.
+func (d *Daemon) Client() *rpc.Client { return d.client }
+
+// Auditor is where the agent records what its calls must record.
+func (d *Daemon) Auditor() rpc.Auditor { return d.audit }
+
+// Member is what the fleet's files say of the agent.
+func (d *Daemon) Member() *fleet.Member { return d.member }
+
+// Socket is the path of the control socket.
+func (d *Daemon) Socket() string { return d.cfg.Paths.Socket(d.member.ID) }
+
+// AuditDB is the path of the audit log.
+func (d *Daemon) AuditDB() string { return AuditDB(d.member, d.cfg.Paths) }
+
+// Stop takes no more calls, finishes those that run until ctx ends, and closes
+// everything, the audit log last. It must be called once. The error
+// wraps ctx's when calls were cut short.
+func (d *Daemon) Stop(ctx context.Context) error {
+	wasReady := d.ready.Swap(false)
+	var errs []error
+	if d.inbox != nil {
+		errs = append(errs, d.inbox.Shutdown(ctx))
+	}
+	if d.control != nil {
+		errs = append(errs, d.control.Shutdown(ctx))
+	}
+	if d.client != nil {
+		errs = append(errs, d.client.Close())
+	}
+	for _, t := range d.transports {
+		errs = append(errs, t.Close())
+	}
+	if d.audit.log != nil {
+		if wasReady {
+			recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			errs = append(errs, d.audit.lifecycle(recordCtx, "stopped", d.cfg.Version))
+			cancel()
+		}
+		errs = append(errs, d.audit.log.Close())
+	}
+	d.log.Info("stopped")
+	return errors.Join(errs...)
+}
+
+// Run starts the member with an id, tells ready, and stops it when ctx ends.
+func Run(ctx context.Context, cfg Config, id string, ready func(*Daemon)) error {
+	d, err := Start(ctx, cfg, id)
+	if err != nil {
+		return err
+	}
+	ready(d)
+	<-ctx.Done()
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.member.Agent.Limits.ShutdownTimeout)
+	defer cancel()
+	return d.Stop(stopCtx)
+}

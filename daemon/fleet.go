@@ -1,0 +1,70 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/transport/memory"
+)
+
+// A Fleet is every member of a fleet, running in this process.
+type Fleet struct {
+	// Daemons are the running agents, in declared order.
+	Daemons []*Daemon
+	// Bus carries their calls.
+	Bus *memory.Bus
+}
+
+// StartFleet brings every member up, on one memory bus. An error leaves none running.
+func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
+	if len(cfg.Fleet.Members) == 0 {
+		return nil, fmt.Errorf("fleet %s declares no agents", cfg.Fleet.Name)
+	}
+	if cfg.Bus == nil {
+		cfg.Bus = memory.NewBus(memory.Options{})
+	}
+	f := &Fleet{Bus: cfg.Bus}
+	for _, m := range cfg.Fleet.Members {
+		d, err := Start(ctx, cfg, m.ID)
+		if err != nil {
+			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			return nil, errors.Join(err, f.Stop(stopCtx))
+		}
+		f.Daemons = append(f.Daemons, d)
+	}
+	return f, nil
+}
+
+// Daemon returns the running agent with an id.
+func (f *Fleet) Daemon(id string) (*Daemon, bool) {
+	for _, d := range f.Daemons {
+		if d.member.ID == id {
+			return d, true
+		}
+	}
+	return nil, false
+}
+
+// ShutdownTimeout is the longest that a member wants for finishing its calls.
+func (f *Fleet) ShutdownTimeout() time.Duration {
+	longest := time.Second
+	for _, d := range f.Daemons {
+		longest = max(longest, d.member.Agent.Limits.ShutdownTimeout)
+	}
+	return longest
+}
+
+// Stop stops every member at the same time, see [Daemon.Stop].
+func (f *Fleet) Stop(ctx context.Context) error {
+	errs := make([]error, len(f.Daemons))
+	var all sync.WaitGroup
+	for i, d := range f.Daemons {
+		all.Go(func() { errs[i] = d.Stop(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

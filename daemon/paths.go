@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/agentd/agentd/fleet"
+)
+
+// Paths are where the agents of one fleet keep what outlives a call.
+type Paths struct {
+	// State holds what must survive a restart: a folder per agent.
+	State string
+	// Runtime holds the sockets of running agents.
+	Runtime string
+}
+
+// DefaultPaths follows the XDG base directory specification: state goes to
+// $XDG_STATE_HOME/agentd (default ~/.local/state/agentd), sockets to
+// $XDG_RUNTIME_DIR/agentd (default a folder of the user's own in the
+// temporary folder). Below them each fleet has a folder named after it and a
+// hash of its root, so that two checkouts of one fleet do not mix.
+func DefaultPaths(fleetName, root string, getenv func(string) string) (Paths, error) {
+	key := sha256.Sum256([]byte(root))
+	folder := fleetName + "-" + hex.EncodeToString(key[:4])
+	state := getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the specification ignores relative paths
+		home := getenv("HOME")
+		if home == "" {
+			return Paths{}, errors.New("neither XDG_STATE_HOME nor HOME is set: nowhere to keep the audit log")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	runtime := getenv("XDG_RUNTIME_DIR")
+	if !filepath.IsAbs(runtime) {
+		own := filepath.Join(os.TempDir(), fmt.Sprintf("agentd-%d", os.Getuid()))
+		return Paths{State: filepath.Join(state, "agentd", folder), Runtime: filepath.Join(own, folder)}, nil
+	}
+	return Paths{State: filepath.Join(state, "agentd", folder), Runtime: filepath.Join(runtime, "agentd", folder)}, nil
+}
+
+// AuditDB is the path of an agent's audit log.
+func (p Paths) AuditDB(agent string) string { return filepath.Join(p.State, agent, "audit.db") }
+
+// AuditDB is where a member keeps its audit log: where fleet.yaml says, or in p.
+func AuditDB(m *fleet.Member, p Paths) string {
+	if m.AuditDB != "" {
+		return m.AuditDB
+	}
+	return p.AuditDB(m.ID)
+}
+
+// Socket is the path of an agent's control socket.
+func (p Paths) Socket(agent string) string { return filepath.Join(p.Runtime, agent+".sock") }
+
+// Running lists the agents whose control sockets answer, sorted.
+func (p Paths) Running() ([]string, error) {
+	entries, err := os.ReadDir(p.Runtime)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("running agents: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), ".sock")
+		if !ok {
+			continue
+		}
+		conn, err := net.DialTimeout("unix", p.Socket(id), time.Second)
+		if err != nil {
+			continue // left behind by a process that was killed
+		}
+		_ = conn.Close()
+		ids = append(ids, id)
+	}
+	return ids, nil
+}

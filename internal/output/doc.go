@@ -1,0 +1,3 @@
+// Package output writes what commands have to say: as a table for people, as
+// indented JSON, or as one JSON value a line.
+package output

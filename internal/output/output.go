@@ -1,0 +1,132 @@
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+)
+
+// A Format is what -o chooses.
+type Format string
+
+// The formats.
+const (
+	// Table is for people.
+	Table Format = "table"
+	// JSON is one indented value.
+	JSON Format = "json"
+	// JSONL is one value a line.
+	JSONL Format = "jsonl"
+)
+
+// Set implements the flag value interface of spf13/pflag.
+func (f *Format) Set(s string) error {
+	switch Format(s) {
+	case Table, JSON, JSONL:
+		*f = Format(s)
+		return nil
+	}
+	return fmt.Errorf("must be table, json or jsonl")
+}
+
+func (f *Format) String() string { return string(*f) }
+
+// Type is the name of the flag's type in help texts.
+func (f *Format) Type() string { return "format" }
+
+// WriteJSON writes v as JSON, indented unless f is JSONL. Text is not escaped for HTML.
+func WriteJSON(w io.Writer, f Format, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if f != JSONL {
+		enc.SetIndent("", "  ")
+	}
+	return enc.Encode(v)
+}
+
+// WriteJSONBytes writes a JSON text like [WriteJSON], its members in their own order.
+func WriteJSONBytes(w io.Writer, f Format, data []byte) error {
+	var b bytes.Buffer
+	var err error
+	if f == JSONL {
+		err = json.Compact(&b, data)
+	} else {
+		err = json.Indent(&b, bytes.TrimSpace(data), "", "  ")
+	}
+	if err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// WriteTable writes rows in aligned columns under a header. Control characters
+// in cells are shown escaped: a cell may hold text of another machine.
+func WriteTable(w io.Writer, header []string, rows [][]string) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{header}, rows...) {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = Printable(cell)
+		}
+		if _, err := fmt.Fprintln(tw, strings.TrimRight(strings.Join(cells, "\t"), "\t")); err != nil {
+			return err
+		}
+	}
+	return tw.Flush()
+}
+
+// Printable escapes what could move a terminal's cursor or change its colours.
+func Printable(s string) string {
+	clean := func(r rune) bool { return r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) }
+	if !strings.ContainsFunc(s, func(r rune) bool { return !clean(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if clean(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\x%02x`, r)
+		}
+	}
+	return b.String()
+}
+
+// Colors styles text for terminals. The zero value leaves text alone.
+type Colors struct{ On bool }
+
+// ColorsFor decides by the conventions of no-color.org: colours are for
+// terminals, unless NO_COLOR is set.
+func ColorsFor(w io.Writer, getenv func(string) string) Colors {
+	file, ok := w.(*os.File)
+	if !ok || getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
+		return Colors{}
+	}
+	info, err := file.Stat()
+	return Colors{On: err == nil && info.Mode()&os.ModeCharDevice != 0}
+}
+
+func (c Colors) style(code, s string) string {
+	if !c.On {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+// Bold is for headings.
+func (c Colors) Bold(s string) string { return c.style("1", s) }
+
+// Dim is for what may be skipped.
+func (c Colors) Dim(s string) string { return c.style("2", s) }
+
+// Good is for success.
+func (c Colors) Good(s string) string { return c.style("32", s) }
+
+// Bad is for failure.
+func (c Colors) Bad(s string) string { return c.style("31", s) }
