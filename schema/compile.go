@@ -53,6 +53,7 @@ func compileSource(src []byte) (*Schema, error) {
 		return nil, &CompileError{c.faults}
 	}
 	c.link()
+	share(root, c.nodes)
 	s := &Schema{root: root, source: slices.Clone(src), nodes: c.nodes, literals: c.literals, limits: defaultLimits()}
 	s.memoise = needsMemo(c.nodes)
 	return s, nil
@@ -72,6 +73,10 @@ func (c *compiler) fault(pointer, message, hint string) {
 
 // schema compiles one schema, which may be a boolean.
 func (c *compiler) schema(t *tree, pointer string) *node {
+	if len(c.nodes) == maxNodes {
+		c.fault(pointer, "the schema is too large", "")
+		return c.nodes[0]
+	}
 	n := &node{id: uint32(firstID + len(c.nodes)), pointer: pointer, types: anyType}
 	c.nodes = append(c.nodes, n)
 	switch {

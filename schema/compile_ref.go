@@ -114,14 +114,56 @@ func (c *compiler) refuseLoops() {
 	}
 }
 
+// share finds the nodes to which more than one other leads. Every cycle holds
+// one of them.
+func share(root *node, nodes []*node) {
+	reached := map[*node]bool{root.target(): true}
+	for _, n := range nodes {
+		for _, next := range append(n.here(), n.below()...) {
+			next = next.target()
+			next.shared = next.shared || reached[next]
+			reached[next] = true
+		}
+	}
+}
+
+// weigh finds the nodes that judge a value in many steps before they come to
+// its parts, and returns the largest number of steps.
+func weigh(nodes []*node) (most int) {
+	const heavy = 16
+	steps := make(map[*node]int, len(nodes))
+	var count func(n *node) int
+	count = func(n *node) int {
+		if s, ok := steps[n]; ok {
+			return s
+		}
+		total := 1
+		for _, next := range n.here() {
+			total = min(total+count(next), 1<<16)
+		}
+		steps[n], n.heavy = total, total > heavy
+		return total
+	}
+	for _, n := range nodes {
+		most = max(most, count(n))
+	}
+	return most
+}
+
 // needsMemo reports whether the work per value could grow with its depth, or
-// the bytes of a value be read many times: where a schema that combines others
-// can contain itself, or where combinations nest.
+// a value be judged many times: where a schema that combines others can
+// contain itself, or where combinations nest.
 func needsMemo(nodes []*node) bool {
-	const most = 8 // readings of one value that a memo would not make cheaper
+	const (
+		mostSteps    = 256 // for one value, before its parts
+		mostReadings = 8   // of the bytes of one value
+	)
+	if weigh(nodes) > mostSteps {
+		return true
+	}
 	w := recursion{state: map[*node]*visited{}}
 	for _, n := range nodes {
-		if w.walk(n).readings > most {
+		if w.walk(n).readings > mostReadings {
 			return true
 		}
 	}

@@ -118,8 +118,8 @@ type identifier struct {
 	// linear. nil remembers nothing.
 	memo   *memo
 	memoID uint32
-	key   []byte // stack of keys being built
-	pairs []pair // stack of members of open objects
+	key    []byte // stack of keys being built
+	pairs  []pair // stack of members of open objects
 }
 
 type pair struct{ name, value uint32 }
@@ -132,8 +132,9 @@ func (x *identifier) identify(data []byte, i int) (id uint32, end int, ok bool) 
 		return x.scalar(data, i, kind)
 	}
 	if x.memo != nil {
-		if v, ok := x.memo.get(x.memoID, i); ok {
-			return uint32(v), x.memo.end(i), v >= 0
+		if v, ok := x.memo.get(place(x.memoID, i)); ok {
+			end, _ := x.memo.get(place(endID, i))
+			return uint32(v), end, v >= 0
 		}
 	}
 	base := len(x.key)
@@ -149,10 +150,10 @@ func (x *identifier) identify(data []byte, i int) (id uint32, end int, ok bool) 
 	switch {
 	case x.memo == nil:
 	case ok:
-		x.memo.put(x.memoID, i, int(id))
-		x.memo.put(endID, i, end)
+		x.memo.put(place(x.memoID, i), int(id))
+		x.memo.put(place(endID, i), end)
 	default:
-		x.memo.put(x.memoID, i, -1)
+		x.memo.put(place(x.memoID, i), -1)
 	}
 	return id, end, ok
 }

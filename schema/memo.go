@@ -11,87 +11,75 @@ const (
 	firstID    = 3 // the id of the first real node
 )
 
+// nodeBits is how many bits of a key hold the node; the offset has the rest.
+const (
+	nodeBits = 24
+	maxNodes = 1<<nodeBits - firstID
+)
+
 // Scratch space beyond these sizes is given up after a payload.
 const (
 	maxKeptSlots = 1 << 15
 	maxKeptBytes = 1 << 20
 )
 
-// memo maps a node and an offset into the payload to a result. Where a value
-// is judged by many branches at many levels, it makes each pair cost once.
+// memo maps keys, usually a node and an offset into the payload, to results.
+// Where a value is judged by many branches at many levels, it makes each pair
+// cost once. The hash is keyed, because a payload chooses its offsets.
 type memo struct {
-	slots []memoSlot
+	slots []memoSlot // open addressing
 	used  int
-	gen   uint32 // slots of other generations count as empty
 	odd   uint64 // secret multiplier of the hash
 }
 
 type memoSlot struct {
-	offset int
-	node   uint32
-	gen    uint32
+	key    uint64 // 1 + the key; 0 is an empty slot
 	result int
 }
 
+// place is the key for a node and an offset.
+func place(node uint32, offset int) uint64 { return uint64(offset)<<nodeBits | uint64(node) }
+
+// reset forgets everything, in time proportional to what there is.
 func (m *memo) reset() {
-	m.used = 0
-	m.gen++
-	if m.gen == 0 { // the counter wrapped: old slots could seem new
-		clear(m.slots)
-		m.gen = 1
-	}
-	if len(m.slots) > maxKeptSlots {
+	switch {
+	case m.used == 0:
+	case len(m.slots) > maxKeptSlots || len(m.slots) > 16*m.used && len(m.slots) > 1024:
 		m.slots = nil
+	default:
+		clear(m.slots)
+	}
+	m.used = 0
+}
+
+// find returns the slot that holds a key, or the empty one where it would go.
+func (m *memo) find(key uint64) *memoSlot {
+	mask := uint64(len(m.slots) - 1)
+	h := (key + 1) * m.odd
+	for i := h ^ h>>32; ; i++ {
+		if s := &m.slots[i&mask]; s.key == key+1 || s.key == 0 {
+			return s
+		}
 	}
 }
 
-func (m *memo) hash(node uint32, offset int) uint64 {
-	h := (uint64(offset)<<20 ^ uint64(node)) * m.odd
-	return h ^ h>>32
-}
-
-func (m *memo) get(node uint32, offset int) (result int, ok bool) {
+func (m *memo) get(key uint64) (result int, ok bool) {
 	if m.used == 0 {
 		return 0, false
 	}
-	mask := uint64(len(m.slots) - 1)
-	for i := m.hash(node, offset) & mask; ; i = (i + 1) & mask {
-		s := &m.slots[i]
-		if s.gen != m.gen {
-			return 0, false
-		}
-		if s.node == node && s.offset == offset {
-			return s.result, true
-		}
-	}
+	s := m.find(key)
+	return s.result, s.key != 0
 }
 
-// end returns the end of a value whose end is known.
-func (m *memo) end(offset int) int {
-	end, _ := m.get(endID, offset)
-	return end
-}
-
-func (m *memo) put(node uint32, offset, result int) {
-	if 2*m.used >= len(m.slots) {
+func (m *memo) put(key uint64, result int) {
+	if 4*m.used >= 3*len(m.slots) {
 		m.grow()
 	}
-	m.store(memoSlot{offset, node, m.gen, result})
-}
-
-func (m *memo) store(entry memoSlot) {
-	mask := uint64(len(m.slots) - 1)
-	for i := m.hash(entry.node, entry.offset) & mask; ; i = (i + 1) & mask {
-		s := &m.slots[i]
-		if s.gen == m.gen && (s.node != entry.node || s.offset != entry.offset) {
-			continue
-		}
-		if s.gen != m.gen {
-			m.used++
-		}
-		*s = entry
-		return
+	s := m.find(key)
+	if s.key == 0 {
+		m.used++
 	}
+	*s = memoSlot{key + 1, result}
 }
 
 func (m *memo) grow() {
@@ -100,13 +88,9 @@ func (m *memo) grow() {
 	}
 	old := m.slots
 	m.slots = make([]memoSlot, max(64, 2*len(old)))
-	if m.gen == 0 {
-		m.gen = 1
-	}
-	m.used = 0
 	for _, s := range old {
-		if s.gen == m.gen {
-			m.store(s)
+		if s.key != 0 {
+			*m.find(s.key - 1) = s
 		}
 	}
 }

@@ -53,6 +53,10 @@ type node struct {
 
 	// pure is set where only combinators assert anything.
 	pure bool
+	// shared is set where more than one schema leads here.
+	shared bool
+	// heavy is set where the combinators take many steps for a single value.
+	heavy bool
 	// combines is set where any combinator is present.
 	combines bool
 

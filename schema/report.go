@@ -16,8 +16,9 @@ const (
 )
 
 // reporter lists the violations of a payload that is strict JSON and known to
-// be invalid. It walks only where run says that something is wrong, and run
-// judges through its memo, so that the walk stays linear.
+// be invalid. Where several schemas lead to one, it asks run, which judges
+// through its memo, whether something is wrong and walks no value twice, so
+// that the walk stays linear.
 type reporter struct {
 	run    *run
 	data   []byte
@@ -76,13 +77,18 @@ func (p *reporter) end(i int) int { return p.run.skip(i, p.limits.MaxDepth) }
 // value lists how the value at i fails n.
 func (p *reporter) value(n *node, i int) {
 	n = n.target()
-	if p.full || p.judge(n, i) >= 0 {
+	if p.full || n.any {
 		return
 	}
-	if _, again := p.done[judgement{n.id, i}]; again {
-		return
+	if n.shared {
+		if p.judge(n, i) >= 0 {
+			return
+		}
+		if _, again := p.done[judgement{n.id, i}]; again {
+			return
+		}
+		p.done[judgement{n.id, i}] = struct{}{}
 	}
-	p.done[judgement{n.id, i}] = struct{}{}
 	if n.never {
 		p.add(KeywordFalse, "schema `false` rejects all values")
 		return

@@ -123,7 +123,7 @@ func (s *Schema) Valid(doc []byte) bool {
 		r = newRun(s)
 	}
 	r.begin(doc)
-	valid := r.document(s.root, s.limits.MaxDepth)
+	valid := r.document(s.root.target(), s.limits.MaxDepth)
 	r.end()
 	s.runs.Put(r)
 	return valid

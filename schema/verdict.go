@@ -33,7 +33,7 @@ type run struct {
 }
 
 func newRun(s *Schema) *run {
-	r := &run{any: &node{id: endID, any: true, types: anyType}}
+	r := &run{any: &node{id: endID, any: true, shared: true, types: anyType}}
 	r.any.final = r.any
 	r.anyArray.max = unbounded
 	r.known = identifier{table: &s.literals, frozen: true}

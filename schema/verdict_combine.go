@@ -4,25 +4,34 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 )
 
-// combined judges by all keywords. Where the schema is recursive it remembers
-// the result for each node and value, so that a value is never judged twice
-// by the same node, however many branches at however many levels ask.
+// combined judges by all keywords, through the memo where that may save work:
+// for a node to which several lead, and a value with parts or a node that takes
+// many steps. A node to which one other leads is asked only when that one is.
 func (r *run) combined(n *node, i, depth int) int {
-	remember := r.memoise && i < len(r.data) && (n.combines || kindOf(r.data[i]) >= kindArray)
-	if remember {
-		if result, ok := r.memo.get(n.id, i); ok {
-			return result
-		}
+	if !r.memoise || !n.shared || !n.heavy && !hasParts(r.data, i) {
+		return r.whole(n, i, depth)
 	}
+	if result, ok := r.memo.get(place(n.id, i)); ok {
+		return result
+	}
+	end := r.whole(n, i, depth)
+	r.memo.put(place(n.id, i), end)
+	return end
+}
+
+// hasParts reports whether a container that is not empty starts at i.
+func hasParts(data []byte, i int) bool {
+	return i+1 < len(data) && (data[i] == '[' && data[i+1] != ']' || data[i] == '{' && data[i+1] != '}')
+}
+
+// whole judges by all keywords.
+func (r *run) whole(n *node, i, depth int) int {
 	end := -1
 	if !n.pure {
 		end = r.own(n, i, depth)
 	}
 	if n.combines && (n.pure || end >= 0) {
 		end = r.combine(n, i, depth, end)
-	}
-	if remember {
-		r.memo.put(n.id, i, end)
 	}
 	return end
 }

@@ -63,10 +63,11 @@ func (r *run) array(rule *arrayRule, i, depth int) int {
 // first time.
 func (r *run) first(serial uint32, i int) bool {
 	id, _, _ := r.unique.identify(r.data, i)
-	if _, again := r.seen.get(serial, int(id)); again {
+	key := uint64(serial)<<32 | uint64(id)
+	if _, again := r.seen.get(key); again {
 		return false
 	}
-	r.seen.put(serial, int(id), 0)
+	r.seen.put(key, 0)
 	return true
 }
 
