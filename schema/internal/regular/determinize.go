@@ -1,0 +1,160 @@
+package regular
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+)
+
+// start returns the state before anything has been read.
+func (l *Language) start(b *Budget) int32 {
+	l.clear()
+	matched := l.follow(uint32(l.prog.Start), 0, false)
+	return l.intern(true, false, matched, b)
+}
+
+// step returns the state after one more rune of the given class.
+func (l *Language) step(from int32, class int16, b *Budget) int32 {
+	if from == stateDead || from == stateMatched {
+		return from
+	}
+	if next := l.states[from].next[class]; next >= 0 {
+		return next
+	}
+	s := &l.states[from]
+	b.spend(len(s.set) + 1)
+	r := l.runes[class]
+	word := l.words && syntax.IsWordChar(r)
+	to := int32(stateMatched)
+	if waiting, matched := l.resolve(s, border(s, word, false)); !matched {
+		l.clear()
+		for _, pc := range waiting {
+			if inst := &l.prog.Inst[pc]; inst.MatchRune(r) {
+				matched = l.follow(inst.Out, 0, false) || matched
+			}
+		}
+		if !l.anchored {
+			matched = l.follow(uint32(l.prog.Start), 0, false) || matched
+		}
+		to = l.intern(false, word, matched, b)
+	}
+	l.states[from].next[class] = to
+	return to
+}
+
+// accepts reports whether the string may end in a state.
+func (l *Language) accepts(at int32) bool {
+	s := &l.states[at]
+	if s.accept == 0 {
+		s.accept = -1
+		if _, matched := l.resolve(s, border(s, false, true)); matched {
+			s.accept = 1
+		}
+	}
+	return s.accept > 0
+}
+
+// border tells which empty matches hold between the last rune and the next,
+// a word character or not, or the end.
+func border(s *state, word, end bool) syntax.EmptyOp {
+	op := syntax.EmptyNoWordBoundary
+	if s.word != word {
+		op = syntax.EmptyWordBoundary
+	}
+	if s.begin {
+		op |= syntax.EmptyBeginText
+	}
+	if end {
+		op |= syntax.EmptyEndText
+	}
+	return op
+}
+
+// resolve follows the empty matches that a state waits for, where they hold,
+// and returns the instructions that consume a rune.
+func (l *Language) resolve(s *state, holds syntax.EmptyOp) (waiting []uint32, matched bool) {
+	if !slices.ContainsFunc(s.set, l.isEmptyWidth) {
+		return s.set, false
+	}
+	l.clear()
+	for _, pc := range s.set {
+		matched = l.follow(pc, holds, true) || matched
+	}
+	return slices.Clone(l.set), matched
+}
+
+func (l *Language) isEmptyWidth(pc uint32) bool {
+	return l.prog.Inst[pc].Op == syntax.InstEmptyWidth
+}
+
+// clear begins a new set.
+func (l *Language) clear() {
+	l.set = l.set[:0]
+	l.mark++
+}
+
+// follow adds the instructions that wait behind pc to the set and reports
+// whether the match can end there. Empty matches wait too, unless settle is
+// set: then those that hold are followed, and the others lead nowhere.
+func (l *Language) follow(pc uint32, holds syntax.EmptyOp, settle bool) (matched bool) {
+	for l.marks[pc] != l.mark {
+		l.marks[pc] = l.mark
+		inst := &l.prog.Inst[pc]
+		switch inst.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			matched = l.follow(inst.Out, holds, settle) || matched
+			pc = inst.Arg
+			continue
+		case syntax.InstNop, syntax.InstCapture:
+			pc = inst.Out
+			continue
+		case syntax.InstEmptyWidth:
+			if !settle {
+				l.set = append(l.set, pc)
+			} else if syntax.EmptyOp(inst.Arg)&^holds == 0 {
+				pc = inst.Out
+				continue
+			}
+		case syntax.InstMatch:
+			return true
+		case syntax.InstFail:
+		default:
+			l.set = append(l.set, pc)
+		}
+		return matched
+	}
+	return matched
+}
+
+// intern returns the state for the set under construction.
+func (l *Language) intern(begin, word, matched bool, b *Budget) int32 {
+	switch {
+	case matched:
+		return stateMatched
+	case len(l.set) == 0:
+		return stateDead
+	}
+	slices.Sort(l.set)
+	key := make([]byte, 1, 1+2*len(l.set))
+	if begin {
+		key[0] |= 1
+	}
+	if word {
+		key[0] |= 2
+	}
+	for _, pc := range l.set {
+		key = binary.LittleEndian.AppendUint16(key, uint16(pc))
+	}
+	if id, ok := l.ids[string(key)]; ok {
+		return id
+	}
+	b.spend(len(l.set) + l.classes)
+	next := make([]int32, l.classes)
+	for i := range next {
+		next[i] = -1
+	}
+	id := int32(len(l.states))
+	l.states = append(l.states, state{set: slices.Clone(l.set), begin: begin, word: word, next: next})
+	l.ids[string(key)] = id
+	return id
+}

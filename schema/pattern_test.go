@@ -1,0 +1,163 @@
+package schema
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// TestPatternTranslation pins what ECMA-262 says a pattern matches, where RE2
+// or the habit of other engines would say otherwise.
+func TestPatternTranslation(t *testing.T) {
+	for _, c := range []struct {
+		pattern   string
+		match, no []string
+	}{
+		{`a`, []string{"a", "bab"}, []string{"", "b"}},
+		{`^a$`, []string{"a"}, []string{"a\n", "ba", "a\nb"}},
+		{`^.$`, []string{"a", "é", "😀", "\x00", "\u0085", "\v"}, []string{"\n", "\r", "\u2028", "\u2029", "ab"}},
+		{`^\d$`, []string{"0", "9"}, []string{"߀", "٣", "a"}},
+		{`^\D$`, []string{"a", "٣"}, []string{"5"}},
+		{`^\w$`, []string{"a", "Z", "_", "0"}, []string{"é", "\u017f", "\u212a", "-"}},
+		{`^\W$`, []string{"é", "-"}, []string{"a"}},
+		{`^\s$`, []string{" ", "\t", "\v", "\f", "\u00a0", "\ufeff", "\u2029", "\u3000"}, []string{"\u200b", "\u180e", "a", "\u0085"}},
+		{`^\S$`, []string{"\u200b", "x"}, []string{"\u00a0", "\ufeff"}},
+		{`^[\s]$`, []string{"\ufeff"}, []string{"a"}},
+		{`^[^\s]$`, []string{"a"}, []string{"\ufeff"}},
+		{`^[\S\s]$`, []string{"a", " ", "\n"}, []string{""}},
+		{`^[\w-]+$`, []string{"a-b"}, []string{"a b"}},
+		{`^[a-z\d_-]$`, []string{"a", "5", "_", "-"}, []string{"A"}},
+		{`^[\w-z]$`, []string{"-", "z", "A"}, []string{"."}},
+		{`^[\]\-\\^]$`, []string{"]", "-", `\`, "^"}, []string{"["}},
+		{`^[^]$`, []string{"\n", "a"}, []string{""}},
+		{`[]`, nil, []string{"", "a", "]"}},
+		{`^[\b]$`, []string{"\b"}, []string{"b"}},
+		{`\bfoo\b`, []string{"a foo b", "foo"}, []string{"afoo", "foo1"}},
+		{`\Bo`, []string{"foo"}, []string{"o"}},
+		{`^\cA\cz$`, []string{"\x01\x1a"}, []string{"A"}},
+		{`^\x41\u0042\u{43}\u{1F600}$`, []string{"ABC😀"}, nil},
+		{`^\ud83d\ude00$`, []string{"😀"}, []string{"😁"}},
+		{`^[\ud83d\ude00-\ud83d\ude02]$`, []string{"😁"}, []string{"😃"}},
+		{`^\0$`, []string{"\x00"}, []string{"0"}},
+		{`^\/\.\-\$\{$`, []string{"/.-${"}, nil},
+		{`^(?<year>\d{4})-(?<month>\d\d)$`, []string{"2026-11"}, []string{"26-11"}},
+		{`^(?:a|b)+?c{2,}d{1,3}e{0}f*?$`, []string{"abccd", "accddf"}, []string{"acd"}},
+		{`^a{,3}$`, []string{"a{,3}"}, []string{"aa"}},
+		{`^x{$`, []string{"x{"}, []string{"x"}},
+		{`^{a}]$`, []string{"{a}]"}, nil},
+		{`^(|a)b$`, []string{"b", "ab"}, nil},
+		{``, []string{"", "x"}, nil},
+		{`^\p{Lu}\P{Lu}$`, []string{"Éa"}, []string{"éa"}},
+		{`^\p{Letter}cole$`, []string{"École"}, nil},
+		{`^[\p{Script=Greek}\d]+$`, []string{"αβ1"}, []string{"ab"}},
+		{`^\p{Any}\p{ASCII}$`, []string{"éa"}, []string{"aé"}},
+		{`^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$`, []string{"a-b.example.com"}, []string{"-a.com"}},
+		{`a|^b$|c`, []string{"xa", "b", "cx"}, []string{"xb"}},
+		{`é.日`, []string{"éx日"}, nil},
+	} {
+		p, err := compilePattern(c.pattern)
+		if err != nil {
+			t.Errorf("%q: refused: %v", c.pattern, *err)
+			continue
+		}
+		for _, s := range c.match {
+			if !p.match([]byte(s)) {
+				t.Errorf("%q (RE2 %q) does not match %q", c.pattern, p.re2, s)
+			}
+		}
+		for _, s := range c.no {
+			if p.match([]byte(s)) {
+				t.Errorf("%q (RE2 %q) matches %q", c.pattern, p.re2, s)
+			}
+		}
+	}
+}
+
+func TestPatternRefused(t *testing.T) {
+	for _, c := range []struct{ pattern, message, hint string }{
+		{`^(?!x)y$`, "lookahead at byte 1", "not"},
+		{`a(?=b)`, "lookahead at byte 1", "allOf"},
+		{`(?<=a)b`, "lookbehind at byte 0", "allOf"},
+		{`(?<!a)b`, "lookbehind at byte 0", "allOf"},
+		{`(a)\1`, "a backreference at byte 3", "alternatives"},
+		{`(?<n>a)\k<n>`, "a backreference at byte 7", "alternatives"},
+		{`(?i)a`, "unknown kind of group", "[Aa]"},
+		{`(?i:a)`, "unknown kind of group", "[Aa]"},
+		{`(?P<n>a)`, "unknown kind of group", ""},
+		{`(?<1>a)`, "malformed name", ""},
+		{`(?<n>a)(?<n>b)`, "same name", ""},
+		{`(a`, "not closed", ""},
+		{`a)`, "not open", `\)`},
+		{`[a`, "class is not closed", `\[`},
+		{`[b-a]`, "out of order", ""},
+		{`*a`, "nothing to repeat", `\`},
+		{`a**`, "nothing to repeat", ""},
+		{`^*`, "nothing to repeat", ""},
+		{`(|*)`, "nothing to repeat", ""},
+		{`a{2}{3}`, "nothing to repeat", ""},
+		{`a{3,2}`, "out of order", ""},
+		{`a{2000}`, "repeats more than RE2 allows", "maxLength"},
+		{`(a{500}){500}`, "repeats more than RE2 allows", "maxLength"},
+		{`a\`, "backslash", `\\`},
+		{`\c`, `\c must be followed by a letter`, ""},
+		{`\c1`, `\c must be followed by a letter`, ""},
+		{`\x4`, `\x must be followed`, ""},
+		{`\u12`, `\u must be followed`, ""},
+		{`\u{110000}`, "no code point", ""},
+		{`\u{}`, `\u{ must be followed`, ""},
+		{`\ud83d`, "lone surrogate", "pair"},
+		{`\udc00`, "lone surrogate", ""},
+		{`\01`, "octal", `\xHH`},
+		{`\Z`, "unknown escape", ""},
+		{`\A`, "unknown escape", ""},
+		{`\a`, "unknown escape", ""},
+		{`[\Q]`, "unknown escape", ""},
+		{`\p{Emoji_Keycap}`, "the Unicode property", "general categories"},
+		{`\p{Script_Extensions=Greek}`, "the Unicode property", "general categories"},
+		{`\pL`, "must be followed by a property name", ""},
+		{strings.Repeat(`(?:`, 1500) + "a" + strings.Repeat("b)*", 1500), "too large", "shorten"},
+	} {
+		_, err := compilePattern(c.pattern)
+		if err == nil {
+			t.Errorf("%.50q: compiled", c.pattern)
+			continue
+		}
+		if !strings.Contains(err.message, c.message) || !strings.Contains(err.hint, c.hint) {
+			t.Errorf("%.50q: refused with %q (%q), want %q (%q)", c.pattern, err.message, err.hint, c.message, c.hint)
+		}
+	}
+}
+
+// FuzzPattern checks that a translation always compiles and, for patterns in
+// the common core of both syntaxes, means what Go's own engine says.
+func FuzzPattern(f *testing.F) {
+	for _, s := range [][2]string{
+		{`^[a-z]+$`, "abc"}, {`a|b`, "b"}, {`(x{2,3}y)*`, "xxy"}, {`[^a-c]\.`, "d."}, {`\u0041\d`, "A1"}, {`a{,3}`, "a"}, {`\p{L}`, "é"},
+	} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, source, text string) {
+		if !utf8.ValidString(source) || !utf8.ValidString(text) || len(source) > 200 {
+			t.Skip()
+		}
+		p, refused := compilePattern(source)
+		if refused != nil {
+			if refused.message == "" || strings.HasPrefix(refused.message, "pattern is malformed: ") {
+				t.Fatalf("%q: the translation is not RE2, or the reason is missing: %+v", source, *refused)
+			}
+			return
+		}
+		if strings.ContainsAny(source, `.\[?{`) {
+			p.match([]byte(text))
+			return
+		}
+		want, err := regexp.Compile(source)
+		if err != nil {
+			t.Fatalf("%q: translated to %q, but Go refuses it: %v", source, p.re2, err)
+		}
+		if got := p.match([]byte(text)); got != want.MatchString(text) {
+			t.Fatalf("%q as %q on %q: %v", source, p.re2, text, got)
+		}
+	})
+}
