@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -117,8 +116,9 @@ func TestEveryRuleHasANote(t *testing.T) {
 type runner struct {
 	t     *testing.T
 	fleet *fleet.Fleet
-	bin   string // folder of the built skills
-	sock  string
+	bin   string   // folder of the built skills
+	sock  string   // of the control API
+	env   []string // what the skills inherit
 }
 
 const callToken = "the-running-call"
@@ -196,6 +196,7 @@ func (r *runner) call(ctx context.Context, agent, name, payload string) (string,
 		sdk.EnvAgent + "=" + string(m.Address), sdk.EnvCapability + "=" + name,
 		sdk.EnvDeadline + "=" + strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10),
 	}
+	cmd.Env = append(cmd.Env, r.env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(payload), &stdout, &stderr
 	err := cmd.Run()
@@ -216,8 +217,14 @@ func (r *runner) call(ctx context.Context, agent, name, payload string) (string,
 	return stdout.String(), nil
 }
 
-func TestSkillsMeetTheirSchemas(t *testing.T) {
+func TestSkills(t *testing.T) {
 	r := startRunner(t)
+	t.Run("answers", func(t *testing.T) { testAnswers(t, r) })
+	t.Run("failures", func(t *testing.T) { testFailures(t, r) })
+	t.Run("private hosts", func(t *testing.T) { testPrivateHost(t, r) })
+}
+
+func testAnswers(t *testing.T, r *runner) {
 	reviewOf := func(patch, severity string) string {
 		return fmt.Sprintf(`{"prUrl":"file:agents/pr-reviewer/patches/%s","severity":%q}`, patch, severity)
 	}
@@ -254,8 +261,7 @@ func TestSkillsMeetTheirSchemas(t *testing.T) {
 	}
 }
 
-func TestSkillsExplainTheirFailures(t *testing.T) {
-	r := startRunner(t)
+func testFailures(t *testing.T, r *runner) {
 	tests := []struct{ agent, capability, payload, want string }{
 		{"pr-reviewer", "review-pr", `{"prUrl":"file:agents/none.patch","severity":"low"}`, "there is no file agents/none.patch"},
 		{"pr-reviewer", "review-pr", `{"prUrl":"file:../outside.patch","severity":"low"}`, "leaves the fleet's folder"},
@@ -274,24 +280,20 @@ func TestSkillsExplainTheirFailures(t *testing.T) {
 }
 
 // A diff from a web server of the private network needs the owner's consent.
-func TestReviewOfPrivateHost(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "pr-reviewer")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./pr-reviewer").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+func testPrivateHost(t *testing.T, r *runner) {
 	patch, err := os.ReadFile("pr-reviewer/patches/limit-uploads.patch")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(patch) }))
 	t.Cleanup(server.Close)
+	payload := fmt.Sprintf(`{"prUrl":"%s/1.diff","severity":"low"}`, server.URL)
 
-	cmd := exec.CommandContext(t.Context(), bin)
-	cmd.Env = []string{"REVIEW_ALLOW_PRIVATE_HOSTS=1"}
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"prUrl":"%s/1.diff","severity":"low"}`, server.URL))
-	cmd.Stderr = io.Discard
-	out, err := cmd.Output()
-	if err != nil || !strings.Contains(string(out), `"verdict":"approve"`) {
-		t.Errorf("%s, %v", out, err)
+	if got, err := r.call(t.Context(), "pr-reviewer", "review-pr", payload); err == nil {
+		t.Errorf("without consent: %s", got)
+	}
+	r.env = []string{"REVIEW_ALLOW_PRIVATE_HOSTS=1"}
+	if got, err := r.call(t.Context(), "pr-reviewer", "review-pr", payload); err != nil || !strings.Contains(got, `"verdict":"approve"`) {
+		t.Errorf("with consent: %s, %v", got, err)
 	}
 }

@@ -73,13 +73,6 @@ var (
 func (x *Index) add(name, text string) {
 	note := strings.TrimSuffix(path.Base(name), ".md") // until a heading says better
 	current := section{title: note, path: name}
-	flush := func() {
-		if len(current.paragraphs) == 0 {
-			return
-		}
-		current.count()
-		x.sections = append(x.sections, current)
-	}
 	open := false // whether the last line was part of a paragraph
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
@@ -89,20 +82,34 @@ func (x *Index) add(name, text string) {
 		case isTitle && i == 0:
 			note, current.title = title, title
 		case isHeading:
-			flush()
+			x.keep(current)
 			current = section{title: note + ": " + heading, path: name}
 			open = false
 		case line == "" || tableRule.MatchString(line):
 			open = false
-		case open && !itemStart.MatchString(line):
-			last := &current.paragraphs[len(current.paragraphs)-1]
-			last.text += " " + line
 		default:
-			current.paragraphs = append(current.paragraphs, paragraph{line: i + 1, text: line})
+			current.extend(i+1, line, open && !itemStart.MatchString(line))
 			open = true
 		}
 	}
-	flush()
+	x.keep(current)
+}
+
+// keep adds a section to the index if it holds any text.
+func (x *Index) keep(s section) {
+	if len(s.paragraphs) > 0 {
+		s.count()
+		x.sections = append(x.sections, s)
+	}
+}
+
+// extend adds a line to the last paragraph, or as a new one.
+func (s *section) extend(line int, text string, same bool) {
+	if same {
+		s.paragraphs[len(s.paragraphs)-1].text += " " + text
+		return
+	}
+	s.paragraphs = append(s.paragraphs, paragraph{line, text})
 }
 
 // count fills in the words of a section.

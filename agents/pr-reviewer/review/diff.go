@@ -208,11 +208,12 @@ func (p *diffParser) hunk() error {
 		return p.fault("bad hunk header; want @@ -start,lines +start,lines @@")
 	}
 	header := p.number
-	oldLeft, newLeft, number := h.OldLines, h.NewLines, h.NewStart
+	left := remainder{h.OldLines, h.NewLines}
+	number := h.NewStart
 	if h.NewLines == 0 {
 		number++ // an empty side is given as the line before it
 	}
-	for oldLeft > 0 || newLeft > 0 {
+	for left != (remainder{}) {
 		if !p.next() {
 			return p.fault(fmt.Sprintf("the diff ends inside the hunk of line %d", header))
 		}
@@ -220,26 +221,41 @@ func (p *diffParser) hunk() error {
 		if p.line != "" { // some mailers cut the lone space of an empty context line
 			op, text = Op(p.line[0]), p.line[1:]
 		}
-		line := Line{Op: op, Number: number, Text: text}
-		switch op {
-		case Context:
-			oldLeft, newLeft, number = oldLeft-1, newLeft-1, number+1
-		case Add:
-			newLeft, number = newLeft-1, number+1
-		case Remove:
-			oldLeft--
-		case '\\': // "\ No newline at end of file"
+		if op == noNewline {
 			continue
-		default:
-			return p.fault(fmt.Sprintf("the hunk of line %d holds fewer lines than its header says", header))
 		}
-		if oldLeft < 0 || newLeft < 0 {
-			return p.fault(fmt.Sprintf("the hunk of line %d holds other lines than its header says", header))
+		if !left.take(op) {
+			return p.fault(fmt.Sprintf("the hunk of line %d does not hold the lines that its header announces", header))
 		}
-		h.Lines = append(h.Lines, line)
+		h.Lines = append(h.Lines, Line{Op: op, Number: number, Text: text})
+		if op != Remove {
+			number++
+		}
 	}
 	p.file.Hunks = append(p.file.Hunks, h)
 	return nil
+}
+
+// noNewline begins "\ No newline at end of file", which is no line of a file.
+const noNewline Op = '\\'
+
+// A remainder counts the lines that a hunk still has to hold, per side.
+type remainder struct{ old, new int }
+
+// take counts a line; false if it has no place in the hunk.
+func (r *remainder) take(op Op) bool {
+	switch op {
+	case Context:
+		r.old--
+		r.new--
+	case Add:
+		r.new--
+	case Remove:
+		r.old--
+	default:
+		return false
+	}
+	return r.old >= 0 && r.new >= 0
 }
 
 // parseHunkHeader reads "@@ -1,2 +3,4 @@ section"; ",1" may be left out.

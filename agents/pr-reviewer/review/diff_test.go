@@ -119,8 +119,8 @@ func TestParseDiffErrors(t *testing.T) {
 		{"negative", head + "@@ -1,-1 +1 @@\n", "line 3: bad hunk header"},
 		{"huge number", head + "@@ -1 +99999999999999999999 @@\n", "line 3: bad hunk header"},
 		{"cut", head + "@@ -1,3 +1,3 @@\n a\n", "line 4: the diff ends inside the hunk of line 3"},
-		{"too few lines", head + "@@ -1,2 +1,2 @@\n a\ndiff --git a/y b/y\n", "line 5: the hunk of line 3 holds fewer lines"},
-		{"other lines", head + "@@ -1,0 +1,1 @@\n-a\n", "line 4: the hunk of line 3 holds other lines"},
+		{"too few lines", head + "@@ -1,2 +1,2 @@\n a\ndiff --git a/y b/y\n", "line 5: the hunk of line 3 does not hold the lines"},
+		{"other lines", head + "@@ -1,0 +1,1 @@\n-a\n", "line 4: the hunk of line 3 does not hold the lines"},
 		{"no names", "--- /dev/null\n+++ /dev/null\n", "line 2: both sides are /dev/null"},
 		{"merge", "diff --cc x\n", "line 1: combined diffs"},
 	}

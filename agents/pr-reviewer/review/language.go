@@ -51,32 +51,39 @@ func languageOf(name string) *language {
 
 // split parts a line into its code, with what string literals hold replaced by
 // spaces, and its comment. Byte positions of the code stay as they were.
+//
+// A line is read on its own: that it stands inside of a block comment or a
+// literal of many lines is known only if it begins with *.
 func (l *language) split(text string) (code, comment string) {
-	trimmed := strings.TrimLeft(text, " \t")
-	if l.block && (strings.HasPrefix(trimmed, "/*") || strings.HasPrefix(trimmed, "* ") || trimmed == "*" || strings.HasPrefix(trimmed, "*/")) {
+	if trimmed := strings.TrimLeft(text, " \t"); l.block && blockComment.MatchString(trimmed) {
 		return "", trimmed
 	}
 	blanked := []byte(text)
-	var quote byte
 	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case quote != 0 && c == '\\':
-			blanked[i] = ' '
-			if i++; i < len(text) {
-				blanked[i] = ' '
-			}
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
-			blanked[i] = ' '
-		case strings.IndexByte(l.quotes, c) >= 0:
-			quote = c
-		case l.startsComment(text, i):
+		if strings.IndexByte(l.quotes, text[i]) >= 0 {
+			i = blankLiteral(blanked, i)
+		} else if l.startsComment(text, i) {
 			return string(blanked[:i]), text[i:]
 		}
 	}
 	return string(blanked), ""
+}
+
+// blockComment matches lines that are all comment: /* …, * … and */.
+var blockComment = regexp.MustCompile(`^(?:/\*|\*(?: |/|$))`)
+
+// blankLiteral blanks the literal that opens at line[i], and returns the
+// position of its end: the closing quote or that of the line.
+func blankLiteral(line []byte, i int) int {
+	quote := line[i]
+	for i++; i < len(line) && line[i] != quote; i++ {
+		if line[i] == '\\' && i+1 < len(line) {
+			line[i] = ' '
+			i++ // a quote behind a backslash closes nothing
+		}
+		line[i] = ' '
+	}
+	return i
 }
 
 // startsComment tells whether a comment starts at text[i], outside of strings.
@@ -86,21 +93,35 @@ func (l *language) startsComment(text string, i int) bool {
 		return true
 	}
 	for _, marker := range l.comments {
-		// "$#" and "${x#y}" of a shell are no comments; nor is "http://" in bare text.
-		if strings.HasPrefix(rest, marker) && (i == 0 || marker == "//" && text[i-1] != ':' || text[i-1] == ' ' || text[i-1] == '\t' || text[i-1] == ';') {
+		if strings.HasPrefix(rest, marker) && (i == 0 || mayPrecede(text[i-1], marker)) {
 			return true
 		}
 	}
 	return false
 }
 
+// mayPrecede tells whether a comment may start behind c: "$#" and "${x#y}" of
+// a shell are no comments, nor is the rest of "http://" in bare text.
+func mayPrecede(c byte, marker string) bool {
+	if marker == "//" {
+		return c != ':'
+	}
+	return c == ' ' || c == '\t' || c == ';'
+}
+
+// What a path says about its file. The lists are of habits, not complete: a
+// file that they miss is treated as ordinary code.
 var (
+	// testPath finds tests, and data for them.
 	testPath = regexp.MustCompile(`(?:^|/)(?:tests?|__tests__|spec|testdata|fixtures|e2e)/` +
 		`|_test\.\w+$|(?:^|/)test_[^/]*\.py$|(?:^|/)conftest\.py$|\.(?:test|spec)\.\w+$|(?:Test|Tests|IT)\.(?:java|kt|scala)$|_spec\.rb$`)
+	// generatedPath finds what a program wrote or somebody else maintains.
 	generatedPath = regexp.MustCompile(`(?:^|/)(?:vendor|node_modules|third_party|dist|generated)/` +
 		`|\.min\.(?:js|css)$|\.(?:pb|gen)\.go$|_pb2\.py$|_generated\.\w+$|\.snap$|\.map$|\.svg$` +
 		`|(?:^|/)(?:go\.sum|package-lock\.json|yarn\.lock|pnpm-lock\.yaml|Cargo\.lock|poetry\.lock|uv\.lock|Gemfile\.lock|composer\.lock)$`)
+	// generatedMark is the line by which a generated file says so itself.
 	generatedMark = regexp.MustCompile(`(?i)\b(?:code generated .*do not edit|@generated)\b`)
-	programPath   = regexp.MustCompile(`(?:^|/)(?:cmd|cli|bin|scripts?|tools?|examples?|hack|demo|benchmarks?)/` +
+	// programPath finds command line programs and scripts, whose output is print.
+	programPath = regexp.MustCompile(`(?:^|/)(?:cmd|cli|bin|scripts?|tools?|examples?|hack|demo|benchmarks?)/` +
 		`|(?:^|/)(?:main|cli|__main__|setup|manage|example\w*)\.\w+$`)
 )

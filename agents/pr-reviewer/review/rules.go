@@ -38,6 +38,7 @@ func Rules() []Rule {
 	}
 }
 
+// conflictMarker reads every kind of file: conflicts do not spare prose.
 func conflictMarker(_ *diffView, f *fileView, report func(int, string)) {
 	open := false
 	for _, line := range f.lines {
@@ -58,25 +59,34 @@ func conflictMarker(_ *diffView, f *fileView, report func(int, string)) {
 }
 
 // A pattern is what one language's code looks like when a rule objects to it.
+// It meets the code of one line, literals blanked and comments gone.
 type pattern struct {
-	lang string // of language.name; "" is any
+	lang string // of language.name
 	re   *regexp.Regexp
-	what string // begins the message
+	what string // begins the message, if the rule's messages differ by pattern
+}
+
+// matchAny returns the first pattern of the language that code matches, or nil.
+func matchAny(patterns []pattern, lang *language, code string) *pattern {
+	for i, p := range patterns {
+		if p.lang == lang.name && p.re.MatchString(code) {
+			return &patterns[i]
+		}
+	}
+	return nil
 }
 
 // matchPatterns reports the added lines of code that one of the patterns
 // matches, once each.
 func matchPatterns(f *fileView, patterns []pattern, advice string, report func(int, string)) {
 	for line := range f.addedCode {
-		for _, p := range patterns {
-			if (p.lang == "" || p.lang == f.lang.name) && p.re.MatchString(line.code) {
-				report(line.Number, p.what+advice)
-				break
-			}
+		if p := matchAny(patterns, f.lang, line.code); p != nil {
+			report(line.Number, p.what+advice)
 		}
 	}
 }
 
+// debuggers halt a program until somebody attaches to it.
 var debuggers = []pattern{
 	{"js", regexp.MustCompile(`^\s*debugger\s*;?\s*$`), "A debugger statement"},
 	{"python", regexp.MustCompile(`\b(?:pdb|ipdb|pudb)\.set_trace\(|^\s*breakpoint\(\)`), "A breakpoint"},
@@ -89,10 +99,12 @@ func debuggerLeft(_ *diffView, f *fileView, report func(int, string)) {
 	matchPatterns(f, debuggers, " is left in the code; remove it.", report)
 }
 
+// debugPrints write where nobody looks in production. Errors that go to the
+// console (console.error, print to stderr) are left alone: they may be meant.
 var debugPrints = []pattern{
 	{"js", regexp.MustCompile(`\bconsole\.(?:log|debug|trace|dir|table)\(`), "Console output"},
 	{"go", regexp.MustCompile(`\bfmt\.Print(?:f|ln)?\(|^\s*print(?:ln)?\(|\bspew\.Dump\(`), "A print to standard output"},
-	{"python", regexp.MustCompile(`^\s*p?print\(`), "A print to standard output"},
+	{"python", regexp.MustCompile(`^\s*p?print\((?:[^=]|(?:sep|end|flush)=)*$`), "A print to standard output"}, // not with file=
 	{"rust", regexp.MustCompile(`\bdbg!\(`), "A dbg! call"},
 	{"java", regexp.MustCompile(`\bSystem\.(?:out|err)\.print|\.printStackTrace\(\)`), "A print to the console"},
 	{"php", regexp.MustCompile(`\b(?:var_dump|print_r|dd)\(`), "A dump of a variable"},
@@ -112,9 +124,12 @@ func debugPrint(_ *diffView, f *fileView, report func(int, string)) {
 	matchPatterns(f, debugPrints, " is left in library code; remove it or use the logger.", report)
 }
 
+// tlsSwitches are the literal ways to accept any certificate; a value that
+// comes from settings is the operator's decision.
 var tlsSwitches = []pattern{
 	{"go", regexp.MustCompile(`\bInsecureSkipVerify\s*[:=]\s*true\b`), ""},
-	{"python", regexp.MustCompile(`(?:requests|httpx|[Ss]ession|[Cc]lient)[\w.]*\(.*\bverify\s*=\s*False\b|[Ss]ession\.verify\s*=\s*False\b|\b_create_unverified_context\b|\bCERT_NONE\b|\bcheck_hostname\s*=\s*False\b`), ""},
+	{"python", regexp.MustCompile(`(?:requests|httpx|[Ss]ession|[Cc]lient)[\w.]*\(.*\bverify\s*=\s*False\b|[Ss]ession\.verify\s*=\s*False\b` +
+		`|\b_create_unverified_context\(\)|\b(?:verify_mode|cert_reqs)\s*=\s*(?:ssl\.)?CERT_NONE\s*(?:[,)]|$)|\.check_hostname\s*=\s*False\b`), ""},
 	{"js", regexp.MustCompile(`\brejectUnauthorized\s*:\s*false\b|\bNODE_TLS_REJECT_UNAUTHORIZED\s*=`), ""},
 	{"ruby", regexp.MustCompile(`\bVERIFY_NONE\b`), ""},
 	{"php", regexp.MustCompile(`\bCURLOPT_SSL_VERIFY(?:PEER|HOST)\s*(?:,|=>)\s*(?:false|0)\b`), ""},
@@ -127,6 +142,8 @@ func tlsVerifyOff(_ *diffView, f *fileView, report func(int, string)) {
 	matchPatterns(f, tlsSwitches, "TLS certificates are not verified here; trust the peer's CA instead.", report)
 }
 
+// evals run text. Methods named eval (a model's, a page's) and functions that
+// evaluate literals only are something else.
 var evals = []pattern{
 	{"js", regexp.MustCompile(`(?:^|[^.\w$])eval\(\s*[^)\s]|\bnew Function\(`), ""},
 	{"python", regexp.MustCompile(`(?:^\s*|[=(\[{,:+]\s*|\b(?:return|if|not|and|or|in|await|yield)\s+)(?:eval|exec)\(\s*[^)\s]`), ""},
@@ -142,8 +159,7 @@ func dynamicEval(_ *diffView, f *fileView, report func(int, string)) {
 const sqlHead = `(?:SELECT\b[^"]{1,200}\bFROM\b|INSERT\s+INTO\b|UPDATE\b[^"]{1,200}\bSET\b|DELETE\s+FROM\b` +
 	`|select\b[^"]{1,200}\bfrom\b|insert\s+into\b|update\b[^"]{1,200}\bset\b|delete\s+from\b)`
 
-// sqlStatements match whole lines, for the statement is in a string literal.
-// Upper-case names after a + are constants, and a tagged template (sql`…`)
+// sqlStatements match a statement that goes on with a variable. Upper-case names after a + are constants, and a tagged template (sql`…`)
 // passes its values as parameters: neither is meant.
 var sqlStatements = []*regexp.Regexp{
 	regexp.MustCompile(`"\s*` + sqlHead + `[^"]*"\s*(?:\+|%)\s*\(?\s*[a-z_$][\w$]*`),
@@ -163,6 +179,8 @@ func namesStatement(text string) bool {
 	return false
 }
 
+// sqlConcat reads whole lines without their comment, for the statement is in a
+// literal.
 func sqlConcat(_ *diffView, f *fileView, report func(int, string)) {
 	for line := range f.addedCode {
 		if !namesStatement(line.Text) {
@@ -185,6 +203,7 @@ var (
 		`|(?:TODO|FIXME).*(?:#\d+|\b[A-Z][A-Z0-9]+-\d+|https?://)`)
 )
 
+// todoNoOwner reads comments only, but those of tests too.
 func todoNoOwner(_ *diffView, f *fileView, report func(int, string)) {
 	if f.lang == nil || f.generated {
 		return
@@ -200,6 +219,8 @@ func todoNoOwner(_ *diffView, f *fileView, report func(int, string)) {
 // Reviewers find markedly less beyond two to four hundred lines.
 const hugeHunkLines = 300
 
+// hugeHunk judges code; data, generated code and deleted files are not read
+// line by line.
 func hugeHunk(_ *diffView, f *fileView, report func(int, string)) {
 	if f.lang == nil || f.generated || f.Change == Deleted || strings.Contains(f.path, "testdata/") {
 		return
@@ -217,8 +238,11 @@ func hugeHunk(_ *diffView, f *fileView, report func(int, string)) {
 	}
 }
 
+// unreviewable are programs, libraries, archives and images of disks. Pictures
+// and fonts are not source either, but the real thing.
 var unreviewable = regexp.MustCompile(`(?i)\.(?:exe|dll|so|dylib|a|o|obj|lib|class|jar|war|pyc|wasm|zip|tar|t?gz|tgz|bz2|xz|7z|rar|iso|dmg|msi|deb|rpm)$`)
 
+// binaryFile goes by the name: a diff of a binary says no more.
 func binaryFile(_ *diffView, f *fileView, report func(int, string)) {
 	if f.Binary && f.Change != Deleted && unreviewable.MatchString(f.path) {
 		report(0, "A program, library or archive is committed; build or fetch it instead, so that its source can be reviewed.")

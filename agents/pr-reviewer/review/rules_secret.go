@@ -12,23 +12,26 @@ type credential struct {
 	what string
 	has  string // what every match holds; a cheap test before the expression
 	re   *regexp.Regexp
+	weak bool // also matches what tests make up
 }
 
-// credentials hold formats with a fixed prefix only: what matches one is
-// hardly ever anything else.
+// credentials hold formats with a fixed prefix: what matches one is hardly
+// ever anything else. The last is the exception.
 var credentials = []credential{
-	{"an AWS access key id", "IA", regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z2-7]{16}\b`)},
-	{"a GitHub token", "_", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{36,255}\b|\bgithub_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}\b`)},
-	{"a GitLab token", "glpat-", regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`)},
-	{"a Slack token", "xox", regexp.MustCompile(`\bxox[abeprs]-[0-9A-Za-z]{8,}-[0-9A-Za-z-]{8,}`)},
-	{"a Slack webhook", "hooks.slack.com/", regexp.MustCompile(`\bhooks\.slack\.com/services/T[0-9A-Z]{7,}/B[0-9A-Z]{7,}/[0-9A-Za-z]{20,}`)},
-	{"a Google API key", "AIza", regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`)},
-	{"a Stripe live key", "k_live_", regexp.MustCompile(`\b[rs]k_live_[0-9A-Za-z]{20,}\b`)},
-	{"an npm token", "npm_", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`)},
-	{"a SendGrid key", "SG.", regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`)},
-	{"a password in a URL", "://", regexp.MustCompile(`\b(?:postgres(?:ql)?|mysql|mongodb(?:\+srv)?|redis|amqps?|nats|https?)://[^\s:/@"'<>{}$]+:[^\s:/@"'<>{}$*]{8,}@[\w.-]+\.[a-z]{2,}`)},
+	{"an AWS access key id", "IA", regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z2-7]{16}\b`), false},
+	{"a GitHub token", "_", regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{36,255}\b|\bgithub_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}\b`), false},
+	{"a GitLab token", "glpat-", regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`), false},
+	{"a Slack token", "xox", regexp.MustCompile(`\bxox[abeprs]-[0-9A-Za-z]{8,}-[0-9A-Za-z-]{8,}`), false},
+	{"a Slack webhook", "hooks.slack.com/", regexp.MustCompile(`\bhooks\.slack\.com/services/T[0-9A-Z]{7,}/B[0-9A-Z]{7,}/[0-9A-Za-z]{20,}`), false},
+	{"a Google API key", "AIza", regexp.MustCompile(`\bAIza[0-9A-Za-z_-]{35}`), false},
+	{"a Stripe live key", "k_live_", regexp.MustCompile(`\b[rs]k_live_[0-9A-Za-z]{20,}\b`), false},
+	{"an npm token", "npm_", regexp.MustCompile(`\bnpm_[A-Za-z0-9]{36}\b`), false},
+	{"a SendGrid key", "SG.", regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`), false},
+	{"a password in a URL", "://", regexp.MustCompile(`\b(?:postgres(?:ql)?|mysql|mongodb(?:\+srv)?|redis|amqps?|nats|https?)://[^\s:/@"'<>{}$]+:[^\s:/@"'<>{}$*]{8,}@[\w.-]+\.[a-z]{2,}`), true},
 }
 
+// A private key is its head (RFC 7468) and a body; the head alone is in every
+// program that reads keys. Encrypted keys are not meant.
 var (
 	privateKeyHead = regexp.MustCompile(`-----BEGIN (?:RSA |EC |DSA |OPENSSH |PGP )?PRIVATE KEY(?: BLOCK)?-----`)
 	base64Run      = regexp.MustCompile(`[A-Za-z0-9+/]{32,}|Proc-Type:|DEK-Info:`)
@@ -43,20 +46,27 @@ func leakedKey(_ *diffView, f *fileView, report func(int, string)) {
 			if line.Op != Add {
 				continue
 			}
-			for _, c := range credentials {
-				if !strings.Contains(line.Text, c.has) {
-					continue
-				}
-				if match := c.re.FindString(line.Text); match != "" && !placeholder(match) {
-					report(line.Number, "This looks like "+c.what+advice)
-					break
-				}
+			if what := credentialIn(line.Text, f.test); what != "" {
+				report(line.Number, "This looks like "+what+advice)
 			}
 			if privateKeyHead.MatchString(line.Text) && h.keyFollows(i) {
 				report(line.Number, "This looks like a private key"+advice)
 			}
 		}
 	}
+}
+
+// credentialIn names the first credential in a line, "" for none.
+func credentialIn(text string, test bool) string {
+	for _, c := range credentials {
+		if c.weak && test || !strings.Contains(text, c.has) {
+			continue
+		}
+		if match := c.re.FindString(text); match != "" && !placeholder(match) {
+			return c.what
+		}
+	}
+	return ""
 }
 
 // keyFollows tells whether a private key's body comes after its head in line
@@ -100,6 +110,8 @@ func namesSecret(text string) bool {
 // minSecretEntropy, in bits a character, parts random text from words.
 const minSecretEntropy = 3.5
 
+// hardcodedSecret spares tests, whose secrets protect nothing, and lock files,
+// which are full of random text.
 func hardcodedSecret(_ *diffView, f *fileView, report func(int, string)) {
 	if f.test || f.generated {
 		return
@@ -119,6 +131,8 @@ func hardcodedSecret(_ *diffView, f *fileView, report func(int, string)) {
 	}
 }
 
+// placeholderWord finds words and forms by which people mark what is to be
+// filled in, and references to where the secret really is.
 var placeholderWord = regexp.MustCompile(`(?i)example|placeholder|change[_-]?me|dummy|redacted|replace|insert|your[_-]|xxxx|\.\.\.|\*\*\*|<|\$\{|\{\{|%\(|^\$|^env:|^file:|^vault:|^secret:|^op://|^arn:|:(?:pass(?:word)?|secret|postgres|root|admin|test\w*)@`)
 
 // placeholder tells whether a literal only stands for a secret.
@@ -169,12 +183,14 @@ func entropy(text string) float64 {
 	return bits
 }
 
+// Files that hold secrets by their name. Models of .env are meant to be seen.
 var (
 	keyFileName  = regexp.MustCompile(`^(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.netrc|\.pgpass|\.htpasswd)$|\.(?:p12|pfx|jks|keystore|kdbx)$`)
 	envFileName  = regexp.MustCompile(`^\.env(?:\.\w+)*$`)
 	envFileModel = regexp.MustCompile(`\.(?:example|sample|template|dist|defaults?|test)$`)
 )
 
+// secretFile reports a file once, when it appears.
 func secretFile(_ *diffView, f *fileView, report func(int, string)) {
 	name := path.Base(f.path)
 	env := envFileName.MatchString(name) && !envFileModel.MatchString(name)

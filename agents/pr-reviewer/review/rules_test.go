@@ -2,10 +2,15 @@ package review
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // diffOf makes the diff of one file from lines that begin with '+', '-' or ' '.
@@ -95,6 +100,7 @@ var ruleSamples = map[string]struct{ bad, good []sample }{
 			{"conf.yaml", "url: postgres://billing:${DB_PASSWORD}@db.internal.corp/x"},
 			{"conf.yaml", "url: postgres://user:password@db.internal.corp/x"},
 			{"a.go", `	base := "https://api.corp.com:8443/v1/users@2024"`},
+			{"conf_test.go", `	url := "` + dbURL + `"`},
 			{"pub.pem", "-----BEGIN PUBLIC KEY-----\n+" + pemBody},
 		},
 	},
@@ -163,6 +169,7 @@ var ruleSamples = map[string]struct{ bad, good []sample }{
 			{"a.go", "	cfg := &tls.Config{InsecureSkipVerify: true}"},
 			{"a.py", "    r = requests.get(url, verify=False)"},
 			{"a.py", "    ctx = ssl._create_unverified_context()"},
+			{"a.py", "    context.verify_mode = ssl.CERT_NONE"},
 			{"a.ts", "  const agent = new https.Agent({ rejectUnauthorized: false });"},
 			{"a.sh", "curl -sSf -k $URL"},
 			{"a.rs", "    .danger_accept_invalid_certs(true)"},
@@ -172,6 +179,7 @@ var ruleSamples = map[string]struct{ bad, good []sample }{
 			{"a.go", "	// InsecureSkipVerify: true would be wrong here."},
 			{"a_test.go", "	cfg := &tls.Config{InsecureSkipVerify: true}"},
 			{"a.py", "    user.save(verify=False)"},
+			{"a.py", "    if context.verify_mode != ssl.CERT_NONE:"},
 			{"a.ts", "  rejectUnauthorized: true,"},
 			{"a.sh", "curl -sSf $URL/-k"},
 		},
@@ -223,7 +231,7 @@ var ruleSamples = map[string]struct{ bad, good []sample }{
 			{"src/a.ts", `  console.log("here", x);`},
 			{"store/a.go", `	fmt.Println("here", x)`},
 			{"store/a.go", `	println(x)`},
-			{"lib/a.py", `    print(x)`},
+			{"lib/a.py", `    print(file_name, "a=b", end="")`},
 			{"src/a.rs", `    dbg!(&x);`},
 			{"src/A.java", `    e.printStackTrace();`},
 			{"src/a.php", `    var_dump($x);`},
@@ -241,6 +249,7 @@ var ruleSamples = map[string]struct{ bad, good []sample }{
 			{"main.go", `	fmt.Println(x)`},
 			{"store/a_test.go", `	fmt.Println(x)`},
 			{"gen.go", "package main\n+	fmt.Println(x)"},
+			{"lib/a.py", `    print(x, file=out)`},
 			{"lib/a.py", `    blueprint(x)`},
 			{"lib/a.py", `    self.print(x)`},
 			{"manage.py", `    print(x)`},
@@ -443,6 +452,7 @@ func TestDisabledTest(t *testing.T) {
 	}{
 		{"Go", diffOf("a_test.go", " func TestA(t *testing.T) {", `+	t.Skip("flaky")`), []int{11}},
 		{"Go, on a condition", diffOf("a_test.go", " 	if testing.Short() {", `+		t.Skip("slow")`), nil},
+		{"Go, deeper in", diffOf("a_test.go", "+	for range 3 {", `+		t.Skip("later")`), nil},
 		{"Go, in a comment", diffOf("a_test.go", `+	// t.Skip("flaky")`), nil},
 		{"Python", diffOf("test_a.py", "+@pytest.mark.skip"), []int{10}},
 		{"Python, on a condition", diffOf("test_a.py", `+@pytest.mark.skipif(sys.platform == "win32")`), nil},
@@ -477,4 +487,59 @@ func TestSplit(t *testing.T) {
 			t.Errorf("%s: %s\n got %q, %q\nwant %q, %q", tt.path, tt.text, code, comment, tt.code, tt.comment)
 		}
 	}
+}
+
+// Code and comment make up the line, byte for byte.
+func TestSplitProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"a.go", "a.py", "a.rs", "a.sh", "a.php", "a.sql", "a.yaml", "a.ts"}).Draw(t, "name")
+		text := rapid.StringMatching(`([ a-zé"'/*#:;-]|//|\\\\|\\"){0,30}`).Draw(t, "text")
+		code, comment := languageOf(name).split(text)
+		if comment == strings.TrimLeft(text, " \t") && code == "" {
+			return // all comment
+		}
+		if len(code)+len(comment) != len(text) || !strings.HasSuffix(text, comment) {
+			t.Fatalf("%q became %q and %q", text, code, comment)
+		}
+	})
+}
+
+// Code that is known to be good: released, reviewed packages. A high finding
+// in it would be a false alarm, and false alarms are why reviewers are ignored.
+func TestNoFalseAlarms(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(strings.TrimSpace(string(out)), "src")
+	var files []File
+	for _, pkg := range []string{"crypto/tls", "crypto/x509", "database/sql", "encoding/pem", "go/types", "net/http", "net/url", "text/template"} {
+		names, err := filepath.Glob(filepath.Join(source, pkg, "*.go"))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: no sources, %v", pkg, err)
+		}
+		for _, name := range names {
+			if !strings.HasSuffix(name, "_test.go") {
+				files = append(files, addedFile(t, name, pkg+"/"+filepath.Base(name)))
+			}
+		}
+	}
+	for _, f := range Review(files, High).Findings {
+		t.Errorf("%s:%d %s: %s", f.File, f.Line, f.Rule, f.Message)
+	}
+}
+
+// addedFile is the change that adds the file with that name under a path.
+func addedFile(t *testing.T, name, path string) File {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Hunk{NewStart: 1}
+	for text := range strings.Lines(string(data)) {
+		h.NewLines++
+		h.Lines = append(h.Lines, Line{Add, h.NewLines, strings.TrimSuffix(text, "\n")})
+	}
+	return File{NewPath: path, Change: Added, Hunks: []Hunk{h}}
 }

@@ -36,40 +36,56 @@ func (f *fileView) testName(line lineView) (name string, ok bool) {
 // back in any file was moved, and one that another takes the place of in the
 // same file was renamed or rewritten.
 func removedTest(d *diffView, f *fileView, report func(int, string)) {
-	removed, added, at := 0, 0, 0
-	var names []string
+	c := f.countTests(d.addedTests)
+	if c.removed <= c.added {
+		return
+	}
+	message := plural(c.removed, "test") + " removed"
+	if c.added > 0 {
+		message += fmt.Sprintf(" and %d added", c.added)
+	}
+	if len(c.names) > 0 {
+		message += " (" + listNames(c.names) + ")"
+	}
+	line := c.line
+	if f.Change == Deleted {
+		line = 0
+	}
+	report(line, message+"; say why in the description, or keep the behaviour covered.")
+}
+
+// testCount is what happens to the tests of a file, moves left out.
+type testCount struct {
+	removed, added int
+	names          []string // of the removed ones, where known
+	line           int      // above the first removed one: below it the file may have ended
+}
+
+// countTests counts the tests of a file, given the names of those that the
+// diff adds anywhere.
+func (f *fileView) countTests(addedAnywhere map[string]bool) testCount {
+	var c testCount
+	moved := 0
 	for _, line := range f.lines {
 		name, ok := f.testName(line)
 		switch {
 		case !ok || line.Op == Context:
 		case line.Op == Add:
-			added++
-		case name == "" || !d.addedTests[name]:
-			removed++
-			if at == 0 {
-				at = max(line.Number-1, 1) // above the gap: below it the file may have ended
+			c.added++
+		case addedAnywhere[name] && name != "":
+			moved++
+		default:
+			c.removed++
+			if c.removed == 1 {
+				c.line = max(line.Number-1, 1)
 			}
 			if name != "" {
-				names = append(names, name)
+				c.names = append(c.names, name)
 			}
-		default:
-			added-- // moved: it replaces no other
 		}
 	}
-	if removed <= max(added, 0) {
-		return
-	}
-	if f.Change == Deleted {
-		at = 0
-	}
-	message := plural(removed, "test") + " removed"
-	if added > 0 {
-		message += fmt.Sprintf(" and %d added", added)
-	}
-	if len(names) > 0 {
-		message += " (" + listNames(names) + ")"
-	}
-	report(at, message+"; say why in the description, or keep the behaviour covered.")
+	c.added = max(c.added-moved, 0) // what came back replaces no other
+	return c
 }
 
 // listNames joins the first few names.
@@ -83,7 +99,7 @@ func listNames(names []string) string {
 
 var (
 	skips = []pattern{
-		{"go", regexp.MustCompile(`^\s*[tbf]\.Skip(?:f|Now)?\(`), "A test is skipped"},
+		{"go", regexp.MustCompile(`^\t[tbf]\.Skip(?:f|Now)?\(`), "A test is skipped"}, // deeper in, something was asked first
 		{"python", regexp.MustCompile(`^\s*@(?:pytest\.mark\.skip|unittest\.skip)\b`), "A test is skipped"},
 		{"js", regexp.MustCompile(`^\s*(?:(?:it|test|describe)\.skip|xit|xtest|xdescribe)\(`), "A test is skipped"},
 		{"js", regexp.MustCompile(`^\s*(?:(?:it|test|describe)\.only|fit|fdescribe)\(`), "An only switches the rest of the suite off"},
@@ -94,20 +110,19 @@ var (
 	condition = regexp.MustCompile(`^\s*(?:\} else )?(?:if|switch|case|default)\b`)
 )
 
+// disabledTest looks for tests that are off for good: a skip that depends on
+// the platform or on a flag is not.
 func disabledTest(_ *diffView, f *fileView, report func(int, string)) {
 	if f.lang == nil || !f.test && f.lang.name != "rust" { // Rust has its tests beside the code
 		return
 	}
 	for _, h := range f.hunks {
 		for i, line := range h {
-			if line.Op != Add || h.underCondition(i) {
+			if line.Op != Add {
 				continue
 			}
-			for _, p := range skips {
-				if p.lang == f.lang.name && p.re.MatchString(line.code) {
-					report(line.Number, p.what+"; fix or delete it, or say in an issue when it comes back.")
-					break
-				}
+			if p := matchAny(skips, f.lang, line.code); p != nil && !h.underCondition(i) {
+				report(line.Number, p.what+"; fix or delete it, or say in an issue when it comes back.")
 			}
 		}
 	}

@@ -164,14 +164,9 @@ func (s *Source) fileName(u *url.URL) (string, error) {
 			return "", refuse("the path of the file: URL is badly escaped")
 		}
 	}
-	if path.IsAbs(name) {
-		inside, ok := strings.CutPrefix(name, strings.TrimSuffix(s.Root, "/")+"/")
-		if !ok {
-			return "", refuse("the path of the file: URL leaves the fleet's folder")
-		}
-		name = inside
-	}
-	name = path.Clean(name)
+	// An absolute path must begin with Root as it is given; what remains
+	// absolute is refused like any other way out.
+	name = path.Clean(strings.TrimPrefix(name, strings.TrimSuffix(s.Root, "/")+"/"))
 	if !fs.ValidPath(name) {
 		return "", refuse("the path of the file: URL leaves the fleet's folder")
 	}
