@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentd/agentd/capability/gojsonschema"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/schema"
@@ -30,9 +31,10 @@ const maxWait = 365 * 24 * time.Hour
 
 type decoder struct {
 	opts LoadOptions
+	meta *gojsonschema.Meta // compiled when the first schema is met
 }
 
-func (d decoder) document(v strictyaml.Value) *Document {
+func (d *decoder) document(v strictyaml.Value) *Document {
 	o := v.Object()
 	doc := &Document{Version: decodeVersion(o.Need("version")), byName: make(map[string]*Capability)}
 	agent := o.Need("agent")
@@ -94,7 +96,7 @@ func (d *Document) index(items []strictyaml.Value) {
 	}
 }
 
-func (d decoder) capability(v strictyaml.Value) *Capability {
+func (d *decoder) capability(v strictyaml.Value) *Capability {
 	o := v.Object()
 	c := &Capability{
 		Name:        decodeName(o.Need("name")),
@@ -139,7 +141,7 @@ func urlSafe(name string) bool {
 }
 
 // contract reads one side's schema. An absent one is no contract.
-func (d decoder) contract(capability, side string, v strictyaml.Value) *Contract {
+func (d *decoder) contract(capability, side string, v strictyaml.Value) *Contract {
 	if !v.Present() {
 		return nil
 	}
@@ -157,8 +159,23 @@ func (d decoder) contract(capability, side string, v strictyaml.Value) *Contract
 		faultSchema(v, prefix, err)
 		return nil
 	}
+	d.opinion(v, prefix, compiled)
 	c.Schema, c.Validator = compiled, compiled
 	return c
+}
+
+// opinion asks the second engine about a schema. If that engine is out of
+// order, so is the load.
+func (d *decoder) opinion(v strictyaml.Value, prefix string, compiled *schema.Schema) {
+	if d.meta == nil {
+		meta, err := gojsonschema.NewMeta()
+		if err != nil {
+			v.Fault(prefix+err.Error(), "")
+			return
+		}
+		d.meta = meta
+	}
+	secondOpinion{meta: d.meta, value: v, prefix: prefix, schema: compiled}.check()
 }
 
 // faultSchema records the faults of a schema at their places in the file.

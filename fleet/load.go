@@ -63,7 +63,7 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{paths: p, opts: opts, peers: make(map[string][]peerEntry), pins: make(map[pin]*capability.Document)}
+	l := &loader{paths: p, opts: opts, peers: make(map[string][]peerEntry), pins: make(map[pin]*capability.Document), engines: make(map[engined]*capability.Document)}
 	file, err := strictyaml.ReadFile(filepath.Join(p.root, ManifestName), p.name(filepath.Join(p.root, ManifestName)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NoFleetError{Dir: root}
@@ -78,6 +78,9 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	for _, member := range m.fleet.Members {
 		l.memberPeers(m.fleet, member)
 	}
+	for _, member := range m.fleet.Members {
+		l.selectEngine(member)
+	}
 	if err := strictyaml.Join(append([]error{file.Err()}, l.errs...)...); err != nil {
 		return nil, err
 	}
@@ -87,10 +90,17 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 // loader reads the files that a manifest names, each once.
 type loader struct {
 	paths
-	opts  LoadOptions
-	errs  []error
-	peers map[string][]peerEntry       // by absolute path; nil if it failed
-	pins  map[pin]*capability.Document // nil if it failed
+	opts    LoadOptions
+	errs    []error
+	peers   map[string][]peerEntry           // by absolute path; nil if it failed
+	pins    map[pin]*capability.Document     // nil if it failed
+	engines map[engined]*capability.Document // nil if it failed
+}
+
+// engined is a document under an engine of that name.
+type engined struct {
+	document *capability.Document
+	engine   string
 }
 
 // failed keeps an error, if there is one, and goes on.
@@ -239,4 +249,35 @@ func (l *loader) document(f *Fleet, peer *Peer, e peerEntry) {
 	if ok {
 		peer.Document = member.Capabilities
 	}
+}
+
+// selectEngine puts the validators that a member's agent.yaml asks for behind
+// its own contracts and behind those of its peers, as this member sees them.
+func (l *loader) selectEngine(m *Member) {
+	if m.Agent == nil || m.Agent.Validator == "" {
+		return
+	}
+	e, ok := capability.EngineNamed(m.Agent.Validator)
+	if !ok { // agent.yaml names known engines only
+		l.failed(fmt.Errorf("%s: there is no validator %q", l.name(m.Agent.Path), m.Agent.Validator))
+		return
+	}
+	m.Capabilities = l.withEngine(m.Capabilities, e)
+	for _, p := range m.Peers {
+		p.Document = l.withEngine(p.Document, e)
+	}
+}
+
+func (l *loader) withEngine(d *capability.Document, e capability.Engine) *capability.Document {
+	if d == nil || e.Name() == (capability.Native{}).Name() {
+		return d
+	}
+	key := engined{d, e.Name()}
+	if out, ok := l.engines[key]; ok {
+		return out
+	}
+	out, err := d.WithEngine(e)
+	l.failed(err)
+	l.engines[key] = out
+	return out
 }

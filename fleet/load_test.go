@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/schema"
 )
 
 func TestStarterFleetOfTheReferenceSystem(t *testing.T) {
@@ -416,6 +417,28 @@ func TestInspectOnly(t *testing.T) {
 	m, _ := f.Member("pr-reviewer")
 	if c, _ := m.Capabilities.Lookup("x"); c.Input.Validator != nil {
 		t.Error("a validator without validation")
+	}
+}
+
+func TestValidatorOfAnAgent(t *testing.T) {
+	f := starter().with(files{"agents/concierge/agent.yaml": "name: concierge\nvalidator: gojsonschema\n"}).load(t)
+	engine := func(c *capability.Contract) bool { return c.Validator != capability.Validator(c.Schema) }
+	concierge, _ := f.Member("concierge")
+	reviewer, _ := f.Member("pr-reviewer")
+	seen, _ := concierge.Peers[0].Document.Lookup("review-pr")
+	own, _ := reviewer.Capabilities.Lookup("review-pr")
+	if !engine(seen.Input) || engine(own.Input) {
+		t.Error("the caller's engine must check what the caller sees, and only that")
+	}
+	if r := seen.Input.Check([]byte(`{}`)); r.Verdict != schema.Invalid || r.Violations[0].Path != "/prUrl" {
+		t.Errorf("got %+v", r)
+	}
+
+	recursive := strings.Replace(capabilitiesOf("pr-reviewer", "x"), "{type: object}", `{anyOf: [{type: "null"}, {items: {$ref: "#"}}]}`, 1)
+	starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\nvalidator: gojsonschema\n", "agents/pr-reviewer/capabilities.yaml": recursive}).write(t)
+	_, err := fleet.Load(".", fleet.LoadOptions{})
+	if want := `agents/pr-reviewer/capabilities.yaml:7:5: /capabilities/0: capability "x" inputSchema: the gojsonschema engine refuses the schema: recursion through`; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
 	}
 }
 

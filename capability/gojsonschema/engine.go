@@ -1,0 +1,211 @@
+package gojsonschema
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	library "github.com/xeipuuv/gojsonschema"
+
+	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/internal/jcs"
+	"github.com/agentd/agentd/schema"
+)
+
+// maxViolations bounds the violations that one report lists.
+const maxViolations = 100
+
+// A Validator checks payloads with the library. It is safe for concurrent use.
+type Validator struct {
+	native *schema.Schema
+	schema *library.Schema
+	exact  bool // the schema compares numbers by equality
+}
+
+// Compile makes a validator of a compiled schema. A [*RefusedError] says that
+// the engine cannot enforce the schema safely.
+func Compile(s *schema.Schema) (*Validator, error) { return CompileAt(s, s.Root()) }
+
+// CompileAt is [Compile] for one schema inside s.
+func CompileAt(s *schema.Schema, n schema.Node) (*Validator, error) {
+	if err := checkCost(n); err != nil {
+		return nil, err
+	}
+	text, err := standAlone(n, forLibrary)
+	if err != nil {
+		return nil, fmt.Errorf("gojsonschema: %w", err)
+	}
+	canonical, err := jcs.Append(nil, text)
+	if err != nil {
+		return nil, fmt.Errorf("gojsonschema: %w", err)
+	}
+	exact := comparesNumbers(n, make(map[schema.Node]bool))
+	if badNumber(canonical, false) || exact && badNumber(equalities(n), true) {
+		return nil, &RefusedError{Pointer: n.Pointer(), Reason: "a number that the library does not hold exactly, somewhere"}
+	}
+	if err := addFormats(n, make(map[schema.Node]bool)); err != nil {
+		return nil, err
+	}
+	compiled, err := compile(text)
+	if err != nil {
+		return nil, err
+	}
+	return &Validator{native: s, schema: compiled, exact: exact}, nil
+}
+
+// equalities is a JSON array of every value that a schema compares with.
+func equalities(root schema.Node) []byte {
+	out := []byte{'['}
+	seen := make(map[schema.Node]bool)
+	var walk func(n schema.Node)
+	walk = func(n schema.Node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		literals := n.Enum()
+		if value, ok := n.Const(); ok {
+			literals = append(literals, value)
+		}
+		for _, l := range literals {
+			out = append(append(out, l.JSON...), ',')
+		}
+		for _, e := range edges(n) {
+			walk(e.to)
+		}
+	}
+	walk(root)
+	canonical, err := jcs.Append(nil, append(out, "null]"...))
+	if err != nil {
+		return []byte("1e999") // never: the literals are compiled JSON. Refused.
+	}
+	return canonical
+}
+
+// compile gives the library a schema. Its panics are errors.
+func compile(text []byte) (compiled *library.Schema, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("gojsonschema: the library panicked on the schema: %v", r)
+		}
+	}()
+	loader := library.NewSchemaLoader()
+	loader.Draft, loader.AutoDetect = library.Draft7, false
+	compiled, err = loader.Compile(library.NewBytesLoader(text))
+	if err != nil {
+		return nil, fmt.Errorf("gojsonschema: %w", err)
+	}
+	return compiled, nil
+}
+
+// format is one of our formats in the library's table. Formats constrain
+// strings only (draft-07 validation, section 7.1).
+type format struct{ schema *schema.Schema }
+
+// IsFormat is called by the library.
+func (f format) IsFormat(input any) bool {
+	text, ok := input.(string)
+	if !ok {
+		return true
+	}
+	quoted, err := jcs.Marshal(text)
+	return err == nil && f.schema.Valid(quoted)
+}
+
+// addFormats puts the formats that a schema uses into the library's table. To
+// do so again changes nothing.
+func addFormats(n schema.Node, seen map[schema.Node]bool) error {
+	if seen[n] {
+		return nil
+	}
+	seen[n] = true
+	if name := string(n.Format()); name != "" {
+		compiled, err := schema.Compile([]byte(`{"type":"string","format":` + strconv.Quote(name) + `}`))
+		if err != nil {
+			return fmt.Errorf("gojsonschema: %w", err)
+		}
+		library.FormatCheckers.Add(formatPrefix+name, format{compiled})
+	}
+	for _, e := range edges(n) {
+		if err := addFormats(e.to, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check judges one payload.
+func (v *Validator) Check(payload []byte) schema.Report {
+	canonical, err := jcs.Append(nil, payload)
+	if err != nil || ijson.Check(payload, ijson.DefaultMaxDepth) != nil {
+		if report := v.native.Check(payload); report.Verdict == schema.Malformed {
+			return report
+		}
+		return limit("the payload is beyond the engine's bounds")
+	}
+	if badNumber(canonical, v.exact) {
+		return limit("a number is beyond what the gojsonschema engine compares exactly")
+	}
+	found, err := v.judge(canonical)
+	if err != nil {
+		return limit("the gojsonschema engine failed on the payload")
+	}
+	if len(found) == 0 {
+		return schema.Report{Verdict: schema.Valid}
+	}
+	return report(found)
+}
+
+// limit is the report of a payload that the engine cannot judge.
+func limit(message string) schema.Report {
+	return schema.Report{Verdict: schema.Invalid, Violations: []schema.Violation{{Message: message, Keyword: schema.KeywordLimit}}}
+}
+
+var errPanic = errors.New("gojsonschema: the library panicked on the payload")
+
+func (v *Validator) judge(canonical []byte) (found []library.ResultError, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errPanic // without r: it may hold part of the payload
+		}
+	}()
+	result, err := v.schema.Validate(library.NewBytesLoader(canonical))
+	if err != nil {
+		return nil, err
+	}
+	return result.Errors(), nil
+}
+
+func report(found []library.ResultError) schema.Report {
+	out := schema.Report{Verdict: schema.Invalid}
+	for _, f := range found {
+		if violation, ok := violation(f); ok {
+			out.Violations = append(out.Violations, violation)
+		}
+	}
+	slices.SortStableFunc(out.Violations, func(a, b schema.Violation) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Keyword, b.Keyword), cmp.Compare(a.Message, b.Message))
+	})
+	out.Violations = slices.Compact(out.Violations)
+	if len(out.Violations) > maxViolations {
+		out.Violations, out.Truncated = out.Violations[:maxViolations], true
+	}
+	return out
+}
+
+// separator joins the names of a path where the library prints one.
+const separator = "\x00"
+
+// pointer turns the library's path into an RFC 6901 pointer.
+func pointer(c *library.JsonContext, more ...string) string {
+	names := append(strings.Split(c.String(separator), separator)[1:], more...)
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString("/" + escape.Replace(name))
+	}
+	return b.String()
+}
