@@ -160,7 +160,7 @@ func looksRandom(text string) bool {
 			mixes++
 		}
 	}
-	return mixes >= 3 && entropy(text) >= minSecretEntropy
+	return mixes >= 4 && entropy(text) >= minSecretEntropy
 }
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
