@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/auditchain/internal/durable"
 )
 
 // The files beside a database at path. All but the key may be published.
@@ -85,31 +86,12 @@ func readCheckpointFile(path string) ([]byte, error) {
 	return text, fault(path, "reading the checkpoint file", err)
 }
 
-// replaceFile puts text in the place of name, whole or not at all.
+// replaceFile puts text in the place of a file, whole or not at all.
 func replaceFile(name string, text []byte, mode os.FileMode) error {
-	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".tmp-*")
-	if err != nil {
-		return fault(name, "writing", err)
-	}
-	_, err = file.Write(text)
-	err = errors.Join(err, file.Chmod(mode), file.Sync())
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		os.Remove(file.Name())
-		return fault(name, "writing", err)
-	}
-	return syncFolder(name)
+	return fault(name, "writing", durable.Replace(name, text, mode))
 }
 
 // syncFolder makes a change of the folder that holds name durable.
 func syncFolder(name string) error {
-	folder, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return fault(name, "syncing its folder", err)
-	}
-	defer folder.Close()
-	return fault(name, "syncing its folder", folder.Sync())
+	return fault(name, "syncing its folder", durable.SyncFolder(filepath.Dir(name)))
 }

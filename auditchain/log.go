@@ -19,6 +19,7 @@ type Log struct {
 
 	queue   chan *request
 	control chan *command
+	erasing chan struct{} // holds a token while an erasure runs
 	stopped chan struct{} // closed when the writer goroutine has ended
 
 	mu     sync.RWMutex // held for reading while sending to queue or control
@@ -47,8 +48,10 @@ const (
 
 // A command is work for the writer goroutine other than appending.
 type command struct {
-	run  func(*writer) error
-	done chan error
+	run func(*writer) error
+	// always is true for what a broken log can do as well.
+	always bool
+	done   chan error
 }
 
 func newLog(w *writer, reader *Reader, recovery Recovery) *Log {
@@ -57,6 +60,7 @@ func newLog(w *writer, reader *Reader, recovery Recovery) *Log {
 		publisher: newPublisher(w.path, reader, w.options.Witnesses),
 		queue:     make(chan *request, w.options.MaxPending),
 		control:   make(chan *command),
+		erasing:   make(chan struct{}, 1),
 		stopped:   make(chan struct{}),
 	}
 }
@@ -144,18 +148,18 @@ func (l *Log) submit(ctx context.Context, r *request) error {
 	}
 }
 
-// do runs a command on the writer goroutine and waits for it.
+// do runs a command on the writer goroutine. The context bounds the wait for
+// its turn; what has begun is waited for, since it shares variables with its
+// caller.
 func (l *Log) do(ctx context.Context, run func(*writer) error) error {
-	c := &command{run: run, done: make(chan error, 1)}
+	return l.runCommand(ctx, &command{run: run, done: make(chan error, 1)})
+}
+
+func (l *Log) runCommand(ctx context.Context, c *command) error {
 	if err := l.sendCommand(ctx, c); err != nil {
 		return err
 	}
-	select {
-	case err := <-c.done:
-		return err
-	case <-ctx.Done():
-		return &Error{Code: CodeUncertain, Path: l.path, Msg: "gave up while the log was being changed", Err: ctx.Err()}
-	}
+	return <-c.done
 }
 
 func (l *Log) sendCommand(ctx context.Context, c *command) error {
@@ -174,6 +178,48 @@ func (l *Log) sendCommand(ctx context.Context, c *command) error {
 
 func (l *Log) errClosed() error {
 	return &Error{Code: CodeClosed, Path: l.path, Msg: "the log was closed"}
+}
+
+// Checkpoint signs all that is durable now and returns the signed checkpoint,
+// or nil for an empty log.
+func (l *Log) Checkpoint(ctx context.Context) (signed []byte, err error) {
+	err = l.do(ctx, func(w *writer) error {
+		err := w.signRest()
+		signed = w.tip.note
+		return err
+	})
+	return signed, err
+}
+
+// Status is the state of the log's duties beside appending.
+type Status struct {
+	// Broken is the error after which the log takes no more records, or nil.
+	Broken error
+	// Records is the number of the newest durable record, Signed that of the
+	// newest under a checkpoint.
+	Records, Signed int64
+	// CheckpointFile is the error of the last write of the checkpoint file.
+	CheckpointFile error
+	// Witnesses tells for each witness asked so far whether it has co-signed.
+	// An error that is [checkpoint.ErrInconsistent] means that the witness has
+	// seen another history of this log.
+	Witnesses map[string]error
+}
+
+// Status tells how the log is doing.
+func (l *Log) Status(ctx context.Context) (Status, error) {
+	c := &command{done: make(chan error, 1)}
+	var s Status
+	c.run = func(w *writer) error {
+		s.Broken, s.Records, s.Signed = w.broken, w.tip.seq, w.tip.signed
+		return nil
+	}
+	c.always = true
+	if err := l.runCommand(ctx, c); err != nil {
+		return Status{}, err
+	}
+	s.CheckpointFile, s.Witnesses = l.publisher.status()
+	return s, nil
 }
 
 // Close writes what is queued, signs a last checkpoint and closes the log.

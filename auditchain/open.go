@@ -122,7 +122,7 @@ func (w *writer) connect(ctx context.Context, connect connect) error {
 		return fault(w.path, "creating the database", err)
 	}
 	connector, err := connect(dataSource(w.path,
-		"_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=trusted_schema(0)"))
+		"_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_pragma=trusted_schema(0)"))
 	if err != nil {
 		return fault(w.path, "opening the database", err)
 	}

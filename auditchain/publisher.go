@@ -3,8 +3,8 @@ package auditchain
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -71,6 +71,13 @@ func (p *publisher) stop() error {
 	return p.fileErr
 }
 
+// status is the outcome of the newest attempts.
+func (p *publisher) status() (file error, witnesses map[string]error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fileErr, maps.Clone(p.witnessed)
+}
+
 func (p *publisher) publishNow(note []byte) {
 	err := replaceFile(p.path+checkpointSuffix, note, 0o644)
 	p.mu.Lock()
@@ -101,7 +108,7 @@ func (p *publisher) keepCosigned(note, cosigned []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	merged, err := checkpoint.Merge(p.published, cosigned)
-	if errors.Is(err, checkpoint.ErrInconsistent) || err != nil {
+	if err != nil {
 		return err
 	}
 	if err := replaceFile(p.path+checkpointSuffix, merged, 0o644); err != nil {

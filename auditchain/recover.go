@@ -33,7 +33,8 @@ func (w *writer) recover(ctx context.Context) (Recovery, error) {
 			return found, err
 		}
 	}
-	return found, nil
+	found.Resumed, err = w.resumeErasures(ctx)
+	return found, err
 }
 
 // loadTip reads the newest record, the right edge of the tree and the newest

@@ -44,6 +44,7 @@ func migrations() [schemaVersion][]string {
 		`CREATE INDEX records_capability ON records(capability) WHERE capability IS NOT NULL`,
 		`CREATE INDEX records_correlation ON records(correlation) WHERE correlation IS NOT NULL`,
 		`CREATE INDEX records_session ON records(session) WHERE session IS NOT NULL`,
+		`CREATE INDEX records_erased ON records(erased_by) WHERE erased_by IS NOT NULL`,
 		`CREATE TABLE tree (
   level    INTEGER NOT NULL, -- 0: the hash of a pruned record; 8, 16, ...: a node over 2^level records
   position INTEGER NOT NULL, -- from the left, from 0

@@ -128,7 +128,11 @@ type storedCheckpoint struct {
 	note []byte
 }
 
-// An outsideState is a signed state that is not from the database.
+func (c storedCheckpoint) state() outsideState {
+	return outsideState{note: c.note, from: "a stored checkpoint", parsed: checkpoint.Checkpoint{Size: c.size}}
+}
+
+// An outsideState is a signed state to hold the log against.
 type outsideState struct {
 	note    []byte
 	from    string // for messages
@@ -179,9 +183,12 @@ func (v *verifier) collectOutside(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("auditchain: witness %s: %w", w.Name(), err)
 		}
-		if note != nil {
-			v.addOutside(outsideState{note: note, from: "witness " + w.Name(), witness: w.Name()})
+		if note == nil {
+			v.add(Fault{Class: FaultWitnessConflict, Detail: "witness " + w.Name() +
+				" knows no state of this log: it was never shown one, or another log is in its place"})
+			continue
 		}
+		v.addOutside(outsideState{note: note, from: "witness " + w.Name(), witness: w.Name()})
 	}
 	slices.SortStableFunc(v.outside, func(a, b outsideState) int { return int(min(1, max(-1, a.parsed.Size-b.parsed.Size))) })
 	return nil
@@ -320,30 +327,43 @@ func (v *verifier) checkNode(ctx context.Context, level int, position int64, has
 
 // finish deals with what can only be said at the end.
 func (v *verifier) finish(ctx context.Context, last int64) {
-	for ; len(v.outside) > 0; v.outside = v.outside[1:] {
-		v.truncated(v.outside[0].note, v.outside[0], last)
-	}
-	for v.err == nil && v.next.size > 0 {
-		v.truncated(v.next.note, outsideState{from: "a stored checkpoint"}, last)
-		v.err = v.loadNext(ctx, v.next.size+1)
-	}
+	v.checkBeyond(ctx, last)
 	if v.erasures.authority > v.report.Signed && v.report.OK() {
 		v.add(Fault{Class: FaultForgedErasure, Seq: v.erasures.authority, Detail: "it allows records or contents to be gone, but no checkpoint covers it"})
 	}
 }
 
-// truncated reports a signed state beyond the end of the log.
-func (v *verifier) truncated(note []byte, s outsideState, last int64) {
-	signed := v.open(note, s)
-	if signed == nil {
+// checkBeyond reports signed states beyond the end of the log: one fault for
+// the largest, or, where none is genuine, what is wrong with them.
+func (v *verifier) checkBeyond(ctx context.Context, last int64) {
+	beyond := v.outside
+	for v.err == nil && v.next.size > 0 {
+		beyond = append(beyond, v.next.state())
+		v.err = v.loadNext(ctx, v.next.size+1)
+	}
+	var largest *checkpoint.Signed
+	var from outsideState
+	var rejected []Fault
+	for _, s := range beyond {
+		signed, f := v.open(s)
+		if signed == nil {
+			rejected = append(rejected, f)
+		} else if largest == nil || signed.Size > largest.Size {
+			largest, from = signed, s
+		}
+	}
+	if largest == nil {
+		for _, f := range rejected {
+			v.add(f)
+		}
 		return
 	}
-	class := FaultTruncated
-	if s.witness != "" {
-		class = FaultWitnessConflict
+	f := Fault{Class: FaultTruncated, Seq: last + 1, Last: largest.Size,
+		Detail: fmt.Sprintf("the log ends at record %d, %s covers %d", last, from.from, largest.Size)}
+	if from.witness != "" {
+		f.Class = FaultWitnessConflict
 	}
-	v.add(Fault{Class: class, Seq: last + 1, Last: signed.Size,
-		Detail: fmt.Sprintf("the log ends at record %d, %s covers %d", last, s.from, signed.Size)})
+	v.add(f)
 }
 
 func (v *verifier) add(f Fault) {

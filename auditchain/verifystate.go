@@ -14,22 +14,26 @@ import (
 func (v *verifier) checkStates(ctx context.Context, row *checkedRow) {
 	for v.err == nil && v.next.size > 0 && v.next.size <= v.tree.size {
 		if v.next.size == v.tree.size {
-			v.checkState(v.next.note, outsideState{from: "a stored checkpoint"})
+			v.checkState(v.next.state())
 		}
 		v.err = v.loadNext(ctx, v.next.size+1)
 	}
 	for len(v.outside) > 0 && v.outside[0].parsed.Size <= v.tree.size {
-		if s := v.outside[0]; s.parsed.Size == v.tree.size {
-			v.checkState(s.note, s)
+		if v.outside[0].parsed.Size == v.tree.size {
+			v.checkState(v.outside[0])
 		}
 		v.outside = v.outside[1:]
 	}
 }
 
 // checkState holds the tree against one signed state of its size.
-func (v *verifier) checkState(note []byte, s outsideState) {
-	signed := v.open(note, s)
-	if signed == nil || v.treeLost {
+func (v *verifier) checkState(s outsideState) {
+	signed, f := v.open(s)
+	if signed == nil {
+		v.add(f)
+		return
+	}
+	if v.treeLost {
 		return
 	}
 	if root := v.tree.root(); root != signed.Root {
@@ -55,13 +59,13 @@ func (v *verifier) checkState(note []byte, s outsideState) {
 	v.trustRotations(signed.Key)
 }
 
-// open checks the signature of a state and reports what is wrong with it.
-func (v *verifier) open(note []byte, s outsideState) *checkpoint.Signed {
-	signed, err := checkpoint.Open(note, v.trusted, nil)
+// open checks the signature of a state, or says what is wrong with it.
+func (v *verifier) open(s outsideState) (*checkpoint.Signed, Fault) {
+	signed, err := checkpoint.Open(s.note, v.trusted, nil)
 	f := Fault{Class: FaultCheckpointForged, Seq: s.parsed.Size}
 	switch {
 	case err == nil && signed.Origin == v.report.Origin:
-		return signed
+		return signed, f
 	case err == nil:
 		f.Detail = s.from + " is of another log, " + signed.Origin
 	case errors.Is(err, checkpoint.ErrUntrusted):
@@ -69,8 +73,7 @@ func (v *verifier) open(note []byte, s outsideState) *checkpoint.Signed {
 	default:
 		f.Detail = s.from + ": " + err.Error()
 	}
-	v.add(f)
-	return nil
+	return nil, f
 }
 
 // loadNext reads the first stored checkpoint of at least the given size.

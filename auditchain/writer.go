@@ -82,7 +82,7 @@ func (l *Log) write() {
 				w.appendBatch(l.gather(r))
 			}
 		case c := <-l.control:
-			c.done <- w.runCommand(c.run)
+			c.done <- w.runCommand(c)
 		case <-ticker.C:
 			// A failure shows at the next append, and in what Verify says
 			// about unsigned records.
@@ -268,11 +268,11 @@ func (w *writer) insert(next *tip, p *prepared) error {
 }
 
 // runCommand runs a command unless the log is broken.
-func (w *writer) runCommand(run func(*writer) error) error {
-	if w.broken != nil {
+func (w *writer) runCommand(c *command) error {
+	if w.broken != nil && !c.always {
 		return w.broken
 	}
-	return run(w)
+	return c.run(w)
 }
 
 // sign adds a checkpoint over all records to the transaction.

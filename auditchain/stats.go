@@ -1,0 +1,101 @@
+package auditchain
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/agentd/agentd/auditchain/checkpoint"
+)
+
+// maxStatsValues bounds how many peers and capabilities [Stats] lists.
+const maxStatsValues = 100
+
+// Stats describes a log.
+type Stats struct {
+	// Path is the database file, Origin the log's name.
+	Path   string `json:"path"`
+	Origin string `json:"origin"`
+	// Bytes is the size of the database file and its write-ahead log.
+	Bytes int64 `json:"bytes"`
+	// Records counts the records that are there; Last is the number of the
+	// newest.
+	Records int64 `json:"records"`
+	Last    int64 `json:"last"`
+	// Erased counts records without content, Pruned those that were removed.
+	Erased int64 `json:"erased"`
+	Pruned int64 `json:"pruned"`
+	// Oldest and Newest are times of records; zero in an empty log.
+	Oldest time.Time `json:"oldest,omitzero"`
+	Newest time.Time `json:"newest,omitzero"`
+	// Signed is the number of the last record under the newest checkpoint.
+	Signed int64 `json:"signed"`
+	// Kinds, Tenants, Peers and Capabilities count records by value, the most
+	// frequent first, at most 100 of each.
+	Kinds        []Count `json:"kinds"`
+	Tenants      []Count `json:"tenants"`
+	Peers        []Count `json:"peers"`
+	Capabilities []Count `json:"capabilities"`
+}
+
+// A Count is how many records have a value.
+type Count struct {
+	// Value is the column's value.
+	Value string `json:"value"`
+	// Records is how many have it.
+	Records int64 `json:"records"`
+}
+
+// Stats counts what is in the log. It reads indexes, not the records.
+func (r *Reader) Stats(ctx context.Context) (*Stats, error) {
+	s := &Stats{Path: r.path, Origin: r.identity.origin}
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(r.path + suffix); err == nil {
+			s.Bytes += info.Size()
+		}
+	}
+	var oldest, newest int64
+	err := r.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM records),
+		(SELECT coalesce(max(seq), 0) FROM records), (SELECT count(*) FROM tree WHERE level = 0),
+		(SELECT count(*) FROM records WHERE erased_by IS NOT NULL),
+		coalesce((SELECT ts FROM records ORDER BY seq LIMIT 1), 0),
+		coalesce((SELECT ts FROM records ORDER BY seq DESC LIMIT 1), 0)`).
+		Scan(&s.Records, &s.Last, &s.Pruned, &s.Erased, &oldest, &newest)
+	if err != nil {
+		return nil, fault(r.path, "counting records", err)
+	}
+	if s.Last > 0 {
+		s.Oldest, s.Newest = time.UnixMilli(oldest).UTC(), time.UnixMilli(newest).UTC()
+	}
+	if note, err := r.Checkpoint(); err == nil && note != nil {
+		if c, err := checkpoint.Parse(string(note)); err == nil {
+			s.Signed = c.Size
+		}
+	}
+	for column, into := range map[string]*[]Count{
+		"kind": &s.Kinds, "tenant": &s.Tenants, "peer": &s.Peers, "capability": &s.Capabilities,
+	} {
+		if *into, err = r.countBy(ctx, column); err != nil {
+			return nil, fault(r.path, "counting by "+column, err)
+		}
+	}
+	return s, nil
+}
+
+func (r *Reader) countBy(ctx context.Context, column string) ([]Count, error) {
+	rows, err := r.db.QueryContext(ctx, `SELECT `+column+`, count(*) FROM records WHERE `+column+` IS NOT NULL
+		GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?`, maxStatsValues)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	counts := []Count{}
+	for rows.Next() {
+		var c Count
+		if err := rows.Scan(&c.Value, &c.Records); err != nil {
+			return nil, err
+		}
+		counts = append(counts, c)
+	}
+	return counts, rows.Err()
+}
