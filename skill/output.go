@@ -10,23 +10,24 @@ import (
 
 // A cappedBuffer holds standard output up to a bound. Past it, it tells, and
 // swallows the rest so that the program does not hang on a full pipe
-// before it is stopped.
+// before it is stopped. It does not embed its buffer, whose ReadFrom would let
+// io.Copy pass Write by.
 type cappedBuffer struct {
-	bytes.Buffer
+	buf      bytes.Buffer
 	most     int
 	overflow func()
 	over     bool
 }
 
 func (b *cappedBuffer) Write(p []byte) (int, error) {
-	if b.over || b.Len()+len(p) > b.most {
+	if b.over || b.buf.Len()+len(p) > b.most {
 		if !b.over {
 			b.over = true
 			b.overflow()
 		}
 		return len(p), nil
 	}
-	return b.Buffer.Write(p)
+	return b.buf.Write(p)
 }
 
 const (

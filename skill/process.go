@@ -90,7 +90,7 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	// What the program left running in its group goes with it.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	stderr.flush()
-	return p.outcome(ctx, cmd.ProcessState, stdout.Bytes(), err)
+	return p.outcome(ctx, cmd.ProcessState, stdout.buf.Bytes(), err)
 }
 
 func (p *Process) command(ctx context.Context, inv *rpc.Invocation) (*exec.Cmd, func()) {
