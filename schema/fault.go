@@ -6,7 +6,8 @@ import (
 )
 
 // CompileError is what [Compile] returns for a schema that it refuses. It
-// lists every fault, in the order in which they stand in the source.
+// lists every fault in the order of the source, references that lead nowhere
+// or in circles last.
 type CompileError struct {
 	Faults []Fault // never empty
 }
