@@ -1,29 +1,34 @@
 package schema
 
-import "encoding/binary"
+import "hash/maphash"
 
-// nameIndex finds a declared property by name. The table comes from the
-// schema, so a payload can choose names but not how many of them collide.
+// nameIndex finds a declared property by name. Long names are hashed with a
+// key of their own, so that neither a schema nor a payload can choose names
+// that collide.
 type nameIndex struct {
 	prints []uint64 // fingerprint of each property, in their order
 	table  []uint32 // open addressing: 1 + index, or 0; nil while there are few
+	seed   maphash.Seed
 }
 
 // linear is the number of properties up to which comparing them all is
 // cheaper than hashing.
 const linear = 6
 
-// fingerprint packs the length of a name and up to seven of its first bytes:
-// names of at most seven bytes are equal when their fingerprints are.
-func fingerprint(name []byte) uint64 {
-	size := uint64(len(name)) << 56
-	if len(name) >= 8 {
-		return size | binary.LittleEndian.Uint64(name)&(1<<56-1)
+// short is the length below which a fingerprint holds the whole name.
+const short = 8
+
+// fingerprint packs the length of a short name and its bytes, or hashes a
+// long one.
+func (x *nameIndex) fingerprint(name []byte) uint64 {
+	if len(name) >= short {
+		return maphash.Bytes(x.seed, name) | 1<<63
 	}
+	print := uint64(len(name)) << 56
 	for i, c := range name {
-		size |= uint64(c) << (8 * i)
+		print |= uint64(c) << (8 * i)
 	}
-	return size
+	return print
 }
 
 func slotOf(print uint64, mask uint64) uint64 {
@@ -33,8 +38,9 @@ func slotOf(print uint64, mask uint64) uint64 {
 
 // build fills the index for props.
 func (x *nameIndex) build(props []property) {
+	x.seed = maphash.MakeSeed()
 	for i := range props {
-		x.prints = append(x.prints, fingerprint([]byte(props[i].name)))
+		x.prints = append(x.prints, x.fingerprint([]byte(props[i].name)))
 	}
 	if len(props) <= linear {
 		return
@@ -56,10 +62,13 @@ func (x *nameIndex) build(props []property) {
 
 // find returns the index of the property called name, or -1.
 func (x *nameIndex) find(props []property, name []byte) int {
-	print := fingerprint(name)
+	if len(x.prints) == 0 {
+		return -1
+	}
+	print := x.fingerprint(name)
 	if x.table == nil {
 		for i, p := range x.prints {
-			if p == print && (len(name) < 8 || props[i].name == string(name)) {
+			if p == print && (len(name) < short || props[i].name == string(name)) {
 				return i
 			}
 		}
@@ -68,7 +77,7 @@ func (x *nameIndex) find(props []property, name []byte) int {
 	mask := uint64(len(x.table) - 1)
 	for at := slotOf(print, mask); x.table[at] != 0; at = (at + 1) & mask {
 		i := int(x.table[at]) - 1
-		if x.prints[i] == print && (len(name) < 8 || props[i].name == string(name)) {
+		if x.prints[i] == print && (len(name) < short || props[i].name == string(name)) {
 			return i
 		}
 	}

@@ -132,8 +132,8 @@ func (x *identifier) identify(data []byte, i int) (id uint32, end int, ok bool) 
 		return x.scalar(data, i, kind)
 	}
 	if x.memo != nil {
-		if v, ok := x.memo.get(place(x.memoID, i)); ok {
-			end, _ := x.memo.get(place(endID, i))
+		if v, ok := x.memo.get(memoKey(x.memoID, i)); ok {
+			end, _ := x.memo.get(memoKey(endID, i))
 			return uint32(v), end, v >= 0
 		}
 	}
@@ -150,10 +150,10 @@ func (x *identifier) identify(data []byte, i int) (id uint32, end int, ok bool) 
 	switch {
 	case x.memo == nil:
 	case ok:
-		x.memo.put(place(x.memoID, i), int(id))
-		x.memo.put(place(endID, i), end)
+		x.memo.put(memoKey(x.memoID, i), int(id))
+		x.memo.put(memoKey(endID, i), end)
 	default:
-		x.memo.put(place(x.memoID, i), -1)
+		x.memo.put(memoKey(x.memoID, i), -1)
 	}
 	return id, end, ok
 }

@@ -37,8 +37,8 @@ type memoSlot struct {
 	result int
 }
 
-// place is the key for a node and an offset.
-func place(node uint32, offset int) uint64 { return uint64(offset)<<nodeBits | uint64(node) }
+// memoKey is the key for a node and an offset.
+func memoKey(node uint32, offset int) uint64 { return uint64(offset)<<nodeBits | uint64(node) }
 
 // reset forgets everything, in time proportional to what there is.
 func (m *memo) reset() {

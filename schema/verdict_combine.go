@@ -11,11 +11,11 @@ func (r *run) combined(n *node, i, depth int) int {
 	if !r.memoise || !n.shared || !n.heavy && !hasParts(r.data, i) {
 		return r.whole(n, i, depth)
 	}
-	if result, ok := r.memo.get(place(n.id, i)); ok {
+	if result, ok := r.memo.get(memoKey(n.id, i)); ok {
 		return result
 	}
 	end := r.whole(n, i, depth)
-	r.memo.put(place(n.id, i), end)
+	r.memo.put(memoKey(n.id, i), end)
 	return end
 }
 
