@@ -3,6 +3,7 @@ package capability
 import (
 	"fmt"
 
+	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/schema"
 )
 
@@ -40,7 +41,13 @@ type Contract struct {
 	Source []byte
 	// Digest covers what the schema asserts. See the package comment.
 	Digest string
+
+	at strictyaml.Value // the schema in its file
 }
+
+// Locate is the place in the file that a pointer into the schema (RFC 6901)
+// leads to, or that of the nearest schema above it.
+func (c *Contract) Locate(pointer string) Position { return c.at.Locate(pointer) }
 
 // Check validates a payload; without a contract every payload is valid.
 func (c *Contract) Check(payload []byte) schema.Report {

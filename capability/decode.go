@@ -150,7 +150,7 @@ func (d *decoder) contract(capability, side string, v strictyaml.Value) *Contrac
 		v.Fault(prefix+"schema must be a JSON object", "leave the key out for loose JSON")
 		return nil
 	}
-	c := &Contract{Source: v.AppendJSON(nil)}
+	c := &Contract{Source: v.AppendJSON(nil), at: v}
 	if !d.opts.ValidateSchemas {
 		return c
 	}

@@ -1,0 +1,255 @@
+package lint
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/schema"
+)
+
+// A Profile names a reader of capability files.
+type Profile string
+
+// The profiles.
+const (
+	// Draft07Subset is our own reading: schemas that load and still cannot
+	// mean what they say, or say less than they could.
+	Draft07Subset Profile = "draft-07-subset"
+	// OpenAIStrict is tools and outputs with strict: true.
+	OpenAIStrict Profile = "openai-strict"
+	// Anthropic is tools of the Messages API. What only strict tool use
+	// refuses is a warning.
+	Anthropic Profile = "anthropic"
+	// Gemini is functionDeclarations. What only the older parameters field
+	// refuses, and parametersJsonSchema takes, is a warning.
+	Gemini Profile = "gemini"
+)
+
+// Profiles lists the profiles; the first is the default.
+func Profiles() []Profile { return []Profile{Draft07Subset, OpenAIStrict, Anthropic, Gemini} }
+
+// ParseProfile finds a profile by name; "" is the default one.
+func ParseProfile(name string) (Profile, error) {
+	if name == "" {
+		return Draft07Subset, nil
+	}
+	if slices.Contains(Profiles(), Profile(name)) {
+		return Profile(name), nil
+	}
+	known := make([]string, 0, len(Profiles()))
+	for _, p := range Profiles() {
+		known = append(known, string(p))
+	}
+	return "", fmt.Errorf("no lint profile %q: choose one of %s", name, strings.Join(known, ", "))
+}
+
+// A Severity says what a finding means for the reader.
+type Severity string
+
+// The severities, worst first.
+const (
+	// SeverityError: the reader refuses the schema, or no value can satisfy it.
+	SeverityError Severity = "error"
+	// SeverityWarning: some readers of the profile refuse or ignore it.
+	SeverityWarning Severity = "warning"
+	// SeverityInfo: a suggestion.
+	SeverityInfo Severity = "info"
+)
+
+func (s Severity) rank() int {
+	return slices.Index([]Severity{SeverityError, SeverityWarning, SeverityInfo}, s)
+}
+
+// A Rule is one thing that a profile asks for.
+type Rule struct {
+	// ID is stable: <profile>/<name>.
+	ID string
+	// Severity of its findings.
+	Severity Severity
+	// Hint says what to do instead.
+	Hint string
+	// Source is where the rule comes from; see the package comment.
+	Source string
+}
+
+// A Finding is one breach of a rule.
+type Finding struct {
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	// Capability is the capability's name, "" for the file as such.
+	Capability string `json:"capability,omitempty"`
+	// Side is inputSchema, outputSchema, or "" for the capability as such.
+	Side string `json:"side,omitempty"`
+	// Pointer is the place in that schema (RFC 6901).
+	Pointer string `json:"pointer"`
+	// Position is the same place in the file.
+	Position capability.Position `json:"position"`
+	Message  string              `json:"message"`
+	Hint     string              `json:"hint,omitempty"`
+}
+
+// Findings are sorted: errors first, then by position.
+type Findings []Finding
+
+// Failed reports whether there is an error among the findings.
+func (f Findings) Failed() bool {
+	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
+}
+
+// WriteText writes a line per finding, for people.
+func (f Findings) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for _, x := range f {
+		fmt.Fprintf(&b, "%-7s [%s] %s\n", x.Severity, x.Rule, x.Position.Fault(x.Message, x.Hint))
+	}
+	if len(f) == 0 {
+		b.WriteString("✓ nothing to report.\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Options narrow or widen a run. The zero value is the usual one.
+type Options struct {
+	// Outputs judges output schemas by provider profiles too. Our own profile
+	// always does.
+	Outputs bool
+}
+
+// File loads a capabilities file and checks it. Faults of the file come as
+// findings of the rule "load"; the error is for a file that cannot be read.
+func File(path string, p Profile, opts Options) (Findings, error) {
+	doc, err := capability.Load(path)
+	var invalid *capability.LoadError
+	switch {
+	case errors.As(err, &invalid):
+		findings := make(Findings, 0, len(invalid.Faults))
+		for _, f := range invalid.Faults {
+			findings = append(findings, Finding{Rule: "load", Severity: SeverityError, Pointer: f.Pointer, Position: f.Position, Message: f.Message, Hint: f.Hint})
+		}
+		return findings, nil
+	case err != nil:
+		return nil, err
+	}
+	return Check(doc, p, opts), nil
+}
+
+// Check holds a document against a profile.
+func Check(doc *capability.Document, p Profile, opts Options) Findings {
+	l := &linter{profile: p, rules: make(map[string]Rule)}
+	for _, r := range Rules(p) {
+		l.rules[r.ID] = r
+	}
+	for _, c := range doc.Capabilities {
+		l.capability(doc, c)
+		l.contract(c, "inputSchema", c.Input)
+		if opts.Outputs || p == Draft07Subset {
+			l.contract(c, "outputSchema", c.Output)
+		}
+	}
+	slices.SortStableFunc(l.found, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(a.Severity.rank(), b.Severity.rank()),
+			cmp.Compare(a.Position.Line, b.Position.Line),
+			cmp.Compare(a.Position.Column, b.Position.Column),
+			cmp.Compare(a.Rule, b.Rule),
+			cmp.Compare(a.Pointer, b.Pointer),
+		)
+	})
+	return l.found
+}
+
+// linter collects findings.
+type linter struct {
+	profile  Profile
+	rules    map[string]Rule // those of the profile, by id
+	found    Findings
+	current  *capability.Capability
+	side     string
+	document *capability.Contract
+}
+
+// report records a breach at a pointer into the current schema. A rule that
+// the profile does not have reports nothing.
+func (l *linter) report(name, pointer, format string, args ...any) {
+	rule, ok := l.rules[string(l.profile)+"/"+name]
+	if !ok {
+		return
+	}
+	f := Finding{
+		Rule: rule.ID, Severity: rule.Severity, Capability: l.current.Name, Side: l.side, Pointer: pointer,
+		Position: l.current.Position, Message: fmt.Sprintf(format, args...), Hint: rule.Hint,
+	}
+	if l.document != nil {
+		f.Position = l.document.Locate(pointer)
+	}
+	l.found = append(l.found, f)
+}
+
+// capability checks what does not belong to a schema.
+func (l *linter) capability(doc *capability.Document, c *capability.Capability) {
+	l.current, l.side, l.document = c, "", nil
+	if c.Description == "" {
+		l.report("description", "", "the capability %q has no description", c.Name)
+	}
+	if c.Input == nil {
+		l.report("untyped-tool", "", "the capability %q has no inputSchema", c.Name)
+	}
+	if name := doc.Agent.ID() + "__" + c.Name; len(name) > maxToolName(l.profile) {
+		l.report("tool-name", "", "the tool name %s__%s is %d characters long, and %d are allowed", doc.Agent.ID(), c.Name, len(name), maxToolName(l.profile))
+	}
+	if first := doc.Agent.ID()[0]; first >= '0' && first <= '9' {
+		l.report("tool-name-start", "", "the tool name %s__%s starts with a digit", doc.Agent.ID(), c.Name)
+	}
+}
+
+// maxToolName is the longest tool name that a reader takes.
+func maxToolName(p Profile) int {
+	if p == Anthropic {
+		return 128
+	}
+	return 64
+}
+
+// contract checks one schema: each node once, then the sums over all of them.
+func (l *linter) contract(c *capability.Capability, side string, contract *capability.Contract) {
+	if contract == nil || contract.Schema == nil {
+		return
+	}
+	l.current, l.side, l.document = c, side, contract
+	w := newWalk(contract.Schema)
+	l.root(contract.Schema.Root())
+	for _, n := range w.order {
+		l.node(n)
+	}
+	l.totals(contract.Schema, w)
+}
+
+// root checks what providers ask of the schema as a whole.
+func (l *linter) root(n schema.Node) {
+	if types := n.Resolve().Types(); len(types) != 1 || types[0] != schema.TypeObject {
+		l.report("root-object", n.Pointer(), "the root is not of type object")
+	}
+	for _, u := range unions(n) {
+		l.report("root-union", n.Pointer()+"/"+u, "%s stands at the root", u)
+	}
+}
+
+// unions names the combinators of n.
+func unions(n schema.Node) []string {
+	var out []string
+	for _, c := range []struct {
+		keyword  string
+		branches []schema.Node
+	}{{"oneOf", n.OneOf()}, {"anyOf", n.AnyOf()}, {"allOf", n.AllOf()}} {
+		if c.branches != nil {
+			out = append(out, c.keyword)
+		}
+	}
+	return out
+}
