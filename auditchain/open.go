@@ -12,9 +12,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/auditchain/internal/chainhash"
+	"github.com/agentd/agentd/auditchain/internal/durable"
 	"golang.org/x/mod/sumdb/tlog"
 	"modernc.org/sqlite"
 )
@@ -50,6 +52,7 @@ func open(ctx context.Context, path string, options Options, connect connect) (*
 	if err != nil {
 		return nil, err
 	}
+	removeLeftovers(path)
 	l, err := openLocked(ctx, path, options, connect)
 	if err != nil {
 		lock.release()
@@ -82,6 +85,20 @@ func openLocked(ctx context.Context, path string, options Options, connect conne
 		return nil, err
 	}
 	return newLog(w, reader, recovery), nil
+}
+
+// removeLeftovers takes away what a killed writer left of files that it was
+// replacing.
+func removeLeftovers(path string) {
+	folder := filepath.Dir(path)
+	entries, _ := os.ReadDir(folder) // if they stay, they do no harm
+	for _, entry := range entries {
+		for _, suffix := range []string{keySuffix, nextKeySuffix, publicSuffix, checkpointSuffix} {
+			if strings.HasPrefix(entry.Name(), filepath.Base(path)+suffix+durable.TempMark) {
+				_ = os.Remove(filepath.Join(folder, entry.Name()))
+			}
+		}
+	}
 }
 
 // resolve makes the path absolute and free of links, so that one database has

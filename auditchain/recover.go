@@ -71,11 +71,14 @@ const hintTampered = "run `agentd audit verify` on a copy, keep the file as evid
 // checkSigned holds the database against its newest checkpoint and against the
 // one in the file beside it, which an older copy of the database lacks.
 func (w *writer) checkSigned(ctx context.Context) error {
-	keys, err := readPublic(w.path)
+	public, err := readPublic(w.path)
 	if err != nil {
 		return err
 	}
-	keys = append(keys, w.identity.firstKey)
+	keys, err := checkpoint.NewKeys(append(public, w.identity.firstKey)...)
+	if err != nil {
+		return &Error{Code: CodeKeyUnsafe, Path: w.path, Msg: "the file of public keys", Err: err, Hint: "restore " + w.path + publicSuffix}
+	}
 	file, err := readCheckpointFile(w.path)
 	if err != nil {
 		return err
@@ -84,7 +87,7 @@ func (w *writer) checkSigned(ctx context.Context) error {
 		if note == nil {
 			continue
 		}
-		signed, err := checkpoint.Open(note, keys, nil)
+		signed, err := checkpoint.Open(note, keys)
 		if err != nil {
 			return &Error{Code: CodeTampered, Path: w.path, Msg: "a checkpoint of the log is not genuine", Err: err, Hint: hintTampered}
 		}

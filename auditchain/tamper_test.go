@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,15 +61,23 @@ func entryTime(t testing.TB, l *Log, seq int64) time.Time {
 	return e.Time
 }
 
-// copyFolder is a copy of all files beside the database.
+// copyFolder is a copy of the database and the files beside it.
 func copyFolder(t testing.TB, path string) string {
 	t.Helper()
-	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(filepath.Dir(path))); err != nil {
-		t.Fatal(err)
+	to := filepath.Join(t.TempDir(), filepath.Base(path))
+	for _, suffix := range []string{"", "-wal", keySuffix, publicSuffix, checkpointSuffix} {
+		text, err := os.ReadFile(path + suffix)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(to+suffix, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	os.Chmod(filepath.Join(folder, filepath.Base(path)+keySuffix), 0o600)
-	return filepath.Join(folder, filepath.Base(path))
+	return to
 }
 
 // sql runs statements on the database, as somebody with a shell would.

@@ -103,7 +103,7 @@ type verifier struct {
 	reader  *Reader
 	options VerifyOptions
 	report  Report
-	trusted []string
+	trusted *checkpoint.Keys
 	// rotations are key changes that no checkpoint has covered yet.
 	rotations []rotation
 	tree      frontier
@@ -144,14 +144,17 @@ func (r *Reader) newVerifier(ctx context.Context, options VerifyOptions) (*verif
 	if options.MaxFaults <= 0 {
 		options.MaxFaults = DefaultMaxFaults
 	}
-	v := &verifier{reader: r, options: options, trusted: slices.Clone(options.TrustedKeys)}
+	v := &verifier{reader: r, options: options}
 	v.report.Origin, v.report.Faults, v.report.Keys = r.identity.origin, []Fault{}, []string{}
-	if len(v.trusted) == 0 {
-		keys, err := readPublic(r.path)
-		if err != nil {
+	keys, err := options.TrustedKeys, error(nil)
+	if len(keys) == 0 {
+		if keys, err = readPublic(r.path); err != nil {
 			return nil, err
 		}
-		v.trusted, v.report.KeysFromFile = keys, true
+		v.report.KeysFromFile = true
+	}
+	if v.trusted, err = checkpoint.NewKeys(keys...); err != nil {
+		return nil, &Error{Code: CodeInvalid, Path: r.path, Msg: "the trusted keys", Err: err, Hint: "give verifier keys as in the .pub file"}
 	}
 	if err := checkSchema(ctx, r.db, r.path); CodeOf(err) == CodeTampered {
 		v.add(Fault{Class: FaultSchemaAltered, Detail: err.(*Error).Msg})
@@ -161,7 +164,6 @@ func (r *Reader) newVerifier(ctx context.Context, options VerifyOptions) (*verif
 	if err := v.collectOutside(ctx); err != nil {
 		return nil, err
 	}
-	var err error
 	v.erasures, err = newErasureCheck(ctx, r.db, r.path)
 	return v, err
 }
@@ -264,7 +266,7 @@ func (v *verifier) skipSigned(ctx context.Context, last int64) (first int64, err
 		if s.parsed.Size > last || s.parsed.Size == 0 {
 			continue
 		}
-		if _, err := checkpoint.Open(s.note, v.trusted, nil); err != nil {
+		if _, err := checkpoint.Open(s.note, v.trusted); err != nil {
 			continue
 		}
 		tree := treeReader{ctx: ctx, q: v.reader.db, path: v.reader.path}

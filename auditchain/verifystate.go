@@ -61,7 +61,7 @@ func (v *verifier) checkState(s outsideState) {
 
 // open checks the signature of a state, or says what is wrong with it.
 func (v *verifier) open(s outsideState) (*checkpoint.Signed, Fault) {
-	signed, err := checkpoint.Open(s.note, v.trusted, nil)
+	signed, err := checkpoint.Open(s.note, v.trusted)
 	f := Fault{Class: FaultCheckpointForged, Seq: s.parsed.Size}
 	switch {
 	case err == nil && signed.Origin == v.report.Origin:
@@ -107,8 +107,9 @@ func (v *verifier) noteRotation(row *checkedRow) {
 // keys that the records it covers name as its successors.
 func (v *verifier) trustRotations(key string) {
 	for _, r := range v.rotations {
-		if r.change.Previous == key && !slices.Contains(v.trusted, r.change.Key) {
-			v.trusted = append(v.trusted, r.change.Key)
+		if r.change.Previous == key {
+			// A key that cannot be parsed signs nothing that could be trusted.
+			_ = v.trusted.Add(r.change.Key)
 		}
 	}
 	v.rotations = nil

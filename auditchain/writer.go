@@ -154,7 +154,7 @@ func (w *writer) commit(change func(next *tip) error) error {
 	}
 	next := w.tip.clone()
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
-		return fault(w.path, "beginning a transaction", err)
+		return w.rollback(err)
 	}
 	err := change(&next)
 	if err == nil && next.seq-next.signed >= w.options.CheckpointRecords {

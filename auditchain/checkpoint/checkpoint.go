@@ -80,37 +80,71 @@ type Signed struct {
 	Checkpoint
 	// Note is the text it came from.
 	Note []byte
-	// Key is the verifier key, as [Key.Verifier] gives it, whose signature by
-	// the log was found good.
+	// Key is the verifier key, as [Key.Verifier] gives it, of the log's good
+	// signature.
 	Key string
 	// Cosigners names the witnesses whose signatures were found good.
 	Cosigners []string
 }
 
-// Open checks a signed checkpoint. It is good when one of the log's keys, which
-// are named after its origin, has signed it, and no known key's signature is
-// false. Signatures by witnesses are looked at where their keys are given, and
-// passed over otherwise.
+// Keys is a set of verifier keys, parsed once. The zero value is empty. It may
+// be read by several goroutines, but not while keys are added.
+type Keys struct {
+	verifiers map[string]note.Verifier // by key id
+	texts     map[string]string        // by key id
+}
+
+// NewKeys makes a set of the given verifier keys. The error is [ErrUntrusted],
+// for a text that is no key.
+func NewKeys(keys ...string) (*Keys, error) {
+	set := &Keys{}
+	for _, key := range keys {
+		if err := set.Add(key); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// Add adds a verifier key.
+func (k *Keys) Add(key string) error {
+	v, err := note.NewVerifier(key)
+	if err != nil {
+		return fmt.Errorf("%w: %q is not a verifier key", ErrUntrusted, key)
+	}
+	if k.verifiers == nil {
+		k.verifiers, k.texts = map[string]note.Verifier{}, map[string]string{}
+	}
+	id := keyID(v.Name(), v.KeyHash())
+	k.verifiers[id], k.texts[id] = v, key
+	return nil
+}
+
+// Contains reports whether the verifier key is in the set.
+func (k *Keys) Contains(key string) bool {
+	v, err := note.NewVerifier(key)
+	return err == nil && k.texts[keyID(v.Name(), v.KeyHash())] == key
+}
+
+// Verifier implements [note.Verifiers].
+func (k *Keys) Verifier(name string, hash uint32) (note.Verifier, error) {
+	if v, ok := k.verifiers[keyID(name, hash)]; ok {
+		return v, nil
+	}
+	return nil, &note.UnknownVerifierError{Name: name, KeyHash: hash}
+}
+
+// Open checks a signed checkpoint. It is good when a key of the set that is
+// named after its origin has signed it, and no signature by a key of the set is
+// false. Other good signatures are those of witnesses; signatures by unknown
+// keys are passed over.
 //
 // The error is [ErrMalformed], [ErrSignature] or [ErrUntrusted].
-func Open(signed []byte, logKeys, witnessKeys []string) (*Signed, error) {
+func Open(signed []byte, keys *Keys) (*Signed, error) {
 	if len(signed) > MaxBytes {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrMalformed, MaxBytes)
 	}
-	var known []note.Verifier
-	byID := map[string]string{}
-	for _, key := range slices.Concat(logKeys, witnessKeys) {
-		v, err := note.NewVerifier(key)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %q is not a verifier key", ErrUntrusted, key)
-		}
-		id := keyID(v.Name(), v.KeyHash())
-		if byID[id] == "" { // a key given twice is ambiguous to package note
-			byID[id] = key
-			known = append(known, v)
-		}
-	}
-	n, err := note.Open(signed, note.VerifierList(known...))
+	n, err := note.Open(signed, keys)
 	if err != nil {
 		return nil, openError(err)
 	}
@@ -120,12 +154,11 @@ func Open(signed []byte, logKeys, witnessKeys []string) (*Signed, error) {
 	}
 	out := &Signed{Checkpoint: c, Note: signed}
 	for _, sig := range n.Sigs {
-		key := byID[keyID(sig.Name, sig.Hash)]
 		switch {
-		case slices.Contains(logKeys, key) && sig.Name == c.Origin:
-			out.Key = key
-		case slices.Contains(witnessKeys, key):
+		case sig.Name != c.Origin:
 			out.Cosigners = append(out.Cosigners, sig.Name)
+		case out.Key == "":
+			out.Key = keys.texts[keyID(sig.Name, sig.Hash)]
 		}
 	}
 	if out.Key == "" {
@@ -144,6 +177,7 @@ func openError(err error) error {
 	return fmt.Errorf("%w: %w", ErrMalformed, err)
 }
 
+// keyID is the part of a verifier key that signatures name it by.
 func keyID(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
 // Merge is the note with the signatures of both notes, whose texts must be

@@ -54,8 +54,11 @@ func (k *Keeper) Cosign(ctx context.Context, signed []byte, old int64, proof tlo
 	if err != nil {
 		return nil, err
 	}
-	keys := k.trust(now.Origin)
-	if _, err := Open(signed, keys, nil); err != nil {
+	keys, err := NewKeys(k.trust(now.Origin)...)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Open(signed, keys); err != nil {
 		return nil, err
 	}
 	k.mu.Lock()

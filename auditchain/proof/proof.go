@@ -124,8 +124,8 @@ func Parse(text []byte) (*Proof, error) {
 
 // Verify checks the proof against the verifier keys that the caller trusts.
 // The error is [ErrFalse], or one of package checkpoint's.
-func (p *Proof) Verify(keys []string) (*Result, error) {
-	signed, err := checkpoint.Open([]byte(p.Checkpoint), keys, nil)
+func (p *Proof) Verify(keys *checkpoint.Keys) (*Result, error) {
+	signed, err := checkpoint.Open([]byte(p.Checkpoint), keys)
 	if err != nil {
 		return nil, err
 	}

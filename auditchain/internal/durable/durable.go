@@ -9,10 +9,14 @@ import (
 	"path/filepath"
 )
 
+// TempMark follows the name of the file in the name of what a crash in
+// [Replace] leaves behind.
+const TempMark = ".tmp-"
+
 // Replace puts text in the place of the file called name, whole or not at all,
 // and makes that durable.
 func Replace(name string, text []byte, mode fs.FileMode) error {
-	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".tmp-*")
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+TempMark+"*")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,154 @@
+package auditchain
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// crashChild, in the environment, makes the test binary a writer that runs
+// until it is killed.
+const crashChild = "AUDITCHAIN_CRASH_CHILD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(crashChild); path != "" {
+		runCrashChild(path)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// runCrashChild appends from several goroutines and prints each record that was
+// acknowledged, while it erases, prunes and changes keys. It never ends.
+func runCrashChild(path string) {
+	l, err := Open(context.Background(), path, Options{CheckpointRecords: 7, CheckpointInterval: 5 * time.Millisecond})
+	if err != nil {
+		fmt.Println("error", err)
+		return
+	}
+	var n atomic.Int64
+	for range 6 {
+		go func() {
+			for {
+				id := fmt.Sprintf("%d-%d", os.Getpid(), n.Add(1))
+				body, _ := json.Marshal(map[string]string{"correlationId": id, "sessionId": id[len(id)-1:]})
+				seq, err := l.Append(context.Background(), Record{Kind: KindRPCCall, Body: body})
+				if err != nil {
+					fmt.Println("error", err)
+					return
+				}
+				os.Stdout.WriteString(fmt.Sprintf("%d %s\n", seq, id))
+			}
+		}()
+	}
+	ctx := context.Background()
+	for i := 0; ; i++ {
+		switch i % 4 {
+		case 0:
+			_, err = l.RotateKey(ctx)
+		case 1, 2:
+			_, err = l.Redact(ctx, Filter{Session: fmt.Sprint(i % 10)}, "crash test")
+		case 3:
+			_, err = l.Prune(ctx, time.Now().Add(-200*time.Millisecond), "crash test")
+		}
+		if err != nil {
+			fmt.Println("error", err)
+			return
+		}
+	}
+}
+
+// A killed writer has lost nothing that it acknowledged, and what it left
+// verifies.
+func TestKilledWriter(t *testing.T) {
+	rounds := 200
+	if testing.Short() || raceEnabled {
+		rounds = 30
+	}
+	folder, path := t.TempDir(), ""
+	unsigned := 0
+	for round := range rounds {
+		if round%20 == 0 { // a log that survives 20 kills is left alone
+			path = filepath.Join(folder, fmt.Sprintf("audit-%d.db", round))
+		}
+		acknowledged := killWriter(t, path, rand.IntN(60))
+		l, err := Open(context.Background(), path, Options{CheckpointInterval: time.Hour})
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if l.Recovery().Unsigned > 0 {
+			unsigned++
+		}
+		checkAcknowledged(t, l, acknowledged)
+		if report := verify(t, l.Reader, VerifyOptions{}); !report.OK() || report.Unsigned() != 0 {
+			t.Fatalf("round %d: %+v", round, report)
+		}
+		closeLog(t, l)
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+	report := verifyPath(t, path, VerifyOptions{})
+	t.Logf("%d kills, %d of them left unsigned records; the last log: %d records, %d erased, %d pruned, %d keys",
+		rounds, unsigned, report.Records, report.Erased, report.Pruned, len(report.Keys))
+}
+
+// killWriter runs a writer, kills it some time after the given number of
+// acknowledgements, and returns those that it got out, by number.
+func killWriter(t *testing.T, path string, after int) map[int64]string {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), crashChild+"="+path)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := map[int64]string{}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var seq int64
+		var id string
+		if _, err := fmt.Sscanf(lines.Text(), "%d %s", &seq, &id); err != nil {
+			if lines.Err() == nil && len(acknowledged) < after {
+				t.Errorf("the writer says: %s", lines.Text())
+			}
+			continue // a line cut short by the kill
+		}
+		acknowledged[seq] = id
+		if len(acknowledged) == after+1 {
+			child.Process.Kill()
+		}
+	}
+	child.Wait()
+	return acknowledged
+}
+
+func checkAcknowledged(t *testing.T, l *Log, acknowledged map[int64]string) {
+	t.Helper()
+	erasures, err := newErasureCheck(context.Background(), l.db, l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[int64]Entry{}
+	for _, e := range collect(t, l.Reader, Filter{}) {
+		found[e.Seq] = e
+	}
+	for seq, id := range acknowledged {
+		if seq <= erasures.prunedThrough {
+			continue
+		}
+		if e, ok := found[seq]; !ok || !e.Erased() && e.Correlation != id {
+			t.Errorf("record %d was acknowledged as %s and is %+v", seq, id, e)
+		}
+	}
+}
