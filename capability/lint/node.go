@@ -135,7 +135,9 @@ func (l *linter) object(n schema.Node) {
 	} else if !closed && l.profile == OpenAIStrict {
 		l.report("closed", n.Pointer()+"/additionalProperties", "additionalProperties is not false")
 	}
+	known := make(map[string]bool, len(properties))
 	for _, p := range properties {
+		known[p.Name] = true
 		if !p.Required {
 			l.report("all-required", p.Schema.Pointer(), "the property %q is not required", p.Name)
 		}
@@ -144,12 +146,11 @@ func (l *linter) object(n schema.Node) {
 		}
 	}
 	for _, name := range required {
-		if slices.ContainsFunc(properties, func(p schema.Property) bool { return p.Name == name }) {
-			continue
-		}
-		if closed {
+		switch {
+		case known[name]:
+		case closed:
 			l.report("required-forbidden", n.Pointer()+"/required", "%q is required, and additionalProperties forbids it: no object passes", name)
-		} else {
+		default:
 			l.report("required-undeclared", n.Pointer()+"/required", "%q is required but not among the properties", name)
 		}
 	}
