@@ -91,7 +91,7 @@ type wireError struct {
 func (e *Error) MarshalJSON() ([]byte, error) {
 	w := e.wire()
 	w.SchemaSide, w.Violations = "", nil
-	return json.Marshal(w)
+	return marshal(w)
 }
 
 func (e *Error) wire() wireError {

@@ -19,7 +19,7 @@ func okReply(data json.RawMessage) json.RawMessage {
 
 // errorReply wraps err. A side and violations travel inside the error.
 func errorReply(err *Error) json.RawMessage {
-	out, merr := json.Marshal(struct {
+	out, merr := marshal(struct {
 		OK    bool      `json:"ok"`
 		Error wireError `json:"error"`
 	}{Error: err.wire()})

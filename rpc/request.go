@@ -88,7 +88,7 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	if r.Timeout > 0 && ms == 0 {
 		ms = 1 // less than 1 ms is clamped to it, and 0 would mean the default
 	}
-	return json.Marshal(requestJSON{requestFields: requestFields(r), TimeoutMs: ms})
+	return marshal(requestJSON{requestFields: requestFields(r), TimeoutMs: ms})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. An unknown key and a timeoutMs

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -61,11 +62,23 @@ type resultJSON struct {
 // MarshalJSON writes {status, correlationId, latencyMs, response?, schemaSide?,
 // violations?, error?}; latencyMs is in ms, to the microsecond.
 func (r *Result) MarshalJSON() ([]byte, error) {
-	return json.Marshal(resultJSON{
+	return marshal(resultJSON{
 		Status: r.Status, CorrelationID: r.CorrelationID,
 		LatencyMs: float64(r.Latency.Microseconds()) / 1000,
 		Response:  r.Response, SchemaSide: r.SchemaSide, Violations: r.Violations, Error: r.Error,
 	})
+}
+
+// marshal is json.Marshal without escaping for HTML: an answer is shown as the
+// callee wrote it.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.

@@ -59,18 +59,18 @@ func TestCodesRoundTrip(t *testing.T) {
 func TestResultJSON(t *testing.T) {
 	res := &rpc.Result{
 		Status: rpc.StatusSchemaViolation, CorrelationID: "c", Latency: 1500 * time.Microsecond,
-		Response: json.RawMessage(`{"verdict":"maybe"}`), SchemaSide: rpc.SideResponse,
+		Response: json.RawMessage(`{"verdict":"<maybe>"}`), SchemaSide: rpc.SideResponse,
 		Violations: []schema.Violation{{Path: "/verdict", Message: "value not in enum"}},
 		Error: &rpc.Error{
 			Code: rpc.CodeSchemaViolation, Message: "m", DetectedBy: callee, Side: rpc.SideResponse,
 			Violations: []schema.Violation{{Path: "/verdict", Message: "value not in enum"}},
 		},
 	}
-	data, err := json.Marshal(res)
+	data, err := res.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"status":"schema-violation","correlationId":"c","latencyMs":1.5,"response":{"verdict":"maybe"},"schemaSide":"response",` +
+	want := `{"status":"schema-violation","correlationId":"c","latencyMs":1.5,"response":{"verdict":"<maybe>"},"schemaSide":"response",` +
 		`"violations":[{"path":"/verdict","message":"value not in enum"}],` +
 		`"error":{"code":"EAGENTRPC_SCHEMA_VIOLATION","message":"m","retryable":false,"detectedBy":"agent://pr-reviewer"}}`
 	if string(data) != want {

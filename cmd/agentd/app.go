@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -113,7 +115,17 @@ func (a *app) fleetRoot() (string, error) {
 	if dir == "" {
 		dir = "."
 	}
-	return fleet.FindRoot(dir)
+	root, err := fleet.FindRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	// Faults name files as the user would: from where the user is.
+	if cwd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(cwd, root); err == nil && filepath.IsLocal(rel) {
+			return rel, nil
+		}
+	}
+	return root, nil
 }
 
 func (a *app) paths(f *fleet.Fleet) (daemon.Paths, error) {

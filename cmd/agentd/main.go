@@ -3,12 +3,11 @@
 //
 // # Exit status
 //
-//	0  done
+//	0  done; for run and fleet run also: stopped gracefully by SIGINT or SIGTERM
 //	1  it could not be done; standard error says why
 //	2  the command line is wrong
 //	3  it was done, and what was checked is bad: invalid files, a broken chain
 //	4  the call was made, and its status is not ok
-//	130, 143  stopped by SIGINT or SIGTERM
 package main
 
 import (

@@ -68,7 +68,7 @@ func (e *RefusedError) Error() string { return e.Code + ": " + e.Message }
 // and no error, whatever its status. Errors are [*NotRunningError],
 // [*RefusedError], or the connection's.
 func (c *Client) RequestAgent(ctx context.Context, r rpc.Request, parent string) (*rpc.Result, error) {
-	body, err := json.Marshal(r)
+	body, err := r.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}

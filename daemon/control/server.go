@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -34,6 +35,9 @@ func Listen(path string, h http.Handler, log *slog.Logger) (*Server, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
+	if err := checkOwner(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
@@ -53,6 +57,22 @@ func Listen(path string, h http.Handler, log *slog.Logger) (*Server, error) {
 	}
 	go func() { s.done <- s.http.Serve(listener) }()
 	return s, nil
+}
+
+// checkOwner refuses a folder, or one right above it, that somebody else could
+// swap: in a shared temporary folder another user may have been first.
+func checkOwner(dir string) error {
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		info, err := os.Lstat(d)
+		if err != nil {
+			return fmt.Errorf("control socket: %w", err)
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if ok && int(stat.Uid) != os.Getuid() && stat.Uid != 0 {
+			return fmt.Errorf("control socket: the folder %s belongs to another user: set XDG_RUNTIME_DIR to a folder of your own", d)
+		}
+	}
+	return nil
 }
 
 // removeStale removes a socket that nobody answers on.

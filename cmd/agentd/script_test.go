@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite" // the command `sql` of the scripts
+
+	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/fleet"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"agentd": main})
+}
+
+// TestScripts drives the binary as its users do.
+func TestScripts(t *testing.T) {
+	repo, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	goEnv := goEnvironment(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			runtime, err := os.MkdirTemp("", "agentd") // sockets need short paths
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = os.RemoveAll(runtime) })
+			env.Setenv("REPO", repo)
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("XDG_RUNTIME_DIR", runtime)
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			for name, value := range goEnv {
+				env.Setenv(name, value)
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"waitready": waitReady,
+			"bigfile":   bigFile,
+			"sql":       sqlCommand,
+		},
+	})
+}
+
+// goEnvironment lets the sample's skills, which are started with `go run`,
+// find the caches of this machine.
+func goEnvironment(t *testing.T) map[string]string {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	env := map[string]string{}
+	for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS"} {
+		env[name] = values[i]
+	}
+	return env
+}
+
+// waitReady waits until the agents of the fleet in a folder take calls:
+// waitready <folder> <agent>…
+func waitReady(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: waitready <folder> <agent>…")
+	}
+	root, err := fleet.FindRoot(ts.MkAbs(args[0]))
+	ts.Check(err)
+	f, err := fleet.Load(root, fleet.LoadOptions{InspectOnly: true})
+	ts.Check(err)
+	paths, err := daemon.DefaultPaths(f.Name, f.Root, ts.Getenv)
+	ts.Check(err)
+	deadline := time.Now().Add(time.Minute)
+	for _, agent := range args[1:] {
+		client := control.NewClient(paths.Socket(agent))
+		for {
+			err := client.Ready(context.Background())
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				ts.Fatalf("agent %s is not ready: %v", agent, err)
+			}
+			time.Sleep(5 * time.Millisecond) // between two looks at another process
+		}
+		client.Close()
+	}
+}
+
+// bigFile writes a JSON string of a size: bigfile <name> <bytes>
+func bigFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: bigfile <name> <bytes>")
+	}
+	size, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(`"`+strings.Repeat("x", size-2)+`"`), 0o600))
+}
+
+// sqlCommand changes a database behind its owner's back: sql <file> <statement>
+func sqlCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql <file> <statement>")
+	}
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.Exec(args[1])
+	ts.Check(err)
+	ts.Check(db.Close())
+}
