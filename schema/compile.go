@@ -138,14 +138,8 @@ func (c *compiler) keyword(n *node, name string, v *tree, at string) {
 		c.numberKeyword(n, name, v, at)
 	case "minLength", "maxLength", "pattern", "format":
 		c.stringKeyword(n, name, v, at)
-	case "oneOf":
-		n.oneOf = c.branches(v, at)
-	case "anyOf":
-		n.anyOf = c.branches(v, at)
-	case "allOf":
-		n.allOf = c.branches(v, at)
-	case "not":
-		n.not = c.schema(v, at)
+	case "oneOf", "anyOf", "allOf", "not":
+		c.combinator(n, name, v, at)
 	case "title", "description", "default", "examples", "definitions", "$schema":
 		c.annotation(n, name, v, at)
 	default:
@@ -273,6 +267,21 @@ func (r *enumRule) index() {
 	}
 }
 
+// combinator compiles oneOf, anyOf, allOf or not.
+func (c *compiler) combinator(n *node, name string, v *tree, at string) {
+	switch name {
+	case "oneOf":
+		n.oneOf = c.branches(v, at)
+	case "anyOf":
+		n.anyOf = c.branches(v, at)
+	case "allOf":
+		n.allOf = c.branches(v, at)
+	case "not":
+		n.not = c.schema(v, at)
+	}
+}
+
+// branches compiles the array of schemas of a combinator.
 func (c *compiler) branches(v *tree, at string) *combinator {
 	switch {
 	case v.kind != kindArray:
@@ -291,38 +300,42 @@ func (c *compiler) branches(v *tree, at string) *combinator {
 
 func (c *compiler) annotation(n *node, name string, v *tree, at string) {
 	switch name {
-	case "title", "description":
-		text, ok := c.text(v, at)
-		if !ok {
-			return
-		}
-		if name == "title" {
-			n.notes.title = &text
-		} else {
-			n.notes.description = &text
-		}
+	case "title":
+		n.notes.title, _ = c.text(v, at)
+	case "description":
+		n.notes.description, _ = c.text(v, at)
 	case "default":
 		n.notes.fallback = compact(v.raw)
 	case "examples":
-		if v.kind != kindArray {
-			c.fault(at, "examples must be an array, not "+describe(v.kind), "")
-			return
-		}
-		n.notes.examples = [][]byte{}
-		for _, item := range v.items {
-			n.notes.examples = append(n.notes.examples, compact(item.raw))
-		}
+		c.examples(n, v, at)
 	case "definitions":
-		if v.kind != kindObject {
-			c.fault(at, "definitions must be an object, not "+describe(v.kind), "")
-			return
-		}
-		for _, m := range v.members {
-			def := definition{m.name, c.schema(m.value, child(at, m.name))}
-			n.notes.definitions = append(n.notes.definitions, def)
-		}
+		c.definitions(n, v, at)
 	case "$schema":
 		c.dialect(v, at)
+	}
+}
+
+func (c *compiler) examples(n *node, v *tree, at string) {
+	if v.kind != kindArray {
+		c.fault(at, "examples must be an array, not "+describe(v.kind), "")
+		return
+	}
+	n.notes.examples = [][]byte{}
+	for _, item := range v.items {
+		n.notes.examples = append(n.notes.examples, compact(item.raw))
+	}
+}
+
+// definitions compiles definitions wherever they stand, so that their faults
+// show, although $ref reaches only those at the root.
+func (c *compiler) definitions(n *node, v *tree, at string) {
+	if v.kind != kindObject {
+		c.fault(at, "definitions must be an object, not "+describe(v.kind), "")
+		return
+	}
+	for _, m := range v.members {
+		def := definition{m.name, c.schema(m.value, child(at, m.name))}
+		n.notes.definitions = append(n.notes.definitions, def)
 	}
 }
 

@@ -182,13 +182,18 @@ func (c *compiler) finish(n *node) {
 		n.num.finish()
 	}
 	if n.types&typeNumber != 0 {
-		n.types &^= typeInteger
+		n.types &^= typeInteger // every integer is a number
 	}
-	own := n.types != anyType || n.constant != nil || n.enum != nil ||
-		n.str != nil || n.num != nil || n.arr != nil || n.obj != nil
+	own := n.assertsItself()
 	n.combines = n.oneOf != nil || n.anyOf != nil || n.allOf != nil || n.not != nil
 	n.pure = n.combines && !own
-	n.any = !own && !n.combines && !n.never
+	n.any = !own && !n.combines
+}
+
+// assertsItself reports whether any keyword but the combinators can fail.
+func (n *node) assertsItself() bool {
+	return n.types != anyType || n.constant != nil || n.enum != nil ||
+		n.str != nil || n.num != nil || n.arr != nil || n.obj != nil
 }
 
 // finish merges required into the properties.

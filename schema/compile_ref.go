@@ -181,6 +181,7 @@ type recursion struct {
 type visited struct {
 	order, low int
 	open       bool // its group is not complete
+	loops      bool // it leads to itself directly
 	readings   int  // how often the bytes of one value are read, at most
 }
 
@@ -191,21 +192,12 @@ func (w *recursion) walk(n *node) *visited {
 	v := &visited{order: len(w.state), low: len(w.state), open: true, readings: 1}
 	w.state[n] = v
 	w.stack = append(w.stack, n)
-	loops := false
-	visit := func(next *node) int {
-		u := w.walk(next)
-		if u.open {
-			v.low = min(v.low, u.low)
-			loops = loops || next == n
-		}
-		return u.readings
-	}
 	for _, next := range n.below() {
-		v.readings = max(v.readings, visit(next))
+		v.readings = max(v.readings, w.follow(n, next))
 	}
 	picked := n.oneOf.picks() && n.anyOf == nil && n.allOf == nil && n.not == nil
 	for _, next := range n.here() {
-		switch readings := visit(next); {
+		switch readings := w.follow(n, next); {
 		case next.target().types&(typeArray|typeObject) == 0: // fails at once on what is long to read
 		case picked:
 			v.readings = max(v.readings, readings+1)
@@ -213,20 +205,35 @@ func (w *recursion) walk(n *node) *visited {
 			v.readings = min(v.readings+readings, 1<<16)
 		}
 	}
-	if v.low < v.order {
-		return v
+	if v.low == v.order {
+		w.closeGroup(n)
 	}
+	return v
+}
+
+// follow walks on from n to next, and returns how often next reads a value.
+func (w *recursion) follow(n, next *node) (readings int) {
+	u, v := w.walk(next), w.state[n]
+	if u.open {
+		v.low = min(v.low, u.low)
+		v.loops = v.loops || next == n
+	}
+	return u.readings
+}
+
+// closeGroup completes the group of which n was met first.
+func (w *recursion) closeGroup(n *node) {
 	at := len(w.stack) - 1
 	for w.stack[at] != n {
 		at--
 	}
 	group := w.stack[at:]
+	recursive := len(group) > 1 || w.state[n].loops
 	for _, m := range group {
 		w.state[m].open = false
-		w.combining = w.combining || m.combines && (loops || len(group) > 1)
+		w.combining = w.combining || m.combines && recursive
 	}
 	w.stack = w.stack[:at]
-	return v
 }
 
 // picks reports whether a property decides which branch is read.
@@ -236,38 +243,10 @@ func (c *combinator) picks() bool { return c != nil && c.dispatch != nil }
 // dispatch of combinators.
 func (c *compiler) link() {
 	for _, n := range c.nodes {
-		end := n
-		for end.ref != nil && end.final == nil {
-			end = end.ref
-		}
-		if end.final != nil {
-			end = end.final
-		}
-		for n.ref != nil && n.final == nil {
-			n.final, n = end, n.ref
-		}
-		if n.ref == nil {
-			n.final = n
-		}
+		n.settle()
 	}
 	for _, n := range c.nodes {
-		if n.obj != nil {
-			n.obj.link()
-		}
-		if n.arr != nil && n.arr.items != nil {
-			n.arr.to = n.arr.items.target()
-		}
-		for _, comb := range []*combinator{n.oneOf, n.anyOf, n.allOf} {
-			if comb == nil {
-				continue
-			}
-			for _, b := range comb.branches {
-				comb.to = append(comb.to, b.target())
-			}
-		}
-		if n.not != nil {
-			n.notTo = n.not.target()
-		}
+		n.link()
 	}
 	for _, n := range c.nodes {
 		for _, comb := range []*combinator{n.oneOf, n.anyOf} {
@@ -278,6 +257,46 @@ func (c *compiler) link() {
 	}
 }
 
+// settle finds where a chain of $ref ends, and tells every node on the way,
+// so that a long chain is walked once.
+func (n *node) settle() {
+	end := n
+	for end.ref != nil && end.final == nil {
+		end = end.ref
+	}
+	if end.final != nil {
+		end = end.final
+	}
+	for ; n.final == nil; n = n.ref {
+		n.final = end
+		if n == end {
+			return
+		}
+	}
+}
+
+// link fills in the targets that one node leads to.
+func (n *node) link() {
+	if n.obj != nil {
+		n.obj.link()
+	}
+	if n.arr != nil && n.arr.items != nil && !n.arr.items.target().any {
+		n.arr.to = n.arr.items.target()
+	}
+	for _, comb := range []*combinator{n.oneOf, n.anyOf, n.allOf} {
+		if comb == nil {
+			continue
+		}
+		for _, b := range comb.branches {
+			comb.to = append(comb.to, b.target())
+		}
+	}
+	if n.not != nil {
+		n.notTo = n.not.target()
+	}
+}
+
+// link fills in what judges each member: nil where anything goes.
 func (o *objectRule) link() {
 	if o.additional != nil {
 		o.rest = o.additional.target()

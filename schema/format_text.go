@@ -25,49 +25,62 @@ func isUUID(text []byte) bool {
 // accepted where it falls on 23:59 UTC, the only minute with leap seconds.
 func isDateTime(text []byte) bool {
 	const shape = "0000-00-00T00:00:00"
-	if len(text) < len(shape)+1 {
+	if len(text) <= len(shape) || !hasShape(text, shape) || !isDate(text) {
 		return false
 	}
-	for i, c := range []byte(shape) {
-		switch c {
-		case '0':
-			if !is(text[i], classDigit) {
-				return false
-			}
-		case 'T':
-			if text[i]|0x20 != 't' {
-				return false
-			}
-		default:
-			if text[i] != c {
-				return false
-			}
-		}
-	}
-	year, month, day := two(text, 0)*100+two(text, 2), two(text, 5), two(text, 8)
 	hour, minute, second := two(text, 11), two(text, 14), two(text, 17)
-	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) ||
-		hour > 23 || minute > 59 || second > 60 {
+	if hour > 23 || minute > 59 || second > 60 {
 		return false
 	}
-	rest := text[len(shape):]
-	if rest[0] == '.' {
-		end := 1
-		for end < len(rest) && is(rest[end], classDigit) {
-			end++
-		}
-		if end == 1 {
-			return false
-		}
-		rest = rest[end:]
+	rest, ok := cutFraction(text[len(shape):])
+	if !ok {
+		return false
 	}
 	offset, ok := zone(rest)
 	if !ok {
 		return false
 	}
-	const day24 = 24 * 60
-	utc := (hour*60 + minute - offset + 2*day24) % day24
-	return second < 60 || utc == day24-1
+	const day = 24 * 60 // minutes
+	utc := (hour*60 + minute - offset + 2*day) % day
+	return second < 60 || utc == day-1
+}
+
+// hasShape reports whether text starts like shape, in which 0 stands for any
+// digit and T for a letter of either case. The ABNF of RFC 3339 is case
+// insensitive, as section 5.6 notes.
+func hasShape(text []byte, shape string) bool {
+	for i := range len(shape) {
+		same := text[i] == shape[i]
+		switch shape[i] {
+		case '0':
+			same = is(text[i], classDigit)
+		case 'T':
+			same = text[i]|0x20 == 't'
+		}
+		if !same {
+			return false
+		}
+	}
+	return true
+}
+
+// isDate reports whether the ten digits and dashes at the start name a day of
+// the Gregorian calendar, which RFC 3339 extends back to year 0.
+func isDate(text []byte) bool {
+	year, month, day := two(text, 0)*100+two(text, 2), two(text, 5), two(text, 8)
+	return month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month)
+}
+
+// cutFraction removes a fraction of a second, which needs at least one digit.
+func cutFraction(text []byte) (rest []byte, ok bool) {
+	if text[0] != '.' {
+		return text, true
+	}
+	end := 1
+	for end < len(text) && is(text[end], classDigit) {
+		end++
+	}
+	return text[end:], end > 1
 }
 
 // zone reads Z or a numeric offset, in minutes.
@@ -91,9 +104,11 @@ func zone(text []byte) (offset int, ok bool) {
 	return offset, hour <= 23 && minute <= 59
 }
 
-// two reads two digits.
+// two reads the two digits at i.
 func two(text []byte, i int) int { return int(text[i]-'0')*10 + int(text[i+1]-'0') }
 
+// daysIn returns the length of a month, 29 for February in leap years (RFC
+// 3339 appendix C).
 func daysIn(year, month int) int {
 	switch month {
 	case 4, 6, 9, 11:

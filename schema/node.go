@@ -65,7 +65,7 @@ type node struct {
 
 // annotations are the keywords that assert nothing.
 type annotations struct {
-	title, description *string
+	title, description string
 	fallback           []byte // default
 	examples           [][]byte
 	definitions        []definition
@@ -133,7 +133,7 @@ type numberRule struct {
 // arrayRule holds the assertions on arrays. items is nil where it is absent.
 type arrayRule struct {
 	items    *node
-	to       *node // the target of items
+	to       *node // the target of items; nil where anything goes
 	min, max int
 	unique   bool
 }

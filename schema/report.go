@@ -77,17 +77,8 @@ func (p *reporter) end(i int) int { return p.run.skip(i, p.limits.MaxDepth) }
 // value lists how the value at i fails n.
 func (p *reporter) value(n *node, i int) {
 	n = n.target()
-	if p.full || n.any {
+	if p.full || n.any || n.shared && !p.first(n, i) {
 		return
-	}
-	if n.shared {
-		if p.judge(n, i) >= 0 {
-			return
-		}
-		if _, again := p.done[judgement{n.id, i}]; again {
-			return
-		}
-		p.done[judgement{n.id, i}] = struct{}{}
 	}
 	if n.never {
 		p.add(KeywordFalse, "schema `false` rejects all values")
@@ -104,6 +95,24 @@ func (p *reporter) value(n *node, i int) {
 	if n.enum != nil && !p.run.among(n.enum, kind, i, end) {
 		p.add(KeywordEnum, "value not in enum "+n.enum.text())
 	}
+	p.byKind(n, kind, i, end)
+	p.combinators(n, i)
+}
+
+// first reports whether the value at i fails n, and this has not been listed.
+func (p *reporter) first(n *node, i int) bool {
+	if p.judge(n, i) >= 0 {
+		return false
+	}
+	if _, again := p.done[judgement{n.id, i}]; again {
+		return false
+	}
+	p.done[judgement{n.id, i}] = struct{}{}
+	return true
+}
+
+// byKind lists how the value breaks the keywords for values of its kind.
+func (p *reporter) byKind(n *node, kind kind, i, end int) {
 	switch {
 	case kind == kindString && n.str != nil:
 		p.stringValue(n.str, p.data[i+1:end-1])
@@ -114,7 +123,6 @@ func (p *reporter) value(n *node, i int) {
 	case kind == kindArray && n.arr != nil:
 		p.array(n.arr, i)
 	}
-	p.combinators(n, i)
 }
 
 // accepts applies the keyword type.
@@ -173,16 +181,16 @@ func (p *reporter) stringValue(s *stringRule, raw []byte) {
 
 func (p *reporter) numberValue(b *numberRule, token []byte) {
 	d := parseDecimal(token)
-	if b.min != nil && d.compare(b.min.decimal) < 0 {
+	if b.min.order(d) < 0 {
 		p.add(KeywordMinimum, "number < minimum "+cut(b.min.raw, maxShown))
 	}
-	if b.max != nil && d.compare(b.max.decimal) > 0 {
+	if b.max.order(d) > 0 {
 		p.add(KeywordMaximum, "number > maximum "+cut(b.max.raw, maxShown))
 	}
-	if b.above != nil && d.compare(b.above.decimal) <= 0 {
+	if b.above != nil && b.above.order(d) <= 0 {
 		p.add(KeywordExclusiveMinimum, "number <= exclusiveMinimum "+cut(b.above.raw, maxShown))
 	}
-	if b.below != nil && d.compare(b.below.decimal) >= 0 {
+	if b.below != nil && b.below.order(d) >= 0 {
 		p.add(KeywordExclusiveMaximum, "number >= exclusiveMaximum "+cut(b.below.raw, maxShown))
 	}
 }

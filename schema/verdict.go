@@ -106,37 +106,27 @@ func (r *run) skip(i, depth int) int {
 
 // own judges by all keywords but the combinators.
 func (r *run) own(n *node, i, depth int) int {
-	data := r.data
-	if i >= len(data) {
+	if i >= len(r.data) {
+		return ^i
+	}
+	kind := kindOf(r.data[i])
+	if n.types&kind.bit() == 0 && (kind != kindNumber || n.types&typeInteger == 0) {
 		return ^i
 	}
 	var end int
-	kind := kindOf(data[i])
 	switch kind {
 	case kindString:
-		end = r.stringValue(n, i)
+		end = r.stringValue(n.str, i)
 	case kindNumber:
 		end = r.numberValue(n, i)
 	case kindObject:
-		if n.types&typeObject == 0 {
-			return ^i
-		}
 		end = r.object(n.obj, i, depth-1)
 	case kindArray:
-		if n.types&typeArray == 0 {
-			return ^i
-		}
 		end = r.array(n.arr, i, depth-1)
 	default:
-		if n.types&kind.bit() == 0 {
-			return ^i
-		}
-		var err error
-		if end, err = ijson.ScanLiteral(data, i); err != nil {
-			return ^i
-		}
+		end = r.word(i)
 	}
-	if end < 0 {
+	if end < 0 || n.enum == nil && n.constant == nil {
 		return end
 	}
 	if n.enum != nil && !r.among(n.enum, kind, i, end) || n.constant != nil && !r.among(n.constant, kind, i, end) {
@@ -145,34 +135,47 @@ func (r *run) own(n *node, i, depth int) int {
 	return end
 }
 
-func (r *run) stringValue(n *node, i int) int {
-	if n.types&typeString == 0 {
-		return ^i
-	}
-	end, escaped, err := ijson.ScanString(r.data, i)
+// word passes over true, false or null.
+func (r *run) word(i int) int {
+	end, err := ijson.ScanLiteral(r.data, i)
 	if err != nil {
-		return ^i
-	}
-	if n.str == nil {
-		return end
-	}
-	raw := r.data[i+1 : end-1]
-	if !n.str.length(raw, escaped) {
-		return ^i
-	}
-	if n.str.pattern == nil && n.str.format == "" {
-		return end
-	}
-	text := raw
-	if escaped {
-		text = r.unescape(raw)
-	}
-	if n.str.pattern != nil && !n.str.pattern.match(text) || n.str.format != "" && !n.str.format.match(text) {
 		return ^i
 	}
 	return end
 }
 
+// stringValue judges the string at i. rule is nil where nothing constrains
+// strings.
+func (r *run) stringValue(rule *stringRule, i int) int {
+	end, escaped, err := ijson.ScanString(r.data, i)
+	if err != nil {
+		return ^i
+	}
+	if rule == nil {
+		return end
+	}
+	raw := r.data[i+1 : end-1]
+	if !rule.length(raw, escaped) {
+		return ^i
+	}
+	if rule.pattern == nil && rule.format == "" {
+		return end
+	}
+	if escaped {
+		raw = r.unescape(raw)
+	}
+	if !rule.text(raw) {
+		return ^i
+	}
+	return end
+}
+
+// text reports whether the characters of a string fit pattern and format.
+func (s *stringRule) text(text []byte) bool {
+	return (s.pattern == nil || s.pattern.match(text)) && (s.format == "" || s.format.match(text))
+}
+
+// unescape returns the characters of a string, until the next call.
 func (r *run) unescape(raw []byte) []byte {
 	r.text = ijson.AppendUnquoted(r.text[:0], raw)
 	return r.text
@@ -197,10 +200,8 @@ func (s *stringRule) length(raw []byte, escaped bool) bool {
 	return s.min <= n && n <= s.max
 }
 
+// numberValue judges the number at i.
 func (r *run) numberValue(n *node, i int) int {
-	if n.types&(typeNumber|typeInteger) == 0 {
-		return ^i
-	}
 	end, integer, err := ijson.ScanNumber(r.data, i)
 	if err != nil {
 		return ^i
@@ -223,10 +224,17 @@ func (b *numberRule) match(token []byte, integer bool) bool {
 		}
 	}
 	d := parseDecimal(token)
-	return (b.min == nil || d.compare(b.min.decimal) >= 0) &&
-		(b.max == nil || d.compare(b.max.decimal) <= 0) &&
-		(b.above == nil || d.compare(b.above.decimal) > 0) &&
-		(b.below == nil || d.compare(b.below.decimal) < 0)
+	return b.min.order(d) >= 0 && b.max.order(d) <= 0 &&
+		(b.above == nil || b.above.order(d) > 0) &&
+		(b.below == nil || b.below.order(d) < 0)
+}
+
+// order compares a number with the bound; an absent bound equals every number.
+func (b *bound) order(d decimal) int {
+	if b == nil {
+		return 0
+	}
+	return d.compare(b.decimal)
 }
 
 // among reports whether the checked value at i is one of the rule's.

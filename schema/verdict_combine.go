@@ -40,10 +40,8 @@ func (r *run) whole(n *node, i, depth int) int {
 // while it is unknown.
 func (r *run) combine(n *node, i, depth, end int) int {
 	if n.allOf != nil {
-		for _, b := range n.allOf.to {
-			if end = r.branch(b, i, depth); end < 0 {
-				return end
-			}
+		if end = r.allOf(n.allOf, i, depth); end < 0 {
+			return end
 		}
 	}
 	if n.anyOf != nil {
@@ -75,6 +73,17 @@ func (r *run) branch(n *node, i, depth int) int {
 	if end < 0 {
 		r.names.Rewind(mark)
 		r.wide = r.wide[:wide]
+	}
+	return end
+}
+
+// allOf returns the end of the value if all branches match, or else the first
+// fault.
+func (r *run) allOf(c *combinator, i, depth int) (end int) {
+	for _, b := range c.to {
+		if end = r.branch(b, i, depth); end < 0 {
+			return end
+		}
 	}
 	return end
 }
@@ -126,38 +135,29 @@ func (r *run) oneOf(c *combinator, i, depth int) int {
 }
 
 // pick finds the only branch that the value at i can match: k, or -1 where
-// none can. It reports false where that cannot be told in advance.
+// none can. It reports false where that cannot be told in advance, because the
+// value is no object or lacks the deciding property.
 func (r *run) pick(d *dispatch, i, depth int) (k int, decided bool) {
-	data := r.data
-	if d == nil || depth <= 0 || i >= len(data) || data[i] != '{' {
+	if d == nil || depth <= 0 || i >= len(r.data) || r.data[i] != '{' {
 		return 0, false
 	}
-	for i = ijson.SkipSpace(data, i+1); i < len(data) && data[i] == '"'; {
-		end, escaped, err := ijson.ScanString(data, i)
-		if err != nil {
+	for i = ijson.SkipSpace(r.data, i+1); i < len(r.data) && r.data[i] == '"'; {
+		name, escaped, value := r.key(i)
+		if value < 0 {
 			return -1, true
 		}
-		name := data[i+1 : end-1]
 		if escaped {
 			name = r.unescape(name)
 		}
-		found := string(name) == d.property
-		i = ijson.SkipSpace(data, end)
-		if i >= len(data) || data[i] != ':' {
+		if string(name) == d.property {
+			return r.tag(d, value), true
+		}
+		if i = r.skip(value, depth-1); i < 0 {
 			return -1, true
 		}
-		i = ijson.SkipSpace(data, i+1)
-		if found {
-			return r.tag(d, i), true
+		if i = ijson.SkipSpace(r.data, i); i < len(r.data) && r.data[i] == ',' {
+			i = ijson.SkipSpace(r.data, i+1)
 		}
-		if i = r.skip(i, depth-1); i < 0 {
-			return -1, true
-		}
-		i = ijson.SkipSpace(data, i)
-		if i >= len(data) || data[i] != ',' {
-			break
-		}
-		i = ijson.SkipSpace(data, i+1)
 	}
 	return 0, false
 }

@@ -4,7 +4,8 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 )
 
-// array judges the array at i. rule is nil where nothing constrains arrays.
+// array judges the array at i. rule is nil where nothing constrains arrays;
+// depth is what remains inside it.
 func (r *run) array(rule *arrayRule, i, depth int) int {
 	if depth < 0 {
 		return ^i
@@ -15,48 +16,52 @@ func (r *run) array(rule *arrayRule, i, depth int) int {
 		}
 		rule = &r.anyArray
 	}
-	data, open, count := r.data, i, 0
 	var serial uint32
 	if rule.unique {
 		r.arrays++
 		serial = r.arrays
 	}
-	i = ijson.SkipSpace(data, i+1)
-	if i < len(data) && data[i] == ']' {
-		if rule.min > 0 {
-			return ^open
-		}
-		return i + 1
+	i = ijson.SkipSpace(r.data, i+1)
+	if i < len(r.data) && r.data[i] == ']' {
+		return atLeast(rule, 0, i)
 	}
-	for {
+	for count := 1; ; count++ {
 		start := i
-		if rule.to == nil || rule.to.any {
-			i = r.skip(i, depth)
-		} else {
-			i = r.value(rule.to, i, depth)
-		}
+		i = r.item(rule, i, depth)
 		if i < 0 {
 			return i
 		}
-		if count++; count > rule.max || rule.unique && !r.first(serial, start) {
+		if count > rule.max || rule.unique && !r.first(serial, start) {
 			return ^start
 		}
-		i = ijson.SkipSpace(data, i)
-		if i >= len(data) {
+		i = ijson.SkipSpace(r.data, i)
+		switch {
+		case i >= len(r.data):
 			return ^i
-		}
-		switch data[i] {
-		case ',':
-			i = ijson.SkipSpace(data, i+1)
-		case ']':
-			if count < rule.min {
-				return ^i
-			}
-			return i + 1
+		case r.data[i] == ',':
+			i = ijson.SkipSpace(r.data, i+1)
+		case r.data[i] == ']':
+			return atLeast(rule, count, i)
 		default:
 			return ^i
 		}
 	}
+}
+
+// item judges one element.
+func (r *run) item(rule *arrayRule, i, depth int) int {
+	if rule.to == nil {
+		return r.skip(i, depth)
+	}
+	return r.value(rule.to, i, depth)
+}
+
+// atLeast ends the array whose bracket stands at i.
+func atLeast(rule *arrayRule, count, i int) int {
+	if count < rule.min {
+		return ^i
+	}
+	return i + 1
 }
 
 // first reports whether the checked value at i occurs in the array for the
@@ -81,7 +86,8 @@ type members struct {
 	scoped bool // scope is open
 }
 
-// object judges the object at i. rule is nil where nothing constrains objects.
+// object judges the object at i. rule is nil where nothing constrains objects;
+// depth is what remains inside it.
 func (r *run) object(rule *objectRule, i, depth int) int {
 	if depth < 0 {
 		return ^i
@@ -92,30 +98,25 @@ func (r *run) object(rule *objectRule, i, depth int) int {
 		}
 		rule = &r.anyObject
 	}
-	data := r.data
 	m := members{rule: rule}
 	if len(rule.props) > 64 {
-		m.wide = len(r.wide)
-		for range (len(rule.props) - 1) / 64 {
-			r.wide = append(r.wide, 0)
-		}
+		r.openWide(&m)
 	}
-	i = ijson.SkipSpace(data, i+1)
-	if i < len(data) && data[i] == '}' {
+	i = ijson.SkipSpace(r.data, i+1)
+	if i < len(r.data) && r.data[i] == '}' {
 		return r.close(&m, i)
 	}
 	for {
 		if i = r.member(&m, i, depth); i < 0 {
 			return i
 		}
-		i = ijson.SkipSpace(data, i)
-		if i >= len(data) {
+		i = ijson.SkipSpace(r.data, i)
+		switch {
+		case i >= len(r.data):
 			return ^i
-		}
-		switch data[i] {
-		case ',':
-			i = ijson.SkipSpace(data, i+1)
-		case '}':
+		case r.data[i] == ',':
+			i = ijson.SkipSpace(r.data, i+1)
+		case r.data[i] == '}':
 			return r.close(&m, i)
 		default:
 			return ^i
@@ -123,52 +124,70 @@ func (r *run) object(rule *objectRule, i, depth int) int {
 	}
 }
 
-// member judges one member, whose name starts at i.
-func (r *run) member(m *members, i, depth int) int {
+// openWide makes room for the bits of properties beyond the first 64.
+func (r *run) openWide(m *members) {
+	m.wide = len(r.wide)
+	for range (len(m.rule.props) - 1) / 64 {
+		r.wide = append(r.wide, 0)
+	}
+}
+
+// key reads the member name at i and its colon. It returns the raw content of
+// the name and the offset of the value, which is negative at a fault.
+func (r *run) key(i int) (raw []byte, escaped bool, value int) {
 	data := r.data
 	if i >= len(data) || data[i] != '"' {
-		return ^i
+		return nil, false, ^i
 	}
 	end, escaped, err := ijson.ScanString(data, i)
 	if err != nil {
-		return ^i
+		return nil, false, ^i
 	}
-	raw := data[i+1 : end-1]
+	raw = data[i+1 : end-1]
+	end = ijson.SkipSpace(data, end)
+	if end >= len(data) || data[end] != ':' {
+		return nil, false, ^end
+	}
+	return raw, escaped, ijson.SkipSpace(data, end+1)
+}
+
+// member judges one member, whose name starts at i.
+func (r *run) member(m *members, i, depth int) int {
+	raw, escaped, value := r.key(i)
+	if value < 0 {
+		return value
+	}
 	name := raw
 	if escaped {
 		name = r.unescape(raw)
 	}
-	start := ijson.SkipSpace(data, end)
-	if start >= len(data) || data[start] != ':' {
-		return ^start
-	}
-	start = ijson.SkipSpace(data, start+1)
-	to := m.rule.rest
-	at := m.next
+	to, at := m.rule.rest, m.next
 	if at >= len(m.rule.props) || m.rule.props[at].name != string(name) {
 		at = m.rule.index.find(m.rule.props, name)
 	}
-	if at >= 0 {
+	switch {
+	case at >= 0:
 		if !r.mark(m, at) {
 			return ^i
 		}
 		m.next = at + 1
 		to = m.rule.props[at].to
-	} else {
-		if m.rule.closed {
-			return ^i
-		}
-		if !m.scoped {
-			m.scope, m.scoped = r.names.Open(), true
-		}
-		if !r.names.Add(&m.scope, raw, escaped) {
-			return ^i
-		}
+	case m.rule.closed || !r.stranger(m, raw, escaped):
+		return ^i
 	}
 	if to == nil {
-		return r.skip(start, depth)
+		return r.skip(value, depth)
 	}
-	return r.value(to, start, depth)
+	return r.value(to, value, depth)
+}
+
+// stranger records a name that the schema does not declare, and reports
+// whether it is new to the object.
+func (r *run) stranger(m *members, raw []byte, escaped bool) bool {
+	if !m.scoped {
+		m.scope, m.scoped = r.names.Open(), true
+	}
+	return r.names.Add(&m.scope, raw, escaped)
 }
 
 // mark records that a property occurred, and reports whether it is the first
@@ -187,19 +206,23 @@ func (r *run) mark(m *members, at int) bool {
 
 // close ends the object whose brace stands at i.
 func (r *run) close(m *members, i int) int {
-	if m.seen&m.rule.mask != m.rule.mask {
+	if m.seen&m.rule.mask != m.rule.mask || len(m.rule.props) > 64 && !r.closeWide(m) {
 		return ^i
-	}
-	if len(m.rule.props) > 64 {
-		for at := 64; at < len(m.rule.props); at++ {
-			if m.rule.props[at].required && r.wide[m.wide+at/64-1]>>(at&63)&1 == 0 {
-				return ^i
-			}
-		}
-		r.wide = r.wide[:m.wide]
 	}
 	if m.scoped {
 		r.names.Close(m.scope)
 	}
 	return i + 1
+}
+
+// closeWide reports whether the required properties beyond the first 64
+// occurred.
+func (r *run) closeWide(m *members) bool {
+	for at := 64; at < len(m.rule.props); at++ {
+		if m.rule.props[at].required && r.wide[m.wide+at/64-1]>>(at&63)&1 == 0 {
+			return false
+		}
+	}
+	r.wide = r.wide[:m.wide]
+	return true
 }

@@ -52,17 +52,10 @@ func (n Node) Resolve() Node { return Node{n.n.target()} }
 func (n Node) Types() []Type { return slices.Clone(n.n.typeList) }
 
 // Title returns the annotation title, or "".
-func (n Node) Title() string { return deref(n.n.notes.title) }
+func (n Node) Title() string { return n.n.notes.title }
 
 // Description returns the annotation description, or "".
-func (n Node) Description() string { return deref(n.n.notes.description) }
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
+func (n Node) Description() string { return n.n.notes.description }
 
 // Default returns the annotation default as compact JSON; nil without one. It
 // may be any value: Compile does not judge it.
