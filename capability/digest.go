@@ -9,18 +9,27 @@ import (
 	"github.com/agentd/agentd/internal/jcs"
 )
 
-// annotations are the keywords of a schema that assert nothing about a value.
-var annotations = map[string]bool{
-	"title": true, "description": true, "default": true, "examples": true, "$id": true, "$schema": true,
+// annotation reports whether a keyword of a schema asserts nothing about a
+// value. $id and $schema are not of the subset, but a document loaded for
+// inspection may have them.
+func annotation(keyword string) bool {
+	switch keyword {
+	case "title", "description", "default", "examples", "$id", "$schema":
+		return true
+	}
+	return false
 }
 
-// observable is what a digest of a capability covers.
+// observable is what a digest of a capability covers. Its keys are part of the
+// digest's definition: a change of them changes every digest in the field.
 type observable struct {
 	Name   string `json:"name"`
 	Input  string `json:"input,omitempty"`
 	Output string `json:"output,omitempty"`
 }
 
+// computeDigests fills in the digests of contracts, capabilities and document,
+// each from those below it.
 func (d *Document) computeDigests() error {
 	digests := make(map[string]string, len(d.Capabilities))
 	for _, c := range d.Capabilities {
@@ -61,6 +70,7 @@ func digestOf(v any) (string, error) {
 	return sum(canonical), nil
 }
 
+// sum names its algorithm, so that another one can follow it.
 func sum(canonical []byte) string {
 	hash := sha256.Sum256(canonical)
 	return "sha256:" + hex.EncodeToString(hash[:])
@@ -91,7 +101,7 @@ func withoutAnnotations(source []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	for name, value := range members {
-		if annotations[name] {
+		if annotation(name) {
 			delete(members, name)
 			continue
 		}

@@ -117,9 +117,11 @@ func (p *Peer) external() bool {
 	return !p.InFleet && (p.Pinned || strings.Contains(p.Address.ID(), "."))
 }
 
+// lintPeers judges each entry of each peers file once: members share files,
+// and one entry would otherwise be found once per member.
 func (f *Fleet) lintPeers() Findings {
 	var findings Findings
-	seen := make(map[Position]bool) // members share a peers file
+	seen := make(map[Position]bool)
 	for _, m := range f.Members {
 		for _, p := range m.Peers {
 			if seen[p.Position] || p.external() {
@@ -133,7 +135,7 @@ func (f *Fleet) lintPeers() Findings {
 					Message: fmt.Sprintf("the peer %s is no agent of this fleet", p.Address),
 					Hint:    "declare it in fleet.yaml, or name its capabilities file with the key capabilities",
 				})
-			case p.Document == nil && !p.listedForItself(f):
+			case p.Document == nil:
 				findings = append(findings, Finding{
 					Severity: SeverityWarning, Code: PeerClientOnly, Position: p.Position,
 					Message: fmt.Sprintf("the peer %s offers no capabilities", p.Address),
@@ -144,17 +146,9 @@ func (f *Fleet) lintPeers() Findings {
 	return findings
 }
 
-// listedForItself reports whether the peer is the only member that has it as a
-// peer, which means that nobody can call it.
-func (p *Peer) listedForItself(f *Fleet) bool {
-	for _, m := range f.Members {
-		if _, ok := m.Peer(p.Address); ok && m.Address != p.Address {
-			return false
-		}
-	}
-	return true
-}
-
+// lintDuplicates reports the second and later owners of a capability's name. It
+// is allowed, because a call names the agent too, and it is often a copy that
+// somebody forgot to rename.
 func (f *Fleet) lintDuplicates() Findings {
 	var findings Findings
 	first := make(map[string]*Member)
@@ -177,6 +171,8 @@ func (f *Fleet) lintDuplicates() Findings {
 	return findings
 }
 
+// lintDeploy looks for targets that are not declared. The fleet runs without
+// them; only its deployment does not.
 func (f *Fleet) lintDeploy() Findings {
 	var findings Findings
 	for _, m := range f.Members {
@@ -200,6 +196,7 @@ func (f *Fleet) lintDeploy() Findings {
 	return findings
 }
 
+// lintSkills looks for capabilities without code behind them.
 func (f *Fleet) lintSkills() Findings {
 	var findings Findings
 	for _, m := range f.Members {
@@ -234,6 +231,7 @@ func skillMissing(m *Member, c *capability.Capability, names []string) Finding {
 	}
 }
 
+// lintOverrides looks for overrides that override nothing.
 func (f *Fleet) lintOverrides() Findings {
 	var findings Findings
 	ids := make([]string, len(f.Members))
