@@ -1,6 +1,9 @@
 package schema
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Classes of bytes in RFC 3986 and RFC 5321.
 const (
@@ -100,11 +103,7 @@ func uriChars(text []byte, extra string) bool {
 			i += 2
 			continue
 		}
-		known := false
-		for k := range len(extra) {
-			known = known || extra[k] == c
-		}
-		if !known {
+		if strings.IndexByte(extra, c) < 0 {
 			return false
 		}
 	}
@@ -164,83 +163,4 @@ func isIPLiteral(text []byte) bool {
 		return true
 	}
 	return isIPv6(text, 7, false)
-}
-
-// isIPv6 follows RFC 4291 section 2.2. most is how many groups may stand
-// beside "::", and zeros whether the IPv4 part may have leading zeros.
-func isIPv6(text []byte, most int, zeros bool) bool {
-	groups, compressed := 0, false
-	if bytes.HasPrefix(text, []byte("::")) {
-		compressed = true
-		text = text[2:]
-	}
-	for len(text) > 0 {
-		end := bytes.IndexByte(text, ':')
-		if end < 0 {
-			end = len(text)
-		}
-		group := text[:end]
-		if end == len(text) && bytes.IndexByte(group, '.') >= 0 {
-			if !isIPv4(group, zeros) {
-				return false
-			}
-			groups += 2
-			break
-		}
-		if len(group) == 0 || len(group) > 4 {
-			return false
-		}
-		for _, c := range group {
-			if !is(c, classHex) {
-				return false
-			}
-		}
-		groups++
-		if end == len(text) {
-			break
-		}
-		text = text[end+1:]
-		switch {
-		case len(text) == 0:
-			return false // a single colon at the end
-		case text[0] == ':':
-			if compressed {
-				return false
-			}
-			compressed = true
-			text = text[1:]
-		}
-	}
-	if compressed {
-		return groups <= most
-	}
-	return groups == 8
-}
-
-// isIPv4 accepts four decimal numbers up to 255.
-func isIPv4(text []byte, zeros bool) bool {
-	for part := range 4 {
-		end := bytes.IndexByte(text, '.')
-		if part == 3 {
-			if end >= 0 {
-				return false
-			}
-			end = len(text)
-		}
-		if end < 1 || end > 3 || end > 1 && text[0] == '0' && !zeros {
-			return false
-		}
-		value := 0
-		for _, c := range text[:end] {
-			if !is(c, classDigit) {
-				return false
-			}
-			value = value*10 + int(c-'0')
-		}
-		if value > 255 {
-			return false
-		}
-		text = text[min(end+1, len(text)):]
-	}
-	return true
 }

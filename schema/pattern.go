@@ -93,17 +93,15 @@ func (t *translator) term() *patternError {
 	case '(':
 		return t.open()
 	case ')':
-		if t.depth == 0 {
-			return t.errorf(`write \) for the character`, "a group is closed that is not open")
-		}
-		t.depth--
-		t.emit(")", true)
-	case '|':
-		t.emit("|", false)
-	case '^', '$':
-		t.emit(string(r), false)
+		return t.close()
 	case '*', '+', '?':
 		return t.quantifier(string(r), 1)
+	case '[':
+		return t.class()
+	case '\\':
+		return t.escape()
+	case '|', '^', '$':
+		t.emit(string(r), false)
 	case '{':
 		if n, err := t.braces(); n > 0 || err != nil {
 			return err
@@ -111,10 +109,6 @@ func (t *translator) term() *patternError {
 		t.emit(`\{`, true)
 	case '.':
 		t.emit(`[^\n\r\x{2028}\x{2029}]`, true)
-	case '[':
-		return t.class()
-	case '\\':
-		return t.escape()
 	default:
 		t.emit(regexp.QuoteMeta(string(r)), true)
 	}
@@ -122,6 +116,18 @@ func (t *translator) term() *patternError {
 	return nil
 }
 
+// close translates the end of a group.
+func (t *translator) close() *patternError {
+	if t.depth == 0 {
+		return t.errorf(`write \) for the character`, "a group is closed that is not open")
+	}
+	t.depth--
+	t.emit(")", true)
+	t.at++
+	return nil
+}
+
+// emit writes RE2, and notes whether a quantifier may follow.
 func (t *translator) emit(text string, repeatable bool) {
 	t.out.WriteString(text)
 	t.repeatable = repeatable
@@ -190,11 +196,12 @@ func (t *translator) braces() (int, *patternError) {
 		return 0, nil
 	}
 	low, high, ranged := strings.Cut(rest[1:end], ",")
-	if !isDigits(low) || ranged && high != "" && !isDigits(high) {
+	open := high == "" // {n} or {n,}
+	if !isDigits(low) || !open && !isDigits(high) {
 		return 0, nil
 	}
 	low, high = trimZeros(low), trimZeros(high)
-	if ranged && high != "" && (len(low) > len(high) || len(low) == len(high) && low > high) {
+	if !open && (len(low) > len(high) || len(low) == len(high) && low > high) {
 		return 0, t.errorf("", "a quantifier's bounds are out of order")
 	}
 	text := "{" + low

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -163,66 +164,69 @@ func (t *translator) charEscape() (runeSet, *patternError) {
 		t.at += 2
 		return set, nil
 	}
-	switch c := rest[1]; c {
+	switch rest[1] {
 	case '0':
-		if len(rest) > 2 && is(rest[2], classDigit) {
-			return nil, t.errorf(`write \xHH`, "octal escapes are not part of ECMA-262")
-		}
-		t.at += 2
-		return runeSet{0, 0}, nil
+		return t.nulEscape()
 	case 'c':
-		if len(rest) < 3 || !is(rest[2], classAlpha) {
-			return nil, t.errorf("", `\c must be followed by a letter`)
-		}
-		t.at += 3
-		r := rune(rest[2] & 31)
-		return runeSet{r, r}, nil
+		return t.controlEscape()
 	case 'x':
 		r, ok := hexDigits(rest[2:], 2)
 		if !ok {
 			return nil, t.errorf("", `\x must be followed by two hexadecimal digits`)
 		}
-		t.at += 4
-		return runeSet{r, r}, nil
+		return t.codePoint(r, 4)
 	case 'u':
 		return t.unicodeEscape()
 	case 'p', 'P':
 		return t.property()
 	}
-	r, size := utf8.DecodeRuneInString(rest[1:])
-	if r < utf8.RuneSelf && is(byte(r), classAlpha|classDigit) || r == '_' {
+	return t.identityEscape()
+}
+
+// nulEscape reads \0, which must not be followed by a digit.
+func (t *translator) nulEscape() (runeSet, *patternError) {
+	if rest := t.rest(); len(rest) > 2 && is(rest[2], classDigit) {
+		return nil, t.errorf(`write \xHH`, "octal escapes are not part of ECMA-262")
+	}
+	return t.codePoint(0, 2)
+}
+
+// controlEscape reads \cX, the letter's place in the alphabet.
+func (t *translator) controlEscape() (runeSet, *patternError) {
+	rest := t.rest()
+	if len(rest) < 3 || !is(rest[2], classAlpha) {
+		return nil, t.errorf("", `\c must be followed by a letter`)
+	}
+	return t.codePoint(rune(rest[2]&31), 3)
+}
+
+// identityEscape reads a backslash before a character that stands for itself.
+// Letters and digits are refused, as with the flag u: in other dialects they
+// mean something.
+func (t *translator) identityEscape() (runeSet, *patternError) {
+	r, size := utf8.DecodeRuneInString(t.rest()[1:])
+	if r == '_' || r < utf8.RuneSelf && is(byte(r), classAlpha|classDigit) {
 		return nil, t.errorf("", "unknown escape %q", `\`+string(r))
 	}
-	t.at += 1 + size
-	return runeSet{r, r}, nil
+	return t.codePoint(r, 1+size)
 }
 
 // shorthand returns the meaning of an escape of one letter; nil where there
-// is none.
+// is none. An upper-case letter means all but the lower-case one.
 func shorthand(c byte) runeSet {
 	switch c {
 	case 'd':
 		return digitSet()
-	case 'D':
-		return digitSet().complement()
 	case 'w':
 		return wordSet()
-	case 'W':
-		return wordSet().complement()
 	case 's':
 		return spaceSet()
-	case 'S':
-		return spaceSet().complement()
-	case 't':
-		return runeSet{'\t', '\t'}
-	case 'n':
-		return runeSet{'\n', '\n'}
-	case 'v':
-		return runeSet{'\v', '\v'}
-	case 'f':
-		return runeSet{'\f', '\f'}
-	case 'r':
-		return runeSet{'\r', '\r'}
+	case 'D', 'W', 'S':
+		return shorthand(c | 0x20).complement()
+	}
+	if at := strings.IndexByte("tnvfr", c); at >= 0 {
+		r := rune("\t\n\v\f\r"[at])
+		return runeSet{r, r}
 	}
 	return nil
 }
@@ -231,28 +235,35 @@ func shorthand(c byte) runeSet {
 func (t *translator) unicodeEscape() (runeSet, *patternError) {
 	rest := t.rest()[2:]
 	if strings.HasPrefix(rest, "{") {
-		end := strings.IndexByte(rest, '}')
-		if end < 2 {
-			return nil, t.errorf("", `\u{ must be followed by hexadecimal digits and }`)
-		}
-		v, err := strconv.ParseUint(rest[1:end], 16, 32)
-		if err != nil || v > unicode.MaxRune {
-			return nil, t.errorf("", `\u{…} names no code point`)
-		}
-		return t.codePoint(rune(v), 3+end)
+		return t.bracedEscape(rest)
 	}
 	r, ok := hexDigits(rest, 4)
 	if !ok {
 		return nil, t.errorf("", `\u must be followed by four hexadecimal digits`)
 	}
-	if r >= 0xD800 && r < 0xDC00 && strings.HasPrefix(rest[4:], `\u`) {
-		if low, ok := hexDigits(rest[6:], 4); ok && low >= 0xDC00 && low < 0xE000 {
-			return t.codePoint((r-0xD800)<<10|(low-0xDC00)+0x10000, 12)
+	if tail, pair := strings.CutPrefix(rest[4:], `\u`); pair {
+		low, _ := hexDigits(tail, 4)
+		if r := utf16.DecodeRune(r, low); r != utf8.RuneError {
+			return t.codePoint(r, 12)
 		}
 	}
 	return t.codePoint(r, 6)
 }
 
+// bracedEscape reads \u{X…}; rest starts at the brace.
+func (t *translator) bracedEscape(rest string) (runeSet, *patternError) {
+	end := strings.IndexByte(rest, '}')
+	if end < 2 {
+		return nil, t.errorf("", `\u{ must be followed by hexadecimal digits and }`)
+	}
+	v, err := strconv.ParseUint(rest[1:end], 16, 32)
+	if err != nil || v > unicode.MaxRune {
+		return nil, t.errorf("", `\u{…} names no code point`)
+	}
+	return t.codePoint(rune(v), 3+end)
+}
+
+// codePoint accepts an escape of the given size for one code point.
 func (t *translator) codePoint(r rune, size int) (runeSet, *patternError) {
 	if r >= 0xD800 && r < 0xE000 {
 		return nil, t.errorf("write both halves of the pair together, outside of a class range, or use \\u{…}",
@@ -280,29 +291,36 @@ func hexDigits(s string, n int) (rune, bool) {
 func (t *translator) property() (runeSet, *patternError) {
 	rest := t.rest()
 	end := strings.IndexByte(rest, '}')
-	if len(rest) < 3 || rest[2] != '{' || end < 0 {
+	if end < 0 || rest[2] != '{' {
 		return nil, t.errorf("", `\p must be followed by a property name in braces`)
 	}
-	name := rest[3:end]
-	if key, value, ok := strings.Cut(name, "="); ok {
-		switch key {
-		case "General_Category", "gc", "Script", "sc":
-			name = value
-		default:
-			return nil, t.beyond("the Unicode property "+quote(key), `general categories and scripts are known, as in \p{Lu} and \p{Script=Greek}`)
-		}
-	}
-	tree, err := syntax.Parse(`\p{`+name+`}`, syntax.Perl|syntax.UnicodeGroups)
-	if err != nil || tree.Op != syntax.OpCharClass && tree.Op != syntax.OpAnyChar {
-		return nil, t.beyond("the Unicode property "+quote(name), `general categories and scripts are known, as in \p{Lu} and \p{Script=Greek}`)
-	}
-	set := runeSet(slices.Clone(tree.Rune))
-	if tree.Op == syntax.OpAnyChar {
-		set = runeSet{0, unicode.MaxRune}
+	set, ok := propertySet(rest[3:end])
+	if !ok {
+		return nil, t.beyond("the Unicode property "+quote(rest[3:end]),
+			`general categories and scripts are known, as in \p{Lu} and \p{Script=Greek}`)
 	}
 	if rest[1] == 'P' {
 		set = set.complement()
 	}
 	t.at += end + 1
 	return set, nil
+}
+
+// propertySet asks the parser of Go's regular expressions, which knows the
+// categories, their long names and the scripts.
+func propertySet(name string) (runeSet, bool) {
+	if key, value, ok := strings.Cut(name, "="); ok {
+		if !slices.Contains([]string{"General_Category", "gc", "Script", "sc"}, key) {
+			return nil, false
+		}
+		name = value
+	}
+	tree, err := syntax.Parse(`\p{`+name+`}`, syntax.Perl|syntax.UnicodeGroups)
+	switch {
+	case err != nil:
+		return nil, false
+	case tree.Op == syntax.OpAnyChar: // \p{Any}
+		return runeSet{0, unicode.MaxRune}, true
+	}
+	return runeSet(slices.Clone(tree.Rune)), tree.Op == syntax.OpCharClass
 }

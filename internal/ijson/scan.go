@@ -3,6 +3,7 @@ package ijson
 import (
 	"encoding/binary"
 	"math/bits"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -94,15 +95,17 @@ func scanEscape(data []byte, i int) (int, error) {
 		return 0, fault(data, i, msgEscape)
 	}
 	r, ok := hex4(data, i+2)
-	if !ok {
-		return 0, hexFault(data, i)
-	}
 	switch {
-	case r < 0xD800 || r > 0xDFFF:
+	case !ok:
+		return 0, hexFault(data, i)
+	case !utf16.IsSurrogate(r):
 		return i + 6, nil
-	case r >= 0xDC00:
-		return 0, fault(data, i, msgSurrogate)
 	}
+	return scanPair(data, i, r)
+}
+
+// scanPair passes over the surrogate pair at i, whose first half is high.
+func scanPair(data []byte, i int, high rune) (int, error) {
 	if i+7 >= len(data) || data[i+6] != '\\' || data[i+7] != 'u' {
 		return 0, fault(data, i, msgSurrogate)
 	}
@@ -110,7 +113,7 @@ func scanEscape(data []byte, i int) (int, error) {
 	if !ok {
 		return 0, hexFault(data, i+6)
 	}
-	if low < 0xDC00 || low > 0xDFFF {
+	if utf16.DecodeRune(high, low) == utf8.RuneError {
 		return 0, fault(data, i, msgSurrogate)
 	}
 	return i + 12, nil
@@ -130,6 +133,7 @@ func hexFault(data []byte, i int) error {
 	return fault(data, i, msgEscape)
 }
 
+// hex4 reads the four hexadecimal digits at i.
 func hex4(data []byte, i int) (rune, bool) {
 	if len(data)-i < 4 {
 		return 0, false
@@ -169,34 +173,42 @@ func ScanNumber(data []byte, i int) (end int, integer bool, err error) {
 	default:
 		return 0, false, fault(data, i, msgNumber)
 	}
-	if i >= len(data) {
+	switch {
+	case i >= len(data):
 		return i, true, nil
-	}
-	integer = true
-	if data[i] == '.' {
-		integer = false
-		start := i + 1
-		if i = digits(data, start); i == start {
-			return 0, false, fault(data, i, msgNumber)
-		}
-	}
-	if i < len(data) && data[i]|0x20 == 'e' {
-		integer = false
-		i++
-		if i < len(data) && (data[i] == '+' || data[i] == '-') {
-			i++
-		}
-		start := i
-		if i = digits(data, start); i == start {
-			return 0, false, fault(data, i, msgNumber)
-		}
-	}
-	if i < len(data) && data[i]-'0' < 10 { // a digit after a leading zero
+	case data[i] == '.' || data[i]|0x20 == 'e':
+		end, err = scanFraction(data, i)
+		return end, false, err
+	case data[i]-'0' < 10: // a digit after a leading zero
 		return 0, false, fault(data, i, msgNumber)
 	}
-	return i, integer, nil
+	return i, true, nil
 }
 
+// scanFraction passes over what makes a number more than an integer: a
+// fraction, an exponent, or both.
+func scanFraction(data []byte, i int) (int, error) {
+	if data[i] == '.' {
+		start := i + 1
+		if i = digits(data, start); i == start {
+			return 0, fault(data, i, msgNumber)
+		}
+	}
+	if i >= len(data) || data[i]|0x20 != 'e' {
+		return i, nil
+	}
+	i++
+	if i < len(data) && (data[i] == '+' || data[i] == '-') {
+		i++
+	}
+	start := i
+	if i = digits(data, start); i == start {
+		return 0, fault(data, i, msgNumber)
+	}
+	return i, nil
+}
+
+// digits returns the offset of the first byte at or after i that is no digit.
 func digits(data []byte, i int) int {
 	for i < len(data) && data[i]-'0' < 10 {
 		i++

@@ -2,6 +2,7 @@ package ijson
 
 import (
 	"bytes"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -17,30 +18,37 @@ func AppendUnquoted(dst, raw []byte) []byte {
 		dst = append(dst, raw[:n]...)
 		c := raw[n+1]
 		raw = raw[n+2:]
-		switch c {
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'n':
-			dst = append(dst, '\n')
-		case 'r':
-			dst = append(dst, '\r')
-		case 't':
-			dst = append(dst, '\t')
-		case 'u':
-			r, _ := hex4(raw, 0)
-			raw = raw[min(4, len(raw)):]
-			if r >= 0xD800 && r <= 0xDFFF {
-				low, _ := hex4(raw, 2)
-				raw = raw[min(6, len(raw)):]
-				r = (r-0xD800)<<10 | (low - 0xDC00) + 0x10000
-			}
-			dst = utf8.AppendRune(dst, r)
-		default: // a quote, a backslash or a slash stands for itself
-			dst = append(dst, c)
+		if c != 'u' {
+			dst = append(dst, unescaped(c))
+			continue
 		}
+		r, _ := hex4(raw, 0)
+		raw = raw[min(4, len(raw)):]
+		if utf16.IsSurrogate(r) {
+			low, _ := hex4(raw, 2)
+			raw = raw[min(6, len(raw)):]
+			r = utf16.DecodeRune(r, low)
+		}
+		dst = utf8.AppendRune(dst, r)
 	}
+}
+
+// unescaped returns what a letter after a backslash stands for. A quote, a
+// backslash and a slash stand for themselves.
+func unescaped(c byte) byte {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return c
 }
 
 // CodePoints returns the number of Unicode code points that raw stands for.
@@ -57,7 +65,7 @@ func CodePoints(raw []byte) int {
 		width := 2
 		if raw[k+1] == 'u' {
 			width = 6
-			if r, _ := hex4(raw, k+2); r >= 0xD800 && r <= 0xDFFF {
+			if r, _ := hex4(raw, k+2); utf16.IsSurrogate(r) {
 				width = 12
 			}
 		}
