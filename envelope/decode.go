@@ -74,7 +74,7 @@ type decoder struct {
 	headers   []span // key, value, key, value …
 	hbuf      [16]span
 	payload   []byte
-	auth      *Auth
+	auth      Auth
 }
 
 func (d *decoder) fault(path, message string) {
@@ -239,35 +239,39 @@ func (d *decoder) readAuth(i int) error {
 		d.fault("auth", "must be an object")
 		return nil
 	}
-	auth := &Auth{}
-	_, err := eachMember(d.data, i, func(key span, v int) (int, error) {
-		end, err := ijson.Skip(d.data, v, MaxDepth)
-		if err != nil || d.data[v] != '"' {
-			return end, err
-		}
-		text := d.text(span{start: v + 1, end: end - 1, escaped: true})
-		switch d.text(key) {
-		case "kind":
-			auth.Kind = AuthKind(text)
-		case "keyId":
-			auth.KeyID = text
-		case "signature":
-			auth.Signature = text
-		case "token":
-			auth.Token = text
-		case "scope":
-			auth.Scope = text
-		}
-		return end, nil
-	})
+	_, err := eachMember(d.data, i, d.authMember)
 	if err != nil {
 		return err
 	}
-	if msg := auth.fault(); msg != "" {
+	if msg := d.auth.fault(); msg != "" {
 		d.fault("auth", msg)
 	}
-	d.auth = auth
 	return nil
+}
+
+func (d *decoder) authMember(key span, v int) (int, error) {
+	end, err := ijson.Skip(d.data, v, MaxDepth)
+	if err != nil || d.data[v] != '"' {
+		return end, err
+	}
+	value := span{start: v + 1, end: end - 1, escaped: true}
+	switch string(d.raw(key)) {
+	case "kind":
+		if string(d.data[value.start:value.end]) == string(AuthInternal) {
+			d.auth.Kind = AuthInternal // the usual one, without a copy
+		} else {
+			d.auth.Kind = AuthKind(d.text(value))
+		}
+	case "keyId":
+		d.auth.KeyID = d.text(value)
+	case "signature":
+		d.auth.Signature = d.text(value)
+	case "token":
+		d.auth.Token = d.text(value)
+	case "scope":
+		d.auth.Scope = d.text(value)
+	}
+	return end, nil
 }
 
 func (d *decoder) checkRequired() {
@@ -317,20 +321,19 @@ func (d *decoder) build() (*Envelope, error) {
 	return e, nil
 }
 
-func (d *decoder) text(s span) string {
+func (d *decoder) text(s span) string { return string(d.raw(s)) }
+
+// raw is a string's content; it is a copy only where it holds escapes.
+func (d *decoder) raw(s span) []byte {
 	if s.escaped {
-		return string(ijson.AppendUnquoted(nil, d.data[s.start:s.end]))
+		return ijson.AppendUnquoted(nil, d.data[s.start:s.end])
 	}
-	return string(d.data[s.start:s.end])
+	return d.data[s.start:s.end]
 }
 
 // field finds the key without allocating.
 func (d *decoder) field(key span) field {
-	name := d.data[key.start:key.end]
-	if key.escaped {
-		name = ijson.AppendUnquoted(nil, name)
-	}
-	switch string(name) {
+	switch string(d.raw(key)) {
 	case "version":
 		return fieldVersion
 	case "kind":

@@ -55,8 +55,8 @@ type Envelope struct {
 	Headers Headers
 	// Payload is one JSON value, or nil for none. It is not copied.
 	Payload json.RawMessage
-	// Auth proves From; nil is no claim at all.
-	Auth *Auth
+	// Auth proves From; its zero value is no claim at all.
+	Auth Auth
 }
 
 // Check reports what version 1 does not allow in e as an [*Error], or nil.
@@ -114,7 +114,7 @@ func (e *Envelope) checkFields() error {
 			fault("headers", "a header is not valid UTF-8")
 		}
 	}
-	if e.Auth != nil {
+	if e.Auth.Kind != "" {
 		if msg := e.Auth.fault(); msg != "" {
 			fault("auth", msg)
 		}
@@ -182,7 +182,7 @@ func (e *Envelope) sizeHint() int {
 	for _, h := range e.Headers {
 		n += len(h.Key) + len(h.Value) + 6
 	}
-	if e.Auth != nil {
+	if e.Auth.Kind != "" {
 		n += 64 + len(e.Auth.KeyID) + len(e.Auth.Signature) + len(e.Auth.Token) + len(e.Auth.Scope)
 	}
 	return n
@@ -190,7 +190,7 @@ func (e *Envelope) sizeHint() int {
 
 func (e *Envelope) append(dst []byte) []byte {
 	dst = e.appendSigned(dst)
-	if e.Auth != nil {
+	if e.Auth.Kind != "" {
 		dst = e.Auth.append(append(dst, `,"auth":`...))
 	}
 	return append(dst, '}')

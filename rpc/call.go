@@ -190,7 +190,7 @@ func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTop
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
 		Deadline: ceilMilli(c.deadline), TenantID: c.tenant(),
 		Headers: c.headers(), Payload: c.request.Payload,
-		Auth: &envelope.Auth{Kind: envelope.AuthInternal},
+		Auth: envelope.Auth{Kind: envelope.AuthInternal},
 	}
 	if c.parent != nil {
 		e.CausedBy = c.parent.MessageID
@@ -282,7 +282,7 @@ func (c *outboundCall) cancelCallee(ctx context.Context) {
 		Kind: envelope.Event, MessageID: id.String(), CorrelationID: c.ids.correlation, CausedBy: c.ids.message,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability, TenantID: c.tenant(),
 		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
-		Auth:    &envelope.Auth{Kind: envelope.AuthInternal},
+		Auth:    envelope.Auth{Kind: envelope.AuthInternal},
 	}
 	data, err := e.Encode()
 	if ierr == nil && err == nil {

@@ -243,7 +243,7 @@ func (c *inboundCall) encodeReply(payload json.RawMessage) ([]byte, error) {
 		Kind: envelope.Response, MessageID: id.String(), CorrelationID: c.request.CorrelationID,
 		CausedBy: c.request.MessageID, From: c.inbox.cfg.Self, To: c.request.From,
 		Capability: c.request.Capability, TenantID: c.request.TenantID, Payload: payload,
-		Auth: &envelope.Auth{Kind: envelope.AuthInternal},
+		Auth: envelope.Auth{Kind: envelope.AuthInternal},
 	}
 	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
 		e.Headers = envelope.Headers{{Key: envelope.HeaderTraceparent, Value: trace}}

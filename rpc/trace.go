@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 
@@ -12,11 +11,25 @@ import (
 // level 1, section 3.2), with a span id of its own, or starts a trace where
 // parent is empty or malformed.
 func childTrace(parent string) string {
-	span := fmt.Sprintf("%016x", rand.Uint64()|1) // all zeroes is invalid
-	if !validTraceparent(parent) {
-		return fmt.Sprintf("00-%016x%016x-%s-01", rand.Uint64()|1, rand.Uint64(), span)
+	var b [55]byte
+	if validTraceparent(parent) {
+		copy(b[:], parent)
+	} else {
+		copy(b[:], "00-")
+		putHex(b[3:], rand.Uint64()|1) // all zeroes is invalid
+		putHex(b[19:], rand.Uint64())
+		copy(b[35:], "-")
+		copy(b[52:], "-01")
 	}
-	return parent[:36] + span + parent[52:]
+	putHex(b[36:], rand.Uint64()|1)
+	return string(b[:])
+}
+
+// putHex writes 16 hex digits.
+func putHex(dst []byte, v uint64) {
+	for i := range 16 {
+		dst[i] = "0123456789abcdef"[v>>(60-4*i)&15]
+	}
 }
 
 func validTraceparent(s string) bool {
