@@ -1,0 +1,406 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+)
+
+// form is a class of schemas that accept the same values because they are
+// written the same way, whatever their place, order and annotations. The
+// prover reasons about forms, so that a part that two schemas share is one.
+type form struct {
+	node   *node
+	schema *Schema // to which node belongs
+	side   Side
+	alone  *Schema // node as a schema of its own; made when first needed
+
+	// The parts, as forms; -1 where absent.
+	items, additional, not int32
+	props                  []formProperty
+	oneOf, anyOf, allOf    []int32
+	constant, enum         *literalSet
+
+	like []*node // all schemas of this form, for their examples
+
+	// What the form means, and its negation, once opened.
+	opened [2]termID
+	isOpen [2]bool
+}
+
+type formProperty struct {
+	name nameID
+	form int32
+}
+
+// classifier finds the forms of the schemas that are compared.
+type classifier struct {
+	p      *prover
+	nodes  []*node // those reachable, parts before wholes
+	owner  []Side
+	at     map[*node]int32
+	open   map[*node]bool
+	cyclic bool
+	fixed  [][]byte // what a node's key holds beside the forms of its parts
+	form   []int32  // by node
+	key    []byte
+}
+
+// classify fills the prover's forms and returns those of the roots.
+func (p *prover) classify() {
+	c := &classifier{p: p, at: map[*node]int32{}, open: map[*node]bool{}}
+	for side, s := range p.schemas {
+		c.visit(s.root, Side(side))
+	}
+	for _, n := range c.nodes {
+		c.fixed = append(c.fixed, c.fixedKey(n))
+	}
+	c.form = make([]int32, len(c.nodes))
+	count := c.assign()
+	if c.cyclic {
+		count = c.refine(count)
+	}
+	p.forms = make([]form, count)
+	for i, n := range c.nodes {
+		f := &p.forms[c.form[i]]
+		if f.node == nil {
+			c.fill(f, n, c.owner[i])
+		}
+		f.like = append(f.like, n)
+	}
+	for _, s := range p.schemas {
+		p.roots = append(p.roots, c.of(s.root))
+	}
+}
+
+// visit lists n and everything below it.
+func (c *classifier) visit(n *node, side Side) {
+	n = n.target()
+	if _, done := c.at[n]; done {
+		return
+	}
+	if c.open[n] {
+		c.cyclic = true
+		return
+	}
+	c.open[n] = true
+	for _, next := range n.here() {
+		c.visit(next, side)
+	}
+	for _, next := range n.below() {
+		c.visit(next, side)
+	}
+	c.at[n] = int32(len(c.nodes))
+	c.nodes = append(c.nodes, n)
+	c.owner = append(c.owner, side)
+}
+
+func (c *classifier) of(n *node) int32 {
+	if n == nil {
+		return -1
+	}
+	return c.form[c.at[n.target()]]
+}
+
+// assign gives nodes with equal keys the same form, reading the forms of the
+// parts as they stand, and returns the number of forms.
+func (c *classifier) assign() int {
+	known := make(map[string]int32, len(c.nodes))
+	next := c.form
+	if c.cyclic {
+		next = make([]int32, len(c.nodes))
+	}
+	for i, n := range c.nodes {
+		c.key = append(c.key[:0], c.fixed[i]...)
+		c.appendParts(n)
+		id, ok := known[string(c.key)]
+		if !ok {
+			id = int32(len(known))
+			known[string(c.key)] = id
+		}
+		next[i] = id
+	}
+	c.form = next
+	return len(known)
+}
+
+// refine splits the forms until the parts of equal nodes are equal. Where that
+// would take long, every node gets a form of its own, which is always right.
+func (c *classifier) refine(count int) int {
+	const most = 1 << 20
+	for work := len(c.nodes); ; work += len(c.nodes) {
+		next := c.assign()
+		switch {
+		case next == count:
+			return count
+		case work > most:
+			for i := range c.form {
+				c.form[i] = int32(i)
+			}
+			return len(c.nodes)
+		}
+		count = next
+	}
+}
+
+// fixedKey writes what a schema asserts by itself.
+func (c *classifier) fixedKey(n *node) []byte {
+	key := []byte{byte(n.types), 0}
+	for i, rule := range []*enumRule{n.constant, n.enum} {
+		if rule == nil {
+			continue
+		}
+		key[1] |= 1 << i
+		for _, id := range c.p.literalSet(rule).ids {
+			key = binary.AppendUvarint(key, uint64(id)+1)
+		}
+		key = append(key, 0)
+	}
+	if n.num != nil {
+		for i, b := range []*bound{n.num.min, n.num.max, n.num.above, n.num.below} {
+			if b != nil {
+				key = append(b.decimal.appendKey(append(key, 'a'+byte(i))), 0)
+			}
+		}
+	}
+	if s := n.str; s != nil {
+		key = append(key, 's')
+		key = binary.AppendUvarint(key, uint64(s.min))
+		key = binary.AppendUvarint(key, uint64(s.max))
+		key = append(append(key, s.format...), 0)
+		if s.pattern != nil {
+			key = binary.AppendUvarint(key, uint64(len(s.pattern.re2)))
+			key = append(key, s.pattern.re2...)
+		}
+	}
+	if a := n.arr; a != nil {
+		key = append(key, 'i')
+		key = binary.AppendUvarint(key, uint64(a.min))
+		key = binary.AppendUvarint(key, uint64(a.max))
+		if a.unique {
+			key = append(key, 'u')
+		}
+	}
+	if o := n.obj; o != nil {
+		required := make([]nameID, 0, len(o.required))
+		for _, name := range o.required {
+			required = append(required, c.p.name(name))
+		}
+		slices.Sort(required)
+		key = append(key, 'o')
+		for _, name := range required {
+			key = binary.AppendUvarint(key, uint64(name)+1)
+		}
+		key = append(key, 0)
+	}
+	return key
+}
+
+// appendParts writes the forms of a schema's parts.
+func (c *classifier) appendParts(n *node) {
+	if n.arr != nil {
+		c.append('i', c.of(n.arr.items))
+	}
+	if n.obj != nil {
+		c.append('p', c.of(n.obj.additional))
+		for _, p := range c.props(n) {
+			c.append('p', int32(p.name))
+			c.append('f', p.form)
+		}
+	}
+	c.appendBranches('1', n.oneOf, false)
+	c.appendBranches('?', n.anyOf, true)
+	c.appendBranches('&', n.allOf, true)
+	c.append('!', c.of(n.not))
+}
+
+func (c *classifier) append(tag byte, form int32) {
+	c.key = append(c.key, tag)
+	c.key = binary.AppendVarint(c.key, int64(form))
+}
+
+func (c *classifier) appendBranches(tag byte, comb *combinator, once bool) {
+	if comb == nil {
+		return
+	}
+	forms := c.branches(comb)
+	slices.Sort(forms)
+	if once {
+		forms = slices.Compact(forms)
+	}
+	c.append(tag, int32(len(forms)))
+	for _, f := range forms {
+		c.append(tag, f)
+	}
+}
+
+func (c *classifier) branches(comb *combinator) []int32 {
+	if comb == nil {
+		return nil
+	}
+	forms := make([]int32, 0, len(comb.branches))
+	for _, b := range comb.branches {
+		forms = append(forms, c.of(b))
+	}
+	return forms
+}
+
+// props returns the declared properties by name.
+func (c *classifier) props(n *node) []formProperty {
+	declared := n.obj.props[:n.obj.declared]
+	props := make([]formProperty, 0, len(declared))
+	for i := range declared {
+		props = append(props, formProperty{c.p.name(declared[i].name), c.of(declared[i].node)})
+	}
+	slices.SortFunc(props, func(a, b formProperty) int { return int(a.name - b.name) })
+	return props
+}
+
+func (c *classifier) fill(f *form, n *node, side Side) {
+	*f = form{
+		node: n, side: side, schema: c.p.schemas[side],
+		items: -1, additional: -1, not: c.of(n.not),
+		oneOf: c.branches(n.oneOf), anyOf: c.branches(n.anyOf), allOf: c.branches(n.allOf),
+	}
+	if n.arr != nil {
+		f.items = c.of(n.arr.items)
+	}
+	if n.obj != nil {
+		f.additional = c.of(n.obj.additional)
+		f.props = c.props(n)
+	}
+	if n.constant != nil {
+		f.constant = c.p.literalSet(n.constant)
+	}
+	if n.enum != nil {
+		f.enum = c.p.literalSet(n.enum)
+	}
+}
+
+// standalone returns the form as a schema of its own.
+func (f *form) standalone() *Schema {
+	if f.alone == nil {
+		f.alone = &Schema{
+			root: f.node, nodes: f.schema.nodes, literals: f.schema.literals,
+			memoise: f.schema.memoise, limits: f.schema.limits,
+		}
+	}
+	return f.alone
+}
+
+// valid reports whether a value passes the form, by the production validator.
+func (f *form) valid(raw []byte) bool { return f.standalone().Valid(raw) }
+
+// check is valid that tells invalid from malformed.
+func (f *form) check(raw []byte) Verdict { return f.standalone().Check(raw).Verdict }
+
+// nameID numbers the property names that occur, in the order of the sources.
+type nameID int32
+
+func (p *prover) name(text string) nameID {
+	id, ok := p.nameIDs[text]
+	if !ok {
+		id = nameID(len(p.names))
+		p.names = append(p.names, text)
+		p.nameIDs[text] = id
+	}
+	return id
+}
+
+// literalSet is a set of JSON values.
+type literalSet struct {
+	ids   []uint32 // ascending, as numbered by the prover
+	sorts sorts    // those that occur
+	big   map[uint32]struct{}
+}
+
+func (s *literalSet) has(id uint32) bool {
+	if s.big != nil {
+		_, ok := s.big[id]
+		return ok
+	}
+	return slices.Contains(s.ids, id)
+}
+
+// literalSet returns the values of const or enum.
+func (p *prover) literalSet(rule *enumRule) *literalSet {
+	if set := p.ruleSets[rule]; set != nil {
+		return set
+	}
+	ids := make([]uint32, 0, len(rule.values))
+	for _, l := range rule.values {
+		ids = append(ids, p.identify(l.raw))
+	}
+	set := p.newLiteralSet(ids)
+	p.ruleSets[rule] = set
+	return set
+}
+
+func (p *prover) newLiteralSet(ids []uint32) *literalSet {
+	slices.Sort(ids)
+	set := &literalSet{ids: slices.Compact(ids)}
+	for _, id := range set.ids {
+		set.sorts |= sortOf(p.values[id])
+	}
+	if len(set.ids) > 8 {
+		set.big = make(map[uint32]struct{}, len(set.ids))
+		for _, id := range set.ids {
+			set.big[id] = struct{}{}
+		}
+	}
+	return set
+}
+
+// identify numbers a JSON value, so that equal values have equal numbers, and
+// remembers it.
+func (p *prover) identify(raw []byte) uint32 {
+	id, _, _ := p.ident.identify(raw, 0)
+	if _, known := p.values[id]; !known {
+		t, _ := buildTree(raw, 0)
+		p.values[id] = t
+	}
+	return id
+}
+
+// sorts is a set of the kinds of value that the prover tells apart.
+type sorts uint8
+
+const (
+	sortString sorts = 1 << iota
+	sortInteger
+	sortObject
+	sortArray
+	sortBoolean
+	sortFraction // a number that is no integer
+	sortNull
+
+	sortNumber = sortInteger | sortFraction
+	allSorts   = 1<<7 - 1
+)
+
+// sortsOf converts the keyword type.
+func sortsOf(t typeSet) sorts {
+	var s sorts
+	for _, pair := range [...]struct {
+		types typeSet
+		sorts sorts
+	}{
+		{typeNull, sortNull}, {typeBoolean, sortBoolean}, {typeNumber, sortNumber}, {typeInteger, sortInteger},
+		{typeString, sortString}, {typeArray, sortArray}, {typeObject, sortObject},
+	} {
+		if t&pair.types != 0 {
+			s |= pair.sorts
+		}
+	}
+	return s
+}
+
+func sortOf(t *tree) sorts {
+	if t.kind != kindNumber {
+		return sortsOf(t.kind.bit())
+	}
+	if parseDecimal(bytes.TrimSpace(t.raw)).isInteger() {
+		return sortInteger
+	}
+	return sortFraction
+}

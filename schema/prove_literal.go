@@ -1,0 +1,167 @@
+package schema
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// tryLiterals decides a state that allows only listed values, exactly.
+func (p *prover) tryLiterals(st *state) result {
+	fewest := st.in[0]
+	for _, set := range st.in[1:] {
+		if len(set.ids) < len(fewest.ids) {
+			fewest = set
+		}
+	}
+	for _, id := range fewest.ids {
+		v := p.values[id]
+		listed := sortOf(v) == st.sort
+		for _, set := range st.in {
+			listed = listed && set.has(id)
+		}
+		if !listed {
+			continue
+		}
+		if !p.spend(1 + len(v.raw)/64) {
+			return p.unknown(ReasonSteps)
+		}
+		if p.holdAll(st.roots, v) {
+			return satisfied(v.raw)
+		}
+	}
+	return unsat()
+}
+
+// excluded reports whether a value is one of those that a state rules out.
+func (p *prover) excluded(st *state, raw []byte) bool {
+	if len(st.out) == 0 {
+		return false
+	}
+	id := p.identify(raw)
+	return slices.ContainsFunc(st.out, func(set *literalSet) bool { return set.has(id) })
+}
+
+// excludedOf counts the values of a state's sort that it rules out.
+func (p *prover) excludedOf(st *state) int {
+	n := 0
+	for _, set := range st.out {
+		if set.sorts&st.sort == 0 {
+			continue
+		}
+		for _, id := range set.ids {
+			if sortOf(p.values[id]) == st.sort {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (p *prover) holdAll(terms []termID, v *tree) bool {
+	for _, t := range terms {
+		if !p.holds(t, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether a value satisfies a term. Forms are judged by the
+// production validator.
+func (p *prover) holds(id termID, v *tree) bool {
+	p.spend(1)
+	t := &p.terms[id]
+	if s := sortOfOp(t.op); s != 0 && s&sortOf(v) == 0 {
+		return true
+	}
+	switch t.op {
+	case opFalse, opTrue:
+		return id == termTrue
+	case opForm:
+		return p.forms[(id-firstForm)/2].valid(v.raw) == ((id-firstForm)%2 == 0)
+	case opAnd:
+		return p.holdAll(t.args, v)
+	case opOr:
+		return slices.ContainsFunc(t.args, func(a termID) bool { return p.holds(a, v) })
+	case opSorts:
+		return t.may&sortOf(v) != 0
+	case opIn, opOut:
+		return t.lits.has(p.identify(v.raw)) == (t.op == opIn)
+	case opLow, opHigh:
+		return t.admits(parseDecimal(v.raw))
+	case opLength, opMatch, opMiss, opFormat, opNoFormat:
+		return t.reads(v.text)
+	case opCount, opItems, opSome, opUnique, opRepeat:
+		return p.holdsArray(*t, v)
+	default:
+		return p.holdsObject(*t, v)
+	}
+}
+
+// admits reports whether a number keeps to a limit.
+func (t *term) admits(d decimal) bool {
+	order := d.compare(t.limit.decimal)
+	if t.op == opHigh {
+		order = -order
+	}
+	return order > 0 || order == 0 && !t.open
+}
+
+// reads reports whether the characters of a string satisfy a term.
+func (t *term) reads(text string) bool {
+	switch t.op {
+	case opLength:
+		n := utf8.RuneCountInString(text)
+		return t.low <= n && n <= t.high
+	case opMatch, opMiss:
+		return t.pattern.match([]byte(text)) == (t.op == opMatch)
+	default:
+		return t.format.match([]byte(text)) == (t.op == opFormat)
+	}
+}
+
+func (p *prover) holdsArray(t term, v *tree) bool {
+	switch t.op {
+	case opCount:
+		return t.low <= len(v.items) && len(v.items) <= t.high
+	case opItems:
+		return !slices.ContainsFunc(v.items, func(i *tree) bool { return !p.holds(t.args[0], i) })
+	case opSome:
+		return slices.ContainsFunc(v.items, func(i *tree) bool { return p.holds(t.args[0], i) })
+	}
+	seen := map[uint32]bool{}
+	for _, i := range v.items {
+		seen[p.identify(i.raw)] = true
+	}
+	return (len(seen) == len(v.items)) == (t.op == opUnique)
+}
+
+func (p *prover) holdsObject(t term, v *tree) bool {
+	switch t.op {
+	case opHas, opLacks:
+		return (v.get(p.names[t.names[0]]) != nil) == (t.op == opHas)
+	case opOther:
+		return slices.ContainsFunc(v.members, func(m member) bool {
+			return !t.namesMember(p, m.name) && p.holds(t.args[0], m.value)
+		})
+	}
+	for _, m := range v.members {
+		value := t.args[len(t.names)]
+		if t.namesMember(p, m.name) {
+			value = t.value(p.nameIDs[m.name])
+		}
+		if !p.holds(value, m.value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *term) namesMember(p *prover, name string) bool {
+	id, known := p.nameIDs[name]
+	if !known {
+		return false
+	}
+	_, found := slices.BinarySearch(t.names, id)
+	return found
+}

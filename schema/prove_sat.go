@@ -1,0 +1,305 @@
+package schema
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/agentd/agentd/schema/internal/regular"
+)
+
+// prover searches for a value that satisfies a goal. It belongs to one
+// question and one goroutine.
+//
+// A goal is a set of terms. Containment of a in b is the question whether the
+// goal {a, not b} has no value; a sample of s is a value of the goal {s}.
+// Values are finite, so satisfiability is a least fixpoint: a goal that is met
+// again below itself adds no value. What was found under such an assumption is
+// kept only while the assumption stands, and for good once the goal that it
+// was made for turns out unsatisfiable itself.
+type prover struct {
+	schemas []*Schema
+	forms   []form
+	roots   []int32 // the form of each schema
+
+	names    []string
+	nameIDs  map[string]nameID
+	lits     interner
+	ident    identifier
+	values   map[uint32]*tree // by number in lits
+	ruleSets map[*enumRule]*literalSet
+
+	terms   []term
+	termIDs map[string]termID
+	key     []byte
+	asking  map[[2]termID]bool
+
+	memo  map[string]*memory
+	trail []*memory // provisional entries, in the order of their making
+	depth int
+	low   int // the highest goal that has been assumed unsatisfiable; see sat
+
+	languages map[string]*regular.Language
+
+	// full asks for values with their optional members, for samples.
+	full bool
+
+	budget Budget
+	steps  int
+	ctx    context.Context
+	spent  Reason // why the prover gave up for good
+}
+
+// status is an answer about a goal.
+type status uint8
+
+const (
+	statusUnsat status = iota + 1
+	statusSat
+	statusMaybe
+)
+
+// result is the answer about one goal.
+type result struct {
+	status status
+	value  []byte // where a value was asked for and exists
+	reason Reason // why not
+	at     place
+}
+
+func unsat() result { return result{status: statusUnsat} }
+
+func satisfied(value []byte) result { return result{status: statusSat, value: value} }
+
+// memory is what is known about a goal. An open entry stands on the stack.
+type memory struct {
+	key    string
+	result result
+	open   bool
+	depth  int // of an open entry
+	// low is the assumption that an unsatisfiable goal rests on: the depth of
+	// a goal still open, or noLow.
+	low int
+}
+
+const noLow = math.MaxInt
+
+// newProver prepares to reason about schemas.
+func newProver(ctx context.Context, budget Budget, schemas ...*Schema) *prover {
+	p := &prover{
+		schemas: schemas, budget: budget.orDefault(), ctx: ctx, low: noLow,
+		nameIDs: map[string]nameID{}, values: map[uint32]*tree{}, ruleSets: map[*enumRule]*literalSet{},
+		termIDs: map[string]termID{}, memo: map[string]*memory{}, asking: map[[2]termID]bool{},
+		languages: map[string]*regular.Language{},
+	}
+	p.steps = p.budget.Steps
+	p.ident.table = &p.lits
+	p.classify()
+	p.terms = make([]term, firstForm, firstForm+termID(4*len(p.forms))+64)
+	p.terms[termFalse] = term{op: opFalse, known: true}
+	p.terms[termTrue] = term{op: opTrue, may: allSorts, must: allSorts, known: true}
+	for range 2 * len(p.forms) {
+		p.terms = append(p.terms, term{op: opForm})
+	}
+	return p
+}
+
+// spend uses up steps and reports whether any are left.
+func (p *prover) spend(n int) bool {
+	before := p.steps
+	p.steps -= n
+	switch {
+	case p.spent != "":
+		return false
+	case p.steps < 0:
+		p.spent = ReasonSteps
+	case before>>6 != p.steps>>6 && p.ctx.Err() != nil:
+		p.spent = ReasonTime
+	}
+	return p.spent == ""
+}
+
+func (p *prover) unknown(reason Reason) result {
+	if p.spent != "" {
+		reason = p.spent
+	}
+	return result{status: statusMaybe, reason: reason}
+}
+
+// worse keeps the first reason not to know.
+func worse(was, is result) result {
+	if was.status == statusMaybe || is.status != statusMaybe {
+		return was
+	}
+	return is
+}
+
+// conjunction adds terms to a goal: an ascending set without conjunctions. The
+// old set is not changed.
+func (p *prover) conjunction(goal []termID, add ...termID) []termID {
+	fresh := goal[:len(goal):len(goal)]
+	for _, t := range add {
+		switch {
+		case t == termTrue:
+			continue
+		case p.terms[t].op == opAnd:
+			fresh = append(fresh, p.terms[t].args...)
+		default:
+			fresh = append(fresh, t)
+		}
+	}
+	if len(fresh) > len(goal) {
+		slices.Sort(fresh)
+		fresh = slices.Compact(fresh)
+	}
+	return fresh
+}
+
+// sat looks for a value that satisfies a goal.
+func (p *prover) sat(goal []termID) result {
+	for i, t := range goal {
+		if t == termFalse || i > 0 && goal[i-1] == t^1 && p.isForm(t) {
+			return unsat()
+		}
+	}
+	key := make([]byte, 0, 64)
+	for _, t := range goal {
+		key = binary.LittleEndian.AppendUint32(key, uint32(t))
+	}
+	if m := p.memo[string(key)]; m != nil {
+		if m.open { // assume that the goal has no value
+			p.low = min(p.low, m.depth)
+			return unsat()
+		}
+		p.low = min(p.low, m.low)
+		return m.result
+	}
+	if !p.spend(1 + len(goal)) {
+		return p.unknown(ReasonSteps)
+	}
+	const tooDeep = 1000
+	if p.depth >= tooDeep {
+		return p.unknown(ReasonDepth)
+	}
+	m := &memory{key: string(key), open: true, depth: p.depth, low: noLow}
+	p.memo[m.key] = m
+	outer, start := p.low, len(p.trail)
+	p.low = noLow
+	p.depth++
+	m.result = p.search(goal)
+	p.depth--
+	m.open = false
+	p.settle(m, outer, start)
+	return m.result
+}
+
+// settle decides how long an answer stands, and those found on the way to it.
+func (p *prover) settle(m *memory, outer, start int) {
+	used := p.low
+	p.low = outer
+	switch {
+	case m.result.status != statusUnsat:
+		// What rested on this goal being unsatisfiable is void.
+		for _, e := range p.trail[start:] {
+			delete(p.memo, e.key)
+		}
+		p.trail = p.trail[:start]
+		if m.result.status == statusMaybe && used < m.depth && p.spent == "" {
+			m.low = used
+			p.trail = append(p.trail, m)
+		}
+	case used >= m.depth:
+		for _, e := range p.trail[start:] {
+			e.low = noLow
+		}
+		p.trail = p.trail[:start]
+	default:
+		for _, e := range p.trail[start:] {
+			e.low = min(e.low, used)
+		}
+		m.low = used
+		p.trail = append(p.trail, m)
+		p.low = min(outer, used)
+	}
+}
+
+// aside answers a question that is no step of the argument in progress: about
+// the same value, or about none of its parts. closed reports whether the
+// answer stands without assumptions; otherwise it must not be used.
+func (p *prover) aside(ask func() result) (r result, closed bool) {
+	outer := p.low
+	p.low = noLow
+	r = ask()
+	closed = p.low == noLow
+	p.low = outer
+	return r, closed
+}
+
+// search tries one sort after the other.
+func (p *prover) search(goal []termID) result {
+	may := sorts(allSorts)
+	for _, t := range goal {
+		m, _ := p.bounds(t)
+		may &= m
+	}
+	if p.full {
+		if value := p.exampleOf(goal); value != nil {
+			return satisfied(value)
+		}
+	}
+	best := unsat()
+	for s := sorts(1); s <= may; s <<= 1 {
+		if may&s == 0 {
+			continue
+		}
+		st := &state{sort: s, roots: goal}
+		st.init()
+		if !st.pushAll(p, goal) {
+			continue
+		}
+		r := p.solve(st)
+		if r.status == statusSat {
+			return r
+		}
+		best = worse(best, r)
+	}
+	if best.status == statusMaybe && !p.full {
+		if value := p.exampleOf(goal); value != nil {
+			return satisfied(value)
+		}
+	}
+	return best
+}
+
+// exampleOf returns the first annotated value that satisfies a goal, or nil.
+func (p *prover) exampleOf(goal []termID) []byte {
+	const most = 16
+	tried := 0
+	for _, t := range goal {
+		if !p.isForm(t) || (t-firstForm)%2 != 0 {
+			continue
+		}
+		for _, n := range p.forms[(t-firstForm)/2].like {
+			for _, raw := range n.annotated() {
+				if tried++; tried > most {
+					return nil
+				}
+				v, _ := buildTree(raw, 0)
+				if p.holdAll(goal, v) {
+					return raw
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// annotated returns the values that a schema's annotations offer.
+func (n *node) annotated() [][]byte {
+	all := n.notes.examples
+	if n.notes.fallback != nil {
+		all = append(all[:len(all):len(all)], n.notes.fallback)
+	}
+	return all
+}

@@ -1,0 +1,231 @@
+package schema
+
+import "slices"
+
+// state is what is known of a value of one sort: the atoms collected by kind,
+// and the disjunctions that are still to be decided.
+type state struct {
+	sort  sorts
+	roots []termID // what the value must satisfy, disjunctions included
+	seen  []termID // forms and disjunctions that were taken in
+	ors   []termID // disjunctions of which an arm is to be chosen
+
+	in, out []*literalSet
+
+	low, high *term // numbers
+
+	length span // strings
+	texts  []*term
+
+	count          span // arrays
+	each           []termID
+	some           []termID
+	unique, repeat bool
+
+	members []memberState // objects, by name
+	rest    []termID      // what members satisfy that no row names
+	others  []*term
+}
+
+// span is a range of sizes, both ends included.
+type span struct{ low, high int }
+
+func (s *span) meet(low, high int) bool {
+	s.low, s.high = max(s.low, low), min(s.high, high)
+	return s.low <= s.high
+}
+
+// memberState is what is known of one member of an object.
+type memberState struct {
+	name       nameID
+	has, lacks bool
+	goal       []termID
+	// asked holds the answer about goal, where answered.
+	answered bool
+	answer   result
+}
+
+func (st *state) init() {
+	st.length, st.count = span{0, unbounded}, span{0, unbounded}
+}
+
+// clone returns a copy that can take in more without touching st.
+func (st *state) clone() *state {
+	c := *st
+	c.roots, c.seen, c.ors = slices.Clip(c.roots), slices.Clip(c.seen), slices.Clip(c.ors)
+	c.in, c.out, c.texts = slices.Clip(c.in), slices.Clip(c.out), slices.Clip(c.texts)
+	c.some, c.others = slices.Clip(c.some), slices.Clip(c.others)
+	c.members = slices.Clone(c.members)
+	return &c
+}
+
+func (st *state) pushAll(p *prover, terms []termID) bool {
+	for _, t := range terms {
+		if !st.push(p, t) {
+			return false
+		}
+	}
+	return true
+}
+
+// push takes in a term and reports false when it cannot hold.
+func (st *state) push(p *prover, id termID) bool {
+	if !p.spend(1) {
+		return true
+	}
+	may, must := p.bounds(id)
+	switch {
+	case may&st.sort == 0:
+		return false
+	case must&st.sort != 0:
+		return true
+	}
+	switch t := &p.terms[id]; t.op {
+	case opAnd:
+		return st.pushAll(p, t.args)
+	case opOr:
+		return st.pushOr(p, id)
+	case opForm:
+		if slices.Contains(st.seen, id^1) {
+			return false
+		}
+		if slices.Contains(st.seen, id) {
+			return true
+		}
+		st.seen = append(st.seen, id)
+		return st.push(p, p.open(id))
+	default:
+		return st.pushAtom(p, *t)
+	}
+}
+
+// pushOr takes in a disjunction, less the arms that cannot hold.
+func (st *state) pushOr(p *prover, id termID) bool {
+	if slices.Contains(st.seen, id) {
+		return true
+	}
+	st.seen = append(st.seen, id)
+	var live []termID
+	for _, arm := range p.terms[id].args {
+		may, must := p.bounds(arm)
+		switch {
+		case must&st.sort != 0, slices.Contains(st.seen, arm):
+			return true
+		case may&st.sort == 0, p.isForm(arm) && slices.Contains(st.seen, arm^1):
+		default:
+			live = append(live, arm)
+		}
+	}
+	switch len(live) {
+	case 0:
+		return false
+	case 1:
+		return st.push(p, live[0])
+	case len(p.terms[id].args):
+	default:
+		id = p.or(live...)
+		if p.terms[id].op != opOr {
+			return st.push(p, id)
+		}
+	}
+	st.ors = append(st.ors, id)
+	return true
+}
+
+// pushAtom takes in a term about the value itself.
+func (st *state) pushAtom(p *prover, t term) bool {
+	switch t.op {
+	case opIn:
+		st.in = append(st.in, t.lits)
+	case opOut:
+		st.out = append(st.out, t.lits)
+	case opLow:
+		if st.low == nil || stricter(&t, st.low, 1) {
+			st.low = &t
+		}
+	case opHigh:
+		if st.high == nil || stricter(&t, st.high, -1) {
+			st.high = &t
+		}
+	case opLength:
+		return st.length.meet(t.low, t.high)
+	case opMatch, opMiss, opFormat, opNoFormat:
+		st.texts = append(st.texts, &t)
+		if t.op == opFormat {
+			fits := formatSpan(t.format)
+			return st.length.meet(fits.low, fits.high)
+		}
+	case opCount:
+		return st.count.meet(t.low, t.high)
+	case opItems:
+		st.each = p.conjunction(st.each, t.args...)
+	case opSome:
+		if !slices.Contains(st.some, t.args[0]) {
+			st.some = append(st.some, t.args[0])
+		}
+		return st.count.meet(1, unbounded)
+	case opUnique:
+		st.unique = true
+		return !st.repeat
+	case opRepeat:
+		st.repeat = true
+		return !st.unique && st.count.meet(2, unbounded)
+	default:
+		return st.pushMember(p, &t)
+	}
+	return true
+}
+
+// stricter reports whether limit a says more than b; sign is 1 for lower limits.
+func stricter(a, b *term, sign int) bool {
+	order := a.limit.decimal.compare(b.limit.decimal) * sign
+	return order > 0 || order == 0 && a.open && !b.open
+}
+
+// pushMember takes in a term about the members of an object.
+func (st *state) pushMember(p *prover, t *term) bool {
+	switch t.op {
+	case opHas:
+		m := st.member(p, t.names[0])
+		m.has = true
+		return !m.lacks
+	case opLacks:
+		m := st.member(p, t.names[0])
+		m.lacks = true
+		return !m.has
+	case opOther:
+		st.others = append(st.others, t)
+		return true
+	}
+	for i, name := range t.names {
+		if t.args[i] != termTrue || t.args[len(t.names)] != termTrue {
+			st.member(p, name)
+		}
+	}
+	for i := range st.members {
+		m := &st.members[i]
+		if goal := p.conjunction(m.goal, t.value(m.name)); len(goal) != len(m.goal) {
+			m.goal, m.answered = goal, false
+		}
+	}
+	st.rest = p.conjunction(st.rest, t.args[len(t.names)])
+	return true
+}
+
+// value returns what a row says about the member with a name.
+func (t *term) value(name nameID) termID {
+	if i, ok := slices.BinarySearch(t.names, name); ok {
+		return t.args[i]
+	}
+	return t.args[len(t.names)]
+}
+
+// member returns what is known of a member.
+func (st *state) member(p *prover, name nameID) *memberState {
+	i, ok := slices.BinarySearchFunc(st.members, name, func(m memberState, n nameID) int { return int(m.name - n) })
+	if !ok {
+		// No row names it: a row makes all its names known.
+		st.members = slices.Insert(st.members, i, memberState{name: name, goal: st.rest})
+	}
+	return &st.members[i]
+}

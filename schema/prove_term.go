@@ -1,0 +1,367 @@
+package schema
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// termID numbers a term. Terms are hash-consed: equal terms have one number.
+type termID int32
+
+// The first terms. Behind them stand two for each form, the form itself at an
+// even number and its negation at the next.
+const (
+	termFalse termID = iota
+	termTrue
+	firstForm
+)
+
+// op is what a term says.
+type op uint8
+
+// A term that speaks of one sort only, such as opLow, is true of values of
+// other sorts, just as the keywords of JSON Schema are.
+const (
+	opFalse op = iota
+	opTrue
+	opForm     // the value passes the form, or with an odd number fails it
+	opAnd      // all args hold
+	opOr       // one of args holds
+	opSorts    // the value is of one of the sorts
+	opIn       // the value is in lits
+	opOut      // the value is not in lits
+	opLow      // number ≥ limit, or > with open
+	opHigh     // number ≤ limit, or < with open
+	opLength   // low ≤ code points ≤ high
+	opMatch    // the string matches the pattern
+	opMiss     // the string does not
+	opFormat   // the string has the format
+	opNoFormat // the string does not
+	opCount    // low ≤ elements ≤ high
+	opItems    // each element satisfies args[0]
+	opSome     // some element does
+	opUnique   // no two elements are equal
+	opRepeat   // two are
+	opRow      // members satisfy args by names; the others the last of args
+	opHas      // the member names[0] exists
+	opLacks    // it does not
+	opOther    // some member not in names exists and satisfies args[0]
+)
+
+// term is one statement about a value, in negation normal form.
+type term struct {
+	op        op
+	open      bool
+	low, high int
+	args      []termID
+	names     []nameID // ascending
+	limit     *bound
+	lits      *literalSet
+	pattern   *pattern
+	format    Format
+	origin    place // of patterns and formats
+
+	// may holds at least the sorts of which the term can be true, must at
+	// most those of which it always is; both are lazy for opForm, opAnd, opOr.
+	may, must sorts
+	known     bool
+
+	not     termID // the negation, where negated is set
+	negated bool
+}
+
+// place is where a schema stands.
+type place struct {
+	side    Side
+	pointer string
+}
+
+// formTerm is the term that a form, or with negative its negation, stands for.
+func formTerm(form int32, negative bool) termID {
+	id := firstForm + termID(form)*2
+	if negative {
+		id++
+	}
+	return id
+}
+
+// formOf returns a form, or the trivial term that it is.
+func (p *prover) formOf(form int32, negative bool) termID {
+	if form < 0 {
+		return termTrue
+	}
+	switch n := p.forms[form].node; {
+	case n.any && !negative, n.never && negative:
+		return termTrue
+	case n.any, n.never:
+		return termFalse
+	}
+	return formTerm(form, negative)
+}
+
+// isForm reports whether a term is a form or the negation of one; then id^1 is
+// its negation.
+func (p *prover) isForm(id termID) bool {
+	return id >= firstForm && id < firstForm+termID(2*len(p.forms))
+}
+
+// sortOfOp is the sort that an atom speaks of; 0 for the others.
+func sortOfOp(o op) sorts {
+	switch {
+	case o == opLow || o == opHigh:
+		return sortNumber
+	case o >= opLength && o <= opNoFormat:
+		return sortString
+	case o >= opCount && o <= opRepeat:
+		return sortArray
+	case o >= opRow:
+		return sortObject
+	}
+	return 0
+}
+
+// intern returns the number of a term.
+func (p *prover) intern(t term) termID {
+	key := append(p.key[:0], byte(t.op))
+	if t.open {
+		key[0] |= 0x80
+	}
+	for _, a := range t.args {
+		key = binary.AppendUvarint(key, uint64(a)+1)
+	}
+	key = append(key, 0)
+	for _, n := range t.names {
+		key = binary.AppendUvarint(key, uint64(n)+1)
+	}
+	key = append(key, 0)
+	switch t.op {
+	case opSorts:
+		key = append(key, byte(t.may))
+	case opIn, opOut:
+		for _, id := range t.lits.ids {
+			key = binary.AppendUvarint(key, uint64(id)+1)
+		}
+	case opLow, opHigh:
+		key = t.limit.decimal.appendKey(key)
+	case opLength, opCount:
+		key = binary.AppendUvarint(key, uint64(t.low))
+		key = binary.AppendUvarint(key, uint64(t.high))
+	case opMatch, opMiss:
+		key = append(key, t.pattern.re2...)
+	case opFormat, opNoFormat:
+		key = append(key, t.format...)
+	}
+	p.key = key
+	if id, ok := p.termIDs[string(key)]; ok {
+		return id
+	}
+	p.spend(1 + len(key)/64)
+	switch s := sortOfOp(t.op); {
+	case s != 0:
+		t.may, t.must, t.known = allSorts, allSorts&^s, true
+	case t.op == opSorts:
+		t.must, t.known = t.may, true
+	case t.op == opIn:
+		t.may, t.known = t.lits.sorts, true
+	case t.op == opOut:
+		t.may, t.must, t.known = allSorts, allSorts&^t.lits.sorts, true
+	}
+	id := termID(len(p.terms))
+	p.terms = append(p.terms, t)
+	p.termIDs[string(key)] = id
+	return id
+}
+
+// and returns the conjunction of terms.
+func (p *prover) and(args ...termID) termID { return p.combine(opAnd, termTrue, termFalse, args) }
+
+// or returns the disjunction of terms.
+func (p *prover) or(args ...termID) termID { return p.combine(opOr, termFalse, termTrue, args) }
+
+func (p *prover) combine(o op, unit, zero termID, args []termID) termID {
+	flat := make([]termID, 0, len(args))
+	for _, a := range args {
+		switch {
+		case a == zero:
+			return zero
+		case a == unit:
+		case p.terms[a].op == o:
+			flat = append(flat, p.terms[a].args...)
+		default:
+			flat = append(flat, a)
+		}
+	}
+	slices.Sort(flat)
+	flat = slices.Compact(flat)
+	for i := 1; i < len(flat); i++ {
+		if flat[i-1] == flat[i]^1 && p.isForm(flat[i]) {
+			return zero
+		}
+	}
+	switch len(flat) {
+	case 0:
+		return unit
+	case 1:
+		return flat[0]
+	}
+	return p.intern(term{op: o, args: flat})
+}
+
+func (p *prover) ofSorts(s sorts) termID {
+	switch s {
+	case 0:
+		return termFalse
+	case allSorts:
+		return termTrue
+	}
+	return p.intern(term{op: opSorts, may: s})
+}
+
+func (p *prover) items(each termID) termID {
+	if each == termTrue {
+		return termTrue
+	}
+	return p.intern(term{op: opItems, args: []termID{each}})
+}
+
+// row says what the members with the given names satisfy, and last the others.
+func (p *prover) row(names []nameID, args []termID) termID {
+	trivial := true
+	for _, a := range args {
+		trivial = trivial && a == termTrue
+	}
+	if trivial {
+		return termTrue
+	}
+	return p.intern(term{op: opRow, names: names, args: args})
+}
+
+func (p *prover) has(name nameID) termID {
+	return p.intern(term{op: opHas, names: []nameID{name}})
+}
+
+func (p *prover) lacks(name nameID) termID {
+	return p.intern(term{op: opLacks, names: []nameID{name}})
+}
+
+// bounds returns the sorts of which a term can be true, and of which it must.
+func (p *prover) bounds(id termID) (may, must sorts) {
+	t := &p.terms[id]
+	if t.known {
+		return t.may, t.must
+	}
+	switch t.op {
+	case opForm:
+		may, must = p.bounds(p.open(id))
+	case opAnd:
+		may, must = allSorts, allSorts
+		for _, a := range t.args {
+			m, n := p.bounds(a)
+			may, must = may&m, must&n
+		}
+	case opOr:
+		for _, a := range t.args {
+			m, n := p.bounds(a)
+			may, must = may|m, must|n
+		}
+	}
+	t = &p.terms[id] // terms may have moved
+	t.may, t.must, t.known = may, must, true
+	return may, must
+}
+
+// negate returns the negation of a term.
+func (p *prover) negate(id termID) termID {
+	if id < firstForm || p.isForm(id) {
+		return id ^ 1
+	}
+	if t := &p.terms[id]; t.negated {
+		return t.not
+	}
+	not := p.negation(p.terms[id])
+	p.terms[id].not, p.terms[id].negated = not, true
+	return not
+}
+
+func (p *prover) negation(t term) termID {
+	only := p.ofSorts(allSorts)
+	if s := sortOfOp(t.op); s != 0 {
+		only = p.ofSorts(s)
+	}
+	opposite := t
+	opposite.known, opposite.negated = false, false
+	switch t.op {
+	case opAnd, opOr:
+		args := make([]termID, 0, len(t.args))
+		for _, a := range t.args {
+			args = append(args, p.negate(a))
+		}
+		if t.op == opAnd {
+			return p.or(args...)
+		}
+		return p.and(args...)
+	case opSorts:
+		return p.ofSorts(allSorts &^ t.may)
+	case opIn:
+		opposite.op = opOut
+		return p.intern(opposite)
+	case opOut:
+		opposite.op = opIn
+		return p.intern(opposite)
+	case opLow:
+		opposite.op, opposite.open = opHigh, !t.open
+	case opHigh:
+		opposite.op, opposite.open = opLow, !t.open
+	case opLength, opCount:
+		return p.and(only, p.outside(t))
+	case opMatch, opFormat, opUnique, opHas:
+		opposite.op++
+	case opMiss, opNoFormat, opRepeat, opLacks:
+		opposite.op--
+	case opItems:
+		opposite.op, opposite.args = opSome, []termID{p.negate(t.args[0])}
+	case opSome:
+		return p.and(only, p.items(p.negate(t.args[0])))
+	case opRow:
+		return p.and(only, p.brokenRow(t.names, t.args))
+	case opOther:
+		args := make([]termID, len(t.names)+1)
+		for i := range t.names {
+			args[i] = termTrue
+		}
+		args[len(t.names)] = p.negate(t.args[0])
+		return p.and(only, p.row(t.names, args))
+	}
+	return p.and(only, p.intern(opposite))
+}
+
+// outside says that a size is not between two limits.
+func (p *prover) outside(t term) termID {
+	less, more := termFalse, termFalse
+	if t.low > 0 {
+		less = p.intern(term{op: t.op, low: 0, high: t.low - 1})
+	}
+	if t.high != unbounded {
+		more = p.intern(term{op: t.op, low: t.high + 1, high: unbounded})
+	}
+	return p.or(less, more)
+}
+
+// brokenRow says that some member breaks its row.
+func (p *prover) brokenRow(names []nameID, args []termID) termID {
+	arms := make([]termID, 0, len(args))
+	for i, name := range names {
+		if broken := p.negate(args[i]); broken != termFalse {
+			arms = append(arms, p.member(name, broken))
+		}
+	}
+	if broken := p.negate(args[len(names)]); broken != termFalse {
+		arms = append(arms, p.intern(term{op: opOther, names: names, args: []termID{broken}}))
+	}
+	return p.or(arms...)
+}
+
+// member says that an object has a member that satisfies a term.
+func (p *prover) member(name nameID, value termID) termID {
+	return p.and(p.has(name), p.row([]nameID{name}, []termID{value, termTrue}))
+}

@@ -1,0 +1,101 @@
+package schema_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/schema"
+)
+
+// pairsPath holds pairs of schemas of which it is known whether the first is
+// contained in the second.
+const pairsPath = "../../shared/conformance/containment"
+
+type pair struct {
+	ID      string          `json:"id"`
+	A       json.RawMessage `json:"a"`
+	B       json.RawMessage `json:"b"`
+	Subtype bool            `json:"subtype"`
+}
+
+func readPairs(t testing.TB, files ...string) []pair {
+	t.Helper()
+	var pairs []pair
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			var p pair
+			if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			pairs = append(pairs, p)
+		}
+		if err := errors.Join(lines.Err(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pairs
+}
+
+// tally counts the answers about pairs.
+type tally struct {
+	decided   int
+	undecided map[schema.Reason]int
+	times     []time.Duration
+}
+
+// judge asks about one pair and reports an answer that is wrong.
+func (c *tally) judge(t *testing.T, p pair) {
+	t.Helper()
+	a, errA := schema.Compile(p.A)
+	b, errB := schema.Compile(p.B)
+	if errA != nil || errB != nil {
+		t.Errorf("%s: does not compile: %v, %v", p.ID, errA, errB)
+		return
+	}
+	start := time.Now()
+	got := schema.IsSubschema(a, b)
+	c.times = append(c.times, time.Since(start))
+	switch {
+	case got.Answer == schema.Undecided:
+		c.undecided[got.Reason]++
+		t.Logf("undecided (%s at %s %q): %s: %s vs %s", got.Reason, got.Side, got.Pointer, p.ID, p.A, p.B)
+		return
+	case (got.Answer == schema.Proven) != p.Subtype:
+		t.Errorf("%s: %s with witness %s; %s vs %s", p.ID, got.Answer, got.Witness, p.A, p.B)
+	case got.Answer == schema.Refuted && (!a.Valid(got.Witness) || b.Valid(got.Witness)):
+		t.Errorf("%s: %s is no witness", p.ID, got.Witness)
+	}
+	c.decided++
+}
+
+func TestContainmentConformance(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(pairsPath, "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Skipf("NOTICE: the pairs are not at %s; only those in testdata are run", pairsPath)
+	}
+	c := tally{undecided: map[schema.Reason]int{}}
+	for _, p := range readPairs(t, files...) {
+		c.judge(t, p)
+	}
+	slices.Sort(c.times)
+	t.Logf("%d of %d decided; undecided %v; median %v, p99 %v, longest %v", c.decided, len(c.times), c.undecided,
+		c.times[len(c.times)/2], c.times[len(c.times)*99/100], c.times[len(c.times)-1])
+	if c.decided*100 < len(c.times)*99 {
+		t.Errorf("only %d of %d pairs are decided", c.decided, len(c.times))
+	}
+}
