@@ -102,6 +102,7 @@ type parser struct {
 	path  []string // member names and indexes from the root to the node at work
 }
 
+// enter and leave keep the path while a builder goes down and up.
 func (p *parser) enter(name string) { p.path = append(p.path, name) }
 
 func (p *parser) leave() { p.path = p.path[:len(p.path)-1] }

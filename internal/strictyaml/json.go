@@ -11,7 +11,7 @@ import (
 
 // json parses the source as one JSON value (RFC 8259, strings as in RFC 7493).
 func (p *parser) json() error {
-	p.src = bytes.TrimPrefix(p.src, []byte("\xef\xbb\xbf"))
+	p.src = bytes.TrimPrefix(p.src, []byte("\xef\xbb\xbf")) // a byte order mark: RFC 8259 section 8.1 lets us pass it over
 	b := jsonBuilder{parser: p, cursor: cursor{src: p.src, line: 1, column: 1}}
 	start := ijson.SkipSpace(p.src, 0)
 	if start == len(p.src) {
@@ -79,6 +79,7 @@ func (b *jsonBuilder) value(i, depth int) (n *node, end int, err error) {
 	return n, end, err
 }
 
+// text reads the string that opens at offset i.
 func (b *jsonBuilder) text(i int) (s string, end int, err error) {
 	end, escaped, err := ijson.ScanString(b.src, i)
 	if err != nil {
@@ -91,6 +92,7 @@ func (b *jsonBuilder) text(i int) (s string, end int, err error) {
 	return string(raw), end, nil
 }
 
+// array builds the list that opens at offset i.
 func (b *jsonBuilder) array(n *node, i, depth int) (end int, err error) {
 	i = ijson.SkipSpace(b.src, i+1)
 	if i < len(b.src) && b.src[i] == ']' {
@@ -112,6 +114,8 @@ func (b *jsonBuilder) array(n *node, i, depth int) (end int, err error) {
 	}
 }
 
+// object builds the mapping that opens at offset i. Unlike a strict JSON scan,
+// it goes on after a duplicate key, to report them all.
 func (b *jsonBuilder) object(n *node, i, depth int) (end int, err error) {
 	i = ijson.SkipSpace(b.src, i+1)
 	if i < len(b.src) && b.src[i] == '}' {
@@ -166,6 +170,7 @@ type cursor struct {
 	line, column int
 }
 
+// at moves to an offset, which must not be before the last one.
 func (c *cursor) at(offset int) (line, column int) {
 	passed := c.src[c.offset:offset]
 	if i := bytes.LastIndexByte(passed, '\n'); i >= 0 {

@@ -61,7 +61,7 @@ func (o *Object) GetAny(names ...string) Value {
 	for _, name := range names[1:] {
 		known := o.asked
 		v := o.Get(name)
-		o.asked = known // an alternative spelling is accepted, never proposed
+		o.asked = known // an alternative spelling is never proposed by a hint
 		switch {
 		case !v.Present():
 		case found.Present():

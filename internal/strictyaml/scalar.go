@@ -31,6 +31,7 @@ func plain(s string) (kind Kind, text string, err error) {
 	return Number, token, err
 }
 
+// looksNumeric rules out most strings by their first byte.
 func looksNumeric(s string) bool {
 	c := s[0]
 	return isDigit(c) || c == '.' || c == '-' || c == '+'
@@ -67,6 +68,8 @@ func ungroup(s string) string {
 
 var errLongNumber = errors.New("the number is too long")
 
+// radix reads the digits after 0x or 0o. Its cost grows with the square of the
+// length, which maxNumber bounds.
 func radix(digits string, base int) (string, bool, error) {
 	n, ok := new(big.Int), len(digits) > 0
 	for i := range len(digits) {
@@ -116,7 +119,7 @@ func decimal(s string) (string, bool, error) {
 	if len(s) > maxNumber {
 		return "0", true, errLongNumber
 	}
-	whole = strings.TrimLeft(whole, "0")
+	whole = strings.TrimLeft(whole, "0") // 017 is seventeen, and no JSON
 	if whole == "" {
 		whole = "0"
 	}

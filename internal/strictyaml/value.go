@@ -60,7 +60,7 @@ func (v Value) is(k Kind) bool {
 	if v.node.kind == k {
 		return true
 	}
-	hint := ""
+	hint := "" // a version such as 1.10 is the usual victim of this
 	if k == String && (v.node.kind == Number || v.node.kind == Bool) {
 		hint = "quote the value"
 	}
@@ -119,6 +119,7 @@ func (v Value) Int(low, high int64) int64 {
 	return n
 }
 
+// bounds words a range.
 func bounds(low, high int64) string {
 	if high == math.MaxInt64 {
 		return fmt.Sprintf("of %d or more", low)
@@ -126,12 +127,14 @@ func bounds(low, high int64) string {
 	return fmt.Sprintf("from %d to %d", low, high)
 }
 
+// wholeNumber reads a JSON number that has no fraction, however it is written.
+// Beyond 2^53 only plain digits are taken: a float64 would not be exact there.
 func wholeNumber(token string) (n int64, ok bool) {
 	if n, err := strconv.ParseInt(token, 10, 64); err == nil {
 		return n, true
 	}
 	f, err := strconv.ParseFloat(token, 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
 		return 0, false
 	}
 	return int64(f), true
@@ -220,6 +223,8 @@ func (v Value) StringMap() map[string]string {
 	return out
 }
 
+// memberAt is the i-th member of a mapping. Faults about it point to its key:
+// its value may begin lines below.
 func (v Value) memberAt(i int) Value {
 	k := v.node.keys[i]
 	return Value{file: v.file, node: v.node.items[i], pointer: join(v.pointer, k.name), line: k.line, column: k.column}
@@ -230,12 +235,10 @@ func (v Value) memberAt(i int) Value {
 // The result's Pointer is the whole pointer, from the root of the file.
 func (v Value) Locate(pointer string) Position {
 	at := v
-	for rest := pointer; rest != "" && at.node != nil; {
+	// Each token follows a slash; a slash inside a token is written ~1.
+	for rest, more := strings.CutPrefix(pointer, "/"); more && at.node != nil; {
 		var token string
-		token, rest, _ = strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-		if rest != "" {
-			rest = "/" + rest
-		}
+		token, rest, more = strings.Cut(rest, "/")
 		next := at.child(strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
 		if next.node == nil {
 			break
@@ -247,6 +250,7 @@ func (v Value) Locate(pointer string) Position {
 	return p
 }
 
+// child is the value one pointer token below v, absent if there is none.
 func (v Value) child(name string) Value {
 	switch v.node.kind {
 	case Map:
@@ -264,6 +268,7 @@ func (v Value) child(name string) Value {
 	return Value{}
 }
 
+// didYouMean is the hint for a name that is not known, "" if none is near.
 func didYouMean(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

@@ -13,7 +13,9 @@ import (
 
 const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 
-// yaml parses the source as one YAML document.
+// yaml parses the source as one YAML document. What the library would check by
+// itself is left to the builder, because the library stops at the first fault
+// or counts by other rules than ours.
 func (p *parser) yaml() error {
 	loader, err := yaml.NewLoader(bytes.NewReader(p.src),
 		yaml.WithUniqueKeys(false), // reported by addMember, all of them
@@ -73,6 +75,8 @@ type yamlBuilder struct {
 	open map[*yaml.Node]bool // the collections being built, against aliases to a parent
 }
 
+// build turns one node into ours. An alias is replaced by a copy of what it
+// refers to, so that the copy's faults have pointers of their own.
 func (b *yamlBuilder) build(n *yaml.Node, depth int) (*node, error) {
 	if err := b.count(n.Line, n.Column, depth); err != nil {
 		return nil, err
@@ -101,12 +105,14 @@ func (b *yamlBuilder) fault(n *yaml.Node, message, hint string) {
 	b.addFault(n.Line, n.Column, message, hint)
 }
 
+// collectionTag accepts the tags that mappings and lists have anyway.
 func (b *yamlBuilder) collectionTag(n *yaml.Node) {
 	if tag := n.ShortTag(); tag != "!!map" && tag != "!!seq" {
 		b.fault(n, fmt.Sprintf("the tag %s is not supported", tag), "remove the tag")
 	}
 }
 
+// sequence builds a list.
 func (b *yamlBuilder) sequence(n *yaml.Node, depth int) (*node, error) {
 	out := &node{kind: List, line: n.Line, column: n.Column}
 	for i, c := range n.Content {
@@ -121,6 +127,8 @@ func (b *yamlBuilder) sequence(n *yaml.Node, depth int) (*node, error) {
 	return out, nil
 }
 
+// mapping builds a mapping. A member whose key is at fault is left out, and its
+// value is not looked at.
 func (b *yamlBuilder) mapping(n *yaml.Node, depth int) (*node, error) {
 	out := &node{kind: Map, line: n.Line, column: n.Column}
 	seen := make(map[string]int, len(n.Content)/2)
@@ -166,6 +174,8 @@ func (b *yamlBuilder) key(n *yaml.Node) (k key, ok bool) {
 	return k, true
 }
 
+// scalar builds a scalar. The library's own resolution is not used: it knows
+// types of YAML 1.1 (0b11, dates) and reads long numbers as floats.
 func (b *yamlBuilder) scalar(n *yaml.Node) *node {
 	out := &node{kind: String, text: n.Value, line: n.Line, column: n.Column}
 	tag := n.ShortTag()
@@ -194,6 +204,7 @@ func (b *yamlBuilder) scalar(n *yaml.Node) *node {
 	return out
 }
 
+// taggedKind is the kind that a core tag promises, Absent if it promises none.
 func taggedKind(tag string) Kind {
 	switch tag {
 	case "!!int", "!!float":
