@@ -86,6 +86,7 @@ func (d *Document) WithEngine(e Engine) (*Document, error) {
 	return &out, nil
 }
 
+// withEngine is a copy of c under another engine; c itself if nothing checks.
 func (c *Contract) withEngine(e Engine) (*Contract, error) {
 	if c == nil || c.Schema == nil {
 		return c, nil

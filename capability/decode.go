@@ -13,6 +13,8 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
+// decodeFile makes a document of a parsed file. Every fault of the file is
+// recorded before the first of them fails it.
 func decodeFile(file *strictyaml.File, opts LoadOptions) (*Document, error) {
 	d := decoder{opts: opts}
 	doc := d.document(file.Root())
@@ -26,14 +28,18 @@ func decodeFile(file *strictyaml.File, opts LoadOptions) (*Document, error) {
 	return doc, nil
 }
 
-// maxWait bounds every duration of a file, so that none overflows.
+// maxWait bounds every duration of a file, so that none overflows. It does not
+// judge whether a timeout is sensible: files of the reference system have no
+// upper bound, and whoever makes the call clamps.
 const maxWait = 365 * 24 * time.Hour
 
+// decoder holds what the parts of a file share while it is read.
 type decoder struct {
 	opts LoadOptions
 	meta *gojsonschema.Meta // compiled when the first schema is met
 }
 
+// document reads the file's top level.
 func (d *decoder) document(v strictyaml.Value) *Document {
 	o := v.Object()
 	doc := &Document{Version: decodeVersion(o.Need("version")), byName: make(map[string]*Capability)}
@@ -96,6 +102,8 @@ func (d *Document) index(items []strictyaml.Value) {
 	}
 }
 
+// capability reads one capability. The spellings with underscores are those of
+// capability objects in the ARAL standard.
 func (d *decoder) capability(v strictyaml.Value) *Capability {
 	o := v.Object()
 	c := &Capability{
@@ -117,6 +125,8 @@ func (d *decoder) capability(v strictyaml.Value) *Capability {
 	return c
 }
 
+// decodeName reads a capability's name. Names become parts of topics, of file
+// names in generated code and of tool names, hence the narrow grammar.
 func decodeName(v strictyaml.Value) string {
 	name := v.String()
 	switch {
@@ -129,6 +139,7 @@ func decodeName(v strictyaml.Value) string {
 	return name
 }
 
+// urlSafe matches ^[A-Za-z0-9][A-Za-z0-9_-]*$.
 func urlSafe(name string) bool {
 	for i := range len(name) {
 		c := name[i] | 0x20
@@ -190,6 +201,7 @@ func faultSchema(v strictyaml.Value, prefix string, err error) {
 	}
 }
 
+// decodeCarried reads the keys that this package only carries.
 func decodeCarried(o *strictyaml.Object, c *Capability) {
 	c.Delivery = Delivery(o.Get("delivery").Enum(string(DeliveryDurable)))
 	c.ID = o.Get("id").Text()
@@ -203,6 +215,7 @@ func decodeCarried(o *strictyaml.Object, c *Capability) {
 	c.Callers = o.Get("callers").Texts()
 }
 
+// decodeRateLimit reads {requests, period?, burst?}.
 func decodeRateLimit(v strictyaml.Value) *RateLimit {
 	if !v.Present() {
 		return nil
@@ -233,6 +246,8 @@ func decodePeriod(v strictyaml.Value) time.Duration {
 	return d
 }
 
+// decodeRetryPolicy reads a policy; what it does not say is three attempts, a
+// second, doubled each time, up to ten.
 func decodeRetryPolicy(v strictyaml.Value) *RetryPolicy {
 	if !v.Present() {
 		return nil
@@ -264,6 +279,7 @@ func decodeRetryPolicy(v strictyaml.Value) *RetryPolicy {
 	return p
 }
 
+// decodeCost reads a mapping from a unit to an amount.
 func decodeCost(v strictyaml.Value) map[string]float64 {
 	entries := v.Entries()
 	if entries == nil {

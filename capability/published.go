@@ -106,8 +106,10 @@ func ParsePublished(data []byte) (*Published, error) {
 	return &p, nil
 }
 
+// isObjectOrAbsent looks at the first byte, which tells: the text is JSON.
 func isObjectOrAbsent(schema json.RawMessage) bool { return schema == nil || schema[0] == '{' }
 
+// digits reports whether s is a short decimal number.
 func digits(s string) bool {
 	return s != "" && len(s) < 10 && strings.Trim(s, "0123456789") == ""
 }

@@ -39,6 +39,7 @@ type secondOpinion struct {
 	schema *schema.Schema
 }
 
+// fault records a fault at a pointer into the schema.
 func (o secondOpinion) fault(pointer, message, hint string) {
 	o.value.FaultAt(o.value.Locate(pointer), o.prefix+message, hint)
 }
@@ -86,6 +87,7 @@ type engines struct {
 	native, second Validator
 }
 
+// compileAt makes the validators of one schema inside the whole.
 func (o secondOpinion) compileAt(n schema.Node) (engines, error) {
 	native, err := gojsonschema.Native(n)
 	if err != nil {
@@ -102,6 +104,9 @@ func (o secondOpinion) compileAt(n schema.Node) (engines, error) {
 	return engines{native, second}, nil
 }
 
+// example checks one value by both engines. That they agree is checked first:
+// where they do not, one of them is wrong, and nothing that the schema says can
+// be relied on.
 func (o secondOpinion) example(c engines, pointer, what string, value []byte) {
 	first := c.native.Check(value)
 	if c.second != nil {

@@ -75,6 +75,8 @@ func DecodeTransports(v strictyaml.Value, side Side) []TransportSpec {
 	return specs
 }
 
+// decodeTransport reads one transport. Which keys it may have depends on its
+// kind, so that a key of another kind is a fault and not silence.
 func decodeTransport(v strictyaml.Value, side Side) TransportSpec {
 	o := v.Object()
 	t := TransportSpec{Position: v.Position()}
@@ -108,6 +110,7 @@ func decodeTransport(v strictyaml.Value, side Side) TransportSpec {
 	return t
 }
 
+// decodeDestinations reads the topics, subjects or queues of a transport.
 func decodeDestinations(v strictyaml.Value, key string, side Side) (requests, responses string) {
 	o := v.Object()
 	requests = o.Need("requests").Text()
@@ -121,6 +124,7 @@ func decodeDestinations(v strictyaml.Value, key string, side Side) (requests, re
 	return requests, responses
 }
 
+// decodeSASL reads Kafka's credentials; nil if there are none.
 func decodeSASL(v strictyaml.Value) *SASL {
 	if !v.Present() {
 		return nil

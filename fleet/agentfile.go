@@ -134,6 +134,8 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	return a
 }
 
+// decodeSkills reads the key skills, which the reference runtime gives a list of
+// documents and agentd a mapping to runners.
 func (a *AgentFile) decodeSkills(v strictyaml.Value, p paths) {
 	switch v.Kind() {
 	case strictyaml.Absent:
@@ -148,6 +150,7 @@ func (a *AgentFile) decodeSkills(v strictyaml.Value, p paths) {
 	}
 }
 
+// decodeSkill reads one skill and its runner.
 func decodeSkill(e strictyaml.Entry, p paths) Skill {
 	s := Skill{Name: e.Name, Position: e.Value.Position()}
 	if e.Name == "" {
@@ -161,6 +164,7 @@ func decodeSkill(e strictyaml.Entry, p paths) Skill {
 	return s
 }
 
+// decodeProcess reads a process runner and fills in the defaults.
 func decodeProcess(v strictyaml.Value, p paths) *Process {
 	o := v.Object()
 	out := &Process{
@@ -195,6 +199,7 @@ func decodeProcess(v strictyaml.Value, p paths) *Process {
 	return out
 }
 
+// decodeEnvNames reads names of variables, each perhaps a prefix with a star.
 func decodeEnvNames(v strictyaml.Value) []string {
 	var names []string
 	for _, item := range v.List() {
@@ -207,6 +212,8 @@ func decodeEnvNames(v strictyaml.Value) []string {
 	return names
 }
 
+// trimStar takes the star off a prefix. A star alone would pass everything on,
+// and stays to be refused.
 func trimStar(name string) string {
 	if n := len(name); n > 1 && name[n-1] == '*' {
 		return name[:n-1]
@@ -214,6 +221,8 @@ func trimStar(name string) string {
 	return name
 }
 
+// envName matches ^[A-Za-z_][A-Za-z0-9_]*$ (POSIX.1-2017, section 8.1, and the
+// lower-case names that programs use anyway).
 func envName(s string) bool {
 	for i := range len(s) {
 		c := s[i] | 0x20
@@ -224,6 +233,8 @@ func envName(s string) bool {
 	return s != ""
 }
 
+// decodePermissions reads the permissions; nil without the block. A key that we
+// would not enforce is refused: a deny rule must never be silently dropped.
 func decodePermissions(v strictyaml.Value) *Permissions {
 	if !v.Present() {
 		return nil
@@ -233,6 +244,7 @@ func decodePermissions(v strictyaml.Value) *Permissions {
 	return &Permissions{Allow: o.Get("allow").Texts(), Deny: o.Get("deny").Texts()}
 }
 
+// decodeLimits reads the limits over their defaults.
 func decodeLimits(v strictyaml.Value) Limits {
 	limits := DefaultLimits()
 	if !v.Present() {

@@ -34,6 +34,7 @@ func decodeEnvironments(v strictyaml.Value, p paths) []*Environment {
 	return out
 }
 
+// decodeEnvironment reads one environment as it is written.
 func decodeEnvironment(e strictyaml.Entry, p paths) *declared {
 	o := e.Value.Object()
 	d := &declared{inherit: o.Get("inherit"), Environment: Environment{
@@ -58,6 +59,8 @@ func decodeEnvironment(e strictyaml.Entry, p paths) *declared {
 	return d
 }
 
+// decodePaths reads a list of paths. An empty list is not nil: it overrides an
+// inherited one.
 func decodePaths(v strictyaml.Value, p paths) []string {
 	if v.Kind() == strictyaml.Absent {
 		return nil
@@ -76,6 +79,7 @@ type resolver struct {
 	open     []string // the chain of inheritance being followed
 }
 
+// resolve flattens one declared environment.
 func (r *resolver) resolve(name string) *Environment {
 	if env, ok := r.done[name]; ok {
 		return env
@@ -131,6 +135,7 @@ func inherit(parent *Environment, d *declared) Environment {
 	return env
 }
 
+// didYouMean is the hint for a name that is not known, "" if none is near.
 func didYouMean(name string, known []string) string {
 	if near := strictyaml.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

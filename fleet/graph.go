@@ -170,6 +170,7 @@ func (g Graph) names() map[string]string {
 	return names
 }
 
+// label says most about an edge in one word.
 func (e Edge) label() string {
 	if e.Capability != "" {
 		return e.Capability
@@ -202,6 +203,7 @@ func (g Graph) mermaid() string {
 	return b.String()
 }
 
+// dot needs no escapes either.
 func (g Graph) dot() string {
 	var b strings.Builder
 	names := g.names()

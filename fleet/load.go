@@ -147,6 +147,8 @@ func (l *loader) member(f *Fleet, e entry) {
 	f.Members = append(f.Members, m) // without an Agent only if the load fails
 }
 
+// agentFile reads the member's agent.yaml. at is where fleet.yaml names its
+// directory: that there is no such file is a fault there.
 func (l *loader) agentFile(m *Member, at strictyaml.Value) {
 	path := filepath.Join(m.Dir, "agent.yaml")
 	file, err := strictyaml.ReadFile(path, l.name(path))
@@ -184,6 +186,7 @@ func (l *loader) memberPeers(f *Fleet, m *Member) {
 	}
 }
 
+// findPeers finds the peers file in a directory.
 func findPeers(dir string) (path string, ok bool) {
 	for _, name := range []string{"rpc-peers.yaml", "rpc-peers.yml", "rpc-peers.json"} {
 		path := filepath.Join(dir, name)
@@ -194,6 +197,7 @@ func findPeers(dir string) (path string, ok bool) {
 	return "", false
 }
 
+// peersFile reads a peers file, once however many members share it.
 func (l *loader) peersFile(path string) []peerEntry {
 	if entries, ok := l.peers[path]; ok {
 		return entries
@@ -268,6 +272,7 @@ func (l *loader) selectEngine(m *Member) {
 	}
 }
 
+// withEngine is d under an engine, made once per pair. A nil d stays nil.
 func (l *loader) withEngine(d *capability.Document, e capability.Engine) *capability.Document {
 	if d == nil || e.Name() == (capability.Native{}).Name() {
 		return d

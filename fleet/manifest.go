@@ -37,6 +37,7 @@ type entry struct {
 	env    strictyaml.Value
 }
 
+// decodeManifest reads fleet.yaml.
 func decodeManifest(file *strictyaml.File, p paths) manifest {
 	o := file.Root().Object()
 	f := &Fleet{
@@ -74,6 +75,8 @@ func decodeRPC(v strictyaml.Value) RPC {
 	return RPC{StampFleetVersion: o.Get("stampFleetVersion").Bool(), MinFleetVersion: o.Get("minFleetVersion").Text()}
 }
 
+// decodeEntries reads the members. One whose id cannot be used is left out:
+// nothing else about it could be resolved.
 func (m *manifest) decodeEntries(v strictyaml.Value, p paths) {
 	first := make(map[string]int)
 	for _, item := range v.List() {
@@ -113,6 +116,7 @@ func (m *manifest) decodeEntries(v strictyaml.Value, p paths) {
 	}
 }
 
+// decodePlacement reads a member's deploy block; nil without one.
 func decodePlacement(v strictyaml.Value) *Placement {
 	if !v.Present() {
 		return nil
@@ -128,6 +132,7 @@ func decodePlacement(v strictyaml.Value) *Placement {
 	}
 }
 
+// decodeDeploy reads how the fleet is rolled out.
 func decodeDeploy(v strictyaml.Value) Deploy {
 	if !v.Present() {
 		return Deploy{}
@@ -153,6 +158,7 @@ func decodeDeploy(v strictyaml.Value) Deploy {
 	return d
 }
 
+// decodeHosts reads the remote control planes, whose names must differ.
 func decodeHosts(v strictyaml.Value) []Host {
 	var hosts []Host
 	first := make(map[string]int)
@@ -180,6 +186,7 @@ func decodeHosts(v strictyaml.Value) []Host {
 	return hosts
 }
 
+// checkHost judges a host's name and address where they are given.
 func checkHost(h Host, name, address strictyaml.Value) {
 	if h.Name != "" && !urlSafe(h.Name) {
 		name.Fault("host name must be URL-safe", "letters, digits, - and _, and a letter or a digit first")
@@ -193,6 +200,7 @@ func checkHost(h Host, name, address strictyaml.Value) {
 	}
 }
 
+// urlSafe matches ^[A-Za-z0-9][A-Za-z0-9_-]*$.
 func urlSafe(name string) bool {
 	for i := range len(name) {
 		c := name[i] | 0x20

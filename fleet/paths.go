@@ -17,6 +17,7 @@ type paths struct {
 	shown string // root as faults print it
 }
 
+// newPaths prepares to resolve paths of the fleet in root.
 func newPaths(root string) (paths, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
@@ -50,6 +51,7 @@ func (p paths) carried(v strictyaml.Value) string {
 	return p.resolve(v, p.root, true)
 }
 
+// resolve makes a path of a file absolute, and keeps it inside the root.
 func (p paths) resolve(v strictyaml.Value, base string, absoluteAnywhere bool) string {
 	text := v.Text()
 	if text == "" {
@@ -89,6 +91,7 @@ func (p paths) linksStayInside(path string) bool {
 	return true
 }
 
+// within reports whether path is root or below it, by their names.
 func within(root, path string) bool {
 	rel, err := filepath.Rel(root, path)
 	return err == nil && filepath.IsLocal(rel)

@@ -44,6 +44,7 @@ func decodePeers(file *strictyaml.File, path string, p paths) []peerEntry {
 	return peers
 }
 
+// decodePeer reads one peer. base is the peers file's directory.
 func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 	o := v.Object()
 	defer o.Done()
@@ -61,6 +62,7 @@ func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 	return entry
 }
 
+// decodeAuth reads a peer's auth block; nil without one.
 func decodeAuth(v strictyaml.Value) *PeerAuth {
 	if !v.Present() {
 		return nil

@@ -48,6 +48,7 @@ func (f *Fleet) List() Listing {
 	return l
 }
 
+// rel is a path below the root, relative and with slashes.
 func (f *Fleet) rel(abs string) string {
 	rel, err := filepath.Rel(f.Root, abs)
 	if err != nil {
@@ -132,6 +133,7 @@ func (c Catalogue) WriteText(w io.Writer) error {
 	return err
 }
 
+// details is what stands behind an offer's name in text.
 func (o Offer) details() string {
 	var parts []string
 	if o.Input == "" && o.Output == "" {

@@ -139,6 +139,8 @@ func addFormats(n schema.Node, seen map[schema.Node]bool) error {
 
 // Check judges one payload.
 func (v *Validator) Check(payload []byte) schema.Report {
+	// Canonical form (RFC 8785) writes equal numbers equally, which spares the
+	// library from comparing 1 with 1.0.
 	canonical, err := jcs.Append(nil, payload)
 	if err != nil || ijson.Check(payload, ijson.DefaultMaxDepth) != nil {
 		if report := v.native.Check(payload); report.Verdict == schema.Malformed {
@@ -166,6 +168,7 @@ func limit(message string) schema.Report {
 
 var errPanic = errors.New("gojsonschema: the library panicked on the payload")
 
+// judge asks the library. Its panics are errors.
 func (v *Validator) judge(canonical []byte) (found []library.ResultError, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -179,6 +182,8 @@ func (v *Validator) judge(canonical []byte) (found []library.ResultError, err er
 	return result.Errors(), nil
 }
 
+// report makes the answer of the library's errors. They come in the order of a
+// Go map, so they are sorted.
 func report(found []library.ResultError) schema.Report {
 	out := schema.Report{Verdict: schema.Invalid}
 	for _, f := range found {

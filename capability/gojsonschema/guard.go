@@ -79,12 +79,12 @@ func Children(n schema.Node) []schema.Node {
 // guard finds what makes the library slow: it walks the schema depth first and
 // keeps the open path, as Tarjan's algorithm does.
 type guard struct {
-	index    map[schema.Node]int
-	low      map[schema.Node]int
-	stack    []schema.Node
+	index    map[schema.Node]int // in the order of first visits, from 1
+	low      map[schema.Node]int // the least index that a schema reaches on the stack
+	stack    []schema.Node       // visited, and not yet in a group
 	on       map[schema.Node]bool
-	combined [][2]schema.Node
-	group    map[schema.Node]int
+	combined [][2]schema.Node    // the edges that start over, from and to
+	group    map[schema.Node]int // schemas that reach each other share a number
 	size     map[schema.Node]int // schemas that a node unfolds to, capped
 }
 
@@ -106,6 +106,8 @@ func checkCost(root schema.Node) error {
 	return nil
 }
 
+// visit walks n and what is below it, then closes the group of schemas that
+// reach each other if n is where it was entered.
 func (g *guard) visit(n schema.Node) {
 	g.index[n] = len(g.index) + 1
 	g.low[n] = g.index[n]

@@ -61,6 +61,7 @@ func (w *writer) ref(name string, target schema.Node) string {
 	return "#/definitions/" + w.names[key]
 }
 
+// schema writes one schema. Annotations are left out.
 func (w *writer) schema(n schema.Node) any {
 	if value, ok := n.Boolean(); ok {
 		return value
@@ -90,6 +91,7 @@ func (w *writer) schema(n schema.Node) any {
 	return out
 }
 
+// strings writes the keywords for strings.
 func (w *writer) strings(n schema.Node, out object) {
 	least, most := n.Length()
 	count(out, "minLength", least, "maxLength", most)
@@ -117,6 +119,7 @@ func count(out object, minimum string, least int, maximum string, most int) {
 	}
 }
 
+// numbers writes the bounds of numbers, as they were written.
 func (w *writer) numbers(n schema.Node, out object) {
 	b := n.Bounds()
 	for keyword, token := range map[string]string{
@@ -129,6 +132,7 @@ func (w *writer) numbers(n schema.Node, out object) {
 	}
 }
 
+// arrays writes the keywords for arrays.
 func (w *writer) arrays(n schema.Node, out object) {
 	if items, ok := n.Items(); ok {
 		out["items"] = w.schema(items)
@@ -140,6 +144,7 @@ func (w *writer) arrays(n schema.Node, out object) {
 	}
 }
 
+// objects writes the keywords for objects.
 func (w *writer) objects(n schema.Node, out object) {
 	if properties := n.Properties(); len(properties) > 0 {
 		members := object{}
@@ -156,6 +161,7 @@ func (w *writer) objects(n schema.Node, out object) {
 	}
 }
 
+// combinators writes oneOf, anyOf, allOf and not.
 func (w *writer) combinators(n schema.Node, out object) {
 	for keyword, branches := range map[string][]schema.Node{"oneOf": n.OneOf(), "anyOf": n.AnyOf(), "allOf": n.AllOf()} {
 		if branches == nil {

@@ -75,6 +75,7 @@ func (l *linter) refusals() map[string][]string {
 	return nil
 }
 
+// keywords reports the keywords that the reader refuses.
 func (l *linter) keywords(n schema.Node) {
 	has := present(n)
 	for rule, keywords := range l.refusals() {
@@ -104,6 +105,7 @@ func (l *linter) takesFormat(f schema.Format) bool {
 	return slices.Contains(known, string(f))
 }
 
+// types looks at type, and at schemas that leave it out and say nothing else.
 func (l *linter) types(n schema.Node) {
 	types := n.Types()
 	if len(types) > 1 {
@@ -116,6 +118,7 @@ func (l *linter) types(n schema.Node) {
 	}
 }
 
+// object looks at properties, required and additionalProperties together.
 func (l *linter) object(n schema.Node) {
 	properties, required := n.Properties(), n.Required()
 	if !n.HasObject() && !slices.Contains(n.Types(), schema.TypeObject) {
@@ -196,6 +199,7 @@ func shown(value []byte) string {
 	return string(value)
 }
 
+// joined words a list of types.
 func joined(types []schema.Type) string {
 	names := make([]string, len(types))
 	for i, t := range types {
@@ -204,6 +208,7 @@ func joined(types []schema.Type) string {
 	return strings.Join(names, " or ")
 }
 
+// accepts reports whether a value of type t passes the keyword type.
 func accepts(types []schema.Type, t schema.Type) bool {
 	return types == nil || slices.Contains(types, t) || t == schema.TypeInteger && slices.Contains(types, schema.TypeNumber)
 }
@@ -243,6 +248,8 @@ func compare(a, b string) (order int, ok bool) {
 	return x.Cmp(y), true
 }
 
+// rational reads a JSON number exactly, unless its exponent is absurd: the
+// result would take as many digits.
 func rational(token string) (*big.Rat, bool) {
 	_, exponent, _ := strings.Cut(strings.ToLower(token), "e")
 	if token == "" || len(exponent) > 4 {

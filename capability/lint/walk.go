@@ -22,6 +22,8 @@ func newWalk(s *schema.Schema) *walk {
 	return w
 }
 
+// collect lists the schemas inside n, without following references: their
+// targets are definitions, and those are listed too.
 func (w *walk) collect(n schema.Node, seen map[schema.Node]bool) {
 	if seen[n] {
 		return
@@ -48,6 +50,7 @@ type child struct {
 	deeper bool
 }
 
+// children are the schemas directly inside n.
 func children(n schema.Node) []child {
 	var out []child
 	for _, p := range n.Properties() {
@@ -81,12 +84,14 @@ func (w *walk) measure(n schema.Node, open map[schema.Node]bool, depth int) {
 	m.visit(n, depth)
 }
 
+// measurer is the state of [walk.measure].
 type measurer struct {
 	*walk
 	open map[schema.Node]bool
 	best map[schema.Node]int // the greatest depth+1 at which a schema was entered
 }
 
+// visit measures n, which stands inside depth objects.
 func (m *measurer) visit(n schema.Node, depth int) {
 	if m.open[n] {
 		m.recursive = true
