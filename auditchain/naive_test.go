@@ -1,0 +1,215 @@
+package auditchain
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/sumdb/tlog"
+	"pgregory.net/rapid"
+)
+
+// A second implementation of everything that is hashed and signed, written
+// from the documentation, slowly, without the code under test. It reads the
+// database by hand.
+
+func naiveField(b *bytes.Buffer, field []byte) {
+	binary.Write(b, binary.BigEndian, uint32(len(field)))
+	b.Write(field)
+}
+
+type naiveRow struct {
+	seq, ts                                      int64
+	tenant, kind                                 string
+	peer, capability, side, correlation, session sql.NullString
+	body, salt, digest, hash                     []byte
+}
+
+func (r *naiveRow) contentDigest() [32]byte {
+	var b bytes.Buffer
+	b.WriteString("agentd audit content v1\n")
+	naiveField(&b, r.salt)
+	for _, column := range []sql.NullString{r.peer, r.capability, r.side, r.correlation, r.session} {
+		if !column.Valid {
+			b.WriteByte(0)
+			continue
+		}
+		b.WriteByte(1)
+		naiveField(&b, []byte(column.String))
+	}
+	naiveField(&b, r.body)
+	return sha256.Sum256(b.Bytes())
+}
+
+func (r *naiveRow) recordHash(previous []byte) [32]byte {
+	var b bytes.Buffer
+	b.WriteByte(0)
+	b.WriteString("agentd audit record v1\n")
+	binary.Write(&b, binary.BigEndian, r.seq)
+	binary.Write(&b, binary.BigEndian, r.ts)
+	naiveField(&b, []byte(r.tenant))
+	naiveField(&b, []byte(r.kind))
+	b.Write(r.digest)
+	b.Write(previous)
+	return sha256.Sum256(b.Bytes())
+}
+
+// naiveRoot is MTH of RFC 6962 section 2.1 over leaf hashes.
+func naiveRoot(leaves [][]byte) []byte {
+	switch len(leaves) {
+	case 0:
+		sum := sha256.Sum256(nil)
+		return sum[:]
+	case 1:
+		return leaves[0]
+	}
+	k := 1
+	for 2*k < len(leaves) {
+		k *= 2
+	}
+	sum := sha256.Sum256(bytes.Join([][]byte{{1}, naiveRoot(leaves[:k]), naiveRoot(leaves[k:])}, nil))
+	return sum[:]
+}
+
+// naivePath is PATH of RFC 6962 section 2.1.1.
+func naivePath(m int, leaves [][]byte) [][]byte {
+	if len(leaves) == 1 {
+		return nil
+	}
+	k := 1
+	for 2*k < len(leaves) {
+		k *= 2
+	}
+	if m < k {
+		return append(naivePath(m, leaves[:k]), naiveRoot(leaves[k:]))
+	}
+	return append(naivePath(m-k, leaves[k:]), naiveRoot(leaves[:k]))
+}
+
+// naiveCheckNote checks a checkpoint's only signature with nothing but the
+// standard library.
+func naiveCheckNote(t *rapid.T, note, verifierKey, origin string, size int, root []byte) {
+	text, signatures, ok := strings.Cut(note, "\n\n")
+	if want := fmt.Sprintf("%s\n%d\n%s", origin, size, base64.StdEncoding.EncodeToString(root)); !ok || text != want {
+		t.Fatalf("the note says %q, want %q", text, want)
+	}
+	keyFields := strings.SplitN(verifierKey, "+", 3)
+	public, err := base64.StdEncoding.DecodeString(keyFields[2])
+	if err != nil || public[0] != 1 {
+		t.Fatalf("verifier key %q", verifierKey)
+	}
+	signature, err := base64.StdEncoding.DecodeString(strings.TrimSpace(strings.TrimPrefix(signatures, "— "+origin+" ")))
+	if err != nil || fmt.Sprintf("%x", signature[:4]) != keyFields[1] {
+		t.Fatalf("signature line %q", signatures)
+	}
+	if !ed25519.Verify(public[1:], []byte(text+"\n"), signature[4:]) {
+		t.Fatal("the signature is false")
+	}
+}
+
+func naiveRows(t *rapid.T, db *sql.DB) (rows []naiveRow) {
+	result, err := db.Query(`SELECT seq, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash FROM records ORDER BY seq`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer result.Close()
+	for result.Next() {
+		var r naiveRow
+		if err := result.Scan(&r.seq, &r.ts, &r.tenant, &r.kind, &r.peer, &r.capability, &r.side, &r.correlation, &r.session,
+			&r.body, &r.salt, &r.digest, &r.hash); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func TestSecondImplementationAgrees(t *testing.T) {
+	outer := t
+	word := rapid.StringMatching(`[a-zé😀 _%"\\-]{0,12}`)
+	rapid.Check(t, func(t *rapid.T) {
+		l := openLog(outer, Options{Name: "naive"})
+		defer l.Close()
+		n := rapid.IntRange(1, 20).Draw(t, "records")
+		for i := range n {
+			body, _ := json.Marshal(map[string]any{"peerId": word.Draw(t, "peer"), "x": rapid.Float64().Draw(t, "x"), "i": i})
+			appendRecord(outer, l, Record{Kind: KindRPCCall, Tenant: word.Draw(t, "tenant"), Session: word.Draw(t, "session"), Body: body})
+		}
+		if rapid.IntRange(0, 4).Draw(t, "many") == 0 {
+			fill(outer, l, 520) // over two stored tree nodes
+			n += 520
+		}
+		note, err := l.Checkpoint(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		public, err := l.PublicKeys()
+		if err != nil {
+			t.Fatal(err)
+		}
+		genesis := sha256.Sum256([]byte("agentd audit genesis v1\n" + public[0]))
+		previous := genesis[:]
+		var leaves [][]byte
+		for i, r := range naiveRows(t, l.db) {
+			digest := r.contentDigest()
+			hash := r.recordHash(previous)
+			if r.seq != int64(i+1) || !bytes.Equal(digest[:], r.digest) || !bytes.Equal(hash[:], r.hash) {
+				t.Fatalf("record %d differs", r.seq)
+			}
+			previous = r.hash
+			leaves = append(leaves, r.hash)
+		}
+		if len(leaves) != n {
+			t.Fatalf("%d records of %d", len(leaves), n)
+		}
+		naiveCheckNote(t, string(note), public[0], l.Origin(), n, naiveRoot(leaves))
+
+		seq := rapid.Int64Range(1, int64(n)).Draw(t, "proven")
+		p, err := l.Prove(context.Background(), seq, ProveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := naivePath(int(seq-1), leaves)
+		if len(path) != len(p.Path) {
+			t.Fatalf("a path of %d hashes, want %d", len(p.Path), len(path))
+		}
+		for i := range path {
+			if !bytes.Equal(path[i], p.Path[i][:]) {
+				t.Fatalf("hash %d of the path of record %d differs", i, seq)
+			}
+		}
+	})
+}
+
+// The right edge of the tree, kept incrementally, and what is read back from
+// the database both give the root of RFC 6962.
+func TestFrontierIsTheTree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 1100).Draw(t, "leaves")
+		var f frontier
+		var leaves [][]byte
+		nodes := 0
+		for i := range n {
+			leaf := sha256.Sum256([]byte{byte(i), byte(i >> 8)})
+			leaves = append(leaves, leaf[:])
+			f.add(leaf, func(level int, position int64, hash tlog.Hash) {
+				nodes++
+				first := position << level
+				if level != 8 || !bytes.Equal(hash[:], naiveRoot(leaves[first:first+1<<level])) {
+					t.Fatalf("node of level %d, position %d", level, position)
+				}
+			})
+		}
+		if root := f.root(); !bytes.Equal(root[:], naiveRoot(leaves)) || nodes != n/256 {
+			t.Fatalf("%d leaves: root %x, %d nodes", n, root, nodes)
+		}
+	})
+}
