@@ -27,9 +27,8 @@ func (f files) with(changes files) files {
 	return out
 }
 
-// write puts the fleet into a new directory and goes there, so that the root
-// is "." and faults print short paths.
-func (f files) write(t *testing.T) {
+// root puts the fleet into a new directory.
+func (f files) root(t *testing.T) string {
 	t.Helper()
 	tree := fstest.MapFS{}
 	for name, text := range f {
@@ -39,7 +38,14 @@ func (f files) write(t *testing.T) {
 	if err := os.CopyFS(dir, tree); err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(dir)
+	return dir
+}
+
+// write is root, and goes there, so that the root is "." and faults print
+// short paths.
+func (f files) write(t *testing.T) {
+	t.Helper()
+	t.Chdir(f.root(t))
 }
 
 // load writes and loads a fleet that must load.

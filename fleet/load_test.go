@@ -462,3 +462,51 @@ func TestFindRoot(t *testing.T) {
 		}
 	}
 }
+
+// TestPeersFileInEveryNotation: .yml and .json are read as .yaml is.
+func TestPeersFileInEveryNotation(t *testing.T) {
+	base := starter().with(files{"rpc-peers.yaml": "", "fleet.yaml": "version: 1\nname: f\nagents:\n  - {id: concierge, path: agents/concierge}\n  - {id: pr-reviewer, path: agents/pr-reviewer}\n"})
+	for name, text := range map[string]string{
+		"rpc-peers.yml":                   "version: 1\npeers:\n  - agent: agent://pr-reviewer\n    transports: [{kind: memory, topics: {requests: r}}]\n",
+		"rpc-peers.json":                  `{"version": 1, "peers": [{"agent": "agent://pr-reviewer", "transports": [{"kind": "memory", "topics": {"requests": "r"}}]}]}`,
+		"agents/concierge/rpc-peers.json": `{"version": 1, "peers": [{"agent": "agent://pr-reviewer", "transports": [{"kind": "memory", "topics": {"requests": "r"}}]}]}`,
+		"agents/concierge/rpc-peers.yaml": "version: 1\npeers: [{agent: agent://pr-reviewer, transports: [{kind: memory, topics: {requests: r}}]}]\n",
+	} {
+		f := base.with(files{name: text}).load(t)
+		m, _ := f.Member("concierge")
+		if len(m.Peers) != 1 || m.PeersFile != abs(t, name) || m.Peers[0].Transports[0].Requests != "r" {
+			t.Errorf("%s: %+v", name, m.Peers)
+		}
+	}
+	_, err := fleet.Load(base.with(files{"rpc-peers.json": "{\"version\": 1,\n \"peers\": [],}"}).root(t), fleet.LoadOptions{})
+	if err == nil || !strings.HasSuffix(err.Error(), `rpc-peers.json:2:14: invalid JSON: expected a member name in double quotes`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRootAnywhere: a fleet loads from any directory, and faults then show the
+// path as it was given.
+func TestRootAnywhere(t *testing.T) {
+	root := starter().with(files{"agents/concierge/agent.yaml": "name: concierge\nmodle: x\n"}).root(t)
+	_, err := fleet.Load(root, fleet.LoadOptions{})
+	if want := filepath.Join(root, "agents/concierge/agent.yaml") + `:2:1: /modle: unknown key "modle" (did you mean "model"?)`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	t.Chdir(filepath.Join(root, "agents"))
+	_, err = fleet.Load("..", fleet.LoadOptions{})
+	if want := `../agents/concierge/agent.yaml:2:1: /modle: unknown key "modle" (did you mean "model"?)`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+// TestUnreadableFile: what is no fault of the text is the system's error.
+func TestUnreadableFile(t *testing.T) {
+	root := starter().with(files{"agents/concierge/agent.yaml": "", "agents/concierge/agent.yaml/notes": "x"}).root(t)
+	_, err := fleet.Load(root, fleet.LoadOptions{})
+	if err == nil || !strings.Contains(err.Error(), "agent.yaml is a directory, not a file") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := fleet.Validate(root, fleet.LoadOptions{}); err == nil {
+		t.Error("Validate hides an error that is no finding")
+	}
+}
