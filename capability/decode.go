@@ -197,7 +197,7 @@ func faultSchema(v strictyaml.Value, prefix string, err error) {
 		return
 	}
 	for _, f := range ce.Faults {
-		v.FaultAt(v.Locate(f.Pointer), prefix+f.Message, f.Hint)
+		v.FaultBelow(f.Pointer, prefix+f.Message, f.Hint)
 	}
 }
 

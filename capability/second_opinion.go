@@ -41,7 +41,7 @@ type secondOpinion struct {
 
 // fault records a fault at a pointer into the schema.
 func (o secondOpinion) fault(pointer, message, hint string) {
-	o.value.FaultAt(o.value.Locate(pointer), o.prefix+message, hint)
+	o.value.FaultBelow(pointer, o.prefix+message, hint)
 }
 
 // check records what the second opinion objects to.

@@ -128,8 +128,11 @@ type faults struct {
 	omitted int
 }
 
+// full reports that another fault would only be counted.
+func (f *faults) full() bool { return len(f.list) >= maxFaults }
+
 func (f *faults) add(p Position, message, hint string) {
-	if len(f.list) >= maxFaults {
+	if f.full() {
 		f.omitted++
 		return
 	}

@@ -92,6 +92,10 @@ func (o *Object) Done() {
 		if slices.Contains(o.asked, k.name) || o.prefix != "" && strings.HasPrefix(k.name, o.prefix) {
 			continue
 		}
+		if o.value.file.faults.full() {
+			o.value.file.faults.omitted++ // without looking for the nearest key
+			continue
+		}
 		hint := didYouMean(k.name, o.asked)
 		if hint == "" {
 			hint = "known keys: " + strings.Join(o.asked, ", ")

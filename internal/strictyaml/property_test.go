@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -360,11 +361,43 @@ func TestFailTakesFaultsOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := f.Root()
-	root.FaultAt(root.Locate("/b"), "second", "")
+	root.FaultBelow("/b", "second", "")
 	f.Fail(&strictyaml.Error{Faults: []strictyaml.Fault{root.Locate("/a").Fault("first", "do this")}})
 	f.Fail(fmt.Errorf("about the file"))
 	want := "f.yaml: about the file\nf.yaml:1:1: /a: first (do this)\nf.yaml:2:1: /b: second"
 	if err := f.Err(); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+// TestManyFaultsStayCheap: faults beyond those that are kept cost no search for
+// the nearest key or the place.
+func TestManyFaultsStayCheap(t *testing.T) {
+	const n = 100_000
+	var b strings.Builder
+	b.WriteByte('{')
+	for i := range n {
+		fmt.Fprintf(&b, `"unknown-key-number-%d":0,`, i)
+	}
+	b.WriteString(`"name":"x"}`)
+	f, err := strictyaml.Parse("f.json", []byte(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := f.Root().Object()
+	o.Need("name").Text()
+	for i := range 20 {
+		o.Get(fmt.Sprintf("some-known-key-number-%d", i))
+	}
+	start := time.Now()
+	o.Done()
+	for i := range n {
+		f.Root().FaultBelow("/name", strconv.Itoa(i), "")
+	}
+	if d := time.Since(start); d > 10*time.Second {
+		t.Errorf("took %v", d)
+	}
+	if err := f.Err(); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("and %d more faults", 2*n-200)) {
+		t.Errorf("got ...%s", err.Error()[max(0, len(err.Error())-100):])
 	}
 }

@@ -276,7 +276,12 @@ func didYouMean(name string, known []string) string {
 	return ""
 }
 
-// FaultAt records a fault at a place that [Value.Locate] gave.
-func (v Value) FaultAt(p Position, message, hint string) {
-	v.file.faults.add(p, message, hint)
+// FaultBelow records a fault at the place that a pointer relative to the value
+// leads to, see [Value.Locate].
+func (v Value) FaultBelow(pointer, message, hint string) {
+	if v.file.faults.full() {
+		v.file.faults.omitted++ // without looking for the place
+		return
+	}
+	v.file.faults.add(v.Locate(pointer), message, hint)
 }
