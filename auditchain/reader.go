@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 
@@ -111,4 +112,27 @@ func (r *Reader) cosign(ctx context.Context, w checkpoint.Witness, note []byte) 
 		}
 	}
 	return w.Cosign(ctx, note, old, proof)
+}
+
+// Hash is the hash of a record, which stays when the record is pruned. It
+// fails with [CodeNotFound] when the log has not come that far.
+func (r *Reader) Hash(ctx context.Context, seq int64) (tlog.Hash, error) {
+	var last int64
+	if err := r.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM records`).Scan(&last); err != nil {
+		return tlog.Hash{}, fault(r.path, "reading the newest record", err)
+	}
+	if seq < 1 || seq > last {
+		return tlog.Hash{}, &Error{Code: CodeNotFound, Path: r.path, Msg: fmt.Sprintf("there is no record %d", seq)}
+	}
+	hashes, err := (&treeReader{ctx: ctx, q: r.db, path: r.path}).stored(0, seq-1, 1)
+	if err != nil {
+		return tlog.Hash{}, err
+	}
+	return hashes[0], nil
+}
+
+// CountPruned is how many records after that of the given number were removed.
+func (r *Reader) CountPruned(ctx context.Context, after int64) (count int64, err error) {
+	err = r.db.QueryRowContext(ctx, `SELECT count(*) FROM tree WHERE level = 0 AND position >= ?`, after).Scan(&count)
+	return count, fault(r.path, "counting pruned records", err)
 }

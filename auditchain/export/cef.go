@@ -1,0 +1,62 @@
+package export
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/agentd/agentd/auditchain"
+)
+
+// CEF severities run from 0 to 10.
+const (
+	cefLow    = 3
+	cefMedium = 6
+)
+
+// appendCEF writes a line of the Common Event Format, version 0. Custom strings
+// hold what has no key of its own; the body is the message.
+func appendCEF(dst []byte, origin string, e *auditchain.Entry) ([]byte, error) {
+	level := cefLow
+	if severityOf(e.Kind) == medium {
+		level = cefMedium
+	}
+	dst = fmt.Appendf(dst, "CEF:0|agentd|agentd|1|%s|%s|%d|", cefHeader(string(e.Kind)), cefHeader(strings.ReplaceAll(string(e.Kind), "_", " ")), level)
+	fields := []struct{ key, value string }{
+		{"rt", strconv.FormatInt(e.Time.UnixMilli(), 10)},
+		{"externalId", uid(origin, e)},
+		{"cat", string(e.Kind)},
+		{"dhost", e.Peer},
+		{"request", e.Capability},
+		{"cs1", e.Tenant}, {"cs1Label", "tenant"},
+		{"cs2", e.Correlation}, {"cs2Label", labelIf(e.Correlation, "correlation")},
+		{"cs3", e.Session}, {"cs3Label", labelIf(e.Session, "session")},
+		{"cs4", string(e.Side)}, {"cs4Label", labelIf(string(e.Side), "side")},
+		{"cs5", e.Hash.String()}, {"cs5Label", "hash"},
+		{"cn1", strconv.FormatInt(e.Seq, 10)}, {"cn1Label", "seq"},
+		{"msg", string(e.Body)},
+	}
+	separator := ""
+	for _, f := range fields {
+		if f.value != "" {
+			dst = append(dst, separator+f.key+"="+cefValue(f.value)...)
+			separator = " "
+		}
+	}
+	return append(dst, '\n'), nil
+}
+
+func labelIf(value, label string) string {
+	if value == "" {
+		return ""
+	}
+	return label
+}
+
+func cefHeader(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `|`, `\|`, "\n", " ", "\r", " ").Replace(s)
+}
+
+func cefValue(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `=`, `\=`, "\n", `\n`, "\r", `\r`).Replace(s)
+}

@@ -1,0 +1,190 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/agentd/agentd/auditchain"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// DefaultBatch is how many records a batch holds at most.
+const DefaultBatch = 500
+
+// lingerTime is how long a follower waits for a batch to fill up.
+const lingerTime = time.Second
+
+// Options configures [Run].
+type Options struct {
+	// Format is required.
+	Format Format
+	// Filter chooses records. After, Limit and Order are not looked at.
+	Filter auditchain.Filter
+	// Batch is the largest number of records in a batch, from 1; 0 is
+	// [DefaultBatch].
+	Batch int
+	// Follow goes on with records that are appended, until the context is done.
+	Follow bool
+}
+
+// A Result is what an export did.
+type Result struct {
+	// Exported counts the records that the sink has taken.
+	Exported int64
+	// Missed counts records that were pruned before they could be exported.
+	Missed int64
+	// Last is the number of the last exported record, now or before.
+	Last int64
+}
+
+// Run exports what lies behind the cursor, and moves the cursor. It returns
+// when the sink has it all, when following is ended by the context (without an
+// error), or with the error of the log, the sink or the cursor; then what the
+// sink has not taken is exported the next time.
+//
+// A cursor of another log, or one whose last record is not in this log any
+// more, is refused: the log was replaced or rewritten.
+func Run(ctx context.Context, log *auditchain.Reader, cursor *Cursor, sink Sink, options Options) (Result, error) {
+	if options.Batch <= 0 {
+		options.Batch = DefaultBatch
+	}
+	r := &run{log: log, cursor: cursor, sink: sink, options: options, result: Result{Last: cursor.state.Seq}}
+	if err := r.begin(ctx); err != nil {
+		return r.result, err
+	}
+	for batch, err := range r.batches(ctx) {
+		if err == nil {
+			err = r.deliver(ctx, batch)
+		}
+		if err != nil {
+			if options.Follow && ctx.Err() != nil {
+				return r.result, nil
+			}
+			return r.result, err
+		}
+	}
+	return r.result, nil
+}
+
+type run struct {
+	log     *auditchain.Reader
+	cursor  *Cursor
+	sink    Sink
+	options Options
+	result  Result
+	buffer  []byte
+}
+
+// begin holds the cursor against the log and the sink.
+func (r *run) begin(ctx context.Context) error {
+	at := &r.cursor.state
+	if at.Origin != "" {
+		if at.Origin != r.log.Origin() {
+			return fmt.Errorf("export: the cursor %s belongs to the log %s, this is %s", r.cursor.path, at.Origin, r.log.Origin())
+		}
+		if err := r.checkLast(ctx); err != nil {
+			return err
+		}
+	}
+	if sink, ok := r.sink.(Rewinder); ok {
+		if err := r.rewind(sink); err != nil {
+			return err
+		}
+	}
+	missed, err := r.log.CountPruned(ctx, at.Seq)
+	r.result.Missed = missed
+	return err
+}
+
+// checkLast makes sure that the last exported record is still in the log.
+func (r *run) checkLast(ctx context.Context) error {
+	at := &r.cursor.state
+	if at.Seq == 0 {
+		return nil
+	}
+	hash, err := r.log.Hash(ctx, at.Seq)
+	if err != nil {
+		return fmt.Errorf("export: record %d, up to which was exported: %w", at.Seq, err)
+	}
+	if hash != at.Hash {
+		return fmt.Errorf("export: record %d is not the one that was exported: the log was rewritten", at.Seq)
+	}
+	return nil
+}
+
+// rewind brings the sink to where the cursor is. The start of a new export is
+// noted before anything is written, so that it can be returned to.
+func (r *run) rewind(sink Rewinder) error {
+	if at := &r.cursor.state; at.Origin != "" {
+		return sink.Rewind(at.Position)
+	}
+	return r.cursor.move(cursorState{Origin: r.log.Origin(), Position: sink.Position()})
+}
+
+// batches yields the records to export, in batches. The slice is reused.
+func (r *run) batches(ctx context.Context) iter.Seq2[[]auditchain.Entry, error] {
+	filter := r.options.Filter
+	filter.Limit, filter.Order = 0, auditchain.OldestFirst
+	return func(yield func([]auditchain.Entry, error) bool) {
+		batch := make([]auditchain.Entry, 0, r.options.Batch)
+		for {
+			filter.After = r.cursor.state.Seq
+			for entry, err := range r.log.Query(ctx, filter) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if batch = append(batch, entry); len(batch) < r.options.Batch {
+					continue
+				}
+				if !yield(batch, nil) {
+					return
+				}
+				batch = batch[:0]
+			}
+			if len(batch) > 0 && !yield(batch, nil) {
+				return
+			}
+			batch = batch[:0]
+			if !r.options.Follow || !wait(ctx, lingerTime) {
+				return
+			}
+		}
+	}
+}
+
+// wait reports false when the context ends first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// deliver hands one batch over and moves the cursor.
+func (r *run) deliver(ctx context.Context, batch []auditchain.Entry) error {
+	var err error
+	if r.buffer, err = r.options.Format.Append(r.buffer[:0], r.log.Origin(), batch); err != nil {
+		return err
+	}
+	if err := r.sink.Write(ctx, r.buffer); err != nil {
+		return err
+	}
+	last := &batch[len(batch)-1]
+	next := cursorState{Origin: r.log.Origin(), Seq: last.Seq, Hash: tlog.Hash(last.Hash)}
+	if sink, ok := r.sink.(Rewinder); ok {
+		next.Position = sink.Position()
+	}
+	if err := r.cursor.move(next); err != nil {
+		return err
+	}
+	r.result.Exported += int64(len(batch))
+	r.result.Last = last.Seq
+	return nil
+}
