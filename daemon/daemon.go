@@ -121,7 +121,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		agent.Capabilities = func() ([]byte, error) { return c.Published().JSON() }
 	}
 	var err error
-	if d.control, err = control.Listen(d.Socket(), control.NewHandler(agent), d.log); err != nil {
+	if d.control, err = control.Listen(ctx, d.Socket(), control.NewHandler(agent), d.log); err != nil {
 		return err
 	}
 	if err := d.audit.lifecycle(ctx, "started", d.cfg.Version); err != nil {

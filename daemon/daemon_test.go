@@ -227,7 +227,7 @@ func TestControlAPI(t *testing.T) {
 	cfg.Handlers = handle(echo)
 	f := startFleet(t, cfg)
 	defer stop(t, f)
-	running, err := cfg.Paths.Running()
+	running, err := cfg.Paths.Running(t.Context())
 	if err != nil || fmt.Sprint(running) != "[callee caller]" {
 		t.Errorf("running %v, %v", running, err)
 	}

@@ -1,16 +1,16 @@
 package daemon
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
+	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
 )
 
@@ -61,7 +61,7 @@ func AuditDB(m *fleet.Member, p Paths) string {
 func (p Paths) Socket(agent string) string { return filepath.Join(p.Runtime, agent+".sock") }
 
 // Running lists the agents whose control sockets answer, sorted.
-func (p Paths) Running() ([]string, error) {
+func (p Paths) Running(ctx context.Context) ([]string, error) {
 	entries, err := os.ReadDir(p.Runtime)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -71,16 +71,10 @@ func (p Paths) Running() ([]string, error) {
 	}
 	var ids []string
 	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), ".sock")
-		if !ok {
-			continue
+		// One that does not answer was left behind by a process that was killed.
+		if id, ok := strings.CutSuffix(e.Name(), ".sock"); ok && control.Answers(ctx, p.Socket(id)) {
+			ids = append(ids, id)
 		}
-		conn, err := net.DialTimeout("unix", p.Socket(id), time.Second)
-		if err != nil {
-			continue // left behind by a process that was killed
-		}
-		_ = conn.Close()
-		ids = append(ids, id)
 	}
 	return ids, nil
 }

@@ -24,8 +24,8 @@ func ParseAddress(s string) (Address, error) {
 	if !ok {
 		return "", &AddressError{Input: s, Reason: "agent must be `agent://<id>`"}
 	}
-	if err := CheckID(id); err != nil {
-		return "", &AddressError{Input: s, Reason: err.(*AddressError).Reason}
+	if reason := idFault(id); reason != "" {
+		return "", &AddressError{Input: s[:min(len(s), MaxIDBytes)], Reason: reason}
 	}
 	return Address(s), nil
 }
@@ -39,22 +39,30 @@ func (a Address) ID() string { return strings.TrimPrefix(string(a), addressSchem
 // CheckID checks an agent id, the part of an [Address] after agent://.
 // A non-nil error is an [*AddressError].
 func CheckID(id string) error {
+	if reason := idFault(id); reason != "" {
+		return &AddressError{Input: id[:min(len(id), MaxIDBytes)], Reason: reason}
+	}
+	return nil
+}
+
+// idFault says which rule id breaks, or "".
+func idFault(id string) string {
 	switch {
 	case id == "":
-		return &AddressError{Input: id, Reason: "the agent id is empty"}
+		return "the agent id is empty"
 	case len(id) > MaxIDBytes:
-		return &AddressError{Input: id[:MaxIDBytes], Reason: fmt.Sprintf("the agent id is longer than %d bytes", MaxIDBytes)}
+		return fmt.Sprintf("the agent id is longer than %d bytes", MaxIDBytes)
 	case strings.Contains(id, ".."):
-		return &AddressError{Input: id, Reason: "the agent id contains `..`"}
+		return "the agent id contains `..`"
 	case !isIDStart(id[0]):
-		return &AddressError{Input: id, Reason: "the agent id must start with a lower-case letter or a digit"}
+		return "the agent id must start with a lower-case letter or a digit"
 	}
 	for i := 1; i < len(id); i++ {
 		if c := id[i]; !isIDStart(c) && c != '_' && c != '.' && c != '-' {
-			return &AddressError{Input: id, Reason: fmt.Sprintf("the agent id may hold a-z 0-9 _ . - only, not %q", rune(c))}
+			return fmt.Sprintf("the agent id may hold a-z 0-9 _ . - only, not %q", rune(c))
 		}
 	}
-	return nil
+	return ""
 }
 
 func isIDStart(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }

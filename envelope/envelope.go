@@ -80,27 +80,11 @@ func (e *Envelope) checkFields() error {
 	if !validKind(e.Kind) {
 		fault("kind", "must be request, response or event")
 	}
-	for _, f := range [...]struct {
-		name, value string
-		required    bool
-	}{
-		{"messageId", e.MessageID, true},
-		{"correlationId", e.CorrelationID, true},
-		{"causedBy", e.CausedBy, false},
-		{"capability", e.Capability, true},
-		{"tenantId", e.TenantID, false},
-	} {
-		switch {
-		case f.value == "" && f.required:
-			fault(f.name, "must be a non-empty string")
-		case !utf8.ValidString(f.value):
-			fault(f.name, "is not valid UTF-8")
-		}
-	}
-	if err := CheckID(e.From.ID()); err != nil || !strings.HasPrefix(string(e.From), addressScheme) {
+	e.checkStrings(fault)
+	if !validAddress(e.From) {
 		fault("from", badAddress)
 	}
-	if err := CheckID(e.To.ID()); err != nil || !strings.HasPrefix(string(e.To), addressScheme) {
+	if !validAddress(e.To) {
 		fault("to", badAddress)
 	}
 	if e.ReplyTo != "" && !validReplyTo(e.ReplyTo) {
@@ -123,6 +107,33 @@ func (e *Envelope) checkFields() error {
 		return nil
 	}
 	return &Error{Faults: faults}
+}
+
+// checkStrings checks the fields that may hold any text.
+func (e *Envelope) checkStrings(fault func(path, msg string)) {
+	for _, f := range [...]struct {
+		name, value string
+		required    bool
+	}{
+		{"messageId", e.MessageID, true},
+		{"correlationId", e.CorrelationID, true},
+		{"causedBy", e.CausedBy, false},
+		{"capability", e.Capability, true},
+		{"tenantId", e.TenantID, false},
+	} {
+		switch {
+		case f.value == "" && f.required:
+			fault(f.name, "must be a non-empty string")
+		case !utf8.ValidString(f.value):
+			fault(f.name, "is not valid UTF-8")
+		}
+	}
+}
+
+// validAddress is [ParseAddress] without the words.
+func validAddress(a Address) bool {
+	id, ok := strings.CutPrefix(string(a), addressScheme)
+	return ok && CheckID(id) == nil
 }
 
 const (

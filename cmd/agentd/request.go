@@ -62,7 +62,7 @@ func (a *app) request(ctx context.Context, args []string, flags requestFlags) er
 			return err
 		}
 	}
-	socket, err := a.findSocket(flags)
+	socket, err := a.findSocket(ctx, flags)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func readBounded(r io.Reader) ([]byte, error) {
 }
 
 // findSocket decides which running agent makes the call.
-func (a *app) findSocket(flags requestFlags) (string, error) {
+func (a *app) findSocket(ctx context.Context, flags requestFlags) (string, error) {
 	if flags.socket != "" {
 		return flags.socket, nil
 	}
@@ -141,7 +141,7 @@ func (a *app) findSocket(flags requestFlags) (string, error) {
 	if flags.as != "" {
 		return paths.Socket(flags.as), nil
 	}
-	running, err := paths.Running()
+	running, err := paths.Running(ctx)
 	if err != nil {
 		return "", err
 	}

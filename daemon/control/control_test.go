@@ -42,7 +42,7 @@ func socketPath(t *testing.T) string {
 
 func serve(t *testing.T, a control.Agent) (*control.Client, *control.Server) {
 	t.Helper()
-	s, err := control.Listen(socketPath(t), control.NewHandler(a), slog.New(slog.DiscardHandler))
+	s, err := control.Listen(t.Context(), socketPath(t), control.NewHandler(a), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestListen(t *testing.T) {
 		l := listenRaw(t, path)
 		l.SetUnlinkOnClose(false)
 		_ = l.Close()
-		s, err := control.Listen(path, http.NotFoundHandler(), log)
+		s, err := control.Listen(t.Context(), path, http.NotFoundHandler(), log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,12 +273,12 @@ func TestListen(t *testing.T) {
 	})
 	t.Run("refuses a live socket", func(t *testing.T) {
 		path := socketPath(t)
-		s, err := control.Listen(path, http.NotFoundHandler(), log)
+		s, err := control.Listen(t.Context(), path, http.NotFoundHandler(), log)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer shutdown(s)
-		if _, err := control.Listen(path, http.NotFoundHandler(), log); err == nil || !strings.Contains(err.Error(), "another agentd") {
+		if _, err := control.Listen(t.Context(), path, http.NotFoundHandler(), log); err == nil || !strings.Contains(err.Error(), "another agentd") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -287,7 +287,7 @@ func TestListen(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("mine"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := control.Listen(path, http.NotFoundHandler(), log); err == nil || !strings.Contains(err.Error(), "no socket") {
+		if _, err := control.Listen(t.Context(), path, http.NotFoundHandler(), log); err == nil || !strings.Contains(err.Error(), "no socket") {
 			t.Errorf("error %v", err)
 		}
 		if data, _ := os.ReadFile(path); string(data) != "mine" {
@@ -295,7 +295,7 @@ func TestListen(t *testing.T) {
 		}
 	})
 	t.Run("refuses a long path", func(t *testing.T) {
-		if _, err := control.Listen("/tmp/"+strings.Repeat("x", 200), http.NotFoundHandler(), log); err == nil || !strings.Contains(err.Error(), "XDG_RUNTIME_DIR") {
+		if _, err := control.Listen(t.Context(), "/tmp/"+strings.Repeat("x", 200), http.NotFoundHandler(), log); err == nil || !strings.Contains(err.Error(), "XDG_RUNTIME_DIR") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -308,7 +308,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	echo := caller(func(_ context.Context, r rpc.Request) (*rpc.Result, error) { return ok(r), nil })
-	server, err := control.Listen(filepath.Join(dir, "a.sock"), control.NewHandler(control.Agent{Caller: echo}), slog.New(slog.DiscardHandler))
+	server, err := control.Listen(context.Background(), filepath.Join(dir, "a.sock"), control.NewHandler(control.Agent{Caller: echo}), slog.New(slog.DiscardHandler))
 	if err != nil {
 		panic(err)
 	}

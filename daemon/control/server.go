@@ -27,8 +27,8 @@ type Server struct {
 
 // Listen opens the socket at path, with mode 0600 in a folder with mode 0700,
 // and serves h there until [Server.Shutdown]. A socket that a killed process left
-// behind is replaced; one that answers is an error.
-func Listen(path string, h http.Handler, log *slog.Logger) (*Server, error) {
+// behind is replaced; one that answers is an error. ctx bounds the opening alone.
+func Listen(ctx context.Context, path string, h http.Handler, log *slog.Logger) (*Server, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("control socket: the path %s is longer than the %d bytes that a socket may have: set XDG_RUNTIME_DIR to a shorter folder", path, maxSocketPath)
 	}
@@ -38,10 +38,10 @@ func Listen(path string, h http.Handler, log *slog.Logger) (*Server, error) {
 	if err := checkOwner(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	if err := removeStale(path); err != nil {
+	if err := removeStale(ctx, path); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("unix", path)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
@@ -76,7 +76,7 @@ func checkOwner(dir string) error {
 }
 
 // removeStale removes a socket that nobody answers on.
-func removeStale(path string) error {
+func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -86,15 +86,23 @@ func removeStale(path string) error {
 	case info.Mode().Type() != os.ModeSocket:
 		return fmt.Errorf("control socket: %s is in the way, and is no socket", path)
 	}
-	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
-		_ = conn.Close()
+	if Answers(ctx, path) {
 		return fmt.Errorf("control socket: another agentd serves %s: stop it first", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	return nil
+}
+
+// Answers reports whether a process accepts connections on the socket at path.
+func Answers(ctx context.Context, path string) bool {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close() // nothing was sent
+	return true
 }
 
 // Path is where the socket is.

@@ -8,6 +8,7 @@ const DefaultMaxDepth = 512
 
 // scanners keeps scratch space between calls, so that scanning a valid value
 // allocates nothing.
+//nolint:gochecknoglobals // scratch space, reset at each use; no state survives a call
 var scanners = sync.Pool{New: func() any { return new(Scanner) }}
 
 // Skip scans the value that starts at or after offset i, past any white
