@@ -18,6 +18,8 @@ type compiler struct {
 	literals interner
 	ident    identifier
 	refs     []pendingRef
+	// patternBudget is how many steps remain for the automata of patterns.
+	patternBudget int
 }
 
 // pendingRef is a $ref whose target may not be compiled yet.
@@ -38,7 +40,7 @@ func compileSource(src []byte) (*Schema, error) {
 		}
 		return nil, &CompileError{[]Fault{{Message: err.Error(), Hint: hint}}}
 	}
-	c := &compiler{}
+	c := &compiler{patternBudget: maxSchemaSteps}
 	c.ident.table = &c.literals
 	if t.kind != kindObject {
 		c.fault("", "the root of a schema must be an object", "write {} to accept every value")

@@ -111,6 +111,7 @@ type pattern struct {
 	re2    string // the RE2 spelling of the same language
 	regexp *regexp.Regexp
 	tree   *syntax.Regexp // the parse of re2, not simplified
+	dfa    *dfa           // decides in place of regexp, unless nil
 }
 
 // bound is a numeric limit; raw is its text as written.

@@ -17,8 +17,8 @@ type patternError struct{ message, hint string }
 
 // compilePattern translates an ECMA-262 pattern to RE2 and compiles it.
 // Patterns see code points, as with the flag u, and are not anchored. Groups
-// capture nothing.
-func compilePattern(source string) (*pattern, *patternError) {
+// capture nothing. budget bounds the work on automata, see newDFA.
+func compilePattern(source string, budget *int) (*pattern, *patternError) {
 	t := translator{src: source}
 	if err := t.pattern(); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func compilePattern(source string) (*pattern, *patternError) {
 	if err != nil {
 		return nil, re2Error(err)
 	}
-	return &pattern{source: source, re2: re2, regexp: re, tree: tree}, nil
+	return &pattern{source: source, re2: re2, regexp: re, tree: tree, dfa: newDFA(tree, budget)}, nil
 }
 
 // re2Error words what RE2 refuses for reasons of size.
@@ -50,7 +50,13 @@ func re2Error(err error) *patternError {
 	return &patternError{"pattern is malformed", ""}
 }
 
-func (p *pattern) match(text []byte) bool { return p.regexp.Match(text) }
+// match reports whether text, which is valid UTF-8, holds a match.
+func (p *pattern) match(text []byte) bool {
+	if p.dfa != nil {
+		return p.dfa.match(text)
+	}
+	return p.regexp.Match(text)
+}
 
 // translator reads an ECMA-262 pattern and writes RE2.
 type translator struct {

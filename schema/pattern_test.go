@@ -7,6 +7,12 @@ import (
 	"unicode/utf8"
 )
 
+// budget is ample for one pattern.
+func budget() *int {
+	steps := maxSchemaSteps
+	return &steps
+}
+
 // TestPatternTranslation pins what ECMA-262 says a pattern matches, where RE2
 // or the habit of other engines would say otherwise.
 func TestPatternTranslation(t *testing.T) {
@@ -56,7 +62,7 @@ func TestPatternTranslation(t *testing.T) {
 		{`a|^b$|c`, []string{"xa", "b", "cx"}, []string{"xb"}},
 		{`é.日`, []string{"éx日"}, nil},
 	} {
-		p, err := compilePattern(c.pattern)
+		p, err := compilePattern(c.pattern, budget())
 		if err != nil {
 			t.Errorf("%q: refused: %v", c.pattern, *err)
 			continue
@@ -118,7 +124,7 @@ func TestPatternRefused(t *testing.T) {
 		{`\pL`, "must be followed by a property name", ""},
 		{strings.Repeat(`(?:`, 1500) + "a" + strings.Repeat("b)*", 1500), "too large", "shorten"},
 	} {
-		_, err := compilePattern(c.pattern)
+		_, err := compilePattern(c.pattern, budget())
 		if err == nil {
 			t.Errorf("%.50q: compiled", c.pattern)
 			continue
@@ -141,15 +147,17 @@ func FuzzPattern(f *testing.F) {
 		if !utf8.ValidString(source) || !utf8.ValidString(text) || len(source) > 200 {
 			t.Skip()
 		}
-		p, refused := compilePattern(source)
+		p, refused := compilePattern(source, budget())
 		if refused != nil {
 			if refused.message == "" || strings.HasPrefix(refused.message, "pattern is malformed: ") {
 				t.Fatalf("%q: the translation is not RE2, or the reason is missing: %+v", source, *refused)
 			}
 			return
 		}
+		if p.match([]byte(text)) != p.regexp.MatchString(text) {
+			t.Fatalf("%q as %q on %q: the automaton says %v", source, p.re2, text, p.match([]byte(text)))
+		}
 		if strings.ContainsAny(source, `.\[?{`) {
-			p.match([]byte(text))
 			return
 		}
 		want, err := regexp.Compile(source)
@@ -160,4 +168,37 @@ func FuzzPattern(f *testing.F) {
 			t.Fatalf("%q as %q on %q: %v", source, p.re2, text, got)
 		}
 	})
+}
+
+// TestAutomataAreUsed makes sure that common patterns get an automaton, and
+// that a schema full of large ones stays cheap to compile.
+func TestAutomataAreUsed(t *testing.T) {
+	for _, source := range []string{
+		`^[a-z0-9][a-z0-9-]*$`, `^\d{4}-\d{2}-\d{2}$`, `^https?://`, `foo|bar`, `^.{1,100}$`, `\bword\b`, `^\p{Lu}`,
+		`^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,}$`, ``,
+	} {
+		p, err := compilePattern(source, budget())
+		if err != nil {
+			t.Fatalf("%q: %v", source, *err)
+		}
+		if p.dfa == nil {
+			t.Errorf("%q has no automaton", source)
+		}
+	}
+	left := budget()
+	for i := range 100 {
+		p, err := compilePattern(`[ab]*a[ab]{30}$`, left)
+		if err != nil {
+			t.Fatal(*err)
+		}
+		if p.dfa != nil || *left < 0 {
+			t.Fatalf("pattern %d: automaton %v, budget %d", i, p.dfa != nil, *left)
+		}
+		if !p.match([]byte(strings.Repeat("a", 31))) || p.match([]byte(strings.Repeat("a", 30))) {
+			t.Fatal("wrong without an automaton")
+		}
+	}
+	if *left > maxPatternSteps {
+		t.Errorf("%d steps remain: what large patterns cost is not counted", *left)
+	}
 }
