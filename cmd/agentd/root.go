@@ -26,7 +26,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.logFormat, "log-format", "text", "text or json")
 	cmd.AddCommand(
 		a.demoCommand(), a.runCommand(), a.fleetCommand(), a.requestCommand(),
-		a.auditCommand(), a.versionCommand(),
+		a.capabilitiesCommand(), a.auditCommand(), a.versionCommand(),
 	)
 	return cmd
 }
