@@ -12,11 +12,17 @@ import (
 )
 
 // compiler turns a parsed schema into nodes and collects every fault.
+//
+// It works in three rounds. The first walks the source once, checks the form
+// of every keyword and makes a node of every schema. The second finds the
+// target of each $ref, which may stand anywhere, and refuses loops. Only a
+// schema without faults reaches the third, which fills in what the passes
+// over payloads read: targets, dispatch, and whether a memo is needed.
 type compiler struct {
 	faults   []Fault
-	nodes    []*node
-	literals interner
-	ident    identifier
+	nodes    []*node    // every schema, in the order of the source
+	literals interner   // the values of const and enum
+	ident    identifier // numbers the literals
 	refs     []pendingRef
 	// patternBudget is how many steps remain for the automata of patterns.
 	patternBudget int
@@ -25,12 +31,14 @@ type compiler struct {
 // pendingRef is a $ref whose target may not be compiled yet.
 type pendingRef struct {
 	node    *node
-	text    string
-	pointer string
+	text    string // the reference as written
+	pointer string // where it stands
 }
 
-// compileSource is Compile without the choice of limits.
-func compileSource(src []byte) (*Schema, error) {
+// Compile compiles a schema of the subset that the package comment describes,
+// given as JSON. The error is a *[CompileError] that lists every fault. src is
+// not kept.
+func Compile(src []byte) (*Schema, error) {
 	t, err := parseTree(src)
 	if err != nil {
 		var syntax *ijson.SyntaxError
@@ -43,6 +51,8 @@ func compileSource(src []byte) (*Schema, error) {
 	c := &compiler{patternBudget: maxSchemaSteps}
 	c.ident.table = &c.literals
 	if t.kind != kindObject {
+		// A capability whose contract is true or false says nothing; more
+		// likely a file was cut short.
 		c.fault("", "the root of a schema must be an object", "write {} to accept every value")
 		return nil, &CompileError{c.faults}
 	}
@@ -69,6 +79,8 @@ func position(src []byte, offset int) string {
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
+// fault records a reason to refuse the schema; compiling goes on, so that every
+// fault shows at once.
 func (c *compiler) fault(pointer, message, hint string) {
 	c.faults = append(c.faults, Fault{pointer, message, hint})
 }
@@ -85,7 +97,7 @@ func (c *compiler) schema(t *tree, pointer string) *node {
 	case t.kind == kindBoolean:
 		n.boolean = true
 		if t.raw[0] == 'f' {
-			n.never, n.types = true, 0
+			n.never, n.types = true, 0 // no value has a type in the empty set
 		}
 	case t.kind != kindObject:
 		c.fault(pointer, "a schema must be an object or a boolean, not "+describe(t.kind), "")
@@ -149,6 +161,7 @@ func (c *compiler) keyword(n *node, name string, v *tree, at string) {
 	}
 }
 
+// types compiles type: one name, or a list of names that differ.
 func (c *compiler) types(n *node, v *tree, at string) {
 	list := v.items
 	switch {
@@ -236,11 +249,14 @@ func (c *compiler) exact(t *tree, at string) bool {
 	return ok
 }
 
+// literal keeps a value of const or enum, under its number among the literals
+// of the schema: equal values share one.
 func (c *compiler) literal(t *tree) literal {
 	id, _, _ := c.ident.identify(t.raw, 0)
 	return literal{raw: compact(t.raw), kind: t.kind, id: id, text: t.text}
 }
 
+// add takes in one more value that may match.
 func (r *enumRule) add(l literal) {
 	r.values = append(r.values, l)
 	r.kinds |= l.kind.bit()
@@ -300,6 +316,8 @@ func (c *compiler) branches(v *tree, at string) *combinator {
 	return comb
 }
 
+// annotation compiles a keyword that asserts nothing. Its form is checked all
+// the same: a title that is no string is a mistake worth knowing of.
 func (c *compiler) annotation(n *node, name string, v *tree, at string) {
 	switch name {
 	case "title":
@@ -317,6 +335,8 @@ func (c *compiler) annotation(n *node, name string, v *tree, at string) {
 	}
 }
 
+// examples keeps the values of examples as JSON. Whether they are valid is for
+// the loader of a capability to ask.
 func (c *compiler) examples(n *node, v *tree, at string) {
 	if v.kind != kindArray {
 		c.fault(at, "examples must be an array, not "+describe(v.kind), "")
@@ -372,6 +392,7 @@ func compact(raw []byte) []byte {
 	return b.Bytes()
 }
 
+// quote shows a name from the schema in a message, cut to a readable length.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {

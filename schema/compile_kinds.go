@@ -55,6 +55,8 @@ func (c *compiler) numberKeyword(n *node, name string, v *tree, at string) {
 	}
 }
 
+// bound reads a numeric limit. Its text is kept for messages, and its value as
+// a small integer where it is one, because most are.
 func (c *compiler) bound(v *tree, at, name string) *bound {
 	if v.kind != kindNumber {
 		hint := ""
@@ -150,6 +152,8 @@ func (c *compiler) objectKeyword(n *node, name string, v *tree, at string) {
 	}
 }
 
+// required compiles the names that must occur. Draft-04 allowed true beside the
+// property itself, which is common enough to deserve a hint.
 func (c *compiler) required(obj *objectRule, v *tree, at string) {
 	if v.kind != kindArray {
 		hint := ""

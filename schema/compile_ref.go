@@ -178,6 +178,8 @@ type recursion struct {
 	combining bool // some group holds a schema that combines others
 }
 
+// visited is what the walk knows of one schema: the bookkeeping of Tarjan's
+// algorithm, and the cost of a reading.
 type visited struct {
 	order, low int
 	open       bool // its group is not complete
@@ -185,6 +187,7 @@ type visited struct {
 	readings   int  // how often the bytes of one value are read, at most
 }
 
+// walk visits a schema and all that it leads to, each once.
 func (w *recursion) walk(n *node) *visited {
 	if v := w.state[n]; v != nil {
 		return v
@@ -227,6 +230,7 @@ func (w *recursion) closeGroup(n *node) {
 	for w.stack[at] != n {
 		at--
 	}
+	// More than one schema, or one that leads to itself, is a cycle.
 	group := w.stack[at:]
 	recursive := len(group) > 1 || w.state[n].loops
 	for _, m := range group {
@@ -334,6 +338,8 @@ func newDispatch(branches []*node) *dispatch {
 	return nil
 }
 
+// fill assigns the values of the property to the branches, and reports whether
+// they tell the branches apart.
 func (d *dispatch) fill(branches []*node) bool {
 	for i, b := range branches {
 		if b.obj == nil {

@@ -57,8 +57,10 @@ func escapeSegment(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
+// child extends a pointer by a member name.
 func child(pointer, name string) string { return pointer + "/" + escapeSegment(name) }
 
+// element extends a pointer by an index.
 func element(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }
 
 // nearest returns the word closest to name, or "" when none is close.
@@ -107,6 +109,7 @@ func distance(a, b string, limit int) int {
 	return min(last[len(b)], limit)
 }
 
+// abs returns the absolute value.
 func abs(n int) int {
 	if n < 0 {
 		return -n

@@ -13,6 +13,7 @@ const (
 	FormatDateTime     Format = "date-time"     // RFC 3339
 )
 
+// formatNames lists the formats, in the order in which hints name them.
 func formatNames() []string { return []string{"uuid", "email", "uri", "uri-reference", "date-time"} }
 
 // match reports whether the characters of a string have the format.

@@ -30,6 +30,7 @@ func isEmail(text []byte) bool {
 	return isDomain(domain)
 }
 
+// isDotString accepts atoms separated by single dots (RFC 5321 section 4.1.2).
 func isDotString(text []byte) bool {
 	dot := true // a dot may not stand first, last or beside another
 	for _, c := range text {
@@ -45,6 +46,8 @@ func isDotString(text []byte) bool {
 	return !dot
 }
 
+// isQuotedLocal accepts a string in quotes, in which any printable character of
+// ASCII may stand behind a backslash (RFC 5321 section 4.1.2, QcontentSMTP).
 func isQuotedLocal(text []byte) bool {
 	if len(text) < 2 || text[len(text)-1] != '"' {
 		return false
@@ -63,6 +66,8 @@ func isQuotedLocal(text []byte) bool {
 	return true
 }
 
+// isDomain accepts labels of letters, digits and inner hyphens. One label is
+// enough: RFC 5321 does not ask for a dot.
 func isDomain(text []byte) bool {
 	for {
 		label, rest, more := bytes.Cut(text, []byte("."))

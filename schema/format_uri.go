@@ -15,8 +15,10 @@ const (
 	classAtext // RFC 5322 section 3.2.3
 )
 
+// byteClass holds the classes of each byte.
 var byteClass = classify()
 
+// classify builds byteClass from the sets as the RFCs list them.
 func classify() (table [256]uint8) {
 	for c := byte('a'); c <= 'z'; c++ {
 		table[c] |= classAlpha
@@ -79,6 +81,8 @@ func isURI(text []byte, absolute bool) bool {
 	return uriChars(text, ":@/")
 }
 
+// isScheme follows RFC 3986 section 3.1: a letter, then letters, digits, plus,
+// minus and dot.
 func isScheme(text []byte) bool {
 	if len(text) == 0 || !is(text[0], classAlpha) {
 		return false

@@ -243,3 +243,70 @@ func encode(t testing.TB, v any) []byte {
 	}
 	return b
 }
+
+// rewrite says the same as a schema in other words, at every level: keywords
+// stand apart under allOf, enum is an anyOf of const, a list of types an anyOf
+// of types, and items or properties are rewritten themselves.
+func rewrite(s schemaMap) schemaMap {
+	var parts []any
+	object := schemaMap{}
+	for key, v := range s {
+		switch key {
+		case "$ref":
+			return s
+		case "properties", "required", "additionalProperties":
+			object[key] = rewriteValue(v)
+		case "enum":
+			var arms []any
+			for _, value := range v.([]json.RawMessage) {
+				arms = append(arms, schemaMap{"const": value})
+			}
+			parts = append(parts, schemaMap{"anyOf": arms})
+		case "type":
+			list, ok := v.([]string)
+			if !ok {
+				list = []string{v.(string)}
+			}
+			var arms []any
+			for _, name := range list {
+				arms = append(arms, schemaMap{"type": name})
+			}
+			parts = append(parts, schemaMap{"anyOf": arms})
+		default:
+			parts = append(parts, schemaMap{key: rewriteValue(v)})
+		}
+	}
+	if len(object) > 0 {
+		parts = append(parts, object)
+	}
+	if len(parts) == 0 {
+		return schemaMap{}
+	}
+	return schemaMap{"allOf": parts}
+}
+
+func rewriteValue(v any) any {
+	switch v := v.(type) {
+	case schemaMap:
+		// A map of properties and a schema look alike; properties hold maps.
+		isProps := len(v) > 0
+		for name := range v {
+			isProps = isProps && (name == "a" || name == "b" || name == "kind")
+		}
+		if !isProps {
+			return rewrite(v)
+		}
+		props := schemaMap{}
+		for name, sub := range v {
+			props[name] = rewriteValue(sub)
+		}
+		return props
+	case []schemaMap:
+		var all []any
+		for _, sub := range v {
+			all = append(all, rewrite(sub))
+		}
+		return all
+	}
+	return v
+}

@@ -31,6 +31,8 @@ func (x *nameIndex) fingerprint(name []byte) uint64 {
 	return print
 }
 
+// slotOf spreads fingerprints over the table: those of short names differ mostly
+// in their low bytes, so the high bits of the product are folded in.
 func slotOf(print uint64, mask uint64) uint64 {
 	h := print * 0x9E3779B97F4A7C15
 	return (h ^ h>>29) & mask

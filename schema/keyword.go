@@ -15,27 +15,28 @@ const (
 	KeywordLimit
 	// KeywordFalse is for the schema false, which no value passes.
 	KeywordFalse
-	KeywordType
-	KeywordConst
-	KeywordEnum
-	KeywordMinLength
-	KeywordMaxLength
-	KeywordPattern
-	KeywordFormat
-	KeywordMinimum
-	KeywordMaximum
-	KeywordExclusiveMinimum
-	KeywordExclusiveMaximum
-	KeywordRequired
-	KeywordAdditionalProperties
-	KeywordMinItems
-	KeywordMaxItems
-	KeywordUniqueItems
-	KeywordOneOf
-	KeywordAnyOf
-	KeywordNot
+	KeywordType                 // the value has none of the listed types
+	KeywordConst                // the value is another than the one allowed
+	KeywordEnum                 // the value is not among those allowed
+	KeywordMinLength            // too few code points
+	KeywordMaxLength            // too many code points
+	KeywordPattern              // the pattern matches nowhere
+	KeywordFormat               // the string lacks the format
+	KeywordMinimum              // below the least value
+	KeywordMaximum              // above the greatest value
+	KeywordExclusiveMinimum     // at or below the limit
+	KeywordExclusiveMaximum     // at or above the limit
+	KeywordRequired             // a member is missing
+	KeywordAdditionalProperties // a member is surplus
+	KeywordMinItems             // too few elements
+	KeywordMaxItems             // too many elements
+	KeywordUniqueItems          // two elements are equal
+	KeywordOneOf                // no branch matches, or several do
+	KeywordAnyOf                // no branch matches
+	KeywordNot                  // the schema that must not match does
 )
 
+// keywordNames holds the text of each keyword, by number.
 var keywordNames = [...]string{
 	KeywordNone: "", KeywordSyntax: "syntax", KeywordLimit: "limit", KeywordFalse: "false",
 	KeywordType: "type", KeywordConst: "const", KeywordEnum: "enum",

@@ -18,19 +18,22 @@ import (
 // The hash is keyed: a peer who chooses values cannot choose collisions, and
 // those that happen are compared.
 type interner struct {
-	arena   []byte
-	entries []interned
-	table   []uint32 // open addressing: 1 + index of the entry, or 0
+	arena   []byte     // all keys, one after the other
+	entries []interned // the values, by number
+	table   []uint32   // open addressing: 1 + index of the entry, or 0
 	seed    maphash.Seed
 	longest int // the length of the longest key
 }
 
+// interned is one value: where its key lies in the arena, and which slot of the
+// table leads to it, so that reset need not clear the whole table.
 type interned struct {
 	start, end int
 	hash       uint64
 	slot       int
 }
 
+// key returns the key of a value.
 func (t *interner) key(id uint32) []byte { return t.arena[t.entries[id].start:t.entries[id].end] }
 
 // reset forgets all values in time proportional to their number.
@@ -93,6 +96,7 @@ func (t *interner) add(key []byte) uint32 {
 	return uint32(len(t.entries) - 1)
 }
 
+// grow doubles the table. The numbers of values stay what they are.
 func (t *interner) grow() {
 	if t.table == nil {
 		t.seed = maphash.MakeSeed()
@@ -112,7 +116,7 @@ func (t *interner) grow() {
 // identifier finds or makes the numbers of values in checked JSON text.
 type identifier struct {
 	table  *interner
-	frozen bool // find only
+	frozen bool // find only; for tables that many goroutines read
 	// memo remembers the numbers of containers by offset, under the pseudo
 	// node memoID, so that arrays of unique arrays of unique arrays stay
 	// linear. nil remembers nothing.
@@ -122,6 +126,7 @@ type identifier struct {
 	pairs  []pair // stack of members of open objects
 }
 
+// pair is one member of an object: the numbers of its name and its value.
 type pair struct{ name, value uint32 }
 
 // identify returns the number of the value at i, and its end. It reports
@@ -166,6 +171,8 @@ func (x *identifier) number(key []byte) (uint32, bool) {
 	return x.table.add(key), true
 }
 
+// scalar numbers a value without parts. Strings lose their escapes and numbers
+// their spelling, so that equal ones share a key.
 func (x *identifier) scalar(data []byte, i int, kind kind) (id uint32, end int, ok bool) {
 	base := len(x.key)
 	x.key = append(x.key, '0'+byte(kind))
@@ -209,6 +216,8 @@ func (x *identifier) object(data []byte, i int) (end int, ok bool) {
 	x.key = append(x.key, '0'+byte(kindObject))
 	for i = ijson.SkipSpace(data, i+1); data[i] != '}'; {
 		name, end, ok := x.scalar(data, i, kindString)
+		// Each member adds eight bytes to the key, so that an object with more
+		// members than fit the longest key equals none.
 		if !ok || x.frozen && len(x.pairs)-first > x.table.longest/8 {
 			x.pairs = x.pairs[:first]
 			return 0, false

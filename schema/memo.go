@@ -32,15 +32,17 @@ type memo struct {
 	odd   uint64 // secret multiplier of the hash
 }
 
+// memoSlot is a place for one result.
 type memoSlot struct {
 	key    uint64 // 1 + the key; 0 is an empty slot
-	result int
+	result int    // an offset, or what the caller put
 }
 
 // memoKey is the key for a node and an offset.
 func memoKey(node uint32, offset int) uint64 { return uint64(offset)<<nodeBits | uint64(node) }
 
-// reset forgets everything, in time proportional to what there is.
+// reset forgets everything, in time proportional to what there is: a table
+// that a large payload left mostly empty is dropped instead of cleared.
 func (m *memo) reset() {
 	switch {
 	case m.used == 0:
@@ -63,6 +65,7 @@ func (m *memo) find(key uint64) *memoSlot {
 	}
 }
 
+// get returns the result for a key, if there is one.
 func (m *memo) get(key uint64) (result int, ok bool) {
 	if m.used == 0 {
 		return 0, false
@@ -71,6 +74,8 @@ func (m *memo) get(key uint64) (result int, ok bool) {
 	return s.result, s.key != 0
 }
 
+// put records or replaces the result for a key. The table stays a quarter empty,
+// so that searches stay short.
 func (m *memo) put(key uint64, result int) {
 	if 4*m.used >= 3*len(m.slots) {
 		m.grow()
@@ -82,6 +87,8 @@ func (m *memo) put(key uint64, result int) {
 	*s = memoSlot{key + 1, result}
 }
 
+// grow doubles the table. The multiplier is odd, so that no two keys collide in
+// all of the product's bits.
 func (m *memo) grow() {
 	if m.odd == 0 {
 		m.odd = rand.Uint64() | 1

@@ -8,6 +8,7 @@ import (
 // typeSet is a set of the types that the keyword type can name.
 type typeSet uint8
 
+// The types, in the order of kind, so that the bit of a kind is a shift away.
 const (
 	typeNull typeSet = 1 << iota
 	typeBoolean
@@ -71,6 +72,7 @@ type annotations struct {
 	definitions        []definition
 }
 
+// definition is one entry of definitions.
 type definition struct {
 	name string
 	node *node
@@ -154,6 +156,7 @@ type objectRule struct {
 	rest       *node // target of additional; nil where anything goes
 }
 
+// property is a name that properties declares or required lists.
 type property struct {
 	name     string
 	node     *node // nil for a required name that properties does not declare

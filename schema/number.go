@@ -43,6 +43,7 @@ func parseDecimal(token []byte) decimal {
 		point = len(mantissa)
 	}
 	d.shift = int64(point)
+	// The value is 0.DIGITS × 10^shift, wherever the point was written.
 	if mantissa[0] == '0' { // 0.00ddd
 		first := len(mantissa)
 		for i := point + 1; i < len(mantissa); i++ {
@@ -66,6 +67,7 @@ func parseDecimal(token []byte) decimal {
 	return d
 }
 
+// readExponent takes in what follows the letter e.
 func (d *decimal) readExponent(text []byte) {
 	neg := text[0] == '-'
 	if neg || text[0] == '+' {
@@ -111,6 +113,8 @@ func (d decimal) compare(e decimal) int {
 	case d.neg != e.neg:
 		return sign(!d.neg)
 	}
+	// Both start with a digit other than zero after the point, so that the
+	// larger exponent is the larger number.
 	order := cmp.Compare(d.exp, e.exp)
 	if order == 0 {
 		order = compareDigits(d.digits, e.digits)

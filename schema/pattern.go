@@ -69,10 +69,13 @@ type translator struct {
 	repeatable bool
 }
 
+// errorf returns a fault of the pattern at the present place.
 func (t *translator) errorf(hint, format string, args ...any) *patternError {
 	return &patternError{"pattern is malformed at byte " + strconv.Itoa(t.at) + ": " + fmt.Sprintf(format, args...), hint}
 }
 
+// beyond returns the fault that a pattern is sound but needs backtracking, whose
+// cost a payload could drive up.
 func (t *translator) beyond(what, hint string) *patternError {
 	return &patternError{"pattern uses " + what + " at byte " + strconv.Itoa(t.at) + ", which RE2 cannot express", hint}
 }
@@ -80,6 +83,8 @@ func (t *translator) beyond(what, hint string) *patternError {
 // rest returns what has not been read.
 func (t *translator) rest() string { return t.src[t.at:] }
 
+// pattern translates the whole source, term by term. Groups are counted rather
+// than parsed by recursion, so that nesting costs no stack.
 func (t *translator) pattern() *patternError {
 	for t.at < len(t.src) {
 		if err := t.term(); err != nil {
@@ -170,6 +175,7 @@ func (t *translator) open() *patternError {
 	return nil
 }
 
+// isGroupName accepts identifiers, as ECMA-262 does for the names of groups.
 func isGroupName(name string) bool {
 	for i, r := range name {
 		if r != '_' && r != '$' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
@@ -217,6 +223,7 @@ func (t *translator) braces() (int, *patternError) {
 	return end, t.quantifier(text+"}", end+1)
 }
 
+// isDigits accepts one or more decimal digits.
 func isDigits(s string) bool {
 	for i := range len(s) {
 		if !is(s[i], classDigit) {
@@ -226,6 +233,7 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
+// trimZeros removes leading zeros but leaves one digit.
 func trimZeros(s string) string {
 	for len(s) > 1 && s[0] == '0' {
 		s = s[1:]

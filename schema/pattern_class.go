@@ -15,8 +15,10 @@ import (
 // runeSet is a set of code points, as pairs of first and last.
 type runeSet []rune
 
+// digitSet is \d of ECMA-262: ASCII only, with and without the flag u.
 func digitSet() runeSet { return runeSet{'0', '9'} }
 
+// wordSet is \w of ECMA-262: ASCII only, as patterns ignore no case.
 func wordSet() runeSet { return runeSet{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'} }
 
 // spaceSet is WhiteSpace and LineTerminator of ECMA-262.
@@ -134,8 +136,11 @@ func (t *translator) classRange() (runeSet, *patternError) {
 	return runeSet{low[0], high[0]}, nil
 }
 
+// single reports whether the set is one character.
 func (s runeSet) single() bool { return len(s) == 2 && s[0] == s[1] }
 
+// classAtom reads one character or escape inside a class, where \b means
+// backspace.
 func (t *translator) classAtom() (runeSet, *patternError) {
 	rest := t.rest()
 	if strings.HasPrefix(rest, `\b`) {

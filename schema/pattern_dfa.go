@@ -80,6 +80,7 @@ type dfaBuilder struct {
 	stack  []uint32
 }
 
+// dfaState is a state before it has a number.
 type dfaState struct {
 	waiting []uint32
 	begin   bool // no character was read
@@ -174,6 +175,7 @@ func (d *dfa) assign(first rune, later []rune, kind uint8) {
 	}
 }
 
+// bit is 1 for true, as a byte of a key.
 func bit(b bool) byte {
 	if b {
 		return 1

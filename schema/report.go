@@ -7,6 +7,7 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 )
 
+// Bounds of what a report can hold, whatever the payload.
 const (
 	maxCauses      = 8    // violations of the closest branch that a combinator lists
 	maxPathSegment = 128  // bytes of one member name in a path
@@ -19,18 +20,24 @@ const (
 // be invalid. Where several schemas lead to one, it asks run, which judges
 // through its memo, whether something is wrong and walks no value twice, so
 // that the walk stays linear.
+//
+// Within one value the order is that of the reference system: type, which
+// ends the matter, const, enum, the keywords for the kind of value, oneOf,
+// anyOf, allOf, not; in an object first the missing members, in the order of
+// required, then those present, in the order of the payload.
 type reporter struct {
 	run    *run
 	data   []byte
 	limits Limits
 	found  []Violation
-	limit  int // how many violations may be listed here
-	full   bool
-	cut    bool // violations were left out for Limits.MaxViolations
-	path   []byte
+	limit  int                    // how many violations may be listed here
+	full   bool                   // the limit was met; what follows is not looked at
+	cut    bool                   // violations were left out for Limits.MaxViolations
+	path   []byte                 // the pointer to the value in hand
 	done   map[judgement]struct{} // what has been listed
 }
 
+// judgement is one value judged by one schema.
 type judgement struct {
 	node   uint32
 	offset int
@@ -133,6 +140,8 @@ func (n *node) accepts(kind kind, text []byte) bool {
 	return kind == kindNumber && n.types&typeInteger != 0 && parseDecimal(text).isInteger()
 }
 
+// typeText shows the types as the reference system does, in the order of the
+// schema.
 func (n *node) typeText() string {
 	var b strings.Builder
 	for i, t := range n.typeList {
@@ -162,6 +171,7 @@ func (r *enumRule) text() string {
 	return b.String()
 }
 
+// stringValue lists how a string breaks the keywords for strings.
 func (p *reporter) stringValue(s *stringRule, raw []byte) {
 	n := ijson.CodePoints(raw)
 	if n < s.min {
@@ -179,6 +189,8 @@ func (p *reporter) stringValue(s *stringRule, raw []byte) {
 	}
 }
 
+// numberValue lists the bounds that a number breaks, each with the kind of value
+// in place of the value itself.
 func (p *reporter) numberValue(b *numberRule, token []byte) {
 	d := parseDecimal(token)
 	if b.min.order(d) < 0 {
@@ -250,6 +262,7 @@ func (p *reporter) members(i int, f func(name []byte, value int)) {
 	}
 }
 
+// array lists how an array breaks its own keywords, then how its elements do.
 func (p *reporter) array(a *arrayRule, i int) {
 	var items []int
 	data := p.data
@@ -330,6 +343,8 @@ func (p *reporter) matches(c *combinator, i int) int {
 // comes closest to: the one that the deciding property names, or else of those
 // that take its type the one whose first fault comes last.
 func (p *reporter) closest(c *combinator, i int) {
+	// The causes get a limit of their own, so that one value that fits nothing
+	// does not crowd out the faults of others.
 	limit := p.limit
 	p.limit = min(limit, len(p.found)+maxCauses)
 	if k, decided := p.run.pick(c.dispatch, i, p.limits.MaxDepth); !decided {
@@ -344,6 +359,8 @@ func (p *reporter) closest(c *combinator, i int) {
 	p.limit, p.full = limit, p.cut
 }
 
+// furthest returns the branch that takes the type of the value and whose first
+// fault lies furthest into it; of equals the first.
 func (p *reporter) furthest(branches []*node, i int) *node {
 	best, reach := branches[0], -1
 	kind, end := kindOf(p.data[i]), p.end(i)

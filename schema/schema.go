@@ -32,14 +32,10 @@ type Limits struct {
 	MaxViolations int
 }
 
+// defaultLimits are the limits that [Limits] documents.
 func defaultLimits() Limits {
 	return Limits{MaxDepth: ijson.DefaultMaxDepth, MaxBytes: 64 << 20, MaxViolations: 100}
 }
-
-// Compile compiles a schema of the subset that the package comment describes,
-// given as JSON. The error is a *[CompileError] that lists every fault. src is
-// not kept.
-func Compile(src []byte) (*Schema, error) { return compileSource(src) }
 
 // WithLimits returns the same schema under other limits.
 func (s *Schema) WithLimits(l Limits) *Schema {
@@ -103,6 +99,7 @@ type SyntaxError = ijson.SyntaxError
 
 // Report is the full answer about one payload.
 type Report struct {
+	// Verdict is one of the three answers.
 	Verdict Verdict
 	// Violations is set where Verdict is Invalid, in the order of the payload.
 	Violations []Violation

@@ -7,6 +7,7 @@ import (
 // kind is the JSON type of a value.
 type kind uint8
 
+// The kinds, scalars first.
 const (
 	kindNull kind = iota
 	kindBoolean
@@ -26,6 +27,7 @@ type tree struct {
 	members []member // the members of an object, in the order of the text
 }
 
+// member is one member of an object.
 type member struct {
 	name  string
 	value *tree
@@ -70,6 +72,7 @@ func buildTree(src []byte, i int) (*tree, int) {
 	return t, end
 }
 
+// buildObject adds the members of the object at i and returns its end.
 func (t *tree) buildObject(src []byte, i int) int {
 	for i = ijson.SkipSpace(src, i+1); src[i] != '}'; {
 		var m member
@@ -84,6 +87,7 @@ func (t *tree) buildObject(src []byte, i int) int {
 	return i + 1
 }
 
+// buildArray adds the elements of the array at i and returns its end.
 func (t *tree) buildArray(src []byte, i int) int {
 	for i = ijson.SkipSpace(src, i+1); src[i] != ']'; {
 		var item *tree

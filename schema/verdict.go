@@ -32,6 +32,7 @@ type run struct {
 	arrays uint32     // the number of the last array with uniqueItems
 }
 
+// newRun returns scratch space for payloads of one schema, one at a time.
 func newRun(s *Schema) *run {
 	r := &run{any: &node{id: endID, any: true, shared: true, types: anyType}}
 	r.any.final = r.any
@@ -260,6 +261,8 @@ func (r *run) among(rule *enumRule, kind kind, i, end int) bool {
 	return ok
 }
 
+// hasString reports whether a string is one of the rule's. Up to eight strings
+// are compared one by one, more are looked up.
 func (r *enumRule) hasString(text []byte) bool {
 	if r.strings != nil {
 		_, ok := r.strings[string(text)]

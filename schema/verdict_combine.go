@@ -26,6 +26,8 @@ func hasParts(data []byte, i int) bool {
 
 // whole judges by all keywords.
 func (r *run) whole(n *node, i, depth int) int {
+	// A branch that passes has read the whole value, so that only what a
+	// combinator cannot vouch for is read beforehand.
 	end := -1
 	if !n.pure {
 		end = r.own(n, i, depth)
@@ -58,7 +60,7 @@ func (r *run) combine(n *node, i, depth, end int) int {
 		if r.branch(n.notTo, i, depth) >= 0 {
 			return ^i
 		}
-		if end < 0 {
+		if end < 0 { // what not rejects has not been read to its end
 			end = r.skip(i, depth)
 		}
 	}

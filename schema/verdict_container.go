@@ -76,7 +76,8 @@ func (r *run) first(serial uint32, i int) bool {
 	return true
 }
 
-// members is the state of one open object.
+// members is the state of one open object. A declared name is found repeated
+// by its bit; only names that the schema does not declare are compared.
 type members struct {
 	rule   *objectRule
 	seen   uint64 // which of the first 64 properties occurred
@@ -161,6 +162,8 @@ func (r *run) member(m *members, i, depth int) int {
 	if escaped {
 		name = r.unescape(raw)
 	}
+	// Most payloads keep the order of the schema: ask first for the property
+	// after the last one.
 	to, at := m.rule.rest, m.next
 	if at >= len(m.rule.props) || m.rule.props[at].name != string(name) {
 		at = m.rule.index.find(m.rule.props, name)
@@ -168,7 +171,7 @@ func (r *run) member(m *members, i, depth int) int {
 	switch {
 	case at >= 0:
 		if !r.mark(m, at) {
-			return ^i
+			return ^i // a repeated name
 		}
 		m.next = at + 1
 		to = m.rule.props[at].to

@@ -23,8 +23,8 @@ func (s *Schema) Definitions() []Definition {
 
 // Definition is a named schema that $ref can reach.
 type Definition struct {
-	Name   string
-	Schema Node
+	Name   string // as written, without the escapes that $ref needs
+	Schema Node   // what $ref leads to
 }
 
 // Pointer returns where the schema stands in the source, as an RFC 6901
@@ -81,6 +81,7 @@ type Literal struct {
 	Text string
 }
 
+// literals copies the values of const or enum.
 func (r *enumRule) literals() []Literal {
 	if r == nil {
 		return nil
@@ -109,9 +110,9 @@ func (n Node) Const() (value Literal, ok bool) {
 
 // Property is one entry of properties.
 type Property struct {
-	Name     string
-	Schema   Node
-	Required bool
+	Name     string // the member's name, without escapes
+	Schema   Node   // what judges the member
+	Required bool   // whether required lists the name
 }
 
 // HasObject reports whether any of properties, required and
@@ -177,6 +178,7 @@ func (n Node) Length() (least, most int) {
 	return n.n.str.min, bounded(n.n.str.max)
 }
 
+// bounded shows an absent maximum as -1.
 func bounded(n int) int {
 	if n == unbounded {
 		return -1
@@ -212,8 +214,8 @@ func (n Node) Format() Format {
 // Bounds are the limits of a number as JSON numbers, as written; "" where
 // absent.
 type Bounds struct {
-	Minimum, Maximum                   string
-	ExclusiveMinimum, ExclusiveMaximum string
+	Minimum, Maximum                   string // the values that still pass
+	ExclusiveMinimum, ExclusiveMaximum string // the values that just fail
 }
 
 // Bounds returns the numeric limits.
@@ -227,6 +229,7 @@ func (n Node) Bounds() Bounds {
 	}
 }
 
+// text shows a limit as written; "" where it is absent.
 func (b *bound) text() string {
 	if b == nil {
 		return ""
@@ -243,6 +246,7 @@ func (n Node) AnyOf() []Node { return n.n.anyOf.nodes() }
 // AllOf returns the branches of allOf; nil without it.
 func (n Node) AllOf() []Node { return n.n.allOf.nodes() }
 
+// nodes copies the branches.
 func (c *combinator) nodes() []Node {
 	if c == nil {
 		return nil

@@ -19,10 +19,12 @@ const (
 	TypeObject  Type = "object"
 )
 
+// typeNames lists the types, in the order in which hints name them.
 func typeNames() []string {
 	return []string{"object", "array", "string", "integer", "number", "boolean", "null"}
 }
 
+// typeBit returns the bit of a type; 0 for an unknown name.
 func typeBit(t Type) typeSet {
 	switch t {
 	case TypeNull:
@@ -51,6 +53,7 @@ func (k kind) String() string {
 	return [...]string{"null", "boolean", "number", "string", "array", "object"}[k]
 }
 
+// keywords lists the subset, for hints about unknown ones.
 func keywords() []string {
 	return []string{
 		"type", "enum", "const", "properties", "required", "additionalProperties", "items",

@@ -16,6 +16,7 @@ func (e *SyntaxError) Error() string {
 	return "invalid JSON at byte " + strconv.Itoa(e.Offset) + ": " + e.Msg
 }
 
+// The messages, all there are.
 const (
 	msgEnd       = "unexpected end of input"
 	msgValue     = "expected a value"

@@ -35,6 +35,7 @@ type name struct {
 	print uint64
 }
 
+// slot is a place in the hash set.
 type slot struct {
 	scope uint64 // 0 where never used
 	hash  uint64

@@ -19,6 +19,7 @@ func SkipSpace(data []byte, i int) int {
 	return i
 }
 
+// A byte repeated in a word: its lowest bit, and its highest.
 const (
 	ones  = 0x0101010101010101
 	highs = 0x8080808080808080

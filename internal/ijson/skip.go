@@ -8,6 +8,7 @@ const DefaultMaxDepth = 512
 
 // scanners keeps scratch space between calls, so that scanning a valid value
 // allocates nothing.
+//
 //nolint:gochecknoglobals // scratch space, reset at each use; no state survives a call
 var scanners = sync.Pool{New: func() any { return new(Scanner) }}
 
@@ -76,6 +77,7 @@ func (s *Scanner) value(i, depth int) (int, error) {
 	return ScanLiteral(data, i)
 }
 
+// array scans the array at i. depth is what remains inside it.
 func (s *Scanner) array(i, depth int) (int, error) {
 	data := s.data
 	if depth < 0 {
@@ -105,6 +107,7 @@ func (s *Scanner) array(i, depth int) (int, error) {
 	}
 }
 
+// object scans the object at i. depth is what remains inside it.
 func (s *Scanner) object(i, depth int) (int, error) {
 	data := s.data
 	if depth < 0 {
