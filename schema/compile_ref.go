@@ -311,13 +311,10 @@ func (o *objectRule) link() {
 	}
 	for i := range o.props {
 		p := &o.props[i]
-		switch {
-		case p.node == nil:
+		if p.node == nil {
 			p.to = o.rest
-		default:
-			if p.to = p.node.target(); p.to.any {
-				p.to = nil
-			}
+		} else if p.to = p.node.target(); p.to.any {
+			p.to = nil
 		}
 	}
 }

@@ -16,6 +16,8 @@ const (
 )
 
 // byteClass holds the classes of each byte.
+//
+//nolint:gochecknoglobals // a table that nothing writes
 var byteClass = classify()
 
 // classify builds byteClass from the sets as the RFCs list them.

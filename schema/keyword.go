@@ -37,6 +37,8 @@ const (
 )
 
 // keywordNames holds the text of each keyword, by number.
+//
+//nolint:gochecknoglobals // a table that nothing writes
 var keywordNames = [...]string{
 	KeywordNone: "", KeywordSyntax: "syntax", KeywordLimit: "limit", KeywordFalse: "false",
 	KeywordType: "type", KeywordConst: "const", KeywordEnum: "enum",

@@ -174,22 +174,33 @@ func (x *identifier) number(key []byte) (uint32, bool) {
 // scalar numbers a value without parts. Strings lose their escapes and numbers
 // their spelling, so that equal ones share a key.
 func (x *identifier) scalar(data []byte, i int, kind kind) (id uint32, end int, ok bool) {
+	if kind == kindString {
+		end, _, _ = ijson.ScanString(data, i)
+		id, ok = x.text(data[i+1 : end-1])
+		return id, end, ok
+	}
 	base := len(x.key)
 	x.key = append(x.key, '0'+byte(kind))
-	switch kind {
-	case kindString:
-		end, _, _ = ijson.ScanString(data, i)
-		x.key = ijson.AppendUnquoted(x.key, data[i+1:end-1])
-	case kindNumber:
+	if kind == kindNumber {
 		end, _, _ = ijson.ScanNumber(data, i)
 		x.key = parseDecimal(data[i:end]).appendKey(x.key)
-	default:
+	} else {
 		end, _ = ijson.ScanLiteral(data, i)
 		x.key = append(x.key, data[i])
 	}
 	id, ok = x.number(x.key[base:])
 	x.key = x.key[:base]
 	return id, end, ok
+}
+
+// text numbers the string with the given raw content.
+func (x *identifier) text(raw []byte) (id uint32, ok bool) {
+	base := len(x.key)
+	x.key = append(x.key, '0'+byte(kindString))
+	x.key = ijson.AppendUnquoted(x.key, raw)
+	id, ok = x.number(x.key[base:])
+	x.key = x.key[:base]
+	return id, ok
 }
 
 // array appends the key of the array at i.

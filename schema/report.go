@@ -297,7 +297,7 @@ func (p *reporter) uniqueItems(items []int) {
 	p.run.arrays++
 	serial := p.run.arrays
 	for k, item := range items {
-		if !p.run.first(serial, item) {
+		if !p.run.first(serial, item, p.end(item)) {
 			p.under(strconv.Itoa(k), func() { p.add(KeywordUniqueItems, "duplicate item") })
 			return
 		}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -136,8 +137,9 @@ func (s *Schema) Check(doc []byte) Report {
 		msg := "longer than the limit of " + strconv.Itoa(s.limits.MaxBytes) + " bytes"
 		return Report{Verdict: Malformed, Syntax: &SyntaxError{Offset: s.limits.MaxBytes, Msg: msg}}
 	}
-	if err := ijson.Check(doc, s.limits.MaxDepth); err != nil {
-		return Report{Verdict: Malformed, Syntax: err.(*ijson.SyntaxError)}
+	var syntax *SyntaxError
+	if err := ijson.Check(doc, s.limits.MaxDepth); errors.As(err, &syntax) {
+		return Report{Verdict: Malformed, Syntax: syntax}
 	}
 	return s.explain(doc)
 }

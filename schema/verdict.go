@@ -100,7 +100,7 @@ func (r *run) skip(i, depth int) int {
 	}
 	end, err := r.skipper.Skip(r.data, i, depth)
 	if err != nil {
-		return ^err.(*ijson.SyntaxError).Offset
+		return ^i
 	}
 	return end
 }

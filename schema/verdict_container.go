@@ -31,7 +31,7 @@ func (r *run) array(rule *arrayRule, i, depth int) int {
 		if i < 0 {
 			return i
 		}
-		if count > rule.max || rule.unique && !r.first(serial, start) {
+		if count > rule.max || rule.unique && !r.first(serial, start, i) {
 			return ^start
 		}
 		i = ijson.SkipSpace(r.data, i)
@@ -64,10 +64,15 @@ func atLeast(rule *arrayRule, count, i int) int {
 	return i + 1
 }
 
-// first reports whether the checked value at i occurs in the array for the
-// first time.
-func (r *run) first(serial uint32, i int) bool {
-	id, _, _ := r.unique.identify(r.data, i)
+// first reports whether the checked value from i to end occurs in the array
+// for the first time.
+func (r *run) first(serial uint32, i, end int) bool {
+	var id uint32
+	if r.data[i] == '"' {
+		id, _ = r.unique.text(r.data[i+1 : end-1])
+	} else {
+		id, _, _ = r.unique.identify(r.data, i)
+	}
 	key := uint64(serial)<<32 | uint64(id)
 	if _, again := r.seen.get(key); again {
 		return false
