@@ -84,8 +84,8 @@ func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 		return nil, c.publish(ctx, envelope.Event, "")
 	}
 	pending := &pendingCall{
-		peer: c.peer.Address, correlationID: c.ids.correlation, messageID: c.ids.message,
-		outcome: make(chan outcome, 1),
+		peer: c.peer.Address, transport: c.peer.Transport, topic: c.peer.Topic,
+		correlationID: c.ids.correlation, messageID: c.ids.message, outcome: make(chan outcome, 1),
 	}
 	if err := c.client.pending.add(pending); err != nil {
 		return nil, err

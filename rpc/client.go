@@ -45,7 +45,8 @@ type ClientConfig struct {
 // A Client is the caller's end of calls. It is safe for concurrent use.
 type Client struct {
 	cfg     ClientConfig
-	lines   map[string]line // by transport kind
+	lines   map[string]line // by transport kind; complete once opened is closed
+	opened  chan struct{}
 	pending *pendingTable
 	stale   atomic.Uint64
 }
@@ -79,18 +80,32 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{cfg: cfg, lines: map[string]line{}, pending: newPendingTable(cfg.MaxPending)}
-	for _, t := range cfg.Transports {
+	c := &Client{
+		cfg: cfg, lines: map[string]line{}, opened: make(chan struct{}), pending: newPendingTable(cfg.MaxPending),
+	}
+	err := c.openInboxes()
+	close(c.opened)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Client) openInboxes() error {
+	for _, t := range c.cfg.Transports {
 		if _, twice := c.lines[t.Kind()]; twice {
-			return nil, errors.Join(fmt.Errorf("rpc: client: two transports of kind %q", t.Kind()), c.Close())
+			return fmt.Errorf("rpc: client: two transports of kind %q", t.Kind())
 		}
-		inbox, err := t.OpenInbox(func(m transport.Message) { c.receive(t.Kind(), m) })
+		inbox, err := t.OpenInbox(func(m transport.Message) {
+			<-c.opened
+			c.receive(t.Kind(), m)
+		})
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("rpc: client: %w", err), c.Close())
+			return fmt.Errorf("rpc: client: %w", err)
 		}
 		c.lines[t.Kind()] = line{transport: t, inbox: inbox}
 	}
-	return c, nil
+	return nil
 }
 
 // Close ends every pending call as abandoned, refuses new ones and closes the
@@ -113,7 +128,11 @@ func (c *Client) Stale() uint64 { return c.stale.Load() }
 // receive takes one message of a reply inbox.
 func (c *Client) receive(kind string, m transport.Message) {
 	token, ok := c.lines[kind].inbox.Token(m.Topic)
-	if !ok {
+	switch {
+	case !ok && m.Err != nil:
+		c.fail(kind, m)
+		return
+	case !ok:
 		c.ignore("", "not a topic of this inbox")
 		return
 	}
@@ -137,6 +156,16 @@ func (c *Client) receive(kind string, m transport.Message) {
 	}
 	if !c.pending.settle(token, outcome{reply: reply}) {
 		c.ignore(token, "nobody waits for it any more")
+	}
+}
+
+// fail ends the calls that a transport's notice is about: those to its topic, or
+// all by that transport.
+func (c *Client) fail(kind string, notice transport.Message) {
+	for _, call := range c.pending.take(func(p *pendingCall) bool {
+		return p.transport == kind && (notice.Topic == "" || notice.Topic == p.topic)
+	}) {
+		call.outcome <- outcome{err: transportError(notice.Err, call.peer)}
 	}
 }
 
@@ -170,6 +199,8 @@ func transportError(err error, peer envelope.Address) *Error {
 		return newError(CodeNoResponders, err, "nobody receives requests for %s: is it running?", peer)
 	case errors.Is(err, transport.Disconnected):
 		return newError(CodeDisconnected, err, "the connection to the broker is down")
+	case errors.Is(err, transport.Denied):
+		return newError(CodeDenied, err, "the broker's permissions do not let this agent call %s", peer)
 	case errors.Is(err, transport.TooLarge):
 		return newError(CodePayloadTooLarge, err, "the message is larger than the transport carries")
 	case errors.Is(err, transport.SlowConsumer):

@@ -9,6 +9,8 @@ import (
 // A pendingCall waits for its one outcome.
 type pendingCall struct {
 	peer          envelope.Address
+	transport     string // the kind and the topic that the request went to
+	topic         string
 	correlationID string
 	messageID     string
 	outcome       chan outcome // holds one
@@ -80,17 +82,27 @@ func (t *pendingTable) remove(token string) bool {
 	return waiting
 }
 
+// take takes out the calls that match: the taker settles them.
+func (t *pendingTable) take(match func(*pendingCall) bool) []*pendingCall {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var taken []*pendingCall
+	for token, c := range t.calls {
+		if match(c) {
+			delete(t.calls, token)
+			taken = append(taken, c)
+		}
+	}
+	return taken
+}
+
 // abandon ends every call, and refuses new ones.
 func (t *pendingTable) abandon() {
 	t.mu.Lock()
 	t.closed = true
-	tokens := make([]string, 0, len(t.calls))
-	for token := range t.calls {
-		tokens = append(tokens, token)
-	}
 	t.mu.Unlock()
-	for _, token := range tokens {
-		t.settle(token, outcome{err: newError(CodeAbandoned, nil, "this agent shut down before the reply came")})
+	for _, c := range t.take(func(*pendingCall) bool { return true }) {
+		c.outcome <- outcome{err: newError(CodeAbandoned, nil, "this agent shut down before the reply came")}
 	}
 }
 

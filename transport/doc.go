@@ -16,6 +16,7 @@
 // # Implementations
 //
 // [github.com/agentd/agentd/transport/memory] carries messages inside one
-// process. The package transporttest is the suite that every implementation
+// process, [github.com/agentd/agentd/transport/nats] between processes and
+// machines. The package transporttest is the suite that every implementation
 // passes.
 package transport

@@ -18,8 +18,11 @@ const (
 	TooLarge
 	// SlowConsumer: a receiver is full, and the message was dropped.
 	SlowConsumer
-	// BadTopic: the topic is empty or has white space or control characters.
+	// BadTopic: the topic is empty, has an empty part between dots, or has white
+	// space, control characters or wildcards.
 	BadTopic
+	// Denied: the broker does not let this process publish or subscribe there.
+	Denied
 	// Failed: the broker refused for a reason of its own; see the cause.
 	Failed
 )
@@ -39,6 +42,8 @@ func (c Code) Error() string {
 		return "the receiver is full"
 	case BadTopic:
 		return "not a topic"
+	case Denied:
+		return "the broker's permissions forbid it"
 	case Failed:
 		return "the broker refused"
 	}
@@ -78,15 +83,22 @@ func (e *Error) Unwrap() []error {
 }
 
 // CheckTopic returns a [BadTopic] error for a topic that no broker can carry:
-// empty, or with white space, control characters or wildcards.
+// empty, with an empty part between dots, or with white space, control
+// characters or wildcards.
 func CheckTopic(op, topic string) error {
-	if topic == "" {
-		return &Error{Code: BadTopic, Op: op}
-	}
+	last := byte('.') // as if before the first part
 	for i := range len(topic) {
-		if c := topic[i]; c <= ' ' || c == 0x7f || c == '*' || c == '>' {
+		c := topic[i]
+		if c <= ' ' || c == 0x7f || c == '*' || c == '>' || c == '.' && last == '.' {
 			return &Error{Code: BadTopic, Op: op, Topic: fmt.Sprintf("%q", topic)}
 		}
+		last = c
+	}
+	switch {
+	case topic == "":
+		return &Error{Code: BadTopic, Op: op}
+	case last == '.':
+		return &Error{Code: BadTopic, Op: op, Topic: fmt.Sprintf("%q", topic)}
 	}
 	return nil
 }

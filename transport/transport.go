@@ -12,7 +12,8 @@ type Message struct {
 	// who receive it: nobody may change it.
 	Data []byte
 	// Err is set only on messages that the transport itself makes, and is then
-	// the [Code] of what happened to a request ([NoResponders]); Data is nil.
+	// the [Code] of what happened to a request ([NoResponders]) or to many (the
+	// notices of [Transport] OpenInbox); Data is nil.
 	Err error
 }
 
@@ -33,11 +34,18 @@ type Transport interface {
 
 	// Subscribe calls h with every message of topic. Subscriptions with the same
 	// non-empty group share the topic's messages between them.
-	// Codes: Closed, BadTopic.
+	// The broker knows of the subscription when Subscribe returns.
+	// Codes: Closed, Disconnected, BadTopic, Denied.
 	Subscribe(topic, group string, h Handler) (Subscription, error)
 
 	// OpenInbox makes a private set of reply topics, whose messages all go to h.
-	// Codes: Closed, Disconnected.
+	// Besides messages h gets notices, whose Err is set and whose Topic is none
+	// of the inbox's: they end the wait for replies that will not come.
+	// Disconnected, with Topic "", says that the connection broke: a request
+	// published before, or its reply, may be lost. Denied says that the broker
+	// refused a message on Topic. A notice comes after the replies that arrived
+	// before its cause.
+	// Codes: Closed, Disconnected, Denied.
 	OpenInbox(h Handler) (Inbox, error)
 
 	// MaxMessageBytes is the largest Data that Publish takes.

@@ -265,7 +265,7 @@ func testTooLarge(t *testing.T, b Broker) {
 
 func testBadTopic(t *testing.T, b Broker) {
 	c := connect(t, b)
-	for _, topic := range []string{"", "a b", "a\nb", "a.*", "a.>", strings.Repeat("x", 3) + "\x00"} {
+	for _, topic := range []string{"", "a b", "a\nb", "a.*", "a.>", ".", ".a", "a.", "a..b", strings.Repeat("x", 3) + "\x00"} {
 		wantCode(t, c.Publish(t.Context(), transport.Message{Topic: topic}), transport.BadTopic)
 		_, err := c.Subscribe(topic, "", func(transport.Message) {})
 		wantCode(t, err, transport.BadTopic)

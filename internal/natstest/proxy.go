@@ -1,0 +1,132 @@
+package natstest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// A Proxy forwards TCP connections to a server, and can stop doing so.
+type Proxy struct {
+	listener net.Listener
+	target   string
+	done     sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // both halves of every link; guarded by mu
+	open  chan struct{}         // closed while bytes pass; guarded by mu
+	ended bool                  // guarded by mu
+}
+
+// NewProxy listens on loopback until the test ends.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: l, target: target, conns: map[net.Conn]struct{}{}, open: make(chan struct{})}
+	close(p.open)
+	p.done.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// URL is where clients connect.
+func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
+
+// Stall holds all bytes back, in both directions, and closes nothing: the link
+// is dead and neither end knows.
+func (p *Proxy) Stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = make(chan struct{})
+}
+
+// Resume lets the bytes pass that were held back, and all that follow.
+func (p *Proxy) Resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.open:
+	default:
+		close(p.open)
+	}
+}
+
+// Sever closes all links. New ones can be made.
+func (p *Proxy) Sever() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		if !p.add(client, server) {
+			return
+		}
+		p.done.Go(func() { p.forward(client, server) })
+		p.done.Go(func() { p.forward(server, client) })
+	}
+}
+
+func (p *Proxy) add(links ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range links {
+		if p.ended {
+			_ = c.Close()
+		} else {
+			p.conns[c] = struct{}{}
+		}
+	}
+	return !p.ended
+}
+
+// forward copies one direction, and breaks both when it ends.
+func (p *Proxy) forward(to, from net.Conn) {
+	_, _ = io.Copy(gate{p, to}, from)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range []net.Conn{to, from} {
+		_ = c.Close()
+		delete(p.conns, c)
+	}
+}
+
+func (p *Proxy) close() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	p.Resume()
+	p.Sever()
+	p.done.Wait()
+}
+
+// A gate writes while its proxy is open.
+type gate struct {
+	proxy *Proxy
+	to    io.Writer
+}
+
+func (g gate) Write(data []byte) (int, error) {
+	g.proxy.mu.Lock()
+	open := g.proxy.open
+	g.proxy.mu.Unlock()
+	<-open
+	return g.to.Write(data)
+}

@@ -1,0 +1,74 @@
+package natstest
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// startLimit bounds a server's start: long enough for a busy machine.
+const startLimit = 20 * time.Second
+
+// A Server is a nats-server on a loopback port of its own.
+type Server struct {
+	t       testing.TB
+	opts    *server.Options
+	running *server.Server
+}
+
+// Run starts a server until the test ends. conf is text in nats-server's own
+// configuration language, or "".
+func Run(t testing.TB, conf string) *Server {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts, err := server.ProcessConfigFile(path)
+	if err != nil {
+		t.Fatalf("nats-server configuration: %v", err)
+	}
+	opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
+	opts.NoLog, opts.NoSigs = true, true
+	opts.StoreDir = t.TempDir()
+	s := &Server{t: t, opts: opts}
+	s.Start()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Start starts a stopped server, on the port that it had.
+func (s *Server) Start() {
+	s.t.Helper()
+	running, err := server.NewServer(s.opts.Clone())
+	if err != nil {
+		s.t.Fatalf("nats-server: %v", err)
+	}
+	running.Start()
+	if !running.ReadyForConnections(startLimit) {
+		running.Shutdown()
+		s.t.Fatal("nats-server did not start")
+	}
+	s.running = running
+	s.opts.Port = running.Addr().(*net.TCPAddr).Port
+}
+
+// Stop ends the server and every connection to it.
+func (s *Server) Stop() {
+	if s.running != nil {
+		s.running.Shutdown()
+		s.running.WaitForShutdown()
+		s.running = nil
+	}
+}
+
+// URL is where clients connect.
+func (s *Server) URL() string { return "nats://" + s.Addr() }
+
+// Addr is its host and port.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.opts.Port)) }

@@ -1,0 +1,83 @@
+package secretref
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// maxFileBytes is far above any token or key.
+const maxFileBytes = 64 << 10
+
+// ErrLiteral is the error for a text that should be a reference and is none. It
+// does not hold the text, which may be a secret.
+var ErrLiteral = errors.New("a secret stands here in clear: write env:NAME for an environment variable or file:/path for a file")
+
+// Is reports whether s is a reference.
+func Is(s string) bool {
+	scheme, rest, ok := strings.Cut(s, ":")
+	return ok && rest != "" && (scheme == "env" || scheme == "file")
+}
+
+// Resolve returns the secret that ref refers to. An unset or empty variable, a
+// missing or empty file and a text that is no reference are errors.
+func Resolve(ref string, getenv func(string) string) (string, error) {
+	if !Is(ref) {
+		return "", ErrLiteral
+	}
+	scheme, rest, _ := strings.Cut(ref, ":")
+	if scheme == "env" {
+		value := getenv(rest)
+		if value == "" {
+			return "", fmt.Errorf("environment variable %s is not set", rest)
+		}
+		return value, nil
+	}
+	return fromFile(rest)
+}
+
+func fromFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("secret: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFileBytes {
+		return "", fmt.Errorf("secret: %s is not a regular file of at most %d bytes", path, maxFileBytes)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("secret: %w", err)
+	}
+	value := strings.TrimRight(string(data), "\r\n")
+	if value == "" {
+		return "", fmt.Errorf("secret: %s is empty", path)
+	}
+	return value, nil
+}
+
+// Expand replaces every ${env:NAME} and ${file:/path} of s. With replace set, each
+// value passes through it first: url.QueryEscape and the like.
+func Expand(s string, getenv func(string) string, replace func(string) string) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, "${")
+		b.WriteString(before)
+		if !ok {
+			return b.String(), nil
+		}
+		ref, after, ok := strings.Cut(rest, "}")
+		if !ok || !Is(ref) {
+			return "", errors.New("after ${ there must be env:NAME} or file:/path}")
+		}
+		value, err := Resolve(ref, getenv)
+		if err != nil {
+			return "", err
+		}
+		if replace != nil {
+			value = replace(value)
+		}
+		b.WriteString(value)
+		s = after
+	}
+}

@@ -1,0 +1,63 @@
+package nats
+
+import "github.com/agentd/agentd/internal/secretref"
+
+// The environment variables of [FromEnv].
+const (
+	// EnvURL is the servers, comma-separated; they may hold user and password.
+	EnvURL = "AGENTD_NATS_URL"
+	// EnvContext is Options.Context.
+	EnvContext = "AGENTD_NATS_CONTEXT"
+	// EnvCreds is Options.CredsFile.
+	EnvCreds = "AGENTD_NATS_CREDS"
+	// EnvNKey is Options.NKeySeedFile.
+	EnvNKey = "AGENTD_NATS_NKEY"
+	// EnvUser is Options.User.
+	EnvUser = "AGENTD_NATS_USER"
+	// EnvPassword is the password, or a reference to it.
+	EnvPassword = "AGENTD_NATS_PASSWORD"
+	// EnvToken is the token, or a reference to it.
+	EnvToken = "AGENTD_NATS_TOKEN"
+	// EnvCA is Options.CAFile.
+	EnvCA = "AGENTD_NATS_CA"
+	// EnvCert is Options.CertFile.
+	EnvCert = "AGENTD_NATS_CERT"
+	// EnvKey is Options.KeyFile.
+	EnvKey = "AGENTD_NATS_KEY"
+)
+
+// FromEnv returns the options that the environment sets; what it does not set
+// is zero. Servers stays empty when neither [EnvURL] nor [EnvContext] is set: files say
+// where the servers are then.
+func FromEnv(getenv func(string) string) Options {
+	o := Options{
+		Context: getenv(EnvContext), CredsFile: getenv(EnvCreds), NKeySeedFile: getenv(EnvNKey),
+		User: getenv(EnvUser), Password: secretVariable(EnvPassword, getenv), Token: secretVariable(EnvToken, getenv),
+		CAFile: getenv(EnvCA), CertFile: getenv(EnvCert), KeyFile: getenv(EnvKey), Getenv: getenv,
+	}
+	if getenv(EnvURL) != "" {
+		o.Servers = []string{"env:" + EnvURL}
+	}
+	return o
+}
+
+// WithServers returns o with the servers of a file, unless o names some
+// itself, directly or by its context.
+func (o Options) WithServers(servers []string) Options {
+	if len(o.Servers) == 0 && o.Context == "" {
+		o.Servers = servers
+	}
+	return o
+}
+
+// secretVariable is the reference that a variable holds, or one to the variable.
+func secretVariable(name string, getenv func(string) string) string {
+	switch value := getenv(name); {
+	case value == "":
+		return ""
+	case secretref.Is(value):
+		return value
+	default:
+		return "env:" + name
+	}
+}
