@@ -16,6 +16,9 @@ const (
 	HeaderSession = "x-agentd-session"
 	// HeaderIdempotencyKey makes a repeated request one request.
 	HeaderIdempotencyKey = "x-agentd-idempotency-key"
+	// HeaderSchemaDigest is the digest of the capability that the caller has
+	// proven its own contract against.
+	HeaderSchemaDigest = "x-agentd-schema-digest"
 	// HeaderControl marks an Event that steers a call instead of making one.
 	HeaderControl = "x-agentd-control"
 )

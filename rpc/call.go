@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,7 +27,8 @@ import (
 func (c *Client) RequestAgent(ctx context.Context, r Request) (*Result, error) {
 	start := time.Now()
 	ids, err := newIDs()
-	call := &outboundCall{client: c, request: r, ids: ids, start: start, parent: InvocationFrom(ctx)}
+	call := newOutboundCall(c, r, ids)
+	call.start, call.parent = start, InvocationFrom(ctx)
 	result := &Result{CorrelationID: ids.correlation}
 	if err == nil {
 		result.Response, err = call.run(ctx)
@@ -65,12 +67,20 @@ type outboundCall struct {
 	peer     Peer
 	line     line
 	function *capability.Capability // nil when the peer's contract is not known
+	digest   string                 // of the peer's own capability, where the gate knows it
 	deadline time.Time
 }
 
-// run is the path of design order: resolve, validate, reserve, publish, await.
+func newOutboundCall(c *Client, r Request, ids ids) *outboundCall {
+	return &outboundCall{client: c, request: r, ids: ids, start: time.Now()}
+}
+
+// run is the path of a call, in order: resolve, gate, validate, reserve, publish, await.
 func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 	if err := c.resolve(); err != nil {
+		return nil, err
+	}
+	if err := c.admit(ctx, ""); err != nil {
 		return nil, err
 	}
 	if err := c.checkPayload(ctx); err != nil {
@@ -83,6 +93,33 @@ func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 	case ModeFireAndForget:
 		return nil, c.publish(ctx, envelope.Event, "")
 	}
+	data, err := c.ask(ctx)
+	if err == nil || c.client.cfg.Gate == nil || staleDigest(err) == "" {
+		return data, err
+	}
+	// The skill has not run. Look at the peer's contract again, and ask once more.
+	if err := c.admit(ctx, staleDigest(err)); err != nil {
+		return nil, err
+	}
+	again, err := newIDs()
+	if err != nil {
+		return nil, err
+	}
+	c.ids.message = again.message
+	return c.ask(ctx)
+}
+
+// ask makes one request and turns its reply into the answer.
+func (c *outboundCall) ask(ctx context.Context) (json.RawMessage, *Error) {
+	reply, err := c.exchange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.accept(ctx, reply)
+}
+
+// exchange reserves a slot, publishes the request and waits for the reply.
+func (c *outboundCall) exchange(ctx context.Context) (*envelope.Envelope, *Error) {
 	pending := &pendingCall{
 		peer: c.peer.Address, transport: c.peer.Transport, topic: c.peer.Topic,
 		correlationID: c.ids.correlation, messageID: c.ids.message, outcome: make(chan outcome, 1),
@@ -94,11 +131,7 @@ func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 		c.client.pending.remove(c.ids.correlation)
 		return nil, err
 	}
-	reply, err := c.await(ctx, pending)
-	if err != nil {
-		return nil, err
-	}
-	return c.accept(ctx, reply)
+	return c.await(ctx, pending)
 }
 
 // resolve finds the peer, the capability and the transport.
@@ -189,7 +222,7 @@ func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTop
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
 		Deadline: ceilMilli(c.deadline), TenantID: c.tenant(),
-		Headers: c.headers(), Payload: c.request.Payload,
+		Headers: c.headers(kind), Payload: c.request.Payload,
 		Auth: envelope.Auth{Kind: envelope.AuthInternal},
 	}
 	if c.parent != nil {
@@ -221,12 +254,16 @@ func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTop
 // ceilMilli rounds up: a call of 1 ms must not arrive expired.
 func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosecond).UnixMilli() }
 
-func (c *outboundCall) headers() envelope.Headers {
+func (c *outboundCall) headers(kind envelope.Kind) envelope.Headers {
 	trace := ""
 	if c.parent != nil {
 		trace = c.parent.Traceparent
 	}
-	h := make(envelope.Headers, 0, 5)
+	digest := c.digest
+	if kind == envelope.Event {
+		digest = "" // nobody would hear that it is stale
+	}
+	h := make(envelope.Headers, 0, 6)
 	h = append(h,
 		envelope.Header{Key: envelope.HeaderTraceparent, Value: childTrace(trace)},
 		envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
@@ -234,6 +271,7 @@ func (c *outboundCall) headers() envelope.Headers {
 		{Key: envelope.HeaderFleetVersion, Value: c.client.cfg.FleetVersion},
 		{Key: envelope.HeaderSession, Value: c.session()},
 		{Key: envelope.HeaderIdempotencyKey, Value: c.request.IdempotencyKey},
+		{Key: envelope.HeaderSchemaDigest, Value: digest},
 	} {
 		if optional.Value != "" {
 			h = append(h, optional)
@@ -335,6 +373,9 @@ func validate(contract *capability.Contract, payload []byte, side Side, name str
 		return newError(CodeInternal, nil, "the contract of %q was loaded for inspection only: nothing can validate its %s", name, side)
 	}
 	report := contract.Validator.Check(payload)
+	if report.Verdict == schema.Invalid && side == SideRequest && string(payload) == "null" {
+		report = checkNoArguments(contract, report)
+	}
 	switch report.Verdict {
 	case schema.Valid:
 		return nil
@@ -344,6 +385,15 @@ func validate(contract *capability.Contract, payload []byte, side Side, name str
 	err := newError(CodeSchemaViolation, nil, "capability %q %s failed schema validation: %s", name, side, summary(report.Violations))
 	err.Side, err.Violations = side, report.Violations
 	return err
+}
+
+// checkNoArguments judges a call without arguments: for a schema of objects it
+// counts as {}, for the check only. What travels is the null itself.
+func checkNoArguments(contract *capability.Contract, null schema.Report) schema.Report {
+	if contract.Schema == nil || !slices.Contains(contract.Schema.Root().Resolve().Types(), schema.TypeObject) {
+		return null
+	}
+	return contract.Validator.Check([]byte("{}"))
 }
 
 // summary is the first violations in one line.

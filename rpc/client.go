@@ -27,6 +27,8 @@ type ClientConfig struct {
 	Transports []transport.Transport
 	// Auditor keeps schema violations. Required.
 	Auditor Auditor
+	// Gate catches schema drift before the first call. Nil is no gate.
+	Gate Gate
 	// TenantID is stamped on every request, unless a nested call has its own.
 	TenantID string
 	// FleetVersion is sent as x-fleet-version, when set.

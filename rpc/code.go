@@ -26,6 +26,9 @@ const (
 	CodeDenied
 	// CodeSchemaDrift: the two ends were built against contracts that disagree.
 	CodeSchemaDrift
+	// CodeSchemaStale: the callee's contract is not the one that the request was
+	// made for; Details.digest names it.
+	CodeSchemaStale
 	// CodeSchemaViolation: a payload fails its schema; see Error.Side.
 	CodeSchemaViolation
 	// CodeAuditFailed: a record that had to be durable could not be written.
@@ -96,6 +99,7 @@ func (c Code) facts() (f codeFact, ok bool) {
 		CodeNeedsDurable:     {"EAGENTRPC_NEEDS_DURABLE_TRANSPORT", false, StatusError},
 		CodeDenied:           {"EAGENTRPC_DENIED", false, StatusError},
 		CodeSchemaDrift:      {"EAGENTRPC_SCHEMA_DRIFT", false, StatusError},
+		CodeSchemaStale:      {"EAGENTRPC_SCHEMA_STALE", true, StatusError},
 		CodeSchemaViolation:  {"EAGENTRPC_SCHEMA_VIOLATION", false, StatusSchemaViolation},
 		CodeAuditFailed:      {"EAGENTRPC_AUDIT_FAILED", false, StatusError},
 		CodeRateLimited:      {"EAGENTRPC_RATE_LIMITED", true, StatusError},

@@ -50,9 +50,14 @@ type Inbox struct {
 	done sync.WaitGroup // the running requests
 
 	mu      sync.Mutex
-	subs    []transport.Subscription // guarded by mu
-	running map[string]*inboundCall  // by messageId; guarded by mu
-	closed  bool                     // guarded by mu
+	doors   []door                  // guarded by mu
+	running map[string]*inboundCall // by messageId; guarded by mu
+	closed  bool                    // guarded by mu
+}
+
+// A door is one transport's subscriptions.
+type door struct {
+	requests, capabilities, control transport.Subscription
 }
 
 // Reasons why the context of a handler ends; a handler finds them with context.Cause.
@@ -106,12 +111,17 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 	if err != nil {
 		return fmt.Errorf("rpc: inbox: %w", err)
 	}
-	requests, err := t.Subscribe(topic, queueGroup(in.cfg.Self), func(m transport.Message) { in.receive(t, m) })
+	group := queueGroup(in.cfg.Self)
+	capabilities, err := t.Subscribe(capabilitiesTopic(topic), group, func(m transport.Message) { in.tell(t, m) })
 	if err != nil {
 		return errors.Join(fmt.Errorf("rpc: inbox: %w", err), control.Close())
 	}
+	requests, err := t.Subscribe(topic, group, func(m transport.Message) { in.receive(t, m) })
+	if err != nil {
+		return errors.Join(fmt.Errorf("rpc: inbox: %w", err), capabilities.Close(), control.Close())
+	}
 	in.mu.Lock()
-	in.subs = append(in.subs, control, requests)
+	in.doors = append(in.doors, door{requests, capabilities, control})
 	in.mu.Unlock()
 	return nil
 }
@@ -128,13 +138,13 @@ func (in *Inbox) InFlight() int {
 // error wraps ctx's. Requests that were not taken are the broker's to report.
 func (in *Inbox) Shutdown(ctx context.Context) error {
 	in.mu.Lock()
-	subs := in.subs
-	in.subs, in.closed = nil, true
+	doors := in.doors
+	in.doors, in.closed = nil, true
 	in.mu.Unlock()
 	// Requests first, so that running calls can be cancelled until the end.
 	var errs []error
-	for i := len(subs) - 1; i >= 0; i -= 2 {
-		errs = append(errs, subs[i].Close())
+	for _, d := range doors {
+		errs = append(errs, d.requests.Close(), d.capabilities.Close())
 	}
 	finished := make(chan struct{})
 	go func() { in.done.Wait(); close(finished) }()
@@ -146,8 +156,8 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 		<-finished
 	}
 	in.stop(ErrShutdown)
-	for i := 0; i < len(subs); i += 2 {
-		errs = append(errs, subs[i].Close())
+	for _, d := range doors {
+		errs = append(errs, d.control.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -179,6 +189,30 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 		defer in.forget(call)
 		call.serve()
 	}()
+}
+
+// tell answers a question for what the agent offers.
+func (in *Inbox) tell(t transport.Transport, m transport.Message) {
+	e, err := envelope.Decode(m.Data)
+	if err != nil || e.Kind != envelope.Request {
+		in.cfg.Logger.Warn("message ignored", "topic", m.Topic, "reason", "not a request")
+		return
+	}
+	call := &inboundCall{inbox: in, transport: t, request: e}
+	if why := call.findReplyTopic(m.Reply); why != "" {
+		in.cfg.Logger.Warn("request ignored", "from", e.From, "correlationId", e.CorrelationID, "reason", why)
+		return
+	}
+	if err := call.addressed(); err != nil {
+		call.reply(errorReply(call.refuse(err)))
+		return
+	}
+	published, err := in.cfg.Contract.Published().JSON()
+	if err != nil {
+		call.reply(errorReply(call.refuse(newError(CodeInternal, err, "the capabilities could not be encoded"))))
+		return
+	}
+	call.reply(okReply(published))
 }
 
 // start registers call as running, unless there is no room for it.

@@ -53,11 +53,8 @@ func (c *inboundCall) findReplyTopic(brokerReply string) (why string) {
 // registers the call as running.
 func (c *inboundCall) admit() *Error {
 	cfg := &c.inbox.cfg
-	if cfg.TenantID != "" && c.request.TenantID != cfg.TenantID {
-		return newError(CodeTenantMismatch, nil, "%s does not serve this tenant", cfg.Self)
-	}
-	if c.request.To != cfg.Self {
-		return newError(CodeMisaddressed, nil, "this is %s, and the request is for %s", cfg.Self, c.request.To)
+	if err := c.addressed(); err != nil {
+		return err
 	}
 	if hops(c.request.Headers) > cfg.MaxHops {
 		return newError(CodeHopLimit, nil, "more than %d calls led to this one: a loop?", cfg.MaxHops)
@@ -65,6 +62,9 @@ func (c *inboundCall) admit() *Error {
 	var ok bool
 	if c.function, ok = cfg.Contract.Lookup(c.request.Capability); !ok {
 		return newError(CodeNoCapability, nil, "%s declares no capability %q", cfg.Self, cut(c.request.Capability, 128))
+	}
+	if err := c.checkDigest(); err != nil {
+		return err
 	}
 	if err := c.setDeadline(time.Now()); err != nil {
 		return err
@@ -75,6 +75,18 @@ func (c *inboundCall) admit() *Error {
 	if err := c.inbox.start(c); err != nil {
 		c.cancel(nil)
 		return err
+	}
+	return nil
+}
+
+// addressed checks that the request is for this agent and its tenant.
+func (c *inboundCall) addressed() *Error {
+	cfg := &c.inbox.cfg
+	if cfg.TenantID != "" && c.request.TenantID != cfg.TenantID {
+		return newError(CodeTenantMismatch, nil, "%s does not serve this tenant", cfg.Self)
+	}
+	if c.request.To != cfg.Self {
+		return newError(CodeMisaddressed, nil, "this is %s, and the request is for %s", cfg.Self, c.request.To)
 	}
 	return nil
 }
