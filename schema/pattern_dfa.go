@@ -12,10 +12,11 @@ import (
 // there is one, and asks it for every string.
 type dfa struct {
 	// next holds a row for each state and a column for each class of
-	// characters.
+	// characters. Once the automaton is complete, a state is the offset of its
+	// row, so that a step needs no multiplication.
 	next    []uint16
 	classes int
-	final   []bool // by state: whether a match ends where the text ends
+	final   []bool // by number of the state: whether a match ends where the text ends
 	start   uint16
 	ascii   [utf8.RuneSelf]uint8 // the class of each character of ASCII
 	starts  []rune               // first characters of the runs beyond ASCII
@@ -30,6 +31,9 @@ const (
 	maxSchemaSteps  = 1 << 22
 )
 
+// maxTable is the largest table in which every row has an offset of 16 bits.
+const maxTable = 1 << 16
+
 // Two states need no row: from both there is no way out.
 const (
 	dfaReject = 0
@@ -38,7 +42,7 @@ const (
 
 // match reports whether text, which is valid UTF-8, holds a match.
 func (d *dfa) match(text []byte) bool {
-	state := d.start
+	state, accept := int(d.start), dfaAccept*d.classes
 	for i := 0; i < len(text); {
 		class := uint8(0)
 		if c := text[i]; c < utf8.RuneSelf {
@@ -49,12 +53,12 @@ func (d *dfa) match(text []byte) bool {
 			class = d.class(r)
 			i += size
 		}
-		state = d.next[int(state)*d.classes+int(class)]
-		if state <= dfaAccept {
-			return state == dfaAccept
+		state = int(d.next[state+int(class)])
+		if state <= accept {
+			return state == accept
 		}
 	}
-	return d.final[state]
+	return d.final[state/d.classes]
 }
 
 // class finds the run that a character beyond ASCII belongs to.
@@ -202,7 +206,7 @@ func (b *dfaBuilder) explore() bool {
 		s := b.queue[n]
 		at := (n + 2) * b.dfa.classes // the first two states have no way out
 		for class, r := range b.sample {
-			if !b.spend(len(b.prog.Inst)) || len(b.queue) > 1<<12 {
+			if !b.spend(len(b.prog.Inst)) || len(b.dfa.next) > maxTable {
 				return false
 			}
 			to := b.step(s, r)
@@ -210,6 +214,18 @@ func (b *dfaBuilder) explore() bool {
 		}
 		_, b.dfa.final[n+2] = b.resolve(s, -1)
 	}
+	return b.dfa.seal()
+}
+
+// seal turns numbers of states into offsets of rows.
+func (d *dfa) seal() bool {
+	if len(d.next) > maxTable {
+		return false
+	}
+	for i := range d.next {
+		d.next[i] *= uint16(d.classes)
+	}
+	d.start *= uint16(d.classes)
 	return true
 }
 
