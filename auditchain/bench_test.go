@@ -101,24 +101,55 @@ type appender interface {
 	Append(context.Context, Record) (int64, error)
 }
 
+// Every benchmark here measures the bare driver and the log in turns, in short
+// slices, so that what else the machine does hits both alike, and reports the
+// speed of the log as a multiple of the bare driver's.
+
 func BenchmarkAppend(b *testing.B) {
 	for _, callers := range []int{1, 16, 256} {
-		b.Run(fmt.Sprintf("callers=%d/bare", callers), func(b *testing.B) { benchmarkAppend(b, openBare(b), callers) })
-		b.Run(fmt.Sprintf("callers=%d/chain", callers), func(b *testing.B) { benchmarkAppend(b, openLog(b, Options{}), callers) })
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			bare, chain := openBare(b), openLog(b, Options{})
+			slice := min(8000, 200*callers)
+			var of [2]appendTimes
+			for b.Loop() {
+				of[0].run(b, bare, callers, slice)
+				of[1].run(b, chain, callers, slice)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(of[0].rate(), "bare-rows/s")
+			b.ReportMetric(of[1].rate(), "log-rows/s")
+			b.ReportMetric(of[1].rate()/of[0].rate(), "speed-ratio")
+			b.ReportMetric(float64(of[1].p99())/float64(of[0].p99()), "p99-ratio")
+		})
 	}
 }
 
-func benchmarkAppend(b *testing.B, l appender, callers int) {
+// appendTimes collects what a number of slices took.
+type appendTimes struct {
+	rows      int
+	took      time.Duration
+	latencies []time.Duration
+}
+
+func (a *appendTimes) rate() float64 { return float64(a.rows) / a.took.Seconds() }
+
+func (a *appendTimes) p99() time.Duration {
+	slices.Sort(a.latencies)
+	return a.latencies[len(a.latencies)*99/100]
+}
+
+// run appends n records from a number of callers.
+func (a *appendTimes) run(b *testing.B, l appender, callers, n int) {
 	record := violation(1)
 	record.Tenant, record.Peer, record.Capability, record.Side = "acme", "agent://pr-reviewer", "review-pr", SideRequest
 	record.Correlation, record.Session = "018f3f7e-0000-7000-8000-000000000001", "session-1"
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	latencies := make([][]time.Duration, callers)
-	b.ResetTimer()
+	begin := time.Now()
 	for c := range callers {
 		wg.Go(func() {
-			for next.Add(1) <= int64(b.N) {
+			for next.Add(1) <= int64(n) {
 				start := time.Now()
 				if _, err := l.Append(context.Background(), record); err != nil {
 					b.Error(err)
@@ -129,9 +160,110 @@ func benchmarkAppend(b *testing.B, l appender, callers int) {
 		})
 	}
 	wg.Wait()
-	b.StopTimer()
-	all := slices.Concat(latencies...)
-	slices.Sort(all)
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
+	a.took += time.Since(begin)
+	a.rows += n
+	a.latencies = append(a.latencies, slices.Concat(latencies...)...)
+}
+
+// benchRows is how many records the reading benchmarks have.
+const benchRows = 100_000
+
+// filledLog is a log of n typical records.
+func filledLog(b *testing.B, n int) *Log {
+	b.Helper()
+	l := openLog(b, Options{})
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range 512 {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				if _, err := l.Append(context.Background(), violation(int(i))); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := l.Checkpoint(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+func BenchmarkRead(b *testing.B) {
+	l := filledLog(b, benchRows)
+	stats, err := l.Stats(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(stats.Bytes)/benchRows, "bytes/record")
+	b.Run("verify", func(b *testing.B) {
+		alternate(b, benchRows, func() { bareScan(b, l) }, func() {
+			if report := verify(b, l.Reader, VerifyOptions{}); !report.OK() {
+				b.Fatal(report)
+			}
+		})
+	})
+	b.Run("query", func(b *testing.B) {
+		const page = 100
+		alternate(b, page, func() { bareQuery(b, l, page) }, func() {
+			if n := len(collect(b, l.Reader, Filter{Session: "session-1", Order: NewestFirst, Limit: page})); n != page {
+				b.Fatal(n)
+			}
+		})
+	})
+}
+
+// alternate times two ways to read the same number of rows.
+func alternate(b *testing.B, rows int, bare, log func()) {
+	var took [2]time.Duration
+	n := 0
+	for b.Loop() {
+		for i, read := range []func(){bare, log} {
+			start := time.Now()
+			read()
+			took[i] += time.Since(start)
+		}
+		n += rows
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(n)/took[0].Seconds(), "bare-rows/s")
+	b.ReportMetric(float64(n)/took[1].Seconds(), "log-rows/s")
+	b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "speed-ratio")
+}
+
+// bareScan reads every column of every record.
+func bareScan(b *testing.B, l *Log) {
+	rows, err := l.db.Query(`SELECT ` + scannedColumns + ` FROM records ORDER BY seq`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rows.Close()
+	var row scannedRow
+	destinations := row.destinations()
+	for rows.Next() {
+		if err := rows.Scan(destinations...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// bareQuery reads the newest records of one session.
+func bareQuery(b *testing.B, l *Log, page int) {
+	rows, err := l.db.Query(`SELECT `+entryColumns+` FROM records WHERE session = ? ORDER BY seq DESC LIMIT ?`, "session-1", page)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rows.Close()
+	var e Entry
+	n := 0
+	for ; rows.Next(); n++ {
+		if err := scanEntry(rows, &e); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if n != page {
+		b.Fatal(n)
+	}
 }

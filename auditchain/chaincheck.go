@@ -204,7 +204,11 @@ func (c *chainCheck) gap(ctx context.Context, first, last int64, yield func(Faul
 		return false, err
 	}
 	c.lost = next <= last
-	missing := min(next, max(first, c.erasures.allowedThrough()+1))
+	allowed, err := c.erasures.allowedThrough(ctx, last)
+	if err != nil {
+		return false, err
+	}
+	missing := min(next, max(first, allowed+1))
 	if missing > last {
 		return true, nil
 	}

@@ -55,29 +55,40 @@ type erasureCheck struct {
 
 func newErasureCheck(ctx context.Context, q querier, path string) (*erasureCheck, error) {
 	e := &erasureCheck{path: path, q: q}
+	return e, e.loadPruned(ctx)
+}
+
+// loadPruned reads the newest prune record.
+func (e *erasureCheck) loadPruned(ctx context.Context) error {
 	var body []byte
-	err := q.QueryRowContext(ctx, `SELECT seq, body FROM records WHERE kind = ? ORDER BY seq DESC LIMIT 1`, KindPrune).
+	err := e.q.QueryRowContext(ctx, `SELECT seq, body FROM records WHERE kind = ? ORDER BY seq DESC LIMIT 1`, KindPrune).
 		Scan(&e.prunedBy, &body)
 	if isNoRows(err) {
-		return e, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fault(path, "reading the newest prune record", err)
+		return fault(e.path, "reading the newest prune record", err)
 	}
 	var p pruning
 	if json.Unmarshal(body, &p) == nil && p.Through < e.prunedBy {
 		e.prunedThrough = p.Through
 	}
-	return e, nil
+	return nil
 }
 
-// allowedThrough is the last record that may be gone.
-func (e *erasureCheck) allowedThrough() int64 {
+// allowedThrough is the last record that may be gone. It looks again for a
+// newer prune record when what is known does not allow record last.
+func (e *erasureCheck) allowedThrough(ctx context.Context, last int64) (int64, error) {
 	if e == nil {
-		return 0
+		return 0, nil
+	}
+	if e.prunedThrough < last {
+		if err := e.loadPruned(ctx); err != nil {
+			return 0, err
+		}
 	}
 	e.authority = max(e.authority, e.prunedBy)
-	return e.prunedThrough
+	return e.prunedThrough, nil
 }
 
 // check looks up the redaction record of a row without content, and says what

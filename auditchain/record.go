@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -170,8 +171,14 @@ func deriveColumns(c *chainhash.Content) error {
 }
 
 func derive(column *string, value []byte) {
-	var text string
-	if *column == "" && value[0] == '"' && json.Unmarshal(value, &text) == nil && checkColumn(text) == nil {
+	if *column != "" || value[0] != '"' {
+		return
+	}
+	text := string(value[1 : len(value)-1])
+	if strings.IndexByte(text, '\\') >= 0 && json.Unmarshal(value, &text) != nil {
+		return
+	}
+	if checkColumn(text) == nil {
 		*column = text
 	}
 }

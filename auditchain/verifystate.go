@@ -79,7 +79,8 @@ func (v *verifier) open(s outsideState) (*checkpoint.Signed, Fault) {
 // loadNext reads the first stored checkpoint of at least the given size.
 func (v *verifier) loadNext(ctx context.Context, size int64) error {
 	v.next = storedCheckpoint{}
-	err := v.reader.db.QueryRowContext(ctx, `SELECT size, note FROM checkpoints WHERE size >= ? ORDER BY size LIMIT 1`, max(1, size)).
+	err := v.reader.db.QueryRowContext(ctx, `SELECT size, note FROM checkpoints WHERE size BETWEEN ? AND ? ORDER BY size LIMIT 1`,
+		max(1, size), v.lastState).
 		Scan(&v.next.size, &v.next.note)
 	if isNoRows(err) {
 		return nil

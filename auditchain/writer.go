@@ -21,8 +21,9 @@ const (
 	// maxBatchBytes bounds their bodies.
 	maxBatchBytes = 8 << 20
 	// gatherYields is how often the writer lets others run before it commits a
-	// batch that has stopped growing. Callers whose records the last commit has
-	// just made durable thus get into the next batch, not the one after it.
+	// batch that has stopped growing, if the one before was shared. Callers whose
+	// records that one has just made durable thus get into the next batch, not
+	// the one after it.
 	gatherYields = 2
 	// clockStep is by how much the clock must fall behind the newest record to
 	// be noted in the log. Less is what clock synchronisation does every day.
@@ -73,13 +74,16 @@ func (t tip) clone() tip {
 // write is the writer goroutine.
 func (l *Log) write() {
 	w := l.writer
+	shared := false // whether the last batch had several callers
 	ticker := time.NewTicker(l.writer.options.CheckpointInterval)
 	defer ticker.Stop()
 	for open := true; open; {
 		select {
 		case r, ok := <-l.queue:
 			if open = ok; ok {
-				w.appendBatch(l.gather(r))
+				batch := l.gather(r, shared)
+				shared = len(batch) > 1
+				w.appendBatch(batch)
 			}
 		case c := <-l.control:
 			c.done <- w.runCommand(c)
@@ -98,10 +102,14 @@ func (l *Log) write() {
 	close(l.stopped)
 }
 
-// gather collects the requests of one transaction.
-func (l *Log) gather(first *request) []*request {
+// gather collects the requests of one transaction. If it may linger, it lets
+// those run who are about to make another.
+func (l *Log) gather(first *request, linger bool) []*request {
 	batch := []*request{}
 	size, yields := 0, 0
+	if !linger {
+		yields = gatherYields
+	}
 	add := func(r *request) {
 		if r.state.CompareAndSwap(requestQueued, requestTaken) {
 			batch = append(batch, r)
@@ -117,8 +125,9 @@ func (l *Log) gather(first *request) []*request {
 			}
 			add(r)
 		default:
-			runtime.Gosched()
-			yields++
+			if yields++; yields <= gatherYields {
+				runtime.Gosched()
+			}
 		}
 	}
 	return batch

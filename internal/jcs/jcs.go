@@ -30,10 +30,7 @@ func (e *SyntaxError) Error() string {
 //
 // Append is safe for concurrent use; dst and src must not overlap.
 func Append(dst, src []byte) ([]byte, error) {
-	// Small documents need no allocation beside dst.
-	var names [128]byte
-	var members [16]member
-	w := writer{src: src, out: dst, names: names[:0], members: members[:0]}
+	w := writer{src: src, out: dst, members: make([]member, 0, 12)}
 	if err := w.document(); err != nil {
 		return dst, err
 	}

@@ -1,0 +1,72 @@
+package auditchain
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Verification of a log that is written, redacted, pruned and re-keyed at the
+// same time finds nothing wrong.
+func TestVerifyWhileWriting(t *testing.T) {
+	l := openLog(t, Options{CheckpointRecords: 20, Now: steppedClock()})
+	fill(t, l, 200)
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for c := range 4 {
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				if _, err := l.Append(context.Background(), violation(c+4*i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			var err error
+			switch i % 3 {
+			case 0:
+				_, err = l.Redact(context.Background(), Filter{Correlation: fmt.Sprintf("018f3f7e-0000-7000-8000-%012d", i)}, "r")
+			case 1:
+				_, err = l.Prune(context.Background(), time.UnixMilli(1790000000000+int64(i)*20), "r")
+			case 2:
+				_, err = l.RotateKey(context.Background())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	r, err := OpenReader(context.Background(), l.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var last int64
+	for i := range 40 {
+		// Keys come from the chain, from the first one on.
+		keys, err := r.PublicKeys()
+		if err != nil {
+			t.Fatal(err)
+		}
+		options := VerifyOptions{TrustedKeys: keys[:1]}
+		if i%4 == 3 { // or from the file, with its keys
+			options = VerifyOptions{FromCheckpoint: true}
+		}
+		report := verify(t, r, options)
+		if !report.OK() || report.Last < last {
+			t.Errorf("run %d: %+v", i, report)
+			break
+		}
+		last = report.Last
+	}
+	stop()
+	wg.Wait()
+	closeLog(t, l)
+	if report := verifyPath(t, l.Path(), VerifyOptions{}); !report.OK() || report.Unsigned() != 0 {
+		t.Errorf("%+v", report)
+	}
+}
