@@ -133,7 +133,7 @@ func (p *prover) disjoint(a, b termID) (disjoint, sure bool) {
 	if r.status == statusUnsat {
 		return closed, closed
 	}
-	return false, true
+	return false, p.spent == ""
 }
 
 // ownTerms says what a form asserts by itself.

@@ -47,6 +47,7 @@ type prover struct {
 
 	budget Budget
 	steps  int
+	floor  int // where steps end for the search in progress
 	ctx    context.Context
 	spent  Reason // why the prover gave up for good
 }
@@ -112,12 +113,26 @@ func (p *prover) spend(n int) bool {
 	switch {
 	case p.spent != "":
 		return false
-	case p.steps < 0:
+	case p.steps < p.floor:
 		p.spent = ReasonSteps
 	case before>>6 != p.steps>>6 && p.ctx.Err() != nil:
 		p.spent = ReasonTime
 	}
 	return p.spent == ""
+}
+
+// limited asks a question with at most some of the steps that are left. cut
+// reports that they did not suffice.
+func (p *prover) limited(steps int, ask func() result) (r result, cut bool) {
+	outer := p.floor
+	p.floor = max(outer, p.steps-steps)
+	r = ask()
+	p.floor = outer
+	if p.spent == ReasonSteps && p.steps >= outer {
+		p.spent = ""
+		return r, true
+	}
+	return r, false
 }
 
 func (p *prover) unknown(reason Reason) result {
@@ -205,7 +220,11 @@ func (p *prover) settle(m *memory, outer, start int) {
 			delete(p.memo, e.key)
 		}
 		p.trail = p.trail[:start]
-		if m.result.status == statusMaybe && used < m.depth && p.spent == "" {
+		switch {
+		case m.result.status == statusSat:
+		case p.spent != "": // more steps may tell
+			delete(p.memo, m.key)
+		case used < m.depth:
 			m.low = used
 			p.trail = append(p.trail, m)
 		}

@@ -1,138 +1,283 @@
 package schema
 
+import "slices"
+
 // solve looks for a value in a state. Disjunctions are pruned first by asking
 // of each arm whether it can hold at all beside what is certain; that settles
 // most questions about unions without a search.
 func (p *prover) solve(st *state) result {
-	if !p.spend(1) {
-		return p.unknown(ReasonSteps)
-	}
-	if len(st.in) > 0 {
-		return p.tryLiterals(st)
-	}
-	if len(st.ors) == 0 {
-		return p.check(st, true)
-	}
-	if r := p.check(st, false); r.status == statusUnsat {
+	if r, done := p.simple(st); done {
 		return r
 	}
-	st, arms, possible := p.propagate(st)
-	switch {
-	case !possible:
+	st, possible := p.propagate(st)
+	if !possible {
 		return unsat()
-	case len(st.in) > 0 || len(st.ors) == 0:
-		return p.solve(st)
 	}
-	if len(arms) > 1 {
-		arms = p.dropImplied(st, arms)
-		if len(arms) == 0 {
-			c := st.clone()
-			c.ors = nil
-			return p.check(c, true)
-		}
+	if r, done := p.simple(st); done {
+		return r
 	}
-	return p.branch(arms)
+	if r := p.dive(st); r.status == statusSat {
+		return r
+	}
+	return p.compete(p.dropImplied(st))
 }
 
-// disjunction is one of a state's, with the states that its live arms lead to.
-type disjunction struct {
-	term   termID
-	arms   []termID
-	states []*state
+// compete searches from one disjunction after the other, with ever more
+// steps: where one leads into exponentially many cases, another often ends at
+// once.
+func (p *prover) compete(st *state) result {
+	if r, done := p.simple(st); done {
+		return r
+	}
+	ors := p.candidates(st.ors)
+	for steps := 1000; ; steps *= 4 {
+		best, more := unsat(), false
+		for _, or := range ors {
+			r, cut := p.limited(steps, func() result {
+				return p.branchOn(p.survivors(st, slices.Index(st.ors, or)))
+			})
+			if !cut && r.status != statusMaybe {
+				return r
+			}
+			best, more = worse(best, r), more || cut
+		}
+		if !more {
+			return best
+		}
+	}
+}
+
+// simple answers where no disjunction is left to decide, or none can help.
+func (p *prover) simple(st *state) (r result, done bool) {
+	switch {
+	case !p.spend(1):
+		return p.unknown(ReasonSteps), true
+	case len(st.in) > 0:
+		return p.tryLiterals(st), true
+	case len(st.ors) == 0:
+		return p.check(st, true), true
+	}
+	r = p.check(st, false)
+	return r, r.status == statusUnsat
 }
 
 // propagate drops arms that cannot hold and takes in those that must, until
-// nothing changes. It returns the new state and its disjunctions.
-func (p *prover) propagate(st *state) (*state, []disjunction, bool) {
-next:
+// nothing changes. It reports false when some disjunction has no arm left.
+func (p *prover) propagate(st *state) (*state, bool) {
 	for {
-		var open []disjunction
-		for i, or := range st.ors {
-			d := disjunction{term: or}
-			for _, arm := range p.terms[or].args {
-				if c := p.probe(st, i, arm); c != nil {
-					d.arms = append(d.arms, arm)
-					d.states = append(d.states, c)
-				}
-			}
-			switch len(d.arms) {
-			case 0:
-				return nil, nil, false
-			case 1:
-				if st = d.states[0]; len(st.in) > 0 {
-					return st, nil, true
-				}
-				continue next
-			}
-			open = append(open, d)
+		if p.spent != "" {
+			return st, true
 		}
-		return st, open, true
+		// A disjunction without any arm is the most frequent end: look for
+		// one before asking about all arms.
+		first := make([]int, len(st.ors))
+		for i, or := range st.ors {
+			arms := p.terms[or].args
+			for first[i] < len(arms) && !p.possible(st, i, arms[first[i]]) {
+				first[i]++
+			}
+			if first[i] == len(arms) {
+				return st, false
+			}
+		}
+		ors, only := p.prune(st, first)
+		if only < 0 {
+			if !slices.Equal(ors, st.ors) {
+				st = st.clone()
+				st.ors = ors
+			}
+			return st, true
+		}
+		next := p.take(st, only, p.terms[st.ors[only]].args[first[only]])
+		if next == nil {
+			return st, false
+		}
+		if st = next; len(st.in) > 0 {
+			return st, true
+		}
 	}
 }
 
-// probe returns the state with one arm of disjunction i taken in, or nil if
-// that cannot hold.
-func (p *prover) probe(st *state, i int, arm termID) *state {
+// prune drops the arms that cannot hold, given the first that can of each
+// disjunction. only is a disjunction that has no other, or -1.
+func (p *prover) prune(st *state, first []int) (ors []termID, only int) {
+	ors = make([]termID, len(st.ors))
+	for i, or := range st.ors {
+		arms := p.terms[or].args
+		live := []termID{arms[first[i]]}
+		for _, arm := range arms[first[i]+1:] {
+			if p.possible(st, i, arm) {
+				live = append(live, arm)
+			}
+		}
+		if len(live) == 1 {
+			return nil, i
+		}
+		ors[i] = or
+		if len(live) < len(arms) {
+			ors[i] = p.or(live...)
+		}
+	}
+	return ors, -1
+}
+
+// take returns the state with one arm of disjunction i taken in, or nil if
+// that contradicts itself at once.
+func (p *prover) take(st *state, i int, arm termID) *state {
 	c := st.clone()
 	c.ors = append(c.ors[:i:i], c.ors[i+1:]...)
 	c.roots = append(c.roots, arm)
 	if !c.push(p, arm) {
 		return nil
 	}
-	if len(c.in) > 0 || p.check(c, false).status != statusUnsat {
-		return c
+	return c
+}
+
+// possible reports whether an arm of disjunction i can hold beside what is
+// certain, the other disjunctions left aside.
+func (p *prover) possible(st *state, i int, arm termID) bool {
+	if m, ok := p.aboutMember(st, arm); ok {
+		return p.memberPossible(st, m)
 	}
-	return nil
+	c := p.take(st, i, arm)
+	return c != nil && (len(c.in) > 0 || p.check(c, false).status != statusUnsat)
+}
+
+// claim is what a term says when it speaks of a single member of an object.
+type claim struct {
+	name       nameID
+	has, lacks bool
+	value      termID
+}
+
+// aboutMember reads a term as a claim. It reports false where it is none, or
+// where members depend on each other, so that a look at one is not enough.
+func (p *prover) aboutMember(st *state, id termID) (claim, bool) {
+	if st.sort != sortObject || len(st.others) > 0 || len(st.out) > 0 {
+		return claim{}, false
+	}
+	if p.isForm(id) {
+		if slices.Contains(st.seen, id^1) {
+			return claim{}, false
+		}
+		id = p.open(id)
+	}
+	c := claim{name: -1, value: termTrue}
+	parts := []termID{id}
+	if p.terms[id].op == opAnd {
+		parts = p.terms[id].args
+	}
+	for _, part := range parts {
+		t := &p.terms[part]
+		switch {
+		case t.op == opSorts && t.may&sortObject != 0:
+			continue
+		case t.op == opHas:
+			c.has = true
+		case t.op == opLacks:
+			c.lacks = true
+		case t.op == opRow && len(t.names) == 1 && t.args[1] == termTrue && c.value == termTrue:
+			c.value = t.args[0]
+		default:
+			return claim{}, false
+		}
+		if c.name >= 0 && c.name != t.names[0] {
+			return claim{}, false
+		}
+		c.name = t.names[0]
+	}
+	return c, c.name >= 0
+}
+
+// memberPossible reports whether a claim can hold in a state.
+func (p *prover) memberPossible(st *state, c claim) bool {
+	m := st.known(c.name)
+	switch {
+	case (c.has || m.has) && (c.lacks || m.lacks):
+		return false
+	case !c.has && !m.has:
+		return true
+	}
+	return p.sat(p.conjunction(m.goal, c.value)).status != statusUnsat
+}
+
+// dive takes the first arm of each disjunction that can hold, without ever
+// turning back. Where values abound it finds one.
+func (p *prover) dive(st *state) result {
+	for {
+		i := p.choice(st)
+		var next *state
+		for _, arm := range p.terms[st.ors[i]].args {
+			c := p.take(st, i, arm)
+			if c == nil {
+				continue
+			}
+			if len(c.in) > 0 {
+				return p.tryLiterals(c)
+			}
+			if c, possible := p.propagate(c); possible {
+				next = c
+				break
+			}
+		}
+		if next == nil {
+			return p.unknown(ReasonSteps)
+		}
+		if r, done := p.simple(next); done {
+			return r
+		}
+		st = next
+	}
+}
+
+// choice returns a disjunction of alternatives in the schemas, which say much,
+// or else any: the others come from negations and say little.
+func (p *prover) choice(st *state) int {
+	for i, or := range st.ors {
+		if p.isChoice(or) {
+			return i
+		}
+	}
+	return 0
+}
+
+func (p *prover) isChoice(or termID) bool {
+	return slices.ContainsFunc(p.terms[or].args, func(arm termID) bool {
+		if p.terms[arm].op == opAnd {
+			arm = p.terms[arm].args[0] // forms stand first
+		}
+		return p.isForm(arm) && (arm-firstForm)%2 == 0
+	})
 }
 
 // dropImplied leaves out the disjunctions that hold anyway. It happens only
 // before a search, which they would multiply.
-func (p *prover) dropImplied(st *state, open []disjunction) []disjunction {
-	var left []disjunction
-	for _, d := range open {
-		implied := false
-		for _, arm := range d.arms {
-			if implied = p.implied(st, arm); implied {
-				break
-			}
-		}
-		if !implied {
-			left = append(left, d)
+func (p *prover) dropImplied(st *state) *state {
+	left := make([]termID, 0, len(st.ors))
+	for _, or := range st.ors {
+		if !slices.ContainsFunc(p.terms[or].args, func(arm termID) bool { return p.implied(st, arm) }) {
+			left = append(left, or)
 		}
 	}
-	if len(left) == len(open) {
-		return open
+	if len(left) < len(st.ors) {
+		st = st.clone()
+		st.ors = left
 	}
-	// The states of the arms still hold the disjunctions that were dropped.
-	ors := make([]termID, 0, len(left))
-	for _, d := range left {
-		ors = append(ors, d.term)
-	}
-	for k := range left {
-		for i, arm := range left[k].arms {
-			c := st.clone()
-			c.ors = append(append([]termID{}, ors[:k]...), ors[k+1:]...)
-			c.roots = append(c.roots, arm)
-			if !c.push(p, arm) {
-				continue // it was possible before; nothing is lost by keeping the old state
-			}
-			left[k].states[i] = c
-		}
-	}
-	return left
+	return st
 }
 
 // implied reports whether a term holds in every value of a state, its
 // disjunctions left aside.
 func (p *prover) implied(st *state, id termID) bool {
-	t := &p.terms[id]
-	if t.op == opForm {
+	if p.isForm(id) {
 		id = p.open(id)
-		t = &p.terms[id]
+	}
+	if c, ok := p.aboutMember(st, id); ok {
+		return p.memberImplied(st, c)
 	}
 	parts := []termID{id}
-	if t.op == opAnd {
-		parts = t.args
+	if p.terms[id].op == opAnd {
+		parts = p.terms[id].args
 	}
 	const most = 8
 	if len(parts) > most {
@@ -156,23 +301,107 @@ func (p *prover) implied(st *state, id termID) bool {
 	return true
 }
 
-// branch tries the arms of the smallest disjunction.
-func (p *prover) branch(open []disjunction) result {
-	smallest := open[0]
-	for _, d := range open[1:] {
-		if len(d.arms) < len(smallest.arms) {
-			smallest = d
+// memberImplied reports whether a claim holds in every value of a state.
+func (p *prover) memberImplied(st *state, c claim) bool {
+	m := st.known(c.name)
+	if c.has && !m.has || c.lacks && !m.lacks {
+		return false
+	}
+	if c.value == termTrue || m.lacks {
+		return true
+	}
+	goal := p.conjunction(m.goal, p.negate(c.value))
+	r, closed := p.aside(func() result { return p.sat(goal) })
+	return r.status == statusUnsat && closed
+}
+
+// branch tries the arms of the disjunction that has the fewest, counting only
+// those that survive propagation.
+func (p *prover) branch(st *state) result {
+	if r, done := p.simple(st); done {
+		return r
+	}
+	var fewest []*state
+	for i, or := range p.choicesFirst(st.ors) {
+		at := slices.Index(st.ors, or)
+		live := p.survivors(st, at)
+		if len(live) <= 1 || i == 0 || len(live) < len(fewest) {
+			fewest = live
+		}
+		if len(live) <= 1 || p.spent != "" {
+			break
 		}
 	}
+	return p.branchOn(fewest)
+}
+
+// branchOn tries the states that the arms of one disjunction lead to.
+func (p *prover) branchOn(states []*state) result {
 	best := unsat()
-	for _, c := range smallest.states {
-		r := p.solve(c)
+	for _, c := range states {
+		r := p.branch(c)
 		if r.status == statusSat {
 			return r
 		}
 		best = worse(best, r)
 	}
+	if p.spent != "" {
+		return p.unknown(ReasonSteps)
+	}
 	return best
+}
+
+// candidates are the disjunctions from which a search may start: the smallest
+// and the largest, of alternatives and of the others.
+func (p *prover) candidates(ors []termID) []termID {
+	ors = p.choicesFirst(ors)
+	choices := 0
+	for choices < len(ors) && p.isChoice(ors[choices]) {
+		choices++
+	}
+	var some []termID
+	for _, group := range [][]termID{ors[:choices], ors[choices:]} {
+		if len(group) > 0 {
+			some = append(some, group[0])
+		}
+		if len(group) > 1 {
+			some = append(some, group[len(group)-1])
+		}
+	}
+	return some
+}
+
+func (p *prover) choicesFirst(ors []termID) []termID {
+	sorted := slices.Clone(ors)
+	slices.SortStableFunc(sorted, func(a, b termID) int {
+		switch x, y := p.isChoice(a), p.isChoice(b); {
+		case x == y:
+			return len(p.terms[a].args) - len(p.terms[b].args)
+		case x:
+			return -1
+		}
+		return 1
+	})
+	return sorted
+}
+
+// survivors returns the states that the arms of a disjunction lead to.
+func (p *prover) survivors(st *state, i int) []*state {
+	var live []*state
+	for _, arm := range p.terms[st.ors[i]].args {
+		c := p.take(st, i, arm)
+		if c == nil {
+			continue
+		}
+		possible := true
+		if len(c.in) == 0 {
+			c, possible = p.propagate(c)
+		}
+		if possible {
+			live = append(live, c)
+		}
+	}
+	return live
 }
 
 // check looks for a value in a state, its disjunctions left aside. The value

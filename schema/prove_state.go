@@ -229,3 +229,12 @@ func (st *state) member(p *prover, name nameID) *memberState {
 	}
 	return &st.members[i]
 }
+
+// known is member that does not make an unknown member known.
+func (st *state) known(name nameID) memberState {
+	i, ok := slices.BinarySearchFunc(st.members, name, func(m memberState, n nameID) int { return int(m.name - n) })
+	if !ok {
+		return memberState{name: name, goal: st.rest}
+	}
+	return st.members[i]
+}

@@ -137,7 +137,7 @@ func (p *prover) findString(st *state, over bool) result {
 			}
 		}
 	}
-	budget := regular.Budget{Steps: min(p.budget.Strings, p.steps*stringStepsPerStep)}
+	budget := regular.Budget{Done: p.ctx.Done(), Steps: min(p.budget.Strings, p.steps*stringStepsPerStep)}
 	before := budget.Steps
 	word, answer := q.Find(&budget)
 	p.spend((before - budget.Steps) / stringStepsPerStep)

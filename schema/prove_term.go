@@ -313,7 +313,7 @@ func (p *prover) negation(t term) termID {
 	case opHigh:
 		opposite.op, opposite.open = opLow, !t.open
 	case opLength, opCount:
-		return p.and(only, p.outside(t))
+		return p.within(only, p.outside(t))
 	case opMatch, opFormat, opUnique, opHas:
 		opposite.op++
 	case opMiss, opNoFormat, opRepeat, opLacks:
@@ -323,7 +323,7 @@ func (p *prover) negation(t term) termID {
 	case opSome:
 		return p.and(only, p.items(p.negate(t.args[0])))
 	case opRow:
-		return p.and(only, p.brokenRow(t.names, t.args))
+		return p.within(only, p.brokenRow(t.names, t.args))
 	case opOther:
 		args := make([]termID, len(t.names)+1)
 		for i := range t.names {
@@ -333,6 +333,19 @@ func (p *prover) negation(t term) termID {
 		return p.and(only, p.row(t.names, args))
 	}
 	return p.and(only, p.intern(opposite))
+}
+
+// within is the conjunction with a disjunction, written as a disjunction, so
+// that its arms can be judged one by one.
+func (p *prover) within(only, or termID) termID {
+	if p.terms[or].op != opOr {
+		return p.and(only, or)
+	}
+	arms := slices.Clone(p.terms[or].args)
+	for i, arm := range arms {
+		arms[i] = p.and(only, arm)
+	}
+	return p.or(arms...)
 }
 
 // outside says that a size is not between two limits.

@@ -153,8 +153,31 @@ func (l *Language) intern(begin, word, matched bool, b *Budget) int32 {
 	for i := range next {
 		next[i] = -1
 	}
+	toEnd := int32(never)
+	for _, pc := range l.set {
+		toEnd = min(toEnd, l.toEnd[pc])
+	}
+	if toEnd == never {
+		l.ids[string(key)] = stateDead
+		return stateDead
+	}
 	id := int32(len(l.states))
-	l.states = append(l.states, state{set: slices.Clone(l.set), begin: begin, word: word, next: next})
+	l.states = append(l.states, state{set: slices.Clone(l.set), begin: begin, word: word, toEnd: toEnd, next: next})
 	l.ids[string(key)] = id
 	return id
+}
+
+// alternatives returns states of one instruction each that together stand for
+// a state: a word leads to a match from it if it does from one of them.
+func (l *Language) alternatives(at int32, b *Budget) []int32 {
+	if s := &l.states[at]; s.split == nil {
+		set, begin, word := s.set, s.begin, s.word
+		split := make([]int32, 0, len(set))
+		for _, pc := range set {
+			l.set = append(l.set[:0], pc)
+			split = append(split, l.intern(begin, word, false, b))
+		}
+		l.states[at].split = split
+	}
+	return l.states[at].split
 }

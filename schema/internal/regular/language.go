@@ -35,6 +35,7 @@ type Language struct {
 
 	states []state
 	ids    map[string]int32
+	toEnd  []int32 // from each instruction, the fewest runes to a match
 
 	marks []uint32 // scratch: when each instruction was last visited
 	mark  uint32
@@ -47,8 +48,13 @@ type state struct {
 	begin  bool     // nothing has been read
 	word   bool     // the last rune was a word character
 	accept int8     // whether the string may end here: 0 unknown, 1 yes, -1 no
+	toEnd  int32    // at least so many runes are missing to a match
 	next   []int32  // by class; -1 is unknown
+	split  []int32  // the states of one instruction each; nil is unknown
 }
+
+// never is the distance to a match that cannot come.
+const never = 1 << 20
 
 // Search returns the language of the strings in which tree matches. tree is
 // not changed.
@@ -78,8 +84,39 @@ func Search(tree *syntax.Regexp) (*Language, error) {
 	if err := l.classify(); err != nil {
 		return nil, err
 	}
-	l.states = []state{{accept: -1}, {accept: 1}}
+	l.states = []state{{accept: -1, toEnd: never, split: []int32{}}, {accept: 1, split: []int32{stateMatched}}}
+	l.measure()
 	return l, nil
+}
+
+// measure finds how many runes each instruction is from a match, at least:
+// borders count as if they held.
+func (l *Language) measure() {
+	l.toEnd = make([]int32, len(l.prog.Inst))
+	for i := range l.toEnd {
+		l.toEnd[i] = never
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := len(l.prog.Inst) - 1; i >= 0; i-- {
+			inst := &l.prog.Inst[i]
+			d := l.toEnd[i]
+			switch inst.Op {
+			case syntax.InstMatch:
+				d = 0
+			case syntax.InstFail:
+			case syntax.InstAlt, syntax.InstAltMatch:
+				d = min(d, l.toEnd[inst.Out], l.toEnd[inst.Arg])
+			case syntax.InstNop, syntax.InstCapture, syntax.InstEmptyWidth:
+				d = min(d, l.toEnd[inst.Out])
+			default:
+				d = min(d, l.toEnd[inst.Out]+1)
+			}
+			if d < l.toEnd[i] {
+				l.toEnd[i], changed = d, true
+			}
+		}
+	}
 }
 
 // classify cuts the code points into classes that every instruction treats

@@ -11,9 +11,20 @@ type Budget struct {
 	// Steps is what is left. A step is one position of one automaton, which
 	// takes some tens of nanoseconds and at most some tens of bytes.
 	Steps int
+	// Done ends searches when it is closed; nil never does.
+	Done <-chan struct{}
 }
 
 func (b *Budget) spend(n int) { b.Steps -= n }
+
+func (b *Budget) stopped() bool {
+	select {
+	case <-b.Done:
+		return true
+	default:
+		return false
+	}
+}
 
 // Answer is the outcome of a search.
 type Answer uint8
@@ -42,13 +53,27 @@ type Query struct {
 	Excluded []string
 }
 
-// Find returns the shortest string that qualifies, and among those of its
-// length one that reads well.
+// Find returns a string that qualifies: the shortest if there is one term, and
+// among those of its length one that reads well.
+//
+// Only a complement needs its automaton deterministic. The others are walked
+// one alternative at a time, which keeps the states few for most expressions;
+// where it does not, all alternatives are walked at once.
 func (q Query) Find(b *Budget) (string, Answer) {
-	s := search{query: q, budget: b, seen: map[string]struct{}{}}
-	s.trie()
-	s.alphabet()
-	return s.run()
+	rest := b.Steps / 2
+	for _, together := range []bool{false, true} {
+		s := search{query: q, budget: b, together: together, seen: map[string]int32{}}
+		b.Steps -= rest
+		s.trie()
+		s.alphabet()
+		text, answer := s.run()
+		b.Steps += rest
+		if answer != Unknown {
+			return text, answer
+		}
+		rest = 0
+	}
+	return "", Unknown
 }
 
 // letter is a class of code points that all automata treat alike.
@@ -59,16 +84,19 @@ type letter struct {
 	key   rune    // the rune itself where an excluded string holds it; else -1
 }
 
-// search is one breadth-first walk through the product of the automata.
+// search is one walk through the product of the automata. What is likely to be
+// close to a match is visited first.
 type search struct {
-	query   Query
-	budget  *Budget
-	letters []letter
-	tries   []trieNode
-	nodes   []node
-	states  []int32 // of all nodes, one for each term
-	seen    map[string]struct{}
-	key     []byte
+	query    Query
+	budget   *Budget
+	together bool // walk all alternatives at once
+	letters  []letter
+	tries    []trieNode
+	nodes    []node
+	states   []int32          // of all nodes, one for each term
+	seen     map[string]int32 // the shortest node by its states
+	queue    queue
+	key      []byte
 }
 
 // node is a product state with the way that led there.
@@ -183,17 +211,15 @@ func (s *search) run() (string, Answer) {
 	if len(s.tries) > 0 {
 		root.trie = 0
 	}
-	s.visit(root, start)
+	s.spread(root, start, 0)
 	next := make([]int32, len(q.Terms))
-	for at := 0; at < len(s.nodes); at++ {
+	for count := 0; len(s.queue) > 0; count++ {
+		at := s.queue.pop()
 		if s.accepts(at) {
 			return s.text(at), Found
 		}
-		if s.budget.Steps < 0 {
+		if s.budget.Steps < 0 || count%256 == 255 && s.budget.stopped() {
 			return "", Unknown
-		}
-		if q.MaxLength >= 0 && s.nodes[at].length >= q.MaxLength {
-			continue
 		}
 		for i := range s.letters {
 			s.follow(at, i, next)
@@ -218,23 +244,54 @@ func (s *search) follow(at, i int, next []int32) {
 			n.trie = to
 		}
 	}
-	s.visit(n, next)
+	s.spread(n, next, 0)
 }
 
-// visit adds a node unless one like it is known. Beyond the least length,
-// nodes differ only by their states: the first is the shortest.
+// spread visits every combination of alternatives, from term k on.
+func (s *search) spread(n node, states []int32, k int) {
+	for ; k < len(states); k++ {
+		t := s.query.Terms[k]
+		if t.Complement || s.together || states[k] == stateMatched {
+			continue
+		}
+		whole := states[k]
+		split := t.Language.alternatives(whole, s.budget)
+		for _, one := range split {
+			if one != stateDead && s.budget.Steps >= 0 {
+				states[k] = one
+				s.spread(n, states, k+1)
+			}
+		}
+		states[k] = whole
+		return
+	}
+	s.visit(n, states)
+}
+
+// visit queues a node unless one like it is known that is no longer. Beyond
+// the least length, nodes differ only by their states.
 func (s *search) visit(n node, states []int32) {
+	left, most := int32(s.query.MinLength-n.length), int32(0)
+	sum := int32(0)
 	s.key = binary.LittleEndian.AppendUint32(s.key[:0], uint32(min(n.length, s.query.MinLength)))
 	s.key = binary.LittleEndian.AppendUint32(s.key, uint32(n.trie))
-	for _, state := range states {
+	for k, state := range states {
 		s.key = binary.LittleEndian.AppendUint32(s.key, uint32(state))
+		if !s.query.Terms[k].Complement {
+			d := s.query.Terms[k].Language.states[state].toEnd
+			sum, most = sum+d, max(most, d)
+		}
 	}
 	s.budget.spend(1)
-	if _, ok := s.seen[string(s.key)]; ok {
+	if s.query.MaxLength >= 0 && n.length+int(most) > s.query.MaxLength {
+		return
+	}
+	if known, ok := s.seen[string(s.key)]; ok && s.nodes[known].length <= n.length {
 		return
 	}
 	s.budget.spend(4)
-	s.seen[string(s.key)] = struct{}{}
+	s.seen[string(s.key)] = int32(len(s.nodes))
+	s.queue.push(entry{int32(n.length) + max(sum, left), int32(n.length), int32(len(s.nodes))})
 	s.nodes = append(s.nodes, n)
 	s.states = append(s.states, states...)
 }

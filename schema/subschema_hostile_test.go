@@ -1,0 +1,127 @@
+package schema_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/schema"
+)
+
+// series writes n things, separated by commas.
+func series(n int, format func(i int) string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = format(i)
+	}
+	return strings.Join(parts, ",")
+}
+
+func tagged(i int, extra string) string {
+	return fmt.Sprintf(`{"type":"object","required":["kind","v"],"properties":{"kind":{"const":"k%d"},"v":{"type":"integer","minimum":%d},"w":{"type":"string"}%s}}`, i, i, extra)
+}
+
+// nestedOneOf nests oneOf with overlapping branches.
+func nestedOneOf(levels int, top string) string {
+	if levels == 0 {
+		return top
+	}
+	inner := nestedOneOf(levels-1, top)
+	return fmt.Sprintf(`{"oneOf":[{"type":"object","properties":{"a":%[1]s}},{"type":"object","properties":{"b":%[1]s},"required":["b"]},{"type":"object","required":["c"]},{"type":"object","properties":{"d":%[1]s}}]}`, inner)
+}
+
+// grammar is a recursive grammar of n kinds of node.
+func grammar(n int, leaf string) string {
+	arms := series(n, func(i int) string {
+		return fmt.Sprintf(`{"type":"object","required":["op","args"],"additionalProperties":false,"properties":{"op":{"const":"op%d"},"args":{"type":"array","items":{"$ref":"#/definitions/e"},"minItems":%d}}}`, i, i%3)
+	})
+	return fmt.Sprintf(`{"definitions":{"e":{"oneOf":[%s,%s]}},"allOf":[{"$ref":"#/definitions/e"}]}`, leaf, arms)
+}
+
+// untagged is a recursive union whose arms only differ below.
+func untagged(n int, leaf string) string {
+	arms := series(n, func(i int) string {
+		return fmt.Sprintf(`{"type":"object","required":["x%d"],"properties":{"x%d":{"$ref":"#/definitions/e"},"x%d":{"$ref":"#/definitions/e"}}}`, i, i, (i+1)%n)
+	})
+	return fmt.Sprintf(`{"definitions":{"e":{"oneOf":[%s,%s]}},"allOf":[{"$ref":"#/definitions/e"}]}`, leaf, arms)
+}
+
+func TestContainmentWithinBudget(t *testing.T) {
+	choices := func(n int, x string) string {
+		return fmt.Sprintf(`{"type":"object","allOf":[%s]}`, series(n, func(i int) string {
+			return fmt.Sprintf(`{"anyOf":[{"properties":{"p%d":{"const":%s}},"required":["p%d"]},{"properties":{"q%d":{"const":%s}},"required":["q%d"]}]}`, i, x, i, i, x, i)
+		}))
+	}
+	crossed := fmt.Sprintf(`{"anyOf":[%s]}`, series(14, func(i int) string {
+		return fmt.Sprintf(`{"properties":{"p%d":{"const":1},"q%d":{"const":1}},"required":["p%d","q%d"]}`, i, (i+5)%14, i, (i+5)%14)
+	}))
+	deep := func(n int, leaf string) string {
+		return strings.Repeat(`{"type":"object","required":["x"],"properties":{"x":`, n) + leaf + strings.Repeat(`}}`, n)
+	}
+	numbers := func(n int) string {
+		return `{"enum":[` + series(n, func(i int) string { return fmt.Sprint(i * 3) }) + `]}`
+	}
+	wide := func(n int, of string) string {
+		return `{"type":"object","properties":{` + series(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"%s"}`, i, of) }) + `}}`
+	}
+	tests := []struct {
+		name, a, b string
+		want       schema.Answer // 0 leaves it open
+	}{
+		{"union of 60 tagged objects, one narrower", `{"oneOf":[` + series(60, func(i int) string { return tagged(i, "") }) + `]}`,
+			`{"oneOf":[` + series(60, func(i int) string { return tagged(60-i, `,"z":{"type":"null"}`) }) + `]}`, schema.Refuted},
+		{"union of 60 tagged objects, all wider", `{"oneOf":[` + series(60, func(i int) string { return tagged(i, `,"z":{"type":"null"}`) }) + `]}`,
+			`{"oneOf":[` + series(61, func(i int) string { return tagged(i, "") }) + `]}`, schema.Proven},
+		{"2^16 combinations, contained", choices(16, "1"), choices(16, `1`), schema.Proven},
+		{"2^16 combinations, wider numbers", choices(16, "1"), strings.ReplaceAll(choices(16, "1"), `"const":1`, `"enum":[1,2]`), schema.Proven},
+		{"2^14 combinations against crossed ones", choices(14, "1"), crossed, 0},
+		{"nested oneOf", nestedOneOf(3, `{"type":"integer"}`), nestedOneOf(3, `{"type":"number"}`), 0},
+		{"nested oneOf, deeper", nestedOneOf(5, `{"type":"integer"}`), nestedOneOf(5, `{"type":"number"}`), 0},
+		{"recursive grammar of 12 kinds", grammar(12, `{"type":"integer"}`), grammar(12, `{"type":"number"}`), schema.Proven},
+		{"recursive grammar, one kind gone", grammar(12, `{"type":"number"}`), grammar(11, `{"type":"number"}`), schema.Refuted},
+		{"recursive untagged union", untagged(12, `{"type":"integer"}`), untagged(12, `{"type":"number"}`), 0},
+		{"nested 500 deep", deep(500/2, `{"type":"integer"}`), deep(500/2, `{"type":"number"}`), schema.Proven},
+		{"nested 500 deep, narrower", deep(500/2, `{"type":"number"}`), deep(500/2, `{"type":"integer"}`), schema.Refuted},
+		{"enum of 10 000", numbers(10_000), numbers(10_001), schema.Proven},
+		{"enum of 10 000, narrower", numbers(10_001), numbers(10_000), schema.Refuted},
+		{"2 000 properties", wide(2_000, "integer"), wide(2_000, "number"), schema.Proven},
+		{"exponential automaton", `{"type":"string","pattern":"^(a|b)*a(a|b){18}$"}`, `{"type":"string","pattern":"^(a|b)*b(a|b){18}$"}`, schema.Refuted},
+		{"exponential automata that must be walked", `{"type":"string","pattern":"^(a|b)*a(a|b){18}$"}`, `{"type":"string","pattern":"^(aa|ab|ba|bb)*(a|b){0,1}$","not":{"pattern":"^(a|b)*a(a|b){17}c$"}}`, 0},
+		{"long repetition", `{"type":"string","pattern":"^(x{0,30}y{0,30}){0,15}$"}`, `{"type":"string","pattern":"^[xy]*$"}`, schema.Proven},
+		{"many wildcards", `{"type":"string","pattern":"a.*b.*c.*d.*e.*f.*g"}`, `{"type":"string","pattern":"b.*d.*f"}`, schema.Proven},
+		{"eight patterns at once", `{"type":"string","allOf":[` + series(8, func(i int) string { return fmt.Sprintf(`{"pattern":"%c.{%d}%c"}`, 'a'+i, i+1, 'b'+i) }) + `]}`, `{"pattern":"zz"}`, 0},
+		{"long strings by pattern", `{"type":"string","pattern":"^[a-z]*$","minLength":9000}`, `{"type":"string","pattern":"^[a-y]*$"}`, 0},
+		{"200 different integers", `{"type":"array","items":{"type":"integer"},"minItems":200,"uniqueItems":true}`, `{"type":"array","maxItems":199}`, schema.Refuted},
+		{"different elements of a large product", `{"type":"array","minItems":100,"uniqueItems":true,"items":{"type":"object","additionalProperties":false,"required":["a","b","c","d","e","f","g"],"properties":{` +
+			series(7, func(i int) string { return fmt.Sprintf(`"%c":{"type":"boolean"}`, 'a'+i) }) + `}}}`, `{"maxItems":99}`, 0},
+		{"a gigabyte of elements", `{"type":"array","minItems":1000000000}`, `{"type":"array","items":{"type":"integer"}}`, 0},
+		{"numbers with huge exponents", `{"type":"number","minimum":1e999999999999,"maximum":2e999999999999}`, `{"type":"integer"}`, 0},
+		{"formats against patterns", `{"type":"string","format":"email"}`, `{"type":"string","pattern":"@"}`, schema.Proven},
+		{"formats against each other", `{"type":"string","format":"date-time"}`, `{"type":"string","format":"uri-reference"}`, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			a, b := mustCompile(t, test.a), mustCompile(t, test.b)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			// Without a bound on time, so that the answer does not depend on the machine.
+			got := schema.IsSubschemaWithin(context.Background(), a, b, schema.Budget{Time: time.Minute})
+			took := time.Since(start)
+			runtime.ReadMemStats(&after)
+			t.Logf("%s %s in %v, %d KiB allocated", got.Answer, got.Reason, took, (after.TotalAlloc-before.TotalAlloc)>>10)
+			if test.want != 0 && got.Answer != test.want {
+				t.Errorf("%s (%s), want %s; witness %.200s", got.Answer, got.Reason, test.want, got.Witness)
+			}
+			if got.Answer == schema.Refuted && (!a.Valid(got.Witness) || b.Valid(got.Witness)) {
+				t.Errorf("%.200s is no witness", got.Witness)
+			}
+			if spent := after.TotalAlloc - before.TotalAlloc; spent > 256<<20 {
+				t.Errorf("allocated %d MiB", spent>>20)
+			}
+		})
+	}
+}
