@@ -3,9 +3,11 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -38,5 +40,29 @@ func (a auditor) lifecycle(ctx context.Context, event, version string) error {
 		return fmt.Errorf("audit: %w", err)
 	}
 	_, err = a.log.Append(ctx, auditchain.Record{Kind: auditchain.KindLifecycle, Body: body})
+	return err
+}
+
+// KeepAudit calls use with what may change the audit log at path, which must
+// exist: the log itself where nobody has it open, or else the agent that has,
+// by its control socket. An empty socket means that the agent is not known.
+//
+// The error is that of use, or an [*auditchain.Error]; it has
+// [auditchain.CodeLocked] when the log's owner cannot be asked.
+func KeepAudit(ctx context.Context, path, socket string, use func(control.AuditKeeper) error) (err error) {
+	log, locked := auditchain.Open(ctx, path, auditchain.Options{})
+	if locked == nil {
+		defer func() { err = errors.Join(err, log.Close()) }()
+		return use(log)
+	}
+	if auditchain.CodeOf(locked) != auditchain.CodeLocked || socket == "" {
+		return locked
+	}
+	client := control.NewClient(socket)
+	defer client.Close()
+	err = use(client)
+	if _, gone := errors.AsType[*control.NotRunningError](err); gone {
+		return fmt.Errorf("%w; no agent answers on its control socket %s either", locked, socket)
+	}
 	return err
 }

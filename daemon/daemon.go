@@ -116,7 +116,7 @@ func (d *Daemon) start(ctx context.Context) error {
 	if err := d.openInbox(); err != nil {
 		return err
 	}
-	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready}
+	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready, Audit: d.audit.log}
 	if c := d.member.Capabilities; c != nil {
 		agent.Capabilities = func() ([]byte, error) { return c.Published().JSON() }
 	}

@@ -354,3 +354,32 @@ func TestDefaultPaths(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// A log is changed by its agent while that runs, and directly when it does not:
+// either way by one call.
+func TestKeepAudit(t *testing.T) {
+	cfg := load(t, files())
+	cfg.Handlers = handle(echo)
+	f := startFleet(t, cfg)
+	path, socket := cfg.Paths.AuditDB("callee"), cfg.Paths.Socket("callee")
+	prune := func(socket string) (done auditchain.Erasure, err error) {
+		err = daemon.KeepAudit(t.Context(), path, socket, func(k control.AuditKeeper) error {
+			done, err = k.Prune(t.Context(), time.Now().Add(time.Hour), "test")
+			return err
+		})
+		return done, err
+	}
+	if done, err := prune(socket); err != nil || done.Count != 1 {
+		t.Errorf("while the agent runs: %+v, %v; want its start pruned", done, err)
+	}
+	for name, socket := range map[string]string{"unknown": "", "not served": socket + "x"} {
+		if _, err := prune(socket); auditchain.CodeOf(err) != auditchain.CodeLocked {
+			t.Errorf("with a socket that is %s: %v; want the log locked", name, err)
+		}
+	}
+	stop(t, f)
+	if done, err := prune(socket); err != nil || done.Count != 2 {
+		t.Errorf("while it does not run: %+v, %v; want the first pruning and the stop pruned", done, err)
+	}
+	records(t, cfg, "callee") // verifies
+}

@@ -34,6 +34,8 @@ type Agent struct {
 	Capabilities func() ([]byte, error)
 	// Ready is nil while the agent takes calls, and says why it does not.
 	Ready func() error
+	// Audit is the agent's audit log, or nil for an agent without one.
+	Audit AuditKeeper
 }
 
 // NewHandler serves the API of a.
@@ -41,6 +43,9 @@ func NewHandler(a Agent) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/request", a.request)
 	mux.HandleFunc("GET /v1/agent/capabilities", a.capabilities)
+	mux.HandleFunc("POST /v1/audit/redact", a.redactAudit)
+	mux.HandleFunc("POST /v1/audit/prune", a.pruneAudit)
+	mux.HandleFunc("POST /v1/audit/rotate-key", a.rotateAuditKey)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})

@@ -1,0 +1,195 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/internal/ijson"
+)
+
+// maxAuditRequestBytes bounds the body of a request to change the audit log;
+// each of a filter's columns may have [auditchain.MaxColumnBytes].
+const maxAuditRequestBytes = 64 << 10
+
+// An AuditKeeper changes an audit log in the ways other than appending. Each
+// change is a record itself. An [auditchain.Log] is one, and so is the [Client]
+// of the agent that has the log open.
+type AuditKeeper interface {
+	// Redact erases the content of the records that a filter chooses.
+	Redact(ctx context.Context, filter auditchain.Filter, reason string) (auditchain.Erasure, error)
+	// Prune removes the records written before a time.
+	Prune(ctx context.Context, before time.Time, reason string) (auditchain.Erasure, error)
+	// RotateKey makes a new signing key and returns its verifier key.
+	RotateKey(ctx context.Context) (verifier string, err error)
+}
+
+var (
+	_ AuditKeeper = (*auditchain.Log)(nil)
+	_ AuditKeeper = (*Client)(nil)
+)
+
+// redactRequest is the body of POST /v1/audit/redact.
+type redactRequest struct {
+	Match  match  `json:"match"`
+	Reason string `json:"reason"`
+}
+
+// match is an [auditchain.Filter] on the wire: what is not given is not looked at.
+type match struct {
+	Kinds       []auditchain.Kind `json:"kinds,omitempty"`
+	Tenant      string            `json:"tenant,omitempty"`
+	Peer        string            `json:"peer,omitempty"`
+	Capability  string            `json:"capability,omitempty"`
+	Side        auditchain.Side   `json:"side,omitempty"`
+	Correlation string            `json:"correlation,omitempty"`
+	Session     string            `json:"session,omitempty"`
+	Since       time.Time         `json:"since,omitzero"`
+	Until       time.Time         `json:"until,omitzero"`
+	Text        string            `json:"text,omitempty"`
+}
+
+func matchOf(f auditchain.Filter) match {
+	return match{
+		Kinds: f.Kinds, Tenant: f.Tenant, Peer: f.Peer, Capability: f.Capability, Side: f.Side,
+		Correlation: f.Correlation, Session: f.Session, Since: f.Since, Until: f.Until, Text: f.Text,
+	}
+}
+
+func (m match) filter() auditchain.Filter {
+	return auditchain.Filter{
+		Kinds: m.Kinds, Tenant: m.Tenant, Peer: m.Peer, Capability: m.Capability, Side: m.Side,
+		Correlation: m.Correlation, Session: m.Session, Since: m.Since, Until: m.Until, Text: m.Text,
+	}
+}
+
+// pruneRequest is the body of POST /v1/audit/prune.
+type pruneRequest struct {
+	Before time.Time `json:"before"`
+	Reason string    `json:"reason"`
+}
+
+// erasure is the answer to both, an [auditchain.Erasure].
+type erasure struct {
+	Records []int64 `json:"records"`
+	Count   int64   `json:"count"`
+}
+
+// rotation is the answer to POST /v1/audit/rotate-key.
+type rotation struct {
+	VerifierKey string `json:"verifierKey"`
+}
+
+func (a Agent) redactAudit(w http.ResponseWriter, r *http.Request) {
+	var request redactRequest
+	changeAudit(a.Audit, w, r, &request, func(ctx context.Context) (any, error) {
+		done, err := a.Audit.Redact(ctx, request.Match.filter(), request.Reason)
+		return erasure(done), err
+	})
+}
+
+func (a Agent) pruneAudit(w http.ResponseWriter, r *http.Request) {
+	var request pruneRequest
+	changeAudit(a.Audit, w, r, &request, func(ctx context.Context) (any, error) {
+		done, err := a.Audit.Prune(ctx, request.Before, request.Reason)
+		return erasure(done), err
+	})
+}
+
+func (a Agent) rotateAuditKey(w http.ResponseWriter, r *http.Request) {
+	changeAudit(a.Audit, w, r, &struct{}{}, func(ctx context.Context) (any, error) {
+		key, err := a.Audit.RotateKey(ctx)
+		return rotation{VerifierKey: key}, err
+	})
+}
+
+// changeAudit reads a request, carries it out and answers. A change that has
+// begun is completed, whether or not the client waits for it.
+func changeAudit(keeper AuditKeeper, w http.ResponseWriter, r *http.Request, request any, change func(context.Context) (any, error)) {
+	if keeper == nil {
+		writeFault(w, http.StatusNotFound, auditchain.CodeNotFound.String(), "this agent has no audit log")
+		return
+	}
+	if err := decodeStrict(http.MaxBytesReader(w, r.Body, maxAuditRequestBytes), request); err != nil {
+		writeFault(w, http.StatusBadRequest, auditchain.CodeInvalid.String(), "the request was not understood, and nothing was changed: "+err.Error())
+		return
+	}
+	answer, err := change(context.WithoutCancel(r.Context()))
+	if err != nil {
+		status, code := http.StatusInternalServerError, auditchain.CodeOf(err)
+		switch code {
+		case 0:
+			code = auditchain.CodeIO
+		case auditchain.CodeInvalid:
+			status = http.StatusBadRequest
+		case auditchain.CodeClosed:
+			status = http.StatusServiceUnavailable
+		}
+		writeFault(w, status, code.String(), err.Error())
+		return
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+// decodeStrict reads one JSON object. A member that is not known, or given
+// twice, is refused: overlooking a condition would erase more than was asked for.
+func decodeStrict(r io.Reader, into any) error {
+	const maxDepth = 8
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if err := ijson.Check(body, maxDepth); err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
+}
+
+// Redact asks the agent to redact its own log, see [auditchain.Log.Redact]. The
+// filter's After, Limit and Order are not sent. Errors are [*NotRunningError],
+// [*RefusedError] with the text of an [auditchain.Code], or the connection's;
+// after the last, the change may have been made.
+func (c *Client) Redact(ctx context.Context, filter auditchain.Filter, reason string) (auditchain.Erasure, error) {
+	var done erasure
+	err := c.post(ctx, "/v1/audit/redact", redactRequest{Match: matchOf(filter), Reason: reason}, &done)
+	return auditchain.Erasure(done), err
+}
+
+// Prune asks the agent to prune its own log, see [auditchain.Log.Prune]. Errors
+// are those of [Client.Redact].
+func (c *Client) Prune(ctx context.Context, before time.Time, reason string) (auditchain.Erasure, error) {
+	var done erasure
+	err := c.post(ctx, "/v1/audit/prune", pruneRequest{Before: before, Reason: reason}, &done)
+	return auditchain.Erasure(done), err
+}
+
+// RotateKey asks the agent to change the key that its log is signed with, see
+// [auditchain.Log.RotateKey]. Errors are those of [Client.Redact].
+func (c *Client) RotateKey(ctx context.Context) (verifier string, err error) {
+	var done rotation
+	err = c.post(ctx, "/v1/audit/rotate-key", struct{}{}, &done)
+	return done.VerifierKey, err
+}
+
+// post sends one JSON value and reads another.
+func (c *Client) post(ctx context.Context, path string, request, answer any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	data, err := c.do(ctx, http.MethodPost, path, body, "")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	return nil
+}
