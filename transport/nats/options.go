@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -212,20 +213,16 @@ func resolveServer(s string, getenv func(string) string) ([]string, error) {
 // literalPassword reports whether the part before the host of a URL has a
 // password, or a lone token, that is no reference.
 func literalPassword(s string) bool {
+	const reference = "\x00"
+	s = regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllLiteralString(s, reference)
 	if _, after, ok := strings.Cut(s, "://"); ok {
 		s = after
 	}
-	userinfo, _, ok := cutLast(s, "@")
-	if !ok {
-		return false
+	secret, _, ok := cutLast(s, "@")
+	if _, password, both := strings.Cut(secret, ":"); both {
+		secret = password
 	}
-	secret := userinfo
-	if i := strings.Index(userinfo, ":"); i >= 0 && !strings.HasPrefix(userinfo, "${") {
-		secret = userinfo[i+1:]
-	} else if _, after, ok := strings.Cut(userinfo, "}:"); ok {
-		secret = after
-	}
-	return !strings.HasPrefix(secret, "${") || !strings.HasSuffix(secret, "}")
+	return ok && secret != reference
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
