@@ -121,6 +121,11 @@ func TestAppendQueryVerifyClose(t *testing.T) {
 	}
 	wantIntact(t, verify(t, l.Reader, VerifyOptions{}), 6)
 	closeLog(t, l)
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if _, err := os.Stat(l.Path() + suffix); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: a connection was not closed", suffix)
+		}
+	}
 
 	report := verifyPath(t, l.Path(), VerifyOptions{Tenant: "acme"})
 	wantIntact(t, report, 6)

@@ -153,7 +153,7 @@ func (w *writer) connect(ctx context.Context, connect connect) error {
 }
 
 func (w *writer) disconnect() error {
-	return fault(w.path, "closing the database", errors.Join(w.conn.Close(), w.db.Close()))
+	return fault(w.path, "closing the database", errors.Join(w.inserts.close(), w.conn.Close(), w.db.Close()))
 }
 
 // loadOrCreate brings the schema up to date and reads the log's identity.

@@ -162,7 +162,7 @@ func flip(column string) string {
 	case "seq":
 		return `UPDATE records SET seq = 5000 WHERE seq = 50`
 	case "salt", "digest", "hash":
-		return fmt.Sprintf(`UPDATE records SET %[1]s = CAST(X'00' || substr(%[1]s, 2) AS BLOB) WHERE seq = 50`, column)
+		return fmt.Sprintf(`UPDATE records SET %[1]s = CAST(iif(substr(%[1]s, 1, 1) = X'00', X'01', X'00') || substr(%[1]s, 2) AS BLOB) WHERE seq = 50`, column)
 	case "erased_by":
 		return `UPDATE records SET erased_by = 302 WHERE seq = 50`
 	case "body":

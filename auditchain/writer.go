@@ -330,6 +330,15 @@ func (s *insertStatement) record(conn *sql.Conn, p *prepared, hash tlog.Hash) er
 	return err
 }
 
+// close releases the statement. SQLite does not close a connection that has an
+// open one, and then leaves the write-ahead log behind.
+func (s *insertStatement) close() error {
+	if s.stmt == nil {
+		return nil
+	}
+	return s.stmt.Close()
+}
+
 func nullable(s string) any {
 	if s == "" {
 		return nil
