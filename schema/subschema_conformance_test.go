@@ -80,6 +80,17 @@ func (c *tally) judge(t *testing.T, p pair) {
 	c.decided++
 }
 
+func TestContainmentPairs(t *testing.T) {
+	for _, p := range readPairs(t, "testdata/containment.jsonl") {
+		t.Run(p.ID, func(t *testing.T) {
+			c := tally{undecided: map[schema.Reason]int{}}
+			if c.judge(t, p); c.decided != 1 {
+				t.Error("undecided")
+			}
+		})
+	}
+}
+
 func TestContainmentConformance(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(pairsPath, "*.jsonl"))
 	if err != nil {
