@@ -32,6 +32,7 @@ type chainCheck struct {
 	// be checked and is taken as it is.
 	lost    bool
 	time    int64
+	checked checkedRow
 	scratch []byte
 }
 
@@ -122,7 +123,7 @@ func (c *chainCheck) page(ctx context.Context, first, last int64, yield func(Fau
 
 // check recomputes one row.
 func (c *chainCheck) check(ctx context.Context, row *scannedRow) (Fault, error) {
-	header := chainhash.Header{Seq: row.seq, Time: row.time, Tenant: string(row.tenant), Kind: string(row.kind)}
+	header := chainhash.Header[sql.RawBytes]{Seq: row.seq, Time: row.time, Tenant: row.tenant, Kind: row.kind}
 	f := Fault{Seq: row.seq}
 	copied := copy(header.Digest[:], row.digest)
 	var stored tlog.Hash
@@ -156,7 +157,8 @@ func (c *chainCheck) check(ctx context.Context, row *scannedRow) (Fault, error) 
 	}
 	c.previous, c.computed, c.lost = stored, computed, false
 	if c.leaf != nil {
-		c.leaf(&checkedRow{seq: row.seq, hash: stored, kind: row.kind, tenant: row.tenant, body: row.body, erased: row.body == nil})
+		c.checked = checkedRow{seq: row.seq, hash: stored, kind: row.kind, tenant: row.tenant, body: row.body, erased: row.body == nil}
+		c.leaf(&c.checked)
 	}
 	return f, nil
 }
@@ -167,9 +169,8 @@ func (c *chainCheck) digest(row *scannedRow) tlog.Hash {
 			return tlog.Hash{} // an empty column is never written
 		}
 	}
-	content := chainhash.Content{
-		Peer: string(row.peer), Capability: string(row.capability), Side: string(row.side),
-		Correlation: string(row.correlation), Session: string(row.session), Body: row.body,
+	content := chainhash.Content[sql.RawBytes]{
+		Peer: row.peer, Capability: row.capability, Side: row.side, Correlation: row.correlation, Session: row.session, Body: row.body,
 	}
 	return chainhash.Digest(&c.scratch, row.salt, &content)
 }
@@ -196,7 +197,8 @@ func (c *chainCheck) gap(ctx context.Context, first, last int64, yield func(Faul
 		c.previous = tlog.Hash(hash)
 		c.computed = c.previous
 		if c.leaf != nil {
-			c.leaf(&checkedRow{seq: seq, hash: c.previous, pruned: true})
+			c.checked = checkedRow{seq: seq, hash: c.previous, pruned: true}
+			c.leaf(&c.checked)
 		}
 		next++
 	}

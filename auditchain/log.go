@@ -121,7 +121,7 @@ func (p *prepared) prepare(r *Record) error {
 	}
 	newSalt(&p.salt)
 	var scratch []byte
-	p.header = chainhash.Header{
+	p.header = chainhash.Header[string]{
 		Tenant: r.Tenant, Kind: string(r.Kind),
 		Digest: chainhash.Digest(&scratch, p.salt[:], &p.content),
 	}

@@ -117,13 +117,13 @@ func appendQuoted(dst []byte, s string) []byte {
 // prepared is a record that is ready to be chained: all that does not depend
 // on its place in the log is done, in the goroutine of its caller.
 type prepared struct {
-	header  chainhash.Header // Tenant, Kind and Digest
-	content chainhash.Content
+	header  chainhash.Header[string] // Tenant, Kind and Digest
+	content chainhash.Content[string]
 	salt    [chainhash.SaltSize]byte
 }
 
-func (r *Record) content() (chainhash.Content, error) {
-	c := chainhash.Content{
+func (r *Record) content() (chainhash.Content[string], error) {
+	c := chainhash.Content[string]{
 		Peer: r.Peer, Capability: r.Capability, Side: string(r.Side),
 		Correlation: r.Correlation, Session: r.Session,
 	}
@@ -150,7 +150,7 @@ func (r *Record) content() (chainhash.Content, error) {
 }
 
 // deriveColumns fills the empty columns from the body.
-func deriveColumns(c *chainhash.Content) error {
+func deriveColumns(c *chainhash.Content[string]) error {
 	for name, value := range canonicalMembers(c.Body) {
 		switch string(name) {
 		case `"kind"`, `"ts"`, `"tenantId"`:

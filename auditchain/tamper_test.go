@@ -109,7 +109,7 @@ func (s *scene) rehash(first int64) {
 	var last int64
 	db.QueryRow(`SELECT max(seq) FROM records`).Scan(&last)
 	for seq := first; seq <= last; seq++ {
-		h := chainhash.Header{Seq: seq}
+		h := chainhash.Header[string]{Seq: seq}
 		var digest []byte
 		if err := db.QueryRow(`SELECT ts, tenant, kind, digest FROM records WHERE seq = ?`, seq).Scan(&h.Time, &h.Tenant, &h.Kind, &digest); err != nil {
 			s.t.Fatal(err)
@@ -245,7 +245,7 @@ func TestTampering(t *testing.T) {
 
 // rewrite changes what a record says, with the digest that belongs to it.
 func (s *scene) rewrite(seq int64) {
-	c := chainhash.Content{Body: []byte(`{"nothing":"happened"}`)}
+	c := chainhash.Content[string]{Body: []byte(`{"nothing":"happened"}`)}
 	salt := make([]byte, chainhash.SaltSize)
 	var scratch []byte
 	digest := chainhash.Digest(&scratch, salt, &c)

@@ -134,7 +134,7 @@ func (p *Proof) Verify(keys *checkpoint.Keys) (*Result, error) {
 		return nil, err
 	}
 	var scratch []byte
-	hash := chainhash.Record(&scratch, p.Previous, &chainhash.Header{
+	hash := chainhash.Record(&scratch, p.Previous, &chainhash.Header[string]{
 		Seq: r.Seq, Time: r.TS, Tenant: r.Tenant, Kind: r.Kind, Digest: r.Digest,
 	})
 	if r.Seq < 1 || r.Seq > signed.Size {
@@ -159,7 +159,7 @@ func (r *Record) checkContent() error {
 		return fmt.Errorf("%w: the body: %w", ErrMalformed, err)
 	}
 	var scratch []byte
-	digest := chainhash.Digest(&scratch, c.Salt, &chainhash.Content{
+	digest := chainhash.Digest(&scratch, c.Salt, &chainhash.Content[string]{
 		Peer: c.Peer, Capability: c.Capability, Side: c.Side, Correlation: c.Correlation, Session: c.Session, Body: body,
 	})
 	if digest != r.Digest {

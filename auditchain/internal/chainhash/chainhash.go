@@ -24,22 +24,25 @@ const (
 // digest hiding: who sees the digest alone cannot test guesses of the content.
 const SaltSize = 16
 
+// Text is how a caller holds text: as strings, or as bytes that it reuses.
+type Text interface{ ~string | ~[]byte }
+
 // Content is the part of a record that can be erased: its body and the columns
-// that are copied from it. An empty string is an absent column.
-type Content struct {
-	Peer, Capability, Side, Correlation, Session string
+// that are copied from it. An empty text is an absent column.
+type Content[T Text] struct {
+	Peer, Capability, Side, Correlation, Session T
 	// Body is canonical JSON.
 	Body []byte
 }
 
 // Header is the part of a record that always stays.
-type Header struct {
+type Header[T Text] struct {
 	// Seq is the position in the chain, from 1.
 	Seq int64
 	// Time is in Unix milliseconds.
 	Time   int64
-	Tenant string
-	Kind   string
+	Tenant T
+	Kind   T
 	// Digest commits to the content.
 	Digest tlog.Hash
 }
@@ -51,10 +54,10 @@ func Genesis(verifierKey string) tlog.Hash {
 }
 
 // Digest commits to content under salt.
-func Digest(scratch *[]byte, salt []byte, c *Content) tlog.Hash {
+func Digest[T Text](scratch *[]byte, salt []byte, c *Content[T]) tlog.Hash {
 	b := append((*scratch)[:0], contentDomain...)
 	b = appendField(b, salt)
-	for _, column := range [...]string{c.Peer, c.Capability, c.Side, c.Correlation, c.Session} {
+	for _, column := range [...]T{c.Peer, c.Capability, c.Side, c.Correlation, c.Session} {
 		b = appendOptional(b, column)
 	}
 	b = appendField(b, c.Body)
@@ -65,7 +68,7 @@ func Digest(scratch *[]byte, salt []byte, c *Content) tlog.Hash {
 // Record is a record's hash. It is at the same time its leaf hash in the
 // Merkle tree (RFC 6962 section 2.1: SHA-256 over 0x00 and the leaf data), so
 // a chain link and a tree leaf are one value.
-func Record(scratch *[]byte, previous tlog.Hash, h *Header) tlog.Hash {
+func Record[T Text](scratch *[]byte, previous tlog.Hash, h *Header[T]) tlog.Hash {
 	b := append((*scratch)[:0], 0x00)
 	b = append(b, recordDomain...)
 	b = binary.BigEndian.AppendUint64(b, uint64(h.Seq))
@@ -78,13 +81,13 @@ func Record(scratch *[]byte, previous tlog.Hash, h *Header) tlog.Hash {
 	return sha256.Sum256(b)
 }
 
-func appendField[T string | []byte](b []byte, field T) []byte {
+func appendField[T Text](b []byte, field T) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(field)))
 	return append(b, field...)
 }
 
-func appendOptional(b []byte, field string) []byte {
-	if field == "" {
+func appendOptional[T Text](b []byte, field T) []byte {
+	if len(field) == 0 {
 		return append(b, 0)
 	}
 	return appendField(append(b, 1), field)
