@@ -8,13 +8,17 @@ import (
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/rpc"
 )
 
 // An auditor writes what calls must record to an agent's log.
 type auditor struct{ log *auditchain.Log }
 
-var _ rpc.Auditor = auditor{}
+var (
+	_ rpc.Auditor   = auditor{}
+	_ drift.Auditor = auditor{}
+)
 
 // RecordSchemaViolation implements [rpc.Auditor].
 func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolation) error {
@@ -30,6 +34,23 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 		return err
 	}
 	_, err = a.log.Append(ctx, record)
+	return err
+}
+
+// RecordSchemaDrift implements [drift.Auditor].
+func (a auditor) RecordSchemaDrift(ctx context.Context, r drift.Record) error {
+	body := map[string]any{
+		"peerId": r.Peer, "capabilityName": r.Capability, "reason": r.Err.Error(), "enforced": r.Enforced,
+	}
+	var detailed rpc.DetailedError
+	if errors.As(r.Err, &detailed) {
+		body["details"] = detailed.Details()
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	_, err = a.log.Append(ctx, auditchain.Record{Kind: auditchain.KindSchemaDrift, Body: data})
 	return err
 }
 

@@ -3,8 +3,11 @@ package daemon
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/drift"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill"
@@ -12,24 +15,33 @@ import (
 )
 
 func (d *Daemon) openClient() (err error) {
-	limits := d.member.Agent.Limits
+	limits := d.Member().Agent.Limits
+	d.peers.now.Store(d.peersOf(d.Member()))
 	d.client, err = rpc.NewClient(rpc.ClientConfig{
-		Self: d.member.Address, Peers: d.peers(), Transports: d.transports, Auditor: d.audit,
+		Self: d.Member().Address, Peers: &d.peers, Transports: d.transports, Auditor: d.audit,
+		Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(d.Member().Agent.Drift), Auditor: d.audit, Logger: d.log}),
 		MaxPending: limits.MaxPending, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
 	})
 	return err
 }
 
-// peers is the peers file as calls see it.
-func (d *Daemon) peers() rpc.Peers {
+// A peerTable is the peers file as calls see it. A reload replaces it whole.
+type peerTable struct{ now atomic.Pointer[rpc.Peers] }
+
+// Peer implements [rpc.PeerTable].
+func (t *peerTable) Peer(a envelope.Address) (rpc.Peer, bool) { return t.now.Load().Peer(a) }
+
+// peersOf picks a transport for each peer of a member.
+func (d *Daemon) peersOf(m *fleet.Member) *rpc.Peers {
 	peers := rpc.Peers{}
-	for _, p := range d.member.Peers {
+	for _, p := range m.Peers {
 		spec := d.pick(p)
 		peers[p.Address] = rpc.Peer{
 			Address: p.Address, Transport: string(spec.Kind), Topic: spec.Requests, Contract: p.Document,
+			MinSchemaVersion: p.MinSchemaVersion,
 		}
 	}
-	return peers
+	return &peers
 }
 
 // pick is the first of a peer's transports that this process speaks. With none
@@ -54,24 +66,24 @@ func (d *Daemon) transport(kind capability.TransportKind) transport.Transport {
 
 // openInbox makes the callee's end; listen opens its doors.
 func (d *Daemon) openInbox() (err error) {
-	contract := d.member.Capabilities
+	contract := d.Member().Capabilities
 	if contract == nil {
 		return nil
 	}
-	limits := d.member.Agent.Limits
+	limits := d.Member().Agent.Limits
 	d.inbox, err = rpc.NewInbox(rpc.InboxConfig{
-		Self: d.member.Address, Contract: contract, Handlers: d.handlers(), Auditor: d.audit,
+		Self: d.Member().Address, Contract: contract, Handlers: d.handlers(d.Member()), Auditor: d.audit,
 		MaxInFlight: limits.MaxInFlight, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
 	})
 	if err != nil {
-		return fmt.Errorf("%w\n(declare it under skills: in %s)", err, d.member.Agent.Path)
+		return fmt.Errorf("%w\n(declare it under skills: in %s)", err, d.Member().Agent.Path)
 	}
 	return nil
 }
 
-func (d *Daemon) handlers() map[string]rpc.Handler {
+func (d *Daemon) handlers(m *fleet.Member) map[string]rpc.Handler {
 	handlers := map[string]rpc.Handler{}
-	for _, s := range d.member.Agent.Skills {
+	for _, s := range m.Agent.Skills {
 		handlers[s.Name] = d.process(s.Process)
 	}
 	for name, h := range d.cfg.Handlers {
@@ -85,7 +97,7 @@ func (d *Daemon) process(p *fleet.Process) *skill.Process {
 		Command: p.Command, Dir: p.Dir, InheritEnv: p.InheritEnv,
 		Env: append(slices.Clone(p.Env),
 			"AGENTD_SOCKET="+d.Socket(),
-			"AGENTD_AGENT="+string(d.member.Address),
+			"AGENTD_AGENT="+string(d.Member().Address),
 			"AGENTD_FLEET_ROOT="+d.cfg.Fleet.Root),
 		MaxOutputBytes: p.MaxOutputBytes, KillGrace: p.KillGrace,
 		Calls: &d.calls, Logger: d.log,
@@ -99,7 +111,7 @@ func (d *Daemon) listen() error {
 	}
 	var kinds []capability.TransportKind
 	spoken := 0
-	for _, spec := range d.member.Capabilities.Transports {
+	for _, spec := range d.Member().Capabilities.Transports {
 		kinds = append(kinds, spec.Kind)
 		t := d.transport(spec.Kind)
 		if t == nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,10 +41,13 @@ type Config struct {
 
 // A Daemon is one running agent. It is safe for concurrent use.
 type Daemon struct {
-	member *fleet.Member
-	cfg    Config
-	log    *slog.Logger
+	cfg Config
+	log *slog.Logger
 
+	files sync.Mutex                   // held by whoever reloads
+	now   atomic.Pointer[fleet.Member] // what the files said when they were last good
+
+	peers      peerTable
 	audit      auditor
 	transports []transport.Transport
 	client     *rpc.Client
@@ -89,7 +93,8 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		}
 		return nil, unknown
 	}
-	d := &Daemon{member: member, cfg: cfg, log: cfg.Logger.With("agent", id)}
+	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id)}
+	d.now.Store(member)
 	if err := d.start(ctx); err != nil {
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
@@ -102,7 +107,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 // there is, so it may return at any point.
 func (d *Daemon) start(ctx context.Context) error {
 	if d.cfg.Bus == nil && d.memoryOnly() {
-		return &MemoryOnlyError{ID: d.member.ID}
+		return &MemoryOnlyError{ID: d.Member().ID}
 	}
 	if err := d.openAudit(ctx); err != nil {
 		return err
@@ -117,8 +122,8 @@ func (d *Daemon) start(ctx context.Context) error {
 		return err
 	}
 	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready, Audit: d.audit.log}
-	if c := d.member.Capabilities; c != nil {
-		agent.Capabilities = func() ([]byte, error) { return c.Published().JSON() }
+	if d.Member().Capabilities != nil {
+		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}
 	var err error
 	if d.control, err = control.Listen(ctx, d.Socket(), control.NewHandler(agent), d.log); err != nil {
@@ -136,10 +141,10 @@ func (d *Daemon) start(ctx context.Context) error {
 }
 
 func (d *Daemon) memoryOnly() bool {
-	if d.member.ClientOnly() {
+	if d.Member().ClientOnly() {
 		return false
 	}
-	for _, t := range d.member.Capabilities.Transports {
+	for _, t := range d.Member().Capabilities.Transports {
 		if t.Kind != capability.Memory {
 			return false
 		}
@@ -152,7 +157,7 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	log, err := auditchain.Open(ctx, path, auditchain.Options{Name: d.member.ID})
+	log, err := auditchain.Open(ctx, path, auditchain.Options{Name: d.Member().ID})
 	if err != nil {
 		return err
 	}
@@ -175,13 +180,13 @@ func (d *Daemon) Client() *rpc.Client { return d.client }
 func (d *Daemon) Auditor() rpc.Auditor { return d.audit }
 
 // Member is what the fleet's files say of the agent.
-func (d *Daemon) Member() *fleet.Member { return d.member }
+func (d *Daemon) Member() *fleet.Member { return d.now.Load() }
 
 // Socket is the path of the control socket.
-func (d *Daemon) Socket() string { return d.cfg.Paths.Socket(d.member.ID) }
+func (d *Daemon) Socket() string { return d.cfg.Paths.Socket(d.Member().ID) }
 
 // AuditDB is the path of the audit log.
-func (d *Daemon) AuditDB() string { return AuditDB(d.member, d.cfg.Paths) }
+func (d *Daemon) AuditDB() string { return AuditDB(d.Member(), d.cfg.Paths) }
 
 // Stop takes no more calls, finishes those that run until ctx ends, and closes
 // everything, the audit log last. It must be called once. The error
@@ -213,15 +218,16 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Run starts the member with an id, tells ready, and stops it when ctx ends.
-func Run(ctx context.Context, cfg Config, id string, ready func(*Daemon)) error {
+// Run starts the member with an id, calls serve, and stops the agent when serve
+// has returned and ctx has ended.
+func Run(ctx context.Context, cfg Config, id string, serve func(*Daemon)) error {
 	d, err := Start(ctx, cfg, id)
 	if err != nil {
 		return err
 	}
-	ready(d)
+	serve(d)
 	<-ctx.Done()
-	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.member.Agent.Limits.ShutdownTimeout)
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Member().Agent.Limits.ShutdownTimeout)
 	defer cancel()
 	return d.Stop(stopCtx)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport/memory"
@@ -219,6 +220,81 @@ func TestNestedRequestThroughTheSocket(t *testing.T) {
 	res, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
 	if err != nil || string(res.Response) != `{"n":1}` {
 		t.Errorf("%s, %v", res.Response, err)
+	}
+}
+
+// The caller holds another contract than its peer serves: the gate says so
+// before anything is sent, and the record has the value that shows it.
+func TestDriftIsCaughtAndRecorded(t *testing.T) {
+	all := files()
+	all["pinned.yaml"] = strings.Replace(all["callee/capabilities.yaml"], "required: [n]", "additionalProperties: false", 1)
+	all["rpc-peers.yaml"] += "    capabilities: ./pinned.yaml\n"
+	cfg := load(t, all)
+	ran := false
+	cfg.Handlers = handle(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		ran = true
+		return inv.Payload, nil
+	})
+	f := startFleet(t, cfg)
+	_, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
+	var found *drift.SchemaDriftError
+	if !errors.As(err, &found) || string(found.Witness) != "{}" || ran {
+		t.Errorf("%v, ran %v", err, ran)
+	}
+	stop(t, f)
+	recorded := false
+	for _, e := range records(t, cfg, "caller") {
+		recorded = recorded || e.Kind == auditchain.KindSchemaDrift && e.Peer == "agent://callee" && strings.Contains(string(e.Body), `"witness":{}`)
+	}
+	if !recorded {
+		t.Error("the drift is not in the caller's log")
+	}
+}
+
+func TestReload(t *testing.T) {
+	all := files()
+	all["pinned.yaml"] = all["callee/capabilities.yaml"]
+	all["rpc-peers.yaml"] += "    capabilities: ./pinned.yaml\n" // the caller keeps what it was built against
+	cfg := load(t, all)
+	cfg.Handlers = handle(echo)
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	callee, _ := f.Daemon("callee")
+	call := func() error {
+		_, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
+		return err
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(cfg.Fleet.Root, "callee", "capabilities.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := call(); err != nil {
+		t.Fatal(err)
+	}
+	good := all["callee/capabilities.yaml"]
+	for bad, says := range map[string]string{
+		strings.Replace(good, "type: integer", "type: strng", 1):                  "capabilities.yaml:",
+		strings.Replace(good, "- name: cat", "- {name: dog, skill: bark}", 1):     `nothing runs its skill "bark"`,
+		strings.Replace(good, "agent: agent://callee", "agent: agent://other", 1): "agent://callee",
+	} {
+		write(bad)
+		if err := callee.Reload(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("reload: %v, want %q", err, says)
+		}
+		if err := call(); err != nil {
+			t.Errorf("after a reload that failed: %v", err)
+		}
+	}
+	// A new required member: the next call is caught by the gate.
+	write(strings.Replace(good, "required: [n]", "required: [n, m]", 1))
+	if err := callee.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	var found *drift.SchemaDriftError
+	if err := call(); !errors.As(err, &found) || found.Side != rpc.SideRequest {
+		t.Errorf("after a breaking reload: %v", err)
 	}
 }
 

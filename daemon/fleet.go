@@ -42,7 +42,7 @@ func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
 // Daemon returns the running agent with an id.
 func (f *Fleet) Daemon(id string) (*Daemon, bool) {
 	for _, d := range f.Daemons {
-		if d.member.ID == id {
+		if d.Member().ID == id {
 			return d, true
 		}
 	}
@@ -53,7 +53,7 @@ func (f *Fleet) Daemon(id string) (*Daemon, bool) {
 func (f *Fleet) ShutdownTimeout() time.Duration {
 	longest := time.Second
 	for _, d := range f.Daemons {
-		longest = max(longest, d.member.Agent.Limits.ShutdownTimeout)
+		longest = max(longest, d.Member().Agent.Limits.ShutdownTimeout)
 	}
 	return longest
 }

@@ -21,6 +21,9 @@ type AgentFile struct {
 	Version, Description string
 	// Validator names the engine that checks payloads, see [capability.Engine].
 	Validator string
+	// Drift is what the gate does about contracts that have come apart:
+	// enforce, which is the default, warn, or off.
+	Drift string
 	// Skills stand in declared order. Empty when the file lists skill documents
 	// of the reference runtime instead, which SkillFiles then holds.
 	Skills []Skill
@@ -122,6 +125,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Version = o.Get("version").Text()
 	a.Description = o.Get("description").String()
 	a.Validator = o.Get("validator").Enum("native", "gojsonschema")
+	a.Drift = o.Get("drift").Enum("enforce", "warn", "off")
 	a.decodeSkills(o.Get("skills"), p)
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	if s := o.Get("security"); s.Present() {

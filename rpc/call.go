@@ -167,7 +167,7 @@ func (c *outboundCall) hops() int {
 
 // checkPayload validates the payload; a violation is durable before it is returned.
 func (c *outboundCall) checkPayload(ctx context.Context) *Error {
-	if c.request.Payload == nil {
+	if len(c.request.Payload) == 0 {
 		c.request.Payload = json.RawMessage("null")
 	}
 	if n, most := len(c.request.Payload), c.client.cfg.MaxPayloadBytes; n > most {

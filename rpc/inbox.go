@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentd/agentd/capability"
@@ -19,7 +20,7 @@ const defaultMaxInFlight = 256
 type InboxConfig struct {
 	// Self is the agent that is called. Required.
 	Self envelope.Address
-	// Contract declares the capabilities. Required.
+	// Contract declares the capabilities. Required. See [Inbox.Offer].
 	Contract *capability.Document
 	// Handlers run them, by skill name. Every declared capability's skill must
 	// be there.
@@ -49,6 +50,8 @@ type Inbox struct {
 	stop context.CancelCauseFunc
 	done sync.WaitGroup // the running requests
 
+	offer atomic.Pointer[offer]
+
 	mu      sync.Mutex
 	doors   []door                  // guarded by mu
 	running map[string]*inboundCall // by messageId; guarded by mu
@@ -74,19 +77,8 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 		return nil, fmt.Errorf("rpc: inbox: Self: %w", err)
 	}
 	switch {
-	case cfg.Contract == nil:
-		return nil, errors.New("rpc: inbox: Contract is required")
 	case cfg.Auditor == nil:
 		return nil, errors.New("rpc: inbox: Auditor is required")
-	}
-	var missing []error
-	for _, c := range cfg.Contract.Capabilities {
-		if cfg.Handlers[c.Skill] == nil {
-			missing = append(missing, fmt.Errorf("rpc: inbox: capability %q: nothing runs its skill %q", c.Name, c.Skill))
-		}
-	}
-	if missing != nil {
-		return nil, errors.Join(missing...)
 	}
 	if cfg.MaxInFlight <= 0 {
 		cfg.MaxInFlight = defaultMaxInFlight
@@ -101,7 +93,38 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	root, stop := context.WithCancelCause(context.Background())
-	return &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}}, nil
+	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}}
+	return in, in.Offer(cfg.Contract, cfg.Handlers)
+}
+
+// An offer is what the inbox serves at a time.
+type offer struct {
+	contract  *capability.Document
+	handlers  map[string]Handler
+	published []byte
+}
+
+// Offer replaces what the inbox serves. Calls that run are finished on the terms
+// that they began with. After an error everything is as it was.
+func (in *Inbox) Offer(contract *capability.Document, handlers map[string]Handler) error {
+	if contract == nil {
+		return errors.New("rpc: inbox: Contract is required")
+	}
+	var missing []error
+	for _, c := range contract.Capabilities {
+		if handlers[c.Skill] == nil {
+			missing = append(missing, fmt.Errorf("rpc: inbox: capability %q: nothing runs its skill %q", c.Name, c.Skill))
+		}
+	}
+	if missing != nil {
+		return errors.Join(missing...)
+	}
+	published, err := contract.Published().JSON()
+	if err != nil {
+		return fmt.Errorf("rpc: inbox: %w", err)
+	}
+	in.offer.Store(&offer{contract: contract, handlers: handlers, published: published})
+	return nil
 }
 
 // Listen takes the requests of topic. Replicas of the agent that listen on the
@@ -207,12 +230,7 @@ func (in *Inbox) tell(t transport.Transport, m transport.Message) {
 		call.reply(errorReply(call.refuse(err)))
 		return
 	}
-	published, err := in.cfg.Contract.Published().JSON()
-	if err != nil {
-		call.reply(errorReply(call.refuse(newError(CodeInternal, err, "the capabilities could not be encoded"))))
-		return
-	}
-	call.reply(okReply(published))
+	call.reply(okReply(in.offer.Load().published))
 }
 
 // start registers call as running, unless there is no room for it.

@@ -16,6 +16,9 @@ type Peer struct {
 	// Contract is the capabilities file that the caller was built against. With
 	// nil nothing is known: every name may be called, with any JSON.
 	Contract *capability.Document
+	// MinSchemaVersion is the oldest `since` of a capability that the caller
+	// accepts; "" accepts all. A [Gate] holds the peer to it.
+	MinSchemaVersion string
 }
 
 // A PeerTable finds peers. It is safe for concurrent use.

@@ -24,6 +24,7 @@ type inboundCall struct {
 	request    *envelope.Envelope
 	replyTopic string // "" for an event
 
+	offer    *offer // what was served when the call came in
 	function *capability.Capability
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -60,7 +61,8 @@ func (c *inboundCall) admit() *Error {
 		return newError(CodeHopLimit, nil, "more than %d calls led to this one: a loop?", cfg.MaxHops)
 	}
 	var ok bool
-	if c.function, ok = cfg.Contract.Lookup(c.request.Capability); !ok {
+	c.offer = c.inbox.offer.Load()
+	if c.function, ok = c.offer.contract.Lookup(c.request.Capability); !ok {
 		return newError(CodeNoCapability, nil, "%s declares no capability %q", cfg.Self, cut(c.request.Capability, 128))
 	}
 	if err := c.checkDigest(); err != nil {
@@ -183,7 +185,7 @@ func (c *inboundCall) handle() (data json.RawMessage, err error) {
 		IdempotencyKey: key, Hops: hops(c.request.Headers), Deadline: c.deadline,
 		Event: c.request.Kind == envelope.Event,
 	}
-	return c.inbox.cfg.Handlers[c.function.Skill].Handle(WithInvocation(c.ctx, inv), inv)
+	return c.offer.handlers[c.function.Skill].Handle(WithInvocation(c.ctx, inv), inv)
 }
 
 // skillError decides what the caller may know of a handler's failure. Its own

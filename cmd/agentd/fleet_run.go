@@ -13,7 +13,10 @@ func (a *app) fleetRunCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
 		Short: "Run every member of the fleet in this process, until SIGINT or SIGTERM",
-		Args:  cobra.NoArgs,
+		Long: "Run every member of the fleet in this process.\n\n" +
+			"SIGTERM or SIGINT stops it gracefully; a second one kills it. SIGHUP reads the files again:\n" +
+			"capabilities, skills and peers are replaced, or, when a file is at fault, nothing is.",
+		Args: cobra.NoArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			cfg, err := a.daemonConfig()
 			if err != nil {
@@ -24,7 +27,7 @@ func (a *app) fleetRunCommand() *cobra.Command {
 				return err
 			}
 			a.sayRunning(f, cfg.Fleet.Name)
-			<-ctx.Done()
+			a.untilDone(ctx, f.Daemons...)
 			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.ShutdownTimeout())
 			defer cancel()
 			return f.Stop(stopCtx)

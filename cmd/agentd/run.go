@@ -17,7 +17,8 @@ func (a *app) runCommand() *cobra.Command {
 		Short: "Run one member of the fleet, until SIGINT or SIGTERM",
 		Long: "Run one member of the fleet in this process.\n\n" +
 			"SIGTERM stops it gracefully: no more calls are taken, those that run are finished within\n" +
-			"the agent's shutdownTimeoutMs, and the audit log is closed. A second signal kills it.",
+			"the agent's shutdownTimeoutMs, and the audit log is closed. A second signal kills it.\n" +
+			"SIGHUP reads the files again.",
 		Example: "  agentd run --agent pr-reviewer",
 		Args:    cobra.NoArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
@@ -27,6 +28,7 @@ func (a *app) runCommand() *cobra.Command {
 			}
 			return daemon.Run(ctx, cfg, agent, func(d *daemon.Daemon) {
 				fmt.Fprintf(a.stderr, "agent %s is ready. press ctrl-c to stop.\n", d.Member().ID)
+				a.untilDone(ctx, d)
 			})
 		}),
 	}

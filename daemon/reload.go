@@ -1,0 +1,37 @@
+package daemon
+
+import (
+	"fmt"
+
+	"github.com/agentd/agentd/fleet"
+)
+
+// Reload reads the fleet's files again and swaps what they say about
+// capabilities, skills and peers. Calls that run are finished on the terms that they
+// began with. After an error everything is as it was, and the error says which
+// file is at fault. What a running agent cannot change (its transports, limits
+// and audit log) takes a restart. It is safe for concurrent use.
+func (d *Daemon) Reload() error {
+	d.files.Lock()
+	defer d.files.Unlock()
+	f, err := fleet.Load(d.cfg.Fleet.Root, fleet.LoadOptions{})
+	if err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
+	member, ok := f.Member(d.Member().ID)
+	switch {
+	case !ok:
+		return fmt.Errorf("reload: the fleet no longer has the agent %q", d.Member().ID)
+	case member.ClientOnly() != d.Member().ClientOnly():
+		return fmt.Errorf("reload: %s starts or stops offering capabilities, which takes a restart", member.ID)
+	}
+	if d.inbox != nil {
+		if err := d.inbox.Offer(member.Capabilities, d.handlers(member)); err != nil {
+			return fmt.Errorf("reload: %w", err)
+		}
+	}
+	d.peers.now.Store(d.peersOf(member))
+	d.now.Store(member)
+	d.log.Info("reloaded")
+	return nil
+}

@@ -1,0 +1,285 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/schema"
+)
+
+// A Mode says what the gate does about drift.
+type Mode string
+
+// The modes.
+const (
+	// Enforce refuses calls whose contracts have drifted. It is the default.
+	Enforce Mode = "enforce"
+	// Warn logs and records drift, and lets the call go on.
+	Warn Mode = "warn"
+	// Off asks no peer.
+	Off Mode = "off"
+)
+
+// A Record is one drift that the gate found.
+type Record struct {
+	// Peer and Capability say which call it was.
+	Peer envelope.Address
+	// Capability is the name of the function.
+	Capability string
+	// Err is a *SchemaDriftError, *UnsupportedSchemaError or *CapabilitiesContractError.
+	Err error
+	// Enforced is whether the call was refused for it.
+	Enforced bool
+}
+
+// An Auditor keeps drift records. It is safe for concurrent use.
+type Auditor interface {
+	// RecordSchemaDrift returns once the record is durable.
+	RecordSchemaDrift(ctx context.Context, r Record) error
+}
+
+// Options configure a [Gate]. The zero value of a field is its default.
+type Options struct {
+	// Mode is Enforce by default.
+	Mode Mode
+	// Auditor keeps a record of each drift, once per digest. Nil keeps none.
+	Auditor Auditor
+	// ProbeTimeout bounds the question to a peer. Default 2 s.
+	ProbeTimeout time.Duration
+	// RetryAfter is how long a peer that could not be asked, or that gave an
+	// answer that makes no sense, is not asked again. Default 10 s.
+	RetryAfter time.Duration
+	// Budget bounds a proof.
+	Budget schema.Budget
+	// Logger gets warnings. Default: discarded.
+	Logger *slog.Logger
+}
+
+// A Gate is layer 1. It is safe for concurrent use.
+type Gate struct {
+	opts Options
+
+	mu    sync.Mutex
+	peers map[envelope.Address]*peerState // guarded by mu
+}
+
+var _ rpc.Gate = (*Gate)(nil)
+
+// NewGate makes a gate that knows no peer yet.
+func NewGate(opts Options) *Gate {
+	if opts.Mode == "" {
+		opts.Mode = Enforce
+	}
+	if opts.ProbeTimeout <= 0 {
+		opts.ProbeTimeout = 2 * time.Second
+	}
+	if opts.RetryAfter <= 0 {
+		opts.RetryAfter = 10 * time.Second
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Gate{opts: opts, peers: map[envelope.Address]*peerState{}}
+}
+
+// A peerState is what the gate knows of one peer. turn is held by the one who
+// asks the peer or proves; everybody else waits for it or for their context.
+type peerState struct {
+	turn chan struct{} // holds one token
+
+	mu       sync.RWMutex
+	probed   bool                  // guarded by mu
+	live     *capability.Published // nil: the peer could not be asked; guarded by mu
+	failure  error                 // the answer made no sense; guarded by mu
+	askAgain time.Time             // zero: not until the peer says so; guarded by mu
+	verdicts map[pair]verdict      // guarded by mu
+}
+
+// A pair is two contracts of one capability.
+type pair struct{ name, built, live string }
+
+// A verdict is what the gate says about a pair.
+type verdict struct {
+	digest string // of the live capability
+	err    error
+}
+
+// Admit implements [rpc.Gate].
+func (g *Gate) Admit(ctx context.Context, p rpc.Probe) (string, error) {
+	if g.opts.Mode == Off {
+		return "", nil
+	}
+	state := g.peer(p.Peer.Address)
+	if v, ok := state.known(p, time.Now()); ok {
+		return g.settle(v)
+	}
+	select {
+	case <-state.turn:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	defer func() { state.turn <- struct{}{} }()
+	if v, ok := state.known(p, time.Now()); ok { // another call was first
+		return g.settle(v)
+	}
+	if state.outdated(p, time.Now()) {
+		if err := g.ask(ctx, p, state); err != nil {
+			return "", err
+		}
+	}
+	v := g.judge(ctx, p, state)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if v.err != nil {
+		if err := g.report(ctx, p, v.err); err != nil {
+			return "", err
+		}
+	}
+	state.keep(p, v)
+	return g.settle(v)
+}
+
+// settle applies the mode.
+func (g *Gate) settle(v verdict) (string, error) {
+	if v.err != nil && g.opts.Mode == Enforce {
+		return "", v.err
+	}
+	return v.digest, nil
+}
+
+func (g *Gate) peer(a envelope.Address) *peerState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.peers[a]
+	if s == nil {
+		s = &peerState{turn: make(chan struct{}, 1), verdicts: map[pair]verdict{}}
+		s.turn <- struct{}{}
+		g.peers[a] = s
+	}
+	return s
+}
+
+// known is the verdict that needs no question and no proof.
+func (s *peerState) known(p rpc.Probe, now time.Time) (verdict, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.current(p, now) {
+		return verdict{}, false
+	}
+	v, ok := s.verdicts[s.pair(p)]
+	return v, ok
+}
+
+// current reports whether what the peer said last still counts. The caller holds mu.
+func (s *peerState) current(p rpc.Probe, now time.Time) bool {
+	if !s.probed || !s.askAgain.IsZero() && !now.Before(s.askAgain) {
+		return false
+	}
+	return p.Stale == "" || s.liveDigest(p.Capability.Name) == p.Stale
+}
+
+func (s *peerState) outdated(p rpc.Probe, now time.Time) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return !s.current(p, now)
+}
+
+// pair names the two contracts that p is about. The caller holds mu.
+func (s *peerState) pair(p rpc.Probe) pair {
+	return pair{name: p.Capability.Name, built: p.Capability.Digest, live: s.liveDigest(p.Capability.Name)}
+}
+
+func (s *peerState) liveDigest(name string) string {
+	if s.live == nil {
+		return ""
+	}
+	return s.live.ToolSchemas[name].Digest
+}
+
+func (s *peerState) keep(p rpc.Probe, v verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.verdicts[s.pair(p)] = v
+}
+
+// ask asks the peer what it serves, and keeps the answer. Only the end of ctx is
+// an error.
+func (g *Gate) ask(ctx context.Context, p rpc.Probe, s *peerState) error {
+	probeCtx, cancel := context.WithTimeout(ctx, g.opts.ProbeTimeout)
+	defer cancel()
+	data, err := p.Published(probeCtx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var live *capability.Published
+	var failure error
+	if err == nil {
+		live, err = capability.ParsePublished(data)
+		if err == nil && live.Agent != p.Peer.Address {
+			err = fmt.Errorf("it answers for %s", live.Agent)
+		}
+		if err != nil {
+			live, failure = nil, &CapabilitiesContractError{Peer: p.Peer.Address, Err: err}
+		}
+	} else {
+		g.opts.Logger.Warn("drift gate: the peer cannot be asked what it offers; its calls go on unproven",
+			"peer", p.Peer.Address, "reason", err.Error())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.probed, s.live, s.failure, s.askAgain = true, live, failure, time.Time{}
+	clear(s.verdicts)
+	if live == nil {
+		s.askAgain = time.Now().Add(g.opts.RetryAfter)
+	}
+	return nil
+}
+
+// judge compares the contracts of one capability.
+func (g *Gate) judge(ctx context.Context, p rpc.Probe, s *peerState) verdict {
+	s.mu.RLock()
+	live, failure := s.live, s.failure
+	s.mu.RUnlock()
+	switch {
+	case failure != nil:
+		return verdict{err: failure}
+	case live == nil:
+		return verdict{}
+	}
+	tool, ok := live.ToolSchemas[p.Capability.Name]
+	if !ok {
+		return verdict{err: &SchemaDriftError{
+			Peer: p.Peer.Address, Capability: p.Capability.Name, Built: p.Capability.Digest,
+			Reason: "the peer no longer offers it",
+		}}
+	}
+	v := verdict{digest: tool.Digest}
+	if v.err = checkVersion(p, tool); v.err == nil && tool.Digest != p.Capability.Digest {
+		v.err = prove(ctx, p, tool, g.opts.Budget)
+	}
+	return v
+}
+
+// report logs and records what the gate found.
+func (g *Gate) report(ctx context.Context, p rpc.Probe, err error) error {
+	enforced := g.opts.Mode == Enforce
+	g.opts.Logger.Warn("drift gate", "peer", p.Peer.Address, "capability", p.Capability.Name, "enforced", enforced, "reason", err.Error())
+	if g.opts.Auditor == nil {
+		return nil
+	}
+	rerr := g.opts.Auditor.RecordSchemaDrift(ctx, Record{
+		Peer: p.Peer.Address, Capability: p.Capability.Name, Err: err, Enforced: enforced,
+	})
+	if rerr != nil {
+		return errors.Join(err, fmt.Errorf("drift: the audit record could not be written: %w", rerr))
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package drift
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/schema"
+)
+
+// prove shows that what the caller may send is accepted by the peer, and that
+// what the peer may answer is accepted by the caller. A contract that was loaded
+// for inspection has no schemas to prove with; validation refuses its calls.
+func prove(ctx context.Context, p rpc.Probe, live capability.ToolSchema, budget schema.Budget) error {
+	if mine := p.Capability.Input; mine != nil && mine.Schema != nil && live.InputSchema != nil {
+		theirs, err := compile(p, rpc.SideRequest, live.InputSchema)
+		if err != nil {
+			return err
+		}
+		answer := schema.IsSubschemaWithin(ctx, mine.Schema, theirs, budget)
+		if err := verdictOf(p, live, rpc.SideRequest, answer, "a payload that this agent may send is refused by the peer"); err != nil {
+			return err
+		}
+	}
+	if mine := p.Capability.Output; mine != nil && mine.Schema != nil {
+		theirs, err := compile(p, rpc.SideResponse, live.OutputSchema)
+		if err != nil {
+			return err
+		}
+		answer := schema.IsSubschemaWithin(ctx, theirs, mine.Schema, budget)
+		return verdictOf(p, live, rpc.SideResponse, answer, "an answer that the peer may give is refused by this agent")
+	}
+	return nil
+}
+
+// compile makes the peer's schema; a side without one accepts everything.
+func compile(p rpc.Probe, side rpc.Side, source json.RawMessage) (*schema.Schema, error) {
+	if source == nil {
+		source = json.RawMessage("{}")
+	}
+	s, err := schema.Compile(source)
+	if err != nil {
+		return nil, &UnsupportedSchemaError{Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Err: err}
+	}
+	return s, nil
+}
+
+// verdictOf turns the answer of a proof into an error, or nil.
+func verdictOf(p rpc.Probe, live capability.ToolSchema, side rpc.Side, answer schema.Containment, reason string) error {
+	switch answer.Answer {
+	case schema.Proven:
+		return nil
+	case schema.Refuted:
+		return &SchemaDriftError{
+			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Witness: answer.Witness,
+			Reason: reason, Built: p.Capability.Digest, Live: live.Digest,
+		}
+	}
+	return &UnsupportedSchemaError{
+		Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Reason: answer.Reason, Pointer: answer.Pointer,
+	}
+}

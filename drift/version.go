@@ -1,0 +1,69 @@
+package drift
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/rpc"
+)
+
+// checkVersion holds the peer to the caller's minSchemaVersion: the since of
+// the live capability must not be lower. A capability without since is older
+// than every version that is asked for.
+func checkVersion(p rpc.Probe, live capability.ToolSchema) error {
+	least := p.Peer.MinSchemaVersion
+	if least == "" {
+		return nil
+	}
+	reason := ""
+	switch order, ok := compareVersions(live.Since, least); {
+	case live.Since == "":
+		reason = fmt.Sprintf("the caller asks for schema version %s or later, and the peer does not say which it has (`since`)", least)
+	case !ok:
+		reason = fmt.Sprintf("the caller asks for schema version %s or later, and %q cannot be compared with it", least, live.Since)
+	case order < 0:
+		reason = fmt.Sprintf("the caller asks for schema version %s or later, and the peer has %s", least, live.Since)
+	default:
+		return nil
+	}
+	return &SchemaDriftError{
+		Peer: p.Peer.Address, Capability: p.Capability.Name, Reason: reason,
+		Built: p.Capability.Digest, Live: live.Digest,
+	}
+}
+
+// compareVersions orders versions of up to four numbers, like 1.2.0 or v1.2; a
+// missing number is 0. ok is false for anything else.
+func compareVersions(a, b string) (order int, ok bool) {
+	x, okX := parseVersion(a)
+	y, okY := parseVersion(b)
+	if !okX || !okY {
+		return 0, false
+	}
+	for i := range x {
+		if x[i] != y[i] {
+			if x[i] < y[i] {
+				return -1, true
+			}
+			return 1, true
+		}
+	}
+	return 0, true
+}
+
+func parseVersion(s string) (v [4]uint32, ok bool) {
+	parts := strings.Split(strings.TrimPrefix(s, "v"), ".")
+	if len(parts) > len(v) {
+		return v, false
+	}
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 32)
+		if err != nil {
+			return v, false
+		}
+		v[i] = uint32(n)
+	}
+	return v, true
+}
