@@ -11,6 +11,9 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 )
 
+// maxSource is the size of the largest schema, in bytes.
+const maxSource = 8 << 20
+
 // compiler turns a parsed schema into nodes and collects every fault.
 //
 // It works in three rounds. The first walks the source once, checks the form
@@ -48,6 +51,10 @@ func Compile(src []byte) (*Schema, error) {
 		}
 		return nil, &CompileError{[]Fault{{Message: err.Error(), Hint: hint}}}
 	}
+	if len(src) > maxSource {
+		hint := "split it; a contract is not a database"
+		return nil, &CompileError{[]Fault{{Message: "the schema is larger than 8 MiB", Hint: hint}}}
+	}
 	c := &compiler{patternBudget: maxSchemaSteps}
 	c.ident.table = &c.literals
 	if t.kind != kindObject {
@@ -60,6 +67,9 @@ func Compile(src []byte) (*Schema, error) {
 	c.resolve(root)
 	if len(c.faults) == 0 {
 		c.refuseLoops()
+	}
+	if len(c.faults) == 0 {
+		c.refuseNesting()
 	}
 	if len(c.faults) > 0 {
 		return nil, &CompileError{c.faults}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -123,6 +124,37 @@ func share(root *node, nodes []*node) {
 			next = next.target()
 			next.shared = next.shared || reached[next]
 			reached[next] = true
+		}
+	}
+}
+
+// maxNesting bounds how many schemas may judge one value inside one another,
+// as the branches of branches do: it bounds the stack. People stay below ten.
+const maxNesting = 128
+
+// refuseNesting refuses a schema that goes beyond maxNesting. Loops have been
+// refused before.
+func (c *compiler) refuseNesting() {
+	levels := make(map[*node]int, len(c.nodes))
+	var count func(n *node) int
+	count = func(n *node) int {
+		if l, ok := levels[n]; ok {
+			return l
+		}
+		most := 0
+		for _, next := range n.here() {
+			most = max(most, count(next))
+		}
+		if n.combines {
+			most++ // $ref alone costs nothing: its target stands in for it
+		}
+		levels[n] = most
+		return most
+	}
+	for _, n := range c.nodes {
+		if n.ref == nil && count(n) > maxNesting {
+			c.fault(n.pointer, "combinators nest more than "+strconv.Itoa(maxNesting)+" deep around one value", "flatten them")
+			return
 		}
 	}
 }

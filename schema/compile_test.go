@@ -205,13 +205,37 @@ func TestCompileHostileSchemas(t *testing.T) {
 		}
 	}
 	for name, src := range map[string]string{
-		"nested too deeply":       strings.Repeat(`{"items":`, 100_000) + `{}` + strings.Repeat(`}`, 100_000),
-		"a long loop":             `{"definitions":` + strings.Replace(refs, "d20000", "d0", 1) + `}`,
-		"a pattern out of bounds": `{"pattern":"((a{100}){100}){100}"}`,
+		"combinators in a long chain": nesting(20_000),
+		"too large":                   `{"title":"` + strings.Repeat("x", 9<<20) + `"}`,
+		"nested too deeply":           strings.Repeat(`{"items":`, 100_000) + `{}` + strings.Repeat(`}`, 100_000),
+		"a long loop":                 `{"definitions":` + strings.Replace(refs, "d20000", "d0", 1) + `}`,
+		"a pattern out of bounds":     `{"pattern":"((a{100}){100}){100}"}`,
 	} {
 		if _, err := schema.Compile([]byte(src)); err == nil {
 			t.Errorf("%s: compiled", name)
 		}
+	}
+}
+
+// nesting returns a schema whose combinators stand n deep around one value, by
+// way of definitions.
+func nesting(n int) string {
+	chain := object(n, func(i int) string {
+		return fmt.Sprintf(`"d%d":{"anyOf":[{"type":"null"},{"$ref":"#/definitions/d%d"}]}`, i, i+1)
+	})
+	return `{"items":{"$ref":"#/definitions/d0"},"definitions":` + chain[:len(chain)-1] + fmt.Sprintf(`,"d%d":{"type":"array","items":{"$ref":"#"}}}}`, n)
+}
+
+func TestNestingIsBounded(t *testing.T) {
+	s := mustCompile(t, nesting(128)).WithLimits(schema.Limits{MaxDepth: 1 << 30})
+	for depth, want := range map[int]bool{4096: true, 4097: false} {
+		if got := s.Valid(nested(depth, "")); got != want {
+			t.Errorf("a payload of depth %d: %v", depth, got)
+		}
+	}
+	got := faults(t, nesting(129))
+	if len(got) != 1 || !strings.Contains(got[0].Message, "nest more than 128 deep") || got[0].Pointer != "/definitions/d0" {
+		t.Errorf("one level more: %v", got)
 	}
 }
 

@@ -57,7 +57,7 @@ const expression = `{"$ref":"#/definitions/e","definitions":{
 
 // chain nests additions to the left, n deep.
 func chain(n int, leaf string) []byte {
-	return []byte(repeat(`{"add":[`, n) + leaf + repeat(`,1]}`, n))
+	return []byte(repeat(`{"add":[`, n) + leaf + repeat(`,                    1]}`, n))
 }
 
 // balanced nests additions evenly, n deep.
@@ -170,8 +170,8 @@ func hostileContainers() []hostileCase {
 		{"unique arrays of unique arrays", uniqueAllTheWay, []byte(list(200, func(i int) string {
 			return list(200, func(j int) string { return list(3, func(k int) string { return number(i*1000 + j*3 + k) }) })
 		})), schema.Valid, 0},
-		{"unique arrays, deep", uniqueAllTheWay, nested(10_000, `1,2,"`+repeat("x", 50_000)+`"`), schema.Valid, 20_000},
-		{"a literal looked for at each level", enumAllTheWay, nested(10_000, `[],"`+repeat("x", 50_000)+`"`), schema.Valid, 20_000},
+		{"unique arrays, deep", uniqueAllTheWay, nested(4096, `1,2,"`+repeat("x", 50_000)+`"`), schema.Valid, 4096},
+		{"a literal looked for at each level", enumAllTheWay, nested(4094, `[],"`+repeat("x", 50_000)+`"`), schema.Valid, 4096},
 		{"white space between levels", enumAllTheWay, []byte(repeat("["+repeat(" ", 1000), 500) + repeat("]", 500)), schema.Valid, 0},
 		{"many names", `{}`, []byte(object(100_000, func(i int) string { return fmt.Sprintf(`"name%d":%d`, i, i) })), schema.Valid, 0},
 		{"many names, one repeated", `{}`, []byte(object(100_000, func(i int) string { return fmt.Sprintf(`"name%d":%d`, i%99_999, i) })), schema.Malformed, 0},
@@ -188,26 +188,26 @@ func hostileContainers() []hostileCase {
 
 func hostileCombinations() []hostileCase {
 	// Each definition asks the next one twice about the same value.
-	doubling := object(60, func(i int) string {
+	doubling := object(50, func(i int) string {
 		return fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/definitions/d%d"},{"anyOf":[{"$ref":"#/definitions/d%d"}]}]}`, i, i+1, i+1)
 	})
-	doubling = `{"items":{"$ref":"#/definitions/d0"},"definitions":` + doubling[:len(doubling)-1] + `,"d60":{"type":["number","array"]}}}`
+	doubling = `{"items":{"$ref":"#/definitions/d0"},"definitions":` + doubling[:len(doubling)-1] + `,"d50":{"type":["number","array"]}}}`
 	return []hostileCase{
 		{"definitions that double the work", doubling, []byte(list(1000, func(int) string { return "1" })), schema.Valid, 0},
 		{"definitions that double the work, wrong leaf", doubling, []byte(list(1000, func(int) string { return "null" })), schema.Invalid, 0},
 		{"definitions that double the work on arrays", doubling, []byte(list(1000, func(int) string { return "[1]" })), schema.Valid, 0},
-		{"recursive oneOf in 400 bytes", expression, chain(32, "1"), schema.Valid, 0},
-		{"recursive oneOf in 400 bytes, wrong leaf", expression, chain(32, `""`), schema.Invalid, 0},
-		{"recursive oneOf in 64 KB, deep", expression, chain(5400, "1"), schema.Valid, 20_000},
-		{"recursive oneOf in 64 KB, deep, wrong leaf", expression, chain(5400, "null"), schema.Invalid, 20_000},
+		{"recursive oneOf in 400 bytes", expression, chain(13, "1"), schema.Valid, 0},
+		{"recursive oneOf in 400 bytes, wrong leaf", expression, chain(13, `""`), schema.Invalid, 0},
+		{"recursive oneOf in 64 KB, deep", expression, chain(2047, "1"), schema.Valid, 4096},
+		{"recursive oneOf in 64 KB, deep, wrong leaf", expression, chain(2047, "null"), schema.Invalid, 4096},
 		{"recursive oneOf in 64 KB, even", expression, []byte(balanced(12, "1")), schema.Valid, 0},
 		{"recursive oneOf in 64 KB, even, wrong leaves", expression, []byte(balanced(12, `""`)), schema.Invalid, 0},
 		{"recursive oneOf, cut off", expression, chain(200, "1")[:2000], schema.Malformed, 0},
-		{"late discriminator", discriminated, lateTag(5000, "num"), schema.Valid, 20_000},
-		{"late discriminator, wrong", discriminated, lateTag(5000, "sum"), schema.Invalid, 20_000},
-		{"twin branches", twins, nested(30_000, ""), schema.Valid, 100_000},
-		{"twin branches, wrong leaf", twins, nested(30_000, "1"), schema.Invalid, 100_000},
-		{"negations of negations", negations, nested(30_000, "1,2"), schema.Valid, 100_000},
+		{"late discriminator", discriminated, lateTag(4095, "num"), schema.Valid, 4096},
+		{"late discriminator, wrong", discriminated, lateTag(4095, "sum"), schema.Invalid, 4096},
+		{"twin branches", twins, nested(4000, ""), schema.Valid, 4096},
+		{"twin branches, wrong leaf", twins, nested(4000, "1"), schema.Invalid, 4096},
+		{"negations of negations", negations, nested(4000, "1,2"), schema.Valid, 4096},
 	}
 }
 

@@ -24,7 +24,8 @@ type Schema struct {
 // Limits bound what one payload can cost. A zero field means its default.
 type Limits struct {
 	// MaxDepth is how many arrays and objects may be open at once. Deeper
-	// payloads are malformed. The default is 512.
+	// payloads are malformed. The default is 512, the most 4096: judging is
+	// recursive, and Go ends a process whose stack exceeds a gigabyte.
 	MaxDepth int
 	// MaxBytes is the length of the longest payload, in bytes. Longer ones
 	// are malformed. The default is 64 MiB.
@@ -32,6 +33,10 @@ type Limits struct {
 	// MaxViolations is how many violations are listed. The default is 100.
 	MaxViolations int
 }
+
+// mostDepth is the highest bound on depth. With maxNesting steps for each
+// level, the stack stays within some 500 MB.
+const mostDepth = 4096
 
 // defaultLimits are the limits that [Limits] documents.
 func defaultLimits() Limits {
@@ -42,7 +47,7 @@ func defaultLimits() Limits {
 func (s *Schema) WithLimits(l Limits) *Schema {
 	d := defaultLimits()
 	if l.MaxDepth > 0 {
-		d.MaxDepth = l.MaxDepth
+		d.MaxDepth = min(l.MaxDepth, mostDepth)
 	}
 	if l.MaxBytes > 0 {
 		d.MaxBytes = l.MaxBytes

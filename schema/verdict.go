@@ -56,7 +56,6 @@ func (r *run) remember(yes bool) {
 func (r *run) begin(data []byte) {
 	r.data = data
 	r.names.Reset()
-	r.memo.reset()
 	r.wide = r.wide[:0]
 	r.arrays = 0
 }
@@ -64,6 +63,7 @@ func (r *run) begin(data []byte) {
 // end gives up the payload, and scratch space that it made grow beyond reason.
 func (r *run) end() {
 	r.data = nil
+	r.memo.reset()
 	r.names.Trim()
 	r.skipper.Trim()
 	if r.arrays > 0 {
