@@ -1,0 +1,126 @@
+package codegen_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// nodeModulesEnv names the folder node_modules in which npm has installed
+// typescript and pyright.
+const nodeModulesEnv = "AGENTD_NODE_MODULES"
+
+// nodeTool is the command line of a program in node_modules, or a skip.
+func nodeTool(t *testing.T, script ...string) []string {
+	t.Helper()
+	modules := os.Getenv(nodeModulesEnv)
+	if modules == "" {
+		t.Skipf("%s is not set: install typescript and pyright with npm and name their node_modules to check generated code with them", nodeModulesEnv)
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("there is no Node.js")
+	}
+	path := filepath.Join(append([]string{modules}, script...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s: %v", nodeModulesEnv, err)
+	}
+	return []string{node, path}
+}
+
+// run runs a command and fails the test, with its output, if it fails.
+func run(t *testing.T, dir string, command ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
+	}
+	return string(out)
+}
+
+// tsc checks TypeScript files, with exactOptionalPropertyTypes or without.
+func tsc(t *testing.T, exact bool, files ...string) {
+	t.Helper()
+	command := nodeTool(t, "typescript", "bin", "tsc")
+	command = append(command, "--strict", "--noEmit", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
+		"--lib", "es2022", "--types", "", "--noUnusedLocals", "--noUncheckedIndexedAccess", "--noPropertyAccessFromIndexSignature")
+	if exact {
+		command = append(command, "--exactOptionalPropertyTypes")
+	}
+	run(t, ".", append(command, files...)...)
+}
+
+// pyright checks Python files in strict mode, in a folder of their own.
+func pyright(t *testing.T, dir string) {
+	t.Helper()
+	command := nodeTool(t, "pyright", "index.js")
+	const config = `{"typeCheckingMode": "strict", "pythonVersion": "3.11", "reportUnnecessaryTypeIgnoreComment": "error"}`
+	write(t, filepath.Join(dir, "pyrightconfig.json"), []byte(config))
+	run(t, dir, append(command, "-p", ".")...)
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func goldenFiles(t *testing.T, ext string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "golden", "*", "*"+ext))
+	if err != nil || len(files) != len(goldens()) {
+		t.Fatalf("%d golden files, %v; want %d", len(files), err, len(goldens()))
+	}
+	return files
+}
+
+func TestGoldenGoVets(t *testing.T) {
+	run(t, ".", "go", "vet", "./testdata/golden/...")
+}
+
+func TestGoldenTypeScriptCompiles(t *testing.T) {
+	for _, exact := range []bool{false, true} {
+		tsc(t, exact, goldenFiles(t, ".ts")...)
+	}
+}
+
+func TestGoldenPythonTypeChecks(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range goldenFiles(t, ".py") {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, strings.ReplaceAll(filepath.Dir(path), string(filepath.Separator), "_"), filepath.Base(path)), content)
+	}
+	pyright(t, dir)
+}
+
+// Type checkers do not run a module; Python does.
+func TestGoldenPythonLoads(t *testing.T) {
+	python := python3(t)
+	for _, path := range goldenFiles(t, ".py") {
+		run(t, filepath.Dir(path), python, "-B", "-c", "import "+strings.TrimSuffix(filepath.Base(path), ".py"))
+	}
+}
+
+// python3 is a Python of 3.11 or later, or a skip.
+func python3(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no Python")
+	}
+	if exec.Command(path, "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run() != nil {
+		t.Skip("Python is older than 3.11")
+	}
+	return path
+}

@@ -1,0 +1,112 @@
+package typed
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// A Call is one call to a capability.
+type Call struct {
+	// To is the agent's address, agent://<id>.
+	To string
+	// Capability is the name of the function.
+	Capability string
+	// Payload is one JSON value.
+	Payload json.RawMessage
+	// Timeout bounds the call; 0 leaves it to the capability.
+	Timeout time.Duration
+	// IdempotencyKey lets the callee tell a repeated call; "" is none.
+	IdempotencyKey string
+}
+
+// A Caller makes calls. It returns the callee's answer, or an error where the
+// outcome is any other than ok. It is safe for concurrent use.
+type Caller interface {
+	Call(ctx context.Context, call Call) (json.RawMessage, error)
+}
+
+// CallerFunc is a function as a [Caller].
+type CallerFunc func(ctx context.Context, call Call) (json.RawMessage, error)
+
+// Call calls f.
+func (f CallerFunc) Call(ctx context.Context, call Call) (json.RawMessage, error) {
+	return f(ctx, call)
+}
+
+// A CallOption changes one call.
+type CallOption func(*Call)
+
+// WithTimeout bounds a call.
+func WithTimeout(d time.Duration) CallOption { return func(c *Call) { c.Timeout = d } }
+
+// WithIdempotencyKey lets the callee tell a repeated call.
+func WithIdempotencyKey(key string) CallOption { return func(c *Call) { c.IdempotencyKey = key } }
+
+// Request is what the methods of generated clients do: encode the request, make
+// the call, decode the answer. The error is the Caller's, or wraps a
+// [*ValueError].
+func Request[Out any](ctx context.Context, caller Caller, to, capability string, request any, opts []CallOption) (Out, error) {
+	var out Out
+	if caller == nil {
+		return out, errNoCaller
+	}
+	payload, err := Marshal(request)
+	if err != nil {
+		return out, fmt.Errorf("encode the request for %s/%s: %w", to, capability, err)
+	}
+	call := Call{To: to, Capability: capability, Payload: payload}
+	for _, o := range opts {
+		o(&call)
+	}
+	answer, err := caller.Call(ctx, call)
+	if err != nil {
+		return out, err
+	}
+	if err := Unmarshal(answer, &out); err != nil {
+		var none Out
+		return none, fmt.Errorf("decode the response of %s/%s: %w", to, capability, err)
+	}
+	return out, nil
+}
+
+// A HandlerFunc runs a capability: payload in, answer out.
+type HandlerFunc func(ctx context.Context, payload json.RawMessage) (json.RawMessage, error)
+
+// A Mux holds skills by capability. The zero value is empty and ready. It must
+// not change once it is in use.
+type Mux struct{ skills []Skill }
+
+// A Skill is the code behind one capability.
+type Skill struct {
+	// Capability is the name that callers use.
+	Capability string
+	// Name is the skill's own, which several capabilities may share.
+	Name string
+	// Run is called concurrently.
+	Run HandlerFunc
+}
+
+// Skills returns all skills, in the order of registration.
+func (m *Mux) Skills() []Skill { return append([]Skill(nil), m.skills...) }
+
+// Handle registers a typed function as a skill. A request that the type cannot
+// hold fails with an error that wraps a [*ValueError].
+func Handle[In, Out any](m *Mux, capability, skill string, fn func(ctx context.Context, request In) (Out, error)) {
+	m.skills = append(m.skills, Skill{Capability: capability, Name: skill, Run: func(ctx context.Context, payload json.RawMessage) (json.RawMessage, error) {
+		var in In
+		if err := Unmarshal(payload, &in); err != nil {
+			return nil, fmt.Errorf("decode the request of %s: %w", capability, err)
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := Marshal(out)
+		if err != nil {
+			return nil, fmt.Errorf("encode the response of %s: %w", capability, err)
+		}
+		return answer, nil
+	}})
+}

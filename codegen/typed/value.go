@@ -1,0 +1,84 @@
+package typed
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// A ValueError says why a value does not fit a generated type.
+type ValueError struct {
+	// Path is an RFC 6901 pointer to the value; "" is the root.
+	Path string
+	// Message says what is wrong. It holds no part of the value but, for a
+	// surplus member, its name.
+	Message string
+}
+
+func (e *ValueError) Error() string {
+	if e.Path == "" {
+		return "typed: " + e.Message
+	}
+	return "typed: " + e.Path + ": " + e.Message
+}
+
+// fault makes an error about the value at hand.
+func fault(message string) error { return &ValueError{Message: message} }
+
+// at places an error of a value below the member or element name.
+func at(name string, err error) error {
+	e, ok := err.(*ValueError)
+	if !ok {
+		return err
+	}
+	step := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	return &ValueError{Path: step + e.Path, Message: e.Message}
+}
+
+// An Optional is a member that may be absent, null or a value: null is a nil
+// pointer in Value. Members that cannot be null are plain pointers, nil where
+// absent.
+type Optional[T any] struct {
+	// Set reports whether the member is there.
+	Set bool
+	// Value counts only where Set is true.
+	Value T
+}
+
+// Some is an Optional that is there.
+func Some[T any](value T) Optional[T] { return Optional[T]{Set: true, Value: value} }
+
+func (o *Optional[T]) target() any       { o.Set = true; return &o.Value }
+func (o Optional[T]) value() (any, bool) { return o.Value, o.Set }
+
+// Ptr returns a pointer to v, for optional members and parts of unions.
+func Ptr[T any](v T) *T { return &v }
+
+// Null is the value null.
+type Null struct{}
+
+// MarshalJSON writes null.
+func (Null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// UnmarshalJSON accepts null.
+func (*Null) UnmarshalJSON(data []byte) error {
+	if string(data) != "null" {
+		return fault("must be null")
+	}
+	return nil
+}
+
+// Never has no values: its schema accepts none.
+type Never struct{}
+
+// MarshalJSON fails.
+func (Never) MarshalJSON() ([]byte, error) { return nil, fault("no value is allowed here") }
+
+// UnmarshalJSON fails.
+func (*Never) UnmarshalJSON([]byte) error { return fault("no value is allowed here") }
+
+var (
+	_ json.Marshaler   = Null{}
+	_ json.Unmarshaler = (*Null)(nil)
+	_ json.Marshaler   = Never{}
+	_ json.Unmarshaler = (*Never)(nil)
+)
