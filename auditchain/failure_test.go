@@ -84,11 +84,39 @@ type faultyConn struct {
 }
 
 func (c *faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	fails, after := c.disk.strikes(query)
+	return c.disk.exec(query, func() (driver.Result, error) { return c.sqliteConn.ExecContext(ctx, query, args) })
+}
+
+func (c *faultyConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	stmt, err := c.sqliteConn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyStmt{stmt.(sqliteStmt), query, c.disk}, nil
+}
+
+type sqliteStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+type faultyStmt struct {
+	sqliteStmt
+	query string
+	disk  *faultyDisk
+}
+
+func (s *faultyStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return s.disk.exec(s.query, func() (driver.Result, error) { return s.sqliteStmt.ExecContext(ctx, args) })
+}
+
+func (d *faultyDisk) exec(query string, run func() (driver.Result, error)) (driver.Result, error) {
+	fails, after := d.strikes(query)
 	if fails && !after {
 		return nil, errDisk
 	}
-	result, err := c.sqliteConn.ExecContext(ctx, query, args)
+	result, err := run()
 	if fails && err == nil {
 		err = errDisk
 	}
@@ -114,6 +142,8 @@ func TestDiskErrors(t *testing.T) {
 		kept      bool // whether the failed record is in the file afterwards
 	}{
 		{"begin fails", "BEGIN", false, false},
+		{"insert fails", "INSERT INTO records", false, false},
+		{"insert fails half-way", "INSERT INTO records", true, false},
 		{"commit fails", "COMMIT", false, false},
 		{"commit fails but is on disk", "COMMIT", true, true},
 	} {

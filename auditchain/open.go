@@ -153,7 +153,7 @@ func (w *writer) connect(ctx context.Context, connect connect) error {
 }
 
 func (w *writer) disconnect() error {
-	return fault(w.path, "closing the database", errors.Join(w.inserts.close(), w.conn.Close(), w.db.Close()))
+	return fault(w.path, "closing the database", errors.Join(w.statements.close(), w.conn.Close(), w.db.Close()))
 }
 
 // loadOrCreate brings the schema up to date and reads the log's identity.
@@ -175,6 +175,9 @@ func (w *writer) loadOrCreate(ctx context.Context) error {
 	}
 	if w.identity, err = readIdentity(ctx, w.conn, w.path); err != nil {
 		return err
+	}
+	if err := w.statements.prepare(ctx, w.conn); err != nil {
+		return fault(w.path, "preparing to write", err)
 	}
 	return w.loadKey(ctx)
 }

@@ -33,13 +33,13 @@ const (
 // A writer owns the connection that writes, and the state of the chain. After
 // start it belongs to one goroutine.
 type writer struct {
-	path     string
-	options  Options
-	db       *sql.DB
-	conn     *sql.Conn
-	inserts  insertStatement
-	identity identity
-	key      *checkpoint.Key
+	path       string
+	options    Options
+	db         *sql.DB
+	conn       *sql.Conn
+	statements statements
+	identity   identity
+	key        *checkpoint.Key
 
 	// created is true when Open made the log.
 	created bool
@@ -162,7 +162,7 @@ func (w *writer) commit(change func(next *tip) error) error {
 		return w.broken
 	}
 	next := w.tip.clone()
-	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := w.statements.run(w.statements.begin); err != nil {
 		return w.rollback(err)
 	}
 	err := change(&next)
@@ -170,7 +170,7 @@ func (w *writer) commit(change func(next *tip) error) error {
 		err = w.sign(&next, w.key)
 	}
 	if err == nil {
-		err = w.exec("COMMIT")
+		err = w.statements.run(w.statements.commit)
 	}
 	if err != nil {
 		return w.rollback(err)
@@ -262,7 +262,7 @@ func (w *writer) insertOwn(next *tip, kind Kind, body any) error {
 func (w *writer) insert(next *tip, p *prepared) error {
 	p.header.Seq, p.header.Time = next.seq+1, w.now(next)
 	hash := chainhash.Record(&w.scratch, next.hash, &p.header)
-	if err := w.inserts.record(w.conn, p, hash); err != nil {
+	if err := w.statements.insertRecord(p, hash); err != nil {
 		return err
 	}
 	next.seq, next.time, next.hash = p.header.Seq, p.header.Time, hash
@@ -307,41 +307,4 @@ func (w *writer) signRest() error {
 
 func newSalt(salt *[chainhash.SaltSize]byte) {
 	rand.Read(salt[:]) // never fails (crypto/rand)
-}
-
-// An insertStatement writes rows of the table records.
-type insertStatement struct{ stmt *sql.Stmt }
-
-func (s *insertStatement) record(conn *sql.Conn, p *prepared, hash tlog.Hash) error {
-	ctx := context.Background()
-	if s.stmt == nil {
-		var err error
-		s.stmt, err = conn.PrepareContext(ctx, `INSERT INTO records
-			(seq, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-		if err != nil {
-			return err
-		}
-	}
-	h, c := &p.header, &p.content
-	_, err := s.stmt.ExecContext(ctx, h.Seq, h.Time, h.Tenant, h.Kind,
-		nullable(c.Peer), nullable(c.Capability), nullable(c.Side), nullable(c.Correlation), nullable(c.Session),
-		string(c.Body), p.salt[:], h.Digest[:], hash[:])
-	return err
-}
-
-// close releases the statement. SQLite does not close a connection that has an
-// open one, and then leaves the write-ahead log behind.
-func (s *insertStatement) close() error {
-	if s.stmt == nil {
-		return nil
-	}
-	return s.stmt.Close()
-}
-
-func nullable(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
