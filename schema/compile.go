@@ -27,8 +27,7 @@ type compiler struct {
 	literals interner   // the values of const and enum
 	ident    identifier // numbers the literals
 	refs     []pendingRef
-	// patternBudget is how many steps remain for the automata of patterns.
-	patternBudget int
+	patterns patternBudget
 }
 
 // pendingRef is a $ref whose target may not be compiled yet.
@@ -55,7 +54,7 @@ func Compile(src []byte) (*Schema, error) {
 		hint := "split it; a contract is not a database"
 		return nil, &CompileError{[]Fault{{Message: "the schema is larger than 8 MiB", Hint: hint}}}
 	}
-	c := &compiler{patternBudget: maxSchemaSteps}
+	c := &compiler{patterns: newPatternBudget()}
 	c.ident.table = &c.literals
 	if t.kind != kindObject {
 		// A capability whose contract is true or false says nothing; more

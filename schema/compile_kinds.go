@@ -20,7 +20,7 @@ func (c *compiler) stringKeyword(n *node, name string, v *tree, at string) {
 		if !ok {
 			return
 		}
-		p, err := compilePattern(source, &c.patternBudget)
+		p, err := compilePattern(source, &c.patterns)
 		if err != nil {
 			c.fault(at, err.message, err.hint)
 			return

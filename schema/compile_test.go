@@ -198,6 +198,7 @@ func TestCompileHostileSchemas(t *testing.T) {
 		"many properties":            `{"properties":` + object(100_000, func(i int) string { return fmt.Sprintf(`"property%d":{}`, i) }) + `}`,
 		"deep nesting":               strings.Repeat(`{"items":`, 250) + `{}` + strings.Repeat(`}`, 250),
 		"many branches":              `{"anyOf":` + list(50_000, func(i int) string { return fmt.Sprintf(`{"const":%d}`, i) }) + `}`,
+		"many patterns":              `{"allOf":` + list(2000, func(i int) string { return fmt.Sprintf(`{"pattern":"^[a-z]{1,%d}x?$"}`, i%60+1) }) + `}`,
 		"a large pattern":            `{"pattern":"^(?:[a-z]{1,100}\\.){0,9}$"}`,
 	} {
 		if _, err := schema.Compile([]byte(src)); err != nil {
@@ -205,11 +206,13 @@ func TestCompileHostileSchemas(t *testing.T) {
 		}
 	}
 	for name, src := range map[string]string{
-		"combinators in a long chain": nesting(20_000),
-		"too large":                   `{"title":"` + strings.Repeat("x", 9<<20) + `"}`,
-		"nested too deeply":           strings.Repeat(`{"items":`, 100_000) + `{}` + strings.Repeat(`}`, 100_000),
-		"a long loop":                 `{"definitions":` + strings.Replace(refs, "d20000", "d0", 1) + `}`,
-		"a pattern out of bounds":     `{"pattern":"((a{100}){100}){100}"}`,
+		"combinators in a long chain":      nesting(20_000),
+		"too large":                        `{"title":"` + strings.Repeat("x", 9<<20) + `"}`,
+		"nested too deeply":                strings.Repeat(`{"items":`, 100_000) + `{}` + strings.Repeat(`}`, 100_000),
+		"a long loop":                      `{"definitions":` + strings.Replace(refs, "d20000", "d0", 1) + `}`,
+		"patterns that are large together": `{"pattern":"` + strings.Repeat(`[a-z]{1000}`, 500) + `"}`,
+		"classes that are large together":  `{"pattern":"` + strings.Repeat(`\\p{L}`, 10_000) + `"}`,
+		"a pattern out of bounds":          `{"pattern":"((a{100}){100}){100}"}`,
 	} {
 		if _, err := schema.Compile([]byte(src)); err == nil {
 			t.Errorf("%s: compiled", name)

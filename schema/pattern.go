@@ -17,22 +17,67 @@ type patternError struct{ message, hint string }
 
 // compilePattern translates an ECMA-262 pattern to RE2 and compiles it.
 // Patterns see code points, as with the flag u, and are not anchored. Groups
-// capture nothing. budget bounds the work on automata, see newDFA.
-func compilePattern(source string, budget *int) (*pattern, *patternError) {
-	t := translator{src: source}
+// capture nothing. What it takes is taken off budget.
+func compilePattern(source string, budget *patternBudget) (*pattern, *patternError) {
+	t := translator{src: source, budget: budget}
 	if err := t.pattern(); err != nil {
 		return nil, err
 	}
 	re2 := t.out.String()
-	re, err := regexp.Compile(re2)
-	if err != nil {
-		return nil, re2Error(err)
-	}
 	tree, err := syntax.Parse(re2, syntax.Perl)
 	if err != nil {
 		return nil, re2Error(err)
 	}
-	return &pattern{source: source, re2: re2, regexp: re, tree: tree, dfa: newDFA(tree, budget)}, nil
+	const instruction = 16 // what one takes, in units of a byte of source
+	if !budget.take(instruction * programSize(tree)) {
+		return nil, tooLarge()
+	}
+	re, err := regexp.Compile(re2)
+	if err != nil {
+		return nil, re2Error(err)
+	}
+	return &pattern{source: source, re2: re2, regexp: re, tree: tree, dfa: newDFA(tree, &budget.steps)}, nil
+}
+
+// patternBudget bounds what all patterns of a schema take together. A few
+// bytes can ask for a program of thousands of instructions, and a peer may
+// publish schemas of many such bytes.
+type patternBudget struct {
+	size  int // bytes of translations, and instructions at a multiple of that
+	steps int // of building automata, see newDFA
+}
+
+func newPatternBudget() patternBudget {
+	return patternBudget{size: 4 << 20, steps: maxSchemaSteps}
+}
+
+// take takes off part of the size, and reports whether it holds.
+func (b *patternBudget) take(size int) bool {
+	b.size -= size
+	return b.size >= 0
+}
+
+func tooLarge() *patternError {
+	return &patternError{"the patterns of the schema are too large together", "repeat less; use minLength and maxLength"}
+}
+
+// programSize estimates how many instructions a pattern compiles to: its parts
+// times their repetition.
+func programSize(re *syntax.Regexp) int {
+	const most = 1 << 24
+	size := 1
+	for _, sub := range re.Sub {
+		size = min(size+programSize(sub), most)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		size += len(re.Rune)
+	case syntax.OpCharClass:
+		size += len(re.Rune) / 8 // ranges take room as well
+	case syntax.OpRepeat:
+		size = min(size*max(re.Min, re.Max, 1), most)
+	}
+	return size
 }
 
 // re2Error words what RE2 refuses for reasons of size.
@@ -60,11 +105,12 @@ func (p *pattern) match(text []byte) bool {
 
 // translator reads an ECMA-262 pattern and writes RE2.
 type translator struct {
-	src   string
-	at    int
-	out   strings.Builder
-	depth int // open groups
-	names []string
+	budget *patternBudget
+	src    string
+	at     int
+	out    strings.Builder
+	depth  int // open groups
+	names  []string
 	// repeatable is set where a quantifier may follow.
 	repeatable bool
 }
@@ -89,6 +135,9 @@ func (t *translator) pattern() *patternError {
 	for t.at < len(t.src) {
 		if err := t.term(); err != nil {
 			return err
+		}
+		if t.budget.size < 0 {
+			return tooLarge()
 		}
 	}
 	if t.depth > 0 {
@@ -140,7 +189,9 @@ func (t *translator) close() *patternError {
 
 // emit writes RE2, and notes whether a quantifier may follow.
 func (t *translator) emit(text string, repeatable bool) {
-	t.out.WriteString(text)
+	if t.budget.take(len(text)) {
+		t.out.WriteString(text)
+	}
 	t.repeatable = repeatable
 }
 

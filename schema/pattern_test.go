@@ -8,9 +8,9 @@ import (
 )
 
 // budget is ample for one pattern.
-func budget() *int {
-	steps := maxSchemaSteps
-	return &steps
+func budget() *patternBudget {
+	b := newPatternBudget()
+	return &b
 }
 
 // TestPatternTranslation pins what ECMA-262 says a pattern matches, where RE2
@@ -191,14 +191,14 @@ func TestAutomataAreUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(*err)
 		}
-		if p.dfa != nil || *left < 0 {
-			t.Fatalf("pattern %d: automaton %v, budget %d", i, p.dfa != nil, *left)
+		if p.dfa != nil || left.steps < 0 {
+			t.Fatalf("pattern %d: automaton %v, budget %d", i, p.dfa != nil, left.steps)
 		}
 		if !p.match([]byte(strings.Repeat("a", 31))) || p.match([]byte(strings.Repeat("a", 30))) {
 			t.Fatal("wrong without an automaton")
 		}
 	}
-	if *left > maxPatternSteps {
-		t.Errorf("%d steps remain: what large patterns cost is not counted", *left)
+	if left.steps > maxPatternSteps {
+		t.Errorf("%d steps remain: what large patterns cost is not counted", left.steps)
 	}
 }

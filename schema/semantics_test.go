@@ -1,8 +1,12 @@
 package schema_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/agentd/agentd/schema"
 )
 
 // TestSemantics says for each keyword which values pass. It needs no data from
@@ -156,4 +160,36 @@ func TestEveryPrefixIsMalformed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzValidate judges arbitrary bytes by schemas that use every part of the
+// engine: it must not panic, its two answers must agree, and white space must
+// not matter.
+func FuzzValidate(f *testing.F) {
+	var schemas []*schema.Schema
+	for _, src := range []string{
+		`{}`, expression, discriminated, twins, negations, uniqueAllTheWay, enumAllTheWay,
+		`{"type":"object","properties":{"id":{"type":"integer","minimum":1,"maximum":1e3},"tags":{"items":{"type":"string","minLength":1,"pattern":"^[a-zé]+$"},
+			"uniqueItems":true,"maxItems":3},"when":{"format":"date-time"},"mail":{"format":"email"},"link":{"format":"uri"}},"required":["id"],"additionalProperties":false}`,
+		`{"additionalProperties":{"anyOf":[{"enum":[1,"a",null,{"k":[1]}]},{"$ref":"#"}]}}`,
+		`{"oneOf":[{"required":["a"]},{"required":["b"]},{"type":"array","items":{"const":1}}],"not":{"required":["c"]}}`,
+	} {
+		schemas = append(schemas, mustCompile(f, src))
+	}
+	for _, doc := range []string{
+		`{"id":1,"tags":["a","b"],"when":"2026-01-01T00:00:00Z","mail":"a@b","link":"a:b"}`, `{"x":{"y":{"k":[1.0]}}}`, `[1,[1],[[]]]`,
+		`{"of":{"of":1,"kind":"num"},"kind":"neg"}`, `{"add":[1,{"mul":[2,3]}]}`, `{"a":1,"a":2}`, `[1,1]`, "\"\xff\"", `{"k`, `1e400`,
+	} {
+		f.Add([]byte(doc))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		var compact bytes.Buffer
+		tight := json.Compact(&compact, doc) == nil
+		for _, s := range schemas {
+			checkConsistent(t, s, doc)
+			if tight && s.Valid(doc) != s.Valid(compact.Bytes()) {
+				t.Fatalf("%s on %q: white space matters", s.Source(), doc)
+			}
+		}
+	})
 }
