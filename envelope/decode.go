@@ -71,8 +71,7 @@ type decoder struct {
 	notObject bool
 	kind      Kind
 	deadline  int64
-	headers   []span // key, value, key, value …
-	hbuf      [16]span
+	headers   headerSpans
 	payload   []byte
 	auth      Auth
 }
@@ -95,52 +94,81 @@ func (d *decoder) scan() error {
 		d.fault(rootPath, "must be an object")
 		return nil
 	}
-	end, err := eachMember(d.data, i, d.member)
-	if err != nil {
-		return err
+	m := members{data: d.data, i: i}
+	for m.next() {
+		m.i, m.err = d.member(m.key, m.value)
 	}
-	if end = ijson.SkipSpace(d.data, end); end != len(d.data) {
+	if m.err != nil {
+		return m.err
+	}
+	if end := ijson.SkipSpace(d.data, m.i); end != len(d.data) {
 		return &ijson.SyntaxError{Offset: end, Msg: "data after the message"}
 	}
 	return nil
 }
 
-// eachMember calls fn with each member of the object at data[i]: the key's
-// span and where its value starts. fn returns where the value ends.
-func eachMember(data []byte, i int, fn func(key span, value int) (int, error)) (int, error) {
-	if i >= len(data) {
-		return i, &ijson.SyntaxError{Offset: i, Msg: "unexpected end of input"}
+// members walks the object that begins at data[i]. After next has returned true,
+// whoever calls it sets i to where the value ends, or err.
+type members struct {
+	data  []byte
+	i     int
+	begun bool
+	key   span // the member's name
+	value int  // where its value begins
+	err   error
+}
+
+// next finds the next member. At the end of the object, or at an error, it is false.
+func (m *members) next() bool {
+	if m.err != nil || !m.separator() {
+		return false
 	}
-	i = ijson.SkipSpace(data, i+1)
-	if i < len(data) && data[i] == '}' {
-		return i + 1, nil
+	if m.i >= len(m.data) || m.data[m.i] != '"' {
+		return m.fail("expected a member name")
 	}
-	for {
-		if i >= len(data) || data[i] != '"' {
-			return i, &ijson.SyntaxError{Offset: i, Msg: "expected a member name"}
-		}
-		end, escaped, err := ijson.ScanString(data, i)
-		if err != nil {
-			return i, err
-		}
-		key := span{start: i + 1, end: end - 1, escaped: escaped}
-		i = ijson.SkipSpace(data, end)
-		if i >= len(data) || data[i] != ':' {
-			return i, &ijson.SyntaxError{Offset: i, Msg: "expected ':' after a member name"}
-		}
-		if i, err = fn(key, ijson.SkipSpace(data, i+1)); err != nil {
-			return i, err
-		}
-		i = ijson.SkipSpace(data, i)
-		switch {
-		case i < len(data) && data[i] == ',':
-			i = ijson.SkipSpace(data, i+1)
-		case i < len(data) && data[i] == '}':
-			return i + 1, nil
-		default:
-			return i, &ijson.SyntaxError{Offset: i, Msg: "expected ',' or '}' after a member"}
-		}
+	end, escaped, err := ijson.ScanString(m.data, m.i)
+	if err != nil {
+		m.err = err
+		return false
 	}
+	m.key = span{start: m.i + 1, end: end - 1, escaped: escaped}
+	m.i = ijson.SkipSpace(m.data, end)
+	if m.i >= len(m.data) || m.data[m.i] != ':' {
+		return m.fail("expected ':' after a member name")
+	}
+	m.value = ijson.SkipSpace(m.data, m.i+1)
+	return true
+}
+
+// separator moves to where the next member's name must be; it is false after the last one.
+func (m *members) separator() bool {
+	if m.i >= len(m.data) {
+		return m.fail("unexpected end of input")
+	}
+	if !m.begun {
+		m.begun = true
+		m.i = ijson.SkipSpace(m.data, m.i+1) // past the brace
+		if m.i < len(m.data) && m.data[m.i] == '}' {
+			m.i++
+			return false
+		}
+		return true
+	}
+	m.i = ijson.SkipSpace(m.data, m.i)
+	switch {
+	case m.i < len(m.data) && m.data[m.i] == ',':
+		m.i = ijson.SkipSpace(m.data, m.i+1)
+		return true
+	case m.i < len(m.data) && m.data[m.i] == '}':
+		m.i++
+		return false
+	}
+	return m.fail("expected ',' or '}' after a member")
+}
+
+func (m *members) fail(msg string) bool {
+	m.err = &ijson.SyntaxError{Offset: m.i, Msg: msg}
+	return false
 }
 
 func (d *decoder) member(key span, i int) (int, error) {
@@ -220,17 +248,18 @@ func (d *decoder) readHeaders(i int) error {
 		d.fault("headers", "must be an object of strings")
 		return nil
 	}
-	d.headers = d.hbuf[:0]
-	_, err := eachMember(d.data, i, func(key span, v int) (int, error) {
-		if d.data[v] != '"' {
-			d.fault("headers", "the value of "+quoteForMessage(d.text(key))+" must be a string")
-			return ijson.Skip(d.data, v, MaxDepth)
+	m := members{data: d.data, i: i}
+	for m.next() {
+		if d.data[m.value] != '"' {
+			d.fault("headers", "the value of "+quoteForMessage(d.text(m.key))+" must be a string")
+			m.i, m.err = ijson.Skip(d.data, m.value, MaxDepth)
+			continue
 		}
-		end, escaped, err := ijson.ScanString(d.data, v)
-		d.headers = append(d.headers, key, span{start: v + 1, end: end - 1, escaped: escaped})
-		return end, err
-	})
-	return err
+		var escaped bool
+		m.i, escaped, m.err = ijson.ScanString(d.data, m.value)
+		d.headers.add(m.key, span{start: m.value + 1, end: m.i - 1, escaped: escaped})
+	}
+	return m.err
 }
 
 // readAuth passes over keys that it does not know, as version 1 says.
@@ -239,22 +268,19 @@ func (d *decoder) readAuth(i int) error {
 		d.fault("auth", "must be an object")
 		return nil
 	}
-	_, err := eachMember(d.data, i, d.authMember)
-	if err != nil {
-		return err
+	m := members{data: d.data, i: i}
+	for m.next() {
+		if m.i, m.err = ijson.Skip(d.data, m.value, MaxDepth); m.err == nil && d.data[m.value] == '"' {
+			d.authMember(m.key, span{start: m.value + 1, end: m.i - 1, escaped: true})
+		}
 	}
-	if msg := d.auth.fault(); msg != "" {
+	if msg := d.auth.fault(); m.err == nil && msg != "" {
 		d.fault("auth", msg)
 	}
-	return nil
+	return m.err
 }
 
-func (d *decoder) authMember(key span, v int) (int, error) {
-	end, err := ijson.Skip(d.data, v, MaxDepth)
-	if err != nil || d.data[v] != '"' {
-		return end, err
-	}
-	value := span{start: v + 1, end: end - 1, escaped: true}
+func (d *decoder) authMember(key, value span) {
 	switch string(d.raw(key)) {
 	case "kind":
 		if string(d.data[value.start:value.end]) == string(AuthInternal) {
@@ -271,7 +297,30 @@ func (d *decoder) authMember(key span, v int) (int, error) {
 	case "scope":
 		d.auth.Scope = d.text(value)
 	}
-	return end, nil
+}
+
+// A headerSpans holds the spans of keys and values; most messages have few
+// enough for no allocation.
+type headerSpans struct {
+	first [8][2]span
+	count int
+	more  [][2]span
+}
+
+func (h *headerSpans) add(key, value span) {
+	if h.count < len(h.first) {
+		h.first[h.count] = [2]span{key, value}
+	} else {
+		h.more = append(h.more, [2]span{key, value})
+	}
+	h.count++
+}
+
+func (h *headerSpans) at(i int) [2]span {
+	if i < len(h.first) {
+		return h.first[i]
+	}
+	return h.more[i-len(h.first)]
 }
 
 func (d *decoder) checkRequired() {
@@ -284,41 +333,53 @@ func (d *decoder) checkRequired() {
 
 // build cuts every string out of one allocation.
 func (d *decoder) build() (*Envelope, error) {
+	var text builder
 	size := 0
 	for _, s := range d.strings {
 		size += s.end - s.start
 	}
-	for _, s := range d.headers {
-		size += s.end - s.start
+	for i := range d.headers.count {
+		kv := d.headers.at(i)
+		size += kv[0].end - kv[0].start + kv[1].end - kv[1].start
 	}
-	var b strings.Builder
-	b.Grow(size)
-	cut := func(s span) string {
-		from := b.Len()
-		if s.escaped {
-			b.Write(ijson.AppendUnquoted(nil, d.data[s.start:s.end]))
-		} else {
-			b.Write(d.data[s.start:s.end])
-		}
-		return b.String()[from:]
-	}
+	text.Grow(size)
 	e := &Envelope{
 		Kind: d.kind, Deadline: d.deadline, Payload: d.payload, Auth: d.auth,
-		MessageID: cut(d.strings[fieldMessageID]), CorrelationID: cut(d.strings[fieldCorrelationID]),
-		CausedBy: cut(d.strings[fieldCausedBy]), Capability: cut(d.strings[fieldCapability]),
-		From: Address(cut(d.strings[fieldFrom])), To: Address(cut(d.strings[fieldTo])),
-		ReplyTo: cut(d.strings[fieldReplyTo]), TenantID: cut(d.strings[fieldTenantID]),
+		MessageID:     text.cut(d.data, d.strings[fieldMessageID]),
+		CorrelationID: text.cut(d.data, d.strings[fieldCorrelationID]),
+		CausedBy:      text.cut(d.data, d.strings[fieldCausedBy]),
+		Capability:    text.cut(d.data, d.strings[fieldCapability]),
+		From:          Address(text.cut(d.data, d.strings[fieldFrom])),
+		To:            Address(text.cut(d.data, d.strings[fieldTo])),
+		ReplyTo:       text.cut(d.data, d.strings[fieldReplyTo]),
+		TenantID:      text.cut(d.data, d.strings[fieldTenantID]),
 	}
-	if len(d.headers) > 0 {
-		e.Headers = make(Headers, 0, len(d.headers)/2)
-		for i := 0; i < len(d.headers); i += 2 {
-			e.Headers = append(e.Headers, Header{Key: cut(d.headers[i]), Value: cut(d.headers[i+1])})
+	if d.headers.count > 0 {
+		e.Headers = make(Headers, d.headers.count)
+		for i := range e.Headers {
+			kv := d.headers.at(i)
+			e.Headers[i] = Header{Key: text.cut(d.data, kv[0]), Value: text.cut(d.data, kv[1])}
 		}
 	}
 	if err := e.checkFields(); err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// A builder holds the text of many strings in one allocation. It must have been
+// grown to all of it before the first cut.
+type builder struct{ strings.Builder }
+
+// cut copies a span and returns the copy.
+func (b *builder) cut(data []byte, s span) string {
+	from := b.Len()
+	if s.escaped {
+		b.Write(ijson.AppendUnquoted(nil, data[s.start:s.end]))
+	} else {
+		b.Write(data[s.start:s.end])
+	}
+	return b.String()[from:]
 }
 
 func (d *decoder) text(s span) string { return string(d.raw(s)) }

@@ -75,32 +75,31 @@ func (e *Envelope) Check() error {
 
 // checkFields is Check without the pass over the payload.
 func (e *Envelope) checkFields() error {
-	var faults []Fault
-	fault := func(path, msg string) { faults = append(faults, Fault{Path: path, Message: msg}) }
+	var faults faultList
 	if !validKind(e.Kind) {
-		fault("kind", "must be request, response or event")
+		faults.add("kind", "must be request, response or event")
 	}
-	e.checkStrings(fault)
+	e.checkStrings(&faults)
 	if !validAddress(e.From) {
-		fault("from", badAddress)
+		faults.add("from", badAddress)
 	}
 	if !validAddress(e.To) {
-		fault("to", badAddress)
+		faults.add("to", badAddress)
 	}
 	if e.ReplyTo != "" && !validReplyTo(e.ReplyTo) {
-		fault("replyTo", badReplyTo)
+		faults.add("replyTo", badReplyTo)
 	}
 	if e.Deadline < 0 {
-		fault("deadline", badDeadline)
+		faults.add("deadline", badDeadline)
 	}
 	for _, h := range e.Headers {
 		if !utf8.ValidString(h.Key) || !utf8.ValidString(h.Value) {
-			fault("headers", "a header is not valid UTF-8")
+			faults.add("headers", "a header is not valid UTF-8")
 		}
 	}
 	if e.Auth.Kind != "" {
 		if msg := e.Auth.fault(); msg != "" {
-			fault("auth", msg)
+			faults.add("auth", msg)
 		}
 	}
 	if faults == nil {
@@ -109,8 +108,14 @@ func (e *Envelope) checkFields() error {
 	return &Error{Faults: faults}
 }
 
+type faultList []Fault
+
+func (l *faultList) add(path, message string) {
+	*l = append(*l, Fault{Path: path, Message: message})
+}
+
 // checkStrings checks the fields that may hold any text.
-func (e *Envelope) checkStrings(fault func(path, msg string)) {
+func (e *Envelope) checkStrings(faults *faultList) {
 	for _, f := range [...]struct {
 		name, value string
 		required    bool
@@ -123,9 +128,9 @@ func (e *Envelope) checkStrings(fault func(path, msg string)) {
 	} {
 		switch {
 		case f.value == "" && f.required:
-			fault(f.name, "must be a non-empty string")
+			faults.add(f.name, "must be a non-empty string")
 		case !utf8.ValidString(f.value):
-			fault(f.name, "is not valid UTF-8")
+			faults.add(f.name, "is not valid UTF-8")
 		}
 	}
 }
