@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,90 +15,150 @@ import (
 	"github.com/agentd/agentd/internal/output"
 )
 
+// The orders of `agentd audit query`.
+const (
+	orderTail   = ""       // chooses the newest, prints them newest last
+	orderNewest = "newest" // newest first
+	orderOldest = "oldest" // oldest first
+)
+
 // queryFlags are the flags of `agentd audit query`.
 type queryFlags struct {
-	logs                                        logChoice
-	kinds                                       []string
-	tenant, peer, capability, side, correlation string
-	session, text, since, until                 string
-	limit                                       int
+	logs       logChoice
+	kinds      []string
+	conditions map[string]*string // of those in filterNames, all but kind
+	limit      int
+	after      int64
+	order      string
+	follow     bool
 }
 
 func (a *app) auditQueryCommand() *cobra.Command {
-	var flags queryFlags
+	flags := queryFlags{conditions: map[string]*string{}}
 	cmd := &cobra.Command{
 		Use:   "query",
 		Short: "Print records, the newest last",
+		Long: "Print the newest records, the newest last. All conditions that are given must hold.\n\n" +
+			"With --order newest or oldest the records of one log are paged through from that end: when\n" +
+			"there are more, the --after of the next page is told on standard error. Paging costs the\n" +
+			"same on every page, however long the log. For whole logs there is `agentd audit export`.\n\n" +
+			"With --follow, new records are printed as they come, until ctrl-c.",
 		Example: "  agentd audit query --kind capability_schema_violation\n" +
-			"  agentd audit query --agent concierge --since 2h -o jsonl | jq .violations",
+			"  agentd audit query --agent concierge --since 2h -o jsonl | jq .violations\n" +
+			"  agentd audit query --agent concierge --order oldest --limit 500 --after 500\n" +
+			"  agentd audit query --follow --peer agent://pr-reviewer",
 		Args: cobra.NoArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			filter, err := flags.filter(time.Now())
 			if err != nil {
 				return err
 			}
-			return a.openLogs(ctx, flags.logs, func(logs []namedLog) error {
-				found, err := queryLogs(ctx, logs, filter)
-				if err != nil {
-					return err
-				}
-				return a.writeRecords(found)
-			})
+			if flags.follow && a.output == output.JSON {
+				return usage("--follow has no end, and so is no JSON value: use -o jsonl")
+			}
+			run := func(logs []namedLog) error { return a.query(ctx, logs, filter, flags.order) }
+			if flags.follow {
+				run = func(logs []namedLog) error { return a.followLogs(ctx, logs, filter) }
+			}
+			if flags.after > 0 { // a number means something in one log only
+				return a.openLog(ctx, flags.logs, func(log namedLog) error { return run([]namedLog{log}) })
+			}
+			return a.openLogs(ctx, flags.logs, run)
 		}),
 	}
 	flags.logs.register(cmd)
 	f := cmd.Flags()
 	f.StringSliceVar(&flags.kinds, "kind", nil, "only records of these kinds, like capability_schema_violation,lifecycle")
-	f.StringVar(&flags.tenant, "tenant", "", "only records of this tenant")
-	f.StringVar(&flags.peer, "peer", "", "only records about this agent://id")
-	f.StringVar(&flags.capability, "capability", "", "only records about this capability")
-	f.StringVar(&flags.side, "side", "", "request or response")
-	f.StringVar(&flags.correlation, "correlation", "", "only records of this call")
-	f.StringVar(&flags.session, "session", "", "only records of this session")
-	f.StringVar(&flags.text, "text", "", "only records whose body holds this text")
-	f.StringVar(&flags.since, "since", "", "not older than this: RFC 3339, or a duration before now like 2h")
-	f.StringVar(&flags.until, "until", "", "older than this: RFC 3339, or a duration before now like 10m")
-	f.IntVar(&flags.limit, "limit", 100, "at most this many, the newest; 0 is no limit")
+	for _, flag := range [][2]string{
+		{"tenant", "only records of this tenant"},
+		{"peer", "only records about this agent://id"},
+		{"capability", "only records about this capability"},
+		{"side", "request or response"},
+		{"correlation", "only records of this call"},
+		{"session", "only records of this session"},
+		{"text", "only records whose body holds this text"},
+		{"since", "not older than this: RFC 3339, or an age like 2h or 90d"},
+		{"until", "older than this: RFC 3339, or an age like 10m"},
+	} {
+		flags.conditions[flag[0]] = f.String(flag[0], "", flag[1])
+	}
+	f.IntVar(&flags.limit, "limit", 100, "at most this many; 0 is no limit")
+	f.StringVar(&flags.order, "order", orderTail, "newest or oldest first (default: the newest, newest last)")
+	f.Int64Var(&flags.after, "after", 0, "go on behind the record with this number, in the direction of --order (default: oldest)")
+	f.BoolVar(&flags.follow, "follow", false, "then print new records as they come")
+	cmd.MarkFlagsMutuallyExclusive("follow", "order")
+	cmd.MarkFlagsMutuallyExclusive("follow", "until")
 	return cmd
 }
 
-func (q queryFlags) filter(now time.Time) (f auditchain.Filter, err error) {
-	f = auditchain.Filter{
-		Tenant: q.tenant, Peer: q.peer, Capability: q.capability, Side: auditchain.Side(q.side),
-		Correlation: q.correlation, Session: q.session, Text: q.text, Limit: q.limit, Order: auditchain.NewestFirst,
-	}
+func (q *queryFlags) filter(now time.Time) (auditchain.Filter, error) {
+	f := auditchain.Filter{Limit: q.limit, After: q.after, Order: auditchain.NewestFirst}
 	for _, k := range q.kinds {
-		if !auditchain.Kind(k).Valid() {
-			return f, usage("--kind: there is no kind %q; there are %v", k, auditchain.Kinds())
+		if err := setFilter(&f, "--kind", "kind", k, now); err != nil {
+			return f, err
 		}
-		f.Kinds = append(f.Kinds, auditchain.Kind(k))
 	}
-	if q.side != "" && f.Side != auditchain.SideRequest && f.Side != auditchain.SideResponse {
-		return f, usage("--side: must be request or response, not %q", q.side)
+	for _, name := range filterNames() {
+		if value := q.conditions[name]; value != nil && *value != "" {
+			if err := setFilter(&f, "--"+name, name, *value, now); err != nil {
+				return f, err
+			}
+		}
 	}
-	if q.limit < 0 {
-		return f, usage("--limit: must not be negative")
+	if q.order == orderTail && q.after > 0 {
+		q.order = orderOldest
 	}
-	if f.Since, err = parseTime("--since", q.since, now); err != nil {
-		return f, err
+	switch q.order {
+	case orderTail, orderNewest:
+	case orderOldest:
+		f.Order = auditchain.OldestFirst
+	default:
+		return f, usage("--order: must be newest or oldest, not %q", q.order)
 	}
-	f.Until, err = parseTime("--until", q.until, now)
-	return f, err
+	if q.limit < 0 || q.after < 0 {
+		return f, usage("--limit and --after must not be negative")
+	}
+	return f, nil
 }
 
-// parseTime reads RFC 3339, or a duration before now.
-func parseTime(flag, s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
+// query prints one page, and how to get the next one.
+func (a *app) query(ctx context.Context, logs []namedLog, filter auditchain.Filter, order string) error {
+	limit := filter.Limit
+	if limit > 0 && limit < math.MaxInt {
+		filter.Limit++ // one more, to know whether there are more
 	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
+	found, err := queryLogs(ctx, logs, filter)
 	if err != nil {
-		return time.Time{}, usage("%s: must be like 2026-01-31T12:00:00Z or like 2h, not %q", flag, s)
+		return err
 	}
-	return t, nil
+	if filter.Order == auditchain.NewestFirst {
+		slices.Reverse(found)
+	}
+	more := limit > 0 && len(found) > limit
+	if more {
+		found = found[:limit]
+	}
+	if order == orderTail {
+		slices.Reverse(found)
+	}
+	if err := a.writeRecords(found); err != nil {
+		return err
+	}
+	if more {
+		fmt.Fprintln(a.stderr, nextPage(found, order, len(logs) == 1))
+	}
+	return nil
+}
+
+// nextPage tells how to see what a page does not show.
+func nextPage(page []foundRecord, order string, oneLog bool) string {
+	switch {
+	case !oneLog:
+		return "there are more records: raise --limit, or page through one log with --agent or --db"
+	case order == orderTail:
+		return fmt.Sprintf("there are older records: go on with --order newest --after %d", page[0].Seq)
+	}
+	return fmt.Sprintf("there are more records: go on with --order %s --after %d", order, page[len(page)-1].Seq)
 }
 
 // A foundRecord is a record and whose log it is in.
@@ -109,7 +167,8 @@ type foundRecord struct {
 	auditchain.Entry
 }
 
-// queryLogs merges the logs by time, and keeps the newest records.
+// queryLogs merges the logs by time, oldest first. With a limit, it keeps as
+// many from the end that the order begins at.
 func queryLogs(ctx context.Context, logs []namedLog, filter auditchain.Filter) ([]foundRecord, error) {
 	var found []foundRecord
 	for _, l := range logs {
@@ -120,95 +179,20 @@ func queryLogs(ctx context.Context, logs []namedLog, filter auditchain.Filter) (
 			found = append(found, foundRecord{agent: l.agent, Entry: entry})
 		}
 	}
-	slices.SortStableFunc(found, func(x, y foundRecord) int {
-		return cmp.Or(x.Time.Compare(y.Time), cmp.Compare(x.agent, y.agent), cmp.Compare(x.Seq, y.Seq))
+	return mergeRecords(found, filter), nil
+}
+
+// mergeRecords sorts the records of several logs by time and keeps what the
+// filter's limit allows.
+func mergeRecords(found []foundRecord, filter auditchain.Filter) []foundRecord {
+	slices.SortFunc(found, func(x, y foundRecord) int {
+		return cmp.Or(x.Time.Compare(y.Time), strings.Compare(x.agent, y.agent), cmp.Compare(x.Seq, y.Seq))
 	})
-	if filter.Limit > 0 && len(found) > filter.Limit {
-		found = found[len(found)-filter.Limit:]
-	}
-	return found, nil
-}
-
-func (a *app) writeRecords(found []foundRecord) error {
-	switch a.output {
-	case output.JSONL:
-		for i := range found {
-			data, err := found[i].json()
-			if err != nil {
-				return err
-			}
-			if err := output.WriteJSONBytes(a.stdout, a.output, data); err != nil {
-				return err
-			}
+	if extra := len(found) - filter.Limit; filter.Limit > 0 && extra > 0 {
+		if filter.Order == auditchain.NewestFirst {
+			return found[extra:]
 		}
-		return nil
-	case output.JSON:
-		var all bytes.Buffer
-		all.WriteByte('[')
-		for i := range found {
-			data, err := found[i].json()
-			if err != nil {
-				return err
-			}
-			if i > 0 {
-				all.WriteByte(',')
-			}
-			all.Write(data)
-		}
-		all.WriteByte(']')
-		return output.WriteJSONBytes(a.stdout, a.output, all.Bytes())
+		return found[:filter.Limit]
 	}
-	if len(found) == 0 {
-		fmt.Fprintln(a.stderr, "no audit records match the query.")
-		return nil
-	}
-	return output.WriteTable(a.stdout, recordHeader(), recordRows(found))
-}
-
-// json is the record in the shape of its kind, with agent and seq in front.
-func (r *foundRecord) json() ([]byte, error) {
-	record, err := json.Marshal(&r.Entry)
-	if err != nil {
-		return nil, err
-	}
-	front, err := json.Marshal(struct {
-		Agent string `json:"agent"`
-		Seq   int64  `json:"seq"`
-		Hash  string `json:"hash"`
-	}{r.agent, r.Seq, fmt.Sprintf("%x", r.Hash[:])})
-	if err != nil {
-		return nil, err
-	}
-	return append(append(front[:len(front)-1], ','), record[1:]...), nil
-}
-
-func recordHeader() []string {
-	return []string{"AGENT", "SEQ", "TIME", "KIND", "PEER", "CAPABILITY", "SIDE", "DETAIL"}
-}
-
-func recordRows(found []foundRecord) [][]string {
-	rows := make([][]string, len(found))
-	for i := range found {
-		r := &found[i]
-		rows[i] = []string{
-			r.agent, strconv.FormatInt(r.Seq, 10), r.Time.UTC().Format("2006-01-02T15:04:05.000Z"),
-			string(r.Kind), r.Peer, r.Capability, string(r.Side), detail(&r.Entry),
-		}
-	}
-	return rows
-}
-
-// detail is what a table shows of a record's body.
-func detail(e *auditchain.Entry) string {
-	if e.Erased() {
-		return fmt.Sprintf("erased by record %d", e.ErasedBy)
-	}
-	if v, err := e.SchemaViolation(); err == nil {
-		parts := make([]string, len(v.Violations))
-		for i, violation := range v.Violations {
-			parts[i] = strings.TrimSpace(violation.Path + " " + violation.Message)
-		}
-		return strings.Join(parts, "; ")
-	}
-	return string(e.Body)
+	return found
 }

@@ -52,6 +52,11 @@ func TestScripts(t *testing.T) {
 			"waitready": waitReady,
 			"bigfile":   bigFile,
 			"sql":       sqlCommand,
+			"auditlog":  auditLog,
+			"witnessed": witnessed,
+			"cmpseqs":   compareSeqs,
+			"exits":     exits,
+			"waitfor":   waitFor,
 		},
 	})
 }
