@@ -46,9 +46,10 @@ type classifier struct {
 	key    []byte
 }
 
-// classify fills the prover's forms and returns those of the roots.
+// classify fills the prover's forms and those of the roots.
 func (p *prover) classify() {
 	c := &classifier{p: p, at: map[*node]int32{}, open: map[*node]bool{}}
+	p.classifier = c
 	for side, s := range p.schemas {
 		c.visit(s.root, Side(side))
 	}

@@ -23,6 +23,8 @@ type prover struct {
 	forms   []form
 	roots   []int32 // the form of each schema
 
+	classifier *classifier // knows the form of every node
+
 	names    []string
 	nameIDs  map[string]nameID
 	lits     interner

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -68,7 +69,7 @@ type Containment struct {
 	Answer Answer
 	// Witness is set where Answer is Refuted: a JSON value that the first
 	// schema accepts and the second rejects. Both have been asked.
-	Witness []byte
+	Witness json.RawMessage
 	// Reason is set where Answer is Undecided, and so are, for reasons that
 	// belong to a place, Side and Pointer: the schema at which the proof got
 	// stuck, as an RFC 6901 pointer; "" is the root.

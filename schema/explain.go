@@ -1,0 +1,192 @@
+package schema
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+)
+
+// Finding is one difference between two schemas.
+type Finding struct {
+	Rule Rule `json:"rule"`
+	// Path is where the values that it concerns stand in a document, as an
+	// RFC 6901 pointer in which "*" stands for any element or unnamed member.
+	Path string `json:"path"`
+	// A and B are where the difference stands in the two schemas, as RFC 6901
+	// pointers: at the keyword, or at the schema that lacks it.
+	A string `json:"a"`
+	B string `json:"b"`
+	// Direction is what the difference does by itself.
+	Direction Direction `json:"direction"`
+	// Breaking says that some value is accepted by the first schema and
+	// rejected by the second because of this difference, or that this could
+	// not be ruled out.
+	Breaking bool `json:"breaking"`
+	// Message describes the difference, as in "maximum 10, now maximum 5".
+	Message string `json:"message"`
+	// Witness is such a value, checked by both validators. It is nil where
+	// the difference breaks nothing or no value was found.
+	Witness json.RawMessage `json:"witness,omitempty"`
+}
+
+// Explain lists the differences between two schemas, for the question whether
+// every value that a accepts is accepted by b: no finding is breaking if
+// [IsSubschema] answers Proven, and at least one is otherwise. Schemas that
+// differ only in place, order or annotations have no findings.
+//
+// The findings are ordered by Path, Rule, A and B, and are the same for the
+// same schemas. A difference inside a definition is listed for at most eight
+// of the places that refer to it.
+func Explain(a, b *Schema) []Finding {
+	return ExplainWithin(context.Background(), a, b, Budget{})
+}
+
+// ExplainWithin is [Explain] within a budget: of steps, one for the answer
+// about the whole and one for all findings; of time, one in all.
+func ExplainWithin(ctx context.Context, a, b *Schema, budget Budget) []Finding {
+	budget = budget.orDefault()
+	ctx, cancel := context.WithTimeout(ctx, budget.Time)
+	defer cancel()
+	p := newProver(ctx, budget, a, b)
+	if p.roots[0] == p.roots[1] {
+		return nil
+	}
+	p.steps = 2 * budget.Steps // once for the whole, once for the findings
+	whole := p.answer(budget.Steps, func() Containment { return p.contained(p.roots[0], p.roots[1]) })
+	e := explainer{p: p, whole: whole.Answer, open: map[[2]int32]bool{}, visits: map[[2]int32]int{}}
+	e.compare(a.root, b.root, site{})
+	e.conclude(whole)
+	slices.SortStableFunc(e.findings, func(x, y Finding) int {
+		return cmp.Or(cmp.Compare(x.Path, y.Path), cmp.Compare(x.Rule, y.Rule), cmp.Compare(x.A, y.A), cmp.Compare(x.B, y.B))
+	})
+	return e.findings
+}
+
+// answer is limited for a question about containment.
+func (p *prover) answer(steps int, ask func() Containment) (c Containment) {
+	p.limited(steps, func() result {
+		c = ask()
+		return result{}
+	})
+	return c
+}
+
+// explainer walks two schemas side by side.
+type explainer struct {
+	p        *prover
+	whole    Answer
+	open     map[[2]int32]bool // pairs of forms that are being walked
+	visits   map[[2]int32]int
+	findings []Finding
+}
+
+// site is the way to a pair of schemas.
+type site struct {
+	path  string
+	steps []siteStep
+}
+
+// siteStep leads from a value to one of its parts, or with given says more
+// about the value itself.
+type siteStep struct {
+	given termID   // the value satisfies it; termTrue for the other kinds
+	name  nameID   // the member with this name, where named
+	names []nameID // a member with another name, where other
+	kind  stepKind
+}
+
+type stepKind uint8
+
+const (
+	stepGiven stepKind = iota
+	stepMember
+	stepOther
+	stepElement
+)
+
+func (s site) member(p *prover, name string) site {
+	return s.extend(child(s.path, name), siteStep{kind: stepMember, name: p.name(name)})
+}
+
+func (s site) element() site { return s.extend(s.path+"/*", siteStep{kind: stepElement}) }
+
+func (s site) other(names []nameID) site {
+	return s.extend(s.path+"/*", siteStep{kind: stepOther, names: names})
+}
+
+func (s site) given(t termID) site { return s.extend(s.path, siteStep{kind: stepGiven, given: t}) }
+
+func (s site) extend(path string, step siteStep) site {
+	return site{path: path, steps: append(s.steps[:len(s.steps):len(s.steps)], step)}
+}
+
+// reach says of a document that a value at the site satisfies a term.
+func (s site) reach(p *prover, t termID) termID {
+	for _, step := range slices.Backward(s.steps) {
+		switch step.kind {
+		case stepGiven:
+			t = p.and(step.given, t)
+		case stepMember:
+			t = p.and(p.ofSorts(sortObject), p.member(step.name, t))
+		case stepOther:
+			t = p.and(p.ofSorts(sortObject), p.intern(term{op: opOther, names: step.names, args: []termID{t}}))
+		case stepElement:
+			t = p.and(p.ofSorts(sortArray), p.intern(term{op: opSome, args: []termID{t}}))
+		}
+	}
+	return t
+}
+
+// report records a difference. violation is what a value at the site is like
+// that the difference makes the second schema reject; whether that breaks
+// anything is then decided for whole documents.
+func (e *explainer) report(f Finding, at site, violation termID) {
+	f.Path = at.path
+	if e.whole != Proven && violation != termFalse {
+		f.Breaking, f.Witness = e.breaks(at.reach(e.p, violation))
+	}
+	e.findings = append(e.findings, f)
+}
+
+// breaks looks for a document that the first schema accepts and the second
+// rejects, of which a term holds.
+func (e *explainer) breaks(t termID) (bool, []byte) {
+	p := e.p
+	a, b := p.roots[0], p.roots[1]
+	goal := p.conjunction(nil, p.formOf(a, false), p.formOf(b, true), t)
+	const share = 16
+	r, cut := p.limited(p.budget.Steps/share, func() result { return p.sat(goal) })
+	switch {
+	case cut || r.status == statusMaybe:
+		return true, nil
+	case r.status == statusUnsat:
+		return p.spent != "", nil
+	case p.forms[a].valid(r.value) && p.forms[b].check(r.value) == Invalid:
+		return true, slices.Clone(r.value)
+	}
+	return true, nil
+}
+
+// conclude makes the findings agree with the answer about the whole.
+func (e *explainer) conclude(whole Containment) {
+	broken := slices.ContainsFunc(e.findings, func(f Finding) bool { return f.Breaking })
+	switch {
+	case whole.Answer == Refuted && !broken:
+		e.findings = append(e.findings, Finding{
+			Rule: RuleSchemaChanged, Direction: Changed, Breaking: true,
+			Message: "the schemas differ in how their parts work together", Witness: whole.Witness,
+		})
+	case whole.Answer == Undecided:
+		f := Finding{
+			Rule: RuleUndecided, Direction: Changed, Breaking: true,
+			Message: "containment could not be decided (" + string(whole.Reason) + ")",
+		}
+		if whole.Side == SideA {
+			f.A = whole.Pointer
+		} else {
+			f.B = whole.Pointer
+		}
+		e.findings = append(e.findings, f)
+	}
+}

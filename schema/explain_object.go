@@ -1,0 +1,194 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// objects compares properties, required and additionalProperties.
+func (e *explainer) objects(x, y view, at site) {
+	e.required(x, y, at)
+	before, after := x.properties(), y.properties()
+	for _, prop := range before {
+		if other, ok := findProperty(after, prop.name); ok {
+			e.property(prop, other, at)
+		} else {
+			e.propertyGone(prop, y, at)
+		}
+	}
+	for _, prop := range after {
+		if _, ok := findProperty(before, prop.name); !ok {
+			e.propertyNew(prop, x, at)
+		}
+	}
+	e.additional(x, y, before, after, at)
+}
+
+func (e *explainer) required(x, y view, at site) {
+	p := e.p
+	before, after := x.requiredNames(), y.requiredNames()
+	has := func(name string) func(n *node, _ string) bool {
+		return func(n *node, _ string) bool { return n.obj != nil && slices.Contains(n.obj.required, name) }
+	}
+	keyword := []string{"required"}
+	for _, name := range after {
+		if !slices.Contains(before, name) {
+			lacks := p.and(p.ofSorts(sortObject), p.lacks(p.name(name)))
+			e.report(Finding{
+				Rule: RuleRequiredAdded, Direction: Narrowed, A: x.base.pointer, B: y.at(keyword, has(name)),
+				Message: "the member " + quote(name) + " is required now",
+			}, at, lacks)
+		}
+	}
+	for _, name := range before {
+		if !slices.Contains(after, name) {
+			e.report(Finding{
+				Rule: RuleRequiredRemoved, Direction: Widened, A: x.at(keyword, has(name)), B: y.base.pointer,
+				Message: "the member " + quote(name) + " may be absent now",
+			}, at, termFalse)
+		}
+	}
+}
+
+// declared is a name under properties, with all the schemas for it.
+type declared struct {
+	name    string
+	schemas []*node
+	// implied are the schemas of additionalProperties that judge the member
+	// too, under allOf.
+	implied []*node
+}
+
+func (v view) properties() []declared {
+	var all []declared
+	for _, n := range v.nodes {
+		if n.obj == nil {
+			continue
+		}
+		for i := range n.obj.props[:n.obj.declared] {
+			prop := &n.obj.props[i]
+			at := slices.IndexFunc(all, func(d declared) bool { return d.name == prop.name })
+			if at < 0 {
+				at = len(all)
+				all = append(all, declared{name: prop.name})
+			}
+			all[at].schemas = append(all[at].schemas, prop.node)
+		}
+	}
+	for i := range all {
+		all[i].implied = v.additionals(all[i].name)
+	}
+	return all
+}
+
+// additionals returns the schemas of additionalProperties that judge a name.
+func (v view) additionals(name string) []*node {
+	var all []*node
+	for _, n := range v.nodes {
+		if n.obj == nil || n.obj.additional == nil {
+			continue
+		}
+		if i := n.obj.index.find(n.obj.props, []byte(name)); i < 0 || i >= n.obj.declared {
+			all = append(all, n.obj.additional)
+		}
+	}
+	return all
+}
+
+func findProperty(all []declared, name string) (declared, bool) {
+	i := slices.IndexFunc(all, func(d declared) bool { return d.name == name })
+	if i < 0 {
+		return declared{}, false
+	}
+	return all[i], true
+}
+
+// property compares a name that both schemas declare.
+func (e *explainer) property(before, after declared, at site) {
+	inside := at.member(e.p, before.name)
+	if len(before.schemas) == 1 && len(after.schemas) == 1 && len(before.implied)+len(after.implied) == 0 {
+		e.compare(before.schemas[0], after.schemas[0], inside)
+		return
+	}
+	found := Finding{A: before.schemas[0].pointer, B: after.schemas[0].pointer}
+	e.parts(found, slices.Concat(before.schemas, before.implied), slices.Concat(after.schemas, after.implied), inside,
+		RuleSchemaChanged, RuleSchemaChanged)
+}
+
+// propertyGone reports a name that only the first schema declares.
+func (e *explainer) propertyGone(prop declared, y view, at site) {
+	p := e.p
+	is := e.all(y.additionals(prop.name))
+	f := Finding{
+		Rule: RulePropertyRemoved, Direction: Changed, A: prop.schemas[0].pointer, B: y.base.pointer,
+		Message: "the property " + quote(prop.name) + " is declared no more",
+	}
+	switch is {
+	case termTrue:
+		f.Direction = Widened
+	case termFalse:
+		f.Direction = Narrowed
+	}
+	e.report(f, at, p.and(p.ofSorts(sortObject), p.member(p.name(prop.name), p.negate(is))))
+}
+
+// propertyNew reports a name that only the second schema declares.
+func (e *explainer) propertyNew(prop declared, x view, at site) {
+	p := e.p
+	was, is := e.all(x.additionals(prop.name)), e.all(slices.Concat(prop.schemas, prop.implied))
+	f := Finding{
+		Rule: RulePropertyAdded, Direction: Changed, A: x.base.pointer, B: prop.schemas[0].pointer,
+		Message: "the property " + quote(prop.name) + " is declared now",
+	}
+	switch was {
+	case termTrue:
+		f.Direction = Narrowed
+	case termFalse:
+		f.Direction = Widened
+	}
+	e.report(f, at, p.and(p.ofSorts(sortObject), p.member(p.name(prop.name), p.negate(is))))
+}
+
+// additional compares what unnamed members may be.
+func (e *explainer) additional(x, y view, before, after []declared, at site) {
+	p := e.p
+	was, is := x.rests(), y.rests()
+	wasAll, isAll := e.all(was), e.all(is)
+	if wasAll == isAll {
+		return
+	}
+	var names []nameID
+	for _, d := range slices.Concat(before, after) {
+		names = append(names, p.name(d.name))
+	}
+	slices.Sort(names)
+	inside := at.other(slices.Compact(names))
+	keyword := []string{"additionalProperties"}
+	has := func(n *node, _ string) bool { return n.obj != nil && n.obj.additional != nil }
+	f := Finding{A: x.at(keyword, has), B: y.at(keyword, has)}
+	switch {
+	case isAll == termFalse:
+		f.Rule, f.Direction, f.Message = RulePropertyClosed, Narrowed, "members that are not declared are refused now"
+		e.report(f, inside, termTrue)
+	case wasAll == termFalse:
+		f.Rule, f.Direction, f.Message = RulePropertyOpened, Widened, "members that are not declared are accepted now"
+		e.report(f, inside, p.negate(isAll))
+	case len(was) == 1 && len(is) == 1:
+		e.compare(was[0], is[0], inside)
+	default:
+		e.parts(f, was, is, inside, RuleAdditionalNarrowed, RuleAdditionalWidened)
+	}
+}
+
+// rests returns the schemas of additionalProperties.
+func (v view) rests() []*node {
+	var all []*node
+	for _, n := range v.nodes {
+		if n.obj != nil && n.obj.additional != nil {
+			all = append(all, n.obj.additional)
+		}
+	}
+	return all
+}
