@@ -163,6 +163,4 @@ func (t *treeReader) root(size int64) (tlog.Hash, error) {
 	return f.root(), nil
 }
 
-var errNoRows = sql.ErrNoRows
-
-func isNoRows(err error) bool { return errors.Is(err, errNoRows) }
+func isNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }

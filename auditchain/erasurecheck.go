@@ -6,39 +6,6 @@ import (
 	"fmt"
 )
 
-// A redaction is the body of a record of kind [KindRedaction].
-type redaction struct {
-	// Reason is the operator's.
-	Reason string `json:"reason"`
-	// Match describes which records were chosen.
-	Match string `json:"match"`
-	// Ranges lists the erased records, first and last of each range, ascending.
-	Ranges [][2]int64 `json:"ranges"`
-	// Count is how many records that are.
-	Count int64 `json:"count"`
-}
-
-func (r *redaction) covers(seq int64) bool {
-	for _, run := range r.Ranges {
-		if run[0] <= seq && seq <= run[1] {
-			return true
-		}
-	}
-	return false
-}
-
-// A pruning is the body of a record of kind [KindPrune].
-type pruning struct {
-	// Through is the last record that may be removed.
-	Through int64 `json:"through"`
-	// Before is the time, in Unix milliseconds, before which they were written.
-	Before int64 `json:"before"`
-	// Count is how many records this removed.
-	Count int64 `json:"count"`
-	// Reason is the operator's.
-	Reason string `json:"reason"`
-}
-
 // An erasureCheck tells whether a record may lack its content, or be gone.
 type erasureCheck struct {
 	path string
