@@ -1,0 +1,170 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/agentd/agentd/policy"
+)
+
+func glob(t testing.TB, pattern string) policy.Glob {
+	t.Helper()
+	g, err := policy.ParseGlob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestGlob(t *testing.T) {
+	for _, test := range []struct {
+		pattern, target string
+		want            bool
+	}{
+		{"RequestAgent:**", "RequestAgent:agent://x/review", true},
+		{"RequestAgent:*", "RequestAgent:agent://x/review", false},
+		{"RequestAgent:*", "RequestAgent:", true},
+		{"RequestAgent:agent://x/*", "RequestAgent:agent://x/review", true},
+		{"RequestAgent:agent://x/*", "RequestAgent:agent://x/", true},
+		{"RequestAgent:agent://x/*", "RequestAgent:agent://xy/review", false},
+		{"RequestAgent:agent://x/*", "RequestAgent:agent://x/a/b", false},
+		{"RequestAgent:agent://*/review", "RequestAgent:agent://x/review", true},
+		{"RequestAgent:agent://*/review", "RequestAgent:agent://x/y/review", false},
+		{"RequestAgent:agent://**/review", "RequestAgent:agent://x/y/review", true},
+		{"agent://pr-?", "agent://pr-1", true},
+		{"agent://pr-?", "agent://pr-é", true},
+		{"agent://pr-?", "agent://pr-", false},
+		{"agent://pr-?", "agent://pr-12", false},
+		{"agent:?/x", "agent:/x", false},
+		// Anchored at both ends.
+		{"agent://x", "agent://xy", false},
+		{"gent://x", "agent://x", false},
+		{"x**", "ax", false},
+		// Everything else is literal.
+		{"a[bc]", "ab", false},
+		{"a[bc]", "a[bc]", true},
+		{"{a,b}", "a", false},
+		{"{a,b}", "{a,b}", true},
+		{`a\*`, "a*", false},
+		{`a\*`, `a\b`, true},
+		{"a.c", "abc", false},
+		{"A", "a", false},
+		// A newline is a character like any other.
+		{"RequestAgent:agent://x/*", "RequestAgent:agent://x/re\nview", true},
+		{"**", "\n", true},
+		{"?", "\n", true},
+		{"a", "a\n", false},
+		// Several stars.
+		{"*a*b*c*", "xaxbxcx", true},
+		{"*a*b*c*", "xaxcxbx", false},
+		{"**a*b", "/a/b/axxb", true},
+		{"**a*b", "/a/b/a/b", false},
+		{"***", "a/b", true},
+		{"****", "", true},
+		{"*/*", "/", true},
+		{"**/*/c", "a/b/c", true},
+		{"**/*/c", "b/c", false},
+		{"", "", true},
+	} {
+		if test.pattern == "" {
+			if !(policy.Glob{}).Match(test.target) || (policy.Glob{}).Match("x") {
+				t.Error("the zero glob covers the empty target alone")
+			}
+			continue
+		}
+		if got := glob(t, test.pattern).Match(test.target); got != test.want {
+			t.Errorf("%q on %q: %v", test.pattern, test.target, got)
+		}
+	}
+}
+
+func TestParseGlobRefuses(t *testing.T) {
+	for _, pattern := range []string{"", strings.Repeat("a", policy.MaxPatternBytes+1)} {
+		if _, err := policy.ParseGlob(pattern); err == nil {
+			t.Errorf("a pattern of %d bytes is accepted", len(pattern))
+		}
+	}
+	if g := glob(t, "a*"); g.String() != "a*" {
+		t.Errorf("String is %q", g)
+	}
+}
+
+// naive is what the documentation says, tried in every way.
+func naive(pattern, target string) bool {
+	switch {
+	case pattern == "":
+		return target == ""
+	case strings.HasPrefix(pattern, "**"):
+		for i := range len(target) + 1 {
+			if naive(pattern[2:], target[i:]) {
+				return true
+			}
+		}
+		return false
+	case pattern[0] == '*':
+		for i := range len(target) + 1 {
+			if naive(pattern[1:], target[i:]) {
+				return true
+			}
+			if i < len(target) && target[i] == '/' {
+				return false
+			}
+		}
+		return false
+	case target == "":
+		return false
+	case pattern[0] == '?':
+		_, n := utf8.DecodeRuneInString(target)
+		return target[0] != '/' && naive(pattern[1:], target[n:])
+	}
+	return pattern[0] == target[0] && naive(pattern[1:], target[1:])
+}
+
+func TestGlobAgreesWithTheNaiveReading(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.StringOfN(rapid.SampledFrom([]rune("ab/*?é")), 1, 9, -1).Draw(t, "pattern")
+		target := rapid.StringOfN(rapid.SampledFrom([]rune("ab/é\n")), 0, 9, -1).Draw(t, "target")
+		g, err := policy.ParseGlob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := g.Match(target), naive(pattern, target); got != want {
+			t.Fatalf("%q on %q: %v, want %v", pattern, target, got, want)
+		}
+	})
+}
+
+func FuzzGlob(f *testing.F) {
+	f.Add("RequestAgent:agent://*/re**", "RequestAgent:agent://x/review")
+	f.Add("**a*b**/?", "aab/ab/b")
+	f.Add("*?/**", "\xff/\n")
+	f.Fuzz(func(t *testing.T, pattern, target string) {
+		g, err := policy.ParseGlob(pattern)
+		if err != nil {
+			return
+		}
+		got := g.Match(target)
+		if len(pattern) > 12 || len(target) > 16 {
+			return // the naive reading takes exponential time
+		}
+		if want := naive(pattern, target); got != want {
+			t.Fatalf("%q on %q: %v, want %v", pattern, target, got, want)
+		}
+	})
+}
+
+// The worst pattern must not be a way to keep an agent busy.
+func TestGlobIsFastOnHostilePatterns(t *testing.T) {
+	pattern := strings.Repeat("**a*", policy.MaxPatternBytes/4-1) + "b"
+	target := strings.Repeat("a", 4096)
+	if got := testing.AllocsPerRun(1, func() {
+		if glob(t, pattern).Match(target) {
+			t.Error("matches")
+		}
+	}); got > 0 {
+		t.Errorf("%v allocations", got)
+	}
+}
