@@ -170,7 +170,8 @@ func (c *compiler) keyword(n *node, name string, v *tree, at string) {
 	}
 }
 
-// types compiles type: one name, or a list of names that differ.
+// types compiles type: one name, or a list of names that differ (draft-07
+// validation section 6.1.1).
 func (c *compiler) types(n *node, v *tree, at string) {
 	list := v.items
 	switch {
@@ -206,7 +207,9 @@ func (c *compiler) types(n *node, v *tree, at string) {
 	}
 }
 
-// values compiles enum and const.
+// values compiles enum and const: draft-07 validation sections 6.1.2 and 6.1.3.
+// An enum that is empty or repeats a value is legal there but not sensible; it
+// is refused as the mistake it most likely is.
 func (c *compiler) values(n *node, name string, v *tree, at string) {
 	rule := &enumRule{ids: map[uint32]struct{}{}}
 	items := []*tree{v}
@@ -242,7 +245,9 @@ func (c *compiler) values(n *node, name string, v *tree, at string) {
 	rule.index()
 }
 
-// exact reports whether all numbers in a literal can be compared exactly.
+// exact reports whether all numbers in a literal can be compared exactly. With
+// exponents of up to 18 digits on the side of the schema, any payload can be
+// compared with it in machine words.
 func (c *compiler) exact(t *tree, at string) bool {
 	if t.kind == kindNumber && parseDecimal(t.raw).huge != nil {
 		c.fault(at, "the exponent of this number has more than 18 digits", "")
@@ -308,7 +313,8 @@ func (c *compiler) combinator(n *node, name string, v *tree, at string) {
 	}
 }
 
-// branches compiles the array of schemas of a combinator.
+// branches compiles the array of schemas of a combinator, of which there must
+// be one at least (draft-07 validation section 6.7).
 func (c *compiler) branches(v *tree, at string) *combinator {
 	switch {
 	case v.kind != kindArray:

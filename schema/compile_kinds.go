@@ -5,7 +5,9 @@ import (
 	"strings"
 )
 
-// stringKeyword compiles the assertions on strings.
+// stringKeyword compiles the assertions on strings: draft-07 validation
+// sections 6.3 and 7. Each asserts nothing about values of other kinds, so
+// that "minLength" alone accepts every number.
 func (c *compiler) stringKeyword(n *node, name string, v *tree, at string) {
 	if n.str == nil {
 		n.str = &stringRule{max: unbounded}
@@ -37,7 +39,8 @@ func (c *compiler) stringKeyword(n *node, name string, v *tree, at string) {
 	}
 }
 
-// numberKeyword compiles the bounds of numbers.
+// numberKeyword compiles the bounds of numbers: draft-07 validation sections
+// 6.2.2 to 6.2.5. The bounds are independent of one another; all must hold.
 func (c *compiler) numberKeyword(n *node, name string, v *tree, at string) {
 	if n.num == nil {
 		n.num = &numberRule{}
@@ -77,7 +80,8 @@ func (c *compiler) bound(v *tree, at, name string) *bound {
 	return b
 }
 
-// count reads a length: an integer that is not negative, however written.
+// count reads a length: an integer that is not negative, however written. The
+// draft allows 2.0 and 2e0 where it asks for an integer.
 func (c *compiler) count(v *tree, at, name string) int {
 	if v.kind != kindNumber {
 		c.fault(at, name+" must be a number, not "+describe(v.kind), "")
@@ -97,13 +101,14 @@ func (c *compiler) count(v *tree, at, name string) int {
 			value, digits = value*10+int(ch-'0'), digits+1
 		}
 	}
-	for ; digits < int(d.exp); digits++ {
+	for ; digits < int(d.exp); digits++ { // zeros that the exponent stands for
 		value *= 10
 	}
 	return value
 }
 
-// arrayKeyword compiles the assertions on arrays.
+// arrayKeyword compiles the assertions on arrays: draft-07 validation sections
+// 6.4.1 and 6.4.3 to 6.4.5.
 func (c *compiler) arrayKeyword(n *node, name string, v *tree, at string) {
 	if n.arr == nil {
 		n.arr = &arrayRule{max: unbounded}
@@ -129,7 +134,8 @@ func (c *compiler) arrayKeyword(n *node, name string, v *tree, at string) {
 	}
 }
 
-// objectKeyword compiles the assertions on objects.
+// objectKeyword compiles the assertions on objects: draft-07 validation
+// sections 6.5.3, 6.5.4 and 6.5.6.
 func (c *compiler) objectKeyword(n *node, name string, v *tree, at string) {
 	if n.obj == nil {
 		n.obj = &objectRule{}
@@ -231,6 +237,7 @@ func (r *numberRule) finish() {
 			return
 		}
 	}
+	// Small values have at most 18 digits, so that one more or less fits.
 	if r.min != nil {
 		r.low = r.min.small
 	}

@@ -53,7 +53,9 @@ func classify() (table [256]uint8) {
 func is(c byte, classes uint8) bool { return byteClass[c]&classes != 0 }
 
 // isURI reports whether text is a URI of RFC 3986 section 3 or, unless
-// absolute is asked for, a relative reference of section 4.2.
+// absolute is asked for, a relative reference of section 4.2. Only ASCII
+// occurs in either: other characters must be percent-encoded. A scheme's own
+// rules, such as that http needs a host, are not part of the format.
 func isURI(text []byte, absolute bool) bool {
 	end := bytes.IndexAny(text, ":/?#")
 	if end >= 0 && text[end] == ':' {

@@ -68,6 +68,8 @@ func (x *nameIndex) find(props []property, name []byte) int {
 		return -1
 	}
 	print := x.fingerprint(name)
+	// A fingerprint of a short name is the name, so that only long ones need
+	// their bytes compared.
 	if x.table == nil {
 		for i, p := range x.prints {
 			if p == print && (len(name) < short || props[i].name == string(name)) {

@@ -96,7 +96,9 @@ func (d decimal) size() int {
 	return len(d.digits)
 }
 
-// isInteger reports whether the value has no fraction, however it is written.
+// isInteger reports whether the value has no fraction, however it is written:
+// the last digit is not zero, so that it stands before the point exactly if
+// the exponent reaches that far.
 func (d decimal) isInteger() bool {
 	return len(d.digits) == 0 || d.exp >= int64(d.size())
 }
@@ -153,7 +155,8 @@ func compareDigits(a, b []byte) int {
 	}
 }
 
-// appendKey appends a text that equal numbers share and others do not.
+// appendKey appends a text that equal numbers share and others do not: sign,
+// digits without point and outer zeros, exponent.
 func (d decimal) appendKey(dst []byte) []byte {
 	if len(d.digits) == 0 {
 		return append(dst, '0')

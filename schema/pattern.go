@@ -104,6 +104,12 @@ func (p *pattern) match(text []byte) bool {
 }
 
 // translator reads an ECMA-262 pattern and writes RE2.
+//
+// The grammar is that of ECMA-262 section 22.2.1 with the flag u, and with the
+// leniency of its annex B where that is harmless and common: a brace that
+// starts no quantifier and a closing bracket stand for themselves, and
+// punctuation may be escaped without need. What both grammars know but mean
+// differently is spelled out: the dot, \d, \w, \s and every class.
 type translator struct {
 	budget *patternBudget
 	src    string
@@ -147,6 +153,8 @@ func (t *translator) pattern() *patternError {
 }
 
 // term translates one character, class, group border, assertion or quantifier.
+// Without the flag m, ^ and $ stand for the two ends of the text in both
+// syntaxes; ECMA-262 has no exception for a line feed at the end.
 func (t *translator) term() *patternError {
 	r, size := utf8.DecodeRuneInString(t.rest())
 	switch r {
@@ -292,7 +300,8 @@ func trimZeros(s string) string {
 	return s
 }
 
-// escape translates an escape outside a class.
+// escape translates an escape outside a class. There \b and \B are assertions,
+// on ASCII words in both syntaxes, and digits other than 0 refer back to groups.
 func (t *translator) escape() *patternError {
 	if rest := t.rest(); len(rest) > 1 {
 		switch c := rest[1]; {

@@ -82,7 +82,8 @@ func (s runeSet) re2() string {
 	return b.String()
 }
 
-// class translates [...].
+// class translates [...]. The set is worked out here rather than copied, since
+// RE2 knows neither the empty class nor \s and \S as ECMA-262 has them.
 func (t *translator) class() *patternError {
 	t.at++
 	negated := strings.HasPrefix(t.rest(), "^")
@@ -236,7 +237,8 @@ func shorthand(c byte) runeSet {
 	return nil
 }
 
-// unicodeEscape reads \uXXXX, a pair of them, or \u{X…}.
+// unicodeEscape reads \uXXXX, a pair of them, or \u{X…}. Strings are code
+// points here, so that a pair is one character, inside of a class too.
 func (t *translator) unicodeEscape() (runeSet, *patternError) {
 	rest := t.rest()[2:]
 	if strings.HasPrefix(rest, "{") {

@@ -119,8 +119,12 @@ func (b *dfaBuilder) spend(steps int) bool {
 	return *b.budget >= 0
 }
 
-// classify groups the characters that no instruction tells apart.
+// classify groups the characters that no instruction tells apart. A pattern
+// such as ^[a-z]+$ has two classes, so that its rows have two columns instead
+// of one for each of a million characters. Word characters are kept apart from
+// others, because assertions on words look at them.
 func (b *dfaBuilder) classify() bool {
+	// Between two neighbouring cuts, all characters are alike.
 	cuts := []rune{0, utf8.RuneSelf, '\n', '\n' + 1}
 	for _, pair := range [][2]rune{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}} {
 		cuts = append(cuts, pair[0], pair[1]+1)
@@ -229,7 +233,8 @@ func (d *dfa) seal() bool {
 	return true
 }
 
-// step returns where a state goes on a character.
+// step returns where a state goes on a character. A match before the character
+// settles the matter, whatever follows.
 func (b *dfaBuilder) step(s dfaState, r rune) uint16 {
 	readers, matched := b.resolve(s, r)
 	if matched {

@@ -43,7 +43,8 @@ type judgement struct {
 	offset int
 }
 
-// explain lists the violations of doc.
+// explain lists the violations of doc, which is known to be strict JSON but
+// invalid. It may take its time and allocate: by now the call has failed.
 func (s *Schema) explain(doc []byte) Report {
 	r := newRun(s)
 	r.remember(true)
@@ -56,7 +57,8 @@ func (s *Schema) explain(doc []byte) Report {
 	return Report{Verdict: Invalid, Violations: p.found, Truncated: p.cut}
 }
 
-// add lists a violation of the value at the current path.
+// add lists a violation of the value at the current path, unless the list is
+// full.
 func (p *reporter) add(k Keyword, message string) {
 	if len(p.found) >= p.limit {
 		p.full = true
@@ -222,6 +224,8 @@ func (p *reporter) object(o *objectRule, i int) {
 			})
 		}
 	}
+	// A name that only required lists is judged by additionalProperties, like
+	// one that occurs nowhere in the schema.
 	p.members(i, func(name []byte, value int) {
 		if p.full {
 			return

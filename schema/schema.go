@@ -10,15 +10,15 @@ import (
 )
 
 // Schema is a compiled schema. It never changes and is safe for concurrent
-// use.
+// use: what a pass over a payload needs is taken from a pool.
 type Schema struct {
 	root     *node
-	nodes    []*node
-	source   []byte
-	literals interner // the values of const and enum; only read
-	memoise  bool     // judge through a memo, see needsMemo
-	limits   Limits
-	runs     sync.Pool
+	nodes    []*node   // every schema inside, the root first
+	source   []byte    // the JSON that was compiled
+	literals interner  // the values of const and enum; only read
+	memoise  bool      // judge through a memo, see needsMemo
+	limits   Limits    // every field set
+	runs     sync.Pool // of *run
 }
 
 // Limits bound what one payload can cost. A zero field means its default.
@@ -116,7 +116,8 @@ type Report struct {
 }
 
 // Valid reports whether doc is valid. It stops at the first fault and, on
-// valid payloads, allocates nothing.
+// valid payloads, allocates nothing. A malformed payload is not valid. doc is
+// only read, and not kept.
 func (s *Schema) Valid(doc []byte) bool {
 	if len(doc) > s.limits.MaxBytes {
 		return false
@@ -133,7 +134,9 @@ func (s *Schema) Valid(doc []byte) bool {
 }
 
 // Check judges doc and lists its violations. On valid payloads it costs what
-// Valid costs.
+// Valid costs; others are read again, for their syntax and then for what is
+// wrong. That the syntax is checked as a whole first means that a payload that
+// is both malformed and invalid is always reported as malformed.
 func (s *Schema) Check(doc []byte) Report {
 	if s.Valid(doc) {
 		return Report{Verdict: Valid}

@@ -8,6 +8,14 @@ import (
 // the payload is valid, reading each byte once unless combinators ask for
 // more, and stops at the first fault of any kind.
 //
+// The pass is a recursive descent over the bytes that carries the schema
+// along: no tree of values is built, because what a value was is of no
+// interest once its schema has passed it. Syntax and schema are judged
+// together, so that bytes the schema accepts have also been checked to be
+// strict JSON. What must look at a value as a whole (const, enum and
+// uniqueItems with arrays or objects, the later branches of a combinator)
+// reads it again, and then knows that the bytes are sound.
+//
 // Methods that judge a value return the offset after it. A negative result r
 // means that it does not pass, or is not JSON, and that the fault shows at
 // offset ^r.
@@ -52,7 +60,8 @@ func (r *run) remember(yes bool) {
 	}
 }
 
-// begin prepares for a payload.
+// begin prepares for a payload. What the last one left behind has been cleared
+// by end, except for the names of objects that were open at a fault.
 func (r *run) begin(data []byte) {
 	r.data = data
 	r.names.Reset()
@@ -105,7 +114,9 @@ func (r *run) skip(i, depth int) int {
 	return end
 }
 
-// own judges by all keywords but the combinators.
+// own judges by all keywords but the combinators. The type comes first: it is
+// known from the first byte, and most wrong values and most branches of
+// unions fail it.
 func (r *run) own(n *node, i, depth int) int {
 	if i >= len(r.data) {
 		return ^i
@@ -208,6 +219,8 @@ func (r *run) numberValue(n *node, i int) int {
 		return ^i
 	}
 	token := r.data[i:end]
+	// Only a token with a fraction or an exponent needs a closer look: 1.0 and
+	// 1e2 are integers (draft-07 section 6.1.1).
 	if n.types&typeNumber == 0 && !integer && !parseDecimal(token).isInteger() {
 		return ^i
 	}
@@ -253,6 +266,8 @@ func (r *run) among(rule *enumRule, kind kind, i, end int) bool {
 		}
 		return rule.hasString(text)
 	}
+	// The value equals one of the rule's exactly if it has the same number. A
+	// value that occurs nowhere in the schema has none.
 	id, _, ok := r.known.identify(r.data, i)
 	if !ok {
 		return false

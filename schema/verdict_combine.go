@@ -39,7 +39,8 @@ func (r *run) whole(n *node, i, depth int) int {
 }
 
 // combine judges by the combinators. end is the end of the value, or negative
-// while it is unknown.
+// while it is unknown. allOf comes first, because its branches tend to be
+// cheap base types, and not last, because it vouches for nothing.
 func (r *run) combine(n *node, i, depth, end int) int {
 	if n.allOf != nil {
 		if end = r.allOf(n.allOf, i, depth); end < 0 {
@@ -99,6 +100,7 @@ func (r *run) anyOf(c *combinator, i, depth int) int {
 		}
 		return r.branch(c.to[k], i, depth)
 	}
+	// How far a branch came is what the report goes by when none matches.
 	furthest := i
 	for _, b := range c.to {
 		end := r.branch(b, i, depth)
@@ -118,6 +120,7 @@ func (r *run) oneOf(c *combinator, i, depth int) int {
 		}
 		return r.branch(c.to[k], i, depth)
 	}
+	// All branches are tried until two match: one match is not the answer yet.
 	matched, furthest := -1, i
 	for _, b := range c.to {
 		end := r.branch(b, i, depth)
@@ -164,7 +167,9 @@ func (r *run) pick(d *dispatch, i, depth int) (k int, decided bool) {
 	return 0, false
 }
 
-// tag returns the branch for the value of the deciding property, or -1.
+// tag returns the branch for the value of the deciding property, or -1. Only
+// strings pick a branch; newDispatch saw to it that no branch takes another
+// value.
 func (r *run) tag(d *dispatch, i int) int {
 	if i >= len(r.data) || r.data[i] != '"' {
 		return -1

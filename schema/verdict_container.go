@@ -25,6 +25,8 @@ func (r *run) array(rule *arrayRule, i, depth int) int {
 	if i < len(r.data) && r.data[i] == ']' {
 		return atLeast(rule, 0, i)
 	}
+	// The loop ends at the first fault, so that an array far beyond maxItems is
+	// not read to its end.
 	for count := 1; ; count++ {
 		start := i
 		i = r.item(rule, i, depth)
@@ -201,6 +203,8 @@ func (r *run) stranger(m *members, raw []byte, escaped bool) bool {
 // mark records that a property occurred, and reports whether it is the first
 // time.
 func (r *run) mark(m *members, at int) bool {
+	// Objects with more than 64 properties are rare; theirs go to a stack that
+	// nested objects share.
 	word, bit := &m.seen, uint64(1)<<(at&63)
 	if at >= 64 {
 		word = &r.wide[m.wide+at/64-1]

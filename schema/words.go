@@ -63,7 +63,9 @@ func keywords() []string {
 	}
 }
 
-// unknown records a keyword outside the subset.
+// unknown records a keyword outside the subset. Keywords of other drafts and
+// of the drafts that follow get a hint what to write instead; for the rest the
+// nearest known one is named, in case it is a slip.
 func (c *compiler) unknown(name, at string) {
 	hint := ""
 	switch name {
