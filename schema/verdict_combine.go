@@ -39,8 +39,8 @@ func (r *run) whole(n *node, i, depth int) int {
 }
 
 // combine judges by the combinators. end is the end of the value, or negative
-// while it is unknown. allOf comes first, because its branches tend to be
-// cheap base types, and not last, because it vouches for nothing.
+// while it is unknown. The keyword not comes last: where it holds, the value
+// may not have been read to its end.
 func (r *run) combine(n *node, i, depth, end int) int {
 	if n.allOf != nil {
 		if end = r.allOf(n.allOf, i, depth); end < 0 {
