@@ -1,0 +1,375 @@
+package natsauth_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/fleet/natsauth"
+	"github.com/agentd/agentd/internal/natstest"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats"
+)
+
+// A member of a test's fleet.
+type member struct {
+	id       string
+	subject  string   // of its requests; "" offers nothing
+	peers    []string // "id subject"
+	noServer bool     // takes requests by memory instead
+}
+
+func load(t *testing.T, members ...member) *fleet.Fleet {
+	t.Helper()
+	root := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	manifest := "version: 1\nname: test \"fleet\"\nagents:\n"
+	for i, m := range members {
+		dir := fmt.Sprintf("m%d", i)
+		manifest += fmt.Sprintf("  - {id: %q, path: ./%s}\n", m.id, dir)
+		write(dir+"/agent.yaml", fmt.Sprintf("name: %q\nskills: {s: {process: {command: [cat]}}}\n", m.id))
+		if m.subject != "" {
+			transportOf := fmt.Sprintf("{kind: nats, servers: [nats://127.0.0.1], subjects: {requests: %q}}", m.subject)
+			if m.noServer {
+				transportOf = fmt.Sprintf("{kind: memory, topics: {requests: %q}}", m.subject)
+			}
+			write(dir+"/capabilities.yaml", fmt.Sprintf("version: 1\nagent: %q\ntransports: [%s]\ncapabilities: [{name: s}]\n", "agent://"+m.id, transportOf))
+		}
+		peers := "version: 1\npeers:\n"
+		if len(m.peers) == 0 {
+			peers = "version: 1\npeers: []\n"
+		}
+		for _, p := range m.peers {
+			id, subject, _ := strings.Cut(p, " ")
+			peers += fmt.Sprintf("  - {agent: %q, transports: [{kind: nats, servers: [nats://127.0.0.1], subjects: {requests: %q}}]}\n", "agent://"+id, subject)
+		}
+		write(dir+"/rpc-peers.yaml", peers)
+	}
+	write("fleet.yaml", manifest)
+	f, err := fleet.Load(root, fleet.LoadOptions{InspectOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// triage: the desk may call the reviewer, the reviewer the notes, and nobody the desk.
+func triage(t *testing.T) *fleet.Fleet {
+	return load(t,
+		member{id: "desk", peers: []string{"reviewer agents.reviewer.requests", "elsewhere other.requests"}},
+		member{id: "reviewer", subject: "agents.reviewer.requests", peers: []string{"team.notes agents.team.notes.requests"}},
+		member{id: "team.notes", subject: "agents.team.notes.requests"},
+	)
+}
+
+func derive(t *testing.T, f *fleet.Fleet) (rules *natsauth.Rules, conf, keyDir string) {
+	t.Helper()
+	rules, err := natsauth.Derive(f, natsauth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDir = filepath.Join(t.TempDir(), "keys")
+	keys, err := rules.EnsureKeys(keyDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := rules.WriteConfig(&b, keys); err != nil {
+		t.Fatal(err)
+	}
+	return rules, b.String(), keyDir
+}
+
+// A stage is a server with the rules of a fleet.
+type stage struct {
+	t      *testing.T
+	server *natstest.Server
+	keys   string
+}
+
+func newStage(t *testing.T) *stage {
+	_, conf, keys := derive(t, triage(t))
+	return &stage{t: t, server: natstest.Run(t, conf), keys: keys}
+}
+
+// as connects as a member.
+func (s *stage) as(id string) *nats.Conn {
+	s.t.Helper()
+	c, err := nats.Connect(s.t.Context(), nats.Options{
+		Servers: []string{s.server.URL()}, NKeySeedFile: natsauth.KeyFile(s.keys, id), InboxPrefix: natsauth.InboxPrefix(id),
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func wait[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(20 * time.Second):
+		t.Fatal("waited for too long")
+		panic("unreachable")
+	}
+}
+
+func (s *stage) inbox(c *nats.Conn) (transport.Inbox, chan transport.Message) {
+	s.t.Helper()
+	got := make(chan transport.Message, 16)
+	inbox, err := c.OpenInbox(func(m transport.Message) { got <- m })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return inbox, got
+}
+
+func (s *stage) publish(c *nats.Conn, topic, reply, data string) {
+	s.t.Helper()
+	if err := c.Publish(context.Background(), transport.Message{Topic: topic, Reply: reply, Data: []byte(data)}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestCallsAlongThePeersFiles(t *testing.T) {
+	s := newStage(t)
+	for _, call := range []struct{ from, to, topic string }{
+		{"desk", "reviewer", "agents.reviewer.requests"},
+		{"reviewer", "team.notes", "agents.team.notes.requests"},
+	} {
+		caller, callee := s.as(call.from), s.as(call.to)
+		inbox, replies := s.inbox(caller)
+		_, err := callee.Subscribe(call.topic, "agents."+call.to, func(m transport.Message) { s.publish(callee, m.Reply, "", "re") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		control := make(chan string, 1)
+		if _, err := callee.Subscribe(call.topic+".control", "", func(m transport.Message) { control <- string(m.Data) }); err != nil {
+			t.Fatal(err)
+		}
+		s.publish(caller, call.topic, inbox.Topic("one"), "q")
+		if m := wait(t, replies); m.Topic != inbox.Topic("one") || string(m.Data) != "re" {
+			t.Errorf("%s calls %s: got %+v", call.from, call.to, m)
+		}
+		s.publish(caller, call.topic+".control", "", "cancel")
+		wait(t, control)
+	}
+}
+
+// An absent peer is told from a forbidden one.
+func TestAbsentPeerIsNoResponders(t *testing.T) {
+	s := newStage(t)
+	c := s.as("desk")
+	inbox, got := s.inbox(c)
+	s.publish(c, "agents.reviewer.requests", inbox.Topic("x"), "q")
+	if m := wait(t, got); !errors.Is(m.Err, transport.NoResponders) {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestForbiddenSubscriptions(t *testing.T) {
+	s := newStage(t)
+	inbox, _ := s.inbox(s.as("desk"))
+	for id, topics := range map[string][]string{
+		"desk":       {"agents.desk.requests", "agents.reviewer.requests", "agents.reviewer.requests.control", "anything"},
+		"reviewer":   {"agents.team.notes.requests", inbox.Topic("x"), "_INBOX.other.x", "agents.reviewer"},
+		"team.notes": {"agents.reviewer.requests", inbox.Topic("x"), "$SRV.PING.reviewer", "$SYS.ACCOUNT.x"},
+	} {
+		c := s.as(id)
+		for _, topic := range topics {
+			if _, err := c.Subscribe(topic, "", func(transport.Message) {}); !errors.Is(err, transport.Denied) {
+				t.Errorf("%s subscribes to %s: %v, want Denied", id, topic, err)
+			}
+		}
+	}
+}
+
+func TestForbiddenPublications(t *testing.T) {
+	s := newStage(t)
+	private, _ := s.inbox(s.as("desk"))
+	for id, topics := range map[string][]string{
+		"desk":       {"agents.team.notes.requests", "agents.team.notes.requests.control", "anything", "$SRV.PING"},
+		"reviewer":   {private.Topic("x"), "agents.desk.requests", "agents.reviewer.requests"},
+		"team.notes": {private.Topic("x"), "agents.reviewer.requests", "$JS.API.INFO"},
+	} {
+		c := s.as(id)
+		_, notices := s.inbox(c)
+		for _, topic := range topics {
+			s.publish(c, topic, "", "forbidden")
+			if m := wait(t, notices); m.Topic != topic || !errors.Is(m.Err, transport.Denied) {
+				t.Errorf("%s publishes on %s: got %+v, want Denied", id, topic, m)
+			}
+		}
+	}
+}
+
+// A callee answers what it was asked, where it was asked to, once.
+func TestOneAnswerToARequest(t *testing.T) {
+	s := newStage(t)
+	caller, callee := s.as("desk"), s.as("reviewer")
+	inbox, replies := s.inbox(caller)
+	_, notices := s.inbox(callee)
+	_, err := callee.Subscribe("agents.reviewer.requests", "g", func(m transport.Message) {
+		s.publish(callee, m.Reply, "", "first")
+		s.publish(callee, m.Reply, "", "second")
+		s.publish(callee, inbox.Topic("another"), "", "unasked")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.publish(caller, "agents.reviewer.requests", inbox.Topic("one"), "q")
+	for _, topic := range []string{inbox.Topic("one"), inbox.Topic("another")} {
+		if m := wait(t, notices); m.Topic != topic || !errors.Is(m.Err, transport.Denied) {
+			t.Errorf("got %+v, want Denied on %s", m, topic)
+		}
+	}
+	if m := wait(t, replies); string(m.Data) != "first" {
+		t.Errorf("got %+v", m)
+	}
+	// The server has refused the rest by now, and one connection keeps order.
+	s.publish(caller, "other.requests", inbox.Topic("end"), "q")
+	if m := wait(t, replies); m.Topic != inbox.Topic("end") {
+		t.Errorf("the caller got %+v besides the answer", m)
+	}
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	s := newStage(t)
+	if _, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.server.URL()}}); !errors.Is(err, transport.Denied) {
+		t.Errorf("without a key: %v", err)
+	}
+	_, _, others := derive(t, triage(t))
+	_, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.server.URL()}, NKeySeedFile: natsauth.KeyFile(others, "desk")})
+	if !errors.Is(err, transport.Denied) {
+		t.Errorf("with a key of another fleet: %v", err)
+	}
+}
+
+func TestDerive(t *testing.T) {
+	rules, conf, _ := derive(t, triage(t))
+	if len(rules.Users) != 3 || rules.Users[0].Responds || !rules.Users[1].Responds {
+		t.Errorf("users %+v", rules.Users)
+	}
+	if !slices.Equal(rules.External, []envelope.Address{"agent://elsewhere"}) || !strings.Contains(conf, "#   agent://elsewhere") {
+		t.Errorf("external peers %v", rules.External)
+	}
+	if p := rules.Users[2].Publish; len(p) != 0 {
+		t.Errorf("an agent without peers may publish to %v", p)
+	}
+}
+
+func TestDeriveHonoursPermissions(t *testing.T) {
+	rules, err := natsauth.Derive(triage(t), natsauth.Options{
+		Allowed: func(_, to envelope.Address) bool { return to != "agent://reviewer" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := rules.Users[0].Publish; slices.Contains(p, "agents.reviewer.requests") || !slices.Contains(p, "other.requests") {
+		t.Errorf("the desk may publish to %v", p)
+	}
+}
+
+func TestDeriveSkipsMembersWithoutNATS(t *testing.T) {
+	rules, err := natsauth.Derive(load(t,
+		member{id: "local", subject: "agents.local.requests", noServer: true},
+		member{id: "remote", subject: "agents.remote.requests"},
+	), natsauth.Options{})
+	if err != nil || len(rules.Users) != 1 || rules.Users[0].ID != "remote" {
+		t.Errorf("%+v, %v", rules, err)
+	}
+	_, err = natsauth.Derive(load(t, member{id: "local", subject: "t", noServer: true}), natsauth.Options{})
+	if !errors.Is(err, natsauth.ErrNoNATS) {
+		t.Errorf("a fleet without NATS: %v", err)
+	}
+}
+
+func TestDeriveRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		members []member
+		want    []string
+	}{
+		"one subject for two": {[]member{{id: "a", subject: "s"}, {id: "b", subject: "s"}}, []string{"agents a and b share subjects"}},
+		"subject below":       {[]member{{id: "a", subject: "s.x"}, {id: "b", subject: "s"}}, []string{"s.x and s"}},
+		"wildcard":            {[]member{{id: "a", subject: "s.*"}}, []string{"capabilities.yaml", `"s.*"`, "no NATS subject"}},
+		"everything":          {[]member{{id: "a", subject: ">"}}, []string{"no NATS subject"}},
+		"inbox of another":    {[]member{{id: "a", subject: "_INBOX.b"}}, []string{"belongs to NATS"}},
+		"system":              {[]member{{id: "a", subject: "$SYS.x"}}, []string{"belongs to NATS"}},
+		"reference":           {[]member{{id: "a", subject: "${env:S}"}}, []string{"is a reference"}},
+		"peer's subject":      {[]member{{id: "a", peers: []string{"b >"}}}, []string{"rpc-peers.yaml:3", "agent://b", "no NATS subject"}},
+		"one service name":    {[]member{{id: "a.b", subject: "s"}, {id: "a_b", subject: "t"}}, []string{"same service name a_b"}},
+		"all faults, not one": {[]member{{id: "a", subject: "x y"}, {id: "b", subject: ">"}}, []string{`"x y"`, `">"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := natsauth.Derive(load(t, test.members...), natsauth.Options{})
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q in it", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestKeysAreKept(t *testing.T) {
+	rules, err := natsauth.Derive(triage(t), natsauth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "keys")
+	first, err := rules.EnsureKeys(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(natsauth.KeyFile(dir, "desk"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("seed %v, %v; want it readable by its owner alone", info.Mode(), err)
+	}
+	if err := os.Remove(natsauth.KeyFile(dir, "desk")); err != nil {
+		t.Fatal(err)
+	}
+	second, err := rules.EnsureKeys(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first["reviewer"] != second["reviewer"] || first["desk"] == second["desk"] {
+		t.Errorf("keys %v, then %v", first, second)
+	}
+	if err := os.WriteFile(natsauth.KeyFile(dir, "desk"), []byte("no seed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rules.EnsureKeys(dir); err == nil || !strings.Contains(err.Error(), "delete it for a new key") {
+		t.Errorf("a damaged seed: %v", err)
+	}
+	if err := rules.WriteConfig(io.Discard, nil); err == nil {
+		t.Error("a configuration without keys was written")
+	}
+}
+
+func ExampleInboxPrefix() {
+	fmt.Println(natsauth.InboxPrefix("team.notes"), natsauth.ServiceName("team.notes"))
+	// Output: _INBOX.team+notes team_notes
+}
