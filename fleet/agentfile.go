@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -32,8 +31,12 @@ type AgentFile struct {
 	// Permissions is nil when the file has no such block: the member may then
 	// call its peers and nobody else.
 	Permissions *Permissions
-	// Security is the block of that name as JSON, carried unread; nil when absent.
-	Security json.RawMessage
+	// Scopes are what the member's capabilities may use, such as network:read,
+	// from the key scopes and security.defaultPermissions. Nil when the file has
+	// neither: every scope is granted then.
+	Scopes []PermissionRule
+	// Security is the block of that name.
+	Security Security
 	// Limits are complete: defaults stand where the file says nothing.
 	Limits Limits
 }
@@ -81,7 +84,25 @@ type Process struct {
 // Permissions decide whom a member may call, and what else it may do. Deny
 // wins. Patterns are read by package policy.
 type Permissions struct {
-	Allow, Deny []string
+	Allow, Deny []PermissionRule
+}
+
+// A PermissionRule is one pattern of agent.yaml.
+type PermissionRule struct {
+	Pattern string
+	// Position is where the pattern stands.
+	Position Position
+}
+
+// Security is the block of that name. Its key defaultPermissions is part of
+// [AgentFile.Scopes].
+type Security struct {
+	// RequireAuth refuses calls whose sender is not proven. It is carried, not
+	// enforced here; nil when the file does not say.
+	RequireAuth *bool
+	// NoAuditLog turns the record of every call off. Refusals and violations are
+	// recorded all the same.
+	NoAuditLog bool
 }
 
 // Limits bound what a member takes on.
@@ -128,9 +149,8 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Drift = o.Get("drift").Enum("enforce", "warn", "off")
 	a.decodeSkills(o.Get("skills"), p)
 	a.Permissions = decodePermissions(o.Get("permissions"))
-	if s := o.Get("security"); s.Present() {
-		a.Security = s.AppendJSON(nil)
-	}
+	a.Scopes = decodeScopes(o.Get("scopes"))
+	a.decodeSecurity(o.Get("security"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	o.PassOver(referenceKeys()...)
 	o.PassOverPrefix("x-")
@@ -235,17 +255,6 @@ func envName(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// decodePermissions reads the permissions; nil without the block. A key that we
-// would not enforce is refused: a deny rule must never be silently dropped.
-func decodePermissions(v strictyaml.Value) *Permissions {
-	if !v.Present() {
-		return nil
-	}
-	o := v.Object()
-	defer o.Done()
-	return &Permissions{Allow: o.Get("allow").Texts(), Deny: o.Get("deny").Texts()}
 }
 
 // decodeLimits reads the limits over their defaults.

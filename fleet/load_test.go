@@ -30,7 +30,7 @@ func TestStarterFleetOfTheReferenceSystem(t *testing.T) {
 	if !ok || !concierge.ClientOnly() || concierge.Address != "agent://concierge" || concierge.Dir != abs(t, "agents/concierge") || concierge.Env != "shared" || concierge.DeployTo != nil {
 		t.Fatalf("concierge %+v", concierge)
 	}
-	if a := concierge.Agent; a.Name != "concierge" || !slices.Equal(a.SkillFiles, []string{"skills/delegate.md"}) || a.Skills != nil || a.Permissions != nil || a.Security != nil || a.Limits != fleet.DefaultLimits() {
+	if a := concierge.Agent; a.Name != "concierge" || !slices.Equal(a.SkillFiles, []string{"skills/delegate.md"}) || a.Skills != nil || a.Permissions != nil || a.Scopes != nil || a.Security != (fleet.Security{}) || a.Limits != fleet.DefaultLimits() {
 		t.Errorf("agent.yaml %+v", a)
 	}
 	if got := concierge.EnvFiles(); !slices.Equal(got, []string{abs(t, ".env")}) {
@@ -87,9 +87,11 @@ skills:
 permissions:
   allow: ["RequestAgent:agent://librarian/*"]
   deny: []
+scopes: ["database:*"]
 security:
-  tenant: acme
-  keys: [1.0, {a: b}]
+  defaultPermissions: [network:read]
+  requireAuth: true
+  auditLog: false
 limits: {maxInFlight: 4, shutdownTimeoutMs: 100}
 x-owner: {team: tools}
 `}).load(t)
@@ -108,11 +110,15 @@ x-owner: {team: tools}
 	if s, ok := a.Skill("other"); !ok || s.Process != a.Skills[1].Process {
 		t.Error("skill other is not found")
 	}
-	if p := a.Permissions; p == nil || !slices.Equal(p.Allow, []string{"RequestAgent:agent://librarian/*"}) || p.Deny == nil || len(p.Deny) != 0 {
+	if p := a.Permissions; p == nil || !slices.Equal(patterns(p.Allow), []string{"RequestAgent:agent://librarian/*"}) || p.Deny == nil || len(p.Deny) != 0 ||
+		p.Allow[0].Position.Line != 18 || p.Allow[0].Position.Pointer != "/permissions/allow/0" {
 		t.Errorf("permissions %+v", a.Permissions)
 	}
-	if string(a.Security) != `{"tenant":"acme","keys":[1.0,{"a":"b"}]}` {
-		t.Errorf("security %s", a.Security)
+	if !slices.Equal(patterns(a.Scopes), []string{"network:read", "database:*"}) {
+		t.Errorf("scopes %+v", a.Scopes)
+	}
+	if s := a.Security; s.RequireAuth == nil || !*s.RequireAuth || !s.NoAuditLog {
+		t.Errorf("security %+v", a.Security)
 	}
 	if a.Limits != (fleet.Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 4, MaxPending: 10_000, ShutdownTimeout: 100 * time.Millisecond}) {
 		t.Errorf("limits %+v", a.Limits)
@@ -120,6 +126,14 @@ x-owner: {team: tools}
 	if a.Version != "2.0" || a.Description != "Reviews." || a.Validator != "native" {
 		t.Errorf("got %+v", a)
 	}
+}
+
+func patterns(rules []fleet.PermissionRule) []string {
+	var out []string
+	for _, r := range rules {
+		out = append(out, r.Pattern)
+	}
+	return out
 }
 
 func TestEnvironmentsInherit(t *testing.T) {

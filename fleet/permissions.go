@@ -1,0 +1,88 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/internal/strictyaml"
+)
+
+// maxPatternBytes is what package policy reads.
+const maxPatternBytes = 512
+
+// decodePermissions reads the permissions; nil without the block. A key that we
+// would not enforce is refused: a deny rule must never be silently dropped.
+func decodePermissions(v strictyaml.Value) *Permissions {
+	if !v.Present() {
+		return nil
+	}
+	o := v.Object()
+	defer o.Done()
+	return &Permissions{
+		Allow: decodePatterns(o.Get("allow"), faultTarget),
+		Deny:  decodePatterns(o.Get("deny"), faultTarget),
+	}
+}
+
+// decodePatterns reads a list of patterns, each of which check may find at fault.
+// Nil without the list.
+func decodePatterns(v strictyaml.Value, check func(strictyaml.Value, string)) []PermissionRule {
+	if !v.Present() {
+		return nil
+	}
+	rules := []PermissionRule{}
+	for _, item := range v.List() {
+		pattern := item.Text()
+		if len(pattern) > maxPatternBytes {
+			item.Fault(fmt.Sprintf("the pattern has %d bytes, more than %d", len(pattern), maxPatternBytes), "")
+		}
+		check(item, pattern)
+		rules = append(rules, PermissionRule{Pattern: pattern, Position: item.Position()})
+	}
+	return rules
+}
+
+// faultTarget refuses rules over calls that can never match: whoever wrote them
+// believes that they do. Rules over the reference runtime's other tools are its own.
+func faultTarget(v strictyaml.Value, pattern string) {
+	key, calls := strings.CutPrefix(pattern, "RequestAgent:")
+	switch {
+	case strings.HasPrefix(pattern, "agent:"):
+		v.Fault("the rule names no tool, and would match nothing", fmt.Sprintf("write %q", "RequestAgent:"+pattern))
+	case strings.HasPrefix(strings.ToLower(pattern), "requestagent") && !calls:
+		v.Fault("the rule would match nothing", "the tool is written RequestAgent: with a colon")
+	case !calls || strings.Contains(key, "**"):
+	case strings.Count(key, "/") != 3:
+		v.Fault("the rule would match nothing: a call is RequestAgent:agent://<id>/<capability>, and * stays between two slashes",
+			"use ** for any run of characters")
+	}
+}
+
+// decodeScopes reads scopes, each a domain and a verb, or a pattern over them.
+func decodeScopes(v strictyaml.Value) []PermissionRule {
+	return decodePatterns(v, func(item strictyaml.Value, pattern string) {
+		if pattern != "" && pattern != "**" && strings.Count(pattern, ":") != 1 {
+			item.Fault("a scope is <domain>:<verb>", "such as network:read, filesystem:write or database:*")
+		}
+	})
+}
+
+// decodeSecurity reads the block of that name.
+func (a *AgentFile) decodeSecurity(v strictyaml.Value) {
+	if !v.Present() {
+		return
+	}
+	o := v.Object()
+	defer o.Done()
+	if granted := decodeScopes(o.Get("defaultPermissions")); granted != nil {
+		a.Scopes = append(slices.Grow(granted, len(a.Scopes)), a.Scopes...)
+	}
+	if auth := o.Get("requireAuth"); auth.Present() {
+		required := auth.Bool()
+		a.Security.RequireAuth = &required
+	}
+	if log := o.Get("auditLog"); log.Present() {
+		a.Security.NoAuditLog = !log.Bool()
+	}
+}

@@ -1,0 +1,41 @@
+package fleet_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/fleet"
+)
+
+// A rule that can match nothing is refused: whoever wrote it relies on it.
+func TestRulesThatWouldMatchNothingAreRefused(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"permissions: {deny: [agent://librarian/*]}", `write "RequestAgent:agent://librarian/*"`},
+		{"permissions: {deny: [requestAgent:agent://librarian/*]}", "the tool is written RequestAgent:"},
+		{"permissions: {deny: [RequestAgent]}", "the tool is written RequestAgent:"},
+		{`permissions: {deny: ["RequestAgent:*"]}`, "use ** for any run of characters"},
+		{"permissions: {allow: [RequestAgent:agent://librarian]}", "use ** for any run of characters"},
+		{`permissions: {allow: [""]}`, "must not be empty"},
+		{"permissions: {allow: [" + strings.Repeat("x", 513) + "]}", "513 bytes, more than 512"},
+		{"permissions: {ask: [x]}", `unknown key "ask"`},
+		{"scopes: [network]", "a scope is <domain>:<verb>"},
+		{"security: {defaultPermissions: [a:b:c]}", "a scope is <domain>:<verb>"},
+		{"security: {requireAuth: yes please}", "expected a boolean"},
+		{"security: {requiredAuth: true}", `did you mean "requireAuth"`},
+	} {
+		_, err := fleet.Load(starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\n" + test.text + "\n"}).root(t), fleet.LoadOptions{})
+		var faults *fleet.LoadError
+		if !errors.As(err, &faults) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "agent.yaml:2:") {
+			t.Errorf("%s: %v", test.text, err)
+		}
+	}
+	for _, text := range []string{
+		`permissions: {allow: ["**", "RequestAgent:**", "RequestAgent:agent://*/x", "Bash:git *"], deny: ["RequestAgent:agent://x/**"]}`,
+		`scopes: ["**", "*:read", network:*]`,
+	} {
+		if _, err := fleet.Load(starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\n" + text + "\n"}).root(t), fleet.LoadOptions{}); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
+)
+
+// targetPrefix is the tool that calls are made with, as rules name it.
+const targetPrefix = "RequestAgent:"
+
+// Target is what the rules of a caller are matched against.
+func Target(to envelope.Address, capability string) string {
+	return targetPrefix + string(to) + "/" + capability
+}
+
+// A rule is a [Rule] that is ready to match.
+type rule struct {
+	Rule
+	glob Glob
+}
+
+func newRule(effect Effect, pattern string, at fleet.Position) (rule, error) {
+	glob, err := ParseGlob(pattern)
+	if err != nil {
+		return rule{}, fmt.Errorf("%s:%d: %w", at.File, at.Line, err)
+	}
+	return rule{Rule: Rule{Effect: effect, Pattern: pattern, Position: at}, glob: glob}, nil
+}
+
+// find is the first of rules that covers target, or nil.
+func find(rules []rule, target string) *rule {
+	for i := range rules {
+		if rules[i].glob.Match(target) {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// CallerRules decide whom one agent may call. They are immutable and safe for
+// concurrent use.
+type CallerRules struct {
+	block       bool // agent.yaml has a permissions block
+	allow, deny []rule
+	peers       map[envelope.Address]fleet.Position
+}
+
+// NewCallerRules reads the rules of a member. The error names the place of a
+// pattern that is none.
+func NewCallerRules(m *fleet.Member) (*CallerRules, error) {
+	c := &CallerRules{peers: make(map[envelope.Address]fleet.Position, len(m.Peers))}
+	for _, p := range m.Peers {
+		c.peers[p.Address] = p.Position
+	}
+	permissions := m.Agent.Permissions
+	if permissions == nil {
+		return c, nil
+	}
+	c.block = true
+	for _, list := range []struct {
+		effect Effect
+		from   []fleet.PermissionRule
+		to     *[]rule
+	}{{Allow, permissions.Allow, &c.allow}, {Deny, permissions.Deny, &c.deny}} {
+		for _, written := range list.from {
+			r, err := newRule(list.effect, written.Pattern, written.Position)
+			if err != nil {
+				return nil, err
+			}
+			*list.to = append(*list.to, r)
+		}
+	}
+	return c, nil
+}
+
+// Decide says whether the agent may call a capability of another.
+func (c *CallerRules) Decide(to envelope.Address, capability string) Decision {
+	if !c.block {
+		at, listed := c.peers[to]
+		if !listed {
+			return Decision{Reason: PeerNotListed}
+		}
+		return Decision{Allowed: true, Reason: PeerListed, Rule: Rule{Effect: Allow, Pattern: string(to), Position: at}}
+	}
+	target := Target(to, capability)
+	if r := find(c.deny, target); r != nil {
+		return Decision{Reason: DenyRule, Rule: r.Rule}
+	}
+	if r := find(c.allow, target); r != nil {
+		return Decision{Allowed: true, Reason: AllowRule, Rule: r.Rule}
+	}
+	return Decision{Reason: NoRule}
+}

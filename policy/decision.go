@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/agentd/agentd/capability"
+)
+
+// An Effect is what a rule does.
+type Effect string
+
+// The effects.
+const (
+	Allow Effect = "allow"
+	Deny  Effect = "deny"
+)
+
+// A Rule is one line of a file that can decide.
+type Rule struct {
+	// Effect is what the rule does when its pattern matches.
+	Effect Effect
+	// Pattern is as written.
+	Pattern string
+	// Position is where the rule stands.
+	Position capability.Position
+}
+
+// String is the rule and its place, such as `deny "RequestAgent:**" (agent.yaml:4)`.
+func (r Rule) String() string {
+	if r.Position.File == "" {
+		return fmt.Sprintf("%s %q", r.Effect, r.Pattern)
+	}
+	return fmt.Sprintf("%s %q (%s:%d)", r.Effect, r.Pattern, r.Position.File, r.Position.Line)
+}
+
+// A Decision is whether a call may be made, and why.
+type Decision struct {
+	// Allowed is the decision.
+	Allowed bool
+	// Rule is the one that decided; it is zero when no rule matched.
+	Rule Rule
+	// Reason says how it was decided.
+	Reason Reason
+}
+
+// String is the reason, with the rule where there is one. It names files, and
+// is for the agent's own side.
+func (d Decision) String() string {
+	if d.Rule == (Rule{}) {
+		return d.Reason.String()
+	}
+	return d.Reason.String() + ": " + d.Rule.String()
+}
+
+// A Reason is how a decision was reached. The set is closed.
+type Reason uint8
+
+// The reasons.
+const (
+	// AllowRule: an allow rule matches, and no deny rule.
+	AllowRule Reason = iota + 1
+	// DenyRule: a deny rule matches.
+	DenyRule
+	// NoRule: there is a permissions block, and none of its rules matches.
+	NoRule
+	// PeerListed: there is no permissions block, and the peers file lists the agent.
+	PeerListed
+	// PeerNotListed: there is no permissions block, and the peers file does not.
+	PeerNotListed
+	// CallersOpen: the capability does not say who may call it.
+	CallersOpen
+	// CallerListed: one of the capability's callers matches.
+	CallerListed
+	// CallerNotListed: none of them does.
+	CallerNotListed
+	// ScopeMissing: the capability needs a scope that its agent was not granted.
+	ScopeMissing
+	// NoCapability: the agent declares no such capability.
+	NoCapability
+
+	reasonEnd
+)
+
+// Reasons lists every reason.
+func Reasons() []Reason {
+	all := make([]Reason, 0, reasonEnd-1)
+	for r := AllowRule; r < reasonEnd; r++ {
+		all = append(all, r)
+	}
+	return all
+}
+
+// String is a sentence without its full stop.
+func (r Reason) String() string {
+	switch r {
+	case AllowRule:
+		return "an allow rule matches"
+	case DenyRule:
+		return "a deny rule matches"
+	case NoRule:
+		return "no rule of the permissions block matches, and what it does not allow is denied"
+	case PeerListed:
+		return "the peers file lists the agent, and there is no permissions block"
+	case PeerNotListed:
+		return "the peers file does not list the agent, and there is no permissions block"
+	case CallersOpen:
+		return "the capability does not say who may call it"
+	case CallerListed:
+		return "the capability's callers include the agent"
+	case CallerNotListed:
+		return "the capability's callers do not include the agent"
+	case ScopeMissing:
+		return "the capability needs a scope that its agent is not granted"
+	case NoCapability:
+		return "the agent declares no such capability"
+	}
+	return fmt.Sprintf("reason(%d)", uint8(r))
+}
