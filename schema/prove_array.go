@@ -97,6 +97,11 @@ func (p *prover) arrayOf(st *state, groups [][]termID, build bool) result {
 		}
 		return p.fillArray(members, fill.value, size, st.repeat)
 	}
+	if !st.unique {
+		if r := p.fillArray(members, fill.value, size, st.repeat); r.status != statusSat || !p.excluded(st, r.value) {
+			return r
+		}
+	}
 	return p.chooseArray(st, groups, size, exclusions)
 }
 
@@ -133,10 +138,10 @@ func joinArray(items [][]byte) []byte {
 // to equal one of some arrays. It needs no more candidates for an element than
 // there are elements and exclusions: from so many, one is always left.
 func (p *prover) chooseArray(st *state, groups [][]termID, size, exclusions int) result {
-	longest := min(st.count.high, size+exclusions)
-	if longest+exclusions > maxDistinct {
+	if size > maxDistinct || exclusions > maxDistinct || size+2*exclusions > maxDistinct {
 		return p.manyDistinct(st, groups, size, exclusions)
 	}
+	longest := min(st.count.high, size+exclusions)
 	best := unsat()
 	for ; size <= longest; size++ {
 		slots := make([]domain, size)

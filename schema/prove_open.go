@@ -41,7 +41,7 @@ func (p *prover) asserts(index termID) (termID, bool) {
 	settled := true
 	if len(f.oneOf) > 0 {
 		var overlaps []pairOfForms
-		overlaps, settled = p.overlaps(f.oneOf)
+		overlaps, settled = p.overlaps(f.node.oneOf, f.oneOf)
 		arms := p.formsOf(f.oneOf, false)
 		for _, o := range overlaps {
 			arms[o.first] = p.and(arms[o.first], p.formOf(f.oneOf[o.second], true))
@@ -71,7 +71,7 @@ func (p *prover) denies(index termID) (termID, bool) {
 	settled := true
 	if len(f.oneOf) > 0 {
 		var overlaps []pairOfForms
-		overlaps, settled = p.overlaps(f.oneOf)
+		overlaps, settled = p.overlaps(f.node.oneOf, f.oneOf)
 		arms = append(arms, p.and(p.formsOf(f.oneOf, true)...))
 		for _, o := range overlaps {
 			arms = append(arms, p.and(p.formOf(f.oneOf[o.first], false), p.formOf(f.oneOf[o.second], false)))
@@ -94,7 +94,10 @@ type pairOfForms struct{ first, second int }
 // overlaps returns the pairs of branches that one value might pass together.
 // The others need no exclusion, which keeps a oneOf of disjoint branches as
 // cheap as an anyOf.
-func (p *prover) overlaps(branches []int32) (pairs []pairOfForms, settled bool) {
+func (p *prover) overlaps(comb *combinator, branches []int32) (pairs []pairOfForms, settled bool) {
+	if comb.tagged() {
+		return nil, true
+	}
 	settled = true
 	for i := range branches {
 		for j := range i {
@@ -107,6 +110,24 @@ func (p *prover) overlaps(branches []int32) (pairs []pairOfForms, settled bool) 
 		}
 	}
 	return pairs, settled
+}
+
+// tagged reports whether every branch requires an object with a member whose
+// values belong to that branch alone.
+func (c *combinator) tagged() bool {
+	if c.dispatch == nil {
+		return false
+	}
+	for _, b := range c.to {
+		at := -1
+		if b.obj != nil {
+			at = b.obj.index.find(b.obj.props, []byte(c.dispatch.property))
+		}
+		if b.types != typeObject || at < 0 || !b.obj.props[at].required {
+			return false
+		}
+	}
+	return true
 }
 
 // disjoint reports whether no value satisfies both terms. sure is false when

@@ -2,11 +2,15 @@ package schema_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/agentd/agentd/schema"
 )
@@ -97,6 +101,10 @@ func TestContainmentWithinBudget(t *testing.T) {
 		{"200 different integers", `{"type":"array","items":{"type":"integer"},"minItems":200,"uniqueItems":true}`, `{"type":"array","maxItems":199}`, schema.Refuted},
 		{"different elements of a large product", `{"type":"array","minItems":100,"uniqueItems":true,"items":{"type":"object","additionalProperties":false,"required":["a","b","c","d","e","f","g"],"properties":{` +
 			series(7, func(i int) string { return fmt.Sprintf(`"%c":{"type":"boolean"}`, 'a'+i) }) + `}}}`, `{"maxItems":99}`, 0},
+		{"more different elements than there are", `{"type":"array","minItems":1e19,"uniqueItems":true,"items":{"type":"integer"}}`, `{"type":"string"}`, schema.Undecided},
+		{"300 elements, one array ruled out", `{"type":"array","minItems":300,"not":{"const":[1]}}`, `{"items":{"type":"integer"}}`, schema.Refuted},
+		{"union of 150 tagged objects", `{"oneOf":[` + series(150, func(i int) string { return tagged(i, `,"z":{"type":"null"}`) }) + `]}`,
+			`{"oneOf":[` + series(151, func(i int) string { return tagged(i, "") }) + `]}`, 0},
 		{"a gigabyte of elements", `{"type":"array","minItems":1000000000}`, `{"type":"array","items":{"type":"integer"}}`, 0},
 		{"numbers with huge exponents", `{"type":"number","minimum":1e999999999999,"maximum":2e999999999999}`, `{"type":"integer"}`, 0},
 		{"formats against patterns", `{"type":"string","format":"email"}`, `{"type":"string","pattern":"@"}`, schema.Proven},
@@ -124,4 +132,49 @@ func TestContainmentWithinBudget(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestBudgetEnds(t *testing.T) {
+	arms := series(40, func(i int) string { return tagged(i, `,"z":{"type":"null"}`) })
+	a, b := mustCompile(t, `{"oneOf":[`+arms+`]}`), mustCompile(t, `{"anyOf":[`+series(40, func(i int) string { return tagged(i, "") })+`]}`)
+	got := schema.IsSubschemaWithin(context.Background(), a, b, schema.Budget{Steps: 500})
+	if got.Answer != schema.Undecided || got.Reason != schema.ReasonSteps {
+		t.Errorf("with few steps: %+v", got)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	got = schema.IsSubschemaWithin(ended, a, b, schema.Budget{})
+	if got.Answer != schema.Undecided || got.Reason != schema.ReasonTime {
+		t.Errorf("after the context ended: %+v", got)
+	}
+	var doubt *schema.UndecidedError
+	if _, err := schema.SampleWithin(ended, a, schema.Budget{Steps: 3}); !errors.As(err, &doubt) {
+		t.Errorf("sample with few steps: %v", err)
+	}
+	findings := schema.ExplainWithin(ended, a, b, schema.Budget{})
+	if !slices.ContainsFunc(findings, func(f schema.Finding) bool { return f.Rule == schema.RuleUndecided && f.Breaking }) {
+		t.Errorf("nothing says that it is undecided: %v", findings)
+	}
+}
+
+// TestBudgetTurnsNoAnswer gives ever more steps: an answer may come, and then
+// stays.
+func TestBudgetTurnsNoAnswer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFamily(t)
+		pair := f.need(t, drawSchema(3).Draw(t, "a"), drawSchema(3).Draw(t, "b"))
+		full := schema.IsSubschema(pair[0], pair[1])
+		for steps := 1; steps < 10_000; steps *= 3 {
+			few := schema.Budget{Steps: steps, Strings: rapid.IntRange(1, 5000).Draw(t, "strings")}
+			got := schema.IsSubschemaWithin(context.Background(), pair[0], pair[1], few)
+			if _, err := schema.SampleWithin(context.Background(), pair[0], few); errors.Is(err, schema.ErrUnsatisfiable) {
+				if v, err := schema.Sample(pair[0]); err == nil {
+					t.Fatalf("called unsatisfiable with %d steps, but accepts %s: %s", steps, v, pair[0].Source())
+				}
+			}
+			if got.Answer != schema.Undecided && got.Answer != full.Answer {
+				t.Fatalf("%s with %d steps, else %s:\na: %s\nb: %s", got.Answer, steps, full.Answer, pair[0].Source(), pair[1].Source())
+			}
+		}
+	})
 }

@@ -225,6 +225,9 @@ func (s *search) run() (string, Answer) {
 			s.follow(at, i, next)
 		}
 	}
+	if s.budget.Steps < 0 {
+		return "", Unknown // not all successors were visited
+	}
 	return "", Empty
 }
 

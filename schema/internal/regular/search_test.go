@@ -99,6 +99,16 @@ func TestFindKeepsToItsBudget(t *testing.T) {
 	}
 }
 
+// TestFindWithFewSteps holds that a search cut short never calls a query empty.
+func TestFindWithFewSteps(t *testing.T) {
+	for steps := range 3000 {
+		q := query(t, `^[a-f0-9]{8}-[a-f0-9]{4}$`, `^a`)
+		if _, answer := q.Find(&regular.Budget{Steps: steps}); answer == regular.Empty {
+			t.Fatalf("empty with %d steps", steps)
+		}
+	}
+}
+
 func TestSearchRefuses(t *testing.T) {
 	for _, expression := range []string{`(?m)^a$`, strings.Repeat(`(?:a{100}b?){9}`, 30)} {
 		tree, err := syntax.Parse(expression, syntax.Perl)
