@@ -279,17 +279,30 @@ func TestForeignWriterIsNoticed(t *testing.T) {
 	wantCode(t, err, CodeTampered)
 }
 
-func TestDeletedWriteAheadLog(t *testing.T) {
-	l := openLog(t, Options{})
-	fill(t, l, 3)
-	if err := os.Remove(l.Path() + "-wal"); err != nil {
-		t.Fatal(err)
-	}
-	// SQLite would go on writing into the deleted file.
-	_, err := l.Append(context.Background(), violation(1))
-	wantCode(t, err, CodeIO)
-	if !strings.Contains(err.Error(), "write-ahead log was deleted") {
-		t.Error(err)
+func TestDeletedOrReplacedFiles(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"write-ahead log deleted": func(path string) error { return os.Remove(path + "-wal") },
+		"write-ahead log replaced": func(path string) error {
+			return errors.Join(os.Remove(path+"-wal"), os.WriteFile(path+"-wal", nil, 0o600))
+		},
+		"database deleted":  os.Remove,
+		"database replaced": func(path string) error { return os.Rename(path+publicSuffix, path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openLog(t, Options{})
+			fill(t, l, 3)
+			if err := damage(l.Path()); err != nil {
+				t.Fatal(err)
+			}
+			// SQLite would go on writing into the deleted file.
+			_, err := l.Append(context.Background(), violation(1))
+			wantCode(t, err, CodeIO)
+			if !strings.Contains(err.Error(), "was deleted or replaced") {
+				t.Error(err)
+			}
+			_, err = l.Append(context.Background(), violation(2))
+			wantCode(t, err, CodeIO)
+		})
 	}
 }
 

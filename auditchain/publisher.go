@@ -83,12 +83,17 @@ func (p *publisher) publishNow(note []byte) {
 	p.mu.Lock()
 	p.published, p.fileErr = note, err
 	p.mu.Unlock()
+	// All at once: one that does not answer delays no other.
+	var asked sync.WaitGroup
 	for _, w := range p.witnesses {
-		err := p.show(w, note)
-		p.mu.Lock()
-		p.witnessed[w.Name()] = err
-		p.mu.Unlock()
+		asked.Go(func() {
+			err := p.show(w, note)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.witnessed[w.Name()] = err
+		})
 	}
+	asked.Wait()
 }
 
 // show brings a witness up to date.

@@ -14,7 +14,8 @@ import (
 )
 
 // A Reader reads a log, whether or not somebody writes to it at the same time.
-// It changes nothing, and its methods are safe for concurrent use.
+// It changes no record, and its methods are safe for concurrent use. SQLite may
+// leave the files -wal and -shm beside a database that was only read.
 type Reader struct {
 	path     string
 	db       *sql.DB

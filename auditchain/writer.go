@@ -45,8 +45,9 @@ type writer struct {
 	created bool
 	// tip is the state as committed.
 	tip tip
-	// walFile is the write-ahead log that the first commit made.
-	walFile os.FileInfo
+	// files are the database and its write-ahead log as the first commit left
+	// them.
+	files [2]os.FileInfo
 	// clockBehind is true while the clock is behind the newest record.
 	clockBehind bool
 	// broken is the error after which nothing more is written.
@@ -208,17 +209,19 @@ func (w *writer) exec(statement string) error {
 }
 
 // checkFiles makes sure that the transaction just committed went into the
-// files that the next start will read. SQLite goes on writing into a deleted
-// or replaced write-ahead log without complaint.
+// files that the next start will read. SQLite goes on writing into
+// deleted or replaced files without complaint.
 func (w *writer) checkFiles() error {
-	info, err := os.Stat(w.path + "-wal")
-	if err == nil && w.walFile == nil {
-		w.walFile = info
-	}
-	if err != nil || !os.SameFile(info, w.walFile) {
-		return &Error{Code: CodeIO, Path: w.path, Err: err,
-			Msg:  "its write-ahead log was deleted or replaced while the log was open",
-			Hint: "do not touch the -wal file; open the log again and verify it: records since the last start may be lost"}
+	for i, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(w.path + suffix)
+		if err == nil && w.files[i] == nil {
+			w.files[i] = info
+		}
+		if err != nil || !os.SameFile(info, w.files[i]) {
+			return &Error{Code: CodeIO, Path: w.path, Err: err,
+				Msg:  "the file " + w.path + suffix + " was deleted or replaced while the log was open",
+				Hint: "leave the files of an open log alone; open it again and verify it: records since the last start may be lost"}
+		}
 	}
 	return nil
 }
