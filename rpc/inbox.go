@@ -158,7 +158,8 @@ func (in *Inbox) InFlight() int {
 
 // Shutdown takes no more requests, and waits for those that run. When ctx ends
 // first, their contexts are cancelled, they are waited for, and the
-// error wraps ctx's. Requests that were not taken are the broker's to report.
+// error wraps ctx's. Requests that had arrived and not begun are refused as
+// busy; those that come later are the broker's to report.
 func (in *Inbox) Shutdown(ctx context.Context) error {
 	in.mu.Lock()
 	doors := in.doors
@@ -167,7 +168,7 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 	// Requests first, so that running calls can be cancelled until the end.
 	var errs []error
 	for _, d := range doors {
-		errs = append(errs, d.requests.Close(), d.capabilities.Close())
+		errs = append(errs, d.requests.Drain(ctx), d.capabilities.Drain(ctx))
 	}
 	finished := make(chan struct{})
 	go func() { in.done.Wait(); close(finished) }()

@@ -66,6 +66,10 @@ type Transport interface {
 type Subscription interface {
 	// Dropped counts the messages that came while the subscription was full.
 	Dropped() uint64
+	// Drain takes no more messages in, lets the handler finish what has arrived,
+	// and closes. When ctx ends first the rest is dropped, and the
+	// error wraps ctx's; a running handler is waited for all the same.
+	Drain(ctx context.Context) error
 	// Close stops the subscription and waits for a running handler.
 	Close() error
 }

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 
@@ -116,6 +117,16 @@ func (s *subscription) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// Drain implements [transport.Subscription].
+func (s *subscription) Drain(ctx context.Context) error {
+	s.stop(false)
+	err := s.wait(ctx)
+	if err != nil {
+		err = &transport.Error{Code: transport.Failed, Op: "drain", Topic: s.topic, Cause: err}
+	}
+	return errors.Join(err, s.Close())
 }
 
 // Close implements [transport.Subscription].

@@ -139,7 +139,7 @@ func (c *Conn) drain(ctx context.Context) error {
 	}
 	for _, s := range subs {
 		if err := s.finish(ctx); err != nil {
-			return &transport.Error{Code: transport.Failed, Op: "drain", Topic: s.topic, Cause: err}
+			return err
 		}
 	}
 	if !c.nc.IsConnected() {

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,6 +101,13 @@ func (s *subscription) endIntake() {
 
 // finish returns when everything that the server sent is handled.
 func (s *subscription) finish(ctx context.Context) error {
+	if err := s.awaitEnd(ctx); err != nil {
+		return &transport.Error{Code: transport.Failed, Op: "drain", Topic: s.topic, Cause: err}
+	}
+	return nil
+}
+
+func (s *subscription) awaitEnd(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -121,6 +129,12 @@ func (s *subscription) finish(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// Drain implements [transport.Subscription].
+func (s *subscription) Drain(ctx context.Context) error {
+	s.endIntake()
+	return errors.Join(s.finish(ctx), s.Close())
 }
 
 // Close implements [transport.Subscription].

@@ -49,6 +49,8 @@ func Run(t *testing.T, open func(t *testing.T) Broker) {
 		{"ClosedTransportRefuses", testClosed},
 		{"DrainFinishesWhatArrived", testDrain},
 		{"DrainIsBounded", testDrainBounded},
+		{"DrainOneSubscription", testDrainSubscription},
+		{"DrainOneSubscriptionIsBounded", testDrainSubscriptionBounded},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
@@ -409,6 +411,65 @@ func testDrainBounded(t *testing.T, b Broker) {
 	go func() { drained <- sub.Drain(ctx) }()
 	close(release)
 	if err := receive(t, drained); !errors.Is(err, context.Canceled) {
+		t.Errorf("drain with a context that ended: %v, want its error", err)
+	}
+}
+
+// A drained subscription loses nothing that came before, gets nothing that comes
+// after, and leaves its transport as it was.
+func testDrainSubscription(t *testing.T, b Broker) {
+	const messages = 50
+	pub, sub := connect(t, b), connect(t, b)
+	started, release := make(chan struct{}), make(chan struct{})
+	var handled atomic.Int64
+	var once sync.Once
+	s := subscribe(t, sub, "t", "group", func(transport.Message) {
+		once.Do(func() { close(started); <-release })
+		handled.Add(1)
+	})
+	arrived := make(chan struct{}, messages+1)
+	subscribe(t, sub, "t", "", func(transport.Message) { arrived <- struct{}{} })
+	for range messages {
+		publish(t, pub, "t", "", "x")
+	}
+	receive(t, started)
+	for range messages {
+		receive(t, arrived)
+	}
+	drained := make(chan error)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+		defer cancel()
+		drained <- s.Drain(ctx)
+	}()
+	close(release)
+	if err := receive(t, drained); err != nil {
+		t.Fatalf("drain: %v", err)
+	}
+	publish(t, pub, "t", "", "after")
+	receive(t, arrived)
+	if n := handled.Load(); n != messages {
+		t.Errorf("handled %d messages, want the %d that came before the drain", n, messages)
+	}
+	if err := errors.Join(s.Drain(t.Context()), s.Close()); err != nil {
+		t.Errorf("ending it again: %v", err)
+	}
+}
+
+func testDrainSubscriptionBounded(t *testing.T, b Broker) {
+	pub, sub := connect(t, b), connect(t, b)
+	started, release := make(chan struct{}), make(chan struct{})
+	s := subscribe(t, sub, "t", "", func(transport.Message) { close(started); <-release })
+	publish(t, pub, "t", "", "x")
+	receive(t, started)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	drained := make(chan error)
+	go func() { drained <- s.Drain(ctx) }()
+	close(release)
+	err := receive(t, drained)
+	wantCode(t, err, transport.Failed)
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("drain with a context that ended: %v, want its error", err)
 	}
 }
