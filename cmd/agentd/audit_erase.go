@@ -52,7 +52,7 @@ func (a *app) erase(ctx context.Context, r eraseRequest) error {
 		return a.writeErased([]erasedLog{}, r.done)
 	}
 	if !r.yes {
-		if err := a.confirm(append(losses, r.warning)); err != nil {
+		if err := a.confirm(ctx, append(losses, r.warning)); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (a *app) previewErase(ctx context.Context, r eraseRequest) (affected []logS
 			}
 			if loss != "" {
 				affected = append(affected, l.logSource)
-				losses = append(losses, fmt.Sprintf("%s: %s", l.agent, loss))
+				losses = append(losses, fmt.Sprintf("%s: %s", output.Printable(l.agent), loss))
 			}
 		}
 		return nil
@@ -113,7 +113,7 @@ func (a *app) writeErased(all []erasedLog, done string) error {
 
 // confirm shows what is about to happen and asks whether it should. Where
 // nobody can answer, it must have been said before.
-func (a *app) confirm(lines []string) error {
+func (a *app) confirm(ctx context.Context, lines []string) error {
 	refused := usage("nobody is there to confirm that this cannot be undone: say it with --yes")
 	file, ok := a.stdin.(*os.File)
 	if !ok {
@@ -123,15 +123,38 @@ func (a *app) confirm(lines []string) error {
 		return refused
 	}
 	fmt.Fprintf(a.stderr, "%s\nType yes to go on: ", strings.Join(lines, "\n"))
-	answer, err := bufio.NewReader(io.LimitReader(file, 100)).ReadString('\n')
+	answer, err := readAnswer(ctx, file)
 	switch {
 	case errors.Is(err, io.EOF) && answer == "": // /dev/null is a character device, too
 		fmt.Fprintln(a.stderr)
 		return refused
+	case ctx.Err() != nil:
+		fmt.Fprintln(a.stderr)
+		return errors.New("interrupted: nothing was changed")
 	case err != nil && !errors.Is(err, io.EOF):
 		return fmt.Errorf("reading the answer: %w", err)
 	case strings.TrimSpace(answer) != "yes":
 		return errors.New("not confirmed: nothing was changed")
 	}
 	return nil
+}
+
+// readAnswer reads a line, or stops waiting for one when ctx ends.
+func readAnswer(ctx context.Context, file io.Reader) (string, error) {
+	const longest = 100
+	type answer struct {
+		line string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() { // a read from a terminal cannot be called off: it ends with the process
+		line, err := bufio.NewReader(io.LimitReader(file, longest)).ReadString('\n')
+		got <- answer{line, err}
+	}()
+	select {
+	case a := <-got:
+		return a.line, a.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
