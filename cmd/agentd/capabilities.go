@@ -18,6 +18,7 @@ func (a *app) capabilitiesCommand() *cobra.Command {
 	cmd.AddCommand(
 		a.capabilitiesShowCommand(), a.capabilitiesValidateCommand(),
 		a.capabilitiesSampleCommand(), a.capabilitiesLintCommand(),
+		a.capabilitiesDiffCommand(), a.capabilitiesLockCommand(), a.capabilitiesCheckCommand(),
 	)
 	return cmd
 }

@@ -1,0 +1,193 @@
+package compat
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/schema"
+)
+
+// A Direction chooses the half of a call that is judged.
+type Direction string
+
+// The directions.
+const (
+	// Both judges requests and responses.
+	Both Direction = "both"
+	// Request judges what callers send.
+	Request Direction = "request"
+	// Response judges what callers get.
+	Response Direction = "response"
+)
+
+// The rules about capabilities as a whole. The others are those of package schema.
+const (
+	// RuleRemoved: the capability is gone.
+	RuleRemoved = "capability-removed"
+	// RuleAdded: there is a new capability.
+	RuleAdded = "capability-added"
+	// RuleDescription: only the words changed. They steer the models that read them.
+	RuleDescription = "description-changed"
+	// RuleIdempotent: callers may no longer retry.
+	RuleIdempotent = "idempotent-removed"
+	// RuleUndecided: it could not be shown that nothing breaks, and no single
+	// difference is to blame.
+	RuleUndecided = "undecided"
+	// RuleSchema: a published schema is not one that agentd can check.
+	RuleSchema = "schema-unsupported"
+)
+
+// A Finding is one difference.
+type Finding struct {
+	// Agent is the agent that offers the capability.
+	Agent envelope.Address `json:"agent"`
+	// Capability is the name of the function.
+	Capability string `json:"capability"`
+	// Side is request, response, or "" for the capability as a whole.
+	Side Direction `json:"side,omitempty"`
+	// Rule is a stable id: one of this package's, or a schema.Rule.
+	Rule string `json:"rule"`
+	// Breaking means that a caller built against the old capability may fail.
+	Breaking bool `json:"breaking"`
+	// Message says what changed.
+	Message string `json:"message"`
+	// Path is where in the payload; "*" stands for any element or unnamed member.
+	Path string `json:"path"`
+	// Old and New point into the two schemas (RFC 6901).
+	Old string `json:"old"`
+	// New is "" at the root, like Old.
+	New string `json:"new"`
+	// Witness is a value that shows the break, where there is one.
+	Witness json.RawMessage `json:"witness,omitempty"`
+}
+
+// A Report is all differences between two documents, breaking ones first.
+type Report struct {
+	Findings []Finding `json:"findings"`
+}
+
+// Breaking reports whether a caller may fail.
+func (r *Report) Breaking() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Breaking })
+}
+
+// Compare judges the change from old to new. A schema that does not compile is
+// a breaking finding.
+func Compare(old, new *capability.Published, direction Direction) *Report {
+	c := &comparison{agent: new.Agent, direction: direction, report: &Report{Findings: []Finding{}}}
+	for _, name := range sortedNames(old, new) {
+		before, had := old.ToolSchemas[name]
+		after, has := new.ToolSchemas[name]
+		c.name = name
+		switch {
+		case !has:
+			c.add(Finding{Rule: RuleRemoved, Breaking: true, Message: "the capability is no longer offered"})
+		case !had:
+			c.add(Finding{Rule: RuleAdded, Message: "the capability is new"})
+		default:
+			c.capability(before, after)
+		}
+	}
+	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
+		if a.Breaking != b.Breaking {
+			if a.Breaking {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Capability, b.Capability)
+	})
+	return c.report
+}
+
+func sortedNames(docs ...*capability.Published) []string {
+	var names []string
+	for _, d := range docs {
+		for name := range d.ToolSchemas {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// A comparison is one run of Compare.
+type comparison struct {
+	agent     envelope.Address
+	direction Direction
+	name      string
+	report    *Report
+}
+
+func (c *comparison) add(f Finding) {
+	f.Agent, f.Capability = c.agent, c.name
+	c.report.Findings = append(c.report.Findings, f)
+}
+
+func (c *comparison) capability(before, after capability.ToolSchema) {
+	if before.Description != after.Description {
+		c.add(Finding{Rule: RuleDescription, Message: "the description changed: models read it before they call"})
+	}
+	if before.Idempotent && !after.Idempotent {
+		c.add(Finding{Rule: RuleIdempotent, Message: "it is no longer idempotent: callers may not retry"})
+	}
+	if c.direction != Response {
+		c.side(Request, before.InputSchema, after.InputSchema)
+	}
+	if c.direction != Request {
+		c.side(Response, before.OutputSchema, after.OutputSchema)
+	}
+}
+
+// side explains one side. Callers send by the old input, and receive by the new output.
+func (c *comparison) side(side Direction, before, after json.RawMessage) {
+	if string(before) == string(after) {
+		return
+	}
+	old, errOld := compile(before)
+	new, errNew := compile(after)
+	if errOld != nil || errNew != nil {
+		c.add(Finding{Side: side, Rule: RuleSchema, Breaking: true,
+			Message: fmt.Sprintf("the schema is not one that agentd can check: %s", cmp.Or(errText(errNew), errText(errOld)))})
+		return
+	}
+	from, to := old, new
+	if side == Response {
+		from, to = new, old
+	}
+	breaking := false
+	for _, f := range schema.Explain(from, to) {
+		finding := Finding{
+			Side: side, Rule: string(f.Rule), Breaking: f.Breaking, Message: f.Message,
+			Path: f.Path, Old: f.A, New: f.B, Witness: f.Witness,
+		}
+		if side == Response {
+			finding.Old, finding.New = f.B, f.A
+		}
+		breaking = breaking || f.Breaking
+		c.add(finding)
+	}
+	if answer := schema.IsSubschema(from, to); !breaking && answer.Answer != schema.Proven {
+		c.add(Finding{Side: side, Rule: RuleUndecided, Breaking: true, Witness: answer.Witness,
+			Message: fmt.Sprintf("it is not proven that old callers are safe (%s)", cmp.Or(string(answer.Reason), answer.Answer.String()))})
+	}
+}
+
+// compile makes a schema; a side without one accepts everything.
+func compile(source json.RawMessage) (*schema.Schema, error) {
+	if source == nil {
+		source = json.RawMessage("{}")
+	}
+	return schema.Compile(source)
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
