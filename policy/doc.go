@@ -18,8 +18,6 @@
 // # Limits
 //
 // A [RateLimiter] holds one token bucket for each pair of an agent and a
-// capability, in bounded memory. A [Concurrency] bounds the runs of each
-// capability, and how many requests wait for one. [Breakers] leave a peer alone
-// for a while that failed too often. A [Backoff] says how long to wait before
-// another attempt.
+// capability, in bounded memory. [Breakers] leave a peer alone for a while that
+// failed too often. A [Backoff] says how long to wait before another attempt.
 package policy

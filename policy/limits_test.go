@@ -1,0 +1,280 @@
+package policy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
+)
+
+var epoch = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
+
+func limited(requests int, period time.Duration, burst int) *capability.Capability {
+	return &capability.Capability{Name: "search", RateLimit: &capability.RateLimit{Requests: requests, Period: period, Burst: burst}}
+}
+
+// The numbers of seed 004: a hundred an hour, and the 101st is refused.
+func TestRateLimitOfSeed004(t *testing.T) {
+	l, c := policy.NewRateLimiter(0), limited(100, time.Hour, 100)
+	for i := range 100 {
+		q := l.Take(reviewer, c, epoch)
+		if !q.Allowed || q.Remaining != 99-i || q.Limit != 100 {
+			t.Fatalf("call %d: %+v", i+1, q)
+		}
+	}
+	q := l.Take(reviewer, c, epoch)
+	if q.Allowed || q.Remaining != 0 || q.RetryAfter != 36*time.Second || !q.ResetAt.Equal(epoch.Add(time.Hour)) {
+		t.Errorf("call 101: %+v", q)
+	}
+	if q := l.Take(librarian, c, epoch); !q.Allowed {
+		t.Error("another caller pays for this one")
+	}
+	other := *c
+	other.Name = "other"
+	if q := l.Take(reviewer, &other, epoch); !q.Allowed {
+		t.Error("another capability pays for this one")
+	}
+	if q := l.Take(reviewer, c, epoch.Add(q.RetryAfter)); !q.Allowed {
+		t.Errorf("after retryAfter: %+v", q)
+	}
+}
+
+func TestNoRateLimit(t *testing.T) {
+	l := policy.NewRateLimiter(0)
+	if q := l.Take(reviewer, &capability.Capability{Name: "x"}, epoch); !q.Allowed || l.Len() != 0 {
+		t.Errorf("%+v, %d buckets", q, l.Len())
+	}
+}
+
+func TestRateLimitFollowsAReload(t *testing.T) {
+	l := policy.NewRateLimiter(0)
+	for range 2 {
+		l.Take(reviewer, limited(2, time.Hour, 2), epoch)
+	}
+	if l.Take(reviewer, limited(2, time.Hour, 2), epoch).Allowed {
+		t.Fatal("the old limit does not hold")
+	}
+	later := epoch.Add(time.Second)
+	if q := l.Take(reviewer, limited(10, time.Second, 10), later); q.Allowed {
+		t.Error("a changed limit is a fresh quota")
+	}
+	if q := l.Take(reviewer, limited(10, time.Second, 10), later.Add(time.Second)); !q.Allowed || q.Limit != 10 {
+		t.Errorf("the new limit does not hold: %+v", q)
+	}
+}
+
+// However calls are spread over time, no more than burst + rate*time pass, and whoever
+// waits for RetryAfter passes.
+func TestRateLimitBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		requests := rapid.IntRange(1, 1000).Draw(t, "requests")
+		period := time.Duration(rapid.IntRange(1, 3_600_000).Draw(t, "ms")) * time.Millisecond
+		burst := rapid.IntRange(1, 50).Draw(t, "burst")
+		l, c := policy.NewRateLimiter(0), limited(requests, period, burst)
+		now, passed := epoch, 0
+		for _, step := range rapid.SliceOfN(rapid.IntRange(0, 2_000), 1, 100).Draw(t, "steps") {
+			now = now.Add(time.Duration(step) * time.Millisecond)
+			q := l.Take(reviewer, c, now)
+			if q.Allowed {
+				passed++
+			} else {
+				if q.RetryAfter <= 0 || q.ResetAt.Before(now) {
+					t.Fatalf("refused with %+v", q)
+				}
+				if now = now.Add(q.RetryAfter); !l.Take(reviewer, c, now).Allowed {
+					t.Fatalf("refused after waiting for %s", q.RetryAfter)
+				}
+				passed++
+			}
+			if most := float64(burst) + now.Sub(epoch).Seconds()*float64(requests)/period.Seconds(); float64(passed) > most+0.01 {
+				t.Fatalf("%d passed, and %.2f may", passed, most)
+			}
+		}
+	})
+}
+
+// Callers with ever new names neither grow the memory nor get quotas, and do
+// not take away what others have used up.
+func TestRateLimiterIsBounded(t *testing.T) {
+	const most = 64
+	l, c := policy.NewRateLimiter(most), limited(2, time.Hour, 2)
+	l.Take(reviewer, c, epoch)
+	l.Take(reviewer, c, epoch)
+	passed := 0
+	for i := range 10_000 {
+		if l.Take(envelope.Address(fmt.Sprintf("agent://a%d", i)), c, epoch).Allowed {
+			passed++
+		}
+	}
+	if l.Len() > most+1 {
+		t.Errorf("%d buckets", l.Len())
+	}
+	if passed != most-1+2 {
+		t.Errorf("%d of the flood passed, want one for each bucket and two of the shared one", passed)
+	}
+	if l.Take(reviewer, c, epoch).Allowed {
+		t.Error("the flood made the limiter forget who had used up a quota")
+	}
+	// What is full again makes way.
+	later := epoch.Add(2 * time.Hour)
+	for i := range most {
+		if !l.Take(envelope.Address(fmt.Sprintf("agent://b%d", i)), c, later).Allowed {
+			t.Fatalf("newcomer %d is refused", i)
+		}
+	}
+	if l.Len() > most+1 {
+		t.Errorf("%d buckets", l.Len())
+	}
+}
+
+func TestRefusalsAreReportedNowAndThen(t *testing.T) {
+	l, c := policy.NewRateLimiter(0), limited(1, time.Hour, 1)
+	l.Take(reviewer, c, epoch)
+	var reports []int64
+	for i := range 25 {
+		if q := l.Take(reviewer, c, epoch.Add(time.Duration(i)*time.Second)); q.Report {
+			reports = append(reports, q.Unreported)
+		}
+	}
+	if fmt.Sprint(reports) != "[0 9 9]" {
+		t.Errorf("reports with %v unreported", reports)
+	}
+}
+
+func TestRateLimiterConcurrently(t *testing.T) {
+	l, c := policy.NewRateLimiter(0), limited(50, time.Hour, 50)
+	var wg sync.WaitGroup
+	passed := make(chan struct{}, 1000)
+	for range 10 {
+		wg.Go(func() {
+			for range 20 {
+				if l.Take(reviewer, c, epoch).Allowed {
+					passed <- struct{}{}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(passed) != 50 {
+		t.Errorf("%d passed", len(passed))
+	}
+}
+
+func TestBreaker(t *testing.T) {
+	b, now := policy.NewBreakers(), epoch
+	call := func(o policy.Outcome) bool {
+		p, _, ok := b.Pass(reviewer, now)
+		if ok {
+			b.Done(p, o, now)
+		}
+		return ok
+	}
+	for range policy.BreakerFailures - 1 {
+		call(policy.Failed)
+	}
+	call(policy.Succeeded)
+	for range policy.BreakerFailures - 1 {
+		call(policy.Failed)
+	}
+	call(policy.Inconclusive)
+	stale, _, ok := b.Pass(reviewer, now)
+	if !ok || !call(policy.Failed) {
+		t.Fatal("opened too early")
+	}
+	now = now.Add(time.Second)
+	if _, after, ok := b.Pass(reviewer, now); ok || after != policy.BreakerDelay-time.Second {
+		t.Errorf("after %d failures: ok %v, retry after %s", policy.BreakerFailures, ok, after)
+	}
+	if _, _, ok := b.Pass(librarian, now); !ok {
+		t.Error("another peer's breaker opened")
+	}
+	b.Done(stale, policy.Succeeded, now)
+
+	// Half-open: one at a time, and a failure opens it again.
+	now = now.Add(policy.BreakerDelay)
+	trial, _, ok := b.Pass(reviewer, now)
+	if !ok {
+		t.Fatal("no trial")
+	}
+	if _, after, ok := b.Pass(reviewer, now); ok || after <= 0 {
+		t.Error("two trials at once")
+	}
+	b.Done(trial, policy.Failed, now)
+	if call(policy.Succeeded) {
+		t.Error("open after a failed trial, and yet it passed")
+	}
+	now = now.Add(policy.BreakerDelay)
+	for range policy.BreakerSuccesses - 1 {
+		if !call(policy.Succeeded) || !call(policy.Inconclusive) {
+			t.Fatal("a trial is refused")
+		}
+	}
+	p, _, _ := b.Pass(reviewer, now)
+	if _, _, ok := b.Pass(reviewer, now); ok {
+		t.Error("closed too early")
+	}
+	b.Done(p, policy.Succeeded, now)
+	p, _, ok = b.Pass(reviewer, now)
+	_, _, ok2 := b.Pass(reviewer, now)
+	if !ok || !ok2 {
+		t.Error("not closed again")
+	}
+	b.Done(p, policy.Inconclusive, now)
+}
+
+// Whatever happens, a breaker lets a call through once its delay has passed and
+// no trial is out.
+func TestBreakerNeverSticks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, now := policy.NewBreakers(), epoch
+		var out []policy.Pass
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "ask") {
+				if p, _, ok := b.Pass(reviewer, now); ok {
+					out = append(out, p)
+				}
+			} else if len(out) > 0 {
+				i := rapid.IntRange(0, len(out)-1).Draw(t, "which")
+				b.Done(out[i], policy.Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")), now)
+				out = append(out[:i], out[i+1:]...)
+			}
+			now = now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
+		}
+		for _, p := range out {
+			b.Done(p, policy.Inconclusive, now)
+		}
+		if _, _, ok := b.Pass(reviewer, now.Add(policy.BreakerDelay)); !ok {
+			t.Fatal("stuck")
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	if policy.NewBackoff(nil).MaxAttempts() != 1 {
+		t.Error("without a policy there is more than one attempt")
+	}
+	b := policy.NewBackoff(&capability.RetryPolicy{
+		MaxAttempts: 100, BackoffMultiplier: 2, InitialDelay: time.Second, MaxDelay: 10 * time.Second,
+	})
+	for attempt, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 5: 10 * time.Second, 100: 10 * time.Second} {
+		if got := b.Delay(attempt, 0); got != want {
+			t.Errorf("after attempt %d: %s, want %s", attempt, got, want)
+		}
+		for range 100 {
+			if got := b.Delay(attempt, rand.Float64()); got <= want/2 || got > want {
+				t.Fatalf("after attempt %d with jitter: %s", attempt, got)
+			}
+		}
+	}
+	steep := policy.NewBackoff(&capability.RetryPolicy{MaxAttempts: 100, BackoffMultiplier: 100, InitialDelay: time.Hour, MaxDelay: 24 * time.Hour})
+	if got := steep.Delay(100, 0); got != 24*time.Hour {
+		t.Errorf("a steep backoff overflows: %s", got)
+	}
+}
