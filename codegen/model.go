@@ -97,6 +97,9 @@ type Type struct {
 	Flat *Type
 	// Named is set for a Ref.
 	Named *Named
+
+	// notNull is what Nullable makes of a Union. It is set with the names.
+	notNull *Type
 }
 
 // A Member is one member of an Object.
@@ -136,20 +139,24 @@ func (t *Type) Nullable() (rest *Type, nullable bool) {
 		_, nullable = t.Named.Type.Nullable()
 		return t, nullable
 	case Union:
+		if t.notNull != nil {
+			return t.notNull, t.notNull != t
+		}
 		var others []*Type
 		for _, m := range t.Of {
 			if m.Kind == Null {
 				nullable = true
-			} else {
-				others = append(others, m)
+				continue
 			}
+			m, null := m.Nullable()
+			nullable = nullable || null
+			others = append(others, m)
 		}
 		if !nullable {
 			return t, false
 		}
 		if len(others) == 1 {
-			rest, _ = others[0].Nullable()
-			return rest, true
+			return others[0], true
 		}
 		return &Type{Kind: Union, Name: t.Name, Of: others}, true
 	}

@@ -99,14 +99,17 @@ func (s *names) assignAll(all []*Named) {
 // lead to keeps its first.
 func (s *names) set(t *Type, name func() string) (isNew bool) {
 	rest, _ := t.Nullable()
+	if t = t.Flatten(); t.Kind == Union {
+		t.notNull = rest // the same one from now on, so that it keeps its name
+	}
 	switch rest.Kind {
 	case Object, Enum, Union:
 		if rest.Name != "" {
 			return false
 		}
 		rest.Name = name()
-		if t = t.Flatten(); t.Kind == Union && rest.Kind == Union {
-			t.Name = rest.Name // Nullable made rest
+		if t.Kind == Union {
+			t.Name = rest.Name
 		}
 	}
 	return true

@@ -336,8 +336,8 @@ func closeObjects(v any) {
 			closeObjects(e)
 		}
 		_, named := v["properties"]
-		_, open := v["additionalProperties"]
-		if named && !open {
+		more, has := v["additionalProperties"]
+		if named && (!has || more == true) {
 			v["additionalProperties"] = false
 		}
 	}

@@ -92,8 +92,8 @@ func (e *tsEmitter) typ(t *Type, indent string, sealed bool) string {
 	case Union:
 		return e.join(t.Of, " | ", indent, sealed)
 	case Intersection:
-		if t.Flat.Kind == Never {
-			return "never"
+		if t.Flat.Kind == Never || slices.ContainsFunc(t.Of, typedIndex) {
+			return e.typ(t.Flat, indent, sealed)
 		}
 		sealed = sealed || slices.ContainsFunc(t.Of, func(p *Type) bool { return p.Kind == Object && p.Elem == nil })
 		return e.join(t.Of, " & ", indent, sealed)
@@ -101,6 +101,13 @@ func (e *tsEmitter) typ(t *Type, indent string, sealed bool) string {
 		return t.Named.Name
 	}
 	return "unknown"
+}
+
+// typedIndex reports whether t is written with an index signature that says
+// something. An intersection with one is written as what it comes to: through
+// it the compiler does not see which literals are expected.
+func typedIndex(t *Type) bool {
+	return t.Kind == Object && t.Elem != nil && t.Elem.Kind != Any
 }
 
 // join puts op between types, and parentheses around those with an operator of

@@ -3,6 +3,7 @@ package typed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -50,7 +51,7 @@ func WithIdempotencyKey(key string) CallOption { return func(c *Call) { c.Idempo
 func Request[Out any](ctx context.Context, caller Caller, to, capability string, request any, opts []CallOption) (Out, error) {
 	var out Out
 	if caller == nil {
-		return out, errNoCaller
+		return out, errors.New("typed: the client has no Caller")
 	}
 	payload, err := Marshal(request)
 	if err != nil {

@@ -152,7 +152,10 @@ func parseInteger(data []byte, isNumber bool) (int64, error) {
 // DecodeEnum decodes a value of an enum: one of allowed.
 func DecodeEnum[T ~string | ~int64 | ~float64 | ~bool](data []byte, v *T, allowed ...T) error {
 	var got T
-	if err := decodeScalar(bytes.TrimSpace(data), reflect.ValueOf(&got).Elem()); err != nil {
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		return fault("is empty")
+	}
+	if err := decodeScalar(data, reflect.ValueOf(&got).Elem()); err != nil {
 		return err
 	}
 	for _, a := range allowed {
@@ -167,7 +170,9 @@ func DecodeEnum[T ~string | ~int64 | ~float64 | ~bool](data []byte, v *T, allowe
 // DecodeUnion decodes data into the first of parts that it fits; each is a
 // pointer to a pointer. The others stay nil.
 func DecodeUnion(data []byte, parts ...any) error {
-	data = bytes.TrimSpace(data)
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		return fault("is empty")
+	}
 	var deepest error
 	depth := -1
 	for _, p := range parts {

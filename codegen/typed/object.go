@@ -3,8 +3,6 @@ package typed
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -178,100 +176,3 @@ func (e *ObjectEncoder) Bytes() ([]byte, error) {
 	}
 	return append(e.out, '}'), nil
 }
-
-// Marshal encodes a generated type, or one made of them.
-func Marshal(v any) ([]byte, error) { return encode(nil, reflect.ValueOf(v)) }
-
-func encode(dst []byte, v reflect.Value) ([]byte, error) {
-	if !v.IsValid() {
-		return append(dst, "null"...), nil
-	}
-	if v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return append(dst, "null"...), nil
-		}
-		return encode(dst, v.Elem())
-	}
-	if m, ok := v.Interface().(json.Marshaler); ok {
-		data, err := m.MarshalJSON()
-		return append(dst, data...), err
-	}
-	switch v.Kind() {
-	case reflect.String:
-		if n, ok := v.Interface().(json.Number); ok {
-			return encodeNumber(dst, n)
-		}
-		return encodeString(dst, v.String())
-	case reflect.Slice:
-		return encodeSlice(dst, v)
-	case reflect.Map:
-		o := EncodeObject()
-		o.Rest(v.Interface())
-		data, err := o.Bytes()
-		return append(dst, data...), err
-	}
-	data, err := json.Marshal(v.Interface())
-	if err != nil {
-		return nil, fault(fmt.Sprintf("cannot be encoded: %v", err))
-	}
-	return append(dst, data...), nil
-}
-
-func encodeNumber(dst []byte, n json.Number) ([]byte, error) {
-	if n == "" {
-		n = "0"
-	}
-	data, err := json.Marshal(n)
-	if err != nil {
-		return nil, fault("is not a number")
-	}
-	return append(dst, data...), nil
-}
-
-func encodeSlice(dst []byte, v reflect.Value) ([]byte, error) {
-	dst = append(dst, '[')
-	for i := range v.Len() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		var err error
-		if dst, err = encode(dst, v.Index(i)); err != nil {
-			return nil, at(fmt.Sprint(i), err)
-		}
-	}
-	return append(dst, ']'), nil
-}
-
-// encodeString writes a string without the escapes of HTML.
-func encodeString(dst []byte, s string) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(s)
-	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...), err
-}
-
-func sortedKeys(m reflect.Value) []string {
-	var keys []string
-	for _, k := range m.MapKeys() {
-		keys = append(keys, k.String())
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// EncodeUnion writes the one of parts, pointers all, that is not nil.
-func EncodeUnion(parts ...any) ([]byte, error) {
-	var set []any
-	for _, p := range parts {
-		if !reflect.ValueOf(p).IsNil() {
-			set = append(set, p)
-		}
-	}
-	if len(set) != 1 {
-		return nil, fault(fmt.Sprintf("%d fields of the union are set; set exactly one", len(set)))
-	}
-	return Marshal(set[0])
-}
-
-var errNoCaller = errors.New("typed: the client has no Caller")

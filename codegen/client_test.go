@@ -1,0 +1,337 @@
+package codegen_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/codegen"
+	"github.com/agentd/agentd/codegen/testdata/golden/reviewer/prreviewer"
+	"github.com/agentd/agentd/codegen/typed"
+	"github.com/agentd/agentd/codegen/typedrpc"
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/memory"
+)
+
+// reviewer answers with what it was asked, or not at all: a hanging review makes
+// the file that it is asked for, and says when it was cancelled.
+type reviewer struct{ cancelled chan struct{} }
+
+func (r reviewer) ReviewPr(ctx context.Context, in prreviewer.ReviewPrRequest) (prreviewer.ReviewPrResponse, error) {
+	if file, ok := strings.CutPrefix(in.PRURL, "hang:"); ok {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return prreviewer.ReviewPrResponse{}, err
+		}
+		<-ctx.Done()
+		r.cancelled <- struct{}{}
+		return prreviewer.ReviewPrResponse{}, ctx.Err()
+	}
+	switch in.PRURL {
+	case "late":
+		<-ctx.Done()
+		return prreviewer.ReviewPrResponse{}, ctx.Err()
+	case "large": // more than one packet, and chunks
+		in.PRURL = strings.Repeat("日本", 50_000)
+	}
+	return prreviewer.ReviewPrResponse{Verdict: prreviewer.ReviewPrResponseVerdictComment, Summary: in.PRURL}, nil
+}
+
+// discard keeps no records.
+type discard struct{}
+
+func (discard) RecordSchemaViolation(context.Context, rpc.SchemaViolation) error { return nil }
+
+// An endpoint is the control API of an agent that may call pr-reviewer, on a
+// socket and on TCP.
+type endpoint struct {
+	socket, url string
+	cancelled   chan struct{} // one for each skill that was cancelled
+}
+
+func serve(t *testing.T) endpoint {
+	t.Helper()
+	doc, err := capability.Load(goldens()["reviewer"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := endpoint{cancelled: make(chan struct{}, 10)}
+	bus := memory.NewBus(memory.Options{})
+	near, far := bus.Connect(), bus.Connect()
+	var mux typed.Mux
+	prreviewer.RegisterServer(&mux, reviewer{e.cancelled})
+	inbox, err := rpc.NewInbox(rpc.InboxConfig{Self: doc.Agent, Contract: doc, Handlers: typedrpc.Handlers(&mux), Auditor: discard{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic := rpc.RequestsTopic(doc.Agent)
+	if err := inbox.Listen(far, topic); err != nil {
+		t.Fatal(err)
+	}
+	client, err := rpc.NewClient(rpc.ClientConfig{
+		Self: "agent://concierge", Auditor: discard{}, Transports: []transport.Transport{near},
+		Peers: rpc.Peers{doc.Agent: {Address: doc.Agent, Transport: "memory", Topic: topic, Contract: doc}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "gen") // sockets need short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := control.NewHandler(control.Agent{Caller: client, Calls: &control.Calls{}, Ready: func() error { return nil }})
+	server, err := control.Listen(t.Context(), filepath.Join(dir, "s"), handler, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(requireHeader(handler))
+	e.socket, e.url = server.Path(), web.URL
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		web.Close()
+		err := errors.Join(server.Shutdown(ctx), inbox.Shutdown(ctx), client.Close(), near.Close(), far.Close(), os.RemoveAll(dir))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// requireHeader stands for the gate that an endpoint on the network has.
+func requireHeader(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer t" {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// generated writes the reviewer's client in one language to dir.
+func generated(t *testing.T, lang, dir string) {
+	t.Helper()
+	l, err := codegen.Find(lang)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Generate(api(t, goldens()["reviewer"])).Write(dir, "pr-reviewer"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// outcome is what both programs below print.
+const outcome = `ok comment 日本 <&>
+large 100000
+violation request /severity
+timeout
+refused EAGENTRPC_INVALID_REQUEST
+unreachable
+cancelled
+`
+
+const tsProgram = `
+import { requestAgent, AgentdError, type Endpoint, type ReviewPrRequest } from "./pr-reviewer.js";
+
+declare const process: { argv: string[]; exitCode: number };
+declare const console: { log(...parts: unknown[]): void };
+declare class AbortController { signal: object; abort(): void }
+declare function setTimeout(f: () => void, ms: number): void;
+const fs: string = "node:fs";
+const { existsSync } = (await import(fs)) as { existsSync(path: string): boolean };
+
+const [socket, url, missing] = process.argv.slice(2) as [string, string, string];
+const request = (prUrl: string): ReviewPrRequest => ({ prUrl, severity: "low" });
+
+async function calls(endpoint: Endpoint, nobody: Endpoint) {
+  const ok = await requestAgent("review-pr", request("日本 <&>"), { endpoint });
+  if (ok.status === "ok") console.log("ok", ok.response.verdict, ok.response.summary);
+  const large = await requestAgent("review-pr", request("large"), { endpoint });
+  if (large.status === "ok") console.log("large", large.response.summary.length);
+  const bad = { prUrl: "x", severity: "urgent" } as unknown as ReviewPrRequest;
+  const violation = await requestAgent("review-pr", bad, { endpoint });
+  if (violation.status === "schema-violation") console.log("violation", violation.schemaSide, violation.violations[0]?.path);
+  const late = await requestAgent("review-pr", request("late"), { endpoint, timeoutMs: 50 });
+  if (late.status === "timeout") console.log(late.status);
+  try {
+    await requestAgent("review-pr", request("x"), { endpoint: { ...endpoint, call: "never was" } });
+  } catch (e) {
+    console.log("refused", e instanceof AgentdError && e.code);
+  }
+  try {
+    await requestAgent("review-pr", request("x"), { endpoint: nobody });
+  } catch {
+    console.log("unreachable");
+  }
+  const abort = new AbortController();
+  const started = missing + (calls.count += 1);
+  const hanging = requestAgent("review-pr", request("hang:" + started), { endpoint, signal: abort.signal });
+  while (!existsSync(started)) await new Promise<void>((done) => setTimeout(done, 5));
+  abort.abort();
+  try {
+    await hanging;
+  } catch {
+    console.log("cancelled");
+  }
+}
+
+calls.count = 0;
+await calls({ socket }, { socket: missing });
+const headers = { Authorization: "Bearer t" };
+await calls({ url, headers }, { url: "http://127.0.0.1:1", headers });
+`
+
+func TestTypeScriptClient(t *testing.T) {
+	compiler := nodeTool(t, "typescript", "bin", "tsc")
+	e, dir := serve(t), t.TempDir()
+	generated(t, "ts", dir)
+	write(t, filepath.Join(dir, "program.ts"), []byte(tsProgram))
+	write(t, filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`))
+	run(t, dir, append(compiler, "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
+		"--lib", "es2022", "--types", "", "--outDir", "out", "program.ts")...)
+	write(t, filepath.Join(dir, "out", "package.json"), []byte(`{"type":"module"}`))
+	got := run(t, dir, compiler[0], filepath.Join("out", "program.js"), e.socket, e.url, filepath.Join(dir, "nobody"))
+	if got != outcome+outcome {
+		t.Errorf("got\n%s\nwant twice\n%s", got, outcome)
+	}
+	e.awaitCancellations(t, 2)
+}
+
+// awaitCancellations waits until n skills have ended because their caller left.
+func (e endpoint) awaitCancellations(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		select {
+		case <-e.cancelled:
+		case <-time.After(20 * time.Second):
+			t.Fatal("a skill runs on after its caller has left")
+		}
+	}
+}
+
+const pyProgram = `
+import asyncio
+import os
+import sys
+
+from pr_reviewer import AgentdError, AsyncClient, Client, ReviewPrRequest
+
+socket, missing = sys.argv[1:]
+
+
+def request(url: str) -> ReviewPrRequest:
+    return {"prUrl": url, "severity": "low"}
+
+
+bad = request("x")
+bad["severity"] = "urgent"  # type: ignore
+
+
+def blocking() -> None:
+    client = Client(socket)
+    ok = client.review_pr(request("日本 <&>"))
+    if ok["status"] == "ok":
+        print("ok", ok["response"]["verdict"], ok["response"]["summary"])
+    large = client.review_pr(request("large"))
+    if large["status"] == "ok":
+        print("large", len(large["response"]["summary"]))
+    violation = client.review_pr(bad)
+    if violation["status"] == "schema-violation":
+        print("violation", violation["schemaSide"], violation["violations"][0]["path"])
+    late = client.review_pr(request("late"), timeout_ms=50)
+    if late["status"] == "timeout":
+        print(late["status"])
+    try:
+        Client(socket, call="never was").review_pr(request("x"))
+    except AgentdError as e:
+        print("refused", e.code)
+    try:
+        Client(missing).review_pr(request("x"))
+    except OSError:
+        print("unreachable")
+
+
+async def concurrent() -> None:
+    client = AsyncClient(socket)
+    ok, large, violation, late = await asyncio.gather(
+        client.review_pr(request("日本 <&>")),
+        client.review_pr(request("large"), idempotency_key="k"),
+        client.review_pr(bad),
+        client.review_pr(request("late"), timeout_ms=50),
+    )
+    if ok["status"] == "ok":
+        print("ok", ok["response"]["verdict"], ok["response"]["summary"])
+    if large["status"] == "ok":
+        print("large", len(large["response"]["summary"]))
+    if violation["status"] == "schema-violation":
+        print("violation", violation["schemaSide"], violation["violations"][0]["path"])
+    if late["status"] == "timeout":
+        print(late["status"])
+    try:
+        await AsyncClient(socket, call="never was").review_pr(request("x"))
+    except AgentdError as e:
+        print("refused", e.code)
+    try:
+        await AsyncClient(missing).review_pr(request("x"))
+    except OSError:
+        print("unreachable")
+    started = missing + "1"
+    hanging = asyncio.create_task(client.review_pr(request("hang:" + started)))
+    while not os.path.exists(started):
+        await asyncio.sleep(0.005)
+    hanging.cancel()
+    try:
+        await hanging
+    except asyncio.CancelledError:
+        print("cancelled")
+
+
+blocking()
+print("cancelled")
+asyncio.run(concurrent())
+`
+
+func TestPythonClient(t *testing.T) {
+	python := python3(t)
+	e, dir := serve(t), t.TempDir()
+	generated(t, "python", dir)
+	write(t, filepath.Join(dir, "program.py"), []byte(pyProgram))
+	got := run(t, dir, python, "-B", "-X", "utf8", "program.py", e.socket, filepath.Join(dir, "nobody"))
+	if got != outcome+outcome {
+		t.Errorf("got\n%s\nwant twice\n%s", got, outcome)
+	}
+	e.awaitCancellations(t, 1)
+}
+
+// The environment that agentd gives to its skills is the default.
+func TestClientsFindTheirAgent(t *testing.T) {
+	python := python3(t)
+	e, dir := serve(t), t.TempDir()
+	generated(t, "python", dir)
+	t.Setenv("AGENTD_SOCKET", e.socket)
+	const program = `import pr_reviewer; print(pr_reviewer.Client().review_pr({"prUrl": "u", "severity": "low"})["status"])`
+	if got := run(t, dir, python, "-B", "-c", program); strings.TrimSpace(got) != "ok" {
+		t.Errorf("status = %q", got)
+	}
+	t.Setenv("AGENTD_SOCKET", "")
+	const without = `
+import pr_reviewer
+try:
+    pr_reviewer.Client()
+except pr_reviewer.AgentdError as e:
+    print(e.code)
+`
+	if got := run(t, dir, python, "-B", "-c", without); strings.TrimSpace(got) != "no-endpoint" {
+		t.Errorf("without a socket: %q", got)
+	}
+}
