@@ -138,12 +138,12 @@ func TestSecondImplementationAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := openLog(outer, Options{Name: "naive"})
 		defer l.Close()
-		n := rapid.IntRange(1, 20).Draw(t, "records")
+		n := rapid.IntRange(1, 8).Draw(t, "records")
 		for i := range n {
 			body, _ := json.Marshal(map[string]any{"peerId": word.Draw(t, "peer"), "x": rapid.Float64().Draw(t, "x"), "i": i})
 			appendRecord(outer, l, Record{Kind: KindRPCCall, Tenant: word.Draw(t, "tenant"), Session: word.Draw(t, "session"), Body: body})
 		}
-		if rapid.IntRange(0, 4).Draw(t, "many") == 0 {
+		if rapid.IntRange(0, 14).Draw(t, "many") == 0 {
 			fill(outer, l, 520) // over two stored tree nodes
 			n += 520
 		}
