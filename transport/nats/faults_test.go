@@ -54,6 +54,11 @@ type pair struct {
 // newPair connects the ends by two URLs; hold, when not nil, runs in each request.
 func newPair(t *testing.T, callerURL, calleeURL string, maxInFlight int, hold func()) *pair {
 	t.Helper()
+	return newAuditedPair(t, callerURL, calleeURL, maxInFlight, hold, nobodyAudits{t})
+}
+
+func newAuditedPair(t *testing.T, callerURL, calleeURL string, maxInFlight int, hold func(), calleeAuditor rpc.Auditor) *pair {
+	t.Helper()
 	doc, err := capability.Parse("capabilities.yaml", []byte(echoContract), capability.LoadOptions{ValidateSchemas: true})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +70,7 @@ func newPair(t *testing.T, callerURL, calleeURL string, maxInFlight int, hold fu
 	calleeConn := connect(t, opts)
 	p := &pair{}
 	p.inbox, err = rpc.NewInbox(rpc.InboxConfig{
-		Self: calleeAddress, Contract: doc, Auditor: nobodyAudits{t}, MaxInFlight: maxInFlight,
+		Self: calleeAddress, Contract: doc, Auditor: calleeAuditor, MaxInFlight: maxInFlight,
 		Handlers: map[string]rpc.Handler{"echo": rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 			p.started.Store(string(inv.Payload), time.Now())
 			if hold != nil {
