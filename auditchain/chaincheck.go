@@ -58,6 +58,7 @@ type scannedRow struct {
 
 const scannedColumns = `seq, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash, erased_by`
 
+// destinations is what Scan fills, in the order of scannedColumns.
 func (r *scannedRow) destinations() []any {
 	return []any{&r.seq, &r.time, &r.tenant, &r.kind, &r.peer, &r.capability, &r.side, &r.correlation, &r.session,
 		&r.body, &r.salt, &r.digest, &r.hash, &r.erasedBy}
@@ -163,6 +164,8 @@ func (c *chainCheck) check(ctx context.Context, row *scannedRow) (Fault, error) 
 	return f, nil
 }
 
+// digest is what the content of a row gives. A row as the log never writes it
+// gives nothing that could match.
 func (c *chainCheck) digest(row *scannedRow) tlog.Hash {
 	for _, column := range [...]sql.RawBytes{row.peer, row.capability, row.side, row.correlation, row.session} {
 		if column != nil && len(column) == 0 {

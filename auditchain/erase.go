@@ -72,6 +72,8 @@ func (w *writer) resumeErasures(ctx context.Context) (count int64, err error) {
 	return count, nil
 }
 
+// resumeErasure completes what one record allows. What is done already is
+// found done, so it does no harm to try at every start.
 func (w *writer) resumeErasure(kind Kind, by int64, body []byte) (count int64, err error) {
 	unreadable := func(err error) error {
 		return &Error{Code: CodeTampered, Path: w.path, Msg: fmt.Sprintf("record %d cannot be read", by), Err: err, Hint: hintTampered}

@@ -20,6 +20,7 @@ type erasureCheck struct {
 	cachedSeq int64
 }
 
+// newErasureCheck starts from the newest prune record.
 func newErasureCheck(ctx context.Context, q querier, path string) (*erasureCheck, error) {
 	e := &erasureCheck{path: path, q: q}
 	return e, e.loadPruned(ctx)

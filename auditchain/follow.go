@@ -24,6 +24,8 @@ func (r *Reader) Follow(ctx context.Context, filter Filter) iter.Seq2[Entry, err
 	}
 }
 
+// follow queries again whenever the database has changed. It asks that one
+// connection all the time, since a connection tells only what others changed.
 func (r *Reader) follow(ctx context.Context, filter Filter, yield func(Entry) bool) error {
 	if err := r.skipToNewest(ctx, &filter); err != nil {
 		return err

@@ -54,6 +54,7 @@ type command struct {
 	done   chan error
 }
 
+// newLog joins the parts of a log; start sets it going.
 func newLog(w *writer, reader *Reader, recovery Recovery) *Log {
 	return &Log{
 		Reader: reader, writer: w, recovery: recovery,
@@ -155,6 +156,7 @@ func (l *Log) do(ctx context.Context, run func(*writer) error) error {
 	return l.runCommand(ctx, &command{run: run, done: make(chan error, 1)})
 }
 
+// runCommand is do for a command that is already made.
 func (l *Log) runCommand(ctx context.Context, c *command) error {
 	if err := l.sendCommand(ctx, c); err != nil {
 		return err
@@ -162,6 +164,8 @@ func (l *Log) runCommand(ctx context.Context, c *command) error {
 	return <-c.done
 }
 
+// sendCommand hands a command to the writer. Holding the lock meanwhile keeps
+// Close from ending the writer under it.
 func (l *Log) sendCommand(ctx context.Context, c *command) error {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -40,6 +40,7 @@ func Open(ctx context.Context, path string, options Options) (*Log, error) {
 	return open(ctx, path, options, sqlite.NewConnector)
 }
 
+// open is Open with the driver to use.
 func open(ctx context.Context, path string, options Options, connect connect) (*Log, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -63,6 +64,7 @@ func open(ctx context.Context, path string, options Options, connect connect) (*
 	return l, nil
 }
 
+// openLocked does what needs the lock. On an error everything is closed again.
 func openLocked(ctx context.Context, path string, options Options, connect connect) (l *Log, err error) {
 	w := &writer{path: path, options: options}
 	if err := w.connect(ctx, connect); err != nil {
@@ -121,6 +123,7 @@ func resolve(path string) (string, error) {
 	return filepath.Join(folder, filepath.Base(absolute)), nil
 }
 
+// dataSource is the URI of a database. Paths may hold any character.
 func dataSource(path string, parameters string) string {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
 	return fmt.Sprintf("%s?%s&_pragma=busy_timeout(%d)", u.String(), parameters, busyTimeout)
@@ -152,6 +155,8 @@ func (w *writer) connect(ctx context.Context, connect connect) error {
 	return nil
 }
 
+// disconnect closes the connection. As the last one, it moves what is in the
+// write-ahead log into the database and removes the log.
 func (w *writer) disconnect() error {
 	return fault(w.path, "closing the database", errors.Join(w.statements.close(), w.conn.Close(), w.db.Close()))
 }
@@ -232,8 +237,10 @@ type identity struct {
 	firstKey string
 }
 
+// genesis is what the first record has for a previous hash.
 func (id identity) genesis() tlog.Hash { return chainhash.Genesis(id.firstKey) }
 
+// readIdentity reads what create wrote.
 func readIdentity(ctx context.Context, q querier, path string) (identity, error) {
 	var id identity
 	err := q.QueryRowContext(ctx, `SELECT (SELECT value FROM meta WHERE name = 'origin'),

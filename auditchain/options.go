@@ -41,6 +41,7 @@ type Options struct {
 	Now func() time.Time
 }
 
+// withDefaults checks the options and fills in what is zero.
 func (o Options) withDefaults() (Options, error) {
 	if o.Name == "" {
 		o.Name = "log"

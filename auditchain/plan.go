@@ -193,11 +193,13 @@ type conditions struct {
 	args  []any
 }
 
+// add adds a term and the arguments of its question marks.
 func (c *conditions) add(term string, args ...any) {
 	c.terms = append(c.terms, term)
 	c.args = append(c.args, args...)
 }
 
+// text is the WHERE clause, or nothing.
 func (c *conditions) text() string {
 	if len(c.terms) == 0 {
 		return ""

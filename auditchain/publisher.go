@@ -39,6 +39,7 @@ func newPublisher(path string, reader *Reader, witnesses []checkpoint.Witness) *
 	}
 }
 
+// start starts the goroutine that stop waits for.
 func (p *publisher) start() {
 	go func() {
 		defer close(p.done)
@@ -78,6 +79,8 @@ func (p *publisher) status() (file error, witnesses map[string]error) {
 	return p.fileErr, maps.Clone(p.witnessed)
 }
 
+// publishNow writes the file and asks the witnesses. It returns when all have
+// answered or their time is up.
 func (p *publisher) publishNow(note []byte) {
 	err := replaceFile(p.path+checkpointSuffix, note, 0o644)
 	p.mu.Lock()
@@ -104,16 +107,31 @@ func (p *publisher) show(w checkpoint.Witness, note []byte) error {
 	if err != nil {
 		return fmt.Errorf("witness %s: %w", w.Name(), err)
 	}
-	return p.keepCosigned(note, cosigned)
+	if err := p.keepCosigned(cosigned); err != nil {
+		return fmt.Errorf("witness %s: its answer: %w", w.Name(), err)
+	}
+	return nil
 }
 
 // keepCosigned replaces the checkpoint file by its co-signed form, if it still
-// holds that checkpoint, adding to the signatures of other witnesses.
-func (p *publisher) keepCosigned(note, cosigned []byte) error {
+// holds that checkpoint, adding to the signatures of other witnesses. A witness
+// is not trusted: what would make the file worthless is not kept.
+func (p *publisher) keepCosigned(cosigned []byte) error {
+	public, err := p.reader.PublicKeys()
+	if err != nil {
+		return err
+	}
+	keys, err := checkpoint.NewKeys(public...)
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	merged, err := checkpoint.Merge(p.published, cosigned)
 	if err != nil {
+		return err
+	}
+	if _, err := checkpoint.Open(merged, keys); err != nil {
 		return err
 	}
 	if err := replaceFile(p.path+checkpointSuffix, merged, 0o644); err != nil {

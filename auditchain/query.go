@@ -107,6 +107,7 @@ func (r *Reader) Get(ctx context.Context, seq int64) (Entry, error) {
 	return Entry{}, &Error{Code: CodeNotFound, Path: r.path, Msg: fmt.Sprintf("there is no record %d", seq)}
 }
 
+// check refuses what could only be a mistake.
 func (f *Filter) check() error {
 	for _, kind := range f.Kinds {
 		if !kind.Valid() {
@@ -147,6 +148,7 @@ func (r *Reader) page(ctx context.Context, p *plan, size int) ([]Entry, error) {
 	return entries, rows.Err()
 }
 
+// scanEntry reads a row of entryColumns.
 func scanEntry(rows *sql.Rows, e *Entry) error {
 	var ms int64
 	var peer, capability, side, correlation, session sql.NullString

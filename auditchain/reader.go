@@ -36,6 +36,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	return openReader(ctx, resolved, sqlite.NewConnector)
 }
 
+// openReader opens the log for reading, in a way that its folder allows.
 func openReader(ctx context.Context, path string, connect connect) (*Reader, error) {
 	r, err := openReaderWith(ctx, path, "mode=ro", connect)
 	if code := CodeOf(err); code == CodeReadOnly {

@@ -122,6 +122,7 @@ type prepared struct {
 	salt    [chainhash.SaltSize]byte
 }
 
+// content checks the record and brings its body into canonical form.
 func (r *Record) content() (chainhash.Content[string], error) {
 	c := chainhash.Content[string]{
 		Peer: r.Peer, Capability: r.Capability, Side: string(r.Side),
@@ -170,6 +171,8 @@ func deriveColumns(c *chainhash.Content[string]) error {
 	return nil
 }
 
+// derive fills an empty column with a JSON string. What does not fit is left
+// out: it stays in the body, and a call must not fail for being searched badly.
 func derive(column *string, value []byte) {
 	if *column != "" || value[0] != '"' {
 		return
@@ -183,6 +186,7 @@ func derive(column *string, value []byte) {
 	}
 }
 
+// checkColumn refuses what would break a terminal, a log line or an index.
 func checkColumn(s string) error {
 	if len(s) > MaxColumnBytes {
 		return fmt.Errorf("a column has %d bytes, more than %d", len(s), MaxColumnBytes)

@@ -103,6 +103,7 @@ func (r *Recorder) Lost() int64 {
 	return r.lost
 }
 
+// lose counts a record that was not written.
 func (r *Recorder) lose(kind Kind, err error) {
 	now := time.Now().UnixMilli()
 	code := "context"

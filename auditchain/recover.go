@@ -98,6 +98,7 @@ func (w *writer) checkSigned(ctx context.Context) error {
 	return nil
 }
 
+// checkCovered holds the tree against one signed state.
 func (w *writer) checkCovered(ctx context.Context, signed *checkpoint.Signed) error {
 	if signed.Origin != w.identity.origin {
 		return &Error{Code: CodeTampered, Path: w.path,

@@ -20,6 +20,7 @@ type redaction struct {
 	Count int64 `json:"count"`
 }
 
+// covers reports whether the redaction names a record.
 func (r *redaction) covers(seq int64) bool {
 	for _, run := range r.Ranges {
 		if run[0] <= seq && seq <= run[1] {

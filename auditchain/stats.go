@@ -82,6 +82,7 @@ func (r *Reader) Stats(ctx context.Context) (*Stats, error) {
 	return s, nil
 }
 
+// countBy counts records by a column, which has an index.
 func (r *Reader) countBy(ctx context.Context, column string) ([]Count, error) {
 	rows, err := r.db.QueryContext(ctx, `SELECT `+column+`, count(*) FROM records WHERE `+column+` IS NOT NULL
 		GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?`, maxStatsValues)

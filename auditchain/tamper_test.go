@@ -398,6 +398,55 @@ func TestOwnerRewritesEverything(t *testing.T) {
 	}
 }
 
+// A hostileWitness answers with whatever it likes.
+type hostileWitness struct {
+	name   string
+	answer func(signed []byte) []byte
+}
+
+func (w hostileWitness) Name() string                                   { return w.name }
+func (w hostileWitness) Latest(context.Context, string) ([]byte, error) { return nil, nil }
+func (w hostileWitness) Cosign(_ context.Context, signed []byte, _ int64, _ tlog.TreeProof) ([]byte, error) {
+	return w.answer(signed), nil
+}
+
+func TestHostileWitnessesDoNoHarm(t *testing.T) {
+	answers := map[string]func([]byte) []byte{
+		"garbage":          func([]byte) []byte { return []byte("hello") },
+		"nothing":          func([]byte) []byte { return nil },
+		"broken line":      func(n []byte) []byte { return append(n, "— x y\n"...) },
+		"endless":          func(n []byte) []byte { return append(n, strings.Repeat("— x AAAAAAAA\n", 10_000)...) },
+		"another state":    func(n []byte) []byte { return bytes.Replace(n, []byte("\n1\n"), []byte("\n2\n"), 1) },
+		"the log's own":    func(n []byte) []byte { return append(n, falseSignature(n)...) },
+		"no signature":     func(n []byte) []byte { return n[:bytes.Index(n, []byte("\n\n"))+2] },
+		"an honest answer": func(n []byte) []byte { return n },
+	}
+	var witnesses []checkpoint.Witness
+	for name, answer := range answers {
+		witnesses = append(witnesses, hostileWitness{name, func(n []byte) []byte { return answer(bytes.Clone(n)) }})
+	}
+	l := openLog(t, Options{Witnesses: witnesses})
+	appendRecord(t, l, violation(1))
+	closeLog(t, l)
+	_, witnessed := l.publisher.status()
+	for name := range answers {
+		// A second signature of the log, true or false, changes nothing.
+		harmless := name == "an honest answer" || name == "the log's own"
+		if err := witnessed[name]; err == nil != harmless {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	wantIntact(t, verifyPath(t, l.Path(), VerifyOptions{}), 1)
+	openAt(t, l.Path(), Options{})
+}
+
+// falseSignature is the signature line of a note with a bit changed.
+func falseSignature(note []byte) []byte {
+	line := bytes.Clone(note[bytes.Index(note, []byte("— ")):])
+	line[len(line)-10] ^= 1
+	return line
+}
+
 func TestWriterRefusesADamagedLog(t *testing.T) {
 	original := newScene(t, t.TempDir())
 	for _, test := range []struct {

@@ -52,6 +52,7 @@ func (f *frontier) root() tlog.Hash {
 	return h
 }
 
+// clone is a frontier that can grow without this one.
 func (f *frontier) clone() frontier {
 	return frontier{size: f.size, peaks: slices.Clone(f.peaks)}
 }

@@ -142,6 +142,7 @@ type outsideState struct {
 	parsed  checkpoint.Checkpoint
 }
 
+// newVerifier gathers what the records are to be held against.
 func (r *Reader) newVerifier(ctx context.Context, options VerifyOptions) (*verifier, error) {
 	if options.MaxFaults <= 0 {
 		options.MaxFaults = DefaultMaxFaults
@@ -198,6 +199,8 @@ func (v *verifier) collectOutside(ctx context.Context) error {
 	return nil
 }
 
+// addOutside takes a signed state in, if it can be read at all. Signatures are
+// checked when the tree has its size.
 func (v *verifier) addOutside(s outsideState) {
 	c, err := checkpoint.Parse(string(s.note))
 	if err != nil {
@@ -208,6 +211,7 @@ func (v *verifier) addOutside(s outsideState) {
 	v.outside = append(v.outside, s)
 }
 
+// run goes through the log once.
 func (v *verifier) run(ctx context.Context) error {
 	first, last, err := v.begin(ctx)
 	if err != nil {
@@ -391,6 +395,7 @@ func (v *verifier) checkBeyond(ctx context.Context, last int64) {
 	v.add(f)
 }
 
+// add counts a fault, and lists it if there is room.
 func (v *verifier) add(f Fault) {
 	v.report.FaultCount++
 	if len(v.report.Faults) < v.options.MaxFaults {

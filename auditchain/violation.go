@@ -95,4 +95,5 @@ func (e *Entry) SchemaViolation() (SchemaViolation, error) {
 	return v, nil
 }
 
+// invalid is an error about an argument.
 func invalid(msg string) error { return &Error{Code: CodeInvalid, Msg: msg} }

@@ -67,6 +67,7 @@ type tip struct {
 	note   []byte
 }
 
+// clone is a tip that can move on while this one stays.
 func (t tip) clone() tip {
 	t.tree = t.tree.clone()
 	return t
@@ -308,6 +309,7 @@ func (w *writer) signRest() error {
 	return w.commit(func(next *tip) error { return w.sign(next, w.key) })
 }
 
+// newSalt fills a salt with random bytes.
 func newSalt(salt *[chainhash.SaltSize]byte) {
 	rand.Read(salt[:]) // never fails (crypto/rand)
 }

@@ -46,6 +46,7 @@ func appendCEF(dst []byte, origin string, e *auditchain.Entry) ([]byte, error) {
 	return append(dst, '\n'), nil
 }
 
+// labelIf is the label of a custom string that has a value.
 func labelIf(value, label string) string {
 	if value == "" {
 		return ""
@@ -53,10 +54,12 @@ func labelIf(value, label string) string {
 	return label
 }
 
+// cefHeader escapes a header field, which cannot hold line breaks.
 func cefHeader(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `|`, `\|`, "\n", " ", "\r", " ").Replace(s)
 }
 
+// cefValue escapes the value of an extension.
 func cefValue(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `=`, `\=`, "\n", `\n`, "\r", `\r`).Replace(s)
 }

@@ -85,6 +85,7 @@ func uid(origin string, e *auditchain.Entry) string {
 	return origin + "/" + strconv.FormatInt(e.Seq, 10)
 }
 
+// appendLine appends v as one line of JSON.
 func appendLine(dst []byte, v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -93,6 +94,8 @@ func appendLine(dst []byte, v any) ([]byte, error) {
 	return append(append(dst, text...), '\n'), nil
 }
 
+// appendJSONL appends the record beside its place, so that its own members
+// stay as they are.
 func appendJSONL(dst []byte, origin string, e *auditchain.Entry) ([]byte, error) {
 	record, err := e.MarshalJSON()
 	if err != nil {
@@ -120,6 +123,7 @@ const (
 	medium
 )
 
+// severityOf rates what was refused or does not fit above what went well.
 func severityOf(kind auditchain.Kind) severity {
 	switch kind {
 	case auditchain.KindSchemaViolation, auditchain.KindPermissionDenied, auditchain.KindRateLimited, auditchain.KindSchemaDrift:

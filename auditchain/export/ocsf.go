@@ -121,6 +121,7 @@ func (v *ocsfEvent) describeCall(origin string, e *auditchain.Entry) {
 	v.Source = &ocsfEndpoint{origin}
 }
 
+// lifecycleActivity tells starts and stops from the rest.
 func lifecycleActivity(e *auditchain.Entry) int {
 	var body struct {
 		Event string `json:"event"`

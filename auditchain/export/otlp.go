@@ -68,6 +68,7 @@ const (
 	otlpWarn = 13
 )
 
+// appendOTLP appends one message: what an OTLP/HTTP receiver takes as a body.
 func appendOTLP(dst []byte, origin string, entries []auditchain.Entry) ([]byte, error) {
 	records := make([]otlpRecord, 0, len(entries))
 	for i := range entries {
@@ -85,6 +86,7 @@ func appendOTLP(dst []byte, origin string, entries []auditchain.Entry) ([]byte, 
 	}}})
 }
 
+// otlpOf maps one record.
 func otlpOf(origin string, e *auditchain.Entry) (otlpRecord, error) {
 	nano := strconv.FormatInt(e.Time.UnixNano(), 10)
 	r := otlpRecord{
