@@ -11,6 +11,6 @@ import (
 
 func main() {
 	sdk.Main(func(ctx context.Context, in triage.Input) (triage.Answer, error) {
-		return triage.Triage(ctx, sdk.RequestAgent, in)
+		return triage.Triage(ctx, sdk.Caller(), in)
 	})
 }

@@ -6,20 +6,20 @@ import (
 	"fmt"
 
 	"github.com/agentd/agentd/agents/concierge/triage"
-	"github.com/agentd/agentd/skill/sdk"
+	"github.com/agentd/agentd/codegen/typed"
 )
 
-// In the fleet the caller is sdk.RequestAgent; here it is a function that
-// knows one review.
+// In the fleet the caller is sdk.Caller(); here it is a function that knows one
+// review.
 func ExampleTriage() {
-	call := func(_ context.Context, req sdk.Request) (*sdk.Result, error) {
-		response := `{"results":[{"title":"Logging","path":"notes/logging.md","line":5,"excerpt":"Library code does not print."}]}`
-		if req.Capability == "review-pr" {
+	call := typed.CallerFunc(func(_ context.Context, c typed.Call) (json.RawMessage, error) {
+		response := `{"results":[{"title":"Logging","path":"notes/logging.md","line":5,"excerpt":"Library code does not print.","score":7}]}`
+		if c.Capability == "review-pr" {
 			response = `{"verdict":"comment","summary":"1 finding.","findings":[
 				{"file":"src/cart.ts","line":10,"severity":"med","message":"Console output is left.","rule":"debug-print"}]}`
 		}
-		return &sdk.Result{Status: sdk.StatusOK, Response: json.RawMessage(response)}, nil
-	}
+		return json.RawMessage(response), nil
+	})
 	answer, err := triage.Triage(context.Background(), call, triage.Input{PRURL: "https://github.com/o/r/pull/1", Title: "hotfix: cart"})
 	if err != nil {
 		fmt.Println(err)

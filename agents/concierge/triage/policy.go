@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/agentd/agentd/agents/concierge/peers/prreviewer"
 	"github.com/agentd/agentd/skill/sdk"
 )
 
@@ -28,9 +29,9 @@ var urgentTitle = regexp.MustCompile(`(?i)\b(?:hotfix|security|incident|outage|r
 func prioritise(title string, review Review) (Priority, []string) {
 	rank := 3
 	switch worst := worstSeverity(review.Findings); worst {
-	case "high":
+	case prreviewer.ReviewPrResponseFindingsItemSeverityHigh:
 		rank = 1
-	case "med":
+	case prreviewer.ReviewPrResponseFindingsItemSeverityMed:
 		rank = 2
 	}
 	var reasons []string
@@ -51,10 +52,18 @@ func prioritise(title string, review Review) (Priority, []string) {
 	return Priority(fmt.Sprintf("p%d", rank)), reasons
 }
 
-func worstSeverity(findings []Finding) string {
-	for _, severity := range []string{"high", "med", "low"} {
-		if slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == severity }) {
-			return severity
+// severity is how much a finding weighs.
+type severity = prreviewer.ReviewPrResponseFindingsItemSeverity
+
+// worstSeverity is "" without findings.
+func worstSeverity(findings []Finding) severity {
+	for _, s := range []severity{
+		prreviewer.ReviewPrResponseFindingsItemSeverityHigh,
+		prreviewer.ReviewPrResponseFindingsItemSeverityMed,
+		prreviewer.ReviewPrResponseFindingsItemSeverityLow,
+	} {
+		if slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity == s }) {
+			return s
 		}
 	}
 	return ""

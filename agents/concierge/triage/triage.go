@@ -6,15 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentd/agentd/agents/concierge/peers/librarian"
+	"github.com/agentd/agentd/agents/concierge/peers/prreviewer"
+	"github.com/agentd/agentd/codegen/typed"
 	"github.com/agentd/agentd/skill/sdk"
-)
-
-// The peers and what is asked of them.
-const (
-	reviewer         = "agent://pr-reviewer"
-	reviewCapability = "review-pr"
-	librarian        = "agent://librarian"
-	notesCapability  = "search-notes"
 )
 
 // notesTimeout bounds the search for notes: they are not worth a long wait.
@@ -24,9 +19,6 @@ const (
 	maxNoteRules = 3 // rules that notes are looked up for
 	maxReasons   = 8 // reasons given for findings
 )
-
-// A Caller calls a capability of a peer. [sdk.RequestAgent] is one.
-type Caller func(ctx context.Context, req sdk.Request) (*sdk.Result, error)
 
 // An Input is the payload of triage-pr.
 type Input struct {
@@ -50,42 +42,32 @@ type Answer struct {
 	Notes []Note `json:"notes"`
 }
 
-// A Review is what Triage reads of an answer of review-pr.
-type Review struct {
-	Verdict  string    `json:"verdict"`
-	Summary  string    `json:"summary"`
-	Findings []Finding `json:"findings"`
-}
+// A Review is an answer of review-pr.
+type Review = prreviewer.ReviewPrResponse
 
 // A Finding is a finding of a Review; they come most severe first.
-type Finding struct {
-	File     string `json:"file"`
-	Line     int    `json:"line"`
-	Severity string `json:"severity"`
-	Message  string `json:"message"`
-	Rule     string `json:"rule"`
-}
+type Finding = prreviewer.ReviewPrResponseFindingsItem
 
 // A Note is a section of the team's notes.
 type Note struct {
 	Title   string `json:"title"`
 	Path    string `json:"path"`
-	Line    int    `json:"line"`
+	Line    int64  `json:"line"`
 	Excerpt string `json:"excerpt"`
 }
 
 // Triage has the pull request reviewed and judges what comes back.
 //
 // The error is a [*sdk.PublicError] when the review could not be had.
-func Triage(ctx context.Context, call Caller, in Input) (Answer, error) {
-	review, err := requestReview(ctx, call, in.PRURL)
+func Triage(ctx context.Context, caller typed.Caller, in Input) (Answer, error) {
+	review, err := requestReview(ctx, prreviewer.NewClient(caller), in.PRURL)
 	if err != nil {
 		return Answer{}, err
 	}
-	answer := Answer{Verdict: review.Verdict, Owner: owner(review.Findings), Notes: []Note{}}
+	answer := Answer{Verdict: string(review.Verdict), Owner: owner(review.Findings), Notes: []Note{}}
 	answer.Priority, answer.Reasons = prioritise(in.Title, review)
 
-	notes, err := findNotes(ctx, call, noteRules(review.Findings))
+	notes, err := findNotes(ctx, librarian.NewClient(caller), noteRules(review.Findings))
 	if ctx.Err() != nil { // no time left for any answer
 		return Answer{}, ctx.Err()
 	}
@@ -97,12 +79,10 @@ func Triage(ctx context.Context, call Caller, in Input) (Answer, error) {
 }
 
 // requestReview asks the reviewer for everything that it can find.
-func requestReview(ctx context.Context, call Caller, prURL string) (Review, error) {
-	var review Review
-	err := request(ctx, call, sdk.Request{
-		To: reviewer, Capability: reviewCapability,
-		Payload: map[string]string{"prUrl": prURL, "severity": "low"},
-	}, &review)
+func requestReview(ctx context.Context, reviewer *prreviewer.Client, prURL string) (Review, error) {
+	review, err := reviewer.ReviewPr(ctx, prreviewer.ReviewPrRequest{
+		PRURL: prURL, Severity: prreviewer.ReviewPrRequestSeverityLow,
+	})
 	if err == nil {
 		return review, nil
 	}
@@ -126,52 +106,38 @@ func reviewFailure(err error) error {
 	return public
 }
 
-// request makes a call and decodes its response.
-func request(ctx context.Context, call Caller, req sdk.Request, response any) error {
-	result, err := call(ctx, req)
-	if err != nil {
-		return err
-	}
-	return result.Decode(response)
-}
-
 // findNotes asks the librarian for the best note of each rule, at once for
 // all. It returns the notes that it got, without doubles and in the order of
 // the rules, and the first error.
-func findNotes(ctx context.Context, call Caller, rules []string) ([]Note, error) {
+func findNotes(ctx context.Context, notes *librarian.Client, rules []string) ([]Note, error) {
 	type found struct {
-		notes []Note
-		err   error
+		response librarian.SearchNotesResponse
+		err      error
 	}
 	answers := make([]found, len(rules))
 	var wg sync.WaitGroup
 	for i, rule := range rules {
 		wg.Go(func() {
-			var response struct {
-				Results []Note `json:"results"`
-			}
-			answers[i].err = request(ctx, call, sdk.Request{
-				To: librarian, Capability: notesCapability, Timeout: notesTimeout,
-				Payload: map[string]any{"query": rule, "limit": 1},
-			}, &response)
-			answers[i].notes = response.Results
+			answers[i].response, answers[i].err = notes.SearchNotes(ctx,
+				librarian.SearchNotesRequest{Query: rule, Limit: typed.Ptr(int64(1))}, typed.WithTimeout(notesTimeout))
 		})
 	}
 	wg.Wait()
 
-	var notes []Note
+	var all []Note
 	var firstErr error
 	seen := map[Note]bool{}
 	for _, answer := range answers {
 		if answer.err != nil && firstErr == nil {
 			firstErr = answer.err
 		}
-		for _, note := range answer.notes {
+		for _, n := range answer.response.Results {
+			note := Note{Title: n.Title, Path: n.Path, Line: n.Line, Excerpt: n.Excerpt}
 			if !seen[note] {
 				seen[note] = true
-				notes = append(notes, note)
+				all = append(all, note)
 			}
 		}
 	}
-	return notes, firstErr
+	return all, firstErr
 }

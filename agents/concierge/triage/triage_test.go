@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/agentd/agentd/codegen/typed"
 	"github.com/agentd/agentd/skill/sdk"
 )
 
@@ -105,7 +106,7 @@ func TestTriage(t *testing.T) {
 		"search-notes leaked-key":    ok(`{"results":[` + keyNote + `]}`),
 		"search-notes todo-no-owner": ok(`{"results":[` + todoNote + `]}`),
 	}}
-	got, err := Triage(f.serve(t), sdk.RequestAgent, Input{PRURL: "https://x/1"})
+	got, err := Triage(f.serve(t), sdk.Caller(), Input{PRURL: "https://x/1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +119,8 @@ func TestTriage(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	asked := []string{
-		`agent://librarian/search-notes {"limit":1,"query":"leaked-key"}`,
-		`agent://librarian/search-notes {"limit":1,"query":"todo-no-owner"}`,
+		`agent://librarian/search-notes {"query":"leaked-key","limit":1}`,
+		`agent://librarian/search-notes {"query":"todo-no-owner","limit":1}`,
 		`agent://pr-reviewer/review-pr {"prUrl":"https://x/1","severity":"low"}`,
 	}
 	if got := f.calls(); !slices.Equal(got, asked) {
@@ -129,7 +130,7 @@ func TestTriage(t *testing.T) {
 
 func TestTriageCleanAsksNoNotes(t *testing.T) {
 	f := &fleet{replies: map[string]string{"review-pr": ok(cleanReview)}}
-	got, err := Triage(f.serve(t), sdk.RequestAgent, Input{PRURL: "https://x/1"})
+	got, err := Triage(f.serve(t), sdk.Caller(), Input{PRURL: "https://x/1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestTriageWithoutNotes(t *testing.T) {
 				"search-notes leaked-key": ok(`{"results":[` + keyNote + `]}`),
 				"search-notes":            tt.notes,
 			}}
-			got, err := Triage(f.serve(t), sdk.RequestAgent, Input{})
+			got, err := Triage(f.serve(t), sdk.Caller(), Input{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +184,7 @@ func TestTriageWithoutReview(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := &fleet{replies: map[string]string{"review-pr": tt.review}}
-			_, err := Triage(f.serve(t), sdk.RequestAgent, Input{})
+			_, err := Triage(f.serve(t), sdk.Caller(), Input{})
 			var public *sdk.PublicError
 			if !errors.As(err, &public) || public.Message != tt.want || public.Retryable != tt.retryable || public.Cause == nil {
 				t.Errorf("got %+v (%v)\nwant %q, retryable %t", public, err, tt.want, tt.retryable)
@@ -196,17 +197,17 @@ func TestTriageWithoutReview(t *testing.T) {
 }
 
 func TestTriageCancelled(t *testing.T) {
-	for _, at := range []string{reviewCapability, notesCapability} {
+	for _, at := range []string{"review-pr", "search-notes"} {
 		t.Run("during "+at, func(t *testing.T) {
 			f := &fleet{replies: map[string]string{"review-pr": ok(review2)}}
 			ctx, cancel := context.WithCancel(f.serve(t))
 			defer cancel()
-			_, err := Triage(ctx, func(ctx context.Context, req sdk.Request) (*sdk.Result, error) {
-				if req.Capability == at {
+			_, err := Triage(ctx, typed.CallerFunc(func(ctx context.Context, c typed.Call) (json.RawMessage, error) {
+				if c.Capability == at {
 					cancel()
 				}
-				return sdk.RequestAgent(ctx, req)
-			}, Input{})
+				return sdk.Caller().Call(ctx, c)
+			}), Input{})
 			var public *sdk.PublicError
 			if !errors.Is(err, context.Canceled) || errors.As(err, &public) {
 				t.Errorf("got %v, want the context's error and nothing for a caller who is gone", err)
@@ -216,7 +217,7 @@ func TestTriageCancelled(t *testing.T) {
 }
 
 func TestPrioritise(t *testing.T) {
-	finding := func(severity, rule string) Finding {
+	finding := func(severity severity, rule string) Finding {
 		return Finding{File: "a", Line: 1, Severity: severity, Rule: rule, Message: "m"}
 	}
 	tests := []struct {
