@@ -18,6 +18,7 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
+	"github.com/agentd/agentd/transport/nats"
 )
 
 // A Config says which agent to run, and where.
@@ -30,6 +31,9 @@ type Config struct {
 	// means that the agent is alone in its process, which the
 	// memory transport cannot leave.
 	Bus *memory.Bus
+	// NATS says how to reach NATS, where the agent's files name it: servers that
+	// it sets come before those of the files.
+	NATS nats.Options
 	// Handlers run skills as Go functions, by skill name. They come before the
 	// processes of agent.yaml.
 	Handlers map[string]rpc.Handler
@@ -112,8 +116,8 @@ func (d *Daemon) start(ctx context.Context) error {
 	if err := d.openAudit(ctx); err != nil {
 		return err
 	}
-	if d.cfg.Bus != nil {
-		d.transports = append(d.transports, d.cfg.Bus.Connect())
+	if err := d.openTransports(ctx); err != nil {
+		return err
 	}
 	if err := d.openClient(); err != nil {
 		return err

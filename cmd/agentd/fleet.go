@@ -8,7 +8,7 @@ func (a *app) fleetCommand() *cobra.Command {
 	})
 	cmd.AddCommand(
 		a.fleetRunCommand(), a.fleetValidateCommand(), a.fleetListCommand(),
-		a.fleetCapabilitiesCommand(), a.fleetGraphCommand(),
+		a.fleetCapabilitiesCommand(), a.fleetGraphCommand(), a.fleetNATSConfigCommand(),
 	)
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/transport/nats"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -51,5 +52,5 @@ func (a *app) daemonConfig() (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	return daemon.Config{Fleet: f, Paths: paths, Logger: log, Version: version()}, nil
+	return daemon.Config{Fleet: f, Paths: paths, Logger: log, Version: version(), NATS: nats.FromEnv(a.getenv)}, nil
 }

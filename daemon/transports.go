@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/fleet/natsauth"
+	"github.com/agentd/agentd/transport/nats"
+)
+
+// openTransports connects by every transport that the agent's files name and
+// this version speaks. The memory transport is there only with a bus.
+func (d *Daemon) openTransports(ctx context.Context) error {
+	if d.cfg.Bus != nil {
+		d.transports = append(d.transports, d.cfg.Bus.Connect())
+	}
+	specs := natsSpecs(d.Member())
+	if len(specs) == 0 {
+		return nil
+	}
+	opts := d.cfg.NATS.WithServers(specs[0].Servers)
+	for _, spec := range specs[1:] {
+		if !slices.Equal(spec.Servers, specs[0].Servers) {
+			d.log.Warn("the agent's files name two NATS systems; this process connects to the first",
+				"first", specs[0].Servers, "other", spec.Servers, "where", spec.Position)
+		}
+	}
+	opts.Name = "agentd/" + d.Member().ID
+	opts.InboxPrefix = natsauth.InboxPrefix(d.Member().ID)
+	opts.Logger = d.log
+	conn, err := nats.Connect(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("nats: %w", err)
+	}
+	d.transports = append(d.transports, conn)
+	return nil
+}
+
+// natsSpecs are the transports of kind nats by which the member is reached and
+// reaches its peers, its own first.
+func natsSpecs(m *fleet.Member) (specs []capability.TransportSpec) {
+	add := func(all []capability.TransportSpec) {
+		for _, spec := range all {
+			if spec.Kind == capability.NATS {
+				specs = append(specs, spec)
+			}
+		}
+	}
+	if m.Capabilities != nil {
+		add(m.Capabilities.Transports)
+	}
+	for _, p := range m.Peers {
+		add(p.Transports)
+	}
+	return specs
+}
