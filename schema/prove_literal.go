@@ -25,7 +25,7 @@ func (p *prover) tryLiterals(st *state) result {
 		if !p.spend(1 + len(v.raw)/64) {
 			return p.unknown(ReasonSteps)
 		}
-		if p.holdAll(st.roots, v) {
+		if p.holdAll(st.atoms, v) && p.holdAll(st.ors, v) {
 			return satisfied(v.raw)
 		}
 	}

@@ -274,7 +274,7 @@ func (p *prover) search(goal []termID) result {
 		if may&s == 0 {
 			continue
 		}
-		st := &state{sort: s, roots: goal}
+		st := &state{sort: s}
 		st.init()
 		if !st.pushAll(p, goal) {
 			continue

@@ -126,7 +126,6 @@ func (p *prover) prune(st *state, first []int) (ors []termID, only int) {
 func (p *prover) take(st *state, i int, arm termID) *state {
 	c := st.clone()
 	c.ors = append(c.ors[:i:i], c.ors[i+1:]...)
-	c.roots = append(c.roots, arm)
 	if !c.push(p, arm) {
 		return nil
 	}
@@ -287,12 +286,8 @@ func (p *prover) implied(st *state, id termID) bool {
 		c := st.clone()
 		c.ors = nil
 		not := p.negate(part)
-		c.roots = append(c.roots, not)
 		if !c.push(p, not) {
 			continue
-		}
-		if len(c.in) > 0 {
-			return false // its values would be tried against the disjunctions too
 		}
 		if r, closed := p.aside(func() result { return p.solve(c) }); r.status != statusUnsat || !closed {
 			return false

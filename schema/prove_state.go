@@ -6,7 +6,7 @@ import "slices"
 // and the disjunctions that are still to be decided.
 type state struct {
 	sort  sorts
-	roots []termID // what the value must satisfy, disjunctions included
+	atoms []termID // the atoms that were taken in
 	seen  []termID // forms and disjunctions that were taken in
 	ors   []termID // disjunctions of which an arm is to be chosen
 
@@ -52,7 +52,7 @@ func (st *state) init() {
 // clone returns a copy that can take in more without touching st.
 func (st *state) clone() *state {
 	c := *st
-	c.roots, c.seen, c.ors = slices.Clip(c.roots), slices.Clip(c.seen), slices.Clip(c.ors)
+	c.atoms, c.seen, c.ors = slices.Clip(c.atoms), slices.Clip(c.seen), slices.Clip(c.ors)
 	c.in, c.out, c.texts = slices.Clip(c.in), slices.Clip(c.out), slices.Clip(c.texts)
 	c.some, c.others = slices.Clip(c.some), slices.Clip(c.others)
 	c.members = slices.Clone(c.members)
@@ -95,6 +95,7 @@ func (st *state) push(p *prover, id termID) bool {
 		st.seen = append(st.seen, id)
 		return st.push(p, p.open(id))
 	default:
+		st.atoms = append(st.atoms, id)
 		return st.pushAtom(p, *t)
 	}
 }
