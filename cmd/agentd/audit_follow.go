@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -58,28 +59,33 @@ func (a *app) followLogs(parent context.Context, logs []namedLog, filter auditch
 	return context.Cause(ctx)
 }
 
-// writeNewest prints what there is to begin with, and returns the number of the
-// last record seen in each log.
+// writeNewest prints what there is to begin with, by time, and returns the
+// number of the last record seen in each log.
 func (a *app) writeNewest(ctx context.Context, logs []namedLog, filter auditchain.Filter) ([]int64, error) {
 	from := make([]int64, len(logs))
 	if filter.After > 0 {
 		from[0] = filter.After // only one log can be meant
 		return from, nil
 	}
-	var found []foundRecord
-	for i := range logs {
-		own, err := queryLogs(ctx, logs[i:i+1], filter)
+	if filter.Limit == 0 { // all, however many: as they come
+		filter.Order = auditchain.OldestFirst
+	}
+	var newest []foundRecord
+	for r, err := range mergeLogs(ctx, logs, filter) {
 		if err != nil {
 			return nil, err
 		}
-		if len(own) > 0 {
-			from[i] = own[len(own)-1].Seq
+		from[r.log] = max(from[r.log], r.Seq)
+		if filter.Limit == 0 {
+			if err := a.writeFollowed(&r); err != nil {
+				return nil, err
+			}
+		} else if len(newest) < filter.Limit {
+			newest = append(newest, r)
 		}
-		found = append(found, own...)
 	}
-	found = mergeRecords(found, filter)
-	for i := range found {
-		if err := a.writeFollowed(&found[i]); err != nil {
+	for i := range slices.Backward(newest) {
+		if err := a.writeFollowed(&newest[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +105,11 @@ func (a *app) writeFollowedHeader() error {
 
 func (a *app) writeFollowed(r *foundRecord) error {
 	if a.output == output.JSONL {
-		return a.writeRecordLine(r)
+		data, err := r.json()
+		if err != nil {
+			return err
+		}
+		return output.WriteJSONBytes(a.stdout, output.JSONL, data)
 	}
 	return a.writeFollowedRow(recordRow(r))
 }

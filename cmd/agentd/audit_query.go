@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,75 +122,71 @@ func (q *queryFlags) filter(now time.Time) (auditchain.Filter, error) {
 // query prints one page, and how to get the next one.
 func (a *app) query(ctx context.Context, logs []namedLog, filter auditchain.Filter, order string) error {
 	limit := filter.Limit
-	if limit > 0 && limit < math.MaxInt {
+	switch {
+	case limit > 0 && limit < math.MaxInt:
 		filter.Limit++ // one more, to know whether there are more
+	case limit == 0 && order == orderTail:
+		// All of them, the newest last: there is nothing to turn round.
+		order, filter.Order = orderOldest, auditchain.OldestFirst
 	}
-	found, err := queryLogs(ctx, logs, filter)
-	if err != nil {
+	var tail []foundRecord // of a page that is chosen in one order and printed in the other
+	var shown int
+	var last foundRecord
+	more := false
+	out := a.recordWriter()
+	for r, err := range mergeLogs(ctx, logs, filter) {
+		if err != nil {
+			return err
+		}
+		if more = limit > 0 && shown == limit; more {
+			break
+		}
+		shown, last = shown+1, r
+		if order == orderTail {
+			tail = append(tail, r)
+		} else if err := out.write(&r); err != nil {
+			return err
+		}
+	}
+	for i := range slices.Backward(tail) {
+		if err := out.write(&tail[i]); err != nil {
+			return err
+		}
+	}
+	if err := out.end(); err != nil {
 		return err
 	}
-	if filter.Order == auditchain.NewestFirst {
-		slices.Reverse(found)
-	}
-	more := limit > 0 && len(found) > limit
 	if more {
-		found = found[:limit]
-	}
-	if order == orderTail {
-		slices.Reverse(found)
-	}
-	if err := a.writeRecords(found); err != nil {
-		return err
-	}
-	if more {
-		fmt.Fprintln(a.stderr, nextPage(found, order, len(logs) == 1))
+		fmt.Fprintln(a.stderr, nextPage(&last, order, len(logs) == 1))
 	}
 	return nil
 }
 
-// nextPage tells how to see what a page does not show.
-func nextPage(page []foundRecord, order string, oneLog bool) string {
+// nextPage tells how to see what comes after the last record of a page.
+func nextPage(last *foundRecord, order string, oneLog bool) string {
 	switch {
-	case !oneLog:
+	case !oneLog: // the numbers of several logs have nothing to do with each other
 		return "there are more records: raise --limit, or page through one log with --agent or --db"
 	case order == orderTail:
-		return fmt.Sprintf("there are older records: go on with --order newest --after %d", page[0].Seq)
+		return fmt.Sprintf("there are older records: go on with --order newest --after %d", last.Seq)
 	}
-	return fmt.Sprintf("there are more records: go on with --order %s --after %d", order, page[len(page)-1].Seq)
+	return fmt.Sprintf("there are more records: go on with --order %s --after %d", order, last.Seq)
 }
 
-// A foundRecord is a record and whose log it is in.
-type foundRecord struct {
-	agent string
-	auditchain.Entry
-}
-
-// queryLogs merges the logs by time, oldest first. With a limit, it keeps as
-// many from the end that the order begins at.
+// queryLogs collects what the filter chooses in several logs, oldest first.
+// With a limit, it keeps as many from the end that the order begins at.
 func queryLogs(ctx context.Context, logs []namedLog, filter auditchain.Filter) ([]foundRecord, error) {
 	var found []foundRecord
-	for _, l := range logs {
-		for entry, err := range l.Query(ctx, filter) {
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, foundRecord{agent: l.agent, Entry: entry})
+	for r, err := range mergeLogs(ctx, logs, filter) {
+		if err != nil {
+			return nil, err
+		}
+		if found = append(found, r); len(found) == filter.Limit {
+			break
 		}
 	}
-	return mergeRecords(found, filter), nil
-}
-
-// mergeRecords sorts the records of several logs by time and keeps what the
-// filter's limit allows.
-func mergeRecords(found []foundRecord, filter auditchain.Filter) []foundRecord {
-	slices.SortFunc(found, func(x, y foundRecord) int {
-		return cmp.Or(x.Time.Compare(y.Time), strings.Compare(x.agent, y.agent), cmp.Compare(x.Seq, y.Seq))
-	})
-	if extra := len(found) - filter.Limit; filter.Limit > 0 && extra > 0 {
-		if filter.Order == auditchain.NewestFirst {
-			return found[extra:]
-		}
-		return found[:filter.Limit]
+	if filter.Order == auditchain.NewestFirst {
+		slices.Reverse(found)
 	}
-	return found
+	return found, nil
 }

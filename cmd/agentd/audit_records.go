@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -11,45 +12,63 @@ import (
 	"github.com/agentd/agentd/internal/output"
 )
 
-func (a *app) writeRecords(found []foundRecord) error {
-	switch a.output {
-	case output.JSONL:
-		for i := range found {
-			if err := a.writeRecordLine(&found[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	case output.JSON:
-		var all bytes.Buffer
-		all.WriteByte('[')
-		for i := range found {
-			data, err := found[i].json()
-			if err != nil {
-				return err
-			}
-			if i > 0 {
-				all.WriteByte(',')
-			}
-			all.Write(data)
-		}
-		all.WriteByte(']')
-		return output.WriteJSONBytes(a.stdout, a.output, all.Bytes())
-	}
-	if len(found) == 0 {
-		fmt.Fprintln(a.stderr, "no audit records match the query.")
-		return nil
-	}
-	return output.WriteTable(a.stdout, recordHeader(), recordRows(found))
+// A recordWriter writes records in the format that -o chose. JSON is written as
+// it comes, however long; a table is aligned, and so kept until the end.
+type recordWriter struct {
+	app  *app
+	out  *bufio.Writer
+	rows [][]string // of a table
+	some bool       // a record was written
 }
 
-// writeRecordLine writes a record as one line of JSON.
-func (a *app) writeRecordLine(r *foundRecord) error {
+func (a *app) recordWriter() *recordWriter {
+	return &recordWriter{app: a, out: bufio.NewWriter(a.stdout)}
+}
+
+func (w *recordWriter) write(r *foundRecord) error {
+	first := !w.some
+	w.some = true
+	if w.app.output == output.Table {
+		w.rows = append(w.rows, recordRow(r))
+		return nil
+	}
 	data, err := r.json()
 	if err != nil {
 		return err
 	}
-	return output.WriteJSONBytes(a.stdout, output.JSONL, data)
+	if w.app.output == output.JSONL {
+		return output.WriteJSONBytes(w.out, output.JSONL, data)
+	}
+	separator := ",\n  "
+	if first {
+		separator = "[\n  "
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, data, "  ", "  "); err != nil {
+		return err
+	}
+	if _, err := w.out.WriteString(separator); err != nil {
+		return err
+	}
+	_, err = w.out.Write(indented.Bytes())
+	return err
+}
+
+// end writes what is still to be written.
+func (w *recordWriter) end() error {
+	switch {
+	case w.app.output == output.Table && !w.some:
+		fmt.Fprintln(w.app.stderr, "no audit records match the query.")
+	case w.app.output == output.Table:
+		if err := output.WriteTable(w.out, recordHeader(), w.rows); err != nil {
+			return err
+		}
+	case w.app.output == output.JSON && w.some:
+		fmt.Fprintln(w.out, "\n]")
+	case w.app.output == output.JSON:
+		fmt.Fprintln(w.out, "[]")
+	}
+	return w.out.Flush() // has the error of any write before
 }
 
 // json is the record in the shape of its kind, with agent, seq and hash in front.

@@ -122,12 +122,11 @@ func readFile(name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err == nil && int64(len(text)) > most {
 		err = fmt.Errorf("%s is larger than %d bytes", name, most)
 	}
-	return text, err
+	return text, errors.Join(err, file.Close())
 }
 
 // A folderWitness is what a witness keeps of logs in a folder. It can tell, but
