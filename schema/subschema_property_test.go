@@ -57,13 +57,21 @@ func TestReflexivity(t *testing.T) {
 // TestContainmentAgainstValues looks for values that contradict an answer.
 func TestContainmentAgainstValues(t *testing.T) {
 	c := newCounted()
+	tried := 0
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFamily(t)
-		pair := f.need(t, drawSchema(3).Draw(t, "a"), drawSchema(3).Draw(t, "b"))
+		a := drawSchema(3).Draw(t, "a")
+		pair := f.need(t, a, drawSchema(3).Draw(t, "b"))
 		got := mustNot(t, 0, pair[0], pair[1])
 		c.add(got)
 		if got.Answer != schema.Proven {
 			return
+		}
+		for _, v := range f.samples(a, 30) {
+			tried++
+			if !pair[0].Valid(v) || !pair[1].Valid(v) {
+				t.Fatalf("proven, but %s contradicts:\na: %s\nb: %s", v, pair[0].Source(), pair[1].Source())
+			}
 		}
 		for range 100 {
 			if v := []byte(drawValue(3).Draw(t, "value")); pair[0].Valid(v) && !pair[1].Valid(v) {
@@ -72,6 +80,7 @@ func TestContainmentAgainstValues(t *testing.T) {
 		}
 	})
 	c.log(t)
+	t.Logf("%d values tried", tried)
 }
 
 func TestContainmentLaws(t *testing.T) {
