@@ -87,13 +87,17 @@ func TestGoldenGoVets(t *testing.T) {
 }
 
 func TestGoldenTypeScriptCompiles(t *testing.T) {
+	nodeTool(t, "typescript", "bin", "tsc")
+	files := append(goldenFiles(t, ".ts"), docsBeside(t, "ts", ".ts", t.TempDir())...)
 	for _, exact := range []bool{false, true} {
-		tsc(t, exact, goldenFiles(t, ".ts")...)
+		tsc(t, exact, files...)
 	}
 }
 
 func TestGoldenPythonTypeChecks(t *testing.T) {
+	nodeTool(t, "pyright", "index.js")
 	dir := t.TempDir()
+	docsBeside(t, "python", ".py", dir)
 	for _, path := range goldenFiles(t, ".py") {
 		content, err := os.ReadFile(path)
 		if err != nil {
