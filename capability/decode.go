@@ -215,7 +215,7 @@ func decodeCarried(o *strictyaml.Object, c *Capability) {
 	c.Callers = o.Get("callers").Texts()
 }
 
-// decodeRateLimit reads {requests, period?, burst?}.
+// decodeRateLimit reads {requests, period?, burst?}; window is another word for period.
 func decodeRateLimit(v strictyaml.Value) *RateLimit {
 	if !v.Present() {
 		return nil
@@ -224,7 +224,7 @@ func decodeRateLimit(v strictyaml.Value) *RateLimit {
 	defer o.Done()
 	l := &RateLimit{
 		Requests: int(o.Need("requests").Int(1, 1_000_000_000)),
-		Period:   decodePeriod(o.Get("period")),
+		Period:   decodePeriod(o.GetAny("period", "window")),
 		Burst:    int(o.Get("burst").Int(1, 1_000_000_000)),
 	}
 	if l.Burst == 0 {
@@ -259,7 +259,7 @@ func decodeRetryPolicy(v strictyaml.Value) *RetryPolicy {
 		BackoffMultiplier: o.GetAny("backoffMultiplier", "backoff_multiplier").Float(1, 100),
 		InitialDelay:      o.GetAny("initialDelayMs", "initial_delay_ms").Millis(maxWait),
 		MaxDelay:          o.GetAny("maxDelayMs", "max_delay_ms").Millis(maxWait),
-		RetryOn:           o.GetAny("retryOn", "retry_on").Texts(),
+		RetryOn:           decodeRetryOn(o.GetAny("retryOn", "retry_on")),
 	}
 	if p.MaxAttempts == 0 {
 		p.MaxAttempts = 3
@@ -277,6 +277,18 @@ func decodeRetryPolicy(v strictyaml.Value) *RetryPolicy {
 		v.Fault("maxDelayMs is shorter than initialDelayMs", "")
 	}
 	return p
+}
+
+// decodeRetryOn reads a list of classes of failures; nil without it.
+func decodeRetryOn(v strictyaml.Value) []string {
+	if !v.Present() {
+		return nil
+	}
+	classes := []string{}
+	for _, item := range v.List() {
+		classes = append(classes, item.Enum(RetryClasses()...))
+	}
+	return classes
 }
 
 // decodeCost reads a mapping from a unit to an amount.

@@ -129,6 +129,21 @@ type RetryPolicy struct {
 	BackoffMultiplier float64
 	// InitialDelay and MaxDelay bound the waits between attempts.
 	InitialDelay, MaxDelay time.Duration
-	// RetryOn are the classes of failure to retry; nil is every retryable one.
+	// RetryOn are classes of failure out of [RetryClasses]; nil is all of them.
 	RetryOn []string
+}
+
+// The classes of failures that a retry policy may name.
+const (
+	RetryTimeout      = "timeout"
+	RetryNetworkError = "network_error"
+	RetryRateLimit    = "rate_limit"
+	RetryBusy         = "busy"
+	RetryInternal     = "internal_error"
+	RetryHandler      = "handler_error"
+)
+
+// RetryClasses are all classes. Package rpc says which errors belong to them.
+func RetryClasses() []string {
+	return []string{RetryTimeout, RetryNetworkError, RetryRateLimit, RetryBusy, RetryInternal, RetryHandler}
 }

@@ -35,9 +35,12 @@ func (c *Client) RequestAgent(ctx context.Context, r Request) (*Result, error) {
 	}
 	result.Latency = time.Since(start)
 	if err != nil {
-		return result.fail(err, c.cfg.Self)
+		_, _ = result.fail(err, c.cfg.Self)
+		call.record(result)
+		return result, err
 	}
 	result.Status = StatusOK
+	call.record(result)
 	return result, nil
 }
 
@@ -68,16 +71,25 @@ type outboundCall struct {
 	line     line
 	function *capability.Capability // nil when the peer's contract is not known
 	digest   string                 // of the peer's own capability, where the gate knows it
-	deadline time.Time
+	trace    string                 // the traceparent, once there is one
+	deadline time.Time              // of the call
+	until    time.Time              // of this attempt, not after deadline
+
+	attempted int    // attempts made
+	failures  []Code // of those that another followed
 }
 
 func newOutboundCall(c *Client, r Request, ids ids) *outboundCall {
 	return &outboundCall{client: c, request: r, ids: ids, start: time.Now()}
 }
 
-// run is the path of a call, in order: resolve, gate, validate, reserve, publish, await.
+// run is the path of a call, in order: resolve, permissions, gate, payload, and
+// then, attempt by attempt, limits, reserve, publish, await.
 func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 	if err := c.resolve(); err != nil {
+		return nil, err
+	}
+	if err := c.authorize(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.admit(ctx, ""); err != nil {
@@ -87,35 +99,10 @@ func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 		return nil, err
 	}
 	c.setDeadline(ctx)
-	switch c.request.Mode {
-	case ModeAsync:
+	if c.request.Mode == ModeAsync {
 		return nil, newError(CodeNeedsDurable, nil, "mode async needs a durable transport, and %s keeps nothing", c.peer.Transport)
-	case ModeFireAndForget:
-		return nil, c.publish(ctx, envelope.Event, "")
 	}
-	data, err := c.ask(ctx)
-	if err == nil || c.client.cfg.Gate == nil || staleDigest(err) == "" {
-		return data, err
-	}
-	// The skill has not run. Look at the peer's contract again, and ask once more.
-	if err := c.admit(ctx, staleDigest(err)); err != nil {
-		return nil, err
-	}
-	again, err := newIDs()
-	if err != nil {
-		return nil, err
-	}
-	c.ids.message = again.message
-	return c.ask(ctx)
-}
-
-// ask makes one request and turns its reply into the answer.
-func (c *outboundCall) ask(ctx context.Context) (json.RawMessage, *Error) {
-	reply, err := c.exchange(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return c.accept(ctx, reply)
+	return c.attempts(ctx)
 }
 
 // exchange reserves a slot, publishes the request and waits for the reply.
@@ -214,6 +201,7 @@ func (c *outboundCall) setDeadline(ctx context.Context) {
 	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
 		c.deadline = d
 	}
+	c.until = c.deadline
 }
 
 // publish hands the request to the broker. replyTopic is "" for an event.
@@ -221,7 +209,7 @@ func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTop
 	e := envelope.Envelope{
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
-		Deadline: ceilMilli(c.deadline), TenantID: c.tenant(),
+		Deadline: ceilMilli(c.until), TenantID: c.tenant(),
 		Headers: c.headers(kind), Payload: c.request.Payload,
 		Auth: envelope.Auth{Kind: envelope.AuthInternal},
 	}
@@ -254,18 +242,26 @@ func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTop
 // ceilMilli rounds up: a call of 1 ms must not arrive expired.
 func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosecond).UnixMilli() }
 
-func (c *outboundCall) headers(kind envelope.Kind) envelope.Headers {
-	trace := ""
-	if c.parent != nil {
-		trace = c.parent.Traceparent
+// traceparent is the same for every attempt.
+func (c *outboundCall) traceparent() string {
+	if c.trace == "" {
+		parent := ""
+		if c.parent != nil {
+			parent = c.parent.Traceparent
+		}
+		c.trace = childTrace(parent)
 	}
+	return c.trace
+}
+
+func (c *outboundCall) headers(kind envelope.Kind) envelope.Headers {
 	digest := c.digest
 	if kind == envelope.Event {
 		digest = "" // nobody would hear that it is stale
 	}
 	h := make(envelope.Headers, 0, 6)
 	h = append(h,
-		envelope.Header{Key: envelope.HeaderTraceparent, Value: childTrace(trace)},
+		envelope.Header{Key: envelope.HeaderTraceparent, Value: c.traceparent()},
 		envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
 	for _, optional := range [...]envelope.Header{
 		{Key: envelope.HeaderFleetVersion, Value: c.client.cfg.FleetVersion},
@@ -283,7 +279,7 @@ func (c *outboundCall) headers(kind envelope.Kind) envelope.Headers {
 // await waits for the one outcome. When this end gives up first, the callee is
 // told to stop.
 func (c *outboundCall) await(ctx context.Context, pending *pendingCall) (*envelope.Envelope, *Error) {
-	timer := time.NewTimer(time.Until(c.deadline))
+	timer := time.NewTimer(time.Until(c.until))
 	defer timer.Stop()
 	var gaveUp *Error
 	select {
@@ -291,7 +287,7 @@ func (c *outboundCall) await(ctx context.Context, pending *pendingCall) (*envelo
 		return o.reply, o.err
 	case <-timer.C:
 		gaveUp = newError(CodeTimeout, context.DeadlineExceeded,
-			"agent-rpc timed out after %dms (correlationId=%s)", c.deadline.Sub(c.start).Milliseconds(), c.ids.correlation)
+			"agent-rpc timed out after %dms (correlationId=%s)", c.until.Sub(c.start).Milliseconds(), c.ids.correlation)
 	case <-ctx.Done():
 		gaveUp = c.gaveUp(ctx)
 	}

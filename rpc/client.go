@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -27,6 +28,16 @@ type ClientConfig struct {
 	Transports []transport.Transport
 	// Auditor keeps schema violations. Required.
 	Auditor Auditor
+	// Authorizer decides which calls may be made. Nil allows every peer.
+	Authorizer Authorizer
+	// Limiter bounds calls over time. Nil is no limit.
+	Limiter Limiter
+	// Refusals keeps what Authorizer and Limiter refuse. Required with either.
+	Refusals RefusalAuditor
+	// Breakers leave peers alone that fail too often. Nil leaves out none.
+	Breakers *policy.Breakers
+	// Access hears of every call. Nil is no access log.
+	Access AccessLog
 	// Gate catches schema drift before the first call. Nil is no gate.
 	Gate Gate
 	// TenantID is stamped on every request, unless a nested call has its own.
@@ -69,6 +80,8 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		return nil, errors.New("rpc: client: Peers is required")
 	case cfg.Auditor == nil:
 		return nil, errors.New("rpc: client: Auditor is required")
+	case cfg.Refusals == nil && (cfg.Authorizer != nil || cfg.Limiter != nil):
+		return nil, errors.New("rpc: client: Refusals is required with an Authorizer or a Limiter")
 	}
 	if cfg.MaxPending <= 0 {
 		cfg.MaxPending = defaultMaxPending

@@ -27,6 +27,14 @@ type InboxConfig struct {
 	Handlers map[string]Handler
 	// Auditor keeps schema violations. Required.
 	Auditor Auditor
+	// Authorizer decides which requests are served. Nil serves everybody.
+	Authorizer Authorizer
+	// Limiter bounds requests over time. Nil is no limit.
+	Limiter Limiter
+	// Refusals keeps what Authorizer and Limiter refuse. Required with either.
+	Refusals RefusalAuditor
+	// Access hears of every request. Nil is no access log.
+	Access AccessLog
 	// TenantID, when set, is the only tenant that is served: a request of
 	// another, or of none, is refused.
 	TenantID string
@@ -55,6 +63,7 @@ type Inbox struct {
 	mu      sync.Mutex
 	doors   []door                  // guarded by mu
 	running map[string]*inboundCall // by messageId; guarded by mu
+	slots   map[string]*slots       // by capability; guarded by mu
 	closed  bool                    // guarded by mu
 }
 
@@ -79,6 +88,8 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 	switch {
 	case cfg.Auditor == nil:
 		return nil, errors.New("rpc: inbox: Auditor is required")
+	case cfg.Refusals == nil && (cfg.Authorizer != nil || cfg.Limiter != nil):
+		return nil, errors.New("rpc: inbox: Refusals is required with an Authorizer or a Limiter")
 	}
 	if cfg.MaxInFlight <= 0 {
 		cfg.MaxInFlight = defaultMaxInFlight
@@ -93,7 +104,7 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	root, stop := context.WithCancelCause(context.Background())
-	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}}
+	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}, slots: map[string]*slots{}}
 	return in, in.Offer(cfg.Contract, cfg.Handlers)
 }
 
@@ -198,13 +209,13 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 		in.cfg.Logger.Warn("message ignored", "topic", m.Topic, "reason", "a response on a requests topic")
 		return
 	}
-	call := &inboundCall{inbox: in, transport: t, request: e}
+	call := &inboundCall{inbox: in, transport: t, request: e, start: time.Now()}
 	if why := call.findReplyTopic(m.Reply); why != "" {
 		in.cfg.Logger.Warn("request ignored", "from", e.From, "correlationId", e.CorrelationID, "reason", why)
 		return
 	}
 	if err := call.admit(); err != nil {
-		call.reply(errorReply(call.refuse(err)))
+		call.finish(nil, err)
 		return
 	}
 	// admit has counted the call in in.done.

@@ -23,6 +23,7 @@ type inboundCall struct {
 	transport  transport.Transport
 	request    *envelope.Envelope
 	replyTopic string // "" for an event
+	start      time.Time
 
 	offer    *offer // what was served when the call came in
 	function *capability.Capability
@@ -110,21 +111,42 @@ func (c *inboundCall) setDeadline(now time.Time) *Error {
 	return nil
 }
 
-// serve validates, runs the skill, validates its answer and replies.
+// serve takes a request from its permissions to its reply.
 func (c *inboundCall) serve() {
 	defer c.cancel(nil)
-	data, err := c.run()
+	c.finish(c.run())
+}
+
+// finish replies to a request, once, and tells the access log.
+func (c *inboundCall) finish(data json.RawMessage, err *Error) {
 	switch {
 	case err == nil:
-		c.reply(okReply(data))
+		err = c.reply(okReply(data))
 	case err.Code == CodeCancelled:
 		// Nobody waits for an answer.
 	default:
 		c.reply(errorReply(c.refuse(err)))
 	}
+	c.record(err)
 }
 
 func (c *inboundCall) run() (json.RawMessage, *Error) {
+	if err := c.authorize(); err != nil {
+		return nil, err
+	}
+	if err := c.limit(); err != nil {
+		return nil, err
+	}
+	release, err := c.occupy()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return c.answer()
+}
+
+// answer validates the request, runs the skill and validates what it says.
+func (c *inboundCall) answer() (json.RawMessage, *Error) {
 	if c.request.Payload == nil {
 		c.request.Payload = json.RawMessage("null")
 	}
@@ -204,13 +226,8 @@ func (c *inboundCall) skillError(err error) *Error {
 		e.Retryable = public.Retryable
 		return e
 	}
-	switch cause := context.Cause(c.ctx); {
-	case errors.Is(cause, ErrCallerCancelled):
-		return newError(CodeCancelled, cause, "the caller cancelled the call")
-	case errors.Is(cause, ErrShutdown):
-		return newError(CodeBusy, cause, "%s shut down before the skill had finished", c.inbox.cfg.Self)
-	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):
-		return newError(CodeDeadlineExceeded, cause, "the skill did not answer before the deadline")
+	if e := c.interrupted("the skill did not answer before the deadline"); e != nil {
+		return e
 	}
 	incident := fmt.Sprintf("%08x", rand.Uint32())
 	c.logFailure(incident, err)
@@ -230,15 +247,17 @@ func (c *inboundCall) refuse(err *Error) *Error {
 	return err
 }
 
-// reply publishes the answer to a request; an event has none.
-func (c *inboundCall) reply(payload json.RawMessage) {
+// reply publishes the answer to a request; an event has none. An answer that the
+// transport does not carry is replaced by the error that is returned.
+func (c *inboundCall) reply(payload json.RawMessage) (instead *Error) {
 	if c.replyTopic == "" {
-		return
+		return nil
 	}
 	data, err := c.encodeReply(payload)
 	if err == nil && len(data) > c.transport.MaxMessageBytes() {
-		data, err = c.encodeReply(errorReply(c.refuse(newError(CodePayloadTooLarge, nil,
-			"the reply has %d bytes, and the transport carries %d", len(data), c.transport.MaxMessageBytes()))))
+		instead = c.refuse(newError(CodePayloadTooLarge, nil,
+			"the reply has %d bytes, and the transport carries %d", len(data), c.transport.MaxMessageBytes()))
+		data, err = c.encodeReply(errorReply(instead))
 	}
 	if err == nil {
 		err = c.transport.Publish(context.WithoutCancel(c.inbox.root), transport.Message{Topic: c.replyTopic, Data: data})
@@ -246,6 +265,7 @@ func (c *inboundCall) reply(payload json.RawMessage) {
 	if err != nil {
 		c.inbox.cfg.Logger.Error("reply not sent", "to", c.request.From, "correlationId", c.request.CorrelationID, "error", err)
 	}
+	return instead
 }
 
 func (c *inboundCall) encodeReply(payload json.RawMessage) ([]byte, error) {
