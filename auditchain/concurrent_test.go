@@ -3,6 +3,7 @@ package auditchain
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -68,5 +69,35 @@ func TestVerifyWhileWriting(t *testing.T) {
 	closeLog(t, l)
 	if report := verifyPath(t, l.Path(), VerifyOptions{}); !report.OK() || report.Unsigned() != 0 {
 		t.Errorf("%+v", report)
+	}
+}
+
+// Verification does not keep what it has read.
+func TestVerifyInConstantMemory(t *testing.T) {
+	l := openLog(t, Options{})
+	const records = 2*checkPage + 100
+	var wg sync.WaitGroup
+	for c := range 256 {
+		wg.Go(func() {
+			for i := c; i < records; i += 256 {
+				if _, err := l.Append(context.Background(), violation(i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	live := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before, most, calls := live(), int64(0), 0
+	wantIntact(t, verify(t, l.Reader, VerifyOptions{Progress: func(int64, int64) { most, calls = max(most, live()), calls+1 }}), records)
+	const bodies = records * 300 // bytes, at least
+	if grown := most - before; calls != 2 || grown > bodies/3 {
+		t.Errorf("%d KB more in use at one of %d looks, where all bodies are %d KB", grown>>10, calls, bodies>>10)
 	}
 }

@@ -54,5 +54,9 @@ func (l *writerLock) sign() error {
 }
 
 // release gives the lock back. The file stays: removing it would let two
-// processes each lock a file of that name.
-func (l *writerLock) release() { l.file.Close() }
+// processes each lock a file of that name. Closing it would not do: a child that
+// is being forked holds every descriptor until it executes its program.
+func (l *writerLock) release() {
+	_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) // closing is the fallback
+	_ = l.file.Close()
+}
