@@ -115,7 +115,7 @@ func (d *Daemon) listen() error {
 		kinds = append(kinds, spec.Kind)
 		t := d.transport(spec.Kind)
 		if t == nil {
-			d.log.Warn("transport not spoken by this version: nobody reaches the agent by it", "kind", spec.Kind)
+			d.log.Debug("transport not used in this process", "kind", spec.Kind)
 			continue
 		}
 		if err := d.inbox.Listen(t, spec.Requests); err != nil {

@@ -11,14 +11,17 @@ import (
 	"github.com/agentd/agentd/transport/nats"
 )
 
-// openTransports connects by every transport that the agent's files name and
-// this version speaks. The memory transport is there only with a bus.
+// openTransports connects by the transports that the agent's files name and this
+// version speaks. The memory transport is there only with a bus. With it NATS is
+// left alone where memory goes everywhere, unless its servers are set
+// explicitly: a fleet in one process needs no broker.
 func (d *Daemon) openTransports(ctx context.Context) error {
 	if d.cfg.Bus != nil {
 		d.transports = append(d.transports, d.cfg.Bus.Connect())
 	}
 	specs := natsSpecs(d.Member())
-	if len(specs) == 0 {
+	explicit := len(d.cfg.NATS.Servers) > 0 || d.cfg.NATS.Context != ""
+	if len(specs) == 0 || d.cfg.Bus != nil && !explicit && memoryReaches(d.Member()) {
 		return nil
 	}
 	opts := d.cfg.NATS.WithServers(specs[0].Servers)
@@ -33,10 +36,21 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 	opts.Logger = d.log
 	conn, err := nats.Connect(ctx, opts)
 	if err != nil {
-		return fmt.Errorf("nats: %w", err)
+		return fmt.Errorf("nats: %w\n(start a server with `agentd broker`, name another one in AGENTD_NATS_URL, or run the whole fleet in one process with `agentd fleet run`)", err)
 	}
 	d.transports = append(d.transports, conn)
 	return nil
+}
+
+// memoryReaches reports whether the member and all its peers list memory.
+func memoryReaches(m *fleet.Member) bool {
+	hasMemory := func(specs []capability.TransportSpec) bool {
+		return slices.ContainsFunc(specs, func(s capability.TransportSpec) bool { return s.Kind == capability.Memory })
+	}
+	if m.Capabilities != nil && !hasMemory(m.Capabilities.Transports) {
+		return false
+	}
+	return !slices.ContainsFunc(m.Peers, func(p *fleet.Peer) bool { return !hasMemory(p.Transports) })
 }
 
 // natsSpecs are the transports of kind nats by which the member is reached and
