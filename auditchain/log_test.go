@@ -400,3 +400,16 @@ func TestCodesRoundTrip(t *testing.T) {
 		t.Error("an unknown name was read")
 	}
 }
+
+func TestAnyPath(t *testing.T) {
+	for _, name := range []string{"a b.db", "100%.db", "what?.db", "no#1.db", "a%20b.db", "é'\"&=;+[x].db", "-wal"} {
+		path := filepath.Join(t.TempDir(), name)
+		l := openAt(t, path, Options{})
+		appendRecord(t, l, violation(1))
+		closeLog(t, l)
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		wantIntact(t, verifyPath(t, path, VerifyOptions{}), 1)
+	}
+}
