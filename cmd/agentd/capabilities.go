@@ -17,7 +17,7 @@ func (a *app) capabilitiesCommand() *cobra.Command {
 	})
 	cmd.AddCommand(
 		a.capabilitiesShowCommand(), a.capabilitiesValidateCommand(),
-		a.capabilitiesSampleCommand(), a.capabilitiesLintCommand(),
+		a.capabilitiesSampleCommand(), a.capabilitiesLintCommand(), a.capabilitiesGenCommand(),
 		a.capabilitiesDiffCommand(), a.capabilitiesLockCommand(), a.capabilitiesCheckCommand(),
 	)
 	return cmd
