@@ -36,8 +36,9 @@ func goPackage(id string) string {
 
 func emitGo(api *API) []byte {
 	e := &goEmitter{api: api, done: map[string]bool{}, consts: NewScope()}
+	seen := map[*Type]bool{}
 	for _, n := range api.Types {
-		e.reserve(n.Type)
+		e.reserve(n.Type, seen)
 		e.consts.taken[strings.ToLower(n.Name)] = true
 	}
 	for _, n := range api.Types {
@@ -79,21 +80,20 @@ type goEmitter struct {
 }
 
 // reserve keeps the names of types from constants.
-func (e *goEmitter) reserve(t *Type) {
-	if t == nil || t.Kind == Ref {
+func (e *goEmitter) reserve(t *Type, seen map[*Type]bool) {
+	if t == nil || seen[t] {
 		return
 	}
-	if t.Name != "" {
-		e.consts.taken[strings.ToLower(t.Name)] = true
-	}
+	seen[t] = true
+	e.consts.taken[strings.ToLower(t.Name)] = true
 	for _, m := range t.Members {
-		e.reserve(m.Type)
+		e.reserve(m.Type, seen)
 	}
 	for _, m := range t.Of {
-		e.reserve(m)
+		e.reserve(m, seen)
 	}
-	e.reserve(t.Elem)
-	e.reserve(t.Flat)
+	e.reserve(t.Elem, seen)
+	e.reserve(t.Flat, seen)
 }
 
 // doc writes a doc comment that starts with text, or with the name where there

@@ -38,7 +38,8 @@ type Capability struct {
 
 // A Named is a type with a name of its own.
 type Named struct {
-	// Name starts with a capital letter and holds letters and digits of ASCII.
+	// Name starts with a capital letter and holds letters and digits of ASCII,
+	// and perhaps an underscore before a last number.
 	// No other Named, and no Type.Name that does not belong to it, is equal.
 	Name string
 	// NotNull is set where the type is an Object or null: a name, unique as Name

@@ -59,7 +59,7 @@ func emitPython(api *API) []byte {
 	w.WriteString(types)
 	w.WriteString(pyRuntime)
 	e.methods(&w, api, "Client", "blocks until the outcome is there", "", pyBlocking)
-	e.methods(&w, api, "AsyncClient", "works with asyncio; cancelling a call cancels it at the callee", "a", pyAsync)
+	e.methods(&w, api, "AsyncClient", "works with asyncio; cancelling a call cancels it at the callee", "async ", pyAsync)
 	return []byte(w.String())
 }
 
@@ -171,22 +171,19 @@ func (e *pyEmitter) needsCall(t *Type) bool {
 }
 
 func (e *pyEmitter) member(m Member, evaluated bool) string {
-	text := e.expr(m.Type, evaluated)
 	if !m.Required {
-		return "NotRequired[" + text + "]"
+		return "NotRequired[" + e.expr(m.Type, evaluated) + "]"
 	}
-	return text
+	return e.expr(m.Type, evaluated)
 }
 
 // expr writes a type. One that is evaluated when the module is loaded quotes
 // names, which may be declared below.
 func (e *pyEmitter) expr(t *Type, evaluated bool) string {
 	t = t.Flatten()
-	name := func(n string) string {
-		if evaluated {
-			return e.quote(n)
-		}
-		return n
+	name := func(n string) string { return n }
+	if evaluated {
+		name = e.quote
 	}
 	switch t.Kind {
 	case Never:
@@ -219,21 +216,17 @@ func (e *pyEmitter) expr(t *Type, evaluated bool) string {
 		}
 		return "dict[str, " + e.expr(union(all...), evaluated) + "]"
 	case Union:
-		return e.union(t.Of, evaluated)
+		var parts []string
+		for _, m := range t.Of {
+			if text := e.expr(m, evaluated); !slices.Contains(parts, text) {
+				parts = append(parts, text)
+			}
+		}
+		return e.join(parts, evaluated)
 	case Ref:
 		return name(t.Named.Name)
 	}
 	return "Any"
-}
-
-func (e *pyEmitter) union(of []*Type, evaluated bool) string {
-	var parts []string
-	for _, m := range of {
-		if text := e.expr(m, evaluated); !slices.Contains(parts, text) {
-			parts = append(parts, text)
-		}
-	}
-	return e.join(parts, evaluated)
 }
 
 func (e *pyEmitter) join(parts []string, evaluated bool) string {
@@ -261,9 +254,9 @@ func (e *pyEmitter) enum(t *Type) string {
 
 // methods writes a client class.
 func (e *pyEmitter) methods(w *writer, api *API, class, how, async, runtime string) {
-	def, wait := "def", ""
+	wait := ""
 	if async != "" {
-		def, wait = "async def", "await "
+		wait = "await "
 	}
 	w.line("\n\nclass %s(_Endpoint):\n    %s", class, e.quote(fmt.Sprintf("Calls the capabilities of %s; %s.", api.Agent, how)))
 	scope := NewScope()
@@ -274,14 +267,10 @@ func (e *pyEmitter) methods(w *writer, api *API, class, how, async, runtime stri
 			method += "_"
 		}
 		payload, response := &Type{Kind: Ref, Named: c.Request}, &Type{Kind: Ref, Named: c.Response}
-		w.line("\n    %s %s(", def, scope.Unique(method))
+		w.line("\n    %sdef %s(", async, scope.Unique(method))
 		w.line("        self, payload: %s, *, timeout_ms: int | None = None, idempotency_key: str | None = None", e.expr(payload, false))
 		w.line("    ) -> Result[%s]:", e.expr(response, false))
-		doc := strings.Join(CommentLines(c.Doc), "\n")
-		if doc == "" {
-			doc = "Calls " + c.Name + "."
-		}
-		w.line("        %s", e.quote(doc))
+		w.line("        %s", e.quote(strings.Join(append(CommentLines(c.Doc), "Calls "+c.Name+"."), "\n")))
 		w.line("        return %sself._call(%s, payload, timeout_ms, idempotency_key)", wait, e.quote(c.Name))
 	}
 	w.WriteString(runtime)
@@ -292,15 +281,11 @@ func (e *pyEmitter) methods(w *writer, api *API, class, how, async, runtime stri
 const pyRuntime = `
 
 class Violation(TypedDict):
-    "One way in which a value fails its schema; path is an RFC 6901 pointer."
-
-    path: str
+    path: str  # an RFC 6901 pointer
     message: str
 
 
 class CallFailure(TypedDict):
-    "Why a call is not ok."
-
     code: str
     message: str
     retryable: bool
@@ -312,8 +297,6 @@ _T = TypeVar("_T")
 
 
 class Ok(TypedDict, Generic[_T]):
-    "The outcome of a call that was answered."
-
     status: Literal["ok"]
     correlationId: str
     latencyMs: float
@@ -321,8 +304,6 @@ class Ok(TypedDict, Generic[_T]):
 
 
 class Failed(TypedDict):
-    "The outcome of a call that was not answered."
-
     status: Literal["error", "timeout", "abandoned", "busy"]
     correlationId: str
     latencyMs: float
@@ -330,15 +311,12 @@ class Failed(TypedDict):
 
 
 class SchemaViolation(TypedDict):
-    "The outcome of a call whose payload or answer fails its schema."
-
     status: Literal["schema-violation"]
     correlationId: str
     latencyMs: float
     schemaSide: Literal["request", "response"]
     violations: list[Violation]
-    #: The answer that failed its schema, where this end found that.
-    response: NotRequired[Any]
+    response: NotRequired[Any]  # the answer that failed its schema, where this end found that
     error: CallFailure
 
 
@@ -378,8 +356,7 @@ class _Endpoint:
         return head.encode() + body
 
     def _wait(self, timeout_ms: int | None) -> float:
-        "Seconds after which agentd itself must have given up."
-        return (600_000 if timeout_ms is None else timeout_ms) / 1000 + 15
+        return (600_000 if timeout_ms is None else timeout_ms) / 1000 + 15  # agentd gives up before
 
     def _result(self, reply: bytes) -> Any:
         head, _, body = reply.partition(b"\r\n\r\n")

@@ -169,7 +169,8 @@ func (e *tsEmitter) object(t *Type, indent string, sealed bool) string {
 }
 
 // others is the type of an index signature: it covers the declared members
-// too, since TypeScript has none for the rest alone.
+// too, since TypeScript has none for the rest alone. Where one of them has such
+// a signature itself, it is unknown: each level would double the text.
 func (e *tsEmitter) others(t *Type, indent string) string {
 	if t.Elem == nil {
 		return ""
@@ -177,6 +178,9 @@ func (e *tsEmitter) others(t *Type, indent string) string {
 	all := []*Type{t.Elem}
 	optional := false
 	for _, m := range t.Members {
+		if m.Type.hasNamedIndex() {
+			return "unknown"
+		}
 		all = append(all, m.Type)
 		optional = optional || !m.Required
 	}
@@ -186,6 +190,17 @@ func (e *tsEmitter) others(t *Type, indent string) string {
 		text += " | undefined"
 	}
 	return text
+}
+
+// hasNamedIndex reports whether an object in t has both named members and
+// others of a type.
+func (t *Type) hasNamedIndex() bool {
+	if typedIndex(t) && len(t.Members) > 0 {
+		return true
+	}
+	in := func(p *Type) bool { return p != nil && p.hasNamedIndex() }
+	return in(t.Elem) || in(t.Flat) || slices.ContainsFunc(t.Of, in) ||
+		slices.ContainsFunc(t.Members, func(m Member) bool { return in(m.Type) })
 }
 
 // tsClient is the part of a module that is the same for all. It names no type

@@ -43,15 +43,11 @@ class TriagePrResponse(TypedDict):
 
 
 class Violation(TypedDict):
-    "One way in which a value fails its schema; path is an RFC 6901 pointer."
-
-    path: str
+    path: str  # an RFC 6901 pointer
     message: str
 
 
 class CallFailure(TypedDict):
-    "Why a call is not ok."
-
     code: str
     message: str
     retryable: bool
@@ -63,8 +59,6 @@ _T = TypeVar("_T")
 
 
 class Ok(TypedDict, Generic[_T]):
-    "The outcome of a call that was answered."
-
     status: Literal["ok"]
     correlationId: str
     latencyMs: float
@@ -72,8 +66,6 @@ class Ok(TypedDict, Generic[_T]):
 
 
 class Failed(TypedDict):
-    "The outcome of a call that was not answered."
-
     status: Literal["error", "timeout", "abandoned", "busy"]
     correlationId: str
     latencyMs: float
@@ -81,15 +73,12 @@ class Failed(TypedDict):
 
 
 class SchemaViolation(TypedDict):
-    "The outcome of a call whose payload or answer fails its schema."
-
     status: Literal["schema-violation"]
     correlationId: str
     latencyMs: float
     schemaSide: Literal["request", "response"]
     violations: list[Violation]
-    #: The answer that failed its schema, where this end found that.
-    response: NotRequired[Any]
+    response: NotRequired[Any]  # the answer that failed its schema, where this end found that
     error: CallFailure
 
 
@@ -129,8 +118,7 @@ class _Endpoint:
         return head.encode() + body
 
     def _wait(self, timeout_ms: int | None) -> float:
-        "Seconds after which agentd itself must have given up."
-        return (600_000 if timeout_ms is None else timeout_ms) / 1000 + 15
+        return (600_000 if timeout_ms is None else timeout_ms) / 1000 + 15  # agentd gives up before
 
     def _result(self, reply: bytes) -> Any:
         head, _, body = reply.partition(b"\r\n\r\n")
@@ -150,7 +138,7 @@ class Client(_Endpoint):
     def triage_pr(
         self, payload: TriagePrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
     ) -> Result[TriagePrResponse]:
-        "Say how urgent a pull request is, who should look at it, and which team notes apply."
+        "Say how urgent a pull request is, who should look at it, and which team notes apply.\nCalls triage-pr."
         return self._call("triage-pr", payload, timeout_ms, idempotency_key)
 
     def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
@@ -171,7 +159,7 @@ class AsyncClient(_Endpoint):
     async def triage_pr(
         self, payload: TriagePrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
     ) -> Result[TriagePrResponse]:
-        "Say how urgent a pull request is, who should look at it, and which team notes apply."
+        "Say how urgent a pull request is, who should look at it, and which team notes apply.\nCalls triage-pr."
         return await self._call("triage-pr", payload, timeout_ms, idempotency_key)
 
     async def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:

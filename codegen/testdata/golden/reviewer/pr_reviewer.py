@@ -40,15 +40,11 @@ class ReviewPrResponse(TypedDict):
 
 
 class Violation(TypedDict):
-    "One way in which a value fails its schema; path is an RFC 6901 pointer."
-
-    path: str
+    path: str  # an RFC 6901 pointer
     message: str
 
 
 class CallFailure(TypedDict):
-    "Why a call is not ok."
-
     code: str
     message: str
     retryable: bool
@@ -60,8 +56,6 @@ _T = TypeVar("_T")
 
 
 class Ok(TypedDict, Generic[_T]):
-    "The outcome of a call that was answered."
-
     status: Literal["ok"]
     correlationId: str
     latencyMs: float
@@ -69,8 +63,6 @@ class Ok(TypedDict, Generic[_T]):
 
 
 class Failed(TypedDict):
-    "The outcome of a call that was not answered."
-
     status: Literal["error", "timeout", "abandoned", "busy"]
     correlationId: str
     latencyMs: float
@@ -78,15 +70,12 @@ class Failed(TypedDict):
 
 
 class SchemaViolation(TypedDict):
-    "The outcome of a call whose payload or answer fails its schema."
-
     status: Literal["schema-violation"]
     correlationId: str
     latencyMs: float
     schemaSide: Literal["request", "response"]
     violations: list[Violation]
-    #: The answer that failed its schema, where this end found that.
-    response: NotRequired[Any]
+    response: NotRequired[Any]  # the answer that failed its schema, where this end found that
     error: CallFailure
 
 
@@ -126,8 +115,7 @@ class _Endpoint:
         return head.encode() + body
 
     def _wait(self, timeout_ms: int | None) -> float:
-        "Seconds after which agentd itself must have given up."
-        return (600_000 if timeout_ms is None else timeout_ms) / 1000 + 15
+        return (600_000 if timeout_ms is None else timeout_ms) / 1000 + 15  # agentd gives up before
 
     def _result(self, reply: bytes) -> Any:
         head, _, body = reply.partition(b"\r\n\r\n")
@@ -147,7 +135,7 @@ class Client(_Endpoint):
     def review_pr(
         self, payload: ReviewPrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
     ) -> Result[ReviewPrResponse]:
-        "Review a GitHub pull request."
+        "Review a GitHub pull request.\nCalls review-pr."
         return self._call("review-pr", payload, timeout_ms, idempotency_key)
 
     def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
@@ -168,7 +156,7 @@ class AsyncClient(_Endpoint):
     async def review_pr(
         self, payload: ReviewPrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
     ) -> Result[ReviewPrResponse]:
-        "Review a GitHub pull request."
+        "Review a GitHub pull request.\nCalls review-pr."
         return await self._call("review-pr", payload, timeout_ms, idempotency_key)
 
     async def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
