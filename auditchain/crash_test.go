@@ -71,7 +71,7 @@ func runCrashChild(path string) {
 func TestKilledWriter(t *testing.T) {
 	rounds := 200
 	if testing.Short() || raceEnabled {
-		rounds = 30
+		rounds = 20
 	}
 	folder, path := t.TempDir(), ""
 	unsigned := 0
