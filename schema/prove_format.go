@@ -1,9 +1,9 @@
 package schema
 
-// The languages of the formats, anchored, for RE2. Where a format has rules
-// that an automaton would be large for, there is one language that holds at
-// least its strings and one that holds at most its strings; the tests compare
-// both with the format's own check.
+import "strings"
+
+// The languages of the formats, anchored, for RE2. They say the same as the
+// validator's own checks, to which the tests hold them.
 const (
 	languageUUID = `^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`
 
@@ -12,61 +12,114 @@ const (
 		`(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)`
 	hourPart = `(?:[01][0-9]|2[0-3]):[0-5][0-9]`
 	zonePart = `(?:\.[0-9]+)?(?:[zZ]|[+-]` + hourPart + `)$`
-	// A second 60 depends on the offset; the wider language always has it.
+	// At which minute a second 60 may stand depends on the offset, which would
+	// take an automaton of thousands of states. The wider language has it at
+	// every minute, the narrower one only at 23:59 UTC.
 	dateTimeOver  = `^` + datePart + `[tT]` + hourPart + `:(?:[0-5][0-9]|60)` + zonePart
-	dateTimeUnder = `^` + datePart + `[tT]` + hourPart + `:[0-5][0-9]` + zonePart
+	dateTimeUnder = `^` + datePart + `[tT](?:` + hourPart + `:[0-5][0-9]` + zonePart + `|23:59:60(?:\.[0-9]+)?[zZ]$)`
 
-	// The wider language has no limits on lengths and lets an address literal
-	// be anything of its characters.
 	atomPart   = "[a-zA-Z0-9!#$%&'*+\\-/=?^_`{|}~]"
 	localPart  = `(?:` + atomPart + `+(?:\.` + atomPart + `+)*|"(?:[ !#-\[\]-~]|\\[ -~])*")`
-	domainPart = `[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?)*`
-	emailOver  = `^` + localPart + `@(?:` + domainPart + `|\[[a-zA-Z0-9:.]*\])$`
-	emailUnder = `^` + atomPart + `{1,64}@[a-zA-Z0-9](?:[a-zA-Z0-9\-]{0,40}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9\-]{0,40}[a-zA-Z0-9])?){0,4}$`
+	labelPart  = `[a-zA-Z0-9](?:[a-zA-Z0-9\-]{0,61}[a-zA-Z0-9])?`
+	domainPart = labelPart + `(?:\.` + labelPart + `)*`
+	// A domain holds no at sign, so these are the lengths around the last one.
+	languageEmailLengths = `^(?s:.{1,64})@[^@]{0,255}$`
 
-	// The wider language lets an IP literal be anything of its characters, the
-	// narrower one has none.
-	uriChar      = `(?:[a-zA-Z0-9\-._~!$&'()*+,;=]|%[0-9a-fA-F]{2})`
-	uriPathChar  = `(?:[a-zA-Z0-9\-._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})`
-	uriFirstChar = `(?:[a-zA-Z0-9\-._~!$&'()*+,;=@]|%[0-9a-fA-F]{2})`
-	uriUser      = `(?:(?:[a-zA-Z0-9\-._~!$&'()*+,;=:]|%[0-9a-fA-F]{2})*@)?`
-	uriPort      = `(?::[0-9]*)?`
-	uriTail      = `(?:\?(?:` + uriPathChar + `|[/?])*)?(?:#(?:` + uriPathChar + `|[/?])*)?$`
-	uriScheme    = `[a-zA-Z][a-zA-Z0-9+\-.]*:`
-	uriHostOver  = `(?:` + uriChar + `*|\[[a-zA-Z0-9\-._~!$&'()*+,;=:]+\])`
-	uriHostUnder = uriChar + `*`
-	uriPath      = `(?:` + uriPathChar + `|/)*`
-	uriRest      = `(?:/` + uriPath + `)?`
-	uriRootless  = `(?:/(?:` + uriPathChar + uriPath + `)?|` + uriPathChar + uriPath + `)?`
-	uriNoScheme  = `(?:/(?:` + uriPathChar + uriPath + `)?|` + uriFirstChar + `+(?:/` + uriPath + `)?)?`
-	uriOver      = `^` + uriScheme + `(?://` + uriUser + uriHostOver + uriPort + uriRest + `|` + uriRootless + `)` + uriTail
-	uriUnder     = `^` + uriScheme + `(?://` + uriUser + uriHostUnder + uriPort + uriRest + `|` + uriRootless + `)` + uriTail
-	uriRefOver   = `^(?:` + uriScheme + `(?://` + uriUser + uriHostOver + uriPort + uriRest + `|` + uriRootless + `)|//` + uriUser + uriHostOver + uriPort + uriRest + `|` + uriNoScheme + `)` + uriTail
-	uriRefUnder  = `^(?:` + uriScheme + `(?://` + uriUser + uriHostUnder + uriPort + uriRest + `|` + uriRootless + `)|//` + uriUser + uriHostUnder + uriPort + uriRest + `|` + uriNoScheme + `)` + uriTail
+	uriUnreserved = `a-zA-Z0-9\-._~!$&'()*+,;=`
+	uriEscape     = `%[0-9a-fA-F]{2}`
+	uriName       = `(?:[` + uriUnreserved + `]|` + uriEscape + `)`
+	uriPathChar   = `(?:[` + uriUnreserved + `:@]|` + uriEscape + `)`
+	uriFirstChar  = `(?:[` + uriUnreserved + `@]|` + uriEscape + `)` // in a reference without scheme
+	uriUser       = `(?:(?:[` + uriUnreserved + `:]|` + uriEscape + `)*@)?`
+	uriPath       = `(?:` + uriPathChar + `|/)*`
+	uriTail       = `(?:\?(?:` + uriPathChar + `|[/?])*)?(?:#(?:` + uriPathChar + `|[/?])*)?$`
+	uriScheme     = `[a-zA-Z][a-zA-Z0-9+\-.]*:`
+	uriAbsolute   = `/(?:` + uriPathChar + uriPath + `)?`
+	uriRootless   = `(?:` + uriAbsolute + `|` + uriPathChar + uriPath + `)?`
+	uriNoScheme   = `(?:` + uriAbsolute + `|` + uriFirstChar + `+(?:/` + uriPath + `)?)?`
 )
 
-// formatLanguage returns an expression that holds all strings of a format, and
-// perhaps others, or without over perhaps not all, and no others.
-func formatLanguage(f Format, over bool) string {
-	switch f {
-	case FormatUUID:
-		return languageUUID
-	case FormatDateTime:
-		return either(over, dateTimeOver, dateTimeUnder)
-	case FormatEmail:
-		return either(over, emailOver, emailUnder)
-	case FormatURI:
-		return either(over, uriOver, uriUnder)
-	default:
-		return either(over, uriRefOver, uriRefUnder)
-	}
+// languageEmail is an email but for the lengths of its halves.
+func languageEmail() string {
+	const octet = `(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]?[0-9])`
+	address := ipv4(octet)
+	return `^` + localPart + `@(?:` + domainPart + `|\[(?:` + address + `|[iI][pP][vV]6:` + ipv6(6, address) + `)\])$`
 }
 
-func either(first bool, a, b string) string {
-	if first {
-		return a
+// languageURI is a URI or, with reference, also a relative reference.
+func languageURI(reference bool) string {
+	address := ipv4(`(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])`)
+	literal := `\[(?:` + ipv6(7, address) + `|[vV][0-9a-fA-F]+\.[` + uriUnreserved + `:]+)\]`
+	authority := `//` + uriUser + `(?:` + uriName + `*|` + literal + `)(?::[0-9]*)?(?:/` + uriPath + `)?`
+	if reference {
+		return `^(?:` + uriScheme + uriRootless + `|(?:` + uriScheme + `)?` + authority + `|` + uriNoScheme + `)` + uriTail
 	}
-	return b
+	return `^` + uriScheme + `(?:` + authority + `|` + uriRootless + `)` + uriTail
+}
+
+func ipv4(octet string) string { return octet + `(?:\.` + octet + `){3}` }
+
+// ipv6 is an address of eight groups, or of at most some beside "::".
+func ipv6(most int, v4 string) string {
+	const group = `[0-9a-fA-F]{1,4}`
+	forms := []string{`(?:` + group + `:){6}(?:` + group + `:` + group + `|` + v4 + `)`}
+	for left := range most + 1 {
+		before := ""
+		if left > 0 {
+			before = group + `(?::` + group + `){` + itoa(left-1) + `}`
+		}
+		right := most - left
+		after := ""
+		if right > 0 {
+			after = `(?:` + group + `:){0,` + itoa(right-1) + `}` + group
+		}
+		if right > 1 {
+			after += `|(?:` + group + `:){0,` + itoa(right-2) + `}` + v4
+		}
+		forms = append(forms, before+`::(?:`+after+`)?`)
+	}
+	return `(?:` + strings.Join(forms, `|`) + `)`
+}
+
+// fit is how closely languages stand for a format.
+type fit uint8
+
+const (
+	fitWide   fit = iota // all strings of the format match, and perhaps others; quick
+	fitClose             // the same, with as few others as can be
+	fitNarrow            // no others match, and perhaps not all strings of the format
+)
+
+// fits are tried in this order.
+func fits() []fit { return []fit{fitWide, fitClose, fitNarrow} }
+
+// opposite is the fit for strings that lack a format.
+func (f fit) opposite() fit {
+	if f == fitNarrow {
+		return fitClose
+	}
+	return fitNarrow
+}
+
+// formatLanguages returns expressions that the strings of a format match all,
+// as closely as asked for.
+func formatLanguages(f Format, how fit) []string {
+	switch f {
+	case FormatUUID:
+		return []string{languageUUID}
+	case FormatDateTime:
+		if how == fitNarrow {
+			return []string{dateTimeUnder}
+		}
+		return []string{dateTimeOver}
+	case FormatEmail:
+		if how == fitWide {
+			return []string{languageEmail()}
+		}
+		return []string{languageEmail(), languageEmailLengths}
+	default:
+		return []string{languageURI(f == FormatURIReference)}
+	}
 }
 
 // formatSpan returns the lengths that strings of a format can have.

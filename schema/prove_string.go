@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -10,8 +11,9 @@ import (
 )
 
 // checkString looks for a string: first among words that read well, then by
-// automata. A format whose language is approximated counts with more strings
-// than it has where absence is to be shown, and with fewer where presence is.
+// automata. Where those of a format hold more than its strings, a string that
+// they find need not qualify; then a closer fit is tried, and last one that
+// holds fewer, whose strings always qualify.
 func (p *prover) checkString(st *state) result {
 	if st.formatsClash() {
 		return unsat()
@@ -26,14 +28,17 @@ func (p *prover) checkString(st *state) result {
 	if len(st.texts) == 0 {
 		return p.plainString(st)
 	}
-	r := p.findString(st, true)
-	if r.status != statusMaybe || r.reason != ReasonFormat {
-		return r
+	best := unsat()
+	for _, how := range fits() {
+		r := p.findString(st, how)
+		if r.status != statusMaybe && (r.status == statusSat || how != fitNarrow) {
+			return r
+		}
+		if best = worse(best, r); r.reason != ReasonFormat {
+			break
+		}
 	}
-	if under := p.findString(st, false); under.status == statusSat {
-		return under
-	}
-	return r
+	return best
 }
 
 // text returns a string as a value, unless it is excluded or too long.
@@ -110,9 +115,8 @@ func (p *prover) plainString(st *state) result {
 	return p.unknown(ReasonSteps)
 }
 
-// findString decides by automata. With over, formats hold at least their
-// strings; without it, at most.
-func (p *prover) findString(st *state, over bool) result {
+// findString decides by automata.
+func (p *prover) findString(st *state, how fit) result {
 	q := regular.Query{MinLength: st.length.low, MaxLength: st.length.high}
 	if q.MaxLength == unbounded {
 		q.MaxLength = -1
@@ -121,15 +125,6 @@ func (p *prover) findString(st *state, over bool) result {
 	if q.MinLength > longest {
 		q.MinLength = longest // more strings; one that is found is tested again
 	}
-	var stuck place
-	for _, t := range st.texts {
-		stuck = t.origin
-		l, ok := p.language(t, over)
-		if !ok {
-			return result{status: statusMaybe, reason: ReasonPattern, at: stuck}
-		}
-		q.Terms = append(q.Terms, regular.Term{Language: l, Complement: t.op == opMiss || t.op == opNoFormat})
-	}
 	for _, set := range st.out {
 		for _, id := range set.ids {
 			if v := p.values[id]; v.kind == kindString {
@@ -137,12 +132,50 @@ func (p *prover) findString(st *state, over bool) result {
 			}
 		}
 	}
-	budget := regular.Budget{Done: p.ctx.Done(), Steps: min(p.budget.Strings, p.steps*stringStepsPerStep)}
+	return p.findBy(st, q, st.texts, how)
+}
+
+// findBy takes the terms into a query one after the other, and then runs it.
+// To lack a format is to be outside of one of its languages: each is tried.
+func (p *prover) findBy(st *state, q regular.Query, texts []*term, how fit) result {
+	if len(texts) == 0 {
+		return p.ask(st, q, how)
+	}
+	t := texts[0]
+	complement := t.op == opMiss || t.op == opNoFormat
+	languages, ok := p.languagesOf(t, how)
+	if !ok {
+		return result{status: statusMaybe, reason: ReasonPattern, at: t.origin}
+	}
+	q.Terms = slices.Clip(q.Terms)
+	if !complement {
+		for _, l := range languages {
+			q.Terms = append(q.Terms, regular.Term{Language: l})
+		}
+		return p.findBy(st, q, texts[1:], how)
+	}
+	best := unsat()
+	for _, l := range languages {
+		one := q
+		one.Terms = append(one.Terms, regular.Term{Language: l, Complement: true})
+		r := p.findBy(st, one, texts[1:], how)
+		if r.status == statusSat {
+			return r
+		}
+		best = worse(best, r)
+	}
+	return best
+}
+
+// ask runs a query.
+func (p *prover) ask(st *state, q regular.Query, how fit) result {
+	budget := regular.Budget{Done: p.ctx.Done(), Steps: min(p.budget.Strings, (p.steps-p.floor)*stringStepsPerStep)}
 	before := budget.Steps
 	word, answer := q.Find(&budget)
 	p.spend((before - budget.Steps) / stringStepsPerStep)
+	stuck := st.texts[len(st.texts)-1].origin
 	switch {
-	case answer == regular.Empty && over:
+	case answer == regular.Empty && how != fitNarrow:
 		return unsat()
 	case answer == regular.Found && st.readsAll(word):
 		return p.text(st, word)
@@ -156,27 +189,39 @@ func (p *prover) findString(st *state, over bool) result {
 	return p.unknown(ReasonWitness)
 }
 
-// language returns the automaton of a pattern or format.
-func (p *prover) language(t *term, over bool) (*regular.Language, bool) {
+// languagesOf returns the automata of a pattern or format, which together
+// hold its strings.
+func (p *prover) languagesOf(t *term, how fit) ([]*regular.Language, bool) {
 	if t.pattern != nil {
-		return p.automaton(t.pattern.re2, t.pattern.tree)
+		l := p.automaton(t.pattern.re2)
+		return []*regular.Language{l}, l != nil
 	}
 	if t.op == opNoFormat {
-		over = !over
+		how = how.opposite()
 	}
-	source := formatLanguage(t.format, over)
-	tree, err := syntax.Parse(source, syntax.Perl)
-	if err != nil {
-		return nil, false
+	var all []*regular.Language
+	for _, source := range formatLanguages(t.format, how) {
+		l := p.automaton(source)
+		if l == nil {
+			return nil, false
+		}
+		all = append(all, l)
 	}
-	return p.automaton(source, tree)
+	return all, true
 }
 
-func (p *prover) automaton(source string, tree *syntax.Regexp) (*regular.Language, bool) {
+// automaton returns the automaton of an expression, or nil where none can be
+// made.
+func (p *prover) automaton(source string) *regular.Language {
 	l, known := p.languages[source]
-	if !known {
-		l, _ = regular.Search(tree) // nil where it is unsupported
-		p.languages[source] = l
+	if known {
+		return l
 	}
-	return l, l != nil
+	if tree, err := syntax.Parse(source, syntax.Perl); err == nil {
+		if made, err := regular.Search(tree); err == nil {
+			l = made
+		}
+	}
+	p.languages[source] = l
+	return l
 }

@@ -57,7 +57,7 @@ const (
 	ReasonSteps   Reason = "steps"   // Budget.Steps were used up
 	ReasonTime    Reason = "time"    // Budget.Time or the context ended
 	ReasonPattern Reason = "pattern" // the automata of patterns and formats grew beyond Budget.Strings
-	ReasonFormat  Reason = "format"  // a format and a pattern interact in a way that is only approximated
+	ReasonFormat  Reason = "format"  // the answer turns on a leap second in a date-time with an offset
 	ReasonNumber  Reason = "number"  // limits with hundreds of digits leave hardly any room
 	ReasonArray   Reason = "array"   // too many elements with demands of their own, or that must differ
 	ReasonObject  Reason = "object"  // demands on unnamed members interact with excluded objects

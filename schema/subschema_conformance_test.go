@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,4 +110,32 @@ func TestContainmentConformance(t *testing.T) {
 	if c.decided*100 < len(c.times)*99 {
 		t.Errorf("only %d of %d pairs are decided", c.decided, len(c.times))
 	}
+}
+
+// TestFormatsAreDecided compares each format with each other one, and with
+// some patterns and lengths.
+func TestFormatsAreDecided(t *testing.T) {
+	var parts []string
+	for _, f := range []string{"uuid", "email", "uri", "uri-reference", "date-time"} {
+		parts = append(parts, fmt.Sprintf(`{"type":"string","format":%q}`, f))
+	}
+	strings := append(slices.Clone(parts), `{"type":"string","maxLength":40}`, `{"type":"string","minLength":2}`, `{"type":"string","pattern":"^[a-z]"}`,
+		`{"type":"string","pattern":"[0-9]$"}`, `{"type":"string","pattern":"^.*@.*$"}`, `{"type":"string","pattern":"^[^:]*:"}`)
+	asked := 0
+	for _, a := range parts {
+		for _, b := range strings {
+			for _, pair := range [][2]string{{a, b}, {b, a}, {a, `{"not":` + b + `}`}, {`{"type":"string","not":` + a + `}`, b}, {`{"type":"string","not":` + a + `}`, `{"not":` + b + `}`}} {
+				x, y := mustCompile(t, pair[0]), mustCompile(t, pair[1])
+				got := schema.IsSubschema(x, y)
+				if got.Answer == schema.Undecided {
+					t.Errorf("undecided (%s): %s in %s", got.Reason, pair[0], pair[1])
+				}
+				if got.Answer == schema.Refuted && (!x.Valid(got.Witness) || y.Valid(got.Witness)) {
+					t.Errorf("%s is no witness", got.Witness)
+				}
+				asked++
+			}
+		}
+	}
+	t.Logf("%d questions", asked)
 }
