@@ -16,8 +16,9 @@ import (
 type auditor struct{ log *auditchain.Log }
 
 var (
-	_ rpc.Auditor   = auditor{}
-	_ drift.Auditor = auditor{}
+	_ rpc.Auditor        = auditor{}
+	_ rpc.RefusalAuditor = auditor{}
+	_ drift.Auditor      = auditor{}
 )
 
 // RecordSchemaViolation implements [rpc.Auditor].

@@ -9,16 +9,41 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/transport"
 )
+
+// openPolicies reads who may call whom, and starts the access log.
+func (d *Daemon) openPolicies() error {
+	caller, callee, err := rulesOf(d.Member())
+	if err != nil {
+		return err
+	}
+	d.policies.caller.Store(caller)
+	d.policies.callee.Store(callee)
+	if !d.Member().Agent.Security.NoAuditLog {
+		d.access = newAccessLog(d.audit, d.log)
+	}
+	return nil
+}
+
+// accessLog is nil when the agent's file turns it off.
+func (d *Daemon) accessLog() rpc.AccessLog {
+	if d.access == nil {
+		return nil
+	}
+	return d.access
+}
 
 func (d *Daemon) openClient() (err error) {
 	limits := d.Member().Agent.Limits
 	d.peers.now.Store(d.peersOf(d.Member()))
 	d.client, err = rpc.NewClient(rpc.ClientConfig{
 		Self: d.Member().Address, Peers: &d.peers, Transports: d.transports, Auditor: d.audit,
+		Authorizer: callerAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit,
+		Breakers: policy.NewBreakers(), Access: d.accessLog(),
 		Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(d.Member().Agent.Drift), Auditor: d.audit, Logger: d.log}),
 		MaxPending: limits.MaxPending, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
 	})
@@ -73,6 +98,7 @@ func (d *Daemon) openInbox() (err error) {
 	limits := d.Member().Agent.Limits
 	d.inbox, err = rpc.NewInbox(rpc.InboxConfig{
 		Self: d.Member().Address, Contract: contract, Handlers: d.handlers(d.Member()), Auditor: d.audit,
+		Authorizer: calleeAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit, Access: d.accessLog(),
 		MaxInFlight: limits.MaxInFlight, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
 	})
 	if err != nil {

@@ -52,7 +52,9 @@ type Daemon struct {
 	now   atomic.Pointer[fleet.Member] // what the files said when they were last good
 
 	peers      peerTable
+	policies   policies
 	audit      auditor
+	access     *accessLog // nil when the agent's file turns it off
 	transports []transport.Transport
 	client     *rpc.Client
 	inbox      *rpc.Inbox // nil for an agent that only calls others
@@ -117,6 +119,9 @@ func (d *Daemon) start(ctx context.Context) error {
 		return err
 	}
 	if err := d.openTransports(ctx); err != nil {
+		return err
+	}
+	if err := d.openPolicies(); err != nil {
 		return err
 	}
 	if err := d.openClient(); err != nil {
@@ -210,6 +215,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	for _, t := range d.transports {
 		errs = append(errs, t.Close())
 	}
+	d.access.close(ctx)
 	if d.audit.log != nil {
 		if wasReady {
 			recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

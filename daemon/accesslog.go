@@ -1,0 +1,155 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/rpc"
+)
+
+const (
+	// accessQueue bounds the records that wait for the disk.
+	accessQueue = 8192
+	// accessWriters append at the same time, so that the log can group them into one commit.
+	accessWriters = 32
+)
+
+// An appender writes records; an auditor does.
+type appender interface {
+	append(ctx context.Context, kind auditchain.Kind, tenant string, body any) error
+}
+
+// An accessLog writes a record of every call, after the fact. When calls are
+// faster than the disk, records are lost rather than calls delayed; how many is
+// itself a record.
+type accessLog struct {
+	log    appender
+	logger *slog.Logger
+	queue  chan rpc.CallRecord
+	ctx    context.Context // ends when records are not waited for any longer
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+
+	mu     sync.RWMutex // held for reading while sending to queue
+	closed bool         // guarded by mu
+
+	gapMu sync.Mutex
+	gap   accessGap // what was lost and not yet told of; guarded by gapMu
+}
+
+// An accessGap is the body of the lifecycle record that tells of lost records.
+type accessGap struct {
+	Event string           `json:"event"` // always "gap"
+	Lost  int64            `json:"lost"`
+	Kinds map[string]int64 `json:"kinds"`
+	// From and To are the times of the first and last loss, in Unix milliseconds.
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+	// Code is "overflow", or what the log said last.
+	Code string `json:"code"`
+}
+
+// newAccessLog starts the writers; close ends them.
+func newAccessLog(log appender, logger *slog.Logger) *accessLog {
+	a := &accessLog{log: log, logger: logger, queue: make(chan rpc.CallRecord, accessQueue)}
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	for range accessWriters {
+		a.done.Go(a.write)
+	}
+	return a
+}
+
+// RecordCall implements [rpc.AccessLog].
+func (a *accessLog) RecordCall(r rpc.CallRecord) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.closed {
+		a.lose(1, "closed")
+		return
+	}
+	select {
+	case a.queue <- r:
+	default:
+		a.lose(1, "overflow")
+	}
+}
+
+// write appends until the queue is closed and empty.
+func (a *accessLog) write() {
+	for r := range a.queue {
+		if err := a.log.append(a.ctx, auditchain.KindRPCCall, r.TenantID, newCallBody(r)); err != nil {
+			a.lose(1, failure(err))
+			continue
+		}
+		a.tellGap(a.ctx)
+	}
+}
+
+func failure(err error) string {
+	if code := auditchain.CodeOf(err); code != 0 {
+		return code.String()
+	}
+	return "context"
+}
+
+func (a *accessLog) lose(n int64, code string) {
+	now := time.Now().UnixMilli()
+	a.gapMu.Lock()
+	defer a.gapMu.Unlock()
+	if a.gap.Lost == 0 {
+		a.gap.From = now
+	}
+	a.gap.Lost += n
+	a.gap.To, a.gap.Code = now, code
+}
+
+// tellGap records what was lost since the last such record, in records of at
+// least a second each; a context that has a deadline does not wait for that.
+func (a *accessLog) tellGap(ctx context.Context) {
+	const atLeast = time.Second
+	_, final := ctx.Deadline()
+	a.gapMu.Lock()
+	told := a.gap
+	if told.Lost == 0 || !final && time.Since(time.UnixMilli(told.From)) < atLeast {
+		a.gapMu.Unlock()
+		return
+	}
+	a.gap = accessGap{}
+	a.gapMu.Unlock()
+	told.Event, told.Kinds = "gap", map[string]int64{string(auditchain.KindRPCCall): told.Lost}
+	err := a.log.append(ctx, auditchain.KindLifecycle, "", told)
+	if err == nil {
+		a.logger.Warn("calls went unrecorded", "lost", told.Lost, "reason", told.Code)
+		return
+	}
+	if final {
+		a.logger.Error("calls went unrecorded, and the audit log does not take that either", "lost", told.Lost, "error", err)
+	}
+	a.lose(told.Lost, failure(err))
+	a.gapMu.Lock()
+	a.gap.From = min(a.gap.From, told.From)
+	a.gapMu.Unlock()
+}
+
+// close writes what waits until ctx ends, and tells what was lost. It may be
+// called twice, and on nil.
+func (a *accessLog) close(ctx context.Context) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	if !a.closed {
+		a.closed = true
+		close(a.queue)
+	}
+	a.mu.Unlock()
+	defer context.AfterFunc(ctx, a.stop)()
+	a.done.Wait()
+	a.stop()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	a.tellGap(last)
+}

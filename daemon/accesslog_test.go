@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/rpc"
+)
+
+// A disk takes records at its own pace, or fails.
+type disk struct {
+	mu    sync.Mutex
+	pace  time.Duration // guarded by mu
+	fail  error         // guarded by mu
+	calls int           // guarded by mu
+	gaps  []accessGap   // guarded by mu
+}
+
+func (d *disk) append(ctx context.Context, kind auditchain.Kind, _ string, body any) error {
+	d.mu.Lock()
+	pace, fail := d.pace, d.fail
+	d.mu.Unlock()
+	select {
+	case <-time.After(pace):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if fail != nil {
+		return fail
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if gap, ok := body.(accessGap); ok && kind == auditchain.KindLifecycle {
+		d.gaps = append(d.gaps, gap)
+	} else {
+		d.calls++
+	}
+	return nil
+}
+
+func (d *disk) set(pace time.Duration, fail error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pace, d.fail = pace, fail
+}
+
+// lost sums what the gaps tell.
+func (d *disk) lost() (n int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, g := range d.gaps {
+		n += g.Lost
+	}
+	return n
+}
+
+// Calls never wait for the disk; what the queue cannot hold is counted to the
+// last record, and told.
+func TestAccessLogLosesRatherThanWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{pace: time.Minute}
+		a := newAccessLog(d, slog.New(slog.DiscardHandler))
+		const calls = accessQueue + 2*accessWriters + 1000
+		start := time.Now()
+		for range calls {
+			a.RecordCall(rpc.CallRecord{})
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("the calls waited for %s", waited)
+		}
+		d.set(0, nil)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		a.RecordCall(rpc.CallRecord{}) // the loss is told beside what comes next
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		a.close(ctx)
+		a.close(ctx)
+		lost := d.lost()
+		if int64(d.calls)+lost != calls+1 || lost < 1000 {
+			t.Errorf("%d calls: %d recorded, %d told as lost", calls+1, d.calls, lost)
+		}
+		if g := d.gaps[0]; g.Event != "gap" || g.Kinds["rpc_call"] != g.Lost || g.Code != "overflow" || g.From != start.UnixMilli() || g.To < g.From {
+			t.Errorf("gap %+v", g)
+		}
+	})
+}
+
+// A log that fails for a while loses records, and tells when it works again.
+func TestAccessLogTellsOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{fail: errors.New("disk full")}
+		a := newAccessLog(d, slog.New(slog.DiscardHandler))
+		for range 5 {
+			a.RecordCall(rpc.CallRecord{})
+		}
+		time.Sleep(2 * time.Second)
+		if d.lost() != 0 {
+			t.Error("the disk was full and took a record")
+		}
+		d.set(0, nil)
+		a.RecordCall(rpc.CallRecord{})
+		synctest.Wait()
+		if d.lost() != 5 || len(d.gaps) != 1 || d.calls != 1 {
+			t.Errorf("gaps %+v, %d calls", d.gaps, d.calls)
+		}
+		a.close(t.Context())
+	})
+}
+
+// Closing ends with its context, and what was given up is told.
+func TestAccessLogCloseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{pace: time.Hour}
+		a := newAccessLog(d, slog.New(slog.DiscardHandler))
+		for range 100 {
+			a.RecordCall(rpc.CallRecord{})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		time.AfterFunc(time.Second, func() { d.set(0, nil) })
+		start := time.Now()
+		a.close(ctx)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("close took %s", took)
+		}
+		if lost := d.lost(); lost < accessWriters || int64(d.calls)+lost != 100 {
+			t.Errorf("%d recorded, %d told as lost", d.calls, lost)
+		}
+		a.RecordCall(rpc.CallRecord{}) // after the end: counted, and no panic
+		(*accessLog)(nil).close(t.Context())
+	})
+}
