@@ -80,7 +80,7 @@ func (st *state) readsAll(word string) bool {
 func (st *state) words() []string {
 	for _, t := range st.texts {
 		if t.op == opFormat {
-			return formatSamples(t.format)
+			return formatSamples(t.format, st.length.low)
 		}
 	}
 	const word = "text"

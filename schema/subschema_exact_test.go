@@ -154,7 +154,7 @@ func TestContainmentByEnumeration(t *testing.T) {
 						break
 					}
 				}
-				got := schema.IsSubschema(a, b)
+				got := contained(a, b)
 				c.add(got)
 				// The values are small: a witness that fails is a fault of the prover.
 				if got.Answer != want && got.Answer != schema.Undecided || got.Reason == schema.ReasonWitness {
