@@ -18,11 +18,11 @@ const (
 // A Rule is one line of a file that can decide.
 type Rule struct {
 	// Effect is what the rule does when its pattern matches.
-	Effect Effect
+	Effect Effect `json:"effect"`
 	// Pattern is as written.
-	Pattern string
+	Pattern string `json:"pattern"`
 	// Position is where the rule stands.
-	Position capability.Position
+	Position capability.Position `json:"position"`
 }
 
 // String is the rule and its place, such as `deny "RequestAgent:**" (agent.yaml:4)`.
@@ -36,11 +36,11 @@ func (r Rule) String() string {
 // A Decision is whether a call may be made, and why.
 type Decision struct {
 	// Allowed is the decision.
-	Allowed bool
+	Allowed bool `json:"allowed"`
 	// Rule is the one that decided; it is zero when no rule matched.
-	Rule Rule
+	Rule Rule `json:"rule,omitzero"`
 	// Reason says how it was decided.
-	Reason Reason
+	Reason Reason `json:"reason"`
 }
 
 // String is the reason, with the rule where there is one. It names files, and
@@ -116,3 +116,6 @@ func (r Reason) String() string {
 	}
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
+
+// MarshalText is what String gives.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

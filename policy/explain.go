@@ -1,0 +1,85 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
+)
+
+// An Explanation is what the files of a fleet say about one call, end by end.
+type Explanation struct {
+	From       envelope.Address `json:"from"`
+	To         envelope.Address `json:"to"`
+	Capability string           `json:"capability"`
+	// Target is what the caller's rules are matched against.
+	Target string `json:"target"`
+	// Allowed is false as soon as one end says no.
+	Allowed bool `json:"allowed"`
+	// Caller is the decision of the calling end.
+	Caller Decision `json:"caller"`
+	// Callee is the decision of the end that is called, or nil when its files
+	// are not part of the fleet: it decides for itself.
+	Callee *Decision `json:"callee,omitempty"`
+	// Notes say what else stands in the way, or what is not known here.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// An UnknownMemberError says that a fleet has no such agent.
+type UnknownMemberError struct {
+	// ID is what was asked for, Members what there is.
+	ID      string
+	Members []string
+}
+
+func (e *UnknownMemberError) Error() string {
+	return fmt.Sprintf("the fleet has no agent %q; it has %s", e.ID, strings.Join(e.Members, ", "))
+}
+
+// Explain says how a call would be decided. from must be a member of the fleet;
+// to need not be. The error is an [*UnknownMemberError], or names the place of
+// a pattern that is none.
+func Explain(f *fleet.Fleet, from, to envelope.Address, capability string) (*Explanation, error) {
+	caller, ok := f.Member(from.ID())
+	if !ok {
+		unknown := &UnknownMemberError{ID: from.ID()}
+		for _, m := range f.Members {
+			unknown.Members = append(unknown.Members, m.ID)
+		}
+		return nil, unknown
+	}
+	rules, err := NewCallerRules(caller)
+	if err != nil {
+		return nil, err
+	}
+	e := &Explanation{From: from, To: to, Capability: capability, Target: Target(to, capability), Caller: rules.Decide(to, capability)}
+	e.Allowed = e.Caller.Allowed
+	listed := slices.ContainsFunc(caller.Peers, func(p *fleet.Peer) bool { return p.Address == to })
+	if !listed && e.Caller.Reason != PeerNotListed {
+		e.Allowed = false
+		e.Notes = append(e.Notes, fmt.Sprintf("the peers file of %s does not list %s: the call ends before any permission (EAGENTRPC_NO_PEER)", from, to))
+	}
+	return e, e.explainCallee(f)
+}
+
+func (e *Explanation) explainCallee(f *fleet.Fleet) error {
+	callee, ok := f.Member(e.To.ID())
+	switch {
+	case !ok:
+		e.Notes = append(e.Notes, fmt.Sprintf("%s is no member of the fleet: what it allows is not known here", e.To))
+		return nil
+	case callee.ClientOnly():
+		e.Callee = &Decision{Reason: NoCapability}
+	default:
+		rules, err := NewCalleeRules(callee)
+		if err != nil {
+			return err
+		}
+		decision := rules.Decide(e.From, e.Capability)
+		e.Callee = &decision
+	}
+	e.Allowed = e.Allowed && e.Callee.Allowed
+	return nil
+}
