@@ -329,14 +329,13 @@ func (n *node) keywordText(keyword string) string {
 		}
 		return strings.Join(values, "|")
 	}
-	view := Node{n}
-	switch keyword {
+	switch public := (Node{n}); keyword {
 	case "pattern":
-		return view.Pattern()
+		return public.Pattern()
 	case "format":
-		return string(view.Format())
+		return string(public.Format())
 	case "uniqueItems":
-		if view.UniqueItems() {
+		if public.UniqueItems() {
 			return "true"
 		}
 		return ""

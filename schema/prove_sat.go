@@ -69,6 +69,7 @@ type result struct {
 	value  []byte // where a value was asked for and exists
 	reason Reason // why not
 	at     place
+	placed bool // at is known
 }
 
 func unsat() result { return result{status: statusUnsat} }
@@ -290,7 +291,23 @@ func (p *prover) search(goal []termID) result {
 			return satisfied(value)
 		}
 	}
-	return best
+	return p.placed(best, goal)
+}
+
+// placed adds where an answer got stuck, unless that is known more closely:
+// the first schema of the goal.
+func (p *prover) placed(r result, goal []termID) result {
+	if r.status != statusMaybe || r.placed {
+		return r
+	}
+	for _, t := range goal {
+		if p.isForm(t) {
+			f := &p.forms[(t-firstForm)/2]
+			r.at, r.placed = place{f.side, f.node.pointer}, true
+			break
+		}
+	}
+	return r
 }
 
 // exampleOf returns the first annotated value that satisfies a goal, or nil.

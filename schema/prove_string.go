@@ -145,7 +145,7 @@ func (p *prover) findBy(st *state, q regular.Query, texts []*term, how fit) resu
 	complement := t.op == opMiss || t.op == opNoFormat
 	languages, ok := p.languagesOf(t, how)
 	if !ok {
-		return result{status: statusMaybe, reason: ReasonPattern, at: t.origin}
+		return result{status: statusMaybe, reason: ReasonPattern, at: t.origin, placed: true}
 	}
 	q.Terms = slices.Clip(q.Terms)
 	if !complement {
@@ -180,10 +180,10 @@ func (p *prover) ask(st *state, q regular.Query, how fit) result {
 	case answer == regular.Found && st.readsAll(word):
 		return p.text(st, word)
 	case answer == regular.Unknown:
-		return result{status: statusMaybe, reason: ReasonPattern, at: stuck}
+		return result{status: statusMaybe, reason: ReasonPattern, at: stuck, placed: true}
 	}
 	if r := p.unknown(ReasonFormat); r.reason != ReasonFormat || q.MinLength == st.length.low {
-		r.at = stuck
+		r.at, r.placed = stuck, true
 		return r
 	}
 	return p.unknown(ReasonWitness)

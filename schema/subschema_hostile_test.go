@@ -157,6 +157,25 @@ func TestBudgetEnds(t *testing.T) {
 	}
 }
 
+func TestUndecidedNamesThePlace(t *testing.T) {
+	tests := []struct {
+		a, b    string
+		reason  schema.Reason
+		side    schema.Side
+		pointer string
+	}{
+		{`{"type":"object","required":["n"],"properties":{"n":{"type":"number","minimum":1e999999999999,"maximum":2e999999999999}}}`, `{"properties":{"n":{"type":"integer"}}}`, schema.ReasonNumber, schema.SideA, "/properties/n"},
+		{`{"type":"array","items":{"type":"string","pattern":"^[ab]{30}$"},"minItems":1}`, `{"items":{"anyOf":[{"pattern":"^(a|b)*a(a|b){24}$"},{"pattern":"^(a|b)*b(a|b){24}$"}]}}`, schema.ReasonPattern, schema.SideB, "/items/anyOf/1"},
+		{`{"type":"object","required":["x"],"properties":{"x":{"type":"array","minItems":1e9}}}`, `{"type":"string"}`, schema.ReasonWitness, schema.SideA, "/properties/x"},
+	}
+	for _, test := range tests {
+		got := contained(mustCompile(t, test.a), mustCompile(t, test.b))
+		if got.Answer != schema.Undecided || got.Reason != test.reason || got.Side != test.side || got.Pointer != test.pointer {
+			t.Errorf("%s in %s: got %+v", test.a, test.b, got)
+		}
+	}
+}
+
 // TestBudgetTurnsNoAnswer gives ever more steps: an answer may come, and then
 // stays.
 func TestBudgetTurnsNoAnswer(t *testing.T) {
