@@ -55,6 +55,7 @@ const (
 	CodeUnsupported
 )
 
+//nolint:gochecknoglobals // a table of constants
 var codeNames = [...]string{
 	CodeInvalid: "invalid", CodeNotFound: "not-found", CodeNotAuditLog: "not-an-audit-log",
 	CodeVersion: "newer-version", CodeLocked: "locked", CodeBusy: "busy", CodeReadOnly: "read-only",

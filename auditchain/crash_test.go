@@ -45,7 +45,7 @@ func runCrashChild(path string) {
 					fmt.Println("error", err)
 					return
 				}
-				os.Stdout.WriteString(fmt.Sprintf("%d %s\n", seq, id))
+				fmt.Fprintf(os.Stdout, "%d %s\n", seq, id)
 			}
 		}()
 	}

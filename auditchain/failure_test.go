@@ -375,7 +375,7 @@ func TestUnreachableWitnessDelaysNothing(t *testing.T) {
 	l := openLog(t, Options{Witnesses: []checkpoint.Witness{refusing}})
 	fill(t, l, 10)
 	closeLog(t, l)
-	_, witnesses := l.publisher.status()
+	witnesses, _ := l.publisher.status()
 	if err := witnesses["witness.example"]; !errors.Is(err, checkpoint.ErrUntrusted) {
 		t.Errorf("got %v", err)
 	}

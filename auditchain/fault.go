@@ -46,6 +46,7 @@ const (
 	FaultUnreadable
 )
 
+//nolint:gochecknoglobals // a table of constants
 var faultNames = [...]string{
 	FaultRecordAltered: "record-altered", FaultContentAltered: "content-altered", FaultRecordMissing: "record-missing",
 	FaultForgedErasure: "forged-erasure", FaultTimeReversed: "time-reversed", FaultTreeAltered: "tree-altered",

@@ -35,7 +35,7 @@ func (r *Reader) follow(ctx context.Context, filter Filter, yield func(Entry) bo
 	if err != nil {
 		return fault(r.path, "following the log", err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // nothing was written
 	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
 	for version := int64(-1); ; {

@@ -27,7 +27,7 @@ func lockWriter(path string) (*writerLock, error) {
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(file, 200))
-		file.Close()
+		_ = file.Close() // nothing was written
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fault(path, "locking "+name, err)
 		}

@@ -222,7 +222,7 @@ func (l *Log) Status(ctx context.Context) (Status, error) {
 	if err := l.runCommand(ctx, c); err != nil {
 		return Status{}, err
 	}
-	s.CheckpointFile, s.Witnesses = l.publisher.status()
+	s.Witnesses, s.CheckpointFile = l.publisher.status()
 	return s, nil
 }
 

@@ -72,7 +72,7 @@ func openLocked(ctx context.Context, path string, options Options, connect conne
 	}
 	defer func() {
 		if err != nil {
-			w.disconnect()
+			_ = w.disconnect() // err is what matters
 		}
 	}()
 	if err := w.loadOrCreate(ctx); err != nil {
@@ -137,7 +137,7 @@ func (w *writer) connect(ctx context.Context, connect connect) error {
 	file, err := os.OpenFile(w.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:
-		file.Close()
+		_ = file.Close() // nothing was written
 	case !errors.Is(err, fs.ErrExist):
 		return fault(w.path, "creating the database", err)
 	}
@@ -149,7 +149,7 @@ func (w *writer) connect(ctx context.Context, connect connect) error {
 	w.db = sql.OpenDB(connector)
 	w.db.SetMaxOpenConns(1)
 	if w.conn, err = w.db.Conn(ctx); err != nil {
-		w.db.Close()
+		_ = w.db.Close() // err is what matters
 		return fault(w.path, "opening the database", err)
 	}
 	return nil

@@ -73,10 +73,10 @@ func (p *publisher) stop() error {
 }
 
 // status is the outcome of the newest attempts.
-func (p *publisher) status() (file error, witnesses map[string]error) {
+func (p *publisher) status() (witnesses map[string]error, file error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fileErr, maps.Clone(p.witnessed)
+	return maps.Clone(p.witnessed), p.fileErr
 }
 
 // publishNow writes the file and asks the witnesses. It returns when all have

@@ -64,7 +64,7 @@ func openReaderWith(ctx context.Context, path, mode string, connect connect) (*R
 		r.identity, err = readIdentity(ctx, r.db, path)
 	}
 	if err != nil {
-		r.db.Close()
+		_ = r.db.Close() // err is what matters
 		return nil, err
 	}
 	return r, nil

@@ -25,7 +25,7 @@ func (w *writer) recover(ctx context.Context) (Recovery, error) {
 			return found, err
 		}
 	}
-	if found.KeyChanged, err = w.settleKey(ctx); err != nil {
+	if found.KeyChanged, err = w.settleKey(); err != nil {
 		return found, err
 	}
 	if found.Unsigned > 0 {
@@ -172,7 +172,7 @@ func (w *writer) loadKey(ctx context.Context) error {
 
 // settleKey replaces a lost key if that was asked for, and puts the files of
 // keys in order.
-func (w *writer) settleKey(ctx context.Context) (changed bool, err error) {
+func (w *writer) settleKey() (changed bool, err error) {
 	if w.key == nil {
 		return true, w.changeKey(keyReplaced)
 	}

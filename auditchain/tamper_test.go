@@ -392,7 +392,7 @@ func TestOwnerRewritesEverything(t *testing.T) {
 	forged = openAt(t, fresh.path, Options{Witnesses: witnesses})
 	appendRecord(t, forged, violation(200))
 	closeLog(t, forged)
-	_, witnessed := forged.publisher.status()
+	witnessed, _ := forged.publisher.status()
 	if err := witnessed["witness.example"]; err == nil || !strings.Contains(err.Error(), "rewritten") {
 		t.Errorf("the witness co-signed a rewritten history: %v", err)
 	}
@@ -428,7 +428,7 @@ func TestHostileWitnessesDoNoHarm(t *testing.T) {
 	l := openLog(t, Options{Witnesses: witnesses})
 	appendRecord(t, l, violation(1))
 	closeLog(t, l)
-	_, witnessed := l.publisher.status()
+	witnessed, _ := l.publisher.status()
 	for name := range answers {
 		// A second signature of the log, true or false, changes nothing.
 		harmless := name == "an honest answer" || name == "the log's own"

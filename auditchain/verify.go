@@ -263,7 +263,7 @@ func (v *verifier) begin(ctx context.Context) (first, last int64, err error) {
 	if err := v.loadNext(ctx, first-1); err != nil {
 		return 0, 0, err
 	}
-	v.checkStates(ctx, nil)
+	v.checkStates(ctx)
 	return first, last, v.err
 }
 
@@ -312,7 +312,7 @@ func (v *verifier) leaf(ctx context.Context, row *checkedRow) {
 		}
 	}
 	v.tree.add(row.hash, func(level int, position int64, hash tlog.Hash) { v.checkNode(ctx, level, position, hash) })
-	v.checkStates(ctx, row)
+	v.checkStates(ctx)
 	if v.options.Progress != nil && row.seq%checkPage == 0 {
 		v.options.Progress(row.seq, v.report.Last)
 	}

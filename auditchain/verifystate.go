@@ -9,9 +9,9 @@ import (
 	"github.com/agentd/agentd/auditchain/checkpoint"
 )
 
-// checkStates holds the tree, after the given row, against every signed state
-// of its size. A nil row stands for the state before the first one.
-func (v *verifier) checkStates(ctx context.Context, row *checkedRow) {
+// checkStates holds the tree, as it is after the newest row, against every
+// signed state of its size.
+func (v *verifier) checkStates(ctx context.Context) {
 	for v.err == nil && v.next.size > 0 && v.next.size <= v.tree.size {
 		if v.next.size == v.tree.size {
 			v.checkState(v.next.state())

@@ -250,7 +250,7 @@ func trimStar(name string) string {
 func envName(s string) bool {
 	for i := range len(s) {
 		c := s[i] | 0x20
-		if !('a' <= c && c <= 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {
+		if (c < 'a' || c > 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {
 			return false
 		}
 	}

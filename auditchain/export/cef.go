@@ -16,7 +16,7 @@ const (
 
 // appendCEF writes a line of the Common Event Format, version 0. Custom strings
 // hold what has no key of its own; the body is the message.
-func appendCEF(dst []byte, origin string, e *auditchain.Entry) ([]byte, error) {
+func appendCEF(dst []byte, origin string, e *auditchain.Entry) []byte {
 	level := cefLow
 	if severityOf(e.Kind) == medium {
 		level = cefMedium
@@ -43,7 +43,7 @@ func appendCEF(dst []byte, origin string, e *auditchain.Entry) ([]byte, error) {
 			separator = " "
 		}
 	}
-	return append(dst, '\n'), nil
+	return append(dst, '\n')
 }
 
 // labelIf is the label of a custom string that has a value.

@@ -25,6 +25,7 @@ const (
 	CEF
 )
 
+//nolint:gochecknoglobals // a table of constants
 var formatNames = [...]string{JSONL: "jsonl", OCSF: "ocsf", OTLP: "otlp", CEF: "cef"}
 
 // Formats lists every format.
@@ -69,7 +70,7 @@ func (f Format) Append(dst []byte, origin string, entries []auditchain.Entry) ([
 		case OCSF:
 			dst, err = appendOCSF(dst, origin, e)
 		case CEF:
-			dst, err = appendCEF(dst, origin, e)
+			dst = appendCEF(dst, origin, e)
 		default:
 			err = fmt.Errorf("export: there is no %s", f)
 		}

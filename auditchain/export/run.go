@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
-	"golang.org/x/mod/sumdb/tlog"
 )
 
 // DefaultBatch is how many records a batch holds at most.
@@ -177,7 +176,7 @@ func (r *run) deliver(ctx context.Context, batch []auditchain.Entry) error {
 		return err
 	}
 	last := &batch[len(batch)-1]
-	next := cursorState{Origin: r.log.Origin(), Seq: last.Seq, Hash: tlog.Hash(last.Hash)}
+	next := cursorState{Origin: r.log.Origin(), Seq: last.Seq, Hash: last.Hash}
 	if sink, ok := r.sink.(Rewinder); ok {
 		next.Position = sink.Position()
 	}

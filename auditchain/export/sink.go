@@ -49,7 +49,7 @@ func OpenFileSink(path string) (*FileSink, error) {
 	}
 	position, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
-		file.Close()
+		_ = file.Close() // nothing was written
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	return &FileSink{file, position}, nil

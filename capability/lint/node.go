@@ -163,7 +163,7 @@ func (l *linter) object(n schema.Node) {
 func anthropicName(name string) bool {
 	for i := range len(name) {
 		c := name[i] | 0x20
-		if !('a' <= c && c <= 'z') && !('0' <= name[i] && name[i] <= '9') && !strings.ContainsRune("_.-", rune(name[i])) {
+		if (c < 'a' || c > 'z') && (name[i] < '0' || name[i] > '9') && !strings.ContainsRune("_.-", rune(name[i])) {
 			return false
 		}
 	}

@@ -109,7 +109,7 @@ func (m *measurer) visit(n schema.Node, depth int) {
 	}
 	if n.HasObject() {
 		depth++
-		m.walk.depth = max(m.walk.depth, depth)
+		m.depth = max(m.depth, depth)
 	}
 	for _, c := range children(n) {
 		m.visit(c.node, depth)
