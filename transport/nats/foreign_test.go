@@ -20,22 +20,16 @@ import (
 )
 
 // nodeModules is the folder whose node_modules has @nats-io/transport-node: that of
-// $AGENTD_NODE_MODULES, or the module's root. Without it or without Node the test
-// is skipped.
+// $AGENTD_NODE_MODULES, which names the node_modules itself. Without it or without
+// Node the test is skipped.
 func nodeModules(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("SKIPPED: the wire is not tested against a foreign peer, since Node is not installed")
 	}
-	dir := os.Getenv("AGENTD_NODE_MODULES")
-	if dir == "" {
-		var err error
-		if dir, err = filepath.Abs(filepath.Join("..", "..")); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := filepath.Dir(os.Getenv("AGENTD_NODE_MODULES"))
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "@nats-io", "transport-node")); err != nil {
-		t.Skip("SKIPPED: the wire is not tested against a foreign peer; run `npm i @nats-io/transport-node` in a folder and set AGENTD_NODE_MODULES to it")
+		t.Skip("SKIPPED: the wire is not tested against a foreign peer; run `npm i @nats-io/transport-node` in a folder and set AGENTD_NODE_MODULES to its node_modules")
 	}
 	return dir
 }
