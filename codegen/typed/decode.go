@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Unmarshal decodes one JSON value into what v points to, strictly; see the
@@ -15,10 +16,30 @@ func Unmarshal(data []byte, v any) error {
 	if !json.Valid(data) {
 		return json.Unmarshal(data, new(any)) // its error says where
 	}
-	return decode(bytes.TrimSpace(data), reflect.ValueOf(v).Elem())
+	return decodeInto(trim(data), v)
 }
 
-// decode fills v with one valid JSON value without space around it.
+// decodeInto fills what v points to with one valid JSON value without space
+// around it. The common types take a short way.
+func decodeInto(data []byte, v any) (err error) {
+	switch v := v.(type) {
+	case json.Unmarshaler:
+		return v.UnmarshalJSON(data)
+	case *string:
+		*v, err = parseString(data)
+	case *int64:
+		*v, err = parseInteger(data)
+	case *float64:
+		*v, err = parseFloat(data)
+	case *bool:
+		*v, err = parseBool(data)
+	default:
+		return decode(data, reflect.ValueOf(v).Elem())
+	}
+	return err
+}
+
+// decode is decodeInto for any type.
 func decode(data []byte, v reflect.Value) error {
 	if v.Kind() != reflect.Pointer {
 		if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
@@ -45,86 +66,115 @@ func decodeSlice(data []byte, v reflect.Value) error {
 	if data[0] != '[' {
 		return fault("must be an array")
 	}
-	var raw []json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return err
-	}
-	v.Set(reflect.MakeSlice(v.Type(), len(raw), len(raw)))
-	for i, e := range raw {
-		if err := decode(e, v.Index(i)); err != nil {
+	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	return elements(data, func(i int, element []byte) error {
+		if i == v.Cap() {
+			v.Grow(1)
+		}
+		v.SetLen(i + 1)
+		v.Index(i).SetZero()
+		if err := decode(element, v.Index(i)); err != nil {
 			return at(strconv.Itoa(i), err)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func decodeMap(data []byte, v reflect.Value) error {
 	if data[0] != '{' {
 		return fault("must be an object")
 	}
-	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil {
-		return err
-	}
-	return fillMap(raw, v)
+	var all []member
+	members(data, func(name, value []byte) { all = append(all, member{name, value}) })
+	return fillMap(all, v)
 }
 
-func fillMap(raw map[string]json.RawMessage, v reflect.Value) error {
-	v.Set(reflect.MakeMapWithSize(v.Type(), len(raw)))
-	for name, e := range raw {
+func fillMap(all []member, v reflect.Value) error {
+	v.Set(reflect.MakeMapWithSize(v.Type(), len(all)))
+	for _, m := range all {
+		name, err := parseString(m.name)
+		if err != nil {
+			return err
+		}
 		elem := reflect.New(v.Type().Elem()).Elem()
-		if err := decode(e, elem); err != nil {
+		if err := decode(m.value, elem); err != nil {
 			return at(name, err)
 		}
-		v.SetMapIndex(reflect.ValueOf(name), elem)
+		v.SetMapIndex(reflect.ValueOf(name).Convert(v.Type().Key()), elem)
 	}
 	return nil
 }
 
 // decodeScalar fills a string, number or boolean, whatever its type's name.
 func decodeScalar(data []byte, v reflect.Value) error {
-	isNumber := data[0] == '-' || data[0] >= '0' && data[0] <= '9'
-	switch {
-	case v.Type() == reflect.TypeFor[json.Number]():
-		if !isNumber {
-			return fault("must be a number")
+	switch v.Kind() {
+	case reflect.String:
+		if v.Type() == reflect.TypeFor[json.Number]() {
+			if !isNumber(data) {
+				return fault("must be a number")
+			}
+			v.SetString(string(data))
+			return nil
 		}
-		v.SetString(string(data))
-	case v.Kind() == reflect.String:
-		var s string
-		if data[0] != '"' || json.Unmarshal(data, &s) != nil {
-			return fault("must be a string")
-		}
+		s, err := parseString(data)
 		v.SetString(s)
-	case v.Kind() == reflect.Int64:
-		n, err := parseInteger(data, isNumber)
-		if err != nil {
-			return err
-		}
+		return err
+	case reflect.Int64:
+		n, err := parseInteger(data)
 		v.SetInt(n)
-	case v.Kind() == reflect.Float64:
-		if !isNumber {
-			return fault("must be a number")
-		}
-		f, err := strconv.ParseFloat(string(data), 64)
-		if err != nil {
-			return fault("is beyond the range of float64")
-		}
+		return err
+	case reflect.Float64:
+		f, err := parseFloat(data)
 		v.SetFloat(f)
-	case v.Kind() == reflect.Bool:
-		if data[0] != 't' && data[0] != 'f' {
-			return fault("must be true or false")
-		}
-		v.SetBool(data[0] == 't')
-	default:
-		return json.Unmarshal(data, v.Addr().Interface())
+		return err
+	case reflect.Bool:
+		b, err := parseBool(data)
+		v.SetBool(b)
+		return err
 	}
-	return nil
+	return json.Unmarshal(data, v.Addr().Interface())
+}
+
+func parseString(data []byte) (string, error) {
+	if len(data) < 2 || data[0] != '"' || data[len(data)-1] != '"' {
+		return "", fault("must be a string")
+	}
+	if inner := data[1 : len(data)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return string(inner), nil
+	}
+	var s string
+	if json.Unmarshal(data, &s) != nil {
+		return "", fault("must be a string")
+	}
+	return s, nil
+}
+
+func parseBool(data []byte) (bool, error) {
+	switch string(data) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fault("must be true or false")
+}
+
+func isNumber(data []byte) bool { return data[0] == '-' || data[0] >= '0' && data[0] <= '9' }
+
+func parseFloat(data []byte) (float64, error) {
+	if !isNumber(data) {
+		return 0, fault("must be a number")
+	}
+	f, err := strconv.ParseFloat(string(data), 64)
+	if err != nil {
+		return 0, fault("is beyond the range of float64")
+	}
+	return f, nil
 }
 
 // parseInteger reads a number without fraction, however it is written.
-func parseInteger(data []byte, isNumber bool) (int64, error) {
-	if !isNumber {
+func parseInteger(data []byte) (int64, error) {
+	if !isNumber(data) {
 		return 0, fault("must be an integer")
 	}
 	if n, err := strconv.ParseInt(string(data), 10, 64); err == nil {
@@ -152,7 +202,7 @@ func parseInteger(data []byte, isNumber bool) (int64, error) {
 // DecodeEnum decodes a value of an enum: one of allowed.
 func DecodeEnum[T ~string | ~int64 | ~float64 | ~bool](data []byte, v *T, allowed ...T) error {
 	var got T
-	if data = bytes.TrimSpace(data); len(data) == 0 {
+	if data = trim(data); len(data) == 0 {
 		return fault("is empty")
 	}
 	if err := decodeScalar(data, reflect.ValueOf(&got).Elem()); err != nil {
@@ -170,7 +220,7 @@ func DecodeEnum[T ~string | ~int64 | ~float64 | ~bool](data []byte, v *T, allowe
 // DecodeUnion decodes data into the first of parts that it fits; each is a
 // pointer to a pointer. The others stay nil.
 func DecodeUnion(data []byte, parts ...any) error {
-	if data = bytes.TrimSpace(data); len(data) == 0 {
+	if data = trim(data); len(data) == 0 {
 		return fault("is empty")
 	}
 	var deepest error

@@ -6,10 +6,24 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 )
 
 // Marshal encodes a generated type, or one made of them.
-func Marshal(v any) ([]byte, error) { return encode(nil, reflect.ValueOf(v)) }
+func Marshal(v any) ([]byte, error) { return encodeAny(nil, v) }
+
+// encodeAny is encode with a short way for common types.
+func encodeAny(dst []byte, v any) ([]byte, error) {
+	switch v := v.(type) {
+	case string:
+		return encodeString(dst, v)
+	case int64:
+		return strconv.AppendInt(dst, v, 10), nil
+	case bool:
+		return strconv.AppendBool(dst, v), nil
+	}
+	return encode(dst, reflect.ValueOf(v))
+}
 
 func encode(dst []byte, v reflect.Value) ([]byte, error) {
 	if !v.IsValid() {
@@ -73,11 +87,24 @@ func encodeSlice(dst []byte, v reflect.Value) ([]byte, error) {
 
 // encodeString writes a string without the escapes of HTML.
 func encodeString(dst []byte, s string) ([]byte, error) {
+	if isPlain(s) {
+		return append(append(append(dst, '"'), s...), '"'), nil
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(s)
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...), err
+}
+
+// isPlain reports whether JSON has s as it is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 func sortedKeys(m reflect.Value) []string {

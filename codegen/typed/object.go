@@ -2,38 +2,64 @@ package typed
 
 import (
 	"bytes"
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
 )
 
+// A member is a member of an object: its name between quotes, and its value.
+type member struct{ name, value []byte }
+
 // An ObjectDecoder takes the members of one object apart. After the first fault
 // it does nothing more.
 type ObjectDecoder struct {
-	members map[string]json.RawMessage // those not taken yet
-	err     error
+	left  []member // those not taken yet
+	taken []string
+	err   error
+
+	room      [8]member // for left and taken: small objects need no more memory
+	takenRoom [8]string
 }
 
 // DecodeObject starts to decode an object.
 func DecodeObject(data []byte) *ObjectDecoder {
 	d := &ObjectDecoder{}
-	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' {
+	if data = trim(data); len(data) == 0 || data[0] != '{' {
 		d.err = fault("must be an object")
 		return d
 	}
-	d.err = json.Unmarshal(data, &d.members)
+	d.left, d.taken = d.room[:0], d.takenRoom[:0]
+	members(data, func(name, value []byte) { d.left = append(d.left, member{name, value}) })
 	return d
 }
 
-func (d *ObjectDecoder) take(name string) (json.RawMessage, bool) {
-	raw, ok := d.members[name]
-	delete(d.members, name)
-	return raw, ok && d.err == nil
+// take removes the member called name.
+func (d *ObjectDecoder) take(name string) (value []byte, ok bool) {
+	if d.err != nil {
+		return nil, false
+	}
+	for i, m := range d.left {
+		if isNamed(m.name, name) {
+			// In the usual order it is the first, and nothing moves.
+			copy(d.left[1:i+1], d.left[:i])
+			d.left = d.left[1:]
+			d.taken = append(d.taken, name)
+			return m.value, true
+		}
+	}
+	return nil, false
 }
 
-func (d *ObjectDecoder) decode(name string, raw []byte, v reflect.Value) {
-	if err := decode(raw, v); err != nil {
+func isNamed(quoted []byte, name string) bool {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return len(quoted) == len(name)+2 && string(quoted[1:len(quoted)-1]) == name
+	}
+	s, err := parseString(quoted)
+	return err == nil && s == name
+}
+
+func (d *ObjectDecoder) decode(name string, raw []byte, v any) {
+	if err := decodeInto(raw, v); err != nil {
 		d.err = at(name, err)
 	}
 }
@@ -43,7 +69,7 @@ func (d *ObjectDecoder) Required(name string, v any) {
 	raw, ok := d.take(name)
 	switch {
 	case ok:
-		d.decode(name, raw, reflect.ValueOf(v).Elem())
+		d.decode(name, raw, v)
 	case d.err == nil:
 		d.err = at(name, fault("is required"))
 	}
@@ -51,11 +77,13 @@ func (d *ObjectDecoder) Required(name string, v any) {
 
 // Boxed is Required for a pointer that must not be nil.
 func (d *ObjectDecoder) Boxed(name string, v any) {
-	before := d.err
-	if _, ok := d.members[name]; !ok && before == nil {
+	raw, ok := d.take(name)
+	switch {
+	case ok:
+		d.decodeNew(name, raw, reflect.ValueOf(v).Elem())
+	case d.err == nil:
 		d.err = at(name, fault("is required"))
 	}
-	d.Optional(name, v)
 }
 
 // Optional decodes a member that may be absent. v points to a pointer, which
@@ -66,36 +94,47 @@ func (d *ObjectDecoder) Optional(name string, v any) {
 		return
 	}
 	if o, ok := v.(interface{ target() any }); ok {
-		d.decode(name, raw, reflect.ValueOf(o.target()).Elem())
+		d.decode(name, raw, o.target())
 		return
 	}
-	to := reflect.ValueOf(v).Elem()
-	if to.Kind() != reflect.Pointer { // json.RawMessage, nil where absent
-		d.decode(name, raw, to)
+	if to := reflect.ValueOf(v).Elem(); to.Kind() == reflect.Pointer {
+		d.decodeNew(name, raw, to)
 		return
 	}
+	d.decode(name, raw, v) // a slice or a map, nil where absent
+}
+
+// decodeNew decodes into what the pointer to then points to.
+func (d *ObjectDecoder) decodeNew(name string, raw []byte, to reflect.Value) {
 	value := reflect.New(to.Type().Elem())
-	d.decode(name, raw, value.Elem())
+	d.decode(name, raw, value.Interface())
 	to.Set(value)
 }
 
 // Rest decodes the members that are left into what v points to, a map.
 func (d *ObjectDecoder) Rest(v any) {
-	if d.err == nil && len(d.members) > 0 {
-		d.err = fillMap(d.members, reflect.ValueOf(v).Elem())
+	if d.err != nil || len(d.left) == 0 {
+		return
 	}
+	for _, name := range d.taken {
+		if _, twice := d.take(name); twice {
+			d.err = at(name, fault("is there twice"))
+			return
+		}
+	}
+	d.err = fillMap(d.left, reflect.ValueOf(v).Elem())
 }
 
 // Closed refuses members that are left.
 func (d *ObjectDecoder) Closed() {
-	if d.err != nil || len(d.members) == 0 {
+	if d.err != nil || len(d.left) == 0 {
 		return
 	}
-	names := make([]string, 0, len(d.members))
-	for name := range d.members {
-		names = append(names, name)
+	first, err := parseString(d.left[0].name)
+	if err != nil {
+		d.err = err
+		return
 	}
-	first := slices.Min(names)
 	if len(first) > 64 {
 		first = strings.ToValidUTF8(first[:64], "") + "…"
 	}
@@ -108,37 +147,33 @@ func (d *ObjectDecoder) Err() error { return d.err }
 // An ObjectEncoder writes one object. After the first fault it does nothing
 // more.
 type ObjectEncoder struct {
-	out  []byte
-	seen map[string]bool
-	err  error
+	out   []byte
+	names []string // written so far
+	err   error
 }
 
 // EncodeObject starts to write an object.
 func EncodeObject() *ObjectEncoder {
-	return &ObjectEncoder{out: []byte{'{'}, seen: map[string]bool{}}
+	return &ObjectEncoder{out: append(make([]byte, 0, 256), '{'), names: make([]string, 0, 8)}
 }
 
-func (e *ObjectEncoder) member(name string, v reflect.Value) {
-	switch {
-	case e.err != nil:
-		return
-	case e.seen[name]:
-		e.err = at(name, fault("is set twice"))
+func (e *ObjectEncoder) member(name string, v any) {
+	if e.err != nil {
 		return
 	}
-	e.seen[name] = true
+	e.names = append(e.names, name)
 	if len(e.out) > 1 {
 		e.out = append(e.out, ',')
 	}
 	out, err := encodeString(e.out, name)
 	if err == nil {
-		out, err = encode(append(out, ':'), v)
+		out, err = encodeAny(append(out, ':'), v)
 	}
 	e.out, e.err = out, at(name, err)
 }
 
 // Required writes a member.
-func (e *ObjectEncoder) Required(name string, v any) { e.member(name, reflect.ValueOf(v)) }
+func (e *ObjectEncoder) Required(name string, v any) { e.member(name, v) }
 
 // Boxed writes a member whose pointer must not be nil.
 func (e *ObjectEncoder) Boxed(name string, v any) {
@@ -152,20 +187,27 @@ func (e *ObjectEncoder) Boxed(name string, v any) {
 func (e *ObjectEncoder) Optional(name string, v any) {
 	if o, ok := v.(interface{ value() (any, bool) }); ok {
 		if value, set := o.value(); set {
-			e.member(name, reflect.ValueOf(value))
+			e.member(name, value)
 		}
 		return
 	}
-	if value := reflect.ValueOf(v); !value.IsNil() {
-		e.member(name, value)
+	if !reflect.ValueOf(v).IsNil() {
+		e.member(name, v)
 	}
 }
 
 // Rest writes the members of a map, in the order of their names.
 func (e *ObjectEncoder) Rest(v any) {
 	m := reflect.ValueOf(v)
+	if m.Len() == 0 {
+		return
+	}
+	declared := len(e.names)
 	for _, name := range sortedKeys(m) {
-		e.member(name, m.MapIndex(reflect.ValueOf(name)))
+		if slices.Contains(e.names[:declared], name) && e.err == nil {
+			e.err = at(name, fault("is set twice"))
+		}
+		e.member(name, m.MapIndex(reflect.ValueOf(name)).Interface())
 	}
 }
 

@@ -142,6 +142,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"id":"a","level":"low","choice":{}}`, new(item), "/choice", "fits none of the union's types"},
 		{`{"id":"a","level":"low","choice":[1,"x"]}`, new(item), "/choice/1", "must be an integer, in the closest of the union's types"},
 		{`{"id":"a","level":"low","next":{"id":"b"}}`, new(item), "/next/level", "is required"},
+		{`{"id":"a","level":"low","i\u0064":"b"}`, new(item), "/id", "is there twice"},
 		{`[]`, new(item), "", "must be an object"},
 		{`null`, new(item), "", "must be an object"},
 		{`{}`, new(closed), "/next", "is required"},
@@ -302,8 +303,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"id":"a","level":"low","size":1.0,"note":null,"tags":[],"choice":[1],"next":{"id":"b","level":"high"},"x":[1]}`))
 	f.Add([]byte(` {"id":"","level":"low","choice":"\u2028"} `))
 	f.Add([]byte(`{"id":"a","level":"low","size":1e999999999}`))
+	f.Add([]byte(`{"id":"a","level":`))
+	f.Add([]byte(`{"a":}[,"\`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var v item
+		_ = new(item).UnmarshalJSON(data) // without a check before: no panic
 		if typed.Unmarshal(data, &v) != nil {
 			return
 		}
