@@ -159,8 +159,9 @@ func (r *Reader) newVerifier(ctx context.Context, options VerifyOptions) (*verif
 	if v.trusted, err = checkpoint.NewKeys(keys...); err != nil {
 		return nil, &Error{Code: CodeInvalid, Path: r.path, Msg: "the trusted keys", Err: err, Hint: "give verifier keys as in the .pub file"}
 	}
-	if err := checkSchema(ctx, r.db, r.path); CodeOf(err) == CodeTampered {
-		v.add(Fault{Class: FaultSchemaAltered, Detail: err.(*Error).Msg})
+	var altered *Error
+	if err := checkSchema(ctx, r.db, r.path); errors.As(err, &altered) && altered.Code == CodeTampered {
+		v.add(Fault{Class: FaultSchemaAltered, Detail: altered.Msg})
 	} else if err != nil {
 		return nil, err
 	}

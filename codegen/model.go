@@ -167,6 +167,7 @@ func (t *Type) Nullable() (rest *Type, nullable bool) {
 // IsMap reports whether t is an Object of unnamed members only.
 func (t *Type) IsMap() bool { return t.Kind == Object && len(t.Members) == 0 && t.Elem != nil }
 
+//nolint:gochecknoglobals // constants: nobody changes a shared Type
 var (
 	anyType   = &Type{Kind: Any}
 	neverType = &Type{Kind: Never}

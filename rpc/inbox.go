@@ -239,10 +239,10 @@ func (in *Inbox) tell(t transport.Transport, m transport.Message) {
 		return
 	}
 	if err := call.addressed(); err != nil {
-		call.reply(errorReply(call.refuse(err)))
+		_ = call.reply(errorReply(call.refuse(err))) // reply has logged what went wrong
 		return
 	}
-	call.reply(okReply(in.offer.Load().published))
+	_ = call.reply(okReply(in.offer.Load().published))
 }
 
 // start registers call as running, unless there is no room for it.

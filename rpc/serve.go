@@ -125,7 +125,7 @@ func (c *inboundCall) finish(data json.RawMessage, err *Error) {
 	case err.Code == CodeCancelled:
 		// Nobody waits for an answer.
 	default:
-		c.reply(errorReply(c.refuse(err)))
+		_ = c.reply(errorReply(c.refuse(err))) // err is the outcome already
 	}
 	c.record(err)
 }

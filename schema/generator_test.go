@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -263,15 +262,6 @@ func (f family) need(t *rapid.T, schemas ...schemaMap) []*schema.Schema {
 		out = append(out, c)
 	}
 	return out
-}
-
-func encode(t testing.TB, v any) []byte {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // rewrite says the same as a schema in other words, at every level: keywords

@@ -107,7 +107,7 @@ func (p *prover) buildObject(st *state, fresh [][]byte) result {
 	total := 0
 	for i := range st.members {
 		m := &st.members[i]
-		if m.lacks || !m.has && !(p.full && total < maxFull) {
+		if m.lacks || !m.has && (!p.full || total >= maxFull) {
 			continue
 		}
 		r := p.memberOf(m)

@@ -11,7 +11,7 @@ func (p *prover) open(id termID) termID {
 		return f.opened[negative]
 	}
 	var meaning termID
-	settled := true
+	var settled bool
 	if negative == 0 {
 		meaning, settled = p.asserts(index)
 	} else {

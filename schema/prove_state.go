@@ -187,11 +187,11 @@ func stricter(a, b *term, sign int) bool {
 func (st *state) pushMember(p *prover, t *term) bool {
 	switch t.op {
 	case opHas:
-		m := st.member(p, t.names[0])
+		m := st.member(t.names[0])
 		m.has = true
 		return !m.lacks
 	case opLacks:
-		m := st.member(p, t.names[0])
+		m := st.member(t.names[0])
 		m.lacks = true
 		return !m.has
 	case opOther:
@@ -200,7 +200,7 @@ func (st *state) pushMember(p *prover, t *term) bool {
 	}
 	for i, name := range t.names {
 		if t.args[i] != termTrue || t.args[len(t.names)] != termTrue {
-			st.member(p, name)
+			st.member(name)
 		}
 	}
 	for i := range st.members {
@@ -222,7 +222,7 @@ func (t *term) value(name nameID) termID {
 }
 
 // member returns what is known of a member.
-func (st *state) member(p *prover, name nameID) *memberState {
+func (st *state) member(name nameID) *memberState {
 	i, ok := slices.BinarySearchFunc(st.members, name, func(m memberState, n nameID) int { return int(m.name - n) })
 	if !ok {
 		// No row names it: a row makes all its names known.

@@ -3,6 +3,7 @@ package typed
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math/big"
 	"reflect"
 	"strconv"
@@ -223,7 +224,7 @@ func DecodeUnion(data []byte, parts ...any) error {
 	if data = trim(data); len(data) == 0 {
 		return fault("is empty")
 	}
-	var deepest error
+	var deepest *ValueError
 	depth := -1
 	for _, p := range parts {
 		to := reflect.ValueOf(p).Elem()
@@ -234,12 +235,12 @@ func DecodeUnion(data []byte, parts ...any) error {
 			return nil
 		}
 		// The part that got furthest is most likely the one that was meant.
-		if e, ok := err.(*ValueError); ok && strings.Count(e.Path, "/") > depth {
-			deepest, depth = err, strings.Count(e.Path, "/")
+		if e := new(ValueError); errors.As(err, &e) && strings.Count(e.Path, "/") > depth {
+			deepest, depth = e, strings.Count(e.Path, "/")
 		}
 	}
-	if e, ok := deepest.(*ValueError); ok && depth > 0 {
-		return &ValueError{Path: e.Path, Message: e.Message + ", in the closest of the union's types"}
+	if depth > 0 {
+		return &ValueError{Path: deepest.Path, Message: deepest.Message + ", in the closest of the union's types"}
 	}
 	return fault("fits none of the union's types")
 }

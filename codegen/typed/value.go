@@ -2,6 +2,7 @@ package typed
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 )
 
@@ -26,8 +27,8 @@ func fault(message string) error { return &ValueError{Message: message} }
 
 // at places an error of a value below the member or element name.
 func at(name string, err error) error {
-	e, ok := err.(*ValueError)
-	if !ok {
+	var e *ValueError
+	if !errors.As(err, &e) {
 		return err
 	}
 	step := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)

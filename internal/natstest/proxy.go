@@ -1,10 +1,12 @@
 package natstest
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A Proxy forwards TCP connections to a server, and can stop doing so.
@@ -22,7 +24,7 @@ type Proxy struct {
 // NewProxy listens on loopback until the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +72,7 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.target)
+		server, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(context.Background(), "tcp", p.target)
 		if err != nil {
 			_ = client.Close()
 			continue
