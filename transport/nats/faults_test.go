@@ -149,7 +149,8 @@ func (p *pair) load(t *testing.T, callers int, timeout time.Duration) (endings <
 	go func() { running.Wait(); close(out) }()
 	return out, func() {
 		cancel()
-		for range out { //nolint:revive // what is left
+		for e := range out {
+			_ = e // of no interest any more
 		}
 	}
 }
