@@ -5,15 +5,39 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
 
+// A forgetful access log costs what telling it costs.
+type forgetful struct{}
+
+func (forgetful) RecordCall(rpc.CallRecord) {}
+
 // BenchmarkCall compares a whole call, validated four times, with the bare
-// round trip over the same transport.
+// round trip over the same transport, and with a call under permissions, limits,
+// a breaker and an access log.
 func BenchmarkCall(b *testing.B) {
 	b.Run("Validated", func(b *testing.B) {
 		w := newWorld(b, answers(goodAnswer))
+		r := request()
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := w.client.RequestAgent(context.Background(), r); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Policed", func(b *testing.B) {
+		doc := contractWith(b, "    timeoutMs: 5000\n    rateLimit: {requests: 1000000000}\n    concurrency: 100\n")
+		w := newWorld(b, answers(goodAnswer), policed(doc, &refusalLedger{}), func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
+			cc.Authorizer, ic.Authorizer = allowAll, allowAll
+			cc.Limiter, ic.Limiter = policy.NewRateLimiter(0), policy.NewRateLimiter(0)
+			cc.Breakers = policy.NewBreakers()
+			cc.Access, ic.Access = forgetful{}, forgetful{}
+		})
 		r := request()
 		b.ReportAllocs()
 		for b.Loop() {
