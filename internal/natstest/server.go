@@ -67,6 +67,43 @@ func (s *Server) Stop() {
 	}
 }
 
+// RunCluster starts servers that form one cluster, until the test ends, and
+// returns when each knows all others.
+func RunCluster(t testing.TB, nodes int) []*Server {
+	t.Helper()
+	var servers []*Server
+	routes := ""
+	for i := range nodes {
+		s := Run(t, "server_name: node"+strconv.Itoa(i)+"\ncluster { name: test, listen: \"127.0.0.1:-1\", routes: ["+routes+"] }")
+		s.opts.Cluster.Port = s.running.ClusterAddr().Port // kept over restarts
+		routes = "\"nats://" + s.running.ClusterAddr().String() + "\""
+		servers = append(servers, s)
+	}
+	deadline := time.Now().Add(startLimit)
+	for _, s := range servers {
+		for len(s.peers()) < nodes-1 {
+			if time.Now().After(deadline) {
+				t.Fatal("the servers did not form a cluster")
+			}
+			time.Sleep(5 * time.Millisecond) // between two looks
+		}
+	}
+	return servers
+}
+
+// peers are the names of the servers that s has routes to.
+func (s *Server) peers() map[string]bool {
+	names := map[string]bool{}
+	routes, err := s.running.Routez(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range routes.Routes {
+		names[r.RemoteName] = true
+	}
+	return names
+}
+
 // URL is where clients connect.
 func (s *Server) URL() string { return "nats://" + s.Addr() }
 

@@ -160,8 +160,12 @@ func (p *pair) load(t *testing.T, callers int, timeout time.Duration) (endings <
 func until(t *testing.T, endings <-chan ending, n int, want func(ending) bool, allowed ...rpc.Code) []ending {
 	t.Helper()
 	var taken []ending
-	for n > 0 {
+	counts := map[rpc.Code]int{}
+	for limit := time.Now().Add(30 * time.Second); n > 0; {
 		e := wait(t, endings)
+		if counts[e.code()]++; time.Now().After(limit) {
+			t.Fatalf("waited for too long: calls ended with %v", counts)
+		}
 		if !slices.Contains(allowed, e.code()) {
 			t.Fatalf("a call ended with %v, want one of %v", e.result.Error, allowed)
 		}
