@@ -179,6 +179,11 @@ func (d *Daemon) Ready() error {
 	if !d.ready.Load() {
 		return errors.New("the agent is starting or stopping")
 	}
+	for _, t := range d.transports {
+		if c, ok := t.(interface{ Err() error }); ok && c.Err() != nil {
+			return fmt.Errorf("%s: %w", t.Kind(), c.Err())
+		}
+	}
 	return nil
 }
 

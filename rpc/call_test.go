@@ -298,6 +298,16 @@ func TestBusyCallee(t *testing.T) {
 	wait(t, first)
 }
 
+// Whoever has an answer may call again: the slot is free by then.
+func TestAnswerFreesTheSlot(t *testing.T) {
+	w := newWorld(t, answers(goodAnswer), func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) { ic.MaxInFlight = 1 })
+	for i := range 500 {
+		if res := w.call(t, t.Context(), request()); res.Status != rpc.StatusOK {
+			t.Fatalf("call %d: %v", i, res.Error)
+		}
+	}
+}
+
 func TestCloseAbandonsPendingCalls(t *testing.T) {
 	started := make(chan struct{})
 	w := newWorld(t, rpc.HandlerFunc(func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {

@@ -221,7 +221,6 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 	// admit has counted the call in in.done.
 	go func() {
 		defer in.done.Done()
-		defer in.forget(call)
 		call.serve()
 	}()
 }

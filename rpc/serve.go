@@ -114,7 +114,10 @@ func (c *inboundCall) setDeadline(now time.Time) *Error {
 // serve takes a request from its permissions to its reply.
 func (c *inboundCall) serve() {
 	defer c.cancel(nil)
-	c.finish(c.run())
+	data, err := c.run()
+	// Before the reply: whoever gets it may call again at once.
+	c.inbox.forget(c)
+	c.finish(data, err)
 }
 
 // finish replies to a request, once, and tells the access log.
