@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"sync/atomic"
 
@@ -40,9 +41,16 @@ func (d *Daemon) accessLog() rpc.AccessLog {
 func (d *Daemon) openClient() (err error) {
 	limits := d.Member().Agent.Limits
 	d.peers.now.Store(d.peersOf(d.Member()))
+	var version string
+	if d.cfg.Fleet.RPC.StampFleetVersion {
+		if version, _, err = ownRelease(os.Getenv); err != nil {
+			return err
+		}
+	}
 	d.client, err = rpc.NewClient(rpc.ClientConfig{
 		Self: d.Member().Address, Peers: &d.peers, Transports: d.transports, Auditor: d.audit,
 		Authorizer: callerAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit,
+		Identity: &d.identity, FleetVersion: version,
 		Breakers: policy.NewBreakers(), Access: d.accessLog(),
 		Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(d.Member().Agent.Drift), Auditor: d.audit, Logger: d.log}),
 		MaxPending: limits.MaxPending, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
@@ -96,9 +104,15 @@ func (d *Daemon) openInbox() (err error) {
 		return nil
 	}
 	limits := d.Member().Agent.Limits
+	_, release, err := ownRelease(os.Getenv)
+	if err != nil {
+		return err
+	}
 	d.inbox, err = rpc.NewInbox(rpc.InboxConfig{
 		Self: d.Member().Address, Contract: contract, Handlers: d.handlers(d.Member()), Auditor: d.audit,
 		Authorizer: calleeAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit, Access: d.accessLog(),
+		Identity: &d.identity, ClockSkew: d.Member().Agent.Security.ClockSkew,
+		FleetVersion: release, MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		MaxInFlight: limits.MaxInFlight, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
 	})
 	if err != nil {

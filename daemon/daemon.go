@@ -53,6 +53,7 @@ type Daemon struct {
 
 	peers      peerTable
 	policies   policies
+	identity   identityRing
 	audit      auditor
 	access     *accessLog // nil when the agent's file turns it off
 	transports []transport.Transport
@@ -118,6 +119,11 @@ func (d *Daemon) start(ctx context.Context) error {
 	if err := d.openAudit(ctx); err != nil {
 		return err
 	}
+	ring, err := d.keyring(d.cfg.Fleet, d.Member())
+	if err != nil {
+		return err
+	}
+	d.identity.now.Store(ring)
 	if err := d.openTransports(ctx); err != nil {
 		return err
 	}
@@ -134,7 +140,6 @@ func (d *Daemon) start(ctx context.Context) error {
 	if d.Member().Capabilities != nil {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}
-	var err error
 	if d.control, err = control.Listen(ctx, d.Socket(), control.NewHandler(agent), d.log); err != nil {
 		return err
 	}

@@ -57,6 +57,9 @@ func AuditDB(m *fleet.Member, p Paths) string {
 	return p.AuditDB(m.ID)
 }
 
+// Identity is the path of an agent's own keys.
+func (p Paths) Identity(agent string) string { return filepath.Join(p.State, agent, "identity.json") }
+
 // Socket is the path of an agent's control socket.
 func (p Paths) Socket(agent string) string { return filepath.Join(p.Runtime, agent+".sock") }
 

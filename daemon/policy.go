@@ -23,10 +23,6 @@ type policies struct {
 
 // rulesOf reads the rules of a member; nothing is in force yet.
 func rulesOf(m *fleet.Member) (caller *policy.CallerRules, callee *policy.CalleeRules, err error) {
-	if must := m.Agent.Security.RequireAuth; must != nil && *must {
-		return nil, nil, fmt.Errorf("%s: security.requireAuth: this version cannot prove who is calling, "+
-			"so that no call could be served (restrict callers at the broker, and leave the key out)", m.Agent.Path)
-	}
 	if caller, err = policy.NewCallerRules(m); err != nil {
 		return nil, nil, err
 	}
@@ -87,7 +83,7 @@ func (a auditor) RecordRefusal(ctx context.Context, r rpc.Refusal) error {
 	if r.Code == rpc.CodeRateLimited {
 		kind = auditchain.KindRateLimited
 		body.Limit, body.RetryAfterMs, body.Unrecorded = r.Quota.Limit, r.Quota.RetryAfter.Milliseconds(), r.Quota.Unreported
-	} else {
+	} else if r.Proof == nil {
 		body.Reason = r.Decision.Reason.String()
 		if r.Role == rpc.RoleCaller {
 			body.Target = policy.Target(r.Peer, r.Capability)
@@ -96,7 +92,26 @@ func (a auditor) RecordRefusal(ctx context.Context, r rpc.Refusal) error {
 			body.Rule = r.Decision.Rule.String()
 		}
 	}
+	if r.Proof != nil {
+		return a.append(ctx, auditchain.KindAuthCheck, r.TenantID, authBody{
+			Role: r.Role, Peer: r.Peer, Provider: string(r.Proof.Provider), Decision: "reject", Reason: r.Proof.Reason.String(),
+			CorrelationID: r.CorrelationID, Subject: r.Proof.KeyID, Unrecorded: r.Unrecorded,
+		})
+	}
 	return a.append(ctx, kind, r.TenantID, body)
+}
+
+// An authBody is a record of kind auth_check.
+type authBody struct {
+	Role          rpc.Role         `json:"role"`
+	Peer          envelope.Address `json:"peerId"` // as claimed
+	Provider      string           `json:"provider"`
+	Decision      string           `json:"decision"`
+	Reason        string           `json:"reason"`
+	CorrelationID string           `json:"correlationId"`
+	Subject       string           `json:"subject,omitempty"` // the key's name, as claimed
+	// Unrecorded counts the refused proofs, of anybody, since the last record.
+	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
 
 // append writes one record with a body of ours.

@@ -7,7 +7,7 @@ import (
 )
 
 // Reload reads the fleet's files again and swaps what they say about
-// capabilities, skills, peers and permissions. Calls that run are finished on the terms that they
+// capabilities, skills, peers, identities and permissions. Calls that run are finished on the terms that they
 // began with. After an error everything is as it was, and the error says which
 // file is at fault. What a running agent cannot change (its transports, limits
 // and audit log) takes a restart. It is safe for concurrent use.
@@ -29,11 +29,16 @@ func (d *Daemon) Reload() error {
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
 	}
+	ring, err := d.keyring(f, member)
+	if err != nil {
+		return fmt.Errorf("reload: %w", err)
+	}
 	if d.inbox != nil {
 		if err := d.inbox.Offer(member.Capabilities, d.handlers(member)); err != nil {
 			return fmt.Errorf("reload: %w", err)
 		}
 	}
+	d.identity.now.Store(ring)
 	d.policies.caller.Store(caller)
 	d.policies.callee.Store(callee)
 	d.peers.now.Store(d.peersOf(member))

@@ -2,12 +2,16 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/fleet/natsauth"
+	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 )
 
@@ -34,12 +38,28 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 	opts.Name = "agentd/" + d.Member().ID
 	opts.InboxPrefix = natsauth.InboxPrefix(d.Member().ID)
 	opts.Logger = d.log
-	conn, err := nats.Connect(ctx, opts)
+	conn, err := d.connect(ctx, opts)
 	if err != nil {
 		return fmt.Errorf("nats: %w\n(start a server with `agentd broker`, name another one in AGENTD_NATS_URL, or run the whole fleet in one process with `agentd fleet run`)", err)
 	}
 	d.transports = append(d.transports, conn)
 	return nil
+}
+
+// connect tries the key that `agentd fleet nats-config` has left for the agent,
+// when nobody says who to be there and the server wants to know. It is not
+// tried first: a server without users refuses a client that names one.
+func (d *Daemon) connect(ctx context.Context, opts nats.Options) (*nats.Conn, error) {
+	conn, err := nats.Connect(ctx, opts)
+	key := natsauth.KeyFile(filepath.Join(d.cfg.Paths.State, "nats"), d.Member().ID)
+	if !errors.Is(err, transport.Denied) || opts.Authenticates() {
+		return conn, err
+	}
+	if _, missing := os.Stat(key); missing != nil {
+		return conn, err
+	}
+	opts.NKeySeedFile = key
+	return nats.Connect(ctx, opts)
 }
 
 // memoryReaches reports whether the member and all its peers list memory.

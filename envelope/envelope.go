@@ -189,7 +189,40 @@ func (e *Envelope) EncodeChecked() ([]byte, error) {
 // SigningForm is the JSON of e without auth, its keys in the fixed order that
 // the wire has too. It is what the hmac authentication of version 1 covers.
 func (e *Envelope) SigningForm() []byte {
-	return append(e.appendSigned(make([]byte, 0, e.sizeHint())), '}')
+	return e.AppendSigningForm(make([]byte, 0, e.sizeHint()))
+}
+
+// AppendSigningForm is [Envelope.SigningForm] behind dst.
+func (e *Envelope) AppendSigningForm(dst []byte) []byte { return append(e.appendSigned(dst), '}') }
+
+// A Signer proves messages.
+type Signer interface {
+	// Sign returns the proof of a message to an agent. form is its signing form,
+	// which belongs to the caller.
+	Sign(to Address, form []byte) (Auth, error)
+}
+
+// EncodeSigned is [Envelope.EncodeChecked] with the Auth that s makes, which
+// takes the place of e's own. The error is an [*Error], or that of s.
+func (e *Envelope) EncodeSigned(s Signer) ([]byte, error) {
+	e.Auth = Auth{}
+	if err := e.checkFields(); err != nil {
+		return nil, err
+	}
+	const proof = 160 // an hmac with a key id of the usual length
+	out := e.AppendSigningForm(make([]byte, 0, e.sizeHint()+proof))
+	auth, err := s.Sign(e.To, out)
+	if err != nil {
+		return nil, err
+	}
+	if auth.Kind == "" {
+		return out, nil
+	}
+	if msg := auth.fault(); msg != "" {
+		return nil, &Error{Faults: []Fault{{Path: "auth", Message: msg}}}
+	}
+	out = auth.append(append(out[:len(out)-1], `,"auth":`...))
+	return append(out, '}'), nil
 }
 
 func (e *Envelope) sizeHint() int {

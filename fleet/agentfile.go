@@ -97,9 +97,11 @@ type PermissionRule struct {
 // Security is the block of that name. Its key defaultPermissions is part of
 // [AgentFile.Scopes].
 type Security struct {
-	// RequireAuth refuses calls whose sender is not proven. It is carried, not
-	// enforced here; nil when the file does not say.
+	// RequireAuth refuses messages of agents without a known identity; nil, when
+	// the file does not say, refuses none.
 	RequireAuth *bool
+	// ClockSkew is how far the clocks of callers may be behind. Default 0.
+	ClockSkew time.Duration
 	// NoAuditLog turns the record of every call off. Refusals and violations are
 	// recorded all the same.
 	NoAuditLog bool

@@ -37,6 +37,8 @@ type Fleet struct {
 	Deploy Deploy
 	// RPC are fleet-wide settings for calls.
 	RPC RPC
+	// Identities are how agents prove themselves, from [IdentitiesName].
+	Identities []Identity
 	// Hosts are remote control planes.
 	Hosts []Host
 }
@@ -60,8 +62,9 @@ type Runtime struct {
 type RPC struct {
 	// StampFleetVersion puts the fleet's version on every envelope.
 	StampFleetVersion bool
-	// MinFleetVersion refuses callers with an older one; "" refuses nobody.
-	MinFleetVersion string
+	// MinFleetVersion refuses callers of an older fleet, and those that do not
+	// say; the zero value refuses nobody.
+	MinFleetVersion Release
 }
 
 // A Member is one agent of a fleet.
@@ -134,30 +137,6 @@ type Peer struct {
 	MinSchemaVersion string
 	// Position is where the peers file declares the peer.
 	Position Position
-}
-
-// A Provider is a way to authenticate envelopes.
-type Provider string
-
-// The providers that a peers file may name.
-const (
-	OIDC         Provider = "oidc"
-	OAuth2Client Provider = "oauth2-client"
-	HMAC         Provider = "hmac"
-)
-
-// PeerAuth is the auth block of a peer. Which fields are set depends on
-// Provider; references to secrets stand unresolved.
-type PeerAuth struct {
-	Provider Provider
-	// Issuer, Audience and JWKSURI are for OIDC, and optional for OAuth2Client.
-	Issuer, Audience, JWKSURI string
-	// TokenEndpoint, ClientID and ClientSecretRef are for OAuth2Client.
-	TokenEndpoint, ClientID, ClientSecretRef string
-	// KeyID and SecretRef are for HMAC.
-	KeyID, SecretRef string
-	// Scopes must all be present in a token.
-	Scopes []string
 }
 
 // An Environment is a named set of shared files, after inheritance.

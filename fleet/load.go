@@ -72,6 +72,7 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
 	m := decodeManifest(file, p)
+	l.readIdentities(m.fleet)
 	for _, e := range m.entries {
 		l.member(m.fleet, e)
 	}
@@ -81,6 +82,7 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	for _, member := range m.fleet.Members {
 		l.selectEngine(member)
 	}
+	l.checkIdentities(m.fleet)
 	if err := strictyaml.Join(append([]error{file.Err()}, l.errs...)...); err != nil {
 		return nil, err
 	}

@@ -237,13 +237,13 @@ peers:
 	if _, ok := own.Document.Lookup("old-name"); !ok || !own.Pinned || !own.InFleet || own.MinSchemaVersion != "1.1" || own.Transports[0].Kind != capability.NATS {
 		t.Errorf("a pinned file wins over the member's: %+v", own)
 	}
-	if !reflect.DeepEqual(own.Auth, &fleet.PeerAuth{Provider: fleet.HMAC, KeyID: "k", SecretRef: "env:S", Scopes: []string{"x"}}) {
+	if !reflect.DeepEqual(own.Auth, &fleet.PeerAuth{Provider: fleet.HMAC, Secrets: []fleet.SharedSecret{{KeyID: "k", Ref: "env:S"}}, Scopes: []string{"x"}, Position: own.Auth.Position}) {
 		t.Errorf("auth %+v", own.Auth)
 	}
-	if _, ok := out.Document.Lookup("bill"); !ok || !out.Pinned || out.InFleet || !reflect.DeepEqual(out.Auth, &fleet.PeerAuth{Provider: fleet.OIDC, Issuer: "i", Audience: "a", JWKSURI: "j"}) {
+	if _, ok := out.Document.Lookup("bill"); !ok || !out.Pinned || out.InFleet || !reflect.DeepEqual(out.Auth, &fleet.PeerAuth{Provider: fleet.OIDC, Issuer: "i", Audience: "a", JWKSURI: "j", Position: out.Auth.Position}) {
 		t.Errorf("out of fleet: %+v", out)
 	}
-	if far.Document != nil || far.Pinned || !reflect.DeepEqual(far.Auth, &fleet.PeerAuth{Provider: fleet.OAuth2Client, TokenEndpoint: "t", ClientID: "c", ClientSecretRef: "r", Issuer: "i", Audience: "a", JWKSURI: "j", Scopes: []string{"s"}}) {
+	if far.Document != nil || far.Pinned || !reflect.DeepEqual(far.Auth, &fleet.PeerAuth{Provider: fleet.OAuth2Client, TokenEndpoint: "t", ClientID: "c", ClientSecretRef: "r", Issuer: "i", Audience: "a", JWKSURI: "j", Scopes: []string{"s"}, Position: far.Auth.Position}) {
 		t.Errorf("without a file: %+v", far)
 	}
 	if findings := f.Lint(); findings.Failed() {
@@ -351,7 +351,7 @@ func TestBadFleets(t *testing.T) {
 		{"peer", peers("  - agent: pr-reviewer\n    transports: []\n    auth: {provider: basic}\n  - agent: agent://x\n    transports: [{kind: memory, topics: {requests: r, responses: s}}]\n    auth: {provider: hmac, keyId: k, secret: s}\n    capabilites: x\n"), []string{
 			"rpc-peers.yaml:3:5: /peers/0/agent: \"pr-reviewer\": agent must be `agent://<id>`",
 			`rpc-peers.yaml:4:17: /peers/0/transports: expected at least one transport`,
-			`rpc-peers.yaml:5:22: /peers/0/auth/provider: expected one of oidc, oauth2-client, hmac`,
+			`rpc-peers.yaml:5:22: /peers/0/auth/provider: expected one of oidc, oauth2-client, hmac, nkey`,
 			`rpc-peers.yaml:7:55: /peers/1/transports/0/topics/responses: a peer's topics name no responses (remove the key: replies come to the caller's own inbox)`,
 			`rpc-peers.yaml:8:5: /peers/1/auth: the key "secretRef" is missing`,
 			`rpc-peers.yaml:8:38: /peers/1/auth/secret: unknown key "secret" (did you mean "secretRef"?)`,

@@ -72,7 +72,14 @@ func decodeRPC(v strictyaml.Value) RPC {
 	}
 	o := v.Object()
 	defer o.Done()
-	return RPC{StampFleetVersion: o.Get("stampFleetVersion").Bool(), MinFleetVersion: o.Get("minFleetVersion").Text()}
+	out := RPC{StampFleetVersion: o.Get("stampFleetVersion").Bool()}
+	if least := o.Get("minFleetVersion"); least.Present() {
+		var err error
+		if out.MinFleetVersion, err = ParseRelease(least.Text()); err != nil && least.Text() != "" {
+			least.Fault(err.Error(), "")
+		}
+	}
+	return out
 }
 
 // decodeEntries reads the members. One whose id cannot be used is left out:

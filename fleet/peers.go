@@ -61,33 +61,3 @@ func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 	entry.pin = pin{path: p.inside(entry.pinAt, base), agent: entry.Address}
 	return entry
 }
-
-// decodeAuth reads a peer's auth block; nil without one.
-func decodeAuth(v strictyaml.Value) *PeerAuth {
-	if !v.Present() {
-		return nil
-	}
-	o := v.Object()
-	a := &PeerAuth{Provider: Provider(o.Need("provider").Enum(string(OIDC), string(OAuth2Client), string(HMAC)))}
-	switch a.Provider {
-	case OIDC:
-		a.Issuer = o.Need("issuer").Text()
-		a.Audience = o.Need("audience").Text()
-		a.JWKSURI = o.Get("jwksUri").Text()
-	case OAuth2Client:
-		a.TokenEndpoint = o.Need("tokenEndpoint").Text()
-		a.ClientID = o.Need("clientId").Text()
-		a.ClientSecretRef = o.Need("clientSecretRef").Text()
-		a.JWKSURI = o.Get("jwksUri").Text()
-		a.Issuer = o.Get("issuer").Text()
-		a.Audience = o.Get("audience").Text()
-	case HMAC:
-		a.KeyID = o.Need("keyId").Text()
-		a.SecretRef = o.Need("secretRef").Text()
-	default:
-		return a // the fault is recorded; which keys belong here is unknown
-	}
-	a.Scopes = o.Get("scopes").Texts()
-	o.Done()
-	return a
-}

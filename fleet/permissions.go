@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentd/agentd/internal/strictyaml"
 )
@@ -81,6 +82,10 @@ func (a *AgentFile) decodeSecurity(v strictyaml.Value) {
 	if auth := o.Get("requireAuth"); auth.Present() {
 		required := auth.Bool()
 		a.Security.RequireAuth = &required
+	}
+	if skew := o.Get("clockSkewMs"); skew.Present() {
+		const mostMs = 60_000
+		a.Security.ClockSkew = time.Duration(skew.Int(0, mostMs)) * time.Millisecond
 	}
 	if log := o.Get("auditLog"); log.Present() {
 		a.Security.NoAuditLog = !log.Bool()

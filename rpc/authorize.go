@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/policy"
 )
 
@@ -25,13 +26,14 @@ const (
 	RoleCallee Role = "callee"
 )
 
-// A Refusal is a call that a permission or a rate limit refused.
+// A Refusal is a call that a permission or a rate limit refused, or a message
+// that did not prove its sender.
 type Refusal struct {
 	// Time is when this end refused it.
 	Time time.Time
 	// Role is this end.
 	Role Role
-	// Code is CodeDenied or CodeRateLimited.
+	// Code is CodeDenied, CodeRateLimited or CodeAuthFailed.
 	Code Code
 	// TenantID is the call's tenant, or "".
 	TenantID string
@@ -48,8 +50,12 @@ type Refusal struct {
 	Decision policy.Decision
 	// Quota is the rate limit's, for CodeRateLimited.
 	Quota policy.Quota
+	// Proof is what was wrong with the proof, for CodeAuthFailed. All the other
+	// fields are then as claimed.
+	Proof *identity.Error
 	// Unrecorded counts the refusals of the same caller and capability since the last record
-	// that have none of their own. Rate limits alone leave any out.
+	// that have none of their own, and for CodeAuthFailed those of anybody.
+	// Permissions leave none out.
 	Unrecorded int64
 }
 

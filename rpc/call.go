@@ -109,7 +109,7 @@ func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 func (c *outboundCall) exchange(ctx context.Context) (*envelope.Envelope, *Error) {
 	pending := &pendingCall{
 		peer: c.peer.Address, transport: c.peer.Transport, topic: c.peer.Topic,
-		correlationID: c.ids.correlation, messageID: c.ids.message, outcome: make(chan outcome, 1),
+		correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant(), outcome: make(chan outcome, 1),
 	}
 	if err := c.client.pending.add(pending); err != nil {
 		return nil, err
@@ -211,7 +211,6 @@ func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTop
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
 		Deadline: ceilMilli(c.until), TenantID: c.tenant(),
 		Headers: c.headers(kind), Payload: c.request.Payload,
-		Auth: envelope.Auth{Kind: envelope.AuthInternal},
 	}
 	if c.parent != nil {
 		e.CausedBy = c.parent.MessageID
@@ -219,9 +218,9 @@ func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTop
 	if replyTopic != "" {
 		e.ReplyTo = c.peer.Transport + "://" + replyTopic
 	}
-	data, err := e.EncodeChecked()
+	data, err := seal(c.client.cfg.Identity, &e)
 	if err != nil {
-		return newError(CodeInvalidRequest, err, "%s", err)
+		return sealError(err, c.peer.Address)
 	}
 	if len(data) > c.line.transport.MaxMessageBytes() {
 		return newError(CodePayloadTooLarge, nil, "the message has %d bytes, and the %s transport carries %d",
@@ -296,6 +295,9 @@ func (c *outboundCall) await(ctx context.Context, pending *pendingCall) (*envelo
 		return o.reply, o.err
 	}
 	c.cancelCallee(ctx)
+	if gaveUp.Code == CodeTimeout && pending.unproven.Load() {
+		return nil, newError(CodeAuthFailed, gaveUp, "%s answered, and did not prove that it was %s", c.peer.Topic, c.peer.Address)
+	}
 	return nil, gaveUp
 }
 
@@ -316,9 +318,8 @@ func (c *outboundCall) cancelCallee(ctx context.Context) {
 		Kind: envelope.Event, MessageID: id.String(), CorrelationID: c.ids.correlation, CausedBy: c.ids.message,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability, TenantID: c.tenant(),
 		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
-		Auth:    envelope.Auth{Kind: envelope.AuthInternal},
 	}
-	data, err := e.Encode()
+	data, err := seal(c.client.cfg.Identity, &e)
 	if ierr == nil && err == nil {
 		err = c.line.transport.Publish(context.WithoutCancel(ctx), transport.Message{Topic: controlTopic(c.peer.Topic), Data: data})
 	}

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,7 +33,11 @@ type ClientConfig struct {
 	Authorizer Authorizer
 	// Limiter bounds calls over time. Nil is no limit.
 	Limiter Limiter
-	// Refusals keeps what Authorizer and Limiter refuse. Required with either.
+	// Identity proves what this agent sends, and checks what it gets. Nil sends
+	// bare claims, and takes them.
+	Identity Identity
+	// Refusals keeps what Authorizer, Limiter and Identity refuse. Required with
+	// the first two.
 	Refusals RefusalAuditor
 	// Breakers leave peers alone that fail too often. Nil leaves out none.
 	Breakers *policy.Breakers
@@ -61,6 +66,7 @@ type Client struct {
 	lines   map[string]line // by transport kind; complete once opened is closed
 	opened  chan struct{}
 	pending *pendingTable
+	prover  *prover
 	stale   atomic.Uint64
 }
 
@@ -97,6 +103,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	}
 	c := &Client{
 		cfg: cfg, lines: map[string]line{}, opened: make(chan struct{}), pending: newPendingTable(cfg.MaxPending),
+		prover: newProver(cfg.Identity, cfg.Refusals),
 	}
 	err := c.openInboxes()
 	close(c.opened)
@@ -169,6 +176,10 @@ func (c *Client) receive(kind string, m transport.Message) {
 		c.ignore(token, why)
 		return
 	}
+	if _, err := c.prover.verify(reply); err != nil {
+		c.unproven(call, token, reply, err)
+		return
+	}
 	if !c.pending.settle(token, outcome{reply: reply}) {
 		c.ignore(token, "nobody waits for it any more")
 	}
@@ -184,6 +195,16 @@ func (c *Client) fail(kind string, notice transport.Message) {
 	}
 }
 
+// unproven drops a reply. It does not end the call, or whoever learns a reply
+// topic could end calls: the real reply may still come.
+func (c *Client) unproven(call *pendingCall, token string, reply *envelope.Envelope, err error) {
+	call.unproven.Store(true)
+	c.ignore(token, err.Error())
+	if err := c.prover.refused(context.Background(), RoleCaller, reply, err); err != nil {
+		c.cfg.Logger.Error("refused proof not recorded", "correlationId", token, "error", err)
+	}
+}
+
 // unbound says why reply is not the answer to call, or "". Whoever learns a
 // reply topic can publish on it; only the peer that was called may answer.
 func (c *Client) unbound(call *pendingCall, reply *envelope.Envelope) string {
@@ -196,6 +217,8 @@ func (c *Client) unbound(call *pendingCall, reply *envelope.Envelope) string {
 		return "not for this agent"
 	case reply.CorrelationID != call.correlationID:
 		return "another correlation id"
+	case reply.TenantID != call.tenantID:
+		return "of another tenant"
 	case reply.CausedBy != "" && reply.CausedBy != call.messageID:
 		return "not caused by the request"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -31,7 +32,16 @@ type InboxConfig struct {
 	Authorizer Authorizer
 	// Limiter bounds requests over time. Nil is no limit.
 	Limiter Limiter
-	// Refusals keeps what Authorizer and Limiter refuse. Required with either.
+	// Identity proves what this agent sends, and checks what it gets. Nil sends
+	// bare claims, and takes them.
+	Identity Identity
+	// FleetVersion is this agent's own, to tell callers that are newer. Optional.
+	FleetVersion fleet.Release
+	// MinFleetVersion refuses callers of an older fleet, and those that do not
+	// say. The zero value refuses nobody.
+	MinFleetVersion fleet.Release
+	// Refusals keeps what Authorizer, Limiter and Identity refuse. Required with
+	// the first two.
 	Refusals RefusalAuditor
 	// Access hears of every request. Nil is no access log.
 	Access AccessLog
@@ -57,6 +67,9 @@ type Inbox struct {
 	root context.Context // ends when the inbox stops by force
 	stop context.CancelCauseFunc
 	done sync.WaitGroup // the running requests
+
+	prover *prover
+	replay *replayCache
 
 	offer atomic.Pointer[offer]
 
@@ -104,7 +117,8 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	root, stop := context.WithCancelCause(context.Background())
-	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}, slots: map[string]*slots{}}
+	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}, slots: map[string]*slots{},
+		prover: newProver(cfg.Identity, cfg.Refusals), replay: newReplayCache()}
 	return in, in.Offer(cfg.Contract, cfg.Handlers)
 }
 
@@ -210,6 +224,9 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 		return
 	}
 	call := &inboundCall{inbox: in, transport: t, request: e, start: time.Now()}
+	if !call.prove() {
+		return
+	}
 	if why := call.findReplyTopic(m.Reply); why != "" {
 		in.cfg.Logger.Warn("request ignored", "from", e.From, "correlationId", e.CorrelationID, "reason", why)
 		return
@@ -228,11 +245,15 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 // tell answers a question for what the agent offers.
 func (in *Inbox) tell(t transport.Transport, m transport.Message) {
 	e, err := envelope.Decode(m.Data)
-	if err != nil || e.Kind != envelope.Request {
-		in.cfg.Logger.Warn("message ignored", "topic", m.Topic, "reason", "not a request")
+	if err != nil || e.Kind != envelope.Request || e.Capability != capabilitiesName {
+		in.cfg.Logger.Warn("message ignored", "topic", m.Topic, "reason", "not a question for capabilities")
 		return
 	}
-	call := &inboundCall{inbox: in, transport: t, request: e}
+	call := &inboundCall{inbox: in, transport: t, request: e, start: time.Now()}
+	if _, err := in.prover.verify(e); err != nil {
+		call.unproven(err)
+		return
+	}
 	if why := call.findReplyTopic(m.Reply); why != "" {
 		in.cfg.Logger.Warn("request ignored", "from", e.From, "correlationId", e.CorrelationID, "reason", why)
 		return
@@ -277,6 +298,10 @@ func (in *Inbox) control(m transport.Message) {
 	what, _ := e.Headers.Get(envelope.HeaderControl)
 	if e.Kind != envelope.Event || what != envelope.ControlCancel {
 		in.cfg.Logger.Warn("control message ignored", "topic", m.Topic, "reason", "neither an event nor a cancellation")
+		return
+	}
+	if _, err := in.prover.verify(e); err != nil {
+		(&inboundCall{inbox: in, request: e}).unproven(err)
 		return
 	}
 	in.mu.Lock()

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentd/agentd/envelope"
 )
@@ -13,7 +14,9 @@ type pendingCall struct {
 	topic         string
 	correlationID string
 	messageID     string
+	tenantID      string
 	outcome       chan outcome // holds one
+	unproven      atomic.Bool  // a reply came that did not prove its sender
 }
 
 // An outcome is what ends a pendingCall: a reply, or the reason why none comes.

@@ -88,6 +88,9 @@ func (c *inboundCall) addressed() *Error {
 	if cfg.TenantID != "" && c.request.TenantID != cfg.TenantID {
 		return newError(CodeTenantMismatch, nil, "%s does not serve this tenant", cfg.Self)
 	}
+	if err := c.checkVersion(); err != nil {
+		return err
+	}
 	if c.request.To != cfg.Self {
 		return newError(CodeMisaddressed, nil, "this is %s, and the request is for %s", cfg.Self, c.request.To)
 	}
@@ -280,10 +283,9 @@ func (c *inboundCall) encodeReply(payload json.RawMessage) ([]byte, error) {
 		Kind: envelope.Response, MessageID: id.String(), CorrelationID: c.request.CorrelationID,
 		CausedBy: c.request.MessageID, From: c.inbox.cfg.Self, To: c.request.From,
 		Capability: c.request.Capability, TenantID: c.request.TenantID, Payload: payload,
-		Auth: envelope.Auth{Kind: envelope.AuthInternal},
 	}
 	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
 		e.Headers = envelope.Headers{{Key: envelope.HeaderTraceparent, Value: trace}}
 	}
-	return e.EncodeChecked()
+	return seal(c.inbox.cfg.Identity, &e)
 }

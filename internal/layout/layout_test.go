@@ -22,7 +22,7 @@ const (
 // above it, and its own sub-packages.
 func order() []string {
 	return []string{
-		"envelope", "schema", "capability", "fleet", "policy", "transport", "transport/memory", "transport/nats",
+		"envelope", "schema", "capability", "fleet", "policy", "identity", "transport", "transport/memory", "transport/nats",
 		"fleet/natsauth", "rpc", "drift", "auditchain", "codegen", "skill", "registry", "mcpbridge", "daemon", "cmd/agentd",
 	}
 }

@@ -91,6 +91,13 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// Authenticates reports whether o says who to be at the server, as far as that
+// can be told without resolving references: in a context or a server's URL there
+// may be a name as well.
+func (o Options) Authenticates() bool {
+	return o.User != "" || o.Token != "" || o.CredsFile != "" || o.NKeySeedFile != "" || o.CertFile != "" || o.Context != ""
+}
+
 // A resolved is Options with defaults, and with secrets in place of references.
 type resolved struct{ Options }
 

@@ -1,0 +1,156 @@
+package fleet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/strictyaml"
+)
+
+// IdentitiesName is the file, beside fleet.yaml, that says how agents prove
+// themselves to the members. A peers file says whom a member may call; who it
+// may be called by, and how they prove it, is said here.
+const IdentitiesName = "identities.yaml"
+
+// An Identity is how one agent proves itself.
+type Identity struct {
+	// Agent is whose identity it is. It need not be a member.
+	Agent envelope.Address
+	// Auth is how. Never nil.
+	Auth *PeerAuth
+}
+
+// Identity finds how an agent proves itself to a member: as the member's peers
+// file says, or else as identities.yaml does. Nil is not at all.
+func (f *Fleet) Identity(m *Member, a envelope.Address) *PeerAuth {
+	var auth *PeerAuth
+	if p, ok := m.Peer(a); ok {
+		auth = p.Auth
+	}
+	if auth != nil && (auth.Provider != NKey || auth.PublicKeys != nil) {
+		return auth
+	}
+	for _, id := range f.Identities {
+		if id.Agent == a {
+			return id.Auth
+		}
+	}
+	return auth
+}
+
+// readIdentities reads identities.yaml; a fleet without it has none.
+func (l *loader) readIdentities(f *Fleet) {
+	path := filepath.Join(f.Root, IdentitiesName)
+	file, err := strictyaml.ReadFile(path, l.name(path))
+	if errors.Is(err, fs.ErrNotExist) || l.failed(err) {
+		return
+	}
+	f.Identities = decodeIdentities(file)
+	l.failed(file.Err())
+}
+
+func decodeIdentities(file *strictyaml.File) []Identity {
+	o := file.Root().Object()
+	defer o.Done()
+	decodeVersion(o.Need("version"))
+	var all []Identity
+	first := map[envelope.Address]int{}
+	for _, item := range o.Need("identities").List() {
+		e := item.Object()
+		id := Identity{Agent: capability.DecodeAddress(e.Need("agent")), Auth: decodeAuth(e.Need("auth"))}
+		e.Done()
+		switch line, dup := first[id.Agent]; {
+		case id.Agent == "" || id.Auth == nil: // said already
+		case dup:
+			item.Fault(fmt.Sprintf("duplicate identity of %s, first on line %d", id.Agent, line), "")
+		case id.Auth.Provider == NKey && id.Auth.PublicKeys == nil:
+			item.Fault(fmt.Sprintf("%s has no public key", id.Agent), "`agentd identity publish` writes those of agents that run here")
+		default:
+			first[id.Agent] = item.Position().Line
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// checkIdentities finds peers that promise a public key that nobody gives.
+func (l *loader) checkIdentities(f *Fleet) {
+	var faults []Fault
+	seen := map[Position]bool{}
+	for _, m := range f.Members {
+		for _, p := range m.Peers {
+			auth := f.Identity(m, p.Address)
+			if auth == nil || auth.Provider != NKey || auth.PublicKeys != nil || seen[auth.Position] {
+				continue
+			}
+			seen[auth.Position] = true
+			faults = append(faults, Fault{
+				Position: auth.Position, Message: fmt.Sprintf("nothing gives the public key of %s", p.Address),
+				Hint: "write publicKey here, or let `agentd identity publish` write " + IdentitiesName,
+			})
+		}
+	}
+	if faults != nil {
+		l.failed(&strictyaml.Error{Faults: faults})
+	}
+}
+
+// WriteIdentities replaces identities.yaml of a fleet. Every Auth must have the
+// provider NKey or HMAC. After an error the file is what it was.
+func WriteIdentities(root string, all []Identity) (err error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# How agents prove themselves. `agentd identity publish` keeps the keys of agents that run here up to date.\n")
+	fmt.Fprintf(&b, "version: 1\nidentities:\n")
+	for _, id := range all {
+		fmt.Fprintf(&b, "  - agent: %q\n    auth:\n      provider: %s\n", id.Agent, id.Auth.Provider)
+		switch id.Auth.Provider {
+		case NKey:
+			fmt.Fprintf(&b, "      publicKeys:\n")
+			for _, k := range id.Auth.PublicKeys {
+				fmt.Fprintf(&b, "        - key: %s\n", k.Key)
+				writeWindow(&b, k.NotBefore, k.NotAfter)
+			}
+		case HMAC:
+			fmt.Fprintf(&b, "      keys:\n")
+			for _, k := range id.Auth.Secrets {
+				fmt.Fprintf(&b, "        - keyId: %q\n          secretRef: %q\n", k.KeyID, k.Ref)
+				writeWindow(&b, k.NotBefore, k.NotAfter)
+			}
+		default:
+			return fmt.Errorf("fleet: identities: %s has the provider %s, which cannot be written", id.Agent, id.Auth.Provider)
+		}
+	}
+	if len(all) == 0 {
+		b.WriteString("  []\n")
+	}
+	path := filepath.Join(root, IdentitiesName)
+	f, err := os.CreateTemp(root, ".identities-*")
+	if err != nil {
+		return fmt.Errorf("fleet: %w", err)
+	}
+	const readable = 0o644 // public keys, and names of secrets
+	_, err = f.Write(b.Bytes())
+	if err = errors.Join(err, f.Chmod(readable), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("fleet: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+func writeWindow(b *bytes.Buffer, notBefore, notAfter time.Time) {
+	if !notBefore.IsZero() {
+		fmt.Fprintf(b, "          notBefore: %q\n", notBefore.UTC().Format(time.RFC3339))
+	}
+	if !notAfter.IsZero() {
+		fmt.Fprintf(b, "          notAfter: %q\n", notAfter.UTC().Format(time.RFC3339))
+	}
+}

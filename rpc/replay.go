@@ -1,0 +1,91 @@
+package rpc
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+)
+
+// maxRemembered bounds the requests that a callee remembers, some 50 bytes each.
+const maxRemembered = 1 << 20
+
+// A replayCache remembers the proven requests that have been taken, each until
+// its deadline: after that it is refused for being late. It is safe for
+// concurrent use.
+type replayCache struct {
+	seed maphash.Seed
+
+	mu    sync.Mutex
+	taken map[uint64]struct{} // guarded by mu
+	// until holds the keys of taken by the second in which they may be
+	// forgotten; guarded by mu
+	until map[int64][]uint64
+	swept int64 // guarded by mu; the seconds before are gone from until
+}
+
+func newReplayCache() *replayCache {
+	return &replayCache{seed: maphash.MakeSeed(), taken: map[uint64]struct{}{}, until: map[int64][]uint64{}}
+}
+
+// take remembers a request until a moment. It is false for one that has been
+// taken before. full means that there is no room: what cannot be remembered
+// must not be taken either.
+//
+// Two requests are told apart by 64 bits of a hash that nobody outside can aim
+// at; that two of a million fall together has a chance of 1 in 10^13 a request.
+func (c *replayCache) take(from envelope.Address, messageID string, until, now time.Time) (first, full bool) {
+	var h maphash.Hash
+	h.SetSeed(c.seed)
+	h.WriteString(string(from))
+	h.WriteByte(0) // in no address
+	h.WriteString(messageID)
+	key := h.Sum64()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep(now.Unix())
+	if _, ok := c.taken[key]; ok {
+		return false, false
+	}
+	if len(c.taken) >= maxRemembered {
+		return false, true
+	}
+	second := until.Unix() + 1
+	c.taken[key] = struct{}{}
+	c.until[second] = append(c.until[second], key)
+	return true, false
+}
+
+// sweep forgets what is over by a second. The walk over the seconds since the
+// last one costs what was remembered then.
+func (c *replayCache) sweep(now int64) {
+	if c.swept == 0 || now-c.swept > int64(2*MaxTimeout/time.Second) {
+		// The clock has jumped, or nothing came for long: look at all there are.
+		for second := range c.until {
+			c.forget(second, now)
+		}
+		c.swept = now
+		return
+	}
+	for ; c.swept < now; c.swept++ {
+		c.forget(c.swept, now)
+	}
+}
+
+func (c *replayCache) forget(second, now int64) {
+	if second >= now {
+		return
+	}
+	for _, key := range c.until[second] {
+		delete(c.taken, key)
+	}
+	delete(c.until, second)
+}
+
+// len is how many requests are remembered.
+func (c *replayCache) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.taken)
+}
