@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/transport"
 )
@@ -98,12 +100,16 @@ func (d *Daemon) transport(kind capability.TransportKind) transport.Transport {
 }
 
 // openInbox makes the callee's end; listen opens its doors.
-func (d *Daemon) openInbox() (err error) {
+func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	contract := d.Member().Capabilities
 	if contract == nil {
 		return nil
 	}
 	limits := d.Member().Agent.Limits
+	d.once, err = idempotency.Open(ctx, d.cfg.Paths.Idempotency(d.Member().ID), idempotency.Options{TTL: limits.IdempotencyTTL})
+	if err != nil {
+		return err
+	}
 	_, release, err := ownRelease(os.Getenv)
 	if err != nil {
 		return err
@@ -111,7 +117,7 @@ func (d *Daemon) openInbox() (err error) {
 	d.inbox, err = rpc.NewInbox(rpc.InboxConfig{
 		Self: d.Member().Address, Contract: contract, Handlers: d.handlers(d.Member()), Auditor: d.audit,
 		Authorizer: calleeAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit, Access: d.accessLog(),
-		Identity: &d.identity, ClockSkew: d.Member().Agent.Security.ClockSkew,
+		Idempotency: d.once, Identity: &d.identity, ClockSkew: d.Member().Agent.Security.ClockSkew,
 		FleetVersion: release, MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		MaxInFlight: limits.MaxInFlight, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 	"github.com/agentd/agentd/transport/nats"
@@ -58,7 +59,8 @@ type Daemon struct {
 	access     *accessLog // nil when the agent's file turns it off
 	transports []transport.Transport
 	client     *rpc.Client
-	inbox      *rpc.Inbox // nil for an agent that only calls others
+	inbox      *rpc.Inbox         // nil for an agent that only calls others
+	once       *idempotency.Store // nil for an agent that only calls others
 	calls      control.Calls
 	control    *control.Server
 	ready      atomic.Bool
@@ -133,7 +135,7 @@ func (d *Daemon) start(ctx context.Context) error {
 	if err := d.openClient(); err != nil {
 		return err
 	}
-	if err := d.openInbox(); err != nil {
+	if err := d.openInbox(ctx); err != nil {
 		return err
 	}
 	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready, Audit: d.audit.log}
@@ -226,6 +228,9 @@ func (d *Daemon) Stop(ctx context.Context) error {
 		errs = append(errs, t.Close())
 	}
 	d.access.close(ctx)
+	if d.once != nil {
+		errs = append(errs, d.once.Close())
+	}
 	if d.audit.log != nil {
 		if wasReady {
 			recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -60,6 +60,11 @@ func AuditDB(m *fleet.Member, p Paths) string {
 // Identity is the path of an agent's own keys.
 func (p Paths) Identity(agent string) string { return filepath.Join(p.State, agent, "identity.json") }
 
+// Idempotency is the path of the answers that an agent remembers.
+func (p Paths) Idempotency(agent string) string {
+	return filepath.Join(p.State, agent, "idempotency.db")
+}
+
 // Socket is the path of an agent's control socket.
 func (p Paths) Socket(agent string) string { return filepath.Join(p.Runtime, agent+".sock") }
 

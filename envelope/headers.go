@@ -19,6 +19,11 @@ const (
 	// HeaderSchemaDigest is the digest of the capability that the caller has
 	// proven its own contract against.
 	HeaderSchemaDigest = "x-agentd-schema-digest"
+	// HeaderExecution is on a Response: how long the skill ran, in µs.
+	HeaderExecution = "x-agentd-execution-us"
+	// HeaderReplayed is "true" on a Response that repeats the answer to an earlier
+	// request with the same idempotency key.
+	HeaderReplayed = "x-agentd-replayed"
 	// HeaderControl marks an Event that steers a call instead of making one.
 	HeaderControl = "x-agentd-control"
 )

@@ -115,13 +115,16 @@ type Limits struct {
 	MaxInFlight int
 	// MaxPending bounds the calls waiting for a reply. Default 10 000.
 	MaxPending int
+	// IdempotencyTTL is how long the answers to requests with an idempotency key
+	// are remembered. Default 24 h.
+	IdempotencyTTL time.Duration
 	// ShutdownTimeout is how long accepted calls may finish. Default 15 s.
 	ShutdownTimeout time.Duration
 }
 
 // DefaultLimits are the limits of a member whose file says nothing.
 func DefaultLimits() Limits {
-	return Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, ShutdownTimeout: 15 * time.Second}
+	return Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second}
 }
 
 const (
@@ -276,6 +279,10 @@ func decodeLimits(v strictyaml.Value) Limits {
 	}
 	if d := o.Get("shutdownTimeoutMs").Millis(maxDuration); d != 0 {
 		limits.ShutdownTimeout = d
+	}
+	const month = 31 * 24 * time.Hour
+	if d := o.Get("idempotencyTtlMs").Millis(month); d != 0 {
+		limits.IdempotencyTTL = d
 	}
 	return limits
 }

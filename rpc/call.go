@@ -34,6 +34,10 @@ func (c *Client) RequestAgent(ctx context.Context, r Request) (*Result, error) {
 		result.Response, err = call.run(ctx)
 	}
 	result.Latency = time.Since(start)
+	result.ExecutionTime, result.Replayed = call.executed, call.replayed
+	if call.function != nil {
+		result.CostEstimate = call.function.Cost
+	}
 	if err != nil {
 		_, _ = result.fail(err, c.cfg.Self)
 		call.record(result)
@@ -77,6 +81,9 @@ type outboundCall struct {
 
 	attempted int    // attempts made
 	failures  []Code // of those that another followed
+
+	executed time.Duration // what the last reply says that the skill took
+	replayed bool          // the last reply repeats an earlier one
 }
 
 func newOutboundCall(c *Client, r Request, ids ids) *outboundCall {
@@ -328,8 +335,22 @@ func (c *outboundCall) cancelCallee(ctx context.Context) {
 	}
 }
 
+// readWork reads what a reply says about the skill's run. It is the peer's word,
+// and what makes no sense is passed over.
+func (c *outboundCall) readWork(h envelope.Headers) {
+	text, _ := h.Get(envelope.HeaderExecution)
+	us, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || us < 0 || us > MaxTimeout.Microseconds() {
+		us = 0
+	}
+	c.executed = time.Duration(us) * time.Microsecond
+	replayed, _ := h.Get(envelope.HeaderReplayed)
+	c.replayed = replayed == "true"
+}
+
 // accept turns a reply into the response or the error that it carries.
 func (c *outboundCall) accept(ctx context.Context, reply *envelope.Envelope) (json.RawMessage, *Error) {
+	c.readWork(reply.Headers)
 	data, err := parseReply(reply.Payload)
 	if err != nil {
 		err.DetectedBy = c.peer.Address

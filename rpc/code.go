@@ -65,6 +65,12 @@ const (
 	CodeTenantMismatch
 	// CodeVersionSkew: the caller's fleet is older than the callee accepts.
 	CodeVersionSkew
+	// CodeIdempotencyConflict: an earlier request with the same idempotency key
+	// had another payload.
+	CodeIdempotencyConflict
+	// CodeOutcomeUnknown: an earlier request with the same idempotency key began,
+	// and how it ended is not known. Look before calling again with another key.
+	CodeOutcomeUnknown
 	// CodeDeadlineExceeded: the deadline passed before or while the skill ran.
 	CodeDeadlineExceeded
 	// CodeHandlerError: the skill failed.
@@ -90,39 +96,41 @@ type codeFact struct {
 // facts returns what is known of c; ok is false for a number that is no code.
 func (c Code) facts() (f codeFact, ok bool) {
 	all := [codeEnd]codeFact{
-		CodeInvalidRequest:   {"EAGENTRPC_INVALID_REQUEST", false, StatusError},
-		CodeInvalidPayload:   {"EAGENTRPC_INVALID_PAYLOAD", false, StatusError},
-		CodePayloadTooLarge:  {"EAGENTRPC_PAYLOAD_TOO_LARGE", false, StatusError},
-		CodeNoPeer:           {"EAGENTRPC_NO_PEER", false, StatusError},
-		CodeNoCapability:     {"EAGENTRPC_NO_CAPABILITY", false, StatusError},
-		CodeNoTransport:      {"EAGENTRPC_NO_TRANSPORT", false, StatusError},
-		CodeNeedsDurable:     {"EAGENTRPC_NEEDS_DURABLE_TRANSPORT", false, StatusError},
-		CodeDenied:           {"EAGENTRPC_DENIED", false, StatusError},
-		CodeSchemaDrift:      {"EAGENTRPC_SCHEMA_DRIFT", false, StatusError},
-		CodeSchemaStale:      {"EAGENTRPC_SCHEMA_STALE", true, StatusError},
-		CodeSchemaViolation:  {"EAGENTRPC_SCHEMA_VIOLATION", false, StatusSchemaViolation},
-		CodeAuditFailed:      {"EAGENTRPC_AUDIT_FAILED", false, StatusError},
-		CodeRateLimited:      {"EAGENTRPC_RATE_LIMITED", true, StatusError},
-		CodeCircuitOpen:      {"EAGENTRPC_CIRCUIT_OPEN", true, StatusError},
-		CodeBusy:             {"EAGENTRPC_BUSY", true, StatusBusy},
-		CodeHopLimit:         {"EAGENTRPC_HOP_LIMIT", false, StatusError},
-		CodePublishFailed:    {"EAGENTRPC_PUBLISH_FAILED", true, StatusError},
-		CodeDisconnected:     {"EAGENTRPC_DISCONNECTED", true, StatusError},
-		CodeNoResponders:     {"EAGENTRPC_NO_RESPONDERS", true, StatusError},
-		CodeTimeout:          {"EAGENTRPC_TIMEOUT", true, StatusTimeout},
-		CodeCancelled:        {"EAGENTRPC_CANCELLED", false, StatusAbandoned},
-		CodeAbandoned:        {"EAGENTRPC_ABANDONED", true, StatusAbandoned},
-		CodeInvalidEnvelope:  {"EAGENTRPC_INVALID_ENVELOPE", false, StatusError},
-		CodeMisaddressed:     {"EAGENTRPC_MISADDRESSED", false, StatusError},
-		CodeAuthFailed:       {"EAGENTRPC_AUTH_FAILED", false, StatusError},
-		CodeAuthRejected:     {"AUTH_REJECTED", false, StatusError},
-		CodeTenantMismatch:   {"EAGENTRPC_TENANT_MISMATCH", false, StatusError},
-		CodeVersionSkew:      {"EVERSION_SKEW", false, StatusError},
-		CodeDeadlineExceeded: {"EAGENTRPC_DEADLINE_EXCEEDED", true, StatusTimeout},
-		CodeHandlerError:     {"HANDLER_ERROR", false, StatusError},
-		CodeBadSkillOutput:   {"EAGENTRPC_BAD_SKILL_OUTPUT", false, StatusError},
-		CodeInternal:         {"EAGENTRPC_INTERNAL", true, StatusError},
-		CodeRemote:           {"EAGENTRPC_REMOTE", false, StatusError},
+		CodeInvalidRequest:      {"EAGENTRPC_INVALID_REQUEST", false, StatusError},
+		CodeInvalidPayload:      {"EAGENTRPC_INVALID_PAYLOAD", false, StatusError},
+		CodePayloadTooLarge:     {"EAGENTRPC_PAYLOAD_TOO_LARGE", false, StatusError},
+		CodeNoPeer:              {"EAGENTRPC_NO_PEER", false, StatusError},
+		CodeNoCapability:        {"EAGENTRPC_NO_CAPABILITY", false, StatusError},
+		CodeNoTransport:         {"EAGENTRPC_NO_TRANSPORT", false, StatusError},
+		CodeNeedsDurable:        {"EAGENTRPC_NEEDS_DURABLE_TRANSPORT", false, StatusError},
+		CodeDenied:              {"EAGENTRPC_DENIED", false, StatusError},
+		CodeSchemaDrift:         {"EAGENTRPC_SCHEMA_DRIFT", false, StatusError},
+		CodeSchemaStale:         {"EAGENTRPC_SCHEMA_STALE", true, StatusError},
+		CodeSchemaViolation:     {"EAGENTRPC_SCHEMA_VIOLATION", false, StatusSchemaViolation},
+		CodeAuditFailed:         {"EAGENTRPC_AUDIT_FAILED", false, StatusError},
+		CodeRateLimited:         {"EAGENTRPC_RATE_LIMITED", true, StatusError},
+		CodeCircuitOpen:         {"EAGENTRPC_CIRCUIT_OPEN", true, StatusError},
+		CodeBusy:                {"EAGENTRPC_BUSY", true, StatusBusy},
+		CodeHopLimit:            {"EAGENTRPC_HOP_LIMIT", false, StatusError},
+		CodePublishFailed:       {"EAGENTRPC_PUBLISH_FAILED", true, StatusError},
+		CodeDisconnected:        {"EAGENTRPC_DISCONNECTED", true, StatusError},
+		CodeNoResponders:        {"EAGENTRPC_NO_RESPONDERS", true, StatusError},
+		CodeTimeout:             {"EAGENTRPC_TIMEOUT", true, StatusTimeout},
+		CodeCancelled:           {"EAGENTRPC_CANCELLED", false, StatusAbandoned},
+		CodeAbandoned:           {"EAGENTRPC_ABANDONED", true, StatusAbandoned},
+		CodeInvalidEnvelope:     {"EAGENTRPC_INVALID_ENVELOPE", false, StatusError},
+		CodeMisaddressed:        {"EAGENTRPC_MISADDRESSED", false, StatusError},
+		CodeAuthFailed:          {"EAGENTRPC_AUTH_FAILED", false, StatusError},
+		CodeAuthRejected:        {"AUTH_REJECTED", false, StatusError},
+		CodeTenantMismatch:      {"EAGENTRPC_TENANT_MISMATCH", false, StatusError},
+		CodeVersionSkew:         {"EVERSION_SKEW", false, StatusError},
+		CodeIdempotencyConflict: {"EAGENTRPC_IDEMPOTENCY_CONFLICT", false, StatusError},
+		CodeOutcomeUnknown:      {"EAGENTRPC_OUTCOME_UNKNOWN", false, StatusError},
+		CodeDeadlineExceeded:    {"EAGENTRPC_DEADLINE_EXCEEDED", true, StatusTimeout},
+		CodeHandlerError:        {"HANDLER_ERROR", false, StatusError},
+		CodeBadSkillOutput:      {"EAGENTRPC_BAD_SKILL_OUTPUT", false, StatusError},
+		CodeInternal:            {"EAGENTRPC_INTERNAL", true, StatusError},
+		CodeRemote:              {"EAGENTRPC_REMOTE", false, StatusError},
 	}
 	if c == 0 || c >= codeEnd {
 		return codeFact{}, false

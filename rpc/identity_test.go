@@ -82,6 +82,15 @@ func send(t testing.TB, w *world, on string, e *envelope.Envelope, k *identity.K
 	}
 }
 
+// silent answers only when nobody waits any more.
+func silent() rpc.Handler {
+	return rpc.HandlerFunc(func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
+		<-ctx.Done()
+		time.Sleep(time.Second)
+		return nil, ctx.Err()
+	})
+}
+
 func TestProvenCall(t *testing.T) {
 	both, kept := proven(t)
 	w := newWorld(t, answers(goodAnswer), both)
@@ -259,10 +268,7 @@ func TestForgedReplyIsPassedOver(t *testing.T) {
 func TestOnlyForgedReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		both, _ := proven(t)
-		w := newWorld(t, rpc.HandlerFunc(func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}), both)
+		w := newWorld(t, silent(), both)
 		forgeReplies(t, w, func(_, _ *envelope.Envelope) *identity.Keyring { return nil })
 		wantStatus(t, w.call(t, t.Context(), request()), rpc.StatusError, rpc.CodeAuthFailed)
 	})
@@ -307,10 +313,7 @@ func TestFloodOfForgeriesIsSampled(t *testing.T) {
 
 func TestReplyOfAnotherTenantIsPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, rpc.HandlerFunc(func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) { cc.TenantID = "acme" })
+		w := newWorld(t, silent(), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) { cc.TenantID = "acme" })
 		for _, tenant := range []string{"", "other"} {
 			forgeReplies(t, w, func(_, reply *envelope.Envelope) *identity.Keyring { reply.TenantID = tenant; return nil })
 		}

@@ -43,6 +43,9 @@ type InboxConfig struct {
 	// Refusals keeps what Authorizer, Limiter and Identity refuse. Required with
 	// the first two.
 	Refusals RefusalAuditor
+	// Idempotency remembers the answers to requests that have an idempotency key.
+	// Nil runs every request; the handler still gets the key.
+	Idempotency IdempotencyStore
 	// Access hears of every request. Nil is no access log.
 	Access AccessLog
 	// TenantID, when set, is the only tenant that is served: a request of
@@ -74,10 +77,11 @@ type Inbox struct {
 	offer atomic.Pointer[offer]
 
 	mu      sync.Mutex
-	doors   []door                  // guarded by mu
-	running map[string]*inboundCall // by messageId; guarded by mu
-	slots   map[string]*slots       // by capability; guarded by mu
-	closed  bool                    // guarded by mu
+	doors   []door                     // guarded by mu
+	running map[string]*inboundCall    // by messageId; guarded by mu
+	slots   map[string]*slots          // by capability; guarded by mu
+	keyed   map[KeyedRequest]*keyedRun // underway; guarded by mu
+	closed  bool                       // guarded by mu
 }
 
 // A door is one transport's subscriptions.
@@ -117,7 +121,7 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	root, stop := context.WithCancelCause(context.Background())
-	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}, slots: map[string]*slots{},
+	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}, slots: map[string]*slots{}, keyed: map[KeyedRequest]*keyedRun{},
 		prover: newProver(cfg.Identity, cfg.Refusals), replay: newReplayCache()}
 	return in, in.Offer(cfg.Contract, cfg.Handlers)
 }

@@ -37,6 +37,15 @@ type Result struct {
 	CorrelationID string
 	// Latency is from the start of RequestAgent to its end.
 	Latency time.Duration
+	// ExecutionTime is how long the callee says that its skill ran; 0 when it did
+	// not say, or did not run it.
+	ExecutionTime time.Duration
+	// CostEstimate is what the capability declares that a call costs, in its
+	// owner's units. It must not be changed.
+	CostEstimate map[string]float64
+	// Replayed is set when the callee gave the answer that it gave to an earlier
+	// request with the same idempotency key.
+	Replayed bool
 	// Response is the answer when Status is ok, and the raw answer when this
 	// end found that it fails the outputSchema. It is nil otherwise.
 	Response json.RawMessage
@@ -53,19 +62,24 @@ type resultJSON struct {
 	Status        Status             `json:"status"`
 	CorrelationID string             `json:"correlationId"`
 	LatencyMs     float64            `json:"latencyMs"`
+	ExecutionMs   float64            `json:"executionTimeMs,omitempty"`
+	CostEstimate  map[string]float64 `json:"costEstimate,omitempty"`
+	Replayed      bool               `json:"replayed,omitempty"`
 	Response      json.RawMessage    `json:"response,omitempty"`
 	SchemaSide    Side               `json:"schemaSide,omitempty"`
 	Violations    []schema.Violation `json:"violations,omitempty"`
 	Error         *Error             `json:"error,omitempty"`
 }
 
-// MarshalJSON writes {status, correlationId, latencyMs, response?, schemaSide?,
-// violations?, error?}; latencyMs is in ms, to the microsecond.
+// MarshalJSON writes {status, correlationId, latencyMs, executionTimeMs?,
+// costEstimate?, replayed?, response?, schemaSide?, violations?, error?}; times are
+// in ms, to the microsecond.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return marshal(resultJSON{
 		Status: r.Status, CorrelationID: r.CorrelationID,
-		LatencyMs: float64(r.Latency.Microseconds()) / 1000,
-		Response:  r.Response, SchemaSide: r.SchemaSide, Violations: r.Violations, Error: r.Error,
+		LatencyMs:   float64(r.Latency.Microseconds()) / 1000,
+		ExecutionMs: float64(r.ExecutionTime.Microseconds()) / 1000, CostEstimate: r.CostEstimate, Replayed: r.Replayed,
+		Response: r.Response, SchemaSide: r.SchemaSide, Violations: r.Violations, Error: r.Error,
 	})
 }
 
@@ -89,7 +103,8 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 	}
 	*r = Result{
 		Status: j.Status, CorrelationID: j.CorrelationID,
-		Latency:  time.Duration(j.LatencyMs * float64(time.Millisecond)),
+		Latency:       time.Duration(j.LatencyMs * float64(time.Millisecond)),
+		ExecutionTime: time.Duration(j.ExecutionMs * float64(time.Millisecond)), CostEstimate: j.CostEstimate, Replayed: j.Replayed,
 		Response: j.Response, SchemaSide: j.SchemaSide, Violations: j.Violations, Error: j.Error,
 	}
 	if r.Error != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +31,10 @@ type inboundCall struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	deadline time.Time
+
+	began    bool          // the skill was run
+	worked   time.Duration // what the skill took
+	replayed bool          // the answer is that of an earlier request
 }
 
 // findReplyTopic decides where the answer goes, and says why it cannot.
@@ -65,9 +70,6 @@ func (c *inboundCall) admit() *Error {
 	c.offer = c.inbox.offer.Load()
 	if c.function, ok = c.offer.contract.Lookup(c.request.Capability); !ok {
 		return newError(CodeNoCapability, nil, "%s declares no capability %q", cfg.Self, cut(c.request.Capability, 128))
-	}
-	if err := c.checkDigest(); err != nil {
-		return err
 	}
 	if err := c.setDeadline(time.Now()); err != nil {
 		return err
@@ -140,6 +142,14 @@ func (c *inboundCall) run() (json.RawMessage, *Error) {
 	if err := c.authorize(); err != nil {
 		return nil, err
 	}
+	if err := c.checkDigest(); err != nil {
+		return nil, err
+	}
+	return c.once(c.work)
+}
+
+// work passes the limits and runs the skill.
+func (c *inboundCall) work() (json.RawMessage, *Error) {
 	if err := c.limit(); err != nil {
 		return nil, err
 	}
@@ -213,6 +223,9 @@ func (c *inboundCall) handle() (data json.RawMessage, err error) {
 		IdempotencyKey: key, Hops: hops(c.request.Headers), Deadline: c.deadline,
 		Event: c.request.Kind == envelope.Event,
 	}
+	c.began = true
+	start := time.Now()
+	defer func() { c.worked = time.Since(start) }()
 	return c.offer.handlers[c.function.Skill].Handle(WithInvocation(c.ctx, inv), inv)
 }
 
@@ -285,7 +298,13 @@ func (c *inboundCall) encodeReply(payload json.RawMessage) ([]byte, error) {
 		Capability: c.request.Capability, TenantID: c.request.TenantID, Payload: payload,
 	}
 	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
-		e.Headers = envelope.Headers{{Key: envelope.HeaderTraceparent, Value: trace}}
+		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderTraceparent, Value: trace})
+	}
+	if c.began {
+		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderExecution, Value: strconv.FormatInt(c.worked.Microseconds(), 10)})
+	}
+	if c.replayed {
+		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderReplayed, Value: "true"})
 	}
 	return seal(c.inbox.cfg.Identity, &e)
 }

@@ -1,0 +1,192 @@
+package idempotency
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/agentd/agentd/rpc"
+)
+
+// DefaultTTL is how long an answer is kept.
+const DefaultTTL = 24 * time.Hour
+
+// schemaVersion is in the file's user_version.
+const schemaVersion = 1
+
+const schema = `
+CREATE TABLE request (
+  caller     TEXT    NOT NULL,
+  tenant     TEXT    NOT NULL,
+  capability TEXT    NOT NULL,
+  key        TEXT    NOT NULL,
+  payload    BLOB    NOT NULL, -- SHA-256 of its canonical JSON
+  reply      BLOB,             -- NULL until it is known
+  expires    INTEGER NOT NULL, -- ms since the Unix epoch
+  PRIMARY KEY (caller, tenant, capability, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX request_expires ON request (expires);
+`
+
+// Options are optional.
+type Options struct {
+	// TTL is how long a request is remembered. Default [DefaultTTL].
+	TTL time.Duration
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+}
+
+// A Store is an open file. It is safe for concurrent use by one process.
+type Store struct {
+	path string
+	ttl  time.Duration
+	now  func() time.Time
+	db   *sql.DB
+
+	mu    sync.Mutex
+	prune time.Time // when to look for what has expired; guarded by mu
+}
+
+var _ rpc.IdempotencyStore = (*Store)(nil)
+
+// Open opens the file at path, and makes it where there is none. The error says
+// what to do about a file that is none of ours.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	if o.TTL <= 0 {
+		o.TTL = DefaultTTL
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("idempotency: %w", err)
+	}
+	// Answers are payloads: the file is for its owner alone.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("idempotency: %w", err)
+	}
+	source := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
+		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)"}, "_txlock": {"immediate"},
+	}.Encode()}
+	db, err := sql.Open("sqlite", source.String())
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: %w", err)
+	}
+	db.SetMaxOpenConns(1)
+	s := &Store{path: path, ttl: o.TTL, now: o.Now, db: db}
+	if err := s.migrate(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("idempotency: %s: %w (if it is damaged, move it away: "+
+			"the agent then answers repetitions as if they were new)", path, err), db.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) migrate(ctx context.Context) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	var version int
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	switch version {
+	case schemaVersion:
+		return nil
+	case 0:
+		if _, err := tx.ExecContext(ctx, schema+fmt.Sprintf("PRAGMA user_version = %d", schemaVersion)); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	return fmt.Errorf("its format is %d, and this version knows %d: use the agentd that wrote it", version, schemaVersion)
+}
+
+// Begin implements [rpc.IdempotencyStore].
+func (s *Store) Begin(ctx context.Context, r rpc.KeyedRequest, digest [sha256.Size]byte) (rpc.Prior, error) {
+	now := s.now()
+	if err := s.forgetExpired(ctx, now); err != nil {
+		return rpc.Prior{}, err
+	}
+	result, err := s.db.ExecContext(ctx, `
+		INSERT INTO request (caller, tenant, capability, key, payload, expires) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET payload = excluded.payload, reply = NULL, expires = excluded.expires WHERE expires <= ?`,
+		string(r.From), r.TenantID, r.Capability, r.Key, digest[:], now.Add(s.ttl).UnixMilli(), now.UnixMilli())
+	if err != nil {
+		return rpc.Prior{}, s.fault("remembering a request", err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n > 0 {
+		return rpc.Prior{}, s.fault("remembering a request", err)
+	}
+	var payload, reply []byte
+	err = s.db.QueryRowContext(ctx,
+		"SELECT payload, reply FROM request WHERE caller = ? AND tenant = ? AND capability = ? AND key = ?",
+		string(r.From), r.TenantID, r.Capability, r.Key).Scan(&payload, &reply)
+	if err != nil {
+		return rpc.Prior{}, s.fault("reading a request", err)
+	}
+	prior := rpc.Prior{State: rpc.PriorBegun}
+	if copy(prior.Digest[:], payload) != sha256.Size {
+		return rpc.Prior{}, s.fault("reading a request", errors.New("its digest is cut short"))
+	}
+	if reply != nil {
+		prior.State, prior.Reply = rpc.PriorDone, reply
+	}
+	return prior, nil
+}
+
+// Finish implements [rpc.IdempotencyStore].
+func (s *Store) Finish(ctx context.Context, r rpc.KeyedRequest, reply json.RawMessage) error {
+	_, err := s.db.ExecContext(ctx,
+		"UPDATE request SET reply = ? WHERE caller = ? AND tenant = ? AND capability = ? AND key = ?",
+		[]byte(reply), string(r.From), r.TenantID, r.Capability, r.Key)
+	return s.fault("remembering an answer", err)
+}
+
+// Forget implements [rpc.IdempotencyStore].
+func (s *Store) Forget(ctx context.Context, r rpc.KeyedRequest) error {
+	_, err := s.db.ExecContext(ctx,
+		"DELETE FROM request WHERE caller = ? AND tenant = ? AND capability = ? AND key = ? AND reply IS NULL",
+		string(r.From), r.TenantID, r.Capability, r.Key)
+	return s.fault("forgetting a request", err)
+}
+
+// forgetExpired removes what nobody may ask for any more, now and then.
+func (s *Store) forgetExpired(ctx context.Context, now time.Time) error {
+	s.mu.Lock()
+	due := !now.Before(s.prune)
+	if due {
+		s.prune = now.Add(time.Minute)
+	}
+	s.mu.Unlock()
+	if !due {
+		return nil
+	}
+	_, err := s.db.ExecContext(ctx, "DELETE FROM request WHERE expires <= ?", now.UnixMilli())
+	return s.fault("forgetting what has expired", err)
+}
+
+// Close closes the file.
+func (s *Store) Close() error { return s.fault("closing", s.db.Close()) }
+
+func (s *Store) fault(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("idempotency: %s: %s: %w", s.path, doing, err)
+}

@@ -1,0 +1,181 @@
+package idempotency_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/idempotency"
+)
+
+func open(t testing.TB, path string, o idempotency.Options) *idempotency.Store {
+	t.Helper()
+	s, err := idempotency.Open(context.Background(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func digest(s string) [sha256.Size]byte { return sha256.Sum256([]byte(s)) }
+
+func request(key string) rpc.KeyedRequest {
+	return rpc.KeyedRequest{From: "agent://a", TenantID: "t", Capability: "pay", Key: key}
+}
+
+func TestAnswerOutlivesTheProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "idempotency.db")
+	s := open(t, path, idempotency.Options{})
+	for _, key := range []string{"done", "begun"} {
+		if prior, err := s.Begin(t.Context(), request(key), digest("x")); err != nil || prior.State != rpc.PriorNone {
+			t.Fatalf("%s: %+v, %v", key, prior, err)
+		}
+	}
+	const reply = `{"ok":true,"data":{"n":  1}}` // to the byte
+	if err := s.Finish(t.Context(), request("done"), json.RawMessage(reply)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, path, idempotency.Options{})
+	defer func() { _ = s.Close() }()
+	prior, err := s.Begin(t.Context(), request("done"), digest("y"))
+	if err != nil || prior.State != rpc.PriorDone || string(prior.Reply) != reply || prior.Digest != digest("x") {
+		t.Errorf("%+v, %v", prior, err)
+	}
+	if prior, err = s.Begin(t.Context(), request("begun"), digest("x")); err != nil || prior.State != rpc.PriorBegun {
+		t.Errorf("%+v, %v", prior, err)
+	}
+	for _, other := range []rpc.KeyedRequest{
+		{From: "agent://b", TenantID: "t", Capability: "pay", Key: "done"}, {From: "agent://a", Capability: "pay", Key: "done"},
+		{From: "agent://a", TenantID: "t", Capability: "refund", Key: "done"}, request("DONE"),
+	} {
+		if prior, err := s.Begin(t.Context(), other, digest("x")); err != nil || prior.State != rpc.PriorNone {
+			t.Errorf("%+v is taken for another: %+v, %v", other, prior, err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v: answers are for their owner alone", info.Mode(), err)
+	}
+}
+
+// The store does what a map would, with what has expired left out.
+func TestAgainstAMap(t *testing.T) {
+	n := 0
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		now := time.UnixMilli(1_800_000_000_000)
+		path := filepath.Join(dir, fmt.Sprint(n), "db")
+		options := idempotency.Options{TTL: time.Minute, Now: func() time.Time { return now }}
+		s, err := idempotency.Open(context.Background(), path, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		type entry struct {
+			prior   rpc.Prior
+			expires time.Time
+		}
+		model := map[string]*entry{}
+		ctx := context.Background()
+		key := rapid.SampledFrom([]string{"a", "b", "c"})
+		t.Repeat(map[string]func(*rapid.T){
+			"begin": func(t *rapid.T) {
+				k, d := key.Draw(t, "key"), digest(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "payload"))
+				want := rpc.Prior{}
+				if e := model[k]; e != nil && now.Before(e.expires) {
+					want = e.prior
+				} else {
+					model[k] = &entry{rpc.Prior{State: rpc.PriorBegun, Digest: d}, now.Add(time.Minute)}
+				}
+				got, err := s.Begin(ctx, request(k), d)
+				if err != nil || got.State != want.State || got.Digest != want.Digest || string(got.Reply) != string(want.Reply) {
+					t.Fatalf("%s: got %+v, %v, want %+v", k, got, err, want)
+				}
+			},
+			"finish": func(t *rapid.T) {
+				k, reply := key.Draw(t, "key"), json.RawMessage(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "reply"))
+				if e := model[k]; e == nil || !now.Before(e.expires) || e.prior.State != rpc.PriorBegun {
+					return
+				}
+				model[k].prior.State, model[k].prior.Reply = rpc.PriorDone, reply
+				if err := s.Finish(ctx, request(k), reply); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"forget": func(t *rapid.T) {
+				k := key.Draw(t, "key")
+				if e := model[k]; e != nil && e.prior.State == rpc.PriorBegun {
+					delete(model, k)
+				}
+				if err := s.Forget(ctx, request(k)); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"time passes": func(t *rapid.T) { now = now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "s")) * time.Second) },
+			"restart": func(t *rapid.T) {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if s, err = idempotency.Open(ctx, path, options); err != nil {
+					t.Fatal(err)
+				}
+			},
+		})
+	})
+}
+
+func TestFilesThatAreNoStore(t *testing.T) {
+	dir := t.TempDir()
+	damaged := filepath.Join(dir, "damaged")
+	if err := os.WriteFile(damaged, []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	newer := filepath.Join(dir, "newer")
+	db, err := sql.Open("sqlite", newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("PRAGMA user_version = 9"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{damaged: "move it away", newer: "its format is 9", filepath.Join(damaged, "below"): "idempotency: "} {
+		if s, err := idempotency.Open(t.Context(), path, idempotency.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v %v", path, s, err)
+		}
+	}
+}
+
+func Example() {
+	dir, _ := os.MkdirTemp("", "idempotency")
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx := context.Background()
+	s, err := idempotency.Open(ctx, filepath.Join(dir, "idempotency.db"), idempotency.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = s.Close() }()
+	r := rpc.KeyedRequest{From: "agent://concierge", Capability: "pay", Key: "order-17"}
+	payload := sha256.Sum256([]byte(`{"cents":100}`))
+	first, _ := s.Begin(ctx, r, payload)
+	_ = s.Finish(ctx, r, json.RawMessage(`{"ok":true,"data":{"receipt":1}}`))
+	again, _ := s.Begin(ctx, r, payload)
+	fmt.Println(first.State == rpc.PriorNone, string(again.Reply))
+	// Output: true {"ok":true,"data":{"receipt":1}}
+}
