@@ -16,6 +16,8 @@ const (
 	KindAuthCheck Kind = "auth_check"
 	// KindPermissionDenied is a call that the permissions refused.
 	KindPermissionDenied Kind = "permission_denied"
+	// KindApproval is a person's decision over a call, or that there was none.
+	KindApproval Kind = "approval"
 	// KindRateLimited is a call that a limit refused.
 	KindRateLimited Kind = "rate_limited"
 	// KindSchemaDrift is a peer whose live schema no longer fits.
@@ -34,7 +36,7 @@ const (
 // Kinds lists every kind, in the order of the constants.
 func Kinds() []Kind {
 	return []Kind{
-		KindSchemaViolation, KindRPCCall, KindAuthCheck, KindPermissionDenied, KindRateLimited,
+		KindSchemaViolation, KindRPCCall, KindAuthCheck, KindPermissionDenied, KindApproval, KindRateLimited,
 		KindSchemaDrift, KindLifecycle, KindRedaction, KindPrune, KindCheckpoint,
 	}
 }

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/drift"
@@ -40,6 +42,9 @@ func (d *Daemon) accessLog() rpc.AccessLog {
 	return d.access
 }
 
+// defaultApprovalTimeout is how long a call waits for a person.
+const defaultApprovalTimeout = 5 * time.Minute
+
 func (d *Daemon) openClient() (err error) {
 	limits := d.Member().Agent.Limits
 	d.peers.now.Store(d.peersOf(d.Member()))
@@ -49,11 +54,12 @@ func (d *Daemon) openClient() (err error) {
 			return err
 		}
 	}
+	d.approvals = newApprovals(d.audit, cmp.Or(d.Member().Agent.Security.ApprovalTimeout, defaultApprovalTimeout), d.log)
 	d.client, err = rpc.NewClient(rpc.ClientConfig{
 		Self: d.Member().Address, Peers: &d.peers, Transports: d.transports, Auditor: d.audit,
 		Authorizer: callerAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit,
 		Identity: &d.identity, FleetVersion: version,
-		Breakers: policy.NewBreakers(), Access: d.accessLog(),
+		Approver: d.approvals, Breakers: policy.NewBreakers(), Access: d.accessLog(),
 		Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(d.Member().Agent.Drift), Auditor: d.audit, Logger: d.log}),
 		MaxPending: limits.MaxPending, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
 	})

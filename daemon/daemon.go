@@ -56,6 +56,7 @@ type Daemon struct {
 	policies   policies
 	identity   identityRing
 	audit      auditor
+	approvals  *approvals
 	access     *accessLog // nil when the agent's file turns it off
 	transports []transport.Transport
 	client     *rpc.Client
@@ -138,7 +139,7 @@ func (d *Daemon) start(ctx context.Context) error {
 	if err := d.openInbox(ctx); err != nil {
 		return err
 	}
-	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready, Audit: d.audit.log}
+	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log}
 	if d.Member().Capabilities != nil {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}

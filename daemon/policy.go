@@ -84,6 +84,7 @@ func (a auditor) RecordRefusal(ctx context.Context, r rpc.Refusal) error {
 		kind = auditchain.KindRateLimited
 		body.Limit, body.RetryAfterMs, body.Unrecorded = r.Quota.Limit, r.Quota.RetryAfter.Milliseconds(), r.Quota.Unreported
 	} else if r.Proof == nil {
+		body.Unrecorded = r.Unrecorded
 		body.Reason = r.Decision.Reason.String()
 		if r.Role == rpc.RoleCaller {
 			body.Target = policy.Target(r.Peer, r.Capability)

@@ -82,9 +82,10 @@ type Process struct {
 }
 
 // Permissions decide whom a member may call, and what else it may do. Deny
-// wins. Patterns are read by package policy.
+// wins over ask, and ask over allow. Patterns are read by package policy.
 type Permissions struct {
-	Allow, Deny []PermissionRule
+	// Allow lets calls be made, Ask leaves them to a person, Deny refuses them.
+	Allow, Ask, Deny []PermissionRule
 }
 
 // A PermissionRule is one pattern of agent.yaml.
@@ -100,6 +101,9 @@ type Security struct {
 	// RequireAuth refuses messages of agents without a known identity; nil, when
 	// the file does not say, refuses none.
 	RequireAuth *bool
+	// ApprovalTimeout is how long a call waits for a person's word, before it is
+	// denied. Default 5 min.
+	ApprovalTimeout time.Duration
 	// ClockSkew is how far the clocks of callers may be behind. Default 0.
 	ClockSkew time.Duration
 	// NoAuditLog turns the record of every call off. Refusals and violations are

@@ -22,6 +22,7 @@ func decodePermissions(v strictyaml.Value) *Permissions {
 	defer o.Done()
 	return &Permissions{
 		Allow: decodePatterns(o.Get("allow"), faultTarget),
+		Ask:   decodePatterns(o.Get("ask"), faultTarget),
 		Deny:  decodePatterns(o.Get("deny"), faultTarget),
 	}
 }
@@ -86,6 +87,9 @@ func (a *AgentFile) decodeSecurity(v strictyaml.Value) {
 	if skew := o.Get("clockSkewMs"); skew.Present() {
 		const mostMs = 60_000
 		a.Security.ClockSkew = time.Duration(skew.Int(0, mostMs)) * time.Millisecond
+	}
+	if wait := o.Get("approvalTimeoutMs").Millis(maxDuration); wait != 0 {
+		a.Security.ApprovalTimeout = wait
 	}
 	if log := o.Get("auditLog"); log.Present() {
 		a.Security.NoAuditLog = !log.Bool()

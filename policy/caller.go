@@ -42,9 +42,9 @@ func find(rules []rule, target string) *rule {
 // CallerRules decide whom one agent may call. They are immutable and safe for
 // concurrent use.
 type CallerRules struct {
-	block       bool // agent.yaml has a permissions block
-	allow, deny []rule
-	peers       map[envelope.Address]fleet.Position
+	block            bool // agent.yaml has a permissions block
+	allow, ask, deny []rule
+	peers            map[envelope.Address]fleet.Position
 }
 
 // NewCallerRules reads the rules of a member. The error names the place of a
@@ -63,7 +63,7 @@ func NewCallerRules(m *fleet.Member) (*CallerRules, error) {
 		effect Effect
 		from   []fleet.PermissionRule
 		to     *[]rule
-	}{{Allow, permissions.Allow, &c.allow}, {Deny, permissions.Deny, &c.deny}} {
+	}{{Allow, permissions.Allow, &c.allow}, {Ask, permissions.Ask, &c.ask}, {Deny, permissions.Deny, &c.deny}} {
 		for _, written := range list.from {
 			r, err := newRule(list.effect, written.Pattern, written.Position)
 			if err != nil {
@@ -87,6 +87,9 @@ func (c *CallerRules) Decide(to envelope.Address, capability string) Decision {
 	target := Target(to, capability)
 	if r := find(c.deny, target); r != nil {
 		return Decision{Reason: DenyRule, Rule: r.Rule}
+	}
+	if r := find(c.ask, target); r != nil {
+		return Decision{Reason: AskRule, Rule: r.Rule}
 	}
 	if r := find(c.allow, target); r != nil {
 		return Decision{Allowed: true, Reason: AllowRule, Rule: r.Rule}

@@ -13,6 +13,7 @@ type Effect string
 const (
 	Allow Effect = "allow"
 	Deny  Effect = "deny"
+	Ask   Effect = "ask" // a person decides
 )
 
 // A Rule is one line of a file that can decide.
@@ -77,6 +78,8 @@ const (
 	ScopeMissing
 	// NoCapability: the agent declares no such capability.
 	NoCapability
+	// AskRule: an ask rule matches, and no deny rule: a person decides.
+	AskRule
 
 	reasonEnd
 )
@@ -111,6 +114,8 @@ func (r Reason) String() string {
 		return "the capability's callers do not include the agent"
 	case ScopeMissing:
 		return "the capability needs a scope that its agent is not granted"
+	case AskRule:
+		return "an ask rule matches: a person decides"
 	case NoCapability:
 		return "the agent declares no such capability"
 	}

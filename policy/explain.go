@@ -61,6 +61,9 @@ func Explain(f *fleet.Fleet, from, to envelope.Address, capability string) (*Exp
 		e.Allowed = false
 		e.Notes = append(e.Notes, fmt.Sprintf("the peers file of %s does not list %s: the call ends before any permission (EAGENTRPC_NO_PEER)", from, to))
 	}
+	if e.Caller.Reason == AskRule {
+		e.Notes = append(e.Notes, "a person decides about each such call (agentd approvals): without a word in time it is denied")
+	}
 	return e, e.explainCallee(f)
 }
 

@@ -69,6 +69,12 @@ func TestCallerRules(t *testing.T) {
 	}{
 		{"no block, a listed peer", "", librarian, "search", true, policy.PeerListed, `allow "agent://librarian" (rpc-peers.yaml:3)`},
 		{"no block, another agent", "", stranger, "search", false, policy.PeerNotListed, ""},
+		{"ask", "permissions:\n  ask:\n    - RequestAgent:agent://librarian/*\n", librarian, "search", false, policy.AskRule,
+			`ask "RequestAgent:agent://librarian/*" (agent.yaml:4)`},
+		{"ask wins over allow", "permissions:\n  allow: ['RequestAgent:**']\n  ask: ['RequestAgent:agent://librarian/*']\n", librarian, "search", false, policy.AskRule,
+			`ask "RequestAgent:agent://librarian/*" (agent.yaml:4)`},
+		{"deny wins over ask", "permissions:\n  ask: ['RequestAgent:**']\n  deny: ['RequestAgent:agent://librarian/*']\n", librarian, "search", false, policy.DenyRule,
+			`deny "RequestAgent:agent://librarian/*" (agent.yaml:4)`},
 		{"an empty block denies", "permissions: {}\n", librarian, "search", false, policy.NoRule, ""},
 		{"an empty list denies", "permissions: {allow: []}\n", librarian, "search", false, policy.NoRule, ""},
 		{"allowed", "permissions:\n  allow:\n    - RequestAgent:agent://librarian/*\n", librarian, "search", true, policy.AllowRule,

@@ -53,9 +53,10 @@ type Refusal struct {
 	// Proof is what was wrong with the proof, for CodeAuthFailed. All the other
 	// fields are then as claimed.
 	Proof *identity.Error
-	// Unrecorded counts the refusals of the same caller and capability since the last record
-	// that have none of their own, and for CodeAuthFailed those of anybody.
-	// Permissions leave none out.
+	// Unrecorded counts the like refusals since the last record that have none of
+	// their own: of the same caller and capability for CodeRateLimited, of anybody for
+	// CodeAuthFailed, and for CodeDenied at the callee. At the caller every denial
+	// has a record.
 	Unrecorded int64
 }
 
@@ -87,6 +88,9 @@ func (c *outboundCall) authorize(ctx context.Context) *Error {
 	if decision.Allowed {
 		return nil
 	}
+	if decision.Reason == policy.AskRule && c.client.cfg.Approver != nil {
+		return c.awaitApproval(ctx, decision)
+	}
 	r := c.refusal(CodeDenied)
 	r.Decision = decision
 	if err := recordRefusal(ctx, c.client.cfg.Refusals, r); err != nil {
@@ -113,10 +117,12 @@ func (c *inboundCall) authorize() *Error {
 	if decision.Allowed {
 		return nil
 	}
-	r := c.refusal(CodeDenied)
-	r.Decision = decision
-	if err := recordRefusal(c.ctx, c.inbox.cfg.Refusals, r); err != nil {
-		return err
+	if take, unrecorded := c.inbox.denials.Take(time.Now()); take {
+		r := c.refusal(CodeDenied)
+		r.Decision, r.Unrecorded = decision, unrecorded
+		if err := recordRefusal(c.ctx, c.inbox.cfg.Refusals, r); err != nil {
+			return err
+		}
 	}
 	if decision.Reason == policy.ScopeMissing {
 		return newError(CodeDenied, nil, "permission denied: %s is not granted what %s needs", c.inbox.cfg.Self, c.function.Name)

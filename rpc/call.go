@@ -82,6 +82,7 @@ type outboundCall struct {
 	attempted int    // attempts made
 	failures  []Code // of those that another followed
 
+	approved time.Time     // when a person let it go on, if one had to
 	executed time.Duration // what the last reply says that the skill took
 	replayed bool          // the last reply repeats an earlier one
 }
@@ -204,7 +205,11 @@ func (c *outboundCall) setDeadline(ctx context.Context) {
 	if c.function != nil {
 		declared = c.function.Timeout
 	}
-	c.deadline = c.start.Add(timeout(c.request.Timeout, declared))
+	from := c.start
+	if c.request.Timeout == 0 && !c.approved.IsZero() {
+		from = c.approved
+	}
+	c.deadline = from.Add(timeout(c.request.Timeout, declared))
 	if d, ok := ctx.Deadline(); ok && d.Before(c.deadline) {
 		c.deadline = d
 	}

@@ -39,6 +39,8 @@ type ClientConfig struct {
 	// Refusals keeps what Authorizer, Limiter and Identity refuse. Required with
 	// the first two.
 	Refusals RefusalAuditor
+	// Approver asks a person where Authorizer says so. Nil denies such calls.
+	Approver Approver
 	// Breakers leave peers alone that fail too often. Nil leaves out none.
 	Breakers *policy.Breakers
 	// Access hears of every call. Nil is no access log.

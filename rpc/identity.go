@@ -46,8 +46,9 @@ type prover struct {
 	records  policy.Sampler
 }
 
-// recordsPerSecond bounds the records of refused proofs: anybody who reaches the
-// broker can send some, and each record is a write to the disk.
+// recordsPerSecond bounds the records of refused proofs, and those of denied
+// requests: whoever reaches the broker can send some, and each record is a
+// write to the disk.
 const recordsPerSecond = 5
 
 func newProver(id Identity, refusals RefusalAuditor) *prover {

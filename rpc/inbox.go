@@ -12,6 +12,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -71,6 +72,8 @@ type Inbox struct {
 	stop context.CancelCauseFunc
 	done sync.WaitGroup // the running requests
 
+	denials policy.Sampler // which denials get records
+
 	prover *prover
 	replay *replayCache
 
@@ -123,6 +126,7 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 	root, stop := context.WithCancelCause(context.Background())
 	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}, slots: map[string]*slots{}, keyed: map[KeyedRequest]*keyedRun{},
 		prover: newProver(cfg.Identity, cfg.Refusals), replay: newReplayCache()}
+	in.denials.PerSecond = recordsPerSecond
 	return in, in.Offer(cfg.Contract, cfg.Handlers)
 }
 

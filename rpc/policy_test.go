@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -92,124 +91,6 @@ func openBreakers() *policy.Breakers {
 
 const oncePerHour = "    rateLimit: {requests: 1, period: 1h}\n"
 
-// Every fault is there from the start. One after the other is mended, in the
-// order of the path, and each time the next one is what the caller hears.
-// Nothing is published before the last.
-func TestOrderAtTheCaller(t *testing.T) {
-	doc := contractWith(t, oncePerHour)
-	refusals := &refusalLedger{}
-	type end struct {
-		config  rpc.ClientConfig
-		request rpc.Request
-	}
-	faults := []struct {
-		code rpc.Code
-		mend func(*end)
-	}{
-		{rpc.CodeNoPeer, func(e *end) { e.request.To = callee }},
-		{rpc.CodeNoCapability, func(e *end) { e.request.Capability = "review-pr" }},
-		{rpc.CodeDenied, func(e *end) { e.config.Authorizer = allowAll }},
-		{rpc.CodeSchemaDrift, func(e *end) { e.config.Gate = nil }},
-		{rpc.CodeSchemaViolation, func(e *end) { e.request.Payload = json.RawMessage(goodRequest) }},
-		{rpc.CodeRateLimited, func(e *end) { e.config.Limiter = policy.NewRateLimiter(0) }},
-		{rpc.CodeCircuitOpen, func(e *end) { e.config.Breakers = policy.NewBreakers() }},
-		{0, nil},
-	}
-	for mended := range faults {
-		t.Run(faults[mended].code.String(), func(t *testing.T) {
-			var e end
-			w := newWorld(t, answers(goodAnswer), policed(doc, refusals), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
-				cc.Authorizer, cc.Gate = denyAll, driftGate{}
-				cc.Limiter, cc.Breakers = usedUp(doc, callee), openBreakers()
-				e.config = *cc
-				e.request = rpc.Request{To: "agent://nobody", Capability: "fly", Payload: json.RawMessage(`{}`)}
-				for _, f := range faults[:mended] {
-					f.mend(&e)
-				}
-				*cc = e.config
-			})
-			published := w.tap(t)
-			res := w.call(t, t.Context(), e.request)
-			want := faults[mended].code
-			if want == 0 {
-				wantStatus(t, res, rpc.StatusOK, 0)
-				if e := wait(t, published); e.Kind != envelope.Request {
-					t.Errorf("published %+v", e)
-				}
-				return
-			}
-			wantStatus(t, res, want.Status(), want)
-			if res.Error.DetectedBy != caller {
-				t.Errorf("detected by %s", res.Error.DetectedBy)
-			}
-			select {
-			case e := <-published:
-				t.Errorf("published %+v", e)
-			default:
-			}
-		})
-	}
-}
-
-// The same at the callee, for a caller that speaks the wire by hand and checks nothing.
-func TestOrderAtTheCallee(t *testing.T) {
-	const foreign = envelope.Address("agent://foreign")
-	doc := contractWith(t, oncePerHour+"    concurrency: 1\n")
-	faults := []struct {
-		code string
-		mend func(*rpc.InboxConfig, *envelope.Envelope, *bool)
-	}{
-		{"EAGENTRPC_TENANT_MISMATCH", func(_ *rpc.InboxConfig, e *envelope.Envelope, _ *bool) { e.TenantID = "acme" }},
-		{"EAGENTRPC_MISADDRESSED", func(_ *rpc.InboxConfig, e *envelope.Envelope, _ *bool) { e.To = callee }},
-		{"EAGENTRPC_HOP_LIMIT", func(_ *rpc.InboxConfig, e *envelope.Envelope, _ *bool) { e.Headers = nil }},
-		{"EAGENTRPC_NO_CAPABILITY", func(_ *rpc.InboxConfig, e *envelope.Envelope, _ *bool) { e.Capability = "review-pr" }},
-		{"EAGENTRPC_DEADLINE_EXCEEDED", func(_ *rpc.InboxConfig, e *envelope.Envelope, _ *bool) {
-			e.Deadline = time.Now().Add(time.Minute).UnixMilli()
-		}},
-		{"EAGENTRPC_DENIED", func(ic *rpc.InboxConfig, _ *envelope.Envelope, _ *bool) { ic.Authorizer = allowAll }},
-		{"EAGENTRPC_RATE_LIMITED", func(ic *rpc.InboxConfig, _ *envelope.Envelope, _ *bool) { ic.Limiter = policy.NewRateLimiter(0) }},
-		{"EAGENTRPC_BUSY", func(_ *rpc.InboxConfig, _ *envelope.Envelope, full *bool) { *full = false }},
-		{"EAGENTRPC_SCHEMA_VIOLATION", func(_ *rpc.InboxConfig, e *envelope.Envelope, _ *bool) { e.Payload = json.RawMessage(goodRequest) }},
-		{"", nil},
-	}
-	for mended := range faults {
-		t.Run(faults[mended].code, func(t *testing.T) {
-			e := &envelope.Envelope{
-				To: "agent://other", Capability: "fly", Payload: json.RawMessage(`{}`),
-				Deadline: time.Now().Add(-time.Minute).UnixMilli(), Headers: envelope.Headers{{Key: envelope.HeaderHops, Value: "99"}},
-			}
-			full := true
-			running, finish := make(chan struct{}, 100), make(chan struct{})
-			h := rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-				if strings.HasPrefix(inv.MessageID, "filler") {
-					running <- struct{}{}
-					<-finish
-				}
-				return json.RawMessage(goodAnswer), nil
-			})
-			refusals := &refusalLedger{}
-			w := newWorld(t, h, policed(doc, refusals), func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) {
-				ic.TenantID, ic.Authorizer, ic.Limiter = "acme", denyAll, usedUp(doc, foreign)
-				for _, f := range faults[:mended] {
-					f.mend(ic, e, &full)
-				}
-			})
-			defer close(finish)
-			f := newForeignCaller(t, w)
-			if full && faults[mended].code == "EAGENTRPC_BUSY" {
-				f.fill(t, running)
-			}
-			whole := f.request()
-			whole.To, whole.Capability, whole.Payload = e.To, e.Capability, e.Payload
-			whole.Deadline, whole.Headers, whole.TenantID = e.Deadline, e.Headers, e.TenantID
-			publish(t, w, topic, whole)
-			if got := replyCode(t, wait(t, f.replies)); got != faults[mended].code {
-				t.Errorf("code %q, want %q", got, faults[mended].code)
-			}
-		})
-	}
-}
-
 func replyCode(t testing.TB, e *envelope.Envelope) string {
 	t.Helper()
 	var body struct{ Error struct{ Code string } }
@@ -217,30 +98,6 @@ func replyCode(t testing.TB, e *envelope.Envelope) string {
 		t.Fatal(err)
 	}
 	return body.Error.Code
-}
-
-// fill takes the one slot and the queue of review-pr, by callers of different names.
-func (f *foreignCaller) fill(t *testing.T, running <-chan struct{}) {
-	t.Helper()
-	const queue = 4
-	for i := range 1 + queue {
-		e := f.request()
-		e.MessageID, e.From, e.TenantID = fmt.Sprintf("filler-%d", i), envelope.Address(fmt.Sprintf("agent://f%d", i)), "acme"
-		publish(t, f.w, topic, e)
-		if i == 0 {
-			wait(t, running)
-		}
-	}
-	// The queue is full once one more is refused. That one may come too early.
-	for i := 0; ; i++ {
-		e := f.request()
-		e.MessageID, e.From, e.TenantID = fmt.Sprintf("probe-%d", i), envelope.Address(fmt.Sprintf("agent://p%d", i)), "acme"
-		e.Deadline = time.Now().Add(200 * time.Millisecond).UnixMilli()
-		publish(t, f.w, topic, e)
-		if replyCode(t, wait(t, f.replies)) == "EAGENTRPC_BUSY" {
-			return
-		}
-	}
 }
 
 func TestDeniedAtTheCaller(t *testing.T) {

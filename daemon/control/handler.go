@@ -34,6 +34,8 @@ type Agent struct {
 	Capabilities func() ([]byte, error)
 	// Ready is nil while the agent takes calls, and says why it does not.
 	Ready func() error
+	// Approvals are the calls that wait for a person, or nil.
+	Approvals Approvals
 	// Audit is the agent's audit log, or nil for an agent without one.
 	Audit AuditKeeper
 }
@@ -46,6 +48,8 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("POST /v1/audit/redact", a.redactAudit)
 	mux.HandleFunc("POST /v1/audit/prune", a.pruneAudit)
 	mux.HandleFunc("POST /v1/audit/rotate-key", a.rotateAuditKey)
+	mux.HandleFunc("GET /v1/approvals", a.listApprovals)
+	mux.HandleFunc("POST /v1/approvals/{id}", a.decideApproval)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})

@@ -52,7 +52,7 @@ func Listen(ctx context.Context, path string, h http.Handler, log *slog.Logger) 
 		listener: listener, path: path, done: make(chan error, 1),
 		http: &http.Server{
 			Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-			MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+			MaxHeaderBytes: 64 << 10, ConnContext: withUser, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
 	}
 	go func() { s.done <- s.http.Serve(listener) }()

@@ -1,0 +1,135 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+)
+
+// An Approval is a call that waits for a person's decision.
+type Approval struct {
+	// ID names it in [Approvals.Decide].
+	ID string `json:"id"`
+	// Peer and Capability are what is to be called.
+	Peer       envelope.Address `json:"peer"`
+	Capability string           `json:"capability"`
+	// CorrelationID and SessionID are the call's.
+	CorrelationID string `json:"correlationId"`
+	SessionID     string `json:"sessionId,omitempty"`
+	// Rule is the permission that asks, with its place.
+	Rule string `json:"rule"`
+	// Since is when the call began, Until when it is denied.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	// Payload is left out unless it is asked for.
+	Payload json.RawMessage `json:"payload,omitempty"`
+}
+
+// Approvals are the calls of an agent that wait. It is safe for concurrent use.
+type Approvals interface {
+	// Waiting lists them, the oldest first.
+	Waiting() []Approval
+	// Decide ends one wait. When it returns nil the decision is durable. The error
+	// is a [*NoApprovalError], or that of the record.
+	Decide(ctx context.Context, id string, decision rpc.Approval) error
+}
+
+// A NoApprovalError says that no call waits under an id: it never did, or
+// somebody has decided, or its time was up.
+type NoApprovalError struct {
+	// ID is what was asked for.
+	ID string
+}
+
+func (e *NoApprovalError) Error() string {
+	return fmt.Sprintf("no call waits for approval under %.64q: somebody has decided, or its time was up", e.ID)
+}
+
+// codeNoApproval is this API's own code.
+const codeNoApproval = "no-approval"
+
+// decision is the body of POST /v1/approvals/{id}. Who decides is the user at the
+// other end of the socket, whatever a body could say.
+type decision struct {
+	Approve bool   `json:"approve"`
+	Reason  string `json:"reason"`
+}
+
+const (
+	maxDecisionBytes = 16 << 10
+	maxReasonBytes   = 2048
+)
+
+func (a Agent) listApprovals(w http.ResponseWriter, r *http.Request) {
+	waiting := []Approval{}
+	if a.Approvals != nil {
+		waiting = a.Approvals.Waiting()
+	}
+	if r.URL.Query().Get("payload") != "1" {
+		for i := range waiting {
+			waiting[i].Payload = nil
+		}
+	}
+	writeJSON(w, http.StatusOK, waiting)
+}
+
+func (a Agent) decideApproval(w http.ResponseWriter, r *http.Request) {
+	var d decision
+	if err := decodeStrict(http.MaxBytesReader(w, r.Body, maxDecisionBytes), &d); err != nil {
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the decision is not {approve, reason}, and nothing was decided: "+err.Error())
+		return
+	}
+	if len(d.Reason) > maxReasonBytes {
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), fmt.Sprintf("the reason has more than %d bytes, and nothing was decided", maxReasonBytes))
+		return
+	}
+	var missing error = &NoApprovalError{ID: r.PathValue("id")}
+	if a.Approvals != nil {
+		missing = a.Approvals.Decide(context.WithoutCancel(r.Context()), r.PathValue("id"), rpc.Approval{
+			Granted: d.Approve, By: userFrom(r.Context()), Reason: d.Reason,
+		})
+	}
+	if _, ok := errors.AsType[*NoApprovalError](missing); ok {
+		writeFault(w, http.StatusNotFound, codeNoApproval, missing.Error())
+		return
+	}
+	if missing != nil {
+		writeFault(w, http.StatusInternalServerError, rpc.CodeAuditFailed.String(), "the decision could not be recorded, and the call is denied: "+missing.Error())
+		return
+	}
+	writeJSON(w, http.StatusOK, d)
+}
+
+// Approvals lists the calls of the agent that wait for a person. Errors are
+// [*NotRunningError] or the connection's.
+func (c *Client) Approvals(ctx context.Context, withPayload bool) ([]Approval, error) {
+	path := "/v1/approvals"
+	if withPayload {
+		path += "?payload=1"
+	}
+	data, err := c.do(ctx, http.MethodGet, path, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	var waiting []Approval
+	if err := json.Unmarshal(data, &waiting); err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	return waiting, nil
+}
+
+// Decide lets one call go on, or denies it. The error is a [*NoApprovalError], a
+// [*NotRunningError], a [*RefusedError], or the connection's.
+func (c *Client) Decide(ctx context.Context, id string, approve bool, reason string) error {
+	err := c.post(ctx, "/v1/approvals/"+id, decision{Approve: approve, Reason: reason}, &decision{})
+	if refused, ok := errors.AsType[*RefusedError](err); ok && refused.Code == codeNoApproval {
+		return &NoApprovalError{ID: id}
+	}
+	return err
+}
