@@ -340,7 +340,7 @@ func TestBadFleets(t *testing.T) {
 			`agents/pr-reviewer/agent.yaml:2:1: /skills: expected a mapping from skill names to runners, or a list of files, but got a string`}},
 		{"validator, permissions, limits", reviewer("validator: ajv\npermissions: {rules: []}\nlimits: {maxPending: 0}\n"), []string{
 			`agents/pr-reviewer/agent.yaml:2:12: /validator: expected one of native, gojsonschema`,
-			`agents/pr-reviewer/agent.yaml:3:15: /permissions/rules: unknown key "rules" (known keys: allow, deny)`,
+			`agents/pr-reviewer/agent.yaml:3:15: /permissions/rules: rules are the reference runtime's, and would decide nothing here (write them as patterns under allow, ask and deny)`,
 			`agents/pr-reviewer/agent.yaml:4:22: /limits/maxPending: expected a whole number from 1 to 2147483647`}},
 
 		{"another agent's capabilities", files{"agents/pr-reviewer/capabilities.yaml": capabilitiesOf("reviewer", "x")}, []string{

@@ -20,6 +20,9 @@ func decodePermissions(v strictyaml.Value) *Permissions {
 	}
 	o := v.Object()
 	defer o.Done()
+	if rules := o.Get("rules"); rules.Present() {
+		rules.Fault("rules are the reference runtime's, and would decide nothing here", "write them as patterns under allow, ask and deny")
+	}
 	return &Permissions{
 		Allow: decodePatterns(o.Get("allow"), faultTarget),
 		Ask:   decodePatterns(o.Get("ask"), faultTarget),
