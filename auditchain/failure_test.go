@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"modernc.org/sqlite"
@@ -380,4 +381,39 @@ func TestUnreachableWitnessDelaysNothing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	wantIntact(t, verifyPath(t, l.Path(), VerifyOptions{}), 10)
+}
+
+// A witness that is down when a checkpoint is made is asked again, without a
+// new checkpoint, and whoever wants to know hears of each change.
+func TestWitnessIsAskedAgain(t *testing.T) {
+	key, _ := checkpoint.GenerateKey("witness.example")
+	folder, _ := checkpoint.NewFolderStore(t.TempDir())
+	var up atomic.Bool
+	var logKey atomic.Pointer[string]
+	keeper := checkpoint.NewKeeper(key, folder, func(string) []string {
+		if !up.Load() {
+			return nil
+		}
+		return []string{*logKey.Load()}
+	})
+	heard := make(chan error, 8)
+	l := openLog(t, Options{OnWitness: func(_ string, err error) { heard <- err }, CheckpointInterval: time.Hour})
+	own := l.writer.signingKey.Load().Verifier()
+	logKey.Store(&own)
+	fill(t, l, 3)
+	if _, err := l.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.AddWitness(keeper)
+	if err := <-heard; !errors.Is(err, checkpoint.ErrUntrusted) {
+		t.Errorf("a witness that does not know the log: %v", err)
+	}
+	up.Store(true)
+	if err := <-heard; err != nil {
+		t.Errorf("the same witness, later: %v", err)
+	}
+	closeLog(t, l)
+	if note, err := keeper.Latest(t.Context(), l.Origin()); err != nil || note == nil {
+		t.Errorf("the witness keeps %q, %v", note, err)
+	}
 }

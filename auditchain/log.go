@@ -58,7 +58,7 @@ type command struct {
 func newLog(w *writer, reader *Reader, recovery Recovery) *Log {
 	return &Log{
 		Reader: reader, writer: w, recovery: recovery,
-		publisher: newPublisher(w.path, reader, w.options.Witnesses),
+		publisher: newPublisher(w.path, reader, &w.options),
 		queue:     make(chan *request, w.options.MaxPending),
 		control:   make(chan *command),
 		erasing:   make(chan struct{}, 1),

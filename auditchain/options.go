@@ -31,8 +31,14 @@ type Options struct {
 	// block, from 1; 0 is [DefaultMaxPending].
 	MaxPending int
 	// Witnesses co-sign each checkpoint that is published. A witness that
-	// cannot be reached delays nothing; see [Log.Status].
+	// cannot be reached delays nothing and is asked again; see [Log.Status] and
+	// [Log.AddWitness].
 	Witnesses []checkpoint.Witness
+	// OnWitness, if set, is called when a witness has answered in another way
+	// than before: err is nil when it has co-signed, [checkpoint.ErrInconsistent]
+	// when it has seen another history of the log, and else why it could not be
+	// asked. It must not close the log.
+	OnWitness func(name string, err error)
 	// ReplaceLostKey makes Open generate a new signing key when the log's own
 	// is gone. The log then records the replacement, and auditors must be told
 	// to trust the new key.

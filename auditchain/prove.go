@@ -22,21 +22,30 @@ type ProveOptions struct {
 // when there is no such record and with [CodeInvalid] when no checkpoint covers
 // it yet. An erased record is proven without its content.
 func (r *Reader) Prove(ctx context.Context, seq int64, options ProveOptions) (*proof.Proof, error) {
-	p := &proof.Proof{Format: proof.Format, Path: []tlog.Hash{}}
-	if err := r.provenRecord(ctx, seq, options, &p.Record); err != nil {
-		return nil, err
-	}
-	err := r.db.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size >= ? ORDER BY size DESC LIMIT 1`, seq).Scan(&p.Checkpoint)
+	var note string
+	err := r.db.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size >= ? ORDER BY size DESC LIMIT 1`, seq).Scan(&note)
 	if isNoRows(err) {
+		if err := r.provenRecord(ctx, seq, options, &proof.Record{}); err != nil {
+			return nil, err // there is no such record
+		}
 		return nil, &Error{Code: CodeInvalid, Path: r.path, Msg: fmt.Sprintf("no checkpoint covers record %d yet", seq),
 			Hint: "the agent signs one every few seconds and when it stops; try again"}
 	}
 	if err != nil {
 		return nil, fault(r.path, "reading the newest checkpoint", err)
 	}
+	return r.proveUnder(ctx, seq, note, options)
+}
+
+// proveUnder proves a record under the checkpoint of a note.
+func (r *Reader) proveUnder(ctx context.Context, seq int64, note string, options ProveOptions) (*proof.Proof, error) {
+	p := &proof.Proof{Format: proof.Format, Path: []tlog.Hash{}, Checkpoint: note}
+	if err := r.provenRecord(ctx, seq, options, &p.Record); err != nil {
+		return nil, err
+	}
 	signed, err := checkpoint.Parse(p.Checkpoint)
 	if err != nil {
-		return nil, &Error{Code: CodeTampered, Path: r.path, Msg: "the newest checkpoint cannot be read", Err: err, Hint: hintTampered}
+		return nil, &Error{Code: CodeTampered, Path: r.path, Msg: "a stored checkpoint cannot be read", Err: err, Hint: hintTampered}
 	}
 	tree := &treeReader{ctx: ctx, q: r.db, path: r.path}
 	path, err := tlog.ProveRecord(signed.Size, seq-1, tree)

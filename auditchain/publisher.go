@@ -3,16 +3,24 @@ package auditchain
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
 )
 
-// witnessTimeout bounds the wait for one witness.
-const witnessTimeout = 5 * time.Second
+const (
+	// witnessTimeout bounds the wait for one witness.
+	witnessTimeout = 5 * time.Second
+	// Between these, doubling, is the wait before a witness that has not co-signed
+	// is asked again. A new checkpoint does not wait.
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
 
 // A publisher brings checkpoints out of the database: into the file beside it
 // and to the witnesses. It works beside the writer, which it never delays; of
@@ -20,33 +28,94 @@ const witnessTimeout = 5 * time.Second
 type publisher struct {
 	path      string
 	reader    *Reader
-	witnesses []checkpoint.Witness
+	onWitness func(name string, err error) // may be nil
 
-	newest chan []byte // holds at most one
+	newest chan []byte   // holds at most one
+	joined chan struct{} // holds a token after a witness was added
 	done   chan struct{}
 	last   []byte // what the writer handed over last; belongs to the writer
 
 	mu        sync.Mutex
-	published []byte           // guarded by mu
-	fileErr   error            // guarded by mu
-	witnessed map[string]error // by name of the witness, guarded by mu
+	witnesses []checkpoint.Witness // guarded by mu
+	published []byte               // guarded by mu
+	fileErr   error                // guarded by mu
+	witnessed map[string]error     // by name of the witness, guarded by mu
 }
 
-func newPublisher(path string, reader *Reader, witnesses []checkpoint.Witness) *publisher {
+func newPublisher(path string, reader *Reader, options *Options) *publisher {
 	return &publisher{
-		path: path, reader: reader, witnesses: witnesses,
-		newest: make(chan []byte, 1), done: make(chan struct{}), witnessed: map[string]error{},
+		path: path, reader: reader, witnesses: slices.Clone(options.Witnesses), onWitness: options.OnWitness,
+		newest: make(chan []byte, 1), joined: make(chan struct{}, 1), done: make(chan struct{}),
+		witnessed: map[string]error{},
 	}
 }
 
 // start starts the goroutine that stop waits for.
-func (p *publisher) start() {
-	go func() {
-		defer close(p.done)
-		for note := range p.newest {
+func (p *publisher) start() { go p.run() }
+
+// run publishes until newest is closed. What a witness has not co-signed it is
+// shown again, later and later.
+func (p *publisher) run() {
+	defer close(p.done)
+	wait := firstRetry
+	retry := time.NewTimer(wait)
+	retry.Stop()
+	defer retry.Stop()
+	for {
+		select {
+		case note, open := <-p.newest:
+			if !open {
+				return
+			}
 			p.publishNow(note)
+			wait = firstRetry
+		case <-p.joined:
+			p.askAgain()
+		case <-retry.C:
+			p.askAgain()
+			wait = min(2*wait, lastRetry)
 		}
-	}()
+		if len(p.behind()) > 0 {
+			retry.Reset(wait)
+		} else {
+			retry.Stop()
+		}
+	}
+}
+
+// add adds a witness and has it asked soon.
+func (p *publisher) add(w checkpoint.Witness) {
+	p.mu.Lock()
+	p.witnesses = append(p.witnesses, w)
+	p.mu.Unlock()
+	select {
+	case p.joined <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// behind lists the witnesses that have not co-signed what was published last.
+func (p *publisher) behind() []checkpoint.Witness {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.published == nil {
+		return nil
+	}
+	var all []checkpoint.Witness
+	for _, w := range p.witnesses {
+		if err, asked := p.witnessed[w.Name()]; !asked || err != nil {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// askAgain shows what was published last to the witnesses that are behind.
+func (p *publisher) askAgain() {
+	p.mu.Lock()
+	note := p.published
+	p.mu.Unlock()
+	p.ask(p.behind(), note)
 }
 
 // publish hands a note over. Only the writer calls it.
@@ -85,18 +154,41 @@ func (p *publisher) publishNow(note []byte) {
 	err := replaceFile(p.path+checkpointSuffix, note, 0o644)
 	p.mu.Lock()
 	p.published, p.fileErr = note, err
+	witnesses := slices.Clone(p.witnesses)
 	p.mu.Unlock()
-	// All at once: one that does not answer delays no other.
+	p.ask(witnesses, note)
+}
+
+// ask shows a note to witnesses, all at once: one that does not answer delays no
+// other. Whoever wants to know is told when the answer of one is another than
+// before.
+func (p *publisher) ask(witnesses []checkpoint.Witness, note []byte) {
 	var asked sync.WaitGroup
-	for _, w := range p.witnesses {
+	for _, w := range witnesses {
 		asked.Go(func() {
 			err := p.show(w, note)
 			p.mu.Lock()
-			defer p.mu.Unlock()
+			before, known := p.witnessed[w.Name()]
 			p.witnessed[w.Name()] = err
+			p.mu.Unlock()
+			if p.onWitness != nil && (!known || classOfWitness(before) != classOfWitness(err)) {
+				p.onWitness(w.Name(), err)
+			}
 		})
 	}
 	asked.Wait()
+}
+
+// classOfWitness tells apart what a witness may say: yes, that it has seen
+// another history, and nothing of use.
+func classOfWitness(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, checkpoint.ErrInconsistent):
+		return 1
+	}
+	return 2
 }
 
 // show brings a witness up to date.

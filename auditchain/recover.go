@@ -151,12 +151,12 @@ func (w *writer) loadKey(ctx context.Context) error {
 	}
 	key, err := readKey(w.path, keySuffix)
 	if err == nil && key.Verifier() == active {
-		w.key = key
+		w.setKey(key)
 		return nil
 	}
 	next, nextErr := readKey(w.path, nextKeySuffix)
 	if nextErr == nil && next.Verifier() == active {
-		w.key = next
+		w.setKey(next)
 		return nil
 	}
 	if CodeOf(err) == CodeKeyMissing && w.options.ReplaceLostKey {

@@ -69,7 +69,7 @@ func (w *writer) changeKey(event keyEvent) error {
 	if err != nil {
 		return err
 	}
-	w.key = next
+	w.setKey(next)
 	return w.installKey(next)
 }
 
@@ -85,4 +85,10 @@ func (w *writer) installKey(key *checkpoint.Key) error {
 		return fault(w.path, "removing the file of the new key", err)
 	}
 	return syncFolder(w.path)
+}
+
+// setKey makes a key the one to sign with.
+func (w *writer) setKey(key *checkpoint.Key) {
+	w.key = key
+	w.signingKey.Store(key)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
@@ -40,6 +41,8 @@ type writer struct {
 	statements statements
 	identity   identity
 	key        *checkpoint.Key
+	// signingKey is key, for other goroutines.
+	signingKey atomic.Pointer[checkpoint.Key]
 
 	// created is true when Open made the log.
 	created bool

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -85,6 +86,9 @@ type Signed struct {
 	Key string
 	// Cosigners names the witnesses whose signatures were found good.
 	Cosigners []string
+	// CosignedAt is the newest time that these signatures state; zero where
+	// none does, as in those of witnesses before cosignature/v1.
+	CosignedAt time.Time
 }
 
 // Keys is a set of verifier keys, parsed once. The zero value is empty. It may
@@ -106,9 +110,10 @@ func NewKeys(keys ...string) (*Keys, error) {
 	return set, nil
 }
 
-// Add adds a verifier key.
+// Add adds a verifier key: of a log, as [Key.Verifier] gives it, or of a
+// witness, as [Key.CosignatureVerifier] does.
 func (k *Keys) Add(key string) error {
-	v, err := note.NewVerifier(key)
+	v, err := newVerifier(key)
 	if err != nil {
 		return fmt.Errorf("%w: %q is not a verifier key", ErrUntrusted, key)
 	}
@@ -122,7 +127,7 @@ func (k *Keys) Add(key string) error {
 
 // Contains reports whether the verifier key is in the set.
 func (k *Keys) Contains(key string) bool {
-	v, err := note.NewVerifier(key)
+	v, err := newVerifier(key)
 	return err == nil && k.texts[keyID(v.Name(), v.KeyHash())] == key
 }
 
@@ -154,8 +159,12 @@ func Open(signed []byte, keys *Keys) (*Signed, error) {
 	}
 	out := &Signed{Checkpoint: c, Note: signed}
 	for _, sig := range n.Sigs {
+		_, cosigned := keys.verifiers[keyID(sig.Name, sig.Hash)].(*cosignatureVerifier)
+		if at, ok := signedAt(sig); cosigned && ok && at.After(out.CosignedAt) {
+			out.CosignedAt = at
+		}
 		switch {
-		case sig.Name != c.Origin:
+		case cosigned, sig.Name != c.Origin:
 			out.Cosigners = append(out.Cosigners, sig.Name)
 		case out.Key == "":
 			out.Key = keys.texts[keyID(sig.Name, sig.Hash)]

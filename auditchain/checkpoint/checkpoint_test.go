@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -27,8 +28,10 @@ func keySet(t testing.TB, keys ...*Key) *Keys {
 	t.Helper()
 	set := &Keys{}
 	for _, key := range keys {
-		if err := set.Add(key.Verifier()); err != nil {
-			t.Fatal(err)
+		for _, verifier := range []string{key.Verifier(), key.CosignatureVerifier()} {
+			if err := set.Add(verifier); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return set
@@ -204,7 +207,7 @@ func TestKeeper(t *testing.T) {
 			return err
 		}
 		got, err := Open(cosigned, keySet(t, logKey, witnessKey))
-		if err != nil || fmt.Sprint(got.Cosigners) != "[witness.example]" {
+		if err != nil || fmt.Sprint(got.Cosigners) != "[witness.example]" || time.Since(got.CosignedAt) > time.Minute {
 			t.Errorf("to %d: %+v, %v", to, got, err)
 		}
 		kept, err := keeper.Latest(ctx, origin)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -19,14 +20,14 @@ type Store interface {
 	Save(ctx context.Context, origin string, signed []byte) error
 }
 
-// A Keeper is a [Witness]. It co-signs a log's checkpoint if the log has grown
+// A Keeper is a [Witness]. It co-signs (cosignature/v1, see [Key.Cosigner]) a log's checkpoint if the log has grown
 // from the newest one that it knows, keeps that, and refuses all else. It is
 // safe for concurrent use.
 //
 // The first checkpoint of a log is taken on trust, under the keys that it was
 // given for the log.
 type Keeper struct {
-	key   *Key
+	key   func() *Key
 	store Store
 	trust func(origin string) []string
 
@@ -36,11 +37,17 @@ type Keeper struct {
 // NewKeeper makes a witness that signs with key. The function trust gives the
 // verifier keys of a log; a log without any is refused.
 func NewKeeper(key *Key, store Store, trust func(origin string) []string) *Keeper {
+	return NewRotatingKeeper(func() *Key { return key }, store, trust)
+}
+
+// NewRotatingKeeper is NewKeeper for a key that may change while the witness
+// works; the function key gives the one to sign with now.
+func NewRotatingKeeper(key func() *Key, store Store, trust func(origin string) []string) *Keeper {
 	return &Keeper{key: key, store: store, trust: trust}
 }
 
 // Name implements [Witness].
-func (k *Keeper) Name() string { return k.key.Name() }
+func (k *Keeper) Name() string { return k.key().Name() }
 
 // Latest implements [Witness].
 func (k *Keeper) Latest(ctx context.Context, origin string) ([]byte, error) {
@@ -66,7 +73,7 @@ func (k *Keeper) Cosign(ctx context.Context, signed []byte, old int64, proof tlo
 	if err := k.compare(ctx, now, old, proof); err != nil {
 		return nil, err
 	}
-	own, err := Sign(now, k.key.Signer())
+	own, err := Sign(now, k.key().Cosigner(time.Now()))
 	if err != nil {
 		return nil, err
 	}

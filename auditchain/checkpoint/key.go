@@ -17,6 +17,7 @@ type Key struct {
 	secret   string
 	verifier string
 	signer   note.Signer
+	private  ed25519.PrivateKey
 }
 
 // GenerateKey makes a new key pair. The name must be non-empty, without spaces
@@ -43,12 +44,12 @@ func ParseKey(secret string) (*Key, error) {
 	if err != nil || len(raw) != 1+ed25519.SeedSize {
 		return nil, fmt.Errorf("checkpoint: not a private key")
 	}
-	public := ed25519.NewKeyFromSeed(raw[1:]).Public().(ed25519.PublicKey)
-	verifier, err := note.NewEd25519VerifierKey(signer.Name(), public)
+	private := ed25519.NewKeyFromSeed(raw[1:])
+	verifier, err := note.NewEd25519VerifierKey(signer.Name(), private.Public().(ed25519.PublicKey))
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: not a private key")
 	}
-	return &Key{name: signer.Name(), secret: secret, verifier: verifier, signer: signer}, nil
+	return &Key{name: signer.Name(), secret: secret, verifier: verifier, signer: signer, private: private}, nil
 }
 
 // Name is the name that the key signs under.

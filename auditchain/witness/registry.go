@@ -1,0 +1,191 @@
+package witness
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/auditchain/internal/durable"
+	"github.com/agentd/agentd/auditchain/proof"
+)
+
+// registrySuffix ends the names of the files that a [Registry] keeps.
+const registrySuffix = ".log.json"
+
+// A Registry remembers which log each agent has shown first, and the public
+// keys of that log: a file for each agent in a folder. Whoever sets up the
+// witness may remove a file, so that the agent's next log is taken on trust. It
+// is safe for concurrent use.
+type Registry struct {
+	folder string
+
+	mu   sync.Mutex
+	logs map[string]entry // by owner; guarded by mu
+}
+
+// An entry is one file.
+type entry struct {
+	// Owner is the agent, Origin its log.
+	Owner  string `json:"owner"`
+	Origin string `json:"origin"`
+	// Keys are verifier keys, oldest first.
+	Keys []string `json:"keys"`
+}
+
+// OpenRegistry reads the registry in a folder, which it creates if need be. A
+// file that cannot be read is an error: a witness that forgets can be deceived.
+func OpenRegistry(folder string) (*Registry, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("witness: %w", err)
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("witness: %w", err)
+	}
+	r := &Registry{folder: folder, logs: map[string]entry{}}
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), registrySuffix) {
+			continue
+		}
+		name := filepath.Join(folder, file.Name())
+		text, err := os.ReadFile(name)
+		var e entry
+		if err == nil {
+			err = decode(text, &e)
+		}
+		if err == nil && (e.Owner == "" || e.Origin == "" || len(e.Keys) == 0 || r.name(e.Owner) != name) {
+			err = ErrMalformed
+		}
+		if err != nil {
+			return nil, fmt.Errorf("witness: the file %s cannot be read (restore it, or remove it to trust the next log that its agent shows): %w", name, err)
+		}
+		r.logs[e.Owner] = e
+	}
+	return r, nil
+}
+
+func (r *Registry) name(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return filepath.Join(r.folder, hex.EncodeToString(sum[:16])+registrySuffix)
+}
+
+// Keys gives the trusted verifier keys of a log, none for one that is not known.
+func (r *Registry) Keys(origin string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.logs {
+		if e.Origin == origin {
+			return slices.Clone(e.Keys)
+		}
+	}
+	return nil
+}
+
+// Admit takes in what an agent says of its log: its public keys, and the proofs
+// of how they came from one another. signed is a checkpoint of it, which one of
+// the keys must have signed.
+//
+// An agent's first log is trusted. Of a log that is known, a further key is
+// trusted under a proof that a trusted one introduced it. The error is
+// [checkpoint.ErrInconsistent] for an agent that shows another log, or the log
+// of another agent, and else that of [checkpoint.Open].
+func (r *Registry) Admit(owner string, signed []byte, keys []string, rotations [][]byte) error {
+	shown, err := checkpoint.Parse(string(signed))
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, err := r.known(owner, shown.Origin)
+	if err != nil {
+		return err
+	}
+	next := entry{Owner: owner, Origin: shown.Origin, Keys: slices.Clone(known.Keys)}
+	if len(known.Keys) == 0 {
+		next.Keys = slices.Clone(keys)
+	} else if err := next.follow(rotations); err != nil {
+		return err
+	}
+	trusted, err := checkpoint.NewKeys(next.Keys...)
+	if err != nil {
+		return err
+	}
+	if _, err := checkpoint.Open(signed, trusted); err != nil {
+		return err
+	}
+	if slices.Equal(next.Keys, known.Keys) {
+		return nil
+	}
+	return r.save(next)
+}
+
+// known is what the registry has of an owner's log; zero for a first one.
+func (r *Registry) known(owner, origin string) (entry, error) {
+	known := r.logs[owner]
+	if known.Origin != "" && known.Origin != origin {
+		return known, fmt.Errorf("%w: %s has another log, %s; this is %s", checkpoint.ErrInconsistent, owner, known.Origin, origin)
+	}
+	for _, other := range r.logs {
+		if other.Origin == origin && other.Owner != owner {
+			return known, fmt.Errorf("%w: the log %s belongs to %s", checkpoint.ErrInconsistent, origin, other.Owner)
+		}
+	}
+	return known, nil
+}
+
+// follow extends trust to the keys that trusted ones introduced. A proof that is
+// not under a trusted key introduces nothing.
+func (e *entry) follow(rotations [][]byte) error {
+	for _, text := range rotations {
+		p, err := proof.Parse(text)
+		if err != nil {
+			return err
+		}
+		trusted, err := checkpoint.NewKeys(e.Keys...)
+		if err != nil {
+			return err
+		}
+		result, err := p.Verify(trusted)
+		if errors.Is(err, checkpoint.ErrUntrusted) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var change struct {
+			Event    string `json:"event"`
+			Key      string `json:"key"`
+			Previous string `json:"previous"`
+		}
+		if result.Origin != e.Origin || p.Record.Kind != "checkpoint" || p.Record.Content == nil ||
+			json.Unmarshal(p.Record.Content.Body, &change) != nil || change.Event != "key-rotated" || change.Previous != result.Key {
+			return fmt.Errorf("%w: record %d changes no key of this log", proof.ErrFalse, p.Record.Seq)
+		}
+		if !slices.Contains(e.Keys, change.Key) && len(e.Keys) < maxKeys {
+			e.Keys = append(e.Keys, change.Key)
+		}
+	}
+	return nil
+}
+
+// save makes an entry durable.
+func (r *Registry) save(e entry) error {
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err == nil {
+		err = durable.Replace(r.name(e.Owner), append(text, '\n'), fs.FileMode(0o600))
+	}
+	if err != nil {
+		return fmt.Errorf("witness: %w", err)
+	}
+	r.logs[e.Owner] = e
+	return nil
+}
