@@ -2,11 +2,14 @@ package auditchain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/agentd/agentd/internal/jcs"
 )
 
 // Verification of a log that is written, redacted, pruned and re-keyed at the
@@ -99,5 +102,49 @@ func TestVerifyInConstantMemory(t *testing.T) {
 	const bodies = records * 300 // bytes, at least
 	if grown := most - before; calls != 2 || grown > bodies/3 {
 		t.Errorf("%d KB more in use at one of %d looks, where all bodies are %d KB", grown>>10, calls, bodies>>10)
+	}
+}
+
+// Records that are appended together keep their order, and one that the log does
+// not take keeps none of the others out.
+func TestAppendAll(t *testing.T) {
+	l := openLog(t, Options{})
+	records := make([]Record, 50)
+	for i := range records {
+		records[i] = violation(i)
+	}
+	records[7].Kind = "unknown"
+	written, err := l.AppendAll(t.Context(), records)
+	if written != len(records)-1 || CodeOf(err) != CodeInvalid {
+		t.Fatalf("%d written, %v", written, err)
+	}
+	var bodies []string
+	for e, err := range l.Query(t.Context(), Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, string(e.Body))
+	}
+	if len(bodies) != written {
+		t.Fatalf("%d records, %d were acknowledged", len(bodies), written)
+	}
+	at := 0
+	for i, r := range records {
+		if i == 7 {
+			continue
+		}
+		want, err := jcs.Append(nil, r.Body)
+		if err != nil || bodies[at] != string(want) {
+			t.Errorf("record %d is %s, want %s (%v)", at, bodies[at], want, err)
+		}
+		at++
+	}
+	if written, err := l.AppendAll(t.Context(), nil); written != 0 || err != nil {
+		t.Errorf("nothing: %d, %v", written, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if written, err := l.AppendAll(ctx, records[:3]); written > 3 || err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %d, %v", written, err)
 	}
 }

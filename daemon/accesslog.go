@@ -13,13 +13,17 @@ import (
 const (
 	// accessQueue bounds the records that wait for the disk.
 	accessQueue = 8192
-	// accessWriters append at the same time, so that the log can group them into one commit.
-	accessWriters = 32
+	// accessLinger is how long the first record of a group waits for more. A call
+	// that woke the writer itself would share its processor with it.
+	accessLinger = 10 * time.Millisecond
 )
 
 // An appender writes records; an auditor does.
 type appender interface {
 	append(ctx context.Context, kind auditchain.Kind, tenant string, body any) error
+	// appendCalls writes many. It returns how many were written, and why the
+	// others were not.
+	appendCalls(ctx context.Context, calls []rpc.CallRecord) (written int, err error)
 }
 
 // An accessLog writes a record of every call, after the fact. When calls are
@@ -28,13 +32,15 @@ type appender interface {
 type accessLog struct {
 	log    appender
 	logger *slog.Logger
-	queue  chan rpc.CallRecord
 	ctx    context.Context // ends when records are not waited for any longer
 	stop   context.CancelFunc
 	done   sync.WaitGroup
+	wake   chan struct{} // has room for one: there are records, or it is closed
+	ending chan struct{} // closed with closed: nobody lingers any more
 
-	mu     sync.RWMutex // held for reading while sending to queue
-	closed bool         // guarded by mu
+	mu      sync.Mutex
+	waiting []rpc.CallRecord // guarded by mu
+	closed  bool             // guarded by mu
 
 	gapMu sync.Mutex
 	gap   accessGap // what was lost and not yet told of; guarded by gapMu
@@ -52,39 +58,66 @@ type accessGap struct {
 	Code string `json:"code"`
 }
 
-// newAccessLog starts the writers; close ends them.
+// newAccessLog starts the writer; close ends it.
 func newAccessLog(log appender, logger *slog.Logger) *accessLog {
-	a := &accessLog{log: log, logger: logger, queue: make(chan rpc.CallRecord, accessQueue)}
+	a := &accessLog{log: log, logger: logger, wake: make(chan struct{}, 1), ending: make(chan struct{})}
 	a.ctx, a.stop = context.WithCancel(context.Background())
-	for range accessWriters {
-		a.done.Go(a.write)
-	}
+	a.done.Go(a.write)
 	return a
 }
 
 // RecordCall implements [rpc.AccessLog].
 func (a *accessLog) RecordCall(r rpc.CallRecord) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if a.closed {
-		a.lose(1, "closed")
-		return
+	a.mu.Lock()
+	closed, full := a.closed, len(a.waiting) >= accessQueue
+	if !closed && !full {
+		a.waiting = append(a.waiting, r)
 	}
-	select {
-	case a.queue <- r:
-	default:
+	first := len(a.waiting) == 1
+	a.mu.Unlock()
+	switch {
+	case closed:
+		a.lose(1, "closed")
+	case full:
 		a.lose(1, "overflow")
+	case first:
+		a.rouse()
 	}
 }
 
-// write appends until the queue is closed and empty.
+func (a *accessLog) rouse() {
+	select {
+	case a.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// write appends, group by group, until the log is closed and none waits.
 func (a *accessLog) write() {
-	for r := range a.queue {
-		if err := a.log.append(a.ctx, auditchain.KindRPCCall, r.TenantID, newCallBody(r)); err != nil {
-			a.lose(1, failure(err))
-			continue
+	var group []rpc.CallRecord
+	linger := time.NewTimer(accessLinger)
+	defer linger.Stop()
+	for {
+		<-a.wake
+		linger.Reset(accessLinger)
+		select {
+		case <-linger.C:
+		case <-a.ending:
 		}
-		a.tellGap(a.ctx)
+		a.mu.Lock()
+		group, a.waiting = a.waiting, group[:0]
+		closed := a.closed
+		a.mu.Unlock()
+		written, err := a.log.appendCalls(a.ctx, group)
+		if err != nil {
+			a.lose(int64(len(group)-written), failure(err))
+		}
+		if written > 0 {
+			a.tellGap(a.ctx)
+		}
+		if closed {
+			return // nothing comes after that
+		}
 	}
 }
 
@@ -143,7 +176,8 @@ func (a *accessLog) close(ctx context.Context) {
 	a.mu.Lock()
 	if !a.closed {
 		a.closed = true
-		close(a.queue)
+		close(a.ending)
+		a.rouse()
 	}
 	a.mu.Unlock()
 	defer context.AfterFunc(ctx, a.stop)()

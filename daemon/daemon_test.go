@@ -43,7 +43,7 @@ capabilities:
 }
 
 // load writes the files below a folder of the test's own and loads the fleet.
-func load(t *testing.T, files map[string]string) daemon.Config {
+func load(t testing.TB, files map[string]string) daemon.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agentd") // sockets need short paths
 	if err != nil {
@@ -71,7 +71,7 @@ func handle(h rpc.HandlerFunc) map[string]rpc.Handler { return map[string]rpc.Ha
 
 func echo(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) { return inv.Payload, nil }
 
-func startFleet(t *testing.T, cfg daemon.Config) *daemon.Fleet {
+func startFleet(t testing.TB, cfg daemon.Config) *daemon.Fleet {
 	t.Helper()
 	f, err := daemon.StartFleet(t.Context(), cfg)
 	if err != nil {
@@ -80,7 +80,7 @@ func startFleet(t *testing.T, cfg daemon.Config) *daemon.Fleet {
 	return f
 }
 
-func stop(t *testing.T, f *daemon.Fleet) {
+func stop(t testing.TB, f *daemon.Fleet) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -89,7 +89,7 @@ func stop(t *testing.T, f *daemon.Fleet) {
 	}
 }
 
-func client(t *testing.T, f *daemon.Fleet, id string) *rpc.Client {
+func client(t testing.TB, f *daemon.Fleet, id string) *rpc.Client {
 	t.Helper()
 	d, ok := f.Daemon(id)
 	if !ok {

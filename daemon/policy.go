@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -123,6 +124,21 @@ func (a auditor) append(ctx context.Context, kind auditchain.Kind, tenant string
 	}
 	_, err = a.log.Append(ctx, auditchain.Record{Kind: kind, Tenant: tenant, Body: data})
 	return err
+}
+
+// appendCalls implements [appender].
+func (a auditor) appendCalls(ctx context.Context, calls []rpc.CallRecord) (written int, err error) {
+	records := make([]auditchain.Record, 0, len(calls))
+	for i := range calls {
+		data, merr := json.Marshal(newCallBody(calls[i]))
+		if merr != nil {
+			err = fmt.Errorf("audit: %w", merr)
+			continue
+		}
+		records = append(records, auditchain.Record{Kind: auditchain.KindRPCCall, Tenant: calls[i].TenantID, Body: data})
+	}
+	written, aerr := a.log.AppendAll(ctx, records)
+	return written, cmp.Or(aerr, err)
 }
 
 // A callBody is a record of kind rpc_call.
