@@ -3,6 +3,7 @@ package auditchain
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
@@ -30,6 +31,12 @@ type Stats struct {
 	Newest time.Time `json:"newest,omitzero"`
 	// Signed is the number of the last record under the newest checkpoint.
 	Signed int64 `json:"signed"`
+	// Cosigners names the keys, of witnesses, that have signed the checkpoint
+	// file beside the log's own. Their signatures are not checked here.
+	Cosigners []string `json:"cosigners,omitempty"`
+	// Conflict is the newest record that a witness has seen another history of
+	// the log, or 0: verify it then.
+	Conflict int64 `json:"conflict,omitempty"`
 	// Kinds, Tenants, Peers and Capabilities count records by value, the most
 	// frequent first, at most 100 of each.
 	Kinds        []Count `json:"kinds"`
@@ -70,7 +77,11 @@ func (r *Reader) Stats(ctx context.Context) (*Stats, error) {
 	if note, err := r.Checkpoint(); err == nil && note != nil {
 		if c, err := checkpoint.Parse(string(note)); err == nil {
 			s.Signed = c.Size
+			s.Cosigners = slices.DeleteFunc(checkpoint.Signers(note), func(name string) bool { return name == s.Origin })
 		}
+	}
+	if s.Conflict, err = r.newestConflict(ctx); err != nil {
+		return nil, err
 	}
 	for column, into := range map[string]*[]Count{
 		"kind": &s.Kinds, "tenant": &s.Tenants, "peer": &s.Peers, "capability": &s.Capabilities,

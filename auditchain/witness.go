@@ -74,3 +74,14 @@ func (r *Reader) Rotations(ctx context.Context) ([]*proof.Proof, error) {
 	}
 	return all, nil
 }
+
+// EventWitnessConflict is the member event of a lifecycle record which says that
+// a witness has seen another history of the log.
+const EventWitnessConflict = "witness-conflict"
+
+// newestConflict is the number of the newest such record, or 0.
+func (r *Reader) newestConflict(ctx context.Context) (seq int64, err error) {
+	err = r.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM records WHERE kind = ? AND body ->> 'event' = ?`,
+		KindLifecycle, EventWitnessConflict).Scan(&seq)
+	return seq, fault(r.path, "looking for conflicts with witnesses", err)
+}

@@ -123,6 +123,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	d.inbox, err = rpc.NewInbox(rpc.InboxConfig{
 		Self: d.Member().Address, Contract: contract, Handlers: d.handlers(d.Member()), Auditor: d.audit,
 		Authorizer: calleeAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit, Access: d.accessLog(),
+		Services:    map[string]rpc.Service{witnessService: d.serveWitness},
 		Idempotency: d.once, Identity: &d.identity, ClockSkew: d.Member().Agent.Security.ClockSkew,
 		FleetVersion: release, MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		MaxInFlight: limits.MaxInFlight, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,

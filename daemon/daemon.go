@@ -57,6 +57,7 @@ type Daemon struct {
 	identity   identityRing
 	audit      auditor
 	approvals  *approvals
+	witnesses  witnesses
 	access     *accessLog // nil when the agent's file turns it off
 	transports []transport.Transport
 	client     *rpc.Client
@@ -136,10 +137,14 @@ func (d *Daemon) start(ctx context.Context) error {
 	if err := d.openClient(); err != nil {
 		return err
 	}
+	if err := d.openWitness(); err != nil {
+		return err
+	}
 	if err := d.openInbox(ctx); err != nil {
 		return err
 	}
-	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log}
+	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
+		Warnings: d.Warnings, Witnesses: d}
 	if d.Member().Capabilities != nil {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}
@@ -150,6 +155,9 @@ func (d *Daemon) start(ctx context.Context) error {
 		return err
 	}
 	if err := d.listen(); err != nil {
+		return err
+	}
+	if err := d.findWitnesses(); err != nil {
 		return err
 	}
 	d.ready.Store(true)
@@ -174,7 +182,7 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	log, err := auditchain.Open(ctx, path, auditchain.Options{Name: d.Member().ID})
+	log, err := auditchain.Open(ctx, path, auditchain.Options{Name: d.Member().ID, OnWitness: d.heardFromWitness})
 	if err != nil {
 		return err
 	}

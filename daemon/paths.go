@@ -49,6 +49,9 @@ func DefaultPaths(fleetName, root string, getenv func(string) string) (Paths, er
 // AuditDB is the path of an agent's audit log.
 func (p Paths) AuditDB(agent string) string { return filepath.Join(p.State, agent, "audit.db") }
 
+// Witness is the folder of what an agent keeps of other agents' audit logs.
+func (p Paths) Witness(agent string) string { return filepath.Join(p.State, agent, "witness") }
+
 // AuditDB is where a member keeps its audit log: where fleet.yaml says, or in p.
 func AuditDB(m *fleet.Member, p Paths) string {
 	if m.AuditDB != "" {

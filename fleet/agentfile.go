@@ -37,6 +37,8 @@ type AgentFile struct {
 	Scopes []PermissionRule
 	// Security is the block of that name.
 	Security Security
+	// Audit is the block of that name.
+	Audit Audit
 	// Limits are complete: defaults stand where the file says nothing.
 	Limits Limits
 }
@@ -141,7 +143,7 @@ const (
 func referenceKeys() []string {
 	return []string{
 		"model", "temperature", "maxTokens", "subagentDepthCap", "systemPrompt", "plugins", "event-sources",
-		"channels", "tools", "rpc", "mcp", "audit", "controlPlane", "tenants", "secrets", "quotas", "observability",
+		"channels", "tools", "rpc", "mcp", "controlPlane", "tenants", "secrets", "quotas", "observability",
 	}
 }
 
@@ -160,6 +162,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
 	a.decodeSecurity(o.Get("security"))
+	a.Audit = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	o.PassOver(referenceKeys()...)
 	o.PassOverPrefix("x-")

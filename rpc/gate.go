@@ -59,23 +59,8 @@ func capabilitiesTopic(requests string) string { return requests + ".capabilitie
 
 // published is a call to the peer's agentd itself.
 func (c *Client) published(ctx context.Context, peer Peer) (json.RawMessage, *Error) {
-	ids, err := newIDs()
-	if err != nil {
-		return nil, err
-	}
-	call := newOutboundCall(c, Request{To: peer.Address, Capability: capabilitiesName, Payload: json.RawMessage("null")}, ids)
-	call.peer = peer
-	call.peer.Topic = capabilitiesTopic(peer.Topic)
-	var ok bool
-	if call.line, ok = c.lines[peer.Transport]; !ok {
-		return nil, newError(CodeNoTransport, nil, "%s is reached by %s, which this process does not speak", peer.Address, peer.Transport)
-	}
-	call.setDeadline(ctx)
-	reply, err := call.exchange(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return parseReply(reply.Payload)
+	peer.Topic = capabilitiesTopic(peer.Topic)
+	return c.askPeer(ctx, peer, capabilitiesName, json.RawMessage("null"))
 }
 
 // admit passes the gate, once more when the peer has said that its contract is

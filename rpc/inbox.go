@@ -47,6 +47,9 @@ type InboxConfig struct {
 	// Idempotency remembers the answers to requests that have an idempotency key.
 	// Nil runs every request; the handler still gets the key.
 	Idempotency IdempotencyStore
+	// Services answer other agents' agentd, by name, on a topic of their own each:
+	// the requests topic, a dot and the name. A name holds no dots.
+	Services map[string]Service
 	// Access hears of every request. Nil is no access log.
 	Access AccessLog
 	// TenantID, when set, is the only tenant that is served: a request of
@@ -90,6 +93,7 @@ type Inbox struct {
 // A door is one transport's subscriptions.
 type door struct {
 	requests, capabilities, control transport.Subscription
+	services                        []transport.Subscription
 }
 
 // Reasons why the context of a handler ends; a handler finds them with context.Cause.
@@ -172,12 +176,21 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("rpc: inbox: %w", err), control.Close())
 	}
-	requests, err := t.Subscribe(topic, group, func(m transport.Message) { in.receive(t, m) })
+	services, err := in.subscribeServices(t, topic)
 	if err != nil {
-		return errors.Join(fmt.Errorf("rpc: inbox: %w", err), capabilities.Close(), control.Close())
+		return errors.Join(err, capabilities.Close(), control.Close())
+	}
+	opened := door{capabilities: capabilities, control: control, services: services}
+	opened.requests, err = t.Subscribe(topic, group, func(m transport.Message) { in.receive(t, m) })
+	if err != nil {
+		errs := []error{fmt.Errorf("rpc: inbox: %w", err), capabilities.Close(), control.Close()}
+		for _, s := range services {
+			errs = append(errs, s.Close())
+		}
+		return errors.Join(errs...)
 	}
 	in.mu.Lock()
-	in.doors = append(in.doors, door{requests, capabilities, control})
+	in.doors = append(in.doors, opened)
 	in.mu.Unlock()
 	return nil
 }
@@ -202,6 +215,9 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 	var errs []error
 	for _, d := range doors {
 		errs = append(errs, d.requests.Drain(ctx), d.capabilities.Drain(ctx))
+		for _, s := range d.services {
+			errs = append(errs, s.Drain(ctx))
+		}
 	}
 	finished := make(chan struct{})
 	go func() { in.done.Wait(); close(finished) }()

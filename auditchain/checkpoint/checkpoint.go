@@ -214,6 +214,20 @@ func Merge(a, b []byte) ([]byte, error) {
 	return merged, nil
 }
 
+// Signers names the keys that have signed a note, in order, each once. It checks
+// no signature. A text that is no note has none.
+func Signers(signed []byte) []string {
+	_, lines, _ := cutSignatures(signed)
+	names := []string{}
+	for line := range strings.Lines(lines) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(line, "— "), " ")
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // cutSignatures splits a note after the blank line that ends its text.
 func cutSignatures(signed []byte) (text, signatures string, ok bool) {
 	s := string(signed)

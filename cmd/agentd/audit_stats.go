@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,5 +90,13 @@ func (s *logStats) facts() [][]string {
 	if s.Signed == 0 {
 		checkpoint = "none yet"
 	}
-	return append(rows, []string{s.Agent, "last checkpoint", checkpoint})
+	rows = append(rows, []string{s.Agent, "last checkpoint", checkpoint})
+	if len(s.Cosigners) > 0 {
+		rows = append(rows, []string{s.Agent, "co-signed by", strings.Join(s.Cosigners, ", ")})
+	}
+	if s.Conflict > 0 {
+		rows = append(rows, []string{s.Agent, "WITNESS CONFLICT",
+			fmt.Sprintf("record %d: a witness has seen another history of this log; run audit verify --witness", s.Conflict)})
+	}
+	return rows
 }

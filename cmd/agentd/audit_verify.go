@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/output"
 )
 
@@ -20,6 +22,7 @@ import (
 type verifyFlags struct {
 	logs                         logChoice
 	keys, checkpoints, witnesses []string
+	agents                       []envelope.Address // the witnesses that are agents
 	fromCheckpoint               bool
 	tenant                       string
 }
@@ -37,6 +40,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			"elsewhere, given as --key, --checkpoint or --witness.",
 		Example: "  agentd audit verify\n" +
 			"  agentd audit verify --agent reviewer --from-checkpoint\n" +
+			"  agentd audit verify --agent reviewer --witness agent://librarian\n" +
 			"  agentd audit verify --db copy.db --key reviewer.pub --checkpoint friday.checkpoint",
 		Args: cobra.NoArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
@@ -44,7 +48,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = a.openLogs(ctx, flags.logs, func(logs []namedLog) error { return a.verifyLogsWith(ctx, logs, opts) })
+			err = a.openLogs(ctx, flags.logs, func(logs []namedLog) error { return a.verifyLogsWith(ctx, logs, opts, flags.agents...) })
 			if code := auditchain.CodeOf(err); code == auditchain.CodeTampered || code == auditchain.CodeCorrupt {
 				return &exitError{code: exitFinding, err: err} // too broken to be read at all
 			}
@@ -55,7 +59,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&flags.keys, "key", nil, "trust this verifier key, or those in this file (default: those in the .pub file beside the database)")
 	f.StringArrayVar(&flags.checkpoints, "checkpoint", nil, "the log must have grown from the signed checkpoint in this file")
-	f.StringArrayVar(&flags.witnesses, "witness", nil, "the log must have grown from what a witness keeps of it in this folder")
+	f.StringArrayVar(&flags.witnesses, "witness", nil, "the log must have grown from what a witness keeps of it: a running agent, agent://<id>, or the folder of one")
 	f.BoolVar(&flags.fromCheckpoint, "from-checkpoint", false, "take what is under the newest checkpoint as verified, check the rest only")
 	f.StringVar(&flags.tenant, "tenant", "", "also count the records of this tenant; the chain runs through all of them")
 	return cmd
@@ -74,7 +78,16 @@ func (v *verifyFlags) options() (auditchain.VerifyOptions, error) {
 		}
 		opts.Checkpoints = append(opts.Checkpoints, text)
 	}
+	v.agents = nil
 	for _, name := range v.witnesses {
+		if strings.HasPrefix(name, "agent://") {
+			address, err := envelope.ParseAddress(name)
+			if err != nil {
+				return opts, usage("--witness: %v", err)
+			}
+			v.agents = append(v.agents, address)
+			continue
+		}
 		info, err := os.Stat(name)
 		if err == nil && !info.IsDir() {
 			return opts, usage("--witness: %s is a file: give the folder in which a witness keeps its checkpoints, or the file as --checkpoint", name)
@@ -157,11 +170,19 @@ func (a *app) verifyLogs(ctx context.Context, logs []namedLog) error {
 	return a.verifyLogsWith(ctx, logs, auditchain.VerifyOptions{})
 }
 
-func (a *app) verifyLogsWith(ctx context.Context, logs []namedLog, opts auditchain.VerifyOptions) error {
+func (a *app) verifyLogsWith(ctx context.Context, logs []namedLog, opts auditchain.VerifyOptions, agents ...envelope.Address) error {
 	var all []verifiedLog
 	broken := false
 	for _, l := range logs {
-		report, err := l.Verify(ctx, opts)
+		own := opts
+		for _, address := range agents {
+			witness, err := a.agentWitness(address, l)
+			if err != nil {
+				return err
+			}
+			own.Witnesses = append(slices.Clip(own.Witnesses), witness)
+		}
+		report, err := l.Verify(ctx, own)
 		if err != nil {
 			return err
 		}

@@ -36,6 +36,11 @@ type Agent struct {
 	Ready func() error
 	// Approvals are the calls that wait for a person, or nil.
 	Approvals Approvals
+	// Warnings are what somebody should look at although the agent takes calls.
+	// Nil is none.
+	Warnings func() []string
+	// Witnesses tell what is known of audit logs elsewhere, or nil.
+	Witnesses Witnesses
 	// Audit is the agent's audit log, or nil for an agent without one.
 	Audit AuditKeeper
 }
@@ -48,6 +53,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("POST /v1/audit/redact", a.redactAudit)
 	mux.HandleFunc("POST /v1/audit/prune", a.pruneAudit)
 	mux.HandleFunc("POST /v1/audit/rotate-key", a.rotateAuditKey)
+	mux.HandleFunc("POST /v1/audit/witnessed", a.witnessed)
 	mux.HandleFunc("GET /v1/approvals", a.listApprovals)
 	mux.HandleFunc("POST /v1/approvals/{id}", a.decideApproval)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -58,7 +64,14 @@ func NewHandler(a Agent) http.Handler {
 			writeFault(w, http.StatusServiceUnavailable, "not-ready", err.Error())
 			return
 		}
-		writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+		var warnings []string
+		if a.Warnings != nil {
+			warnings = a.Warnings()
+		}
+		writeJSON(w, http.StatusOK, struct {
+			Status   string   `json:"status"`
+			Warnings []string `json:"warnings,omitempty"`
+		}{"ready", warnings})
 	})
 	return mux
 }

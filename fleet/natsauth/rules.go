@@ -96,10 +96,15 @@ func user(m *fleet.Member, opts Options) (u User, ok bool) {
 		u.Subscribe = append(u.Subscribe, "$SRV.*", "$SRV.*."+service, "$SRV.*."+service+".*")
 	}
 	for _, p := range m.Peers {
+		peer := subjects(p.Transports)
 		if p.Address == m.Address || opts.Allowed != nil && !opts.Allowed(m.Address, p.Address) {
+			if slices.ContainsFunc(m.Agent.Audit.Witnesses, func(w fleet.Witness) bool { return w.Address == p.Address }) {
+				for _, subject := range peer {
+					u.Publish = append(u.Publish, subject+".witness")
+				}
+			}
 			continue
 		}
-		peer := subjects(p.Transports)
 		for _, subject := range peer {
 			u.Publish = append(u.Publish, subject, subject+".*")
 		}

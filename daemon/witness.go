@@ -1,0 +1,166 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/auditchain/witness"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
+)
+
+// witnessService is the name under which agents witness each other's logs.
+const witnessService = "witness"
+
+// conflictsPerSecond bounds the records of refused checkpoints: whoever may ask
+// can ask often.
+const conflictsPerSecond = 1
+
+// witnesses are both ends of an agent's witnessing: what it keeps of others'
+// logs, and what others say of its own.
+type witnesses struct {
+	server  *witness.Server // nil for an agent that only calls others
+	sampler policy.Sampler  // for records of refused checkpoints
+
+	mu        sync.Mutex
+	conflicts map[string]string // by witness of our log: what it said; guarded by mu
+}
+
+// A witnessBody is the body of a lifecycle record about witnessing.
+type witnessBody struct {
+	// Event is witness-conflict: a witness of this log has seen another history of
+	// it. Or it is witness-refused: this agent, as a witness, was shown one.
+	Event string `json:"event"`
+	// Peer is the agent at the other end.
+	Peer string `json:"peerId"`
+	// Reason is what the witness said.
+	Reason string `json:"reason"`
+}
+
+// openWitness gets ready to witness the logs of other agents.
+func (d *Daemon) openWitness() error {
+	d.witnesses.sampler.PerSecond = conflictsPerSecond
+	if d.Member().ClientOnly() {
+		return nil // nobody could ask it
+	}
+	folder := d.cfg.Paths.Witness(d.Member().ID)
+	registry, err := witness.OpenRegistry(folder)
+	if err != nil {
+		return err
+	}
+	store, err := checkpoint.NewFolderStore(folder)
+	if err != nil {
+		return err
+	}
+	d.witnesses.server = witness.NewServer(d.audit.log.Keeper(store, registry.Keys), registry)
+	return nil
+}
+
+// findWitnesses has the agent's own log witnessed by the peers that its file names.
+func (d *Daemon) findWitnesses() error {
+	for _, w := range d.Member().Agent.Audit.Witnesses {
+		if _, ok := d.peers.Peer(w.Address); !ok || w.Address == d.Member().Address {
+			return fmt.Errorf("%s:%d:%d: audit.witnesses: %s is no peer of this agent: list it in the peers file, or remove it here",
+				d.Member().Agent.Path, w.Position.Line, w.Position.Column, w.Address)
+		}
+	}
+	for _, w := range d.Member().Agent.Audit.Witnesses {
+		d.audit.log.AddWitness(witness.NewRemote(string(w.Address), d.askWitness(w.Address), d.audit.log))
+	}
+	return nil
+}
+
+// askWitness carries questions to the witness at another agent.
+func (d *Daemon) askWitness(address envelope.Address) witness.Asker {
+	return func(ctx context.Context, question []byte) ([]byte, error) {
+		return d.client.Ask(ctx, address, witnessService, question)
+	}
+}
+
+// serveWitness answers as a witness. Only the fleet's members and this agent's
+// peers may ask: each that does takes up a file.
+func (d *Daemon) serveWitness(ctx context.Context, from envelope.Address, question json.RawMessage) (json.RawMessage, error) {
+	_, peer := d.peers.Peer(from)
+	if _, member := d.cfg.Fleet.Member(from.ID()); !member && !peer {
+		return nil, fmt.Errorf("%s asks for a witness, and is neither a member of the fleet nor a peer", from)
+	}
+	answer, err := d.witnesses.server.Answer(ctx, string(from), question)
+	switch {
+	case errors.Is(err, checkpoint.ErrInconsistent):
+		d.log.Error("an agent's audit log was rewritten, or another is in its place", "agent", from, "reason", err)
+		if take, _ := d.witnesses.sampler.Take(time.Now()); take {
+			d.recordWitness(ctx, witnessBody{Event: "witness-refused", Peer: string(from), Reason: err.Error()})
+		}
+	case err != nil:
+		d.log.Warn("a checkpoint was not co-signed", "agent", from, "reason", err)
+	}
+	if answer == nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// heardFromWitness takes note of what a witness of this agent's log says.
+func (d *Daemon) heardFromWitness(name string, err error) {
+	conflict := errors.Is(err, checkpoint.ErrInconsistent)
+	d.witnesses.mu.Lock()
+	delete(d.witnesses.conflicts, name)
+	if conflict {
+		if d.witnesses.conflicts == nil {
+			d.witnesses.conflicts = map[string]string{}
+		}
+		d.witnesses.conflicts[name] = err.Error()
+	}
+	d.witnesses.mu.Unlock()
+	switch {
+	case conflict:
+		d.log.Error("a witness has seen another history of the audit log: verify it, and find out who changed it", "witness", name, "reason", err)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		d.recordWitness(ctx, witnessBody{Event: auditchain.EventWitnessConflict, Peer: name, Reason: err.Error()})
+	case err != nil:
+		d.log.Warn("a witness has not co-signed the audit log; it is asked again", "witness", name, "reason", err)
+	default:
+		d.log.Info("a witness has co-signed the audit log", "witness", name)
+	}
+}
+
+func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
+	if err := d.audit.append(ctx, auditchain.KindLifecycle, "", body); err != nil && auditchain.CodeOf(err) != auditchain.CodeClosed {
+		d.log.Error("not recorded", "event", body.Event, "agent", body.Peer, "error", err)
+	}
+}
+
+// Warnings are what somebody should look at while the agent goes on taking
+// calls, in words.
+func (d *Daemon) Warnings() []string {
+	d.witnesses.mu.Lock()
+	defer d.witnesses.mu.Unlock()
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(d.witnesses.conflicts)) {
+		all = append(all, "audit log: "+d.witnesses.conflicts[name])
+	}
+	return all
+}
+
+// Witnessed is the newest checkpoint of the log called origin that a witness
+// holds, or nil: the witness is a peer, or this agent itself. It implements
+// [control.Witnesses].
+func (d *Daemon) Witnessed(ctx context.Context, by envelope.Address, origin string) ([]byte, error) {
+	if cmp.Or(by, d.Member().Address) != d.Member().Address {
+		return witness.NewRemote(string(by), d.askWitness(by), nil).Latest(ctx, origin)
+	}
+	if d.witnesses.server == nil {
+		return nil, fmt.Errorf("%s only calls others: it witnesses no log", d.Member().Address)
+	}
+	return d.witnesses.server.Latest(ctx, origin)
+}
