@@ -10,6 +10,10 @@ const (
 	// KindSchemaViolation is an envelope whose payload broke its schema; see
 	// [SchemaViolation].
 	KindSchemaViolation Kind = "capability_schema_violation"
+	// KindPayloadCapture is the payload of such an envelope, kept only where the
+	// operator asked for it; see [PayloadCapture]. It is a record of its own so that
+	// it can be redacted while the violation stays.
+	KindPayloadCapture Kind = "payload_capture"
 	// KindRPCCall is one call, at either end: outcome, latency, trace id.
 	KindRPCCall Kind = "rpc_call"
 	// KindAuthCheck is the verdict over one envelope's authentication.
@@ -36,8 +40,8 @@ const (
 // Kinds lists every kind, in the order of the constants.
 func Kinds() []Kind {
 	return []Kind{
-		KindSchemaViolation, KindRPCCall, KindAuthCheck, KindPermissionDenied, KindApproval, KindRateLimited,
-		KindSchemaDrift, KindLifecycle, KindRedaction, KindPrune, KindCheckpoint,
+		KindSchemaViolation, KindPayloadCapture, KindRPCCall, KindAuthCheck, KindPermissionDenied, KindApproval,
+		KindRateLimited, KindSchemaDrift, KindLifecycle, KindRedaction, KindPrune, KindCheckpoint,
 	}
 }
 

@@ -7,13 +7,14 @@ import (
 	"sync/atomic"
 
 	"github.com/agentd/agentd/auditchain/internal/chainhash"
+	"github.com/agentd/agentd/auditchain/internal/filelock"
 )
 
 // A Log is an audit log that is open for writing. Its methods are safe for
 // concurrent use. The methods of its [Reader] read what is durable.
 type Log struct {
 	*Reader
-	lock      *writerLock
+	lock      *filelock.Lock
 	writer    *writer
 	recovery  Recovery
 	publisher *publisher

@@ -56,7 +56,7 @@ func open(ctx context.Context, path string, options Options, connect connect) (*
 	removeLeftovers(path)
 	l, err := openLocked(ctx, path, options, connect)
 	if err != nil {
-		lock.release()
+		lock.Release()
 		return nil, err
 	}
 	l.lock = lock

@@ -43,6 +43,9 @@ func (r *Reader) plan(ctx context.Context, f *Filter) (*plan, error) {
 		// The plus sign keeps SQLite from using an index on the column.
 		p.rest.add("+"+e.column+" IN (?"+strings.Repeat(", ?", len(e.values)-1)+")", e.values...)
 	}
+	for _, kind := range f.NotKinds {
+		p.rest.add("kind <> ?", string(kind))
+	}
 	if f.Text != "" {
 		// The body holds the text in the form of a JSON string.
 		quoted, err := jcs.Marshal(f.Text)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,8 @@ const queryPage = 256
 type Filter struct {
 	// Kinds lists the kinds to choose from; none means all.
 	Kinds []Kind
+	// NotKinds lists kinds to leave out.
+	NotKinds []Kind
 	// Tenant, Peer, Capability, Side, Correlation and Session are compared for
 	// equality.
 	Tenant      string
@@ -109,7 +112,7 @@ func (r *Reader) Get(ctx context.Context, seq int64) (Entry, error) {
 
 // check refuses what could only be a mistake.
 func (f *Filter) check() error {
-	for _, kind := range f.Kinds {
+	for _, kind := range slices.Concat(f.Kinds, f.NotKinds) {
 		if !kind.Valid() {
 			return &Error{Code: CodeInvalid, Msg: fmt.Sprintf("there is no record kind %q", kind), Hint: "known kinds: " + kindList()}
 		}

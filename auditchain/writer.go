@@ -102,7 +102,7 @@ func (l *Log) write() {
 	err := w.signRest()
 	l.publisher.publish(w.tip.note)
 	err = errors.Join(err, l.publisher.stop(), l.Reader.Close(), w.disconnect())
-	l.lock.release()
+	l.lock.Release()
 	l.closeErr = err
 	close(l.stopped)
 }

@@ -9,11 +9,17 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/drift"
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 )
 
 // An auditor writes what calls must record to an agent's log.
-type auditor struct{ log *auditchain.Log }
+type auditor struct {
+	log *auditchain.Log
+	// settings says which payloads to keep. It is asked at each violation, since
+	// they change when the agent's file is loaded again.
+	settings func() *fleet.Audit
+}
 
 var (
 	_ rpc.Auditor        = auditor{}
@@ -27,14 +33,23 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 	for i, violation := range v.Violations {
 		violations[i] = auditchain.Violation{Path: violation.Path, Message: violation.Message}
 	}
-	record, err := auditchain.SchemaViolation{
+	violation := auditchain.SchemaViolation{
 		TenantID: v.TenantID, CapabilityName: v.Capability, PeerID: string(v.Peer), Side: auditchain.Side(v.Side),
 		Violations: violations, CorrelationID: v.CorrelationID, SessionID: v.SessionID,
-	}.Record()
+	}
+	record, err := violation.Record()
 	if err != nil {
 		return err
 	}
-	_, err = a.log.Append(ctx, record)
+	records := []auditchain.Record{record}
+	if settings := a.settings(); settings.Captures(v.Capability) {
+		captured, err := violation.CapturePayload(v.Payload, settings.CaptureBytes).Record(v.TenantID)
+		if err != nil {
+			return err
+		}
+		records = append(records, captured)
+	}
+	_, err = a.log.AppendAll(ctx, records)
 	return err
 }
 

@@ -157,7 +157,7 @@ func (d *Daemon) start(ctx context.Context) error {
 	if err := d.listen(); err != nil {
 		return err
 	}
-	if err := d.findWitnesses(); err != nil {
+	if err := d.findWitnesses(ctx); err != nil {
 		return err
 	}
 	d.ready.Store(true)
@@ -186,7 +186,7 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.audit = auditor{log: log}
+	d.audit = auditor{log: log, settings: func() *fleet.Audit { return &d.Member().Agent.Audit }}
 	return nil
 }
 

@@ -67,3 +67,24 @@ func decodeAudit(v strictyaml.Value) Audit {
 	o.PassOver("export", "exporters", "backpressure", "retention")
 	return a
 }
+
+// checkWitnesses makes sure that each witness is a peer: another agent cannot be
+// asked. The error is a [*strictyaml.Error].
+func (m *Member) checkWitnesses() error {
+	if m.Agent == nil {
+		return nil // which is a fault of its own
+	}
+	var faults []Fault
+	for _, w := range m.Agent.Audit.Witnesses {
+		if _, ok := m.Peer(w.Address); w.Address != "" && (!ok || w.Address == m.Address) {
+			faults = append(faults, Fault{
+				Position: w.Position, Message: fmt.Sprintf("%s is no peer of this agent, and cannot be asked to witness", w.Address),
+				Hint: "list it in the peers file, or remove it here",
+			})
+		}
+	}
+	if faults == nil {
+		return nil
+	}
+	return &strictyaml.Error{Faults: faults}
+}

@@ -78,6 +78,7 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	}
 	for _, member := range m.fleet.Members {
 		l.memberPeers(m.fleet, member)
+		l.failed(member.checkWitnesses())
 	}
 	for _, member := range m.fleet.Members {
 		l.selectEngine(member)

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -22,6 +23,9 @@ type SchemaViolation struct {
 	Side Side
 	// Violations is not empty.
 	Violations []schema.Violation
+	// Payload is what failed. It holds whatever the caller or the skill put into
+	// it: keep it only where the operator asked for that.
+	Payload json.RawMessage
 	// CorrelationID is the call's.
 	CorrelationID string
 	// SessionID is the caller's session, or "".

@@ -172,16 +172,16 @@ func (c *outboundCall) checkPayload(ctx context.Context) *Error {
 	if err == nil || err.Code != CodeSchemaViolation {
 		return err
 	}
-	if aerr := audit(ctx, c.client.cfg.Auditor, c.violation(err)); aerr != nil {
+	if aerr := audit(ctx, c.client.cfg.Auditor, c.violation(err, c.request.Payload)); aerr != nil {
 		return aerr
 	}
 	return err
 }
 
-func (c *outboundCall) violation(err *Error) SchemaViolation {
+func (c *outboundCall) violation(err *Error, payload []byte) SchemaViolation {
 	return SchemaViolation{
 		TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,
-		Side: err.Side, Violations: err.Violations,
+		Side: err.Side, Violations: err.Violations, Payload: payload,
 		CorrelationID: c.ids.correlation, SessionID: c.session(),
 	}
 }
@@ -366,7 +366,7 @@ func (c *outboundCall) accept(ctx context.Context, reply *envelope.Envelope) (js
 		return data, nil
 	}
 	if err.Code == CodeSchemaViolation {
-		if aerr := audit(ctx, c.client.cfg.Auditor, c.violation(err)); aerr != nil {
+		if aerr := audit(ctx, c.client.cfg.Auditor, c.violation(err, data)); aerr != nil {
 			return nil, aerr
 		}
 	}

@@ -193,7 +193,7 @@ func (c *inboundCall) validate(side Side, payload []byte) *Error {
 	}
 	aerr := audit(c.ctx, c.inbox.cfg.Auditor, SchemaViolation{
 		TenantID: c.request.TenantID, Capability: c.function.Name, Peer: c.request.From,
-		Side: side, Violations: err.Violations,
+		Side: side, Violations: err.Violations, Payload: payload,
 		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
 	})
 	if aerr != nil {

@@ -8,12 +8,15 @@ import (
 	"os"
 
 	"github.com/agentd/agentd/auditchain/internal/durable"
+	"github.com/agentd/agentd/auditchain/internal/filelock"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A Cursor is how far an export has come, kept in a file.
+// A Cursor is how far an export has come. It must not be copied, and serves one
+// export at a time.
 type Cursor struct {
-	path  string
+	path  string         // "" for a cursor in memory
+	lock  *filelock.Lock // nil for a cursor in memory
 	state cursorState
 }
 
@@ -26,28 +29,63 @@ type cursorState struct {
 	Position int64 `json:"position"`
 }
 
-// OpenCursor reads the cursor in a file. A missing file is a cursor at the
-// start; it is created when the cursor first moves.
+// NewCursor is a cursor at the start of a log, which is forgotten with the
+// process. It needs no [Cursor.Close].
+func NewCursor() *Cursor { return &Cursor{} }
+
+// OpenCursor reads the cursor in a file, and keeps others from opening it until
+// it is closed: two exports with one cursor would double what they write. A missing
+// file is a cursor at the start; it is created when the cursor first moves.
 func OpenCursor(path string) (*Cursor, error) {
-	c := &Cursor{path: path}
-	text, err := os.ReadFile(path)
+	lock, err := filelock.Acquire(path + ".lock")
+	if held, ok := errors.AsType[*filelock.HeldError](err); ok {
+		return nil, fmt.Errorf("export: another export has the cursor %s: %s", path, held.Holder)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("export: locking the cursor %s: %w", path, err)
+	}
+	c := &Cursor{path: path, lock: lock}
+	if err := c.read(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cursor) read() error {
+	text, err := os.ReadFile(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
+		return nil
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &c.state)
 	}
-	if err != nil || c.state.Seq < 0 || c.state.Position < 0 {
-		return nil, fmt.Errorf("export: the cursor %s cannot be read (remove it to export from the start): %w", path, err)
+	if err == nil && (c.state.Seq < 0 || c.state.Position < 0) {
+		err = errors.New("it has a negative number")
 	}
-	return c, nil
+	if err != nil {
+		return fmt.Errorf("export: the cursor %s cannot be read (remove it to export from the start): %w", c.path, err)
+	}
+	return nil
 }
 
 // Seq is the number of the last exported record, or 0.
 func (c *Cursor) Seq() int64 { return c.state.Seq }
 
+// Close lets others have the cursor's file. It may be called twice.
+func (c *Cursor) Close() {
+	if c.lock != nil {
+		c.lock.Release()
+		c.lock = nil
+	}
+}
+
 // move makes a new state durable.
 func (c *Cursor) move(state cursorState) error {
+	if c.path == "" {
+		c.state = state
+		return nil
+	}
 	text, err := json.Marshal(state)
 	if err == nil {
 		err = durable.Replace(c.path, append(text, '\n'), 0o600)

@@ -38,6 +38,7 @@ func ExampleRun() {
 		}
 		result, err := export.Run(ctx, l.Reader, cursor, sink, export.Options{Format: export.JSONL})
 		sink.Close()
+		cursor.Close()
 		fmt.Println(result.Exported, err)
 	}
 	// Output:

@@ -45,13 +45,15 @@ func add(t *testing.T, l *auditchain.Log, n int) {
 	}
 }
 
-func openCursor(t *testing.T, path string) *Cursor {
+// runAt exports once with the cursor in a file.
+func runAt(t *testing.T, ctx context.Context, log *auditchain.Reader, cursor string, sink Sink, options Options) (Result, error) {
 	t.Helper()
-	c, err := OpenCursor(path)
+	c, err := OpenCursor(cursor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	defer c.Close()
+	return Run(ctx, log, c, sink, options)
 }
 
 // seqs reads the numbers of exported JSON lines.
@@ -117,7 +119,7 @@ func TestFileExportLosesAndDoublesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Run(context.Background(), l.Reader, openCursor(t, cursor), &crashingSink{sink, round % 3, round%2 == 0}, Options{Format: JSONL, Batch: 10})
+		_, err = runAt(t, context.Background(), l.Reader, cursor, &crashingSink{sink, round % 3, round%2 == 0}, Options{Format: JSONL, Batch: 10})
 		sink.Close()
 		if err == nil {
 			break
@@ -140,7 +142,7 @@ func TestFileExportLosesAndDoublesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sink.Close()
-	result, err := Run(context.Background(), l.Reader, openCursor(t, cursor), sink, Options{Format: JSONL})
+	result, err := runAt(t, context.Background(), l.Reader, cursor, sink, Options{Format: JSONL})
 	if err != nil || result != (Result{Exported: 7, Last: 110}) {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -154,7 +156,7 @@ func TestFileExportLosesAndDoublesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer short.Close()
-	if _, err := Run(context.Background(), l.Reader, openCursor(t, cursor), short, Options{Format: JSONL}); err == nil || !strings.Contains(err.Error(), "cut") {
+	if _, err := runAt(t, context.Background(), l.Reader, cursor, short, Options{Format: JSONL}); err == nil || !strings.Contains(err.Error(), "cut") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -164,12 +166,12 @@ func TestStreamExportResumes(t *testing.T) {
 	cursor := filepath.Join(t.TempDir(), "cursor")
 	var out bytes.Buffer
 	limited := &limitedWriter{out: &out, batches: 2}
-	_, err := Run(context.Background(), l.Reader, openCursor(t, cursor), WriterSink{limited}, Options{Format: JSONL, Batch: 10})
+	_, err := runAt(t, context.Background(), l.Reader, cursor, WriterSink{limited}, Options{Format: JSONL, Batch: 10})
 	if !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
 	wantSeqs(t, out.Bytes(), 1, 20)
-	if _, err := Run(context.Background(), l.Reader, openCursor(t, cursor), WriterSink{&out}, Options{Format: JSONL, Batch: 10}); err != nil {
+	if _, err := runAt(t, context.Background(), l.Reader, cursor, WriterSink{&out}, Options{Format: JSONL, Batch: 10}); err != nil {
 		t.Fatal(err)
 	}
 	wantSeqs(t, out.Bytes(), 1, 25)
@@ -202,7 +204,7 @@ func TestFollowEndsWithTheContext(t *testing.T) {
 		}
 		return nil
 	})
-	result, err := Run(ctx, l.Reader, openCursor(t, filepath.Join(t.TempDir(), "cursor")), sink, Options{Format: JSONL, Follow: true})
+	result, err := runAt(t, ctx, l.Reader, filepath.Join(t.TempDir(), "cursor"), sink, Options{Format: JSONL, Follow: true})
 	if err != nil || result.Exported != 5 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -217,10 +219,10 @@ func TestCursorOfAnotherLog(t *testing.T) {
 	one, two := newLog(t, 5), newLog(t, 9)
 	cursor := filepath.Join(t.TempDir(), "cursor")
 	var out bytes.Buffer
-	if _, err := Run(context.Background(), one.Reader, openCursor(t, cursor), WriterSink{&out}, Options{Format: JSONL}); err != nil {
+	if _, err := runAt(t, context.Background(), one.Reader, cursor, WriterSink{&out}, Options{Format: JSONL}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(context.Background(), two.Reader, openCursor(t, cursor), WriterSink{&out}, Options{Format: JSONL}); err == nil || !strings.Contains(err.Error(), "belongs to the log") {
+	if _, err := runAt(t, context.Background(), two.Reader, cursor, WriterSink{&out}, Options{Format: JSONL}); err == nil || !strings.Contains(err.Error(), "belongs to the log") {
 		t.Errorf("got %v", err)
 	}
 	text, _ := os.ReadFile(cursor)
@@ -238,6 +240,7 @@ func TestCursorOfAnotherLog(t *testing.T) {
 		os.WriteFile(cursor, []byte(changed), 0o600)
 		c, err := OpenCursor(cursor)
 		if err == nil {
+			defer c.Close()
 			_, err = Run(context.Background(), one.Reader, c, WriterSink{&out}, Options{Format: JSONL})
 		}
 		if err == nil {
@@ -256,7 +259,7 @@ func TestPrunedBeforeExportIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	result, err := Run(context.Background(), l.Reader, openCursor(t, filepath.Join(t.TempDir(), "c")), WriterSink{&out}, Options{Format: JSONL})
+	result, err := runAt(t, context.Background(), l.Reader, filepath.Join(t.TempDir(), "c"), WriterSink{&out}, Options{Format: JSONL})
 	if err != nil || result != (Result{Exported: 21, Missed: 10, Last: 31}) {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -330,5 +333,42 @@ func TestFormatNames(t *testing.T) {
 	}
 	if text, err := OTLP.Append(nil, "o", nil); text != nil || err != nil {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestOneExportPerCursor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "siem.cursor")
+	first, err := OpenCursor(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCursor(path); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("another export has the cursor %s: process %d", path, os.Getpid())) {
+		t.Errorf("the second export: %v", err)
+	}
+	first.Close()
+	first.Close()
+	os.WriteFile(path, []byte("{"), 0o600)
+	for range 2 { // a cursor that cannot be read is not left locked
+		if _, err := OpenCursor(path); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("an unreadable cursor: %v", err)
+		}
+	}
+}
+
+func TestFilteredExportInMemory(t *testing.T) {
+	l := newLog(t, 20)
+	cursor := NewCursor()
+	options := Options{Format: JSONL, Filter: auditchain.Filter{NotKinds: []auditchain.Kind{auditchain.KindSchemaViolation}}}
+	if _, err := l.Append(t.Context(), auditchain.Record{Kind: auditchain.KindLifecycle}); err != nil {
+		t.Fatal(err)
+	}
+	var chosen bytes.Buffer
+	for range 2 {
+		if _, err := Run(t.Context(), l.Reader, cursor, WriterSink{&chosen}, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := chosen.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"kind":"lifecycle"`) || cursor.Seq() != 21 {
+		t.Errorf("exported %q, up to %d", text, cursor.Seq())
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +18,7 @@ import (
 // exportFlags are the flags of `agentd audit export`.
 type exportFlags struct {
 	logs               logChoice
+	records            recordFilter
 	format, to, cursor string
 	follow             bool
 }
@@ -36,7 +37,8 @@ func (a *app) auditExportCommand() *cobra.Command {
 			"a crash: nothing is lost, and in a file nothing is doubled. The cursor is kept beside the\n" +
 			"database. A receiver of standard output may see its last records again; each has the log's\n" +
 			"name and a number, which tell. Nothing is read ahead of a slow receiver.\n\n" +
-			"With --follow, new records are written as they come, until ctrl-c.",
+			"Conditions choose records as in `agentd audit query`; captured payloads are exported only with\n" +
+			"--kind payload_capture. With --follow, new records are written as they come, until ctrl-c.",
 		Example: "  agentd audit export --agent reviewer --format ocsf --to reviewer.ocsf --cursor siem\n" +
 			"  agentd audit export --agent reviewer --format cef --cursor syslog --follow | logger",
 		Args: cobra.NoArgs,
@@ -46,10 +48,15 @@ func (a *app) auditExportCommand() *cobra.Command {
 				return usage("--format: must be one of %v, not %q", export.Formats(), flags.format)
 			}
 			opts.Follow = flags.follow
+			var err error
+			if opts.Filter, err = flags.records.filter(time.Now()); err != nil {
+				return err
+			}
 			return a.openLog(ctx, flags.logs, func(log namedLog) error { return a.export(ctx, log, flags, opts) })
 		}),
 	}
 	flags.logs.register(cmd)
+	flags.records.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&flags.format, "format", "", "jsonl, ocsf, otlp or cef (required)")
 	f.StringVar(&flags.to, "to", "-", "append to this file; - is standard output")
@@ -60,11 +67,11 @@ func (a *app) auditExportCommand() *cobra.Command {
 }
 
 func (a *app) export(ctx context.Context, log namedLog, flags exportFlags, opts export.Options) (err error) {
-	cursor, cleanup, err := openCursor(log.Path(), flags.cursor)
+	cursor, err := openCursor(log.Path(), flags.cursor)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, cleanup()) }()
+	defer cursor.Close()
 	var sink export.Sink = export.WriterSink{Writer: a.stdout}
 	if flags.to != "-" {
 		file, err := openExportFile(flags)
@@ -83,20 +90,14 @@ func (a *app) export(ctx context.Context, log namedLog, flags exportFlags, opts 
 
 // openCursor opens the cursor of a name, beside the database. Without a name
 // it begins at the start and is forgotten.
-func openCursor(db, name string) (cursor *export.Cursor, cleanup func() error, err error) {
-	if name != "" {
-		if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(name) {
-			return nil, nil, usage("--cursor: a name has 1 to 64 letters, digits, _ or -, unlike %q", name)
-		}
-		cursor, err = export.OpenCursor(db + ".cursor." + name)
-		return cursor, func() error { return nil }, err
+func openCursor(db, name string) (*export.Cursor, error) {
+	if name == "" {
+		return export.NewCursor(), nil
 	}
-	folder, err := os.MkdirTemp("", "agentd-export")
-	if err != nil {
-		return nil, nil, err
+	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(name) {
+		return nil, usage("--cursor: a name has 1 to 64 letters, digits, _ or -, unlike %q", name)
 	}
-	cursor, err = export.OpenCursor(filepath.Join(folder, "cursor"))
-	return cursor, func() error { return os.RemoveAll(folder) }, err
+	return export.OpenCursor(db + ".cursor." + name)
 }
 
 // openExportFile opens the file to append to. Without a cursor it must be new:

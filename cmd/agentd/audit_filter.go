@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/agentd/agentd/auditchain"
 )
 
@@ -47,6 +49,53 @@ func setFilter(f *auditchain.Filter, flag, name, value string, now time.Time) (e
 		return usage("%s: records are not matched by %q, but by %s", flag, name, strings.Join(filterNames(), ", "))
 	}
 	return err
+}
+
+// recordFilter are the flags that choose records.
+type recordFilter struct {
+	kinds      []string
+	conditions map[string]*string // of those in filterNames, all but kind
+}
+
+func (r *recordFilter) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&r.kinds, "kind", nil, "only records of these kinds, like capability_schema_violation,lifecycle")
+	r.conditions = map[string]*string{}
+	for _, flag := range [][2]string{
+		{"tenant", "only records of this tenant"},
+		{"peer", "only records about this agent://id"},
+		{"capability", "only records about this capability"},
+		{"side", "request or response"},
+		{"correlation", "only records of this call"},
+		{"session", "only records of this session"},
+		{"text", "only records whose body holds this text"},
+		{"since", "not older than this: RFC 3339, or an age like 2h or 90d"},
+		{"until", "older than this: RFC 3339, or an age like 10m"},
+	} {
+		r.conditions[flag[0]] = f.String(flag[0], "", flag[1])
+	}
+}
+
+// filter is what the flags say. Captured payloads are chosen only by the name of
+// their kind: nobody shall show or export them by accident.
+func (r *recordFilter) filter(now time.Time) (auditchain.Filter, error) {
+	var f auditchain.Filter
+	for _, k := range r.kinds {
+		if err := setFilter(&f, "--kind", "kind", k, now); err != nil {
+			return f, err
+		}
+	}
+	if len(f.Kinds) == 0 {
+		f.NotKinds = []auditchain.Kind{auditchain.KindPayloadCapture}
+	}
+	for _, name := range filterNames() {
+		if value := r.conditions[name]; value != nil && *value != "" {
+			if err := setFilter(&f, "--"+name, name, *value, now); err != nil {
+				return f, err
+			}
+		}
+	}
+	return f, nil
 }
 
 func joinKinds(kinds []auditchain.Kind) string {

@@ -22,17 +22,16 @@ const (
 
 // queryFlags are the flags of `agentd audit query`.
 type queryFlags struct {
-	logs       logChoice
-	kinds      []string
-	conditions map[string]*string // of those in filterNames, all but kind
-	limit      int
-	after      int64
-	order      string
-	follow     bool
+	logs    logChoice
+	records recordFilter
+	limit   int
+	after   int64
+	order   string
+	follow  bool
 }
 
 func (a *app) auditQueryCommand() *cobra.Command {
-	flags := queryFlags{conditions: map[string]*string{}}
+	var flags queryFlags
 	cmd := &cobra.Command{
 		Use:   "query",
 		Short: "Print records, the newest last",
@@ -40,6 +39,7 @@ func (a *app) auditQueryCommand() *cobra.Command {
 			"With --order newest or oldest the records of one log are paged through from that end: when\n" +
 			"there are more, the --after of the next page is told on standard error. Paging costs the\n" +
 			"same on every page, however long the log. For whole logs there is `agentd audit export`.\n\n" +
+			"Payloads that a capability has captured are shown only with --kind payload_capture.\n\n" +
 			"With --follow, new records are printed as they come, until ctrl-c.",
 		Example: "  agentd audit query --kind capability_schema_violation\n" +
 			"  agentd audit query --agent concierge --since 2h -o jsonl | jq .violations\n" +
@@ -65,21 +65,8 @@ func (a *app) auditQueryCommand() *cobra.Command {
 		}),
 	}
 	flags.logs.register(cmd)
+	flags.records.register(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&flags.kinds, "kind", nil, "only records of these kinds, like capability_schema_violation,lifecycle")
-	for _, flag := range [][2]string{
-		{"tenant", "only records of this tenant"},
-		{"peer", "only records about this agent://id"},
-		{"capability", "only records about this capability"},
-		{"side", "request or response"},
-		{"correlation", "only records of this call"},
-		{"session", "only records of this session"},
-		{"text", "only records whose body holds this text"},
-		{"since", "not older than this: RFC 3339, or an age like 2h or 90d"},
-		{"until", "older than this: RFC 3339, or an age like 10m"},
-	} {
-		flags.conditions[flag[0]] = f.String(flag[0], "", flag[1])
-	}
 	f.IntVar(&flags.limit, "limit", 100, "at most this many; 0 is no limit")
 	f.StringVar(&flags.order, "order", orderTail, "newest or oldest first (default: the newest, newest last)")
 	f.Int64Var(&flags.after, "after", 0, "go on behind the record with this number, in the direction of --order (default: oldest)")
@@ -90,19 +77,11 @@ func (a *app) auditQueryCommand() *cobra.Command {
 }
 
 func (q *queryFlags) filter(now time.Time) (auditchain.Filter, error) {
-	f := auditchain.Filter{Limit: q.limit, After: q.after, Order: auditchain.NewestFirst}
-	for _, k := range q.kinds {
-		if err := setFilter(&f, "--kind", "kind", k, now); err != nil {
-			return f, err
-		}
+	f, err := q.records.filter(now)
+	if err != nil {
+		return f, err
 	}
-	for _, name := range filterNames() {
-		if value := q.conditions[name]; value != nil && *value != "" {
-			if err := setFilter(&f, "--"+name, name, *value, now); err != nil {
-				return f, err
-			}
-		}
-	}
+	f.Limit, f.After, f.Order = q.limit, q.after, auditchain.NewestFirst
 	if q.order == orderTail && q.after > 0 {
 		q.order = orderOldest
 	}

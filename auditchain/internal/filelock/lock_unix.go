@@ -1,0 +1,61 @@
+//go:build unix
+
+package filelock
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Lock is an advisory lock (flock) on a file beside what it protects, so the
+// system releases it when the process ends in whatever way. What is protected is
+// not locked itself: closing any descriptor of a database would drop SQLite's
+// own locks, and a file that is replaced takes its lock along.
+type Lock struct{ file *os.File }
+
+// Acquire takes the lock on the file called name, without waiting, and makes the
+// file if there is none. It fails with a [*HeldError], or an error of the file
+// system.
+func Acquire(name string) (*Lock, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := io.ReadAll(io.LimitReader(file, 200))
+		_ = file.Close() // nothing was written
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, &os.PathError{Op: "flock", Path: name, Err: err}
+		}
+		return nil, &HeldError{Holder: strings.TrimSpace(string(holder))}
+	}
+	l := &Lock{file}
+	if err := l.sign(); err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// sign tells whoever is refused who holds the lock.
+func (l *Lock) sign() error {
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("process %d, since %s\n", os.Getpid(), time.Now().UTC().Format(time.RFC3339))
+	_, err := l.file.WriteAt([]byte(text), 0)
+	return err
+}
+
+// Release gives the lock back. The file stays: removing it would let two
+// processes each lock a file of that name. Closing it would not do: a child that
+// is being forked holds every descriptor until it executes its program.
+func (l *Lock) Release() {
+	_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) // closing is the fallback
+	_ = l.file.Close()
+}
