@@ -215,7 +215,7 @@ func decodeCarried(o *strictyaml.Object, c *Capability) {
 	c.Callers = o.Get("callers").Texts()
 }
 
-// decodeRateLimit reads {requests, period?, burst?}; window is another word for period.
+// decodeRateLimit reads {requests, period?, burst?, shared?}; window is another word for period.
 func decodeRateLimit(v strictyaml.Value) *RateLimit {
 	if !v.Present() {
 		return nil
@@ -226,6 +226,7 @@ func decodeRateLimit(v strictyaml.Value) *RateLimit {
 		Requests: int(o.Need("requests").Int(1, 1_000_000_000)),
 		Period:   decodePeriod(o.GetAny("period", "window")),
 		Burst:    int(o.Get("burst").Int(1, 1_000_000_000)),
+		Shared:   o.Get("shared").Bool(),
 	}
 	if l.Burst == 0 {
 		l.Burst = l.Requests

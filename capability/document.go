@@ -119,6 +119,8 @@ type RateLimit struct {
 	Period time.Duration
 	// Burst is at least 1; it defaults to Requests.
 	Burst int
+	// Shared has the callee's replicas count together.
+	Shared bool
 }
 
 // A RetryPolicy is an exponential backoff.

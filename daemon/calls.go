@@ -13,11 +13,14 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/quota"
 )
 
 // openPolicies reads who may call whom, and starts the access log.
@@ -122,7 +125,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	}
 	d.inbox, err = rpc.NewInbox(rpc.InboxConfig{
 		Self: d.Member().Address, Contract: contract, Handlers: d.handlers(d.Member()), Auditor: d.audit,
-		Authorizer: calleeAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit, Access: d.accessLog(),
+		Authorizer: calleeAuthorizer{&d.policies}, Limiter: d.limiter(), Refusals: d.audit, Access: d.accessLog(),
 		Services:    map[string]rpc.Service{witnessService: d.serveWitness},
 		Idempotency: d.once, Identity: &d.identity, ClockSkew: d.Member().Agent.Security.ClockSkew,
 		FleetVersion: release, MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
@@ -132,6 +135,22 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		return fmt.Errorf("%w\n(declare it under skills: in %s)", err, d.Member().Agent.Path)
 	}
 	return nil
+}
+
+// limiter counts the calls that come in: together with the other replicas where
+// the process is on NATS and a capability asks for it.
+func (d *Daemon) limiter() rpc.Limiter {
+	local := policy.NewRateLimiter(0)
+	conn, ok := d.transport(capability.NATS).(*nats.Conn)
+	if !ok {
+		return local
+	}
+	js, err := conn.JetStream()
+	if err != nil {
+		d.log.Warn("rate limits are not shared", "error", err)
+		return local
+	}
+	return quota.New(quota.Options{JetStream: js, Bucket: natsauth.LimitsBucket(d.Member().ID), Local: local, Logger: d.log})
 }
 
 func (d *Daemon) handlers(m *fleet.Member) map[string]rpc.Handler {

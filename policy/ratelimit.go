@@ -61,11 +61,27 @@ type bucketKey struct {
 }
 
 type bucket struct {
-	key        bucketKey
-	limit      capability.RateLimit
-	tokens     *rate.Limiter
+	key     bucketKey
+	limit   capability.RateLimit
+	tokens  *rate.Limiter
+	refused Refusals
+}
+
+// Refusals are what one bucket has refused. The zero value is one that has
+// refused nothing. It is not safe for concurrent use.
+type Refusals struct {
 	reported   time.Time
 	unreported int64
+}
+
+// Count counts a refusal, and sets Report and Unreported of what is said about it.
+func (r *Refusals) Count(q *Quota, now time.Time) {
+	if !r.reported.IsZero() && now.Sub(r.reported) < ReportEvery {
+		r.unreported++
+		return
+	}
+	q.Report, q.Unreported = true, r.unreported
+	r.reported, r.unreported = now, 0
 }
 
 // NewRateLimiter holds at most maxBuckets buckets, or [DefaultMaxBuckets] if
@@ -163,12 +179,7 @@ func (b *bucket) take(now time.Time) Quota {
 		return q
 	}
 	q.RetryAfter = seconds((1 - tokens) / perSecond)
-	if b.reported.IsZero() || now.Sub(b.reported) >= ReportEvery {
-		q.Report, q.Unreported = true, b.unreported
-		b.reported, b.unreported = now, 0
-	} else {
-		b.unreported++
-	}
+	b.refused.Count(&q, now)
 	return q
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,12 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/internal/natstest"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/quota"
 )
 
 // A member of a test's fleet.
@@ -27,6 +31,7 @@ type member struct {
 	subject  string   // of its requests; "" offers nothing
 	peers    []string // "id subject"
 	noServer bool     // takes requests by memory instead
+	shared   bool     // shares its rate limit between replicas
 }
 
 func load(t *testing.T, members ...member) *fleet.Fleet {
@@ -51,7 +56,11 @@ func load(t *testing.T, members ...member) *fleet.Fleet {
 			if m.noServer {
 				transportOf = fmt.Sprintf("{kind: memory, topics: {requests: %q}}", m.subject)
 			}
-			write(dir+"/capabilities.yaml", fmt.Sprintf("version: 1\nagent: %q\ntransports: [%s]\ncapabilities: [{name: s}]\n", "agent://"+m.id, transportOf))
+			limit := ""
+			if m.shared {
+				limit = ", rateLimit: {requests: 3, period: 1h, shared: true}"
+			}
+			write(dir+"/capabilities.yaml", fmt.Sprintf("version: 1\nagent: %q\ntransports: [%s]\ncapabilities: [{name: s%s}]\n", "agent://"+m.id, transportOf, limit))
 		}
 		peers := "version: 1\npeers:\n"
 		if len(m.peers) == 0 {
@@ -275,6 +284,47 @@ func TestDerive(t *testing.T) {
 	}
 	if p := rules.Users[2].Publish; len(p) != 0 {
 		t.Errorf("an agent without peers may publish to %v", p)
+	}
+}
+
+// Replicas of an agent share their limits on a server with its rules, and no
+// other agent can touch them.
+func TestSharedLimits(t *testing.T) {
+	_, conf, keys := derive(t, load(t,
+		member{id: "team.notes", subject: "agents.team.notes.requests", shared: true},
+		member{id: "other", subject: "agents.other.requests", shared: true},
+	))
+	s := &stage{t: t, server: natstest.Run(t, conf+"\njetstream {}\n"), keys: keys}
+	c := &capability.Capability{Name: "s", RateLimit: &capability.RateLimit{Requests: 3, Burst: 3, Period: time.Hour, Shared: true}}
+	limiter := func(as, of string, log io.Writer) *quota.Limiter {
+		js, err := s.as(as).JetStream()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return quota.New(quota.Options{
+			JetStream: js, Bucket: natsauth.LimitsBucket(of), Local: policy.NewRateLimiter(0), Timeout: 5 * time.Second,
+			Logger: slog.New(slog.NewTextHandler(log, nil)),
+		})
+	}
+	var text bytes.Buffer
+	replicas := []*quota.Limiter{limiter("team.notes", "team.notes", &text), limiter("team.notes", "team.notes", &text)}
+	allowed := 0
+	for i := range 10 {
+		if replicas[i%2].Take("agent://desk", c, time.Now()).Allowed {
+			allowed++
+		}
+	}
+	if allowed != 3 || text.Len() > 0 {
+		t.Errorf("%d calls of 3 were allowed: %s", allowed, text.String())
+	}
+	intruder, err := s.as("other").JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // what is denied is never answered
+	defer cancel()
+	if err := intruder.DeleteKeyValue(ctx, natsauth.LimitsBucket("team.notes")); err == nil {
+		t.Error("another agent could delete the bucket")
 	}
 }
 

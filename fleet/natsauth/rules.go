@@ -60,6 +60,27 @@ func InboxPrefix(id string) string { return "_INBOX." + strings.ReplaceAll(id, "
 // are not allowed.
 func ServiceName(id string) string { return strings.ReplaceAll(id, ".", "_") }
 
+// LimitsBucket is the JetStream key-value bucket in which the replicas of an
+// agent share their rate limits.
+func LimitsBucket(id string) string { return "agentd-limits-" + ServiceName(id) }
+
+// bucketSubjects are what an agent publishes to in order to make and use a
+// key-value bucket (ADR-8), and no other.
+func bucketSubjects(bucket string) []string {
+	stream := "KV_" + bucket
+	return []string{
+		"$JS.API.INFO", "$JS.API.STREAM.CREATE." + stream, "$JS.API.STREAM.UPDATE." + stream, "$JS.API.STREAM.INFO." + stream,
+		"$JS.API.DIRECT.GET." + stream + ".>", "$KV." + bucket + ".>",
+	}
+}
+
+// sharesLimits reports whether replicas of the member count calls together.
+func sharesLimits(m *fleet.Member) bool {
+	return slices.ContainsFunc(m.Capabilities.Capabilities, func(c *capability.Capability) bool {
+		return c.RateLimit != nil && c.RateLimit.Shared
+	})
+}
+
 // Derive makes the rules of a fleet. It fails where two members would share a
 // subject, and where a subject is not fit for rules; the error holds every fault.
 func Derive(f *fleet.Fleet, opts Options) (*Rules, error) {
@@ -94,6 +115,9 @@ func user(m *fleet.Member, opts Options) (u User, ok bool) {
 	if u.Responds {
 		service := ServiceName(m.ID)
 		u.Subscribe = append(u.Subscribe, "$SRV.*", "$SRV.*."+service, "$SRV.*."+service+".*")
+		if sharesLimits(m) {
+			u.Publish = append(u.Publish, bucketSubjects(LimitsBucket(m.ID))...)
+		}
 	}
 	for _, p := range m.Peers {
 		peer := subjects(p.Transports)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentd/agentd/transport"
 )
@@ -72,6 +73,16 @@ func (c *Conn) Kind() string { return Kind }
 
 // MaxMessageBytes returns the server's max_payload.
 func (c *Conn) MaxMessageBytes() int { return int(c.nc.MaxPayload()) }
+
+// JetStream is the server's JetStream, over this connection. That there is one shows
+// when it is used.
+func (c *Conn) JetStream() (jetstream.JetStream, error) {
+	js, err := jetstream.New(c.nc)
+	if err != nil {
+		return nil, &transport.Error{Code: transport.Failed, Op: "jetstream", Cause: err}
+	}
+	return js, nil
+}
 
 // Err is nil while the connection stands, and otherwise says why it does not.
 func (c *Conn) Err() error {
