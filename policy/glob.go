@@ -19,13 +19,16 @@ const MaxPatternBytes = 512
 // RequestAgent:** is a plain star, and [ and { have a meaning.
 type Glob struct{ pattern string }
 
-// ParseGlob refuses a pattern that is empty or longer than [MaxPatternBytes].
+// ParseGlob refuses a pattern that is empty, longer than [MaxPatternBytes] or not
+// UTF-8.
 func ParseGlob(pattern string) (Glob, error) {
 	switch {
 	case pattern == "":
 		return Glob{}, fmt.Errorf("policy: the pattern is empty")
 	case len(pattern) > MaxPatternBytes:
 		return Glob{}, fmt.Errorf("policy: the pattern has %d bytes, more than %d", len(pattern), MaxPatternBytes)
+	case !utf8.ValidString(pattern):
+		return Glob{}, fmt.Errorf("policy: the pattern is not UTF-8")
 	}
 	return Glob{pattern: pattern}, nil
 }
@@ -66,11 +69,11 @@ func (g Glob) Match(target string) bool {
 		}
 		switch {
 		case star.pattern >= 0 && star.target < len(target) && target[star.target] != '/':
-			star.target++
+			star.target += width(target[star.target:])
 			i, j = star.pattern, star.target
 		case double.pattern >= 0 && double.target < len(target):
 			star.pattern = -1
-			double.target++
+			double.target += width(target[double.target:])
 			i, j = double.pattern, double.target
 		default:
 			return false
@@ -82,10 +85,16 @@ func (g Glob) Match(target string) bool {
 func one(c byte, target string) int {
 	switch {
 	case c == '?' && target[0] != '/':
-		_, n := utf8.DecodeRuneInString(target)
-		return n
+		return width(target)
 	case c == target[0] && c != '?':
 		return 1
 	}
 	return 0
+}
+
+// width is how many bytes the first character of s has. Stars step by characters
+// too: one that ended inside of a character would let ? match a part of it.
+func width(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	return n
 }

@@ -82,9 +82,9 @@ func TestGlob(t *testing.T) {
 }
 
 func TestParseGlobRefuses(t *testing.T) {
-	for _, pattern := range []string{"", strings.Repeat("a", policy.MaxPatternBytes+1)} {
+	for _, pattern := range []string{"", strings.Repeat("a", policy.MaxPatternBytes+1), "agent://\xff"} {
 		if _, err := policy.ParseGlob(pattern); err == nil {
-			t.Errorf("a pattern of %d bytes is accepted", len(pattern))
+			t.Errorf("the pattern %.20q of %d bytes is accepted", pattern, len(pattern))
 		}
 	}
 	if g := glob(t, "a*"); g.String() != "a*" {
@@ -98,22 +98,22 @@ func naive(pattern, target string) bool {
 	case pattern == "":
 		return target == ""
 	case strings.HasPrefix(pattern, "**"):
-		for i := range len(target) + 1 {
+		for i := range target {
 			if naive(pattern[2:], target[i:]) {
 				return true
 			}
 		}
-		return false
+		return naive(pattern[2:], "")
 	case pattern[0] == '*':
-		for i := range len(target) + 1 {
+		for i := range target { // by characters
 			if naive(pattern[1:], target[i:]) {
 				return true
 			}
-			if i < len(target) && target[i] == '/' {
+			if target[i] == '/' {
 				return false
 			}
 		}
-		return false
+		return naive(pattern[1:], "")
 	case target == "":
 		return false
 	case pattern[0] == '?':
@@ -141,6 +141,7 @@ func FuzzGlob(f *testing.F) {
 	f.Add("RequestAgent:agent://*/re**", "RequestAgent:agent://x/review")
 	f.Add("**a*b**/?", "aab/ab/b")
 	f.Add("*?/**", "\xff/\n")
+	f.Add("?*??*0", "0\U000d65960")
 	f.Fuzz(func(t *testing.T, pattern, target string) {
 		g, err := policy.ParseGlob(pattern)
 		if err != nil {
