@@ -33,16 +33,12 @@ func (d *Daemon) openPolicies() error {
 	d.policies.callee.Store(callee)
 	if !d.Member().Agent.Security.NoAuditLog {
 		d.access = newAccessLog(d.audit, d.log)
+		d.stats.next = d.access
+	}
+	if contract := d.Member().Capabilities; contract != nil {
+		d.stats.offer(contract.Names())
 	}
 	return nil
-}
-
-// accessLog is nil when the agent's file turns it off.
-func (d *Daemon) accessLog() rpc.AccessLog {
-	if d.access == nil {
-		return nil
-	}
-	return d.access
 }
 
 // defaultApprovalTimeout is how long a call waits for a person.
@@ -62,7 +58,7 @@ func (d *Daemon) openClient() (err error) {
 		Self: d.Member().Address, Peers: &d.peers, Transports: d.transports, Auditor: d.audit,
 		Authorizer: callerAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit,
 		Identity: &d.identity, FleetVersion: version,
-		Approver: d.approvals, Breakers: policy.NewBreakers(), Access: d.accessLog(),
+		Approver: d.approvals, Breakers: policy.NewBreakers(), Access: &d.stats,
 		Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(d.Member().Agent.Drift), Auditor: d.audit, Logger: d.log}),
 		MaxPending: limits.MaxPending, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
 	})
@@ -125,7 +121,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	}
 	d.inbox, err = rpc.NewInbox(rpc.InboxConfig{
 		Self: d.Member().Address, Contract: contract, Handlers: d.handlers(d.Member()), Auditor: d.audit,
-		Authorizer: calleeAuthorizer{&d.policies}, Limiter: d.limiter(), Refusals: d.audit, Access: d.accessLog(),
+		Authorizer: calleeAuthorizer{&d.policies}, Limiter: d.limiter(), Refusals: d.audit, Access: &d.stats,
 		Services:    map[string]rpc.Service{witnessService: d.serveWitness},
 		Idempotency: d.once, Identity: &d.identity, ClockSkew: d.Member().Agent.Security.ClockSkew,
 		FleetVersion: release, MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,

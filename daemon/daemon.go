@@ -20,6 +20,7 @@ import (
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/discovery"
 )
 
 // A Config says which agent to run, and where.
@@ -59,6 +60,7 @@ type Daemon struct {
 	approvals  *approvals
 	witnesses  witnesses
 	access     *accessLog // nil when the agent's file turns it off
+	stats      callStats
 	transports []transport.Transport
 	client     *rpc.Client
 	inbox      *rpc.Inbox         // nil for an agent that only calls others
@@ -66,6 +68,9 @@ type Daemon struct {
 	calls      control.Calls
 	control    *control.Server
 	ready      atomic.Bool
+	started    time.Time
+
+	announcement *discovery.Announcement // nil where the agent takes no requests by NATS
 }
 
 // An UnknownAgentError says that a fleet has no such member.
@@ -104,7 +109,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		}
 		return nil, unknown
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id)}
+	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
 	d.now.Store(member)
 	if err := d.start(ctx); err != nil {
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -144,7 +149,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		return err
 	}
 	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
-		Warnings: d.Warnings, Witnesses: d}
+		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers}
 	if d.Member().Capabilities != nil {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}
@@ -155,6 +160,9 @@ func (d *Daemon) start(ctx context.Context) error {
 		return err
 	}
 	if err := d.listen(); err != nil {
+		return err
+	}
+	if err := d.announce(); err != nil {
 		return err
 	}
 	if err := d.findWitnesses(ctx); err != nil {
@@ -224,6 +232,9 @@ func (d *Daemon) AuditDB() string { return AuditDB(d.Member(), d.cfg.Paths) }
 func (d *Daemon) Stop(ctx context.Context) error {
 	wasReady := d.ready.Swap(false)
 	var errs []error
+	if d.announcement != nil {
+		errs = append(errs, d.announcement.Close())
+	}
 	if d.inbox != nil {
 		errs = append(errs, d.inbox.Shutdown(ctx))
 	}

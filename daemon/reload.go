@@ -37,6 +37,7 @@ func (d *Daemon) Reload() error {
 		if err := d.inbox.Offer(member.Capabilities, d.handlers(member)); err != nil {
 			return fmt.Errorf("reload: %w", err)
 		}
+		d.stats.offer(member.Capabilities.Names())
 	}
 	d.identity.now.Store(ring)
 	d.policies.caller.Store(caller)

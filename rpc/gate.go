@@ -50,6 +50,20 @@ func (p Probe) Published(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
+// Published asks a peer for what it serves now, within the timeout of ctx or 30 s. It
+// returns the JSON of the published form, unread. The error is nil or an [*Error].
+func (c *Client) Published(ctx context.Context, to envelope.Address) ([]byte, error) {
+	peer, ok := c.cfg.Peers.Peer(to)
+	if !ok {
+		return nil, newError(CodeNoPeer, nil, "no peer registered for %q", to)
+	}
+	data, err := c.published(ctx, peer)
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
 // capabilitiesName is asked for on a topic of its own. It is no capability:
 // their names hold no dots.
 const capabilitiesName = "agentd.capabilities"

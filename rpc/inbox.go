@@ -195,6 +195,9 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 	return nil
 }
 
+// Group is the queue group in which the agent's replicas share requests.
+func (in *Inbox) Group() string { return queueGroup(in.cfg.Self) }
+
 // InFlight is how many requests run now.
 func (in *Inbox) InFlight() int {
 	in.mu.Lock()

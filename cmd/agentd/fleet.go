@@ -8,7 +8,8 @@ func (a *app) fleetCommand() *cobra.Command {
 	})
 	cmd.AddCommand(
 		a.fleetRunCommand(), a.fleetValidateCommand(), a.fleetListCommand(),
-		a.fleetCapabilitiesCommand(), a.fleetGraphCommand(), a.fleetNATSConfigCommand(),
+		a.fleetCapabilitiesCommand(), a.fleetGraphCommand(), a.fleetPeersCommand(), a.fleetStatusCommand(),
+		a.fleetNATSConfigCommand(),
 	)
 	return cmd
 }

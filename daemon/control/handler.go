@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -41,6 +42,10 @@ type Agent struct {
 	Warnings func() []string
 	// Witnesses tell what is known of audit logs elsewhere, or nil.
 	Witnesses Witnesses
+	// Status is the agent at a glance, or nil.
+	Status func() Status
+	// VerifyPeers asks peers what they serve, or is nil.
+	VerifyPeers func(ctx context.Context, only []envelope.Address) []PeerStatus
 	// Audit is the agent's audit log, or nil for an agent without one.
 	Audit AuditKeeper
 }
@@ -50,6 +55,8 @@ func NewHandler(a Agent) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/request", a.request)
 	mux.HandleFunc("GET /v1/agent/capabilities", a.capabilities)
+	mux.HandleFunc("GET /v1/agent/status", a.status)
+	mux.HandleFunc("POST /v1/peers/verify", a.verifyPeers)
 	mux.HandleFunc("POST /v1/audit/redact", a.redactAudit)
 	mux.HandleFunc("POST /v1/audit/prune", a.pruneAudit)
 	mux.HandleFunc("POST /v1/audit/rotate-key", a.rotateAuditKey)

@@ -68,17 +68,24 @@ func WriteJSONBytes(w io.Writer, f Format, data []byte) error {
 // WriteTable writes rows in aligned columns under a header. Control characters
 // in cells are shown escaped: a cell may hold text of another machine.
 func WriteTable(w io.Writer, header []string, rows [][]string) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var b bytes.Buffer
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{header}, rows...) {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = Printable(cell)
 		}
-		if _, err := fmt.Fprintln(tw, strings.TrimRight(strings.Join(cells, "\t"), "\t")); err != nil {
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
 			return err
 		}
 	}
-	return tw.Flush()
+	return nil
 }
 
 // Printable escapes what could move a terminal's cursor or change its colours.

@@ -74,6 +74,10 @@ func (c *Conn) Kind() string { return Kind }
 // MaxMessageBytes returns the server's max_payload.
 func (c *Conn) MaxMessageBytes() int { return int(c.nc.MaxPayload()) }
 
+// Client is the connection underneath, for what is NATS's own and no transport's.
+// It must not be closed or drained, but by [Conn.Close] and [Conn.Drain].
+func (c *Conn) Client() *natsgo.Conn { return c.nc }
+
 // JetStream is the server's JetStream, over this connection. That there is one shows
 // when it is used.
 func (c *Conn) JetStream() (jetstream.JetStream, error) {

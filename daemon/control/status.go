@@ -1,0 +1,125 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+)
+
+// A Status is one running agent at a glance: the answer of GET /v1/agent/status.
+type Status struct {
+	// Agent is its address, Fleet the name of its fleet.
+	Agent envelope.Address `json:"agent"`
+	Fleet string           `json:"fleet"`
+	// Instance tells it from its replicas on NATS; "" where it is not there.
+	Instance string `json:"instance,omitempty"`
+	// Version is that of agentd.
+	Version string `json:"version"`
+	// Digest covers what it offers; "" for an agent that only calls others.
+	Digest string `json:"digest,omitempty"`
+	// PID is its process.
+	PID int `json:"pid"`
+	// Started is when it began.
+	Started time.Time `json:"started"`
+	// Ready says whether it takes calls, and Reason why it does not.
+	Ready  bool   `json:"ready"`
+	Reason string `json:"reason,omitempty"`
+	// Warnings are what somebody should look at.
+	Warnings []string `json:"warnings,omitempty"`
+	// Transports are the kinds that it speaks.
+	Transports []string `json:"transports"`
+	// Requests counts those that it has answered, and Errors those of them that
+	// ended badly.
+	Requests int `json:"requests"`
+	Errors   int `json:"errors"`
+}
+
+// A PeerState is what became of a question to a peer.
+type PeerState string
+
+// The states of a peer.
+const (
+	// PeerNotProbed was not asked.
+	PeerNotProbed PeerState = "not-probed"
+	// PeerReachable answered, and offers what the caller was built against.
+	PeerReachable PeerState = "reachable"
+	// PeerDrifted answered, and offers something else.
+	PeerDrifted PeerState = "drifted"
+	// PeerUnreachable did not answer.
+	PeerUnreachable PeerState = "unreachable"
+)
+
+// A PeerStatus is one peer of an agent.
+type PeerStatus struct {
+	// Peer is its address.
+	Peer envelope.Address `json:"peer"`
+	// Transport and Subject are where requests to it go.
+	Transport string `json:"transport"`
+	Subject   string `json:"subject"`
+	// External is set for a peer that is no member of the fleet.
+	External bool `json:"external"`
+	// State is what became of the question.
+	State PeerState `json:"status"`
+	// LatencyMs is how long the answer took; 0 for a peer that was not asked.
+	LatencyMs float64 `json:"latencyMs,omitempty"`
+	// Digest covers what it offers now, or for a peer that was not asked what the files say.
+	Digest string `json:"digest,omitempty"`
+	// Differ are the capabilities whose contract is not what the caller was built
+	// against.
+	Differ []string `json:"differ,omitempty"`
+	// Error says why it is unreachable, or what is wrong with its answer.
+	Error string `json:"error,omitempty"`
+}
+
+func (a Agent) status(w http.ResponseWriter, _ *http.Request) {
+	if a.Status == nil {
+		writeFault(w, http.StatusNotFound, rpc.CodeInvalidRequest.String(), "this agent tells no status")
+		return
+	}
+	writeJSON(w, http.StatusOK, a.Status())
+}
+
+// verifyRequest is the body of POST /v1/peers/verify.
+type verifyRequest struct {
+	// Peers are those to ask; none means all.
+	Peers []envelope.Address `json:"peers"`
+}
+
+func (a Agent) verifyPeers(w http.ResponseWriter, r *http.Request) {
+	var request verifyRequest
+	if err := decodeStrict(http.MaxBytesReader(w, r.Body, maxAuditRequestBytes), &request); err != nil {
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {peers?}: "+err.Error())
+		return
+	}
+	if a.VerifyPeers == nil {
+		writeFault(w, http.StatusNotFound, rpc.CodeInvalidRequest.String(), "this agent asks no peers")
+		return
+	}
+	writeJSON(w, http.StatusOK, a.VerifyPeers(r.Context(), request.Peers))
+}
+
+// Status is the agent at a glance. Errors are [*NotRunningError],
+// [*RefusedError], or the connection's.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var s Status
+	data, err := c.do(ctx, http.MethodGet, "/v1/agent/status", nil, "")
+	if err == nil {
+		if err = json.Unmarshal(data, &s); err != nil {
+			err = fmt.Errorf("control: %w", err)
+		}
+	}
+	return s, err
+}
+
+// VerifyPeers has the agent ask its peers, or those given, what they serve now.
+// Errors are those of [Client.Status].
+func (c *Client) VerifyPeers(ctx context.Context, only []envelope.Address) ([]PeerStatus, error) {
+	var all []PeerStatus
+	err := c.post(ctx, "/v1/peers/verify", verifyRequest{Peers: only}, &all)
+	return all, err
+}
