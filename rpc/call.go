@@ -43,7 +43,7 @@ func (c *Client) RequestAgent(ctx context.Context, r Request) (*Result, error) {
 		call.record(result)
 		return result, err
 	}
-	result.Status = StatusOK
+	result.Status, result.Queued = StatusOK, call.queued
 	call.record(result)
 	return result, nil
 }
@@ -85,6 +85,7 @@ type outboundCall struct {
 	approved time.Time     // when a person let it go on, if one had to
 	executed time.Duration // what the last reply says that the skill took
 	replayed bool          // the last reply repeats an earlier one
+	queued   bool          // the answer is to be awaited
 }
 
 func newOutboundCall(c *Client, r Request, ids ids) *outboundCall {
@@ -107,8 +108,12 @@ func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 		return nil, err
 	}
 	c.setDeadline(ctx)
-	if c.request.Mode == ModeAsync {
-		return nil, newError(CodeNeedsDurable, nil, "mode async needs a durable transport, and %s keeps nothing", c.peer.Transport)
+	queue, err := c.queue()
+	if err != nil {
+		return nil, err
+	}
+	if queue != nil {
+		return c.enqueue(ctx, queue)
 	}
 	return c.attempts(ctx)
 }
@@ -216,8 +221,8 @@ func (c *outboundCall) setDeadline(ctx context.Context) {
 	c.until = c.deadline
 }
 
-// publish hands the request to the broker. replyTopic is "" for an event.
-func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTopic string) *Error {
+// encode makes the message. replyTopic is "" where no reply is sent.
+func (c *outboundCall) encode(kind envelope.Kind, replyTopic string) ([]byte, *Error) {
 	e := envelope.Envelope{
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
@@ -232,11 +237,20 @@ func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTop
 	}
 	data, err := seal(c.client.cfg.Identity, &e)
 	if err != nil {
-		return sealError(err, c.peer.Address)
+		return nil, sealError(err, c.peer.Address)
 	}
 	if len(data) > c.line.transport.MaxMessageBytes() {
-		return newError(CodePayloadTooLarge, nil, "the message has %d bytes, and the %s transport carries %d",
+		return nil, newError(CodePayloadTooLarge, nil, "the message has %d bytes, and the %s transport carries %d",
 			len(data), c.peer.Transport, c.line.transport.MaxMessageBytes())
+	}
+	return data, nil
+}
+
+// publish hands the request to the broker. replyTopic is "" for an event.
+func (c *outboundCall) publish(ctx context.Context, kind envelope.Kind, replyTopic string) *Error {
+	data, err := c.encode(kind, replyTopic)
+	if err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return c.gaveUp(ctx)

@@ -27,6 +27,9 @@ type ClientConfig struct {
 	// Transports carry the calls, at most one of each kind. The client opens an
 	// inbox on each; it does not close them.
 	Transports []transport.Transport
+	// Queues keep calls, by transport kind. Without one for a kind there are no
+	// asynchronous calls by it.
+	Queues map[string]CallQueue
 	// Auditor keeps schema violations. Required.
 	Auditor Auditor
 	// Authorizer decides which calls may be made. Nil allows every peer.

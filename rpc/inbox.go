@@ -82,12 +82,13 @@ type Inbox struct {
 
 	offer atomic.Pointer[offer]
 
-	mu      sync.Mutex
-	doors   []door                     // guarded by mu
-	running map[string]*inboundCall    // by messageId; guarded by mu
-	slots   map[string]*slots          // by capability; guarded by mu
-	keyed   map[KeyedRequest]*keyedRun // underway; guarded by mu
-	closed  bool                       // guarded by mu
+	mu        sync.Mutex
+	doors     []door                     // guarded by mu
+	receivers []Receiver                 // guarded by mu
+	running   map[string]*inboundCall    // by messageId; guarded by mu
+	slots     map[string]*slots          // by capability; guarded by mu
+	keyed     map[KeyedRequest]*keyedRun // underway; guarded by mu
+	closed    bool                       // guarded by mu
 }
 
 // A door is one transport's subscriptions.
@@ -211,8 +212,8 @@ func (in *Inbox) InFlight() int {
 // busy; those that come later are the broker's to report.
 func (in *Inbox) Shutdown(ctx context.Context) error {
 	in.mu.Lock()
-	doors := in.doors
-	in.doors, in.closed = nil, true
+	doors, receivers := in.doors, in.receivers
+	in.doors, in.receivers, in.closed = nil, nil, true
 	in.mu.Unlock()
 	// Requests first, so that running calls can be cancelled until the end.
 	var errs []error
@@ -222,6 +223,7 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 			errs = append(errs, s.Drain(ctx))
 		}
 	}
+	stopped := in.stopReceivers(ctx, receivers)
 	finished := make(chan struct{})
 	go func() { in.done.Wait(); close(finished) }()
 	select {
@@ -232,6 +234,7 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 		<-finished
 	}
 	in.stop(ErrShutdown)
+	errs = append(errs, <-stopped)
 	for _, d := range doors {
 		errs = append(errs, d.control.Close())
 	}

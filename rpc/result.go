@@ -46,6 +46,9 @@ type Result struct {
 	// Replayed is set when the callee gave the answer that it gave to an earlier
 	// request with the same idempotency key.
 	Replayed bool
+	// Queued is set for an asynchronous call that the broker has stored: its
+	// answer is to be awaited under CorrelationID.
+	Queued bool
 	// Response is the answer when Status is ok, and the raw answer when this
 	// end found that it fails the outputSchema. It is nil otherwise.
 	Response json.RawMessage
@@ -65,6 +68,7 @@ type resultJSON struct {
 	ExecutionMs   float64            `json:"executionTimeMs,omitempty"`
 	CostEstimate  map[string]float64 `json:"costEstimate,omitempty"`
 	Replayed      bool               `json:"replayed,omitempty"`
+	Queued        bool               `json:"queued,omitempty"`
 	Response      json.RawMessage    `json:"response,omitempty"`
 	SchemaSide    Side               `json:"schemaSide,omitempty"`
 	Violations    []schema.Violation `json:"violations,omitempty"`
@@ -72,13 +76,13 @@ type resultJSON struct {
 }
 
 // MarshalJSON writes {status, correlationId, latencyMs, executionTimeMs?,
-// costEstimate?, replayed?, response?, schemaSide?, violations?, error?}; times are
+// costEstimate?, replayed?, queued?, response?, schemaSide?, violations?, error?}; times are
 // in ms, to the microsecond.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return marshal(resultJSON{
 		Status: r.Status, CorrelationID: r.CorrelationID,
 		LatencyMs:   float64(r.Latency.Microseconds()) / 1000,
-		ExecutionMs: float64(r.ExecutionTime.Microseconds()) / 1000, CostEstimate: r.CostEstimate, Replayed: r.Replayed,
+		ExecutionMs: float64(r.ExecutionTime.Microseconds()) / 1000, CostEstimate: r.CostEstimate, Replayed: r.Replayed, Queued: r.Queued,
 		Response: r.Response, SchemaSide: r.SchemaSide, Violations: r.Violations, Error: r.Error,
 	})
 }
@@ -104,7 +108,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 	*r = Result{
 		Status: j.Status, CorrelationID: j.CorrelationID,
 		Latency:       time.Duration(j.LatencyMs * float64(time.Millisecond)),
-		ExecutionTime: time.Duration(j.ExecutionMs * float64(time.Millisecond)), CostEstimate: j.CostEstimate, Replayed: j.Replayed,
+		ExecutionTime: time.Duration(j.ExecutionMs * float64(time.Millisecond)), CostEstimate: j.CostEstimate, Replayed: j.Replayed, Queued: j.Queued,
 		Response: j.Response, SchemaSide: j.SchemaSide, Violations: j.Violations, Error: j.Error,
 	}
 	if r.Error != nil {

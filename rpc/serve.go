@@ -25,6 +25,7 @@ type inboundCall struct {
 	request    *envelope.Envelope
 	replyTopic string // "" for an event
 	start      time.Time
+	delivery   Delivery // nil for a request that no queue keeps
 
 	offer    *offer // what was served when the call came in
 	function *capability.Capability
@@ -110,7 +111,11 @@ func (c *inboundCall) setDeadline(now time.Time) *Error {
 	if !c.deadline.After(now) {
 		return newError(CodeDeadlineExceeded, context.DeadlineExceeded, "the request arrived after its deadline")
 	}
-	if latest := now.Add(MaxTimeout); c.deadline.After(latest) {
+	latest := now.Add(MaxTimeout)
+	if c.delivery != nil { // its deadline says until when the answer is of use
+		latest = now.Add(timeout(0, c.function.Timeout))
+	}
+	if c.deadline.After(latest) {
 		c.deadline = latest
 	}
 	return nil
@@ -128,6 +133,8 @@ func (c *inboundCall) serve() {
 // finish replies to a request, once, and tells the access log.
 func (c *inboundCall) finish(data json.RawMessage, err *Error) {
 	switch {
+	case c.delivery != nil:
+		c.finishDelivery(data, err)
 	case err == nil:
 		err = c.reply(okReply(data))
 	case err.Code == CodeCancelled:

@@ -52,18 +52,6 @@ type Options struct {
 // ErrNoNATS says that no member uses NATS.
 var ErrNoNATS = errors.New("no member of the fleet has a transport of kind nats, nor a peer that has one")
 
-// InboxPrefix is where the reply inboxes of an agent are, for the prefix option of
-// its connection. No agent's prefix is below another's.
-func InboxPrefix(id string) string { return "_INBOX." + strings.ReplaceAll(id, ".", "+") }
-
-// ServiceName is the agent's name as a NATS micro service (ADR-32), where dots
-// are not allowed.
-func ServiceName(id string) string { return strings.ReplaceAll(id, ".", "_") }
-
-// LimitsBucket is the JetStream key-value bucket in which the replicas of an
-// agent share their rate limits.
-func LimitsBucket(id string) string { return "agentd-limits-" + ServiceName(id) }
-
 // bucketSubjects are what an agent publishes to in order to make and use a
 // key-value bucket (ADR-8), and no other.
 func bucketSubjects(bucket string) []string {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,3 +110,41 @@ func (s *Server) URL() string { return "nats://" + s.Addr() }
 
 // Addr is its host and port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.opts.Port)) }
+
+// RunJetStreamCluster starts servers that form one cluster with JetStream, until the
+// test ends, and returns when they have elected a leader.
+func RunJetStreamCluster(t testing.TB, nodes int) []*Server {
+	t.Helper()
+	// Each must know all routes when it starts: they are the voters.
+	ports, routes := make([]int, nodes), make([]string, nodes)
+	for i := range nodes {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+		routes[i] = "\"nats://127.0.0.1:" + strconv.Itoa(ports[i]) + "\""
+		l.Close()
+	}
+	servers := make([]*Server, nodes)
+	for i, port := range ports {
+		servers[i] = Run(t, "server_name: node"+strconv.Itoa(i)+"\njetstream {}\ncluster { name: test, listen: \"127.0.0.1:"+strconv.Itoa(port)+
+			"\", routes: ["+strings.Join(routes, ", ")+"] }")
+	}
+	deadline := time.Now().Add(startLimit)
+	for _, s := range servers {
+		for !s.running.JetStreamIsCurrent() {
+			if time.Now().After(deadline) {
+				t.Fatal("the cluster has no leader")
+			}
+			time.Sleep(5 * time.Millisecond) // between two looks
+		}
+	}
+	return servers
+}
+
+// LeadsStream reports whether the server leads a stream of the global account.
+func (s *Server) LeadsStream(name string) bool {
+	return s.running != nil && s.running.JetStreamIsStreamLeader("$G", name)
+}

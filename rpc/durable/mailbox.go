@@ -1,0 +1,302 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentd/agentd/fleet/natsauth"
+	"github.com/agentd/agentd/rpc"
+)
+
+// A Mailbox keeps the requests to one agent. It is safe for concurrent use, and
+// implements [rpc.RequestQueue].
+type Mailbox struct {
+	opts Options
+	js   jetstream.JetStream
+}
+
+var _ rpc.RequestQueue = (*Mailbox)(nil)
+
+// OpenMailbox makes the streams of an agent, or checks those that are there. Its
+// requests topic is topic. The error wraps [ErrNoJetStream] or is a
+// [*SettingError], or says what the broker refuses.
+func OpenMailbox(ctx context.Context, topic string, opts Options) (*Mailbox, error) {
+	m := &Mailbox{opts: opts.withDefaults()}
+	var err error
+	if m.js, err = m.opts.Conn.JetStream(); err != nil {
+		return nil, err
+	}
+	requests := m.opts.stream(natsauth.RequestsStream(opts.Agent), natsauth.RequestsSubject(topic), "requests")
+	requests.Retention, requests.MaxAge, requests.Duplicates = jetstream.WorkQueuePolicy, keepRequests, dedupeWindow
+	results := m.opts.stream(natsauth.ResultsStream(opts.Agent), "agentd.results."+natsauth.ServiceName(opts.Agent)+".>", "answers")
+	results.MaxAge, results.MaxMsgsPerSubject = m.opts.ResultTTL, 1
+	dead := m.opts.stream(natsauth.DeadStream(opts.Agent), natsauth.DeadSubject(opts.Agent), "dead letters")
+	dead.MaxAge, dead.MaxMsgs = m.opts.DeadTTL, maxDead
+	for _, want := range []jetstream.StreamConfig{requests, results, dead} {
+		if err := m.ensure(ctx, want); err != nil {
+			return nil, fmt.Errorf("durable: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// ensure makes a stream, or holds the one of that name against what it must be.
+func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error {
+	s, err := m.js.CreateStream(ctx, want)
+	if hasCode(err, jetstream.JSErrCodeStreamNameInUse) {
+		s, err = m.js.Stream(ctx, want.Name)
+	}
+	if err != nil {
+		if noJetStream(err) {
+			return ErrNoJetStream
+		}
+		return fmt.Errorf("stream %s: %w", want.Name, err)
+	}
+	have := s.CachedInfo().Config
+	for _, setting := range []struct {
+		name       string
+		have, want any
+		same       bool
+	}{
+		{"subjects", have.Subjects, want.Subjects, slices.Equal(have.Subjects, want.Subjects)},
+		{"retention", have.Retention, want.Retention, have.Retention == want.Retention},
+		{"replicas", have.Replicas, want.Replicas, have.Replicas == want.Replicas},
+		{"max age", have.MaxAge, want.MaxAge, have.MaxAge == want.MaxAge},
+		{"messages per subject", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject, max(have.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0)},
+		{"direct access", have.AllowDirect, want.AllowDirect, have.AllowDirect},
+	} {
+		if !setting.same {
+			return &SettingError{Stream: want.Name, Setting: setting.name, Have: setting.have, Want: setting.want}
+		}
+	}
+	return nil
+}
+
+// Receive implements [rpc.RequestQueue].
+func (m *Mailbox) Receive(topic string, atOnce int, h func(rpc.Delivery)) (rpc.Receiver, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &receiver{mailbox: m, handle: h, slots: make(chan struct{}, atOnce), stop: cancel}
+	messages, err := r.open(ctx)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("durable: %s: %w", natsauth.RequestsSubject(topic), err)
+	}
+	r.fetching.Go(func() { r.fetch(ctx, messages) })
+	return r, nil
+}
+
+// A receiver hands requests out. A request is not fetched before there is a slot
+// for it: what waits here, no other replica can take.
+type receiver struct {
+	mailbox  *Mailbox
+	handle   func(rpc.Delivery)
+	slots    chan struct{}
+	stop     context.CancelFunc
+	fetching sync.WaitGroup
+	serving  sync.WaitGroup
+}
+
+// open makes or finds the consumer that the replicas share.
+func (r *receiver) open(ctx context.Context) (jetstream.MessagesContext, error) {
+	opts := &r.mailbox.opts
+	ctx, cancel := context.WithTimeout(ctx, opts.AckWait)
+	defer cancel()
+	consumer, err := r.mailbox.js.CreateOrUpdateConsumer(ctx, natsauth.RequestsStream(opts.Agent), jetstream.ConsumerConfig{
+		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: opts.AckWait,
+		MaxDeliver: -1, // the mailbox counts itself: the broker would only drop what is over
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A request for messages dies with the server that leads: two missed
+	// heartbeats tell, and it is made again.
+	return consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(pullTime), jetstream.PullHeartbeat(heartbeat))
+}
+
+const (
+	consumerName = "agentd"
+	pullTime     = 10 * time.Second
+	heartbeat    = time.Second
+)
+
+// fetch runs until the receiver is stopped. The consumer is opened again when the
+// broker has lost it.
+func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext) {
+	log := r.mailbox.opts.Logger
+	defer func() { messages.Stop() }()
+	unblock := context.AfterFunc(ctx, func() { messages.Stop() })
+	defer func() { unblock() }()
+	for {
+		select {
+		case r.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		message, err := messages.Next(jetstream.NextContext(ctx))
+		if err == nil {
+			r.serving.Go(func() {
+				defer func() { <-r.slots }()
+				r.serve(message)
+			})
+			continue
+		}
+		<-r.slots
+		if ctx.Err() != nil {
+			return
+		}
+		log.Debug("no request from the queue", "agent", r.mailbox.opts.Agent, "error", err)
+		if !errors.Is(err, jetstream.ErrMsgIteratorClosed) && !errors.Is(err, jetstream.ErrConsumerDeleted) && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			continue
+		}
+		unblock()
+		messages.Stop()
+		for {
+			if !pause(ctx, time.Second) {
+				return
+			}
+			again, err := r.open(ctx)
+			if err == nil {
+				messages = again
+				break
+			}
+			log.Warn("the queue of requests cannot be opened", "agent", r.mailbox.opts.Agent, "error", err)
+		}
+		unblock = context.AfterFunc(ctx, func() { messages.Stop() })
+	}
+}
+
+// pause is false when ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// serve hands one request out, and tells the broker that it is being worked on.
+func (r *receiver) serve(message jetstream.Msg) {
+	d := &delivery{mailbox: r.mailbox, message: message, attempt: 1}
+	if meta, err := message.Metadata(); err == nil {
+		d.attempt, d.sequence = int(min(meta.NumDelivered, 1<<20)), meta.Sequence.Stream
+	}
+	if d.attempt > r.mailbox.opts.MaxDeliver {
+		// Every attempt ended without a word: whoever served it was killed.
+		ctx, cancel := context.WithTimeout(context.Background(), r.mailbox.opts.AckWait)
+		defer cancel()
+		if err := d.Dead(ctx, fmt.Sprintf("%d attempts ended without a word: the agent crashed or was killed each time", d.attempt-1)); err != nil {
+			r.mailbox.opts.Logger.Error("a request is not buried; it comes again", "error", err)
+		}
+		return
+	}
+	ended := make(chan struct{})
+	var working sync.WaitGroup
+	working.Go(func() {
+		ticker := time.NewTicker(r.mailbox.opts.AckWait / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				_ = message.InProgress() // without it the request comes again, and its answer is found
+			case <-ended:
+				return
+			}
+		}
+	})
+	r.handle(d)
+	close(ended)
+	working.Wait()
+}
+
+// Stop implements [rpc.Receiver].
+func (r *receiver) Stop(ctx context.Context) error {
+	r.stop()
+	r.fetching.Wait()
+	served := make(chan struct{})
+	go func() { r.serving.Wait(); close(served) }()
+	select {
+	case <-served:
+		return nil
+	case <-ctx.Done():
+		<-served // whoever cuts the requests short does so when ctx ends
+		return context.Cause(ctx)
+	}
+}
+
+// A delivery is one attempt at a request.
+type delivery struct {
+	mailbox  *Mailbox
+	message  jetstream.Msg
+	attempt  int
+	sequence uint64
+}
+
+var _ rpc.Delivery = (*delivery)(nil)
+
+func (d *delivery) Data() []byte { return d.message.Data() }
+func (d *delivery) Attempt() int { return d.attempt }
+func (d *delivery) Last() bool   { return d.attempt >= d.mailbox.opts.MaxDeliver }
+
+// Answered implements [rpc.Delivery].
+func (d *delivery) Answered(ctx context.Context, key rpc.CallKey) (bool, error) {
+	answered := false
+	err := insist(ctx, func(ctx context.Context) error {
+		_, err := lastFor(ctx, d.mailbox.opts.Conn.Client(), natsauth.ResultsStream(d.mailbox.opts.Agent), resultSubject(key))
+		answered = err == nil
+		if errors.Is(err, rpc.ErrNotKept) {
+			return nil
+		}
+		return err
+	})
+	return answered, err
+}
+
+// Answer implements [rpc.Delivery].
+func (d *delivery) Answer(ctx context.Context, key rpc.CallKey, answer []byte) error {
+	subject := resultSubject(key)
+	err := publish(ctx, d.mailbox.js, subject, answer, nil, jetstream.WithExpectLastSequencePerSubject(0))
+	if hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence) {
+		return nil // there is one, which counts
+	}
+	return err
+}
+
+// Done implements [rpc.Delivery].
+func (d *delivery) Done(ctx context.Context) error {
+	err := insist(ctx, d.message.DoubleAck)
+	if errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // by an earlier try
+		return nil
+	}
+	return err
+}
+
+// Retry implements [rpc.Delivery].
+func (d *delivery) Retry(now bool) error {
+	if now {
+		return d.message.Nak()
+	}
+	return d.message.NakWithDelay(d.mailbox.opts.delay(d.attempt))
+}
+
+// Dead implements [rpc.Delivery].
+func (d *delivery) Dead(ctx context.Context, reason string) error {
+	header := natsgo.Header{}
+	header.Set(headerReason, reason)
+	header.Set(headerAttempts, fmt.Sprint(d.attempt))
+	// A letter is put aside once, however often its end is not heard.
+	id := jetstream.WithMsgID(fmt.Sprintf("%s/%d", natsauth.RequestsStream(d.mailbox.opts.Agent), d.sequence))
+	if err := publish(ctx, d.mailbox.js, natsauth.DeadSubject(d.mailbox.opts.Agent), d.message.Data(), header, id); err != nil {
+		return err
+	}
+	return d.Done(ctx)
+}
