@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"slices"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -50,6 +51,12 @@ func (d *Document) Names() []string {
 		names[i] = c.Name
 	}
 	return names
+}
+
+// KeepsRequests reports whether any capability's requests outlive the callee, see
+// [DeliveryDurable].
+func (d *Document) KeepsRequests() bool {
+	return slices.ContainsFunc(d.Capabilities, func(c *Capability) bool { return c.Delivery == DeliveryDurable })
 }
 
 // Digest covers every capability's digest: it changes when a contract does,

@@ -53,9 +53,13 @@ func (d *Daemon) openClient() (err error) {
 			return err
 		}
 	}
+	queues, err := d.queues()
+	if err != nil {
+		return err
+	}
 	d.approvals = newApprovals(d.audit, cmp.Or(d.Member().Agent.Security.ApprovalTimeout, defaultApprovalTimeout), d.log)
 	d.client, err = rpc.NewClient(rpc.ClientConfig{
-		Self: d.Member().Address, Peers: &d.peers, Transports: d.transports, Auditor: d.audit,
+		Self: d.Member().Address, Peers: &d.peers, Transports: d.transports, Queues: queues, Auditor: d.audit,
 		Authorizer: callerAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit,
 		Identity: &d.identity, FleetVersion: version,
 		Approver: d.approvals, Breakers: policy.NewBreakers(), Access: &d.stats,
@@ -173,7 +177,7 @@ func (d *Daemon) process(p *fleet.Process) *skill.Process {
 }
 
 // listen takes requests by every declared transport that this process speaks.
-func (d *Daemon) listen() error {
+func (d *Daemon) listen(ctx context.Context) error {
 	if d.inbox == nil {
 		return nil
 	}
@@ -188,6 +192,11 @@ func (d *Daemon) listen() error {
 		}
 		if err := d.inbox.Listen(t, spec.Requests); err != nil {
 			return err
+		}
+		if conn, ok := t.(*nats.Conn); ok && d.mailbox == nil {
+			if err := d.listenDurable(ctx, conn, spec.Requests); err != nil {
+				return err
+			}
 		}
 		spoken++
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/durable"
 	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
@@ -69,6 +70,9 @@ type Daemon struct {
 	control    *control.Server
 	ready      atomic.Bool
 	started    time.Time
+
+	mailbox   *durable.Mailbox // nil where no request to the agent is kept
+	mailTopic string
 
 	announcement *discovery.Announcement // nil where the agent takes no requests by NATS
 }
@@ -149,7 +153,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		return err
 	}
 	agent := control.Agent{Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
-		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers}
+		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Durable: d}
 	if d.Member().Capabilities != nil {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}
@@ -159,7 +163,7 @@ func (d *Daemon) start(ctx context.Context) error {
 	if err := d.audit.lifecycle(ctx, "started", d.cfg.Version); err != nil {
 		return err
 	}
-	if err := d.listen(); err != nil {
+	if err := d.listen(ctx); err != nil {
 		return err
 	}
 	if err := d.announce(); err != nil {

@@ -24,6 +24,8 @@ func (d *Daemon) Reload() error {
 		return fmt.Errorf("reload: the fleet no longer has the agent %q", d.Member().ID)
 	case member.ClientOnly() != d.Member().ClientOnly():
 		return fmt.Errorf("reload: %s starts or stops offering capabilities, which takes a restart", member.ID)
+	case !member.ClientOnly() && member.Capabilities.KeepsRequests() != d.Member().Capabilities.KeepsRequests():
+		return fmt.Errorf("reload: %s begins or ends to keep requests (delivery: durable), which takes a restart", member.ID)
 	}
 	caller, callee, err := rulesOf(member)
 	if err != nil {

@@ -41,6 +41,8 @@ type AgentFile struct {
 	Audit Audit
 	// Limits are complete: defaults stand where the file says nothing.
 	Limits Limits
+	// Durable is the block of that name.
+	Durable Durable
 }
 
 // Skill finds a skill by its name.
@@ -164,6 +166,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.decodeSecurity(o.Get("security"))
 	a.Audit = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
+	a.Durable = decodeDurable(o.Get("durable"))
 	o.PassOver(referenceKeys()...)
 	o.PassOverPrefix("x-")
 	o.Done()

@@ -15,7 +15,6 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/internal/output"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -34,7 +33,9 @@ func (a *app) requestCommand() *cobra.Command {
 			"the result: {status, correlationId, latencyMs, response?, schemaSide?, violations?, error?}.\n\n" +
 			"The exit status is 0 when the status is ok, and 4 when the call was made and ended otherwise.\n" +
 			"The calling agent is --as, or the only one that runs. Inside a skill it is the skill's own agent,\n" +
-			"and the call is part of the one that the skill serves.",
+			"and the call is part of the one that the skill serves.\n\n" +
+			"With --mode async the request is left with the broker, if the capability says `delivery: durable`:\n" +
+			"the result says `queued`, and `agentd await <correlation-id>` fetches the answer.",
 		Example: "  agentd request agent://pr-reviewer review-pr @pr.json\n" +
 			"  echo '{\"query\":\"secrets\"}' | agentd request --as concierge librarian search-notes -",
 		Args: cobra.RangeArgs(2, 3),
@@ -75,13 +76,7 @@ func (a *app) request(ctx context.Context, args []string, flags requestFlags) er
 	if err != nil {
 		return err
 	}
-	if err := output.WriteJSON(a.stdout, a.output, result); err != nil {
-		return err
-	}
-	if result.Status != rpc.StatusOK {
-		return &exitError{code: exitCall}
-	}
-	return nil
+	return a.writeResult(result)
 }
 
 // payload reads the third argument of `agentd request`.

@@ -46,6 +46,8 @@ type Agent struct {
 	Status func() Status
 	// VerifyPeers asks peers what they serve, or is nil.
 	VerifyPeers func(ctx context.Context, only []envelope.Address) []PeerStatus
+	// Durable are calls that outlive processes, or nil.
+	Durable Durable
 	// Audit is the agent's audit log, or nil for an agent without one.
 	Audit AuditKeeper
 }
@@ -63,6 +65,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("POST /v1/audit/witnessed", a.witnessed)
 	mux.HandleFunc("GET /v1/approvals", a.listApprovals)
 	mux.HandleFunc("POST /v1/approvals/{id}", a.decideApproval)
+	a.registerDurable(mux)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})

@@ -20,6 +20,8 @@ import (
 	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/durable"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/quota"
@@ -32,6 +34,7 @@ type member struct {
 	peers    []string // "id subject"
 	noServer bool     // takes requests by memory instead
 	shared   bool     // shares its rate limit between replicas
+	durable  bool     // keeps requests
 }
 
 func load(t *testing.T, members ...member) *fleet.Fleet {
@@ -59,6 +62,9 @@ func load(t *testing.T, members ...member) *fleet.Fleet {
 			limit := ""
 			if m.shared {
 				limit = ", rateLimit: {requests: 3, period: 1h, shared: true}"
+			}
+			if m.durable {
+				limit += ", delivery: durable"
 			}
 			write(dir+"/capabilities.yaml", fmt.Sprintf("version: 1\nagent: %q\ntransports: [%s]\ncapabilities: [{name: s%s}]\n", "agent://"+m.id, transportOf, limit))
 		}
@@ -325,6 +331,75 @@ func TestSharedLimits(t *testing.T) {
 	defer cancel()
 	if err := intruder.DeleteKeyValue(ctx, natsauth.LimitsBucket("team.notes")); err == nil {
 		t.Error("another agent could delete the bucket")
+	}
+}
+
+// Calls are kept on a server with these rules; answers are for their caller alone.
+func TestDurableCalls(t *testing.T) {
+	_, conf, keys := derive(t, load(t,
+		member{id: "desk", peers: []string{"team.notes agents.team.notes.requests"}},
+		member{id: "spy", peers: []string{"team.notes agents.team.notes.requests"}},
+		member{id: "team.notes", subject: "agents.team.notes.requests", durable: true},
+	))
+	s := &stage{t: t, server: natstest.Run(t, conf+"\njetstream {}\n"), keys: keys}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	mailbox, err := durable.OpenMailbox(ctx, "agents.team.notes.requests", durable.Options{Conn: s.as("team.notes"), Agent: "team.notes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := rpc.CallKey{Caller: "agent://desk", Callee: "agent://team.notes", CorrelationID: "c-1"}
+	receiver, err := mailbox.Receive("agents.team.notes.requests", 1, func(d rpc.Delivery) {
+		if string(d.Data()) == "poison" {
+			if err := d.Dead(ctx, "for the test"); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		answered, err := d.Answered(ctx, key)
+		if err = errors.Join(err, d.Answer(ctx, key, []byte("an answer")), d.Done(ctx)); err != nil || answered {
+			t.Error(answered, err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer receiver.Stop(context.Background())
+	calls := func(id string) *durable.Calls {
+		c, err := durable.NewCalls(durable.Options{Conn: s.as(id), Agent: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	desk := calls("desk")
+	if err := errors.Join(desk.Note(ctx, "c-1", []byte("a note")), desk.Enqueue(ctx, "agents.team.notes.requests", "m-1", []byte("a request"))); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := desk.Await(ctx, key); err != nil || string(answer) != "an answer" {
+		t.Errorf("%s, %v", answer, err)
+	}
+	if note, err := desk.Noted(ctx, "c-1"); err != nil || string(note) != "a note" {
+		t.Errorf("%s, %v", note, err)
+	}
+	short, cancelShort := context.WithTimeout(t.Context(), 500*time.Millisecond) // what is denied is never answered
+	defer cancelShort()
+	if answer, err := calls("spy").Await(short, key); err == nil {
+		t.Errorf("somebody else got the answer %q", answer)
+	}
+	if err := desk.Enqueue(ctx, "agents.team.notes.requests", "m-2", []byte("poison")); err != nil {
+		t.Fatal(err)
+	}
+	for letters := 0; letters == 0 && ctx.Err() == nil; {
+		for l, err := range mailbox.Letters(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			letters++
+			if _, err := mailbox.Drop(ctx, l.Number); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 

@@ -69,6 +69,32 @@ func sharesLimits(m *fleet.Member) bool {
 	})
 }
 
+// calleeSubjects are what an agent publishes to in order to keep the requests to
+// it: the making of its own streams, its consumer, its answers and dead letters.
+func calleeSubjects(id, topic string) []string {
+	requests, results, dead := RequestsStream(id), ResultsStream(id), DeadStream(id)
+	all := []string{
+		"$JS.API.CONSUMER.CREATE." + requests + ".>", "$JS.API.CONSUMER.MSG.NEXT." + requests + ".>", "$JS.ACK." + requests + ".>",
+		"$JS.API.DIRECT.GET." + results + ".>", "$JS.API.STREAM.PURGE." + results,
+		"$JS.API.STREAM.MSG.GET." + dead, "$JS.API.DIRECT.GET." + dead, "$JS.API.STREAM.MSG.DELETE." + dead,
+		"agentd.results." + ServiceName(id) + ".>", DeadSubject(id), RequestsSubject(topic),
+	}
+	for _, stream := range []string{requests, results, dead} {
+		all = append(all, "$JS.API.STREAM.CREATE."+stream, "$JS.API.STREAM.INFO."+stream)
+	}
+	return all
+}
+
+// callerSubjects are what an agent publishes to in order to fetch answers of a
+// peer: those to itself.
+func callerSubjects(id, peer string) []string {
+	return []string{"$JS.API.DIRECT.GET." + ResultsStream(peer) + "." + ResultsSubject(peer, id) + ".*"}
+}
+
+// keepsRequests reports whether a peer may keep requests; one whose contract is
+// not known may.
+func keepsRequests(d *capability.Document) bool { return d == nil || d.KeepsRequests() }
+
 // Derive makes the rules of a fleet. It fails where two members would share a
 // subject, and where a subject is not fit for rules; the error holds every fault.
 func Derive(f *fleet.Fleet, opts Options) (*Rules, error) {
@@ -103,10 +129,16 @@ func user(m *fleet.Member, opts Options) (u User, ok bool) {
 	if u.Responds {
 		service := ServiceName(m.ID)
 		u.Subscribe = append(u.Subscribe, "$SRV.*", "$SRV.*."+service, "$SRV.*."+service+".*")
+		if m.Capabilities.KeepsRequests() {
+			for _, subject := range own(m) {
+				u.Publish = append(u.Publish, calleeSubjects(m.ID, subject)...)
+			}
+		}
 		if sharesLimits(m) {
 			u.Publish = append(u.Publish, bucketSubjects(LimitsBucket(m.ID))...)
 		}
 	}
+	keeps := false
 	for _, p := range m.Peers {
 		peer := subjects(p.Transports)
 		if p.Address == m.Address || opts.Allowed != nil && !opts.Allowed(m.Address, p.Address) {
@@ -123,6 +155,14 @@ func user(m *fleet.Member, opts Options) (u User, ok bool) {
 		if len(peer) > 0 {
 			u.Publish = append(u.Publish, "$SRV.*."+ServiceName(p.Address.ID()))
 		}
+		if len(peer) > 0 && keepsRequests(p.Document) {
+			keeps = true
+			u.Publish = append(u.Publish, callerSubjects(m.ID, p.Address.ID())...)
+		}
+	}
+	if keeps {
+		u.Publish = append(u.Publish, bucketSubjects(CallsBucket(m.ID))...)
+		u.Subscribe = append(u.Subscribe, "agentd.results.*."+ServiceName(m.ID)+".*")
 	}
 	return u, u.Responds || len(u.Publish) > 0
 }

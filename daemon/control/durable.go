@@ -1,0 +1,150 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+)
+
+// A Letter is a request to the agent that could not be served.
+type Letter struct {
+	// Number names it.
+	Number uint64 `json:"number"`
+	// Time is when it was put aside, Reason why, and Attempts how often it was tried.
+	Time     time.Time `json:"time"`
+	Reason   string    `json:"reason"`
+	Attempts int       `json:"attempts"`
+	// From, Capability and CorrelationID are the call's; "" where it is no request.
+	From          envelope.Address `json:"from,omitempty"`
+	Capability    string           `json:"capability,omitempty"`
+	CorrelationID string           `json:"correlationId,omitempty"`
+	// Deadline is the call's, in Unix milliseconds; it cannot be served after.
+	Deadline int64 `json:"deadline,omitempty"`
+	// Bytes is the size of the body.
+	Bytes int `json:"bytes"`
+	// Body is the whole request, where one letter was asked for.
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// Durable are an agent's calls that outlive processes. It is safe for concurrent use.
+type Durable interface {
+	// Await waits for the answer to an asynchronous call of the agent, until ctx ends.
+	Await(ctx context.Context, correlationID string) *rpc.Result
+	// Letters lists requests that could not be served, the oldest first, at most 1000.
+	Letters(ctx context.Context) ([]Letter, error)
+	// Letter is one of them, with its body.
+	Letter(ctx context.Context, number uint64) (Letter, error)
+	// Redrive has it served again, and Drop removes it for good; by is who says so.
+	Redrive(ctx context.Context, number uint64, by string) (Letter, error)
+	Drop(ctx context.Context, number uint64, by string) (Letter, error)
+}
+
+// codeLetter is this API's own code.
+const codeLetter = "dead-letter"
+
+// maxAwait bounds one question for an answer.
+const maxAwait = time.Hour
+
+func (a Agent) await(w http.ResponseWriter, r *http.Request) {
+	ms, err := strconv.ParseInt(r.URL.Query().Get("timeoutMs"), 10, 64)
+	if err != nil || ms < 1 || ms > maxAwait.Milliseconds() {
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "timeoutMs must be from 1 to an hour")
+		return
+	}
+	if a.Durable == nil {
+		writeFault(w, http.StatusNotFound, rpc.CodeNeedsDurable.String(), "this agent keeps no calls")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
+	defer cancel()
+	writeJSON(w, http.StatusOK, a.Durable.Await(ctx, r.PathValue("id")))
+}
+
+// letters serves everything below /v1/dlq.
+func (a Agent) letters(change func(ctx context.Context, d Durable, number uint64, by string) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var number uint64
+		if text := r.PathValue("number"); text != "" {
+			var err error
+			if number, err = strconv.ParseUint(text, 10, 64); err != nil {
+				writeFault(w, http.StatusBadRequest, codeLetter, "a letter's number is a number")
+				return
+			}
+		}
+		if a.Durable == nil {
+			writeFault(w, http.StatusNotFound, codeLetter, "this agent keeps no calls")
+			return
+		}
+		answer, err := change(r.Context(), a.Durable, number, userFrom(r.Context()))
+		if err != nil {
+			writeFault(w, http.StatusConflict, codeLetter, err.Error())
+			return
+		}
+		writeJSON(w, http.StatusOK, answer)
+	}
+}
+
+// registerDurable adds the paths of durable calls.
+func (a Agent) registerDurable(mux *http.ServeMux) {
+	mux.HandleFunc("GET /v1/results/{id}", a.await)
+	mux.HandleFunc("GET /v1/dlq", a.letters(func(ctx context.Context, d Durable, _ uint64, _ string) (any, error) { return d.Letters(ctx) }))
+	mux.HandleFunc("GET /v1/dlq/{number}", a.letters(func(ctx context.Context, d Durable, n uint64, _ string) (any, error) { return d.Letter(ctx, n) }))
+	mux.HandleFunc("POST /v1/dlq/{number}/redrive", a.letters(func(ctx context.Context, d Durable, n uint64, by string) (any, error) { return d.Redrive(ctx, n, by) }))
+	mux.HandleFunc("DELETE /v1/dlq/{number}", a.letters(func(ctx context.Context, d Durable, n uint64, by string) (any, error) { return d.Drop(ctx, n, by) }))
+}
+
+// Await waits for the answer to an asynchronous call of the agent, at most timeout,
+// from 1 ms to an hour. Errors are [*NotRunningError], [*RefusedError], or the
+// connection's.
+func (c *Client) Await(ctx context.Context, correlationID string, timeout time.Duration) (*rpc.Result, error) {
+	var result rpc.Result
+	path := fmt.Sprintf("/v1/results/%s?timeoutMs=%d", url.PathEscape(correlationID), timeout.Milliseconds())
+	if err := c.get(ctx, http.MethodGet, path, &result); err != nil {
+		return nil, err
+	}
+	return &result, nil
+}
+
+// Letters lists the requests that could not be served. Errors are those of
+// [Client.Await].
+func (c *Client) Letters(ctx context.Context) (all []Letter, err error) {
+	err = c.get(ctx, http.MethodGet, "/v1/dlq", &all)
+	return all, err
+}
+
+// Letter is one of them, with its body. Errors are those of [Client.Await].
+func (c *Client) Letter(ctx context.Context, number uint64) (l Letter, err error) {
+	err = c.get(ctx, http.MethodGet, fmt.Sprintf("/v1/dlq/%d", number), &l)
+	return l, err
+}
+
+// Redrive has a letter served again. Errors are those of [Client.Await].
+func (c *Client) Redrive(ctx context.Context, number uint64) (l Letter, err error) {
+	err = c.get(ctx, http.MethodPost, fmt.Sprintf("/v1/dlq/%d/redrive", number), &l)
+	return l, err
+}
+
+// Drop removes a letter for good. Errors are those of [Client.Await].
+func (c *Client) Drop(ctx context.Context, number uint64) (l Letter, err error) {
+	err = c.get(ctx, http.MethodDelete, fmt.Sprintf("/v1/dlq/%d", number), &l)
+	return l, err
+}
+
+// get reads what a path without a body answers.
+func (c *Client) get(ctx context.Context, method, path string, into any) error {
+	data, err := c.do(ctx, method, path, nil, "")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/durable"
+	"github.com/agentd/agentd/transport/nats"
+)
+
+// durableOptions are those of the agent's file.
+func (d *Daemon) durableOptions(conn *nats.Conn) durable.Options {
+	s := d.Member().Agent.Durable
+	return durable.Options{
+		Conn: conn, Agent: d.Member().ID, Replicas: s.Replicas, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver,
+		ResultTTL: s.ResultTTL, DeadTTL: s.DeadTTL, Logger: d.log,
+	}
+}
+
+// queues are where calls of this agent are kept that must outlive it.
+func (d *Daemon) queues() (map[string]rpc.CallQueue, error) {
+	conn, ok := d.transport(capability.NATS).(*nats.Conn)
+	if !ok {
+		return nil, nil
+	}
+	calls, err := durable.NewCalls(d.durableOptions(conn))
+	if err != nil {
+		return nil, err
+	}
+	return map[string]rpc.CallQueue{nats.Kind: calls}, nil
+}
+
+// listenDurable takes the requests that the broker keeps for this agent.
+func (d *Daemon) listenDurable(ctx context.Context, conn *nats.Conn, topic string) (err error) {
+	if !d.Member().Capabilities.KeepsRequests() {
+		return nil
+	}
+	if d.mailbox, err = durable.OpenMailbox(ctx, topic, d.durableOptions(conn)); err != nil {
+		return err
+	}
+	d.mailTopic = topic
+	return d.inbox.ListenDurable(conn, d.mailbox, topic)
+}
+
+// Await implements [control.Durable].
+func (d *Daemon) Await(ctx context.Context, correlationID string) *rpc.Result {
+	result, _ := d.client.Await(ctx, correlationID) // the error is in the result
+	return result
+}
+
+// errNoMailbox says that there can be no dead letters.
+func (d *Daemon) errNoMailbox() error {
+	return fmt.Errorf("%s keeps no requests: none of its capabilities says `delivery: durable`, or it is not on NATS", d.Member().Address)
+}
+
+// Letters implements [control.Durable].
+func (d *Daemon) Letters(ctx context.Context) ([]control.Letter, error) {
+	if d.mailbox == nil {
+		return nil, d.errNoMailbox()
+	}
+	const most = 1000
+	all := []control.Letter{}
+	for l, err := range d.mailbox.Letters(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, letterOf(&l)); len(all) == most {
+			break
+		}
+	}
+	return all, nil
+}
+
+// Letter implements [control.Durable].
+func (d *Daemon) Letter(ctx context.Context, number uint64) (control.Letter, error) {
+	if d.mailbox == nil {
+		return control.Letter{}, d.errNoMailbox()
+	}
+	l, err := d.mailbox.Letter(ctx, number)
+	shown := letterOf(&l)
+	if shown.Body = json.RawMessage(l.Data); !json.Valid(l.Data) {
+		shown.Body, _ = json.Marshal(string(l.Data)) // a string always marshals
+	}
+	return shown, err
+}
+
+// Redrive implements [control.Durable].
+func (d *Daemon) Redrive(ctx context.Context, number uint64, by string) (control.Letter, error) {
+	return d.changeLetter(ctx, "dead-letter-redriven", by, func() (durable.Letter, error) {
+		return d.mailbox.Redrive(ctx, d.mailTopic, number)
+	})
+}
+
+// Drop implements [control.Durable].
+func (d *Daemon) Drop(ctx context.Context, number uint64, by string) (control.Letter, error) {
+	return d.changeLetter(ctx, "dead-letter-dropped", by, func() (durable.Letter, error) { return d.mailbox.Drop(ctx, number) })
+}
+
+// letterBody is the body of the lifecycle record of a change.
+type letterBody struct {
+	Event         string `json:"event"`
+	Number        uint64 `json:"number"`
+	By            string `json:"by"`
+	PeerID        string `json:"peerId,omitempty"`
+	Capability    string `json:"capabilityName,omitempty"`
+	CorrelationID string `json:"correlationId,omitempty"`
+}
+
+func (d *Daemon) changeLetter(ctx context.Context, event, by string, change func() (durable.Letter, error)) (control.Letter, error) {
+	if d.mailbox == nil {
+		return control.Letter{}, d.errNoMailbox()
+	}
+	l, err := change()
+	shown := letterOf(&l)
+	if err != nil {
+		return shown, err
+	}
+	return shown, d.audit.append(ctx, auditchain.KindLifecycle, "", letterBody{
+		Event: event, Number: l.Number, By: by, PeerID: string(shown.From), Capability: shown.Capability, CorrelationID: shown.CorrelationID,
+	})
+}
+
+func letterOf(l *durable.Letter) control.Letter {
+	shown := control.Letter{Number: l.Number, Time: l.Time, Reason: l.Reason, Attempts: l.Attempts, Bytes: len(l.Data)}
+	if l.Request != nil {
+		shown.From, shown.Capability, shown.CorrelationID = l.Request.From, l.Request.Capability, l.Request.CorrelationID
+		shown.Deadline = l.Request.Deadline
+	}
+	return shown
+}
