@@ -120,7 +120,7 @@ func (c *inboundCall) authorize() *Error {
 	if take, unrecorded := c.inbox.denials.Take(time.Now()); take {
 		r := c.refusal(CodeDenied)
 		r.Decision, r.Unrecorded = decision, unrecorded
-		if err := recordRefusal(c.ctx, c.inbox.cfg.Refusals, r); err != nil {
+		if err := recordRefusal(&c.ctx, c.inbox.cfg.Refusals, r); err != nil {
 			return err
 		}
 	}

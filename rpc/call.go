@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/ijson"
@@ -26,13 +24,12 @@ import (
 // and the reply; a caller that stops waiting cancels the callee's skill.
 func (c *Client) RequestAgent(ctx context.Context, r Request) (*Result, error) {
 	start := time.Now()
-	ids, err := newIDs()
+	ids := c.newIDs()
 	call := newOutboundCall(c, r, ids)
 	call.start, call.parent = start, InvocationFrom(ctx)
 	result := &Result{CorrelationID: ids.correlation}
-	if err == nil {
-		result.Response, err = call.run(ctx)
-	}
+	var err *Error
+	result.Response, err = call.run(ctx)
 	result.Latency = time.Since(start)
 	result.ExecutionTime, result.Replayed = call.executed, call.replayed
 	if call.function != nil {
@@ -51,16 +48,9 @@ func (c *Client) RequestAgent(ctx context.Context, r Request) (*Result, error) {
 // ids are fresh for every call: two calls of one turn never collide.
 type ids struct{ message, correlation string }
 
-func newIDs() (ids, *Error) {
-	message, err := uuid.NewV7()
-	if err != nil {
-		return ids{}, newError(CodeInternal, err, "no random numbers for an id")
-	}
-	correlation, err := uuid.NewV7()
-	if err != nil {
-		return ids{}, newError(CodeInternal, err, "no random numbers for an id")
-	}
-	return ids{message: message.String(), correlation: correlation.String()}, nil
+func (c *Client) newIDs() ids {
+	message, correlation := c.ids.two()
+	return ids{message: message, correlation: correlation}
 }
 
 // An outboundCall is one call on its way through the caller's end.
@@ -339,17 +329,16 @@ func (c *outboundCall) gaveUp(ctx context.Context) *Error {
 // cancelCallee asks the callee to stop working on the call. It is a courtesy:
 // the callee's own deadline holds without it.
 func (c *outboundCall) cancelCallee(ctx context.Context) {
-	id, ierr := uuid.NewV7()
 	e := envelope.Envelope{
-		Kind: envelope.Event, MessageID: id.String(), CorrelationID: c.ids.correlation, CausedBy: c.ids.message,
+		Kind: envelope.Event, MessageID: c.client.ids.one(), CorrelationID: c.ids.correlation, CausedBy: c.ids.message,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability, TenantID: c.tenant(),
 		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
 	}
 	data, err := seal(c.client.cfg.Identity, &e)
-	if ierr == nil && err == nil {
+	if err == nil {
 		err = c.line.transport.Publish(context.WithoutCancel(ctx), transport.Message{Topic: controlTopic(c.peer.Topic), Data: data})
 	}
-	if err := errors.Join(ierr, err); err != nil {
+	if err != nil {
 		c.client.cfg.Logger.Warn("cancel not sent", "correlationId", c.ids.correlation, "error", err)
 	}
 }

@@ -72,6 +72,7 @@ type Client struct {
 	opened  chan struct{}
 	pending *pendingTable
 	prover  *prover
+	ids     idSource
 	stale   atomic.Uint64
 }
 

@@ -64,8 +64,7 @@ func (in *Inbox) deliver(t transport.Transport, d Delivery) {
 			c.finish(nil, err)
 			return
 		}
-		defer in.done.Done()
-		c.serve()
+		c.serveCounted()
 	}
 }
 

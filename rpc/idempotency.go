@@ -92,7 +92,7 @@ func (c *inboundCall) once(run func() (json.RawMessage, *Error)) (json.RawMessag
 		return nil, err
 	}
 	defer release()
-	prior, berr := c.inbox.cfg.Idempotency.Begin(c.ctx, name, digest)
+	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest)
 	if berr != nil {
 		c.logFailure("", berr)
 		return nil, newError(CodeInternal, berr, "%s cannot tell now whether it has seen this idempotency key", c.inbox.cfg.Self)
@@ -161,7 +161,7 @@ func (c *inboundCall) join(name KeyedRequest, digest [sha256.Size]byte) (release
 // keep remembers how a request ended, so far as that is known. A skill that was
 // interrupted may have done its work: that it began is all that stays.
 func (c *inboundCall) keep(name KeyedRequest, data json.RawMessage, err *Error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), auditTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(&c.ctx), auditTimeout)
 	defer cancel()
 	store := c.inbox.cfg.Idempotency
 	var serr error

@@ -68,12 +68,16 @@ type InboxConfig struct {
 	Logger *slog.Logger
 }
 
-// An Inbox is the callee's end of calls. It is safe for concurrent use.
+// An Inbox is the callee's end of calls. It is safe for concurrent use. Once it
+// listens it has goroutines, which end with [Inbox.Shutdown].
 type Inbox struct {
 	cfg  InboxConfig
 	root context.Context // ends when the inbox stops by force
 	stop context.CancelCauseFunc
 	done sync.WaitGroup // the running requests
+
+	workers *workers
+	ids     idSource
 
 	denials policy.Sampler // which denials get records
 
@@ -130,7 +134,7 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 	}
 	root, stop := context.WithCancelCause(context.Background())
 	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}, slots: map[string]*slots{}, keyed: map[KeyedRequest]*keyedRun{},
-		prover: newProver(cfg.Identity, cfg.Refusals), replay: newReplayCache()}
+		workers: newWorkers(), prover: newProver(cfg.Identity, cfg.Refusals), replay: newReplayCache()}
 	in.denials.PerSecond = recordsPerSecond
 	return in, in.Offer(cfg.Contract, cfg.Handlers)
 }
@@ -234,6 +238,7 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 		<-finished
 	}
 	in.stop(ErrShutdown)
+	in.workers.stop()
 	errs = append(errs, <-stopped)
 	for _, d := range doors {
 		errs = append(errs, d.control.Close())
@@ -242,7 +247,7 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 }
 
 // receive takes one message of the requests topic. It does what is quick, and
-// leaves the rest to a goroutine of the request's own.
+// leaves the rest to a worker.
 func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 	e, err := envelope.Decode(m.Data)
 	if err != nil {
@@ -265,11 +270,7 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 		call.finish(nil, err)
 		return
 	}
-	// admit has counted the call in in.done.
-	go func() {
-		defer in.done.Done()
-		call.serve()
-	}()
+	in.workers.start(call)
 }
 
 // tell answers a question for what the agent offers.
@@ -339,6 +340,6 @@ func (in *Inbox) control(m transport.Message) {
 	in.mu.Unlock()
 	// Only the caller may cancel its call.
 	if call != nil && call.request.From == e.From && call.request.CorrelationID == e.CorrelationID {
-		call.cancel(ErrCallerCancelled)
+		call.ctx.end(ErrCallerCancelled)
 	}
 }

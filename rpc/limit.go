@@ -51,7 +51,7 @@ func (c *inboundCall) limit() *Error {
 	if quota.Report {
 		r := c.refusal(CodeRateLimited)
 		r.Quota = quota
-		if err := recordRefusal(c.ctx, c.inbox.cfg.Refusals, r); err != nil {
+		if err := recordRefusal(&c.ctx, c.inbox.cfg.Refusals, r); err != nil {
 			return err
 		}
 	}
@@ -217,7 +217,7 @@ func (in *Inbox) leave(s *slots, turn chan struct{}, limit int) {
 // interrupted says why a request that was underway is given up. late is the
 // message when the deadline is the reason; nil means that it is not interrupted.
 func (c *inboundCall) interrupted(late string) *Error {
-	switch cause := context.Cause(c.ctx); {
+	switch cause := context.Cause(&c.ctx); {
 	case errors.Is(cause, ErrCallerCancelled):
 		return newError(CodeCancelled, cause, "the caller cancelled the call")
 	case errors.Is(cause, ErrShutdown):

@@ -60,12 +60,8 @@ func (c *outboundCall) attempts(ctx context.Context) (json.RawMessage, *Error) {
 		if !c.pause(ctx, max(backoff.Delay(c.attempted, rand.Float64()), err.RetryAfter())) {
 			return data, err
 		}
-		again, ierr := newIDs()
-		if ierr != nil {
-			return nil, ierr
-		}
 		c.failures = append(c.failures, err.Code)
-		c.ids.message = again.message
+		c.ids.message = c.client.ids.one()
 	}
 }
 
@@ -113,11 +109,7 @@ func (c *outboundCall) attempt(ctx context.Context) (json.RawMessage, *Error) {
 	if err := c.admit(ctx, staleDigest(err)); err != nil {
 		return nil, err
 	}
-	again, err := newIDs()
-	if err != nil {
-		return nil, err
-	}
-	c.ids.message = again.message
+	c.ids.message = c.client.ids.one()
 	return c.ask(ctx)
 }
 

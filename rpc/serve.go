@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
@@ -29,9 +27,10 @@ type inboundCall struct {
 
 	offer    *offer // what was served when the call came in
 	function *capability.Capability
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
+	ctx      callContext
 	deadline time.Time
+
+	invocation Invocation // what the handler gets
 
 	began    bool          // the skill was run
 	worked   time.Duration // what the skill took
@@ -75,11 +74,9 @@ func (c *inboundCall) admit() *Error {
 	if err := c.setDeadline(time.Now()); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(c.inbox.root)
-	ctx, stopTimer := context.WithDeadline(ctx, c.deadline)
-	c.ctx, c.cancel = ctx, func(cause error) { cancel(cause); stopTimer() }
+	c.ctx.root, c.ctx.deadline = c.inbox.root, c.deadline
 	if err := c.inbox.start(c); err != nil {
-		c.cancel(nil)
+		c.ctx.end(nil)
 		return err
 	}
 	return nil
@@ -121,9 +118,15 @@ func (c *inboundCall) setDeadline(now time.Time) *Error {
 	return nil
 }
 
+// serveCounted is serve for a request that admit has counted among the running.
+func (c *inboundCall) serveCounted() {
+	defer c.inbox.done.Done()
+	c.serve()
+}
+
 // serve takes a request from its permissions to its reply.
 func (c *inboundCall) serve() {
-	defer c.cancel(nil)
+	defer c.ctx.end(nil)
 	data, err := c.run()
 	// Before the reply: whoever gets it may call again at once.
 	c.inbox.forget(c)
@@ -198,7 +201,7 @@ func (c *inboundCall) validate(side Side, payload []byte) *Error {
 	if err == nil || err.Code != CodeSchemaViolation {
 		return err
 	}
-	aerr := audit(c.ctx, c.inbox.cfg.Auditor, SchemaViolation{
+	aerr := audit(&c.ctx, c.inbox.cfg.Auditor, SchemaViolation{
 		TenantID: c.request.TenantID, Capability: c.function.Name, Peer: c.request.From,
 		Side: side, Violations: err.Violations, Payload: payload,
 		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
@@ -223,17 +226,18 @@ func (c *inboundCall) handle() (data json.RawMessage, err error) {
 	}()
 	trace, _ := c.request.Headers.Get(envelope.HeaderTraceparent)
 	key, _ := c.request.Headers.Get(envelope.HeaderIdempotencyKey)
-	inv := &Invocation{
+	c.invocation = Invocation{
 		From: c.request.From, Capability: c.function.Name, Payload: c.request.Payload,
 		MessageID: c.request.MessageID, CorrelationID: c.request.CorrelationID,
 		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: trace,
 		IdempotencyKey: key, Hops: hops(c.request.Headers), Deadline: c.deadline,
 		Event: c.request.Kind == envelope.Event,
 	}
+	c.ctx.invocation = &c.invocation
 	c.began = true
 	start := time.Now()
 	defer func() { c.worked = time.Since(start) }()
-	return c.offer.handlers[c.function.Skill].Handle(WithInvocation(c.ctx, inv), inv)
+	return c.offer.handlers[c.function.Skill].Handle(&c.ctx, &c.invocation)
 }
 
 // skillError decides what the caller may know of a handler's failure. Its own
@@ -295,14 +299,11 @@ func (c *inboundCall) reply(payload json.RawMessage) (instead *Error) {
 }
 
 func (c *inboundCall) encodeReply(payload json.RawMessage) ([]byte, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return nil, err
-	}
+	var headers [3]envelope.Header
 	e := envelope.Envelope{
-		Kind: envelope.Response, MessageID: id.String(), CorrelationID: c.request.CorrelationID,
+		Kind: envelope.Response, MessageID: c.inbox.ids.one(), CorrelationID: c.request.CorrelationID,
 		CausedBy: c.request.MessageID, From: c.inbox.cfg.Self, To: c.request.From,
-		Capability: c.request.Capability, TenantID: c.request.TenantID, Payload: payload,
+		Capability: c.request.Capability, TenantID: c.request.TenantID, Headers: headers[:0], Payload: payload,
 	}
 	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
 		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderTraceparent, Value: trace})

@@ -59,29 +59,26 @@ func (in *Inbox) ask(t transport.Transport, m transport.Message, name string, se
 		in.cfg.Logger.Warn("request ignored", "from", e.From, "correlationId", e.CorrelationID, "reason", why)
 		return
 	}
-	ctx, cancel := context.WithCancelCause(in.root)
-	call.cancel = cancel
+	call.ctx.root, call.ctx.deadline = in.root, call.start.Add(serviceTimeout)
 	refusal := call.addressed()
 	if refusal == nil {
 		refusal = in.start(call)
 	}
 	if refusal != nil {
-		cancel(nil)
+		call.ctx.end(nil)
 		_ = call.reply(errorReply(call.refuse(refusal))) // reply has logged what went wrong
 		return
 	}
 	go func() {
 		defer in.done.Done()
-		defer cancel(nil)
+		defer call.ctx.end(nil)
 		defer in.forget(call)
-		_ = call.reply(call.serviceAnswer(ctx, service)) // as above
+		_ = call.reply(call.serviceAnswer(service)) // as above
 	}()
 }
 
-func (c *inboundCall) serviceAnswer(ctx context.Context, service Service) json.RawMessage {
-	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
-	defer cancel()
-	answer, err := service(ctx, c.request.From, c.request.Payload)
+func (c *inboundCall) serviceAnswer(service Service) json.RawMessage {
+	answer, err := service(&c.ctx, c.request.From, c.request.Payload)
 	if err != nil {
 		c.logFailure("", err)
 		return errorReply(c.refuse(newError(CodeHandlerError, nil, "%s could not answer", c.inbox.cfg.Self)))
@@ -107,11 +104,7 @@ func (c *Client) Ask(ctx context.Context, to envelope.Address, service string, q
 
 // askPeer sends one question to the topic of peer, and waits for the answer.
 func (c *Client) askPeer(ctx context.Context, peer Peer, name string, question json.RawMessage) (json.RawMessage, *Error) {
-	ids, err := newIDs()
-	if err != nil {
-		return nil, err
-	}
-	call := newOutboundCall(c, Request{To: peer.Address, Capability: name, Payload: question}, ids)
+	call := newOutboundCall(c, Request{To: peer.Address, Capability: name, Payload: question}, c.newIDs())
 	call.peer = peer
 	var ok bool
 	if call.line, ok = c.lines[peer.Transport]; !ok {
