@@ -215,6 +215,19 @@ func (d *Daemon) Ready() error {
 	return nil
 }
 
+// Lost is closed when the agent can be reached no more, whatever it does: its
+// connection to NATS has ended for good. Then it should be stopped, and started again by
+// whoever runs it. It is nil for an agent that is not on NATS.
+func (d *Daemon) Lost() <-chan struct{} {
+	if conn, ok := d.transport(capability.NATS).(*nats.Conn); ok {
+		return conn.Ended()
+	}
+	return nil
+}
+
+// Files are the paths of everything that [Daemon.Reload] reads.
+func (d *Daemon) Files() []string { return d.cfg.Fleet.Files(d.Member()) }
+
 // Client is the agent's end of the calls that it makes.
 func (d *Daemon) Client() *rpc.Client { return d.client }
 
@@ -268,15 +281,14 @@ func (d *Daemon) Stop(ctx context.Context) error {
 }
 
 // Run starts the member with an id, calls serve, and stops the agent when serve
-// has returned and ctx has ended.
-func Run(ctx context.Context, cfg Config, id string, serve func(*Daemon)) error {
+// has returned.
+func Run(ctx context.Context, cfg Config, id string, serve func(context.Context, *Daemon) error) error {
 	d, err := Start(ctx, cfg, id)
 	if err != nil {
 		return err
 	}
-	serve(d)
-	<-ctx.Done()
+	err = serve(ctx, d)
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Member().Agent.Limits.ShutdownTimeout)
 	defer cancel()
-	return d.Stop(stopCtx)
+	return errors.Join(err, d.Stop(stopCtx))
 }

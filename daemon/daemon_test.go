@@ -403,9 +403,13 @@ func TestRun(t *testing.T) {
 	cfg := load(t, files())
 	cfg.Bus = memory.NewBus(memory.Options{})
 	cfg.Handlers = handle(echo)
-	ctx, cancel := context.WithCancel(t.Context())
+	cause := errors.New("the end of serve")
 	ready := false
-	if err := daemon.Run(ctx, cfg, "callee", func(*daemon.Daemon) { ready = true; cancel() }); err != nil || !ready {
+	err := daemon.Run(t.Context(), cfg, "callee", func(_ context.Context, d *daemon.Daemon) error {
+		ready = d.Ready() == nil
+		return cause
+	})
+	if !errors.Is(err, cause) || !ready {
 		t.Errorf("ready %v, %v", ready, err)
 	}
 }

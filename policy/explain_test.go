@@ -65,3 +65,29 @@ func TestExplanationAsJSON(t *testing.T) {
 		t.Errorf("got\n%s, want\n%s (%v)", got, want, err)
 	}
 }
+
+// Reach is what the broker's permissions follow: who may call anything of whom.
+func TestReach(t *testing.T) {
+	for _, test := range []struct {
+		agentYAML string
+		want      bool
+	}{
+		{"", true},
+		{"permissions: {allow: []}\n", false},
+		{"permissions: {allow: ['RequestAgent:agent://librarian/search']}\n", true},
+		{"permissions: {ask: ['RequestAgent:**']}\n", true},
+		{"permissions: {allow: ['RequestAgent:**'], deny: ['RequestAgent:agent://librarian/*']}\n", false},
+		{"permissions: {allow: ['RequestAgent:agent://librarian/other']}\n", false},
+	} {
+		may, err := policy.Reach(loadFleet(t, test.agentYAML, "", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := may(reviewer, librarian); got != test.want {
+			t.Errorf("%q: %v", test.agentYAML, got)
+		}
+		if may(librarian, reviewer) || may(stranger, librarian) {
+			t.Errorf("%q: others may call", test.agentYAML)
+		}
+	}
+}

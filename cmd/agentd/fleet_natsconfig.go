@@ -10,6 +10,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/policy"
 )
 
 func (a *app) fleetNATSConfigCommand() *cobra.Command {
@@ -18,7 +19,7 @@ func (a *app) fleetNATSConfigCommand() *cobra.Command {
 		Use:   "nats-config",
 		Short: "Write nats-server permissions: who may call whom, enforced by the broker",
 		Long: "Write an authorization block for nats-server from the fleet's files. Each member gets a user\n" +
-			"that may publish to the peers that it may call, subscribe to its own subjects, read its own\n" +
+			"that may publish to the peers that its permissions let it call, subscribe to its own subjects, read its own\n" +
 			"replies, and nothing else. Users are known by nkeys: seeds are made in the folder of --keys\n" +
 			"where they are missing, and the configuration holds public keys only.",
 		Example: "  agentd fleet nats-config > nats.conf\n  agentd broker --config nats.conf\n" +
@@ -35,7 +36,11 @@ func (a *app) writeNATSConfig(keyDir string) error {
 	if err != nil {
 		return err
 	}
-	rules, err := natsauth.Derive(f, natsauth.Options{})
+	may, err := policy.Reach(f)
+	if err != nil {
+		return err
+	}
+	rules, err := natsauth.Derive(f, natsauth.Options{Allowed: may})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,12 +11,14 @@ import (
 )
 
 func (a *app) fleetRunCommand() *cobra.Command {
-	return &cobra.Command{
+	var watching bool
+	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run every member of the fleet in this process, until SIGINT or SIGTERM",
 		Long: "Run every member of the fleet in this process.\n\n" +
-			"SIGTERM or SIGINT stops it gracefully; a second one kills it. SIGHUP reads the files again:\n" +
-			"capabilities, skills and peers are replaced, or, when a file is at fault, nothing is.",
+			"SIGTERM or SIGINT stops it gracefully; a second one kills it. SIGHUP reads the files again,\n" +
+			"and so does a change of them, unless --watch=false: capabilities, skills, peers and permissions are\n" +
+			"replaced, or, when a file is at fault, nothing is.",
 		Args: cobra.NoArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			cfg, err := a.daemonConfig()
@@ -27,12 +30,14 @@ func (a *app) fleetRunCommand() *cobra.Command {
 				return err
 			}
 			a.sayRunning(f, cfg.Fleet.Name)
-			a.untilDone(ctx, f.Daemons...)
+			err = a.untilDone(ctx, watching, f.Daemons...)
 			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.ShutdownTimeout())
 			defer cancel()
-			return f.Stop(stopCtx)
+			return errors.Join(err, f.Stop(stopCtx))
 		}),
 	}
+	cmd.Flags().BoolVar(&watching, "watch", true, "read the files again when they change")
+	return cmd
 }
 
 func (a *app) sayRunning(f *daemon.Fleet, name string) {

@@ -13,13 +13,17 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	var agent string
+	var watching bool
 	cmd := &cobra.Command{
 		Use:   "run --agent <id>",
 		Short: "Run one member of the fleet, until SIGINT or SIGTERM",
 		Long: "Run one member of the fleet in this process.\n\n" +
 			"SIGTERM stops it gracefully: no more calls are taken, those that run are finished within\n" +
 			"the agent's shutdownTimeoutMs, and the audit log is closed. A second signal kills it.\n" +
-			"SIGHUP reads the files again.",
+			"SIGHUP reads the files again, and so does a change of them, unless --watch=false: capabilities,\n" +
+			"skills, peers and permissions are replaced, or, when a file is at fault, nothing is.\n\n" +
+			"As a systemd service of Type=notify or notify-reload it says when it is ready, and with WatchdogSec\n" +
+			"that it is alive. The exit status is 1 when the NATS server ends its connection for good.",
 		Example: "  agentd run --agent pr-reviewer",
 		Args:    cobra.NoArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
@@ -27,13 +31,14 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return daemon.Run(ctx, cfg, agent, func(d *daemon.Daemon) {
+			return daemon.Run(ctx, cfg, agent, func(ctx context.Context, d *daemon.Daemon) error {
 				fmt.Fprintf(a.stderr, "agent %s is ready. press ctrl-c to stop.\n", d.Member().ID)
-				a.untilDone(ctx, d)
+				return a.untilDone(ctx, watching, d)
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "id of the member to run (required)")
+	cmd.Flags().BoolVar(&watching, "watch", true, "read the files again when they change")
 	_ = cmd.MarkFlagRequired("agent") // fails only for a flag that does not exist
 	return cmd
 }

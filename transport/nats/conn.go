@@ -88,6 +88,11 @@ func (c *Conn) JetStream() (jetstream.JetStream, error) {
 	return js, nil
 }
 
+// Ended is closed when the connection has ended for good: after Close, or because
+// the server has said something that no later connection could mend. Credentials
+// that are refused are none of that: they may be good again after a rotation.
+func (c *Conn) Ended() <-chan struct{} { return c.ended }
+
 // Err is nil while the connection stands, and otherwise says why it does not.
 func (c *Conn) Err() error {
 	switch {
