@@ -18,7 +18,7 @@ func (d *Daemon) durableOptions(conn *nats.Conn) durable.Options {
 	s := d.Member().Agent.Durable
 	return durable.Options{
 		Conn: conn, Agent: d.Member().ID, Replicas: s.Replicas, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver,
-		ResultTTL: s.ResultTTL, DeadTTL: s.DeadTTL, Logger: d.log,
+		ResultTTL: s.ResultTTL, DeadTTL: s.DeadTTL, MaxBytes: s.MaxBytes, Logger: d.log,
 	}
 }
 

@@ -24,6 +24,8 @@ const (
 	// HeaderReplayed is "true" on a Response that repeats the answer to an earlier
 	// request with the same idempotency key.
 	HeaderReplayed = "x-agentd-replayed"
+	// HeaderDelivery is DeliveryDurable on a Request that was given to a queue.
+	HeaderDelivery = "x-agentd-delivery"
 	// HeaderControl marks an Event that steers a call instead of making one.
 	HeaderControl = "x-agentd-control"
 )
@@ -31,6 +33,9 @@ const (
 // ControlCancel is the value of [HeaderControl] that asks the callee to stop
 // working on the request whose MessageID is the event's CausedBy.
 const ControlCancel = "cancel"
+
+// DeliveryDurable is the value of [HeaderDelivery].
+const DeliveryDurable = "durable"
 
 // A Header is one key and its value.
 type Header struct {

@@ -21,6 +21,8 @@ type Durable struct {
 	ResultTTL time.Duration
 	// DeadTTL is how long dead letters are kept. Default 30 days.
 	DeadTTL time.Duration
+	// MaxBytes bounds the requests that wait. Default 256 MiB.
+	MaxBytes int64
 }
 
 // decodeDurable reads the block durable.
@@ -32,13 +34,23 @@ func decodeDurable(v strictyaml.Value) (d Durable) {
 		maxReplicas = 5 // of a JetStream stream
 		maxDeliver  = 1000
 		year        = 366 * 24 * time.Hour
+		// An answer must be found when its request is delivered once more.
+		minResultTTL = time.Hour
+		minAckWait   = time.Second
+		maxBytes     = 1 << 50
 	)
 	o := v.Object()
 	defer o.Done()
 	d.Replicas = int(o.Get("replicas").Int(1, maxReplicas))
-	d.AckWait = o.Get("ackWaitMs").Millis(maxDuration)
+	d.AckWait = millisFrom(o.Get("ackWaitMs"), minAckWait, maxDuration)
 	d.MaxDeliver = int(o.Get("maxDeliver").Int(1, maxDeliver))
-	d.ResultTTL = o.Get("resultTtlMs").Millis(year)
-	d.DeadTTL = o.Get("deadTtlMs").Millis(year)
+	d.ResultTTL = millisFrom(o.Get("resultTtlMs"), minResultTTL, year)
+	d.DeadTTL = millisFrom(o.Get("deadTtlMs"), time.Minute, year)
+	d.MaxBytes = o.Get("maxBytes").Int(1<<20, maxBytes)
 	return d
+}
+
+// millisFrom reads a time in ms that must not be too short.
+func millisFrom(v strictyaml.Value, low, high time.Duration) time.Duration {
+	return time.Duration(v.Int(low.Milliseconds(), high.Milliseconds())) * time.Millisecond
 }

@@ -76,6 +76,7 @@ type outboundCall struct {
 	executed time.Duration // what the last reply says that the skill took
 	replayed bool          // the last reply repeats an earlier one
 	queued   bool          // the answer is to be awaited
+	delivery string        // envelope.DeliveryDurable once the request goes to a queue
 }
 
 func newOutboundCall(c *Client, r Request, ids ids) *outboundCall {
@@ -274,7 +275,7 @@ func (c *outboundCall) headers(kind envelope.Kind) envelope.Headers {
 	if kind == envelope.Event {
 		digest = "" // nobody would hear that it is stale
 	}
-	h := make(envelope.Headers, 0, 6)
+	h := make(envelope.Headers, 0, 7)
 	h = append(h,
 		envelope.Header{Key: envelope.HeaderTraceparent, Value: c.traceparent()},
 		envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
@@ -283,6 +284,7 @@ func (c *outboundCall) headers(kind envelope.Kind) envelope.Headers {
 		{Key: envelope.HeaderSession, Value: c.session()},
 		{Key: envelope.HeaderIdempotencyKey, Value: c.request.IdempotencyKey},
 		{Key: envelope.HeaderSchemaDigest, Value: digest},
+		{Key: envelope.HeaderDelivery, Value: c.delivery},
 	} {
 		if optional.Value != "" {
 			h = append(h, optional)

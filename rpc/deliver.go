@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -13,8 +12,14 @@ import (
 	"github.com/agentd/agentd/transport"
 )
 
-// answerTimeout bounds how long the broker may take to store an answer.
-const answerTimeout = 30 * time.Second
+const (
+	// answerTimeout bounds how long the broker may take to store an answer.
+	answerTimeout = 30 * time.Second
+	// busyDelay is how long a request waits that came when there was no room.
+	busyDelay = time.Second
+	// maxCorrelation bounds a correlation id in bytes.
+	maxCorrelation = 64
+)
 
 // ListenDurable takes the requests of topic that a queue keeps, beside those that
 // [Inbox.Listen] takes. Each is served as those are, and answered once, although it
@@ -39,16 +44,13 @@ func (in *Inbox) deliver(t transport.Transport, d Delivery) {
 		return
 	}
 	c := &inboundCall{inbox: in, transport: t, request: e, start: time.Now(), delivery: d}
-	if proven, err := in.prover.verify(e); err != nil || proven && c.tooLate() {
-		if err == nil {
-			err = &identity.Error{Peer: e.From, KeyID: e.Auth.KeyID, Reason: identity.NoDeadline}
-		}
+	if err := c.proveKept(); err != nil {
 		c.unproven(err)
-		c.drop() // as any message that proves nothing
+		in.bury(d, "it does not prove its sender: "+err.Error())
 		return
 	}
 	if in.runs(e.MessageID) { // the broker has lost sight of this process for a while
-		c.settled(d.Retry(false))
+		c.settled(d.Retry())
 		return
 	}
 	ctx, cancel := context.WithTimeout(in.root, answerTimeout)
@@ -56,9 +58,11 @@ func (in *Inbox) deliver(t transport.Transport, d Delivery) {
 	cancel()
 	switch {
 	case err != nil:
-		c.settled(d.Retry(false))
+		c.settled(d.Retry())
 	case answered: // and the acknowledgement was lost
 		c.drop()
+	case d.Spent():
+		c.finish(nil, newError(CodeInternal, nil, "every attempt ended without a word: %s crashed or was killed each time", in.cfg.Self))
 	default:
 		if err := c.admit(); err != nil {
 			c.finish(nil, err)
@@ -68,9 +72,40 @@ func (in *Inbox) deliver(t transport.Transport, d Delivery) {
 	}
 }
 
+// proveKept checks who sends a request that a queue keeps. That it comes again is
+// no replay, but it must have been meant for a queue, and one that came to an end
+// must be refused for its deadline when its answer is no longer kept.
+func (c *inboundCall) proveKept() error {
+	proven, err := c.inbox.prover.verify(c.request)
+	if err != nil || !proven {
+		return err
+	}
+	why := &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID, Reason: identity.NoDeadline}
+	if !meantToBeKept(c.request) {
+		why.Reason = identity.Replayed
+		return why
+	}
+	if c.tooLate() {
+		return why
+	}
+	return nil
+}
+
+// meantToBeKept reports whether the caller gave the request to a queue. The header
+// is signed with the rest: nobody can have it served a second time by the other way.
+func meantToBeKept(e *envelope.Envelope) bool {
+	v, _ := e.Headers.Get(envelope.HeaderDelivery)
+	return v == envelope.DeliveryDurable
+}
+
 // validCorrelation reports whether an id can be part of a topic.
 func validCorrelation(id string) bool {
-	return regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`).MatchString(id)
+	for _, r := range id {
+		if r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+			return false
+		}
+	}
+	return id != "" && len(id) <= maxCorrelation
 }
 
 // runs reports whether a request is being served.
@@ -114,15 +149,18 @@ func (c *inboundCall) finishDelivery(data json.RawMessage, err *Error) {
 	d := c.delivery
 	switch {
 	case err != nil && c.inbox.ending(err):
-		c.settled(d.Retry(true)) // another replica takes it at once
+		c.putBack(0) // another replica takes it at once
 		return
 	case err != nil && err.Code == CodeCancelled:
 		c.drop() // nobody waits for an answer
 		return
+	case err != nil && c.waits(err):
+		c.putBack(max(err.RetryAfter(), busyDelay))
+		return
 	case err != nil && passing(err) && !d.Last():
 		c.inbox.cfg.Logger.Info("request put back", "from", c.request.From, "capability", c.request.Capability,
 			"correlationId", c.request.CorrelationID, "attempt", d.Attempt(), "code", err.Code.String())
-		c.settled(d.Retry(false))
+		c.settled(d.Retry())
 		return
 	}
 	payload := okReply(data)
@@ -134,7 +172,7 @@ func (c *inboundCall) finishDelivery(data json.RawMessage, err *Error) {
 	defer cancel()
 	if serr := c.store(ctx, payload); serr != nil {
 		c.inbox.cfg.Logger.Error("answer not stored; the request comes again", "from", c.request.From, "correlationId", c.request.CorrelationID, "error", serr)
-		c.settled(d.Retry(false))
+		c.settled(d.Retry())
 		return
 	}
 	if err != nil && passing(err) {
@@ -155,6 +193,19 @@ func (c *inboundCall) store(ctx context.Context, payload json.RawMessage) error 
 		return err
 	}
 	return c.delivery.Answer(ctx, c.key(), data)
+}
+
+// waits reports a refusal before anything was tried: the request stays in the
+// queue, until its deadline.
+func (c *inboundCall) waits(err *Error) bool {
+	return c.request.Deadline != 0 && (err.Code == CodeBusy || err.Code == CodeRateLimited)
+}
+
+// putBack leaves the request to the queue.
+func (c *inboundCall) putBack(after time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	c.settled(c.delivery.PutBack(ctx, after))
 }
 
 // drop takes the request off the queue without an answer.

@@ -50,7 +50,7 @@ func (c *outboundCall) enqueue(ctx context.Context, q CallQueue) (json.RawMessag
 	if err := c.limit(ctx); err != nil {
 		return nil, err
 	}
-	c.attempted = 1
+	c.attempted, c.delivery = 1, envelope.DeliveryDurable
 	async := c.request.Mode == ModeAsync
 	if async {
 		c.deadline = c.start.Add(asyncTimeout(c.request.Timeout))
@@ -83,6 +83,8 @@ func (c *outboundCall) notEnqueued(ctx context.Context, err error) *Error {
 	switch {
 	case ctx.Err() != nil:
 		return c.gaveUp(ctx)
+	case errors.Is(err, ErrQueueFull):
+		return newError(CodeBusy, err, "as many requests wait for %s as its broker keeps", c.peer.Address)
 	case errors.Is(err, ErrNoQueue):
 		return newError(CodeNoResponders, err, "nobody keeps requests for %s: has it run, with JetStream, since it said `delivery: durable`?", c.peer.Address)
 	}

@@ -92,6 +92,10 @@ func (c *inboundCall) first() error {
 	if !deadline.After(c.start) {
 		return nil // refused for that, with an answer
 	}
+	if meantToBeKept(c.request) { // and had from its queue
+		why.Reason = identity.Replayed
+		return why
+	}
 	first, full := c.inbox.replay.take(c.request.From, c.request.MessageID, deadline, c.start)
 	switch {
 	case full:

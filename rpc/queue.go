@@ -25,6 +25,8 @@ var (
 	ErrNotKept = errors.New("rpc: not kept")
 	// ErrNoQueue: the callee keeps no requests, or the broker cannot.
 	ErrNoQueue = errors.New("rpc: nobody keeps requests there")
+	// ErrQueueFull: there is no room for one more request.
+	ErrQueueFull = errors.New("rpc: the queue is full")
 )
 
 // A CallQueue is the caller's side of a transport that keeps requests until they
@@ -32,7 +34,7 @@ var (
 type CallQueue interface {
 	// Enqueue returns once the broker has stored a request for whoever takes the
 	// requests of topic. The same id again, within minutes, stores nothing. The
-	// error wraps ErrNoQueue where nobody keeps requests.
+	// error wraps ErrNoQueue where nobody keeps requests, and ErrQueueFull.
 	Enqueue(ctx context.Context, topic, id string, request []byte) error
 	// Await returns the answer to a call, as soon as there is one.
 	Await(ctx context.Context, key CallKey) (answer []byte, err error)
@@ -42,8 +44,8 @@ type CallQueue interface {
 	Noted(ctx context.Context, correlationID string) (note []byte, err error)
 }
 
-// A Delivery is one request on its way from a queue. Exactly one of Done, Retry
-// and Dead ends it; until then, the queue keeps it from being delivered again.
+// A Delivery is one request on its way from a queue. Exactly one of Done, Retry,
+// PutBack and Dead ends it; until then, the queue keeps it from being delivered again.
 type Delivery interface {
 	// Data is the request.
 	Data() []byte
@@ -51,15 +53,21 @@ type Delivery interface {
 	Attempt() int
 	// Last reports whether no further attempt follows a failure.
 	Last() bool
+	// Spent reports that all attempts have ended without a word, as when whoever
+	// served them was killed each time: the request is not to be tried again.
+	Spent() bool
 	// Answered reports whether there is an answer already.
 	Answered(ctx context.Context, key CallKey) (bool, error)
 	// Answer stores the answer, unless there is one: the first one counts.
 	Answer(ctx context.Context, key CallKey, answer []byte) error
 	// Done takes the request off the queue.
 	Done(ctx context.Context) error
-	// Retry has it delivered again: at once where now is set, and otherwise after
-	// a time that grows with the attempts.
-	Retry(now bool) error
+	// Retry has it delivered again after a failure, and a time that grows with the
+	// attempts.
+	Retry() error
+	// PutBack has it delivered again although nothing has failed: after a time, or
+	// at once for 0. However often, it does not use up the attempts.
+	PutBack(ctx context.Context, after time.Duration) error
 	// Dead takes it off the queue and keeps it with the reason, for a person.
 	Dead(ctx context.Context, reason string) error
 }

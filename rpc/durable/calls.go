@@ -84,7 +84,10 @@ func (c *Calls) Await(ctx context.Context, key rpc.CallKey) ([]byte, error) {
 func (c *Calls) Note(ctx context.Context, correlationID string, note []byte) error {
 	notes, err := c.bucket(ctx)
 	if err == nil {
-		_, err = notes.Put(ctx, correlationID, note)
+		err = insist(ctx, func(ctx context.Context) error {
+			_, err := notes.Put(ctx, correlationID, note)
+			return err
+		})
 	}
 	return err
 }
@@ -95,7 +98,11 @@ func (c *Calls) Noted(ctx context.Context, correlationID string) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := notes.Get(ctx, correlationID)
+	var entry jetstream.KeyValueEntry
+	err = insist(ctx, func(ctx context.Context) (err error) {
+		entry, err = notes.Get(ctx, correlationID)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrInvalidKey) {
 		return nil, fmt.Errorf("%w: %s", rpc.ErrNotKept, correlationID)
 	}

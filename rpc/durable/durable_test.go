@@ -38,7 +38,10 @@ func (v *violations) RecordSchemaViolation(context.Context, rpc.SchemaViolation)
 	return nil
 }
 
-func contract(t testing.TB) *capability.Document {
+func contract(t testing.TB) *capability.Document { return contractWith(t, "") }
+
+// contractWith is the contract with more keys of its first capability.
+func contractWith(t testing.TB, more string) *capability.Document {
 	t.Helper()
 	doc, err := capability.Parse("capabilities.yaml", []byte(`
 version: 1
@@ -47,7 +50,7 @@ transports: [{kind: nats, servers: [s], subjects: {requests: agents.callee.v2.re
 capabilities:
   - name: count
     delivery: durable
-    timeoutMs: 30000
+    timeoutMs: 30000`+more+`
     inputSchema: {type: object, properties: {n: {type: integer}}, required: [n]}
     outputSchema: {type: object, properties: {n: {type: integer}}, required: [n]}
   - {name: plain}
@@ -78,6 +81,12 @@ type served struct {
 
 func serve(t testing.TB, opts durable.Options, h rpc.HandlerFunc, urls ...string) *served {
 	t.Helper()
+	return serveAs(t, opts, rpc.InboxConfig{Contract: contract(t)}, h, urls...)
+}
+
+// serveAs is serve with more in the inbox's configuration.
+func serveAs(t testing.TB, opts durable.Options, cfg rpc.InboxConfig, h rpc.HandlerFunc, urls ...string) *served {
+	t.Helper()
 	opts.Conn, opts.Agent = connect(t, urls...), callee.ID()
 	if opts.FirstDelay == 0 {
 		opts.FirstDelay = 10 * time.Millisecond
@@ -92,9 +101,8 @@ func serve(t testing.TB, opts durable.Options, h rpc.HandlerFunc, urls ...string
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.inbox, err = rpc.NewInbox(rpc.InboxConfig{
-		Self: callee, Contract: contract(t), Auditor: &violations{}, Handlers: map[string]rpc.Handler{"count": h, "plain": h},
-	})
+	cfg.Self, cfg.Auditor, cfg.Handlers = callee, &violations{}, map[string]rpc.Handler{"count": h, "plain": h}
+	s.inbox, err = rpc.NewInbox(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,15 +128,20 @@ func client(t testing.TB, urls ...string) *rpc.Client {
 
 func clientOf(t testing.TB, auditor rpc.Auditor, urls ...string) *rpc.Client {
 	t.Helper()
+	return clientAs(t, rpc.ClientConfig{Auditor: auditor}, urls...)
+}
+
+// clientAs is client with more in the configuration.
+func clientAs(t testing.TB, cfg rpc.ClientConfig, urls ...string) *rpc.Client {
+	t.Helper()
 	conn := connect(t, urls...)
 	calls, err := durable.NewCalls(durable.Options{Conn: conn, Agent: caller.ID()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := rpc.NewClient(rpc.ClientConfig{
-		Self: caller, Auditor: auditor, Transports: []transport.Transport{conn}, Queues: map[string]rpc.CallQueue{nats.Kind: calls},
-		Peers: rpc.Peers{callee: {Address: callee, Transport: nats.Kind, Topic: topic, Contract: contract(t)}},
-	})
+	cfg.Self, cfg.Transports, cfg.Queues = caller, []transport.Transport{conn}, map[string]rpc.CallQueue{nats.Kind: calls}
+	cfg.Peers = rpc.Peers{callee: {Address: callee, Transport: nats.Kind, Topic: topic, Contract: contract(t)}}
+	c, err := rpc.NewClient(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +376,8 @@ func TestLongRunsAreNotDeliveredTwice(t *testing.T) {
 func TestStoppedReplicaGivesBack(t *testing.T) {
 	s := natstest.Run(t, "jetstream {}")
 	began := make(chan struct{}, 1)
-	first := serve(t, durable.Options{}, func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
+	// The attempt that was given back is not counted: it is the only one.
+	first := serve(t, durable.Options{MaxDeliver: 1}, func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
 		began <- struct{}{}
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -379,7 +393,7 @@ func TestStoppedReplicaGivesBack(t *testing.T) {
 		}
 	})
 	var runs atomic.Int64
-	serve(t, durable.Options{}, echo(&runs), s.URL()) // AckWait is 30 s: a request that was not given back would take that long
+	serve(t, durable.Options{MaxDeliver: 1}, echo(&runs), s.URL()) // AckWait is 30 s: a request that was not given back would take that long
 	asked := time.Now()
 	if _, err := await(t, c, id); err != nil || time.Since(asked) > 25*time.Second {
 		t.Errorf("%v, after %s", err, time.Since(asked))
@@ -571,5 +585,34 @@ func TestLeaderLoss(t *testing.T) {
 	if len(runs) != calls {
 		t.Errorf("%d of %d calls were run", len(runs), calls)
 	}
+	// The stream of answers numbers what it stores: more numbers than calls would
+	// be a second answer to one of them.
+	for stream, want := range map[string]uint64{"AGENTD_RESULTS_callee_v2": calls, "AGENTD_DEAD_callee_v2": 0} {
+		if state := stateOf(t, stream, urls...); state.Msgs != want || state.LastSeq != want {
+			t.Errorf("%s holds %d messages of %d ever, and not %d", stream, state.Msgs, state.LastSeq, want)
+		}
+	}
 	t.Logf("%d runs were repeated", again)
+}
+
+// stateOf asks a leader that may still be being elected.
+func stateOf(t *testing.T, stream string, urls ...string) jetstream.StreamState {
+	t.Helper()
+	js, err := connect(t, urls...).JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	for {
+		asking, cancel := context.WithTimeout(ctx, time.Second)
+		s, err := js.Stream(asking, stream)
+		cancel()
+		if err == nil {
+			return s.CachedInfo().State
+		}
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
 }

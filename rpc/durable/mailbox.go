@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ func OpenMailbox(ctx context.Context, topic string, opts Options) (*Mailbox, err
 	}
 	requests := m.opts.stream(natsauth.RequestsStream(opts.Agent), natsauth.RequestsSubject(topic), "requests")
 	requests.Retention, requests.MaxAge, requests.Duplicates = jetstream.WorkQueuePolicy, keepRequests, dedupeWindow
+	requests.MaxBytes, requests.Discard = m.opts.MaxBytes, jetstream.DiscardNew
 	results := m.opts.stream(natsauth.ResultsStream(opts.Agent), "agentd.results."+natsauth.ServiceName(opts.Agent)+".>", "answers")
 	results.MaxAge, results.MaxMsgsPerSubject = m.opts.ResultTTL, 1
 	dead := m.opts.stream(natsauth.DeadStream(opts.Agent), natsauth.DeadSubject(opts.Agent), "dead letters")
@@ -69,6 +71,8 @@ func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error
 		{"retention", have.Retention, want.Retention, have.Retention == want.Retention},
 		{"replicas", have.Replicas, want.Replicas, have.Replicas == want.Replicas},
 		{"max age", have.MaxAge, want.MaxAge, have.MaxAge == want.MaxAge},
+		{"max bytes", have.MaxBytes, want.MaxBytes, max(have.MaxBytes, 0) == max(want.MaxBytes, 0)},
+		{"discard policy", have.Discard, want.Discard, have.Discard == want.Discard},
 		{"messages per subject", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject, max(have.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0)},
 		{"direct access", have.AllowDirect, want.AllowDirect, have.AllowDirect},
 	} {
@@ -109,7 +113,7 @@ func (r *receiver) open(ctx context.Context) (jetstream.MessagesContext, error) 
 	ctx, cancel := context.WithTimeout(ctx, opts.AckWait)
 	defer cancel()
 	consumer, err := r.mailbox.js.CreateOrUpdateConsumer(ctx, natsauth.RequestsStream(opts.Agent), jetstream.ConsumerConfig{
-		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: opts.AckWait,
+		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: opts.AckWait, MaxAckPending: maxUnderway,
 		MaxDeliver: -1, // the mailbox counts itself: the broker would only drop what is over
 	})
 	if err != nil {
@@ -124,21 +128,14 @@ const (
 	consumerName = "agentd"
 	pullTime     = 10 * time.Second
 	heartbeat    = time.Second
+	reopenPause  = time.Second
 )
 
 // fetch runs until the receiver is stopped. The consumer is opened again when the
 // broker has lost it.
 func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext) {
 	log := r.mailbox.opts.Logger
-	defer func() { messages.Stop() }()
-	unblock := context.AfterFunc(ctx, func() { messages.Stop() })
-	defer func() { unblock() }()
-	for {
-		select {
-		case r.slots <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
+	for messages != nil && r.reserve(ctx) {
 		message, err := messages.Next(jetstream.NextContext(ctx))
 		if err == nil {
 			r.serving.Go(func() {
@@ -149,27 +146,55 @@ func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext
 		}
 		<-r.slots
 		if ctx.Err() != nil {
-			return
+			break
 		}
 		log.Debug("no request from the queue", "agent", r.mailbox.opts.Agent, "error", err)
-		if !errors.Is(err, jetstream.ErrMsgIteratorClosed) && !errors.Is(err, jetstream.ErrConsumerDeleted) && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-			continue
+		if errors.Is(err, jetstream.ErrMsgIteratorClosed) || errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) {
+			messages.Stop()
+			messages = r.reopen(ctx)
 		}
-		unblock()
-		messages.Stop()
-		for {
-			if !pause(ctx, time.Second) {
-				return
-			}
-			again, err := r.open(ctx)
-			if err == nil {
-				messages = again
-				break
-			}
-			log.Warn("the queue of requests cannot be opened", "agent", r.mailbox.opts.Agent, "error", err)
-		}
-		unblock = context.AfterFunc(ctx, func() { messages.Stop() })
 	}
+	if messages != nil {
+		r.leave(messages)
+	}
+}
+
+// reserve waits for a slot; it is false when ctx ends first.
+func (r *receiver) reserve(ctx context.Context) bool {
+	select {
+	case r.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reopen is nil when ctx ends first.
+func (r *receiver) reopen(ctx context.Context) jetstream.MessagesContext {
+	for pause(ctx, reopenPause) {
+		messages, err := r.open(ctx)
+		if err == nil {
+			return messages
+		}
+		r.mailbox.opts.Logger.Warn("the queue of requests cannot be opened", "agent", r.mailbox.opts.Agent, "error", err)
+	}
+	return nil
+}
+
+// leave gives back what the broker had sent already: another replica takes it at
+// once, and not only when this one has been silent for long enough.
+func (r *receiver) leave(messages jetstream.MessagesContext) {
+	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
+	defer cancel()
+	messages.Drain()
+	for {
+		message, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			break
+		}
+		_ = message.Nak() // not heard, it comes again later
+	}
+	messages.Stop()
 }
 
 // pause is false when ctx ends first.
@@ -189,15 +214,6 @@ func (r *receiver) serve(message jetstream.Msg) {
 	d := &delivery{mailbox: r.mailbox, message: message, attempt: 1}
 	if meta, err := message.Metadata(); err == nil {
 		d.attempt, d.sequence = int(min(meta.NumDelivered, 1<<20)), meta.Sequence.Stream
-	}
-	if d.attempt > r.mailbox.opts.MaxDeliver {
-		// Every attempt ended without a word: whoever served it was killed.
-		ctx, cancel := context.WithTimeout(context.Background(), r.mailbox.opts.AckWait)
-		defer cancel()
-		if err := d.Dead(ctx, fmt.Sprintf("%d attempts ended without a word: the agent crashed or was killed each time", d.attempt-1)); err != nil {
-			r.mailbox.opts.Logger.Error("a request is not buried; it comes again", "error", err)
-		}
-		return
 	}
 	ended := make(chan struct{})
 	var working sync.WaitGroup
@@ -244,8 +260,9 @@ type delivery struct {
 var _ rpc.Delivery = (*delivery)(nil)
 
 func (d *delivery) Data() []byte { return d.message.Data() }
-func (d *delivery) Attempt() int { return d.attempt }
+func (d *delivery) Attempt() int { return min(d.attempt, d.mailbox.opts.MaxDeliver) }
 func (d *delivery) Last() bool   { return d.attempt >= d.mailbox.opts.MaxDeliver }
+func (d *delivery) Spent() bool  { return d.attempt > d.mailbox.opts.MaxDeliver }
 
 // Answered implements [rpc.Delivery].
 func (d *delivery) Answered(ctx context.Context, key rpc.CallKey) (bool, error) {
@@ -281,18 +298,31 @@ func (d *delivery) Done(ctx context.Context) error {
 }
 
 // Retry implements [rpc.Delivery].
-func (d *delivery) Retry(now bool) error {
-	if now {
+func (d *delivery) Retry() error {
+	return d.message.NakWithDelay(d.mailbox.opts.delay(d.attempt))
+}
+
+// PutBack implements [rpc.Delivery]. The broker counts every delivery: the last one
+// that counts is replaced by a copy, of which it counts anew.
+func (d *delivery) PutBack(ctx context.Context, after time.Duration) error {
+	switch {
+	case d.Last():
+		id := jetstream.WithMsgID(fmt.Sprintf("again/%d", d.sequence))
+		if err := publish(ctx, d.mailbox.js, d.message.Subject(), d.message.Data(), nil, id); err != nil {
+			return err
+		}
+		return d.Done(ctx)
+	case after == 0:
 		return d.message.Nak()
 	}
-	return d.message.NakWithDelay(d.mailbox.opts.delay(d.attempt))
+	return d.message.NakWithDelay(after)
 }
 
 // Dead implements [rpc.Delivery].
 func (d *delivery) Dead(ctx context.Context, reason string) error {
 	header := natsgo.Header{}
 	header.Set(headerReason, reason)
-	header.Set(headerAttempts, fmt.Sprint(d.attempt))
+	header.Set(headerAttempts, strconv.Itoa(d.Attempt()))
 	// A letter is put aside once, however often its end is not heard.
 	id := jetstream.WithMsgID(fmt.Sprintf("%s/%d", natsauth.RequestsStream(d.mailbox.opts.Agent), d.sequence))
 	if err := publish(ctx, d.mailbox.js, natsauth.DeadSubject(d.mailbox.opts.Agent), d.message.Data(), header, id); err != nil {

@@ -27,6 +27,8 @@ type Options struct {
 	ResultTTL time.Duration
 	// DeadTTL is how long dead letters are kept; 0 is 30 days.
 	DeadTTL time.Duration
+	// MaxBytes bounds the requests that wait for this agent; more are refused. 0 is 256 MiB.
+	MaxBytes int64
 	// FirstDelay is the wait before a second attempt, which doubles with each one;
 	// 0 is 1 s.
 	FirstDelay time.Duration
@@ -43,6 +45,9 @@ const (
 	dedupeWindow = 5 * time.Minute
 	// maxDelay bounds the wait between attempts.
 	maxDelay = 5 * time.Minute
+	// maxUnderway bounds the requests that are being served or wait for their next
+	// attempt: those of one capability that fails must not hold up the others.
+	maxUnderway = 20_000
 	// maxDead bounds the dead letters: the oldest make way.
 	maxDead = 100_000
 )
@@ -53,6 +58,7 @@ func (o Options) withDefaults() Options {
 	set(&o.MaxDeliver, 5)
 	set(&o.ResultTTL, 24*time.Hour)
 	set(&o.DeadTTL, 30*24*time.Hour)
+	set(&o.MaxBytes, 256<<20)
 	set(&o.FirstDelay, time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

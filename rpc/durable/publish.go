@@ -27,6 +27,8 @@ const (
 	// noStreamTime is how long nobody may take messages of a subject, before that is
 	// taken for the truth: while a cluster elects a leader, nobody does either.
 	noStreamTime = 5 * time.Second
+	// codeStoreFailed says that a stream is as full as it may be, or its disk.
+	codeStoreFailed jetstream.ErrorCode = 10077
 )
 
 // publish stores a message, and tries again until ctx ends while the broker does
@@ -44,6 +46,8 @@ func publish(ctx context.Context, js jetstream.JetStream, subject string, data [
 			if time.Since(began) > noStreamTime {
 				return fmt.Errorf("%w: no stream takes %s", rpc.ErrNoQueue, subject)
 			}
+		case hasCode(err, codeStoreFailed):
+			return fmt.Errorf("%w: %w", rpc.ErrQueueFull, err)
 		case !mayPass(err):
 			return err
 		}
