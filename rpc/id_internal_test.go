@@ -1,18 +1,17 @@
 package rpc
 
 import (
-	"regexp"
-	"strconv"
-	"strings"
+	"encoding/binary"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 func TestIDs(t *testing.T) {
 	var s idSource
 	const n, goroutines = 1000, 4
-	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	var mu sync.Mutex
 	seen, tails := map[string]bool{}, map[string]bool{}
 	var all sync.WaitGroup
@@ -25,9 +24,10 @@ func TestIDs(t *testing.T) {
 				after := time.Now().UnixMilli()
 				mu.Lock()
 				for _, id := range []string{one, a, b} {
-					ms, err := strconv.ParseInt(strings.ReplaceAll(id[:13], "-", ""), 16, 64)
-					if !form.MatchString(id) || err != nil || ms < before || ms > after {
-						t.Errorf("%s, made at %d, is no UUID of version 7", id, before)
+					u, err := uuid.Parse(id)
+					ms := int64(binary.BigEndian.Uint64(u[:8]) >> 16)
+					if err != nil || u.String() != id || u.Version() != 7 || u.Variant() != uuid.RFC4122 || ms < before || ms > after {
+						t.Errorf("%s, made at %d, is no UUID of version 7: %v", id, before, err)
 					}
 					seen[id], tails[id[19:]] = true, true
 				}
