@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -28,6 +29,11 @@ type Conn struct {
 	maxPending int
 	roundTrip  time.Duration // bounds waiting for the server's word on a subscription
 	ended      chan struct{} // closed when nats.go makes no more callbacks
+
+	// What calls ask about the connection. nats.go itself answers under a lock that
+	// it holds while it dials, for up to Options.ConnectTimeout.
+	up         atomic.Bool
+	maxPayload atomic.Int64
 
 	mu     sync.Mutex
 	closed bool                       // guarded by mu
@@ -64,6 +70,12 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 	if err != nil {
 		return nil, &transport.Error{Code: connectCode(err), Op: "connect", Topic: r.redactedServers(), Cause: err}
 	}
+	c.maxPayload.Store(c.nc.MaxPayload())
+	// It may have been lost already: then the callback comes, or has come, after this.
+	c.up.Store(true)
+	if !c.nc.IsConnected() {
+		c.up.Store(false)
+	}
 	c.log.Info("connected to NATS", "server", c.nc.ConnectedUrlRedacted())
 	return c, nil
 }
@@ -72,7 +84,7 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 func (c *Conn) Kind() string { return Kind }
 
 // MaxMessageBytes returns the server's max_payload.
-func (c *Conn) MaxMessageBytes() int { return int(c.nc.MaxPayload()) }
+func (c *Conn) MaxMessageBytes() int { return int(c.maxPayload.Load()) }
 
 // Client is the connection underneath, for what is NATS's own and no transport's.
 // It must not be closed or drained, but by [Conn.Close] and [Conn.Drain].
@@ -98,8 +110,8 @@ func (c *Conn) Err() error {
 	switch {
 	case c.isClosed():
 		return &transport.Error{Code: transport.Closed, Op: "connection"}
-	case !c.nc.IsConnected():
-		return &transport.Error{Code: transport.Disconnected, Op: "connection", Cause: c.nc.LastError()}
+	case !c.up.Load():
+		return &transport.Error{Code: transport.Disconnected, Op: "connection", Cause: natsgo.ErrConnectionReconnecting}
 	}
 	return nil
 }
@@ -112,6 +124,9 @@ func (c *Conn) Publish(ctx context.Context, m transport.Message) error {
 	}
 	if err := transport.CheckTopic("publish", m.Topic); err != nil {
 		return err
+	}
+	if !c.up.Load() && !c.isClosed() {
+		return &transport.Error{Code: transport.Disconnected, Op: "publish", Topic: m.Topic, Cause: natsgo.ErrConnectionReconnecting}
 	}
 	if m.Reply == "" {
 		return c.wrap("publish", m.Topic, c.nc.Publish(m.Topic, m.Data))
@@ -204,6 +219,7 @@ func (c *Conn) subscriptions() []*subscription {
 // disconnected runs after every message that the broken connection brought is
 // in its subscription's queue.
 func (c *Conn) disconnected(_ *natsgo.Conn, err error) {
+	c.up.Store(false)
 	if c.isClosed() {
 		return
 	}
@@ -212,6 +228,8 @@ func (c *Conn) disconnected(_ *natsgo.Conn, err error) {
 }
 
 func (c *Conn) reconnected(nc *natsgo.Conn) {
+	c.maxPayload.Store(nc.MaxPayload())
+	c.up.Store(true)
 	c.log.Info("connected to NATS again", "server", nc.ConnectedUrlRedacted())
 }
 
