@@ -111,18 +111,23 @@ func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 
 // exchange reserves a slot, publishes the request and waits for the reply.
 func (c *outboundCall) exchange(ctx context.Context) (*envelope.Envelope, *Error) {
-	pending := &pendingCall{
+	table := c.client.pending
+	pending, err := table.reserve(binding{
 		peer: c.peer.Address, transport: c.peer.Transport, topic: c.peer.Topic,
-		correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant(), outcome: make(chan outcome, 1),
-	}
-	if err := c.client.pending.add(pending); err != nil {
+		correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant(),
+	})
+	if err != nil {
 		return nil, err
 	}
 	if err := c.publish(ctx, envelope.Request, c.line.inbox.Topic(c.ids.correlation)); err != nil {
-		c.client.pending.remove(c.ids.correlation)
+		if table.remove(pending) {
+			table.release(pending)
+		}
 		return nil, err
 	}
-	return c.await(ctx, pending)
+	reply, err := c.await(ctx, pending)
+	table.release(pending)
+	return reply, err
 }
 
 // resolve finds the peer, the capability and the transport.
@@ -296,24 +301,23 @@ func (c *outboundCall) headers(kind envelope.Kind) envelope.Headers {
 // await waits for the one outcome. When this end gives up first, the callee is
 // told to stop.
 func (c *outboundCall) await(ctx context.Context, pending *pendingCall) (*envelope.Envelope, *Error) {
-	timer := time.NewTimer(time.Until(c.until))
-	defer timer.Stop()
+	pending.timer.Reset(time.Until(c.until))
 	var gaveUp *Error
 	select {
 	case o := <-pending.outcome:
 		return o.reply, o.err
-	case <-timer.C:
+	case <-pending.timer.C:
 		gaveUp = newError(CodeTimeout, context.DeadlineExceeded,
 			"agent-rpc timed out after %dms (correlationId=%s)", c.until.Sub(c.start).Milliseconds(), c.ids.correlation)
 	case <-ctx.Done():
 		gaveUp = c.gaveUp(ctx)
 	}
-	if !c.client.pending.remove(c.ids.correlation) {
+	if !c.client.pending.remove(pending) {
 		o := <-pending.outcome // it was settled at the same moment
 		return o.reply, o.err
 	}
 	c.cancelCallee(ctx)
-	if gaveUp.Code == CodeTimeout && pending.unproven.Load() {
+	if gaveUp.Code == CodeTimeout && pending.unproven {
 		return nil, newError(CodeAuthFailed, gaveUp, "%s answered, and did not prove that it was %s", c.peer.Topic, c.peer.Address)
 	}
 	return nil, gaveUp

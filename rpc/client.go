@@ -164,13 +164,13 @@ func (c *Client) receive(kind string, m transport.Message) {
 		c.ignore("", "not a topic of this inbox")
 		return
 	}
-	call := c.pending.find(token)
-	if call == nil {
+	call, ok := c.pending.find(token)
+	if !ok {
 		c.ignore(token, "nobody waits for it")
 		return
 	}
 	if m.Err != nil {
-		c.pending.settle(token, outcome{err: transportError(m.Err, call.peer)})
+		c.pending.settle(call, outcome{err: transportError(m.Err, call.peer)})
 		return
 	}
 	reply, err := envelope.Decode(m.Data)
@@ -183,10 +183,10 @@ func (c *Client) receive(kind string, m transport.Message) {
 		return
 	}
 	if _, err := c.prover.verify(reply); err != nil {
-		c.unproven(call, token, reply, err)
+		c.unproven(call, reply, err)
 		return
 	}
-	if !c.pending.settle(token, outcome{reply: reply}) {
+	if !c.pending.settle(call, outcome{reply: reply}) {
 		c.ignore(token, "nobody waits for it any more")
 	}
 }
@@ -203,17 +203,17 @@ func (c *Client) fail(kind string, notice transport.Message) {
 
 // unproven drops a reply. It does not end the call, or whoever learns a reply
 // topic could end calls: the real reply may still come.
-func (c *Client) unproven(call *pendingCall, token string, reply *envelope.Envelope, err error) {
-	call.unproven.Store(true)
-	c.ignore(token, err.Error())
+func (c *Client) unproven(call binding, reply *envelope.Envelope, err error) {
+	c.pending.distrust(call)
+	c.ignore(call.correlationID, err.Error())
 	if err := c.prover.refused(context.Background(), RoleCaller, reply, err); err != nil {
-		c.cfg.Logger.Error("refused proof not recorded", "correlationId", token, "error", err)
+		c.cfg.Logger.Error("refused proof not recorded", "correlationId", call.correlationID, "error", err)
 	}
 }
 
 // unbound says why reply is not the answer to call, or "". Whoever learns a
 // reply topic can publish on it; only the peer that was called may answer.
-func (c *Client) unbound(call *pendingCall, reply *envelope.Envelope) string {
+func (c *Client) unbound(call binding, reply *envelope.Envelope) string {
 	switch {
 	case reply.Kind != envelope.Response:
 		return "not a response"

@@ -136,8 +136,8 @@ func (c *outboundCall) fetch(ctx context.Context, q CallQueue) (json.RawMessage,
 	if err != nil {
 		return nil, newError(CodeInvalidEnvelope, err, "the answer of %s is no envelope: %s", c.peer.Address, err)
 	}
-	pending := &pendingCall{peer: c.peer.Address, correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant()}
-	if why := c.client.unbound(pending, reply); why != "" {
+	want := binding{peer: c.peer.Address, correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant()}
+	if why := c.client.unbound(want, reply); why != "" {
 		return nil, newError(CodeInvalidEnvelope, nil, "the answer of %s is %s", c.peer.Address, why)
 	}
 	if _, err := c.client.prover.verify(reply); err != nil {
