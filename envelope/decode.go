@@ -1,7 +1,6 @@
 package envelope
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 
@@ -173,7 +172,11 @@ func (m *members) fail(msg string) bool {
 
 func (d *decoder) member(key span, i int) (int, error) {
 	f := d.field(key)
-	end, err := ijson.Skip(d.data, i, MaxDepth-1)
+	if f == fieldHeaders && !d.seen[f] && i < len(d.data) && d.data[i] == '{' {
+		d.seen[f] = true
+		return d.readHeaders(i)
+	}
+	end, escaped, err := d.skip(i)
 	if err != nil {
 		return end, err
 	}
@@ -192,7 +195,7 @@ func (d *decoder) member(key span, i int) (int, error) {
 			d.fault(fieldName(f), "must be a non-empty string")
 			break
 		}
-		d.strings[f] = span{start: i + 1, end: end - 1, escaped: bytes.IndexByte(value, '\\') >= 0}
+		d.strings[f] = span{start: i + 1, end: end - 1, escaped: escaped}
 	case f == fieldVersion:
 		if string(value) != "1" {
 			d.fault("version", "must be 1")
@@ -202,13 +205,31 @@ func (d *decoder) member(key span, i int) (int, error) {
 	case f == fieldDeadline:
 		d.readDeadline(value)
 	case f == fieldHeaders:
-		return end, d.readHeaders(i)
+		d.fault("headers", "must be an object of strings")
 	case f == fieldPayload:
 		d.payload = value
+	case f == fieldAuth && string(value) == `{"kind":"internal"}`:
+		d.auth.Kind = AuthInternal // the usual one
 	case f == fieldAuth:
 		return end, d.readAuth(i)
 	}
 	return end, nil
+}
+
+// skip passes over a value. Strings and integers, which most values are, need no
+// scratch space. escaped is about strings.
+func (d *decoder) skip(i int) (end int, escaped bool, err error) {
+	if i < len(d.data) {
+		switch c := d.data[i]; {
+		case c == '"':
+			return ijson.ScanString(d.data, i)
+		case '0' <= c && c <= '9':
+			end, _, err = ijson.ScanNumber(d.data, i)
+			return end, false, err
+		}
+	}
+	end, err = ijson.Skip(d.data, i, MaxDepth-1)
+	return end, false, err
 }
 
 func (d *decoder) readKind(value []byte) {
@@ -243,23 +264,25 @@ func (d *decoder) readDeadline(value []byte) {
 	d.deadline = n
 }
 
-func (d *decoder) readHeaders(i int) error {
-	if d.data[i] != '{' {
-		d.fault("headers", "must be an object of strings")
-		return nil
-	}
+// readHeaders reads the object at i, and returns where it ends.
+func (d *decoder) readHeaders(i int) (int, error) {
 	m := members{data: d.data, i: i}
+	plain := true // every member is a string
 	for m.next() {
-		if d.data[m.value] != '"' {
+		if m.value >= len(d.data) || d.data[m.value] != '"' {
 			d.fault("headers", "the value of "+quoteForMessage(d.text(m.key))+" must be a string")
-			m.i, m.err = ijson.Skip(d.data, m.value, MaxDepth)
+			m.i, m.err = ijson.Skip(d.data, m.value, MaxDepth-2)
+			plain = false
 			continue
 		}
 		var escaped bool
 		m.i, escaped, m.err = ijson.ScanString(d.data, m.value)
 		d.headers.add(m.key, span{start: m.value + 1, end: m.i - 1, escaped: escaped})
 	}
-	return m.err
+	if m.err == nil && !(plain && d.headers.distinct(d.data)) {
+		return ijson.Skip(d.data, i, MaxDepth-1) // compares all names
+	}
+	return m.i, m.err
 }
 
 // readAuth passes over keys that it does not know, as version 1 says.
@@ -270,8 +293,9 @@ func (d *decoder) readAuth(i int) error {
 	}
 	m := members{data: d.data, i: i}
 	for m.next() {
-		if m.i, m.err = ijson.Skip(d.data, m.value, MaxDepth); m.err == nil && d.data[m.value] == '"' {
-			d.authMember(m.key, span{start: m.value + 1, end: m.i - 1, escaped: true})
+		var escaped bool
+		if m.i, escaped, m.err = d.skip(m.value); m.err == nil && d.data[m.value] == '"' {
+			d.authMember(m.key, span{start: m.value + 1, end: m.i - 1, escaped: escaped})
 		}
 	}
 	if msg := d.auth.fault(); m.err == nil && msg != "" {
@@ -283,11 +307,7 @@ func (d *decoder) readAuth(i int) error {
 func (d *decoder) authMember(key, value span) {
 	switch string(d.raw(key)) {
 	case "kind":
-		if string(d.data[value.start:value.end]) == string(AuthInternal) {
-			d.auth.Kind = AuthInternal // the usual one, without a copy
-		} else {
-			d.auth.Kind = AuthKind(d.text(value))
-		}
+		d.auth.Kind = AuthKind(d.text(value))
 	case "keyId":
 		d.auth.KeyID = d.text(value)
 	case "signature":
@@ -316,11 +336,31 @@ func (h *headerSpans) add(key, value span) {
 	h.count++
 }
 
-func (h *headerSpans) at(i int) [2]span {
+func (h *headerSpans) at(i int) *[2]span {
 	if i < len(h.first) {
-		return h.first[i]
+		return &h.first[i]
 	}
-	return h.more[i-len(h.first)]
+	return &h.more[i-len(h.first)]
+}
+
+// distinct reports that no two keys are the same. It is false where telling would
+// take more than comparing a few as they stand.
+func (h *headerSpans) distinct(data []byte) bool {
+	if h.count > len(h.first) {
+		return false
+	}
+	for i := range h.count {
+		key := h.first[i][0]
+		if key.escaped {
+			return false
+		}
+		for _, other := range h.first[:i] {
+			if string(data[key.start:key.end]) == string(data[other[0].start:other[0].end]) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (d *decoder) checkRequired() {
@@ -331,55 +371,59 @@ func (d *decoder) checkRequired() {
 	}
 }
 
-// build cuts every string out of one allocation.
+// build makes the message of what was found.
 func (d *decoder) build() (*Envelope, error) {
-	var text builder
-	size := 0
-	for _, s := range d.strings {
-		size += s.end - s.start
-	}
-	for i := range d.headers.count {
-		kv := d.headers.at(i)
-		size += kv[0].end - kv[0].start + kv[1].end - kv[1].start
-	}
-	text.Grow(size)
+	text := d.gather()
+	cut := func(s span) string { return text[s.start:s.end] }
 	e := &Envelope{
 		Kind: d.kind, Deadline: d.deadline, Payload: d.payload, Auth: d.auth,
-		MessageID:     text.cut(d.data, d.strings[fieldMessageID]),
-		CorrelationID: text.cut(d.data, d.strings[fieldCorrelationID]),
-		CausedBy:      text.cut(d.data, d.strings[fieldCausedBy]),
-		Capability:    text.cut(d.data, d.strings[fieldCapability]),
-		From:          Address(text.cut(d.data, d.strings[fieldFrom])),
-		To:            Address(text.cut(d.data, d.strings[fieldTo])),
-		ReplyTo:       text.cut(d.data, d.strings[fieldReplyTo]),
-		TenantID:      text.cut(d.data, d.strings[fieldTenantID]),
+		MessageID:     cut(d.strings[fieldMessageID]),
+		CorrelationID: cut(d.strings[fieldCorrelationID]),
+		CausedBy:      cut(d.strings[fieldCausedBy]),
+		Capability:    cut(d.strings[fieldCapability]),
+		From:          Address(cut(d.strings[fieldFrom])),
+		To:            Address(cut(d.strings[fieldTo])),
+		ReplyTo:       cut(d.strings[fieldReplyTo]),
+		TenantID:      cut(d.strings[fieldTenantID]),
 	}
 	if d.headers.count > 0 {
 		e.Headers = make(Headers, d.headers.count)
 		for i := range e.Headers {
-			kv := d.headers.at(i)
-			e.Headers[i] = Header{Key: text.cut(d.data, kv[0]), Value: text.cut(d.data, kv[1])}
+			h := d.headers.at(i)
+			e.Headers[i] = Header{Key: cut(h[0]), Value: cut(h[1])}
 		}
 	}
-	if err := e.checkFields(); err != nil {
-		return nil, err
+	// The pass over the bytes has checked the rest.
+	var faults faultList
+	if e.checkAddresses(&faults); faults != nil {
+		return nil, faults.err()
 	}
 	return e, nil
 }
 
-// A builder holds the text of many strings in one allocation. It must have been
-// grown to all of it before the first cut.
-type builder struct{ strings.Builder }
-
-// cut copies a span and returns the copy.
-func (b *builder) cut(data []byte, s span) string {
-	from := b.Len()
-	if s.escaped {
-		b.Write(ijson.AppendUnquoted(nil, data[s.start:s.end]))
-	} else {
-		b.Write(data[s.start:s.end])
+// gather copies all strings into one, and makes their spans those of the copy:
+// a message costs one allocation for all of them.
+func (d *decoder) gather() string {
+	var usual [768]byte
+	all := usual[:0]
+	move := func(s *span) {
+		from := len(all)
+		if s.escaped {
+			all = ijson.AppendUnquoted(all, d.data[s.start:s.end])
+		} else {
+			all = append(all, d.data[s.start:s.end]...)
+		}
+		*s = span{start: from, end: len(all)}
 	}
-	return b.String()[from:]
+	for i := range d.strings {
+		move(&d.strings[i])
+	}
+	for i := range d.headers.count {
+		h := d.headers.at(i)
+		move(&h[0])
+		move(&h[1])
+	}
+	return string(all)
 }
 
 func (d *decoder) text(s span) string { return string(d.raw(s)) }

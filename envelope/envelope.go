@@ -57,7 +57,15 @@ type Envelope struct {
 	Payload json.RawMessage
 	// Auth proves From; its zero value is no claim at all.
 	Auth Auth
+
+	before, after string // around Payload on the wire
 }
+
+// WrapPayload sends before, Payload and after, one behind the other, as the
+// payload: a large one needs no copy to become part of a value. It is for
+// payloads that have been validated, with [Envelope.EncodeChecked] and
+// [Envelope.EncodeSigned]; Payload must not be nil.
+func (e *Envelope) WrapPayload(before, after string) { e.before, e.after = before, after }
 
 // Check reports what version 1 does not allow in e as an [*Error], or nil.
 func (e *Envelope) Check() error {
@@ -80,15 +88,7 @@ func (e *Envelope) checkFields() error {
 		faults.add("kind", "must be request, response or event")
 	}
 	e.checkStrings(&faults)
-	if !validAddress(e.From) {
-		faults.add("from", badAddress)
-	}
-	if !validAddress(e.To) {
-		faults.add("to", badAddress)
-	}
-	if e.ReplyTo != "" && !validReplyTo(e.ReplyTo) {
-		faults.add("replyTo", badReplyTo)
-	}
+	e.checkAddresses(&faults)
 	if e.Deadline < 0 {
 		faults.add("deadline", badDeadline)
 	}
@@ -102,13 +102,31 @@ func (e *Envelope) checkFields() error {
 			faults.add("auth", msg)
 		}
 	}
-	if faults == nil {
-		return nil
+	return faults.err()
+}
+
+// checkAddresses checks the fields that have a grammar of their own.
+func (e *Envelope) checkAddresses(faults *faultList) {
+	if !validAddress(e.From) {
+		faults.add("from", badAddress)
 	}
-	return &Error{Faults: faults}
+	if !validAddress(e.To) {
+		faults.add("to", badAddress)
+	}
+	if e.ReplyTo != "" && !validReplyTo(e.ReplyTo) {
+		faults.add("replyTo", badReplyTo)
+	}
 }
 
 type faultList []Fault
+
+// err is the faults as an [*Error], or nil.
+func (l faultList) err() error {
+	if l == nil {
+		return nil
+	}
+	return &Error{Faults: l}
+}
 
 func (l *faultList) add(path, message string) {
 	*l = append(*l, Fault{Path: path, Message: message})
@@ -227,7 +245,7 @@ func (e *Envelope) EncodeSigned(s Signer) ([]byte, error) {
 
 func (e *Envelope) sizeHint() int {
 	n := 256 + len(e.MessageID) + len(e.CorrelationID) + len(e.CausedBy) + len(e.From) + len(e.To) +
-		len(e.Capability) + len(e.ReplyTo) + len(e.TenantID) + len(e.Payload)
+		len(e.Capability) + len(e.ReplyTo) + len(e.TenantID) + len(e.before) + len(e.Payload) + len(e.after)
 	for _, h := range e.Headers {
 		n += len(h.Key) + len(h.Value) + 6
 	}
@@ -264,7 +282,8 @@ func (e *Envelope) appendSigned(dst []byte) []byte {
 		dst = e.Headers.append(append(dst, `,"headers":`...))
 	}
 	if e.Payload != nil {
-		dst = append(append(dst, `,"payload":`...), e.Payload...)
+		dst = append(append(dst, `,"payload":`...), e.before...)
+		dst = append(append(dst, e.Payload...), e.after...)
 	}
 	return dst
 }
@@ -280,38 +299,4 @@ func appendOptional(dst []byte, key, value string) []byte {
 func appendMember(dst []byte, key, value string) []byte {
 	dst = append(append(append(dst, `,"`...), key...), `":`...)
 	return appendQuoted(dst, value)
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendQuoted writes s, valid UTF-8, as ECMA-262's JSON.stringify does: the
-// signing form of version 1 is defined by it.
-func appendQuoted(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	start := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[start:i]...)
-		start = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	return append(append(dst, s[start:]...), '"')
 }

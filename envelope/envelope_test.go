@@ -149,6 +149,11 @@ func TestDecodeRefuses(t *testing.T) {
 		{"bytes after it", minimal + "x", "envelope is not valid JSON: "},
 		{"repeated key", with(`"kind":"request","kind":"event"`), "duplicate key"},
 		{"repeated header", with(`"headers":{"a":"1","a":"2"}`), "duplicate key"},
+		{"repeated header, spelled otherwise", with(`"headers":{"a":"1","\u0061":"2"}`), "duplicate key"},
+		{"repeated header among many", with(`"headers":{"1":"","2":"","3":"","4":"","5":"","6":"","7":"","8":"","9":"","1":""}`), "duplicate key"},
+		{"repeated header that is no text", with(`"headers":{"a":1,"a":2}`), "duplicate key"},
+		{"repeated headers", with(`"headers":{},"headers":{}`), "duplicate key"},
+		{"repeated auth member", with(`"auth":{"kind":"internal","kind":"internal"}`), "duplicate key"},
 		{"repeated payload member", with(`"payload":{"a":1,"\u0061":2}`), "duplicate key"},
 		{"bad UTF-8", with("\"capability\":\"\xff\""), "envelope is not valid JSON: "},
 		{"lone surrogate", with(`"capability":"\ud800"`), "envelope is not valid JSON: "},
@@ -250,6 +255,47 @@ func TestAddress(t *testing.T) {
 		if !errors.As(err, &typed) || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%q: error %v, want %q", bad, err, reason)
 		}
+	}
+}
+
+// Strings are written as encoding/json writes them without escaping for HTML,
+// wherever the character that needs an escape stands.
+func TestEncodeEscapes(t *testing.T) {
+	for c := range rune(0x100) {
+		for before := range 20 {
+			s := strings.Repeat("x", before) + string(c) + strings.Repeat("é", 10) + string(c)
+			e := full()
+			e.Capability = s
+			data, err := e.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var back struct{ Capability string }
+			if err := json.Unmarshal(data, &back); err != nil || back.Capability != s {
+				t.Fatalf("%q became %q: %v", s, back.Capability, err)
+			}
+			if again, err := envelope.Decode(data); err != nil || again.Capability != s {
+				t.Fatalf("%q is not decoded again: %v", s, err)
+			}
+		}
+	}
+}
+
+// What stands around a payload takes no second copy of it.
+func TestWrapPayload(t *testing.T) {
+	e := full()
+	e.Payload = json.RawMessage(`[1,2]`)
+	e.WrapPayload(`{"data":`, `}`)
+	data, err := e.EncodeChecked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := envelope.Decode(data)
+	if err != nil || string(back.Payload) != `{"data":[1,2]}` {
+		t.Errorf("decoded %v, %v", back, err)
+	}
+	if form := e.SigningForm(); !strings.Contains(string(form), `"payload":{"data":[1,2]}}`) {
+		t.Errorf("the signing form is %s", form)
 	}
 }
 

@@ -72,6 +72,8 @@ type outboundCall struct {
 	attempted int    // attempts made
 	failures  []Code // of those that another followed
 
+	headerSpace [7]envelope.Header
+
 	approved time.Time     // when a person let it go on, if one had to
 	executed time.Duration // what the last reply says that the skill took
 	replayed bool          // the last reply repeats an earlier one
@@ -280,8 +282,7 @@ func (c *outboundCall) headers(kind envelope.Kind) envelope.Headers {
 	if kind == envelope.Event {
 		digest = "" // nobody would hear that it is stale
 	}
-	h := make(envelope.Headers, 0, 7)
-	h = append(h,
+	h := append(envelope.Headers(c.headerSpace[:0]),
 		envelope.Header{Key: envelope.HeaderTraceparent, Value: c.traceparent()},
 		envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
 	for _, optional := range [...]envelope.Header{

@@ -167,11 +167,11 @@ func (c *inboundCall) keep(name KeyedRequest, data json.RawMessage, err *Error) 
 	var serr error
 	switch {
 	case err == nil:
-		serr = store.Finish(ctx, name, okReply(data))
+		serr = store.Finish(ctx, name, okReply(data).whole())
 	case !c.began, err.Code == CodeHandlerError && err.Retryable:
 		serr = store.Forget(ctx, name)
 	case err.Code == CodeHandlerError, err.Code == CodeBadSkillOutput, err.Code == CodeSchemaViolation, err.Code == CodePayloadTooLarge:
-		serr = store.Finish(ctx, name, errorReply(err))
+		serr = store.Finish(ctx, name, errorReply(err).whole())
 	}
 	if serr != nil { // the caller gets its answer; a repetition learns that the outcome is unknown
 		c.logFailure("", serr)

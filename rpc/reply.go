@@ -9,16 +9,27 @@ import (
 
 // The payload of a response is {"ok":true,"data":…} or {"ok":false,"error":{…}}.
 
+// A reply is the payload of a response, in pieces: an answer is not copied
+// before it is part of the message.
+type reply struct {
+	before string
+	value  json.RawMessage
+	after  string
+}
+
 // okReply wraps data, one JSON value, without reading it.
-func okReply(data json.RawMessage) json.RawMessage {
-	out := make([]byte, 0, len(data)+len(`{"ok":true,"data":}`))
-	out = append(out, `{"ok":true,"data":`...)
-	out = append(out, data...)
-	return append(out, '}')
+func okReply(data json.RawMessage) reply {
+	return reply{before: `{"ok":true,"data":`, value: data, after: "}"}
+}
+
+// whole is the payload in one piece.
+func (r reply) whole() json.RawMessage {
+	out := make([]byte, 0, len(r.before)+len(r.value)+len(r.after))
+	return append(append(append(out, r.before...), r.value...), r.after...)
 }
 
 // errorReply wraps err. A side and violations travel inside the error.
-func errorReply(err *Error) json.RawMessage {
+func errorReply(err *Error) reply {
 	out, merr := marshal(struct {
 		OK    bool      `json:"ok"`
 		Error wireError `json:"error"`
@@ -28,7 +39,7 @@ func errorReply(err *Error) json.RawMessage {
 		bare.Details = nil
 		return errorReply(bare.error())
 	}
-	return out
+	return reply{value: out}
 }
 
 // maxRemoteText bounds the text that a peer can put into our results and logs.

@@ -279,11 +279,11 @@ func (c *inboundCall) refuse(err *Error) *Error {
 
 // reply publishes the answer to a request; an event has none. An answer that the
 // transport does not carry is replaced by the error that is returned.
-func (c *inboundCall) reply(payload json.RawMessage) (instead *Error) {
+func (c *inboundCall) reply(r reply) (instead *Error) {
 	if c.replyTopic == "" {
 		return nil
 	}
-	data, err := c.encodeReply(payload)
+	data, err := c.encodeReply(r)
 	if err == nil && len(data) > c.transport.MaxMessageBytes() {
 		instead = c.refuse(newError(CodePayloadTooLarge, nil,
 			"the reply has %d bytes, and the transport carries %d", len(data), c.transport.MaxMessageBytes()))
@@ -298,13 +298,14 @@ func (c *inboundCall) reply(payload json.RawMessage) (instead *Error) {
 	return instead
 }
 
-func (c *inboundCall) encodeReply(payload json.RawMessage) ([]byte, error) {
+func (c *inboundCall) encodeReply(r reply) ([]byte, error) {
 	var headers [3]envelope.Header
 	e := envelope.Envelope{
 		Kind: envelope.Response, MessageID: c.inbox.ids.one(), CorrelationID: c.request.CorrelationID,
 		CausedBy: c.request.MessageID, From: c.inbox.cfg.Self, To: c.request.From,
-		Capability: c.request.Capability, TenantID: c.request.TenantID, Headers: headers[:0], Payload: payload,
+		Capability: c.request.Capability, TenantID: c.request.TenantID, Headers: headers[:0], Payload: r.value,
 	}
+	e.WrapPayload(r.before, r.after)
 	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
 		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderTraceparent, Value: trace})
 	}

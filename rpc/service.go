@@ -77,7 +77,7 @@ func (in *Inbox) ask(t transport.Transport, m transport.Message, name string, se
 	}()
 }
 
-func (c *inboundCall) serviceAnswer(service Service) json.RawMessage {
+func (c *inboundCall) serviceAnswer(service Service) reply {
 	answer, err := service(&c.ctx, c.request.From, c.request.Payload)
 	if err != nil {
 		c.logFailure("", err)
