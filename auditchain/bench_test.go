@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -165,8 +167,19 @@ func (a *appendTimes) run(b *testing.B, l appender, callers, n int) {
 	a.latencies = append(a.latencies, slices.Concat(latencies...)...)
 }
 
-// benchRows is how many records the reading benchmarks have.
-const benchRows = 100_000
+// benchRows is how many records the reading benchmarks have: AUDITCHAIN_BENCH_ROWS,
+// or as many as are quickly made.
+func benchRows(b *testing.B) int {
+	text := os.Getenv("AUDITCHAIN_BENCH_ROWS")
+	if text == "" {
+		return 100_000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
 
 // filledLog is a log of n typical records.
 func filledLog(b *testing.B, n int) *Log {
@@ -192,14 +205,15 @@ func filledLog(b *testing.B, n int) *Log {
 }
 
 func BenchmarkRead(b *testing.B) {
-	l := filledLog(b, benchRows)
+	records := benchRows(b)
+	l := filledLog(b, records)
 	stats, err := l.Stats(context.Background())
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(float64(stats.Bytes)/benchRows, "bytes/record")
+	b.ReportMetric(float64(stats.Bytes)/float64(records), "bytes/record")
 	b.Run("verify", func(b *testing.B) {
-		alternate(b, benchRows, func() { bareScan(b, l) }, func() {
+		alternate(b, records, func() { bareScan(b, l) }, func() {
 			if report := verify(b, l.Reader, VerifyOptions{}); !report.OK() {
 				b.Fatal(report)
 			}

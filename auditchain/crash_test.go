@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 		runCrashChild(path)
 		return
 	}
+	if path := os.Getenv(limitedChild); path != "" {
+		runLimitedChild(path)
+		return
+	}
 	os.Exit(m.Run())
 }
 
