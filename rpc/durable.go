@@ -63,20 +63,18 @@ func (c *outboundCall) enqueue(ctx context.Context, q CallQueue) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	// An asynchronous call has a deadline of its own; its caller does not wait that long.
-	storing, cancel := context.WithDeadline(ctx, c.until)
-	if async {
-		storing, cancel = context.WithTimeout(ctx, DefaultTimeout)
+	store := func(ctx context.Context) error { return q.Enqueue(ctx, c.peer.Topic, c.ids.message, data) }
+	if !async {
+		return c.fetch(ctx, q, store)
 	}
+	// The call has a deadline of its own; its caller does not wait that long.
+	storing, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()
-	if err := q.Enqueue(storing, c.peer.Topic, c.ids.message, data); err != nil {
+	if err := store(storing); err != nil {
 		return nil, c.notEnqueued(ctx, err)
 	}
-	if async {
-		c.queued = true
-		return nil, nil
-	}
-	return c.fetch(ctx, q)
+	c.queued = true
+	return nil, nil
 }
 
 func (c *outboundCall) notEnqueued(ctx context.Context, err error) *Error {
@@ -116,12 +114,27 @@ func (c *outboundCall) note(ctx context.Context, q CallQueue) *Error {
 	return nil
 }
 
-// fetch waits for the answer to a call that was enqueued.
-func (c *outboundCall) fetch(ctx context.Context, q CallQueue) (json.RawMessage, *Error) {
+// fetch waits for the answer to a call that store enqueues, or, where that is nil,
+// that was enqueued before.
+func (c *outboundCall) fetch(ctx context.Context, q CallQueue, store func(context.Context) error) (json.RawMessage, *Error) {
 	waiting, cancel := context.WithDeadline(ctx, c.until)
 	defer cancel()
 	key := CallKey{Caller: c.client.cfg.Self, Callee: c.peer.Address, CorrelationID: c.ids.correlation}
-	data, err := q.Await(waiting, key)
+	var refused *Error
+	begin := store
+	if store != nil {
+		begin = func(ctx context.Context) error {
+			err := store(ctx)
+			if err != nil {
+				refused = c.notEnqueued(ctx, err)
+			}
+			return err
+		}
+	}
+	data, err := q.Await(waiting, key, begin)
+	if refused != nil {
+		return nil, refused
+	}
 	if err != nil {
 		gaveUp := c.gaveUp(waiting)
 		if waiting.Err() == nil {
@@ -156,7 +169,7 @@ func (c *Client) Await(ctx context.Context, correlationID string) (*Result, erro
 	result := &Result{CorrelationID: correlationID}
 	call, q, err := c.recall(ctx, correlationID)
 	if err == nil {
-		result.Response, err = call.fetch(ctx, q)
+		result.Response, err = call.fetch(ctx, q, nil)
 		result.ExecutionTime, result.Replayed = call.executed, call.replayed
 		if call.function != nil {
 			result.CostEstimate = call.function.Cost

@@ -36,8 +36,10 @@ type CallQueue interface {
 	// requests of topic. The same id again, within minutes, stores nothing. The
 	// error wraps ErrNoQueue where nobody keeps requests, and ErrQueueFull.
 	Enqueue(ctx context.Context, topic, id string, request []byte) error
-	// Await returns the answer to a call, as soon as there is one.
-	Await(ctx context.Context, key CallKey) (answer []byte, err error)
+	// Await returns the answer to a call, as soon as there is one. It calls begin, if
+	// that is not nil, once it listens for answers, and returns its error: a call that
+	// begins there needs not be looked for before.
+	Await(ctx context.Context, key CallKey, begin func(context.Context) error) (answer []byte, err error)
 	// Note keeps what the caller must know of a call to judge its answer, and
 	// Noted returns it, or ErrNotKept.
 	Note(ctx context.Context, correlationID string, note []byte) error

@@ -37,5 +37,11 @@ func ResultsSubject(callee, caller string) string {
 	return "agentd.results." + ServiceName(callee) + "." + ServiceName(caller)
 }
 
+// AnsweredSubject is above all answers of a callee, as a service name or *, to one
+// caller, once they are stored: there it hears of them.
+func AnsweredSubject(service, caller string) string {
+	return "agentd.answered." + service + "." + ServiceName(caller)
+}
+
 // DeadSubject is where an agent puts its dead letters.
 func DeadSubject(id string) string { return "agentd.dead." + ServiceName(id) }

@@ -376,7 +376,7 @@ func TestDurableCalls(t *testing.T) {
 	if err := errors.Join(desk.Note(ctx, "c-1", []byte("a note")), desk.Enqueue(ctx, "agents.team.notes.requests", "m-1", []byte("a request"))); err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := desk.Await(ctx, key); err != nil || string(answer) != "an answer" {
+	if answer, err := desk.Await(ctx, key, nil); err != nil || string(answer) != "an answer" {
 		t.Errorf("%s, %v", answer, err)
 	}
 	if note, err := desk.Noted(ctx, "c-1"); err != nil || string(note) != "a note" {
@@ -384,7 +384,7 @@ func TestDurableCalls(t *testing.T) {
 	}
 	short, cancelShort := context.WithTimeout(t.Context(), 500*time.Millisecond) // what is denied is never answered
 	defer cancelShort()
-	if answer, err := calls("spy").Await(short, key); err == nil {
+	if answer, err := calls("spy").Await(short, key, nil); err == nil {
 		t.Errorf("somebody else got the answer %q", answer)
 	}
 	if err := desk.Enqueue(ctx, "agents.team.notes.requests", "m-2", []byte("poison")); err != nil {

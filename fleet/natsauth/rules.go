@@ -162,7 +162,7 @@ func user(m *fleet.Member, opts Options) (u User, ok bool) {
 	}
 	if keeps {
 		u.Publish = append(u.Publish, bucketSubjects(CallsBucket(m.ID))...)
-		u.Subscribe = append(u.Subscribe, "agentd.results.*."+ServiceName(m.ID)+".*")
+		u.Subscribe = append(u.Subscribe, AnsweredSubject("*", m.ID)+".*")
 	}
 	return u, u.Responds || len(u.Publish) > 0
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +21,12 @@ type Calls struct {
 	opts Options
 	js   jetstream.JetStream
 
-	mu    sync.Mutex
-	notes jetstream.KeyValue // nil until the first note; guarded by mu
+	mu       sync.Mutex
+	answers  *natsgo.Subscription     // nil until the first call; guarded by mu
+	expected map[string][]chan []byte // by the subject of the answer; guarded by mu
+
+	opening sync.Mutex
+	notes   jetstream.KeyValue // nil until the first note; guarded by opening
 }
 
 var _ rpc.CallQueue = (*Calls)(nil)
@@ -33,7 +38,7 @@ func NewCalls(opts Options) (*Calls, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Calls{opts: opts.withDefaults(), js: js}, nil
+	return &Calls{opts: opts.withDefaults(), js: js, expected: map[string][]chan []byte{}}, nil
 }
 
 // Enqueue implements [rpc.CallQueue].
@@ -41,42 +46,78 @@ func (c *Calls) Enqueue(ctx context.Context, topic, id string, request []byte) e
 	return publish(ctx, c.js, natsauth.RequestsSubject(topic), request, nil, jetstream.WithMsgID(id))
 }
 
-// Await implements [rpc.CallQueue]. What is published under the answer's subject
-// is only a sign to look: what counts is what the stream has stored first.
-func (c *Calls) Await(ctx context.Context, key rpc.CallKey) ([]byte, error) {
-	const longest = 5 * time.Second
-	nc, subject := c.opts.Conn.Client(), resultSubject(key)
-	signs := make(chan *natsgo.Msg, 1)
-	sub, err := nc.Subscribe(subject, func(m *natsgo.Msg) {
-		select {
-		case signs <- m:
-		default:
-		}
-	})
+// Await implements [rpc.CallQueue]. The stream sends each answer that it has stored
+// to whoever listens, and it can be asked, where that was missed.
+func (c *Calls) Await(ctx context.Context, key rpc.CallKey, begin func(context.Context) error) ([]byte, error) {
+	const first, longest = 200 * time.Millisecond, 5 * time.Second
+	answers, forget, err := c.expect(answeredSubject(key))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // ends with the connection at the latest
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, longest) {
+	defer forget()
+	wait := time.Duration(0)
+	if begin != nil {
+		if err := begin(ctx); err != nil {
+			return nil, err
+		}
+		wait = first
+	}
+	for ; ; wait = min(max(2*wait, first), longest) {
+		timer := time.NewTimer(wait)
+		select {
+		case answer := <-answers:
+			timer.Stop()
+			return answer, nil
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		case <-timer.C:
+		}
 		asking, cancel := context.WithTimeout(ctx, tryTime)
-		answer, err := lastFor(asking, nc, natsauth.ResultsStream(key.Callee.ID()), subject)
+		answer, err := lastFor(asking, c.opts.Conn.Client(), natsauth.ResultsStream(key.Callee.ID()), resultSubject(key))
 		cancel()
 		if err == nil {
 			return answer, nil
 		}
 		if !errors.Is(err, rpc.ErrNotKept) {
-			c.opts.Logger.Debug("the answer cannot be asked for", "subject", subject, "error", err)
+			c.opts.Logger.Debug("the answer cannot be asked for", "callee", key.Callee, "correlationId", key.CorrelationID, "error", err)
 		}
-		timer := time.NewTimer(wait)
+	}
+}
+
+// expect hears of answers under a subject. All calls share a subscription, which
+// ends with the connection: the other servers of a cluster know of it when the
+// answer to a short call comes.
+func (c *Calls) expect(subject string) (answers chan []byte, forget func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answers == nil {
+		all := natsauth.AnsweredSubject("*", c.opts.Agent) + ".*"
+		if c.answers, err = c.opts.Conn.Client().Subscribe(all, c.heard); err != nil {
+			return nil, nil, err
+		}
+	}
+	answers = make(chan []byte, 1)
+	c.expected[subject] = append(c.expected[subject], answers)
+	return answers, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		left := slices.DeleteFunc(c.expected[subject], func(other chan []byte) bool { return other == answers })
+		if c.expected[subject] = left; len(left) == 0 {
+			delete(c.expected, subject)
+		}
+	}, nil
+}
+
+// heard tells whoever waits for an answer.
+func (c *Calls) heard(m *natsgo.Msg) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, answers := range c.expected[m.Subject] {
 		select {
-		case <-signs:
-			wait = 5 * time.Millisecond // a follower may have it a little later
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, context.Cause(ctx)
+		case answers <- m.Data:
+		default: // it has one
 		}
-		timer.Stop()
 	}
 }
 
@@ -113,8 +154,8 @@ func (c *Calls) Noted(ctx context.Context, correlationID string) ([]byte, error)
 }
 
 func (c *Calls) bucket(ctx context.Context) (jetstream.KeyValue, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.opening.Lock()
+	defer c.opening.Unlock()
 	if c.notes != nil {
 		return c.notes, nil
 	}

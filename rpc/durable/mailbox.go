@@ -39,6 +39,7 @@ func OpenMailbox(ctx context.Context, topic string, opts Options) (*Mailbox, err
 	requests.MaxBytes, requests.Discard = m.opts.MaxBytes, jetstream.DiscardNew
 	results := m.opts.stream(natsauth.ResultsStream(opts.Agent), "agentd.results."+natsauth.ServiceName(opts.Agent)+".>", "answers")
 	results.MaxAge, results.MaxMsgsPerSubject = m.opts.ResultTTL, 1
+	results.RePublish = &jetstream.RePublish{Source: results.Subjects[0], Destination: "agentd.answered." + natsauth.ServiceName(opts.Agent) + ".>"}
 	dead := m.opts.stream(natsauth.DeadStream(opts.Agent), natsauth.DeadSubject(opts.Agent), "dead letters")
 	dead.MaxAge, dead.MaxMsgs = m.opts.DeadTTL, maxDead
 	for _, want := range []jetstream.StreamConfig{requests, results, dead} {
@@ -74,6 +75,7 @@ func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error
 		{"max bytes", have.MaxBytes, want.MaxBytes, max(have.MaxBytes, 0) == max(want.MaxBytes, 0)},
 		{"discard policy", have.Discard, want.Discard, have.Discard == want.Discard},
 		{"messages per subject", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject, max(have.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0)},
+		{"republish", republish(have), republish(want), republish(have) == republish(want)},
 		{"direct access", have.AllowDirect, want.AllowDirect, have.AllowDirect},
 	} {
 		if !setting.same {
@@ -81,6 +83,14 @@ func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error
 		}
 	}
 	return nil
+}
+
+// republish says where a stream sends on what it has stored.
+func republish(c jetstream.StreamConfig) string {
+	if c.RePublish == nil {
+		return "nothing"
+	}
+	return c.RePublish.Source + " to " + c.RePublish.Destination
 }
 
 // Receive implements [rpc.RequestQueue].

@@ -19,6 +19,11 @@ func resultSubject(k rpc.CallKey) string {
 	return natsauth.ResultsSubject(k.Callee.ID(), k.Caller.ID()) + "." + k.CorrelationID
 }
 
+// answeredSubject is where the stream sends an answer on that it has stored.
+func answeredSubject(k rpc.CallKey) string {
+	return natsauth.AnsweredSubject(natsauth.ServiceName(k.Callee.ID()), k.Caller.ID()) + "." + k.CorrelationID
+}
+
 const (
 	// tryTime bounds one try to store something: a leader that is gone does not answer.
 	tryTime = 2 * time.Second
