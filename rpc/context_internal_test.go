@@ -55,7 +55,7 @@ func TestCallContextEnds(t *testing.T) {
 				c.end(ctx, stop)
 				synctest.Wait()
 				<-ctx.Done()
-				if err := ctx.Err(); err != c.err { //nolint:errorlint // the contract of context.Context is identity
+				if err := ctx.Err(); err != c.err {
 					t.Errorf("%s, watched %t: Err = %v, want %v", c.name, watched, err, c.err)
 				}
 				if cause := context.Cause(ctx); !errors.Is(cause, c.cause) {
@@ -94,7 +94,7 @@ func TestCallContextChildren(t *testing.T) {
 		ctx.end(errWhy)
 		<-child.Done()
 		<-called
-		if context.Cause(child) != errWhy || child.Err() != context.Canceled { //nolint:errorlint // identity
+		if context.Cause(child) != errWhy || child.Err() != context.Canceled {
 			t.Errorf("the child ended with %v, %v", child.Err(), context.Cause(child))
 		}
 	})
@@ -103,7 +103,7 @@ func TestCallContextChildren(t *testing.T) {
 		child, cancel := context.WithCancel(ctx)
 		defer cancel()
 		<-child.Done()
-		if child.Err() != context.DeadlineExceeded { //nolint:errorlint // identity
+		if child.Err() != context.DeadlineExceeded {
 			t.Errorf("after its parent's deadline the child's Err is %v", child.Err())
 		}
 	})

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"golang.org/x/mod/sumdb/tlog"
-
 	"github.com/agentd/agentd/auditchain/checkpoint"
 )
 
@@ -62,5 +60,5 @@ func (s *Server) handle(ctx context.Context, owner string, text []byte) ([]byte,
 	if err := s.registry.Admit(owner, []byte(q.Checkpoint), q.Keys, rotations); err != nil {
 		return nil, err
 	}
-	return s.keeper.Cosign(ctx, []byte(q.Checkpoint), q.Old, tlog.TreeProof(q.Proof))
+	return s.keeper.Cosign(ctx, []byte(q.Checkpoint), q.Old, q.Proof)
 }

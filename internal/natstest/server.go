@@ -122,10 +122,11 @@ func RunJetStreamCluster(t testing.TB, nodes int) []*Server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 		routes[i] = "\"nats://127.0.0.1:" + strconv.Itoa(ports[i]) + "\""
-		l.Close()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	servers := make([]*Server, nodes)
 	for i, port := range ports {
