@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
@@ -30,6 +31,9 @@ type appender interface {
 // faster than the disk, records are lost rather than calls delayed; how many is
 // itself a record.
 type accessLog struct {
+	// failOpen lets calls go on of which no record can be written.
+	failOpen bool
+
 	log    appender
 	logger *slog.Logger
 	ctx    context.Context // ends when records are not waited for any longer
@@ -37,6 +41,8 @@ type accessLog struct {
 	done   sync.WaitGroup
 	wake   chan struct{} // has room for one: there are records, or it is closed
 	ending chan struct{} // closed with closed: nobody lingers any more
+
+	failing atomic.Pointer[error] // of the newest group, unless it was written
 
 	mu      sync.Mutex
 	waiting []rpc.CallRecord // guarded by mu
@@ -59,8 +65,8 @@ type accessGap struct {
 }
 
 // newAccessLog starts the writer; close ends it.
-func newAccessLog(log appender, logger *slog.Logger) *accessLog {
-	a := &accessLog{log: log, logger: logger, wake: make(chan struct{}, 1), ending: make(chan struct{})}
+func newAccessLog(log appender, failOpen bool, logger *slog.Logger) *accessLog {
+	a := &accessLog{failOpen: failOpen, log: log, logger: logger, wake: make(chan struct{}, 1), ending: make(chan struct{})}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	a.done.Go(a.write)
 	return a
@@ -83,6 +89,16 @@ func (a *accessLog) RecordCall(r rpc.CallRecord) {
 	case first:
 		a.rouse()
 	}
+}
+
+// Refuses implements [rpc.AccessLog]. It is after the fact: the calls whose records
+// failed have been made. The records of those that are refused show when the log
+// takes records again.
+func (a *accessLog) Refuses() error {
+	if err := a.failing.Load(); err != nil && !a.failOpen {
+		return *err
+	}
+	return nil
 }
 
 func (a *accessLog) rouse() {
@@ -109,8 +125,10 @@ func (a *accessLog) write() {
 		closed := a.closed
 		a.mu.Unlock()
 		written, err := a.log.appendCalls(a.ctx, group)
+		a.failing.Store(nil)
 		if err != nil {
 			a.lose(int64(len(group)-written), failure(err))
+			a.failing.Store(&err)
 		}
 		if written > 0 {
 			a.tellGap(a.ctx)

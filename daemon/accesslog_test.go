@@ -76,7 +76,7 @@ func (d *disk) lost() (n int64) {
 func TestAccessLogLosesRatherThanWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{pace: time.Minute}
-		a := newAccessLog(d, slog.New(slog.DiscardHandler))
+		a := newAccessLog(d, false, slog.New(slog.DiscardHandler))
 		const calls = 2*accessQueue + 1000
 		start := time.Now()
 		for range calls {
@@ -107,7 +107,7 @@ func TestAccessLogLosesRatherThanWaits(t *testing.T) {
 func TestAccessLogTellsOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{fail: errors.New("disk full")}
-		a := newAccessLog(d, slog.New(slog.DiscardHandler))
+		a := newAccessLog(d, false, slog.New(slog.DiscardHandler))
 		for range 5 {
 			a.RecordCall(rpc.CallRecord{})
 		}
@@ -130,7 +130,7 @@ func TestAccessLogTellsOfFailures(t *testing.T) {
 func TestAccessLogCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{pace: time.Hour}
-		a := newAccessLog(d, slog.New(slog.DiscardHandler))
+		a := newAccessLog(d, false, slog.New(slog.DiscardHandler))
 		for range 100 {
 			a.RecordCall(rpc.CallRecord{})
 		}
@@ -147,5 +147,37 @@ func TestAccessLogCloseIsBounded(t *testing.T) {
 		}
 		a.RecordCall(rpc.CallRecord{}) // after the end: counted, and no panic
 		(*accessLog)(nil).close(t.Context())
+	})
+}
+
+// While records cannot be written calls are refused, unless the operator says
+// otherwise; what shows that they can be written again is a record.
+func TestAccessLogFailsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, failOpen := range []bool{false, true} {
+			d := &disk{}
+			a := newAccessLog(d, failOpen, slog.New(slog.DiscardHandler))
+			one := func() error {
+				a.RecordCall(rpc.CallRecord{})
+				time.Sleep(time.Second) // of the bubble: the group is written
+				return a.Refuses()
+			}
+			if err := one(); err != nil {
+				t.Error(err)
+			}
+			full := errors.New("the disk is full")
+			d.set(0, full)
+			if err := one(); failOpen && err != nil || !failOpen && !errors.Is(err, full) {
+				t.Errorf("failOpen %v: calls are refused with %v", failOpen, err)
+			}
+			d.set(0, nil)
+			if err := one(); err != nil {
+				t.Errorf("the disk has room again: %v", err)
+			}
+			a.close(t.Context())
+			if d.lost() != 1 {
+				t.Errorf("%d records were lost", d.lost())
+			}
+		}
 	})
 }

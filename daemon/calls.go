@@ -32,7 +32,7 @@ func (d *Daemon) openPolicies() error {
 	d.policies.caller.Store(caller)
 	d.policies.callee.Store(callee)
 	if !d.Member().Agent.Security.NoAuditLog {
-		d.access = newAccessLog(d.audit, d.log)
+		d.access = newAccessLog(d.audit, d.Member().Agent.Audit.FailOpen, d.log)
 		d.stats.next = d.access
 	}
 	if contract := d.Member().Capabilities; contract != nil {

@@ -34,6 +34,14 @@ func (s *callStats) RecordCall(r rpc.CallRecord) {
 	}
 }
 
+// Refuses implements [rpc.AccessLog].
+func (s *callStats) Refuses() error {
+	if s.next == nil {
+		return nil
+	}
+	return s.next.Refuses()
+}
+
 func (s *callStats) count(r *rpc.CallRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

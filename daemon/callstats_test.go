@@ -11,6 +11,7 @@ import (
 type counting struct{ n int }
 
 func (c *counting) RecordCall(rpc.CallRecord) { c.n++ }
+func (c *counting) Refuses() error            { return nil }
 
 // Only what the agent has served itself counts, under names that it offers; the
 // counts outlive a change of what it offers. The access log hears of everything.

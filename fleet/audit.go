@@ -27,6 +27,10 @@ type Audit struct {
 	// CaptureBytes bounds one captured payload; of a larger one only the size is
 	// kept. Default 16 KiB.
 	CaptureBytes int
+	// FailOpen lets calls go on of which no record can be written; the loss is
+	// counted and recorded later. By default they are refused. Schema violations
+	// are always recorded before their call ends.
+	FailOpen bool
 }
 
 // A Witness is one entry of the key audit.witnesses.
@@ -64,6 +68,7 @@ func decodeAudit(v strictyaml.Value) Audit {
 	if n := o.Get("captureMaxBytes").Int(1, maxCaptureBytes); n != 0 {
 		a.CaptureBytes = int(n)
 	}
+	a.FailOpen = o.Get("onFailure").Enum("closed", "open") == "open"
 	o.PassOver("export", "exporters", "backpressure", "retention")
 	return a
 }

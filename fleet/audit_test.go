@@ -24,8 +24,8 @@ func TestAudit(t *testing.T) {
 	if err != nil || a.Witnesses != nil || a.Captures("review-pr") || a.CaptureBytes != fleet.DefaultCaptureBytes {
 		t.Errorf("by default: %+v, %v", a, err)
 	}
-	a, err = auditOf(t, "audit: {witnesses: [agent://pr-reviewer], capture: [review-pr], captureMaxBytes: 100, exporters: []}")
-	if err != nil || len(a.Witnesses) != 1 || a.Witnesses[0].Address != "agent://pr-reviewer" || a.CaptureBytes != 100 ||
+	a, err = auditOf(t, "audit: {witnesses: [agent://pr-reviewer], capture: [review-pr], captureMaxBytes: 100, onFailure: open, exporters: []}")
+	if err != nil || len(a.Witnesses) != 1 || a.Witnesses[0].Address != "agent://pr-reviewer" || a.CaptureBytes != 100 || !a.FailOpen ||
 		!a.Captures("review-pr") || a.Captures("other") {
 		t.Errorf("got %+v, %v", a, err)
 	}
@@ -36,6 +36,7 @@ func TestAudit(t *testing.T) {
 		{"audit: {witnesses: [agent://concierge]}", "agent://concierge is no peer"},
 		{"audit: {witness: [agent://pr-reviewer]}", `did you mean "witnesses"`},
 		{"audit: {captureMaxBytes: 1000000000}", "captureMaxBytes"},
+		{"audit: {onFailure: shut}", "closed"},
 		{"audit: {capture: all}", "expected a list"},
 	} {
 		_, err := auditOf(t, test.text)

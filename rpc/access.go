@@ -45,6 +45,21 @@ type AccessLog interface {
 	// RecordCall returns at once, whatever becomes of the record: a call does
 	// not wait for it.
 	RecordCall(CallRecord)
+	// Refuses says why calls must not be made or served, since no record could be
+	// kept of them; nil is that they may. It is asked on the path of every call. Calls
+	// that are refused for it are recorded all the same, as far as that goes.
+	Refuses() error
+}
+
+// unrecorded refuses a call of which there would be no record.
+func unrecorded(a AccessLog) *Error {
+	if a == nil {
+		return nil
+	}
+	if err := a.Refuses(); err != nil {
+		return newError(CodeAuditFailed, err, "the record of the call could not be written")
+	}
+	return nil
 }
 
 // maxRecordedName bounds names that no file of ours holds.

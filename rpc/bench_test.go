@@ -15,6 +15,7 @@ import (
 type forgetful struct{}
 
 func (forgetful) RecordCall(rpc.CallRecord) {}
+func (forgetful) Refuses() error            { return nil }
 
 // BenchmarkCall compares a whole call, validated four times, with the bare
 // round trip over the same transport, and with a call under permissions, limits,

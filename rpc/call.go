@@ -91,6 +91,9 @@ func (c *outboundCall) run(ctx context.Context) (json.RawMessage, *Error) {
 	if err := c.resolve(); err != nil {
 		return nil, err
 	}
+	if err := unrecorded(c.client.cfg.Access); err != nil {
+		return nil, err
+	}
 	if err := c.authorize(ctx); err != nil {
 		return nil, err
 	}

@@ -206,3 +206,25 @@ func TestPolicyNeedsALedger(t *testing.T) {
 		}
 	}
 }
+
+// Where no record can be kept of calls, none is made and none served.
+func TestCallsWithoutRecordAreRefused(t *testing.T) {
+	full := errors.New("the disk is full")
+	for _, end := range []rpc.Role{rpc.RoleCaller, rpc.RoleCallee} {
+		ran := false
+		w := newWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+			ran = true
+			return json.RawMessage(goodAnswer), nil
+		}), func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
+			if end == rpc.RoleCaller {
+				cc.Access = &callLedger{refuses: full}
+			} else {
+				ic.Access = &callLedger{refuses: full}
+			}
+		})
+		_, err := w.client.RequestAgent(t.Context(), rpc.Request{To: callee, Capability: "review-pr", Payload: json.RawMessage(goodRequest)})
+		if rpc.CodeOf(err) != rpc.CodeAuditFailed || ran {
+			t.Errorf("%v: %v, the skill ran: %v", end, err, ran)
+		}
+	}
+}

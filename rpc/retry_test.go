@@ -22,6 +22,7 @@ const retried = "    idempotent: true\n    timeoutMs: 1000\n" +
 
 // A callLedger keeps the records of calls.
 type callLedger struct {
+	refuses error // said to every call
 	mu      sync.Mutex
 	records []rpc.CallRecord
 }
@@ -31,6 +32,8 @@ func (l *callLedger) RecordCall(r rpc.CallRecord) {
 	defer l.mu.Unlock()
 	l.records = append(l.records, r)
 }
+
+func (l *callLedger) Refuses() error { return l.refuses }
 
 func (l *callLedger) all() []rpc.CallRecord {
 	l.mu.Lock()

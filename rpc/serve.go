@@ -149,6 +149,9 @@ func (c *inboundCall) finish(data json.RawMessage, err *Error) {
 }
 
 func (c *inboundCall) run() (json.RawMessage, *Error) {
+	if err := unrecorded(c.inbox.cfg.Access); err != nil {
+		return nil, err
+	}
 	if err := c.authorize(); err != nil {
 		return nil, err
 	}
