@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -30,7 +31,14 @@ func (w *workers) start(call *inboundCall) {
 	}
 }
 
+// stackRoom makes a worker's own frame more than a quarter of 16 KB. The garbage
+// collector halves a stack of which a waiting goroutine uses less, and the next
+// request would have to grow it again.
+const stackRoom = 4500
+
 func (w *workers) work(call *inboundCall) {
+	var room [stackRoom]byte
+	defer runtime.KeepAlive(&room)
 	for more := true; more; {
 		call.serveCounted()
 		if w.idle.Add(1) > maxIdleWorkers {
