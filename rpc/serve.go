@@ -25,6 +25,8 @@ type inboundCall struct {
 	start      time.Time
 	delivery   Delivery // nil for a request that no queue keeps
 
+	next *inboundCall // in the queue of workers
+
 	offer    *offer // what was served when the call came in
 	function *capability.Capability
 	ctx      callContext

@@ -3,8 +3,11 @@ package rpc_test
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/rpc"
 )
@@ -54,4 +57,58 @@ func TestHandlersKeepTheirInvocation(t *testing.T) {
 	if again := <-kept; inv.CorrelationID != first.CorrelationID || again == inv || string(inv.Payload) != goodRequest {
 		t.Errorf("the first invocation has become %+v", inv)
 	}
+}
+
+// A handler that ends its goroutine, as t.FailNow does, takes no other request with it.
+func TestHandlerThatEndsItsGoroutine(t *testing.T) {
+	var first atomic.Bool
+	first.Store(true)
+	w := newWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+		if first.Swap(false) {
+			runtime.Goexit()
+		}
+		return json.RawMessage(goodAnswer), nil
+	}))
+	r := request()
+	r.Timeout = 50 * time.Millisecond
+	if _, err := w.client.RequestAgent(t.Context(), r); rpc.CodeOf(err) != rpc.CodeTimeout {
+		t.Errorf("the call of the handler that left ended with %v", err)
+	}
+	for range 10 {
+		if _, err := w.client.RequestAgent(t.Context(), request()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// While handlers block, those of requests that came later run.
+func TestBlockedHandlersHoldUpNobody(t *testing.T) {
+	blocked, free := make(chan struct{}), make(chan struct{})
+	var block atomic.Int64
+	const blockers = 10
+	w := newWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+		if block.Add(1) <= blockers {
+			blocked <- struct{}{}
+			<-free
+		}
+		return json.RawMessage(goodAnswer), nil
+	}))
+	var calls sync.WaitGroup
+	for range blockers {
+		calls.Go(func() {
+			if _, err := w.client.RequestAgent(t.Context(), request()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range blockers {
+		<-blocked
+	}
+	for range 100 {
+		if _, err := w.client.RequestAgent(t.Context(), request()); err != nil {
+			t.Error(err)
+		}
+	}
+	close(free)
+	calls.Wait()
 }
