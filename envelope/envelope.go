@@ -134,29 +134,26 @@ func (l *faultList) add(path, message string) {
 
 // checkStrings checks the fields that may hold any text.
 func (e *Envelope) checkStrings(faults *faultList) {
-	for _, f := range [...]struct {
-		name, value string
-		required    bool
-	}{
-		{"messageId", e.MessageID, true},
-		{"correlationId", e.CorrelationID, true},
-		{"causedBy", e.CausedBy, false},
-		{"capability", e.Capability, true},
-		{"tenantId", e.TenantID, false},
-	} {
-		switch {
-		case f.value == "" && f.required:
-			faults.add(f.name, "must be a non-empty string")
-		case !utf8.ValidString(f.value):
-			faults.add(f.name, "is not valid UTF-8")
-		}
+	faults.checkText("messageId", e.MessageID, true)
+	faults.checkText("correlationId", e.CorrelationID, true)
+	faults.checkText("causedBy", e.CausedBy, false)
+	faults.checkText("capability", e.Capability, true)
+	faults.checkText("tenantId", e.TenantID, false)
+}
+
+func (l *faultList) checkText(name, value string, required bool) {
+	switch {
+	case value == "" && required:
+		l.add(name, "must be a non-empty string")
+	case !utf8.ValidString(value):
+		l.add(name, "is not valid UTF-8")
 	}
 }
 
 // validAddress is [ParseAddress] without the words.
 func validAddress(a Address) bool {
 	id, ok := strings.CutPrefix(string(a), addressScheme)
-	return ok && CheckID(id) == nil
+	return ok && idFault(id) == ""
 }
 
 const (
@@ -229,7 +226,8 @@ func (e *Envelope) EncodeSigned(s Signer) ([]byte, error) {
 	}
 	const proof = 160 // an hmac with a key id of the usual length
 	out := e.AppendSigningForm(make([]byte, 0, e.sizeHint()+proof))
-	auth, err := s.Sign(e.To, out)
+	// The copy lets the caller keep e, and its headers, off the heap.
+	auth, err := s.Sign(Address(strings.Clone(string(e.To))), out)
 	if err != nil {
 		return nil, err
 	}

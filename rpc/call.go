@@ -72,8 +72,6 @@ type outboundCall struct {
 	attempted int    // attempts made
 	failures  []Code // of those that another followed
 
-	headerSpace [7]envelope.Header
-
 	approved time.Time     // when a person let it go on, if one had to
 	executed time.Duration // what the last reply says that the skill took
 	replayed bool          // the last reply repeats an earlier one
@@ -224,11 +222,12 @@ func (c *outboundCall) setDeadline(ctx context.Context) {
 
 // encode makes the message. replyTopic is "" where no reply is sent.
 func (c *outboundCall) encode(kind envelope.Kind, replyTopic string) ([]byte, *Error) {
+	var headers [7]envelope.Header
 	e := envelope.Envelope{
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
 		Deadline: ceilMilli(c.until), TenantID: c.tenant(),
-		Headers: c.headers(kind), Payload: c.request.Payload,
+		Headers: c.headers(headers[:0], kind), Payload: c.request.Payload,
 	}
 	if c.parent != nil {
 		e.CausedBy = c.parent.MessageID
@@ -280,12 +279,13 @@ func (c *outboundCall) traceparent() string {
 	return c.trace
 }
 
-func (c *outboundCall) headers(kind envelope.Kind) envelope.Headers {
+// headers appends the request's to h.
+func (c *outboundCall) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers {
 	digest := c.digest
 	if kind == envelope.Event {
 		digest = "" // nobody would hear that it is stale
 	}
-	h := append(envelope.Headers(c.headerSpace[:0]),
+	h = append(h,
 		envelope.Header{Key: envelope.HeaderTraceparent, Value: c.traceparent()},
 		envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
 	for _, optional := range [...]envelope.Header{
@@ -369,12 +369,16 @@ func (c *outboundCall) readWork(h envelope.Headers) {
 // accept turns a reply into the response or the error that it carries.
 func (c *outboundCall) accept(ctx context.Context, reply *envelope.Envelope) (json.RawMessage, *Error) {
 	c.readWork(reply.Headers)
+	contract := contractOf(c.function, SideResponse)
+	if data, ok := bareAnswer(reply.Payload); ok && validate(contract, data, SideResponse, c.request.Capability) == nil {
+		return data, nil // that it is valid says too that it is one value
+	}
 	data, err := parseReply(reply.Payload)
 	if err != nil {
 		err.DetectedBy = c.peer.Address
 		return nil, err
 	}
-	err = validate(contractOf(c.function, SideResponse), data, SideResponse, c.request.Capability)
+	err = validate(contract, data, SideResponse, c.request.Capability)
 	if err == nil {
 		return data, nil
 	}

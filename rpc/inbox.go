@@ -71,10 +71,11 @@ type InboxConfig struct {
 // An Inbox is the callee's end of calls. It is safe for concurrent use. Once it
 // listens it has goroutines, which end with [Inbox.Shutdown].
 type Inbox struct {
-	cfg  InboxConfig
-	root context.Context // ends when the inbox stops by force
-	stop context.CancelCauseFunc
-	done sync.WaitGroup // the running requests
+	cfg       InboxConfig
+	root      context.Context // ends when the inbox stops by force
+	answering context.Context // does not: an answer that there is is sent
+	stop      context.CancelCauseFunc
+	done      sync.WaitGroup // the running requests
 
 	workers *workers
 	ids     idSource
@@ -133,7 +134,7 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	root, stop := context.WithCancelCause(context.Background())
-	in := &Inbox{cfg: cfg, root: root, stop: stop, running: map[string]*inboundCall{}, slots: map[string]*slots{}, keyed: map[KeyedRequest]*keyedRun{},
+	in := &Inbox{cfg: cfg, root: root, answering: context.WithoutCancel(root), stop: stop, running: map[string]*inboundCall{}, slots: map[string]*slots{}, keyed: map[KeyedRequest]*keyedRun{},
 		workers: newWorkers(), prover: newProver(cfg.Identity, cfg.Refusals), replay: newReplayCache()}
 	in.denials.PerSecond = recordsPerSecond
 	return in, in.Offer(cfg.Contract, cfg.Handlers)

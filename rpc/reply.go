@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -17,9 +18,26 @@ type reply struct {
 	after  string
 }
 
+// What stands around an answer.
+const (
+	beforeAnswer = `{"ok":true,"data":`
+	afterAnswer  = `}`
+)
+
 // okReply wraps data, one JSON value, without reading it.
 func okReply(data json.RawMessage) reply {
-	return reply{before: `{"ok":true,"data":`, value: data, after: "}"}
+	return reply{before: beforeAnswer, value: data, after: afterAnswer}
+}
+
+// bareAnswer takes an answer out of the payload that okReply makes of it, without
+// reading it: it is the answer if it is one JSON value, and otherwise
+// [parseReply] decides.
+func bareAnswer(payload []byte) (data json.RawMessage, ok bool) {
+	rest, ok := bytes.CutPrefix(payload, []byte(beforeAnswer))
+	if !ok {
+		return nil, false
+	}
+	return bytes.CutSuffix(rest, []byte(afterAnswer))
 }
 
 // whole is the payload in one piece.

@@ -295,7 +295,7 @@ func (c *inboundCall) reply(r reply) (instead *Error) {
 		data, err = c.encodeReply(errorReply(instead))
 	}
 	if err == nil {
-		err = c.transport.Publish(context.WithoutCancel(c.inbox.root), transport.Message{Topic: c.replyTopic, Data: data})
+		err = c.transport.Publish(c.inbox.answering, transport.Message{Topic: c.replyTopic, Data: data})
 	}
 	if err != nil {
 		c.inbox.cfg.Logger.Error("reply not sent", "to", c.request.From, "correlationId", c.request.CorrelationID, "error", err)
