@@ -204,6 +204,7 @@ func faultSchema(v strictyaml.Value, prefix string, err error) {
 // decodeCarried reads the keys that this package only carries.
 func decodeCarried(o *strictyaml.Object, c *Capability) {
 	c.Delivery = Delivery(o.Get("delivery").Enum(string(DeliveryDurable)))
+	c.Progress = o.Get("progress").Bool()
 	c.ID = o.Get("id").Text()
 	c.Version = o.Get("version").Text()
 	c.Category = o.Get("category").Text()

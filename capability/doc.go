@@ -25,7 +25,7 @@
 //
 // # Carried, not enforced here
 //
-// The optional keys delivery, id, version, category, permissions, rateLimit,
+// The optional keys delivery, progress, id, version, category, permissions, rateLimit,
 // retryPolicy, concurrency, cost and callers are parsed and validated into
 // fields of [Capability]. This package only carries them; packages policy and
 // rpc give them meaning. They may be written in camelCase or snake_case.

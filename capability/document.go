@@ -59,6 +59,11 @@ func (d *Document) KeepsRequests() bool {
 	return slices.ContainsFunc(d.Capabilities, func(c *Capability) bool { return c.Delivery == DeliveryDurable })
 }
 
+// TellsProgress reports whether any capability's skill may tell of its progress.
+func (d *Document) TellsProgress() bool {
+	return slices.ContainsFunc(d.Capabilities, func(c *Capability) bool { return c.Progress })
+}
+
 // Digest covers every capability's digest: it changes when a contract does,
 // and with nothing else. See the package comment.
 func (d *Document) Digest() string { return d.digest }
@@ -91,6 +96,8 @@ type Capability struct {
 
 	// Delivery is how requests are kept until served.
 	Delivery Delivery
+	// Progress lets the skill tell callers that ask how far it is.
+	Progress bool
 	// ID, Version and Category are the owner's; "" when not given.
 	ID, Version, Category string
 	// Permissions are what the skill needs, such as network:read.

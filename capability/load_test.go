@@ -135,15 +135,15 @@ capabilities: [{name: x}]
 func TestCarriedKeys(t *testing.T) {
 	const head = "{version: 1, agent: agent://a, transports: [{kind: memory, topics: {requests: r}}], capabilities: [{name: x, "
 	want := &capability.Capability{
-		Name: "x", Skill: "web", Timeout: 30 * time.Second, Delivery: capability.DeliveryDurable,
+		Name: "x", Skill: "web", Timeout: 30 * time.Second, Delivery: capability.DeliveryDurable, Progress: true,
 		ID: "7f", Version: "1.0.0", Category: "information_retrieval", Permissions: []string{"network:read"},
 		RateLimit:   &capability.RateLimit{Requests: 100, Period: time.Minute, Burst: 10},
 		RetryPolicy: &capability.RetryPolicy{MaxAttempts: 3, BackoffMultiplier: 2, InitialDelay: time.Second, MaxDelay: 10 * time.Second, RetryOn: []string{"timeout"}},
 		Concurrency: 4, Cost: map[string]float64{"compute": 0.001}, Callers: []string{"agent://b"},
 	}
 	for _, src := range []string{
-		`skill: web, timeoutMs: 30000, delivery: durable, id: 7f, version: "1.0.0", category: information_retrieval, permissions: ["network:read"], rateLimit: {requests: 100, period: 1m, burst: 10}, retryPolicy: {maxAttempts: 3, backoffMultiplier: 2, initialDelayMs: 1000, maxDelayMs: 10000, retryOn: [timeout]}, concurrency: 4, cost: {compute: 0.001}, callers: ["agent://b"]}]}`,
-		`skill: web, timeout_ms: 30000, delivery: durable, id: 7f, version: "1.0.0", category: information_retrieval, permissions: ["network:read"], rate_limit: {requests: 100, period: 1m, burst: 10}, retry_policy: {max_attempts: 3, backoff_multiplier: 2, initial_delay_ms: 1000, max_delay_ms: 10000, retry_on: [timeout]}, concurrency: 4, cost: {compute: 0.001}, callers: ["agent://b"]}]}`,
+		`skill: web, timeoutMs: 30000, delivery: durable, progress: true, id: 7f, version: "1.0.0", category: information_retrieval, permissions: ["network:read"], rateLimit: {requests: 100, period: 1m, burst: 10}, retryPolicy: {maxAttempts: 3, backoffMultiplier: 2, initialDelayMs: 1000, maxDelayMs: 10000, retryOn: [timeout]}, concurrency: 4, cost: {compute: 0.001}, callers: ["agent://b"]}]}`,
+		`skill: web, timeout_ms: 30000, delivery: durable, progress: true, id: 7f, version: "1.0.0", category: information_retrieval, permissions: ["network:read"], rate_limit: {requests: 100, period: 1m, burst: 10}, retry_policy: {max_attempts: 3, backoff_multiplier: 2, initial_delay_ms: 1000, max_delay_ms: 10000, retry_on: [timeout]}, concurrency: 4, cost: {compute: 0.001}, callers: ["agent://b"]}]}`,
 	} {
 		doc := parse(t, head+src)
 		got := *doc.Capabilities[0]

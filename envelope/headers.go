@@ -26,6 +26,9 @@ const (
 	HeaderReplayed = "x-agentd-replayed"
 	// HeaderDelivery is DeliveryDurable on a Request that was given to a queue.
 	HeaderDelivery = "x-agentd-delivery"
+	// HeaderProgress is "accept" on a Request whose caller wants to hear of progress,
+	// and the number of the event, from 1, on an Event that tells of it.
+	HeaderProgress = "x-agentd-progress"
 	// HeaderControl marks an Event that steers a call instead of making one.
 	HeaderControl = "x-agentd-control"
 )

@@ -118,6 +118,7 @@ func (c *outboundCall) exchange(ctx context.Context) (*envelope.Envelope, *Error
 	pending, err := table.reserve(binding{
 		peer: c.peer.Address, transport: c.peer.Transport, topic: c.peer.Topic,
 		correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant(),
+		watch: newWatch(&c.request),
 	})
 	if err != nil {
 		return nil, err
@@ -222,7 +223,7 @@ func (c *outboundCall) setDeadline(ctx context.Context) {
 
 // encode makes the message. replyTopic is "" where no reply is sent.
 func (c *outboundCall) encode(kind envelope.Kind, replyTopic string) ([]byte, *Error) {
-	var headers [7]envelope.Header
+	var headers [8]envelope.Header
 	e := envelope.Envelope{
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
@@ -285,6 +286,10 @@ func (c *outboundCall) headers(h envelope.Headers, kind envelope.Kind) envelope.
 	if kind == envelope.Event {
 		digest = "" // nobody would hear that it is stale
 	}
+	progress := ""
+	if c.request.wantsProgress() && kind == envelope.Request {
+		progress = progressAsked
+	}
 	h = append(h,
 		envelope.Header{Key: envelope.HeaderTraceparent, Value: c.traceparent()},
 		envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
@@ -294,6 +299,7 @@ func (c *outboundCall) headers(h envelope.Headers, kind envelope.Kind) envelope.
 		{Key: envelope.HeaderIdempotencyKey, Value: c.request.IdempotencyKey},
 		{Key: envelope.HeaderSchemaDigest, Value: digest},
 		{Key: envelope.HeaderDelivery, Value: c.delivery},
+		{Key: envelope.HeaderProgress, Value: progress},
 	} {
 		if optional.Value != "" {
 			h = append(h, optional)
@@ -306,15 +312,26 @@ func (c *outboundCall) headers(h envelope.Headers, kind envelope.Kind) envelope.
 // told to stop.
 func (c *outboundCall) await(ctx context.Context, pending *pendingCall) (*envelope.Envelope, *Error) {
 	pending.timer.Reset(time.Until(c.until))
+	idle := newIdleTimer(c.request.IdleTimeout)
+	defer idle.stop()
 	var gaveUp *Error
-	select {
-	case o := <-pending.outcome:
-		return o.reply, o.err
-	case <-pending.timer.C:
-		gaveUp = newError(CodeTimeout, context.DeadlineExceeded,
-			"agent-rpc timed out after %dms (correlationId=%s)", c.until.Sub(c.start).Milliseconds(), c.ids.correlation)
-	case <-ctx.Done():
-		gaveUp = c.gaveUp(ctx)
+	for gaveUp == nil {
+		select {
+		case e := <-pending.watch.channel():
+			c.tell(e)
+			idle.reset()
+		case o := <-pending.outcome:
+			c.tellRest(pending.watch)
+			return o.reply, o.err
+		case <-pending.timer.C:
+			gaveUp = newError(CodeTimeout, context.DeadlineExceeded,
+				"agent-rpc timed out after %dms (correlationId=%s)", c.until.Sub(c.start).Milliseconds(), c.ids.correlation)
+		case <-idle.channel():
+			gaveUp = newError(CodeTimeout, context.DeadlineExceeded,
+				"agent-rpc timed out: no progress for %dms (correlationId=%s)", c.request.IdleTimeout.Milliseconds(), c.ids.correlation)
+		case <-ctx.Done():
+			gaveUp = c.gaveUp(ctx)
+		}
 	}
 	if !c.client.pending.remove(pending) {
 		o := <-pending.outcome // it was settled at the same moment

@@ -178,7 +178,11 @@ func (c *Client) receive(kind string, m transport.Message) {
 		c.ignore(token, err.Error())
 		return
 	}
-	if why := c.unbound(call, reply); why != "" {
+	if reply.Kind == envelope.Event {
+		c.progress(call, token, reply)
+		return
+	}
+	if why := c.unbound(call, reply, envelope.Response); why != "" {
 		c.ignore(token, why)
 		return
 	}
@@ -211,12 +215,12 @@ func (c *Client) unproven(call binding, reply *envelope.Envelope, err error) {
 	}
 }
 
-// unbound says why reply is not the answer to call, or "". Whoever learns a
+// unbound says why reply is not what call waits for, or "". Whoever learns a
 // reply topic can publish on it; only the peer that was called may answer.
-func (c *Client) unbound(call binding, reply *envelope.Envelope) string {
+func (c *Client) unbound(call binding, reply *envelope.Envelope, kind envelope.Kind) string {
 	switch {
-	case reply.Kind != envelope.Response:
-		return "not a response"
+	case reply.Kind != kind:
+		return "not a " + string(kind)
 	case reply.From != call.peer:
 		return "not from the peer that was called"
 	case reply.To != c.cfg.Self:

@@ -150,7 +150,7 @@ func (c *outboundCall) fetch(ctx context.Context, q CallQueue, store func(contex
 		return nil, newError(CodeInvalidEnvelope, err, "the answer of %s is no envelope: %s", c.peer.Address, err)
 	}
 	want := binding{peer: c.peer.Address, correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant()}
-	if why := c.client.unbound(want, reply); why != "" {
+	if why := c.client.unbound(want, reply, envelope.Response); why != "" {
 		return nil, newError(CodeInvalidEnvelope, nil, "the answer of %s is %s", c.peer.Address, why)
 	}
 	if _, err := c.client.prover.verify(reply); err != nil {

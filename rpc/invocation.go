@@ -34,6 +34,8 @@ type Invocation struct {
 	Deadline time.Time
 	// Event is set when the caller expects no answer.
 	Event bool
+
+	progress *progressTeller // nil where the caller did not ask
 }
 
 // TraceID is the trace id of Traceparent, 32 hex digits, or "".

@@ -15,6 +15,7 @@ type binding struct {
 	correlationID string // the reply token too
 	messageID     string
 	tenantID      string
+	watch         *watch // nil where nobody wants to hear of progress
 }
 
 // A pendingCall waits for its one outcome. It is used again for other calls:

@@ -54,6 +54,15 @@ type Request struct {
 	// SessionID is the session of the calling skill, for the audit records.
 	// A nested call inherits it where it is empty.
 	SessionID string `json:"sessionId,omitempty"`
+	// OnProgress hears what the skill tells of its progress, in order, on the
+	// goroutine that called RequestAgent and never after that has returned. The
+	// call's end waits for it. Nil does not ask the callee for progress. Calls that
+	// a durable queue keeps have none.
+	OnProgress func(ProgressEvent) `json:"-"`
+	// IdleTimeout ends the call with CodeTimeout when neither the reply nor
+	// progress has come for so long; 0 is never. Progress extends it, and never the
+	// call's Timeout. It is for calls that are waited for.
+	IdleTimeout time.Duration `json:"-"`
 }
 
 // check refuses arguments that make no sense.
@@ -66,6 +75,10 @@ func (r *Request) check() *Error {
 		return newError(CodeInvalidRequest, nil, "capability: must not be empty")
 	case r.Timeout < 0:
 		return newError(CodeInvalidRequest, nil, "timeoutMs: must not be negative")
+	case r.IdleTimeout < 0:
+		return newError(CodeInvalidRequest, nil, "idleTimeoutMs: must not be negative")
+	case r.wantsProgress() && r.Mode != "" && r.Mode != ModeSync:
+		return newError(CodeInvalidRequest, nil, "only a call of mode sync has progress or an idle timeout")
 	}
 	switch r.Mode {
 	case "", ModeSync, ModeAsync, ModeFireAndForget:
@@ -74,25 +87,31 @@ func (r *Request) check() *Error {
 	return newError(CodeInvalidRequest, nil, "mode: must be sync, async or fire-and-forget, not %.40q", r.Mode)
 }
 
-// requestJSON adds the one field whose unit differs between Go and JSON.
+// requestJSON adds the fields whose unit differs between Go and JSON.
 type requestJSON struct {
 	requestFields
-	TimeoutMs int64 `json:"timeoutMs,omitempty"`
+	TimeoutMs     int64 `json:"timeoutMs,omitempty"`
+	IdleTimeoutMs int64 `json:"idleTimeoutMs,omitempty"`
 }
 
 type requestFields Request
 
-// MarshalJSON writes {to, capability, payload?, timeoutMs?, mode?, idempotencyKey?, sessionId?}.
+// MarshalJSON writes {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?,
+// idempotencyKey?, sessionId?}. OnProgress does not travel.
 func (r Request) MarshalJSON() ([]byte, error) {
-	ms := r.Timeout.Milliseconds()
-	if r.Timeout > 0 && ms == 0 {
-		ms = 1 // less than 1 ms is clamped to it, and 0 would mean the default
-	}
-	return marshal(requestJSON{requestFields: requestFields(r), TimeoutMs: ms})
+	return marshal(requestJSON{requestFields: requestFields(r), TimeoutMs: wholeMs(r.Timeout), IdleTimeoutMs: wholeMs(r.IdleTimeout)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. An unknown key and a timeoutMs
-// outside 0…9,000,000,000 are errors.
+// wholeMs is d in ms: less than 1 ms is 1, since 0 would mean that nothing is said.
+func wholeMs(d time.Duration) int64 {
+	if d > 0 && d < time.Millisecond {
+		return 1
+	}
+	return d.Milliseconds()
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. An unknown key and a timeoutMs or
+// idleTimeoutMs outside 0…9,000,000,000 are errors.
 func (r *Request) UnmarshalJSON(data []byte) error {
 	var j requestJSON
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -101,11 +120,17 @@ func (r *Request) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	const mostMs = 9_000_000_000 // a Duration holds it
-	if j.TimeoutMs < 0 || j.TimeoutMs > mostMs {
-		return fmt.Errorf("timeoutMs: must be between 0 and %d", int64(mostMs))
+	for _, f := range []struct {
+		name string
+		ms   int64
+	}{{"timeoutMs", j.TimeoutMs}, {"idleTimeoutMs", j.IdleTimeoutMs}} {
+		if f.ms < 0 || f.ms > mostMs {
+			return fmt.Errorf("%s: must be between 0 and %d", f.name, int64(mostMs))
+		}
 	}
 	*r = Request(j.requestFields)
 	r.Timeout = time.Duration(j.TimeoutMs) * time.Millisecond
+	r.IdleTimeout = time.Duration(j.IdleTimeoutMs) * time.Millisecond
 	return nil
 }
 

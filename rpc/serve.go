@@ -236,9 +236,10 @@ func (c *inboundCall) handle() (data json.RawMessage, err error) {
 		MessageID: c.request.MessageID, CorrelationID: c.request.CorrelationID,
 		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: trace,
 		IdempotencyKey: key, Hops: hops(c.request.Headers), Deadline: c.deadline,
-		Event: c.request.Kind == envelope.Event,
+		Event: c.request.Kind == envelope.Event, progress: newProgressTeller(c),
 	}
 	c.ctx.invocation = &c.invocation
+	defer c.invocation.progress.close() // before the reply
 	c.began = true
 	start := time.Now()
 	defer func() { c.worked = time.Since(start) }()

@@ -42,7 +42,7 @@ func (u *User) write(b *strings.Builder, key string) {
 	}
 	fmt.Fprintf(b, "        subscribe: { allow: %s }\n", list(u.Subscribe))
 	if u.Responds {
-		fmt.Fprintf(b, "        allow_responses: { max: 1, expires: %q }\n", responseLifetime.String())
+		fmt.Fprintf(b, "        allow_responses: { max: %d, expires: %q }\n", u.Answers, responseLifetime.String())
 	}
 	b.WriteString("      }\n    }\n")
 }

@@ -5,7 +5,8 @@
 //
 //   - publish requests to the peers that its peers file lists,
 //   - subscribe to its own requests, and to reply inboxes below a prefix of its own,
-//   - answer each request that it received, once,
+//   - answer each request that it received, once; where a capability tells of its
+//     progress, with as many messages as a call may tell,
 //
 // and nothing else: it can neither take nor see another member's requests, nor
 // read its replies, nor send it replies that it did not ask for.

@@ -34,6 +34,7 @@ type member struct {
 	peers    []string // "id subject"
 	noServer bool     // takes requests by memory instead
 	shared   bool     // shares its rate limit between replicas
+	tells    bool     // progress
 	durable  bool     // keeps requests
 }
 
@@ -62,6 +63,9 @@ func load(t *testing.T, members ...member) *fleet.Fleet {
 			limit := ""
 			if m.shared {
 				limit = ", rateLimit: {requests: 3, period: 1h, shared: true}"
+			}
+			if m.tells {
+				limit += ", progress: true"
 			}
 			if m.durable {
 				limit += ", delivery: durable"
@@ -266,6 +270,44 @@ func TestOneAnswerToARequest(t *testing.T) {
 	if m := wait(t, replies); m.Topic != inbox.Topic("end") {
 		t.Errorf("the caller got %+v besides the answer", m)
 	}
+}
+
+// A callee that tells of its progress may publish as much of it as a call may
+// tell, and the reply, and no more.
+func TestProgressIsManyAnswers(t *testing.T) {
+	rules, conf, keys := derive(t, load(t,
+		member{id: "desk", peers: []string{"reviewer agents.reviewer.requests"}},
+		member{id: "reviewer", subject: "agents.reviewer.requests", tells: true},
+	))
+	if rules.Users[0].Answers != 0 || rules.Users[1].Answers < 30_000 {
+		t.Errorf("answers %d and %d", rules.Users[0].Answers, rules.Users[1].Answers)
+	}
+	s := &stage{t: t, server: natstest.Run(t, conf), keys: keys}
+	caller, callee := s.as("desk"), s.as("reviewer")
+	received := make(chan int, 1)
+	n := 0
+	inbox, err := caller.OpenInbox(func(transport.Message) {
+		if n++; n == rules.Users[1].Answers {
+			received <- n
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, notices := s.inbox(callee)
+	_, err = callee.Subscribe("agents.reviewer.requests", "g", func(m transport.Message) {
+		for range rules.Users[1].Answers + 1 {
+			s.publish(callee, m.Reply, "", "x")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.publish(caller, "agents.reviewer.requests", inbox.Topic("one"), "q")
+	if m := wait(t, notices); m.Topic != inbox.Topic("one") || !errors.Is(m.Err, transport.Denied) {
+		t.Errorf("got %+v, want Denied", m)
+	}
+	wait(t, received)
 }
 
 func TestStrangersAreRefused(t *testing.T) {

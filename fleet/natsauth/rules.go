@@ -17,6 +17,10 @@ import (
 // may take, which is ten minutes.
 const responseLifetime = 11 * time.Minute
 
+// maxProgress is how much progress a call of ten minutes may tell: 50 events a
+// second, which package rpc holds skills to, as many more at once, and the reply.
+const maxProgress = 50*10*60 + 50 + 1
+
 // Rules are what each member may do on the broker.
 type Rules struct {
 	// Fleet is the fleet's name.
@@ -40,6 +44,9 @@ type User struct {
 	Subscribe []string `json:"subscribe"`
 	// Responds reports whether it may answer requests.
 	Responds bool `json:"responds"`
+	// Answers is how many messages it may publish for each request: one, and
+	// more where a capability tells of its progress. 0 where it may not answer.
+	Answers int `json:"answers"`
 }
 
 // Options narrow the rules.
@@ -127,6 +134,10 @@ func user(m *fleet.Member, opts Options) (u User, ok bool) {
 		u.Subscribe = append(u.Subscribe, subject, subject+".*")
 	}
 	if u.Responds {
+		u.Answers = 1
+		if m.Capabilities.TellsProgress() {
+			u.Answers = maxProgress
+		}
 		service := ServiceName(m.ID)
 		u.Subscribe = append(u.Subscribe, "$SRV.*", "$SRV.*."+service, "$SRV.*."+service+".*")
 		if m.Capabilities.KeepsRequests() {
