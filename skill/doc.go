@@ -25,5 +25,7 @@
 //	AGENTD_CAPABILITY  the capability's name
 //	AGENTD_FLEET_ROOT  the folder of fleet.yaml
 //
+// A skill tells of its progress with POST /v1/agent/progress on that socket.
+//
 // Package sdk, below this one, is the program's side in Go.
 package skill

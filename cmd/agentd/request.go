@@ -21,7 +21,8 @@ import (
 // requestFlags are the flags of `agentd request`.
 type requestFlags struct {
 	as, socket, mode, key, session string
-	timeout                        time.Duration
+	timeout, idle                  time.Duration
+	progress                       bool
 }
 
 func (a *app) requestCommand() *cobra.Command {
@@ -48,6 +49,8 @@ func (a *app) requestCommand() *cobra.Command {
 	f.StringVar(&flags.key, "idempotency-key", "", "makes a repeated call one call")
 	f.StringVar(&flags.session, "session", "", "session id for the audit records")
 	f.DurationVar(&flags.timeout, "timeout", 0, "how long to wait, 1ms to 10m (default: the capability's timeoutMs, then 30s)")
+	f.DurationVar(&flags.idle, "idle-timeout", 0, "end the call when neither progress nor the reply has come for so long (default: never)")
+	f.BoolVar(&flags.progress, "progress", false, "print the skill's progress to standard error, a line each")
 	return cmd
 }
 
@@ -69,10 +72,14 @@ func (a *app) request(ctx context.Context, args []string, flags requestFlags) er
 	}
 	client := control.NewClient(socket)
 	defer client.Close()
-	result, err := client.RequestAgent(ctx, rpc.Request{
-		To: envelope.Address(to), Capability: args[1], Payload: payload, Timeout: flags.timeout,
+	request := rpc.Request{
+		To: envelope.Address(to), Capability: args[1], Payload: payload, Timeout: flags.timeout, IdleTimeout: flags.idle,
 		Mode: rpc.Mode(flags.mode), IdempotencyKey: flags.key, SessionID: flags.session,
-	}, a.getenv("AGENTD_CALL"))
+	}
+	if flags.progress {
+		request.OnProgress = a.sayProgress
+	}
+	result, err := client.RequestAgent(ctx, request, a.getenv("AGENTD_CALL"))
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default: $AGENTD_LOG_LEVEL, then info)")
 	flags.StringVar(&a.logFormat, "log-format", "text", "text or json")
 	cmd.AddCommand(
-		a.demoCommand(), a.runCommand(), a.brokerCommand(), a.fleetCommand(), a.requestCommand(), a.awaitCommand(), a.dlqCommand(), a.permissionsCommand(), a.identityCommand(), a.approvalsCommand(),
+		a.demoCommand(), a.runCommand(), a.brokerCommand(), a.fleetCommand(), a.requestCommand(), a.progressCommand(), a.awaitCommand(), a.dlqCommand(), a.permissionsCommand(), a.identityCommand(), a.approvalsCommand(),
 		a.capabilitiesCommand(), a.auditCommand(), a.versionCommand(),
 	)
 	return cmd

@@ -66,11 +66,19 @@ func (e *RefusedError) Error() string { return e.Code + ": " + e.Message }
 // RequestAgent makes one call as the agent, in the name of the running call
 // with token parent where it is not empty. A call that was made gives a result
 // and no error, whatever its status. Errors are [*NotRunningError],
-// [*RefusedError], or the connection's.
+// [*RefusedError], or the connection's. r.OnProgress is called on this goroutine.
 func (c *Client) RequestAgent(ctx context.Context, r rpc.Request, parent string) (*rpc.Result, error) {
 	body, err := r.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
+	}
+	if r.OnProgress != nil {
+		resp, err := c.open(ctx, http.MethodPost, "/v1/request", body, http.Header{"Accept": {ndjson}, HeaderCall: {parent}})
+		if err != nil {
+			return nil, err
+		}
+		defer resp.Body.Close()
+		return follow(resp.Body, r.OnProgress)
 	}
 	data, err := c.do(ctx, http.MethodPost, "/v1/request", body, parent)
 	if err != nil {
@@ -94,16 +102,33 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
+// do makes one HTTP request and returns the body of a 200.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, parent string) ([]byte, error) {
+	resp, err := c.open(ctx, method, path, body, http.Header{HeaderCall: {parent}})
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	return data, nil
+}
+
+// open makes one HTTP request. The caller closes the body of a 200; other statuses
+// are errors.
+func (c *Client) open(ctx context.Context, method, path string, body []byte, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://agentd"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
+	req.Header = header
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if parent != "" {
-		req.Header.Set(HeaderCall, parent)
+	if req.Header.Get(HeaderCall) == "" {
+		req.Header.Del(HeaderCall)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -112,13 +137,13 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, paren
 		}
 		return nil, fmt.Errorf("control: %w", err)
 	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes))
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
-	}
-	if resp.StatusCode == http.StatusOK {
-		return data, nil
 	}
 	var f fault
 	if json.Unmarshal(data, &f) != nil || f.Error.Code == "" {

@@ -56,6 +56,7 @@ type Agent struct {
 func NewHandler(a Agent) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/request", a.request)
+	mux.HandleFunc("POST /v1/agent/progress", a.progress)
 	mux.HandleFunc("GET /v1/agent/capabilities", a.capabilities)
 	mux.HandleFunc("GET /v1/agent/status", a.status)
 	mux.HandleFunc("POST /v1/peers/verify", a.verifyPeers)
@@ -99,13 +100,17 @@ func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	}
 	var request rpc.Request
 	if err := json.Unmarshal(body, &request); err != nil {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, mode?, idempotencyKey?, sessionId?}: "+err.Error())
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?}: "+err.Error())
 		return
 	}
 	ctx, cancel, ok := a.callContext(r)
 	defer cancel()
 	if !ok {
 		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this request names in "+HeaderCall+" has ended, or never was")
+		return
+	}
+	if wantsStream(r) {
+		a.stream(ctx, w, request)
 		return
 	}
 	result, _ := a.Caller.RequestAgent(ctx, request) // the error is in the result

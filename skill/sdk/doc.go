@@ -34,5 +34,10 @@
 // token in AGENTD_CALL travels along, so that the nested call inherits the
 // deadline, the parent message, the trace and the tenant of the running one.
 //
+// # Progress
+//
+// [Progress] tells the caller how far the skill is, where the capability says
+// `progress: true` and the caller asks.
+//
 // The package needs the standard library only: `go run` of a skill compiles fast.
 package sdk

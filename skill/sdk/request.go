@@ -154,7 +154,7 @@ func RequestAgent(ctx context.Context, req Request) (*Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	reply, err := post(ctx, env, body)
+	reply, err := post(ctx, env, "/v1/request", body)
 	if err != nil {
 		return nil, fmt.Errorf("sdk: call %s/%s: %w", req.To, req.Capability, err)
 	}
@@ -194,8 +194,8 @@ func requestBody(req Request) ([]byte, error) {
 	return body, nil
 }
 
-// post sends body to POST /v1/request and returns the body of a 200.
-func post(ctx context.Context, env Environment, body []byte) ([]byte, error) {
+// post sends body to a path of the control API and returns the body of a 200.
+func post(ctx context.Context, env Environment, path string, body []byte) ([]byte, error) {
 	var dialer net.Dialer
 	// A connection per call: it costs microseconds on a Unix socket, and
 	// leaves nothing behind for somebody to close.
@@ -205,7 +205,7 @@ func post(ctx context.Context, env Environment, body []byte) ([]byte, error) {
 			return dialer.DialContext(ctx, "unix", env.Socket)
 		},
 	}}
-	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agentd/v1/request", bytes.NewReader(body))
+	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agentd"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,131 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/rpc"
+)
+
+// ndjson is the media type of a stream of JSON values, one a line.
+const ndjson = "application/x-ndjson"
+
+// progressWrite bounds how long a client may take to read one line.
+const progressWrite = 5 * time.Second
+
+// A streamLine is one line of a streamed answer: exactly one of the two is set.
+type streamLine struct {
+	Progress *rpc.ProgressEvent `json:"progress,omitempty"`
+	Result   *rpc.Result        `json:"result,omitempty"`
+}
+
+// stream makes a call and writes its progress as it comes, and last the result.
+func (a Agent) stream(ctx context.Context, w http.ResponseWriter, request rpc.Request) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := http.NewResponseController(w)
+	var begin sync.Once
+	line := func(l streamLine) {
+		begin.Do(func() {
+			w.Header().Set("Content-Type", ndjson)
+			w.WriteHeader(http.StatusOK)
+		})
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		_ = out.SetWriteDeadline(time.Now().Add(progressWrite)) // without one, a line may block
+		if err := errors.Join(enc.Encode(l), out.Flush()); err != nil {
+			cancel(fmt.Errorf("the client does not read: %w", err))
+		}
+	}
+	request.OnProgress = func(e rpc.ProgressEvent) { line(streamLine{Progress: &e}) }
+	result, _ := a.Caller.RequestAgent(ctx, request) // the error is in the result
+	line(streamLine{Result: result})
+}
+
+// wantsStream reports whether a request asks for progress besides the result.
+func wantsStream(r *http.Request) bool {
+	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		kind, _, _ := strings.Cut(accepted, ";")
+		if strings.EqualFold(strings.TrimSpace(kind), ndjson) {
+			return true
+		}
+	}
+	return false
+}
+
+// progress tells the caller of the call that the request names how far it is.
+func (a Agent) progress(w http.ResponseWriter, r *http.Request) {
+	value, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 2*rpc.MaxProgressBytes))
+	if err != nil {
+		writeFault(w, http.StatusRequestEntityTooLarge, rpc.CodePayloadTooLarge.String(), fmt.Sprintf("more than the %d bytes that progress may have", rpc.MaxProgressBytes))
+		return
+	}
+	var call context.Context
+	if a.Calls != nil {
+		call, _ = a.Calls.find(r.Header.Get(HeaderCall))
+	}
+	if call == nil {
+		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this progress is of, in "+HeaderCall+", has ended, or never was")
+		return
+	}
+	if err := rpc.Progress(call, bytes.TrimSpace(value)); err != nil {
+		code, message := rpc.CodeInternal.String(), err.Error()
+		if e, ok := errors.AsType[*rpc.Error](err); ok {
+			code, message = e.Code.String(), e.Message
+		}
+		writeFault(w, http.StatusBadRequest, code, message)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]bool{"wanted": rpc.InvocationFrom(call).WantsProgress()})
+}
+
+// Progress tells the caller of the running call with token call how far it is.
+// wanted is false where it goes nowhere. Errors are those of
+// [Client.RequestAgent].
+func (c *Client) Progress(ctx context.Context, value json.RawMessage, call string) (wanted bool, err error) {
+	data, err := c.do(ctx, http.MethodPost, "/v1/agent/progress", value, call)
+	if err != nil {
+		return false, err
+	}
+	var answer struct {
+		Wanted bool `json:"wanted"`
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return false, fmt.Errorf("control: %w", err)
+	}
+	return answer.Wanted, nil
+}
+
+// follow reads a streamed answer, on the goroutine of the call.
+func follow(body io.Reader, tell func(rpc.ProgressEvent)) (*rpc.Result, error) {
+	lines := bufio.NewReader(io.LimitReader(body, maxStreamBytes))
+	for {
+		text, err := lines.ReadBytes('\n')
+		if err != nil {
+			return nil, fmt.Errorf("control: the answer ended before its result: %w", err)
+		}
+		var l streamLine
+		if err := json.Unmarshal(text, &l); err != nil {
+			return nil, fmt.Errorf("control: %w", err)
+		}
+		switch {
+		case l.Result != nil:
+			return l.Result, nil
+		case l.Progress != nil:
+			tell(*l.Progress)
+		}
+	}
+}
+
+// maxStreamBytes bounds a streamed answer: all the progress of ten minutes, and
+// the result.
+const maxStreamBytes = maxResponseBytes + 600*rpc.ProgressPerSecond*rpc.MaxProgressBytes
