@@ -29,8 +29,6 @@ func (c *outboundCall) queue() (CallQueue, *Error) {
 	durable := c.function != nil && c.function.Delivery == capability.DeliveryDurable
 	q := c.client.cfg.Queues[c.peer.Transport]
 	switch {
-	case c.request.Mode == ModeFireAndForget:
-		return nil, nil
 	case c.request.Mode != ModeAsync:
 		if !durable {
 			return nil, nil
@@ -51,10 +49,12 @@ func (c *outboundCall) enqueue(ctx context.Context, q CallQueue) (json.RawMessag
 		return nil, err
 	}
 	c.attempted, c.delivery = 1, envelope.DeliveryDurable
-	async := c.request.Mode == ModeAsync
-	if async {
+	waits := c.request.Mode != ModeAsync && c.request.Mode != ModeFireAndForget
+	if !waits {
 		c.deadline = c.start.Add(asyncTimeout(c.request.Timeout))
 		c.until = c.deadline
+	}
+	if c.request.Mode == ModeAsync {
 		if err := c.note(ctx, q); err != nil {
 			return nil, err
 		}
@@ -63,8 +63,10 @@ func (c *outboundCall) enqueue(ctx context.Context, q CallQueue) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	store := func(ctx context.Context) error { return q.Enqueue(ctx, c.peer.Topic, c.ids.message, data) }
-	if !async {
+	store := func(ctx context.Context) error {
+		return q.Enqueue(ctx, c.peer.Address, c.peer.Topic, c.ids.message, data)
+	}
+	if waits {
 		return c.fetch(ctx, q, store)
 	}
 	// The call has a deadline of its own; its caller does not wait that long.
@@ -73,7 +75,7 @@ func (c *outboundCall) enqueue(ctx context.Context, q CallQueue) (json.RawMessag
 	if err := store(storing); err != nil {
 		return nil, c.notEnqueued(ctx, err)
 	}
-	c.queued = true
+	c.queued = c.request.Mode == ModeAsync
 	return nil, nil
 }
 

@@ -32,10 +32,10 @@ var (
 // A CallQueue is the caller's side of a transport that keeps requests until they
 // are answered, and answers until they are fetched. It is safe for concurrent use.
 type CallQueue interface {
-	// Enqueue returns once the broker has stored a request for whoever takes the
-	// requests of topic. The same id again, within minutes, stores nothing. The
+	// Enqueue returns once the broker has stored a request to an agent, whose requests
+	// topic is topic. The same id again, within minutes, stores nothing. The
 	// error wraps ErrNoQueue where nobody keeps requests, and ErrQueueFull.
-	Enqueue(ctx context.Context, topic, id string, request []byte) error
+	Enqueue(ctx context.Context, to envelope.Address, topic, id string, request []byte) error
 	// Await returns the answer to a call, as soon as there is one. It calls begin, if
 	// that is not nil, once it listens for answers, and returns its error: a call that
 	// begins there needs not be looked for before.

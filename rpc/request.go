@@ -31,7 +31,9 @@ const (
 	ModeSync Mode = "sync"
 	// ModeAsync leaves the reply with a durable transport.
 	ModeAsync Mode = "async"
-	// ModeFireAndForget publishes an event; the status is ok once the broker has it.
+	// ModeFireAndForget publishes an event; the status is ok once the broker has it. A
+	// durable capability's is stored, and served as an asynchronous call that nobody
+	// awaits.
 	ModeFireAndForget Mode = "fire-and-forget"
 )
 

@@ -386,6 +386,16 @@ func TestDurableCalls(t *testing.T) {
 	s := &stage{t: t, server: natstest.Run(t, conf+"\njetstream {}\n"), keys: keys}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
+	calls := func(id string) *durable.Calls {
+		c, err := durable.NewCalls(durable.Options{Conn: s.as(id), Agent: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	if err := calls("desk").Enqueue(ctx, "agent://team.notes", "agents.team.notes.requests", "m-0", nil); !errors.Is(err, rpc.ErrNoQueue) {
+		t.Errorf("before the streams are there: %v", err)
+	}
 	mailbox, err := durable.OpenMailbox(ctx, "agents.team.notes.requests", durable.Options{Conn: s.as("team.notes"), Agent: "team.notes"})
 	if err != nil {
 		t.Fatal(err)
@@ -407,15 +417,8 @@ func TestDurableCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer receiver.Stop(context.Background())
-	calls := func(id string) *durable.Calls {
-		c, err := durable.NewCalls(durable.Options{Conn: s.as(id), Agent: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
 	desk := calls("desk")
-	if err := errors.Join(desk.Note(ctx, "c-1", []byte("a note")), desk.Enqueue(ctx, "agents.team.notes.requests", "m-1", []byte("a request"))); err != nil {
+	if err := errors.Join(desk.Note(ctx, "c-1", []byte("a note")), desk.Enqueue(ctx, "agent://team.notes", "agents.team.notes.requests", "m-1", []byte("a request"))); err != nil {
 		t.Fatal(err)
 	}
 	if answer, err := desk.Await(ctx, key, nil); err != nil || string(answer) != "an answer" {
@@ -429,7 +432,7 @@ func TestDurableCalls(t *testing.T) {
 	if answer, err := calls("spy").Await(short, key, nil); err == nil {
 		t.Errorf("somebody else got the answer %q", answer)
 	}
-	if err := desk.Enqueue(ctx, "agents.team.notes.requests", "m-2", []byte("poison")); err != nil {
+	if err := desk.Enqueue(ctx, "agent://team.notes", "agents.team.notes.requests", "m-2", []byte("poison")); err != nil {
 		t.Fatal(err)
 	}
 	for letters := 0; letters == 0 && ctx.Err() == nil; {

@@ -93,9 +93,9 @@ func calleeSubjects(id, topic string) []string {
 }
 
 // callerSubjects are what an agent publishes to in order to fetch answers of a
-// peer: those to itself.
+// peer, those to itself, and to ask whether the peer keeps requests at all.
 func callerSubjects(id, peer string) []string {
-	return []string{"$JS.API.DIRECT.GET." + ResultsStream(peer) + "." + ResultsSubject(peer, id) + ".*"}
+	return []string{"$JS.API.STREAM.INFO." + RequestsStream(peer), "$JS.API.DIRECT.GET." + ResultsStream(peer) + "." + ResultsSubject(peer, id) + ".*"}
 }
 
 // keepsRequests reports whether a peer may keep requests; one whose contract is

@@ -11,6 +11,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/rpc"
 )
@@ -42,8 +43,8 @@ func NewCalls(opts Options) (*Calls, error) {
 }
 
 // Enqueue implements [rpc.CallQueue].
-func (c *Calls) Enqueue(ctx context.Context, topic, id string, request []byte) error {
-	return publish(ctx, c.js, natsauth.RequestsSubject(topic), request, nil, jetstream.WithMsgID(id))
+func (c *Calls) Enqueue(ctx context.Context, to envelope.Address, topic, id string, request []byte) error {
+	return publish(ctx, c.js, natsauth.RequestsStream(to.ID()), natsauth.RequestsSubject(topic), request, nil, jetstream.WithMsgID(id))
 }
 
 // Await implements [rpc.CallQueue]. The stream sends each answer that it has stored

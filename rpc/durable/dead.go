@@ -115,7 +115,8 @@ func (m *Mailbox) Redrive(ctx context.Context, topic string, number uint64) (Let
 	}
 	if err == nil {
 		// The number makes it another message than the first one.
-		err = publish(ctx, m.js, natsauth.RequestsSubject(topic), l.Data, nil, jetstream.WithMsgID(fmt.Sprintf("redrive/%d/%s", number, l.Request.MessageID)))
+		id := jetstream.WithMsgID(fmt.Sprintf("redrive/%d/%s", number, l.Request.MessageID))
+		err = publish(ctx, m.js, natsauth.RequestsStream(m.opts.Agent), natsauth.RequestsSubject(topic), l.Data, nil, id)
 	}
 	if err != nil {
 		return l, fmt.Errorf("durable: %w", err)

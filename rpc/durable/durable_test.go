@@ -95,10 +95,7 @@ func serveAs(t testing.TB, opts durable.Options, cfg rpc.InboxConfig, h rpc.Hand
 	var err error
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	for s.mailbox, err = durable.OpenMailbox(ctx, topic, opts); err != nil && opts.Replicas > 1 && ctx.Err() == nil; {
-		s.mailbox, err = durable.OpenMailbox(ctx, topic, opts) // a new cluster has not met all its voters
-	}
-	if err != nil {
+	if s.mailbox, err = durable.OpenMailbox(ctx, topic, opts); err != nil {
 		t.Fatal(err)
 	}
 	cfg.Self, cfg.Auditor, cfg.Handlers = callee, &violations{}, map[string]rpc.Handler{"count": h, "plain": h}

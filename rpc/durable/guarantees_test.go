@@ -141,7 +141,7 @@ func TestEnqueuedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := calls.Enqueue(t.Context(), topic, "m-1", []byte("a request")); err != nil {
+		if err := calls.Enqueue(t.Context(), callee, topic, "m-1", []byte("a request")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -269,5 +269,48 @@ func TestProofs(t *testing.T) {
 	}
 	if runs.Load() != 3 {
 		t.Errorf("%d runs: a request was served once more", runs.Load())
+	}
+}
+
+// What nobody waits for is kept as well: the callee is away when it is published.
+func TestFireAndForgetIsKept(t *testing.T) {
+	s := natstest.Run(t, "jetstream {}")
+	var runs atomic.Int64
+	serve(t, durable.Options{}, echo(&runs), s.URL()).stop()
+	c := client(t, s.URL())
+	r, err := c.RequestAgent(t.Context(), request(1, rpc.ModeFireAndForget, 0))
+	if err != nil || r.Status != rpc.StatusOK || r.Queued {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	done := make(chan struct{})
+	serve(t, durable.Options{}, func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		close(done)
+		return inv.Payload, nil
+	}, s.URL())
+	select {
+	case <-done:
+	case <-time.After(limit):
+		t.Fatal("it was lost")
+	}
+	if r, err := await(t, c, r.CorrelationID); rpc.CodeOf(err) != rpc.CodeInvalidRequest {
+		t.Errorf("it can be awaited: %+v, %v", r, err)
+	}
+}
+
+// An agent may start before enough of its cluster has.
+func TestClusterIsNotCompleteYet(t *testing.T) {
+	servers := natstest.RunJetStreamCluster(t, 3)
+	servers[2].Stop()
+	servers[1].Stop()
+	opened := make(chan error, 1)
+	conn := connect(t, servers[0].URL())
+	go func() {
+		_, err := durable.OpenMailbox(t.Context(), topic, durable.Options{Conn: conn, Agent: callee.ID(), Replicas: 3})
+		opened <- err
+	}()
+	servers[1].Start()
+	servers[2].Start()
+	if err := <-opened; err != nil {
+		t.Error(err)
 	}
 }

@@ -52,10 +52,7 @@ func OpenMailbox(ctx context.Context, topic string, opts Options) (*Mailbox, err
 
 // ensure makes a stream, or holds the one of that name against what it must be.
 func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error {
-	s, err := m.js.CreateStream(ctx, want)
-	if hasCode(err, jetstream.JSErrCodeStreamNameInUse) {
-		s, err = m.js.Stream(ctx, want.Name)
-	}
+	s, err := m.stream(ctx, want)
 	if err != nil {
 		if noJetStream(err) {
 			return ErrNoJetStream
@@ -83,6 +80,25 @@ func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error
 		}
 	}
 	return nil
+}
+
+// stream makes a stream, or finds it. A cluster that has just started, or lost its
+// leader, is given some time.
+func (m *Mailbox) stream(ctx context.Context, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, clusterTime)
+	defer cancel()
+	for {
+		trying, cancel := context.WithTimeout(ctx, tryTime)
+		s, err := m.js.CreateStream(trying, want)
+		if hasCode(err, jetstream.JSErrCodeStreamNameInUse) {
+			s, err = m.js.Stream(trying, want.Name)
+		}
+		cancel()
+		settling := hasCode(err, codeNoPeers) || mayPass(err) && !noJetStream(err)
+		if err == nil || !settling || !pause(ctx, retryPause) {
+			return s, err
+		}
+	}
 }
 
 // republish says where a stream sends on what it has stored.
@@ -290,8 +306,8 @@ func (d *delivery) Answered(ctx context.Context, key rpc.CallKey) (bool, error) 
 
 // Answer implements [rpc.Delivery].
 func (d *delivery) Answer(ctx context.Context, key rpc.CallKey, answer []byte) error {
-	subject := resultSubject(key)
-	err := publish(ctx, d.mailbox.js, subject, answer, nil, jetstream.WithExpectLastSequencePerSubject(0))
+	first := jetstream.WithExpectLastSequencePerSubject(0)
+	err := publish(ctx, d.mailbox.js, natsauth.ResultsStream(d.mailbox.opts.Agent), resultSubject(key), answer, nil, first)
 	if hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence) {
 		return nil // there is one, which counts
 	}
@@ -318,7 +334,7 @@ func (d *delivery) PutBack(ctx context.Context, after time.Duration) error {
 	switch {
 	case d.Last():
 		id := jetstream.WithMsgID(fmt.Sprintf("again/%d", d.sequence))
-		if err := publish(ctx, d.mailbox.js, d.message.Subject(), d.message.Data(), nil, id); err != nil {
+		if err := publish(ctx, d.mailbox.js, natsauth.RequestsStream(d.mailbox.opts.Agent), d.message.Subject(), d.message.Data(), nil, id); err != nil {
 			return err
 		}
 		return d.Done(ctx)
@@ -335,7 +351,7 @@ func (d *delivery) Dead(ctx context.Context, reason string) error {
 	header.Set(headerAttempts, strconv.Itoa(d.Attempt()))
 	// A letter is put aside once, however often its end is not heard.
 	id := jetstream.WithMsgID(fmt.Sprintf("%s/%d", natsauth.RequestsStream(d.mailbox.opts.Agent), d.sequence))
-	if err := publish(ctx, d.mailbox.js, natsauth.DeadSubject(d.mailbox.opts.Agent), d.message.Data(), header, id); err != nil {
+	if err := publish(ctx, d.mailbox.js, natsauth.DeadStream(d.mailbox.opts.Agent), natsauth.DeadSubject(d.mailbox.opts.Agent), d.message.Data(), header, id); err != nil {
 		return err
 	}
 	return d.Done(ctx)

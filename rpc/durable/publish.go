@@ -29,16 +29,21 @@ const (
 	tryTime = 2 * time.Second
 	// retryPause is the wait between two tries.
 	retryPause = 100 * time.Millisecond
-	// noStreamTime is how long nobody may take messages of a subject, before that is
-	// taken for the truth: while a cluster elects a leader, nobody does either.
-	noStreamTime = 5 * time.Second
+	// noStreamTime is how long nobody may take messages of a subject before it is asked
+	// whether anybody ever will: while a cluster elects a leader, nobody does either.
+	noStreamTime = time.Second
+	// clusterTime is how long a cluster may have no leader, or not enough servers for
+	// the replicas of a stream, when an agent starts.
+	clusterTime = 30 * time.Second
+	// codeNoPeers says that there are not enough servers.
+	codeNoPeers jetstream.ErrorCode = 10005
 	// codeStoreFailed says that a stream is as full as it may be, or its disk.
 	codeStoreFailed jetstream.ErrorCode = 10077
 )
 
 // publish stores a message, and tries again until ctx ends while the broker does
 // not say whether it has. The options must make a repetition harmless.
-func publish(ctx context.Context, js jetstream.JetStream, subject string, data []byte, header natsgo.Header, opts ...jetstream.PublishOpt) error {
+func publish(ctx context.Context, js jetstream.JetStream, stream, subject string, data []byte, header natsgo.Header, opts ...jetstream.PublishOpt) error {
 	began := time.Now()
 	for {
 		trying, cancel := context.WithTimeout(ctx, tryTime)
@@ -48,8 +53,8 @@ func publish(ctx context.Context, js jetstream.JetStream, subject string, data [
 		case err == nil:
 			return nil
 		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, natsgo.ErrNoResponders):
-			if time.Since(began) > noStreamTime {
-				return fmt.Errorf("%w: no stream takes %s", rpc.ErrNoQueue, subject)
+			if time.Since(began) > noStreamTime && absent(ctx, js, stream) {
+				return fmt.Errorf("%w: there is no stream %s", rpc.ErrNoQueue, stream)
 			}
 		case hasCode(err, codeStoreFailed):
 			return fmt.Errorf("%w: %w", rpc.ErrQueueFull, err)
@@ -60,6 +65,15 @@ func publish(ctx context.Context, js jetstream.JetStream, subject string, data [
 			return err
 		}
 	}
+}
+
+// absent reports that there is no such stream, or no JetStream. What is not known
+// is not reported.
+func absent(ctx context.Context, js jetstream.JetStream, stream string) bool {
+	asking, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	_, err := js.Stream(asking, stream)
+	return errors.Is(err, jetstream.ErrStreamNotFound) || noJetStream(err)
 }
 
 // insist tries until ctx ends while the broker does not answer: what was asked of
