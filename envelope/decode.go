@@ -279,7 +279,7 @@ func (d *decoder) readHeaders(i int) (int, error) {
 		m.i, escaped, m.err = ijson.ScanString(d.data, m.value)
 		d.headers.add(m.key, span{start: m.value + 1, end: m.i - 1, escaped: escaped})
 	}
-	if m.err == nil && !(plain && d.headers.distinct(d.data)) {
+	if m.err == nil && (!plain || !d.headers.distinct(d.data)) {
 		return ijson.Skip(d.data, i, MaxDepth-1) // compares all names
 	}
 	return m.i, m.err
