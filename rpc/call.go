@@ -23,14 +23,12 @@ import (
 // passed. The call ends at the earliest of its timeout, the context's deadline
 // and the reply; a caller that stops waiting cancels the callee's skill.
 func (c *Client) RequestAgent(ctx context.Context, r Request) (*Result, error) {
-	start := time.Now()
-	ids := c.newIDs()
-	call := newOutboundCall(c, r, ids)
-	call.start, call.parent = start, InvocationFrom(ctx)
-	result := &Result{CorrelationID: ids.correlation}
+	call := newOutboundCall(c, r, c.newIDs())
+	call.parent = InvocationFrom(ctx)
+	result := &Result{CorrelationID: call.ids.correlation}
 	var err *Error
 	result.Response, err = call.run(ctx)
-	result.Latency = time.Since(start)
+	result.Latency = time.Since(call.start)
 	result.ExecutionTime, result.Replayed = call.executed, call.replayed
 	if call.function != nil {
 		result.CostEstimate = call.function.Cost

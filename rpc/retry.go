@@ -122,8 +122,9 @@ func (c *outboundCall) ask(ctx context.Context) (data json.RawMessage, err *Erro
 	if err != nil {
 		return nil, err
 	}
-	start, replied := time.Now(), false
+	replied := false
 	if breakers := c.client.cfg.Breakers; breakers != nil {
+		start := time.Now()
 		defer func() {
 			now := time.Now()
 			breakers.Done(pass, c.outcome(err, replied, now.Sub(start)), now)

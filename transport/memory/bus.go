@@ -43,10 +43,11 @@ type Bus struct {
 // A topic holds who receives on it.
 type topic struct {
 	plain  []*subscription
-	groups map[string]*group
+	groups []*group // few: each agent has its own topics
 }
 
 type group struct {
+	name    string
 	members []*subscription
 	next    atomic.Uint64
 }
@@ -143,17 +144,17 @@ func (b *Bus) add(s *subscription) {
 	}
 	t := b.topics[s.topic]
 	if t == nil {
-		t = &topic{groups: map[string]*group{}}
+		t = &topic{}
 		b.topics[s.topic] = t
 	}
 	if s.group == "" {
 		t.plain = append(t.plain, s)
 		return
 	}
-	g := t.groups[s.group]
+	g := t.group(s.group)
 	if g == nil {
-		g = &group{}
-		t.groups[s.group] = g
+		g = &group{name: s.group}
+		t.groups = append(t.groups, g)
 	}
 	g.members = append(g.members, s)
 }
@@ -171,9 +172,9 @@ func (b *Bus) remove(s *subscription) {
 	}
 	if s.group == "" {
 		t.plain = without(t.plain, s)
-	} else if g := t.groups[s.group]; g != nil {
+	} else if g := t.group(s.group); g != nil {
 		if g.members = without(g.members, s); len(g.members) == 0 {
-			delete(t.groups, s.group)
+			t.groups = without(t.groups, g)
 		}
 	}
 	if len(t.plain) == 0 && len(t.groups) == 0 {
@@ -181,10 +182,21 @@ func (b *Bus) remove(s *subscription) {
 	}
 }
 
-func without(subs []*subscription, s *subscription) []*subscription {
-	out := make([]*subscription, 0, len(subs))
-	for _, have := range subs {
-		if have != s {
+// group finds a group by its name, or nil.
+func (t *topic) group(name string) *group {
+	for _, g := range t.groups {
+		if g.name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// without copies all without one.
+func without[T comparable](all []T, one T) []T {
+	out := make([]T, 0, len(all))
+	for _, have := range all {
+		if have != one {
 			out = append(out, have)
 		}
 	}
@@ -194,11 +206,11 @@ func without(subs []*subscription, s *subscription) []*subscription {
 // A Conn is one agent's connection to a [Bus]. It implements
 // [transport.Transport].
 type Conn struct {
-	bus *Bus
+	bus    *Bus
+	closed atomic.Bool // set under mu
 
-	mu     sync.Mutex
-	closed bool                       // guarded by mu
-	subs   map[*subscription]struct{} // guarded by mu
+	mu   sync.Mutex
+	subs map[*subscription]struct{} // guarded by mu
 }
 
 var _ transport.Transport = (*Conn)(nil)
@@ -220,7 +232,7 @@ func (c *Conn) Publish(ctx context.Context, m transport.Message) error {
 	if len(m.Data) > c.bus.opts.MaxMessageBytes {
 		return &transport.Error{Code: transport.TooLarge, Op: "publish", Topic: m.Topic}
 	}
-	if c.isClosed() {
+	if c.closed.Load() {
 		return &transport.Error{Code: transport.Closed, Op: "publish", Topic: m.Topic}
 	}
 	return c.bus.publish(m)
@@ -245,19 +257,13 @@ func (c *Conn) OpenInbox(h transport.Handler) (transport.Inbox, error) {
 func (c *Conn) start(s *subscription, op string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed.Load() {
 		return &transport.Error{Code: transport.Closed, Op: op, Topic: s.topic}
 	}
 	c.subs[s] = struct{}{}
 	c.bus.add(s)
 	go s.run()
 	return nil
-}
-
-func (c *Conn) isClosed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
 }
 
 // Drain implements [transport.Transport]. Publishing still works while the
@@ -283,7 +289,7 @@ func (c *Conn) Drain(ctx context.Context) error {
 // Close implements [transport.Transport].
 func (c *Conn) Close() error {
 	c.mu.Lock()
-	c.closed = true
+	c.closed.Store(true)
 	c.mu.Unlock()
 	for _, s := range c.subscriptions() {
 		if err := s.Close(); err != nil {

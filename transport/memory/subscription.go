@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentd/agentd/transport"
 )
@@ -18,12 +19,12 @@ type subscription struct {
 	handler transport.Handler
 	wake    chan struct{} // holds one token when there is something to do
 	done    chan struct{} // closed when run has returned
+	discard atomic.Bool   // what is queued is not handled
 
 	mu       sync.Mutex
 	queue    []transport.Message // guarded by mu
 	dropped  uint64              // guarded by mu
 	stopping bool                // no more messages come in; guarded by mu
-	discard  bool                // and the queue is not emptied first; guarded by mu
 }
 
 func newSubscription(c *Conn, topic, group string, h transport.Handler) *subscription {
@@ -72,9 +73,9 @@ func (s *subscription) run() {
 	for {
 		s.mu.Lock()
 		batch, s.queue = s.queue, batch[:0]
-		stopping, discard := s.stopping, s.discard
+		stopping := s.stopping
 		s.mu.Unlock()
-		if discard || stopping && len(batch) == 0 {
+		if s.discard.Load() || stopping && len(batch) == 0 {
 			return
 		}
 		if len(batch) == 0 {
@@ -82,7 +83,7 @@ func (s *subscription) run() {
 			continue
 		}
 		for i := range batch {
-			if s.discarding() {
+			if s.discard.Load() {
 				return
 			}
 			s.handler(batch[i])
@@ -91,17 +92,13 @@ func (s *subscription) run() {
 	}
 }
 
-func (s *subscription) discarding() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.discard
-}
-
 func (s *subscription) stop(discard bool) {
 	s.conn.bus.remove(s)
 	s.mu.Lock()
 	s.stopping = true
-	s.discard = s.discard || discard
+	if discard {
+		s.discard.Store(true)
+	}
 	s.mu.Unlock()
 	s.signal()
 }
