@@ -300,6 +300,16 @@ func TestReload(t *testing.T) {
 	if err := call(); !errors.As(err, &found) || found.Side != rpc.SideRequest {
 		t.Errorf("after a breaking reload: %v", err)
 	}
+	// Those that failed are none.
+	reloads := 0
+	for _, e := range records(t, cfg, "callee") {
+		if e.Kind == auditchain.KindLifecycle && strings.Contains(string(e.Body), `"event":"reloaded"`) {
+			reloads++
+		}
+	}
+	if reloads != 1 {
+		t.Errorf("%d reloads are recorded", reloads)
+	}
 }
 
 func TestControlAPI(t *testing.T) {

@@ -1,14 +1,16 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/agentd/agentd/fleet"
 )
 
 // Reload reads the fleet's files again and swaps what they say about
-// capabilities, skills, peers, identities and permissions. Calls that run are finished on the terms that they
-// began with. After an error everything is as it was, and the error says which
+// capabilities, skills, peers, identities and permissions. Calls that run are
+// finished on the terms that they began with, and the audit log says that the terms have changed. After an error everything is as it was, and the error says which
 // file is at fault. What a running agent cannot change (its transports, limits
 // and audit log) takes a restart. It is safe for concurrent use.
 func (d *Daemon) Reload() error {
@@ -46,6 +48,11 @@ func (d *Daemon) Reload() error {
 	d.policies.callee.Store(callee)
 	d.peers.now.Store(d.peersOf(member))
 	d.now.Store(member)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := d.audit.lifecycle(ctx, "reloaded", d.cfg.Version); err != nil {
+		d.log.Error("reload not recorded", "error", err) // it is in force; calls without records are refused anyway
+	}
 	d.log.Info("reloaded")
 	return nil
 }

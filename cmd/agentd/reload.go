@@ -8,8 +8,10 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/watch"
 	"github.com/agentd/agentd/internal/sdnotify"
 )
@@ -32,7 +34,7 @@ func (a *app) untilDone(ctx context.Context, watching bool, agents ...*daemon.Da
 	if watching {
 		helpers.Go(func() { a.watchFiles(ctx, agents, changed) })
 	}
-	helpers.Go(func() { systemd.Watch(ctx, func() bool { return allReady(agents) == nil }) })
+	helpers.Go(func() { systemd.Watch(ctx, func() bool { return answering(ctx, agents) }) })
 	for _, d := range agents {
 		if lost := d.Lost(); lost != nil {
 			helpers.Go(func() {
@@ -103,11 +105,18 @@ func (a *app) tell(systemd sdnotify.Notifier, state string) {
 	}
 }
 
-func allReady(agents []*daemon.Daemon) error {
+// answering reports whether every agent's control API answers. One that says that it
+// is not ready is alive: a restart does not mend a broker that is away.
+func answering(ctx context.Context, agents []*daemon.Daemon) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	for _, d := range agents {
-		if err := d.Ready(); err != nil {
-			return err
+		client := control.NewClient(d.Socket())
+		err := client.Ready(ctx)
+		client.Close()
+		if refused := new(control.RefusedError); err != nil && !errors.As(err, &refused) {
+			return false
 		}
 	}
-	return nil
+	return true
 }
