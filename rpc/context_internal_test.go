@@ -55,7 +55,7 @@ func TestCallContextEnds(t *testing.T) {
 				c.end(ctx, stop)
 				synctest.Wait()
 				<-ctx.Done()
-				if err := ctx.Err(); err != c.err {
+				if err := ctx.Err(); err != c.err { // the very one, says context.Context
 					t.Errorf("%s, watched %t: Err = %v, want %v", c.name, watched, err, c.err)
 				}
 				if cause := context.Cause(ctx); !errors.Is(cause, c.cause) {

@@ -37,7 +37,8 @@ func bareAnswer(payload []byte) (data json.RawMessage, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	return bytes.CutSuffix(rest, []byte(afterAnswer))
+	rest, ok = bytes.CutSuffix(rest, []byte(afterAnswer))
+	return bytes.Trim(rest, " \t\r\n"), ok
 }
 
 // whole is the payload in one piece.
