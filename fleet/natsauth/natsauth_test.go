@@ -396,15 +396,25 @@ func TestDurableCalls(t *testing.T) {
 	if err := calls("desk").Enqueue(ctx, "agent://team.notes", "agents.team.notes.requests", "m-0", nil); !errors.Is(err, rpc.ErrNoQueue) {
 		t.Errorf("before the streams are there: %v", err)
 	}
-	mailbox, err := durable.OpenMailbox(ctx, "agents.team.notes.requests", durable.Options{Conn: s.as("team.notes"), Agent: "team.notes"})
+	mailbox, err := durable.OpenMailbox(ctx, "agents.team.notes.requests", durable.Options{Conn: s.as("team.notes"), Agent: "team.notes", MaxDeliver: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
+	broken, redriven := 0, make(chan string, 1)
 	key := rpc.CallKey{Caller: "agent://desk", Callee: "agent://team.notes", CorrelationID: "c-1"}
 	receiver, err := mailbox.Receive("agents.team.notes.requests", 1, func(d rpc.Delivery) {
-		if string(d.Data()) == "poison" {
-			if err := d.Dead(ctx, "for the test"); err != nil {
-				t.Error(err)
+		if e, err := envelope.Decode(d.Data()); err == nil {
+			end := d.Done
+			switch broken++; broken {
+			case 1:
+				end = func(ctx context.Context) error { return d.PutBack(ctx, 0) } // MaxDeliver is 1: as a copy
+			case 2:
+				end = func(ctx context.Context) error { return d.Dead(ctx, "for the test") }
+			default:
+				redriven <- e.MessageID
+			}
+			if err := end(ctx); err != nil {
+				t.Error(broken, err)
 			}
 			return
 		}
@@ -432,7 +442,15 @@ func TestDurableCalls(t *testing.T) {
 	if answer, err := calls("spy").Await(short, key, nil); err == nil {
 		t.Errorf("somebody else got the answer %q", answer)
 	}
-	if err := desk.Enqueue(ctx, "agent://team.notes", "agents.team.notes.requests", "m-2", []byte("poison")); err != nil {
+	request := envelope.Envelope{
+		Kind: envelope.Request, MessageID: "m-2", CorrelationID: "c-2", From: "agent://desk", To: "agent://team.notes", Capability: "s",
+		Auth: envelope.Auth{Kind: envelope.AuthInternal},
+	}
+	data, err := request.EncodeChecked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := desk.Enqueue(ctx, "agent://team.notes", "agents.team.notes.requests", "m-2", data); err != nil {
 		t.Fatal(err)
 	}
 	for letters := 0; letters == 0 && ctx.Err() == nil; {
@@ -441,10 +459,18 @@ func TestDurableCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			letters++
-			if _, err := mailbox.Drop(ctx, l.Number); err != nil {
-				t.Error(err)
+			if _, err := mailbox.Redrive(ctx, "agents.team.notes.requests", l.Number); err != nil {
+				t.Fatal(err)
 			}
 		}
+	}
+	select {
+	case id := <-redriven:
+		if id != "m-2" {
+			t.Error(id)
+		}
+	case <-ctx.Done():
+		t.Error("the letter did not come again")
 	}
 }
 
