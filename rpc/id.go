@@ -3,7 +3,6 @@ package rpc
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"sync"
 	"time"
 )
@@ -46,11 +45,10 @@ func (s *idSource) put(text []byte, now time.Time) {
 	s.read(id[6:])
 	id[6] = id[6]&0x0f | 0x70 // version 7
 	id[8] = id[8]&0x3f | 0x80 // the variant of RFC 9562
-	hex.Encode(text, id[:4])
-	for _, group := range [...]struct{ at, from, to int }{{8, 4, 6}, {13, 6, 8}, {18, 8, 10}, {23, 10, 16}} {
-		text[group.at] = '-'
-		hex.Encode(text[group.at+1:], id[group.from:group.to])
+	for i, at := range [...]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
+		text[at], text[at+1] = hexDigits[id[i]>>4], hexDigits[id[i]&15]
 	}
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
 }
 
 // read fills dst, idRandom bytes, with randomness that is used once.

@@ -25,10 +25,12 @@ func childTrace(parent string) string {
 	return string(b[:])
 }
 
+const hexDigits = "0123456789abcdef"
+
 // putHex writes 16 hex digits.
 func putHex(dst []byte, v uint64) {
 	for i := range 16 {
-		dst[i] = "0123456789abcdef"[v>>(60-4*i)&15]
+		dst[i] = hexDigits[v>>(60-4*i)&15]
 	}
 }
 
