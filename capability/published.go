@@ -37,6 +37,8 @@ type ToolSchema struct {
 	Since       string `json:"since,omitempty"`
 	// Idempotent allows retries.
 	Idempotent bool `json:"idempotent,omitempty"`
+	// Progress says that the skill may tell callers how far it is.
+	Progress bool `json:"progress,omitempty"`
 	// TimeoutMs is 0 when the capability leaves it to its caller.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
 }
@@ -58,7 +60,7 @@ func (d *Document) Published() *Published {
 	for _, c := range d.Capabilities {
 		t := ToolSchema{
 			Digest: c.Digest, Description: c.Description, Since: c.Since,
-			Idempotent: c.Idempotent, TimeoutMs: c.Timeout.Milliseconds(),
+			Idempotent: c.Idempotent, Progress: c.Progress, TimeoutMs: c.Timeout.Milliseconds(),
 		}
 		if c.Input != nil {
 			t.InputSchema = c.Input.Source

@@ -17,6 +17,14 @@
 // that context inherit its deadline, tenant, session and trace, name it as
 // their cause, and count as one more hop; when it is cancelled, so are they.
 //
+// # Progress
+//
+// A skill may tell its caller how far it is, by [Progress], where the capability says
+// so and the caller asks. Events come in order, before the reply, and pass
+// the checks of a reply; none is worth waiting for, so what is too much is lost,
+// and the caller sees a gap in [ProgressEvent] Seq. An idle timeout
+// ends calls that fall silent; the call's own timeout holds all the same.
+//
 // # Trust
 //
 // The two ends do not trust each other: whatever the caller checks, the callee

@@ -51,6 +51,9 @@ func (a *app) showCapability(doc *capability.Document, c *capability.Capability)
 	if c.Timeout > 0 {
 		rows = append(rows, []string{"timeoutMs", fmt.Sprint(c.Timeout.Milliseconds())})
 	}
+	if c.Progress {
+		rows = append(rows, []string{"progress", "true"})
+	}
 	if c.Since != "" {
 		rows = append(rows, []string{"since", c.Since})
 	}

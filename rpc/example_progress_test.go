@@ -1,0 +1,67 @@
+package rpc_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/memory"
+)
+
+func ExampleProgress() {
+	contract, err := capability.Parse("capabilities.yaml", []byte(`
+version: 1
+agent: agent://indexer
+transports: [{kind: memory, topics: {requests: agents.indexer.requests}}]
+capabilities: [{name: reindex, progress: true}]
+`), capability.LoadOptions{ValidateSchemas: true})
+	if err != nil {
+		panic(err)
+	}
+	bus := memory.NewBus(memory.Options{})
+	callee, caller := bus.Connect(), bus.Connect()
+	defer callee.Close()
+	defer caller.Close()
+
+	inbox, err := rpc.NewInbox(rpc.InboxConfig{
+		Self: "agent://indexer", Contract: contract, Auditor: &ledger{},
+		Handlers: map[string]rpc.Handler{"reindex": rpc.HandlerFunc(func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
+			for done := range 3 {
+				if err := rpc.Progress(ctx, fmt.Appendf(nil, `{"done":%d,"of":3}`, done+1)); err != nil {
+					return nil, err
+				}
+			}
+			return json.RawMessage(`"indexed"`), nil
+		})},
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := inbox.Listen(callee, "agents.indexer.requests"); err != nil {
+		panic(err)
+	}
+	defer inbox.Shutdown(context.Background())
+
+	client, err := rpc.NewClient(rpc.ClientConfig{
+		Self: "agent://me", Auditor: &ledger{}, Transports: []transport.Transport{caller},
+		Peers: rpc.Peers{"agent://indexer": {Address: "agent://indexer", Transport: "memory", Topic: "agents.indexer.requests"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+
+	res, err := client.RequestAgent(context.Background(), rpc.Request{
+		To: "agent://indexer", Capability: "reindex",
+		OnProgress: func(e rpc.ProgressEvent) { fmt.Println(e.Seq, string(e.Value)) },
+	})
+	fmt.Println(res.Status, string(res.Response), err)
+	// Output:
+	// 1 {"done":1,"of":3}
+	// 2 {"done":2,"of":3}
+	// 3 {"done":3,"of":3}
+	// ok "indexed" <nil>
+}
