@@ -184,6 +184,11 @@ func (c *inboundCall) answer() (json.RawMessage, *Error) {
 	if err := c.validate(SideRequest, c.request.Payload); err != nil {
 		return nil, err
 	}
+	if c.ctx.Err() != nil { // it took that long to get here: nobody waits any more
+		if err := c.interrupted("the deadline passed before the skill could begin"); err != nil {
+			return nil, err
+		}
+	}
 	data, err := c.handle()
 	if err != nil {
 		return nil, c.skillError(err)

@@ -186,8 +186,9 @@ func (p *pair) noLateDelivery(t *testing.T, endings []ending) {
 	t.Helper()
 	for _, e := range endings {
 		begun, found := p.started.Load(e.payload)
-		// Deadlines travel in whole milliseconds, rounded up.
-		if late := 5 * time.Millisecond; found && begun.(time.Time).After(e.deadline.Add(late)) {
+		// Deadlines travel in whole milliseconds, rounded up, and a busy machine may stop
+		// a callee between its last look at the clock and the skill's first.
+		if late := 100 * time.Millisecond; found && begun.(time.Time).After(e.deadline.Add(late)) {
 			t.Errorf("request %s began %v after its deadline", e.payload, begun.(time.Time).Sub(e.deadline))
 		}
 	}
