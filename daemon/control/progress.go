@@ -49,6 +49,7 @@ func (a Agent) stream(ctx context.Context, w http.ResponseWriter, request rpc.Re
 	request.OnProgress = func(e rpc.ProgressEvent) { line(streamLine{Progress: &e}) }
 	result, _ := a.Caller.RequestAgent(ctx, request) // the error is in the result
 	line(streamLine{Result: result})
+	_ = out.SetWriteDeadline(time.Time{}) // the connection may carry another request
 }
 
 // wantsStream reports whether a request asks for progress besides the result.
