@@ -63,7 +63,8 @@ type Request struct {
 	OnProgress func(ProgressEvent) `json:"-"`
 	// IdleTimeout ends the call with CodeTimeout when neither the reply nor
 	// progress has come for so long; 0 is never. Progress extends it, and never the
-	// call's Timeout. It is for calls that are waited for.
+	// call's Timeout. It is for ModeSync, and does nothing for calls that a durable
+	// queue keeps.
 	IdleTimeout time.Duration `json:"-"`
 }
 

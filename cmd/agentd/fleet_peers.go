@@ -22,8 +22,10 @@ func (a *app) fleetPeersCommand() *cobra.Command {
 		Short: "List the members' peers, and whether they can be reached",
 		Long: "List whom the members call, and how. With --verify the running agents ask each of their peers,\n" +
 			"in their own name and by their own transports, what it offers now: reachable is a peer that\n" +
-			"answers and offers what the caller was built against, drifted one that offers something else.\n\n" +
-			"With --verify the exit status is 3 when a peer is not reachable.",
+			"answers and offers what the caller was built against, drifted one that offers something else,\n" +
+			"unreachable one that does not answer. Without it a peer is not-yet-probed, or external: no member\n" +
+			"of the fleet.\n\n" +
+			"With --verify the exit status is 3 when a peer is not reachable, or has drifted.",
 		Example: "  agentd fleet peers\n" +
 			"  agentd fleet peers --verify --as concierge -o json",
 		RunE: a.do(func(ctx context.Context, args []string) error {
@@ -79,6 +81,9 @@ func (a *app) listPeers(as string, only []envelope.Address) ([]peerRow, error) {
 			row := peerRow{m.ID, control.PeerStatus{
 				Peer: p.Address, Transport: string(first.Kind), Subject: first.Requests, External: !p.InFleet, State: control.PeerNotProbed,
 			}}
+			if !p.InFleet {
+				row.State = control.PeerExternal
+			}
 			if p.Document != nil {
 				row.Digest = p.Document.Digest()
 			}

@@ -42,10 +42,13 @@ type Status struct {
 // A PeerState is what became of a question to a peer.
 type PeerState string
 
-// The states of a peer.
+// The states of a peer. Their words are those of the reference runtime, and
+// PeerDrifted is ours.
 const (
 	// PeerNotProbed was not asked.
-	PeerNotProbed PeerState = "not-probed"
+	PeerNotProbed PeerState = "not-yet-probed"
+	// PeerExternal was not asked, and is no member of the fleet.
+	PeerExternal PeerState = "external"
 	// PeerReachable answered, and offers what the caller was built against.
 	PeerReachable PeerState = "reachable"
 	// PeerDrifted answered, and offers something else.
