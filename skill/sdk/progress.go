@@ -1,11 +1,25 @@
 package sdk
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 )
+
+// A ProgressEvent is what a peer's skill tells while it runs.
+type ProgressEvent struct {
+	// Seq counts the events of one attempt, from 1; where numbers are missing, events
+	// were lost.
+	Seq int `json:"seq"`
+	// Attempt counts the requests that the call has led to, from 1.
+	Attempt int `json:"attempt"`
+	// Value is one JSON value.
+	Value json.RawMessage `json:"value"`
+}
 
 // Progress tells the caller of the running call how far the skill is, by any
 // value that encodes to at most 64 KiB of JSON. The environment comes from ctx,
@@ -41,4 +55,55 @@ func Progress(ctx context.Context, value any) (wanted bool, err error) {
 		return false, fmt.Errorf("sdk: agentd's reply to progress cannot be read: %w", err)
 	}
 	return answer.Wanted, nil
+}
+
+// ask makes a call, and returns its result as JSON. With tell it hears of progress.
+func ask(ctx context.Context, env Environment, body []byte, tell func(ProgressEvent)) ([]byte, error) {
+	if tell == nil {
+		return post(ctx, env, "/v1/request", body)
+	}
+	resp, err := open(ctx, env, "/v1/request", body, "application/x-ndjson")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewReader(resp.Body)
+	for {
+		text, err := readLine(lines)
+		if err != nil {
+			return nil, fmt.Errorf("agentd's reply ended before its result: %w", err)
+		}
+		var line struct {
+			Progress *ProgressEvent  `json:"progress"`
+			Result   json.RawMessage `json:"result"`
+		}
+		if err := json.Unmarshal(text, &line); err != nil {
+			return nil, fmt.Errorf("agentd's reply is not a line of JSON: %w", err)
+		}
+		switch {
+		case line.Result != nil:
+			return line.Result, nil
+		case line.Progress != nil:
+			tell(*line.Progress)
+		}
+	}
+}
+
+// readLine reads one bounded line.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if line = append(line, part...); len(line) > maxReplyBytes {
+			return nil, fmt.Errorf("a line is larger than %d bytes", maxReplyBytes)
+		}
+		switch {
+		case err == nil:
+			return line, nil
+		case errors.Is(err, io.EOF):
+			return nil, io.ErrUnexpectedEOF
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/agentd/agentd/skill/sdk"
@@ -41,5 +42,52 @@ func TestProgressErrors(t *testing.T) {
 	}
 	if _, err := sdk.Progress(answer(t, http.StatusOK, `{}`), make(chan int)); err == nil {
 		t.Error("a value that is no JSON is told")
+	}
+}
+
+func TestRequestHearsProgress(t *testing.T) {
+	var accept string
+	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		accept = r.Header.Get("Accept")
+		for _, line := range []string{
+			`{"progress":{"seq":1,"attempt":1,"value":{"n":1.0}}}`, `{"later":"than this package"}`,
+			`{"progress":{"seq":3,"attempt":1,"value":"` + strings.Repeat("x", 60_000) + `"}}`,
+			`{"result":{"status":"ok","correlationId":"id-1","response":{"text":"hi"}}}`,
+		} {
+			_, _ = io.WriteString(w, line+"\n")
+			w.(http.Flusher).Flush()
+		}
+	})
+	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket})
+	var heard []sdk.ProgressEvent
+	result, err := sdk.RequestAgent(ctx, sdk.Request{
+		To: "agent://b", Capability: "c", OnProgress: func(e sdk.ProgressEvent) { heard = append(heard, e) },
+	})
+	if err != nil || result.Status != sdk.StatusOK || string(result.Response) != `{"text":"hi"}` {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if accept != "application/x-ndjson" || len(heard) != 2 || heard[0].Seq != 1 || string(heard[0].Value) != `{"n":1.0}` ||
+		heard[1].Seq != 3 || len(heard[1].Value) != 60_002 {
+		t.Errorf("asked for %s, heard %.100v", accept, heard)
+	}
+}
+
+func TestRequestWithProgressFails(t *testing.T) {
+	for name, body := range map[string]string{
+		"no result":      `{"progress":{"seq":1,"attempt":1,"value":1}}` + "\n",
+		"half a line":    `{"result":{"sta`,
+		"no JSON":        "hello\n",
+		"no such status": `{"result":{}}` + "\n",
+	} {
+		_, err := sdk.RequestAgent(answer(t, http.StatusOK, body), sdk.Request{To: "agent://b", Capability: "c", OnProgress: func(sdk.ProgressEvent) {}})
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	ctx := answer(t, http.StatusForbidden, `{"error":{"code":"EAGENTRPC_INVALID_REQUEST","message":"ended"}}`)
+	var refused *sdk.DaemonError
+	_, err := sdk.RequestAgent(ctx, sdk.Request{To: "agent://b", Capability: "c", OnProgress: func(sdk.ProgressEvent) {}})
+	if !errors.As(err, &refused) || refused.Code != "EAGENTRPC_INVALID_REQUEST" {
+		t.Errorf("refused: %v", err)
 	}
 }

@@ -54,6 +54,12 @@ type Request struct {
 	// IdempotencyKey makes a repeated call return the first one's result.
 	// Empty means none.
 	IdempotencyKey string
+	// OnProgress hears how far the peer's skill is, in order, on the goroutine that
+	// called RequestAgent and never after that has returned. Nil does not ask.
+	OnProgress func(ProgressEvent)
+	// IdleTimeout ends the call when neither the reply nor progress has come for so
+	// long. 0 is never. It is rounded up to whole milliseconds.
+	IdleTimeout time.Duration
 }
 
 // A Status is the outcome of a call.
@@ -154,7 +160,7 @@ func RequestAgent(ctx context.Context, req Request) (*Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	reply, err := post(ctx, env, "/v1/request", body)
+	reply, err := ask(ctx, env, body, req.OnProgress)
 	if err != nil {
 		return nil, fmt.Errorf("sdk: call %s/%s: %w", req.To, req.Capability, err)
 	}
@@ -170,8 +176,8 @@ func RequestAgent(ctx context.Context, req Request) (*Result, error) {
 
 // requestBody is the JSON that POST /v1/request takes.
 func requestBody(req Request) ([]byte, error) {
-	if req.Timeout < 0 {
-		return nil, fmt.Errorf("sdk: the timeout of %s/%s is negative: %s", req.To, req.Capability, req.Timeout)
+	if least := min(req.Timeout, req.IdleTimeout); least < 0 {
+		return nil, fmt.Errorf("sdk: a timeout of %s/%s is negative: %s", req.To, req.Capability, least)
 	}
 	mode := req.Mode
 	if mode == "" {
@@ -184,9 +190,10 @@ func requestBody(req Request) ([]byte, error) {
 		TimeoutMs      int64  `json:"timeoutMs,omitempty"`
 		Mode           Mode   `json:"mode"`
 		IdempotencyKey string `json:"idempotencyKey,omitempty"`
+		IdleTimeoutMs  int64  `json:"idleTimeoutMs,omitempty"`
 	}{
 		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey,
-		TimeoutMs: int64((req.Timeout + time.Millisecond - 1) / time.Millisecond),
+		TimeoutMs: wholeMs(req.Timeout), IdleTimeoutMs: wholeMs(req.IdleTimeout),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sdk: encode the payload for %s/%s: %w", req.To, req.Capability, err)
@@ -194,8 +201,34 @@ func requestBody(req Request) ([]byte, error) {
 	return body, nil
 }
 
+// wholeMs is d in milliseconds, rounded up.
+func wholeMs(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+
 // post sends body to a path of the control API and returns the body of a 200.
 func post(ctx context.Context, env Environment, path string, body []byte) ([]byte, error) {
+	resp, err := open(ctx, env, path, body, "application/json")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return readReply(resp.Body)
+}
+
+// readReply reads one bounded body.
+func readReply(r io.Reader) ([]byte, error) {
+	reply, err := io.ReadAll(io.LimitReader(r, maxReplyBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read agentd's reply: %w", err)
+	case len(reply) > maxReplyBytes:
+		return nil, fmt.Errorf("agentd's reply is larger than %d bytes", maxReplyBytes)
+	}
+	return reply, nil
+}
+
+// open sends body to a path of the control API. The caller closes the body of a 200;
+// other statuses are errors.
+func open(ctx context.Context, env Environment, path string, body []byte, accept string) (*http.Response, error) {
 	var dialer net.Dialer
 	// A connection per call: it costs microseconds on a Unix socket, and
 	// leaves nothing behind for somebody to close.
@@ -210,24 +243,20 @@ func post(ctx context.Context, env Environment, path string, body []byte) ([]byt
 		return nil, err
 	}
 	httpReq.Header.Set("Content-Type", "application/json")
+	httpReq.Header.Set("Accept", accept)
 	if env.Call != "" {
 		httpReq.Header.Set(CallHeader, env.Call)
 	}
 	resp, err := client.Do(httpReq)
+	if err != nil || resp.StatusCode == http.StatusOK {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	reply, err := readReply(resp.Body)
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	reply, err := io.ReadAll(io.LimitReader(resp.Body, maxReplyBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read agentd's reply: %w", err)
-	case len(reply) > maxReplyBytes:
-		return nil, fmt.Errorf("agentd's reply is larger than %d bytes", maxReplyBytes)
-	case resp.StatusCode != http.StatusOK:
-		return nil, daemonError(resp.StatusCode, reply)
-	}
-	return reply, nil
+	return nil, daemonError(resp.StatusCode, reply)
 }
 
 // daemonError reads the body {"error":{"code","message"}} of a refusal.

@@ -66,6 +66,8 @@ func TestRequestAgentOnTheWire(t *testing.T) {
 		{"all", sdk.Request{To: "agent://b", Capability: "c", Payload: map[string]any{"q": "a<b"}, Timeout: 1500 * time.Millisecond,
 			Mode: sdk.ModeFireAndForget, IdempotencyKey: "k1"},
 			`{"to":"agent://b","capability":"c","payload":{"q":"a<b"},"timeoutMs":1500,"mode":"fire-and-forget","idempotencyKey":"k1"}`},
+		{"idle timeout", sdk.Request{To: "agent://b", Capability: "c", IdleTimeout: 250 * time.Millisecond},
+			`{"to":"agent://b","capability":"c","payload":null,"mode":"sync","idleTimeoutMs":250}`},
 		{"raw payload, timeout rounded up", sdk.Request{To: "agent://b", Capability: "c", Payload: json.RawMessage(`{"n":1.00}`), Timeout: time.Nanosecond},
 			`{"to":"agent://b","capability":"c","payload":{"n":1.00},"timeoutMs":1,"mode":"sync"}`},
 	}
