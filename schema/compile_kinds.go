@@ -223,7 +223,20 @@ func (o *objectRule) finish() {
 			o.mask |= 1 << i
 		}
 	}
+	for i := range o.props {
+		o.props[i].spelled = spelled(o.props[i].name)
+	}
 	o.index.build(o.props)
+}
+
+// spelled is a name as it stands in a payload, or "" where JSON asks for escapes.
+func spelled(name string) string {
+	for i := range len(name) {
+		if c := name[i]; c < ' ' || c == '"' || c == '\\' {
+			return ""
+		}
+	}
+	return `"` + name + `":`
 }
 
 // finish finds the range of integers that pass, where it can be told without

@@ -162,6 +162,7 @@ type property struct {
 	node     *node // nil for a required name that properties does not declare
 	to       *node // what judges the value: target of node, or of additional; nil for anything
 	required bool
+	spelled  string // name as most payloads write it, with quotes and colon; "" where it needs escapes
 }
 
 // combinator holds the branches of oneOf, anyOf or allOf.

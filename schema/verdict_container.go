@@ -161,6 +161,13 @@ func (r *run) key(i int) (raw []byte, escaped bool, value int) {
 
 // member judges one member, whose name starts at i.
 func (r *run) member(m *members, i, depth int) int {
+	// Most payloads keep the order of the schema: ask first for the property
+	// after the last one, in its usual spelling.
+	if m.next < len(m.rule.props) {
+		if value := r.due(&m.rule.props[m.next], i); value >= 0 {
+			return r.declared(m, m.next, i, value, depth)
+		}
+	}
 	raw, escaped, value := r.key(i)
 	if value < 0 {
 		return value
@@ -169,26 +176,40 @@ func (r *run) member(m *members, i, depth int) int {
 	if escaped {
 		name = r.unescape(raw)
 	}
-	// Most payloads keep the order of the schema: ask first for the property
-	// after the last one.
-	to, at := m.rule.rest, m.next
-	if at >= len(m.rule.props) || m.rule.props[at].name != string(name) {
-		at = m.rule.index.find(m.rule.props, name)
+	if at := m.rule.index.find(m.rule.props, name); at >= 0 {
+		return r.declared(m, at, i, value, depth)
 	}
-	switch {
-	case at >= 0:
-		if !r.mark(m, at) {
-			return ^i // a repeated name
-		}
-		m.next = at + 1
-		to = m.rule.props[at].to
-	case m.rule.closed || !r.stranger(m, raw, escaped):
+	if m.rule.closed || !r.stranger(m, raw, escaped) {
 		return ^i
 	}
-	if to == nil {
-		return r.skip(value, depth)
+	return r.judge(m.rule.rest, value, depth)
+}
+
+// due returns the offset of the value if p is the member at i, and a negative
+// number if that takes a closer look.
+func (r *run) due(p *property, i int) int {
+	end := i + len(p.spelled)
+	if p.spelled == "" || end > len(r.data) || string(r.data[i:end]) != p.spelled {
+		return -1
 	}
-	return r.value(to, value, depth)
+	return ijson.SkipSpace(r.data, end)
+}
+
+// declared judges the member at i, which is the property with number at.
+func (r *run) declared(m *members, at, i, value, depth int) int {
+	if !r.mark(m, at) {
+		return ^i // a repeated name
+	}
+	m.next = at + 1
+	return r.judge(m.rule.props[at].to, value, depth)
+}
+
+// judge judges a member's value by its schema; nil lets anything pass.
+func (r *run) judge(to *node, i, depth int) int {
+	if to == nil {
+		return r.skip(i, depth)
+	}
+	return r.value(to, i, depth)
 }
 
 // stranger records a name that the schema does not declare, and reports

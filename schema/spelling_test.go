@@ -1,0 +1,32 @@
+package schema_test
+
+import "testing"
+
+// A declared name is known in every spelling, and one that needs escapes is not
+// taken for bytes that look like it.
+func TestSpellingOfNames(t *testing.T) {
+	s := mustCompile(t, `{"properties":{"a\"b":{"type":"null"},"c\\d":{"type":"null"},"e":{"type":"null"},"é":{"type":"null"},"":{"type":"null"}},
+		"required":["é"],"additionalProperties":false}`)
+	for doc, want := range map[string]bool{
+		`{"a\"b":null,"c\\d":null,"e":null,"é":null,"":null}`:                   true,
+		`{"a\u0022b":null,"c\u005cd":null,"\u0065":null,"\u00e9":null}`:         true,
+		` { "" : null , "é" : null , "e" :null, "c\\d": null , "a\"b" :null } `: true,
+		`{"é":null}`:                     true,
+		`{"e":null}`:                     false,
+		`{"a"b":null,"é":null}`:          false,
+		`{"c\d":null,"é":null}`:          false,
+		`{"é":null,"e":null,"e":null}`:   false,
+		`{"é":null,"e":null,"\u0065":1}`: false,
+		`{"é":null,"é":null}`:            false,
+		`{"é":1}`:                        false,
+		`{"é":`:                          false,
+		`{"é"`:                           false,
+		`{"e`:                            false,
+		`{"é":null,"":null,"":null}`:     false,
+		`{"é":null,"f":null}`:            false,
+	} {
+		if got := s.Valid([]byte(doc)); got != want {
+			t.Errorf("Valid(%s) = %t", doc, got)
+		}
+	}
+}
