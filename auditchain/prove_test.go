@@ -140,7 +140,7 @@ func TestFromCheckpoint(t *testing.T) {
 	}
 	closeLog(t, l)
 	report = verifyPath(t, l.Path(), VerifyOptions{FromCheckpoint: true})
-	if !report.OK() || report.Records != 0 || report.Signed != 320 {
+	if !report.OK() || report.Records != 0 || report.First != 0 || report.Last != 320 || report.Signed != 320 {
 		t.Errorf("%+v", report)
 	}
 	// The tree is still held against the signature.

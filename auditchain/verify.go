@@ -52,8 +52,8 @@ type Report struct {
 	// both with a signed record that allows it.
 	Pruned int64 `json:"pruned"`
 	Erased int64 `json:"erased"`
-	// First and Last are the numbers of the first and last record covered by
-	// this report; both are 0 in an empty log.
+	// First is the number of the first record that was looked at, 0 for none, and
+	// Last that of the last record in the log, 0 in an empty one.
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
 	// Checkpoints counts the signed states that the records were held against.
@@ -256,8 +256,8 @@ func (v *verifier) begin(ctx context.Context) (first, last int64, err error) {
 			return 0, 0, err
 		}
 	}
-	if v.report.Last = last; last > 0 {
-		v.report.First = min(first, last)
+	if v.report.Last = last; first <= last {
+		v.report.First = first
 	}
 	// Where nothing needs to be read, a state of size 0 or of the size to start
 	// from is still to be checked.
