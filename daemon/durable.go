@@ -91,14 +91,16 @@ func (d *Daemon) Letter(ctx context.Context, number uint64) (control.Letter, err
 
 // Redrive implements [control.Durable].
 func (d *Daemon) Redrive(ctx context.Context, number uint64, by string) (control.Letter, error) {
-	return d.changeLetter(ctx, "dead-letter-redriven", by, func() (durable.Letter, error) {
+	return d.changeLetter(ctx, "dead-letter-redriven", by, number, func() (durable.Letter, error) {
 		return d.mailbox.Redrive(ctx, d.mailTopic, number)
 	})
 }
 
 // Drop implements [control.Durable].
 func (d *Daemon) Drop(ctx context.Context, number uint64, by string) (control.Letter, error) {
-	return d.changeLetter(ctx, "dead-letter-dropped", by, func() (durable.Letter, error) { return d.mailbox.Drop(ctx, number) })
+	return d.changeLetter(ctx, "dead-letter-dropped", by, number, func() (durable.Letter, error) {
+		return d.mailbox.Drop(ctx, number)
+	})
 }
 
 // letterBody is the body of the lifecycle record of a change.
@@ -111,18 +113,24 @@ type letterBody struct {
 	CorrelationID string `json:"correlationId,omitempty"`
 }
 
-func (d *Daemon) changeLetter(ctx context.Context, event, by string, change func() (durable.Letter, error)) (control.Letter, error) {
+// changeLetter records a change and makes it, in this order: no letter is gone
+// without a record.
+func (d *Daemon) changeLetter(ctx context.Context, event, by string, number uint64, change func() (durable.Letter, error)) (control.Letter, error) {
 	if d.mailbox == nil {
 		return control.Letter{}, d.errNoMailbox()
 	}
-	l, err := change()
-	shown := letterOf(&l)
+	l, err := d.mailbox.Letter(ctx, number)
 	if err != nil {
+		return control.Letter{}, err
+	}
+	shown := letterOf(&l)
+	if err := d.audit.append(ctx, auditchain.KindLifecycle, "", letterBody{
+		Event: event, Number: number, By: by, PeerID: string(shown.From), Capability: shown.Capability, CorrelationID: shown.CorrelationID,
+	}); err != nil {
 		return shown, err
 	}
-	return shown, d.audit.append(ctx, auditchain.KindLifecycle, "", letterBody{
-		Event: event, Number: l.Number, By: by, PeerID: string(shown.From), Capability: shown.Capability, CorrelationID: shown.CorrelationID,
-	})
+	_, err = change()
+	return shown, err
 }
 
 func letterOf(l *durable.Letter) control.Letter {

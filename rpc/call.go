@@ -238,9 +238,13 @@ func (c *outboundCall) encode(kind envelope.Kind, replyTopic string) ([]byte, *E
 	if err != nil {
 		return nil, sealError(err, c.peer.Address)
 	}
-	if len(data) > c.line.transport.MaxMessageBytes() {
+	most := c.line.transport.MaxMessageBytes()
+	if c.delivery != "" {
+		most -= queueRoom
+	}
+	if len(data) > most {
 		return nil, newError(CodePayloadTooLarge, nil, "the message has %d bytes, and the %s transport carries %d",
-			len(data), c.peer.Transport, c.line.transport.MaxMessageBytes())
+			len(data), c.peer.Transport, most)
 	}
 	return data, nil
 }

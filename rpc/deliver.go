@@ -185,9 +185,9 @@ func (c *inboundCall) finishDelivery(data json.RawMessage, err *Error) {
 // store stores an answer that the broker takes, or says why there is none.
 func (c *inboundCall) store(ctx context.Context, r reply) error {
 	data, err := c.encodeReply(r)
-	if err == nil && len(data) > c.transport.MaxMessageBytes() {
+	if most := c.transport.MaxMessageBytes() - queueRoom; err == nil && len(data) > most {
 		data, err = c.encodeReply(errorReply(c.refuse(newError(CodePayloadTooLarge, nil,
-			"the reply has %d bytes, and the transport carries %d", len(data), c.transport.MaxMessageBytes()))))
+			"the reply has %d bytes, and the transport carries %d", len(data), most))))
 	}
 	if err != nil {
 		return err

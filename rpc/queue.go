@@ -12,6 +12,10 @@ import (
 // the longest that it may.
 const DefaultAsyncTimeout = 24 * time.Hour
 
+// queueRoom is what a queue may add to a message, in bytes: its own headers, and the
+// reason of a dead letter. A message that is to be kept must leave it free.
+const queueRoom = 2 << 10
+
 // A CallKey names a call that is kept: its answer is stored under it.
 type CallKey struct {
 	Caller, Callee envelope.Address
@@ -70,7 +74,8 @@ type Delivery interface {
 	// PutBack has it delivered again although nothing has failed: after a time, or
 	// at once for 0. However often, it does not use up the attempts.
 	PutBack(ctx context.Context, after time.Duration) error
-	// Dead takes it off the queue and keeps it with the reason, for a person.
+	// Dead takes it off the queue and keeps it with the reason, of which 1 KiB at most,
+	// for a person.
 	Dead(ctx context.Context, reason string) error
 }
 

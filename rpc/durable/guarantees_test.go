@@ -1,8 +1,10 @@
 package durable_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -312,5 +314,55 @@ func TestClusterIsNotCompleteYet(t *testing.T) {
 	servers[2].Start()
 	if err := <-opened; err != nil {
 		t.Error(err)
+	}
+}
+
+// What is too large to be kept is refused before anything is stored; what is
+// taken can be answered, and put aside, with all that the broker adds to it.
+func TestSizesAtTheLimit(t *testing.T) {
+	const most = 16 << 10
+	s := natstest.Run(t, "max_payload: 16384\njetstream {}")
+	var runs atomic.Int64
+	m := serve(t, durable.Options{MaxDeliver: 1}, func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		runs.Add(1)
+		if bytes.Contains(inv.Payload, []byte(`"fail":true`)) {
+			return nil, &rpc.SkillError{Message: strings.Repeat("because ", 1000), Retryable: true}
+		}
+		return inv.Payload, nil
+	}, s.URL())
+	c := client(t, s.URL())
+	r := request(1, rpc.ModeSync, limit)
+	of := func(size int, fail bool) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"n":1,"fail":%t,"pad":%q}`, fail, strings.Repeat("x", size)))
+	}
+	largest, refused := 0, 0
+	for size := most - 4<<10; size <= most+100; size += 100 {
+		before := runs.Load()
+		r.Payload = of(size, false)
+		switch res, err := c.RequestAgent(t.Context(), r); {
+		case err == nil && string(res.Response) == string(r.Payload) && runs.Load() == before+1:
+			largest = size
+		case rpc.CodeOf(err) == rpc.CodePayloadTooLarge:
+			refused++
+		default:
+			t.Errorf("%d bytes: %v, %d runs", size, err, runs.Load()-before)
+		}
+	}
+	if largest == 0 || refused == 0 {
+		t.Fatalf("%d, %d", largest, refused)
+	}
+	r.Payload = of(largest, true)
+	if _, err := c.RequestAgent(t.Context(), r); rpc.CodeOf(err) != rpc.CodeHandlerError {
+		t.Error(err)
+	}
+	if l := letters(t, m.mailbox, 1)[0]; l.Request == nil || string(l.Request.Payload) != string(r.Payload) || !strings.Contains(l.Reason, "because") {
+		t.Errorf("%d bytes, %q", len(l.Data), l.Reason)
+	}
+	// Somebody else may leave no room at all.
+	if err := connect(t, s.URL()).Publish(t.Context(), transport.Message{Topic: topic + ".durable", Data: bytes.Repeat([]byte("x"), most)}); err != nil {
+		t.Fatal(err)
+	}
+	if l := letters(t, m.mailbox, 2)[1]; len(l.Data) != most {
+		t.Errorf("%d bytes", len(l.Data))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,6 +156,7 @@ const (
 	pullTime     = 10 * time.Second
 	heartbeat    = time.Second
 	reopenPause  = time.Second
+	maxReason    = 1 << 10 // bytes
 )
 
 // fetch runs until the receiver is stopped. The consumer is opened again when the
@@ -347,11 +349,20 @@ func (d *delivery) PutBack(ctx context.Context, after time.Duration) error {
 // Dead implements [rpc.Delivery].
 func (d *delivery) Dead(ctx context.Context, reason string) error {
 	header := natsgo.Header{}
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
+	}
 	header.Set(headerReason, reason)
 	header.Set(headerAttempts, strconv.Itoa(d.Attempt()))
 	// A letter is put aside once, however often its end is not heard.
 	id := jetstream.WithMsgID(fmt.Sprintf("%s/%d", natsauth.RequestsStream(d.mailbox.opts.Agent), d.sequence))
-	if err := publish(ctx, d.mailbox.js, natsauth.DeadStream(d.mailbox.opts.Agent), natsauth.DeadSubject(d.mailbox.opts.Agent), d.message.Data(), header, id); err != nil {
+	stream, subject := natsauth.DeadStream(d.mailbox.opts.Agent), natsauth.DeadSubject(d.mailbox.opts.Agent)
+	err := publish(ctx, d.mailbox.js, stream, subject, d.message.Data(), header, id)
+	if errors.Is(err, natsgo.ErrMaxPayload) {
+		// Somebody else's, that leaves no room for a reason: the body is worth more.
+		err = publish(ctx, d.mailbox.js, stream, subject, d.message.Data(), nil)
+	}
+	if err != nil {
 		return err
 	}
 	return d.Done(ctx)
