@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,6 +13,9 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/fleet/natsauth"
+	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/discovery"
 )
 
 // peerTimeout bounds how long one peer may take to tell what it serves.
@@ -52,11 +57,18 @@ func (d *Daemon) VerifyPeers(ctx context.Context, only []envelope.Address) []con
 	return all
 }
 
-func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) control.PeerStatus {
+func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerStatus) {
 	spec := d.pick(p)
-	s := control.PeerStatus{Peer: p.Address, Transport: string(spec.Kind), Subject: spec.Requests, External: !p.InFleet, State: control.PeerUnreachable}
+	s = control.PeerStatus{Peer: p.Address, Transport: string(spec.Kind), Subject: spec.Requests, External: !p.InFleet, State: control.PeerUnreachable}
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
+	if conn, ok := d.transport(spec.Kind).(*nats.Conn); ok {
+		var looking sync.WaitGroup
+		var instances int
+		var version string
+		looking.Go(func() { instances, version = findReplicas(ctx, conn, p.Address) })
+		defer func() { looking.Wait(); s.Instances, s.Version = instances, version }()
+	}
 	asked := time.Now()
 	data, err := d.client.Published(ctx, p.Address)
 	s.LatencyMs = float64(time.Since(asked).Microseconds()) / 1000
@@ -80,4 +92,22 @@ func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) control.PeerStat
 		}
 	}
 	return s
+}
+
+// findReplicas asks NATS which instances of an agent run. One that is no NATS service is
+// found none of, which says nothing about whether it can be called.
+func findReplicas(ctx context.Context, conn *nats.Conn, a envelope.Address) (instances int, version string) {
+	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(a.ID()), quiet)
+	if err != nil {
+		return 0, ""
+	}
+	var versions []string
+	for _, i := range found {
+		if i.Metadata[MetadataAgent] == string(a) {
+			instances++
+			versions = append(versions, cmp.Or(i.Metadata[MetadataVersion], i.Version))
+		}
+	}
+	slices.Sort(versions)
+	return instances, strings.Join(slices.Compact(versions), ", ")
 }

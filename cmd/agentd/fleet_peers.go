@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -133,11 +134,15 @@ func (a *app) writePeers(rows []peerRow) error {
 		if r.LatencyMs > 0 {
 			latency = fmt.Sprintf("%.1f ms", r.LatencyMs)
 		}
+		replicas, version := "-", "-"
+		if r.Instances > 0 {
+			replicas, version = strconv.Itoa(r.Instances), output.Printable(r.Version)
+		}
 		cells[i] = []string{
-			r.Agent, string(r.Peer), r.Transport, output.Printable(r.Subject), string(r.State), latency, shortDigest(r.Digest), output.Printable(note),
+			r.Agent, string(r.Peer), r.Transport, output.Printable(r.Subject), string(r.State), latency, replicas, version, shortDigest(r.Digest), output.Printable(note),
 		}
 	}
-	return output.WriteTable(a.stdout, []string{"AGENT", "PEER", "TRANSPORT", "SUBJECT", "STATUS", "LATENCY", "DIGEST", "NOTE"}, cells)
+	return output.WriteTable(a.stdout, []string{"AGENT", "PEER", "TRANSPORT", "SUBJECT", "STATUS", "LATENCY", "INSTANCES", "VERSION", "DIGEST", "NOTE"}, cells)
 }
 
 // shortDigest is enough of a digest to tell it from others by eye.

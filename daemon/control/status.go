@@ -70,6 +70,10 @@ type PeerStatus struct {
 	State PeerState `json:"status"`
 	// LatencyMs is how long the answer took; 0 for a peer that was not asked.
 	LatencyMs float64 `json:"latencyMs,omitempty"`
+	// Instances counts its replicas, and Version is that of their agentd, or several
+	// with commas. They are known of peers on NATS that are NATS services.
+	Instances int    `json:"instances,omitempty"`
+	Version   string `json:"version,omitempty"`
 	// Digest covers what it offers now, or for a peer that was not asked what the files say.
 	Digest string `json:"digest,omitempty"`
 	// Differ are the capabilities whose contract is not what the caller was built
