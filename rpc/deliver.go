@@ -50,7 +50,7 @@ func (in *Inbox) deliver(t transport.Transport, d Delivery) {
 		return
 	}
 	if in.runs(e.MessageID) { // the broker has lost sight of this process for a while
-		c.settled(d.Retry())
+		c.putBack(busyDelay)
 		return
 	}
 	ctx, cancel := context.WithTimeout(in.root, answerTimeout)

@@ -220,5 +220,8 @@ func (c *Client) recall(ctx context.Context, correlationID string) (*outboundCal
 	if errors.Is(last, ErrNotKept) {
 		return nil, nil, newError(CodeInvalidRequest, last, "%s has made no asynchronous call %s in the last two days", c.cfg.Self, cut(correlationID, maxRecordedName))
 	}
+	if ctx.Err() != nil {
+		return nil, nil, newError(CodeTimeout, last, "the broker has not said yet what the call was (correlationId=%s)", cut(correlationID, maxRecordedName))
+	}
 	return nil, nil, newError(CodeDisconnected, last, "the broker cannot be asked for the call")
 }
