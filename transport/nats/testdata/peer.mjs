@@ -48,6 +48,7 @@ function respond(nc, request, payload) {
   nc.publish(topic, JSON.stringify({
     version: 1, kind: "response", messageId: randomUUID(), correlationId: request.correlationId,
     causedBy: request.messageId, from: SELF, to: request.from, capability: request.capability,
+    tenantId: request.tenantId, // as the reference system does; undefined is left out
     payload, auth: { kind: "internal" },
   }));
 }
