@@ -64,6 +64,10 @@ type InboxConfig struct {
 	// ClockSkew is how far behind the callers' clocks may be: a request is
 	// refused when its deadline is past by more. Default 0.
 	ClockSkew time.Duration
+	// WatchCallers is how long a request runs before it is looked whether its caller's
+	// process is still there, and how often then, on a transport that knows (a
+	// [ReplyWatcher]). A request whose caller is gone is cancelled. Default 5 s.
+	WatchCallers time.Duration
 	// Logger gets what callers may not know. Default: discarded.
 	Logger *slog.Logger
 }
@@ -77,8 +81,9 @@ type Inbox struct {
 	stop      context.CancelCauseFunc
 	done      sync.WaitGroup // the running requests
 
-	workers *workers
-	ids     idSource
+	watching sync.WaitGroup // those who look for callers
+	workers  *workers
+	ids      idSource
 
 	denials policy.Sampler // which denials get records
 
@@ -129,6 +134,9 @@ func NewInbox(cfg InboxConfig) (*Inbox, error) {
 	}
 	if cfg.MaxHops <= 0 {
 		cfg.MaxHops = DefaultMaxHops
+	}
+	if cfg.WatchCallers <= 0 {
+		cfg.WatchCallers = defaultWatchCallers
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -198,6 +206,9 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 	in.mu.Lock()
 	in.doors = append(in.doors, opened)
 	in.mu.Unlock()
+	if w, ok := t.(ReplyWatcher); ok {
+		in.watching.Go(func() { in.watchCallers(w, t) })
+	}
 	return nil
 }
 
@@ -239,6 +250,7 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 		<-finished
 	}
 	in.stop(ErrShutdown)
+	in.watching.Wait()
 	in.workers.stop()
 	errs = append(errs, <-stopped)
 	for _, d := range doors {

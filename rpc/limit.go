@@ -220,6 +220,8 @@ func (c *inboundCall) interrupted(late string) *Error {
 	switch cause := context.Cause(&c.ctx); {
 	case errors.Is(cause, ErrCallerCancelled):
 		return newError(CodeCancelled, cause, "the caller cancelled the call")
+	case errors.Is(cause, ErrCallerGone):
+		return newError(CodeCancelled, cause, "the caller is gone")
 	case errors.Is(cause, ErrShutdown):
 		return newError(CodeBusy, cause, "%s shut down before the skill had finished", c.inbox.cfg.Self)
 	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):

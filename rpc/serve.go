@@ -34,6 +34,7 @@ type inboundCall struct {
 
 	invocation Invocation // what the handler gets
 
+	absent   int           // looks in a row that found no caller; the watcher's own
 	began    bool          // the skill was run
 	worked   time.Duration // what the skill took
 	replayed bool          // the answer is that of an earlier request

@@ -330,7 +330,7 @@ func TestDerive(t *testing.T) {
 	if !slices.Equal(rules.External, []envelope.Address{"agent://elsewhere"}) || !strings.Contains(conf, "#   agent://elsewhere") {
 		t.Errorf("external peers %v", rules.External)
 	}
-	if p := rules.Users[2].Publish; len(p) != 0 {
+	if p := rules.Users[2].Publish; !slices.Equal(p, []string{"_INBOX.reviewer.*.alive"}) {
 		t.Errorf("an agent without peers may publish to %v", p)
 	}
 }
@@ -471,6 +471,27 @@ func TestDurableCalls(t *testing.T) {
 		}
 	case <-ctx.Done():
 		t.Error("the letter did not come again")
+	}
+}
+
+// A callee may ask whether those that call it are there, and nobody else.
+func TestCallersAlive(t *testing.T) {
+	s := newStage(t)
+	desk, notes := s.as("desk"), s.as("team.notes")
+	deskInbox, _ := s.inbox(desk)
+	gone := deskInbox.Topic("c-1")
+	reviewer := s.as("reviewer")
+	if !reviewer.Listening(t.Context(), gone) {
+		t.Error("the desk listens")
+	}
+	if err := errors.Join(deskInbox.Close(), desk.Client().Flush()); err != nil {
+		t.Fatal(err)
+	}
+	if reviewer.Listening(t.Context(), gone) {
+		t.Error("the desk listens no more")
+	}
+	if !notes.Listening(t.Context(), gone) {
+		t.Error("the desk does not call the notes: they may not know")
 	}
 }
 

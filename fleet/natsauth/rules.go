@@ -111,6 +111,9 @@ func Derive(f *fleet.Fleet, opts Options) (*Rules, error) {
 	r := &Rules{Fleet: f.Name, Users: []User{}, External: []envelope.Address{}}
 	for _, m := range f.Members {
 		if u, ok := user(m, opts); ok {
+			if u.Responds {
+				u.Publish = append(u.Publish, callersAlive(f, m, opts)...)
+			}
 			r.Users = append(r.Users, u)
 		}
 		for _, p := range m.Peers {
@@ -176,6 +179,17 @@ func user(m *fleet.Member, opts Options) (u User, ok bool) {
 		u.Subscribe = append(u.Subscribe, AnsweredSubject("*", m.ID)+".*")
 	}
 	return u, u.Responds || len(u.Publish) > 0
+}
+
+// callersAlive are the subjects by which an agent asks whether the processes that call
+// it still listen; nothing else arrives there.
+func callersAlive(f *fleet.Fleet, callee *fleet.Member, opts Options) (all []string) {
+	for _, m := range f.Members {
+		if p, ok := m.Peer(callee.Address); ok && len(subjects(p.Transports)) > 0 && (opts.Allowed == nil || opts.Allowed(m.Address, callee.Address)) {
+			all = append(all, InboxPrefix(m.ID)+".*.alive")
+		}
+	}
+	return all
 }
 
 func own(m *fleet.Member) []string {

@@ -34,6 +34,7 @@ type Conn struct {
 	// it holds while it dials, for up to Options.ConnectTimeout.
 	up         atomic.Bool
 	maxPayload atomic.Int64
+	mayNotAsk  atomic.Bool // whether somebody listens at an inbox
 
 	mu     sync.Mutex
 	closed bool                       // guarded by mu
@@ -152,7 +153,7 @@ func (c *Conn) Subscribe(topic, group string, h transport.Handler) (transport.Su
 // OpenInbox implements [transport.Transport].
 func (c *Conn) OpenInbox(h transport.Handler) (transport.Inbox, error) {
 	name := c.nc.NewInbox()
-	s := newSubscription(c, name+".*", h)
+	s := newSubscription(c, name+".*", withoutQuestions(h))
 	s.prefix = name + "."
 	if err := s.start("inbox", s.topic, ""); err != nil {
 		return nil, err
@@ -247,6 +248,10 @@ func (c *Conn) asyncError(nc *natsgo.Conn, sub *natsgo.Subscription, err error) 
 	case errors.Is(err, natsgo.ErrSlowConsumer):
 		dropped, _ := sub.Dropped()
 		c.log.Error("messages dropped: the subscription is full", "topic", sub.Subject, "dropped", dropped)
+	case errors.Is(err, natsgo.ErrPermissionViolation) && asksAlive(forbiddenTopic(err)):
+		if !c.mayNotAsk.Swap(true) {
+			c.log.Warn("the NATS server does not let this agent ask whether callers are there: skills of callers that died run to their deadline", "error", err)
+		}
 	case errors.Is(err, natsgo.ErrPermissionViolation):
 		c.log.Error("the NATS server's permissions forbid it", "error", err)
 		if topic := forbiddenTopic(err); topic != "" {

@@ -22,6 +22,13 @@ import (
 const calleeVariable = "AGENTD_TEST_CALLEE_OF"
 
 func TestMain(m *testing.M) {
+	if url := os.Getenv(callerVariable); url != "" {
+		if err := waitingCaller(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if url := os.Getenv(calleeVariable); url != "" {
 		if err := stuckCallee(url); err != nil {
 			fmt.Fprintln(os.Stderr, err)
