@@ -1,0 +1,8 @@
+//go:build !unix
+
+package auditchain
+
+// There are no such limits here, and no log that could be written.
+const limitedChild = "AUDITCHAIN_LIMITED_CHILD"
+
+func runLimitedChild(string) {}
