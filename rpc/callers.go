@@ -10,7 +10,7 @@ import (
 	"github.com/agentd/agentd/transport"
 )
 
-// ErrCallerGone: the process that made the call listens no more.
+// ErrCallerGone says that the process that made the call listens no more.
 var ErrCallerGone = errors.New("the caller is gone")
 
 // A ReplyWatcher is a transport that knows whether somebody still listens for
