@@ -3,6 +3,7 @@ package auditchain
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"os"
@@ -364,5 +365,50 @@ func TestStats(t *testing.T) {
 	}
 	if len(s.Kinds) != len(kinds) || len(s.Peers) == 0 || len(s.Capabilities) == 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A verifier that has read an erased record finds it allowed although both it and
+// the redaction that it names are pruned before it looks that up.
+func TestErasurePrunedWhileItIsVerified(t *testing.T) {
+	l := openLog(t, Options{Now: steppedClock()})
+	fill(t, l, 10)
+	fifth, err := l.Get(t.Context(), 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := l.Redact(t.Context(), Filter{Correlation: fifth.Correlation}, "r")
+	if err != nil || done.Count == 0 {
+		t.Fatal(done, err)
+	}
+	by := done.Records[0]
+	fill(t, l, 10)
+	row := &scannedRow{seq: 5, erasedBy: sql.NullInt64{Int64: by, Valid: true}}
+	wrong := &scannedRow{seq: by - 1, erasedBy: row.erasedBy}
+	judge := func(row *scannedRow) string {
+		detail, err := (&erasureCheck{path: l.Path(), q: l.db}).check(t.Context(), row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return detail
+	}
+	if detail := judge(row); detail != "" {
+		t.Fatal(detail)
+	}
+	if judge(wrong) == "" {
+		t.Error("an erasure that the redaction does not cover is allowed")
+	}
+	newest, err := l.Get(t.Context(), by+5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Prune(t.Context(), newest.Time, "r"); err != nil {
+		t.Fatal(err)
+	}
+	if detail := judge(row); detail != "" {
+		t.Errorf("after both were pruned: %s", detail)
+	}
+	if detail := judge(&scannedRow{seq: by + 6, erasedBy: sql.NullInt64{Int64: by + 7, Valid: true}}); detail == "" {
+		t.Error("an erasure behind what was pruned is allowed without a redaction")
 	}
 }

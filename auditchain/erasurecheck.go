@@ -84,6 +84,12 @@ func (e *erasureCheck) check(ctx context.Context, row *scannedRow) (string, erro
 		_ = json.Unmarshal(body, &e.cached) // what cannot be read covers nothing
 	}
 	if !e.cached.covers(row.seq) {
+		// Both may have been pruned since the row was read. What may be gone
+		// altogether may lack its content.
+		through, err := e.allowedThrough(ctx, row.seq)
+		if err != nil || through >= row.seq {
+			return "", err
+		}
 		return fmt.Sprintf("record %d, which it names, does not allow that", by), nil
 	}
 	e.authority = max(e.authority, by)
