@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/transport"
@@ -173,12 +171,8 @@ func (c *inboundCall) sendProgress(ctx context.Context, p progressEvent) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return err
-	}
 	e := envelope.Envelope{
-		Kind: envelope.Event, MessageID: id.String(), CorrelationID: c.request.CorrelationID,
+		Kind: envelope.Event, MessageID: c.inbox.ids.one(), CorrelationID: c.request.CorrelationID,
 		CausedBy: c.request.MessageID, From: c.inbox.cfg.Self, To: c.request.From,
 		Capability: c.request.Capability, TenantID: c.request.TenantID, Payload: p.value,
 		Headers: envelope.Headers{{Key: envelope.HeaderProgress, Value: strconv.Itoa(p.seq)}},
