@@ -2,16 +2,13 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
 )
-
-// ErrCallerGone says that the process that made the call listens no more.
-var ErrCallerGone = errors.New("the caller is gone")
 
 // A ReplyWatcher is a transport that knows whether somebody still listens for
 // replies. It is safe for concurrent use.
@@ -26,6 +23,9 @@ const (
 	// absences is how many looks in a row must find nobody: a connection that is
 	// made again is not there for a moment.
 	absences = 2
+	// questions is how many callers are asked for at the same time: that one is there
+	// shows after a second without a word.
+	questions = 64
 )
 
 // watchCallers ends the requests whose caller's process has died: nobody can cancel
@@ -36,16 +36,28 @@ func (in *Inbox) watchCallers(w ReplyWatcher, t transport.Transport) {
 	for {
 		select {
 		case <-ticker.C:
-			for inbox, calls := range in.longRunning(t, time.Now().Add(-in.cfg.WatchCallers)) {
-				gone := !w.Listening(in.root, inbox+".")
-				for _, c := range calls {
-					c.missed(gone)
-				}
-			}
+			in.lookForCallers(w, in.longRunning(t, time.Now().Add(-in.cfg.WatchCallers)))
 		case <-in.root.Done():
 			return
 		}
 	}
+}
+
+// lookForCallers asks for each inbox once, and returns when all are answered.
+func (in *Inbox) lookForCallers(w ReplyWatcher, running map[string][]*inboundCall) {
+	var asking sync.WaitGroup
+	slots := make(chan struct{}, questions)
+	for inbox, calls := range running {
+		slots <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-slots }()
+			gone := !w.Listening(in.root, inbox+".")
+			for _, c := range calls {
+				c.missed(gone)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // longRunning are the requests that came by t before a time, by the inbox that their
@@ -69,7 +81,7 @@ func (in *Inbox) longRunning(t transport.Transport, before time.Time) map[string
 	return all
 }
 
-// missed counts looks that found nobody. Only the watcher calls it.
+// missed counts looks that found nobody. Only the watcher of its transport calls it.
 func (c *inboundCall) missed(gone bool) {
 	if !gone {
 		c.absent = 0

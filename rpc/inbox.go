@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,6 +104,7 @@ type Inbox struct {
 
 // A door is one transport's subscriptions.
 type door struct {
+	transport                       transport.Transport
 	requests, capabilities, control transport.Subscription
 	services                        []transport.Subscription
 }
@@ -111,6 +113,8 @@ type door struct {
 var (
 	// ErrCallerCancelled: the caller stopped waiting.
 	ErrCallerCancelled = errors.New("the caller cancelled the call")
+	// ErrCallerGone: the process that made the call listens no more.
+	ErrCallerGone = errors.New("the caller is gone")
 	// ErrShutdown: the callee is shutting down and waits no longer.
 	ErrShutdown = errors.New("the agent is shutting down")
 )
@@ -194,7 +198,7 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 	if err != nil {
 		return errors.Join(err, capabilities.Close(), control.Close())
 	}
-	opened := door{capabilities: capabilities, control: control, services: services}
+	opened := door{transport: t, capabilities: capabilities, control: control, services: services}
 	opened.requests, err = t.Subscribe(topic, group, func(m transport.Message) { in.receive(t, m) })
 	if err != nil {
 		errs := []error{fmt.Errorf("rpc: inbox: %w", err), capabilities.Close(), control.Close()}
@@ -204,9 +208,10 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 		return errors.Join(errs...)
 	}
 	in.mu.Lock()
+	defer in.mu.Unlock()
+	known := slices.ContainsFunc(in.doors, func(d door) bool { return d.transport == t })
 	in.doors = append(in.doors, opened)
-	in.mu.Unlock()
-	if w, ok := t.(ReplyWatcher); ok {
+	if w, ok := t.(ReplyWatcher); ok && !known {
 		in.watching.Go(func() { in.watchCallers(w, t) })
 	}
 	return nil

@@ -92,8 +92,11 @@ func TestCallerKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := inbox.Listen(connect(t, nats.Options{Servers: []string{s.URL()}}), rpc.RequestsTopic(calleeAddress)); err != nil {
-		t.Fatal(err)
+	conn := connect(t, nats.Options{Servers: []string{s.URL()}})
+	for _, topic := range []string{rpc.RequestsTopic(calleeAddress), "agents.callee.other"} { // one watch for both
+		if err := inbox.Listen(conn, topic); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), callerVariable+"="+s.URL())
