@@ -125,10 +125,13 @@ func (a *accessLog) write() {
 		closed := a.closed
 		a.mu.Unlock()
 		written, err := a.log.appendCalls(a.ctx, group)
-		a.failing.Store(nil)
+		failing := &err
+		if err == nil || auditchain.CodeOf(err) == auditchain.CodeInvalid {
+			failing = nil // a record that cannot be one says nothing about those to come
+		}
+		a.failing.Store(failing)
 		if err != nil {
 			a.lose(int64(len(group)-written), failure(err))
-			a.failing.Store(&err)
 		}
 		if written > 0 {
 			a.tellGap(a.ctx)

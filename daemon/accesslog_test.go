@@ -170,12 +170,17 @@ func TestAccessLogFailsClosed(t *testing.T) {
 			if err := one(); failOpen && err != nil || !failOpen && !errors.Is(err, full) {
 				t.Errorf("failOpen %v: calls are refused with %v", failOpen, err)
 			}
+			// A record that cannot be one is lost, and no reason to refuse other calls.
+			d.set(0, &auditchain.Error{Code: auditchain.CodeInvalid})
+			if err := one(); err != nil {
+				t.Errorf("calls are refused for somebody else's record: %v", err)
+			}
 			d.set(0, nil)
 			if err := one(); err != nil {
 				t.Errorf("the disk has room again: %v", err)
 			}
 			a.close(t.Context())
-			if d.lost() != 1 {
+			if d.lost() != 2 {
 				t.Errorf("%d records were lost", d.lost())
 			}
 		}

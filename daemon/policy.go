@@ -132,7 +132,7 @@ func (a auditor) appendCalls(ctx context.Context, calls []rpc.CallRecord) (writt
 	for i := range calls {
 		data, merr := json.Marshal(newCallBody(calls[i]))
 		if merr != nil {
-			err = fmt.Errorf("audit: %w", merr)
+			err = &auditchain.Error{Code: auditchain.CodeInvalid, Msg: "the record of a call", Err: merr}
 			continue
 		}
 		records = append(records, auditchain.Record{Kind: auditchain.KindRPCCall, Tenant: calls[i].TenantID, Body: data})

@@ -97,7 +97,7 @@ func (c *inboundCall) record(err *Error) {
 	out := CallRecord{
 		Start: c.start, Role: RoleCallee, Peer: c.request.From, Capability: cut(c.request.Capability, maxRecordedName),
 		Mode: ModeSync, Status: StatusOK, Latency: time.Since(c.start), Attempts: 1,
-		CorrelationID: c.request.CorrelationID, TenantID: c.request.TenantID, SessionID: c.session(),
+		CorrelationID: c.request.CorrelationID, TenantID: recordedTenant(c.request.TenantID), SessionID: c.session(),
 	}
 	if c.request.Kind == envelope.Event {
 		out.Mode = ModeFireAndForget

@@ -86,6 +86,8 @@ func TestCalleeRefuses(t *testing.T) {
 		code   string
 	}{
 		{"another tenant", func(e *envelope.Envelope) { e.TenantID = "other" }, "EAGENTRPC_TENANT_MISMATCH"},
+		{"a tenant that no record can name", func(e *envelope.Envelope) { e.TenantID = "acme\n" }, "EAGENTRPC_INVALID_REQUEST"},
+		{"a tenant that is too long", func(e *envelope.Envelope) { e.TenantID = strings.Repeat("a", 1025) }, "EAGENTRPC_INVALID_REQUEST"},
 		{"no tenant", func(e *envelope.Envelope) { e.TenantID = "" }, "EAGENTRPC_TENANT_MISMATCH"},
 		{"another agent's request", func(e *envelope.Envelope) { e.To = "agent://other" }, "EAGENTRPC_MISADDRESSED"},
 		{"too many hops", func(e *envelope.Envelope) {

@@ -136,7 +136,7 @@ func (p *prover) refused(ctx context.Context, role Role, e *envelope.Envelope, e
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
 	defer cancel()
 	return p.refusals.RecordRefusal(ctx, Refusal{
-		Time: time.Now(), Role: role, Code: CodeAuthFailed, TenantID: cut(e.TenantID, maxRecordedName),
+		Time: time.Now(), Role: role, Code: CodeAuthFailed, TenantID: recordedTenant(cut(e.TenantID, maxRecordedName)),
 		Capability: cut(e.Capability, maxRecordedName), Peer: e.From, CorrelationID: cut(e.CorrelationID, maxRecordedName),
 		Proof: why, Unrecorded: unrecorded,
 	})

@@ -88,6 +88,9 @@ func (c *inboundCall) admit() *Error {
 // addressed checks that the request is for this agent and its tenant.
 func (c *inboundCall) addressed() *Error {
 	cfg := &c.inbox.cfg
+	if !validTenant(c.request.TenantID) {
+		return newError(CodeInvalidRequest, nil, "tenantId: must have at most %d bytes and no control character", maxTenantBytes)
+	}
 	if cfg.TenantID != "" && c.request.TenantID != cfg.TenantID {
 		return newError(CodeTenantMismatch, nil, "%s does not serve this tenant", cfg.Self)
 	}
@@ -98,6 +101,28 @@ func (c *inboundCall) addressed() *Error {
 		return newError(CodeMisaddressed, nil, "this is %s, and the request is for %s", cfg.Self, c.request.To)
 	}
 	return nil
+}
+
+// maxTenantBytes bounds a tenant's name.
+const maxTenantBytes = 1024
+
+// validTenant reports whether a name can stand in a record. Requests under others are
+// refused: they would be served without one.
+func validTenant(name string) bool {
+	for i := range len(name) {
+		if name[i] < 0x20 || name[i] == 0x7f {
+			return false
+		}
+	}
+	return len(name) <= maxTenantBytes
+}
+
+// recordedTenant is the tenant of a message that may be refused for it.
+func recordedTenant(name string) string {
+	if !validTenant(name) {
+		return ""
+	}
+	return name
 }
 
 // setDeadline holds the callee to the caller's deadline, and a caller that
