@@ -202,10 +202,12 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	return nil
 }
 
+var errNotRunning = errors.New("the agent is starting or stopping")
+
 // Ready is nil while the agent takes calls.
 func (d *Daemon) Ready() error {
 	if !d.ready.Load() {
-		return errors.New("the agent is starting or stopping")
+		return errNotRunning
 	}
 	for _, t := range d.transports {
 		if c, ok := t.(interface{ Err() error }); ok && c.Err() != nil {

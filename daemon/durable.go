@@ -53,19 +53,27 @@ func (d *Daemon) Await(ctx context.Context, correlationID string) *rpc.Result {
 	return result
 }
 
-// errNoMailbox says that there can be no dead letters.
-func (d *Daemon) errNoMailbox() error {
-	return fmt.Errorf("%s keeps no requests: none of its capabilities says `delivery: durable`, or it is not on NATS", d.Member().Address)
+// mail is where requests to this agent are kept. The control API answers before it
+// is opened.
+func (d *Daemon) mail() (*durable.Mailbox, error) {
+	switch {
+	case !d.ready.Load():
+		return nil, errNotRunning
+	case d.mailbox == nil:
+		return nil, fmt.Errorf("%s keeps no requests: none of its capabilities says `delivery: durable`, or it is not on NATS", d.Member().Address)
+	}
+	return d.mailbox, nil
 }
 
 // Letters implements [control.Durable].
 func (d *Daemon) Letters(ctx context.Context) ([]control.Letter, error) {
-	if d.mailbox == nil {
-		return nil, d.errNoMailbox()
+	mail, err := d.mail()
+	if err != nil {
+		return nil, err
 	}
 	const most = 1000
 	all := []control.Letter{}
-	for l, err := range d.mailbox.Letters(ctx) {
+	for l, err := range mail.Letters(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -78,10 +86,11 @@ func (d *Daemon) Letters(ctx context.Context) ([]control.Letter, error) {
 
 // Letter implements [control.Durable].
 func (d *Daemon) Letter(ctx context.Context, number uint64) (control.Letter, error) {
-	if d.mailbox == nil {
-		return control.Letter{}, d.errNoMailbox()
+	mail, err := d.mail()
+	if err != nil {
+		return control.Letter{}, err
 	}
-	l, err := d.mailbox.Letter(ctx, number)
+	l, err := mail.Letter(ctx, number)
 	shown := letterOf(&l)
 	if shown.Body = json.RawMessage(l.Data); !json.Valid(l.Data) {
 		shown.Body, _ = json.Marshal(string(l.Data)) // a string always marshals
@@ -116,10 +125,11 @@ type letterBody struct {
 // changeLetter records a change and makes it, in this order: no letter is gone
 // without a record.
 func (d *Daemon) changeLetter(ctx context.Context, event, by string, number uint64, change func() (durable.Letter, error)) (control.Letter, error) {
-	if d.mailbox == nil {
-		return control.Letter{}, d.errNoMailbox()
+	mail, err := d.mail()
+	if err != nil {
+		return control.Letter{}, err
 	}
-	l, err := d.mailbox.Letter(ctx, number)
+	l, err := mail.Letter(ctx, number)
 	if err != nil {
 		return control.Letter{}, err
 	}

@@ -31,7 +31,7 @@ func (d *Daemon) Status() control.Status {
 	if err := d.Ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()
 	}
-	if d.announcement != nil {
+	if s.Ready && d.announcement != nil {
 		s.Instance = d.announcement.ID()
 	}
 	if contract := d.Member().Capabilities; contract != nil {
