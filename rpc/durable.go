@@ -17,7 +17,6 @@ type callNote struct {
 	Capability string           `json:"capability"`
 	MessageID  string           `json:"messageId"`
 	TenantID   string           `json:"tenantId,omitempty"`
-	Start      int64            `json:"start"`    // Unix ms
 	Deadline   int64            `json:"deadline"` // Unix ms
 }
 
@@ -103,7 +102,7 @@ func asyncTimeout(asked time.Duration) time.Duration {
 func (c *outboundCall) note(ctx context.Context, q CallQueue) *Error {
 	text, err := json.Marshal(callNote{
 		To: c.peer.Address, Capability: c.request.Capability, MessageID: c.ids.message, TenantID: c.tenant(),
-		Start: c.start.UnixMilli(), Deadline: ceilMilli(c.deadline),
+		Deadline: ceilMilli(c.deadline),
 	})
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, noteTimeout)

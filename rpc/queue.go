@@ -23,7 +23,7 @@ type CallKey struct {
 	CorrelationID string
 }
 
-// Errors of a [Queue].
+// Errors of a [CallQueue].
 var (
 	// ErrNotKept: nothing is stored under the key.
 	ErrNotKept = errors.New("rpc: not kept")

@@ -180,6 +180,8 @@ func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext
 		if errors.Is(err, jetstream.ErrMsgIteratorClosed) || errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) {
 			messages.Stop()
 			messages = r.reopen(ctx)
+		} else {
+			pause(ctx, retryPause) // a connection that is down answers at once, and again
 		}
 	}
 	if messages != nil {
@@ -257,9 +259,9 @@ func (r *receiver) serve(message jetstream.Msg) {
 			}
 		}
 	})
+	defer working.Wait() // also where the handler ends its goroutine
+	defer close(ended)
 	r.handle(d)
-	close(ended)
-	working.Wait()
 }
 
 // Stop implements [rpc.Receiver].
