@@ -108,7 +108,10 @@ func TestSystemdHears(t *testing.T) {
 	}
 	client := control.NewClient(sockets[0])
 	defer client.Close()
-	for client.Ready(t.Context()) == nil {
+	for deadline := time.Now().Add(30 * time.Second); client.Ready(t.Context()) == nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("the agent is ready without its broker")
+		}
 		time.Sleep(5 * time.Millisecond) // between two looks at the agent
 	}
 	for len(heard) > 0 {
