@@ -76,8 +76,7 @@ func New(o Options) *Limiter {
 
 // A lease is what this replica knows of one caller and capability.
 type lease struct {
-	mu sync.Mutex
-	// All are guarded by mu.
+	turn    chan struct{} // holds one: whose turn it is to look at the rest, and ask the bucket
 	limit   capability.RateLimit
 	tokens  int       // held for calls to come
 	expires time.Time // of the tokens
@@ -87,7 +86,8 @@ type lease struct {
 }
 
 // Take implements the Limiter of package rpc. It waits for the network at most
-// Options.Timeout.
+// Options.Timeout, and as long for other calls that do: a call whose turn has not
+// come then is refused.
 func (l *Limiter) Take(peer envelope.Address, c *capability.Capability, now time.Time) policy.Quota {
 	if c.RateLimit == nil || !c.RateLimit.Shared {
 		return l.local.Take(peer, c, now)
@@ -97,8 +97,10 @@ func (l *Limiter) Take(peer envelope.Address, c *capability.Capability, now time
 	if at == nil {
 		return l.local.Take(peer, c, now)
 	}
-	at.mu.Lock()
-	defer at.mu.Unlock()
+	if !at.enter(l.timeout) {
+		return policy.Quota{Limit: c.RateLimit.Requests, RetryAfter: l.timeout, ResetAt: now.Add(l.timeout)}
+	}
+	defer at.leave()
 	at.setLimit(c.RateLimit)
 	if !at.decided(now) {
 		if l.isAway(now) {
@@ -119,7 +121,7 @@ func (l *Limiter) lease(key string, now time.Time) *lease {
 	defer l.mu.Unlock()
 	at := l.leases[key]
 	if at == nil && (len(l.leases) < policy.DefaultMaxBuckets || l.makeRoom(now)) {
-		at = &lease{size: 1}
+		at = &lease{turn: make(chan struct{}, 1), size: 1}
 		l.leases[key] = at
 	}
 	return at
@@ -134,9 +136,9 @@ func (l *Limiter) makeRoom(now time.Time) bool {
 		if looked++; looked > look {
 			return false
 		}
-		if at.mu.TryLock() {
+		if at.enter(0) {
 			idle := !at.decided(now)
-			at.mu.Unlock()
+			at.leave()
 			if idle {
 				delete(l.leases, key)
 				return true
@@ -145,6 +147,28 @@ func (l *Limiter) makeRoom(now time.Time) bool {
 	}
 	return false
 }
+
+// enter waits for the turn; it is false when that takes longer.
+func (a *lease) enter(atMost time.Duration) bool {
+	select {
+	case a.turn <- struct{}{}:
+		return true
+	default:
+	}
+	if atMost == 0 {
+		return false
+	}
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case a.turn <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (a *lease) leave() { <-a.turn }
 
 // decided reports whether the bucket need not be asked: there is a token, or
 // there can be none.

@@ -171,6 +171,37 @@ func TestServerRestart(t *testing.T) {
 	}
 }
 
+// However many calls wait for a server that does not answer, each waits for a short
+// while.
+func TestWaitsAreBounded(t *testing.T) {
+	s := natstest.Run(t, withJetStream)
+	proxy := natstest.NewProxy(t, s.Addr())
+	c, err := nats.Connect(t.Context(), nats.Options{Servers: []string{proxy.URL()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	js, err := c.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const timeout = 200 * time.Millisecond
+	l := quota.New(quota.Options{JetStream: js, Bucket: "limits", Local: policy.NewRateLimiter(0), Timeout: timeout, Logger: slog.New(slog.DiscardHandler)})
+	limit := limited(1000, 1000, time.Second)
+	l.Take("agent://alice", limit, time.Now())
+	proxy.Stall()
+	defer proxy.Resume()
+	begun := time.Now()
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() { l.Take("agent://alice", limit, begun.Add(2*time.Second)) })
+	}
+	wg.Wait()
+	if took := time.Since(begun); took > 50*timeout { // one after the other it were a hundred
+		t.Errorf("100 calls waited %s", took)
+	}
+}
+
 // What is not shared never asks the server.
 func TestOnlySharedLimitsAreShared(t *testing.T) {
 	l := quota.New(quota.Options{JetStream: nil, Bucket: "limits", Local: policy.NewRateLimiter(0), Logger: slog.New(slog.DiscardHandler)})
