@@ -45,11 +45,7 @@ func (a *app) identityListCommand() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&agents, "agent", nil, "only these agents (default: every member)")
 	cmd.RunE = a.do(func(context.Context, []string) error {
-		f, err := a.loadFleet(fleet.LoadOptions{InspectOnly: true})
-		if err != nil {
-			return err
-		}
-		stores, err := a.identityStores(f, agents)
+		f, stores, err := a.identityStores(agents)
 		if err != nil {
 			return err
 		}
@@ -72,11 +68,15 @@ type identityStore struct {
 	member *fleet.Member
 }
 
-// identityStores are those of the named members, or of all.
-func (a *app) identityStores(f *fleet.Fleet, agents []string) ([]identityStore, error) {
+// identityStores loads the fleet, and finds the keys of the named members, or of all.
+func (a *app) identityStores(agents []string) (*fleet.Fleet, []identityStore, error) {
+	f, err := a.loadFleet(fleet.LoadOptions{InspectOnly: true})
+	if err != nil {
+		return nil, nil, err
+	}
 	paths, err := a.paths(f)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var stores []identityStore
 	for _, m := range f.Members {
@@ -86,10 +86,10 @@ func (a *app) identityStores(f *fleet.Fleet, agents []string) ([]identityStore, 
 	}
 	for _, id := range agents {
 		if _, ok := f.Member(id); !ok {
-			return nil, usage("--agent: the fleet has no agent %q", id)
+			return nil, nil, usage("--agent: the fleet has no agent %q", id)
 		}
 	}
-	return stores, nil
+	return f, stores, nil
 }
 
 func identityRows(f *fleet.Fleet, s identityStore, keys []identity.OwnKey) []identityRow {

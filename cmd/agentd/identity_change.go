@@ -25,11 +25,7 @@ func (a *app) identityPublishCommand() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&agents, "agent", nil, "only these agents (default: every member)")
 	cmd.RunE = a.do(func(context.Context, []string) error {
-		f, err := a.loadFleet(fleet.LoadOptions{InspectOnly: true})
-		if err != nil {
-			return err
-		}
-		stores, err := a.identityStores(f, agents)
+		f, stores, err := a.identityStores(agents)
 		if err != nil {
 			return err
 		}
@@ -100,11 +96,7 @@ func (a *app) identityRotateCommand() *cobra.Command {
 		case after < 0 || overlap < 0:
 			return usage("--after and --overlap must not be negative")
 		}
-		f, err := a.loadFleet(fleet.LoadOptions{InspectOnly: true})
-		if err != nil {
-			return err
-		}
-		stores, err := a.identityStores(f, []string{agent})
+		f, stores, err := a.identityStores([]string{agent})
 		if err != nil {
 			return err
 		}
