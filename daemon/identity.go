@@ -101,12 +101,12 @@ func proofOf(auth *fleet.PeerAuth) (identity.Peer, error) {
 
 // ownRelease is the fleet's version, which the environment gives: the reference
 // system's name for it is heard too.
-func ownRelease(getenv func(string) string) (text string, r fleet.Release, err error) {
+func ownRelease(getenv func(string) string) (text string, r envelope.FleetVersion, err error) {
 	for _, name := range []string{"AGENTD_FLEET_VERSION", "DECLARAGENT_FLEET_VERSION"} {
 		if text = getenv(name); text == "" {
 			continue
 		}
-		if r, err = fleet.ParseRelease(text); err != nil {
+		if r, err = envelope.ParseFleetVersion(text); err != nil {
 			return "", r, fmt.Errorf("%s: %w", name, err)
 		}
 		return text, r, nil

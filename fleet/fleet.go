@@ -64,7 +64,7 @@ type RPC struct {
 	StampFleetVersion bool
 	// MinFleetVersion refuses callers of an older fleet, and those that do not
 	// say; the zero value refuses nobody.
-	MinFleetVersion Release
+	MinFleetVersion envelope.FleetVersion
 }
 
 // A Member is one agent of a fleet.

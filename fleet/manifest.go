@@ -75,7 +75,7 @@ func decodeRPC(v strictyaml.Value) RPC {
 	out := RPC{StampFleetVersion: o.Get("stampFleetVersion").Bool()}
 	if least := o.Get("minFleetVersion"); least.Present() {
 		var err error
-		if out.MinFleetVersion, err = ParseRelease(least.Text()); err != nil && least.Text() != "" {
+		if out.MinFleetVersion, err = envelope.ParseFleetVersion(least.Text()); err != nil && least.Text() != "" {
 			least.Fault(err.Error(), "")
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport"
@@ -325,8 +324,8 @@ func TestReplyOfAnotherTenantIsPassedOver(t *testing.T) {
 }
 
 func TestFleetVersionGate(t *testing.T) {
-	release := func(s string) fleet.Release {
-		r, err := fleet.ParseRelease(s)
+	release := func(s string) envelope.FleetVersion {
+		r, err := envelope.ParseFleetVersion(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,18 +333,18 @@ func TestFleetVersionGate(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name, caller string
-		own, least   fleet.Release
+		own, least   envelope.FleetVersion
 		want         rpc.Code
 		logged       string
 	}{
-		{"no gate, no version", "", fleet.Release{}, fleet.Release{}, 0, ""},
-		{"no gate, nonsense", "latest", release("v1.0.0-a"), fleet.Release{}, 0, ""},
-		{"no gate, older", "v0.9.0-a", release("v1.0.0-a"), fleet.Release{}, 0, ""},
-		{"no gate, newer", "v1.0.1-a", release("v1.0.0-b"), fleet.Release{}, 0, "fleet.version.skew"},
+		{"no gate, no version", "", envelope.FleetVersion{}, envelope.FleetVersion{}, 0, ""},
+		{"no gate, nonsense", "latest", release("v1.0.0-a"), envelope.FleetVersion{}, 0, ""},
+		{"no gate, older", "v0.9.0-a", release("v1.0.0-a"), envelope.FleetVersion{}, 0, ""},
+		{"no gate, newer", "v1.0.1-a", release("v1.0.0-b"), envelope.FleetVersion{}, 0, "fleet.version.skew"},
 		{"left out", "", release("v1.2.0-a"), release("v1.0.0-a"), rpc.CodeVersionSkew, ""},
-		{"malformed", "1.2.0", fleet.Release{}, release("v1.0.0-a"), rpc.CodeVersionSkew, ""},
-		{"too old", "v0.9.9-a", fleet.Release{}, release("v1.0.0-a"), rpc.CodeVersionSkew, ""},
-		{"just so, another build", "v1.0.0-zz", fleet.Release{}, release("v1.0.0-a"), 0, ""},
+		{"malformed", "1.2.0", envelope.FleetVersion{}, release("v1.0.0-a"), rpc.CodeVersionSkew, ""},
+		{"too old", "v0.9.9-a", envelope.FleetVersion{}, release("v1.0.0-a"), rpc.CodeVersionSkew, ""},
+		{"just so, another build", "v1.0.0-zz", envelope.FleetVersion{}, release("v1.0.0-a"), 0, ""},
 		{"newer", "v1.0.10-a", release("v1.0.9-a"), release("v1.0.0-a"), 0, "fleet.version.skew"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

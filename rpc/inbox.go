@@ -12,7 +12,6 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/transport"
 )
@@ -38,10 +37,10 @@ type InboxConfig struct {
 	// bare claims, and takes them.
 	Identity Identity
 	// FleetVersion is this agent's own, to tell callers that are newer. Optional.
-	FleetVersion fleet.Release
+	FleetVersion envelope.FleetVersion
 	// MinFleetVersion refuses callers of an older fleet, and those that do not
 	// say. The zero value refuses nobody.
-	MinFleetVersion fleet.Release
+	MinFleetVersion envelope.FleetVersion
 	// Refusals keeps what Authorizer, Limiter and Identity refuse. Required with
 	// the first two.
 	Refusals RefusalAuditor

@@ -13,7 +13,6 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
@@ -71,7 +70,7 @@ func header(key, value string) func(*arrival) {
 }
 
 func calleeChecks() []calleeCheck {
-	least, _ := fleet.ParseRelease("v1.0.0-a")
+	least, _ := envelope.ParseFleetVersion("v1.0.0-a")
 	return []calleeCheck{
 		{"envelope", func(a *arrival) { a.raw = []byte(`{"version":2}`) }, 0, ""},
 		{"proof", func(a *arrival) { a.proof = false }, 0, "EAGENTRPC_AUTH_FAILED"},

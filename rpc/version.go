@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/fleet"
 )
 
 // checkVersion refuses callers of a fleet that is older than the callee takes,
@@ -14,7 +13,7 @@ func (c *inboundCall) checkVersion() *Error {
 	if least.IsZero() && (c.inbox.cfg.FleetVersion.IsZero() || !said) {
 		return nil
 	}
-	version, err := fleet.ParseRelease(text)
+	version, err := envelope.ParseFleetVersion(text)
 	switch {
 	case err != nil && least.IsZero():
 		return nil

@@ -1,4 +1,4 @@
-package fleet
+package envelope
 
 import (
 	"fmt"
@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// A Release is the version that a fleet goes by, v1.2.3-suffix. The suffix names the
-// build and counts for nothing in comparisons. The zero value is none.
-type Release struct {
+// A FleetVersion is the version of a fleet, v1.2.3-suffix, as it travels in
+// [HeaderFleetVersion]. The suffix names the build; comparisons ignore it. The
+// zero value means that no version is known.
+type FleetVersion struct {
 	major, minor, patch uint32
 	valid               bool
 }
 
-// ParseRelease reads v<major>.<minor>.<patch>-<suffix>, the suffix of ASCII
-// letters and digits. It is the form of the reference system.
-func ParseRelease(s string) (Release, error) {
-	v := Release{valid: true}
+// ParseFleetVersion reads v<major>.<minor>.<patch>-<suffix>, where the suffix
+// consists of ASCII letters and digits: the form of the reference system.
+func ParseFleetVersion(s string) (FleetVersion, error) {
+	v := FleetVersion{valid: true}
 	rest, ok := strings.CutPrefix(s, "v")
 	numbers, suffix, dash := strings.Cut(rest, "-")
 	parts := strings.Split(numbers, ".")
@@ -29,12 +30,12 @@ func ParseRelease(s string) (Release, error) {
 		ok = ok && ('a' <= c && c <= 'z' || '0' <= suffix[i] && suffix[i] <= '9')
 	}
 	if !ok {
-		return Release{}, fmt.Errorf("%.64q is no version of a fleet: write v1.2.3-name", s)
+		return FleetVersion{}, fmt.Errorf("%.64q is not a fleet version: write v1.2.3-name", s)
 	}
 	return v, nil
 }
 
-// decimal reads digits alone: no sign, no space.
+// decimal reads digits only. strconv would accept signs and underscores too.
 func decimal(s string, to *uint32) bool {
 	n := uint64(0)
 	for i := range len(s) {
@@ -49,11 +50,11 @@ func decimal(s string, to *uint32) bool {
 	return s != ""
 }
 
-// IsZero reports whether v is none.
-func (v Release) IsZero() bool { return !v.valid }
+// IsZero reports whether v is the zero value: no version.
+func (v FleetVersion) IsZero() bool { return !v.valid }
 
 // Compare is negative when v is older than o, and positive when it is newer.
-func (v Release) Compare(o Release) int {
+func (v FleetVersion) Compare(o FleetVersion) int {
 	for _, pair := range [][2]uint32{{v.major, o.major}, {v.minor, o.minor}, {v.patch, o.patch}} {
 		switch {
 		case pair[0] < pair[1]:
