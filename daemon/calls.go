@@ -13,13 +13,13 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 	"github.com/agentd/agentd/transport/nats/quota"
 )
 

@@ -16,12 +16,12 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/durable"
 	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/discovery"
+	"github.com/agentd/agentd/transport/nats/durable"
 )
 
 // A Config says which agent to run, and where.

@@ -10,9 +10,9 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/discovery"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // Metadata of an agent as a NATS service.

@@ -9,8 +9,9 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/durable"
+	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/durable"
 )
 
 // durableOptions are those of the agent's file.
@@ -23,7 +24,7 @@ func (d *Daemon) durableOptions(conn *nats.Conn) durable.Options {
 }
 
 // queues are where calls of this agent are kept that must outlive it.
-func (d *Daemon) queues() (map[string]rpc.CallQueue, error) {
+func (d *Daemon) queues() (map[string]transport.CallQueue, error) {
 	conn, ok := d.transport(capability.NATS).(*nats.Conn)
 	if !ok {
 		return nil, nil
@@ -32,7 +33,7 @@ func (d *Daemon) queues() (map[string]rpc.CallQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]rpc.CallQueue{nats.Kind: calls}, nil
+	return map[string]transport.CallQueue{nats.Kind: calls}, nil
 }
 
 // listenDurable takes the requests that the broker keeps for this agent.

@@ -13,9 +13,9 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/discovery"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // peerTimeout bounds how long one peer may take to tell what it serves.

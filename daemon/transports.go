@@ -10,9 +10,9 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // openTransports connects by the transports that the agent's files name and this

@@ -240,7 +240,7 @@ func (c *outboundCall) encode(kind envelope.Kind, replyTopic string) ([]byte, *E
 	}
 	most := c.line.transport.MaxMessageBytes()
 	if c.delivery != "" {
-		most -= queueRoom
+		most -= transport.QueueOverheadBytes
 	}
 	if len(data) > most {
 		return nil, newError(CodePayloadTooLarge, nil, "the message has %d bytes, and the %s transport carries %d",

@@ -29,7 +29,7 @@ type ClientConfig struct {
 	Transports []transport.Transport
 	// Queues keep calls, by transport kind. Without one for a kind there are no
 	// asynchronous calls by it.
-	Queues map[string]CallQueue
+	Queues map[string]transport.CallQueue
 	// Auditor keeps schema violations. Required.
 	Auditor Auditor
 	// Authorizer decides which calls may be made. Nil allows every peer.

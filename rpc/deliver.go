@@ -25,8 +25,8 @@ const (
 // [Inbox.Listen] takes. Each is served as those are, and answered once, although it
 // may be served more than once: after a crash, a lost connection or a failure
 // that a later attempt may mend.
-func (in *Inbox) ListenDurable(t transport.Transport, q RequestQueue, topic string) error {
-	r, err := q.Receive(topic, in.cfg.MaxInFlight, func(d Delivery) { in.deliver(t, d) })
+func (in *Inbox) ListenDurable(t transport.Transport, q transport.RequestQueue, topic string) error {
+	r, err := q.Receive(topic, in.cfg.MaxInFlight, func(d transport.Delivery) { in.deliver(t, d) })
 	if err != nil {
 		return fmt.Errorf("rpc: inbox: %w", err)
 	}
@@ -37,7 +37,7 @@ func (in *Inbox) ListenDurable(t transport.Transport, q RequestQueue, topic stri
 }
 
 // deliver serves one request of a queue, to its end.
-func (in *Inbox) deliver(t transport.Transport, d Delivery) {
+func (in *Inbox) deliver(t transport.Transport, d transport.Delivery) {
 	e, err := envelope.Decode(d.Data())
 	if err != nil || e.Kind != envelope.Request || !validCorrelation(e.CorrelationID) {
 		in.bury(d, "not a request with a correlation id of letters, digits and -")
@@ -124,11 +124,11 @@ func (in *Inbox) ending(err *Error) bool {
 }
 
 // bury keeps a request apart that cannot be served.
-func (in *Inbox) bury(d Delivery, reason string) {
+func (in *Inbox) bury(d transport.Delivery, reason string) {
 	in.cfg.Logger.Warn("request buried", "reason", reason)
 	ctx, cancel := context.WithTimeout(in.root, answerTimeout)
 	defer cancel()
-	if err := d.Dead(ctx, reason); err != nil {
+	if err := d.DeadLetter(ctx, reason); err != nil {
 		in.cfg.Logger.Error("request not buried; it comes again", "error", err)
 	}
 }
@@ -140,8 +140,8 @@ func (c *inboundCall) tooLate() bool {
 	return c.request.Deadline == 0 || time.UnixMilli(c.request.Deadline).After(latest)
 }
 
-func (c *inboundCall) key() CallKey {
-	return CallKey{Caller: c.request.From, Callee: c.inbox.cfg.Self, CorrelationID: c.request.CorrelationID}
+func (c *inboundCall) key() transport.CallKey {
+	return transport.CallKey{Caller: c.request.From, Callee: c.inbox.cfg.Self, CorrelationID: c.request.CorrelationID}
 }
 
 // finishDelivery decides what becomes of a delivery: an answer, or another attempt.
@@ -176,7 +176,7 @@ func (c *inboundCall) finishDelivery(data json.RawMessage, err *Error) {
 		return
 	}
 	if err != nil && passing(err) {
-		c.settled(d.Dead(ctx, fmt.Sprintf("%s after %d attempts: %s", err.Code, d.Attempt(), err.Message)))
+		c.settled(d.DeadLetter(ctx, fmt.Sprintf("%s after %d attempts: %s", err.Code, d.Attempt(), err.Message)))
 		return
 	}
 	c.settled(d.Done(ctx))
@@ -185,7 +185,7 @@ func (c *inboundCall) finishDelivery(data json.RawMessage, err *Error) {
 // store stores an answer that the broker takes, or says why there is none.
 func (c *inboundCall) store(ctx context.Context, r reply) error {
 	data, err := c.encodeReply(r)
-	if most := c.transport.MaxMessageBytes() - queueRoom; err == nil && len(data) > most {
+	if most := c.transport.MaxMessageBytes() - transport.QueueOverheadBytes; err == nil && len(data) > most {
 		data, err = c.encodeReply(errorReply(c.refuse(newError(CodePayloadTooLarge, nil,
 			"the reply has %d bytes, and the transport carries %d", len(data), most))))
 	}
@@ -236,7 +236,7 @@ func passing(err *Error) bool {
 
 // stopReceivers has all receivers stop at once. Their error comes when the last
 // has: what still runs when ctx ends is waited for by whoever cuts it short.
-func (in *Inbox) stopReceivers(ctx context.Context, all []Receiver) <-chan error {
+func (in *Inbox) stopReceivers(ctx context.Context, all []transport.Receiver) <-chan error {
 	stopped := make(chan error, 1)
 	go func() {
 		var errs []error

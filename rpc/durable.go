@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/transport"
 )
 
 // A callNote is what the caller keeps of an asynchronous call.
@@ -24,7 +25,7 @@ type callNote struct {
 const noteTimeout = 10 * time.Second
 
 // queue is where the call is kept, or nil for a call that is not.
-func (c *outboundCall) queue() (CallQueue, *Error) {
+func (c *outboundCall) queue() (transport.CallQueue, *Error) {
 	durable := c.function != nil && c.function.Delivery == capability.DeliveryDurable
 	q := c.client.cfg.Queues[c.peer.Transport]
 	switch {
@@ -43,7 +44,7 @@ func (c *outboundCall) queue() (CallQueue, *Error) {
 
 // enqueue leaves the request with the broker, and waits for the answer where the
 // caller does.
-func (c *outboundCall) enqueue(ctx context.Context, q CallQueue) (json.RawMessage, *Error) {
+func (c *outboundCall) enqueue(ctx context.Context, q transport.CallQueue) (json.RawMessage, *Error) {
 	if err := c.limit(ctx); err != nil {
 		return nil, err
 	}
@@ -82,9 +83,9 @@ func (c *outboundCall) notEnqueued(ctx context.Context, err error) *Error {
 	switch {
 	case ctx.Err() != nil:
 		return c.gaveUp(ctx)
-	case errors.Is(err, ErrQueueFull):
+	case errors.Is(err, transport.ErrQueueFull):
 		return newError(CodeBusy, err, "as many requests wait for %s as its broker keeps", c.peer.Address)
-	case errors.Is(err, ErrNoQueue):
+	case errors.Is(err, transport.ErrNoQueue):
 		return newError(CodeNoResponders, err, "nobody keeps requests for %s: has it run, with JetStream, since it said `delivery: durable`?", c.peer.Address)
 	}
 	return newError(CodePublishFailed, err, "the broker did not store the request")
@@ -99,7 +100,7 @@ func asyncTimeout(asked time.Duration) time.Duration {
 }
 
 // note keeps what is needed to judge the answer, after a restart too.
-func (c *outboundCall) note(ctx context.Context, q CallQueue) *Error {
+func (c *outboundCall) note(ctx context.Context, q transport.CallQueue) *Error {
 	text, err := json.Marshal(callNote{
 		To: c.peer.Address, Capability: c.request.Capability, MessageID: c.ids.message, TenantID: c.tenant(),
 		Deadline: ceilMilli(c.deadline),
@@ -117,10 +118,10 @@ func (c *outboundCall) note(ctx context.Context, q CallQueue) *Error {
 
 // fetch waits for the answer to a call that store enqueues, or, where that is nil,
 // that was enqueued before.
-func (c *outboundCall) fetch(ctx context.Context, q CallQueue, store func(context.Context) error) (json.RawMessage, *Error) {
+func (c *outboundCall) fetch(ctx context.Context, q transport.CallQueue, store func(context.Context) error) (json.RawMessage, *Error) {
 	waiting, cancel := context.WithDeadline(ctx, c.until)
 	defer cancel()
-	key := CallKey{Caller: c.client.cfg.Self, Callee: c.peer.Address, CorrelationID: c.ids.correlation}
+	key := transport.CallKey{Caller: c.client.cfg.Self, Callee: c.peer.Address, CorrelationID: c.ids.correlation}
 	var refused *Error
 	begin := store
 	if store != nil {
@@ -185,10 +186,10 @@ func (c *Client) Await(ctx context.Context, correlationID string) (*Result, erro
 }
 
 // recall finds a call by what was noted of it.
-func (c *Client) recall(ctx context.Context, correlationID string) (*outboundCall, CallQueue, *Error) {
+func (c *Client) recall(ctx context.Context, correlationID string) (*outboundCall, transport.CallQueue, *Error) {
 	asking, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	last := fmt.Errorf("this process speaks no transport that keeps calls: %w", ErrNotKept)
+	last := fmt.Errorf("this process speaks no transport that keeps calls: %w", transport.ErrNotStored)
 	for kind, q := range c.cfg.Queues {
 		text, err := q.Noted(asking, correlationID)
 		if err != nil {
@@ -216,7 +217,7 @@ func (c *Client) recall(ctx context.Context, correlationID string) (*outboundCal
 		}
 		return call, q, nil
 	}
-	if errors.Is(last, ErrNotKept) {
+	if errors.Is(last, transport.ErrNotStored) {
 		return nil, nil, newError(CodeInvalidRequest, last, "%s has made no asynchronous call %s in the last two days", c.cfg.Self, cut(correlationID, maxRecordedName))
 	}
 	if ctx.Err() != nil {

@@ -94,7 +94,7 @@ type Inbox struct {
 
 	mu        sync.Mutex
 	doors     []door                     // guarded by mu
-	receivers []Receiver                 // guarded by mu
+	receivers []transport.Receiver       // guarded by mu
 	running   map[string]*inboundCall    // by messageId; guarded by mu
 	slots     map[string]*slots          // by capability; guarded by mu
 	keyed     map[KeyedRequest]*keyedRun // underway; guarded by mu

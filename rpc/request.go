@@ -19,6 +19,10 @@ const (
 	MaxTimeout = 10 * time.Minute
 )
 
+// DefaultAsyncTimeout is how long an asynchronous call may wait for its answer, and
+// the longest that it may.
+const DefaultAsyncTimeout = 24 * time.Hour
+
 // DefaultMaxHops is how many calls may lead to one another.
 const DefaultMaxHops = 16
 

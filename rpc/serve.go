@@ -23,7 +23,7 @@ type inboundCall struct {
 	request    *envelope.Envelope
 	replyTopic string // "" for an event
 	start      time.Time
-	delivery   Delivery // nil for a request that no queue keeps
+	delivery   transport.Delivery // nil for a request that no queue keeps
 
 	next *inboundCall // in the queue of workers
 

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/fleet/natsauth"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 	"github.com/agentd/agentd/internal/output"
 	"github.com/agentd/agentd/policy"
 )

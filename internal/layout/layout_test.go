@@ -23,7 +23,7 @@ const (
 func order() []string {
 	return []string{
 		"envelope", "schema", "capability", "fleet", "policy", "identity", "transport", "transport/memory", "transport/nats",
-		"fleet/natsauth", "rpc", "drift", "auditchain", "codegen", "skill", "registry", "mcpbridge", "daemon", "cmd/agentd",
+		"rpc", "drift", "auditchain", "codegen", "skill", "registry", "mcpbridge", "daemon", "cmd/agentd",
 	}
 }
 

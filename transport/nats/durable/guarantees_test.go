@@ -15,8 +15,8 @@ import (
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/durable"
 	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats/durable"
 )
 
 // letters waits until there are n dead letters.
@@ -40,7 +40,7 @@ func letters(t *testing.T, m *durable.Mailbox, n int) []durable.Letter {
 }
 
 // takes has h take the requests before any inbox does, until it is stopped.
-func takes(t *testing.T, opts durable.Options, h func(rpc.Delivery), url string) (stop func()) {
+func takes(t *testing.T, opts durable.Options, h func(transport.Delivery), url string) (stop func()) {
 	t.Helper()
 	opts.Conn, opts.Agent = connect(t, url), callee.ID()
 	mailbox, err := durable.OpenMailbox(t.Context(), topic, opts)
@@ -64,7 +64,7 @@ func TestKilledAtEveryAttempt(t *testing.T) {
 	s := natstest.Run(t, "jetstream {}")
 	opts := durable.Options{MaxDeliver: 2, AckWait: time.Second}
 	deaths := make(chan int, 10)
-	stop := takes(t, opts, func(d rpc.Delivery) { deaths <- d.Attempt() }, s.URL()) // and no word
+	stop := takes(t, opts, func(d transport.Delivery) { deaths <- d.Attempt() }, s.URL()) // and no word
 	c := client(t, s.URL())
 	id := start(t, c, 1)
 	for want := 1; want <= 2; want++ {
@@ -97,7 +97,7 @@ func TestAcknowledgementIsLost(t *testing.T) {
 	s := natstest.Run(t, "jetstream {}")
 	opts := durable.Options{AckWait: time.Second}
 	died := make(chan struct{}, 10)
-	stop := takes(t, opts, func(d rpc.Delivery) {
+	stop := takes(t, opts, func(d transport.Delivery) {
 		e, err := envelope.Decode(d.Data())
 		if err != nil {
 			t.Error(err)
@@ -109,7 +109,7 @@ func TestAcknowledgementIsLost(t *testing.T) {
 		}
 		data, err := reply.EncodeChecked()
 		if err == nil {
-			err = d.Answer(t.Context(), rpc.CallKey{Caller: caller, Callee: callee, CorrelationID: e.CorrelationID}, data)
+			err = d.Answer(t.Context(), transport.CallKey{Caller: caller, Callee: callee, CorrelationID: e.CorrelationID}, data)
 		}
 		if err != nil {
 			t.Error(err)

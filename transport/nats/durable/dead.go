@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/fleet/natsauth"
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // Headers of a dead letter.
@@ -110,7 +110,7 @@ func (m *Mailbox) Redrive(ctx context.Context, topic string, number uint64) (Let
 	}
 	results, err := m.js.Stream(ctx, natsauth.ResultsStream(m.opts.Agent))
 	if err == nil {
-		key := rpc.CallKey{Caller: l.Request.From, Callee: envelope.AddressOf(m.opts.Agent), CorrelationID: l.Request.CorrelationID}
+		key := transport.CallKey{Caller: l.Request.From, Callee: envelope.AddressOf(m.opts.Agent), CorrelationID: l.Request.CorrelationID}
 		err = results.Purge(ctx, jetstream.WithPurgeSubject(resultSubject(key)))
 	}
 	if err == nil {

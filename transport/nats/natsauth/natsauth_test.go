@@ -17,13 +17,12 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/fleet/natsauth"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/policy"
-	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/durable"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/durable"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 	"github.com/agentd/agentd/transport/nats/quota"
 )
 
@@ -393,7 +392,7 @@ func TestDurableCalls(t *testing.T) {
 		}
 		return c
 	}
-	if err := calls("desk").Enqueue(ctx, "agent://team.notes", "agents.team.notes.requests", "m-0", nil); !errors.Is(err, rpc.ErrNoQueue) {
+	if err := calls("desk").Enqueue(ctx, "agent://team.notes", "agents.team.notes.requests", "m-0", nil); !errors.Is(err, transport.ErrNoQueue) {
 		t.Errorf("before the streams are there: %v", err)
 	}
 	mailbox, err := durable.OpenMailbox(ctx, "agents.team.notes.requests", durable.Options{Conn: s.as("team.notes"), Agent: "team.notes", MaxDeliver: 1})
@@ -401,15 +400,15 @@ func TestDurableCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken, redriven := 0, make(chan string, 1)
-	key := rpc.CallKey{Caller: "agent://desk", Callee: "agent://team.notes", CorrelationID: "c-1"}
-	receiver, err := mailbox.Receive("agents.team.notes.requests", 1, func(d rpc.Delivery) {
+	key := transport.CallKey{Caller: "agent://desk", Callee: "agent://team.notes", CorrelationID: "c-1"}
+	receiver, err := mailbox.Receive("agents.team.notes.requests", 1, func(d transport.Delivery) {
 		if e, err := envelope.Decode(d.Data()); err == nil {
 			end := d.Done
 			switch broken++; broken {
 			case 1:
 				end = func(ctx context.Context) error { return d.PutBack(ctx, 0) } // MaxDeliver is 1: as a copy
 			case 2:
-				end = func(ctx context.Context) error { return d.Dead(ctx, "for the test") }
+				end = func(ctx context.Context) error { return d.DeadLetter(ctx, "for the test") }
 			default:
 				redriven <- e.MessageID
 			}

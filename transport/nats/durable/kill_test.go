@@ -15,7 +15,7 @@ import (
 
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/durable"
+	"github.com/agentd/agentd/transport/nats/durable"
 )
 
 // replicaURL names the server in the environment of a process that is a replica.

@@ -13,18 +13,18 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/agentd/agentd/fleet/natsauth"
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // A Mailbox keeps the requests to one agent. It is safe for concurrent use, and
-// implements [rpc.RequestQueue].
+// implements [transport.RequestQueue].
 type Mailbox struct {
 	opts Options
 	js   jetstream.JetStream
 }
 
-var _ rpc.RequestQueue = (*Mailbox)(nil)
+var _ transport.RequestQueue = (*Mailbox)(nil)
 
 // OpenMailbox makes the streams of an agent, or checks those that are there. Its
 // requests topic is topic. The error wraps [ErrNoJetStream] or is a
@@ -110,8 +110,8 @@ func republish(c jetstream.StreamConfig) string {
 	return c.RePublish.Source + " to " + c.RePublish.Destination
 }
 
-// Receive implements [rpc.RequestQueue].
-func (m *Mailbox) Receive(topic string, atOnce int, h func(rpc.Delivery)) (rpc.Receiver, error) {
+// Receive implements [transport.RequestQueue].
+func (m *Mailbox) Receive(topic string, atOnce int, h func(transport.Delivery)) (transport.Receiver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &receiver{mailbox: m, handle: h, slots: make(chan struct{}, atOnce), stop: cancel}
 	messages, err := r.open(ctx)
@@ -127,7 +127,7 @@ func (m *Mailbox) Receive(topic string, atOnce int, h func(rpc.Delivery)) (rpc.R
 // for it: what waits here, no other replica can take.
 type receiver struct {
 	mailbox  *Mailbox
-	handle   func(rpc.Delivery)
+	handle   func(transport.Delivery)
 	slots    chan struct{}
 	stop     context.CancelFunc
 	fetching sync.WaitGroup
@@ -264,7 +264,7 @@ func (r *receiver) serve(message jetstream.Msg) {
 	r.handle(d)
 }
 
-// Stop implements [rpc.Receiver].
+// Stop implements [transport.Receiver].
 func (r *receiver) Stop(ctx context.Context) error {
 	r.stop()
 	r.fetching.Wait()
@@ -287,20 +287,20 @@ type delivery struct {
 	sequence uint64
 }
 
-var _ rpc.Delivery = (*delivery)(nil)
+var _ transport.Delivery = (*delivery)(nil)
 
 func (d *delivery) Data() []byte { return d.message.Data() }
 func (d *delivery) Attempt() int { return min(d.attempt, d.mailbox.opts.MaxDeliver) }
 func (d *delivery) Last() bool   { return d.attempt >= d.mailbox.opts.MaxDeliver }
 func (d *delivery) Spent() bool  { return d.attempt > d.mailbox.opts.MaxDeliver }
 
-// Answered implements [rpc.Delivery].
-func (d *delivery) Answered(ctx context.Context, key rpc.CallKey) (bool, error) {
+// Answered implements [transport.Delivery].
+func (d *delivery) Answered(ctx context.Context, key transport.CallKey) (bool, error) {
 	answered := false
 	err := insist(ctx, func(ctx context.Context) error {
 		_, err := lastFor(ctx, d.mailbox.opts.Conn.Client(), natsauth.ResultsStream(d.mailbox.opts.Agent), resultSubject(key))
 		answered = err == nil
-		if errors.Is(err, rpc.ErrNotKept) {
+		if errors.Is(err, transport.ErrNotStored) {
 			return nil
 		}
 		return err
@@ -308,8 +308,8 @@ func (d *delivery) Answered(ctx context.Context, key rpc.CallKey) (bool, error) 
 	return answered, err
 }
 
-// Answer implements [rpc.Delivery].
-func (d *delivery) Answer(ctx context.Context, key rpc.CallKey, answer []byte) error {
+// Answer implements [transport.Delivery].
+func (d *delivery) Answer(ctx context.Context, key transport.CallKey, answer []byte) error {
 	first := jetstream.WithExpectLastSequencePerSubject(0)
 	err := publish(ctx, d.mailbox.js, natsauth.ResultsStream(d.mailbox.opts.Agent), resultSubject(key), answer, nil, first)
 	if hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence) {
@@ -318,7 +318,7 @@ func (d *delivery) Answer(ctx context.Context, key rpc.CallKey, answer []byte) e
 	return err
 }
 
-// Done implements [rpc.Delivery].
+// Done implements [transport.Delivery].
 func (d *delivery) Done(ctx context.Context) error {
 	err := insist(ctx, d.message.DoubleAck)
 	if errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // by an earlier try
@@ -327,12 +327,12 @@ func (d *delivery) Done(ctx context.Context) error {
 	return err
 }
 
-// Retry implements [rpc.Delivery].
+// Retry implements [transport.Delivery].
 func (d *delivery) Retry() error {
 	return d.message.NakWithDelay(d.mailbox.opts.delay(d.attempt))
 }
 
-// PutBack implements [rpc.Delivery]. The broker counts every delivery: the last one
+// PutBack implements [transport.Delivery]. The broker counts every delivery: the last one
 // that counts is replaced by a copy, of which it counts anew.
 func (d *delivery) PutBack(ctx context.Context, after time.Duration) error {
 	switch {
@@ -348,8 +348,8 @@ func (d *delivery) PutBack(ctx context.Context, after time.Duration) error {
 	return d.message.NakWithDelay(after)
 }
 
-// Dead implements [rpc.Delivery].
-func (d *delivery) Dead(ctx context.Context, reason string) error {
+// DeadLetter implements [transport.Delivery].
+func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	header := natsgo.Header{}
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"

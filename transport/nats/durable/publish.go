@@ -10,17 +10,17 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/agentd/agentd/fleet/natsauth"
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // resultSubject is where the answer to a call is kept.
-func resultSubject(k rpc.CallKey) string {
+func resultSubject(k transport.CallKey) string {
 	return natsauth.ResultsSubject(k.Callee.ID(), k.Caller.ID()) + "." + k.CorrelationID
 }
 
 // answeredSubject is where the stream sends an answer on that it has stored.
-func answeredSubject(k rpc.CallKey) string {
+func answeredSubject(k transport.CallKey) string {
 	return natsauth.AnsweredSubject(natsauth.ServiceName(k.Callee.ID()), k.Caller.ID()) + "." + k.CorrelationID
 }
 
@@ -54,10 +54,10 @@ func publish(ctx context.Context, js jetstream.JetStream, stream, subject string
 			return nil
 		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, natsgo.ErrNoResponders):
 			if time.Since(began) > noStreamTime && absent(ctx, js, stream) {
-				return fmt.Errorf("%w: there is no stream %s", rpc.ErrNoQueue, stream)
+				return fmt.Errorf("%w: there is no stream %s", transport.ErrNoQueue, stream)
 			}
 		case hasCode(err, codeStoreFailed):
-			return fmt.Errorf("%w: %w", rpc.ErrQueueFull, err)
+			return fmt.Errorf("%w: %w", transport.ErrQueueFull, err)
 		case !mayPass(err):
 			return err
 		}
@@ -98,7 +98,7 @@ func mayPass(err error) bool {
 		errors.Is(err, natsgo.ErrReconnectBufExceeded) || errors.Is(err, natsgo.ErrConnectionReconnecting)
 }
 
-// lastFor is what a stream holds under a subject, or [rpc.ErrNotKept] (ADR-31). It
+// lastFor is what a stream holds under a subject, or [transport.ErrNotStored] (ADR-31). It
 // asks by the subject that permissions can be given for.
 func lastFor(ctx context.Context, nc *natsgo.Conn, stream, subject string) ([]byte, error) {
 	m, err := nc.RequestMsgWithContext(ctx, natsgo.NewMsg("$JS.API.DIRECT.GET."+stream+"."+subject))
@@ -108,7 +108,7 @@ func lastFor(ctx context.Context, nc *natsgo.Conn, stream, subject string) ([]by
 	switch m.Header.Get("Status") {
 	case "":
 	case "404":
-		return nil, rpc.ErrNotKept
+		return nil, transport.ErrNotStored
 	default:
 		return nil, fmt.Errorf("stream %s: %s %s", stream, m.Header.Get("Status"), m.Header.Get("Description"))
 	}

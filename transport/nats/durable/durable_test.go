@@ -18,9 +18,9 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/durable"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/durable"
 )
 
 const (
@@ -136,7 +136,7 @@ func clientAs(t testing.TB, cfg rpc.ClientConfig, urls ...string) *rpc.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Self, cfg.Transports, cfg.Queues = caller, []transport.Transport{conn}, map[string]rpc.CallQueue{nats.Kind: calls}
+	cfg.Self, cfg.Transports, cfg.Queues = caller, []transport.Transport{conn}, map[string]transport.CallQueue{nats.Kind: calls}
 	cfg.Peers = rpc.Peers{callee: {Address: callee, Transport: nats.Kind, Topic: topic, Contract: contract(t)}}
 	c, err := rpc.NewClient(cfg)
 	if err != nil {
@@ -406,7 +406,7 @@ func TestAwaitedAnswersAreValidated(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A callee that checks nothing.
-	receiver, err := mailbox.Receive(topic, 1, func(d rpc.Delivery) {
+	receiver, err := mailbox.Receive(topic, 1, func(d transport.Delivery) {
 		e, err := envelope.Decode(d.Data())
 		if err != nil {
 			t.Error(err)
@@ -418,7 +418,7 @@ func TestAwaitedAnswersAreValidated(t *testing.T) {
 		}
 		data, err := reply.EncodeChecked()
 		if err == nil {
-			key := rpc.CallKey{Caller: e.From, Callee: callee, CorrelationID: e.CorrelationID}
+			key := transport.CallKey{Caller: e.From, Callee: callee, CorrelationID: e.CorrelationID}
 			err = errors.Join(d.Answer(t.Context(), key, data), d.Answer(t.Context(), key, []byte("another")), d.Done(t.Context()))
 		}
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/durable"
+	"github.com/agentd/agentd/transport/nats/durable"
 )
 
 // What a kept call costs, one after the other and many at once, beside the bare

@@ -12,12 +12,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/fleet/natsauth"
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // Calls are those that one agent makes. It is safe for concurrent use, and
-// implements [rpc.CallQueue].
+// implements [transport.CallQueue].
 type Calls struct {
 	opts Options
 	js   jetstream.JetStream
@@ -30,7 +30,7 @@ type Calls struct {
 	notes   jetstream.KeyValue // nil until the first note; guarded by opening
 }
 
-var _ rpc.CallQueue = (*Calls)(nil)
+var _ transport.CallQueue = (*Calls)(nil)
 
 // NewCalls asks the broker for nothing yet: the bucket of notes is made with the
 // first asynchronous call.
@@ -42,14 +42,14 @@ func NewCalls(opts Options) (*Calls, error) {
 	return &Calls{opts: opts.withDefaults(), js: js, expected: map[string][]chan []byte{}}, nil
 }
 
-// Enqueue implements [rpc.CallQueue].
+// Enqueue implements [transport.CallQueue].
 func (c *Calls) Enqueue(ctx context.Context, to envelope.Address, topic, id string, request []byte) error {
 	return publish(ctx, c.js, natsauth.RequestsStream(to.ID()), natsauth.RequestsSubject(topic), request, nil, jetstream.WithMsgID(id))
 }
 
-// Await implements [rpc.CallQueue]. The stream sends each answer that it has stored
+// Await implements [transport.CallQueue]. The stream sends each answer that it has stored
 // to whoever listens, and it can be asked, where that was missed.
-func (c *Calls) Await(ctx context.Context, key rpc.CallKey, begin func(context.Context) error) ([]byte, error) {
+func (c *Calls) Await(ctx context.Context, key transport.CallKey, begin func(context.Context) error) ([]byte, error) {
 	const first, longest = 200 * time.Millisecond, 5 * time.Second
 	answers, forget, err := c.expect(answeredSubject(key))
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Calls) Await(ctx context.Context, key rpc.CallKey, begin func(context.C
 		if err == nil {
 			return answer, nil
 		}
-		if !errors.Is(err, rpc.ErrNotKept) {
+		if !errors.Is(err, transport.ErrNotStored) {
 			c.opts.Logger.Debug("the answer cannot be asked for", "callee", key.Callee, "correlationId", key.CorrelationID, "error", err)
 		}
 	}
@@ -122,7 +122,7 @@ func (c *Calls) heard(m *natsgo.Msg) {
 	}
 }
 
-// Note implements [rpc.CallQueue].
+// Note implements [transport.CallQueue].
 func (c *Calls) Note(ctx context.Context, correlationID string, note []byte) error {
 	notes, err := c.bucket(ctx)
 	if err == nil {
@@ -134,7 +134,7 @@ func (c *Calls) Note(ctx context.Context, correlationID string, note []byte) err
 	return err
 }
 
-// Noted implements [rpc.CallQueue].
+// Noted implements [transport.CallQueue].
 func (c *Calls) Noted(ctx context.Context, correlationID string) ([]byte, error) {
 	notes, err := c.bucket(ctx)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Calls) Noted(ctx context.Context, correlationID string) ([]byte, error)
 		return err
 	})
 	if errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrInvalidKey) {
-		return nil, fmt.Errorf("%w: %s", rpc.ErrNotKept, correlationID)
+		return nil, fmt.Errorf("%w: %s", transport.ErrNotStored, correlationID)
 	}
 	if err != nil {
 		return nil, err

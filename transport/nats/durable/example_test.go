@@ -5,8 +5,9 @@ import (
 	"fmt"
 
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/durable"
+	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/durable"
 )
 
 // A client that may leave calls with the broker.
@@ -22,6 +23,6 @@ func ExampleNewCalls() {
 		fmt.Println(err)
 		return
 	}
-	cfg := rpc.ClientConfig{Self: "agent://concierge", Queues: map[string]rpc.CallQueue{nats.Kind: calls}}
+	cfg := rpc.ClientConfig{Self: "agent://concierge", Queues: map[string]transport.CallQueue{nats.Kind: calls}}
 	fmt.Println(cfg.Self) // with Peers, Transports and an Auditor it is complete
 }
