@@ -19,6 +19,8 @@ import (
 	"github.com/agentd/agentd/codegen/typedrpc"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -69,16 +71,16 @@ func serve(t *testing.T) endpoint {
 	near, far := bus.Connect(), bus.Connect()
 	var mux typed.Mux
 	prreviewer.RegisterServer(&mux, reviewer{e.cancelled})
-	inbox, err := rpc.NewInbox(rpc.InboxConfig{Self: doc.Agent, Contract: doc, Handlers: typedrpc.Handlers(&mux), Auditor: discard{}})
+	inbox, err := callee.New(callee.Config{Self: doc.Agent, Contract: doc, Handlers: typedrpc.Handlers(&mux), Records: rpc.Records{Auditor: discard{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	topic := rpc.RequestsTopic(doc.Agent)
+	topic := "agents." + doc.Agent.ID() + ".requests"
 	if err := inbox.Listen(far, topic); err != nil {
 		t.Fatal(err)
 	}
-	client, err := rpc.NewClient(rpc.ClientConfig{
-		Self: "agent://concierge", Auditor: discard{}, Transports: []transport.Transport{near},
+	client, err := caller.New(caller.Config{
+		Self: "agent://concierge", Records: rpc.Records{Auditor: discard{}}, Transports: []transport.Transport{near},
 		Peers: rpc.Peers{doc.Agent: {Address: doc.Agent, Transport: "memory", Topic: topic, Contract: doc}},
 	})
 	if err != nil {

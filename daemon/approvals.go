@@ -14,7 +14,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 )
 
 // maxApprovals bounds the calls that wait for a person.
@@ -34,13 +34,13 @@ type approvals struct {
 // A waitingCall is one of them.
 type waitingCall struct {
 	id      string
-	request rpc.ApprovalRequest
+	request caller.ApprovalRequest
 	until   time.Time
-	decided chan rpc.Approval // holds one
+	decided chan caller.Approval // holds one
 }
 
 var (
-	_ rpc.Approver      = (*approvals)(nil)
+	_ caller.Approver   = (*approvals)(nil)
 	_ control.Approvals = (*approvals)(nil)
 )
 
@@ -64,14 +64,14 @@ type approvalBody struct {
 	WaitedMs int64  `json:"waitedMs"`
 }
 
-// Approve implements [rpc.Approver].
-func (a *approvals) Approve(ctx context.Context, r rpc.ApprovalRequest) (rpc.Approval, error) {
+// Approve implements [caller.Approver].
+func (a *approvals) Approve(ctx context.Context, r caller.ApprovalRequest) (caller.Approval, error) {
 	call, err := a.add(r)
 	if err != nil {
-		return rpc.Approval{}, err
+		return caller.Approval{}, err
 	}
 	if call == nil {
-		return rpc.Approval{}, a.record(ctx, &waitingCall{request: r}, "overflow", rpc.Approval{})
+		return caller.Approval{}, a.record(ctx, &waitingCall{request: r}, "overflow", caller.Approval{})
 	}
 	a.log.Warn("a call waits for approval", "id", call.id, "peer", r.Peer, "capability", r.Capability, "until", call.until)
 	timer := time.NewTimer(time.Until(call.until))
@@ -87,13 +87,13 @@ func (a *approvals) Approve(ctx context.Context, r rpc.ApprovalRequest) (rpc.App
 }
 
 // add lets a call wait; nil means that there is no room.
-func (a *approvals) add(r rpc.ApprovalRequest) (*waitingCall, error) {
+func (a *approvals) add(r caller.ApprovalRequest) (*waitingCall, error) {
 	var id [4]byte
 	if _, err := rand.Read(id[:]); err != nil {
 		return nil, fmt.Errorf("approval: %w", err)
 	}
 	call := &waitingCall{
-		id: hex.EncodeToString(id[:]), request: r, until: time.Now().Add(a.timeout), decided: make(chan rpc.Approval, 1),
+		id: hex.EncodeToString(id[:]), request: r, until: time.Now().Add(a.timeout), decided: make(chan caller.Approval, 1),
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,14 +114,14 @@ func (a *approvals) take(id string) *waitingCall {
 }
 
 // giveUp ends a wait without a decision.
-func (a *approvals) giveUp(ctx context.Context, call *waitingCall, how string) (rpc.Approval, error) {
+func (a *approvals) giveUp(ctx context.Context, call *waitingCall, how string) (caller.Approval, error) {
 	if a.take(call.id) == nil { // somebody decides at this moment
 		return <-call.decided, nil
 	}
-	return rpc.Approval{}, a.record(ctx, call, how, rpc.Approval{})
+	return caller.Approval{}, a.record(ctx, call, how, caller.Approval{})
 }
 
-func (a *approvals) record(ctx context.Context, call *waitingCall, decision string, d rpc.Approval) error {
+func (a *approvals) record(ctx context.Context, call *waitingCall, decision string, d caller.Approval) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	r := call.request
@@ -155,7 +155,7 @@ func (a *approvals) Waiting() []control.Approval {
 
 // Decide implements [control.Approvals]. The call goes on only once the decision
 // is on the disk; without that it is denied.
-func (a *approvals) Decide(ctx context.Context, id string, d rpc.Approval) error {
+func (a *approvals) Decide(ctx context.Context, id string, d caller.Approval) error {
 	call := a.take(id)
 	if call == nil {
 		return &control.NoApprovalError{ID: id}
@@ -166,7 +166,7 @@ func (a *approvals) Decide(ctx context.Context, id string, d rpc.Approval) error
 	}
 	err := a.record(ctx, call, decision, d)
 	if err != nil {
-		d = rpc.Approval{By: d.By, Reason: "the decision could not be recorded"}
+		d = caller.Approval{By: d.By, Reason: "the decision could not be recorded"}
 	}
 	call.decided <- d
 	return err

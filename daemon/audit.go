@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 )
 
 // An auditor writes what calls must record to an agent's log.
@@ -58,7 +59,7 @@ func (a auditor) RecordSchemaDrift(ctx context.Context, r drift.Record) error {
 	body := map[string]any{
 		"peerId": r.Peer, "capabilityName": r.Capability, "reason": r.Err.Error(), "enforced": r.Enforced,
 	}
-	var detailed rpc.DetailedError
+	var detailed caller.DetailedError
 	if errors.As(r.Err, &detailed) {
 		body["details"] = detailed.Details()
 	}

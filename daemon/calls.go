@@ -15,6 +15,8 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/transport"
@@ -25,12 +27,12 @@ import (
 
 // openPolicies reads who may call whom, and starts the access log.
 func (d *Daemon) openPolicies() error {
-	caller, callee, err := rulesOf(d.Member())
+	callerAddr, calleeAddr, err := rulesOf(d.Member())
 	if err != nil {
 		return err
 	}
-	d.policies.caller.Store(caller)
-	d.policies.callee.Store(callee)
+	d.policies.caller.Store(callerAddr)
+	d.policies.callee.Store(calleeAddr)
 	if !d.Member().Agent.Security.NoAuditLog {
 		d.access = newAccessLog(d.audit, d.Member().Agent.Audit.FailOpen, d.log)
 		d.stats.next = d.access
@@ -58,13 +60,18 @@ func (d *Daemon) openClient() (err error) {
 		return err
 	}
 	d.approvals = newApprovals(d.audit, cmp.Or(d.Member().Agent.Security.ApprovalTimeout, defaultApprovalTimeout), d.log)
-	d.client, err = rpc.NewClient(rpc.ClientConfig{
-		Self: d.Member().Address, Peers: &d.peers, Transports: d.transports, Queues: queues, Auditor: d.audit,
-		Authorizer: callerAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0), Refusals: d.audit,
+	d.client, err = caller.New(caller.Config{
+		Self: d.Member().Address, Peers: &d.peers, Transports: d.transports, Queues: queues, Records: rpc.Records{Auditor: d.audit,
+			Refusals: d.audit,
+
+			Access: &d.stats},
+		Checks: caller.Checks{Authorizer: callerAuthorizer{&d.policies}, Limiter: policy.NewRateLimiter(0),
+
+			Approver: d.approvals, Breakers: policy.NewBreakers(),
+			Gate: drift.NewGate(drift.Options{Mode: drift.Mode(d.Member().Agent.Drift), Auditor: d.audit, Logger: d.log})},
 		Identity: &d.identity, FleetVersion: version,
-		Approver: d.approvals, Breakers: policy.NewBreakers(), Access: &d.stats,
-		Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(d.Member().Agent.Drift), Auditor: d.audit, Logger: d.log}),
-		MaxPending: limits.MaxPending, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
+
+		Limits: caller.Limits{MaxPending: limits.MaxPending, MaxPayloadBytes: limits.MaxPayloadBytes}, Logger: d.log,
 	})
 	return err
 }
@@ -123,13 +130,18 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.inbox, err = rpc.NewInbox(rpc.InboxConfig{
-		Self: d.Member().Address, Contract: contract, Handlers: d.handlers(d.Member()), Auditor: d.audit,
-		Authorizer: calleeAuthorizer{&d.policies}, Limiter: d.limiter(), Refusals: d.audit, Access: &d.stats,
-		Services:    map[string]rpc.Service{witnessService: d.serveWitness},
-		Idempotency: d.once, Identity: &d.identity, ClockSkew: d.Member().Agent.Security.ClockSkew,
-		FleetVersion: release, MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
-		MaxInFlight: limits.MaxInFlight, MaxPayloadBytes: limits.MaxPayloadBytes, Logger: d.log,
+	d.inbox, err = callee.New(callee.Config{
+		Self: d.Member().Address, Contract: contract, Handlers: d.handlers(d.Member()), Records: rpc.Records{Auditor: d.audit,
+			Refusals: d.audit, Access: &d.stats},
+		Checks: callee.Checks{Authorizer: calleeAuthorizer{&d.policies}, Limiter: d.limiter(),
+
+			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion},
+		Services:    map[string]callee.Service{witnessService: d.serveWitness},
+		Idempotency: d.once, Identity: &d.identity, Limits: callee.Limits{ClockSkew: d.Member().Agent.Security.ClockSkew,
+
+			MaxInFlight: limits.MaxInFlight, MaxPayloadBytes: limits.MaxPayloadBytes},
+		FleetVersion: release,
+		Logger:       d.log,
 	})
 	if err != nil {
 		return fmt.Errorf("%w\n(declare it under skills: in %s)", err, d.Member().Agent.Path)

@@ -16,6 +16,8 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
@@ -63,8 +65,8 @@ type Daemon struct {
 	access     *accessLog // nil when the agent's file turns it off
 	stats      callStats
 	transports []transport.Transport
-	client     *rpc.Client
-	inbox      *rpc.Inbox         // nil for an agent that only calls others
+	client     *caller.Client
+	inbox      *callee.Inbox      // nil for an agent that only calls others
 	once       *idempotency.Store // nil for an agent that only calls others
 	calls      control.Calls
 	control    *control.Server
@@ -231,7 +233,7 @@ func (d *Daemon) Lost() <-chan struct{} {
 func (d *Daemon) Files() []string { return d.cfg.Fleet.Files(d.Member()) }
 
 // Client is the agent's end of the calls that it makes.
-func (d *Daemon) Client() *rpc.Client { return d.client }
+func (d *Daemon) Client() *caller.Client { return d.client }
 
 // Auditor is where the agent records what its calls must record.
 func (d *Daemon) Auditor() rpc.Auditor { return d.audit }

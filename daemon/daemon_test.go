@@ -18,6 +18,7 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport/memory"
 )
 
@@ -89,7 +90,7 @@ func stop(t testing.TB, f *daemon.Fleet) {
 	}
 }
 
-func client(t testing.TB, f *daemon.Fleet, id string) *rpc.Client {
+func client(t testing.TB, f *daemon.Fleet, id string) *caller.Client {
 	t.Helper()
 	d, ok := f.Daemon(id)
 	if !ok {
@@ -123,16 +124,16 @@ func TestFleetCallsAndRecords(t *testing.T) {
 	cfg := load(t, files())
 	cfg.Handlers = handle(echo)
 	f := startFleet(t, cfg)
-	caller := client(t, f, "caller")
-	res, err := caller.RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
+	callerAddr := client(t, f, "caller")
+	res, err := callerAddr.RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
 	if err != nil || string(res.Response) != `{"n":1}` {
 		t.Errorf("a Go function: %s, %v", res.Response, err)
 	}
-	res, err = caller.RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "cat", Payload: json.RawMessage(`[2]`)})
+	res, err = callerAddr.RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "cat", Payload: json.RawMessage(`[2]`)})
 	if err != nil || string(res.Response) != `[2]` {
 		t.Errorf("a process: %s, %v", res.Response, err)
 	}
-	res, err = caller.RequestAgent(t.Context(), rpc.Request{
+	res, err = callerAddr.RequestAgent(t.Context(), rpc.Request{
 		To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":"x","m":1}`), SessionID: "s-1",
 	})
 	if rpc.CodeOf(err) != rpc.CodeSchemaViolation {
@@ -178,7 +179,7 @@ func TestStopFinishesRunningCalls(t *testing.T) {
 		return inv.Payload, ctx.Err()
 	})
 	f := startFleet(t, cfg)
-	callee, _ := f.Daemon("callee")
+	calleeAddr, _ := f.Daemon("callee")
 	done := make(chan error, 1)
 	go func() {
 		_, err := client(t, f, "caller").RequestAgent(context.Background(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
@@ -186,8 +187,8 @@ func TestStopFinishesRunningCalls(t *testing.T) {
 	}()
 	<-started
 	stopped := make(chan error, 1)
-	go func() { stopped <- callee.Stop(context.Background()) }()
-	for callee.Ready() == nil { // not ready is the first thing that Stop does
+	go func() { stopped <- calleeAddr.Stop(context.Background()) }()
+	for calleeAddr.Ready() == nil { // not ready is the first thing that Stop does
 		time.Sleep(time.Millisecond)
 	}
 	close(release)
@@ -197,8 +198,8 @@ func TestStopFinishesRunningCalls(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Errorf("stop: %v", err)
 	}
-	caller, _ := f.Daemon("caller")
-	if err := caller.Stop(context.Background()); err != nil {
+	callerAddr, _ := f.Daemon("caller")
+	if err := callerAddr.Stop(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
@@ -219,8 +220,8 @@ func TestNestedRequestThroughTheSocket(t *testing.T) {
 	cfg.Fleet.Members[0].Peers = cfg.Fleet.Members[1].Peers
 	f := startFleet(t, cfg)
 	defer stop(t, f)
-	callee, _ := f.Daemon("callee")
-	socket = callee.Socket()
+	calleeAddr, _ := f.Daemon("callee")
+	socket = calleeAddr.Socket()
 	res, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
 	if err != nil || string(res.Response) != `{"n":1}` {
 		t.Errorf("%s, %v", res.Response, err)
@@ -263,7 +264,7 @@ func TestReload(t *testing.T) {
 	cfg.Handlers = handle(echo)
 	f := startFleet(t, cfg)
 	defer stop(t, f)
-	callee, _ := f.Daemon("callee")
+	calleeAddr, _ := f.Daemon("callee")
 	call := func() error {
 		_, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
 		return err
@@ -284,7 +285,7 @@ func TestReload(t *testing.T) {
 		strings.Replace(good, "agent: agent://callee", "agent: agent://other", 1): "agent://callee",
 	} {
 		write(bad)
-		if err := callee.Reload(); err == nil || !strings.Contains(err.Error(), says) {
+		if err := calleeAddr.Reload(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("reload: %v, want %q", err, says)
 		}
 		if err := call(); err != nil {
@@ -293,7 +294,7 @@ func TestReload(t *testing.T) {
 	}
 	// A new required member: the next call is caught by the gate.
 	write(strings.Replace(good, "required: [n]", "required: [n, m]", 1))
-	if err := callee.Reload(); err != nil {
+	if err := calleeAddr.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	var found *drift.SchemaDriftError
@@ -321,9 +322,9 @@ func TestControlAPI(t *testing.T) {
 	if err != nil || fmt.Sprint(running) != "[callee caller]" {
 		t.Errorf("running %v, %v", running, err)
 	}
-	callee := control.NewClient(cfg.Paths.Socket("callee"))
-	defer callee.Close()
-	data, err := callee.Capabilities(t.Context())
+	calleeAddr := control.NewClient(cfg.Paths.Socket("callee"))
+	defer calleeAddr.Close()
+	data, err := calleeAddr.Capabilities(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,13 +336,13 @@ func TestControlAPI(t *testing.T) {
 	if err := json.Unmarshal(data, &published); err != nil || published.Version != "1.0" || published.Digest == "" || len(published.ToolSchemas) != 2 {
 		t.Errorf("published %s, %v", data, err)
 	}
-	if err := callee.Ready(t.Context()); err != nil {
+	if err := calleeAddr.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
-	caller := control.NewClient(cfg.Paths.Socket("caller"))
-	defer caller.Close()
+	callerAddr := control.NewClient(cfg.Paths.Socket("caller"))
+	defer callerAddr.Close()
 	var refused *control.RefusedError
-	if _, err := caller.Capabilities(t.Context()); !errors.As(err, &refused) || refused.HTTPStatus != 404 {
+	if _, err := callerAddr.Capabilities(t.Context()); !errors.As(err, &refused) || refused.HTTPStatus != 404 {
 		t.Errorf("capabilities of a client: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func (d *Daemon) Reload() error {
 		return fmt.Errorf("reload: %w", err)
 	}
 	if d.inbox != nil {
-		if err := d.inbox.Offer(member.Capabilities, d.handlers(member)); err != nil {
+		if err := d.inbox.SetContract(member.Capabilities, d.handlers(member)); err != nil {
 			return fmt.Errorf("reload: %w", err)
 		}
 		d.stats.offer(member.Capabilities.Names())

@@ -83,7 +83,7 @@ func (d *Daemon) findWitnesses(ctx context.Context) error {
 // askWitness carries questions to the witness at another agent.
 func (d *Daemon) askWitness(address envelope.Address) witness.Asker {
 	return func(ctx context.Context, question []byte) ([]byte, error) {
-		return d.client.Ask(ctx, address, witnessService, question)
+		return d.client.CallService(ctx, address, witnessService, question)
 	}
 }
 

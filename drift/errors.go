@@ -46,7 +46,7 @@ func cut(witness []byte) []byte {
 	return append(append([]byte(nil), witness[:most]...), "…"...)
 }
 
-// Details implements [rpc.DetailedError].
+// Details implements [caller.DetailedError].
 func (e *SchemaDriftError) Details() json.RawMessage {
 	return details(struct {
 		Error   string          `json:"error"`
@@ -85,7 +85,7 @@ func (e *UnsupportedSchemaError) Error() string {
 // Unwrap returns Err.
 func (e *UnsupportedSchemaError) Unwrap() error { return e.Err }
 
-// Details implements [rpc.DetailedError].
+// Details implements [caller.DetailedError].
 func (e *UnsupportedSchemaError) Details() json.RawMessage {
 	return details(struct {
 		Error   string        `json:"error"`
@@ -111,7 +111,7 @@ func (e *CapabilitiesContractError) Error() string {
 // Unwrap returns Err.
 func (e *CapabilitiesContractError) Unwrap() error { return e.Err }
 
-// Details implements [rpc.DetailedError].
+// Details implements [caller.DetailedError].
 func (e *CapabilitiesContractError) Details() json.RawMessage {
 	return details(struct {
 		Error string `json:"error"`

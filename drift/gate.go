@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/schema"
 )
 
@@ -70,7 +70,7 @@ type Gate struct {
 	peers map[envelope.Address]*peerState // guarded by mu
 }
 
-var _ rpc.Gate = (*Gate)(nil)
+var _ caller.Gate = (*Gate)(nil)
 
 // NewGate makes a gate that knows no peer yet.
 func NewGate(opts Options) *Gate {
@@ -111,8 +111,8 @@ type verdict struct {
 	err    error
 }
 
-// Admit implements [rpc.Gate].
-func (g *Gate) Admit(ctx context.Context, p rpc.Probe) (string, error) {
+// Check implements [caller.Gate].
+func (g *Gate) Check(ctx context.Context, p caller.Probe) (string, error) {
 	if g.opts.Mode == Off {
 		return "", nil
 	}
@@ -168,7 +168,7 @@ func (g *Gate) peer(a envelope.Address) *peerState {
 }
 
 // known is the verdict that needs no question and no proof.
-func (s *peerState) known(p rpc.Probe, now time.Time) (verdict, bool) {
+func (s *peerState) known(p caller.Probe, now time.Time) (verdict, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if !s.current(p, now) {
@@ -179,21 +179,21 @@ func (s *peerState) known(p rpc.Probe, now time.Time) (verdict, bool) {
 }
 
 // current reports whether what the peer said last still counts. The caller holds mu.
-func (s *peerState) current(p rpc.Probe, now time.Time) bool {
+func (s *peerState) current(p caller.Probe, now time.Time) bool {
 	if !s.probed || !s.askAgain.IsZero() && !now.Before(s.askAgain) {
 		return false
 	}
 	return p.Stale == "" || s.liveDigest(p.Capability.Name) == p.Stale
 }
 
-func (s *peerState) outdated(p rpc.Probe, now time.Time) bool {
+func (s *peerState) outdated(p caller.Probe, now time.Time) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return !s.current(p, now)
 }
 
 // pair names the two contracts that p is about. The caller holds mu.
-func (s *peerState) pair(p rpc.Probe) pair {
+func (s *peerState) pair(p caller.Probe) pair {
 	return pair{name: p.Capability.Name, built: p.Capability.Digest, live: s.liveDigest(p.Capability.Name)}
 }
 
@@ -204,7 +204,7 @@ func (s *peerState) liveDigest(name string) string {
 	return s.live.ToolSchemas[name].Digest
 }
 
-func (s *peerState) keep(p rpc.Probe, v verdict) {
+func (s *peerState) keep(p caller.Probe, v verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.verdicts[s.pair(p)] = v
@@ -212,7 +212,7 @@ func (s *peerState) keep(p rpc.Probe, v verdict) {
 
 // ask asks the peer what it serves, and keeps the answer. Only the end of ctx is
 // an error.
-func (g *Gate) ask(ctx context.Context, p rpc.Probe, s *peerState) error {
+func (g *Gate) ask(ctx context.Context, p caller.Probe, s *peerState) error {
 	probeCtx, cancel := context.WithTimeout(ctx, g.opts.ProbeTimeout)
 	defer cancel()
 	data, err := p.Published(probeCtx)
@@ -244,7 +244,7 @@ func (g *Gate) ask(ctx context.Context, p rpc.Probe, s *peerState) error {
 }
 
 // judge compares the contracts of one capability.
-func (g *Gate) judge(ctx context.Context, p rpc.Probe, s *peerState) verdict {
+func (g *Gate) judge(ctx context.Context, p caller.Probe, s *peerState) verdict {
 	s.mu.RLock()
 	live, failure := s.live, s.failure
 	s.mu.RUnlock()
@@ -269,7 +269,7 @@ func (g *Gate) judge(ctx context.Context, p rpc.Probe, s *peerState) verdict {
 }
 
 // report logs and records what the gate found.
-func (g *Gate) report(ctx context.Context, p rpc.Probe, err error) error {
+func (g *Gate) report(ctx context.Context, p caller.Probe, err error) error {
 	enforced := g.opts.Mode == Enforce
 	g.opts.Logger.Warn("drift gate", "peer", p.Peer.Address, "capability", p.Capability.Name, "enforced", enforced, "reason", err.Error())
 	if g.opts.Auditor == nil {

@@ -17,14 +17,16 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
 
 const (
-	caller = envelope.Address("agent://caller")
-	callee = envelope.Address("agent://callee")
-	topic  = "agents.callee.requests"
+	callerAddr = envelope.Address("agent://caller")
+	calleeAddr = envelope.Address("agent://callee")
+	topic      = "agents.callee.requests"
 )
 
 // contract is a capabilities file with one capability, f.
@@ -80,7 +82,7 @@ func (l *ledger) all() []drift.Record {
 type world struct {
 	bus     *memory.Bus
 	conn    *memory.Conn
-	client  *rpc.Client
+	client  *caller.Client
 	ledger  *ledger
 	probes  atomic.Int64
 	marks   atomic.Int64
@@ -95,9 +97,9 @@ func newWorld(t testing.TB, built, live *capability.Document, opts drift.Options
 	mine := w.bus.Connect()
 	opts.Auditor = w.ledger
 	var err error
-	w.client, err = rpc.NewClient(rpc.ClientConfig{
-		Self: caller, Auditor: w.ledger, Transports: []transport.Transport{mine}, Gate: drift.NewGate(opts),
-		Peers: rpc.Peers{callee: {Address: callee, Transport: "memory", Topic: topic, Contract: built, MinSchemaVersion: minVersion(built)}},
+	w.client, err = caller.New(caller.Config{
+		Self: callerAddr, Records: rpc.Records{Auditor: w.ledger}, Transports: []transport.Transport{mine}, Checks: caller.Checks{Gate: drift.NewGate(opts)},
+		Peers: rpc.Peers{calleeAddr: {Address: calleeAddr, Transport: "memory", Topic: topic, Contract: built, MinSchemaVersion: minVersion(built)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +124,7 @@ func newWorld(t testing.TB, built, live *capability.Document, opts drift.Options
 			w.ran.Add(1)
 			return json.RawMessage(`{"a":1}`), nil
 		})
-		inbox, err := rpc.NewInbox(rpc.InboxConfig{Self: callee, Contract: doc, Auditor: w.ledger, Handlers: map[string]rpc.Handler{"f": h, "other": h}})
+		inbox, err := callee.New(callee.Config{Self: calleeAddr, Contract: doc, Records: rpc.Records{Auditor: w.ledger}, Handlers: map[string]rpc.Handler{"f": h, "other": h}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +166,7 @@ func (w *world) probed() int64 {
 const mark = "mark"
 
 func (w *world) call(payload string) (*rpc.Result, error) {
-	return w.client.RequestAgent(context.Background(), rpc.Request{To: callee, Capability: "f", Payload: json.RawMessage(payload)})
+	return w.client.RequestAgent(context.Background(), rpc.Request{To: calleeAddr, Capability: "f", Payload: json.RawMessage(payload)})
 }
 
 const (
@@ -203,7 +205,7 @@ func TestGateVerdicts(t *testing.T) {
 			if !errors.As(err, &found) || res.Error.Code != rpc.CodeSchemaDrift || w.ran.Load() != 0 {
 				t.Fatalf("%v, ran %d", err, w.ran.Load())
 			}
-			if found.Side != test.side || found.Peer != callee || !json.Valid(found.Witness) || found.Built == found.Live {
+			if found.Side != test.side || found.Peer != calleeAddr || !json.Valid(found.Witness) || found.Built == found.Live {
 				t.Errorf("%+v", found)
 			}
 			if !strings.Contains(res.Error.Message, "counterexample: ") || !strings.Contains(string(res.Error.Details), `"error":"SchemaDriftError"`) {
@@ -347,7 +349,7 @@ func answer(t testing.TB, conn *memory.Conn, m transport.Message, payload string
 		return
 	}
 	data, err := (&envelope.Envelope{
-		Kind: envelope.Response, MessageID: "r", CorrelationID: req.CorrelationID, From: callee, To: req.From,
+		Kind: envelope.Response, MessageID: "r", CorrelationID: req.CorrelationID, From: calleeAddr, To: req.From,
 		Capability: req.Capability, Payload: json.RawMessage(payload),
 	}).Encode()
 	if err == nil {
@@ -438,7 +440,7 @@ func TestGateCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-started; cancel() }()
-	_, err := w.client.RequestAgent(ctx, rpc.Request{To: callee, Capability: "f", Payload: json.RawMessage(`{"a":1}`)})
+	_, err := w.client.RequestAgent(ctx, rpc.Request{To: calleeAddr, Capability: "f", Payload: json.RawMessage(`{"a":1}`)})
 	if rpc.CodeOf(err) != rpc.CodeCancelled {
 		t.Errorf("%v", err)
 	}
@@ -460,6 +462,6 @@ func BenchmarkGate(b *testing.B) {
 
 func ExampleGate() {
 	gate := drift.NewGate(drift.Options{Mode: drift.Enforce})
-	fmt.Println(gate != nil, "give it to rpc.ClientConfig.Gate")
-	// Output: true give it to rpc.ClientConfig.Gate
+	fmt.Println(gate != nil, "give it to caller.Checks.Gate")
+	// Output: true give it to caller.Checks.Gate
 }

@@ -6,13 +6,14 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/schema"
 )
 
 // prove shows that what the caller may send is accepted by the peer, and that
 // what the peer may answer is accepted by the caller. A contract that was loaded
 // for inspection has no schemas to prove with; validation refuses its calls.
-func prove(ctx context.Context, p rpc.Probe, live capability.ToolSchema, budget schema.Budget) error {
+func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, budget schema.Budget) error {
 	if mine := p.Capability.Input; mine != nil && mine.Schema != nil && live.InputSchema != nil {
 		theirs, err := compile(p, rpc.SideRequest, live.InputSchema)
 		if err != nil {
@@ -35,7 +36,7 @@ func prove(ctx context.Context, p rpc.Probe, live capability.ToolSchema, budget 
 }
 
 // compile makes the peer's schema; a side without one accepts everything.
-func compile(p rpc.Probe, side rpc.Side, source json.RawMessage) (*schema.Schema, error) {
+func compile(p caller.Probe, side rpc.Side, source json.RawMessage) (*schema.Schema, error) {
 	if source == nil {
 		source = json.RawMessage("{}")
 	}
@@ -47,7 +48,7 @@ func compile(p rpc.Probe, side rpc.Side, source json.RawMessage) (*schema.Schema
 }
 
 // verdictOf turns the answer of a proof into an error, or nil.
-func verdictOf(p rpc.Probe, live capability.ToolSchema, side rpc.Side, answer schema.Containment, reason string) error {
+func verdictOf(p caller.Probe, live capability.ToolSchema, side rpc.Side, answer schema.Containment, reason string) error {
 	switch answer.Answer {
 	case schema.Proven:
 		return nil

@@ -19,7 +19,7 @@ type AgentRunLimits struct {
 	MaxProviderRoundTrips int
 }
 
-// A Caller makes calls; an [rpc.Client] is one.
+// A Caller makes calls; an [caller.Client] is one.
 type Caller interface {
 	RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error)
 }

@@ -18,7 +18,7 @@ func turnWorld(t testing.TB) *world {
 }
 
 func attempt(payload string) rpc.Request {
-	return rpc.Request{To: callee, Capability: "f", Payload: json.RawMessage(payload)}
+	return rpc.Request{To: calleeAddr, Capability: "f", Payload: json.RawMessage(payload)}
 }
 
 func TestTurnRepairs(t *testing.T) {

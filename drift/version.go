@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/capability"
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 )
 
 // checkVersion holds the peer to the caller's minSchemaVersion: the since of
 // the live capability must not be lower. A capability without since is older
 // than every version that is asked for.
-func checkVersion(p rpc.Probe, live capability.ToolSchema) error {
+func checkVersion(p caller.Probe, live capability.ToolSchema) error {
 	least := p.Peer.MinSchemaVersion
 	if least == "" {
 		return nil

@@ -10,6 +10,8 @@ import (
 
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 )
 
 var asking = rules{Reason: policy.AskRule, Rule: policy.Rule{Effect: policy.Ask, Pattern: "RequestAgent:**"}}
@@ -17,18 +19,18 @@ var asking = rules{Reason: policy.AskRule, Rule: policy.Rule{Effect: policy.Ask,
 // A clerk decides after a while, if the call still waits then.
 type clerk struct {
 	after    time.Duration
-	decision rpc.Approval
+	decision caller.Approval
 	err      error
-	asked    []rpc.ApprovalRequest
+	asked    []caller.ApprovalRequest
 }
 
-func (c *clerk) Approve(ctx context.Context, r rpc.ApprovalRequest) (rpc.Approval, error) {
+func (c *clerk) Approve(ctx context.Context, r caller.ApprovalRequest) (caller.Approval, error) {
 	c.asked = append(c.asked, r)
 	select {
 	case <-time.After(c.after):
 		return c.decision, c.err
 	case <-ctx.Done():
-		return rpc.Approval{}, context.Cause(ctx)
+		return caller.Approval{}, context.Cause(ctx)
 	}
 }
 
@@ -42,22 +44,22 @@ func TestApproval(t *testing.T) {
 		says    string
 		latency time.Duration
 	}{
-		{"granted", &clerk{after: time.Second, decision: rpc.Approval{Granted: true, By: "ada"}}, 0, rpc.StatusOK, 0, "", time.Second},
+		{"granted", &clerk{after: time.Second, decision: caller.Approval{Granted: true, By: "ada"}}, 0, rpc.StatusOK, 0, "", time.Second},
 		// Longer than the capability's own 5 s, which begin when the call may go on.
-		{"granted after a long time", &clerk{after: time.Minute, decision: rpc.Approval{Granted: true, By: "ada"}}, 0, rpc.StatusOK, 0, "", time.Minute},
-		{"refused", &clerk{after: time.Second, decision: rpc.Approval{By: "ada", Reason: "not today"}}, 0, rpc.StatusError, rpc.CodeDenied, "ada refused to approve review-pr of agent://pr-reviewer: not today", time.Second},
+		{"granted after a long time", &clerk{after: time.Minute, decision: caller.Approval{Granted: true, By: "ada"}}, 0, rpc.StatusOK, 0, "", time.Minute},
+		{"refused", &clerk{after: time.Second, decision: caller.Approval{By: "ada", Reason: "not today"}}, 0, rpc.StatusError, rpc.CodeDenied, "ada refused to approve review-pr of agent://pr-reviewer: not today", time.Second},
 		{"nobody", &clerk{after: time.Second}, 0, rpc.StatusError, rpc.CodeDenied, "nobody gave it in time", time.Second},
-		{"too late for the caller", &clerk{after: time.Minute, decision: rpc.Approval{Granted: true}}, 2 * time.Second, rpc.StatusTimeout, rpc.CodeTimeout, "", 2 * time.Second},
+		{"too late for the caller", &clerk{after: time.Minute, decision: caller.Approval{Granted: true}}, 2 * time.Second, rpc.StatusTimeout, rpc.CodeTimeout, "", 2 * time.Second},
 		{"not recorded", &clerk{err: errors.New("disk full")}, 0, rpc.StatusError, rpc.CodeAuditFailed, "", 0},
 		{"nobody to ask", nil, 0, rpc.StatusError, rpc.CodeDenied, "an ask rule matches", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				kept := &refusalLedger{}
-				w := newWorld(t, answers(goodAnswer), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
-					cc.Authorizer, cc.Refusals = asking, kept
+				w := newWorld(t, answers(goodAnswer), func(cc *caller.Config, _ *callee.Config) {
+					cc.Checks.Authorizer, cc.Records.Refusals = asking, kept
 					if test.clerk != nil {
-						cc.Approver = test.clerk
+						cc.Checks.Approver = test.clerk
 					}
 				})
 				seen := w.tap(t)
@@ -77,7 +79,7 @@ func TestApproval(t *testing.T) {
 				}
 				if test.clerk != nil {
 					asked := test.clerk.asked[0]
-					if asked.Peer != callee || asked.Capability != "review-pr" || string(asked.Payload) != goodRequest || asked.SessionID != "s-1" || asked.CorrelationID != res.CorrelationID {
+					if asked.Peer != calleeAddr || asked.Capability != "review-pr" || string(asked.Payload) != goodRequest || asked.SessionID != "s-1" || asked.CorrelationID != res.CorrelationID {
 						t.Errorf("asked %+v", asked)
 					}
 				} else if len(kept.all()) != 1 {
@@ -90,8 +92,8 @@ func TestApproval(t *testing.T) {
 
 func TestCancelledWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, answers(goodAnswer), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
-			cc.Authorizer, cc.Refusals, cc.Approver = asking, &refusalLedger{}, &clerk{after: time.Hour}
+		w := newWorld(t, answers(goodAnswer), func(cc *caller.Config, _ *callee.Config) {
+			cc.Checks.Authorizer, cc.Records.Refusals, cc.Checks.Approver = asking, &refusalLedger{}, &clerk{after: time.Hour}
 		})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, nil)
 		defer cancel()

@@ -7,6 +7,8 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -33,11 +35,11 @@ func BenchmarkCall(b *testing.B) {
 	})
 	b.Run("Policed", func(b *testing.B) {
 		doc := contractWith(b, "    timeoutMs: 5000\n    rateLimit: {requests: 1000000000}\n    concurrency: 100\n")
-		w := newWorld(b, answers(goodAnswer), policed(doc, &refusalLedger{}), func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
-			cc.Authorizer, ic.Authorizer = allowAll, allowAll
-			cc.Limiter, ic.Limiter = policy.NewRateLimiter(0), policy.NewRateLimiter(0)
-			cc.Breakers = policy.NewBreakers()
-			cc.Access, ic.Access = forgetful{}, forgetful{}
+		w := newWorld(b, answers(goodAnswer), policed(doc, &refusalLedger{}), func(cc *caller.Config, ic *callee.Config) {
+			cc.Checks.Authorizer, ic.Checks.Authorizer = allowAll, allowAll
+			cc.Checks.Limiter, ic.Checks.Limiter = policy.NewRateLimiter(0), policy.NewRateLimiter(0)
+			cc.Checks.Breakers = policy.NewBreakers()
+			cc.Records.Access, ic.Records.Access = forgetful{}, forgetful{}
 		})
 		r := request()
 		b.ReportAllocs()
@@ -49,9 +51,9 @@ func BenchmarkCall(b *testing.B) {
 	})
 	b.Run("BareTransport", func(b *testing.B) {
 		bus := memory.NewBus(memory.Options{})
-		callee, caller := bus.Connect(), bus.Connect()
-		defer callee.Close()
-		defer caller.Close()
+		calleeAddr, callerAddr := bus.Connect(), bus.Connect()
+		defer calleeAddr.Close()
+		defer callerAddr.Close()
 		data, err := (&envelope.Envelope{
 			Kind: envelope.Request, MessageID: "m", CorrelationID: "c", From: "agent://a", To: "agent://b", Capability: "x",
 			Payload: []byte(goodRequest),
@@ -59,20 +61,20 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		_, err = callee.Subscribe("t", "g", func(m transport.Message) {
-			go func() { _ = callee.Publish(context.Background(), transport.Message{Topic: m.Reply, Data: m.Data}) }()
+		_, err = calleeAddr.Subscribe("t", "g", func(m transport.Message) {
+			go func() { _ = calleeAddr.Publish(context.Background(), transport.Message{Topic: m.Reply, Data: m.Data}) }()
 		})
 		if err != nil {
 			b.Fatal(err)
 		}
 		replies := make(chan struct{}, 1)
-		inbox, err := caller.OpenInbox(func(transport.Message) { replies <- struct{}{} })
+		inbox, err := callerAddr.OpenInbox(func(transport.Message) { replies <- struct{}{} })
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := caller.Publish(context.Background(), transport.Message{Topic: "t", Reply: inbox.Topic("x"), Data: data}); err != nil {
+			if err := callerAddr.Publish(context.Background(), transport.Message{Topic: "t", Reply: inbox.Topic("x"), Data: data}); err != nil {
 				b.Fatal(err)
 			}
 			<-replies

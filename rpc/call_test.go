@@ -13,6 +13,8 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -33,7 +35,7 @@ func TestCallOK(t *testing.T) {
 	if string(res.Response) != goodAnswer {
 		t.Errorf("response %s", res.Response)
 	}
-	if string(got.Payload) != goodRequest || got.From != caller || got.SessionID != "s-1" || got.IdempotencyKey != "k-1" ||
+	if string(got.Payload) != goodRequest || got.From != callerAddr || got.SessionID != "s-1" || got.IdempotencyKey != "k-1" ||
 		got.Hops != 1 || len(got.TraceID()) != 32 || got.CorrelationID != res.CorrelationID || got.MessageID == got.CorrelationID {
 		t.Errorf("invocation %+v", got)
 	}
@@ -56,7 +58,7 @@ func TestRequestViolationPublishesNothing(t *testing.T) {
 	r.SessionID = "s-1"
 	res := w.call(t, t.Context(), r)
 	wantStatus(t, res, rpc.StatusSchemaViolation, rpc.CodeSchemaViolation)
-	if res.SchemaSide != rpc.SideRequest || len(res.Violations) != 2 || res.Error.DetectedBy != caller {
+	if res.SchemaSide != rpc.SideRequest || len(res.Violations) != 2 || res.Error.DetectedBy != callerAddr {
 		t.Errorf("side %s, violations %v, by %s", res.SchemaSide, res.Violations, res.Error.DetectedBy)
 	}
 	records := w.callerLedger.all()
@@ -64,7 +66,7 @@ func TestRequestViolationPublishesNothing(t *testing.T) {
 		t.Fatalf("%d records, want one per envelope", len(records))
 	}
 	rec := records[0]
-	if rec.Peer != callee || rec.Capability != "review-pr" || rec.Side != rpc.SideRequest || len(rec.Violations) != 2 ||
+	if rec.Peer != calleeAddr || rec.Capability != "review-pr" || rec.Side != rpc.SideRequest || len(rec.Violations) != 2 ||
 		rec.CorrelationID != res.CorrelationID || rec.SessionID != "s-1" || rec.Time.IsZero() {
 		t.Errorf("record %+v", rec)
 	}
@@ -79,7 +81,7 @@ func TestResponseViolationFoundByCallee(t *testing.T) {
 	w := newWorld(t, answers(`{"verdict":"maybe"}`))
 	res := w.call(t, t.Context(), request())
 	wantStatus(t, res, rpc.StatusSchemaViolation, rpc.CodeSchemaViolation)
-	if res.SchemaSide != rpc.SideResponse || res.Error.DetectedBy != callee || res.Response != nil {
+	if res.SchemaSide != rpc.SideResponse || res.Error.DetectedBy != calleeAddr || res.Response != nil {
 		t.Errorf("side %s, by %s, response %s", res.SchemaSide, res.Error.DetectedBy, res.Response)
 	}
 	if len(res.Violations) != 1 || res.Violations[0].Path != "/verdict" {
@@ -94,14 +96,14 @@ func TestResponseViolationFoundByCallee(t *testing.T) {
 func looseCallee(t *testing.T) option {
 	src := "version: 1\nagent: agent://pr-reviewer\ntransports: [{kind: memory, topics: {requests: " + topic + "}}]\n" +
 		"capabilities: [{name: review-pr}, {name: loose}]\n"
-	return func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) { ic.Contract = document(t, src) }
+	return func(_ *caller.Config, ic *callee.Config) { ic.Contract = document(t, src) }
 }
 
 func TestResponseViolationFoundByCaller(t *testing.T) {
 	w := newWorld(t, answers(`{"verdict":"maybe"}`), looseCallee(t))
 	res := w.call(t, t.Context(), request())
 	wantStatus(t, res, rpc.StatusSchemaViolation, rpc.CodeSchemaViolation)
-	if res.SchemaSide != rpc.SideResponse || res.Error.DetectedBy != caller || string(res.Response) != `{"verdict":"maybe"}` {
+	if res.SchemaSide != rpc.SideResponse || res.Error.DetectedBy != callerAddr || string(res.Response) != `{"verdict":"maybe"}` {
 		t.Errorf("side %s, by %s, response %s", res.SchemaSide, res.Error.DetectedBy, res.Response)
 	}
 	if recs := w.callerLedger.all(); len(recs) != 1 || recs[0].Side != rpc.SideResponse {
@@ -115,30 +117,30 @@ func TestRequestViolationFoundByCallee(t *testing.T) {
 	w := newWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
 		ran = true
 		return json.RawMessage(goodAnswer), nil
-	}), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
-		cc.Peers = rpc.Peers{callee: {Address: callee, Transport: "memory", Topic: topic}}
+	}), func(cc *caller.Config, _ *callee.Config) {
+		cc.Peers = rpc.Peers{calleeAddr: {Address: calleeAddr, Transport: "memory", Topic: topic}}
 	})
 	r := request()
 	r.Payload = json.RawMessage(`{"prUrl":7,"severity":"med"}`)
 	res := w.call(t, t.Context(), r)
 	wantStatus(t, res, rpc.StatusSchemaViolation, rpc.CodeSchemaViolation)
-	if res.SchemaSide != rpc.SideRequest || res.Error.DetectedBy != callee || ran {
+	if res.SchemaSide != rpc.SideRequest || res.Error.DetectedBy != calleeAddr || ran {
 		t.Errorf("side %s, by %s, ran %v", res.SchemaSide, res.Error.DetectedBy, ran)
 	}
-	if recs := w.calleeLedger.all(); len(recs) != 1 || recs[0].Peer != caller {
+	if recs := w.calleeLedger.all(); len(recs) != 1 || recs[0].Peer != callerAddr {
 		t.Errorf("callee's records %v", recs)
 	}
 }
 
 func TestRefusalsBeforeTheWire(t *testing.T) {
-	w := newWorld(t, answers(goodAnswer), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
+	w := newWorld(t, answers(goodAnswer), func(cc *caller.Config, _ *callee.Config) {
 		cc.Peers.(rpc.Peers)["agent://far"] = rpc.Peer{Address: "agent://far", Transport: "nats", Topic: "x"}
 		inspected, err := capability.Parse("c.yaml", []byte(contract), capability.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		cc.Peers.(rpc.Peers)["agent://seen"] = rpc.Peer{Address: "agent://seen", Transport: "memory", Topic: "x", Contract: inspected}
-		cc.MaxPayloadBytes = 1000
+		cc.Limits.MaxPayloadBytes = 1000
 	})
 	seen := w.tap(t)
 	for _, test := range []struct {
@@ -170,7 +172,7 @@ func TestRefusalsBeforeTheWire(t *testing.T) {
 			if res.Error != nil && !strings.Contains(res.Error.Message, test.says) {
 				t.Errorf("message %q does not say %q", res.Error.Message, test.says)
 			}
-			if res.Error != nil && res.Error.DetectedBy != caller {
+			if res.Error != nil && res.Error.DetectedBy != callerAddr {
 				t.Errorf("refused by %s", res.Error.DetectedBy)
 			}
 		})
@@ -194,8 +196,8 @@ func TestAuditFailureFailsClosed(t *testing.T) {
 		broken  func(*world) *ledger
 		by      envelope.Address
 	}{
-		{"caller, request", answers(goodAnswer), `{}`, func(w *world) *ledger { return w.callerLedger }, caller},
-		{"callee, response", answers(`{}`), goodRequest, func(w *world) *ledger { return w.calleeLedger }, callee},
+		{"caller, request", answers(goodAnswer), `{}`, func(w *world) *ledger { return w.callerLedger }, callerAddr},
+		{"callee, response", answers(`{}`), goodRequest, func(w *world) *ledger { return w.calleeLedger }, calleeAddr},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, test.handler)
@@ -207,7 +209,7 @@ func TestAuditFailureFailsClosed(t *testing.T) {
 			if res.Error.DetectedBy != test.by || len(res.Violations) != 0 {
 				t.Errorf("by %s, violations %v", res.Error.DetectedBy, res.Violations)
 			}
-			if test.by == caller && !errors.Is(res.Error, full) {
+			if test.by == callerAddr && !errors.Is(res.Error, full) {
 				t.Errorf("%v does not wrap its cause", res.Error)
 			}
 		})
@@ -219,12 +221,12 @@ func TestLooseCapabilityTakesAnyJSON(t *testing.T) {
 		return inv.Payload, nil
 	}))
 	for _, payload := range []string{`null`, `[1,{"a":"b"}]`, `" \u00e9 "`, `1e400`} {
-		r := rpc.Request{To: callee, Capability: "loose", Payload: json.RawMessage(payload)}
+		r := rpc.Request{To: calleeAddr, Capability: "loose", Payload: json.RawMessage(payload)}
 		if res := w.call(t, t.Context(), r); string(res.Response) != payload {
 			t.Errorf("sent %s, got %s (%v)", payload, res.Response, res.Error)
 		}
 	}
-	if res := w.call(t, t.Context(), rpc.Request{To: callee, Capability: "loose"}); string(res.Response) != "null" {
+	if res := w.call(t, t.Context(), rpc.Request{To: calleeAddr, Capability: "loose"}); string(res.Response) != "null" {
 		t.Errorf("an absent payload arrives as %s", res.Response)
 	}
 }
@@ -264,13 +266,13 @@ func TestFullPendingTableRefusesTheNewCall(t *testing.T) {
 		close(started)
 		<-release
 		return json.RawMessage(goodAnswer), nil
-	}), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) { cc.MaxPending = 1 })
+	}), func(cc *caller.Config, _ *callee.Config) { cc.Limits.MaxPending = 1 })
 	first := make(chan *rpc.Result)
 	go func() { res, _ := w.client.RequestAgent(context.Background(), request()); first <- res }()
 	wait(t, started)
 	res := w.call(t, t.Context(), request())
 	wantStatus(t, res, rpc.StatusBusy, rpc.CodeBusy)
-	if res.Error.DetectedBy != caller {
+	if res.Error.DetectedBy != callerAddr {
 		t.Errorf("refused by %s", res.Error.DetectedBy)
 	}
 	close(release)
@@ -285,13 +287,13 @@ func TestBusyCallee(t *testing.T) {
 		close(started)
 		<-release
 		return json.RawMessage(goodAnswer), nil
-	}), func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) { ic.MaxInFlight = 1 })
+	}), func(_ *caller.Config, ic *callee.Config) { ic.Limits.MaxInFlight = 1 })
 	first := make(chan *rpc.Result)
 	go func() { res, _ := w.client.RequestAgent(context.Background(), request()); first <- res }()
 	wait(t, started)
 	res := w.call(t, t.Context(), request())
 	wantStatus(t, res, rpc.StatusBusy, rpc.CodeBusy)
-	if res.Error.DetectedBy != callee {
+	if res.Error.DetectedBy != calleeAddr {
 		t.Errorf("refused by %s", res.Error.DetectedBy)
 	}
 	close(release)
@@ -300,7 +302,7 @@ func TestBusyCallee(t *testing.T) {
 
 // Whoever has an answer may call again: the slot is free by then.
 func TestAnswerFreesTheSlot(t *testing.T) {
-	w := newWorld(t, answers(goodAnswer), func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) { ic.MaxInFlight = 1 })
+	w := newWorld(t, answers(goodAnswer), func(_ *caller.Config, ic *callee.Config) { ic.Limits.MaxInFlight = 1 })
 	for i := range 500 {
 		if res := w.call(t, t.Context(), request()); res.Status != rpc.StatusOK {
 			t.Fatalf("call %d: %v", i, res.Error)
@@ -335,7 +337,7 @@ func TestParallelCallsOfOneTurnDoNotMix(t *testing.T) {
 	for i := range 200 {
 		wg.Go(func() {
 			payload := fmt.Sprint(i)
-			res, err := w.client.RequestAgent(ctx, rpc.Request{To: callee, Capability: "loose", Payload: json.RawMessage(payload)})
+			res, err := w.client.RequestAgent(ctx, rpc.Request{To: calleeAddr, Capability: "loose", Payload: json.RawMessage(payload)})
 			if err != nil || string(res.Response) != payload {
 				t.Errorf("call %d: %s, %v", i, res.Response, err)
 			}
@@ -349,22 +351,22 @@ func TestParallelCallsOfOneTurnDoNotMix(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	doc := document(t, contract)
-	for name, cfg := range map[string]rpc.ClientConfig{
-		"self":    {Self: "x", Peers: rpc.Peers{}, Auditor: &ledger{}},
-		"peers":   {Self: caller, Auditor: &ledger{}},
-		"auditor": {Self: caller, Peers: rpc.Peers{}},
+	for name, cfg := range map[string]caller.Config{
+		"self":    {Self: "x", Peers: rpc.Peers{}, Records: rpc.Records{Auditor: &ledger{}}},
+		"peers":   {Self: callerAddr, Records: rpc.Records{Auditor: &ledger{}}},
+		"auditor": {Self: callerAddr, Peers: rpc.Peers{}},
 	} {
-		if _, err := rpc.NewClient(cfg); err == nil {
+		if _, err := caller.New(cfg); err == nil {
 			t.Errorf("client without %s", name)
 		}
 	}
-	for name, cfg := range map[string]rpc.InboxConfig{
-		"self":     {Self: "x", Contract: doc, Auditor: &ledger{}},
-		"contract": {Self: callee, Auditor: &ledger{}},
-		"auditor":  {Self: callee, Contract: doc},
-		"handlers": {Self: callee, Contract: doc, Auditor: &ledger{}},
+	for name, cfg := range map[string]callee.Config{
+		"self":     {Self: "x", Contract: doc, Records: rpc.Records{Auditor: &ledger{}}},
+		"contract": {Self: calleeAddr, Records: rpc.Records{Auditor: &ledger{}}},
+		"auditor":  {Self: calleeAddr, Contract: doc},
+		"handlers": {Self: calleeAddr, Contract: doc, Records: rpc.Records{Auditor: &ledger{}}},
 	} {
-		if _, err := rpc.NewInbox(cfg); err == nil {
+		if _, err := callee.New(cfg); err == nil {
 			t.Errorf("inbox without %s", name)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -52,7 +54,7 @@ func newForeignCaller(t *testing.T, w *world) *foreignCaller {
 
 func (f *foreignCaller) request() *envelope.Envelope {
 	return &envelope.Envelope{
-		Kind: envelope.Request, MessageID: "m-1", CorrelationID: "c-1", From: "agent://foreign", To: callee,
+		Kind: envelope.Request, MessageID: "m-1", CorrelationID: "c-1", From: "agent://foreign", To: calleeAddr,
 		Capability: "review-pr", ReplyTo: "memory://" + f.inbox.Topic("c-1"), Payload: json.RawMessage(goodRequest),
 		Deadline: time.Now().Add(time.Minute).UnixMilli(),
 	}
@@ -65,7 +67,7 @@ func TestForeignCallerIsServed(t *testing.T) {
 	e.TenantID = "acme"
 	publish(t, w, topic, e)
 	reply := wait(t, f.replies)
-	if reply.Kind != envelope.Response || reply.CorrelationID != "c-1" || reply.CausedBy != "m-1" || reply.From != callee ||
+	if reply.Kind != envelope.Response || reply.CorrelationID != "c-1" || reply.CausedBy != "m-1" || reply.From != calleeAddr ||
 		reply.To != "agent://foreign" || reply.TenantID != "acme" || reply.MessageID == "m-1" ||
 		string(reply.Payload) != `{"ok":true,"data":`+goodAnswer+`}` {
 		t.Errorf("reply %+v %s", reply, reply.Payload)
@@ -78,7 +80,7 @@ func TestCalleeRefuses(t *testing.T) {
 		ran <- inv.MessageID
 		return json.RawMessage(goodAnswer), nil
 	})
-	w := newWorld(t, handler, func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) { ic.TenantID = "acme" })
+	w := newWorld(t, handler, func(_ *caller.Config, ic *callee.Config) { ic.TenantID = "acme" })
 	f := newForeignCaller(t, w)
 	for _, test := range []struct {
 		name   string
@@ -114,7 +116,7 @@ func TestCalleeRefuses(t *testing.T) {
 			if err := json.Unmarshal(reply.Payload, &body); err != nil {
 				t.Fatal(err)
 			}
-			if body.OK || body.Error.Code != test.code || body.Error.Message == "" || body.Error.DetectedBy != string(callee) {
+			if body.OK || body.Error.Code != test.code || body.Error.Message == "" || body.Error.DetectedBy != string(calleeAddr) {
 				t.Errorf("reply %s, want code %s", reply.Payload, test.code)
 			}
 		})
@@ -177,7 +179,7 @@ func TestSkillFailures(t *testing.T) {
 			w := newWorld(t, test.handler)
 			res := w.call(t, t.Context(), request())
 			wantStatus(t, res, rpc.StatusError, test.code)
-			if res.Error.DetectedBy != callee || res.Error.Retryable != test.retryable || !strings.Contains(res.Error.Message, test.says) {
+			if res.Error.DetectedBy != calleeAddr || res.Error.Retryable != test.retryable || !strings.Contains(res.Error.Message, test.says) {
 				t.Errorf("%v by %s, retryable %v; want %q", res.Error, res.Error.DetectedBy, res.Error.Retryable, test.says)
 			}
 			all, err := json.Marshal(res)
@@ -215,7 +217,7 @@ func forger(t *testing.T, w *world, answer func(req, reply *envelope.Envelope)) 
 		send := func(change func(req, reply *envelope.Envelope)) {
 			reply := &envelope.Envelope{
 				Kind: envelope.Response, MessageID: "r", CorrelationID: req.CorrelationID, CausedBy: req.MessageID,
-				From: callee, To: req.From, Capability: req.Capability, Payload: json.RawMessage(`{"ok":true,"data":{"verdict":"comment"}}`),
+				From: calleeAddr, To: req.From, Capability: req.Capability, Payload: json.RawMessage(`{"ok":true,"data":{"verdict":"comment"}}`),
 			}
 			change(req, reply)
 			data, err := reply.Encode()
@@ -289,9 +291,9 @@ func TestForeignReplies(t *testing.T) {
 		{"busy", `{"ok":false,"error":{"code":"EAGENTRPC_BUSY","message":"later"}}`, rpc.StatusBusy, rpc.CodeBusy, "later"},
 		{"no shape", `7`, rpc.StatusError, rpc.CodeInvalidEnvelope, "not an object"},
 		{"no ok", `{"data":1}`, rpc.StatusError, rpc.CodeInvalidEnvelope, "`ok` is missing"},
-		{"no error", `{"ok":false}`, rpc.StatusError, rpc.CodeInvalidEnvelope, "not how"},
+		{"no error", `{"ok":false}`, rpc.StatusError, rpc.CodeInvalidEnvelope, "without a code"},
 		{"ok without data", `{"ok":true}`, rpc.StatusSchemaViolation, rpc.CodeSchemaViolation, "expected type"},
-		{"ok as text", `{"ok":"true","data":1}`, rpc.StatusError, rpc.CodeInvalidEnvelope, "not how"},
+		{"ok as text", `{"ok":"true","data":1}`, rpc.StatusError, rpc.CodeInvalidEnvelope, "without a code"},
 		{"endless text", `{"ok":false,"error":{"code":"X","message":"` + strings.Repeat("x", 1<<16) + `"}}`, rpc.StatusError, rpc.CodeRemote, "…"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
 )
 
 // hangs runs until its context ends, and says why it did.
@@ -95,7 +96,7 @@ func TestCancelReachesTheSkill(t *testing.T) {
 	if !errors.Is(res.Error, context.Canceled) {
 		t.Errorf("%v", res.Error)
 	}
-	if cause := wait(t, ended); !errors.Is(cause, rpc.ErrCallerCancelled) {
+	if cause := wait(t, ended); !errors.Is(cause, callee.ErrCallerCancelled) {
 		t.Errorf("the skill's context ended with %v", cause)
 	}
 	if e := wait(t, seen); e.Kind != envelope.Event || e.CausedBy != req.MessageID || e.CorrelationID != req.CorrelationID {
@@ -121,7 +122,7 @@ func TestCalleeEnforcesTheDeadline(t *testing.T) {
 		w := newWorld(t, hangs(ended))
 		done := make(chan *rpc.Result, 1)
 		go func() { res, _ := w.client.RequestAgent(t.Context(), request()); done <- res }()
-		if cause := <-ended; !errors.Is(cause, context.DeadlineExceeded) && !errors.Is(cause, rpc.ErrCallerCancelled) {
+		if cause := <-ended; !errors.Is(cause, context.DeadlineExceeded) && !errors.Is(cause, callee.ErrCallerCancelled) {
 			t.Errorf("the skill's context ended with %v", cause)
 		}
 		wantStatus(t, <-done, rpc.StatusTimeout, 0)
@@ -146,7 +147,7 @@ func TestForeignCancelIsIgnored(t *testing.T) {
 	seen := w.tap(t)
 	publish(t, w, topic+".control", &envelope.Envelope{
 		Kind: envelope.Event, MessageID: "x", CorrelationID: "guessed", CausedBy: message,
-		From: "agent://mallory", To: callee, Capability: "review-pr",
+		From: "agent://mallory", To: calleeAddr, Capability: "review-pr",
 		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
 	})
 	wait(t, seen) // the control topic has delivered it
@@ -200,13 +201,13 @@ func TestHopLimit(t *testing.T) {
 func TestLoopStops(t *testing.T) {
 	var w *world
 	w = newWorld(t, rpc.HandlerFunc(func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
-		res, err := w.client.RequestAgent(ctx, rpc.Request{To: callee, Capability: "loose"})
+		res, err := w.client.RequestAgent(ctx, rpc.Request{To: calleeAddr, Capability: "loose"})
 		if err != nil {
 			return nil, &rpc.SkillError{Message: res.Error.Message}
 		}
 		return res.Response, nil
 	}))
-	res := w.call(t, t.Context(), rpc.Request{To: callee, Capability: "loose"})
+	res := w.call(t, t.Context(), rpc.Request{To: calleeAddr, Capability: "loose"})
 	wantStatus(t, res, rpc.StatusError, rpc.CodeHandlerError)
 	if !strings.Contains(res.Error.Message, "a loop?") {
 		t.Errorf("message %q", res.Error.Message)
@@ -244,7 +245,7 @@ func TestShutdown(t *testing.T) {
 			if err := w.inbox.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("shutdown: %v", err)
 			}
-			if cause := <-ended; !errors.Is(cause, rpc.ErrShutdown) {
+			if cause := <-ended; !errors.Is(cause, callee.ErrShutdown) {
 				t.Errorf("the skill's context ended with %v", cause)
 			}
 			wantStatus(t, <-done, rpc.StatusBusy, rpc.CodeBusy)

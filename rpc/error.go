@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/schema"
 )
 
-// A Side names which half of a call a schema belongs to.
+// A Side is the half of a call that a schema describes.
 type Side string
 
 // The sides of a call.
@@ -20,12 +21,13 @@ const (
 	SideResponse Side = "response"
 )
 
-// An Error is how a call failed. It is what [Client.RequestAgent] returns
-// beside every [Result] whose status is not [StatusOK].
+// An Error is how a call failed. RequestAgent returns one beside every [Result]
+// whose status is not [StatusOK].
 type Error struct {
 	// Code is the reason.
 	Code Code
-	// Message is for people. It holds no payload value and no internals.
+	// Message is for people. It contains no payload value and none of the callee's
+	// internals.
 	Message string
 	// Retryable reports whether the same call may succeed later.
 	Retryable bool
@@ -37,29 +39,24 @@ type Error struct {
 	Violations []schema.Violation
 	// RemoteCode is the peer's own code, for CodeRemote.
 	RemoteCode string
-	// Details is one JSON object with more, by code; nil for none.
+	// Details is a JSON object that depends on the code, or nil.
 	Details json.RawMessage
 
 	cause error
 }
 
-// newError makes an error of this end.
-func newError(code Code, cause error, format string, args ...any) *Error {
+// NewError returns an error found by this end, retryable as its code is. The cause
+// is available to errors.Is and As but never travels.
+func NewError(code Code, cause error, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Retryable: code.Retryable(), cause: cause}
 }
 
-func (e *Error) Error() string {
-	code := e.Code.String()
-	if e.Code == CodeRemote && e.RemoteCode != "" {
-		code = e.RemoteCode
-	}
-	return code + ": " + e.Message
-}
+func (e *Error) Error() string { return e.CodeText() + ": " + e.Message }
 
-// Unwrap is what lies below on this side; it never came over the wire.
+// Unwrap returns the cause at this end. It is nil for an error that came over the wire.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is makes errors.Is(err, &Error{Code: c}) ask for the code alone.
+// Is makes errors.Is(err, &Error{Code: c}) compare the code only.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Message == "" && t.Code == e.Code
@@ -74,61 +71,68 @@ func CodeOf(err error) Code {
 	return 0
 }
 
-// wireError is an Error as JSON: in results, and in replies on the wire,
-// where side and violations travel inside it.
-type wireError struct {
-	Code       string             `json:"code"`
-	Message    string             `json:"message"`
-	Retryable  bool               `json:"retryable"`
-	DetectedBy envelope.Address   `json:"detectedBy,omitempty"`
-	SchemaSide Side               `json:"schemaSide,omitempty"`
-	Violations []schema.Violation `json:"violations,omitempty"`
-	Details    json.RawMessage    `json:"details,omitempty"`
+// errorJSON is an Error inside a [Result]. The side and the violations are the
+// Result's own members there.
+type errorJSON struct {
+	Code       string           `json:"code"`
+	Message    string           `json:"message"`
+	Retryable  bool             `json:"retryable"`
+	DetectedBy envelope.Address `json:"detectedBy,omitempty"`
+	Details    json.RawMessage  `json:"details,omitempty"`
 }
 
 // MarshalJSON writes {code, message, retryable, detectedBy?, details?}. Side and
-// violations are the [Result]'s.
+// violations are members of the [Result].
 func (e *Error) MarshalJSON() ([]byte, error) {
-	w := e.wire()
-	w.SchemaSide, w.Violations = "", nil
-	return marshal(w)
+	return marshal(errorJSON{
+		Code: e.CodeText(), Message: e.Message, Retryable: e.Retryable, DetectedBy: e.DetectedBy, Details: e.Details,
+	})
 }
 
-func (e *Error) wire() wireError {
-	code := e.Code.String()
-	if e.Code == CodeRemote && e.RemoteCode != "" {
-		code = e.RemoteCode
-	}
-	return wireError{
-		Code: code, Message: e.Message, Retryable: e.Retryable, DetectedBy: e.DetectedBy,
-		SchemaSide: e.Side, Violations: e.Violations, Details: e.Details,
-	}
-}
-
-// UnmarshalJSON reads what MarshalJSON writes; a code of another version becomes CodeRemote.
+// UnmarshalJSON reads what MarshalJSON writes. A code that this version does not
+// know becomes CodeRemote.
 func (e *Error) UnmarshalJSON(data []byte) error {
-	var w wireError
-	if err := json.Unmarshal(data, &w); err != nil {
+	var j errorJSON
+	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*e = *w.error()
+	*e = Error{Message: j.Message, Retryable: j.Retryable, DetectedBy: j.DetectedBy, Details: j.Details}
+	e.SetCodeText(j.Code)
 	return nil
 }
 
-func (w *wireError) error() *Error {
-	e := &Error{
-		Message: w.Message, Retryable: w.Retryable, DetectedBy: w.DetectedBy,
-		Side: w.SchemaSide, Violations: w.Violations, Details: w.Details,
+// CodeText is the code as it travels: for CodeRemote the peer's own.
+func (e *Error) CodeText() string {
+	if e.Code == CodeRemote && e.RemoteCode != "" {
+		return e.RemoteCode
 	}
-	if e.Code.UnmarshalText([]byte(w.Code)) != nil {
-		e.Code, e.RemoteCode = CodeRemote, w.Code
-	}
-	return e
+	return e.Code.String()
 }
 
-// A SkillError is a failure that a [Handler] allows the caller to read. Any other
-// error of a handler reaches the caller as a generic message with an incident id,
-// and the callee's log as it is.
+// SetCodeText sets Code, or, for a text that this version does not know, CodeRemote
+// with RemoteCode.
+func (e *Error) SetCodeText(text string) {
+	e.RemoteCode = ""
+	if e.Code.UnmarshalText([]byte(text)) != nil {
+		e.Code, e.RemoteCode = CodeRemote, text
+	}
+}
+
+// RetryAfter is how long the failing end asks the caller to wait before it calls
+// again; 0 where the error does not say. Only CodeRateLimited and CodeCircuitOpen do.
+func (e *Error) RetryAfter() time.Duration {
+	var d struct {
+		Seconds float64 `json:"retry_after_seconds"`
+	}
+	if e.Code != CodeRateLimited && e.Code != CodeCircuitOpen || json.Unmarshal(e.Details, &d) != nil {
+		return 0
+	}
+	return time.Duration(min(max(d.Seconds, 0), MaxTimeout.Seconds()) * float64(time.Second))
+}
+
+// A SkillError is a failure whose message a [Handler] wants the caller to read. Any
+// other error of a handler reaches the caller only as a generic message with an
+// incident id; its text goes to the callee's log.
 type SkillError struct {
 	// Code is CodeHandlerError, CodeBadSkillOutput or CodeDeadlineExceeded; 0 means the first.
 	Code Code

@@ -7,6 +7,8 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -22,12 +24,12 @@ capabilities: [{name: reindex, progress: true}]
 		panic(err)
 	}
 	bus := memory.NewBus(memory.Options{})
-	callee, caller := bus.Connect(), bus.Connect()
-	defer callee.Close()
-	defer caller.Close()
+	calleeAddr, callerAddr := bus.Connect(), bus.Connect()
+	defer calleeAddr.Close()
+	defer callerAddr.Close()
 
-	inbox, err := rpc.NewInbox(rpc.InboxConfig{
-		Self: "agent://indexer", Contract: contract, Auditor: &ledger{},
+	inbox, err := callee.New(callee.Config{
+		Self: "agent://indexer", Contract: contract, Records: rpc.Records{Auditor: &ledger{}},
 		Handlers: map[string]rpc.Handler{"reindex": rpc.HandlerFunc(func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
 			for done := range 3 {
 				if err := rpc.Progress(ctx, fmt.Appendf(nil, `{"done":%d,"of":3}`, done+1)); err != nil {
@@ -40,13 +42,13 @@ capabilities: [{name: reindex, progress: true}]
 	if err != nil {
 		panic(err)
 	}
-	if err := inbox.Listen(callee, "agents.indexer.requests"); err != nil {
+	if err := inbox.Listen(calleeAddr, "agents.indexer.requests"); err != nil {
 		panic(err)
 	}
 	defer inbox.Shutdown(context.Background())
 
-	client, err := rpc.NewClient(rpc.ClientConfig{
-		Self: "agent://me", Auditor: &ledger{}, Transports: []transport.Transport{caller},
+	client, err := caller.New(caller.Config{
+		Self: "agent://me", Records: rpc.Records{Auditor: &ledger{}}, Transports: []transport.Transport{callerAddr},
 		Peers: rpc.Peers{"agent://indexer": {Address: "agent://indexer", Transport: "memory", Topic: "agents.indexer.requests"}},
 	})
 	if err != nil {

@@ -13,14 +13,16 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
 
 const (
-	caller = envelope.Address("agent://concierge")
-	callee = envelope.Address("agent://pr-reviewer")
-	topic  = "agents.pr-reviewer.requests"
+	callerAddr = envelope.Address("agent://concierge")
+	calleeAddr = envelope.Address("agent://pr-reviewer")
+	topic      = "agents.pr-reviewer.requests"
 )
 
 const contract = `
@@ -89,15 +91,15 @@ type world struct {
 	bus            *memory.Bus
 	callerConn     *memory.Conn
 	calleeConn     *memory.Conn
-	client         *rpc.Client
-	inbox          *rpc.Inbox
+	client         *caller.Client
+	inbox          *callee.Inbox
 	callerLedger   *ledger
 	calleeLedger   *ledger
 	calleeLog      *strings.Builder
 	calleeContract *capability.Document
 }
 
-type option func(*rpc.ClientConfig, *rpc.InboxConfig)
+type option func(*caller.Config, *callee.Config)
 
 // newWorld starts both ends; h runs every capability.
 func newWorld(t testing.TB, h rpc.Handler, options ...option) *world {
@@ -107,12 +109,12 @@ func newWorld(t testing.TB, h rpc.Handler, options ...option) *world {
 		calleeLog: &strings.Builder{}, calleeContract: document(t, contract),
 	}
 	w.callerConn, w.calleeConn = w.bus.Connect(), w.bus.Connect()
-	cc := rpc.ClientConfig{
-		Self: caller, Auditor: w.callerLedger, Transports: []transport.Transport{w.callerConn},
-		Peers: rpc.Peers{callee: {Address: callee, Transport: "memory", Topic: topic, Contract: w.calleeContract}},
+	cc := caller.Config{
+		Self: callerAddr, Records: rpc.Records{Auditor: w.callerLedger}, Transports: []transport.Transport{w.callerConn},
+		Peers: rpc.Peers{calleeAddr: {Address: calleeAddr, Transport: "memory", Topic: topic, Contract: w.calleeContract}},
 	}
-	ic := rpc.InboxConfig{
-		Self: callee, Contract: w.calleeContract, Auditor: w.calleeLedger,
+	ic := callee.Config{
+		Self: calleeAddr, Contract: w.calleeContract, Records: rpc.Records{Auditor: w.calleeLedger},
 		Handlers: map[string]rpc.Handler{"review-pr": h, "loose": h},
 		Logger:   slog.New(slog.NewTextHandler(&lockedWriter{b: w.calleeLog}, nil)),
 	}
@@ -120,13 +122,13 @@ func newWorld(t testing.TB, h rpc.Handler, options ...option) *world {
 		o(&cc, &ic)
 	}
 	var err error
-	if w.inbox, err = rpc.NewInbox(ic); err != nil {
+	if w.inbox, err = callee.New(ic); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.inbox.Listen(w.calleeConn, topic); err != nil {
 		t.Fatal(err)
 	}
-	if w.client, err = rpc.NewClient(cc); err != nil {
+	if w.client, err = caller.New(cc); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -164,7 +166,7 @@ func fails(err error) rpc.Handler {
 
 // request is a valid call to review-pr.
 func request() rpc.Request {
-	return rpc.Request{To: callee, Capability: "review-pr", Payload: json.RawMessage(goodRequest)}
+	return rpc.Request{To: calleeAddr, Capability: "review-pr", Payload: json.RawMessage(goodRequest)}
 }
 
 // call makes a call and checks what holds for every result.

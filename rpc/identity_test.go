@@ -13,6 +13,8 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -34,9 +36,9 @@ func keyring(t testing.TB, self, other envelope.Address) *identity.Keyring {
 // proven gives both ends their keys, and returns where refusals are kept.
 func proven(t testing.TB) (option, *refusals) {
 	kept := &refusals{}
-	return func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
-		cc.Identity, ic.Identity = keyring(t, caller, callee), keyring(t, callee, caller)
-		cc.Refusals, ic.Refusals = kept, kept
+	return func(cc *caller.Config, ic *callee.Config) {
+		cc.Identity, ic.Identity = keyring(t, callerAddr, calleeAddr), keyring(t, calleeAddr, callerAddr)
+		cc.Records.Refusals, ic.Records.Refusals = kept, kept
 	}, kept
 }
 
@@ -107,7 +109,7 @@ func TestProvenCall(t *testing.T) {
 // A hand-made request that proves nothing is not served, and nobody is answered:
 // where it wants the answer to go, it may not own.
 func TestUnprovenRequestsAreDropped(t *testing.T) {
-	good := keyring(t, caller, callee)
+	good := keyring(t, callerAddr, calleeAddr)
 	deadline := func(d time.Duration) func(*envelope.Envelope) {
 		return func(e *envelope.Envelope) { e.Deadline = time.Now().Add(d).UnixMilli() }
 	}
@@ -124,7 +126,7 @@ func TestUnprovenRequestsAreDropped(t *testing.T) {
 			e.Auth = envelope.Auth{Kind: envelope.AuthHMAC, KeyID: "k", Signature: strings.Repeat("a", 64)}
 		}, nil, "callee bad-signature"},
 		{"an unknown agent", topic, func(e *envelope.Envelope) { e.From = "agent://nobody" }, good, "callee unknown-peer"},
-		{"in the name of another", topic, func(e *envelope.Envelope) { e.From = callee }, good, "callee unknown-peer"},
+		{"in the name of another", topic, func(e *envelope.Envelope) { e.From = calleeAddr }, good, "callee unknown-peer"},
 		{"without deadline", topic, func(e *envelope.Envelope) { e.Deadline = 0 }, good, "callee no-deadline"},
 		{"too far a deadline", topic, deadline(11 * time.Minute), good, "callee no-deadline"},
 		{"an event", topic, func(e *envelope.Envelope) { e.Kind, e.ReplyTo = envelope.Event, "" }, nil, "callee missing-auth"},
@@ -144,7 +146,7 @@ func TestUnprovenRequestsAreDropped(t *testing.T) {
 				}), both)
 				f := newForeignCaller(t, w)
 				e := f.request()
-				e.From = caller
+				e.From = callerAddr
 				test.change(e)
 				send(t, w, test.on, e, test.sign)
 				synctest.Wait()
@@ -171,9 +173,9 @@ func TestReplayedRequestRunsOnce(t *testing.T) {
 		}), both)
 		f := newForeignCaller(t, w)
 		e := f.request()
-		e.From = caller
+		e.From = callerAddr
 		for range 4 {
-			send(t, w, topic, e, keyring(t, caller, callee))
+			send(t, w, topic, e, keyring(t, callerAddr, calleeAddr))
 			synctest.Wait()
 		}
 		if got := kept.reasons(); got != "callee replayed, callee replayed, callee replayed" || ran.Load() != 1 || len(f.replies) != 1 {
@@ -181,7 +183,7 @@ func TestReplayedRequestRunsOnce(t *testing.T) {
 		}
 		// Once it may be forgotten it is late, and is told so.
 		time.Sleep(2 * time.Minute)
-		send(t, w, topic, e, keyring(t, caller, callee))
+		send(t, w, topic, e, keyring(t, callerAddr, calleeAddr))
 		synctest.Wait()
 		if len(f.replies) != 2 || ran.Load() != 1 {
 			t.Errorf("%d replies, ran %d times", len(f.replies), ran.Load())
@@ -196,8 +198,8 @@ func TestSignedMessageCountsOnItsOwnTopicOnly(t *testing.T) {
 		w := newWorld(t, answers(goodAnswer), both)
 		f := newForeignCaller(t, w)
 		e := f.request()
-		e.From = caller
-		send(t, w, topic+".capabilities", e, keyring(t, caller, callee))
+		e.From = callerAddr
+		send(t, w, topic+".capabilities", e, keyring(t, callerAddr, calleeAddr))
 		synctest.Wait()
 		if len(f.replies) != 0 {
 			t.Error("a call that was published as a question was answered with the contract")
@@ -216,7 +218,7 @@ func forgeReplies(t *testing.T, w *world, forge func(request, reply *envelope.En
 		}
 		_, on, _ := strings.Cut(e.ReplyTo, "://")
 		reply := &envelope.Envelope{
-			Kind: envelope.Response, MessageID: "forged", CorrelationID: e.CorrelationID, CausedBy: e.MessageID, From: callee, To: caller,
+			Kind: envelope.Response, MessageID: "forged", CorrelationID: e.CorrelationID, CausedBy: e.MessageID, From: calleeAddr, To: callerAddr,
 			Capability: e.Capability, TenantID: e.TenantID, Payload: json.RawMessage(`{"ok":true,"data":{"verdict":"comment"}}`),
 			Auth: envelope.Auth{Kind: envelope.AuthInternal},
 		}
@@ -276,8 +278,8 @@ func TestOnlyForgedReplies(t *testing.T) {
 // A caller whose key has run out learns it at once: nothing is published.
 func TestCallWithoutKey(t *testing.T) {
 	both, _ := proven(t)
-	w := newWorld(t, answers(goodAnswer), both, func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
-		cc.Identity = keyring(t, caller, "agent://somebody-else")
+	w := newWorld(t, answers(goodAnswer), both, func(cc *caller.Config, _ *callee.Config) {
+		cc.Identity = keyring(t, callerAddr, "agent://somebody-else")
 	})
 	seen := w.tap(t)
 	wantStatus(t, w.call(t, t.Context(), request()), rpc.StatusError, rpc.CodeAuthFailed)
@@ -312,7 +314,7 @@ func TestFloodOfForgeriesIsSampled(t *testing.T) {
 
 func TestReplyOfAnotherTenantIsPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, silent(), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) { cc.TenantID = "acme" })
+		w := newWorld(t, silent(), func(cc *caller.Config, _ *callee.Config) { cc.TenantID = "acme" })
 		for _, tenant := range []string{"", "other"} {
 			forgeReplies(t, w, func(_, reply *envelope.Envelope) *identity.Keyring { reply.TenantID = tenant; return nil })
 		}
@@ -348,8 +350,8 @@ func TestFleetVersionGate(t *testing.T) {
 		{"newer", "v1.0.10-a", release("v1.0.9-a"), release("v1.0.0-a"), 0, "fleet.version.skew"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := newWorld(t, answers(goodAnswer), func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
-				cc.FleetVersion, ic.FleetVersion, ic.MinFleetVersion = test.caller, test.own, test.least
+			w := newWorld(t, answers(goodAnswer), func(cc *caller.Config, ic *callee.Config) {
+				cc.FleetVersion, ic.FleetVersion, ic.Checks.MinFleetVersion = test.caller, test.own, test.least
 			})
 			res := w.call(t, t.Context(), request())
 			if test.want == 0 {

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc/internal/ctxkey"
+	"github.com/agentd/agentd/rpc/internal/trace"
 )
 
 // An Invocation is one run of a capability at the callee.
 type Invocation struct {
-	// From is the caller. It is as true as the request's auth proves it.
+	// From is the caller. It is only as true as the request's proof makes it.
 	From envelope.Address
 	// Capability is the name of the function.
 	Capability string
@@ -30,41 +32,40 @@ type Invocation struct {
 	IdempotencyKey string
 	// Hops counts the calls that led here, this one included.
 	Hops int
-	// Deadline is when the caller stops waiting. The context ends then too.
+	// Deadline is when the caller stops waiting. The handler's context ends then.
 	Deadline time.Time
 	// Event is set when the caller expects no answer.
 	Event bool
-
-	progress *progressTeller // nil where the caller did not ask
+	// Reporter carries progress to the caller. It is nil when the caller wants none.
+	// Handlers call [Invocation.Progress].
+	Reporter ProgressReporter
 }
 
 // TraceID is the trace id of Traceparent, 32 hex digits, or "".
-func (inv *Invocation) TraceID() string { return traceID(inv.Traceparent) }
+func (inv *Invocation) TraceID() string { return trace.ID(inv.Traceparent) }
 
-type invocationKey struct{}
-
-// WithInvocation makes calls with the returned context nested calls of inv.
-// An [Inbox] does this for every handler.
+// WithInvocation returns a context whose calls are nested calls of inv. The context
+// of every handler is one already.
 func WithInvocation(ctx context.Context, inv *Invocation) context.Context {
-	return context.WithValue(ctx, invocationKey{}, inv)
+	return context.WithValue(ctx, ctxkey.Invocation{}, inv)
 }
 
 // InvocationFrom returns the invocation that ctx serves, or nil.
 func InvocationFrom(ctx context.Context) *Invocation {
-	inv, _ := ctx.Value(invocationKey{}).(*Invocation)
+	inv, _ := ctx.Value(ctxkey.Invocation{}).(*Invocation)
 	return inv
 }
 
-// A Handler runs a capability. ctx ends at the caller's deadline, when the
-// caller cancels, and when the inbox is forced to stop; a handler returns soon
-// after. The result must be one JSON value; it is validated before it leaves.
-// An error that is not a [*SkillError] reaches the caller without its text.
-// A Handler is called concurrently.
+// A Handler runs a capability. ctx ends at the caller's deadline, when the caller
+// cancels the call, and when the agent shuts down by force; context.Cause tells
+// these apart. The handler must return soon after. The result must be one JSON
+// value; it is validated before it leaves. An error that is not a [*SkillError]
+// reaches the caller without its text. A Handler is called concurrently.
 type Handler interface {
 	Handle(ctx context.Context, inv *Invocation) (json.RawMessage, error)
 }
 
-// HandlerFunc is a function as a [Handler].
+// HandlerFunc is a [Handler] made of a function.
 type HandlerFunc func(ctx context.Context, inv *Invocation) (json.RawMessage, error)
 
 // Handle calls f.

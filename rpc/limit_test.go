@@ -13,6 +13,8 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 )
 
 const perHour = "    rateLimit: {requests: 100, period: 1h}\n"
@@ -22,8 +24,8 @@ const perHour = "    rateLimit: {requests: 100, period: 1h}\n"
 func TestExamplesOfSeed004(t *testing.T) {
 	doc := contractWith(t, perHour)
 	t.Run("should execute action with valid params", func(t *testing.T) {
-		w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) {
-			ic.Authorizer, ic.Limiter = allowAll, policy.NewRateLimiter(0)
+		w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(_ *caller.Config, ic *callee.Config) {
+			ic.Checks.Authorizer, ic.Checks.Limiter = allowAll, policy.NewRateLimiter(0)
 		})
 		res := w.call(t, t.Context(), request())
 		wantStatus(t, res, rpc.StatusOK, 0)
@@ -32,8 +34,8 @@ func TestExamplesOfSeed004(t *testing.T) {
 		}
 	})
 	t.Run("should reject action without permission", func(t *testing.T) {
-		w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) {
-			ic.Authorizer = rules{Reason: policy.ScopeMissing}
+		w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(_ *caller.Config, ic *callee.Config) {
+			ic.Checks.Authorizer = rules{Reason: policy.ScopeMissing}
 		})
 		res := w.call(t, t.Context(), request())
 		wantStatus(t, res, rpc.StatusError, rpc.CodeDenied)
@@ -45,11 +47,11 @@ func TestExamplesOfSeed004(t *testing.T) {
 		t.Run("should enforce rate limits at the "+string(end), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				refusals := &refusalLedger{}
-				w := newWorld(t, answers(goodAnswer), policed(doc, refusals), func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
+				w := newWorld(t, answers(goodAnswer), policed(doc, refusals), func(cc *caller.Config, ic *callee.Config) {
 					if end == rpc.RoleCaller {
-						cc.Limiter = policy.NewRateLimiter(0)
+						cc.Checks.Limiter = policy.NewRateLimiter(0)
 					} else {
-						ic.Limiter = policy.NewRateLimiter(0)
+						ic.Checks.Limiter = policy.NewRateLimiter(0)
 					}
 				})
 				for range 100 {
@@ -89,8 +91,8 @@ func TestExamplesOfSeed004(t *testing.T) {
 // Each caller has a quota of its own at the callee.
 func TestQuotasOfCallers(t *testing.T) {
 	doc := contractWith(t, oncePerHour)
-	w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) {
-		ic.Limiter = policy.NewRateLimiter(0)
+	w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(_ *caller.Config, ic *callee.Config) {
+		ic.Checks.Limiter = policy.NewRateLimiter(0)
 	})
 	f := newForeignCaller(t, w)
 	for i, from := range []envelope.Address{"agent://a", "agent://b", "agent://a"} {
@@ -240,8 +242,8 @@ func TestCircuitBreaker(t *testing.T) {
 			}
 			return json.RawMessage(goodAnswer), nil
 		})
-		w := newWorld(t, h, policed(document(t, contract), &refusalLedger{}), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
-			cc.Breakers = policy.NewBreakers()
+		w := newWorld(t, h, policed(document(t, contract), &refusalLedger{}), func(cc *caller.Config, _ *callee.Config) {
+			cc.Checks.Breakers = policy.NewBreakers()
 		})
 		// A caller in too great a hurry says nothing about the peer.
 		hasty := request()
@@ -270,7 +272,7 @@ func TestCircuitBreaker(t *testing.T) {
 // That nobody is there is said at once: no breaker keeps callers away from a
 // peer that has just started.
 func TestAbsentPeersOpenNoBreaker(t *testing.T) {
-	w := newWorld(t, answers(goodAnswer), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) { cc.Breakers = policy.NewBreakers() })
+	w := newWorld(t, answers(goodAnswer), func(cc *caller.Config, _ *callee.Config) { cc.Checks.Breakers = policy.NewBreakers() })
 	if err := w.inbox.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}

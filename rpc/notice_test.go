@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -25,7 +26,7 @@ func (n *noticing) OpenInbox(h transport.Handler) (transport.Inbox, error) {
 }
 
 // noticeWorld has two callees that take requests and never answer.
-func noticeWorld(t *testing.T) (client *rpc.Client, conn *noticing, requests chan string) {
+func noticeWorld(t *testing.T) (client *caller.Client, conn *noticing, requests chan string) {
 	t.Helper()
 	bus := memory.NewBus(memory.Options{})
 	conn = &noticing{Transport: bus.Connect()}
@@ -34,13 +35,13 @@ func noticeWorld(t *testing.T) (client *rpc.Client, conn *noticing, requests cha
 	peers := rpc.Peers{}
 	for _, id := range []string{"one", "two"} {
 		address := envelope.Address("agent://" + id)
-		peers[address] = rpc.Peer{Address: address, Transport: "memory", Topic: rpc.RequestsTopic(address)}
-		if _, err := silent.Subscribe(rpc.RequestsTopic(address), "", func(transport.Message) { requests <- id }); err != nil {
+		peers[address] = rpc.Peer{Address: address, Transport: "memory", Topic: requestsTopic(address)}
+		if _, err := silent.Subscribe(requestsTopic(address), "", func(transport.Message) { requests <- id }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	client, err := rpc.NewClient(rpc.ClientConfig{
-		Self: caller, Peers: peers, Transports: []transport.Transport{conn}, Auditor: &ledger{},
+	client, err := caller.New(caller.Config{
+		Self: callerAddr, Peers: peers, Transports: []transport.Transport{conn}, Records: rpc.Records{Auditor: &ledger{}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,7 @@ func noticeWorld(t *testing.T) (client *rpc.Client, conn *noticing, requests cha
 }
 
 // start makes a call to each peer and waits until both were published.
-func start(t *testing.T, client *rpc.Client, requests chan string, peers ...string) map[string]chan *rpc.Result {
+func start(t *testing.T, client *caller.Client, requests chan string, peers ...string) map[string]chan *rpc.Result {
 	t.Helper()
 	results := map[string]chan *rpc.Result{}
 	for _, id := range peers {
@@ -73,7 +74,7 @@ func TestDisconnectionEndsEveryPendingCall(t *testing.T) {
 	for id := range results {
 		res := wait(t, results[id])
 		wantStatus(t, res, rpc.StatusError, rpc.CodeDisconnected)
-		if !res.Error.Retryable || res.Error.DetectedBy != caller {
+		if !res.Error.Retryable || res.Error.DetectedBy != callerAddr {
 			t.Errorf("call to %s: %+v, want a retryable error of this end", id, res.Error)
 		}
 	}
@@ -85,7 +86,7 @@ func TestDisconnectionEndsEveryPendingCall(t *testing.T) {
 func TestRefusalByTheBrokerEndsTheCallsToItsTopic(t *testing.T) {
 	client, conn, requests := noticeWorld(t)
 	results := start(t, client, requests, "one", "two")
-	conn.notify(transport.Message{Topic: rpc.RequestsTopic("agent://one"), Err: transport.Denied})
+	conn.notify(transport.Message{Topic: requestsTopic("agent://one"), Err: transport.Denied})
 	wantStatus(t, wait(t, results["one"]), rpc.StatusError, rpc.CodeDenied)
 	if n := client.Pending(); n != 1 {
 		t.Errorf("%d calls are pending, want the one to the other topic", n)
@@ -114,3 +115,5 @@ func TestNoticeRacesWithCancel(t *testing.T) {
 		}
 	}
 }
+
+func requestsTopic(a envelope.Address) string { return "agents." + a.ID() + ".requests" }

@@ -16,6 +16,8 @@ import (
 	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -32,7 +34,7 @@ type arrival struct {
 	e       *envelope.Envelope
 	raw     []byte // in place of e
 	proof   bool
-	inbox   rpc.InboxConfig
+	inbox   callee.Config
 	occupy  bool // five calls of another agent run or wait
 	handler rpc.Handler
 }
@@ -59,11 +61,11 @@ func (onlyBlocker) Take(from envelope.Address, _ *capability.Capability, _ time.
 // takenKeys is a store in which every key is taken, with another payload.
 type takenKeys struct{}
 
-func (takenKeys) Begin(context.Context, rpc.KeyedRequest, [sha256.Size]byte) (rpc.Prior, error) {
-	return rpc.Prior{State: rpc.PriorDone, Digest: sha256.Sum256([]byte("another"))}, nil
+func (takenKeys) Begin(context.Context, callee.KeyedRequest, [sha256.Size]byte) (callee.Prior, error) {
+	return callee.Prior{State: callee.PriorDone, Digest: sha256.Sum256([]byte("another"))}, nil
 }
-func (takenKeys) Finish(context.Context, rpc.KeyedRequest, json.RawMessage) error { return nil }
-func (takenKeys) Forget(context.Context, rpc.KeyedRequest) error                  { return nil }
+func (takenKeys) Finish(context.Context, callee.KeyedRequest, json.RawMessage) error { return nil }
+func (takenKeys) Forget(context.Context, callee.KeyedRequest) error                  { return nil }
 
 func header(key, value string) func(*arrival) {
 	return func(a *arrival) { a.e.Headers = a.e.Headers.With(key, value) }
@@ -75,17 +77,17 @@ func calleeChecks() []calleeCheck {
 		{"envelope", func(a *arrival) { a.raw = []byte(`{"version":2}`) }, 0, ""},
 		{"proof", func(a *arrival) { a.proof = false }, 0, "EAGENTRPC_AUTH_FAILED"},
 		{"tenant", func(a *arrival) { a.inbox.TenantID = "acme" }, rpc.CodeTenantMismatch, ""},
-		{"fleet version", func(a *arrival) { a.inbox.MinFleetVersion = least }, rpc.CodeVersionSkew, ""},
+		{"fleet version", func(a *arrival) { a.inbox.Checks.MinFleetVersion = least }, rpc.CodeVersionSkew, ""},
 		{"address", func(a *arrival) { a.e.To = "agent://somebody" }, rpc.CodeMisaddressed, ""},
 		{"hops", header(envelope.HeaderHops, "17"), rpc.CodeHopLimit, ""},
 		{"capability", func(a *arrival) { a.e.Capability = "unknown" }, rpc.CodeNoCapability, ""},
 		{"deadline", func(a *arrival) { a.e.Deadline = time.Now().Add(-time.Minute).UnixMilli() }, rpc.CodeDeadlineExceeded, ""},
 		// What runs at once is bounded at the door, before anything that costs.
-		{"in flight", func(a *arrival) { a.inbox.MaxInFlight = 5 }, rpc.CodeBusy, ""},
-		{"permission", func(a *arrival) { a.inbox.Authorizer = onlyBlocker{} }, rpc.CodeDenied, "EAGENTRPC_DENIED"},
+		{"in flight", func(a *arrival) { a.inbox.Limits.MaxInFlight = 5 }, rpc.CodeBusy, ""},
+		{"permission", func(a *arrival) { a.inbox.Checks.Authorizer = onlyBlocker{} }, rpc.CodeDenied, "EAGENTRPC_DENIED"},
 		{"contract", header(envelope.HeaderSchemaDigest, "sha256:other"), rpc.CodeSchemaStale, ""},
 		{"idempotency", func(a *arrival) { a.inbox.Idempotency = takenKeys{} }, rpc.CodeIdempotencyConflict, ""},
-		{"rate limit", func(a *arrival) { a.inbox.Limiter = onlyBlocker{} }, rpc.CodeRateLimited, "EAGENTRPC_RATE_LIMITED"},
+		{"rate limit", func(a *arrival) { a.inbox.Checks.Limiter = onlyBlocker{} }, rpc.CodeRateLimited, "EAGENTRPC_RATE_LIMITED"},
 		{"concurrency", func(a *arrival) { a.occupy = true }, rpc.CodeBusy, ""},
 		{"input schema", func(a *arrival) { a.e.Payload = json.RawMessage(`{}`) }, rpc.CodeSchemaViolation, "violation of the request"},
 		{"skill", func(a *arrival) { a.handler = fails(errors.New("no")) }, rpc.CodeHandlerError, ""},
@@ -106,11 +108,11 @@ func TestOrderAtTheCallee(t *testing.T) {
 // arrive sends one hand-made request, by a caller that makes no check of ours.
 func arrive(t *testing.T, failing []calleeCheck) {
 	kept := &keptRecords{}
-	a := &arrival{proof: true, handler: answers(goodAnswer), inbox: rpc.InboxConfig{MaxInFlight: 100}}
+	a := &arrival{proof: true, handler: answers(goodAnswer), inbox: callee.Config{Limits: callee.Limits{MaxInFlight: 100}}}
 	var w *world
 	var f *foreignCaller
 	a.e = &envelope.Envelope{
-		Kind: envelope.Request, MessageID: "m-1", CorrelationID: "c-1", From: caller, To: callee, Capability: "review-pr",
+		Kind: envelope.Request, MessageID: "m-1", CorrelationID: "c-1", From: callerAddr, To: calleeAddr, Capability: "review-pr",
 		Payload: json.RawMessage(goodRequest), Deadline: time.Now().Add(time.Minute).UnixMilli(),
 		Headers: envelope.Headers{{Key: envelope.HeaderIdempotencyKey, Value: "k"}},
 	}
@@ -119,11 +121,11 @@ func arrive(t *testing.T, failing []calleeCheck) {
 		failing[i].fail(a)
 	}
 	release := make(chan struct{})
-	w = newWorld(t, a.handler, func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) {
+	w = newWorld(t, a.handler, func(_ *caller.Config, ic *callee.Config) {
 		own := *ic
 		*ic = a.inbox
 		ic.Self, ic.Contract, ic.Handlers, ic.Logger = own.Self, contractWith(t, oncePerHour+"    concurrency: 1\n"), own.Handlers, own.Logger
-		ic.Auditor, ic.Refusals, ic.Identity = kept, kept, keyringOf(t, callee, caller, blocker)
+		ic.Records.Auditor, ic.Records.Refusals, ic.Identity = kept, kept, keyringOf(t, calleeAddr, callerAddr, blocker)
 		skill := a.handler
 		ic.Handlers["review-pr"] = rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 			if inv.From == blocker {
@@ -144,7 +146,7 @@ func arrive(t *testing.T, failing []calleeCheck) {
 			t.Fatal(err)
 		}
 	case a.proof:
-		send(t, w, topic, a.e, keyringOf(t, caller, callee, "agent://somebody"))
+		send(t, w, topic, a.e, keyringOf(t, callerAddr, calleeAddr, "agent://somebody"))
 	default:
 		send(t, w, topic, a.e, nil)
 	}
@@ -173,11 +175,11 @@ func block(t *testing.T, w *world, a *arrival) {
 	for i := range 5 {
 		e := *a.e
 		id := fmt.Sprint("blocker-", i)
-		e.MessageID, e.CorrelationID, e.From, e.To, e.Kind, e.ReplyTo = id, id, blocker, callee, envelope.Event, ""
+		e.MessageID, e.CorrelationID, e.From, e.To, e.Kind, e.ReplyTo = id, id, blocker, calleeAddr, envelope.Event, ""
 		e.Capability, e.Payload, e.Deadline = "review-pr", json.RawMessage(goodRequest), time.Now().Add(time.Minute).UnixMilli()
 		e.TenantID = a.inbox.TenantID
 		e.Headers = envelope.Headers{{Key: envelope.HeaderFleetVersion, Value: "v1.0.0-a"}}
-		send(t, w, topic, &e, keyringOf(t, blocker, callee))
+		send(t, w, topic, &e, keyringOf(t, blocker, calleeAddr))
 	}
 	synctest.Wait()
 	if n := w.inbox.InFlight(); n != 5 {
@@ -241,15 +243,15 @@ type callerCheck struct {
 type departure struct {
 	ctx     context.Context
 	request rpc.Request
-	client  rpc.ClientConfig
+	client  caller.Config
 	broken  bool // the peer's breaker is open
 	pending bool // the table of pending calls is full
 }
 
 func (d *departure) peer(change func(*rpc.Peer)) {
-	p := d.client.Peers.(rpc.Peers)[callee]
+	p := d.client.Peers.(rpc.Peers)[calleeAddr]
 	change(&p)
-	d.client.Peers = rpc.Peers{callee: p, holder: d.client.Peers.(rpc.Peers)[holder]}
+	d.client.Peers = rpc.Peers{calleeAddr: p, holder: d.client.Peers.(rpc.Peers)[holder]}
 }
 
 func callerChecks(t *testing.T) []callerCheck {
@@ -259,14 +261,15 @@ func callerChecks(t *testing.T) []callerCheck {
 		{"capability", func(d *departure) { d.request.Capability = "unknown" }, rpc.CodeNoCapability, ""},
 		{"transport", func(d *departure) { d.peer(func(p *rpc.Peer) { p.Transport = "nats" }) }, rpc.CodeNoTransport, ""},
 		{"hops", func(d *departure) { d.ctx = rpc.WithInvocation(d.ctx, &rpc.Invocation{Hops: 16}) }, rpc.CodeHopLimit, ""},
-		{"permission", func(d *departure) { d.client.Authorizer = denyAll }, rpc.CodeDenied, "EAGENTRPC_DENIED"},
-		{"drift", func(d *departure) { d.client.Gate = driftGate{} }, rpc.CodeSchemaDrift, ""},
-		{"size", func(d *departure) { d.client.MaxPayloadBytes = 1 }, rpc.CodePayloadTooLarge, ""},
+		{"permission", func(d *departure) { d.client.Checks.Authorizer = denyAll }, rpc.CodeDenied, "EAGENTRPC_DENIED"},
+		{"size", func(d *departure) { d.client.Limits.MaxPayloadBytes = 1 }, rpc.CodePayloadTooLarge, ""},
 		{"input schema", func(d *departure) { d.request.Payload = json.RawMessage(`{}`) }, rpc.CodeSchemaViolation, "violation of the request"},
-		{"rate limit", func(d *departure) { d.client.Limiter = onlyBlocker{} }, rpc.CodeRateLimited, "EAGENTRPC_RATE_LIMITED"},
+		{"approval", func(d *departure) { d.client.Checks.Authorizer, d.client.Checks.Approver = asking, &clerk{} }, rpc.CodeDenied, ""},
+		{"drift", func(d *departure) { d.client.Checks.Gate = driftGate{} }, rpc.CodeSchemaDrift, ""},
+		{"rate limit", func(d *departure) { d.client.Checks.Limiter = onlyBlocker{} }, rpc.CodeRateLimited, "EAGENTRPC_RATE_LIMITED"},
 		{"breaker", func(d *departure) { d.broken = true }, rpc.CodeCircuitOpen, ""},
 		{"pending", func(d *departure) { d.pending = true }, rpc.CodeBusy, ""},
-		{"identity", func(d *departure) { d.client.Identity = keyring(t, caller, holder) }, rpc.CodeAuthFailed, ""},
+		{"identity", func(d *departure) { d.client.Identity = keyring(t, callerAddr, holder) }, rpc.CodeAuthFailed, ""},
 		{"responders", func(d *departure) { d.peer(func(p *rpc.Peer) { p.Topic = "agents.nobody.requests" }) }, rpc.CodeNoResponders, ""},
 	}
 }
@@ -283,21 +286,21 @@ func TestOrderAtTheCaller(t *testing.T) {
 func depart(t *testing.T, failing []callerCheck) {
 	kept := &keptRecords{}
 	w := newWorld(t, silent())
-	d := &departure{ctx: t.Context(), request: request(), client: rpc.ClientConfig{
-		Self: caller, Auditor: kept, Refusals: kept, Transports: []transport.Transport{w.callerConn},
-		Peers: rpc.Peers{callee: {Address: callee, Transport: "memory", Topic: topic, Contract: contractWith(t, oncePerHour)}, holder: {Address: holder, Transport: "memory", Topic: topic}},
+	d := &departure{ctx: t.Context(), request: request(), client: caller.Config{
+		Self: callerAddr, Records: rpc.Records{Auditor: kept, Refusals: kept}, Transports: []transport.Transport{w.callerConn},
+		Peers: rpc.Peers{calleeAddr: {Address: calleeAddr, Transport: "memory", Topic: topic, Contract: contractWith(t, oncePerHour)}, holder: {Address: holder, Transport: "memory", Topic: topic}},
 	}}
 	for i := len(failing) - 1; i >= 0; i-- {
 		failing[i].fail(d)
 	}
 	if d.broken {
-		d.client.Breakers = openBreakers()
+		d.client.Checks.Breakers = openBreakers()
 	}
 	if d.pending {
-		d.client.MaxPending = 1
+		d.client.Limits.MaxPending = 1
 	}
 	seen := w.tap(t)
-	client, err := rpc.NewClient(d.client)
+	client, err := caller.New(d.client)
 	if err != nil {
 		t.Fatal(err)
 	}

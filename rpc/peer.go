@@ -5,7 +5,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 )
 
-// A Peer is what the caller knows of an agent that it may call.
+// A Peer is what a caller knows of an agent that it may call.
 type Peer struct {
 	// Address names the agent.
 	Address envelope.Address
@@ -13,11 +13,11 @@ type Peer struct {
 	Transport string
 	// Topic is where it takes requests.
 	Topic string
-	// Contract is the capabilities file that the caller was built against. With
-	// nil nothing is known: every name may be called, with any JSON.
+	// Contract is the capabilities file that the caller was built against. Nil means
+	// that it is unknown: every name may be called, with any JSON.
 	Contract *capability.Document
 	// MinSchemaVersion is the oldest `since` of a capability that the caller
-	// accepts; "" accepts all. A [Gate] holds the peer to it.
+	// accepts; "" accepts all. The drift gate enforces it.
 	MinSchemaVersion string
 }
 
@@ -35,13 +35,3 @@ func (p Peers) Peer(a envelope.Address) (Peer, bool) {
 	peer, ok := p[a]
 	return peer, ok
 }
-
-// RequestsTopic is where an agent takes requests when its files do not say.
-func RequestsTopic(a envelope.Address) string { return "agents." + a.ID() + ".requests" }
-
-// controlTopic is where the callee's processes take control events: all of
-// them, because only one knows the call that an event is about.
-func controlTopic(requests string) string { return requests + ".control" }
-
-// queueGroup is shared by the replicas of an agent.
-func queueGroup(a envelope.Address) string { return "agents." + a.ID() }

@@ -13,6 +13,8 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 )
 
 // A refusalLedger keeps refusals in memory, or fails.
@@ -58,17 +60,17 @@ func contractWith(t testing.TB, keys string) *capability.Document {
 
 // policed puts a contract at both ends, and ledgers.
 func policed(doc *capability.Document, refusals *refusalLedger) option {
-	return func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
-		cc.Peers = rpc.Peers{callee: {Address: callee, Transport: "memory", Topic: topic, Contract: doc}}
+	return func(cc *caller.Config, ic *callee.Config) {
+		cc.Peers = rpc.Peers{calleeAddr: {Address: calleeAddr, Transport: "memory", Topic: topic, Contract: doc}}
 		ic.Contract = doc
-		cc.Refusals, ic.Refusals = refusals, refusals
+		cc.Records.Refusals, ic.Records.Refusals = refusals, refusals
 	}
 }
 
 // driftGate refuses every call.
 type driftGate struct{}
 
-func (driftGate) Admit(context.Context, rpc.Probe) (string, error) {
+func (driftGate) Check(context.Context, caller.Probe) (string, error) {
 	return "", errors.New("drifted")
 }
 
@@ -83,7 +85,7 @@ func usedUp(doc *capability.Document, peer envelope.Address) *policy.RateLimiter
 func openBreakers() *policy.Breakers {
 	b := policy.NewBreakers()
 	for range policy.BreakerFailures {
-		p, _, _ := b.Pass(callee, time.Now())
+		p, _, _ := b.Pass(calleeAddr, time.Now())
 		b.Done(p, policy.Failed, time.Now())
 	}
 	return b
@@ -102,8 +104,8 @@ func replyCode(t testing.TB, e *envelope.Envelope) string {
 
 func TestDeniedAtTheCaller(t *testing.T) {
 	refusals := &refusalLedger{}
-	w := newWorld(t, answers(goodAnswer), policed(document(t, contract), refusals), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
-		cc.Authorizer = denyAll
+	w := newWorld(t, answers(goodAnswer), policed(document(t, contract), refusals), func(cc *caller.Config, _ *callee.Config) {
+		cc.Checks.Authorizer = denyAll
 	})
 	published := w.tap(t)
 	r := request()
@@ -123,7 +125,7 @@ func TestDeniedAtTheCaller(t *testing.T) {
 	}
 	got.Time, got.Decision = time.Time{}, policy.Decision{}
 	if want := (rpc.Refusal{
-		Role: rpc.RoleCaller, Code: rpc.CodeDenied, Capability: "review-pr", Peer: callee,
+		Role: rpc.RoleCaller, Code: rpc.CodeDenied, Capability: "review-pr", Peer: calleeAddr,
 		CorrelationID: res.CorrelationID, SessionID: "s-1",
 	}); got != want {
 		t.Errorf("record\n%+v, want\n%+v", got, want)
@@ -147,16 +149,16 @@ func TestDeniedAtTheCallee(t *testing.T) {
 			ran <- struct{}{}
 			return json.RawMessage(goodAnswer), nil
 		})
-		w := newWorld(t, h, policed(document(t, contract), refusals), func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) {
-			ic.Authorizer = test.decision
+		w := newWorld(t, h, policed(document(t, contract), refusals), func(_ *caller.Config, ic *callee.Config) {
+			ic.Checks.Authorizer = test.decision
 		})
 		res := w.call(t, t.Context(), request())
 		wantStatus(t, res, rpc.StatusError, rpc.CodeDenied)
-		if res.Error.DetectedBy != callee || res.Error.Message != test.message {
+		if res.Error.DetectedBy != calleeAddr || res.Error.Message != test.message {
 			t.Errorf("error %+v", res.Error)
 		}
 		records := refusals.all()
-		if len(records) != 1 || records[0].Role != rpc.RoleCallee || records[0].Peer != caller ||
+		if len(records) != 1 || records[0].Role != rpc.RoleCallee || records[0].Peer != callerAddr ||
 			records[0].Decision != policy.Decision(test.decision) || records[0].CorrelationID != res.CorrelationID {
 			t.Errorf("records %+v", records)
 		}
@@ -172,10 +174,10 @@ func TestRefusalsFailClosed(t *testing.T) {
 	broken := &refusalLedger{fail: errors.New("disk full")}
 	doc := contractWith(t, oncePerHour)
 	for name, change := range map[string]option{
-		"caller, denied":  func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) { cc.Authorizer = denyAll },
-		"callee, denied":  func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) { ic.Authorizer = denyAll },
-		"caller, limited": func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) { cc.Limiter = usedUp(doc, callee) },
-		"callee, limited": func(_ *rpc.ClientConfig, ic *rpc.InboxConfig) { ic.Limiter = usedUp(doc, caller) },
+		"caller, denied":  func(cc *caller.Config, _ *callee.Config) { cc.Checks.Authorizer = denyAll },
+		"callee, denied":  func(_ *caller.Config, ic *callee.Config) { ic.Checks.Authorizer = denyAll },
+		"caller, limited": func(cc *caller.Config, _ *callee.Config) { cc.Checks.Limiter = usedUp(doc, calleeAddr) },
+		"callee, limited": func(_ *caller.Config, ic *callee.Config) { ic.Checks.Limiter = usedUp(doc, callerAddr) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, answers(goodAnswer), policed(doc, broken), change)
@@ -183,7 +185,7 @@ func TestRefusalsFailClosed(t *testing.T) {
 		})
 	}
 	working := &refusalLedger{}
-	w := newWorld(t, answers(goodAnswer), policed(doc, working), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) { cc.Authorizer = denyAll })
+	w := newWorld(t, answers(goodAnswer), policed(doc, working), func(cc *caller.Config, _ *callee.Config) { cc.Checks.Authorizer = denyAll })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.call(t, ctx, request())
@@ -193,15 +195,15 @@ func TestRefusalsFailClosed(t *testing.T) {
 }
 
 func TestPolicyNeedsALedger(t *testing.T) {
-	for _, cc := range []rpc.ClientConfig{{Authorizer: allowAll}, {Limiter: policy.NewRateLimiter(0)}} {
-		cc.Self, cc.Peers, cc.Auditor = caller, rpc.Peers{}, &ledger{}
-		if _, err := rpc.NewClient(cc); err == nil || !strings.Contains(err.Error(), "Refusals is required") {
+	for _, checks := range []caller.Checks{{Authorizer: allowAll}, {Limiter: policy.NewRateLimiter(0)}} {
+		cc := caller.Config{Self: callerAddr, Peers: rpc.Peers{}, Checks: checks, Records: rpc.Records{Auditor: &ledger{}}}
+		if _, err := caller.New(cc); err == nil || !strings.Contains(err.Error(), "Refusals is required") {
 			t.Errorf("client: %v", err)
 		}
 	}
-	for _, ic := range []rpc.InboxConfig{{Authorizer: allowAll}, {Limiter: policy.NewRateLimiter(0)}} {
-		ic.Self, ic.Contract, ic.Auditor = callee, document(t, contract), &ledger{}
-		if _, err := rpc.NewInbox(ic); err == nil || !strings.Contains(err.Error(), "Refusals is required") {
+	for _, checks := range []callee.Checks{{Authorizer: allowAll}, {Limiter: policy.NewRateLimiter(0)}} {
+		ic := callee.Config{Self: calleeAddr, Contract: document(t, contract), Checks: checks, Records: rpc.Records{Auditor: &ledger{}}}
+		if _, err := callee.New(ic); err == nil || !strings.Contains(err.Error(), "Refusals is required") {
 			t.Errorf("inbox: %v", err)
 		}
 	}
@@ -215,14 +217,14 @@ func TestCallsWithoutRecordAreRefused(t *testing.T) {
 		w := newWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
 			ran = true
 			return json.RawMessage(goodAnswer), nil
-		}), func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
+		}), func(cc *caller.Config, ic *callee.Config) {
 			if end == rpc.RoleCaller {
-				cc.Access = &callLedger{refuses: full}
+				cc.Records.Access = &callLedger{refuses: full}
 			} else {
-				ic.Access = &callLedger{refuses: full}
+				ic.Records.Access = &callLedger{refuses: full}
 			}
 		})
-		_, err := w.client.RequestAgent(t.Context(), rpc.Request{To: callee, Capability: "review-pr", Payload: json.RawMessage(goodRequest)})
+		_, err := w.client.RequestAgent(t.Context(), rpc.Request{To: calleeAddr, Capability: "review-pr", Payload: json.RawMessage(goodRequest)})
 		if rpc.CodeOf(err) != rpc.CodeAuditFailed || ran {
 			t.Errorf("%v: %v, the skill ran: %v", end, err, ran)
 		}

@@ -15,12 +15,14 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 )
 
 // telling offers capabilities whose skills tell of their progress.
 func telling(t testing.TB) option {
-	return func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
+	return func(cc *caller.Config, ic *callee.Config) {
 		ic.Contract = document(t, strings.ReplaceAll(contract, "- name: ", "- progress: true\n    name: "))
 	}
 }
@@ -103,7 +105,7 @@ func TestProgressOnlyWhereBothEndsWantIt(t *testing.T) {
 			if test.wantsAnyone {
 				seq, _ := first.Headers.Get(envelope.HeaderProgress)
 				if first.Kind != envelope.Event || seq != "1" || first.CausedBy != "m-1" || first.CorrelationID != "c-1" ||
-					first.From != callee || first.To != "agent://foreign" || string(first.Payload) != "1" {
+					first.From != calleeAddr || first.To != "agent://foreign" || string(first.Payload) != "1" {
 					t.Errorf("the event is %+v %s", first, first.Payload)
 				}
 				first = wait(t, f.replies)
@@ -247,7 +249,7 @@ func TestIdleTimeout(t *testing.T) {
 					return
 				}
 				wantStatus(t, res, rpc.StatusTimeout, 0) // at the deadline either end may be first
-				if cause := wait(t, ended); !errors.Is(cause, rpc.ErrCallerCancelled) && !errors.Is(cause, context.DeadlineExceeded) {
+				if cause := wait(t, ended); !errors.Is(cause, callee.ErrCallerCancelled) && !errors.Is(cause, context.DeadlineExceeded) {
 					t.Errorf("the skill ended because of %v", cause)
 				}
 			})
@@ -270,7 +272,7 @@ func TestProgressIsForCallsThatAreWaitedFor(t *testing.T) {
 // Whoever learns a reply topic can publish there: progress must pass what a
 // reply must.
 func TestForgedProgressIsIgnored(t *testing.T) {
-	good := keyring(t, callee, caller)
+	good := keyring(t, calleeAddr, callerAddr)
 	for _, test := range []struct {
 		name   string
 		change func(*envelope.Envelope)
@@ -278,7 +280,7 @@ func TestForgedProgressIsIgnored(t *testing.T) {
 		proof  string
 	}{
 		{"from another agent", func(e *envelope.Envelope) { e.From = "agent://mallory" }, nil, ""},
-		{"to another agent", func(e *envelope.Envelope) { e.To = "agent://mallory" }, keyring(t, callee, "agent://mallory"), ""},
+		{"to another agent", func(e *envelope.Envelope) { e.To = "agent://mallory" }, keyring(t, calleeAddr, "agent://mallory"), ""},
 		{"of another call", func(e *envelope.Envelope) { e.CorrelationID = "c-9" }, good, ""},
 		{"of another request", func(e *envelope.Envelope) { e.CausedBy = "m-9" }, good, ""},
 		{"of no request", func(e *envelope.Envelope) { e.CausedBy = "" }, good, ""},
@@ -318,7 +320,7 @@ func TestForgedProgressIsIgnored(t *testing.T) {
 			_, replyTopic, _ := strings.Cut(req.ReplyTo, "://")
 			e := &envelope.Envelope{
 				Kind: envelope.Event, MessageID: "f-1", CorrelationID: req.CorrelationID, CausedBy: req.MessageID,
-				From: callee, To: caller, Capability: req.Capability, Payload: json.RawMessage(`"forged"`),
+				From: calleeAddr, To: callerAddr, Capability: req.Capability, Payload: json.RawMessage(`"forged"`),
 				Headers: envelope.Headers{{Key: envelope.HeaderProgress, Value: "2"}},
 			}
 			test.change(e)
@@ -362,12 +364,12 @@ func TestProgressOfAttempts(t *testing.T) {
 		}
 		return nil, &rpc.SkillError{Message: "not yet", Retryable: true}
 	})
-	w := newWorld(t, h, telling(t), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
+	w := newWorld(t, h, telling(t), func(cc *caller.Config, _ *callee.Config) {
 		peers := cc.Peers.(rpc.Peers)
-		p := peers[callee]
+		p := peers[calleeAddr]
 		p.Contract = document(t, strings.Replace(contract, "timeoutMs: 5000",
 			"timeoutMs: 5000\n    retryPolicy: {maxAttempts: 2, initialDelayMs: 1, retryOn: [handler_error]}\n    idempotent: true", 1))
-		peers[callee] = p
+		peers[calleeAddr] = p
 	})
 	r, heard := hearing(request())
 	wantStatus(t, w.call(t, t.Context(), r), rpc.StatusOK, 0)

@@ -11,33 +11,39 @@ import (
 
 // Bounds on how long a call may take.
 const (
-	// DefaultTimeout holds where neither the call nor the capability says one.
+	// DefaultTimeout applies where neither the call nor its capability sets a timeout.
 	DefaultTimeout = 30 * time.Second
-	// MinTimeout and MaxTimeout clamp what they say.
+	// MinTimeout and MaxTimeout clamp the timeouts that they set.
 	MinTimeout = time.Millisecond
-	// MaxTimeout is the longest that a call may wait.
 	MaxTimeout = 10 * time.Minute
+	// DefaultAsyncTimeout is both the default and the maximum for asynchronous
+	// calls: queues keep requests and answers for that long.
+	DefaultAsyncTimeout = 24 * time.Hour
 )
 
-// DefaultAsyncTimeout is how long an asynchronous call may wait for its answer, and
-// the longest that it may.
-const DefaultAsyncTimeout = 24 * time.Hour
+// Bounds on what one call may carry.
+const (
+	// DefaultMaxPayloadBytes bounds a payload.
+	DefaultMaxPayloadBytes = 1 << 20
+	// DefaultMaxHops bounds the length of a chain of nested calls.
+	DefaultMaxHops = 16
+	// MaxIdempotencyKeyBytes bounds an idempotency key.
+	MaxIdempotencyKeyBytes = 256
+)
 
-// DefaultMaxHops is how many calls may lead to one another.
-const DefaultMaxHops = 16
-
-// A Mode says what the caller waits for.
+// A Mode is what the caller waits for.
 type Mode string
 
 // The modes; the zero value is ModeSync.
 const (
 	// ModeSync waits for the reply.
 	ModeSync Mode = "sync"
-	// ModeAsync leaves the reply with a durable transport.
+	// ModeAsync returns once a durable queue has stored the request; the answer is
+	// awaited later, possibly by another process.
 	ModeAsync Mode = "async"
-	// ModeFireAndForget publishes an event; the status is ok once the broker has it. A
-	// durable capability's is stored, and served as an asynchronous call that nobody
-	// awaits.
+	// ModeFireAndForget publishes an event; the status is ok once the broker has taken
+	// it. For a durable capability the queue stores it and the callee serves it like an
+	// asynchronous call whose answer is never fetched.
 	ModeFireAndForget Mode = "fire-and-forget"
 )
 
@@ -49,50 +55,30 @@ type Request struct {
 	Capability string `json:"capability"`
 	// Payload is one JSON value; absent means null.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// Timeout bounds the call; 0 leaves it to the capability's timeoutMs, then to
-	// DefaultTimeout. It is clamped to MinTimeout and MaxTimeout; the
-	// context's deadline holds too, whichever is earlier.
+	// Timeout bounds the call; see [EffectiveTimeout]. The deadline of the context
+	// applies too, whichever is earlier.
 	Timeout time.Duration `json:"-"`
 	// Mode is ModeSync where empty.
 	Mode Mode `json:"mode,omitempty"`
-	// IdempotencyKey travels to the callee, so that it can tell a repeated call.
+	// IdempotencyKey lets the callee recognise a repeated call.
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 	// SessionID is the session of the calling skill, for the audit records.
-	// A nested call inherits it where it is empty.
+	// A nested call inherits it when this field is empty.
 	SessionID string `json:"sessionId,omitempty"`
-	// OnProgress hears what the skill tells of its progress, in order, on the
+	// OnProgress is called with the skill's progress events, in order, on the
 	// goroutine that called RequestAgent and never after that has returned. The
-	// call's end waits for it. Nil does not ask the callee for progress. Calls that
-	// a durable queue keeps have none.
+	// call does not return before it does. Nil asks the callee for no progress.
+	// Calls through a durable queue have none.
 	OnProgress func(ProgressEvent) `json:"-"`
-	// IdleTimeout ends the call with CodeTimeout when neither the reply nor
-	// progress has come for so long; 0 is never. Progress extends it, and never the
-	// call's Timeout. It is for ModeSync, and does nothing for calls that a durable
-	// queue keeps.
+	// IdleTimeout ends the call with CodeTimeout when neither the reply nor a
+	// progress event arrives for so long; 0 is never. Progress restarts it but does
+	// not extend Timeout. It applies to ModeSync only, and not to calls through a
+	// durable queue.
 	IdleTimeout time.Duration `json:"-"`
 }
 
-// check refuses arguments that make no sense.
-func (r *Request) check() *Error {
-	if _, err := envelope.ParseAddress(string(r.To)); err != nil {
-		return newError(CodeInvalidRequest, err, "to: %s", err)
-	}
-	switch {
-	case r.Capability == "":
-		return newError(CodeInvalidRequest, nil, "capability: must not be empty")
-	case r.Timeout < 0:
-		return newError(CodeInvalidRequest, nil, "timeoutMs: must not be negative")
-	case r.IdleTimeout < 0:
-		return newError(CodeInvalidRequest, nil, "idleTimeoutMs: must not be negative")
-	case r.wantsProgress() && r.Mode != "" && r.Mode != ModeSync:
-		return newError(CodeInvalidRequest, nil, "only a call of mode sync has progress or an idle timeout")
-	}
-	switch r.Mode {
-	case "", ModeSync, ModeAsync, ModeFireAndForget:
-		return nil
-	}
-	return newError(CodeInvalidRequest, nil, "mode: must be sync, async or fire-and-forget, not %.40q", r.Mode)
-}
+// WantsProgress reports whether the callee is asked for progress events.
+func (r *Request) WantsProgress() bool { return r.OnProgress != nil || r.IdleTimeout > 0 }
 
 // requestJSON adds the fields whose unit differs between Go and JSON.
 type requestJSON struct {
@@ -104,12 +90,12 @@ type requestJSON struct {
 type requestFields Request
 
 // MarshalJSON writes {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?,
-// idempotencyKey?, sessionId?}. OnProgress does not travel.
+// idempotencyKey?, sessionId?}. It leaves OnProgress out.
 func (r Request) MarshalJSON() ([]byte, error) {
 	return marshal(requestJSON{requestFields: requestFields(r), TimeoutMs: wholeMs(r.Timeout), IdleTimeoutMs: wholeMs(r.IdleTimeout)})
 }
 
-// wholeMs is d in ms: less than 1 ms is 1, since 0 would mean that nothing is said.
+// wholeMs is d in ms. It rounds less than 1 ms up to 1: 0 would mean no timeout.
 func wholeMs(d time.Duration) int64 {
 	if d > 0 && d < time.Millisecond {
 		return 1
@@ -126,7 +112,7 @@ func (r *Request) UnmarshalJSON(data []byte) error {
 	if err := dec.Decode(&j); err != nil {
 		return err
 	}
-	const mostMs = 9_000_000_000 // a Duration holds it
+	const mostMs = 9_000_000_000 // fits a time.Duration
 	for _, f := range []struct {
 		name string
 		ms   int64
@@ -141,8 +127,11 @@ func (r *Request) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// timeout is how long the call may take before the context is looked at.
-func timeout(asked, declared time.Duration) time.Duration {
+// EffectiveTimeout is how long a call may take when its caller asks for asked and
+// its capability declares declared: the first of the two that is positive, else
+// [DefaultTimeout], clamped to [MinTimeout] and [MaxTimeout]. The deadline of the
+// caller's context may end the call earlier.
+func EffectiveTimeout(asked, declared time.Duration) time.Duration {
 	d := DefaultTimeout
 	switch {
 	case asked > 0:

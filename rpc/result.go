@@ -6,22 +6,21 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/schema"
 )
 
-// A Status is how a call ended, coarsely.
+// A Status is the coarse outcome of a call; [Code] has the details.
 type Status string
 
 // The statuses; there are no others.
 const (
 	// StatusOK: Response is the callee's answer, and valid.
 	StatusOK Status = "ok"
-	// StatusError: see the code.
+	// StatusError: see the error's code.
 	StatusError Status = "error"
 	// StatusTimeout: the deadline passed.
 	StatusTimeout Status = "timeout"
-	// StatusAbandoned: the caller gave up, or its process is shutting down.
+	// StatusAbandoned: the caller gave up or its process shut down.
 	StatusAbandoned Status = "abandoned"
 	// StatusBusy: one of the two ends has too many calls in flight.
 	StatusBusy Status = "busy"
@@ -35,26 +34,26 @@ type Result struct {
 	Status Status
 	// CorrelationID names the call in logs and audit records at both ends.
 	CorrelationID string
-	// Latency is from the start of RequestAgent to its end.
+	// Latency is the time that RequestAgent took.
 	Latency time.Duration
-	// ExecutionTime is how long the callee says that its skill ran; 0 when it did
-	// not say, or did not run it.
+	// ExecutionTime is how long the skill ran, as reported by the callee; 0 when it
+	// reports none or did not run the skill.
 	ExecutionTime time.Duration
-	// CostEstimate is what the capability declares that a call costs, in its
-	// owner's units. It must not be changed.
+	// CostEstimate is the declared cost of a call, in units of the capability's
+	// owner. It must not be changed.
 	CostEstimate map[string]float64
-	// Replayed is set when the callee gave the answer that it gave to an earlier
-	// request with the same idempotency key.
+	// Replayed is set when the answer repeats that to an earlier request with the
+	// same idempotency key.
 	Replayed bool
-	// Queued is set for an asynchronous call that the broker has stored: its
-	// answer is to be awaited under CorrelationID.
+	// Queued is set for an asynchronous call that the broker has stored. Await
+	// returns its answer by CorrelationID.
 	Queued bool
-	// Response is the answer when Status is ok, and the raw answer when this
-	// end found that it fails the outputSchema. It is nil otherwise.
+	// Response is the answer when Status is ok, and the raw answer when this end
+	// found that it violates the outputSchema. It is nil otherwise.
 	Response json.RawMessage
 	// SchemaSide and Violations are set when Status is schema-violation.
 	SchemaSide Side
-	// Violations is every way in which the payload fails its schema, bounded.
+	// Violations is every way in which the payload violates its schema, up to a bound.
 	Violations []schema.Violation
 	// Error is nil exactly when Status is ok.
 	Error *Error
@@ -87,8 +86,8 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// marshal is json.Marshal without escaping for HTML: an answer is shown as the
-// callee wrote it.
+// marshal is json.Marshal without HTML escaping, so that answers appear as the
+// callee wrote them.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -115,15 +114,4 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		r.Error.Side, r.Error.Violations = r.SchemaSide, r.Violations
 	}
 	return nil
-}
-
-// fail turns r into the result of a call that failed with err, at agent self
-// unless err names another.
-func (r *Result) fail(err *Error, self envelope.Address) (*Result, error) {
-	if err.DetectedBy == "" {
-		err.DetectedBy = self
-	}
-	r.Status = err.Code.Status()
-	r.Error, r.SchemaSide, r.Violations = err, err.Side, err.Violations
-	return r, err
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
@@ -62,7 +64,7 @@ func TestResultJSON(t *testing.T) {
 		Response: json.RawMessage(`{"verdict":"<maybe>"}`), SchemaSide: rpc.SideResponse,
 		Violations: []schema.Violation{{Path: "/verdict", Message: "value not in enum"}},
 		Error: &rpc.Error{
-			Code: rpc.CodeSchemaViolation, Message: "m", DetectedBy: callee, Side: rpc.SideResponse,
+			Code: rpc.CodeSchemaViolation, Message: "m", DetectedBy: calleeAddr, Side: rpc.SideResponse,
 			Violations: []schema.Violation{{Path: "/verdict", Message: "value not in enum"}},
 		},
 	}
@@ -83,7 +85,7 @@ func TestResultJSON(t *testing.T) {
 }
 
 func TestRequestJSON(t *testing.T) {
-	r := rpc.Request{To: callee, Capability: "x", Payload: json.RawMessage(`[1]`), Timeout: 1500 * time.Millisecond, Mode: rpc.ModeSync, SessionID: "s"}
+	r := rpc.Request{To: calleeAddr, Capability: "x", Payload: json.RawMessage(`[1]`), Timeout: 1500 * time.Millisecond, Mode: rpc.ModeSync, SessionID: "s"}
 	data, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -130,12 +132,12 @@ capabilities:
 		panic(err)
 	}
 	bus := memory.NewBus(memory.Options{})
-	callee, caller := bus.Connect(), bus.Connect()
-	defer callee.Close()
-	defer caller.Close()
+	calleeAddr, callerAddr := bus.Connect(), bus.Connect()
+	defer calleeAddr.Close()
+	defer callerAddr.Close()
 
-	inbox, err := rpc.NewInbox(rpc.InboxConfig{
-		Self: "agent://greeter", Contract: contract, Auditor: &ledger{},
+	inbox, err := callee.New(callee.Config{
+		Self: "agent://greeter", Contract: contract, Records: rpc.Records{Auditor: &ledger{}},
 		Handlers: map[string]rpc.Handler{"greet": rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 			var in struct{ Name string }
 			if err := json.Unmarshal(inv.Payload, &in); err != nil {
@@ -147,13 +149,13 @@ capabilities:
 	if err != nil {
 		panic(err)
 	}
-	if err := inbox.Listen(callee, "agents.greeter.requests"); err != nil {
+	if err := inbox.Listen(calleeAddr, "agents.greeter.requests"); err != nil {
 		panic(err)
 	}
 	defer inbox.Shutdown(context.Background())
 
-	client, err := rpc.NewClient(rpc.ClientConfig{
-		Self: "agent://me", Auditor: &ledger{}, Transports: []transport.Transport{caller},
+	client, err := caller.New(caller.Config{
+		Self: "agent://me", Records: rpc.Records{Auditor: &ledger{}}, Transports: []transport.Transport{callerAddr},
 		Peers: rpc.Peers{"agent://greeter": {
 			Address: "agent://greeter", Transport: "memory", Topic: "agents.greeter.requests", Contract: contract,
 		}},

@@ -13,6 +13,8 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -69,7 +71,7 @@ func (f *faultyCallee) serve(t *testing.T, w *world) {
 		}
 		reply := envelope.Envelope{
 			Kind: envelope.Response, MessageID: "r", CorrelationID: e.CorrelationID, CausedBy: e.MessageID,
-			From: callee, To: e.From, Capability: e.Capability, Payload: json.RawMessage(payload),
+			From: calleeAddr, To: e.From, Capability: e.Capability, Payload: json.RawMessage(payload),
 		}
 		data, err := reply.Encode()
 		if err != nil {
@@ -127,8 +129,8 @@ func TestRetries(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				calls, f := &callLedger{}, &faultyCallee{replies: test.replies}
-				w := newWorld(t, answers(goodAnswer), policed(contractWith(t, test.keys), &refusalLedger{}), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
-					cc.Access = calls
+				w := newWorld(t, answers(goodAnswer), policed(contractWith(t, test.keys), &refusalLedger{}), func(cc *caller.Config, _ *callee.Config) {
+					cc.Records.Access = calls
 				})
 				f.serve(t, w)
 				r := request()
@@ -238,8 +240,8 @@ func TestRetriesCountAsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faultyCallee{replies: []string{failsWith("EAGENTRPC_BUSY", true)}}
 		doc := contractWith(t, retried+"    rateLimit: {requests: 2, period: 1h}\n")
-		w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(cc *rpc.ClientConfig, _ *rpc.InboxConfig) {
-			cc.Limiter = policy.NewRateLimiter(0)
+		w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(cc *caller.Config, _ *callee.Config) {
+			cc.Checks.Limiter = policy.NewRateLimiter(0)
 		})
 		f.serve(t, w)
 		res := w.call(t, t.Context(), request())
@@ -288,8 +290,8 @@ func TestRetriesDoubleNothing(t *testing.T) {
 		doc := contractWith(t, "    timeoutMs: 1000\n    retryPolicy: {maxAttempts: 100, initialDelayMs: 1, maxDelayMs: 10}\n")
 		w := newWorld(t, counter, policed(doc, &refusalLedger{}))
 		lossy := &lossyConn{Conn: w.bus.Connect(), random: rand.New(rand.NewPCG(1, 2))}
-		inbox, err := rpc.NewInbox(rpc.InboxConfig{
-			Self: callee, Contract: doc, Auditor: &ledger{}, Handlers: map[string]rpc.Handler{"review-pr": counter, "loose": counter},
+		inbox, err := callee.New(callee.Config{
+			Self: calleeAddr, Contract: doc, Records: rpc.Records{Auditor: &ledger{}}, Handlers: map[string]rpc.Handler{"review-pr": counter, "loose": counter},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -330,8 +332,8 @@ func TestRetriesDoubleNothing(t *testing.T) {
 func TestCallRecords(t *testing.T) {
 	callerCalls, calleeCalls := &callLedger{}, &callLedger{}
 	doc := contractWith(t, "    cost: {usd: 0.5}\n")
-	w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(cc *rpc.ClientConfig, ic *rpc.InboxConfig) {
-		cc.Access, ic.Access, ic.TenantID, cc.TenantID = callerCalls, calleeCalls, "acme", "acme"
+	w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(cc *caller.Config, ic *callee.Config) {
+		cc.Records.Access, ic.Records.Access, ic.TenantID, cc.TenantID = callerCalls, calleeCalls, "acme", "acme"
 	})
 	fine, bad, undeclared := request(), request(), request()
 	fine.SessionID = "s-1"
@@ -363,7 +365,7 @@ func TestCallRecords(t *testing.T) {
 		{Capability: "fly", Status: rpc.StatusError, Code: rpc.CodeNoCapability},
 	} {
 		r := got[i]
-		if r.Role != rpc.RoleCaller || r.Peer != callee || r.Capability != want.Capability || r.Status != want.Status || r.Code != want.Code ||
+		if r.Role != rpc.RoleCaller || r.Peer != calleeAddr || r.Capability != want.Capability || r.Status != want.Status || r.Code != want.Code ||
 			r.Attempts != want.Attempts || r.SessionID != want.SessionID || r.TenantID != "acme" || r.CorrelationID != results[i].CorrelationID ||
 			r.Latency != results[i].Latency || len(r.TraceID) != 32 || r.Start.IsZero() || r.Mode != rpc.ModeSync {
 			t.Errorf("caller's record %d: %+v", i, r)
@@ -376,12 +378,12 @@ func TestCallRecords(t *testing.T) {
 	for _, r := range calleeCalls.all() {
 		at[r.Code] = r
 	}
-	if r := at[0]; r.Role != rpc.RoleCallee || r.Peer != caller || r.TraceID != got[0].TraceID || r.CorrelationID != got[0].CorrelationID ||
+	if r := at[0]; r.Role != rpc.RoleCallee || r.Peer != callerAddr || r.TraceID != got[0].TraceID || r.CorrelationID != got[0].CorrelationID ||
 		r.SessionID != "s-1" || r.Cost["usd"] != 0.5 || r.DetectedBy != "" {
 		t.Errorf("callee's record %+v", r)
 	}
 	for _, code := range []rpc.Code{rpc.CodeSchemaViolation, rpc.CodeNoCapability} {
-		if r := at[code]; r.Peer != "agent://foreign" || r.Status != code.Status() || r.DetectedBy != callee || r.TenantID != "acme" {
+		if r := at[code]; r.Peer != "agent://foreign" || r.Status != code.Status() || r.DetectedBy != calleeAddr || r.TenantID != "acme" {
 			t.Errorf("%v: callee's record %+v", code, r)
 		}
 	}

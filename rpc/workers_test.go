@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/agentd/agentd/rpc"
 )
@@ -59,7 +59,8 @@ func TestHandlersKeepTheirInvocation(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine, as t.FailNow does, takes no other request with it.
+// A handler that ends its goroutine, as t.FailNow does, ends its own call at once, with
+// an incident, frees its slot, and takes no other request with it.
 func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	var first atomic.Bool
 	first.Store(true)
@@ -69,10 +70,11 @@ func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 		}
 		return json.RawMessage(goodAnswer), nil
 	}))
-	r := request()
-	r.Timeout = 50 * time.Millisecond
-	if _, err := w.client.RequestAgent(t.Context(), r); rpc.CodeOf(err) != rpc.CodeTimeout {
+	if _, err := w.client.RequestAgent(t.Context(), request()); rpc.CodeOf(err) != rpc.CodeHandlerError || !strings.Contains(err.Error(), "incident") {
 		t.Errorf("the call of the handler that left ended with %v", err)
+	}
+	if n := w.inbox.InFlight(); n != 0 {
+		t.Errorf("%d requests are in flight", n)
 	}
 	for range 10 {
 		if _, err := w.client.RequestAgent(t.Context(), request()); err != nil {

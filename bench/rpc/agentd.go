@@ -8,13 +8,15 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 )
 
 const (
-	caller = envelope.Address("agent://caller")
-	callee = envelope.Address("agent://callee")
+	callerAddr = envelope.Address("agent://caller")
+	calleeAddr = envelope.Address("agent://callee")
 )
 
 // reviewSchema types both sides of the call: four validations a call.
@@ -39,7 +41,7 @@ const reviewSchema = `{
 
 func document() (*capability.Document, error) {
 	src := map[string]any{
-		"version": 1, "agent": callee,
+		"version": 1, "agent": calleeAddr,
 		"transports": []any{map[string]any{
 			"kind": "nats", "servers": []string{"nats://127.0.0.1:4222"}, "subjects": map[string]string{"requests": subject},
 		}},
@@ -70,8 +72,8 @@ func serveAgentd(target string) (string, func() error, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	inbox, err := rpc.NewInbox(rpc.InboxConfig{
-		Self: callee, Contract: doc, Auditor: noAudit{}, MaxInFlight: 1024,
+	inbox, err := callee.New(callee.Config{
+		Self: calleeAddr, Contract: doc, Records: rpc.Records{Auditor: noAudit{}}, Limits: callee.Limits{MaxInFlight: 1024},
 		Handlers: map[string]rpc.Handler{"review": rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 			return inv.Payload, nil
 		})},
@@ -85,7 +87,7 @@ func serveAgentd(target string) (string, func() error, error) {
 
 type agentdClient struct {
 	conn   *nats.Conn
-	client *rpc.Client
+	client *caller.Client
 }
 
 func dialAgentd(address string) (client, error) {
@@ -97,9 +99,9 @@ func dialAgentd(address string) (client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := rpc.NewClient(rpc.ClientConfig{
-		Self: caller, Auditor: noAudit{}, Transports: []transport.Transport{conn},
-		Peers: rpc.Peers{callee: {Address: callee, Transport: nats.Kind, Topic: subject, Contract: doc}},
+	c, err := caller.New(caller.Config{
+		Self: callerAddr, Records: rpc.Records{Auditor: noAudit{}}, Transports: []transport.Transport{conn},
+		Peers: rpc.Peers{calleeAddr: {Address: calleeAddr, Transport: nats.Kind, Topic: subject, Contract: doc}},
 	})
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
@@ -108,7 +110,7 @@ func dialAgentd(address string) (client, error) {
 }
 
 func (c agentdClient) call(ctx context.Context, payload []byte) error {
-	res, err := c.client.RequestAgent(ctx, rpc.Request{To: callee, Capability: "review", Payload: payload})
+	res, err := c.client.RequestAgent(ctx, rpc.Request{To: calleeAddr, Capability: "review", Payload: payload})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// A Requester makes calls; an [rpc.Client] is one.
+// A Requester makes calls; an [caller.Client] is one.
 type Requester interface {
 	RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error)
 }

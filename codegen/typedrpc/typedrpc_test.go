@@ -14,6 +14,8 @@ import (
 	"github.com/agentd/agentd/codegen/typed"
 	"github.com/agentd/agentd/codegen/typedrpc"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -52,16 +54,16 @@ func connect(server prreviewer.Server) (client *prreviewer.Client, closeAll func
 	near, far := bus.Connect(), bus.Connect()
 	var mux typed.Mux
 	prreviewer.RegisterServer(&mux, server)
-	inbox, err := rpc.NewInbox(rpc.InboxConfig{Self: doc.Agent, Contract: doc, Handlers: typedrpc.Handlers(&mux), Auditor: discard{}})
+	inbox, err := callee.New(callee.Config{Self: doc.Agent, Contract: doc, Handlers: typedrpc.Handlers(&mux), Records: rpc.Records{Auditor: discard{}}})
 	if err != nil {
 		return nil, nil, err
 	}
-	topic := rpc.RequestsTopic(doc.Agent)
+	topic := "agents." + doc.Agent.ID() + ".requests"
 	if err := inbox.Listen(far, topic); err != nil {
 		return nil, nil, err
 	}
-	c, err := rpc.NewClient(rpc.ClientConfig{
-		Self: "agent://concierge", Auditor: discard{}, Transports: []transport.Transport{near},
+	c, err := caller.New(caller.Config{
+		Self: "agent://concierge", Records: rpc.Records{Auditor: discard{}}, Transports: []transport.Transport{near},
 		Peers: rpc.Peers{doc.Agent: {Address: doc.Agent, Transport: "memory", Topic: topic, Contract: doc}},
 	})
 	if err != nil {

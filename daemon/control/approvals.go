@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 )
 
 // An Approval is a call that waits for a person's decision.
@@ -37,7 +38,7 @@ type Approvals interface {
 	Waiting() []Approval
 	// Decide ends one wait. When it returns nil the decision is durable. The error
 	// is a [*NoApprovalError], or that of the record.
-	Decide(ctx context.Context, id string, decision rpc.Approval) error
+	Decide(ctx context.Context, id string, decision caller.Approval) error
 }
 
 // A NoApprovalError says that no call waits under an id: it never did, or
@@ -91,7 +92,7 @@ func (a Agent) decideApproval(w http.ResponseWriter, r *http.Request) {
 	}
 	var missing error = &NoApprovalError{ID: r.PathValue("id")}
 	if a.Approvals != nil {
-		missing = a.Approvals.Decide(context.WithoutCancel(r.Context()), r.PathValue("id"), rpc.Approval{
+		missing = a.Approvals.Decide(context.WithoutCancel(r.Context()), r.PathValue("id"), caller.Approval{
 			Granted: d.Approve, By: userFrom(r.Context()), Reason: d.Reason,
 		})
 	}

@@ -19,7 +19,7 @@ const HeaderCall = "Agentd-Call"
 // the agent's own, smaller limit.
 const MaxRequestBytes = 32 << 20
 
-// A Caller makes calls; an [rpc.Client] is one.
+// A Caller makes calls; an [caller.Client] is one.
 type Caller interface {
 	RequestAgent(context.Context, rpc.Request) (*rpc.Result, error)
 }

@@ -13,14 +13,16 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/output"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 )
 
 const (
-	caller   = "concierge"
-	reviewer = "pr-reviewer"
-	rogue    = envelope.Address("agent://rogue-reviewer")
-	nobody   = envelope.Address("agent://nobody")
+	callerAddr = "concierge"
+	reviewer   = "pr-reviewer"
+	rogue      = envelope.Address("agent://rogue-reviewer")
+	nobody     = envelope.Address("agent://nobody")
 	// patch is a pull request of the sample that has something to find.
 	patch = "file:agents/pr-reviewer/patches/invoice-export.patch"
 )
@@ -38,7 +40,7 @@ func (e *NotSampleError) Error() string {
 // Run starts the fleet of cfg in this process, plays the calls, writes each with
 // its result to w, and stops the fleet. The audit logs stay.
 func Run(ctx context.Context, cfg daemon.Config, w io.Writer, colors output.Colors) (err error) {
-	for _, id := range []string{caller, reviewer} {
+	for _, id := range []string{callerAddr, reviewer} {
 		if m, ok := cfg.Fleet.Member(id); !ok || m.ClientOnly() {
 			return &NotSampleError{Root: cfg.Fleet.Root}
 		}
@@ -54,7 +56,7 @@ func Run(ctx context.Context, cfg daemon.Config, w io.Writer, colors output.Colo
 		defer cancel()
 		err = errors.Join(err, f.Stop(stopCtx))
 	}()
-	d, _ := f.Daemon(caller)
+	d, _ := f.Daemon(callerAddr)
 	s := &stage{fleet: f, caller: d, out: w, colors: colors}
 	for i, scene := range []scene{s.review, s.badRequest, s.badResponse, s.unknownPeer} {
 		if err := scene(ctx, i+1); err != nil {
@@ -76,14 +78,14 @@ type stage struct {
 	colors output.Colors
 }
 
-// A requester makes calls; an [rpc.Client] is one.
+// A requester makes calls; an [caller.Client] is one.
 type requester interface {
 	RequestAgent(context.Context, rpc.Request) (*rpc.Result, error)
 }
 
 // play makes a call and shows it. want is the status that it must have.
 func (s *stage) play(ctx context.Context, from requester, r rpc.Request, want rpc.Status) (*rpc.Result, error) {
-	fmt.Fprintf(s.out, "%s\n", s.colors.Dim(fmt.Sprintf("  agentd request --as %s %s %s '%s'", caller, r.To, r.Capability, r.Payload)))
+	fmt.Fprintf(s.out, "%s\n", s.colors.Dim(fmt.Sprintf("  agentd request --as %s %s %s '%s'", callerAddr, r.To, r.Capability, r.Payload)))
 	result, _ := from.RequestAgent(ctx, r) // the error is in the result
 	if err := output.WriteJSON(s.out, output.JSON, result); err != nil {
 		return nil, err
@@ -150,7 +152,7 @@ func (s *stage) badResponse(ctx context.Context, n int) error {
 
 // startRogue puts an agent on the bus that answers what its callers do not
 // accept, and makes a client that holds it to pr-reviewer's contract.
-func (s *stage) startRogue() (_ *rpc.Client, stop func() error, err error) {
+func (s *stage) startRogue() (_ *caller.Client, stop func() error, err error) {
 	const topic = "agents.rogue-reviewer.requests"
 	unchecked, err := capability.Parse("rogue-reviewer", []byte(`
 version: 1
@@ -164,8 +166,8 @@ capabilities: [{name: review-pr}]
 	answer := rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
 		return json.RawMessage(`{"verdict":"looks-good","summary":"Ship it."}`), nil
 	})
-	inbox, err := rpc.NewInbox(rpc.InboxConfig{
-		Self: rogue, Contract: unchecked, Auditor: s.caller.Auditor(), Handlers: map[string]rpc.Handler{"review-pr": answer},
+	inbox, err := callee.New(callee.Config{
+		Self: rogue, Contract: unchecked, Records: rpc.Records{Auditor: s.caller.Auditor()}, Handlers: map[string]rpc.Handler{"review-pr": answer},
 	})
 	if err != nil {
 		return nil, nil, err
@@ -175,8 +177,8 @@ capabilities: [{name: review-pr}]
 		return nil, nil, err
 	}
 	member, _ := s.fleet.Daemon(reviewer)
-	client, err := rpc.NewClient(rpc.ClientConfig{
-		Self: envelope.AddressOf(caller), Auditor: s.caller.Auditor(), Transports: []transport.Transport{here},
+	client, err := caller.New(caller.Config{
+		Self: envelope.AddressOf(callerAddr), Records: rpc.Records{Auditor: s.caller.Auditor()}, Transports: []transport.Transport{here},
 		Peers: rpc.Peers{rogue: {Address: rogue, Transport: there.Kind(), Topic: topic, Contract: member.Member().Capabilities}},
 	})
 	if err != nil {

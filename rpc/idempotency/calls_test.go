@@ -16,6 +16,8 @@ import (
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
@@ -23,9 +25,9 @@ import (
 )
 
 const (
-	caller = envelope.Address("agent://caller")
-	callee = envelope.Address("agent://callee")
-	topic  = "agents.callee.requests"
+	callerAddr = envelope.Address("agent://caller")
+	calleeAddr = envelope.Address("agent://callee")
+	topic      = "agents.callee.requests"
 )
 
 // noViolations fails the test when a record is made.
@@ -51,24 +53,24 @@ type pair struct {
 	t      testing.TB
 	path   string
 	doc    *capability.Document
-	inbox  *rpc.Inbox
+	inbox  *callee.Inbox
 	store  *idempotency.Store
-	client *rpc.Client
+	client *caller.Client
 }
 
-func (p *pair) serve(at transport.Transport, h rpc.Handler, options ...func(*rpc.InboxConfig)) {
+func (p *pair) serve(at transport.Transport, h rpc.Handler, options ...func(*callee.Config)) {
 	p.t.Helper()
 	p.store = open(p.t, p.path, idempotency.Options{})
 	handlers := map[string]rpc.Handler{}
 	for _, c := range p.doc.Capabilities {
 		handlers[c.Name] = h
 	}
-	cfg := rpc.InboxConfig{Self: callee, Contract: p.doc, Handlers: handlers, Auditor: noViolations{p.t}, Idempotency: p.store}
+	cfg := callee.Config{Self: calleeAddr, Contract: p.doc, Handlers: handlers, Records: rpc.Records{Auditor: noViolations{p.t}}, Idempotency: p.store}
 	for _, o := range options {
 		o(&cfg)
 	}
 	var err error
-	if p.inbox, err = rpc.NewInbox(cfg); err != nil {
+	if p.inbox, err = callee.New(cfg); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := p.inbox.Listen(at, topic); err != nil {
@@ -86,16 +88,16 @@ func (p *pair) stop() {
 func (p *pair) call(at transport.Transport) {
 	p.t.Helper()
 	var err error
-	p.client, err = rpc.NewClient(rpc.ClientConfig{
-		Self: caller, Auditor: noViolations{p.t}, Transports: []transport.Transport{at},
-		Peers: rpc.Peers{callee: {Address: callee, Transport: at.Kind(), Topic: topic, Contract: p.doc}},
+	p.client, err = caller.New(caller.Config{
+		Self: callerAddr, Records: rpc.Records{Auditor: noViolations{p.t}}, Transports: []transport.Transport{at},
+		Peers: rpc.Peers{calleeAddr: {Address: calleeAddr, Transport: at.Kind(), Topic: topic, Contract: p.doc}},
 	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func onMemory(t testing.TB, extra string, h rpc.Handler, options ...func(*rpc.InboxConfig)) (p *pair, at transport.Transport) {
+func onMemory(t testing.TB, extra string, h rpc.Handler, options ...func(*callee.Config)) (p *pair, at transport.Transport) {
 	t.Helper()
 	conn := memory.NewBus(memory.Options{}).Connect()
 	p = &pair{t: t, path: filepath.Join(t.TempDir(), "idempotency.db"), doc: contract(t, extra)}
@@ -113,7 +115,7 @@ func onMemory(t testing.TB, extra string, h rpc.Handler, options ...func(*rpc.In
 func (p *pair) request(capability, key, payload string) *rpc.Result {
 	p.t.Helper()
 	result, _ := p.client.RequestAgent(p.t.Context(), rpc.Request{
-		To: callee, Capability: capability, IdempotencyKey: key, Payload: json.RawMessage(payload),
+		To: calleeAddr, Capability: capability, IdempotencyKey: key, Payload: json.RawMessage(payload),
 	})
 	return result
 }
@@ -205,7 +207,9 @@ func TestWhichFailuresAreRemembered(t *testing.T) {
 func TestRefusalIsNotRemembered(t *testing.T) {
 	var runs atomic.Int64
 	p, _ := onMemory(t, "  - {name: pay, rateLimit: {requests: 1, period: 200ms}}\n", counter(&runs),
-		func(c *rpc.InboxConfig) { c.Limiter, c.Refusals = policy.NewRateLimiter(0), dropRefusals{} })
+		func(c *callee.Config) {
+			c.Checks.Limiter, c.Records.Refusals = policy.NewRateLimiter(0), dropRefusals{}
+		})
 	want(t, p.request("pay", "first", `1`), `{"run":  1}`, 0, false)
 	want(t, p.request("pay", "k", `1`), "", rpc.CodeRateLimited, false)
 	want(t, p.request("pay", "first", `1`), `{"run":  1}`, 0, true) // a known answer costs no quota
@@ -274,7 +278,7 @@ func TestInterruptedRun(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_, _ = p.client.RequestAgent(ctx, rpc.Request{To: callee, Capability: "pay", IdempotencyKey: "k", Payload: json.RawMessage(`1`)})
+				_, _ = p.client.RequestAgent(ctx, rpc.Request{To: calleeAddr, Capability: "pay", IdempotencyKey: "k", Payload: json.RawMessage(`1`)})
 			}()
 			until(t, "the skill runs", func() bool { return runs.Load() > 0 })
 			cancel()
@@ -302,8 +306,8 @@ func TestPermissionComesFirst(t *testing.T) {
 	var runs atomic.Int64
 	allowed := &atomic.Bool{}
 	allowed.Store(true)
-	p, _ := onMemory(t, "  - name: pay\n", counter(&runs), func(c *rpc.InboxConfig) {
-		c.Authorizer, c.Refusals = switched{allowed}, dropRefusals{}
+	p, _ := onMemory(t, "  - name: pay\n", counter(&runs), func(c *callee.Config) {
+		c.Checks.Authorizer, c.Records.Refusals = switched{allowed}, dropRefusals{}
 	})
 	want(t, p.request("pay", "k", `1`), `{"run":  1}`, 0, false)
 	allowed.Store(false)
@@ -361,7 +365,7 @@ func TestBrokenLinksDoubleNothing(t *testing.T) {
 				}
 				payload := fmt.Sprintf(`{"call":%d}`, i)
 				result, err := p.client.RequestAgent(t.Context(), rpc.Request{
-					To: callee, Capability: "count", IdempotencyKey: fmt.Sprint("call-", i), Payload: json.RawMessage(payload), Timeout: time.Minute,
+					To: calleeAddr, Capability: "count", IdempotencyKey: fmt.Sprint("call-", i), Payload: json.RawMessage(payload), Timeout: time.Minute,
 				})
 				if err != nil || string(result.Response) != payload {
 					failed.Add(1)

@@ -15,7 +15,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
 )
 
 // DefaultTTL is how long an answer is kept.
@@ -57,7 +57,7 @@ type Store struct {
 	prune time.Time // when to look for what has expired; guarded by mu
 }
 
-var _ rpc.IdempotencyStore = (*Store)(nil)
+var _ callee.IdempotencyStore = (*Store)(nil)
 
 // Open opens the file at path, and makes it where there is none. The error says
 // what to do about a file that is none of ours.
@@ -117,49 +117,49 @@ func (s *Store) migrate(ctx context.Context) error {
 	return fmt.Errorf("its format is %d, and this version knows %d: use the agentd that wrote it", version, schemaVersion)
 }
 
-// Begin implements [rpc.IdempotencyStore].
-func (s *Store) Begin(ctx context.Context, r rpc.KeyedRequest, digest [sha256.Size]byte) (rpc.Prior, error) {
+// Begin implements [callee.IdempotencyStore].
+func (s *Store) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha256.Size]byte) (callee.Prior, error) {
 	now := s.now()
 	if err := s.forgetExpired(ctx, now); err != nil {
-		return rpc.Prior{}, err
+		return callee.Prior{}, err
 	}
 	result, err := s.db.ExecContext(ctx, `
 		INSERT INTO request (caller, tenant, capability, key, payload, expires) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET payload = excluded.payload, reply = NULL, expires = excluded.expires WHERE expires <= ?`,
 		string(r.From), r.TenantID, r.Capability, r.Key, digest[:], now.Add(s.ttl).UnixMilli(), now.UnixMilli())
 	if err != nil {
-		return rpc.Prior{}, s.fault("remembering a request", err)
+		return callee.Prior{}, s.fault("remembering a request", err)
 	}
 	if n, err := result.RowsAffected(); err != nil || n > 0 {
-		return rpc.Prior{}, s.fault("remembering a request", err)
+		return callee.Prior{}, s.fault("remembering a request", err)
 	}
 	var payload, reply []byte
 	err = s.db.QueryRowContext(ctx,
 		"SELECT payload, reply FROM request WHERE caller = ? AND tenant = ? AND capability = ? AND key = ?",
 		string(r.From), r.TenantID, r.Capability, r.Key).Scan(&payload, &reply)
 	if err != nil {
-		return rpc.Prior{}, s.fault("reading a request", err)
+		return callee.Prior{}, s.fault("reading a request", err)
 	}
-	prior := rpc.Prior{State: rpc.PriorBegun}
+	prior := callee.Prior{State: callee.PriorBegun}
 	if copy(prior.Digest[:], payload) != sha256.Size {
-		return rpc.Prior{}, s.fault("reading a request", errors.New("its digest is cut short"))
+		return callee.Prior{}, s.fault("reading a request", errors.New("its digest is cut short"))
 	}
 	if reply != nil {
-		prior.State, prior.Reply = rpc.PriorDone, reply
+		prior.State, prior.Reply = callee.PriorDone, reply
 	}
 	return prior, nil
 }
 
-// Finish implements [rpc.IdempotencyStore].
-func (s *Store) Finish(ctx context.Context, r rpc.KeyedRequest, reply json.RawMessage) error {
+// Finish implements [callee.IdempotencyStore].
+func (s *Store) Finish(ctx context.Context, r callee.KeyedRequest, reply json.RawMessage) error {
 	_, err := s.db.ExecContext(ctx,
 		"UPDATE request SET reply = ? WHERE caller = ? AND tenant = ? AND capability = ? AND key = ?",
 		[]byte(reply), string(r.From), r.TenantID, r.Capability, r.Key)
 	return s.fault("remembering an answer", err)
 }
 
-// Forget implements [rpc.IdempotencyStore].
-func (s *Store) Forget(ctx context.Context, r rpc.KeyedRequest) error {
+// Forget implements [callee.IdempotencyStore].
+func (s *Store) Forget(ctx context.Context, r callee.KeyedRequest) error {
 	_, err := s.db.ExecContext(ctx,
 		"DELETE FROM request WHERE caller = ? AND tenant = ? AND capability = ? AND key = ? AND reply IS NULL",
 		string(r.From), r.TenantID, r.Capability, r.Key)

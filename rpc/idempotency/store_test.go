@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/idempotency"
 )
 
@@ -29,15 +29,15 @@ func open(t testing.TB, path string, o idempotency.Options) *idempotency.Store {
 
 func digest(s string) [sha256.Size]byte { return sha256.Sum256([]byte(s)) }
 
-func request(key string) rpc.KeyedRequest {
-	return rpc.KeyedRequest{From: "agent://a", TenantID: "t", Capability: "pay", Key: key}
+func request(key string) callee.KeyedRequest {
+	return callee.KeyedRequest{From: "agent://a", TenantID: "t", Capability: "pay", Key: key}
 }
 
 func TestAnswerOutlivesTheProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "idempotency.db")
 	s := open(t, path, idempotency.Options{})
 	for _, key := range []string{"done", "begun"} {
-		if prior, err := s.Begin(t.Context(), request(key), digest("x")); err != nil || prior.State != rpc.PriorNone {
+		if prior, err := s.Begin(t.Context(), request(key), digest("x")); err != nil || prior.State != callee.PriorNone {
 			t.Fatalf("%s: %+v, %v", key, prior, err)
 		}
 	}
@@ -51,17 +51,17 @@ func TestAnswerOutlivesTheProcess(t *testing.T) {
 	s = open(t, path, idempotency.Options{})
 	defer func() { _ = s.Close() }()
 	prior, err := s.Begin(t.Context(), request("done"), digest("y"))
-	if err != nil || prior.State != rpc.PriorDone || string(prior.Reply) != reply || prior.Digest != digest("x") {
+	if err != nil || prior.State != callee.PriorDone || string(prior.Reply) != reply || prior.Digest != digest("x") {
 		t.Errorf("%+v, %v", prior, err)
 	}
-	if prior, err = s.Begin(t.Context(), request("begun"), digest("x")); err != nil || prior.State != rpc.PriorBegun {
+	if prior, err = s.Begin(t.Context(), request("begun"), digest("x")); err != nil || prior.State != callee.PriorBegun {
 		t.Errorf("%+v, %v", prior, err)
 	}
-	for _, other := range []rpc.KeyedRequest{
+	for _, other := range []callee.KeyedRequest{
 		{From: "agent://b", TenantID: "t", Capability: "pay", Key: "done"}, {From: "agent://a", Capability: "pay", Key: "done"},
 		{From: "agent://a", TenantID: "t", Capability: "refund", Key: "done"}, request("DONE"),
 	} {
-		if prior, err := s.Begin(t.Context(), other, digest("x")); err != nil || prior.State != rpc.PriorNone {
+		if prior, err := s.Begin(t.Context(), other, digest("x")); err != nil || prior.State != callee.PriorNone {
 			t.Errorf("%+v is taken for another: %+v, %v", other, prior, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestAgainstAMap(t *testing.T) {
 		}
 		defer func() { _ = s.Close() }()
 		type entry struct {
-			prior   rpc.Prior
+			prior   callee.Prior
 			expires time.Time
 		}
 		model := map[string]*entry{}
@@ -94,11 +94,11 @@ func TestAgainstAMap(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"begin": func(t *rapid.T) {
 				k, d := key.Draw(t, "key"), digest(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "payload"))
-				want := rpc.Prior{}
+				want := callee.Prior{}
 				if e := model[k]; e != nil && now.Before(e.expires) {
 					want = e.prior
 				} else {
-					model[k] = &entry{rpc.Prior{State: rpc.PriorBegun, Digest: d}, now.Add(time.Minute)}
+					model[k] = &entry{callee.Prior{State: callee.PriorBegun, Digest: d}, now.Add(time.Minute)}
 				}
 				got, err := s.Begin(ctx, request(k), d)
 				if err != nil || got.State != want.State || got.Digest != want.Digest || string(got.Reply) != string(want.Reply) {
@@ -107,17 +107,17 @@ func TestAgainstAMap(t *testing.T) {
 			},
 			"finish": func(t *rapid.T) {
 				k, reply := key.Draw(t, "key"), json.RawMessage(rapid.SampledFrom([]string{"1", "2"}).Draw(t, "reply"))
-				if e := model[k]; e == nil || !now.Before(e.expires) || e.prior.State != rpc.PriorBegun {
+				if e := model[k]; e == nil || !now.Before(e.expires) || e.prior.State != callee.PriorBegun {
 					return
 				}
-				model[k].prior.State, model[k].prior.Reply = rpc.PriorDone, reply
+				model[k].prior.State, model[k].prior.Reply = callee.PriorDone, reply
 				if err := s.Finish(ctx, request(k), reply); err != nil {
 					t.Fatal(err)
 				}
 			},
 			"forget": func(t *rapid.T) {
 				k := key.Draw(t, "key")
-				if e := model[k]; e != nil && e.prior.State == rpc.PriorBegun {
+				if e := model[k]; e != nil && e.prior.State == callee.PriorBegun {
 					delete(model, k)
 				}
 				if err := s.Forget(ctx, request(k)); err != nil {
@@ -171,11 +171,11 @@ func Example() {
 		return
 	}
 	defer func() { _ = s.Close() }()
-	r := rpc.KeyedRequest{From: "agent://concierge", Capability: "pay", Key: "order-17"}
+	r := callee.KeyedRequest{From: "agent://concierge", Capability: "pay", Key: "order-17"}
 	payload := sha256.Sum256([]byte(`{"cents":100}`))
 	first, _ := s.Begin(ctx, r, payload)
 	_ = s.Finish(ctx, r, json.RawMessage(`{"ok":true,"data":{"receipt":1}}`))
 	again, _ := s.Begin(ctx, r, payload)
-	fmt.Println(first.State == rpc.PriorNone, string(again.Reply))
+	fmt.Println(first.State == callee.PriorNone, string(again.Reply))
 	// Output: true {"ok":true,"data":{"receipt":1}}
 }

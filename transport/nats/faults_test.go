@@ -14,6 +14,8 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 )
@@ -45,8 +47,8 @@ func (a nobodyAudits) RecordSchemaViolation(context.Context, rpc.SchemaViolation
 
 // A pair is a caller and a callee on connections of their own.
 type pair struct {
-	client  *rpc.Client
-	inbox   *rpc.Inbox
+	client  *caller.Client
+	inbox   *callee.Inbox
 	started sync.Map // the time when the callee began a request, by nonce
 	nonces  atomic.Int64
 }
@@ -69,8 +71,8 @@ func newAuditedPair(t *testing.T, callerURL, calleeURL string, maxInFlight int, 
 	opts.Servers = []string{calleeURL}
 	calleeConn := connect(t, opts)
 	p := &pair{}
-	p.inbox, err = rpc.NewInbox(rpc.InboxConfig{
-		Self: calleeAddress, Contract: doc, Auditor: calleeAuditor, MaxInFlight: maxInFlight,
+	p.inbox, err = callee.New(callee.Config{
+		Self: calleeAddress, Contract: doc, Records: rpc.Records{Auditor: calleeAuditor}, Limits: callee.Limits{MaxInFlight: maxInFlight},
 		Handlers: map[string]rpc.Handler{"echo": rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 			p.started.Store(string(inv.Payload), time.Now())
 			if hold != nil {
@@ -82,14 +84,14 @@ func newAuditedPair(t *testing.T, callerURL, calleeURL string, maxInFlight int, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.inbox.Listen(calleeConn, rpc.RequestsTopic(calleeAddress)); err != nil {
+	if err := p.inbox.Listen(calleeConn, requestsTopic(calleeAddress)); err != nil {
 		t.Fatal(err)
 	}
-	p.client, err = rpc.NewClient(rpc.ClientConfig{
-		Self: callerAddress, Auditor: nobodyAudits{t}, Transports: []transport.Transport{callerConn},
+	p.client, err = caller.New(caller.Config{
+		Self: callerAddress, Records: rpc.Records{Auditor: nobodyAudits{t}}, Transports: []transport.Transport{callerConn},
 		Peers: rpc.Peers{
-			calleeAddress:    {Address: calleeAddress, Transport: "nats", Topic: rpc.RequestsTopic(calleeAddress), Contract: doc},
-			"agent://absent": {Address: "agent://absent", Transport: "nats", Topic: rpc.RequestsTopic("agent://absent")},
+			calleeAddress:    {Address: calleeAddress, Transport: "nats", Topic: requestsTopic(calleeAddress), Contract: doc},
+			"agent://absent": {Address: "agent://absent", Transport: "nats", Topic: requestsTopic("agent://absent")},
 		},
 	})
 	if err != nil {
@@ -310,3 +312,6 @@ func TestCalleeShutdownUnderLoad(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// requestsTopic is the subject where an agent of these tests takes requests.
+func requestsTopic(a envelope.Address) string { return "agents." + a.ID() + ".requests" }

@@ -15,6 +15,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 )
@@ -101,8 +102,8 @@ func TestCallForeignPeer(t *testing.T) {
 	server := natstest.Run(t, "")
 	peer := startNodePeer(t, "serve", server.URL())
 	const address = envelope.Address("agent://node-peer")
-	client, err := rpc.NewClient(rpc.ClientConfig{
-		Self: callerAddress, Auditor: nobodyAudits{t}, TenantID: "acme", FleetVersion: "v1.0.0-cut",
+	client, err := caller.New(caller.Config{
+		Self: callerAddress, Records: rpc.Records{Auditor: nobodyAudits{t}}, TenantID: "acme", FleetVersion: "v1.0.0-cut",
 		Transports: []transport.Transport{connect(t, nats.Options{Servers: []string{server.URL()}})},
 		Peers:      rpc.Peers{address: {Address: address, Transport: "nats", Topic: "agents.node-peer.requests"}},
 	})

@@ -12,6 +12,8 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 )
@@ -60,9 +62,9 @@ func waitingCaller(url string) error {
 	if err != nil {
 		return err
 	}
-	client, err := rpc.NewClient(rpc.ClientConfig{
-		Self: callerAddress, Auditor: make(ledger, 1), Transports: []transport.Transport{conn},
-		Peers: rpc.Peers{calleeAddress: {Address: calleeAddress, Transport: "nats", Topic: rpc.RequestsTopic(calleeAddress)}},
+	client, err := caller.New(caller.Config{
+		Self: callerAddress, Records: rpc.Records{Auditor: make(ledger, 1)}, Transports: []transport.Transport{conn},
+		Peers: rpc.Peers{calleeAddress: {Address: calleeAddress, Transport: "nats", Topic: requestsTopic(calleeAddress)}},
 	})
 	if err != nil {
 		return err
@@ -80,8 +82,8 @@ func TestCallerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun, causes := make(chan string, 2), make(chan error, 2)
-	inbox, err := rpc.NewInbox(rpc.InboxConfig{
-		Self: calleeAddress, Contract: doc, Auditor: nobodyAudits{t}, WatchCallers: 100 * time.Millisecond,
+	inbox, err := callee.New(callee.Config{
+		Self: calleeAddress, Contract: doc, Records: rpc.Records{Auditor: nobodyAudits{t}}, Limits: callee.Limits{CallerCheck: 100 * time.Millisecond},
 		Handlers: map[string]rpc.Handler{"echo": rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 			begun <- string(inv.Payload)
 			<-ctx.Done()
@@ -93,7 +95,7 @@ func TestCallerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := connect(t, nats.Options{Servers: []string{s.URL()}})
-	for _, topic := range []string{rpc.RequestsTopic(calleeAddress), "agents.callee.other"} { // one watch for both
+	for _, topic := range []string{requestsTopic(calleeAddress), "agents.callee.other"} { // one watch for both
 		if err := inbox.Listen(conn, topic); err != nil {
 			t.Fatal(err)
 		}
@@ -115,13 +117,13 @@ func TestCallerKilled(t *testing.T) {
 	go func() { lives <- p.call(t, 3*time.Second) }()
 	wait(t, begun)
 	kill()
-	if cause := wait(t, causes); !errors.Is(cause, rpc.ErrCallerGone) {
+	if cause := wait(t, causes); !errors.Is(cause, callee.ErrCallerGone) {
 		t.Errorf("the skill ended with %v", cause)
 	}
 	if e := wait(t, lives); e.code() != rpc.CodeTimeout && e.code() != rpc.CodeDeadlineExceeded {
 		t.Errorf("the call of the other caller ended with %v, and not at its deadline", e.result.Error)
 	}
-	if cause := wait(t, causes); errors.Is(cause, rpc.ErrCallerGone) {
+	if cause := wait(t, causes); errors.Is(cause, callee.ErrCallerGone) {
 		t.Error("the other caller was taken for dead")
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,6 +13,8 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 )
@@ -48,8 +50,8 @@ func stuckCallee(url string) error {
 	if err != nil {
 		return err
 	}
-	inbox, err := rpc.NewInbox(rpc.InboxConfig{
-		Self: calleeAddress, Contract: doc, Auditor: make(ledger, 1),
+	inbox, err := callee.New(callee.Config{
+		Self: calleeAddress, Contract: doc, Records: rpc.Records{Auditor: make(ledger, 1)},
 		Handlers: map[string]rpc.Handler{"echo": rpc.HandlerFunc(func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
 			fmt.Println("begun")
 			<-ctx.Done()
@@ -59,7 +61,7 @@ func stuckCallee(url string) error {
 	if err != nil {
 		return err
 	}
-	if err := inbox.Listen(conn, rpc.RequestsTopic(calleeAddress)); err != nil {
+	if err := inbox.Listen(conn, requestsTopic(calleeAddress)); err != nil {
 		return err
 	}
 	fmt.Println("ready")
@@ -111,12 +113,12 @@ func TestCalleeKilled(t *testing.T) {
 }
 
 // callerOnly is a client whose callee is elsewhere.
-func callerOnly(t *testing.T, url string) *rpc.Client {
+func callerOnly(t *testing.T, url string) *caller.Client {
 	t.Helper()
-	client, err := rpc.NewClient(rpc.ClientConfig{
-		Self: callerAddress, Auditor: nobodyAudits{t},
+	client, err := caller.New(caller.Config{
+		Self: callerAddress, Records: rpc.Records{Auditor: nobodyAudits{t}},
 		Transports: []transport.Transport{connect(t, nats.Options{Servers: []string{url}})},
-		Peers:      rpc.Peers{calleeAddress: {Address: calleeAddress, Transport: "nats", Topic: rpc.RequestsTopic(calleeAddress)}},
+		Peers:      rpc.Peers{calleeAddress: {Address: calleeAddress, Transport: "nats", Topic: requestsTopic(calleeAddress)}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func BenchmarkCalls(b *testing.B) {
 			}
 		})
 	})
-	plain := rpc.Request{To: callee, Capability: "plain", Payload: json.RawMessage(`{"n":1}`)}
+	plain := rpc.Request{To: calleeAddr, Capability: "plain", Payload: json.RawMessage(`{"n":1}`)}
 	b.Run("direct", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := c.RequestAgent(b.Context(), plain); err != nil {

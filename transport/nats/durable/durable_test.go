@@ -18,16 +18,18 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/durable"
 )
 
 const (
-	caller = envelope.Address("agent://caller")
-	callee = envelope.Address("agent://callee.v2")
-	topic  = "agents.callee.v2.requests"
-	limit  = 60 * time.Second // for what must happen, on a busy machine
+	callerAddr = envelope.Address("agent://caller")
+	calleeAddr = envelope.Address("agent://callee.v2")
+	topic      = "agents.callee.v2.requests"
+	limit      = 60 * time.Second // for what must happen, on a busy machine
 )
 
 // violations counts records.
@@ -74,20 +76,20 @@ func connect(t testing.TB, urls ...string) *nats.Conn {
 // A served agent is one replica of the callee.
 type served struct {
 	t       testing.TB
-	inbox   *rpc.Inbox
+	inbox   *callee.Inbox
 	mailbox *durable.Mailbox
 	once    sync.Once
 }
 
 func serve(t testing.TB, opts durable.Options, h rpc.HandlerFunc, urls ...string) *served {
 	t.Helper()
-	return serveAs(t, opts, rpc.InboxConfig{Contract: contract(t)}, h, urls...)
+	return serveAs(t, opts, callee.Config{Contract: contract(t)}, h, urls...)
 }
 
 // serveAs is serve with more in the inbox's configuration.
-func serveAs(t testing.TB, opts durable.Options, cfg rpc.InboxConfig, h rpc.HandlerFunc, urls ...string) *served {
+func serveAs(t testing.TB, opts durable.Options, cfg callee.Config, h rpc.HandlerFunc, urls ...string) *served {
 	t.Helper()
-	opts.Conn, opts.Agent = connect(t, urls...), callee.ID()
+	opts.Conn, opts.Agent = connect(t, urls...), calleeAddr.ID()
 	if opts.FirstDelay == 0 {
 		opts.FirstDelay = 10 * time.Millisecond
 	}
@@ -98,8 +100,8 @@ func serveAs(t testing.TB, opts durable.Options, cfg rpc.InboxConfig, h rpc.Hand
 	if s.mailbox, err = durable.OpenMailbox(ctx, topic, opts); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Self, cfg.Auditor, cfg.Handlers = callee, &violations{}, map[string]rpc.Handler{"count": h, "plain": h}
-	s.inbox, err = rpc.NewInbox(cfg)
+	cfg.Self, cfg.Records.Auditor, cfg.Handlers = calleeAddr, &violations{}, map[string]rpc.Handler{"count": h, "plain": h}
+	s.inbox, err = callee.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,27 +120,27 @@ func (s *served) stop() {
 	})
 }
 
-func client(t testing.TB, urls ...string) *rpc.Client {
+func client(t testing.TB, urls ...string) *caller.Client {
 	t.Helper()
 	return clientOf(t, &violations{}, urls...)
 }
 
-func clientOf(t testing.TB, auditor rpc.Auditor, urls ...string) *rpc.Client {
+func clientOf(t testing.TB, auditor rpc.Auditor, urls ...string) *caller.Client {
 	t.Helper()
-	return clientAs(t, rpc.ClientConfig{Auditor: auditor}, urls...)
+	return clientAs(t, caller.Config{Records: rpc.Records{Auditor: auditor}}, urls...)
 }
 
 // clientAs is client with more in the configuration.
-func clientAs(t testing.TB, cfg rpc.ClientConfig, urls ...string) *rpc.Client {
+func clientAs(t testing.TB, cfg caller.Config, urls ...string) *caller.Client {
 	t.Helper()
 	conn := connect(t, urls...)
-	calls, err := durable.NewCalls(durable.Options{Conn: conn, Agent: caller.ID()})
+	calls, err := durable.NewCalls(durable.Options{Conn: conn, Agent: callerAddr.ID()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Self, cfg.Transports, cfg.Queues = caller, []transport.Transport{conn}, map[string]transport.CallQueue{nats.Kind: calls}
-	cfg.Peers = rpc.Peers{callee: {Address: callee, Transport: nats.Kind, Topic: topic, Contract: contract(t)}}
-	c, err := rpc.NewClient(cfg)
+	cfg.Self, cfg.Transports, cfg.Queues = callerAddr, []transport.Transport{conn}, map[string]transport.CallQueue{nats.Kind: calls}
+	cfg.Peers = rpc.Peers{calleeAddr: {Address: calleeAddr, Transport: nats.Kind, Topic: topic, Contract: contract(t)}}
+	c, err := caller.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +149,7 @@ func clientAs(t testing.TB, cfg rpc.ClientConfig, urls ...string) *rpc.Client {
 }
 
 func request(n int, mode rpc.Mode, timeout time.Duration) rpc.Request {
-	return rpc.Request{To: callee, Capability: "count", Mode: mode, Timeout: timeout, Payload: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
+	return rpc.Request{To: calleeAddr, Capability: "count", Mode: mode, Timeout: timeout, Payload: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
 }
 
 // echo answers with what it was asked, and counts.
@@ -158,14 +160,14 @@ func echo(runs *atomic.Int64) rpc.HandlerFunc {
 	}
 }
 
-func await(t testing.TB, c *rpc.Client, id string) (*rpc.Result, error) {
+func await(t testing.TB, c *caller.Client, id string) (*rpc.Result, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	return c.Await(ctx, id)
 }
 
-func start(t testing.TB, c *rpc.Client, n int) string {
+func start(t testing.TB, c *caller.Client, n int) string {
 	t.Helper()
 	r, err := c.RequestAgent(t.Context(), request(n, rpc.ModeAsync, 0))
 	if err != nil || !r.Queued || r.Response != nil {
@@ -268,17 +270,17 @@ func TestFailures(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := natstest.Run(t, "jetstream {}")
 			runs.Store(0)
-			callee := serve(t, durable.Options{MaxDeliver: 3}, test.handler, s.URL())
-			defer callee.stop()
+			calleeAddr := serve(t, durable.Options{MaxDeliver: 3}, test.handler, s.URL())
+			defer calleeAddr.stop()
 			c := client(t, s.URL())
 			_, err := await(t, c, start(t, c, 1))
 			if rpc.CodeOf(err) != test.code || runs.Load() != test.runs {
 				t.Errorf("%v after %d runs", err, runs.Load())
 			}
 			// The letter is written after the answer; stopping waits for both.
-			callee.stop()
+			calleeAddr.stop()
 			letters := 0
-			for l, err := range callee.mailbox.Letters(t.Context()) {
+			for l, err := range calleeAddr.mailbox.Letters(t.Context()) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -401,7 +403,7 @@ func TestStoppedReplicaGivesBack(t *testing.T) {
 func TestAwaitedAnswersAreValidated(t *testing.T) {
 	s := natstest.Run(t, "jetstream {}")
 	conn := connect(t, s.URL())
-	mailbox, err := durable.OpenMailbox(t.Context(), topic, durable.Options{Conn: conn, Agent: callee.ID()})
+	mailbox, err := durable.OpenMailbox(t.Context(), topic, durable.Options{Conn: conn, Agent: calleeAddr.ID()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,12 +415,12 @@ func TestAwaitedAnswersAreValidated(t *testing.T) {
 			return
 		}
 		reply := envelope.Envelope{
-			Kind: envelope.Response, MessageID: "m-1", CorrelationID: e.CorrelationID, CausedBy: e.MessageID, From: callee, To: caller,
+			Kind: envelope.Response, MessageID: "m-1", CorrelationID: e.CorrelationID, CausedBy: e.MessageID, From: calleeAddr, To: callerAddr,
 			Capability: e.Capability, Payload: json.RawMessage(`{"ok":true,"data":{"n":"seven"}}`), Auth: envelope.Auth{Kind: envelope.AuthInternal},
 		}
 		data, err := reply.EncodeChecked()
 		if err == nil {
-			key := transport.CallKey{Caller: e.From, Callee: callee, CorrelationID: e.CorrelationID}
+			key := transport.CallKey{Caller: e.From, Callee: calleeAddr, CorrelationID: e.CorrelationID}
 			err = errors.Join(d.Answer(t.Context(), key, data), d.Answer(t.Context(), key, []byte("another")), d.Done(t.Context()))
 		}
 		if err != nil {
@@ -442,7 +444,7 @@ func TestRefusals(t *testing.T) {
 	async := request(1, rpc.ModeAsync, 0)
 	plain := async
 	plain.Capability = "plain"
-	code := func(c *rpc.Client, r rpc.Request) rpc.Code {
+	code := func(c *caller.Client, r rpc.Request) rpc.Code {
 		_, err := c.RequestAgent(t.Context(), r)
 		return rpc.CodeOf(err)
 	}
@@ -461,7 +463,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := await(t, client(t, with.URL()), "../ x"); rpc.CodeOf(err) != rpc.CodeInvalidRequest {
 		t.Errorf("an id that cannot be: %v", err)
 	}
-	_, err := durable.OpenMailbox(t.Context(), topic, durable.Options{Conn: connect(t, without.URL()), Agent: callee.ID()})
+	_, err := durable.OpenMailbox(t.Context(), topic, durable.Options{Conn: connect(t, without.URL()), Agent: calleeAddr.ID()})
 	if !errors.Is(err, durable.ErrNoJetStream) {
 		t.Errorf("a mailbox without JetStream: %v", err)
 	}
@@ -472,7 +474,7 @@ func TestStreamsAreChecked(t *testing.T) {
 	s := natstest.Run(t, "jetstream {}")
 	conn := connect(t, s.URL())
 	open := func(opts durable.Options) error {
-		opts.Conn, opts.Agent = conn, callee.ID()
+		opts.Conn, opts.Agent = conn, calleeAddr.ID()
 		_, err := durable.OpenMailbox(t.Context(), topic, opts)
 		return err
 	}

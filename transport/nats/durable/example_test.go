@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/durable"
@@ -23,6 +23,6 @@ func ExampleNewCalls() {
 		fmt.Println(err)
 		return
 	}
-	cfg := rpc.ClientConfig{Self: "agent://concierge", Queues: map[string]transport.CallQueue{nats.Kind: calls}}
+	cfg := caller.Config{Self: "agent://concierge", Queues: map[string]transport.CallQueue{nats.Kind: calls}}
 	fmt.Println(cfg.Self) // with Peers, Transports and an Auditor it is complete
 }

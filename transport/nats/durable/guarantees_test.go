@@ -15,6 +15,8 @@ import (
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats/durable"
 )
@@ -42,7 +44,7 @@ func letters(t *testing.T, m *durable.Mailbox, n int) []durable.Letter {
 // takes has h take the requests before any inbox does, until it is stopped.
 func takes(t *testing.T, opts durable.Options, h func(transport.Delivery), url string) (stop func()) {
 	t.Helper()
-	opts.Conn, opts.Agent = connect(t, url), callee.ID()
+	opts.Conn, opts.Agent = connect(t, url), calleeAddr.ID()
 	mailbox, err := durable.OpenMailbox(t.Context(), topic, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -104,12 +106,12 @@ func TestAcknowledgementIsLost(t *testing.T) {
 			return
 		}
 		reply := envelope.Envelope{
-			Kind: envelope.Response, MessageID: "m-1", CorrelationID: e.CorrelationID, CausedBy: e.MessageID, From: callee, To: caller,
+			Kind: envelope.Response, MessageID: "m-1", CorrelationID: e.CorrelationID, CausedBy: e.MessageID, From: calleeAddr, To: callerAddr,
 			Capability: e.Capability, Payload: json.RawMessage(`{"ok":true,"data":{"n":41}}`), Auth: envelope.Auth{Kind: envelope.AuthInternal},
 		}
 		data, err := reply.EncodeChecked()
 		if err == nil {
-			err = d.Answer(t.Context(), transport.CallKey{Caller: caller, Callee: callee, CorrelationID: e.CorrelationID}, data)
+			err = d.Answer(t.Context(), transport.CallKey{Caller: callerAddr, Callee: calleeAddr, CorrelationID: e.CorrelationID}, data)
 		}
 		if err != nil {
 			t.Error(err)
@@ -138,12 +140,12 @@ func TestEnqueuedTwice(t *testing.T) {
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	serve(t, durable.Options{}, echo(&runs), s.URL()).stop()
-	calls, err := durable.NewCalls(durable.Options{Conn: connect(t, s.URL()), Agent: caller.ID()})
+	calls, err := durable.NewCalls(durable.Options{Conn: connect(t, s.URL()), Agent: callerAddr.ID()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := calls.Enqueue(t.Context(), callee, topic, "m-1", []byte("a request")); err != nil {
+		if err := calls.Enqueue(t.Context(), calleeAddr, topic, "m-1", []byte("a request")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,8 +159,8 @@ func TestEnqueuedTwice(t *testing.T) {
 func TestRateLimitedRequestsWait(t *testing.T) {
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
-	cfg := rpc.InboxConfig{
-		Contract: contractWith(t, "\n    rateLimit: {requests: 2, period: 1s}"), Limiter: policy.NewRateLimiter(0), Refusals: &refusals{},
+	cfg := callee.Config{
+		Contract: contractWith(t, "\n    rateLimit: {requests: 2, period: 1s}"), Checks: callee.Checks{Limiter: policy.NewRateLimiter(0)}, Records: rpc.Records{Refusals: &refusals{}},
 	}
 	m := serveAs(t, durable.Options{MaxDeliver: 2}, cfg, echo(&runs), s.URL())
 	c := client(t, s.URL())
@@ -237,8 +239,8 @@ func TestProofs(t *testing.T) {
 		return inv.Payload, nil
 	}
 	var refused refusals
-	m := serveAs(t, durable.Options{}, rpc.InboxConfig{Contract: contract(t), Identity: keyring(t, callee, caller), Refusals: &refused}, h, s.URL())
-	c := clientAs(t, rpc.ClientConfig{Auditor: &violations{}, Identity: keyring(t, caller, callee), Refusals: &refused}, s.URL())
+	m := serveAs(t, durable.Options{}, callee.Config{Contract: contract(t), Identity: keyring(t, calleeAddr, callerAddr), Records: rpc.Records{Refusals: &refused}}, h, s.URL())
+	c := clientAs(t, caller.Config{Records: rpc.Records{Auditor: &violations{}, Refusals: &refused}, Identity: keyring(t, callerAddr, calleeAddr)}, s.URL())
 	tap := connect(t, s.URL())
 	queued, direct := make(chan []byte, 10), make(chan []byte, 10)
 	for on, seen := range map[string]chan []byte{topic + ".durable": queued, topic: direct} {
@@ -251,7 +253,7 @@ func TestProofs(t *testing.T) {
 	if r, err := c.RequestAgent(t.Context(), request(1, rpc.ModeSync, limit)); err != nil || runs.Load() != 2 {
 		t.Fatalf("%+v, %v, %d runs", r, err, runs.Load())
 	}
-	plain := rpc.Request{To: callee, Capability: "plain", Payload: json.RawMessage(`1`)}
+	plain := rpc.Request{To: calleeAddr, Capability: "plain", Payload: json.RawMessage(`1`)}
 	if _, err := c.RequestAgent(t.Context(), plain); err != nil || runs.Load() != 3 {
 		t.Fatal(err, runs.Load())
 	}
@@ -307,7 +309,7 @@ func TestClusterIsNotCompleteYet(t *testing.T) {
 	opened := make(chan error, 1)
 	conn := connect(t, servers[0].URL())
 	go func() {
-		_, err := durable.OpenMailbox(t.Context(), topic, durable.Options{Conn: conn, Agent: callee.ID(), Replicas: 3})
+		_, err := durable.OpenMailbox(t.Context(), topic, durable.Options{Conn: conn, Agent: calleeAddr.ID(), Replicas: 3})
 		opened <- err
 	}()
 	servers[1].Start()

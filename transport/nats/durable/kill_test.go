@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/transport/nats/durable"
 )
 
@@ -42,7 +43,7 @@ func TestReplicaProcess(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	}
-	serveAs(t, replicaOptions, rpc.InboxConfig{Contract: contract(t), MaxInFlight: 4}, work, url)
+	serveAs(t, replicaOptions, callee.Config{Contract: contract(t), Limits: callee.Limits{MaxInFlight: 4}}, work, url)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until whoever started it is gone
 }
 

@@ -1,0 +1,74 @@
+package callee
+
+import (
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// checkTenant refuses tenants that this agent does not serve, and those whose name
+// could not be recorded.
+func (c *call) checkTenant() *rpc.Error {
+	if !check.ValidTenant(c.request.TenantID) {
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "tenantId: must have at most %d bytes and no control character", check.MaxTenantBytes)
+	}
+	if own := c.inbox.cfg.TenantID; own != "" && c.request.TenantID != own {
+		return rpc.NewError(rpc.CodeTenantMismatch, nil, "%s does not serve this tenant", c.inbox.cfg.Self)
+	}
+	return nil
+}
+
+// checkVersion refuses callers of a fleet that is older than MinFleetVersion and,
+// where there is such a bound, callers that send no version: a bound that leaving
+// out a header evades is none.
+func (c *call) checkVersion() *rpc.Error {
+	cfg := &c.inbox.cfg
+	least := cfg.Checks.MinFleetVersion
+	text, sent := c.request.Headers.Get(envelope.HeaderFleetVersion)
+	if least.IsZero() && (cfg.FleetVersion.IsZero() || !sent) {
+		return nil
+	}
+	version, err := envelope.ParseFleetVersion(text)
+	switch {
+	case err != nil && least.IsZero():
+		return nil
+	case !sent:
+		return rpc.NewError(rpc.CodeVersionSkew, nil, "%s asks for the caller's fleet version, and the request has none", cfg.Self)
+	case err != nil:
+		return rpc.NewError(rpc.CodeVersionSkew, nil, "the caller's fleet version is malformed: %s", err)
+	case !least.IsZero() && version.Compare(least) < 0:
+		return rpc.NewError(rpc.CodeVersionSkew, nil, "the caller's fleet, %s, is older than %s takes", text, cfg.Self)
+	}
+	if own := cfg.FleetVersion; !own.IsZero() && version.Compare(own) > 0 {
+		cfg.Logger.Warn("fleet.version.skew: the caller's fleet is newer", "from", c.request.From, "version", text)
+	}
+	return nil
+}
+
+// checkAddressee refuses requests for another agent.
+func (c *call) checkAddressee() *rpc.Error {
+	if self := c.inbox.cfg.Self; c.request.To != self {
+		return rpc.NewError(rpc.CodeMisaddressed, nil, "this is %s, and the request is for %s", self, c.request.To)
+	}
+	return nil
+}
+
+// checkHops ends loops of nested calls.
+func (c *call) checkHops() *rpc.Error {
+	if most := c.inbox.cfg.Limits.MaxHops; wire.Hops(c.request.Headers) > most {
+		return rpc.NewError(rpc.CodeHopLimit, nil, "more than %d calls led to this one: a loop?", most)
+	}
+	return nil
+}
+
+// resolve finds the capability in the contract that the agent serves now. The call
+// keeps that contract to its end, whatever is loaded meanwhile.
+func (c *call) resolve() *rpc.Error {
+	c.served = c.inbox.served.Load()
+	var ok bool
+	if c.capability, ok = c.served.contract.Lookup(c.request.Capability); !ok {
+		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.inbox.cfg.Self, wire.Truncate(c.request.Capability, wire.MaxName))
+	}
+	return nil
+}

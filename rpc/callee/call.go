@@ -1,0 +1,160 @@
+package callee
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/transport"
+)
+
+// receive takes one message of the requests topic. It is the path of a request, from
+// top to bottom, together with accept, serve and process. To add a check, add it to
+// accept if it must not be answered late and costs next to nothing, else to process,
+// and put it into a file of its own.
+//
+// A message that does not prove its sender is dropped without an answer: the sender
+// may not own the topic that it wants the answer to go to.
+func (in *Inbox) receive(t transport.Transport, m transport.Message) {
+	c := in.decode(t, m)
+	if c == nil || !c.verify() || !c.findReplyTopic(m) {
+		return
+	}
+	if err := c.accept(); err != nil {
+		c.finish(nil, err)
+		return
+	}
+	in.workers.start(c)
+}
+
+// accept makes the quick checks and registers the call as running. What runs at once
+// is bounded here, before anything that costs.
+func (c *call) accept() *rpc.Error {
+	for _, check := range [...]func(*call) *rpc.Error{
+		(*call).checkTenant,
+		(*call).checkVersion,
+		(*call).checkAddressee,
+		(*call).checkHops,
+		(*call).resolve,
+		(*call).setDeadline,
+		(*call).register,
+	} {
+		if err := check(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve takes an accepted request to its end, on a worker. It ends the call even
+// when the handler ends the goroutine, as runtime.Goexit does.
+func (c *call) serve() {
+	defer c.inbox.serving.Done()
+	defer c.ctx.end(nil)
+	var answer json.RawMessage
+	var err *rpc.Error
+	returned := false
+	defer func() {
+		if !returned {
+			err = c.skillError(errGoexit)
+		}
+		// Before the reply: whoever gets it may call again at once.
+		c.inbox.unregister(c)
+		c.finish(answer, err)
+	}()
+	answer, err = c.process()
+	returned = true
+}
+
+// process checks whether the request may be served and answers it.
+func (c *call) process() (json.RawMessage, *rpc.Error) {
+	for _, check := range [...]func(*call) *rpc.Error{
+		(*call).recordable,
+		(*call).permit,
+		(*call).checkDigest,
+	} {
+		if err := check(c); err != nil {
+			return nil, err
+		}
+	}
+	return c.runOnce((*call).run)
+}
+
+// run passes the limits and runs the skill between the checks of its input and its
+// output. An answer known from before skips all of it.
+func (c *call) run() (json.RawMessage, *rpc.Error) {
+	if err := c.limitRate(); err != nil {
+		return nil, err
+	}
+	release, err := c.occupy()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := c.validateRequest(); err != nil {
+		return nil, err
+	}
+	if err := c.checkInterrupted(); err != nil {
+		return nil, err
+	}
+	answer, err := c.runSkill()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.validateAnswer(answer); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// finish sends the outcome to whoever waits for it, and to the access log.
+func (c *call) finish(answer json.RawMessage, err *rpc.Error) {
+	switch {
+	case c.delivery != nil:
+		c.finishDelivery(answer, err)
+	case err == nil:
+		err = c.reply(wire.Answer(answer))
+	case err.Code == rpc.CodeCancelled:
+		// Nobody waits for an answer.
+	default:
+		_ = c.reply(wire.Failure(c.refuse(err))) // err is the outcome already
+	}
+	c.record(err)
+}
+
+// A call is one request on its way through the callee's end.
+type call struct {
+	inbox      *Inbox
+	transport  transport.Transport
+	request    *envelope.Envelope
+	replyTopic string // "" for an event
+	start      time.Time
+	delivery   transport.Delivery // nil for a request that no queue keeps
+
+	next *call // in the queue of workers
+
+	served     *servedContract // when the call came in
+	capability *capability.Capability
+	ctx        callContext
+	deadline   time.Time
+
+	invocation rpc.Invocation // what the handler gets
+
+	misses   int           // look-ups in a row that found no caller; the liveness check's own
+	began    bool          // the skill was run
+	worked   time.Duration // how long it ran
+	replayed bool          // the answer is that of an earlier request
+}
+
+// recordable refuses requests while no access record of them can be kept.
+func (c *call) recordable() *rpc.Error { return check.Recordable(c.inbox.cfg.Records) }
+
+// session is the session of the caller's skill, or "".
+func (c *call) session() string {
+	s, _ := c.request.Headers.Get(envelope.HeaderSession)
+	return s
+}

@@ -1,0 +1,33 @@
+package callee
+
+import (
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/transport"
+)
+
+// receiveControl takes the events of callers that cancel their calls. Every replica
+// gets every event; the one that runs the call acts on it.
+func (in *Inbox) receiveControl(m transport.Message) {
+	e, err := envelope.Decode(m.Data)
+	if err != nil {
+		in.ignore(m.Topic, err.Error())
+		return
+	}
+	what, _ := e.Headers.Get(envelope.HeaderControl)
+	if e.Kind != envelope.Event || what != envelope.ControlCancel {
+		in.ignore(m.Topic, "neither an event nor a cancellation")
+		return
+	}
+	if event := (&call{inbox: in, request: e, start: time.Now()}); !event.verifySender() {
+		return
+	}
+	in.mu.Lock()
+	c := in.running[e.CausedBy]
+	in.mu.Unlock()
+	// Only the caller may cancel its call.
+	if c != nil && c.request.From == e.From && c.request.CorrelationID == e.CorrelationID {
+		c.ctx.end(ErrCallerCancelled)
+	}
+}

@@ -1,0 +1,91 @@
+package callee
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/ctxkey"
+)
+
+// A callContext is the context of one request. It ends at the deadline, when it is
+// cancelled and when the inbox stops by force.
+//
+// Most handlers return before anything waits for that. So the timer, the channel and
+// the parent of child contexts are made only when somebody asks for them: full is
+// then an ordinary context and decides everything.
+type callContext struct {
+	root       context.Context
+	deadline   time.Time
+	invocation *rpc.Invocation // set before the handler runs
+
+	mu     sync.Mutex
+	ended  bool                    // before there was full; guarded by mu
+	cause  error                   // why it ended; guarded by mu
+	full   context.Context         // guarded by mu
+	cancel context.CancelCauseFunc // of full; guarded by mu
+}
+
+var _ context.Context = (*callContext)(nil)
+
+// end cancels the context; a nil cause is context.Canceled. The first cause counts.
+func (c *callContext) end(cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.full != nil:
+		c.cancel(cause)
+	case !c.ended:
+		c.ended, c.cause = true, cause
+	}
+}
+
+// Deadline implements [context.Context].
+func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// Done implements [context.Context].
+func (c *callContext) Done() <-chan struct{} { return c.whole().Done() }
+
+// Err implements [context.Context]. It notices a passed deadline without a timer.
+func (c *callContext) Err() error {
+	c.mu.Lock()
+	running := c.full == nil && !c.ended && c.root.Err() == nil && time.Now().Before(c.deadline)
+	c.mu.Unlock()
+	if running {
+		return nil
+	}
+	return c.whole().Err()
+}
+
+// Value implements [context.Context]. context.Cause and child contexts look for
+// values of their own, which only the whole context has.
+func (c *callContext) Value(key any) any {
+	if key == (ctxkey.Invocation{}) {
+		if c.invocation == nil {
+			return nil
+		}
+		return c.invocation
+	}
+	return c.whole().Value(key)
+}
+
+// whole returns the ordinary context, which it makes once.
+func (c *callContext) whole() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.full != nil {
+		return c.full
+	}
+	ctx, cancel := context.WithCancelCause(c.root)
+	if c.ended {
+		cancel(c.cause)
+	}
+	ctx, stopTimer := context.WithDeadline(ctx, c.deadline)
+	c.full = ctx
+	c.cancel = func(cause error) { cancel(cause); stopTimer() }
+	if c.ended {
+		stopTimer()
+	}
+	return c.full
+}

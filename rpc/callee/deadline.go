@@ -1,0 +1,57 @@
+package callee
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentd/agentd/rpc"
+)
+
+// setDeadline ends the call when its caller stops waiting, and where the caller sets
+// no deadline, by the capability's own timeout.
+func (c *call) setDeadline() *rpc.Error {
+	now := time.Now()
+	declared := now.Add(rpc.EffectiveTimeout(0, c.capability.Timeout))
+	c.deadline = declared
+	if c.request.Deadline != 0 {
+		c.deadline = time.UnixMilli(c.request.Deadline).Add(c.inbox.cfg.Limits.ClockSkew)
+		if !c.deadline.After(now) {
+			return rpc.NewError(rpc.CodeDeadlineExceeded, context.DeadlineExceeded, "the request arrived after its deadline")
+		}
+		latest := now.Add(rpc.MaxTimeout)
+		if c.delivery != nil { // a queued request's deadline is when the answer expires
+			latest = declared
+		}
+		if c.deadline.After(latest) {
+			c.deadline = latest
+		}
+	}
+	c.ctx.root, c.ctx.deadline = c.inbox.root, c.deadline
+	return nil
+}
+
+// checkInterrupted refuses to begin with a skill that nobody waits for: the checks
+// before may have taken until the deadline.
+func (c *call) checkInterrupted() *rpc.Error {
+	if c.ctx.Err() == nil {
+		return nil
+	}
+	return c.interrupted("the deadline passed before the skill could begin")
+}
+
+// interrupted returns why the call's context has ended, or nil if it has not. late
+// is the message for the deadline.
+func (c *call) interrupted(late string) *rpc.Error {
+	switch cause := context.Cause(&c.ctx); {
+	case errors.Is(cause, ErrCallerCancelled):
+		return rpc.NewError(rpc.CodeCancelled, cause, "the caller cancelled the call")
+	case errors.Is(cause, ErrCallerGone):
+		return rpc.NewError(rpc.CodeCancelled, cause, "the caller is gone")
+	case errors.Is(cause, ErrShutdown):
+		return rpc.NewError(rpc.CodeBusy, cause, "%s shut down before the skill had finished", c.inbox.cfg.Self)
+	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):
+		return rpc.NewError(rpc.CodeDeadlineExceeded, cause, "%s", late)
+	}
+	return nil
+}

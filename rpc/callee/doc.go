@@ -1,0 +1,24 @@
+// Package callee is the callee's end of calls between agents.
+//
+// An [Inbox] serves the requests to one agent. The whole path of a request stands in
+// call.go, step by step; each step is a method in a file named after it:
+//
+//	decode       the envelope, strictly
+//	verify       the proof of the sender, and that the request is no replay
+//	address      tenant, fleet version, addressee, hops and capability
+//	deadline     the caller's, or the capability's own
+//	inflight     room among the requests that run
+//	permit       permissions, and the contract that the caller holds
+//	idempotency  answers a repeated request from memory
+//	limit        rate limit
+//	concurrency  a slot of the capability's own
+//	validate     the payload against the inputSchema
+//	skill        runs the handler under the deadline
+//	validate     its answer against the outputSchema
+//	reply        publishes the answer, or the error
+//	record       the access record
+//
+// The steps up to inflight run on the transport's goroutine, which they must not
+// block; the rest on one of the workers. Requests of a durable queue take the same
+// path; only their end differs (durable.go).
+package callee

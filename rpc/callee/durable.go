@@ -1,0 +1,234 @@
+package callee
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/transport"
+)
+
+const (
+	// storeTimeout bounds how long the broker may take to store an answer.
+	storeTimeout = 30 * time.Second
+	// busyDelay is how long a request stays in its queue that came when there was no
+	// room.
+	busyDelay = time.Second
+	// maxCorrelationBytes bounds a correlation id, which is part of a topic here.
+	maxCorrelationBytes = 64
+)
+
+// ListenDurable takes the requests of topic that a queue keeps, beside those that
+// [Inbox.Listen] takes. Each is served like those and answered once, although it may
+// be served more than once: after a crash, a lost connection, or a failure that a
+// later attempt may mend.
+func (in *Inbox) ListenDurable(t transport.Transport, q transport.RequestQueue, topic string) error {
+	r, err := q.Receive(topic, in.cfg.Limits.MaxInFlight, func(d transport.Delivery) { in.receiveQueued(t, d) })
+	if err != nil {
+		return fmt.Errorf("callee: %w", err)
+	}
+	in.mu.Lock()
+	in.receivers = append(in.receivers, r)
+	in.mu.Unlock()
+	return nil
+}
+
+// receiveQueued takes one request of a queue, on a goroutine of the queue's, to its
+// end. It is receive for requests that may have been served before.
+func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
+	e, err := envelope.Decode(d.Data())
+	if err != nil || e.Kind != envelope.Request || !validCorrelation(e.CorrelationID) {
+		in.deadLetter(d, "not a request with a correlation id of letters, digits and -")
+		return
+	}
+	c := &call{inbox: in, transport: t, request: e, start: time.Now(), delivery: d}
+	if err := c.verifyQueued(); !c.passed(err) {
+		in.deadLetter(d, "it does not prove its sender: "+err.Error())
+		return
+	}
+	if in.isRunning(e.MessageID) { // this process lost its connection for a while and still serves it
+		c.putBack(busyDelay)
+		return
+	}
+	ctx, cancel := context.WithTimeout(in.root, storeTimeout)
+	answered, err := d.Answered(ctx, c.callKey())
+	cancel()
+	switch {
+	case err != nil:
+		c.logUnheard(d.Retry())
+	case answered: // and the acknowledgement was lost
+		c.remove()
+	case d.Spent():
+		c.finish(nil, rpc.NewError(rpc.CodeInternal, nil, "every attempt ended without a word: %s crashed or was killed each time", in.cfg.Self))
+	default:
+		if err := c.accept(); err != nil {
+			c.finish(nil, err)
+			return
+		}
+		c.serve()
+	}
+}
+
+// verifyQueued checks who sends a request that a queue keeps. Its coming again is no
+// replay. But it must have been meant for a queue, and its deadline must not be later
+// than answers are kept: until then the stored answer tells a repetition.
+func (c *call) verifyQueued() error {
+	proven, err := c.inbox.verifier.Verify(c.request)
+	if err != nil || !proven {
+		return err
+	}
+	why := &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID, Reason: identity.NoDeadline}
+	if !isDurable(c.request) {
+		why.Reason = identity.Replayed
+		return why
+	}
+	latest := c.start.Add(rpc.DefaultAsyncTimeout + 2*c.inbox.cfg.Limits.ClockSkew)
+	if c.request.Deadline == 0 || time.UnixMilli(c.request.Deadline).After(latest) {
+		return why
+	}
+	return nil
+}
+
+// validCorrelation reports whether an id can be part of a topic.
+func validCorrelation(id string) bool {
+	for _, r := range id {
+		if r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {
+			return false
+		}
+	}
+	return id != "" && len(id) <= maxCorrelationBytes
+}
+
+// finishDelivery decides what becomes of a delivery: an answer, another attempt, or
+// a dead letter.
+func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
+	d := c.delivery
+	switch {
+	case err != nil && c.inbox.isEnding(err):
+		c.putBack(0) // another replica takes it at once
+		return
+	case err != nil && err.Code == rpc.CodeCancelled:
+		c.remove() // nobody waits for an answer
+		return
+	case err != nil && c.staysQueued(err):
+		c.putBack(max(err.RetryAfter(), busyDelay))
+		return
+	case err != nil && mayPass(err) && !d.Last():
+		c.inbox.cfg.Logger.Info("request put back", "from", c.request.From, "capability", c.request.Capability,
+			"correlationId", c.request.CorrelationID, "attempt", d.Attempt(), "code", err.Code.String())
+		c.logUnheard(d.Retry())
+		return
+	}
+	payload := wire.Answer(answer)
+	if err != nil {
+		payload = wire.Failure(c.refuse(err))
+	}
+	// The answer counts even while the agent shuts down.
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if serr := c.store(ctx, payload); serr != nil {
+		c.inbox.cfg.Logger.Error("answer not stored; the request comes again", "from", c.request.From, "correlationId", c.request.CorrelationID, "error", serr)
+		c.logUnheard(d.Retry())
+		return
+	}
+	if err != nil && mayPass(err) {
+		c.logUnheard(d.DeadLetter(ctx, fmt.Sprintf("%s after %d attempts: %s", err.Code, d.Attempt(), err.Message)))
+		return
+	}
+	c.logUnheard(d.Done(ctx))
+}
+
+// isEnding reports whether a request failed because the inbox shuts down.
+func (in *Inbox) isEnding(err *rpc.Error) bool {
+	in.mu.Lock()
+	closed := in.closed
+	in.mu.Unlock()
+	return in.root.Err() != nil || closed && err.Code == rpc.CodeBusy
+}
+
+// staysQueued reports a refusal before anything was tried: the request waits in the
+// queue, until its deadline.
+func (c *call) staysQueued(err *rpc.Error) bool {
+	return c.request.Deadline != 0 && (err.Code == rpc.CodeBusy || err.Code == rpc.CodeRateLimited)
+}
+
+// mayPass reports a failure that a later attempt may mend.
+func mayPass(err *rpc.Error) bool {
+	switch err.Code {
+	case rpc.CodeBusy, rpc.CodeRateLimited, rpc.CodeAuditFailed, rpc.CodeInternal:
+		return true
+	case rpc.CodeHandlerError:
+		return err.Retryable
+	}
+	return false
+}
+
+// store stores an answer that the broker takes, or the error that it is too large.
+func (c *call) store(ctx context.Context, r wire.Reply) error {
+	data, err := c.encodeReply(r)
+	if most := c.transport.MaxMessageBytes() - transport.QueueOverheadBytes; err == nil && len(data) > most {
+		data, err = c.encodeReply(wire.Failure(c.refuse(rpc.NewError(rpc.CodePayloadTooLarge, nil,
+			"the reply has %d bytes, and the transport carries %d", len(data), most))))
+	}
+	if err != nil {
+		return err
+	}
+	return c.delivery.Answer(ctx, c.callKey(), data)
+}
+
+func (c *call) callKey() transport.CallKey {
+	return transport.CallKey{Caller: c.request.From, Callee: c.inbox.cfg.Self, CorrelationID: c.request.CorrelationID}
+}
+
+// putBack leaves the request to the queue.
+func (c *call) putBack(after time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	c.logUnheard(c.delivery.PutBack(ctx, after))
+}
+
+// remove takes the request off the queue without an answer.
+func (c *call) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	c.logUnheard(c.delivery.Done(ctx))
+}
+
+// logUnheard logs that the queue did not hear how a delivery ended. The request then
+// comes again and its answer is found.
+func (c *call) logUnheard(err error) {
+	if err != nil {
+		c.inbox.cfg.Logger.Warn("the queue did not hear the end of a request; it comes again", "correlationId", c.request.CorrelationID, "error", err)
+	}
+}
+
+// deadLetter keeps a request apart that cannot be served.
+func (in *Inbox) deadLetter(d transport.Delivery, reason string) {
+	in.cfg.Logger.Warn("request dead-lettered", "reason", reason)
+	ctx, cancel := context.WithTimeout(in.root, storeTimeout)
+	defer cancel()
+	if err := d.DeadLetter(ctx, reason); err != nil {
+		in.cfg.Logger.Error("request not dead-lettered; it comes again", "error", err)
+	}
+}
+
+// stopReceivers stops all receivers at once. Their error arrives when the last one
+// has stopped: requests that still run when ctx ends are cut short by Shutdown, not
+// here.
+func stopReceivers(ctx context.Context, all []transport.Receiver) <-chan error {
+	stopped := make(chan error, 1)
+	go func() {
+		var errs []error
+		for _, r := range all {
+			errs = append(errs, r.Stop(ctx))
+		}
+		stopped <- errors.Join(errs...)
+	}()
+	return stopped
+}

@@ -1,0 +1,180 @@
+package callee
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/jcs"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// A KeyedRequest identifies a request that may come again. Two requests with the
+// same identity are the same if their payloads are.
+type KeyedRequest struct {
+	// From is the caller, as far as its message proves it.
+	From envelope.Address
+	// TenantID is the request's tenant, or "".
+	TenantID string
+	// Capability is the name of the function.
+	Capability string
+	// Key is the caller's, 1 to 256 bytes.
+	Key string
+}
+
+// A PriorState is what became of an earlier request with the same identity.
+type PriorState uint8
+
+// The states.
+const (
+	// PriorNone: there was none, and this one has now begun.
+	PriorNone PriorState = iota
+	// PriorBegun: it began, and its outcome is unknown.
+	PriorBegun
+	// PriorDone: it has ended, and its reply is known.
+	PriorDone
+)
+
+// A Prior is an earlier request with the same identity.
+type Prior struct {
+	// State decides which of the other fields count.
+	State PriorState
+	// Digest is the SHA-256 of its payload's canonical form (RFC 8785).
+	Digest [sha256.Size]byte
+	// Reply is the payload of its response, for PriorDone.
+	Reply json.RawMessage
+}
+
+// An IdempotencyStore remembers what became of requests with an idempotency key. It
+// is safe for concurrent use; the [Inbox] makes no two calls about one request at
+// the same time. What a method did is durable when it returns.
+type IdempotencyStore interface {
+	// Begin returns the earlier request, or remembers that this one, with a payload of
+	// that digest, has begun.
+	Begin(ctx context.Context, r KeyedRequest, digest [sha256.Size]byte) (Prior, error)
+	// Finish remembers the reply to a request that has begun.
+	Finish(ctx context.Context, r KeyedRequest, reply json.RawMessage) error
+	// Forget takes back that a request has begun: it had no effect.
+	Forget(ctx context.Context, r KeyedRequest) error
+}
+
+// A keyedRun is a request with a key that this process is serving.
+type keyedRun struct {
+	digest [sha256.Size]byte
+	done   chan struct{} // closed when it has ended
+}
+
+// runOnce runs a request with an idempotency key at most once. A repetition gets the
+// answer of the first request; one that arrives while the first is underway waits
+// for it. Without a key, or without a store, the request just runs.
+//
+// It comes after the permissions: a caller that may no longer call does not get the
+// answer that it got while it could. And it comes before the limits: repeating a
+// known answer costs nothing.
+func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawMessage, *rpc.Error) {
+	key, ok := c.request.Headers.Get(envelope.HeaderIdempotencyKey)
+	if !ok || c.inbox.cfg.Idempotency == nil {
+		return run(c)
+	}
+	if key == "" || len(key) > rpc.MaxIdempotencyKeyBytes {
+		return nil, rpc.NewError(rpc.CodeInvalidRequest, nil, "the idempotency key must have 1 to %d bytes", rpc.MaxIdempotencyKeyBytes)
+	}
+	digest, err := c.payloadDigest()
+	if err != nil {
+		return nil, err
+	}
+	name := KeyedRequest{From: c.request.From, TenantID: c.request.TenantID, Capability: c.capability.Name, Key: key}
+	release, err := c.join(name, digest)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest)
+	if berr != nil {
+		c.logFailure("", berr)
+		return nil, rpc.NewError(rpc.CodeInternal, berr, "%s cannot tell now whether it has seen this idempotency key", c.inbox.cfg.Self)
+	}
+	switch {
+	case prior.State != PriorNone && prior.Digest != digest:
+		return nil, keyConflict()
+	case prior.State == PriorDone:
+		c.replayed = true
+		return wire.ParseReply(prior.Reply)
+	case prior.State == PriorBegun && !c.capability.Idempotent:
+		return nil, rpc.NewError(rpc.CodeOutcomeUnknown, nil, "a request with this idempotency key began before, and whether it took effect is not known")
+	}
+	data, err := run(c)
+	c.keep(name, data, err)
+	return data, err
+}
+
+func keyConflict() *rpc.Error {
+	return rpc.NewError(rpc.CodeIdempotencyConflict, nil, "another request with this idempotency key had another payload")
+}
+
+// payloadDigest is the same for payloads that differ only in white space or in the
+// order of members.
+func (c *call) payloadDigest() (digest [sha256.Size]byte, err *rpc.Error) {
+	payload := c.request.Payload
+	if payload == nil {
+		payload = json.RawMessage("null")
+	}
+	canonical, jerr := jcs.Append(nil, payload)
+	if jerr != nil {
+		return digest, rpc.NewError(rpc.CodeInvalidPayload, jerr, "the request is not JSON: %s", jerr)
+	}
+	return sha256.Sum256(canonical), nil
+}
+
+// join waits until no other request with the same identity is underway, and makes
+// this one the one that is.
+func (c *call) join(name KeyedRequest, digest [sha256.Size]byte) (release func(), err *rpc.Error) {
+	in := c.inbox
+	for {
+		in.mu.Lock()
+		first := in.keyed[name]
+		if first == nil {
+			mine := &keyedRun{digest: digest, done: make(chan struct{})}
+			in.keyed[name] = mine
+			in.mu.Unlock()
+			return func() {
+				in.mu.Lock()
+				delete(in.keyed, name)
+				in.mu.Unlock()
+				close(mine.done)
+			}, nil
+		}
+		in.mu.Unlock()
+		if first.digest != digest {
+			return nil, keyConflict()
+		}
+		select {
+		case <-first.done:
+		case <-c.ctx.Done():
+			return nil, c.interrupted("the first request with this idempotency key was underway until the deadline")
+		}
+	}
+}
+
+// keep remembers the outcome of a request as far as it is known. A skill that was
+// interrupted may have done its work, so only its beginning stays remembered.
+func (c *call) keep(name KeyedRequest, data json.RawMessage, err *rpc.Error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(&c.ctx), check.RecordTimeout)
+	defer cancel()
+	store := c.inbox.cfg.Idempotency
+	var serr error
+	switch {
+	case err == nil:
+		serr = store.Finish(ctx, name, wire.Answer(data).Bytes())
+	case !c.began, err.Code == rpc.CodeHandlerError && err.Retryable:
+		serr = store.Forget(ctx, name)
+	case err.Code == rpc.CodeHandlerError, err.Code == rpc.CodeBadSkillOutput, err.Code == rpc.CodeSchemaViolation, err.Code == rpc.CodePayloadTooLarge:
+		serr = store.Finish(ctx, name, wire.Failure(err).Bytes())
+	}
+	if serr != nil { // the caller gets its answer anyway; a repetition learns that the outcome is unknown
+		c.logFailure("", serr)
+	}
+}

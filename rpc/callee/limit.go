@@ -1,0 +1,28 @@
+package callee
+
+import (
+	"time"
+
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
+)
+
+// limitRate counts the request against its caller's rate limit.
+func (c *call) limitRate() *rpc.Error {
+	cfg := &c.inbox.cfg
+	if cfg.Checks.Limiter == nil {
+		return nil
+	}
+	quota := cfg.Checks.Limiter.Take(c.request.From, c.capability, time.Now())
+	if quota.Allowed {
+		return nil
+	}
+	if quota.Report {
+		r := c.refusal(rpc.CodeRateLimited)
+		r.Quota = quota
+		if err := check.Refusal(&c.ctx, cfg.Records, r); err != nil {
+			return err
+		}
+	}
+	return check.RateLimited(quota, cfg.Self, c.capability)
+}

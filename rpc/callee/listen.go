@@ -1,0 +1,101 @@
+package callee
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/transport"
+)
+
+// subscriptions are those of the inbox on one transport.
+type subscriptions struct {
+	transport transport.Transport
+	requests  []transport.Subscription // for requests of every kind
+	control   transport.Subscription
+}
+
+// Listen takes the requests of topic. Replicas of the agent that listen on the same
+// topic share them. It may be called for several transports.
+func (in *Inbox) Listen(t transport.Transport, topic string) error {
+	opened := subscriptions{transport: t}
+	var err error
+	if opened.control, err = t.Subscribe(wire.ControlTopic(topic), "", in.receiveControl); err != nil {
+		return fmt.Errorf("callee: %w", err)
+	}
+	// The requests topic comes last: whoever can call the agent can also cancel the
+	// call and ask for the contract.
+	topics := map[string]transport.Handler{
+		wire.CapabilitiesTopic(topic): func(m transport.Message) { in.receiveCapabilities(t, m) },
+	}
+	for name, service := range in.cfg.Services {
+		topics[wire.ServiceTopic(topic, name)] = func(m transport.Message) { in.receiveService(t, m, name, service) }
+	}
+	for _, last := range []map[string]transport.Handler{topics, {topic: func(m transport.Message) { in.receive(t, m) }}} {
+		for on, h := range last {
+			s, err := t.Subscribe(on, in.Group(), h)
+			if err != nil {
+				return errors.Join(fmt.Errorf("callee: %w", err), opened.close())
+			}
+			opened.requests = append(opened.requests, s)
+		}
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	known := slices.ContainsFunc(in.subscriptions, func(s subscriptions) bool { return s.transport == t })
+	in.subscriptions = append(in.subscriptions, opened)
+	if w, ok := t.(ReplyWatcher); ok && !known {
+		in.checking.Go(func() { in.checkCallers(w, t) })
+	}
+	return nil
+}
+
+func (s *subscriptions) close() error {
+	errs := []error{s.control.Close()}
+	for _, r := range s.requests {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Group is the queue group in which the agent's replicas share requests.
+func (in *Inbox) Group() string { return wire.QueueGroup(in.cfg.Self) }
+
+// Shutdown takes no more requests and waits for those that run. When ctx ends first,
+// it cancels their contexts and waits for them all the same, and the error wraps
+// ctx's. Requests that had arrived and not begun are refused as busy; later ones are
+// the broker's to report.
+func (in *Inbox) Shutdown(ctx context.Context) error {
+	in.mu.Lock()
+	subscribed, receivers := in.subscriptions, in.receivers
+	in.subscriptions, in.receivers, in.closed = nil, nil, true
+	in.mu.Unlock()
+	// Requests first and control last, so that running calls can be cancelled until
+	// the end.
+	var errs []error
+	for _, s := range subscribed {
+		for _, r := range s.requests {
+			errs = append(errs, r.Drain(ctx))
+		}
+	}
+	stopped := stopReceivers(ctx, receivers)
+	finished := make(chan struct{})
+	go func() { in.serving.Wait(); close(finished) }()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		errs = append(errs, fmt.Errorf("callee: requests were cut short: %w", context.Cause(ctx)))
+		in.stop(ErrShutdown)
+		<-finished
+	}
+	in.stop(ErrShutdown)
+	in.checking.Wait()
+	in.workers.stop()
+	errs = append(errs, <-stopped)
+	for _, s := range subscribed {
+		errs = append(errs, s.control.Close())
+	}
+	return errors.Join(errs...)
+}

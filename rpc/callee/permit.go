@@ -1,0 +1,52 @@
+package callee
+
+import (
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// permit asks the permissions. The caller learns only that they refuse it; which
+// rule did stays in the record.
+func (c *call) permit() *rpc.Error {
+	in := c.inbox
+	if in.cfg.Checks.Authorizer == nil {
+		return nil
+	}
+	decision := in.cfg.Checks.Authorizer.Decide(c.request.From, c.capability.Name)
+	if decision.Allowed {
+		return nil
+	}
+	if take, unrecorded := in.denials.Take(time.Now()); take {
+		r := c.refusal(rpc.CodeDenied)
+		r.Decision, r.Unrecorded = decision, unrecorded
+		if err := check.Refusal(&c.ctx, in.cfg.Records, r); err != nil {
+			return err
+		}
+	}
+	if decision.Reason == policy.ScopeMissing {
+		return rpc.NewError(rpc.CodeDenied, nil, "permission denied: %s is not granted what %s needs", in.cfg.Self, c.capability.Name)
+	}
+	return rpc.NewError(rpc.CodeDenied, nil, "permission denied: %s may not call %s of %s", c.request.From, c.capability.Name, in.cfg.Self)
+}
+
+func (c *call) refusal(code rpc.Code) rpc.Refusal {
+	return rpc.Refusal{
+		Role: rpc.RoleCallee, Code: code, TenantID: c.request.TenantID, Capability: c.capability.Name, Peer: c.request.From,
+		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
+	}
+}
+
+// checkDigest refuses a request whose caller holds another contract than the one
+// served: its drift gate must look again.
+func (c *call) checkDigest() *rpc.Error {
+	held, ok := c.request.Headers.Get(envelope.HeaderSchemaDigest)
+	if !ok || held == c.capability.Digest {
+		return nil
+	}
+	return wire.Stale(c.capability.Name, c.capability.Digest)
+}

@@ -1,0 +1,88 @@
+package callee
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// errGoexit is the failure of a handler that ended its goroutine.
+var errGoexit = errors.New("the skill ended its goroutine without an answer")
+
+// runSkill runs the handler.
+func (c *call) runSkill() (json.RawMessage, *rpc.Error) {
+	answer, err := c.handle()
+	if err != nil {
+		return nil, c.skillError(err)
+	}
+	return answer, nil
+}
+
+// handle calls the handler. A panic of the handler is an error like any other.
+func (c *call) handle() (answer json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the skill panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	trace, _ := c.request.Headers.Get(envelope.HeaderTraceparent)
+	key, _ := c.request.Headers.Get(envelope.HeaderIdempotencyKey)
+	c.invocation = rpc.Invocation{
+		From: c.request.From, Capability: c.capability.Name, Payload: c.request.Payload,
+		MessageID: c.request.MessageID, CorrelationID: c.request.CorrelationID,
+		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: trace,
+		IdempotencyKey: key, Hops: wire.Hops(c.request.Headers), Deadline: c.deadline,
+		Event: c.request.Kind == envelope.Event,
+	}
+	if p := newProgressPublisher(c); p != nil {
+		c.invocation.Reporter = p
+		defer p.close() // before the reply
+	}
+	c.ctx.invocation = &c.invocation
+	c.began = true
+	start := time.Now()
+	defer func() { c.worked = time.Since(start) }()
+	return c.served.handlers[c.capability.Skill].Handle(&c.ctx, &c.invocation)
+}
+
+// skillError decides what the caller may learn of a handler's failure. Only a
+// SkillError's message travels; all else goes to the log, under an incident id that
+// the caller can quote.
+func (c *call) skillError(err error) *rpc.Error {
+	var public *rpc.SkillError
+	if errors.As(err, &public) {
+		if public.Err != nil {
+			c.logFailure("", public)
+		}
+		code := public.Code
+		if code != rpc.CodeBadSkillOutput && code != rpc.CodeDeadlineExceeded {
+			code = rpc.CodeHandlerError
+		}
+		e := rpc.NewError(code, err, "%s", wire.Truncate(public.Message, wire.MaxText))
+		e.Retryable = public.Retryable
+		return e
+	}
+	if e := c.interrupted("the skill did not answer before the deadline"); e != nil {
+		return e
+	}
+	incident := newIncident()
+	c.logFailure(incident, err)
+	return rpc.NewError(rpc.CodeHandlerError, err, "the skill failed (incident %s in the log of %s)", incident, c.inbox.cfg.Self)
+}
+
+// newIncident names a failure in the log: the random end of a UUID, short enough to
+// be read out.
+func newIncident() string { return uuid.NewString()[28:] }
+
+func (c *call) logFailure(incident string, err error) {
+	c.inbox.cfg.Logger.Error("skill failed", "capability", c.request.Capability, "from", c.request.From,
+		"correlationId", c.request.CorrelationID, "incident", incident, "error", err.Error())
+}

@@ -1,0 +1,48 @@
+package callee
+
+import (
+	"encoding/json"
+
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
+)
+
+// validateRequest validates the payload against the inputSchema, although the
+// caller's end should have: it is not trusted.
+func (c *call) validateRequest() *rpc.Error {
+	if c.request.Payload == nil {
+		c.request.Payload = json.RawMessage("null")
+	}
+	return c.validate(rpc.SideRequest, c.request.Payload)
+}
+
+// validateAnswer bounds the skill's answer and validates it against the
+// outputSchema.
+func (c *call) validateAnswer(answer json.RawMessage) *rpc.Error {
+	if n, most := len(answer), c.inbox.cfg.Limits.MaxPayloadBytes; n > most {
+		return rpc.NewError(rpc.CodePayloadTooLarge, nil, "the skill answered %d bytes, and %d are allowed", n, most)
+	}
+	err := c.validate(rpc.SideResponse, answer)
+	if err != nil && err.Code == rpc.CodeInvalidPayload {
+		return rpc.NewError(rpc.CodeBadSkillOutput, err, "the skill's answer is not JSON")
+	}
+	return err
+}
+
+// validate checks one side. A violation is durable in the audit log before anybody
+// learns of it.
+func (c *call) validate(side rpc.Side, payload []byte) *rpc.Error {
+	err := check.Payload(check.Contract(c.capability, side), payload, side, c.capability.Name)
+	if err == nil || err.Code != rpc.CodeSchemaViolation {
+		return err
+	}
+	aerr := check.Violation(&c.ctx, c.inbox.cfg.Records, rpc.SchemaViolation{
+		TenantID: c.request.TenantID, Capability: c.capability.Name, Peer: c.request.From,
+		Side: side, Violations: err.Violations, Payload: payload,
+		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
+	})
+	if aerr != nil {
+		return aerr
+	}
+	return err
+}

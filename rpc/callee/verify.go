@@ -1,0 +1,79 @@
+package callee
+
+import (
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// verify checks who sends a request and that it comes for the first time. It
+// returns false for a request that has been dropped.
+func (c *call) verify() bool {
+	proven, err := c.inbox.verifier.Verify(c.request)
+	if err == nil && proven {
+		err = c.checkFirst()
+	}
+	return c.passed(err)
+}
+
+// verifySender is verify for a request that has no effect, so that replaying it is
+// harmless.
+func (c *call) verifySender() bool {
+	_, err := c.inbox.verifier.Verify(c.request)
+	return c.passed(err)
+}
+
+// passed returns true for a nil error, and otherwise logs and records why the message
+// is dropped.
+func (c *call) passed(why error) bool {
+	if why == nil {
+		return true
+	}
+	in := c.inbox
+	in.cfg.Logger.Warn("message dropped: it does not prove its sender", "from", c.request.From,
+		"correlationId", wire.Truncate(c.request.CorrelationID, wire.MaxName), "reason", why.Error())
+	if err := in.verifier.Record(in.root, c.request, why); err != nil {
+		in.cfg.Logger.Error("refused proof not recorded", "from", c.request.From, "error", err)
+	}
+	return false
+}
+
+// checkFirst refuses a proven request that was accepted before. Requests without a
+// proof are not remembered: strangers could fill the memory.
+func (c *call) checkFirst() error {
+	skew := c.inbox.cfg.Limits.ClockSkew
+	deadline := time.UnixMilli(c.request.Deadline).Add(skew)
+	why := &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID}
+	if c.request.Deadline == 0 || deadline.After(c.start.Add(rpc.MaxTimeout+2*skew)) {
+		// It would have to be remembered for too long.
+		why.Reason = identity.NoDeadline
+		return why
+	}
+	if !deadline.After(c.start) {
+		return nil // setDeadline refuses it, with an answer
+	}
+	if isDurable(c.request) { // somebody took it out of its queue
+		why.Reason = identity.Replayed
+		return why
+	}
+	first, full := c.inbox.replay.take(c.request.From, c.request.MessageID, deadline, c.start)
+	switch {
+	case full:
+		why.Reason = identity.TooMany
+		return why
+	case !first:
+		why.Reason = identity.Replayed
+		return why
+	}
+	return nil
+}
+
+// isDurable reports whether the caller gave the request to a queue. The header is
+// signed with the rest, so a request cannot be served by both ways.
+func isDurable(e *envelope.Envelope) bool {
+	v, _ := e.Headers.Get(envelope.HeaderDelivery)
+	return v == envelope.DeliveryDurable
+}

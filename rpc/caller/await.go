@@ -1,0 +1,99 @@
+package caller
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/transport"
+)
+
+// await waits for the one outcome of a published request and gives its slot back.
+// When this end gives up first, it asks the callee to stop.
+func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envelope, *rpc.Error) {
+	defer c.client.pending.recycle(pending)
+	pending.timer.Reset(time.Until(c.until))
+	idle := newIdleTimer(c.request.IdleTimeout)
+	defer idle.stop()
+	var gaveUp *rpc.Error
+	for gaveUp == nil {
+		select {
+		case e := <-pending.progress.channel():
+			c.onProgress(e)
+			idle.reset()
+		case o := <-pending.outcome:
+			c.drainProgress(pending.progress)
+			return o.reply, o.err
+		case <-pending.timer.C:
+			gaveUp = rpc.NewError(rpc.CodeTimeout, context.DeadlineExceeded,
+				"agent-rpc timed out after %dms (correlationId=%s)", c.until.Sub(c.start).Milliseconds(), c.ids.correlation)
+		case <-idle.channel():
+			gaveUp = rpc.NewError(rpc.CodeTimeout, context.DeadlineExceeded,
+				"agent-rpc timed out: no progress for %dms (correlationId=%s)", c.request.IdleTimeout.Milliseconds(), c.ids.correlation)
+		case <-ctx.Done():
+			gaveUp = c.gaveUp(ctx)
+		}
+	}
+	if !c.client.pending.remove(pending) {
+		o := <-pending.outcome // completed at the same moment
+		return o.reply, o.err
+	}
+	c.cancelCallee(ctx)
+	if gaveUp.Code == rpc.CodeTimeout && pending.unproven {
+		return nil, rpc.NewError(rpc.CodeAuthFailed, gaveUp, "%s answered, and did not prove that it was %s", c.peer.Topic, c.peer.Address)
+	}
+	return nil, gaveUp
+}
+
+// cancelCallee asks the callee to stop working on the call. It is a courtesy: the
+// callee's own deadline ends the work without it.
+func (c *call) cancelCallee(ctx context.Context) {
+	e := envelope.Envelope{
+		Kind: envelope.Event, MessageID: c.client.ids.One(), CorrelationID: c.ids.correlation, CausedBy: c.ids.message,
+		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability, TenantID: c.tenant(),
+		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
+	}
+	data, err := wire.Seal(c.client.cfg.Identity, &e)
+	if err == nil {
+		err = c.transport.Publish(context.WithoutCancel(ctx), transport.Message{Topic: wire.ControlTopic(c.peer.Topic), Data: data})
+	}
+	if err != nil {
+		c.client.cfg.Logger.Warn("cancel not sent", "correlationId", c.ids.correlation, "error", err)
+	}
+}
+
+// An idleTimer fires when it was not reset for a while. A duration of 0 never
+// fires.
+type idleTimer struct {
+	timer *time.Timer
+	after time.Duration
+}
+
+func newIdleTimer(after time.Duration) *idleTimer {
+	t := &idleTimer{after: after}
+	if after > 0 {
+		t.timer = time.NewTimer(after)
+	}
+	return t
+}
+
+func (t *idleTimer) channel() <-chan time.Time {
+	if t.timer == nil {
+		return nil
+	}
+	return t.timer.C
+}
+
+func (t *idleTimer) reset() {
+	if t.timer != nil {
+		t.timer.Reset(t.after)
+	}
+}
+
+func (t *idleTimer) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}

@@ -1,0 +1,169 @@
+package caller
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+)
+
+// RequestAgent makes one call and waits for its outcome. The result is never
+// nil. The error is nil exactly when the status is ok, and otherwise the result's
+// own [*rpc.Error].
+//
+// The call ends at the earliest of its timeout, the context's deadline and the
+// reply. A caller that stops waiting cancels the callee's skill.
+func (c *Client) RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error) {
+	call := c.newCall(r)
+	call.parent = rpc.InvocationFrom(ctx)
+	response, err := call.do(ctx)
+	result := call.result(response, err)
+	call.record(result)
+	if err != nil {
+		return result, err
+	}
+	return result, nil
+}
+
+// do is the path of a call, from top to bottom. To add a check, add it to this list
+// and put it into a file of its own.
+//
+// The order matters. What costs least and tells most comes first: a call to nobody
+// needs no permission, and a forbidden one is not validated. A person is asked only
+// about a call that could be made, so after the payload's check; the gate asks the
+// peer, so it comes last.
+func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
+	for _, check := range [...]func(*call, context.Context) *rpc.Error{
+		(*call).resolve,
+		(*call).recordable,
+		(*call).permit,
+		(*call).validateRequest,
+		(*call).approve,
+		(*call).setDeadline,
+		(*call).passGate,
+	} {
+		if err := check(c, ctx); err != nil {
+			return nil, err
+		}
+	}
+	queue, err := c.queue()
+	switch {
+	case err != nil:
+		return nil, err
+	case queue != nil:
+		return c.enqueue(ctx, queue)
+	}
+	return c.retry(ctx)
+}
+
+// attempt sends the request once and returns the answer. It runs again for each
+// retry, so limits count every attempt.
+func (c *call) attempt(ctx context.Context) (data json.RawMessage, err *rpc.Error) {
+	if err := c.limitRate(ctx); err != nil {
+		return nil, err
+	}
+	pass, err := c.passBreaker()
+	if err != nil {
+		return nil, err
+	}
+	var reply *envelope.Envelope
+	if c.client.cfg.Checks.Breakers != nil {
+		start := time.Now()
+		defer func() { c.closeBreaker(pass, err, reply != nil, start) }()
+	}
+	if c.request.Mode == rpc.ModeFireAndForget {
+		return nil, c.publish(ctx, envelope.Event, "")
+	}
+	if reply, err = c.roundTrip(ctx); err != nil {
+		return nil, err
+	}
+	return c.validateReply(ctx, reply)
+}
+
+// roundTrip reserves a slot, publishes the request and awaits the reply. receive
+// has checked the reply's sender by the time await returns it.
+func (c *call) roundTrip(ctx context.Context) (*envelope.Envelope, *rpc.Error) {
+	slot, err := c.reserve()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.publish(ctx, envelope.Request, c.transport.inbox.Topic(c.ids.correlation)); err != nil {
+		c.client.pending.cancel(slot)
+		return nil, err
+	}
+	return c.await(ctx, slot)
+}
+
+// A call is one call on its way through the caller's end.
+type call struct {
+	client  *Client
+	request rpc.Request
+	ids     ids
+	start   time.Time
+	parent  *rpc.Invocation // the invocation that makes this nested call, or nil
+
+	peer       rpc.Peer
+	transport  replyingTransport
+	capability *capability.Capability // nil when the peer's contract is unknown
+	ask        *policy.Decision       // the permission that demands an approval, or nil
+	digest     string                 // of the peer's own capability, where the gate knows it
+	trace      string                 // the traceparent, once there is one
+	deadline   time.Time              // of the call
+	until      time.Time              // of this attempt; never after deadline
+
+	attempted int        // attempts made
+	failures  []rpc.Code // of those that another one followed
+
+	approved time.Time     // when a person let the call go on
+	executed time.Duration // how long the skill ran, by the last reply
+	replayed bool          // the last reply repeats an earlier one
+	queued   bool          // the broker has stored the call; its answer is awaited later
+	delivery string        // envelope.DeliveryDurable once the request goes to a queue
+}
+
+// ids are fresh for every call, so two calls of one turn never collide. The message
+// id is fresh for every attempt too.
+type ids struct{ message, correlation string }
+
+func (c *Client) newCall(r rpc.Request) *call {
+	message, correlation := c.ids.Two()
+	return &call{client: c, request: r, ids: ids{message: message, correlation: correlation}, start: time.Now()}
+}
+
+// result is what RequestAgent returns.
+func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
+	r := &rpc.Result{
+		Status: rpc.StatusOK, CorrelationID: c.ids.correlation, Latency: time.Since(c.start), ExecutionTime: c.executed,
+		Replayed: c.replayed, Queued: c.queued && err == nil, Response: response,
+	}
+	if c.capability != nil {
+		r.CostEstimate = c.capability.Cost
+	}
+	if err != nil {
+		if err.DetectedBy == "" {
+			err.DetectedBy = c.client.cfg.Self
+		}
+		r.Status, r.Error, r.SchemaSide, r.Violations = err.Code.Status(), err, err.Side, err.Violations
+	}
+	return r
+}
+
+// tenant is the caller's own, or that of the call that this one is nested in.
+func (c *call) tenant() string {
+	if c.parent != nil && c.parent.TenantID != "" {
+		return c.parent.TenantID
+	}
+	return c.client.cfg.TenantID
+}
+
+// session is the skill's own, or that of the call that this one is nested in.
+func (c *call) session() string {
+	if c.request.SessionID == "" && c.parent != nil {
+		return c.parent.SessionID
+	}
+	return c.request.SessionID
+}

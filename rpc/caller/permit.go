@@ -1,0 +1,41 @@
+package caller
+
+import (
+	"context"
+
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// permit asks the permissions. A rule that leaves the decision to a person lets the
+// call go on until approve.
+func (c *call) permit(ctx context.Context) *rpc.Error {
+	checks := &c.client.cfg.Checks
+	if checks.Authorizer == nil {
+		return nil
+	}
+	decision := checks.Authorizer.Decide(c.peer.Address, c.request.Capability)
+	if decision.Allowed {
+		return nil
+	}
+	if decision.Reason == policy.AskRule && checks.Approver != nil {
+		c.ask = &decision
+		return nil
+	}
+	r := c.refusal(rpc.CodeDenied)
+	r.Decision = decision
+	if err := check.Refusal(ctx, c.client.cfg.Records, r); err != nil {
+		return err
+	}
+	return rpc.NewError(rpc.CodeDenied, nil, "permission denied: %s may not call %s of %s: %s",
+		c.client.cfg.Self, wire.Truncate(c.request.Capability, wire.MaxName), c.peer.Address, decision)
+}
+
+func (c *call) refusal(code rpc.Code) rpc.Refusal {
+	return rpc.Refusal{
+		Role: rpc.RoleCaller, Code: code, TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,
+		CorrelationID: c.ids.correlation, SessionID: c.session(),
+	}
+}

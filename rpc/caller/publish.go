@@ -1,0 +1,134 @@
+package caller
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/trace"
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/transport"
+)
+
+// publish hands the request to the broker. replyTopic is "" for an event.
+func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic string) *rpc.Error {
+	data, err := c.encode(kind, replyTopic)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return c.gaveUp(ctx)
+	}
+	if err := c.transport.Publish(ctx, transport.Message{Topic: c.peer.Topic, Reply: replyTopic, Data: data}); err != nil {
+		if ctx.Err() != nil {
+			return c.gaveUp(ctx)
+		}
+		return transportError(err, c.peer.Address)
+	}
+	return nil
+}
+
+// encode makes the message. replyTopic is "" when no reply is expected.
+func (c *call) encode(kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error) {
+	var headers [8]envelope.Header
+	e := envelope.Envelope{
+		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
+		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
+		Deadline: ceilMilli(c.until), TenantID: c.tenant(),
+		Headers: c.headers(headers[:0], kind), Payload: c.request.Payload,
+	}
+	if c.parent != nil {
+		e.CausedBy = c.parent.MessageID
+	}
+	if replyTopic != "" {
+		e.ReplyTo = c.peer.Transport + "://" + replyTopic
+	}
+	data, err := wire.Seal(c.client.cfg.Identity, &e)
+	if err != nil {
+		return nil, sealError(err, c.peer.Address)
+	}
+	most := c.transport.MaxMessageBytes()
+	if c.delivery != "" {
+		most -= transport.QueueOverheadBytes
+	}
+	if len(data) > most {
+		return nil, rpc.NewError(rpc.CodePayloadTooLarge, nil, "the message has %d bytes, and the %s transport carries %d",
+			len(data), c.peer.Transport, most)
+	}
+	return data, nil
+}
+
+// ceilMilli rounds up: a call of 1 ms must not arrive expired.
+func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosecond).UnixMilli() }
+
+// headers appends the request's headers to h.
+func (c *call) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers {
+	digest := c.digest
+	if kind == envelope.Event {
+		digest = "" // the callee could not tell anybody that it is stale
+	}
+	progress := ""
+	if c.request.WantsProgress() && kind == envelope.Request {
+		progress = wire.ProgressAccepted
+	}
+	h = append(h,
+		envelope.Header{Key: envelope.HeaderTraceparent, Value: c.traceparent()},
+		envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
+	for _, optional := range [...]envelope.Header{
+		{Key: envelope.HeaderFleetVersion, Value: c.client.cfg.FleetVersion},
+		{Key: envelope.HeaderSession, Value: c.session()},
+		{Key: envelope.HeaderIdempotencyKey, Value: c.request.IdempotencyKey},
+		{Key: envelope.HeaderSchemaDigest, Value: digest},
+		{Key: envelope.HeaderDelivery, Value: c.delivery},
+		{Key: envelope.HeaderProgress, Value: progress},
+	} {
+		if optional.Value != "" {
+			h = append(h, optional)
+		}
+	}
+	return h
+}
+
+// traceparent is the same for every attempt.
+func (c *call) traceparent() string {
+	if c.trace == "" {
+		parent := ""
+		if c.parent != nil {
+			parent = c.parent.Traceparent
+		}
+		c.trace = trace.Child(parent)
+	}
+	return c.trace
+}
+
+// sealError is why a message could not be encoded.
+func sealError(err error, peer envelope.Address) *rpc.Error {
+	if reason := identity.ReasonOf(err); reason != 0 {
+		return rpc.NewError(rpc.CodeAuthFailed, err, "this agent cannot prove itself to %s: %s", peer, reason)
+	}
+	return rpc.NewError(rpc.CodeInvalidRequest, err, "%s", err)
+}
+
+// transportError translates an error of the transport into that of a call. It is
+// the only place that does.
+func transportError(err error, peer envelope.Address) *rpc.Error {
+	switch {
+	case errors.Is(err, transport.NoResponders):
+		return rpc.NewError(rpc.CodeNoResponders, err, "nobody receives requests for %s: is it running?", peer)
+	case errors.Is(err, transport.Disconnected):
+		return rpc.NewError(rpc.CodeDisconnected, err, "the connection to the broker is down")
+	case errors.Is(err, transport.Denied):
+		return rpc.NewError(rpc.CodeDenied, err, "the broker's permissions do not let this agent call %s", peer)
+	case errors.Is(err, transport.TooLarge):
+		return rpc.NewError(rpc.CodePayloadTooLarge, err, "the message is larger than the transport carries")
+	case errors.Is(err, transport.SlowConsumer):
+		return rpc.NewError(rpc.CodeBusy, err, "%s has too many requests waiting", peer)
+	case errors.Is(err, transport.Closed):
+		return rpc.NewError(rpc.CodeAbandoned, err, "the transport is closed")
+	}
+	return rpc.NewError(rpc.CodePublishFailed, err, "the broker did not take the request")
+}

@@ -1,0 +1,97 @@
+package caller
+
+import (
+	"context"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/transport"
+)
+
+// receive takes one message of a reply inbox, on the transport's goroutine. A reply
+// completes the call that it is bound to, once, and only if it proves its sender.
+// Everything else is counted and dropped: whoever learns a reply topic can publish
+// on it, and must not be able to end a call.
+func (c *Client) receive(kind string, m transport.Message) {
+	token, ok := c.transports[kind].inbox.Token(m.Topic)
+	switch {
+	case !ok && m.Err != nil:
+		c.notice(kind, m)
+		return
+	case !ok:
+		c.ignore("", "not a topic of this inbox")
+		return
+	}
+	call, ok := c.pending.find(token)
+	if !ok {
+		c.ignore(token, "no call waits for it")
+		return
+	}
+	if m.Err != nil {
+		c.pending.complete(call, outcome{err: transportError(m.Err, call.peer)})
+		return
+	}
+	reply, err := envelope.Decode(m.Data)
+	if err != nil {
+		c.ignore(token, err.Error())
+		return
+	}
+	if reply.Kind == envelope.Event {
+		c.receiveProgress(call, token, reply)
+		return
+	}
+	if why := c.mismatch(call, reply, envelope.Response); why != "" {
+		c.ignore(token, why)
+		return
+	}
+	if _, err := c.verifier.Verify(reply); err != nil {
+		c.dropUnproven(call, reply, err)
+		return
+	}
+	if !c.pending.complete(call, outcome{reply: reply}) {
+		c.ignore(token, "the call has ended")
+	}
+}
+
+// notice ends the calls that a notice of a transport is about: those to its topic,
+// or all calls by that transport.
+func (c *Client) notice(kind string, n transport.Message) {
+	for _, call := range c.pending.take(func(p *pendingCall) bool {
+		return p.transport == kind && (n.Topic == "" || n.Topic == p.topic)
+	}) {
+		call.outcome <- outcome{err: transportError(n.Err, call.peer)}
+	}
+}
+
+// mismatch says why reply is not what call waits for, or is "".
+func (c *Client) mismatch(call binding, reply *envelope.Envelope, kind envelope.Kind) string {
+	switch {
+	case reply.Kind != kind:
+		return "not a " + string(kind)
+	case reply.From != call.peer:
+		return "not from the peer that was called"
+	case reply.To != c.cfg.Self:
+		return "not for this agent"
+	case reply.CorrelationID != call.correlationID:
+		return "another correlation id"
+	case reply.TenantID != call.tenantID:
+		return "of another tenant"
+	case reply.CausedBy != "" && reply.CausedBy != call.messageID:
+		return "not caused by the request"
+	}
+	return ""
+}
+
+// dropUnproven drops a reply that does not prove its sender. The call goes on: the
+// real reply may still come.
+func (c *Client) dropUnproven(call binding, reply *envelope.Envelope, why error) {
+	c.pending.distrust(call)
+	c.ignore(call.correlationID, why.Error())
+	if err := c.verifier.Record(context.Background(), reply, why); err != nil {
+		c.cfg.Logger.Error("refused proof not recorded", "correlationId", call.correlationID, "error", err)
+	}
+}
+
+func (c *Client) ignore(token, why string) {
+	c.stale.Add(1)
+	c.cfg.Logger.Warn("reply ignored", "correlationId", token, "reason", why)
+}

@@ -1,0 +1,34 @@
+package caller
+
+import (
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/trace"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// maxModeBytes bounds what a caller wrote for a mode.
+const maxModeBytes = 32
+
+// record writes the access record of the call, whatever became of it.
+func (c *call) record(r *rpc.Result) {
+	access := c.client.cfg.Records.Access
+	if access == nil {
+		return
+	}
+	mode := c.request.Mode
+	if mode == "" {
+		mode = rpc.ModeSync
+	}
+	out := rpc.CallRecord{
+		Start: c.start, Role: rpc.RoleCaller, Peer: envelope.Address(wire.Truncate(string(c.request.To), wire.MaxName)),
+		Capability: wire.Truncate(c.request.Capability, wire.MaxName), Mode: rpc.Mode(wire.Truncate(string(mode), maxModeBytes)),
+		Status: r.Status, Attempts: c.attempted, Retried: c.failures, Latency: r.Latency,
+		TraceID: trace.ID(c.traceparent()), CorrelationID: r.CorrelationID, TenantID: c.tenant(), SessionID: c.session(),
+		Cost: r.CostEstimate,
+	}
+	if r.Error != nil {
+		out.Code, out.DetectedBy = r.Error.Code, r.Error.DetectedBy
+	}
+	access.RecordCall(out)
+}

@@ -1,0 +1,75 @@
+package caller
+
+import (
+	"context"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// resolve finds the peer, the capability and the transport.
+func (c *call) resolve(context.Context) *rpc.Error {
+	if err := checkRequest(&c.request); err != nil {
+		return err
+	}
+	var ok bool
+	if c.peer, ok = c.client.cfg.Peers.Peer(c.request.To); !ok {
+		return rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q", c.request.To)
+	}
+	if c.peer.Contract != nil {
+		if c.capability, ok = c.peer.Contract.Lookup(c.request.Capability); !ok {
+			return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.peer.Address, wire.Truncate(c.request.Capability, wire.MaxName))
+		}
+	}
+	if err := c.resolveTransport(); err != nil {
+		return err
+	}
+	if hops := c.hops(); hops > c.client.cfg.Limits.MaxHops {
+		return rpc.NewError(rpc.CodeHopLimit, nil, "%d calls led to this one: a loop?", hops-1)
+	}
+	return nil
+}
+
+// resolveTransport finds this process's transport of the kind that reaches the peer.
+func (c *call) resolveTransport() *rpc.Error {
+	var ok bool
+	if c.transport, ok = c.client.transports[c.peer.Transport]; !ok {
+		return rpc.NewError(rpc.CodeNoTransport, nil, "%s is reached by %s, which this process does not speak", c.peer.Address, c.peer.Transport)
+	}
+	return nil
+}
+
+// checkRequest refuses arguments that make no sense.
+func checkRequest(r *rpc.Request) *rpc.Error {
+	if _, err := envelope.ParseAddress(string(r.To)); err != nil {
+		return rpc.NewError(rpc.CodeInvalidRequest, err, "to: %s", err)
+	}
+	switch {
+	case r.Capability == "":
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "capability: must not be empty")
+	case r.Timeout < 0:
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "timeoutMs: must not be negative")
+	case r.IdleTimeout < 0:
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "idleTimeoutMs: must not be negative")
+	case r.WantsProgress() && r.Mode != "" && r.Mode != rpc.ModeSync:
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "only a call of mode sync has progress or an idle timeout")
+	}
+	switch r.Mode {
+	case "", rpc.ModeSync, rpc.ModeAsync, rpc.ModeFireAndForget:
+		return nil
+	}
+	return rpc.NewError(rpc.CodeInvalidRequest, nil, "mode: must be sync, async or fire-and-forget, not %.40q", r.Mode)
+}
+
+// hops counts this call and those that it is nested in.
+func (c *call) hops() int {
+	if c.parent == nil {
+		return 1
+	}
+	return c.parent.Hops + 1
+}
+
+// recordable refuses calls while no access record of them can be kept.
+func (c *call) recordable(context.Context) *rpc.Error { return check.Recordable(c.client.cfg.Records) }

@@ -1,0 +1,41 @@
+package caller
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// CallService calls a service of a peer's agentd, within the deadline of ctx or
+// 30 s. Services are between agentds, not between skills: no permission, no limit
+// and no access record applies. The error is nil or an [*rpc.Error].
+func (c *Client) CallService(ctx context.Context, to envelope.Address, service string, request json.RawMessage) (json.RawMessage, error) {
+	peer, ok := c.cfg.Peers.Peer(to)
+	if !ok {
+		return nil, rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q", to)
+	}
+	peer.Topic = wire.ServiceTopic(peer.Topic, service)
+	answer, err := c.callAgentd(ctx, peer, wire.ServiceName(service), request)
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// callAgentd sends one request to the topic of peer and waits for the answer.
+func (c *Client) callAgentd(ctx context.Context, peer rpc.Peer, name string, request json.RawMessage) (json.RawMessage, *rpc.Error) {
+	call := c.newCall(rpc.Request{To: peer.Address, Capability: name, Payload: request})
+	call.peer = peer
+	if err := call.resolveTransport(); err != nil {
+		return nil, err
+	}
+	_ = call.setDeadline(ctx) // never fails
+	reply, err := call.roundTrip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return wire.ParseReply(reply.Payload)
+}

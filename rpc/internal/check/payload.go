@@ -1,0 +1,79 @@
+package check
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/schema"
+)
+
+// Contract returns the contract of one side of f. Nil means that any JSON will do.
+func Contract(f *capability.Capability, side rpc.Side) *capability.Contract {
+	switch {
+	case f == nil:
+		return nil
+	case side == rpc.SideRequest:
+		return f.Input
+	}
+	return f.Output
+}
+
+// Payload validates one payload of the capability name. Without a contract it need
+// only be JSON. The error has CodeInvalidPayload, CodeSchemaViolation or, for a
+// contract without a validator, CodeInternal.
+func Payload(contract *capability.Contract, payload []byte, side rpc.Side, name string) *rpc.Error {
+	if contract == nil {
+		if err := ijson.Check(payload, wire.MaxDepth); err != nil {
+			return rpc.NewError(rpc.CodeInvalidPayload, err, "the %s is not JSON: %s", side, err)
+		}
+		return nil
+	}
+	if contract.Validator == nil {
+		return rpc.NewError(rpc.CodeInternal, nil, "the contract of %q was loaded for inspection only and cannot validate its %s", name, side)
+	}
+	report := contract.Validator.Check(payload)
+	if report.Verdict == schema.Invalid && side == rpc.SideRequest && string(payload) == "null" {
+		report = noArguments(contract, report)
+	}
+	switch report.Verdict {
+	case schema.Valid:
+		return nil
+	case schema.Malformed:
+		return rpc.NewError(rpc.CodeInvalidPayload, report.Syntax, "the %s is not JSON: %s", side, report.Syntax)
+	}
+	err := rpc.NewError(rpc.CodeSchemaViolation, nil, "capability %q %s failed schema validation: %s", name, side, summary(report.Violations))
+	err.Side, err.Violations = side, report.Violations
+	return err
+}
+
+// noArguments judges a call without arguments: for a schema of objects null counts
+// as {}, in this check only. The null itself is what travels.
+func noArguments(contract *capability.Contract, null schema.Report) schema.Report {
+	if contract.Schema == nil || !slices.Contains(contract.Schema.Root().Resolve().Types(), schema.TypeObject) {
+		return null
+	}
+	return contract.Validator.Check([]byte("{}"))
+}
+
+// summary puts the first violations into one line.
+func summary(violations []schema.Violation) string {
+	const most = 3
+	s := ""
+	for i, v := range violations {
+		if i == most {
+			return s + "; and " + strconv.Itoa(len(violations)-most) + " more"
+		}
+		if i > 0 {
+			s += "; "
+		}
+		if v.Path != "" {
+			s += v.Path + " "
+		}
+		s += v.Message
+	}
+	return s
+}

@@ -1,0 +1,69 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// RecordsPerSecond bounds the records of refused proofs, and the callee's records
+// of denials. Anybody who reaches the broker can cause them, and each is a write to
+// the disk.
+const RecordsPerSecond = 5
+
+// A Verifier checks the proofs of messages and records those that it refuses. It is
+// safe for concurrent use.
+type Verifier struct {
+	role     rpc.Role
+	identity rpc.Identity // nil accepts every message
+	records  rpc.Records
+	sampler  policy.Sampler
+}
+
+// NewVerifier returns the verifier of one end. Without an identity it accepts every
+// message.
+func NewVerifier(role rpc.Role, identity rpc.Identity, records rpc.Records) *Verifier {
+	v := &Verifier{role: role, identity: identity, records: records}
+	v.sampler.PerSecond = RecordsPerSecond
+	return v
+}
+
+// Verify checks that e comes from the agent that it names. proven is false for a
+// message that is accepted without a proof.
+func (v *Verifier) Verify(e *envelope.Envelope) (proven bool, err error) {
+	if v.identity == nil {
+		return false, nil
+	}
+	return v.identity.Verify(e)
+}
+
+// Record writes the record of a message that was dropped because of why. It names
+// the claimed sender. Records above [RecordsPerSecond] are counted in the next one.
+// The error is that of writing; it changes nothing, since the message is dropped
+// and nobody waits for an answer.
+func (v *Verifier) Record(ctx context.Context, e *envelope.Envelope, why error) error {
+	if v.records.Refusals == nil {
+		return nil
+	}
+	take, unrecorded := v.sampler.Take(time.Now())
+	if !take {
+		return nil
+	}
+	proof, ok := errors.AsType[*identity.Error](why)
+	if !ok {
+		proof = &identity.Error{Reason: identity.BadSignature, Peer: e.From}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RecordTimeout)
+	defer cancel()
+	return v.records.Refusals.RecordRefusal(ctx, rpc.Refusal{
+		Time: time.Now(), Role: v.role, Code: rpc.CodeAuthFailed, TenantID: RecordedTenant(wire.Truncate(e.TenantID, wire.MaxName)),
+		Capability: wire.Truncate(e.Capability, wire.MaxName), Peer: e.From, CorrelationID: wire.Truncate(e.CorrelationID, wire.MaxName),
+		Proof: proof, Unrecorded: unrecorded,
+	})
+}
