@@ -1,0 +1,189 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats/natsauth"
+)
+
+// Receive implements [transport.RequestQueue].
+func (m *Mailbox) Receive(topic string, atOnce int, h func(transport.Delivery)) (transport.Receiver, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &receiver{mailbox: m, handle: h, slots: make(chan struct{}, atOnce), stop: cancel}
+	messages, err := r.open(ctx)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("durable: %s: %w", natsauth.RequestsSubject(topic), err)
+	}
+	r.fetching.Go(func() { r.fetch(ctx, messages) })
+	return r, nil
+}
+
+// A receiver hands requests out. A request is not fetched before there is a slot
+// for it: what waits here, no other replica can take.
+type receiver struct {
+	mailbox  *Mailbox
+	handle   func(transport.Delivery)
+	slots    chan struct{}
+	stop     context.CancelFunc
+	fetching sync.WaitGroup
+	serving  sync.WaitGroup
+}
+
+// open makes or finds the consumer that the replicas share.
+func (r *receiver) open(ctx context.Context) (jetstream.MessagesContext, error) {
+	opts := &r.mailbox.opts
+	ctx, cancel := context.WithTimeout(ctx, opts.AckWait)
+	defer cancel()
+	consumer, err := r.mailbox.js.CreateOrUpdateConsumer(ctx, natsauth.RequestsStream(opts.Agent), jetstream.ConsumerConfig{
+		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: opts.AckWait, MaxAckPending: maxUnderway,
+		MaxDeliver: -1, // the mailbox counts itself: the broker would only drop what is over
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A request for messages dies with the server that leads: two missed
+	// heartbeats tell, and it is made again.
+	return consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(pullTime), jetstream.PullHeartbeat(heartbeat))
+}
+
+const (
+	consumerName = "agentd"
+	pullTime     = 10 * time.Second
+	heartbeat    = time.Second
+	reopenPause  = time.Second
+	maxReason    = 1 << 10 // bytes
+)
+
+// fetch runs until the receiver is stopped. The consumer is opened again when the
+// broker has lost it.
+func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext) {
+	log := r.mailbox.opts.Logger
+	for messages != nil && r.reserve(ctx) {
+		message, err := messages.Next(jetstream.NextContext(ctx))
+		if err == nil {
+			r.serving.Go(func() {
+				defer func() { <-r.slots }()
+				r.serve(message)
+			})
+			continue
+		}
+		<-r.slots
+		if ctx.Err() != nil {
+			break
+		}
+		log.Debug("no request from the queue", "agent", r.mailbox.opts.Agent, "error", err)
+		if errors.Is(err, jetstream.ErrMsgIteratorClosed) || errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) {
+			messages.Stop()
+			messages = r.reopen(ctx)
+		} else {
+			pause(ctx, retryPause) // a connection that is down answers at once, and again
+		}
+	}
+	if messages != nil {
+		r.leave(messages)
+	}
+}
+
+// reserve waits for a slot; it is false when ctx ends first.
+func (r *receiver) reserve(ctx context.Context) bool {
+	select {
+	case r.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// reopen is nil when ctx ends first.
+func (r *receiver) reopen(ctx context.Context) jetstream.MessagesContext {
+	for pause(ctx, reopenPause) {
+		messages, err := r.open(ctx)
+		if err == nil {
+			return messages
+		}
+		r.mailbox.opts.Logger.Warn("the queue of requests cannot be opened", "agent", r.mailbox.opts.Agent, "error", err)
+	}
+	return nil
+}
+
+// leave gives back what the broker had sent already: another replica takes it at
+// once, and not only when this one has been silent for long enough.
+func (r *receiver) leave(messages jetstream.MessagesContext) {
+	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
+	defer cancel()
+	messages.Drain()
+	for {
+		message, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			break
+		}
+		if d, held := newDelivery(r.mailbox, message, time.Now()); held > 0 {
+			_ = message.NakWithDelay(held) // not heard, it comes again after AckWait
+		} else {
+			_ = d.PutBack(ctx, 0) // as above, and then it has cost an attempt
+		}
+	}
+	messages.Stop()
+}
+
+// pause is false when ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// serve hands one request to the handler and, while that works on it, tells the
+// broker so: a request without a sign of life is delivered again.
+func (r *receiver) serve(message jetstream.Msg) {
+	d, held := newDelivery(r.mailbox, message, time.Now())
+	if held > 0 {
+		_ = message.NakWithDelay(held) // not heard, it comes again after AckWait
+		return
+	}
+	ended := make(chan struct{})
+	var working sync.WaitGroup
+	working.Go(func() {
+		ticker := time.NewTicker(r.mailbox.opts.AckWait / 3)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				_ = message.InProgress() // without it the request comes again, and its answer is found
+			case <-ended:
+				return
+			}
+		}
+	})
+	defer working.Wait() // also where the handler ends its goroutine
+	defer close(ended)
+	r.handle(d)
+}
+
+// Stop implements [transport.Receiver].
+func (r *receiver) Stop(ctx context.Context) error {
+	r.stop()
+	r.fetching.Wait()
+	served := make(chan struct{})
+	go func() { r.serving.Wait(); close(served) }()
+	select {
+	case <-served:
+		return nil
+	case <-ctx.Done():
+		<-served // whoever cuts the requests short does so when ctx ends
+		return context.Cause(ctx)
+	}
+}
