@@ -16,15 +16,15 @@ import (
 	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
-// Calls are those that one agent makes. It is safe for concurrent use, and
-// implements [transport.CallQueue].
+// Calls is the caller's side: the durable calls that one agent makes. It is safe for
+// concurrent use and implements [transport.CallQueue].
 type Calls struct {
 	opts Options
 	js   jetstream.JetStream
 
 	mu       sync.Mutex
-	answers  *natsgo.Subscription     // nil until the first call; guarded by mu
-	expected map[string][]chan []byte // by the subject of the answer; guarded by mu
+	answers *natsgo.Subscription     // nil until the first call; guarded by mu
+	waiting map[string][]chan []byte // by the subject of the answer; guarded by mu
 
 	opening sync.Mutex
 	notes   jetstream.KeyValue // nil until the first note; guarded by opening
@@ -32,14 +32,14 @@ type Calls struct {
 
 var _ transport.CallQueue = (*Calls)(nil)
 
-// NewCalls asks the broker for nothing yet: the bucket of notes is made with the
-// first asynchronous call.
+// NewCalls does not talk to the broker yet: the first asynchronous call makes the
+// bucket of notes.
 func NewCalls(opts Options) (*Calls, error) {
 	js, err := opts.Conn.JetStream()
 	if err != nil {
 		return nil, err
 	}
-	return &Calls{opts: opts.withDefaults(), js: js, expected: map[string][]chan []byte{}}, nil
+	return &Calls{opts: opts.withDefaults(), js: js, waiting: map[string][]chan []byte{}}, nil
 }
 
 // Enqueue implements [transport.CallQueue].
@@ -47,11 +47,13 @@ func (c *Calls) Enqueue(ctx context.Context, to envelope.Address, topic, id stri
 	return publish(ctx, c.js, natsauth.RequestsStream(to.ID()), natsauth.RequestsSubject(topic), request, nil, jetstream.WithMsgID(id))
 }
 
-// Await implements [transport.CallQueue]. The stream sends each answer that it has stored
-// to whoever listens, and it can be asked, where that was missed.
+// Await implements [transport.CallQueue]. The stream republishes each answer that it
+// has stored, which is how an answer usually arrives. One that was stored before the
+// subscription, or during a lost connection, is looked up: soon at first, then less
+// and less often.
 func (c *Calls) Await(ctx context.Context, key transport.CallKey, begin func(context.Context) error) ([]byte, error) {
 	const first, longest = 200 * time.Millisecond, 5 * time.Second
-	answers, forget, err := c.expect(answeredSubject(key))
+	answers, forget, err := c.subscribe(answeredSubject(key))
 	if err != nil {
 		return nil, err
 	}
@@ -81,43 +83,43 @@ func (c *Calls) Await(ctx context.Context, key transport.CallKey, begin func(con
 			return answer, nil
 		}
 		if !errors.Is(err, transport.ErrNotStored) {
-			c.opts.Logger.Debug("the answer cannot be asked for", "callee", key.Callee, "correlationId", key.CorrelationID, "error", err)
+			c.opts.Logger.Debug("the answer cannot be looked up", "callee", key.Callee, "correlationId", key.CorrelationID, "error", err)
 		}
 	}
 }
 
-// expect hears of answers under a subject. All calls share a subscription, which
-// ends with the connection: the other servers of a cluster know of it when the
-// answer to a short call comes.
-func (c *Calls) expect(subject string) (answers chan []byte, forget func(), err error) {
+// subscribe returns a channel for the answer under a subject. All calls share one
+// subscription, which ends with the connection: a new one for each call would reach
+// the other servers of a cluster later than the answer to a short call.
+func (c *Calls) subscribe(subject string) (answers chan []byte, forget func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answers == nil {
 		all := natsauth.AnsweredSubject("*", c.opts.Agent) + ".*"
-		if c.answers, err = c.opts.Conn.Client().Subscribe(all, c.heard); err != nil {
+		if c.answers, err = c.opts.Conn.Client().Subscribe(all, c.deliver); err != nil {
 			return nil, nil, err
 		}
 	}
 	answers = make(chan []byte, 1)
-	c.expected[subject] = append(c.expected[subject], answers)
+	c.waiting[subject] = append(c.waiting[subject], answers)
 	return answers, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		left := slices.DeleteFunc(c.expected[subject], func(other chan []byte) bool { return other == answers })
-		if c.expected[subject] = left; len(left) == 0 {
-			delete(c.expected, subject)
+		left := slices.DeleteFunc(c.waiting[subject], func(other chan []byte) bool { return other == answers })
+		if c.waiting[subject] = left; len(left) == 0 {
+			delete(c.waiting, subject)
 		}
 	}, nil
 }
 
-// heard tells whoever waits for an answer.
-func (c *Calls) heard(m *natsgo.Msg) {
+// deliver hands a republished answer to those who wait for it.
+func (c *Calls) deliver(m *natsgo.Msg) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, answers := range c.expected[m.Subject] {
+	for _, answers := range c.waiting[m.Subject] {
 		select {
 		case answers <- m.Data:
-		default: // it has one
+		default: // it has the answer already
 		}
 	}
 }

@@ -21,16 +21,16 @@ const (
 	headerAttempts = "Agentd-Attempts"
 )
 
-// A Letter is a request that could not be served.
+// A Letter is a dead letter: a request that could not be served.
 type Letter struct {
-	// Number names it, for this agent.
+	// Number identifies it among the agent's dead letters.
 	Number uint64
-	// Time is when it was put aside.
+	// Time is when the queue gave it up.
 	Time time.Time
-	// Reason says why, and Attempts how often it was tried.
+	// Reason says why, and Attempts how often it was tried; 0 is unknown.
 	Reason   string
 	Attempts int
-	// Data is the request as it came. Request is what it says, or nil if it is no
+	// Data is the request as it came. Request is its content, or nil if it is no
 	// envelope.
 	Data    []byte
 	Request *envelope.Envelope
@@ -38,7 +38,7 @@ type Letter struct {
 
 // Errors about dead letters.
 var (
-	// ErrNoLetter: there is no such letter, or no longer.
+	// ErrNoLetter: there is no such letter, or not any more.
 	ErrNoLetter = errors.New("there is no such dead letter")
 	// ErrExpired: the letter's deadline has passed, and the callee would refuse it.
 	ErrExpired = errors.New("its deadline has passed: the caller has to call again")
@@ -46,7 +46,7 @@ var (
 	ErrNoRequest = errors.New("it is no request that could be served")
 )
 
-// Letters yields the dead letters, the oldest first. An error is yielded last.
+// Letters yields the dead letters, oldest first. An error ends the sequence.
 func (m *Mailbox) Letters(ctx context.Context) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
 		stream, err := m.js.Stream(ctx, natsauth.DeadStream(m.opts.Agent))
@@ -58,7 +58,7 @@ func (m *Mailbox) Letters(ctx context.Context) iter.Seq2[Letter, error] {
 		for next := state.FirstSeq; next != 0 && next <= state.LastSeq; next++ {
 			raw, err := stream.GetMsg(ctx, next)
 			if errors.Is(err, jetstream.ErrMsgNotFound) {
-				continue // dropped
+				continue // removed meanwhile
 			}
 			if err != nil {
 				yield(Letter{}, fmt.Errorf("durable: %w", err))
@@ -71,7 +71,7 @@ func (m *Mailbox) Letters(ctx context.Context) iter.Seq2[Letter, error] {
 	}
 }
 
-// Letter is the one of a number. The error wraps [ErrNoLetter].
+// Letter returns the letter with a number. The error may wrap [ErrNoLetter].
 func (m *Mailbox) Letter(ctx context.Context, number uint64) (Letter, error) {
 	stream, err := m.js.Stream(ctx, natsauth.DeadStream(m.opts.Agent))
 	if err != nil {
@@ -89,15 +89,16 @@ func (m *Mailbox) Letter(ctx context.Context, number uint64) (Letter, error) {
 
 func letterOf(raw *jetstream.RawStreamMsg) Letter {
 	l := Letter{Number: raw.Sequence, Time: raw.Time, Reason: raw.Header.Get(headerReason), Data: raw.Data}
-	l.Attempts, _ = strconv.Atoi(raw.Header.Get(headerAttempts)) // 0 is not known
+	l.Attempts, _ = strconv.Atoi(raw.Header.Get(headerAttempts)) // malformed is unknown
 	if e, err := envelope.Decode(raw.Data); err == nil {
 		l.Request = e
 	}
 	return l
 }
 
-// Redrive puts a dead letter back on the queue, and takes its answer away, if it
-// has one. The error wraps [ErrNoLetter], [ErrExpired] or [ErrNoRequest].
+// Redrive puts a dead letter back on the queue. It removes the stored answer, if there
+// is one, so that the new one counts. The error may wrap [ErrNoLetter], [ErrExpired]
+// or [ErrNoRequest].
 func (m *Mailbox) Redrive(ctx context.Context, topic string, number uint64) (Letter, error) {
 	l, err := m.Letter(ctx, number)
 	switch {
@@ -114,7 +115,7 @@ func (m *Mailbox) Redrive(ctx context.Context, topic string, number uint64) (Let
 		err = results.Purge(ctx, jetstream.WithPurgeSubject(resultSubject(key)))
 	}
 	if err == nil {
-		// The number makes it another message than the first one.
+		// With the first message's id the stream would drop it as a duplicate.
 		id := jetstream.WithMsgID(fmt.Sprintf("redrive/%d/%s", number, l.Request.MessageID))
 		err = publish(ctx, m.js, natsauth.RequestsStream(m.opts.Agent), natsauth.RequestsSubject(topic), l.Data, nil, id)
 	}
@@ -124,7 +125,7 @@ func (m *Mailbox) Redrive(ctx context.Context, topic string, number uint64) (Let
 	return l, m.drop(ctx, number)
 }
 
-// Drop removes a dead letter for good. The error wraps [ErrNoLetter].
+// Drop removes a dead letter for good. The error may wrap [ErrNoLetter].
 func (m *Mailbox) Drop(ctx context.Context, number uint64) (Letter, error) {
 	l, err := m.Letter(ctx, number)
 	if err != nil {

@@ -87,7 +87,7 @@ func (d *delivery) Answer(ctx context.Context, key transport.CallKey, answer []b
 	first := jetstream.WithExpectLastSequencePerSubject(0)
 	err := publish(ctx, d.mailbox.js, natsauth.ResultsStream(d.mailbox.opts.Agent), resultSubject(key), answer, nil, first)
 	if hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence) {
-		return nil // there is one, which counts
+		return nil // the answer that exists counts
 	}
 	return err
 }
@@ -135,12 +135,12 @@ func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	}
 	header.Set(headerReason, reason)
 	header.Set(headerAttempts, strconv.Itoa(d.Attempt()))
-	// A letter is put aside once, however often its end is not heard.
+	// One delivery leaves one letter, however often its end is not heard.
 	id := jetstream.WithMsgID(fmt.Sprintf("%s/%d", natsauth.RequestsStream(d.mailbox.opts.Agent), d.sequence))
 	stream, subject := natsauth.DeadStream(d.mailbox.opts.Agent), natsauth.DeadSubject(d.mailbox.opts.Agent)
 	err := publish(ctx, d.mailbox.js, stream, subject, d.message.Data(), header, id)
 	if errors.Is(err, natsgo.ErrMaxPayload) {
-		// Somebody else's, that leaves no room for a reason: the body is worth more.
+		// A foreign client left no room for the reason: the body is worth more.
 		err = publish(ctx, d.mailbox.js, stream, subject, d.message.Data(), nil)
 	}
 	if err != nil {

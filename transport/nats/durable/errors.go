@@ -8,16 +8,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrNoJetStream says that the server has no JetStream, or none for this agent.
+// ErrNoJetStream means that the server has no JetStream, or none for this agent.
 var ErrNoJetStream = errors.New("the NATS server has no JetStream for this agent: start it with `-js` (agentd broker does), " +
 	"or remove `delivery: durable` from the capabilities")
 
-// A SettingError says that a stream exists and is not as it must be. What others
-// may rely on is not changed silently.
+// A SettingError means that a stream exists with another setting than the agent needs.
+// Others may rely on the setting, so the agent does not change it.
 type SettingError struct {
-	// Stream is its name, Setting what differs.
+	// Stream is the stream's name, Setting what differs.
 	Stream, Setting string
-	// Have is what the stream says, Want what it must say.
+	// Have is the stream's value, Want the one that the agent needs.
 	Have, Want any
 }
 
@@ -26,13 +26,14 @@ func (e *SettingError) Error() string {
 		e.Stream, e.Setting, e.Have, e.Want, e.Stream)
 }
 
-// hasCode reports an error of the JetStream API with that code.
+// hasCode reports whether err is an error of the JetStream API with that code.
 func hasCode(err error, code jetstream.ErrorCode) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.ErrorCode == code
 }
 
-// noJetStream reports that the API does not answer, or says that it is off.
+// noJetStream reports whether err means that JetStream is off: its API does not
+// answer, or says so.
 func noJetStream(err error) bool {
 	return errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) ||
 		errors.Is(err, nats.ErrNoResponders)

@@ -11,8 +11,8 @@ import (
 	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
-// A Mailbox keeps the requests to one agent. It is safe for concurrent use, and
-// implements [transport.RequestQueue].
+// A Mailbox is the callee's side: it keeps the requests to one agent. It is safe for
+// concurrent use and implements [transport.RequestQueue].
 type Mailbox struct {
 	opts Options
 	js   jetstream.JetStream
@@ -20,9 +20,9 @@ type Mailbox struct {
 
 var _ transport.RequestQueue = (*Mailbox)(nil)
 
-// OpenMailbox makes the streams of an agent, or checks those that are there. Its
-// requests topic is topic. The error wraps [ErrNoJetStream] or is a
-// [*SettingError], or says what the broker refuses.
+// OpenMailbox makes the streams of an agent whose requests topic is topic, or checks
+// those that exist. The error wraps [ErrNoJetStream], is a [*SettingError], or says
+// what the broker refuses.
 func OpenMailbox(ctx context.Context, topic string, opts Options) (*Mailbox, error) {
 	m := &Mailbox{opts: opts.withDefaults()}
 	var err error
@@ -45,7 +45,7 @@ func OpenMailbox(ctx context.Context, topic string, opts Options) (*Mailbox, err
 	return m, nil
 }
 
-// ensure makes a stream, or holds the one of that name against what it must be.
+// ensure makes a stream, or compares the one of that name with what it must be.
 func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 	s, err := m.stream(ctx, want)
 	if err != nil {
@@ -77,8 +77,8 @@ func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error
 	return nil
 }
 
-// stream makes a stream, or finds it. A cluster that has just started, or lost its
-// leader, is given some time.
+// stream makes a stream or finds it. It waits for a cluster that has just started or
+// lost its leader.
 func (m *Mailbox) stream(ctx context.Context, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTime)
 	defer cancel()
@@ -89,14 +89,14 @@ func (m *Mailbox) stream(ctx context.Context, want jetstream.StreamConfig) (jets
 			s, err = m.js.Stream(trying, want.Name)
 		}
 		cancel()
-		settling := hasCode(err, codeNoPeers) || mayPass(err) && !noJetStream(err)
-		if err == nil || !settling || !pause(ctx, retryPause) {
+		passing := hasCode(err, codeNoPeers) || mayPass(err) && !noJetStream(err)
+		if err == nil || !passing || !pause(ctx, retryPause) {
 			return s, err
 		}
 	}
 }
 
-// republish says where a stream sends on what it has stored.
+// republish describes where a stream republishes what it has stored.
 func republish(c jetstream.StreamConfig) string {
 	if c.RePublish == nil {
 		return "nothing"

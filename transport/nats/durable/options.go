@@ -9,7 +9,7 @@ import (
 	"github.com/agentd/agentd/transport/nats"
 )
 
-// Options configures a [Queue] or a [Mailbox].
+// Options configures [Calls] or a [Mailbox]. Zero fields have defaults.
 type Options struct {
 	// Conn is the connection. Required.
 	Conn *nats.Conn
@@ -17,38 +17,41 @@ type Options struct {
 	Agent string
 	// Replicas is how many servers of a cluster keep each stream, from 1 to 5; 0 is 1.
 	Replicas int
-	// AckWait is how long the broker waits for a sign of life of whoever serves a
-	// request, before it delivers it again; 0 is 30 s.
+	// AckWait is how long the broker waits for a sign of life from the replica that
+	// serves a request before it delivers the request again; 0 is 30 s.
 	AckWait time.Duration
 	// MaxDeliver is how many attempts a request gets; 0 is 5.
 	MaxDeliver int
-	// ResultTTL is how long answers are kept, at least as long as a call may
+	// ResultTTL is how long answers are kept. It must not be shorter than a call may
 	// last; 0 is 24 h.
 	ResultTTL time.Duration
 	// DeadTTL is how long dead letters are kept; 0 is 30 days.
 	DeadTTL time.Duration
-	// MaxBytes bounds the requests that wait for this agent; more are refused. 0 is 256 MiB.
+	// MaxBytes bounds the requests that wait for this agent; more are refused, so that
+	// callers notice. 0 is 256 MiB.
 	MaxBytes int64
-	// FirstDelay is the wait before a second attempt, which doubles with each one;
-	// 0 is 1 s.
+	// FirstDelay is the delay before the second attempt; it doubles with each further
+	// one. 0 is 1 s.
 	FirstDelay time.Duration
-	// Logger hears of what the broker refuses. Default: discarded.
+	// Logger gets what the broker refuses. Default: discarded.
 	Logger *slog.Logger
 }
 
 const (
-	// keepRequests is how long a request may wait: no call lasts longer.
+	// keepRequests is how long a request may wait. No call lasts longer.
 	keepRequests = 24 * time.Hour
-	// keepNotes is how long it is known what an agent has called.
+	// keepNotes is how long the notes of calls are kept: a day longer than a call may
+	// last, for whoever asks late.
 	keepNotes = 48 * time.Hour
-	// dedupeWindow is how long the same request is stored once.
+	// dedupeWindow is how long the stream drops a message whose id it has seen. It
+	// must be longer than a publish is repeated.
 	dedupeWindow = 5 * time.Minute
-	// maxDelay bounds the wait between attempts.
+	// maxDelay bounds the delay between attempts.
 	maxDelay = 5 * time.Minute
 	// maxUnderway bounds the requests that are being served or wait for their next
-	// attempt: those of one capability that fails must not hold up the others.
+	// attempt. It is large because one failing capability must not hold up the others.
 	maxUnderway = 20_000
-	// maxDead bounds the dead letters: the oldest make way.
+	// maxDead bounds the dead letters; the oldest are dropped first.
 	maxDead = 100_000
 )
 
@@ -73,7 +76,7 @@ func set[T comparable](to *T, value T) {
 	}
 }
 
-// delay is the wait before the attempt after this one.
+// delay is the delay before the attempt after this one.
 func (o *Options) delay(attempt int) time.Duration {
 	d := o.FirstDelay
 	for range attempt - 1 {
@@ -84,7 +87,7 @@ func (o *Options) delay(attempt int) time.Duration {
 	return d
 }
 
-// stream is the configuration that all of an agent's streams share.
+// stream returns what the configurations of all of an agent's streams share.
 func (o *Options) stream(name, subject, what string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: name, Subjects: []string{subject}, Description: "agentd: " + what + " of agent://" + o.Agent,

@@ -14,35 +14,36 @@ import (
 	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
-// resultSubject is where the answer to a call is kept.
+// resultSubject is the subject under which the answer to a call is stored.
 func resultSubject(k transport.CallKey) string {
 	return natsauth.ResultsSubject(k.Callee.ID(), k.Caller.ID()) + "." + k.CorrelationID
 }
 
-// answeredSubject is where the stream sends an answer on that it has stored.
+// answeredSubject is the subject to which the stream republishes a stored answer.
 func answeredSubject(k transport.CallKey) string {
 	return natsauth.AnsweredSubject(natsauth.ServiceName(k.Callee.ID()), k.Caller.ID()) + "." + k.CorrelationID
 }
 
 const (
-	// tryTime bounds one try to store something: a leader that is gone does not answer.
+	// tryTime bounds one request to JetStream: a leader that is gone does not answer.
 	tryTime = 2 * time.Second
-	// retryPause is the wait between two tries.
+	// retryPause is the pause between two of them.
 	retryPause = 100 * time.Millisecond
-	// noStreamTime is how long nobody may take messages of a subject before it is asked
-	// whether anybody ever will: while a cluster elects a leader, nobody does either.
+	// noStreamTime is how long a subject may have no stream before we ask whether there
+	// is one: while a cluster elects a leader, nobody takes messages either.
 	noStreamTime = time.Second
-	// clusterTime is how long a cluster may have no leader, or not enough servers for
-	// the replicas of a stream, when an agent starts.
+	// clusterTime is how long a cluster may lack a leader, or servers for the replicas
+	// of a stream, when an agent starts.
 	clusterTime = 30 * time.Second
-	// codeNoPeers says that there are not enough servers.
+	// codeNoPeers: not enough servers for the replicas of a stream.
 	codeNoPeers jetstream.ErrorCode = 10005
-	// codeStoreFailed says that a stream is as full as it may be, or its disk.
+	// codeStoreFailed: the stream, or its disk, is full.
 	codeStoreFailed jetstream.ErrorCode = 10077
 )
 
-// publish stores a message, and tries again until ctx ends while the broker does
-// not say whether it has. The options must make a repetition harmless.
+// publish stores a message. While the broker does not say whether it has, publish
+// repeats it until ctx ends: the options must make a repetition harmless. The error
+// may wrap [transport.ErrNoQueue] or [transport.ErrQueueFull].
 func publish(ctx context.Context, js jetstream.JetStream, stream, subject string, data []byte, header natsgo.Header, opts ...jetstream.PublishOpt) error {
 	began := time.Now()
 	for {
@@ -67,8 +68,8 @@ func publish(ctx context.Context, js jetstream.JetStream, stream, subject string
 	}
 }
 
-// absent reports that there is no such stream, or no JetStream. What is not known
-// is not reported.
+// absent reports whether the broker says that there is no such stream, or no
+// JetStream. Silence is no answer.
 func absent(ctx context.Context, js jetstream.JetStream, stream string) bool {
 	asking, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
@@ -76,8 +77,8 @@ func absent(ctx context.Context, js jetstream.JetStream, stream string) bool {
 	return errors.Is(err, jetstream.ErrStreamNotFound) || noJetStream(err)
 }
 
-// insist tries until ctx ends while the broker does not answer: what was asked of
-// a leader that is gone, nobody answers.
+// insist repeats a request until ctx ends while the broker does not answer: nobody
+// answers what was sent to a leader that is gone.
 func insist(ctx context.Context, try func(context.Context) error) error {
 	for {
 		trying, cancel := context.WithTimeout(ctx, tryTime)
@@ -89,7 +90,7 @@ func insist(ctx context.Context, try func(context.Context) error) error {
 	}
 }
 
-// mayPass reports an error that says nothing about the next try.
+// mayPass reports whether err says nothing about the next try.
 func mayPass(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code == 503 // the cluster has no leader, or not yet
@@ -98,8 +99,9 @@ func mayPass(err error) bool {
 		errors.Is(err, natsgo.ErrReconnectBufExceeded) || errors.Is(err, natsgo.ErrConnectionReconnecting)
 }
 
-// lastFor is what a stream holds under a subject, or [transport.ErrNotStored] (ADR-31). It
-// asks by the subject that permissions can be given for.
+// lastFor returns what a stream holds under a subject, or [transport.ErrNotStored]. It
+// uses the direct-get API (ADR-31) with the subject in the topic, the form for which
+// the broker can have permissions.
 func lastFor(ctx context.Context, nc *natsgo.Conn, stream, subject string) ([]byte, error) {
 	m, err := nc.RequestMsgWithContext(ctx, natsgo.NewMsg("$JS.API.DIRECT.GET."+stream+"."+subject))
 	if err != nil {

@@ -26,8 +26,8 @@ func (m *Mailbox) Receive(topic string, atOnce int, h func(transport.Delivery)) 
 	return r, nil
 }
 
-// A receiver hands requests out. A request is not fetched before there is a slot
-// for it: what waits here, no other replica can take.
+// A receiver hands out the requests of one mailbox. It fetches a request only when it
+// has a slot for it: what waits here, no other replica can take.
 type receiver struct {
 	mailbox  *Mailbox
 	handle   func(transport.Delivery)
@@ -37,20 +37,20 @@ type receiver struct {
 	serving  sync.WaitGroup
 }
 
-// open makes or finds the consumer that the replicas share.
+// open makes or finds the consumer that all replicas share.
 func (r *receiver) open(ctx context.Context) (jetstream.MessagesContext, error) {
 	opts := &r.mailbox.opts
 	ctx, cancel := context.WithTimeout(ctx, opts.AckWait)
 	defer cancel()
 	consumer, err := r.mailbox.js.CreateOrUpdateConsumer(ctx, natsauth.RequestsStream(opts.Agent), jetstream.ConsumerConfig{
 		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: opts.AckWait, MaxAckPending: maxUnderway,
-		MaxDeliver: -1, // the mailbox counts itself: the broker would only drop what is over
+		MaxDeliver: -1, // delivery.go counts; the broker would drop requests without a dead letter
 	})
 	if err != nil {
 		return nil, err
 	}
-	// A request for messages dies with the server that leads: two missed
-	// heartbeats tell, and it is made again.
+	// A pull request dies with the server that leads the consumer. Two missed
+	// heartbeats show it, and the client makes a new one.
 	return consumer.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(pullTime), jetstream.PullHeartbeat(heartbeat))
 }
 
@@ -62,7 +62,7 @@ const (
 	maxReason    = 1 << 10 // bytes
 )
 
-// fetch runs until the receiver is stopped. The consumer is opened again when the
+// fetch runs until the receiver is stopped. It opens the consumer again when the
 // broker has lost it.
 func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext) {
 	log := r.mailbox.opts.Logger
@@ -84,7 +84,7 @@ func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext
 			messages.Stop()
 			messages = r.reopen(ctx)
 		} else {
-			pause(ctx, retryPause) // a connection that is down answers at once, and again
+			pause(ctx, retryPause) // a connection that is down fails at once, again and again
 		}
 	}
 	if messages != nil {
@@ -92,7 +92,7 @@ func (r *receiver) fetch(ctx context.Context, messages jetstream.MessagesContext
 	}
 }
 
-// reserve waits for a slot; it is false when ctx ends first.
+// reserve waits for a slot. It returns false when ctx ends first.
 func (r *receiver) reserve(ctx context.Context) bool {
 	select {
 	case r.slots <- struct{}{}:
@@ -102,7 +102,7 @@ func (r *receiver) reserve(ctx context.Context) bool {
 	}
 }
 
-// reopen is nil when ctx ends first.
+// reopen opens the consumer again. It returns nil when ctx ends first.
 func (r *receiver) reopen(ctx context.Context) jetstream.MessagesContext {
 	for pause(ctx, reopenPause) {
 		messages, err := r.open(ctx)
@@ -114,8 +114,8 @@ func (r *receiver) reopen(ctx context.Context) jetstream.MessagesContext {
 	return nil
 }
 
-// leave gives back what the broker had sent already: another replica takes it at
-// once, and not only when this one has been silent for long enough.
+// leave gives back what the broker had sent already, so that another replica takes it
+// at once and not only after AckWait.
 func (r *receiver) leave(messages jetstream.MessagesContext) {
 	ctx, cancel := context.WithTimeout(context.Background(), tryTime)
 	defer cancel()
@@ -134,7 +134,7 @@ func (r *receiver) leave(messages jetstream.MessagesContext) {
 	messages.Stop()
 }
 
-// pause is false when ctx ends first.
+// pause waits. It returns false when ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -162,13 +162,13 @@ func (r *receiver) serve(message jetstream.Msg) {
 		for {
 			select {
 			case <-ticker.C:
-				_ = message.InProgress() // without it the request comes again, and its answer is found
+				_ = message.InProgress() // if it is lost, the request comes again and its answer is found
 			case <-ended:
 				return
 			}
 		}
 	})
-	defer working.Wait() // also where the handler ends its goroutine
+	defer working.Wait() // deferred, because the handler may end the goroutine
 	defer close(ended)
 	r.handle(d)
 }
@@ -183,7 +183,7 @@ func (r *receiver) Stop(ctx context.Context) error {
 	case <-served:
 		return nil
 	case <-ctx.Done():
-		<-served // whoever cuts the requests short does so when ctx ends
+		<-served // the inbox cuts requests short when ctx ends; this must not outlive them
 		return context.Cause(ctx)
 	}
 }
