@@ -22,7 +22,7 @@ type Calls struct {
 	opts Options
 	js   jetstream.JetStream
 
-	mu       sync.Mutex
+	mu      sync.Mutex
 	answers *natsgo.Subscription     // nil until the first call; guarded by mu
 	waiting map[string][]chan []byte // by the subject of the answer; guarded by mu
 
