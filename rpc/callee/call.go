@@ -35,13 +35,13 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 // is bounded here, before anything that costs.
 func (c *call) accept() *rpc.Error {
 	for _, check := range [...]func(*call) *rpc.Error{
-		(*call).checkTenant,
-		(*call).checkVersion,
-		(*call).checkAddressee,
-		(*call).checkHops,
-		(*call).resolve,
-		(*call).setDeadline,
-		(*call).register,
+		(*call).checkTenant,    // TENANT_MISMATCH
+		(*call).checkVersion,   // VERSION_SKEW
+		(*call).checkAddressee, // MISADDRESSED
+		(*call).checkHops,      // HOP_LIMIT
+		(*call).resolve,        // NO_CAPABILITY
+		(*call).setDeadline,    // DEADLINE_EXCEEDED
+		(*call).register,       // BUSY; last, because it must be undone
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -73,9 +73,9 @@ func (c *call) serve() {
 // process checks whether the request may be served and answers it.
 func (c *call) process() (json.RawMessage, *rpc.Error) {
 	for _, check := range [...]func(*call) *rpc.Error{
-		(*call).recordable,
-		(*call).permit,
-		(*call).checkDigest,
+		(*call).recordable,  // AUDIT_FAILED: no call without a record
+		(*call).permit,      // DENIED
+		(*call).checkDigest, // SCHEMA_STALE
 	} {
 		if err := check(c); err != nil {
 			return nil, err
@@ -87,25 +87,25 @@ func (c *call) process() (json.RawMessage, *rpc.Error) {
 // run passes the limits and runs the skill between the checks of its input and its
 // output. An answer known from before skips all of it.
 func (c *call) run() (json.RawMessage, *rpc.Error) {
-	if err := c.limitRate(); err != nil {
+	if err := c.limitRate(); err != nil { // RATE_LIMITED
 		return nil, err
 	}
-	release, err := c.occupy()
+	release, err := c.occupy() // BUSY
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if err := c.validateRequest(); err != nil {
+	if err := c.validateRequest(); err != nil { // SCHEMA_VIOLATION, side request
 		return nil, err
 	}
-	if err := c.checkInterrupted(); err != nil {
+	if err := c.checkInterrupted(); err != nil { // DEADLINE_EXCEEDED, CANCELLED
 		return nil, err
 	}
-	answer, err := c.runSkill()
+	answer, err := c.runSkill() // HANDLER_ERROR and its like
 	if err != nil {
 		return nil, err
 	}
-	if err := c.validateAnswer(answer); err != nil {
+	if err := c.validateAnswer(answer); err != nil { // SCHEMA_VIOLATION, side response
 		return nil, err
 	}
 	return answer, nil
@@ -137,13 +137,17 @@ type call struct {
 
 	next *call // in the queue of workers
 
+	// What the checks have found out.
+
 	served     *servedContract // when the call came in
 	capability *capability.Capability
 	ctx        callContext
 	deadline   time.Time
 
-	invocation rpc.Invocation // what the handler gets
+	// The handler gets a pointer to it: one allocation less for each request.
+	invocation rpc.Invocation
 
+	// What became of it.
 	misses   int           // look-ups in a row that found no caller; the liveness check's own
 	began    bool          // the skill was run
 	worked   time.Duration // how long it ran

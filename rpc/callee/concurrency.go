@@ -39,6 +39,7 @@ func (c *call) occupy() (release func(), err *rpc.Error) {
 	turn := make(chan struct{})
 	s.waiting = append(s.waiting, turn)
 	in.mu.Unlock()
+	// In the queue it holds its place in flight, too: MaxInFlight bounds both.
 	select {
 	case <-turn:
 		return release, nil

@@ -125,6 +125,8 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 		c.logUnheard(d.Retry())
 		return
 	}
+	// From here on the outcome is final, and its answer is stored before the request
+	// leaves the queue: a crash in between serves it again, and the first answer counts.
 	payload := wire.Answer(answer)
 	if err != nil {
 		payload = wire.Failure(c.refuse(err))

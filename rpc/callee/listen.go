@@ -76,7 +76,7 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 	// the end.
 	var errs []error
 	for _, s := range subscribed {
-		for _, r := range s.requests {
+		for _, r := range s.requests { // Drain hands over what has arrived: register refuses it as busy
 			errs = append(errs, r.Drain(ctx))
 		}
 	}
@@ -90,7 +90,7 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 		in.stop(ErrShutdown)
 		<-finished
 	}
-	in.stop(ErrShutdown)
+	in.stop(ErrShutdown) // ends the liveness checks too
 	in.checking.Wait()
 	in.workers.stop()
 	errs = append(errs, <-stopped)

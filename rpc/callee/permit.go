@@ -21,6 +21,8 @@ func (c *call) permit() *rpc.Error {
 	if decision.Allowed {
 		return nil
 	}
+	// Strangers can cause denials, so their records are sampled; the next record counts
+	// those that have none.
 	if take, unrecorded := in.denials.Take(time.Now()); take {
 		r := c.refusal(rpc.CodeDenied)
 		r.Decision, r.Unrecorded = decision, unrecorded

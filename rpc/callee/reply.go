@@ -22,6 +22,7 @@ func (c *call) reply(r wire.Reply) (instead *rpc.Error) {
 		data, err = c.encodeReply(wire.Failure(instead))
 	}
 	if err == nil {
+		// Not with the call's context, which may have ended: an answer that exists is sent.
 		err = c.transport.Publish(c.inbox.answering, transport.Message{Topic: c.replyTopic, Data: data})
 	}
 	if err != nil {

@@ -59,6 +59,7 @@ func (c *call) checkFirst() error {
 		why.Reason = identity.Replayed
 		return why
 	}
+	// Last, so that nothing is remembered of a request that is refused anyway.
 	first, full := c.inbox.replay.take(c.request.From, c.request.MessageID, deadline, c.start)
 	switch {
 	case full:

@@ -37,11 +37,15 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 		}
 	}
 	if !c.client.pending.remove(pending) {
-		o := <-pending.outcome // completed at the same moment
+		// The call was completed at the same moment. The outcome counts: the skill has
+		// run, and its answer is on its way into the channel.
+		o := <-pending.outcome
 		return o.reply, o.err
 	}
 	c.cancelCallee(ctx)
 	if gaveUp.Code == rpc.CodeTimeout && pending.unproven {
+		// "Timed out" would send its reader looking for a slow skill. What is wrong is a
+		// key, or an impostor.
 		return nil, rpc.NewError(rpc.CodeAuthFailed, gaveUp, "%s answered, and did not prove that it was %s", c.peer.Topic, c.peer.Address)
 	}
 	return nil, gaveUp

@@ -38,13 +38,13 @@ func (c *Client) RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, 
 // peer, so it comes last.
 func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	for _, check := range [...]func(*call, context.Context) *rpc.Error{
-		(*call).resolve,
-		(*call).recordable,
-		(*call).permit,
-		(*call).validateRequest,
-		(*call).approve,
-		(*call).setDeadline,
-		(*call).passGate,
+		(*call).resolve,         // INVALID_REQUEST, NO_PEER, NO_CAPABILITY, NO_TRANSPORT, HOP_LIMIT
+		(*call).recordable,      // AUDIT_FAILED: no call without a record
+		(*call).permit,          // DENIED
+		(*call).validateRequest, // PAYLOAD_TOO_LARGE, INVALID_PAYLOAD, SCHEMA_VIOLATION
+		(*call).approve,         // DENIED, by a person
+		(*call).setDeadline,     // the capability's own time starts after the approval
+		(*call).passGate,        // SCHEMA_DRIFT
 	} {
 		if err := check(c, ctx); err != nil {
 			return nil, err
@@ -55,9 +55,11 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	case err != nil:
 		return nil, err
 	case queue != nil:
+		// The broker keeps the request and repeats it; retrying here as well would
+		// multiply the attempts.
 		return c.enqueue(ctx, queue)
 	}
-	return c.retry(ctx)
+	return c.retry(ctx) // attempts until one succeeds
 }
 
 // attempt sends the request once and returns the answer. It runs again for each
@@ -70,6 +72,8 @@ func (c *call) attempt(ctx context.Context) (data json.RawMessage, err *rpc.Erro
 	if err != nil {
 		return nil, err
 	}
+	// The breaker must hear of every attempt that it let pass, or a half-open one
+	// stays half open.
 	var reply *envelope.Envelope
 	if c.client.cfg.Checks.Breakers != nil {
 		start := time.Now()
@@ -87,6 +91,7 @@ func (c *call) attempt(ctx context.Context) (data json.RawMessage, err *rpc.Erro
 // roundTrip reserves a slot, publishes the request and awaits the reply. receive
 // has checked the reply's sender by the time await returns it.
 func (c *call) roundTrip(ctx context.Context) (*envelope.Envelope, *rpc.Error) {
+	// The slot comes first: the reply may arrive before publish returns.
 	slot, err := c.reserve()
 	if err != nil {
 		return nil, err
@@ -106,6 +111,8 @@ type call struct {
 	start   time.Time
 	parent  *rpc.Invocation // the invocation that makes this nested call, or nil
 
+	// What the checks have found out, in their order.
+
 	peer       rpc.Peer
 	transport  replyingTransport
 	capability *capability.Capability // nil when the peer's contract is unknown
@@ -115,6 +122,7 @@ type call struct {
 	deadline   time.Time              // of the call
 	until      time.Time              // of this attempt; never after deadline
 
+	// What the attempts have found out.
 	attempted int        // attempts made
 	failures  []rpc.Code // of those that another one followed
 

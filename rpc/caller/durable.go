@@ -48,6 +48,7 @@ func (c *call) queue() (transport.CallQueue, *rpc.Error) {
 // enqueue leaves the request with the broker and, unless the call is asynchronous,
 // waits for the answer.
 func (c *call) enqueue(ctx context.Context, q transport.CallQueue) (json.RawMessage, *rpc.Error) {
+	// A breaker has no say: the queue takes requests while the callee is away.
 	if err := c.limitRate(ctx); err != nil {
 		return nil, err
 	}
@@ -58,6 +59,7 @@ func (c *call) enqueue(ctx context.Context, q transport.CallQueue) (json.RawMess
 		c.until = c.deadline
 	}
 	if c.request.Mode == rpc.ModeAsync {
+		// Before the request: an answer without a note could not be judged.
 		if err := c.note(ctx, q); err != nil {
 			return nil, err
 		}

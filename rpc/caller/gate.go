@@ -66,7 +66,7 @@ func (c *call) checkGate(ctx context.Context, stale string) *rpc.Error {
 		c.digest = digest
 		return nil
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil { // the caller gave up; that says nothing about the peer
 		return c.gaveUp(ctx)
 	}
 	e := rpc.NewError(rpc.CodeSchemaDrift, err, "%s", err)

@@ -20,7 +20,7 @@ func (c *call) limitRate(ctx context.Context) *rpc.Error {
 	if quota.Allowed {
 		return nil
 	}
-	if quota.Report {
+	if quota.Report { // one record for a series of refusals, or a flood would fill the disk
 		r := c.refusal(rpc.CodeRateLimited)
 		r.Quota = quota
 		if err := check.Refusal(ctx, c.client.cfg.Records, r); err != nil {

@@ -64,6 +64,7 @@ func newPendingTable(capacity int) *pendingTable {
 
 // reserve takes a slot. A full table refuses the new call and never evicts another.
 func (t *pendingTable) reserve(b binding) (*pendingCall, *rpc.Error) {
+	// A timer and a channel for each call would be garbage soon: they are reused.
 	c, _ := t.spare.Get().(*pendingCall)
 	if c == nil {
 		c = &pendingCall{outcome: make(chan outcome, 1), timer: time.NewTimer(time.Hour)}

@@ -24,7 +24,7 @@ func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic strin
 		return c.gaveUp(ctx)
 	}
 	if err := c.transport.Publish(ctx, transport.Message{Topic: c.peer.Topic, Reply: replyTopic, Data: data}); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // the transport fails with the context; the caller's word counts
 			return c.gaveUp(ctx)
 		}
 		return transportError(err, c.peer.Address)
@@ -34,7 +34,7 @@ func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic strin
 
 // encode makes the message. replyTopic is "" when no reply is expected.
 func (c *call) encode(kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error) {
-	var headers [8]envelope.Header
+	var headers [8]envelope.Header // room for all of them on the stack
 	e := envelope.Envelope{
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
@@ -51,6 +51,7 @@ func (c *call) encode(kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error
 	if err != nil {
 		return nil, sealError(err, c.peer.Address)
 	}
+	// Too large is told here, with the sizes: brokers close the connection over it.
 	most := c.transport.MaxMessageBytes()
 	if c.delivery != "" {
 		most -= transport.QueueOverheadBytes

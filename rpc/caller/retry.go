@@ -23,10 +23,12 @@ func (c *call) retry(ctx context.Context) (json.RawMessage, *rpc.Error) {
 		if err == nil || c.attempted >= backoff.MaxAttempts() || !mayRetry(retries, err) {
 			return data, err
 		}
+		// The peer's own retry-after, where it gave one, is a lower bound.
 		if !c.pause(ctx, max(backoff.Delay(c.attempted, rand.Float64()), err.RetryAfter())) {
 			return data, err
 		}
 		c.failures = append(c.failures, err.Code)
+		// A new message id, or the callee takes the attempt for a replay of the last one.
 		c.ids.message = c.client.ids.One()
 	}
 }
