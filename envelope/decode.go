@@ -504,7 +504,7 @@ func quoteForMessage(s string) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	return string(appendQuoted(nil, s))
+	return string(ijson.AppendQuoted(nil, s))
 }
 
 // IsNotJSON reports whether err says that a message was not JSON at all.

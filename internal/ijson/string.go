@@ -7,27 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// spaces has one bit for each byte that RFC 8259 section 2 calls white space.
-const spaces = 1<<' ' | 1<<'\t' | 1<<'\n' | 1<<'\r'
-
-// SkipSpace returns the offset of the first byte at or after i that is not
-// white space, or len(data).
-func SkipSpace(data []byte, i int) int {
-	for i < len(data) && data[i] <= ' ' && spaces>>data[i]&1 != 0 {
-		i++
-	}
-	return i
-}
-
-// A byte repeated in a word: its lowest bit, and its highest.
+// Each constant repeats one byte eight times: ones its lowest bit, highs its
+// highest bit.
 const (
 	ones  = 0x0101010101010101
 	highs = 0x8080808080808080
 )
 
-// special marks the bytes of w that end the plain run of a string: a quote, a
-// backslash, a control character or a byte beyond ASCII. Only the lowest mark
-// is exact, because a borrow may spill into the bytes above it.
+// special marks the highest bit of each byte in w that ends a plain run of a
+// string: a quote, a backslash, a control character or a byte beyond ASCII.
+// Only the lowest mark is exact: subtracting 1 from a byte that is 0 borrows
+// from the byte above it, which may then be marked although it is plain.
 func special(w uint64) uint64 {
 	quote := w ^ ones*'"'
 	slash := w ^ ones*'\\'
@@ -39,6 +29,7 @@ func special(w uint64) uint64 {
 // data[i+1:end-1]; escaped reports whether it holds a backslash.
 func ScanString(data []byte, i int) (end int, escaped bool, err error) {
 	for i++; ; {
+		// Eight bytes at a time while all of them are plain.
 		for len(data)-i >= 8 {
 			m := special(binary.LittleEndian.Uint64(data[i:]))
 			if m != 0 {
@@ -61,7 +52,7 @@ func ScanString(data []byte, i int) (end int, escaped bool, err error) {
 		case c < 0x20:
 			return 0, false, fault(data, i, msgControl)
 		case c < utf8.RuneSelf:
-			i++
+			i++ // fewer than eight bytes of data are left
 		default:
 			if i, err = scanRunes(data, i); err != nil {
 				return 0, false, err
@@ -74,7 +65,7 @@ func ScanString(data []byte, i int) (end int, escaped bool, err error) {
 func scanRunes(data []byte, i int) (int, error) {
 	for i < len(data) && data[i] >= utf8.RuneSelf {
 		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
+		if r == utf8.RuneError && n == 1 { // n is 3 for U+FFFD itself
 			return 0, fault(data, i, msgUTF8)
 		}
 		i += n
@@ -106,6 +97,7 @@ func scanEscape(data []byte, i int) (int, error) {
 }
 
 // scanPair passes over the surrogate pair at i, whose first half is high.
+// RFC 7493 section 2.1 forbids a half that stands alone.
 func scanPair(data []byte, i int, high rune) (int, error) {
 	if i+7 >= len(data) || data[i+6] != '\\' || data[i+7] != 'u' {
 		return 0, fault(data, i, msgSurrogate)
@@ -157,90 +149,4 @@ func hexValue(c byte) byte {
 		return c - 'A' + 10
 	}
 	return 255
-}
-
-// ScanNumber scans the number that starts at data[i], which must be a minus
-// sign or a digit, and returns the offset after it. integer reports that the
-// token has neither fraction nor exponent.
-func ScanNumber(data []byte, i int) (end int, integer bool, err error) {
-	if data[i] == '-' {
-		i++
-	}
-	switch {
-	case i < len(data) && data[i] == '0':
-		i++
-	case i < len(data) && data[i]-'1' < 9:
-		i = digits(data, i+1)
-	default:
-		return 0, false, fault(data, i, msgNumber)
-	}
-	switch {
-	case i >= len(data):
-		return i, true, nil
-	case data[i] == '.' || data[i]|0x20 == 'e':
-		end, err = scanFraction(data, i)
-		return end, false, err
-	case data[i]-'0' < 10: // a digit after a leading zero
-		return 0, false, fault(data, i, msgNumber)
-	}
-	return i, true, nil
-}
-
-// scanFraction passes over what makes a number more than an integer: a
-// fraction, an exponent, or both.
-func scanFraction(data []byte, i int) (int, error) {
-	if data[i] == '.' {
-		start := i + 1
-		if i = digits(data, start); i == start {
-			return 0, fault(data, i, msgNumber)
-		}
-	}
-	if i >= len(data) || data[i]|0x20 != 'e' {
-		return i, nil
-	}
-	i++
-	if i < len(data) && (data[i] == '+' || data[i] == '-') {
-		i++
-	}
-	start := i
-	if i = digits(data, start); i == start {
-		return 0, fault(data, i, msgNumber)
-	}
-	return i, nil
-}
-
-// digits returns the offset of the first byte at or after i that is no digit.
-func digits(data []byte, i int) int {
-	for i < len(data) && data[i]-'0' < 10 {
-		i++
-	}
-	return i
-}
-
-// ScanLiteral scans true, false or null at data[i] and returns the offset
-// after it.
-func ScanLiteral(data []byte, i int) (end int, err error) {
-	word := ""
-	switch data[i] {
-	case 't':
-		word = "true"
-	case 'f':
-		word = "false"
-	case 'n':
-		word = "null"
-	default:
-		return 0, fault(data, i, msgValue)
-	}
-	if len(data)-i >= len(word) && string(data[i:i+len(word)]) == word {
-		return i + len(word), nil
-	}
-	for k := range len(word) {
-		if i+k >= len(data) {
-			return 0, fault(data, i+k, msgEnd)
-		}
-		if data[i+k] != word[k] {
-			break
-		}
-	}
-	return 0, fault(data, i, msgValue)
 }

@@ -30,10 +30,7 @@ func Check(data []byte, maxDepth int) error {
 	if err != nil {
 		return err
 	}
-	if end = SkipSpace(data, end); end < len(data) {
-		return fault(data, end, msgTrailing)
-	}
-	return nil
+	return End(data, end)
 }
 
 // Scanner is [Skip] with scratch space of its own. The zero value is ready.
@@ -77,84 +74,63 @@ func (s *Scanner) value(i, depth int) (int, error) {
 	return ScanLiteral(data, i)
 }
 
-// array scans the array at i. depth is what remains inside it.
+// array scans the array at i. depth is how many containers may open inside it;
+// below 0, the array itself is one too many.
 func (s *Scanner) array(i, depth int) (int, error) {
-	data := s.data
 	if depth < 0 {
 		return 0, TooDeep(i)
 	}
-	i = SkipSpace(data, i+1)
-	if i < len(data) && data[i] == ']' {
-		return i + 1, nil
-	}
-	for {
+	data := s.data
+	i, empty := Enter(data, i)
+	for more := !empty; more; {
 		end, err := s.value(i, depth)
 		if err != nil {
 			return 0, err
 		}
-		i = SkipSpace(data, end)
-		if i >= len(data) {
-			return 0, fault(data, i, msgEnd)
-		}
-		switch data[i] {
-		case ',':
+		// A comma comes next nearly always, and Next is a call: it is too large
+		// for the compiler to inline.
+		if i = SkipSpace(data, end); i < len(data) && data[i] == ',' {
 			i = SkipSpace(data, i+1)
-		case ']':
-			return i + 1, nil
-		default:
-			return 0, fault(data, i, msgArray)
+			continue
+		}
+		if i, more, err = Next(data, i, ']'); err != nil {
+			return 0, err
 		}
 	}
+	return i, nil
 }
 
-// object scans the object at i. depth is what remains inside it.
+// object scans the object at i. depth is as in array.
 func (s *Scanner) object(i, depth int) (int, error) {
-	data := s.data
 	if depth < 0 {
 		return 0, TooDeep(i)
 	}
-	i = SkipSpace(data, i+1)
-	if i < len(data) && data[i] == '}' {
-		return i + 1, nil
+	data := s.data
+	i, empty := Enter(data, i)
+	if empty {
+		return i, nil
 	}
 	scope := s.names.Open()
-	for {
-		end, err := s.member(&scope, i, depth)
+	for more := true; more; {
+		nameEnd, escaped, value, err := ScanName(data, i)
 		if err != nil {
 			return 0, err
 		}
-		i = SkipSpace(data, end)
-		if i >= len(data) {
-			return 0, fault(data, i, msgEnd)
+		if !s.names.Add(&scope, data[i+1:nameEnd-1], escaped) {
+			return 0, Duplicate(i)
 		}
-		switch data[i] {
-		case ',':
+		end, err := s.value(value, depth)
+		if err != nil {
+			return 0, err
+		}
+		if i = SkipSpace(data, end); i < len(data) && data[i] == ',' { // as in array
 			i = SkipSpace(data, i+1)
-		case '}':
-			s.names.Close(scope)
-			return i + 1, nil
-		default:
-			return 0, fault(data, i, msgObject)
+			continue
+		}
+		if i, more, err = Next(data, i, '}'); err != nil {
+			return 0, err
 		}
 	}
-}
-
-// member scans one name, its colon and its value.
-func (s *Scanner) member(scope *Scope, i, depth int) (int, error) {
-	data := s.data
-	if i >= len(data) || data[i] != '"' {
-		return 0, fault(data, i, msgKey)
-	}
-	end, escaped, err := ScanString(data, i)
-	if err != nil {
-		return 0, err
-	}
-	if !s.names.Add(scope, data[i+1:end-1], escaped) {
-		return 0, Duplicate(i)
-	}
-	i = SkipSpace(data, end)
-	if i >= len(data) || data[i] != ':' {
-		return 0, fault(data, i, msgColon)
-	}
-	return s.value(SkipSpace(data, i+1), depth)
+	s.names.Close(scope)
+	return i, nil
 }
