@@ -328,16 +328,3 @@ func TestFaultAsJSON(t *testing.T) {
 		t.Errorf("got %s, %v", got, err)
 	}
 }
-
-func TestNearest(t *testing.T) {
-	known := []string{"timeoutMs", "inputSchema", "outputSchema", "name", "id"}
-	for name, want := range map[string]string{
-		"timeout_ms": "timeoutMs", "timeoutms": "timeoutMs", "timoutMs": "timeoutMs", "InputSchema": "inputSchema",
-		"nmae": "name", "output": "outputSchema", "nam": "name", "di": "id", "x": "", "description": "", "": "",
-		strings.Repeat("n", 1<<20): "",
-	} {
-		if got := strictyaml.Nearest(name, known); got != want {
-			t.Errorf("Nearest(%.20q) = %q, want %q", name, got, want)
-		}
-	}
-}

@@ -1,10 +1,22 @@
-package strictyaml
+package spelling
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
-// longestCompared bounds the names that [Nearest] compares; the cost grows with
-// the square of the length.
+// longestCompared bounds the names that [Nearest] compares, because the cost
+// grows with the square of their length.
 const longestCompared = 64
+
+// DidYouMean returns the hint `did you mean "x"?` for the [Nearest] of known,
+// or "" if none is near.
+func DidYouMean(name string, known []string) string {
+	if near := Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
+}
 
 // Nearest returns the member of known that name most likely stands for, or "".
 // Names that differ only in case or in - and _ are nearest; otherwise at most a
@@ -25,7 +37,7 @@ func Nearest(name string, known []string) string {
 		}
 		d := distance(name, k)
 		if len(folded) >= 3 && strings.HasPrefix(fold(k), folded) {
-			d = min(d, 2)
+			d = min(d, 2) // an abbreviation, however long the rest is
 		}
 		if d < bestDistance {
 			best, bestDistance = k, d
@@ -34,6 +46,7 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
+// fold removes what writers vary in a name: upper and lower case, - and _.
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' {
@@ -44,7 +57,8 @@ func fold(s string) string {
 }
 
 // distance counts the insertions, deletions, substitutions and swaps of
-// neighbours (optimal string alignment) that turn a into b.
+// neighbours (optimal string alignment) that turn a into b. It keeps three
+// rows of the table: a swap reaches back two.
 func distance(a, b string) int {
 	before, previous, current := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range previous {
