@@ -15,22 +15,32 @@ const hexDigits = "0123456789abcdef"
 //
 // Bytes that are not valid UTF-8 become U+FFFD, one for each, so that the
 // result is always JSON.
-func AppendQuoted[T ~string | ~[]byte](dst []byte, text T) []byte {
+func AppendQuoted(dst []byte, text string) []byte {
 	dst = append(dst, '"')
-	for done := 0; ; {
-		n := done + plainRun(text[done:])
-		dst = append(dst, text[done:n]...)
+	for {
+		n := plainRun(text)
+		dst = append(dst, text[:n]...)
 		if n == len(text) {
 			return append(dst, '"')
 		}
-		dst, done = appendSpecial(dst, text, n)
+		if text = text[n:]; text[0] < utf8.RuneSelf {
+			dst = appendEscape(dst, text[0])
+			text = text[1:]
+			continue
+		}
+		n, valid := runesRun(text)
+		dst = append(dst, text[:n]...)
+		if !valid {
+			dst = append(dst, "\ufffd"...)
+			n++
+		}
+		text = text[n:]
 	}
 }
 
-// plainRun returns the number of bytes before the first one in text that
-// [special] marks. The word is put together by shifts, which the compiler turns
-// into one load, because a string has no other way to be read by words.
-func plainRun[T ~string | ~[]byte](s T) int {
+// plainRun returns the number of bytes before the first one in s that
+// [special] marks. The compiler turns the shifts into one load.
+func plainRun(s string) int {
 	i := 0
 	for ; len(s)-i >= 8; i += 8 {
 		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
@@ -47,38 +57,36 @@ func plainRun[T ~string | ~[]byte](s T) int {
 	return i
 }
 
-// appendSpecial appends the character at text[i], which is not plain, or the
-// whole run of characters beyond ASCII that starts there. It returns the
-// offset after what it has appended.
-func appendSpecial[T ~string | ~[]byte](dst []byte, text T, i int) ([]byte, int) {
-	switch c := text[i]; {
-	case c >= utf8.RuneSelf:
-		return appendRunes(dst, text, i)
-	case c == '"' || c == '\\':
-		dst = append(dst, '\\', c)
-	case c == '\b':
-		dst = append(dst, '\\', 'b')
-	case c == '\f':
-		dst = append(dst, '\\', 'f')
-	case c == '\n':
-		dst = append(dst, '\\', 'n')
-	case c == '\r':
-		dst = append(dst, '\\', 'r')
-	case c == '\t':
-		dst = append(dst, '\\', 't')
-	default:
-		dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+// runesRun returns the length of the run of characters beyond ASCII that s
+// starts with, and whether it ends for another reason than invalid UTF-8.
+func runesRun(s string) (n int, valid bool) {
+	for n < len(s) && s[n] >= utf8.RuneSelf {
+		r, size := utf8.DecodeRuneInString(s[n:])
+		if r == utf8.RuneError && size == 1 { // size is 3 for U+FFFD itself
+			return n, false
+		}
+		n += size
 	}
-	return dst, i + 1
+	return n, true
 }
 
-// appendRunes appends the run of characters beyond ASCII that starts at
-// text[i], and returns the offset after it.
-func appendRunes[T ~string | ~[]byte](dst []byte, text T, i int) ([]byte, int) {
-	for i < len(text) && text[i] >= utf8.RuneSelf {
-		r, n := utf8.DecodeRuneInString(string(text[i:min(i+utf8.UTFMax, len(text))]))
-		dst = utf8.AppendRune(dst, r) // U+FFFD for a byte that is not UTF-8
-		i += n
+// appendEscape appends the shortest escape of c: two characters for those that
+// RFC 8259 section 7 names, \u00xx with small letters for other control
+// characters.
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\f':
+		return append(dst, '\\', 'f')
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
 	}
-	return dst, i
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }

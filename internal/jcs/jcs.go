@@ -90,7 +90,7 @@ func (w *writer) string(i int) (end int, err error) {
 	case escaped:
 		start := len(w.names)
 		w.names = ijson.AppendUnquoted(w.names, w.src[i+1:end-1])
-		w.out = ijson.AppendQuoted(w.out, w.names[start:])
+		w.out = ijson.AppendQuoted(w.out, string(w.names[start:]))
 		w.names = w.names[:start]
 	default: // already canonical: only what must be escaped ever is
 		w.out = append(w.out, w.src[i:end]...)
@@ -150,7 +150,7 @@ func (w *writer) member(i, depth int) (end int, err error) {
 		start := len(w.names)
 		w.names = ijson.AppendUnquoted(w.names, m.name)
 		m.name = w.names[start:]
-		w.out = ijson.AppendQuoted(w.out, m.name)
+		w.out = ijson.AppendQuoted(w.out, string(m.name))
 	} else {
 		w.out = append(w.out, w.src[i:nameEnd]...)
 	}
