@@ -11,6 +11,9 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/codegen"
+	"github.com/agentd/agentd/codegen/internal/ident"
+	"github.com/agentd/agentd/codegen/internal/model"
+	"github.com/agentd/agentd/codegen/internal/source"
 	"github.com/agentd/agentd/schema"
 )
 
@@ -19,18 +22,14 @@ const (
 	soundnessCases = 150
 )
 
-// model is the API of contracts.
-func model(t *testing.T, contracts []contract) *codegen.API {
+// document is a document with a capability for each contract.
+func document(t *testing.T, contracts []contract) *capability.Document {
 	t.Helper()
 	doc, err := capability.Parse("fuzz.json", capabilities(contracts), capability.LoadOptions{ValidateSchemas: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := codegen.NewAPI(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return api
+	return doc
 }
 
 // generate writes the client of contracts in one language.
@@ -40,10 +39,14 @@ func generate(t *testing.T, lang string, contracts []contract) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l.Generate(model(t, contracts)).Content
+	api, err := codegen.NewAPI(document(t, contracts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Generate(api).Content
 }
 
-func typeName(c contract) string { return codegen.Pascal(c.name) + "Request" }
+func typeName(c contract) string { return ident.Pascal(c.name) + "Request" }
 
 // What a schema accepts, TypeScript does; what it refuses for a reason that
 // types know, TypeScript refuses.
@@ -128,11 +131,11 @@ func pythonValue(v any) string {
 	case nil:
 		return "None"
 	case bool:
-		return codegen.Pascal(fmt.Sprint(v))
+		return ident.Pascal(fmt.Sprint(v))
 	case json.Number:
 		return strings.TrimSuffix(v.String(), ".0")
 	case string:
-		return codegen.Quote(v, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
+		return source.Quote(v, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
 	case []any:
 		parts := make([]string, len(v))
 		for i, e := range v {
@@ -203,7 +206,10 @@ func TestGoIsSound(t *testing.T) {
 	var questions []question
 	var codecs strings.Builder
 	var stdin bytes.Buffer
-	api := model(t, all)
+	api, err := model.New(document(t, all))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, c := range all {
 		pointer := ""
 		if _, nullable := api.Capabilities[i].Request.Type.Nullable(); nullable {

@@ -1,4 +1,4 @@
-package codegen
+package model
 
 import (
 	"time"
@@ -17,6 +17,15 @@ type API struct {
 	// Types are all named types: each capability's request and response, each
 	// followed by the definitions that it was the first to use.
 	Types []*Named
+}
+
+// Names returns the names of the capabilities, in declared order.
+func (a *API) Names() []string {
+	names := make([]string, len(a.Capabilities))
+	for i, c := range a.Capabilities {
+		names[i] = c.Name
+	}
+	return names
 }
 
 // A Capability is one function of an API.

@@ -1,23 +1,23 @@
-package codegen
+package model
 
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/codegen/internal/ident"
 	"github.com/agentd/agentd/schema"
 )
 
-// NewAPI makes the model of a document that was loaded with its schemas
+// New makes the model of a document that was loaded with its schemas
 // compiled; the error says that it was not.
-func NewAPI(doc *capability.Document) (*API, error) {
+func New(doc *capability.Document) (*API, error) {
 	api := &API{Agent: doc.Agent, Digest: doc.Digest()}
 	names := newNames()
-	idents := NewScope()
+	idents := ident.NewScope()
 	for _, c := range doc.Capabilities {
-		ident := idents.Unique(Pascal(c.Name))
+		ident := idents.Unique(ident.Pascal(c.Name))
 		out := Capability{Name: c.Name, Ident: ident, Skill: c.Skill, Doc: c.Description, Timeout: c.Timeout}
 		for _, side := range []struct {
 			name     string
@@ -25,7 +25,7 @@ func NewAPI(doc *capability.Document) (*API, error) {
 			to       **Named
 		}{{"Request", c.Input, &out.Request}, {"Response", c.Output, &out.Response}} {
 			if side.contract != nil && side.contract.Schema == nil {
-				return nil, fmt.Errorf("codegen: capability %q was loaded without its schemas", c.Name)
+				return nil, fmt.Errorf("capability %q was loaded without its schemas", c.Name)
 			}
 			types := buildSide(ident+side.name, side.contract, names)
 			*side.to = types[0]
@@ -59,74 +59,6 @@ func buildSide(name string, c *capability.Contract, names *names) []*Named {
 		prune(n.Type, pruned)
 	}
 	return b.types
-}
-
-// prune takes parts out of unions that turned out to accept nothing.
-func prune(t *Type, done map[*Type]bool) {
-	if t == nil || done[t] {
-		return
-	}
-	done[t] = true
-	if t.Kind == Union {
-		t.Of = slices.DeleteFunc(t.Of, func(p *Type) bool { return p.Flatten().Kind == Never })
-		switch len(t.Of) {
-		case 0:
-			*t = *neverType
-		case 1:
-			*t = *t.Of[0]
-		}
-	}
-	for _, m := range t.Members {
-		prune(m.Type, done)
-	}
-	for _, p := range t.Of {
-		prune(p, done)
-	}
-	prune(t.Elem, done)
-	prune(t.Flat, done)
-}
-
-// kinds is a set of the kinds that JSON values have. It is exact about what
-// the keyword type tells apart.
-type kinds uint8
-
-const (
-	kindNull kinds = 1 << iota
-	kindBoolean
-	kindInteger
-	kindFraction // numbers that are not integers
-	kindString
-	kindArray
-	kindObject
-
-	kindNumber = kindInteger | kindFraction
-	allKinds   = kindNull | kindBoolean | kindNumber | kindString | kindArray | kindObject
-)
-
-func kindOf(t schema.Type) kinds {
-	switch t {
-	case schema.TypeNull:
-		return kindNull
-	case schema.TypeBoolean:
-		return kindBoolean
-	case schema.TypeInteger:
-		return kindInteger
-	case schema.TypeNumber:
-		return kindNumber
-	case schema.TypeString:
-		return kindString
-	case schema.TypeArray:
-		return kindArray
-	}
-	return kindObject
-}
-
-// kindOrder is the order of types where the schema gives none.
-func kindOrder() []schema.Type {
-	return []schema.Type{
-		schema.TypeObject, schema.TypeArray, schema.TypeString, schema.TypeNumber, schema.TypeInteger,
-		schema.TypeBoolean, schema.TypeNull,
-	}
 }
 
 // A builder makes the types of one schema.
@@ -169,7 +101,7 @@ func (b *builder) build(n schema.Node, among kinds) *Type {
 			types = append(types, b.build(branch, k))
 		}
 		if types != nil {
-			parts = append(parts, union(types...))
+			parts = append(parts, UnionOf(types...))
 		}
 	}
 	if parts == nil {
@@ -183,76 +115,11 @@ func (b *builder) define(name string, target schema.Node) *Named {
 	if n := b.named[target]; n != nil {
 		return n
 	}
-	n := &Named{Name: b.names.scope.Unique(b.root.Name + Pascal(name)), Doc: target.Description()}
+	n := &Named{Name: b.names.scope.Unique(b.root.Name + ident.Pascal(name)), Doc: target.Description()}
 	b.named[target] = n
 	b.types = append(b.types, n)
 	n.Type = b.build(target, allKinds)
 	return n
-}
-
-// kinds is the set of the kinds that n's values can have, or more.
-func (b *builder) kinds(n schema.Node) kinds {
-	if k, ok := b.memo[n]; ok {
-		return k
-	}
-	k := b.countKinds(n)
-	b.memo[n] = k
-	return k
-}
-
-func (b *builder) countKinds(n schema.Node) kinds {
-	if accepts, ok := n.Boolean(); ok {
-		if accepts {
-			return allKinds
-		}
-		return 0
-	}
-	if _, target, ok := n.Ref(); ok {
-		return b.kinds(target)
-	}
-	k := allKinds
-	if types := n.Types(); types != nil {
-		k = 0
-		for _, t := range types {
-			k |= kindOf(t)
-		}
-	}
-	if literals := literals(n); literals != nil {
-		var of kinds
-		for _, l := range literals {
-			of |= literalKind(l)
-		}
-		k &= of
-	}
-	for _, branch := range n.AllOf() {
-		k &= b.kinds(branch)
-	}
-	for _, branches := range [][]schema.Node{n.OneOf(), n.AnyOf()} {
-		if branches == nil {
-			continue
-		}
-		var any kinds
-		for _, branch := range branches {
-			any |= b.kinds(branch)
-		}
-		k &= any
-	}
-	return k
-}
-
-// literals are the values of const, or else those of enum.
-func literals(n schema.Node) []schema.Literal {
-	if c, ok := n.Const(); ok {
-		return []schema.Literal{c}
-	}
-	return n.Enum()
-}
-
-func literalKind(l schema.Literal) kinds {
-	if l.Type == schema.TypeNumber {
-		return kindFraction
-	}
-	return kindOf(l.Type)
 }
 
 // own makes the type of n's own assertions among the kinds of k. asserts is
@@ -265,7 +132,7 @@ func (b *builder) own(n schema.Node, k kinds) (t *Type, asserts bool) {
 				types = append(types, literalType(l.JSON, l.Type, l.Text))
 			}
 		}
-		return union(types...), true
+		return UnionOf(types...), true
 	}
 	asserts = n.HasObject() && k&kindObject != 0
 	if _, ok := n.Items(); ok && k&kindArray != 0 {
@@ -290,7 +157,7 @@ func (b *builder) own(n schema.Node, k kinds) (t *Type, asserts bool) {
 			types = append(types, anyOf([]schema.Type{t}, k&kindOf(t)))
 		}
 	}
-	return union(types...), true
+	return UnionOf(types...), true
 }
 
 func order(n schema.Node) []schema.Type {
@@ -331,7 +198,7 @@ func anyOf(types []schema.Type, k kinds) *Type {
 			of = append(of, &Type{Kind: Object, Elem: anyType})
 		}
 	}
-	return union(of...)
+	return UnionOf(of...)
 }
 
 func (b *builder) array(n schema.Node) *Type {

@@ -1,4 +1,4 @@
-package codegen
+package model
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func literalArray(raw []byte) *Type {
 	for _, e := range elems {
 		types = append(types, jsonType(e))
 	}
-	return &Type{Kind: Array, Elem: union(types...)}
+	return &Type{Kind: Array, Elem: UnionOf(types...)}
 }
 
 func literalObject(raw []byte) *Type {
