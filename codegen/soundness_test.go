@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/agentd/agentd/capability"
@@ -21,6 +22,10 @@ const (
 	soundnessSeed  = 8
 	soundnessCases = 150
 )
+
+// soundnessContracts are the contracts that every language is tested with. Nobody
+// changes them.
+var soundnessContracts = sync.OnceValue(func() []contract { return contracts(soundnessSeed, soundnessCases) })
 
 // document is a document with a capability for each contract.
 func document(t *testing.T, contracts []contract) *capability.Document {
@@ -51,8 +56,9 @@ func typeName(c contract) string { return ident.Pascal(c.name) + "Request" }
 // What a schema accepts, TypeScript does; what it refuses for a reason that
 // types know, TypeScript refuses.
 func TestTypeScriptIsSound(t *testing.T) {
+	t.Parallel()
 	nodeTool(t, "typescript", "bin", "tsc")
-	all := contracts(soundnessSeed, soundnessCases)
+	all := soundnessContracts()
 	var values bytes.Buffer
 	fmt.Fprintln(&values, `import type * as api from "./fuzz";`)
 	valid, refused := 0, 0
@@ -84,8 +90,9 @@ func enough(t *testing.T, valid, refused int) {
 }
 
 func TestPythonIsSound(t *testing.T) {
+	t.Parallel()
 	nodeTool(t, "pyright", "index.js")
-	all := contracts(soundnessSeed, soundnessCases)
+	all := soundnessContracts()
 	var values bytes.Buffer
 	fmt.Fprintln(&values, "import fuzz")
 	valid, refused := 0, 0
@@ -197,7 +204,8 @@ func main() {
 // Valid values go through the Go types and come out as they were; invalid ones
 // do not go in.
 func TestGoIsSound(t *testing.T) {
-	all := contracts(soundnessSeed, soundnessCases)
+	t.Parallel()
+	all := soundnessContracts()
 	type question struct {
 		contract contract
 		value    string
@@ -288,6 +296,8 @@ func buildGo(t *testing.T, generated []byte, program string) string {
 	}
 	write(t, filepath.Join(dir, "overlay.json"), overlay)
 	binary := filepath.Join(dir, "program")
-	run(t, ".", "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./testdata/soundness")
+	// The program runs for an instant; optimising it would take seconds.
+	run(t, ".", "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-gcflags=./testdata/soundness/...=-N -l",
+		"-ldflags=-s -w", "-o", binary, "./testdata/soundness")
 	return binary
 }
