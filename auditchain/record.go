@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentd/agentd/auditchain/internal/chainhash"
+	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/internal/jcs"
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -92,11 +93,11 @@ func (e *Entry) Erased() bool { return e.ErasedBy != 0 }
 // first three, and erasedBy.
 func (e *Entry) MarshalJSON() ([]byte, error) {
 	b := append(make([]byte, 0, 96+len(e.Body)), `{"kind":`...)
-	b = appendQuoted(b, string(e.Kind))
+	b = ijson.AppendQuoted(b, string(e.Kind))
 	b = append(b, `,"ts":`...)
 	b = strconv.AppendInt(b, e.Time.UnixMilli(), 10)
 	b = append(b, `,"tenantId":`...)
-	b = appendQuoted(b, e.Tenant)
+	b = ijson.AppendQuoted(b, e.Tenant)
 	switch {
 	case e.Erased():
 		b = append(b, `,"erasedBy":`...)
@@ -107,11 +108,6 @@ func (e *Entry) MarshalJSON() ([]byte, error) {
 		return append(b, e.Body[1:]...), nil
 	}
 	return append(b, '}'), nil
-}
-
-func appendQuoted(dst []byte, s string) []byte {
-	text, _ := json.Marshal(s) // a string always marshals
-	return append(dst, text...)
 }
 
 // prepared is a record that is ready to be chained: all that does not depend

@@ -194,6 +194,7 @@ await calls({ url, headers }, { url: "http://127.0.0.1:1", headers });
 `
 
 func TestTypeScriptClient(t *testing.T) {
+	t.Parallel()
 	compiler := nodeTool(t, "typescript", "bin", "tsc")
 	e, dir := serve(t), t.TempDir()
 	generated(t, "ts", dir)
@@ -304,6 +305,7 @@ asyncio.run(concurrent())
 `
 
 func TestPythonClient(t *testing.T) {
+	t.Parallel()
 	python := python3(t)
 	e, dir := serve(t), t.TempDir()
 	generated(t, "python", dir)
@@ -317,15 +319,14 @@ func TestPythonClient(t *testing.T) {
 
 // The environment that agentd gives to its skills is the default.
 func TestClientsFindTheirAgent(t *testing.T) {
+	t.Parallel()
 	python := python3(t)
 	e, dir := serve(t), t.TempDir()
 	generated(t, "python", dir)
-	t.Setenv("AGENTD_SOCKET", e.socket)
 	const program = `import pr_reviewer; print(pr_reviewer.Client().review_pr({"prUrl": "u", "severity": "low"})["status"])`
-	if got := run(t, dir, python, "-B", "-c", program); strings.TrimSpace(got) != "ok" {
+	if got := runWith(t, []string{"AGENTD_SOCKET=" + e.socket}, dir, python, "-B", "-c", program); strings.TrimSpace(got) != "ok" {
 		t.Errorf("status = %q", got)
 	}
-	t.Setenv("AGENTD_SOCKET", "")
 	const without = `
 import pr_reviewer
 try:
@@ -333,7 +334,7 @@ try:
 except pr_reviewer.AgentdError as e:
     print(e.code)
 `
-	if got := run(t, dir, python, "-B", "-c", without); strings.TrimSpace(got) != "no-endpoint" {
+	if got := runWith(t, []string{"AGENTD_SOCKET="}, dir, python, "-B", "-c", without); strings.TrimSpace(got) != "no-endpoint" {
 		t.Errorf("without a socket: %q", got)
 	}
 }

@@ -3,22 +3,46 @@ package codegen
 import (
 	"fmt"
 	"strings"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/codegen/internal/golang"
+	"github.com/agentd/agentd/codegen/internal/model"
+	"github.com/agentd/agentd/codegen/internal/python"
+	"github.com/agentd/agentd/codegen/internal/typescript"
 )
+
+// An API is the capabilities of one agent as types, from which a client can be
+// written in every language.
+type API struct{ model *model.API }
+
+// NewAPI makes the API of a document that was loaded with its schemas
+// compiled; without them it is an error.
+func NewAPI(doc *capability.Document) (*API, error) {
+	m, err := model.New(doc)
+	if err != nil {
+		return nil, fmt.Errorf("codegen: %w", err)
+	}
+	return &API{model: m}, nil
+}
 
 // A Language is what a client can be written in.
 type Language struct {
 	// Name is what --lang takes.
 	Name string
-	// path is where the file of an agent stands below the output folder, with
+	// path returns where the file of an agent goes below the output folder, with
 	// slashes. Agents of one fleet can share a path; Write refuses that.
 	path func(id string) string
 	// emit writes the file.
-	emit func(*API) []byte
+	emit func(*model.API) []byte
 }
 
 // Languages lists the languages, the default first.
 func Languages() []Language {
-	return []Language{typeScript(), golang(), python()}
+	return []Language{
+		{Name: "ts", path: typescript.Path, emit: typescript.Emit},
+		{Name: "go", path: golang.Path, emit: golang.Emit},
+		{Name: "python", path: python.Path, emit: python.Emit},
+	}
 }
 
 // Find returns a language by its name; the error lists the names.
@@ -43,21 +67,5 @@ type File struct {
 
 // Generate writes the client of api in language l.
 func (l Language) Generate(api *API) File {
-	return File{Path: l.path(api.Agent.ID()), Content: l.emit(api)}
+	return File{Path: l.path(api.model.Agent.ID()), Content: l.emit(api.model)}
 }
-
-// header is what every generated file says of itself, below its marker.
-func (a *API) header() []string {
-	names := make([]string, len(a.Capabilities))
-	for i, c := range a.Capabilities {
-		names[i] = c.Name
-	}
-	return []string{
-		sourceLine(a.Agent.ID()),
-		"Capabilities: " + strings.Join(names, ", "),
-		"Digest: " + a.Digest,
-	}
-}
-
-// sourceLine tells whose file it is; see Write.
-func sourceLine(id string) string { return "Source: agent://" + id }

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -33,8 +34,14 @@ func nodeTool(t *testing.T, script ...string) []string {
 // run runs a command and fails the test, with its output, if it fails.
 func run(t *testing.T, dir string, command ...string) string {
 	t.Helper()
+	return runWith(t, nil, dir, command...)
+}
+
+// runWith is run with variables added to the environment.
+func runWith(t *testing.T, env []string, dir string, command ...string) string {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
@@ -83,10 +90,12 @@ func goldenFiles(t *testing.T, ext string) []string {
 }
 
 func TestGoldenGoVets(t *testing.T) {
+	t.Parallel()
 	run(t, ".", "go", "vet", "./testdata/golden/...")
 }
 
 func TestGoldenTypeScriptCompiles(t *testing.T) {
+	t.Parallel()
 	nodeTool(t, "typescript", "bin", "tsc")
 	files := append(goldenFiles(t, ".ts"), docsBeside(t, "ts", ".ts", t.TempDir())...)
 	for _, exact := range []bool{false, true} {
@@ -95,6 +104,7 @@ func TestGoldenTypeScriptCompiles(t *testing.T) {
 }
 
 func TestGoldenPythonTypeChecks(t *testing.T) {
+	t.Parallel()
 	nodeTool(t, "pyright", "index.js")
 	dir := t.TempDir()
 	docsBeside(t, "python", ".py", dir)
@@ -110,21 +120,36 @@ func TestGoldenPythonTypeChecks(t *testing.T) {
 
 // Type checkers do not run a module; Python does.
 func TestGoldenPythonLoads(t *testing.T) {
-	python := python3(t)
-	for _, path := range goldenFiles(t, ".py") {
-		run(t, filepath.Dir(path), python, "-B", "-c", "import "+strings.TrimSuffix(filepath.Base(path), ".py"))
-	}
+	t.Parallel()
+	const load = `
+import importlib.util, sys
+for i, path in enumerate(sys.argv[1:]):
+    spec = importlib.util.spec_from_file_location(f"golden{i}", path)
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+`
+	run(t, ".", append([]string{python3(t), "-B", "-c", load}, goldenFiles(t, ".py")...)...)
 }
 
 // python3 is a Python of 3.11 or later, or a skip.
 func python3(t *testing.T) string {
 	t.Helper()
-	path, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("there is no Python")
-	}
-	if exec.Command(path, "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run() != nil {
-		t.Skip("Python is older than 3.11")
+	path, reason := findPython()
+	if reason != "" {
+		t.Skip(reason)
 	}
 	return path
 }
+
+// findPython is the interpreter itself, or why there is none. On some machines
+// python3 is a script that looks for it, which takes longer than the tests do.
+var findPython = sync.OnceValues(func() (path, reason string) {
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		return "", "there is no Python"
+	}
+	out, err := exec.Command(path, "-c", "import sys; print(sys.executable); sys.exit(sys.version_info < (3, 11))").Output()
+	if err != nil {
+		return "", "Python is older than 3.11"
+	}
+	return strings.TrimSpace(string(out)), ""
+})

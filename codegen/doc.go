@@ -1,17 +1,17 @@
 // Package codegen writes typed clients for the capabilities of an agent, from
 // the same compiled schemas that validate its payloads.
 //
-// [NewAPI] turns a document into one model: names are resolved, schemas have
-// become types, recursion goes through named types. An emitter turns the model
-// into one source file of a language; [Languages] lists them, and a further
-// language is a file with its emitter and its line there.
+// [NewAPI] turns a document into types; [Language.Generate] writes them down in
+// one language, and [File.Write] puts the result into a folder. Inside,
+// codegen/internal/model holds the types, and there is a package for each
+// language that reads them and nothing else: golang, python and typescript.
 //
 // # Soundness
 //
 // Every value that a schema accepts is a value of the type made from it; the
 // type may accept more, since no type system counts the characters of a string.
-// Where a language cannot say what a schema says, its type is wider:
-// docs/codegen.md lists where.
+// Where a language cannot express a schema, its type is wider: docs/codegen.md
+// lists where.
 //
 // # Determinism
 //

@@ -7,10 +7,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/codegen"
+	"github.com/agentd/agentd/codegen/internal/ident"
+	"github.com/agentd/agentd/codegen/internal/model"
+	"github.com/agentd/agentd/codegen/internal/source"
 	"github.com/agentd/agentd/schema"
 )
 
@@ -19,18 +23,18 @@ const (
 	soundnessCases = 150
 )
 
-// model is the API of contracts.
-func model(t *testing.T, contracts []contract) *codegen.API {
+// soundnessContracts are the contracts that every language is tested with. Nobody
+// changes them.
+var soundnessContracts = sync.OnceValue(func() []contract { return contracts(soundnessSeed, soundnessCases) })
+
+// document is a document with a capability for each contract.
+func document(t *testing.T, contracts []contract) *capability.Document {
 	t.Helper()
 	doc, err := capability.Parse("fuzz.json", capabilities(contracts), capability.LoadOptions{ValidateSchemas: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := codegen.NewAPI(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return api
+	return doc
 }
 
 // generate writes the client of contracts in one language.
@@ -40,16 +44,21 @@ func generate(t *testing.T, lang string, contracts []contract) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l.Generate(model(t, contracts)).Content
+	api, err := codegen.NewAPI(document(t, contracts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Generate(api).Content
 }
 
-func typeName(c contract) string { return codegen.Pascal(c.name) + "Request" }
+func typeName(c contract) string { return ident.Pascal(c.name) + "Request" }
 
 // What a schema accepts, TypeScript does; what it refuses for a reason that
 // types know, TypeScript refuses.
 func TestTypeScriptIsSound(t *testing.T) {
+	t.Parallel()
 	nodeTool(t, "typescript", "bin", "tsc")
-	all := contracts(soundnessSeed, soundnessCases)
+	all := soundnessContracts()
 	var values bytes.Buffer
 	fmt.Fprintln(&values, `import type * as api from "./fuzz";`)
 	valid, refused := 0, 0
@@ -81,8 +90,9 @@ func enough(t *testing.T, valid, refused int) {
 }
 
 func TestPythonIsSound(t *testing.T) {
+	t.Parallel()
 	nodeTool(t, "pyright", "index.js")
-	all := contracts(soundnessSeed, soundnessCases)
+	all := soundnessContracts()
 	var values bytes.Buffer
 	fmt.Fprintln(&values, "import fuzz")
 	valid, refused := 0, 0
@@ -128,11 +138,11 @@ func pythonValue(v any) string {
 	case nil:
 		return "None"
 	case bool:
-		return codegen.Pascal(fmt.Sprint(v))
+		return ident.Pascal(fmt.Sprint(v))
 	case json.Number:
 		return strings.TrimSuffix(v.String(), ".0")
 	case string:
-		return codegen.Quote(v, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
+		return source.Quote(v, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
 	case []any:
 		parts := make([]string, len(v))
 		for i, e := range v {
@@ -194,7 +204,8 @@ func main() {
 // Valid values go through the Go types and come out as they were; invalid ones
 // do not go in.
 func TestGoIsSound(t *testing.T) {
-	all := contracts(soundnessSeed, soundnessCases)
+	t.Parallel()
+	all := soundnessContracts()
 	type question struct {
 		contract contract
 		value    string
@@ -203,7 +214,10 @@ func TestGoIsSound(t *testing.T) {
 	var questions []question
 	var codecs strings.Builder
 	var stdin bytes.Buffer
-	api := model(t, all)
+	api, err := model.New(document(t, all))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, c := range all {
 		pointer := ""
 		if _, nullable := api.Capabilities[i].Request.Type.Nullable(); nullable {
@@ -282,6 +296,8 @@ func buildGo(t *testing.T, generated []byte, program string) string {
 	}
 	write(t, filepath.Join(dir, "overlay.json"), overlay)
 	binary := filepath.Join(dir, "program")
-	run(t, ".", "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./testdata/soundness")
+	// The program runs for an instant; optimising it would take seconds.
+	run(t, ".", "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-gcflags=./testdata/soundness/...=-N -l",
+		"-ldflags=-s -w", "-o", binary, "./testdata/soundness")
 	return binary
 }

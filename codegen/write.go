@@ -8,7 +8,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
+
+	"github.com/agentd/agentd/codegen/internal/source"
 )
 
 // A StaleError says that a file on disk is not what would be generated.
@@ -105,19 +106,8 @@ func (f File) compare(root *os.Root, dir, agent string) error {
 	case bytes.Equal(old, f.Content):
 		return nil
 	}
-	if owner := ownerOf(old); owner != agent {
+	if owner := source.Owner(old); owner != agent {
 		return &TakenError{Path: f.In(dir), Agent: agent, Owner: owner}
 	}
 	return &StaleError{Path: f.In(dir)}
-}
-
-// ownerOf is the agent that a generated file's header names, or "".
-func ownerOf(content []byte) string {
-	marker, rest, _ := strings.Cut(string(content), "\n")
-	if !strings.Contains(marker, "agentd capabilities gen") {
-		return ""
-	}
-	source, _, _ := strings.Cut(rest, "\n")
-	_, id, _ := strings.Cut(strings.TrimSuffix(source, "\r"), "Source: agent://")
-	return id
 }

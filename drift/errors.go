@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/schema"
 )
@@ -31,20 +32,14 @@ type SchemaDriftError struct {
 func (e *SchemaDriftError) Error() string {
 	s := fmt.Sprintf("schema drift: %s %s: %s", e.Peer, e.Capability, e.Reason)
 	if e.Witness != nil {
-		s += fmt.Sprintf("; counterexample: %s", cut(e.Witness))
+		s += fmt.Sprintf("; counterexample: %s", truncate.String(string(e.Witness), maxWitnessShown))
 	}
 	return s
 }
 
-// cut bounds what a message shows of a counterexample, which the schemas
-// determine, and no payload.
-func cut(witness []byte) []byte {
-	const most = 1024
-	if len(witness) <= most {
-		return witness
-	}
-	return append(append([]byte(nil), witness[:most]...), "…"...)
-}
+// maxWitnessShown bounds what a message shows of a counterexample. The schemas
+// determine it: it holds no payload.
+const maxWitnessShown = 1024
 
 // Details implements [caller.DetailedError].
 func (e *SchemaDriftError) Details() json.RawMessage {

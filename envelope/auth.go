@@ -1,5 +1,7 @@
 package envelope
 
+import "github.com/agentd/agentd/internal/ijson"
+
 // An AuthKind names how a message proves its sender.
 type AuthKind string
 
@@ -51,7 +53,7 @@ func (a *Auth) fault() string {
 }
 
 func (a *Auth) append(dst []byte) []byte {
-	dst = appendQuoted(append(dst, `{"kind":`...), string(a.Kind))
+	dst = ijson.AppendQuoted(append(dst, `{"kind":`...), string(a.Kind))
 	switch a.Kind {
 	case AuthHMAC:
 		dst = appendMember(dst, "keyId", a.KeyID)

@@ -2,9 +2,9 @@ package envelope
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/internal/truncate"
 )
 
 // Decode reads one message. It refuses what version 1 does not define: an
@@ -501,10 +501,7 @@ func fieldName(f field) string {
 // quoteForMessage bounds what a sender can put into an error message.
 func quoteForMessage(s string) string {
 	const most = 40
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return string(appendQuoted(nil, s))
+	return string(ijson.AppendQuoted(nil, truncate.String(s, most)))
 }
 
 // IsNotJSON reports whether err says that a message was not JSON at all.

@@ -296,5 +296,5 @@ func appendOptional(dst []byte, key, value string) []byte {
 // appendMember writes ,"key":"value" for a key that needs no escaping.
 func appendMember(dst []byte, key, value string) []byte {
 	dst = append(append(append(dst, `,"`...), key...), `":`...)
-	return appendQuoted(dst, value)
+	return ijson.AppendQuoted(dst, value)
 }

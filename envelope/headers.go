@@ -1,6 +1,10 @@
 package envelope
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/agentd/agentd/internal/ijson"
+)
 
 // Headers that agentd reads and writes. Peers that do not know them pass them over.
 const (
@@ -81,8 +85,8 @@ func (h Headers) append(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendQuoted(dst, header.Key), ':')
-		dst = appendQuoted(dst, header.Value)
+		dst = append(ijson.AppendQuoted(dst, header.Key), ':')
+		dst = ijson.AppendQuoted(dst, header.Value)
 	}
 	return append(dst, '}')
 }

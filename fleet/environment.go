@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
@@ -109,7 +110,7 @@ func (r *resolver) parent(d *declared) *Environment {
 	}
 	if _, ok := r.declared[name]; !ok {
 		known := slices.Sorted(maps.Keys(r.declared))
-		d.inherit.Fault(fmt.Sprintf("environment %q inherits from %q, which is not declared", d.Name, name), didYouMean(name, known))
+		d.inherit.Fault(fmt.Sprintf("environment %q inherits from %q, which is not declared", d.Name, name), spelling.DidYouMean(name, known))
 		return nil
 	}
 	return r.resolve(name)
@@ -133,12 +134,4 @@ func inherit(parent *Environment, d *declared) Environment {
 	env.Overrides = maps.Clone(parent.Overrides)
 	maps.Copy(env.Overrides, d.Overrides)
 	return env
-}
-
-// didYouMean is the hint for a name that is not known, "" if none is near.
-func didYouMean(name string, known []string) string {
-	if near := strictyaml.Nearest(name, known); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/internal/spelling"
 )
 
 // A Severity says whether a finding stands in the way.
@@ -190,7 +191,7 @@ func (f *Fleet) lintDeploy() Findings {
 		findings = append(findings, Finding{
 			Severity: SeverityError, Code: DeployTargetMissing, Position: m.DeployTo.Position,
 			Message: fmt.Sprintf("agent %q deploys to %q, which is not declared in deploy.targets", m.ID, m.DeployTo.Target),
-			Hint:    didYouMean(m.DeployTo.Target, known),
+			Hint:    spelling.DidYouMean(m.DeployTo.Target, known),
 		})
 	}
 	return findings
@@ -227,7 +228,7 @@ func skillMissing(m *Member, c *capability.Capability, names []string) Finding {
 	return Finding{
 		Severity: severity, Code: SkillMissing, Position: c.Position,
 		Message: fmt.Sprintf("the capability %q runs the skill %q, which agent.yaml of %q does not declare", c.Name, c.Skill, m.ID),
-		Hint:    didYouMean(c.Skill, names),
+		Hint:    spelling.DidYouMean(c.Skill, names),
 	}
 }
 
@@ -244,7 +245,7 @@ func (f *Fleet) lintOverrides() Findings {
 				findings = append(findings, Finding{
 					Severity: SeverityWarning, Code: OverrideUnknown, Position: env.Position,
 					Message: fmt.Sprintf("the environment %q overrides agent %q, which the fleet does not have", env.Name, id),
-					Hint:    didYouMean(id, ids),
+					Hint:    spelling.DidYouMean(id, ids),
 				})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
@@ -131,7 +132,7 @@ func (l *loader) member(f *Fleet, e entry) {
 		for i, env := range f.Environments {
 			names[i] = env.Name
 		}
-		at.Fault(fmt.Sprintf("agent %q is in environment %q, which is not declared", m.ID, m.Env), didYouMean(m.Env, names))
+		at.Fault(fmt.Sprintf("agent %q is in environment %q, which is not declared", m.ID, m.Env), spelling.DidYouMean(m.Env, names))
 	}
 	if m.Dir == "" || m.Environment == nil {
 		return

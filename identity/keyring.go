@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 )
 
 // A Peer is how one agent proves itself: by Secrets, by Public, or, where both
@@ -149,12 +150,12 @@ func (k *Keyring) Verify(e *envelope.Envelope) (proven bool, err error) {
 	l := k.peers[e.From]
 	if l == nil || l.provider == Internal {
 		if k.require {
-			return false, &Error{Reason: UnknownPeer, Peer: e.From, Provider: Internal, KeyID: cut(e.Auth.KeyID)}
+			return false, &Error{Reason: UnknownPeer, Peer: e.From, Provider: Internal, KeyID: truncate.String(e.Auth.KeyID, maxRecordedKeyID)}
 		}
 		return false, nil
 	}
 	if reason := k.check(l, e); reason != 0 {
-		return false, &Error{Reason: reason, Peer: e.From, Provider: l.provider, KeyID: cut(e.Auth.KeyID)}
+		return false, &Error{Reason: reason, Peer: e.From, Provider: l.provider, KeyID: truncate.String(e.Auth.KeyID, maxRecordedKeyID)}
 	}
 	return true, nil
 }
@@ -201,14 +202,8 @@ func (k *Keyring) Proves(a envelope.Address) bool {
 	return k.require || l != nil && l.provider != Internal
 }
 
-// cut bounds what a sender can put into our records.
-func cut(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	return s[:most]
-}
+// maxRecordedKeyID bounds what a sender can put into our records.
+const maxRecordedKeyID = 64
 
 // ReasonOf is the reason of an [*Error] in err's tree, or 0.
 func ReasonOf(err error) Reason {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/internal/truncate"
 )
 
 // maxSource is the size of the largest schema, in bytes.
@@ -411,7 +412,7 @@ func compact(raw []byte) []byte {
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {
-		s = cut(s, most)
+		s = truncate.String(s, most)
 	}
 	return strconv.Quote(s)
 }

@@ -3,6 +3,8 @@ package schema
 import (
 	"slices"
 	"strings"
+
+	"github.com/agentd/agentd/internal/truncate"
 )
 
 // view is a schema with the branches of its allOf, which say more about the
@@ -196,7 +198,7 @@ func (v view) text(f facet) string {
 	for _, n := range v.nodes {
 		for _, k := range f.keywords {
 			if text := n.keywordText(k); text != "" {
-				parts = append(parts, k+" "+cut(text, 120))
+				parts = append(parts, k+" "+truncate.String(text, 120))
 			}
 		}
 	}

@@ -235,14 +235,3 @@ func TestNameIndex(t *testing.T) {
 		}
 	})
 }
-
-func TestNearest(t *testing.T) {
-	words := []string{"type", "required", "minimum", "maximum", "items"}
-	for name, want := range map[string]string{
-		"typ": "type", "tyep": "type", "TYPE": "type", "requierd": "required", "minimun": "minimum", "item": "items", "x": "", "properties": "", "": "",
-	} {
-		if got := nearest(name, words); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
-		}
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/internal/truncate"
 )
 
 // Bounds of what a report can hold, whatever the payload.
@@ -65,13 +66,13 @@ func (p *reporter) add(k Keyword, message string) {
 		p.cut = p.cut || p.limit == p.limits.MaxViolations
 		return
 	}
-	p.found = append(p.found, Violation{cut(string(p.path), maxPath), message, k})
+	p.found = append(p.found, Violation{truncate.String(string(p.path), maxPath), message, k})
 }
 
 // under runs f with one more segment on the path.
 func (p *reporter) under(segment string, f func()) {
 	size := len(p.path)
-	p.path = append(append(p.path, '/'), escapeSegment(cut(segment, maxPathSegment))...)
+	p.path = append(append(p.path, '/'), escapeSegment(truncate.String(segment, maxPathSegment))...)
 	f()
 	p.path = p.path[:size]
 }
@@ -99,7 +100,7 @@ func (p *reporter) value(n *node, i int) {
 		return
 	}
 	if n.constant != nil && !p.run.among(n.constant, kind, i, end) {
-		p.add(KeywordConst, "expected const "+cut(string(n.constant.values[0].raw), maxShown))
+		p.add(KeywordConst, "expected const "+truncate.String(string(n.constant.values[0].raw), maxShown))
 	}
 	if n.enum != nil && !p.run.among(n.enum, kind, i, end) {
 		p.add(KeywordEnum, "value not in enum "+n.enum.text())
@@ -184,7 +185,7 @@ func (p *reporter) stringValue(s *stringRule, raw []byte) {
 	}
 	text := p.run.unescape(raw)
 	if s.pattern != nil && !s.pattern.match(text) {
-		p.add(KeywordPattern, "string does not match pattern /"+cut(s.pattern.source, maxShown)+"/")
+		p.add(KeywordPattern, "string does not match pattern /"+truncate.String(s.pattern.source, maxShown)+"/")
 	}
 	if s.format != "" && !s.format.match(text) {
 		p.add(KeywordFormat, "format "+string(s.format)+": "+s.format.complaint())
@@ -196,16 +197,16 @@ func (p *reporter) stringValue(s *stringRule, raw []byte) {
 func (p *reporter) numberValue(b *numberRule, token []byte) {
 	d := parseDecimal(token)
 	if b.min.order(d) < 0 {
-		p.add(KeywordMinimum, "number < minimum "+cut(b.min.raw, maxShown))
+		p.add(KeywordMinimum, "number < minimum "+truncate.String(b.min.raw, maxShown))
 	}
 	if b.max.order(d) > 0 {
-		p.add(KeywordMaximum, "number > maximum "+cut(b.max.raw, maxShown))
+		p.add(KeywordMaximum, "number > maximum "+truncate.String(b.max.raw, maxShown))
 	}
 	if b.above != nil && b.above.order(d) <= 0 {
-		p.add(KeywordExclusiveMinimum, "number <= exclusiveMinimum "+cut(b.above.raw, maxShown))
+		p.add(KeywordExclusiveMinimum, "number <= exclusiveMinimum "+truncate.String(b.above.raw, maxShown))
 	}
 	if b.below != nil && b.below.order(d) >= 0 {
-		p.add(KeywordExclusiveMaximum, "number >= exclusiveMaximum "+cut(b.below.raw, maxShown))
+		p.add(KeywordExclusiveMaximum, "number >= exclusiveMaximum "+truncate.String(b.below.raw, maxShown))
 	}
 }
 
@@ -220,7 +221,7 @@ func (p *reporter) object(o *objectRule, i int) {
 	for _, name := range o.required {
 		if !present[o.index.find(o.props, []byte(name))] {
 			p.under(name, func() {
-				p.add(KeywordRequired, "missing required property "+strconv.Quote(cut(name, maxNameShown)))
+				p.add(KeywordRequired, "missing required property "+strconv.Quote(truncate.String(name, maxNameShown)))
 			})
 		}
 	}
@@ -242,7 +243,7 @@ func (p *reporter) object(o *objectRule, i int) {
 		p.under(text, func() {
 			if o.closed {
 				p.add(KeywordAdditionalProperties,
-					"additional property "+strconv.Quote(cut(text, maxNameShown))+" is not allowed")
+					"additional property "+strconv.Quote(truncate.String(text, maxNameShown))+" is not allowed")
 				return
 			}
 			p.value(o.additional, value)

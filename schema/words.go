@@ -2,7 +2,8 @@ package schema
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/agentd/agentd/internal/spelling"
 )
 
 // Type is a name that the keyword type accepts.
@@ -95,23 +96,11 @@ func (c *compiler) unknown(name, at string) {
 
 // suggest asks for the nearest word, or lists them all when there are few.
 func suggest(name string, words []string) string {
-	if w := nearest(name, words); w != "" {
+	if w := spelling.Nearest(name, words); w != "" {
 		return "did you mean " + quote(w) + "?"
 	}
 	if len(words) > 0 && len(words) <= 8 {
 		return "known are " + strings.Join(words, ", ")
 	}
 	return ""
-}
-
-// cut shortens s to at most n bytes, at the border of a character, and marks
-// the cut.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }

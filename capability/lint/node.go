@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/schema"
 )
 
@@ -193,10 +194,7 @@ func (l *linter) values(n schema.Node) {
 
 // shown cuts a value of the schema for a message.
 func shown(value []byte) string {
-	if len(value) > 40 {
-		return strings.ToValidUTF8(string(value[:40]), "") + "…"
-	}
-	return string(value)
+	return truncate.String(string(value), 40)
 }
 
 // joined words a list of types.

@@ -1,23 +1,28 @@
 package typed
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math/big"
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/agentd/agentd/internal/ijson"
 )
 
 // Unmarshal decodes one JSON value into what v points to, strictly; see the
-// package comment. The error is a [*ValueError] or of encoding/json.
+// package comment. The error is a [*ValueError], or what encoding/json says of
+// a type that is neither generated nor made of generated ones.
 func Unmarshal(data []byte, v any) error {
-	if !json.Valid(data) {
-		return json.Unmarshal(data, new(any)) // its error says where
+	if err := ijson.Check(data, ijson.DefaultMaxDepth); err != nil {
+		return invalid(err)
 	}
-	return decodeInto(trim(data), v)
+	data, err := trim(data)
+	if err != nil {
+		return err
+	}
+	return decodeInto(data, v)
 }
 
 // decodeInto fills what v points to with one valid JSON value without space
@@ -68,7 +73,7 @@ func decodeSlice(data []byte, v reflect.Value) error {
 		return fault("must be an array")
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0))
-	return elements(data, func(i int, element []byte) error {
+	return eachElement(data, func(i int, element []byte) error {
 		if i == v.Cap() {
 			v.Grow(1)
 		}
@@ -85,18 +90,17 @@ func decodeMap(data []byte, v reflect.Value) error {
 	if data[0] != '{' {
 		return fault("must be an object")
 	}
-	var all []member
-	members(data, func(name, value []byte) { all = append(all, member{name, value}) })
+	all, err := appendMembers(nil, data)
+	if err != nil {
+		return err
+	}
 	return fillMap(all, v)
 }
 
 func fillMap(all []member, v reflect.Value) error {
 	v.Set(reflect.MakeMapWithSize(v.Type(), len(all)))
 	for _, m := range all {
-		name, err := parseString(m.name)
-		if err != nil {
-			return err
-		}
+		name := string(m.name)
 		elem := reflect.New(v.Type().Elem()).Elem()
 		if err := decode(m.value, elem); err != nil {
 			return at(name, err)
@@ -137,17 +141,18 @@ func decodeScalar(data []byte, v reflect.Value) error {
 }
 
 func parseString(data []byte) (string, error) {
-	if len(data) < 2 || data[0] != '"' || data[len(data)-1] != '"' {
+	if data[0] != '"' {
 		return "", fault("must be a string")
 	}
-	if inner := data[1 : len(data)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
-		return string(inner), nil
+	end, escaped, err := ijson.ScanString(data, 0)
+	if err != nil {
+		return "", invalid(err)
 	}
-	var s string
-	if json.Unmarshal(data, &s) != nil {
-		return "", fault("must be a string")
+	raw := data[1 : end-1]
+	if escaped {
+		raw = ijson.AppendUnquoted(nil, raw)
 	}
-	return s, nil
+	return string(raw), nil
 }
 
 func parseBool(data []byte) (bool, error) {
@@ -203,8 +208,9 @@ func parseInteger(data []byte) (int64, error) {
 // DecodeEnum decodes a value of an enum: one of allowed.
 func DecodeEnum[T ~string | ~int64 | ~float64 | ~bool](data []byte, v *T, allowed ...T) error {
 	var got T
-	if data = trim(data); len(data) == 0 {
-		return fault("is empty")
+	data, err := trim(data)
+	if err != nil {
+		return err
 	}
 	if err := decodeScalar(data, reflect.ValueOf(&got).Elem()); err != nil {
 		return err
@@ -221,8 +227,9 @@ func DecodeEnum[T ~string | ~int64 | ~float64 | ~bool](data []byte, v *T, allowe
 // DecodeUnion decodes data into the first of parts that it fits; each is a
 // pointer to a pointer. The others stay nil.
 func DecodeUnion(data []byte, parts ...any) error {
-	if data = trim(data); len(data) == 0 {
-		return fault("is empty")
+	data, err := trim(data)
+	if err != nil {
+		return err
 	}
 	var deepest *ValueError
 	depth := -1

@@ -1,12 +1,13 @@
 package typed
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
+
+	"github.com/agentd/agentd/internal/ijson"
 )
 
 // Marshal encodes a generated type, or one made of them.
@@ -16,7 +17,7 @@ func Marshal(v any) ([]byte, error) { return encodeAny(nil, v) }
 func encodeAny(dst []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case string:
-		return encodeString(dst, v)
+		return ijson.AppendQuoted(dst, v), nil
 	case int64:
 		return strconv.AppendInt(dst, v, 10), nil
 	case bool:
@@ -35,7 +36,7 @@ func encode(dst []byte, v reflect.Value) ([]byte, error) {
 		}
 		return encode(dst, v.Elem())
 	}
-	if m, ok := v.Interface().(json.Marshaler); ok {
+	if m, ok := marshaler(v); ok {
 		data, err := m.MarshalJSON()
 		return append(dst, data...), err
 	}
@@ -44,7 +45,7 @@ func encode(dst []byte, v reflect.Value) ([]byte, error) {
 		if n, ok := v.Interface().(json.Number); ok {
 			return encodeNumber(dst, n)
 		}
-		return encodeString(dst, v.String())
+		return ijson.AppendQuoted(dst, v.String()), nil
 	case reflect.Slice:
 		return encodeSlice(dst, v)
 	case reflect.Map:
@@ -58,6 +59,16 @@ func encode(dst []byte, v reflect.Value) ([]byte, error) {
 		return nil, fault(fmt.Sprintf("cannot be encoded: %v", err))
 	}
 	return append(dst, data...), nil
+}
+
+// marshaler is v as a [json.Marshaler]. Where v is part of a larger value, its
+// address serves: an interface with v itself would be a copy of it.
+func marshaler(v reflect.Value) (m json.Marshaler, ok bool) {
+	if v.CanAddr() {
+		v = v.Addr()
+	}
+	m, ok = v.Interface().(json.Marshaler)
+	return m, ok
 }
 
 func encodeNumber(dst []byte, n json.Number) ([]byte, error) {
@@ -83,28 +94,6 @@ func encodeSlice(dst []byte, v reflect.Value) ([]byte, error) {
 		}
 	}
 	return append(dst, ']'), nil
-}
-
-// encodeString writes a string without the escapes of HTML.
-func encodeString(dst []byte, s string) ([]byte, error) {
-	if isPlain(s) {
-		return append(append(append(dst, '"'), s...), '"'), nil
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(s)
-	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...), err
-}
-
-// isPlain reports whether JSON has s as it is.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 func sortedKeys(m reflect.Value) []string {

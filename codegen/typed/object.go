@@ -1,14 +1,12 @@
 package typed
 
 import (
-	"bytes"
 	"reflect"
 	"slices"
-	"strings"
-)
 
-// A member is a member of an object: its name between quotes, and its value.
-type member struct{ name, value []byte }
+	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/internal/truncate"
+)
 
 // An ObjectDecoder takes the members of one object apart. After the first fault
 // it does nothing more.
@@ -24,12 +22,13 @@ type ObjectDecoder struct {
 // DecodeObject starts to decode an object.
 func DecodeObject(data []byte) *ObjectDecoder {
 	d := &ObjectDecoder{}
-	if data = trim(data); len(data) == 0 || data[0] != '{' {
+	data, err := trim(data)
+	if err != nil || data[0] != '{' {
 		d.err = fault("must be an object")
 		return d
 	}
-	d.left, d.taken = d.room[:0], d.takenRoom[:0]
-	members(data, func(name, value []byte) { d.left = append(d.left, member{name, value}) })
+	d.taken = d.takenRoom[:0]
+	d.left, d.err = appendMembers(d.room[:0], data)
 	return d
 }
 
@@ -39,7 +38,7 @@ func (d *ObjectDecoder) take(name string) (value []byte, ok bool) {
 		return nil, false
 	}
 	for i, m := range d.left {
-		if isNamed(m.name, name) {
+		if string(m.name) == name {
 			// In the usual order it is the first, and nothing moves.
 			copy(d.left[1:i+1], d.left[:i])
 			d.left = d.left[1:]
@@ -48,14 +47,6 @@ func (d *ObjectDecoder) take(name string) (value []byte, ok bool) {
 		}
 	}
 	return nil, false
-}
-
-func isNamed(quoted []byte, name string) bool {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return len(quoted) == len(name)+2 && string(quoted[1:len(quoted)-1]) == name
-	}
-	s, err := parseString(quoted)
-	return err == nil && s == name
 }
 
 func (d *ObjectDecoder) decode(name string, raw []byte, v any) {
@@ -130,15 +121,8 @@ func (d *ObjectDecoder) Closed() {
 	if d.err != nil || len(d.left) == 0 {
 		return
 	}
-	first, err := parseString(d.left[0].name)
-	if err != nil {
-		d.err = err
-		return
-	}
-	if len(first) > 64 {
-		first = strings.ToValidUTF8(first[:64], "") + "…"
-	}
-	d.err = at(first, fault("is not a member of this object"))
+	const shown = 64 // bytes of a name that the sender has chosen
+	d.err = at(truncate.String(string(d.left[0].name), shown), fault("is not a member of this object"))
 }
 
 // Err returns the first fault.
@@ -165,10 +149,7 @@ func (e *ObjectEncoder) member(name string, v any) {
 	if len(e.out) > 1 {
 		e.out = append(e.out, ',')
 	}
-	out, err := encodeString(e.out, name)
-	if err == nil {
-		out, err = encodeAny(append(out, ':'), v)
-	}
+	out, err := encodeAny(append(ijson.AppendQuoted(e.out, name), ':'), v)
 	e.out, e.err = out, at(name, err)
 }
 

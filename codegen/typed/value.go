@@ -25,6 +25,10 @@ func (e *ValueError) Error() string {
 // fault makes an error about the value at hand.
 func fault(message string) error { return &ValueError{Message: message} }
 
+// invalid makes the error for what is not JSON. Its text, of package ijson,
+// says where and why, and repeats nothing of the value.
+func invalid(err error) error { return fault(err.Error()) }
+
 // at places an error of a value below the member or element name.
 func at(name string, err error) error {
 	var e *ValueError

@@ -29,3 +29,21 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkAppendQuoted quotes what messages hold most: short plain strings,
+// and now and then one with escapes or characters beyond ASCII.
+func BenchmarkAppendQuoted(b *testing.B) {
+	for name, text := range map[string]string{
+		"short":   "severity",
+		"id":      "7d444840-9dc0-11d1-b245-5ffdce74fad2",
+		"escapes": "line one\nline \"two\"\tand a tail that is plain",
+		"unicode": "日本語 mixed with ascii that is longer than eight",
+	} {
+		b.Run(name, func(b *testing.B) {
+			dst := make([]byte, 0, 128)
+			for b.Loop() {
+				dst = ijson.AppendQuoted(dst[:0], text)
+			}
+		})
+	}
+}

@@ -50,22 +50,3 @@ func Duplicate(i int) error { return &SyntaxError{Offset: i, Msg: msgDuplicate} 
 // TooDeep returns the error for a container at offset i that exceeds a depth
 // bound, for callers that walk containers themselves.
 func TooDeep(i int) error { return &SyntaxError{Offset: i, Msg: msgDepth} }
-
-// Unexpected returns the error for what stands at offset i where something
-// else was due, for callers that walk containers themselves.
-func Unexpected(data []byte, i int, due Expected) error {
-	return fault(data, i, string(due))
-}
-
-// Expected names what a caller of [Unexpected] was waiting for.
-type Expected string
-
-// What can be due inside a container or at the end of a text.
-const (
-	ExpectedValue     Expected = msgValue    // a value
-	ExpectedKey       Expected = msgKey      // a member name
-	ExpectedColon     Expected = msgColon    // the colon after a member name
-	ExpectedObjectEnd Expected = msgObject   // a comma or a closing brace
-	ExpectedArrayEnd  Expected = msgArray    // a comma or a closing bracket
-	ExpectedEOF       Expected = msgTrailing // nothing but white space
-)

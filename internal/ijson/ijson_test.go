@@ -51,6 +51,13 @@ func TestCheckRefuses(t *testing.T) {
 		{`-a`, 1, "malformed number"},
 		{`01`, 1, "malformed number"},
 		{`-00`, 2, "malformed number"},
+		{`-:`, 1, "malformed number"}, // ':' is the byte after '9'
+		{`-/`, 1, "malformed number"},
+		{`12:`, 2, "unexpected data after the value"},
+		{`0:`, 1, "unexpected data after the value"},
+		{`0/`, 1, "unexpected data after the value"},
+		{`1.5:`, 3, "unexpected data after the value"},
+		{`1e5/`, 3, "unexpected data after the value"},
 		{`1.`, 2, "unexpected end of input"},
 		{`1.x`, 2, "malformed number"},
 		{`1e`, 2, "unexpected end of input"},
@@ -67,6 +74,14 @@ func TestCheckRefuses(t *testing.T) {
 		{`"\u12"`, 1, "unknown escape in a string"},
 		{`"\u12`, 5, "unexpected end of input"},
 		{`"\u12G4"`, 1, "unknown escape in a string"},
+		{`"\u12g4"`, 1, "unknown escape in a string"},
+		{`"\u/000"`, 1, "unknown escape in a string"},
+		{`"\u000:"`, 1, "unknown escape in a string"},
+		{"\"\\u0`00\"", 1, "unknown escape in a string"},
+		{`"\u00@0"`, 1, "unknown escape in a string"},
+		{`"\u123`, 6, "unexpected end of input"},
+		{`"\u123"`, 1, "unknown escape in a string"},
+		{`"\ud800\u12`, 11, "unexpected end of input"},
 		{`"\'"`, 1, "unknown escape in a string"},
 		{"\"\xff\"", 1, "invalid UTF-8"},
 		{"\"eight by\xc3\"", 9, "invalid UTF-8"},
@@ -98,6 +113,8 @@ func TestCheckRefuses(t *testing.T) {
 		{`{"a":{"b":1,"b":1}}`, 12, "duplicate key"},
 		{`{"😀":1,"\ud83d\ude00":2}`, 10, "duplicate key"},
 		{`{"":1,"":2}`, 6, "duplicate key"},
+		{`{"a":1,"a" :2}`, 7, "duplicate key"},
+		{`{"same first bytes":1,"other":2,"same first bytes":3}`, 32, "duplicate key"},
 	} {
 		err := ijson.Check([]byte(c.text), 100)
 		var syntax *ijson.SyntaxError
@@ -204,7 +221,7 @@ func TestSkipEndsAtTheValue(t *testing.T) {
 func TestUnquoteAndCount(t *testing.T) {
 	for _, c := range []struct{ raw, want string }{
 		{``, ""}, {`plain`, "plain"}, {`\n\t\r\b\f\/\\\"`, "\n\t\r\b\f/\\\""},
-		{`a\u00e9b`, "aéb"}, {`\ud83d\ude00!`, "😀!"}, {`日本\u8a9e`, "日本語"}, {`\u0000x`, "\x00x"},
+		{`a\u00e9b`, "aéb"}, {`\u00aA\u00Aa\u00fF\u0009\u00990`, "ªªÿ\t\u00990"}, {`\ud83d\ude00!`, "😀!"}, {`日本\u8a9e`, "日本語"}, {`\u0000x`, "\x00x"},
 	} {
 		if got := string(ijson.AppendUnquoted([]byte("pre"), []byte(c.raw))); got != "pre"+c.want {
 			t.Errorf("AppendUnquoted(%s) = %q, want %q", c.raw, got, "pre"+c.want)

@@ -49,8 +49,9 @@ type Scope struct {
 	arena int
 }
 
-// Reset forgets all names and gives up the references to the text. It must be called before the first Open of a text,
-// and whenever a scan was abandoned with objects still open.
+// Reset forgets all names, and every reference to the text that they are part
+// of. It must be called between one text and the next, and whenever a scan was
+// abandoned with objects still open.
 func (n *Names) Reset() {
 	clear(n.names[:max(n.high, len(n.names))])
 	n.names = n.names[:0]
@@ -170,6 +171,7 @@ func (n *Names) insert(scope uint64, index int) bool {
 func (n *Names) grow() {
 	if n.table == nil {
 		n.seed = maphash.MakeSeed()
+		n.gen = max(n.gen, 1) // no Reset yet: slots that were never used have scope 0, and must count as empty
 	}
 	old := n.table
 	n.table = make([]slot, max(64, 2*len(old)))

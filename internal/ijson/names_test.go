@@ -1,7 +1,6 @@
 package ijson_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -83,29 +82,6 @@ func TestNamesAgainstModel(t *testing.T) {
 		})
 		n.Trim()
 	})
-}
-
-func TestUnexpected(t *testing.T) {
-	for _, c := range []struct {
-		offset int
-		due    ijson.Expected
-		want   string
-	}{
-		{1, ijson.ExpectedValue, "invalid JSON at byte 1: expected a value"},
-		{0, ijson.ExpectedKey, "invalid JSON at byte 0: expected a member name in double quotes"},
-		{2, ijson.ExpectedColon, "invalid JSON at byte 2: expected ':' after a member name"},
-		{2, ijson.ExpectedObjectEnd, "invalid JSON at byte 2: expected ',' or '}' after a member"},
-		{2, ijson.ExpectedArrayEnd, "invalid JSON at byte 2: expected ',' or ']' after an element"},
-		{2, ijson.ExpectedEOF, "invalid JSON at byte 2: unexpected data after the value"},
-		{3, ijson.ExpectedValue, "invalid JSON at byte 3: unexpected end of input"},
-		{9, ijson.ExpectedColon, "invalid JSON at byte 3: unexpected end of input"},
-	} {
-		err := ijson.Unexpected([]byte("abc"), c.offset, c.due)
-		var syntax *ijson.SyntaxError
-		if !errors.As(err, &syntax) || err.Error() != c.want {
-			t.Errorf("at %d: %v, want %s", c.offset, err, c.want)
-		}
-	}
 }
 
 func TestScanNumberSaysWhetherItIsAnInteger(t *testing.T) {

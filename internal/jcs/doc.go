@@ -2,9 +2,10 @@
 // Canonicalization Scheme), the form over which agentd computes every hash of
 // a JSON value: audit records, capability digests, signing forms.
 //
-// Input is I-JSON (RFC 7493): duplicate member names, invalid UTF-8 and lone
-// surrogates are refused. Members are sorted by the UTF-16 code units of their
-// names, strings use the shortest escapes, and no whitespace remains.
+// Input is I-JSON (RFC 7493), read by package ijson: duplicate member names,
+// invalid UTF-8 and lone surrogates are errors. In the output, members are
+// sorted by the UTF-16 code units of their names, strings use the shortest
+// escapes, and no white space remains.
 //
 // # One departure from RFC 8785
 //

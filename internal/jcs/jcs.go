@@ -1,44 +1,34 @@
 package jcs
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"unicode/utf8"
+
+	"github.com/agentd/agentd/internal/ijson"
 )
 
 // MaxDepth is the deepest nesting of arrays and objects that [Append] accepts.
-const MaxDepth = 512
-
-// A SyntaxError says where the input stops being acceptable JSON. It never
-// repeats any of the input, which may be confidential.
-type SyntaxError struct {
-	// Offset is the index of the offending byte in the input.
-	Offset int
-	// Msg is the rule that the input breaks, in words.
-	Msg string
-}
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.Msg)
-}
+const MaxDepth = ijson.DefaultMaxDepth
 
 // Append appends the canonical form of src to dst. The source is exactly one
-// JSON value, with whitespace around it or not. The error is a [*SyntaxError],
-// and dst then comes back as it was.
+// JSON value, with white space around it or not. The error is an
+// [*ijson.SyntaxError], and dst then comes back as it was.
 //
 // Append is safe for concurrent use; dst and src must not overlap.
 func Append(dst, src []byte) ([]byte, error) {
 	w := writer{src: src, out: dst, members: make([]member, 0, 12)}
-	if err := w.document(); err != nil {
+	end, err := w.value(ijson.SkipSpace(src, 0), MaxDepth)
+	if err == nil {
+		err = ijson.End(src, end)
+	}
+	if err != nil {
 		return dst, err
 	}
 	return w.out, nil
 }
 
 // Marshal is the canonical form of what [json.Marshal] makes of v.
-// It fails where json.Marshal fails, or with a [*SyntaxError] where a
+// It fails where json.Marshal fails, or with an [*ijson.SyntaxError] where a
 // [json.Marshaler] returned what is not I-JSON.
 func Marshal(v any) ([]byte, error) {
 	src, err := json.Marshal(v)
@@ -50,11 +40,13 @@ func Marshal(v any) ([]byte, error) {
 
 // writer copies src to out in one pass. Members are written in source order
 // and put into place when their object ends.
+//
+// Its methods read the value at an offset of src where no white space stands,
+// and return the offset after it, as the functions of package ijson do. depth
+// is the number of containers that may still open.
 type writer struct {
-	src   []byte
-	pos   int
-	out   []byte
-	depth int
+	src []byte
+	out []byte
 	// members is a stack shared by all open objects.
 	members []member
 	// names backs the member names that src holds in escaped form, and is
@@ -70,171 +62,108 @@ type member struct {
 	offset             int // of the name, in src
 }
 
-func (w *writer) fail(msg string) error { return w.failAt(w.pos, msg) }
-
-func (w *writer) failAt(offset int, msg string) error {
-	return &SyntaxError{Offset: offset, Msg: msg}
-}
-
-func (w *writer) document() error {
-	if err := w.value(); err != nil {
-		return err
+func (w *writer) value(i, depth int) (end int, err error) {
+	var c byte
+	if i < len(w.src) {
+		c = w.src[i]
 	}
-	if w.space(); w.pos < len(w.src) {
-		return w.fail("more text after the value")
+	switch c {
+	case '{':
+		return w.object(i, depth-1)
+	case '[':
+		return w.array(i, depth-1)
+	case '"':
+		return w.string(i)
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return w.number(i)
 	}
-	return nil
-}
-
-func (w *writer) space() {
-	for w.pos < len(w.src) {
-		switch w.src[w.pos] {
-		case ' ', '\t', '\r', '\n':
-			w.pos++
-		default:
-			return
-		}
+	if end, err = ijson.ScanLiteral(w.src, i); err == nil {
+		w.out = append(w.out, w.src[i:end]...)
 	}
+	return end, err
 }
 
-// peek skips whitespace and returns the next byte, or 0 at the end. A literal
-// NUL is no JSON token either, so the two need no telling apart.
-func (w *writer) peek() byte {
-	w.space()
-	if w.pos == len(w.src) {
-		return 0
+func (w *writer) string(i int) (end int, err error) {
+	end, escaped, err := ijson.ScanString(w.src, i)
+	switch {
+	case err != nil:
+	case escaped:
+		start := len(w.names)
+		w.names = ijson.AppendUnquoted(w.names, w.src[i+1:end-1])
+		w.out = ijson.AppendQuoted(w.out, string(w.names[start:]))
+		w.names = w.names[:start]
+	default: // already canonical: only what must be escaped ever is
+		w.out = append(w.out, w.src[i:end]...)
 	}
-	return w.src[w.pos]
+	return end, err
 }
 
-func (w *writer) value() error {
-	switch c := w.peek(); {
-	case c == '{':
-		return w.object()
-	case c == '[':
-		return w.array()
-	case c == '"':
-		return w.string()
-	case c == '-' || isDigit(c):
-		return w.number()
-	case c == 't':
-		return w.literal("true")
-	case c == 'f':
-		return w.literal("false")
-	case c == 'n':
-		return w.literal("null")
-	case w.pos == len(w.src):
-		return w.fail("unexpected end")
-	default:
-		return w.fail("not the start of a value")
-	}
-}
-
-// enter steps over an opening bracket.
-func (w *writer) enter() error {
-	if w.depth++; w.depth > MaxDepth {
-		return w.fail(fmt.Sprintf("nested deeper than %d", MaxDepth))
-	}
-	w.pos++
-	return nil
-}
-
-// leave steps over a closing bracket.
-func (w *writer) leave() {
-	w.pos++
-	w.depth--
-}
-
-func (w *writer) literal(text string) error {
-	if !bytes.HasPrefix(w.src[w.pos:], []byte(text)) {
-		return w.fail("misspelt literal")
-	}
-	w.pos += len(text)
-	w.out = append(w.out, text...)
-	return nil
-}
-
-func (w *writer) array() error {
-	if err := w.enter(); err != nil {
-		return err
+func (w *writer) array(i, depth int) (end int, err error) {
+	if depth < 0 {
+		return 0, ijson.TooDeep(i)
 	}
 	w.out = append(w.out, '[')
-	for more := w.peek() != ']'; more; {
-		if err := w.value(); err != nil {
-			return err
+	i, empty := ijson.Enter(w.src, i)
+	for more := !empty; more; {
+		if end, err = w.value(i, depth); err != nil {
+			return 0, err
 		}
-		switch w.peek() {
-		case ',':
-			w.pos++
+		if i, more, err = ijson.Next(w.src, end, ']'); err != nil {
+			return 0, err
+		}
+		if more {
 			w.out = append(w.out, ',')
-		case ']':
-			more = false
-		default:
-			return w.fail("expected , or ] in an array")
 		}
 	}
-	w.leave()
 	w.out = append(w.out, ']')
-	return nil
+	return i, nil
 }
 
-func (w *writer) object() error {
-	if err := w.enter(); err != nil {
-		return err
+func (w *writer) object(i, depth int) (end int, err error) {
+	if depth < 0 {
+		return 0, ijson.TooDeep(i)
 	}
 	first, names, start := len(w.members), len(w.names), len(w.out)
-	for more := w.peek() != '}'; more; {
-		if err := w.member(); err != nil {
-			return err
+	i, empty := ijson.Enter(w.src, i)
+	for more := !empty; more; {
+		if end, err = w.member(i, depth); err != nil {
+			return 0, err
 		}
-		switch w.peek() {
-		case ',':
-			w.pos++
-		case '}':
-			more = false
-		default:
-			return w.fail("expected , or } in an object")
+		if i, more, err = ijson.Next(w.src, end, '}'); err != nil {
+			return 0, err
 		}
 	}
-	w.leave()
-	err := w.arrange(start, w.members[first:])
+	err = w.arrange(start, w.members[first:])
 	w.members, w.names = w.members[:first], w.names[:names]
-	return err
+	return i, err
 }
 
 // member reads one member and appends `,"name":value`.
-func (w *writer) member() error {
-	if w.peek() != '"' {
-		return w.fail("expected a member name")
+func (w *writer) member(i, depth int) (end int, err error) {
+	nameEnd, escaped, value, err := ijson.ScanName(w.src, i)
+	if err != nil {
+		return 0, err
 	}
-	m := member{textStart: len(w.out), offset: w.pos}
+	m := member{name: w.src[i+1 : nameEnd-1], textStart: len(w.out), offset: i}
 	w.out = append(w.out, ',')
-	if end, ok := plainString(w.src, w.pos); ok {
-		m.name = w.src[w.pos+1 : end-1]
-		w.out = append(w.out, w.src[w.pos:end]...)
-		w.pos = end
-	} else {
+	if escaped {
 		start := len(w.names)
-		var err error
-		if w.names, err = w.unquote(w.names); err != nil {
-			return err
-		}
+		w.names = ijson.AppendUnquoted(w.names, m.name)
 		m.name = w.names[start:]
-		w.out = appendString(w.out, m.name)
+		w.out = ijson.AppendQuoted(w.out, string(m.name))
+	} else {
+		w.out = append(w.out, w.src[i:nameEnd]...)
 	}
-	if w.peek() != ':' {
-		return w.fail("expected : after a member name")
-	}
-	w.pos++
 	w.out = append(w.out, ':')
-	// The slot is taken before the value, whose own members go above it.
+	// The member takes its place on the stack before its value is read, whose
+	// own members go above it. Until then its textEnd is not known.
 	slot := len(w.members)
 	w.members = append(w.members, m)
-	if err := w.value(); err != nil {
-		return err
+	if end, err = w.value(value, depth); err != nil {
+		return 0, err
 	}
 	w.members[slot].textEnd = len(w.out)
-	return nil
+	return end, nil
 }
 
 // arrange brings the members of the object that begins at out[start] into
@@ -247,6 +176,8 @@ func (w *writer) arrange(start int, members []member) error {
 	}
 	compare := func(a, b member) int { return compareUTF16(a.name, b.name) }
 	if !slices.IsSortedFunc(members, compare) {
+		// A stable sort keeps repeated names in source order, so that the error
+		// below points to the repetition and not to the first of them.
 		slices.SortStableFunc(members, compare)
 		end := len(w.out)
 		for _, m := range members {
@@ -257,7 +188,7 @@ func (w *writer) arrange(start int, members []member) error {
 	}
 	for i := 1; i < len(members); i++ {
 		if compare(members[i-1], members[i]) == 0 {
-			return w.failAt(members[i].offset, "duplicate member name")
+			return ijson.Duplicate(members[i].offset)
 		}
 	}
 	w.out[start] = '{'
@@ -283,36 +214,3 @@ func compareUTF16(a, b []byte) int {
 	}
 	return len(a) - len(b)
 }
-
-func (w *writer) string() error {
-	// The text is usually in canonical form already: copied in one go.
-	if end, ok := plainString(w.src, w.pos); ok {
-		w.out = append(w.out, w.src[w.pos:end]...)
-		w.pos = end
-		return nil
-	}
-	start := len(w.names)
-	var err error
-	if w.names, err = w.unquote(w.names); err != nil {
-		return err
-	}
-	w.out = appendString(w.out, w.names[start:])
-	w.names = w.names[:start]
-	return nil
-}
-
-// plainString reports the end of a string that holds printable ASCII only and
-// no escape.
-func plainString(src []byte, start int) (end int, ok bool) {
-	for i := start + 1; i < len(src); i++ {
-		switch c := src[i]; {
-		case c == '"':
-			return i + 1, true
-		case c < 0x20 || c >= utf8.RuneSelf || c == '\\':
-			return 0, false
-		}
-	}
-	return 0, false
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -13,6 +13,8 @@ import (
 	"unicode/utf16"
 
 	"pgregory.net/rapid"
+
+	"github.com/agentd/agentd/internal/ijson"
 )
 
 func canonical(t interface {
@@ -131,41 +133,39 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"", 0, "unexpected end"},
 		{"  ", 2, "unexpected end"},
-		{"{", 1, "member name"},
-		{"[1", 2, ", or ]"},
-		{"[1,]", 3, "start of a value"},
+		{"{", 1, "unexpected end"},
+		{"[1", 2, "unexpected end"},
+		{"[1}", 2, "',' or ']'"},
+		{"[1,]", 3, "expected a value"},
 		{`{"a":1,}`, 7, "member name"},
-		{`{"a" 1}`, 5, "expected :"},
-		{`{"a":1 "b":2}`, 7, ", or }"},
-		{"1 2", 2, "more text"},
-		{"tru", 0, "literal"},
-		{"NaN", 0, "start of a value"},
-		{"+1", 0, "start of a value"},
-		{"01", 0, "leading zero"},
-		{"-", 1, "digit"},
-		{"1.", 2, "decimal point"},
-		{"1.e1", 2, "decimal point"},
-		{"1e", 2, "exponent"},
-		{"1e+", 3, "exponent"},
+		{`{"a" 1}`, 5, "expected ':'"},
+		{`{"a":1 "b":2}`, 7, "',' or '}'"},
+		{"1 2", 2, "after the value"},
+		{"tru", 3, "unexpected end"},
+		{"NaN", 0, "expected a value"},
+		{"+1", 0, "expected a value"},
+		{"01", 1, "malformed number"},
+		{"-", 1, "unexpected end"},
+		{"[1.]", 3, "malformed number"},
+		{"1.e1", 2, "malformed number"},
+		{"[1e]", 3, "malformed number"},
+		{"1e+", 3, "unexpected end"},
 		{`"a`, 2, "unexpected end"},
-		{`"\`, 2, "unexpected end"},
 		{`"\x"`, 1, "unknown escape"},
-		{`"\u12g4"`, 1, "hexadecimal"},
-		{`"\u12`, 1, "hexadecimal"},
+		{`"\u12g4"`, 1, "unknown escape"},
 		{"\"a\nb\"", 2, "control character"},
 		{"\"\xff\"", 1, "UTF-8"},
 		{"\"\xed\xa0\x80\"", 1, "UTF-8"}, // a surrogate, as bytes
 		{`"\ud800"`, 1, "lone surrogate"},
-		{`"\ud800\ud800"`, 1, "lone surrogate"},
 		{`"\udc00\ud800"`, 1, "lone surrogate"},
-		{`"\ud800\n"`, 1, "lone surrogate"},
 		{`{"a":1,"b":2,"\u0061":3}`, 13, "duplicate"},
 		{`[{"x":{"a":1,"a":1}}]`, 13, "duplicate"},
-		{strings.Repeat("[", MaxDepth+1), MaxDepth, "nested deeper"},
+		{strings.Repeat("[", MaxDepth+1), MaxDepth, "nested too deeply"},
+		{strings.Repeat(`{"":`, MaxDepth+1), 4 * MaxDepth, "nested too deeply"},
 	}
 	for _, test := range tests {
 		_, err := Append(nil, []byte(test.src))
-		var syntax *SyntaxError
+		var syntax *ijson.SyntaxError
 		if !errors.As(err, &syntax) || syntax.Offset != test.offset || !strings.Contains(syntax.Msg, test.msg) {
 			t.Errorf("%.40q: got %v, want byte %d: %s", test.src, err, test.offset, test.msg)
 		}
@@ -286,7 +286,7 @@ func FuzzAppend(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		out, err := Append(nil, src)
 		if err != nil {
-			var syntax *SyntaxError
+			var syntax *ijson.SyntaxError
 			if !errors.As(err, &syntax) || syntax.Offset < 0 || syntax.Offset > len(src) {
 				t.Fatalf("error %v for %d bytes", err, len(src))
 			}

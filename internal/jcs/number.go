@@ -3,58 +3,44 @@ package jcs
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/agentd/agentd/internal/ijson"
 )
 
 // A token of more than this many exponent digits has its exponent adjusted
 // digit by digit, since it may not fit an int64.
 const int64ExponentDigits = 18
 
-// number reads the number at pos and appends its exact value.
+// maxPlainDigits is how many digits ECMAScript prints of an integer before it
+// changes to scientific notation.
+const maxPlainDigits = 21
+
+// number reads the number at offset i and appends its exact value.
 //
 // The value is taken apart into significant digits and a decimal point
 // position, as ECMAScript's Number::toString (ECMA-262 section 6.1.6.1.20)
 // does with a double, and put together by the same rules.
-func (w *writer) number() error {
-	start := w.pos
-	negative := w.src[w.pos] == '-'
-	if negative {
-		w.pos++
+func (w *writer) number(i int) (end int, err error) {
+	end, integer, err := ijson.ScanNumber(w.src, i)
+	if err != nil {
+		return 0, err
 	}
-	whole := w.digits()
-	if len(whole) == 0 {
-		return w.fail("expected a digit")
+	token := w.src[i:end]
+	if integer && len(token) <= maxPlainDigits && !bytes.Equal(token, []byte("-0")) {
+		w.out = append(w.out, token...) // nearly all: canonical as it is
+		return end, nil
 	}
-	if len(whole) > 1 && whole[0] == '0' {
-		return w.failAt(start, "number with a leading zero")
-	}
-	var fraction, exponent []byte
-	if w.pos < len(w.src) && w.src[w.pos] == '.' {
-		w.pos++
-		if fraction = w.digits(); len(fraction) == 0 {
-			return w.fail("expected a digit after the decimal point")
-		}
-	}
+	token, negative := bytes.CutPrefix(token, []byte("-"))
 	exponentNegative := false
-	if w.pos < len(w.src) && w.src[w.pos]|0x20 == 'e' {
-		w.pos++
-		if w.pos < len(w.src) && (w.src[w.pos] == '+' || w.src[w.pos] == '-') {
-			exponentNegative = w.src[w.pos] == '-'
-			w.pos++
-		}
-		if exponent = w.digits(); len(exponent) == 0 {
-			return w.fail("expected a digit in the exponent")
-		}
+	var exponent []byte
+	if e := bytes.IndexAny(token, "eE"); e >= 0 {
+		token, exponent = token[:e], token[e+1:]
+		exponentNegative = exponent[0] == '-'
+		exponent = bytes.TrimLeft(exponent, "+-")
 	}
+	whole, fraction, _ := bytes.Cut(token, []byte("."))
 	w.out = appendNumber(w.out, negative, whole, fraction, exponentNegative, exponent)
-	return nil
-}
-
-func (w *writer) digits() []byte {
-	start := w.pos
-	for w.pos < len(w.src) && isDigit(w.src[w.pos]) {
-		w.pos++
-	}
-	return w.src[start:w.pos]
+	return end, nil
 }
 
 func appendNumber(dst []byte, negative bool, whole, fraction []byte, exponentNegative bool, exponent []byte) []byte {
@@ -94,10 +80,10 @@ func appendNumber(dst []byte, negative bool, whole, fraction []byte, exponentNeg
 func appendDecimal(dst, digits []byte, point int64) []byte {
 	k := int64(len(digits))
 	switch {
-	case k <= point && point <= 21:
+	case k <= point && point <= maxPlainDigits:
 		dst = append(dst, digits...)
 		return appendZeros(dst, point-k)
-	case 0 < point && point <= 21:
+	case 0 < point && point <= maxPlainDigits:
 		dst = append(dst, digits[:point]...)
 		dst = append(dst, '.')
 		return append(dst, digits[point:]...)

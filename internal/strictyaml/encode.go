@@ -1,10 +1,6 @@
 package strictyaml
 
-import (
-	"bytes"
-	"encoding/json"
-	"unicode/utf8"
-)
+import "github.com/agentd/agentd/internal/ijson"
 
 // AppendJSON appends the value as compact JSON to dst: members in declared
 // order, numbers as exact as they were written. An absent value appends
@@ -24,7 +20,7 @@ func appendNode(dst []byte, n *node) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendQuoted(dst, n.keys[i].name)
+			dst = ijson.AppendQuoted(dst, n.keys[i].name)
 			dst = append(dst, ':')
 			dst = appendNode(dst, item)
 		}
@@ -39,30 +35,9 @@ func appendNode(dst []byte, n *node) []byte {
 		}
 		return append(dst, ']')
 	case String:
-		return appendQuoted(dst, n.text)
+		return ijson.AppendQuoted(dst, n.text)
 	case Null:
 		return append(dst, "null"...)
 	}
 	return append(dst, n.text...)
-}
-
-// appendQuoted writes a JSON string. Plain text, which is nearly all, takes
-// the short way.
-func appendQuoted(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			return appendEscaped(dst, s)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
-}
-
-func appendEscaped(dst []byte, s string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string in memory cannot fail
-	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }

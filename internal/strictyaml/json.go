@@ -19,9 +19,7 @@ func (p *parser) json() error {
 	}
 	root, end, err := b.value(start, 0)
 	if err == nil {
-		if end = ijson.SkipSpace(p.src, end); end < len(p.src) {
-			err = ijson.Unexpected(p.src, end, ijson.ExpectedEOF)
-		}
+		err = ijson.End(p.src, end)
 	}
 	p.root = root
 	return b.located(err)
@@ -45,15 +43,16 @@ func (b *jsonBuilder) located(err error) error {
 
 // value builds the value at offset i, where no white space stands.
 func (b *jsonBuilder) value(i, depth int) (n *node, end int, err error) {
-	if i >= len(b.src) {
-		return nil, 0, ijson.Unexpected(b.src, i, ijson.ExpectedValue)
-	}
 	n = &node{}
 	n.line, n.column = b.cursor.at(i)
 	if err := b.count(n.line, n.column, depth); err != nil {
 		return nil, 0, err
 	}
-	switch c := b.src[i]; {
+	var c byte // 0 at the end of the source
+	if i < len(b.src) {
+		c = b.src[i]
+	}
+	switch {
 	case c == '{':
 		n.kind = Map
 		end, err = b.object(n, i, depth)
@@ -62,7 +61,10 @@ func (b *jsonBuilder) value(i, depth int) (n *node, end int, err error) {
 		end, err = b.array(n, i, depth)
 	case c == '"':
 		n.kind = String
-		n.text, end, err = b.text(i)
+		var escaped bool
+		if end, escaped, err = ijson.ScanString(b.src, i); err == nil {
+			n.text = unquote(b.src[i+1:end-1], escaped)
+		}
 	case c == '-' || isDigit(c):
 		n.kind = Number
 		end, _, err = ijson.ScanNumber(b.src, i)
@@ -79,26 +81,10 @@ func (b *jsonBuilder) value(i, depth int) (n *node, end int, err error) {
 	return n, end, err
 }
 
-// text reads the string that opens at offset i.
-func (b *jsonBuilder) text(i int) (s string, end int, err error) {
-	end, escaped, err := ijson.ScanString(b.src, i)
-	if err != nil {
-		return "", 0, err
-	}
-	raw := b.src[i+1 : end-1]
-	if escaped {
-		raw = ijson.AppendUnquoted(nil, raw)
-	}
-	return string(raw), end, nil
-}
-
 // array builds the list that opens at offset i.
 func (b *jsonBuilder) array(n *node, i, depth int) (end int, err error) {
-	i = ijson.SkipSpace(b.src, i+1)
-	if i < len(b.src) && b.src[i] == ']' {
-		return i + 1, nil
-	}
-	for {
+	i, empty := ijson.Enter(b.src, i)
+	for more := !empty; more; {
 		b.enter(strconv.Itoa(len(n.items)))
 		item, end, err := b.value(i, depth+1)
 		b.leave()
@@ -106,61 +92,47 @@ func (b *jsonBuilder) array(n *node, i, depth int) (end int, err error) {
 			return 0, err
 		}
 		n.items = append(n.items, item)
-		next, more, err := b.more(end, ']', ijson.ExpectedArrayEnd)
-		if err != nil || !more {
-			return next, err
-		}
-		i = next
-	}
-}
-
-// object builds the mapping that opens at offset i. Unlike a strict JSON scan,
-// it goes on after a duplicate key, to report them all.
-func (b *jsonBuilder) object(n *node, i, depth int) (end int, err error) {
-	i = ijson.SkipSpace(b.src, i+1)
-	if i < len(b.src) && b.src[i] == '}' {
-		return i + 1, nil
-	}
-	seen := make(map[string]int)
-	for {
-		if i >= len(b.src) || b.src[i] != '"' {
-			return 0, ijson.Unexpected(b.src, i, ijson.ExpectedKey)
-		}
-		var k key
-		k.line, k.column = b.cursor.at(i)
-		if k.name, end, err = b.text(i); err != nil {
+		if i, more, err = ijson.Next(b.src, end, ']'); err != nil {
 			return 0, err
 		}
-		if i = ijson.SkipSpace(b.src, end); i >= len(b.src) || b.src[i] != ':' {
-			return 0, ijson.Unexpected(b.src, i, ijson.ExpectedColon)
+	}
+	return i, nil
+}
+
+// object builds the mapping that opens at offset i. Unlike [ijson.Check], it
+// goes on after a duplicate key, so that a file's author sees all of them.
+func (b *jsonBuilder) object(n *node, i, depth int) (end int, err error) {
+	i, empty := ijson.Enter(b.src, i)
+	seen := make(map[string]int)
+	for more := !empty; more; {
+		nameEnd, escaped, value, err := ijson.ScanName(b.src, i)
+		if err != nil {
+			return 0, err
 		}
+		k := key{name: unquote(b.src[i+1:nameEnd-1], escaped)}
+		k.line, k.column = b.cursor.at(i)
 		b.enter(k.name)
-		value, end, err := b.value(ijson.SkipSpace(b.src, i+1), depth+1)
+		item, end, err := b.value(value, depth+1)
 		if err == nil {
-			b.addMember(n, seen, k, value)
+			b.addMember(n, seen, k, item)
 		}
 		b.leave()
 		if err != nil {
 			return 0, err
 		}
-		next, more, err := b.more(end, '}', ijson.ExpectedObjectEnd)
-		if err != nil || !more {
-			return next, err
+		if i, more, err = ijson.Next(b.src, end, '}'); err != nil {
+			return 0, err
 		}
-		i = next
 	}
+	return i, nil
 }
 
-// more passes the comma after an item, or the closing byte of its container.
-func (b *jsonBuilder) more(i int, closing byte, due ijson.Expected) (next int, more bool, err error) {
-	i = ijson.SkipSpace(b.src, i)
-	switch {
-	case i < len(b.src) && b.src[i] == ',':
-		return ijson.SkipSpace(b.src, i+1), true, nil
-	case i < len(b.src) && b.src[i] == closing:
-		return i + 1, false, nil
+// unquote returns the characters that the raw content of a string stands for.
+func unquote(raw []byte, escaped bool) string {
+	if escaped {
+		raw = ijson.AppendUnquoted(nil, raw)
 	}
-	return 0, false, ijson.Unexpected(b.src, i, due)
+	return string(raw)
 }
 
 // cursor turns growing byte offsets into lines and columns in one pass.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/agentd/agentd/internal/spelling"
 )
 
 // An Object is a mapping with a closed set of keys: those that were asked for.
@@ -96,7 +98,7 @@ func (o *Object) Done() {
 			o.value.file.faults.omitted++ // without looking for the nearest key
 			continue
 		}
-		hint := didYouMean(k.name, o.asked)
+		hint := spelling.DidYouMean(k.name, o.asked)
 		if hint == "" {
 			hint = "known keys: " + strings.Join(o.asked, ", ")
 		}

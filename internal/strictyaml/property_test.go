@@ -313,26 +313,6 @@ func TestWholeNumbers(t *testing.T) {
 	}
 }
 
-// TestNearestFindsOneTypo: one mistake in a long enough name is always seen
-// through, whatever it is.
-func TestNearestFindsOneTypo(t *testing.T) {
-	known := []string{"timeoutMs", "capabilities", "inputSchema", "transports", "description"}
-	rapid.Check(t, func(rt *rapid.T) {
-		want := rapid.SampledFrom(known).Draw(rt, "name")
-		i := rapid.IntRange(0, len(want)-2).Draw(rt, "at")
-		typo := rapid.SampledFrom([]string{
-			want[:i] + want[i+1:],                               // left out
-			want[:i] + "q" + want[i:],                           // slipped in
-			want[:i] + "q" + want[i+1:],                         // replaced
-			want[:i] + want[i+1:i+2] + want[i:i+1] + want[i+2:], // swapped
-			strings.ToUpper(want), want[:i] + "_" + want[i:], "" + want,
-		}).Draw(rt, "typo")
-		if got := strictyaml.Nearest(typo, known); got != want {
-			rt.Fatalf("Nearest(%q) = %q, want %q", typo, got, want)
-		}
-	})
-}
-
 // TestAliasesKeepTheirOwnPointers: one value used twice has two pointers, and
 // faults in it are reported for each use.
 func TestAliasesKeepTheirOwnPointers(t *testing.T) {

@@ -91,16 +91,6 @@ func TestFaultsOfTheSource(t *testing.T) {
 		{"two duplicates", "f.yaml", "é: {b: 1, c: 2, b: 3}\na: 1\né: 2\n", "f.yaml:1:17: /é/b: duplicate key \"b\", first on line 1 (keep one of them)\nf.yaml:3:1: /é: duplicate key \"é\", first on line 1 (keep one of them)"},
 		{"pointer escapes", "f.yaml", "a/b~c: [.nan]\n", `f.yaml:1:9: /a~1b~0c/0: .nan has no JSON value`},
 
-		{"JSON empty", "f.json", " \n", `f.json:1:1: the file is empty`},
-		{"JSON duplicate", "f.json", "{\"a\": 1,\n \"\\u0061\": 2}", `f.json:2:2: /a: duplicate key "a", first on line 1 (keep one of them)`},
-		{"JSON trailing", "f.json", "{}\n{}", `f.json:2:1: invalid JSON: unexpected data after the value`},
-		{"JSON comma", "f.json", "{\n \"é\": [1,]}", `f.json:2:10: invalid JSON: expected a value`},
-		{"JSON key", "f.json", "{a: 1}", `f.json:1:2: invalid JSON: expected a member name in double quotes`},
-		{"JSON colon", "f.json", `{"a" 1}`, `f.json:1:6: invalid JSON: expected ':' after a member name`},
-		{"JSON end", "f.json", `{"a": [1`, `f.json:1:9: invalid JSON: unexpected end of input`},
-		{"JSON surrogate", "f.json", `["\ud800"]`, `f.json:1:3: invalid JSON: lone surrogate in a string`},
-		{"JSON literal", "f.json", `[nul]`, `f.json:1:2: invalid JSON: expected a value`},
-		{"JSON number", "f.json", `[01]`, `f.json:1:3: invalid JSON: malformed number`},
 		{"YAML in JSON", "f.json", "a: 1\n", `f.json:1:1: invalid JSON: expected a value`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -326,18 +316,5 @@ func TestFaultAsJSON(t *testing.T) {
 	got, err := json.Marshal(f)
 	if want := `{"file":"f","line":1,"column":2,"pointer":"/a","message":"m","hint":"h"}`; err != nil || string(got) != want {
 		t.Errorf("got %s, %v", got, err)
-	}
-}
-
-func TestNearest(t *testing.T) {
-	known := []string{"timeoutMs", "inputSchema", "outputSchema", "name", "id"}
-	for name, want := range map[string]string{
-		"timeout_ms": "timeoutMs", "timeoutms": "timeoutMs", "timoutMs": "timeoutMs", "InputSchema": "inputSchema",
-		"nmae": "name", "output": "outputSchema", "nam": "name", "di": "id", "x": "", "description": "", "": "",
-		strings.Repeat("n", 1<<20): "",
-	} {
-		if got := strictyaml.Nearest(name, known); got != want {
-			t.Errorf("Nearest(%.20q) = %q, want %q", name, got, want)
-		}
 	}
 }

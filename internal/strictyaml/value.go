@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/agentd/agentd/internal/spelling"
 )
 
 // A Value is one value of a file, or the absence of one. Its accessors record
@@ -96,7 +98,7 @@ func (v Value) Enum(allowed ...string) string {
 		return ""
 	}
 	if !slices.Contains(allowed, v.node.text) {
-		v.file.faults.add(v.own(), fmt.Sprintf("expected one of %s", strings.Join(allowed, ", ")), didYouMean(v.node.text, allowed))
+		v.file.faults.add(v.own(), fmt.Sprintf("expected one of %s", strings.Join(allowed, ", ")), spelling.DidYouMean(v.node.text, allowed))
 		return ""
 	}
 	return v.node.text
@@ -266,14 +268,6 @@ func (v Value) child(name string) Value {
 		}
 	}
 	return Value{}
-}
-
-// didYouMean is the hint for a name that is not known, "" if none is near.
-func didYouMean(name string, known []string) string {
-	if near := Nearest(name, known); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return ""
 }
 
 // FaultBelow records a fault at the place that a pointer relative to the value

@@ -1,0 +1,2 @@
+// Package ident makes identifiers of names that may hold any characters.
+package ident

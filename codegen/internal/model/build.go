@@ -1,0 +1,250 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/codegen/internal/ident"
+	"github.com/agentd/agentd/schema"
+)
+
+// New makes the model of a document that was loaded with its schemas
+// compiled; the error says that it was not.
+func New(doc *capability.Document) (*API, error) {
+	api := &API{Agent: doc.Agent, Digest: doc.Digest()}
+	names := newNames()
+	idents := ident.NewScope()
+	for _, c := range doc.Capabilities {
+		ident := idents.Unique(ident.Pascal(c.Name))
+		out := Capability{Name: c.Name, Ident: ident, Skill: c.Skill, Doc: c.Description, Timeout: c.Timeout}
+		for _, side := range []struct {
+			name     string
+			contract *capability.Contract
+			to       **Named
+		}{{"Request", c.Input, &out.Request}, {"Response", c.Output, &out.Response}} {
+			if side.contract != nil && side.contract.Schema == nil {
+				return nil, fmt.Errorf("capability %q was loaded without its schemas", c.Name)
+			}
+			types := buildSide(ident+side.name, side.contract, names)
+			*side.to = types[0]
+			api.Types = append(api.Types, types...)
+		}
+		api.Capabilities = append(api.Capabilities, out)
+	}
+	names.assignAll(api.Types)
+	markRecursive(api.Types)
+	return api, nil
+}
+
+// buildSide makes the types of one schema, the root's first.
+func buildSide(name string, c *capability.Contract, names *names) []*Named {
+	root := &Named{Name: names.scope.Unique(name), Type: anyType}
+	if c == nil {
+		return []*Named{root}
+	}
+	start := c.Schema.Root()
+	b := &builder{
+		root: root, names: names, types: []*Named{root},
+		named: map[schema.Node]*Named{start: root}, memo: map[schema.Node]kinds{},
+	}
+	root.Doc = start.Description()
+	root.Type = b.build(start, allKinds)
+	for _, t := range b.intersections {
+		newMerger().flatten(t)
+	}
+	pruned := map[*Type]bool{}
+	for _, n := range b.types {
+		prune(n.Type, pruned)
+	}
+	return b.types
+}
+
+// A builder makes the types of one schema.
+type builder struct {
+	root          *Named
+	names         *names
+	types         []*Named // in order of discovery
+	named         map[schema.Node]*Named
+	memo          map[schema.Node]kinds
+	intersections []*Type
+}
+
+// build makes the type of n's values among those of the kinds of among.
+func (b *builder) build(n schema.Node, among kinds) *Type {
+	k := among & b.kinds(n)
+	if k == 0 {
+		return neverType
+	}
+	if _, ok := n.Boolean(); ok {
+		return anyOf(kindOrder(), k)
+	}
+	if name, target, ok := n.Ref(); ok {
+		ref := &Type{Kind: Ref, Named: b.define(name, target)}
+		if b.kinds(target)&^among == 0 {
+			return ref
+		}
+		return b.intersection(anyOf(kindOrder(), k), ref)
+	}
+	own, asserts := b.own(n, k)
+	var parts []*Type
+	if asserts {
+		parts = append(parts, own)
+	}
+	for _, branch := range n.AllOf() {
+		parts = append(parts, b.build(branch, k))
+	}
+	for _, branches := range [][]schema.Node{n.OneOf(), n.AnyOf()} {
+		var types []*Type
+		for _, branch := range branches {
+			types = append(types, b.build(branch, k))
+		}
+		if types != nil {
+			parts = append(parts, UnionOf(types...))
+		}
+	}
+	if parts == nil {
+		return own
+	}
+	return b.intersection(parts...)
+}
+
+// define is the named type of a definition.
+func (b *builder) define(name string, target schema.Node) *Named {
+	if n := b.named[target]; n != nil {
+		return n
+	}
+	n := &Named{Name: b.names.scope.Unique(b.root.Name + ident.Pascal(name)), Doc: target.Description()}
+	b.named[target] = n
+	b.types = append(b.types, n)
+	n.Type = b.build(target, allKinds)
+	return n
+}
+
+// own makes the type of n's own assertions among the kinds of k. asserts is
+// false where k says it all.
+func (b *builder) own(n schema.Node, k kinds) (t *Type, asserts bool) {
+	if values := literals(n); values != nil {
+		var types []*Type
+		for _, l := range values {
+			if literalKind(l)&k != 0 {
+				types = append(types, literalType(l.JSON, l.Type, l.Text))
+			}
+		}
+		return UnionOf(types...), true
+	}
+	asserts = n.HasObject() && k&kindObject != 0
+	if _, ok := n.Items(); ok && k&kindArray != 0 {
+		asserts = true
+	}
+	big := k&kindNumber == kindInteger && bigBounds(n.Bounds())
+	asserts = asserts || big
+	if !asserts {
+		return anyOf(order(n), k), false
+	}
+	var types []*Type
+	for _, t := range order(n) {
+		switch {
+		case kindOf(t)&k == 0:
+		case t == schema.TypeObject:
+			types = append(types, b.object(n))
+		case t == schema.TypeArray:
+			types = append(types, b.array(n))
+		case kindOf(t)&k == kindInteger:
+			types = append(types, &Type{Kind: Integer, Big: big})
+		default:
+			types = append(types, anyOf([]schema.Type{t}, k&kindOf(t)))
+		}
+	}
+	return UnionOf(types...), true
+}
+
+func order(n schema.Node) []schema.Type {
+	if types := n.Types(); types != nil {
+		return types
+	}
+	return kindOrder()
+}
+
+// anyOf is the type of all values of the kinds of k, in the order of types.
+func anyOf(types []schema.Type, k kinds) *Type {
+	if k == allKinds {
+		return anyType
+	}
+	var of []*Type
+	for _, t := range types {
+		if k&kindOf(t) == 0 {
+			continue
+		}
+		switch t {
+		case schema.TypeNull:
+			of = append(of, &Type{Kind: Null})
+		case schema.TypeBoolean:
+			of = append(of, &Type{Kind: Boolean})
+		case schema.TypeInteger:
+			of = append(of, &Type{Kind: Integer})
+		case schema.TypeNumber:
+			kind := Number
+			if k&kindFraction == 0 {
+				kind = Integer
+			}
+			of = append(of, &Type{Kind: kind})
+		case schema.TypeString:
+			of = append(of, &Type{Kind: String})
+		case schema.TypeArray:
+			of = append(of, &Type{Kind: Array, Elem: anyType})
+		case schema.TypeObject:
+			of = append(of, &Type{Kind: Object, Elem: anyType})
+		}
+	}
+	return UnionOf(of...)
+}
+
+func (b *builder) array(n schema.Node) *Type {
+	elem := anyType
+	if items, ok := n.Items(); ok {
+		elem = b.build(items, allKinds)
+	}
+	return &Type{Kind: Array, Elem: elem}
+}
+
+func (b *builder) object(n schema.Node) *Type {
+	t := &Type{Kind: Object, Elem: anyType}
+	if more, ok := n.Additional(); ok {
+		if t.Elem = b.build(more, allKinds); t.Elem.Kind == Never {
+			t.Elem = nil
+		}
+	}
+	declared := map[string]bool{}
+	for _, p := range n.Properties() {
+		declared[p.Name] = true
+		m := Member{Name: p.Name, Doc: p.Schema.Description(), Type: b.build(p.Schema, allKinds), Required: p.Required}
+		if m.Required && m.Type.Kind == Never {
+			return neverType
+		}
+		t.Members = append(t.Members, m)
+	}
+	for _, name := range n.Required() {
+		if declared[name] {
+			continue
+		}
+		declared[name] = true
+		if t.Elem == nil {
+			return neverType
+		}
+		t.Members = append(t.Members, Member{Name: name, Type: t.Elem, Required: true})
+	}
+	return t
+}
+
+// bigBounds reports whether the bounds name integers that 64 bits do not hold.
+func bigBounds(b schema.Bounds) bool {
+	for _, text := range []string{b.Minimum, b.Maximum, b.ExclusiveMinimum, b.ExclusiveMaximum} {
+		f, _ := strconv.ParseFloat(text, 64)
+		if _, fits := integerText([]byte(text)); math.Abs(f) >= 1<<63 && !fits {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,42 @@
+package model
+
+// markRecursive finds the types that lead back to themselves.
+func markRecursive(types []*Named) {
+	leads := map[*Named][]*Named{}
+	for _, n := range types {
+		seen := map[*Type]bool{}
+		var walk func(t *Type)
+		walk = func(t *Type) {
+			if t == nil || seen[t] {
+				return
+			}
+			seen[t] = true
+			if t.Kind == Ref {
+				leads[n] = append(leads[n], t.Named)
+			}
+			for _, m := range t.Members {
+				walk(m.Type)
+			}
+			for _, m := range t.Of {
+				walk(m)
+			}
+			walk(t.Elem)
+			walk(t.Flat)
+		}
+		walk(n.Type)
+	}
+	for _, start := range types {
+		seen := map[*Named]bool{}
+		var reach func(n *Named)
+		reach = func(n *Named) {
+			for _, next := range leads[n] {
+				start.Recursive = start.Recursive || next == start
+				if !seen[next] {
+					seen[next] = true
+					reach(next)
+				}
+			}
+		}
+		reach(start)
+	}
+}

@@ -1,0 +1,72 @@
+package python
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/codegen/internal/model"
+	"github.com/agentd/agentd/codegen/internal/source"
+)
+
+// inside declares the classes that t needs.
+func (e *emitter) inside(t *model.Type, doc string) {
+	t = t.Flatten()
+	class := t.Kind == model.Object && isTypedDict(t)
+	if t.Kind == model.Ref || class && e.done[t.Name] {
+		return
+	}
+	if class {
+		e.done[t.Name] = true
+	}
+	e.parts(t)
+	if class {
+		e.class(t, t.Name, doc)
+	}
+}
+
+// parts declares the classes inside t.
+func (e *emitter) parts(t *model.Type) {
+	for _, m := range t.Members {
+		e.inside(m.Type, "")
+	}
+	for _, m := range t.Of {
+		e.inside(m, "")
+	}
+	if t.Elem != nil {
+		e.inside(t.Elem, "")
+	}
+}
+
+func (e *emitter) class(t *model.Type, name, doc string) {
+	e.Line("\n")
+	if e.needsCall(t) {
+		e.Comment("#: ", doc)
+		e.Line("%s = TypedDict(%s, {", name, e.quote(name))
+		for _, m := range t.Members {
+			e.Comment("    #: ", m.Doc)
+			e.Line("    %s: %s,", e.quote(m.Name), e.member(m, true))
+		}
+		e.Line("})")
+		return
+	}
+	e.Line("class %s(TypedDict):", name)
+	if lines := source.CommentLines(doc); lines != nil {
+		e.Line("    %s\n", e.quote(strings.Join(lines, "\n")))
+	} else if len(t.Members) == 0 {
+		e.Line("    pass")
+	}
+	for _, m := range t.Members {
+		e.Comment("    #: ", m.Doc)
+		e.Line("    %s: %s", m.Name, e.member(m, false))
+	}
+}
+
+// needsCall reports whether a member's name cannot stand in a class: it is no
+// name, is private to it, or hides a type from the members below.
+func (e *emitter) needsCall(t *model.Type) bool {
+	return slices.ContainsFunc(t.Members, func(m model.Member) bool {
+		return !e.plain.MatchString(m.Name) || strings.HasPrefix(m.Name, "__") ||
+			slices.Contains(keywords(), m.Name) || slices.Contains(typeWords(), m.Name) ||
+			strings.Contains(m.Name, "Request") || strings.Contains(m.Name, "Response")
+	})
+}

@@ -1,0 +1,64 @@
+package python
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/codegen/internal/ident"
+	"github.com/agentd/agentd/codegen/internal/model"
+	"github.com/agentd/agentd/codegen/internal/source"
+)
+
+// methods writes a client class.
+func (e *emitter) methods(w *source.Writer, api *model.API, class, how, async, runtime string) {
+	wait := ""
+	if async != "" {
+		wait = "await "
+	}
+	w.Line("\n\nclass %s(_Endpoint):\n    %s", class, e.quote(fmt.Sprintf("Calls the capabilities of %s; %s.", api.Agent, how)))
+	scope := ident.NewScope()
+	for _, c := range api.Capabilities {
+		method := strings.ToLower(strings.Join(ident.CamelWords(c.Name), "_"))
+		method = ident.StartWithLetter(method, "call_")
+		if slices.Contains(keywords(), method) || slices.Contains(typeWords(), method) {
+			method += "_"
+		}
+		payload, response := &model.Type{Kind: model.Ref, Named: c.Request}, &model.Type{Kind: model.Ref, Named: c.Response}
+		w.Line("\n    %sdef %s(", async, scope.Unique(method))
+		w.Line("        self, payload: %s, *, timeout_ms: int | None = None, idempotency_key: str | None = None", e.expr(payload, false))
+		w.Line("    ) -> Result[%s]:", e.expr(response, false))
+		w.Line("        %s", e.quote(strings.Join(append(source.CommentLines(c.Doc), "Calls "+c.Name+"."), "\n")))
+		w.Line("        return %sself._call(%s, payload, timeout_ms, idempotency_key)", wait, e.quote(c.Name))
+	}
+	w.WriteString(runtime)
+}
+
+// blockingCall is how Client makes a call: a method of the class.
+const blockingCall = `
+    def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
+        request = self._request(capability, payload, timeout_ms, key)
+        chunks: list[bytes] = []
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+            stream.settimeout(self._wait(timeout_ms))
+            stream.connect(self._path)
+            stream.sendall(request)
+            while chunk := stream.recv(65536):
+                chunks.append(chunk)
+        return self._result(b"".join(chunks))
+`
+
+// asyncCall is how AsyncClient does.
+const asyncCall = `
+    async def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
+        request = self._request(capability, payload, timeout_ms, key)
+        async with asyncio.timeout(self._wait(timeout_ms)):
+            reader, writer = await asyncio.open_unix_connection(self._path)
+            try:
+                writer.write(request)
+                await writer.drain()
+                reply = await reader.read()
+            finally:
+                writer.close()
+        return self._result(reply)
+`

@@ -1,0 +1,88 @@
+class Violation(TypedDict):
+    path: str  # an RFC 6901 pointer
+    message: str
+
+
+class CallFailure(TypedDict):
+    code: str
+    message: str
+    retryable: bool
+    detectedBy: NotRequired[str]
+    details: NotRequired[Any]
+
+
+_T = TypeVar("_T")
+
+
+class Ok(TypedDict, Generic[_T]):
+    status: Literal["ok"]
+    correlationId: str
+    latencyMs: float
+    response: _T
+
+
+class Failed(TypedDict):
+    status: Literal["error", "timeout", "abandoned", "busy"]
+    correlationId: str
+    latencyMs: float
+    error: CallFailure
+
+
+class SchemaViolation(TypedDict):
+    status: Literal["schema-violation"]
+    correlationId: str
+    latencyMs: float
+    schemaSide: Literal["request", "response"]
+    violations: list[Violation]
+    response: NotRequired[Any]  # the answer that failed its schema, where this end found that
+    error: CallFailure
+
+
+#: The outcome of a call, told apart by status.
+Result: TypeAlias = Union[Ok[_T], Failed, SchemaViolation]
+
+
+class AgentdError(Exception):
+    "No call was made: agentd refused the request, or does not answer as it should."
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+
+
+class _Endpoint:
+    def __init__(self, socket_path: str | None = None, *, call: str | None = None) -> None:
+        "The defaults are what agentd gives its skills: AGENTD_SOCKET and AGENTD_CALL."
+        path = socket_path or os.environ.get("AGENTD_SOCKET")
+        if not path:
+            raise AgentdError("no-endpoint", "AGENTD_SOCKET is not set; name a socket")
+        self._path = path
+        self._token = call if socket_path or call else os.environ.get("AGENTD_CALL")
+
+    def _request(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> bytes:
+        request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
+        if timeout_ms is not None:
+            request["timeoutMs"] = timeout_ms
+        if key is not None:
+            request["idempotencyKey"] = key
+        body = json.dumps(request, allow_nan=False).encode()
+        token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
+        head = (
+            "POST /v1/request HTTP/1.0\r\nHost: agentd\r\nContent-Type: application/json\r\n"
+            f"{token}Content-Length: {len(body)}\r\n\r\n"
+        )
+        return head.encode() + body
+
+    def _wait(self, timeout_ms: int | None) -> float:
+        return (600_000 if timeout_ms is None else timeout_ms) / 1000 + 15  # agentd gives up before
+
+    def _result(self, reply: bytes) -> Any:
+        head, _, body = reply.partition(b"\r\n\r\n")
+        try:
+            status = int(head.split(b" ", 2)[1])
+            result = json.loads(body)
+        except (IndexError, ValueError):
+            raise AgentdError("http", "the reply is cut short or is not agentd's") from None
+        if status != 200:
+            raise AgentdError(result["error"]["code"], result["error"]["message"])
+        return result

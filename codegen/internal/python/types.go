@@ -1,0 +1,101 @@
+package python
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/codegen/internal/ident"
+	"github.com/agentd/agentd/codegen/internal/model"
+)
+
+// isTypedDict reports whether an object has a class. Members beside others of
+// another type than Any have none, since no class of Python 3.11 says that; nor
+// has a member with an empty name.
+func isTypedDict(t *model.Type) bool {
+	if t.Elem == nil {
+		return !slices.ContainsFunc(t.Members, func(m model.Member) bool { return m.Name == "" })
+	}
+	return len(t.Members) > 0 && t.Elem.Kind == model.Any && isTypedDict(&model.Type{Members: t.Members})
+}
+
+func (e *emitter) member(m model.Member, evaluated bool) string {
+	if !m.Required {
+		return "NotRequired[" + e.expr(m.Type, evaluated) + "]"
+	}
+	return e.expr(m.Type, evaluated)
+}
+
+// expr writes a type. One that is evaluated when the module is loaded quotes
+// names, which may be declared below.
+func (e *emitter) expr(t *model.Type, evaluated bool) string {
+	t = t.Flatten()
+	name := func(n string) string { return n }
+	if evaluated {
+		name = e.quote
+	}
+	switch t.Kind {
+	case model.Never:
+		e.uses["Never"] = true
+		return "Never"
+	case model.Null:
+		return "None"
+	case model.Boolean:
+		return "bool"
+	case model.Integer:
+		return "int"
+	case model.Number:
+		return "float"
+	case model.String:
+		return "str"
+	case model.Enum:
+		return e.enum(t)
+	case model.Array:
+		return "list[" + e.expr(t.Elem, evaluated) + "]"
+	case model.Object:
+		if isTypedDict(t) {
+			return name(t.Name)
+		}
+		var all []*model.Type
+		for _, m := range t.Members {
+			all = append(all, m.Type)
+		}
+		if t.Elem != nil {
+			all = append(all, t.Elem)
+		}
+		return "dict[str, " + e.expr(model.UnionOf(all...), evaluated) + "]"
+	case model.Union:
+		var parts []string
+		for _, m := range t.Of {
+			if text := e.expr(m, evaluated); !slices.Contains(parts, text) {
+				parts = append(parts, text)
+			}
+		}
+		return e.join(parts, evaluated)
+	case model.Ref:
+		return name(t.Named.Name)
+	}
+	return "Any"
+}
+
+func (e *emitter) join(parts []string, evaluated bool) string {
+	if evaluated {
+		return "Union[" + strings.Join(parts, ", ") + "]"
+	}
+	return strings.Join(parts, " | ")
+}
+
+func (e *emitter) enum(t *model.Type) string {
+	values := make([]string, len(t.Values))
+	for i, v := range t.Values {
+		switch t.Base {
+		case model.Number:
+			return "float" // Literal holds none
+		case model.String:
+			v = e.quote(v)
+		case model.Boolean:
+			v = ident.Pascal(v)
+		}
+		values[i] = v
+	}
+	return "Literal[" + strings.Join(values, ", ") + "]"
+}

@@ -1,0 +1,129 @@
+/** One way in which a value fails its schema; path is an RFC 6901 pointer. */
+export interface Violation {
+  path: string;
+  message: string;
+}
+
+/** Why a call is not ok. */
+export interface CallFailure {
+  code: string;
+  message: string;
+  retryable: boolean;
+  detectedBy?: string;
+  details?: unknown;
+}
+
+interface Outcome {
+  correlationId: string;
+  latencyMs: number;
+}
+
+/** The outcome of a call, told apart by status. */
+export type Result<T> =
+  | (Outcome & { status: "ok"; response: T })
+  | (Outcome & { status: "error" | "timeout" | "abandoned" | "busy"; error: CallFailure })
+  | (Outcome & {
+      status: "schema-violation";
+      schemaSide: "request" | "response";
+      violations: Array<Violation>;
+      /** The answer that failed its schema, where this end found that. */
+      response?: unknown;
+      error: CallFailure;
+    });
+
+/** Where the control API of the calling agent is. */
+export type Endpoint =
+  | { socket: string; call?: string }
+  | { url: string; headers?: Record<string, string>; call?: string };
+
+export interface RequestOptions {
+  /** The default is the socket that agentd names in AGENTD_SOCKET. */
+  endpoint?: Endpoint;
+  timeoutMs?: number;
+  idempotencyKey?: string;
+  /** An AbortSignal: it ends the wait, and the callee's skill. */
+  signal?: object;
+}
+
+/** No call was made: agentd refused the request, or does not answer as it should. */
+export class AgentdError extends Error {
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(code + ": " + message);
+    this.name = "AgentdError";
+    this.code = code;
+  }
+}
+
+/** Calls one capability. A call that was made resolves, whatever its status. */
+export async function requestAgent<C extends keyof Capabilities>(
+  capability: C,
+  payload: Capabilities[C]["request"],
+  options: RequestOptions = {},
+): Promise<Result<Capabilities[C]["response"]>> {
+  const { endpoint = fromEnvironment(), timeoutMs, idempotencyKey, signal } = options;
+  const body = JSON.stringify({ to: address, capability, payload, timeoutMs, idempotencyKey });
+  const headers: Record<string, string> = { "Content-Type": "application/json" };
+  if (endpoint.call !== undefined) headers["Agentd-Call"] = endpoint.call;
+  const reply =
+    "socket" in endpoint
+      ? await postSocket(endpoint.socket, headers, body, signal)
+      : await postURL(endpoint.url, { ...headers, ...endpoint.headers }, body, signal);
+  if (reply.status !== 200) throw refusal(reply);
+  return JSON.parse(reply.text) as Result<Capabilities[C]["response"]>;
+}
+
+interface Reply {
+  status: number;
+  text: string;
+}
+
+function refusal(reply: Reply): AgentdError {
+  try {
+    const { error } = JSON.parse(reply.text) as { error: { code: string; message: string } };
+    return new AgentdError(error.code, error.message);
+  } catch {
+    return new AgentdError("http", "HTTP status " + reply.status);
+  }
+}
+
+function fromEnvironment(): Endpoint {
+  const host = globalThis as unknown as { process?: { env: Record<string, string | undefined> } };
+  const env = host.process?.env ?? {};
+  const socket = env["AGENTD_SOCKET"];
+  const call = env["AGENTD_CALL"];
+  if (!socket) throw new AgentdError("no-endpoint", "AGENTD_SOCKET is not set; name an endpoint");
+  return call ? { socket, call } : { socket };
+}
+
+async function postURL(url: string, headers: Record<string, string>, body: string, signal?: object): Promise<Reply> {
+  interface Answer {
+    status: number;
+    text(): Promise<string>;
+  }
+  const { fetch } = globalThis as unknown as { fetch(url: string, init: object): Promise<Answer> };
+  const answer = await fetch(url.replace(/\/+$/, "") + "/v1/request", { method: "POST", headers, body, signal });
+  return { status: answer.status, text: await answer.text() };
+}
+
+async function postSocket(socketPath: string, headers: Record<string, string>, body: string, signal?: object): Promise<Reply> {
+  interface Stream {
+    statusCode?: number;
+    setEncoding(encoding: string): void;
+    on(event: string, listener: (value: never) => void): void;
+    end(body: string): void;
+  }
+  const name: string = "node:http"; // not a literal: compiles without the types of Node.js
+  const http = (await import(name)) as { request(options: object, answer: (stream: Stream) => void): Stream };
+  return new Promise((resolve, reject) => {
+    const request = http.request({ socketPath, method: "POST", path: "/v1/request", headers, signal }, (answer) => {
+      let text = "";
+      answer.setEncoding("utf8");
+      answer.on("data", (chunk: string) => (text += chunk));
+      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text }));
+      answer.on("error", reject);
+    });
+    request.on("error", reject);
+    request.end(body);
+  });
+}

@@ -1,0 +1,145 @@
+package typescript
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentd/agentd/codegen/internal/model"
+)
+
+// typ writes a type. In a sealed one, objects that are open to any member are
+// not: another part of an intersection is closed.
+func (e *emitter) typ(t *model.Type, indent string, sealed bool) string {
+	switch t.Kind {
+	case model.Never:
+		return "never"
+	case model.Null:
+		return "null"
+	case model.Boolean:
+		return "boolean"
+	case model.Integer, model.Number:
+		return "number"
+	case model.String:
+		return "string"
+	case model.Enum:
+		return e.enum(t)
+	case model.Array:
+		return "Array<" + e.typ(t.Elem, indent, false) + ">"
+	case model.Object:
+		return e.object(t, indent, sealed)
+	case model.Union:
+		return e.join(t.Of, " | ", indent, sealed)
+	case model.Intersection:
+		if t.Flat.Kind == model.Never || slices.ContainsFunc(t.Of, typedIndex) {
+			return e.typ(t.Flat, indent, sealed)
+		}
+		sealed = sealed || slices.ContainsFunc(t.Of, func(p *model.Type) bool { return p.Kind == model.Object && p.Elem == nil })
+		return e.join(t.Of, " & ", indent, sealed)
+	case model.Ref:
+		return t.Named.Name
+	}
+	return "unknown"
+}
+
+// typedIndex reports whether t is written with an index signature that says
+// something. An intersection with one is written as what it comes to: through
+// it the compiler does not see which literals are expected.
+func typedIndex(t *model.Type) bool {
+	return t.Kind == model.Object && t.Elem != nil && t.Elem.Kind != model.Any
+}
+
+// join puts op between types, and parentheses around those with an operator of
+// their own.
+func (e *emitter) join(types []*model.Type, op, indent string, sealed bool) string {
+	parts := make([]string, len(types))
+	for i, t := range types {
+		parts[i] = e.typ(t, indent, sealed)
+		inUnion := op == " | "
+		if t.Kind == model.Intersection || !inUnion && (t.Kind == model.Union || t.Kind == model.Enum && len(t.Values) > 1) {
+			parts[i] = "(" + parts[i] + ")"
+		}
+	}
+	return strings.Join(parts, op)
+}
+
+func (e *emitter) enum(t *model.Type) string {
+	values := make([]string, len(t.Values))
+	for i, v := range t.Values {
+		values[i] = v
+		if t.Base == model.String {
+			values[i] = e.quote(v)
+		}
+		if n, err := strconv.ParseInt(v, 10, 64); t.Base == model.Integer && err == nil && (n > 1<<53 || n < -1<<53) {
+			return "number" // the literal would not be what it says
+		}
+	}
+	return strings.Join(values, " | ")
+}
+
+func (e *emitter) object(t *model.Type, indent string, sealed bool) string {
+	if len(t.Members) == 0 {
+		switch {
+		case t.Elem == nil:
+			return "Record<string, never>"
+		case t.Elem.Kind == model.Any:
+			return "Record<string, unknown>"
+		}
+	}
+	inner := emitter{bare: e.bare}
+	inner.Line("{")
+	deeper := indent + "  "
+	for _, m := range t.Members {
+		name, mark := m.Name, ""
+		if !e.bare.MatchString(name) {
+			name = e.quote(name)
+		}
+		if !m.Required {
+			mark = "?"
+		}
+		inner.doc(deeper, m.Doc)
+		inner.Line("%s%s%s: %s;", deeper, name, mark, e.typ(m.Type, deeper, false))
+	}
+	if more := e.others(t, deeper); more != "" && (more != "unknown" || !sealed) {
+		inner.Line("%s[key: string]: %s;", deeper, more)
+	}
+	inner.WriteString(indent + "}")
+	return inner.String()
+}
+
+// others is the type of an index signature: it covers the declared members
+// too, since TypeScript has none for the rest alone. Where one of them has such
+// a signature itself, it is unknown: each level would double the text.
+func (e *emitter) others(t *model.Type, indent string) string {
+	if t.Elem == nil {
+		return ""
+	}
+	all := []*model.Type{t.Elem}
+	optional := false
+	for _, m := range t.Members {
+		if hasNamedIndex(m.Type) {
+			return "unknown"
+		}
+		all = append(all, m.Type)
+		optional = optional || !m.Required
+	}
+	u := model.UnionOf(all...)
+	text := e.typ(u, indent, false)
+	if optional && u.Kind != model.Any {
+		text += " | undefined"
+	}
+	return text
+}
+
+// hasNamedIndex reports whether an object in t has both named members and
+// others of a type.
+func hasNamedIndex(t *model.Type) bool {
+	if t == nil {
+		return false
+	}
+	if typedIndex(t) && len(t.Members) > 0 {
+		return true
+	}
+	return hasNamedIndex(t.Elem) || hasNamedIndex(t.Flat) || slices.ContainsFunc(t.Of, hasNamedIndex) ||
+		slices.ContainsFunc(t.Members, func(m model.Member) bool { return hasNamedIndex(m.Type) })
+}

@@ -1,0 +1,57 @@
+package ijson
+
+import (
+	"strconv"
+	"testing"
+)
+
+// fill adds n distinct names, all written with an escape, to an object that
+// stays open.
+func fill(t *testing.T, names *Names, n int) {
+	t.Helper()
+	scope := names.Open()
+	for i := range n {
+		if !names.Add(&scope, []byte(`\u006e`+strconv.Itoa(i)), true) {
+			t.Fatalf("name %d was seen before", i)
+		}
+	}
+}
+
+// Scratch space is kept from scan to scan; a text, or the room that one huge
+// text needed, must not be kept with it.
+func TestTrimKeepsNoTextAndNoHugeScratch(t *testing.T) {
+	var names Names
+	fill(t, &names, 100)
+	names.Trim()
+	if cap(names.names) == 0 || len(names.table) == 0 || cap(names.arena) == 0 {
+		t.Error("the scratch space of a small text was given up")
+	}
+	for _, n := range names.names[:cap(names.names)] {
+		if n.text != nil {
+			t.Fatalf("a name is still referred to: %s", n.text)
+		}
+	}
+	fill(t, &names, maxKept+1)
+	names.Trim()
+	if cap(names.names) != 0 || cap(names.arena) != 0 || len(names.table) != 0 {
+		t.Errorf("after a huge text, scratch space for %d names, %d bytes and %d slots stays", cap(names.names), cap(names.arena), len(names.table))
+	}
+	fill(t, &names, 100) // as if new
+}
+
+// Names of closed objects are forgotten as well, although Close keeps their
+// slots for the next object.
+func TestResetForgetsClosedObjects(t *testing.T) {
+	var names Names
+	scope := names.Open()
+	for _, text := range []string{"a", "b"} {
+		names.Add(&scope, []byte(text), false)
+	}
+	names.Close(scope)
+	names.Reset()
+	for _, n := range names.names[:cap(names.names)] {
+		if n.text != nil {
+			t.Fatalf("a name is still referred to: %s", n.text)
+		}
+	}
+}
