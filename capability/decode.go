@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentd/agentd/capability/gojsonschema"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/schema"
@@ -16,7 +15,7 @@ import (
 // decodeFile makes a document of a parsed file. Every fault of the file is
 // recorded before the first of them fails it.
 func decodeFile(file *strictyaml.File, opts LoadOptions) (*Document, error) {
-	d := decoder{opts: opts}
+	d := &decoder{opts: opts}
 	doc := d.document(file.Root())
 	doc.Path = opts.Name
 	if err := file.Err(); err != nil {
@@ -34,10 +33,7 @@ func decodeFile(file *strictyaml.File, opts LoadOptions) (*Document, error) {
 const maxWait = 365 * 24 * time.Hour
 
 // decoder holds what the parts of a file share while it is read.
-type decoder struct {
-	opts LoadOptions
-	meta *gojsonschema.Meta // compiled when the first schema is met
-}
+type decoder struct{ opts LoadOptions }
 
 // document reads the file's top level.
 func (d *decoder) document(v strictyaml.Value) *Document {
@@ -170,23 +166,13 @@ func (d *decoder) contract(capability, side string, v strictyaml.Value) *Contrac
 		faultSchema(v, prefix, err)
 		return nil
 	}
-	d.opinion(v, prefix, compiled)
+	// The second opinion reads the compiled form, so it only sees schemas that
+	// package schema accepts.
+	if d.opts.SecondOpinion != nil {
+		faultBelow(v, prefix, d.opts.SecondOpinion(compiled))
+	}
 	c.Schema, c.Validator = compiled, compiled
 	return c
-}
-
-// opinion asks the second engine about a schema. If that engine is out of
-// order, so is the load.
-func (d *decoder) opinion(v strictyaml.Value, prefix string, compiled *schema.Schema) {
-	if d.meta == nil {
-		meta, err := gojsonschema.NewMeta()
-		if err != nil {
-			v.Fault(prefix+err.Error(), "")
-			return
-		}
-		d.meta = meta
-	}
-	secondOpinion{meta: d.meta, value: v, prefix: prefix, schema: compiled}.check()
 }
 
 // faultSchema records the faults of a schema at their places in the file.
@@ -196,7 +182,12 @@ func faultSchema(v strictyaml.Value, prefix string, err error) {
 		v.Fault(prefix+err.Error(), "")
 		return
 	}
-	for _, f := range ce.Faults {
+	faultBelow(v, prefix, ce.Faults)
+}
+
+// faultBelow records faults whose pointers are relative to the schema v.
+func faultBelow(v strictyaml.Value, prefix string, faults []schema.Fault) {
+	for _, f := range faults {
 		v.FaultBelow(f.Pointer, prefix+f.Message, f.Hint)
 	}
 }

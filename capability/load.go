@@ -20,6 +20,9 @@ type LoadOptions struct {
 	Agent envelope.Address
 	// Name is what faults call the file; "" is its path.
 	Name string
+	// SecondOpinion reviews each schema after it has compiled, if
+	// ValidateSchemas is set. Nil leaves the judgement to package schema alone.
+	SecondOpinion SecondOpinion
 }
 
 // A MissingError says that there is no file. errors.Is finds [fs.ErrNotExist].

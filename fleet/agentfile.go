@@ -158,7 +158,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	}
 	a.Version = o.Get("version").Text()
 	a.Description = o.Get("description").String()
-	a.Validator = o.Get("validator").Enum("native", "gojsonschema")
+	a.Validator = o.Get("validator").Enum(engineNames()...)
 	a.Drift = o.Get("drift").Enum("enforce", "warn", "off")
 	a.decodeSkills(o.Get("skills"), p)
 	a.Permissions = decodePermissions(o.Get("permissions"))

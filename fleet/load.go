@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/capability/gojsonschema"
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
@@ -63,7 +64,10 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{paths: p, opts: opts, peers: make(map[string][]peerEntry), pins: make(map[pin]*capability.Document), engines: make(map[engined]*capability.Document)}
+	l := &loader{
+		paths: p, opts: opts, opinion: gojsonschema.NewSecondOpinion(),
+		peers: make(map[string][]peerEntry), pins: make(map[pin]*capability.Document), engines: make(map[engined]*capability.Document),
+	}
 	file, err := strictyaml.ReadFile(filepath.Join(p.root, ManifestName), p.name(filepath.Join(p.root, ManifestName)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NoFleetError{Dir: root}
@@ -94,16 +98,11 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 type loader struct {
 	paths
 	opts    LoadOptions
+	opinion capability.SecondOpinion
 	errs    []error
 	peers   map[string][]peerEntry           // by absolute path; nil if it failed
 	pins    map[pin]*capability.Document     // nil if it failed
 	engines map[engined]*capability.Document // nil if it failed
-}
-
-// engined is a document under an engine of that name.
-type engined struct {
-	document *capability.Document
-	engine   string
 }
 
 // failed keeps an error, if there is one, and goes on.
@@ -142,7 +141,7 @@ func (l *loader) member(f *Fleet, e entry) {
 	}
 	l.agentFile(m, e.path)
 	if path, ok := capability.Find(m.Dir); ok {
-		doc, err := capability.LoadWith(path, capability.LoadOptions{ValidateSchemas: !l.opts.InspectOnly, Agent: m.Address, Name: l.name(path)})
+		doc, err := capability.LoadWith(path, l.capabilityOptions(path, m.Address))
 		if !l.failed(err) {
 			m.Capabilities = doc
 		}
@@ -234,8 +233,7 @@ func (l *loader) loadPin(e peerEntry) error {
 	if _, ok := l.pins[e.pin]; ok {
 		return nil
 	}
-	doc, err := capability.LoadWith(e.pin.path, capability.LoadOptions{
-		ValidateSchemas: !l.opts.InspectOnly, Agent: e.pin.agent, Name: l.name(e.pin.path)})
+	doc, err := capability.LoadWith(e.pin.path, l.capabilityOptions(e.pin.path, e.pin.agent))
 	var missing *capability.MissingError
 	if errors.As(err, &missing) {
 		e.pinAt.Fault(missing.Error(), "")
@@ -256,36 +254,4 @@ func (l *loader) document(f *Fleet, peer *Peer, e peerEntry) {
 	if ok {
 		peer.Document = member.Capabilities
 	}
-}
-
-// selectEngine puts the validators that a member's agent.yaml asks for behind
-// its own contracts and behind those of its peers, as this member sees them.
-func (l *loader) selectEngine(m *Member) {
-	if m.Agent == nil || m.Agent.Validator == "" {
-		return
-	}
-	e, ok := capability.EngineNamed(m.Agent.Validator)
-	if !ok { // agent.yaml names known engines only
-		l.failed(fmt.Errorf("%s: there is no validator %q", l.name(m.Agent.Path), m.Agent.Validator))
-		return
-	}
-	m.Capabilities = l.withEngine(m.Capabilities, e)
-	for _, p := range m.Peers {
-		p.Document = l.withEngine(p.Document, e)
-	}
-}
-
-// withEngine is d under an engine, made once per pair. A nil d stays nil.
-func (l *loader) withEngine(d *capability.Document, e capability.Engine) *capability.Document {
-	if d == nil || e.Name() == (capability.Native{}).Name() {
-		return d
-	}
-	key := engined{d, e.Name()}
-	if out, ok := l.engines[key]; ok {
-		return out
-	}
-	out, err := d.WithEngine(e)
-	l.failed(err)
-	l.engines[key] = out
-	return out
 }

@@ -64,8 +64,8 @@ func edges(n schema.Node) []edge {
 	return out
 }
 
-// Children are the schemas inside n, without the target of its reference.
-func Children(n schema.Node) []schema.Node {
+// children are the schemas inside n, without the target of its reference.
+func children(n schema.Node) []schema.Node {
 	if _, _, ok := n.Ref(); ok {
 		return nil
 	}

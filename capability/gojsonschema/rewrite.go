@@ -178,9 +178,9 @@ func (w *writer) combinators(n schema.Node, out object) {
 	}
 }
 
-// Native compiles the schema at a node for package schema, so that a default
+// compileNative compiles the schema at a node for package schema, so that a default
 // or an example can be checked where it stands.
-func Native(n schema.Node) (*schema.Schema, error) {
+func compileNative(n schema.Node) (*schema.Schema, error) {
 	text, err := standAlone(n, forNative)
 	if err != nil {
 		return nil, fmt.Errorf("gojsonschema: %w", err)

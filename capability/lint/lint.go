@@ -119,12 +119,14 @@ type Options struct {
 	// Outputs judges output schemas by provider profiles too. Our own profile
 	// always does.
 	Outputs bool
+	// SecondOpinion reviews the schemas of [File]; see [capability.LoadOptions].
+	SecondOpinion capability.SecondOpinion
 }
 
 // File loads a capabilities file and checks it. Faults of the file come as
 // findings of the rule "load"; the error is for a file that cannot be read.
 func File(path string, p Profile, opts Options) (Findings, error) {
-	doc, err := capability.Load(path)
+	doc, err := capability.LoadWith(path, capability.LoadOptions{ValidateSchemas: true, SecondOpinion: opts.SecondOpinion})
 	var invalid *capability.LoadError
 	switch {
 	case errors.As(err, &invalid):

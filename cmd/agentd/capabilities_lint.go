@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/agentd/agentd/capability/gojsonschema"
 	"github.com/agentd/agentd/capability/lint"
 	"github.com/agentd/agentd/internal/output"
 )
@@ -26,7 +27,7 @@ func (a *app) capabilitiesLintCommand() *cobra.Command {
 			if err != nil {
 				return usage("--profile: %s", err)
 			}
-			findings, err := lint.File(args[0], p, lint.Options{Outputs: outputs})
+			findings, err := lint.File(args[0], p, lint.Options{Outputs: outputs, SecondOpinion: gojsonschema.NewSecondOpinion()})
 			if err != nil {
 				return err
 			}
