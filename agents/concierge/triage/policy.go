@@ -82,8 +82,8 @@ var owners = []struct {
 	team  string
 	rules []string
 }{
-	{"security", []string{"leaked-key", "hardcoded-secret", "secret-file", "tls-verify-off", "sql-concat", "dynamic-eval"}},
-	{"quality", []string{"removed-test", "disabled-test"}},
+	{"security", []string{"leaked-key", "tls-verify-off"}},
+	{"quality", []string{"removed-test"}},
 }
 
 // owner names the team that should look at the findings, if one should.
