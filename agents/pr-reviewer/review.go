@@ -168,7 +168,7 @@ func parseDiff(diff string) ([]file, error) {
 		case strings.HasPrefix(text, "\\"): // "\ No newline at end of file"
 		// The counts come before everything else: in a hunk "--- a" is the removed
 		// line "-- a".
-		case oldLeft > 0 || newLeft > 0:
+		case oldLeft+newLeft > 0:
 			text = cmp.Or(text, " ") // some mailers cut the space of an empty line
 			next.op, next.text = text[0], text[1:]
 			files[len(files)-1].lines = append(files[len(files)-1].lines, next)
@@ -179,7 +179,7 @@ func parseDiff(diff string) ([]file, error) {
 				newLeft--
 				next.number++
 			}
-			if oldLeft < 0 || newLeft < 0 || !strings.ContainsRune(" +-", rune(next.op)) {
+			if min(oldLeft, newLeft) < 0 || !strings.ContainsRune(" +-", rune(next.op)) {
 				return nil, fmt.Errorf("line %d: the hunk does not hold the lines that its header announces", i+1)
 			}
 		case strings.HasPrefix(text, "--- "):
@@ -197,7 +197,7 @@ func parseDiff(diff string) ([]file, error) {
 		}
 	}
 	switch {
-	case oldLeft > 0 || newLeft > 0:
+	case oldLeft+newLeft > 0:
 		return nil, errors.New("it ends inside a hunk")
 	case len(files) == 0 && strings.TrimSpace(diff) != "" && !strings.Contains(diff, "diff --git "):
 		return nil, errors.New("it is not a unified diff")
