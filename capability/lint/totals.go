@@ -6,7 +6,7 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// Limits of OpenAI's structured outputs, over one schema.
+// Limits of OpenAI's structured outputs. They hold for one schema.
 const (
 	openAIMaxProperties = 5000
 	openAIMaxDepth      = 10
@@ -23,7 +23,7 @@ const (
 	anthropicMaxUnions   = 16
 )
 
-// totals checks what is limited over a whole schema.
+// totals checks the limits that hold over a whole schema.
 func (l *linter) totals(s *schema.Schema, w *walk) {
 	for _, n := range w.boolean {
 		if !l.closes(w, n) {
@@ -62,8 +62,8 @@ func (l *linter) totals(s *schema.Schema, w *walk) {
 	}
 }
 
-// closes reports whether a boolean schema is the false or true of an
-// additionalProperties, which every reader knows.
+// closes reports whether a boolean schema is the value of additionalProperties.
+// Every reader takes it there, and nowhere else.
 func (l *linter) closes(w *walk, n schema.Node) bool {
 	for _, parent := range w.order {
 		if additional, ok := parent.Additional(); ok && additional == n {
@@ -73,7 +73,7 @@ func (l *linter) closes(w *walk, n schema.Node) bool {
 	return false
 }
 
-// tally sums over a schema.
+// tally holds sums over a schema.
 type tally struct {
 	properties, optional, enum, text, unions int
 }
