@@ -1,0 +1,211 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/fleet"
+)
+
+// agentWith loads the starter fleet with this text after the reviewer's name.
+func agentWith(t *testing.T, text string) (*fleet.AgentFile, error) {
+	t.Helper()
+	f, err := fleet.Load(starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\n" + text + "\n"}).root(t), fleet.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	m, _ := f.Member("pr-reviewer")
+	return m.Agent, nil
+}
+
+// wantFault demands one fault, at a pointer of agent.yaml.
+func wantFault(t *testing.T, err error, pointer, message string) {
+	t.Helper()
+	var le *fleet.LoadError
+	if !errors.As(err, &le) || len(le.Faults) != 1 || le.Faults[0].Pointer != pointer || !strings.Contains(le.Faults[0].Message+" ("+le.Faults[0].Hint+")", message) {
+		t.Errorf("got %v, want %s: %s", err, pointer, message)
+	}
+}
+
+// Every number of agent.yaml has a least and a greatest value: both load, the
+// next ones outside do not.
+func TestNumbersOfAgentYAMLAreBounded(t *testing.T) {
+	const day = 24 * time.Hour
+	ms := func(d time.Duration) int64 { return d.Milliseconds() }
+	for _, tt := range []struct {
+		pointer   string
+		low, high int64
+		get       func(*fleet.AgentFile) int64
+	}{
+		{"/limits/maxPayloadBytes", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxPayloadBytes) }},
+		{"/limits/maxInFlight", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxInFlight) }},
+		{"/limits/maxPending", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxPending) }},
+		{"/limits/shutdownTimeoutMs", 1, ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Limits.ShutdownTimeout) }},
+		{"/limits/idempotencyTtlMs", 1, ms(31 * day), func(a *fleet.AgentFile) int64 { return ms(a.Limits.IdempotencyTTL) }},
+		{"/durable/replicas", 1, 5, func(a *fleet.AgentFile) int64 { return int64(a.Durable.Replicas) }},
+		{"/durable/ackWaitMs", ms(time.Second), ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Durable.AckWait) }},
+		{"/durable/maxDeliver", 1, 1000, func(a *fleet.AgentFile) int64 { return int64(a.Durable.MaxDeliver) }},
+		{"/durable/resultTtlMs", ms(time.Hour), ms(366 * day), func(a *fleet.AgentFile) int64 { return ms(a.Durable.ResultTTL) }},
+		{"/durable/deadTtlMs", ms(time.Minute), ms(366 * day), func(a *fleet.AgentFile) int64 { return ms(a.Durable.DeadTTL) }},
+		{"/durable/maxBytes", 1 << 20, 1 << 50, func(a *fleet.AgentFile) int64 { return a.Durable.MaxBytes }},
+		{"/security/clockSkewMs", 0, 60_000, func(a *fleet.AgentFile) int64 { return ms(a.Security.ClockSkew) }},
+		{"/security/approvalTimeoutMs", 1, ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Security.ApprovalTimeout) }},
+		{"/audit/captureMaxBytes", 1, 256 << 10, func(a *fleet.AgentFile) int64 { return int64(a.Audit.CaptureBytes) }},
+		{"/skills/s/process/maxOutputBytes", 1, 1 << 30, func(a *fleet.AgentFile) int64 { return int64(a.Skills[0].Process.MaxOutputBytes) }},
+		{"/skills/s/process/killGraceMs", 1, ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Skills[0].Process.KillGrace) }},
+	} {
+		t.Run(strings.ReplaceAll(tt.pointer[1:], "/", "."), func(t *testing.T) {
+			// with nests the number as its pointer does.
+			with := func(n int64) string {
+				keys := strings.Split(tt.pointer[1:], "/")
+				text := fmt.Sprintf("{%s: %d}", keys[len(keys)-1], n)
+				if len(keys) == 4 {
+					text = fmt.Sprintf("{%s: {%s: {command: [x], %s: %d}}}", keys[1], keys[2], keys[3], n)
+				}
+				return keys[0] + ": " + text
+			}
+			for _, n := range []int64{tt.low, tt.high} {
+				if a, err := agentWith(t, with(n)); err != nil || tt.get(a) != n {
+					t.Errorf("%d: %v", n, err)
+				}
+			}
+			for _, n := range []int64{tt.low - 1, tt.high + 1} {
+				_, err := agentWith(t, with(n))
+				wantFault(t, err, tt.pointer, fmt.Sprintf("expected a whole number from %d to %d", tt.low, tt.high))
+			}
+		})
+	}
+}
+
+// What a file does not say has a default, whichever block is missing or empty.
+func TestDefaultsOfAgentYAML(t *testing.T) {
+	for _, text := range []string{"", "limits: {}\naudit: {}\nsecurity: {}\ndurable: {}\npermissions: {}"} {
+		a, err := agentWith(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fleet.Limits{
+			MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000,
+			IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
+		}
+		if a.Limits != want || a.Durable != (fleet.Durable{}) || a.Security != (fleet.Security{}) {
+			t.Errorf("%q: %+v", text, a)
+		}
+		if a.Audit.CaptureBytes != 16<<10 || a.Audit.FailOpen || a.Audit.Witnesses != nil || a.Audit.Captures("x") {
+			t.Errorf("%q: audit %+v", text, a.Audit)
+		}
+		if (a.Permissions != nil) != (text != "") || a.Scopes != nil || a.Validator != "" || a.Drift != "" {
+			t.Errorf("%q: %+v", text, a)
+		}
+	}
+	a, err := agentWith(t, "skills: {s: {process: {command: [x]}}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := a.Skills[0].Process; p.MaxOutputBytes != 4<<20 || p.KillGrace != 2*time.Second || p.Env != nil || p.InheritEnv != nil {
+		t.Errorf("process %+v", p)
+	}
+}
+
+func TestSecurityBlock(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want func(fleet.Security) bool
+	}{
+		{"requireAuth: true", func(s fleet.Security) bool { return s.RequireAuth != nil && *s.RequireAuth }},
+		{"requireAuth: false", func(s fleet.Security) bool { return s.RequireAuth != nil && !*s.RequireAuth }},
+		{"auditLog: true", func(s fleet.Security) bool { return !s.NoAuditLog }},
+		{"auditLog: false", func(s fleet.Security) bool { return s.NoAuditLog }},
+		{"clockSkewMs: 1500", func(s fleet.Security) bool { return s.ClockSkew == 1500*time.Millisecond }},
+		{"approvalTimeoutMs: 7", func(s fleet.Security) bool { return s.ApprovalTimeout == 7*time.Millisecond }},
+	} {
+		if a, err := agentWith(t, "security: {"+tt.text+"}"); err != nil || !tt.want(a.Security) {
+			t.Errorf("%s: %v, %v", tt.text, a, err)
+		}
+	}
+}
+
+// Scopes are those of the key and of security.defaultPermissions together; the
+// defaults stand first. An empty list grants nothing, which no list does not say.
+func TestScopes(t *testing.T) {
+	for text, want := range map[string][]string{
+		"scopes: []":                              {},
+		"security: {defaultPermissions: []}":      {},
+		"scopes: [a:b]":                           {"a:b"},
+		"security: {defaultPermissions: ['c:*']}": {"c:*"},
+		"scopes: [a:b]\nsecurity: {defaultPermissions: [c:d, 'e:*']}": {"c:d", "e:*", "a:b"},
+		"scopes: ['**', '*:read']":                                    {"**", "*:read"},
+	} {
+		a, err := agentWith(t, text)
+		if err != nil || a.Scopes == nil || !slices.Equal(patterns(a.Scopes), want) && len(want) > 0 || len(a.Scopes) != len(want) {
+			t.Errorf("%s: %+v, %v", text, a, err)
+		}
+	}
+}
+
+func TestPermissionPatterns(t *testing.T) {
+	longest := strings.Repeat("x", 512)
+	a, err := agentWith(t, "permissions: {allow: ["+longest+"], ask: ['RequestAgent:agent://a/b', 'RequestAgent:agent://*/*'], deny: ['RequestAgent:**']}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := a.Permissions
+	if !slices.Equal(patterns(p.Allow), []string{longest}) || !slices.Equal(patterns(p.Deny), []string{"RequestAgent:**"}) ||
+		!slices.Equal(patterns(p.Ask), []string{"RequestAgent:agent://a/b", "RequestAgent:agent://*/*"}) {
+		t.Errorf("got %+v", p)
+	}
+	if p.Ask[1].Position.Pointer != "/permissions/ask/1" || p.Ask[1].Position.Line != 2 {
+		t.Errorf("a rule stands at %+v", p.Ask[1].Position)
+	}
+	for text, pointer := range map[string]string{
+		"allow: ['RequestAgent:agent://a/b/c']": "/permissions/allow/0",
+		"deny: ['RequestAgent:agent://a']":      "/permissions/deny/0",
+		"ask: [ok, 'REQUESTAGENT:x']":           "/permissions/ask/1",
+	} {
+		_, err := agentWith(t, "permissions: {"+text+"}")
+		wantFault(t, err, pointer, "would match nothing")
+	}
+}
+
+func TestChoicesOfAgentYAML(t *testing.T) {
+	for _, tt := range []struct {
+		key     string
+		allowed []string
+		get     func(*fleet.AgentFile) string
+	}{
+		{"validator", []string{"native", "gojsonschema"}, func(a *fleet.AgentFile) string { return a.Validator }},
+		{"drift", []string{"enforce", "warn", "off"}, func(a *fleet.AgentFile) string { return a.Drift }},
+	} {
+		for _, value := range tt.allowed {
+			if a, err := agentWith(t, tt.key+": \""+value+"\""); err != nil || tt.get(a) != value {
+				t.Errorf("%s %s: %v", tt.key, value, err)
+			}
+		}
+		_, err := agentWith(t, tt.key+": other")
+		wantFault(t, err, "/"+tt.key, "expected one of "+strings.Join(tt.allowed, ", "))
+	}
+}
+
+// Both ends of the fleet's own files get the second opinion: the member's
+// contract and the one that a peers file pins.
+func TestSecondOpinionOnEveryFile(t *testing.T) {
+	bad := strings.Replace(capabilitiesOf("pr-reviewer", "x"), "{type: object}", "{type: object, default: 7}", 1)
+	for name, changed := range map[string]files{
+		"agents/pr-reviewer/capabilities.yaml": {"agents/pr-reviewer/capabilities.yaml": bad},
+		"pin.yaml":                             {"pin.yaml": bad, "rpc-peers.yaml": strings.Replace(starter()["rpc-peers.yaml"], "    transports:", "    capabilities: pin.yaml\n    transports:", 1)},
+	} {
+		root := starter().with(changed).root(t)
+		_, err := fleet.Load(root, fleet.LoadOptions{})
+		if err == nil || !strings.Contains(err.Error(), name+":8:33: /capabilities/0/inputSchema/default: capability \"x\" inputSchema: the default does not pass its own schema") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := fleet.Load(root, fleet.LoadOptions{InspectOnly: true}); err != nil {
+			t.Errorf("%s, for inspection: %v", name, err)
+		}
+	}
+}
