@@ -41,6 +41,8 @@ type Fleet struct {
 	Identities []Identity
 	// Hosts are remote control planes.
 	Hosts []Host
+
+	shown string // the root as it was given to Load
 }
 
 // Member finds a member by its id.

@@ -42,6 +42,7 @@ func decodeManifest(file *strictyaml.File, p paths) manifest {
 	o := file.Root().Object()
 	f := &Fleet{
 		Root:        p.root,
+		shown:       p.shown,
 		Version:     decodeVersion(o.Need("version")),
 		Name:        o.Need("name").Text(),
 		Description: o.Get("description").String(),
