@@ -33,7 +33,7 @@ func NewSecondOpinion() capability.SecondOpinion {
 			// Without the meta-schema there is no opinion, so no schema loads.
 			return []schema.Fault{{Message: err.Error()}}
 		}
-		r := review{schema: s, seen: make(map[schema.Node]bool)}
+		r := review{schema: s}
 		for _, p := range m.Check(s.Source()) {
 			r.fault(p.Pointer, p.Message, "")
 		}
@@ -48,7 +48,6 @@ func NewSecondOpinion() capability.SecondOpinion {
 // review collects the objections to one schema.
 type review struct {
 	schema *schema.Schema
-	seen   map[schema.Node]bool // nodes whose annotations have been checked
 	faults []schema.Fault
 }
 
@@ -58,11 +57,12 @@ func (r *review) fault(pointer, message, hint string) {
 }
 
 // annotations checks the default and the examples of n and of the schemas in it.
+// It stops at references: their targets are the definitions and the root, each of
+// which is visited by itself.
 func (r *review) annotations(n schema.Node) {
-	if _, boolean := n.Boolean(); boolean || r.seen[n] {
+	if _, boolean := n.Boolean(); boolean {
 		return
 	}
-	r.seen[n] = true
 	fallback, examples := n.Default(), n.Examples()
 	if fallback != nil || examples != nil {
 		c, err := r.compileAt(n)
