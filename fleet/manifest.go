@@ -74,9 +74,11 @@ func decodeRPC(v strictyaml.Value) RPC {
 	o := v.Object()
 	defer o.Done()
 	out := RPC{StampFleetVersion: o.Get("stampFleetVersion").Bool()}
-	if least := o.Get("minFleetVersion"); least.Present() {
+	// Text has reported a value that is empty or no string.
+	least := o.Get("minFleetVersion")
+	if text := least.Text(); text != "" {
 		var err error
-		if out.MinFleetVersion, err = envelope.ParseFleetVersion(least.Text()); err != nil && least.Text() != "" {
+		if out.MinFleetVersion, err = envelope.ParseFleetVersion(text); err != nil {
 			least.Fault(err.Error(), "")
 		}
 	}

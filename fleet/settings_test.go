@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 )
 
@@ -207,5 +208,70 @@ func TestSecondOpinionOnEveryFile(t *testing.T) {
 		if _, err := fleet.Load(root, fleet.LoadOptions{InspectOnly: true}); err != nil {
 			t.Errorf("%s, for inspection: %v", name, err)
 		}
+	}
+}
+
+// Every number of fleet.yaml is bounded, too.
+func TestNumbersOfTheManifestAreBounded(t *testing.T) {
+	const day = int64(24 * time.Hour / time.Millisecond)
+	for _, tt := range []struct {
+		text, pointer string
+		low, high     int64
+		get           func(*fleet.Fleet) int64
+	}{
+		{"deploy: {healthGate: {timeoutMs: %d}}", "/deploy/healthGate/timeoutMs", 1, day, func(f *fleet.Fleet) int64 { return f.Deploy.HealthTimeout.Milliseconds() }},
+		{"hosts: [{name: h, url: 'http://h', timeoutMs: %d}]", "/hosts/0/timeoutMs", 1, day, func(f *fleet.Fleet) int64 { return f.Hosts[0].Timeout.Milliseconds() }},
+		{"agents: [{id: a, path: a, deploy: {target: t, minInstances: %d}}]", "/agents/0/deploy/minInstances", 0, math.MaxInt32, func(f *fleet.Fleet) int64 { return int64(f.Members[0].DeployTo.MinInstances) }},
+		{"agents: [{id: a, path: a, deploy: {target: t, maxInstances: %d}}]", "/agents/0/deploy/maxInstances", 1, math.MaxInt32, func(f *fleet.Fleet) int64 { return int64(f.Members[0].DeployTo.MaxInstances) }},
+	} {
+		load := func(n int64) (*fleet.Fleet, error) {
+			text := "version: 1\nname: f\n" + fmt.Sprintf(tt.text, n) + "\n"
+			if !strings.HasPrefix(tt.text, "agents") {
+				text += "agents: []\n"
+			}
+			return fleet.Load(files{"fleet.yaml": text, "a/agent.yaml": "name: a\n"}.root(t), fleet.LoadOptions{})
+		}
+		for _, n := range []int64{tt.low, tt.high} {
+			if f, err := load(n); err != nil || tt.get(f) != n {
+				t.Errorf(tt.text+": %v", n, err)
+			}
+		}
+		for _, n := range []int64{tt.low - 1, tt.high + 1} {
+			_, err := load(n)
+			wantFault(t, err, tt.pointer, fmt.Sprintf("from %d to %d", tt.low, tt.high))
+		}
+	}
+}
+
+func TestManifestSettings(t *testing.T) {
+	load := func(text string) (*fleet.Fleet, error) {
+		return fleet.Load(files{"fleet.yaml": "version: 1\nname: f\nagents: []\n" + text + "\n"}.root(t), fleet.LoadOptions{})
+	}
+	f, err := load("rpc: {stampFleetVersion: true, minFleetVersion: v1.2.0-cut}")
+	want, parseErr := envelope.ParseFleetVersion("v1.2.0-cut")
+	if err != nil || parseErr != nil || !f.RPC.StampFleetVersion || f.RPC.MinFleetVersion.Compare(want) != 0 || f.RPC.MinFleetVersion.IsZero() {
+		t.Errorf("rpc %+v, %v", f, err)
+	}
+	for text, want := range map[string]string{
+		"rpc: {minFleetVersion: newest}":                       "/rpc/minFleetVersion",
+		"rpc: {minFleetVersion: ''}":                           "/rpc/minFleetVersion",
+		"rpc: {stampFleetVersion: 1}":                          "/rpc/stampFleetVersion",
+		"rpc: {stampVersion: true}":                            "/rpc/stampVersion",
+		"runtime: {node: '>=22'}":                              "/runtime/node",
+		"deploy: {strategy: blue-green}":                       "/deploy/strategy",
+		"deploy: {targets: {t: {kind: ''}}}":                   "/deploy/targets/t/kind",
+		"deploy: {healthGate: {path: /x}}":                     "/deploy/healthGate/path",
+		"hosts: [{name: -a, url: 'http://h'}]":                 "/hosts/0/name",
+		"hosts: [{name: a, url: 'http://'}]":                   "/hosts/0/url",
+		"hosts: [{name: a, url: '//h'}]":                       "/hosts/0/url",
+		"hosts: [{name: a, url: 'http://h', auth: {}}]":        "/hosts/0/auth",
+		"hosts: [{name: a, url: 'http://h', token: x}]":        "/hosts/0/token",
+		"environments: {e: {peersRef: ../peers.yaml}}":         "/environments/e/peersRef",
+		"environments: {e: {envFiles: [../.env]}}":             "/environments/e/envFiles/0",
+		"environments: {e: {overrides: {a: {envFile: x}}}}":    "/environments/e/overrides/a/envFile",
+		"environments: {e: {overrides: {a: {envFiles: [7]}}}}": "/environments/e/overrides/a/envFiles/0",
+	} {
+		_, err := load(text)
+		wantFault(t, err, want, "")
 	}
 }

@@ -47,6 +47,10 @@ func TestDefaultsAndExamplesMustPass(t *testing.T) {
 		{"where gojsonschema is not safe", `{oneOf: [{type: "null"}, {items: {$ref: "#"}, type: array}], examples: [[null, [null]], [1]]}`,
 			`/inputSchema/examples/1: capability "x" inputSchema: the example does not pass its own schema: `},
 		{"beyond gojsonschema's numbers", `{const: 9007199254740993, examples: [9007199254740993, 9007199254740992]}`, `/inputSchema/examples/1`},
+		{"a value that the library cannot judge", `{type: number, default: 1e400, examples: [-1e400]}`, ""},
+		{"a value that neither takes", `{type: string, default: 1e400}`, `/inputSchema/default: capability "x" inputSchema: the default does not pass its own schema: expected type string but got number`},
+		{"in every kind of subschema", `{properties: {a: {additionalProperties: {items: {allOf: [{anyOf: [{not: {oneOf: [{type: string, default: 1}]}}]}]}}}}}`,
+			`/inputSchema/properties/a/additionalProperties/items/allOf/0/anyOf/0/not/oneOf/0/default`},
 		{"null as a default", `{type: object, properties: {a: {type: string, default: null}}}`, `expected type string but got null`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
