@@ -5,25 +5,31 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// A Contract is one side of a capability: a schema, and what checks it.
+// A Contract is one side of a capability: a schema, and the validator that
+// enforces it.
 type Contract struct {
-	// Validator checks payloads. Nil if the document was loaded for inspection.
+	// Validator checks payloads. It is nil if the document was loaded for
+	// inspection.
 	Validator Validator
-	// Schema is the compiled schema. Nil if the document was loaded for inspection.
+	// Schema is the compiled schema. It is nil if the document was loaded for
+	// inspection.
 	Schema *schema.Schema
-	// Source is the schema as JSON, with its keys as declared. Read only.
+	// Source is the schema as JSON, with its keys in declared order. It is
+	// read-only.
 	Source []byte
-	// Digest covers what the schema asserts. See the package comment.
+	// Digest covers what the schema asserts; see the package comment.
 	Digest string
 
 	at strictyaml.Value // the schema in its file
 }
 
-// Locate is the place in the file that a pointer into the schema (RFC 6901)
-// leads to, or that of the nearest schema above it.
+// Locate returns the place in the file that a pointer into the schema (RFC
+// 6901) leads to. If there is nothing at the pointer, it returns the nearest
+// place above.
 func (c *Contract) Locate(pointer string) Position { return c.at.Locate(pointer) }
 
-// Check validates a payload; without a contract every payload is valid.
+// Check validates a payload. A nil contract accepts every payload: a
+// capability without a schema takes loose JSON.
 func (c *Contract) Check(payload []byte) schema.Report {
 	if c == nil || c.Validator == nil {
 		return schema.Report{Verdict: schema.Valid}

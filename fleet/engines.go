@@ -8,11 +8,13 @@ import (
 	"github.com/agentd/agentd/envelope"
 )
 
-// plugged are the engines that agent.yaml can select besides the native one.
-// Package capability knows only the seam; this is where they are plugged in.
+// plugged returns the engines that agent.yaml can select besides the native
+// one. Package capability defines the seam and imports no engine; this is
+// where engines are plugged in.
 func plugged() []capability.Engine { return []capability.Engine{gojsonschema.Engine{}} }
 
-// engineNames are the values of agent.yaml's key validator, the default first.
+// engineNames returns the values of agent.yaml's key validator, the default
+// first.
 func engineNames() []string {
 	names := []string{capability.Native{}.Name()}
 	for _, e := range plugged() {
@@ -21,7 +23,8 @@ func engineNames() []string {
 	return names
 }
 
-// capabilityOptions load the capabilities file at path, which must be agent's.
+// capabilityOptions returns the options for the capabilities file at path,
+// which must declare agent.
 func (l *loader) capabilityOptions(path string, agent envelope.Address) capability.LoadOptions {
 	return capability.LoadOptions{
 		ValidateSchemas: !l.opts.InspectOnly, Agent: agent, Name: l.name(path), SecondOpinion: l.opinion,

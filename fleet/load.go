@@ -12,15 +12,16 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// LoadOptions say how to load. The zero value is the safe way: every schema is
-// compiled.
+// LoadOptions configure a load. The zero value is the safe choice: every
+// schema is compiled and checked.
 type LoadOptions struct {
-	// InspectOnly leaves schemas uncompiled: a fleet loaded so cannot check a
-	// payload, and one with unusable schemas can still be looked at.
+	// InspectOnly leaves schemas uncompiled. Such a fleet cannot check
+	// payloads, but a fleet with unusable schemas can still be listed and
+	// edited.
 	InspectOnly bool
 }
 
-// A NoFleetError says that no fleet.yaml was found. errors.Is finds
+// A NoFleetError reports that there is no fleet.yaml. It matches
 // [fs.ErrNotExist].
 type NoFleetError struct {
 	// Dir is where the search began.
@@ -34,8 +35,9 @@ func (e *NoFleetError) Error() string {
 // Is reports whether target is [fs.ErrNotExist].
 func (e *NoFleetError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// FindRoot is the absolute path of the nearest directory, from dir upwards,
-// that holds a fleet.yaml. The error is a [*NoFleetError] if there is none.
+// FindRoot returns the absolute path of the nearest directory, from dir
+// upwards, that holds a fleet.yaml. The error is a [*NoFleetError] if there
+// is none.
 func FindRoot(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -51,11 +53,11 @@ func FindRoot(dir string) (string, error) {
 	}
 }
 
-// Load reads the fleet whose fleet.yaml stands in root, and every file that it
-// names. Faults print paths below root as root is given: relative if root is.
+// Load reads the fleet.yaml in root and every file that it names. Faults show
+// paths below root the way root was given: relative if it was.
 //
-// The error is a [*NoFleetError], a [*LoadError] with the faults of all files,
-// or the operating system's for a file that cannot be read.
+// The error is a [*NoFleetError], a [*LoadError] with the faults of all
+// files, or the operating system's error for a file that cannot be read.
 func Load(root string, opts LoadOptions) (*Fleet, error) {
 	p, err := newPaths(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +96,7 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	return m.fleet, nil
 }
 
-// loader reads the files that a manifest names, each once.
+// loader reads the files that a manifest names, each of them once.
 type loader struct {
 	paths
 	opts    LoadOptions
@@ -105,7 +107,8 @@ type loader struct {
 	engines map[engined]*capability.Document // nil if it failed
 }
 
-// failed keeps an error, if there is one, and goes on.
+// failed records an error, if there is one, so that the load can go on and
+// report the faults of every file.
 func (l *loader) failed(err error) bool {
 	if err != nil {
 		l.errs = append(l.errs, err)
@@ -113,7 +116,9 @@ func (l *loader) failed(err error) bool {
 	return err != nil
 }
 
-// member reads one member's own files and adds it to the fleet.
+// member reads one member's own files and adds it to the fleet. A member
+// whose directory or environment is at fault is left out: nothing below it
+// can be resolved.
 func (l *loader) member(f *Fleet, e entry) {
 	m := e.member
 	for _, env := range f.Environments {
@@ -149,8 +154,8 @@ func (l *loader) member(f *Fleet, e entry) {
 	f.Members = append(f.Members, m) // without an Agent only if the load fails
 }
 
-// agentFile reads the member's agent.yaml. at is where fleet.yaml names its
-// directory: that there is no such file is a fault there.
+// agentFile reads the member's agent.yaml. at is where fleet.yaml names the
+// directory; a missing file is reported there.
 func (l *loader) agentFile(m *Member, at strictyaml.Value) {
 	path := filepath.Join(m.Dir, "agent.yaml")
 	file, err := strictyaml.ReadFile(path, l.name(path))
@@ -168,7 +173,9 @@ func (l *loader) agentFile(m *Member, at strictyaml.Value) {
 	}
 }
 
-// memberPeers resolves a member's peers, by the rule of the package comment.
+// memberPeers resolves a member's peers by the rule in the package comment.
+// It copies each entry, because members that share a file may validate with
+// different engines.
 func (l *loader) memberPeers(f *Fleet, m *Member) {
 	path, ok := findPeers(m.Dir)
 	if !ok && m.Environment.PeersRef != "" {
@@ -188,7 +195,8 @@ func (l *loader) memberPeers(f *Fleet, m *Member) {
 	}
 }
 
-// findPeers finds the peers file in a directory.
+// findPeers returns the path of the peers file in a directory, in the first
+// notation that exists.
 func findPeers(dir string) (path string, ok bool) {
 	for _, name := range []string{"rpc-peers.yaml", "rpc-peers.yml", "rpc-peers.json"} {
 		path := filepath.Join(dir, name)
@@ -199,7 +207,8 @@ func findPeers(dir string) (path string, ok bool) {
 	return "", false
 }
 
-// peersFile reads a peers file, once however many members share it.
+// peersFile reads a peers file, once for all members that share it, so that
+// its faults are reported once too.
 func (l *loader) peersFile(path string) []peerEntry {
 	if entries, ok := l.peers[path]; ok {
 		return entries
@@ -227,8 +236,8 @@ func (l *loader) peersFile(path string) []peerEntry {
 	return entries
 }
 
-// loadPin loads the capabilities file that a peers file names. That there is
-// none is a fault of the peers file.
+// loadPin loads the capabilities file that a peers file names. A missing file
+// is a fault of the peers file.
 func (l *loader) loadPin(e peerEntry) error {
 	if _, ok := l.pins[e.pin]; ok {
 		return nil
@@ -243,7 +252,8 @@ func (l *loader) loadPin(e peerEntry) error {
 	return err
 }
 
-// document finds what is known of a peer's capabilities.
+// document sets what is known of a peer's capabilities. A pinned file wins
+// over the member's own: it is what the caller was built against.
 func (l *loader) document(f *Fleet, peer *Peer, e peerEntry) {
 	member, ok := f.Member(peer.Address.ID())
 	peer.InFleet = ok

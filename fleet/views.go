@@ -11,8 +11,8 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// A Listing is a fleet at a glance, in the form that the reference system's
-// `fleet list --json` has.
+// A Listing is a summary of a fleet, in the form of the reference system's
+// `fleet list --json`.
 type Listing struct {
 	Root     string         `json:"root"`
 	Manifest ListedManifest `json:"manifest"`
@@ -35,7 +35,7 @@ type ListedAgent struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// List is the fleet's members, in declared order.
+// List returns the fleet's members in declared order.
 func (f *Fleet) List() Listing {
 	l := Listing{Root: f.Root, Manifest: ListedManifest{Name: f.Name, Version: f.Version}, Agents: []ListedAgent{}}
 	for _, m := range f.Members {
@@ -48,7 +48,7 @@ func (f *Fleet) List() Listing {
 	return l
 }
 
-// rel is a path below the root, relative and with slashes.
+// rel returns a path below the root, relative and with slashes.
 func (f *Fleet) rel(abs string) string {
 	rel, err := filepath.Rel(f.Root, abs)
 	if err != nil {
@@ -72,8 +72,8 @@ func (l Listing) WriteText(w io.Writer) error {
 	return err
 }
 
-// A Catalogue is what a whole fleet offers, in the form that the reference
-// system's `fleet capabilities --json` has.
+// A Catalogue lists the capabilities of a whole fleet, in the form of the
+// reference system's `fleet capabilities --json`.
 type Catalogue struct {
 	// Agents is keyed by address.
 	Agents map[string][]Offer `json:"agents"`
@@ -84,7 +84,7 @@ type Catalogue struct {
 // An Offer is one capability.
 type Offer struct {
 	Name string `json:"name"`
-	// TimeoutMs is 0 when the capability leaves it to its caller.
+	// TimeoutMs is 0 if the capability leaves the timeout to its caller.
 	TimeoutMs   int64  `json:"timeoutMs,omitempty"`
 	Idempotent  bool   `json:"idempotent,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -93,7 +93,7 @@ type Offer struct {
 	Output string `json:"outputDigest,omitempty"`
 }
 
-// Capabilities is what the fleet offers.
+// Capabilities returns the capabilities of all members.
 func (f *Fleet) Capabilities() Catalogue {
 	c := Catalogue{Agents: make(map[string][]Offer), ClientOnly: []string{}}
 	for _, m := range f.Members {
@@ -133,7 +133,8 @@ func (c Catalogue) WriteText(w io.Writer) error {
 	return err
 }
 
-// details is what stands behind an offer's name in text.
+// details returns what follows an offer's name in text: remarks in
+// parentheses, and the description on one line.
 func (o Offer) details() string {
 	var parts []string
 	if o.Input == "" && o.Output == "" {

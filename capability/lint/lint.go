@@ -30,10 +30,10 @@ const (
 	Gemini Profile = "gemini"
 )
 
-// Profiles lists the profiles; the first is the default.
+// Profiles returns all profiles. The first one is the default.
 func Profiles() []Profile { return []Profile{Draft07Subset, OpenAIStrict, Anthropic, Gemini} }
 
-// ParseProfile finds a profile by name; "" is the default one.
+// ParseProfile returns the profile of that name; "" is the default one.
 func ParseProfile(name string) (Profile, error) {
 	if name == "" {
 		return Draft07Subset, nil
@@ -96,7 +96,7 @@ type Finding struct {
 	Hint     string              `json:"hint,omitempty"`
 }
 
-// Findings are sorted: errors first, then by position.
+// Findings are sorted by severity, errors first, and then by position.
 type Findings []Finding
 
 // Failed reports whether there is an error among the findings.

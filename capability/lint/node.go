@@ -27,9 +27,9 @@ func (l *linter) node(n schema.Node) {
 	}
 }
 
-// present tells for each keyword that some reader refuses whether n has it. Two
-// entries are narrower than a keyword, because some readers refuse only part of
-// what it can say.
+// present reports for each keyword that some reader refuses whether n has it.
+// Two entries are narrower than a keyword, because their readers refuse only
+// some of its values.
 func present(n schema.Node) map[string]bool {
 	bounds := n.Bounds()
 	_, hasNot := n.Not()
@@ -76,7 +76,7 @@ func (l *linter) refusals() map[string][]string {
 	return nil
 }
 
-// keywords reports the keywords that the reader refuses.
+// keywords reports the keywords of n that the reader refuses.
 func (l *linter) keywords(n schema.Node) {
 	has := present(n)
 	for rule, keywords := range l.refusals() {
@@ -90,7 +90,8 @@ func (l *linter) keywords(n schema.Node) {
 	}
 }
 
-// takesFormat reports whether the reader knows a format.
+// takesFormat reports whether the reader supports a format. agentd supports
+// every format that loads.
 func (l *linter) takesFormat(f schema.Format) bool {
 	var known []string
 	switch l.profile {

@@ -17,7 +17,7 @@ const (
 )
 
 // Limits of Anthropic's strict tool use. They hold for all tools of a request
-// together; one schema that exceeds them alone cannot be sent at all.
+// together, so a schema that exceeds one by itself can never be sent.
 const (
 	anthropicMaxOptional = 24
 	anthropicMaxUnions   = 16
@@ -104,7 +104,8 @@ func count(s *schema.Schema, w *walk) tally {
 	return t
 }
 
-// enumText counts the values of an enum and the characters of its strings.
+// enumText returns the number of an enum's values and of its strings'
+// characters. Limits count code points, not bytes.
 func enumText(n schema.Node) (values, text int) {
 	for _, v := range n.Enum() {
 		values++
