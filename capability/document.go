@@ -59,8 +59,8 @@ func (d *Document) KeepsRequests() bool {
 	return slices.ContainsFunc(d.Capabilities, func(c *Capability) bool { return c.Delivery == DeliveryDurable })
 }
 
-// TellsProgress reports whether any capability's skill may publish progress.
-func (d *Document) TellsProgress() bool {
+// PublishesProgress reports whether any capability's skill may publish progress.
+func (d *Document) PublishesProgress() bool {
 	return slices.ContainsFunc(d.Capabilities, func(c *Capability) bool { return c.Progress })
 }
 

@@ -191,7 +191,7 @@ func TestWhatADocumentNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := [2]bool{doc.KeepsRequests(), doc.TellsProgress()}; got != want {
+		if got := [2]bool{doc.KeepsRequests(), doc.PublishesProgress()}; got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

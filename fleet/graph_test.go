@@ -160,17 +160,17 @@ func TestWritersReportErrors(t *testing.T) {
 // What stands behind an offer's name in text.
 func TestOfferDetails(t *testing.T) {
 	for _, tt := range []struct {
-		offer Offer
+		offer ListedCapability
 		want  string
 	}{
-		{Offer{Input: "d"}, ""},
-		{Offer{Output: "d"}, ""},
-		{Offer{}, " (untyped)"},
-		{Offer{Input: "d", TimeoutMs: 1}, " (timeout=1ms)"},
-		{Offer{Input: "d", Idempotent: true}, " (idempotent)"},
-		{Offer{TimeoutMs: 20, Idempotent: true}, " (untyped, timeout=20ms, idempotent)"},
-		{Offer{Input: "d", Description: " Two\n\twords. "}, ": Two words."},
-		{Offer{Description: "x"}, " (untyped): x"},
+		{ListedCapability{Input: "d"}, ""},
+		{ListedCapability{Output: "d"}, ""},
+		{ListedCapability{}, " (untyped)"},
+		{ListedCapability{Input: "d", TimeoutMs: 1}, " (timeout=1ms)"},
+		{ListedCapability{Input: "d", Idempotent: true}, " (idempotent)"},
+		{ListedCapability{TimeoutMs: 20, Idempotent: true}, " (untyped, timeout=20ms, idempotent)"},
+		{ListedCapability{Input: "d", Description: " Two\n\twords. "}, ": Two words."},
+		{ListedCapability{Description: "x"}, " (untyped): x"},
 	} {
 		if got := tt.offer.details(); got != tt.want {
 			t.Errorf("%+v: got %q, want %q", tt.offer, got, tt.want)

@@ -62,11 +62,11 @@ func (l Listing) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "fleet: %s\nroot: %s\nagents (%d):\n", l.Manifest.Name, l.Root, len(l.Agents))
 	for _, a := range l.Agents {
-		offers := "(client-only)"
+		listed := "(client-only)"
 		if len(a.Capabilities) > 0 {
-			offers = fmt.Sprintf("capabilities=%d", len(a.Capabilities))
+			listed = fmt.Sprintf("capabilities=%d", len(a.Capabilities))
 		}
-		fmt.Fprintf(&b, "  • %s  env=%s %s\n", a.ID, a.Env, offers)
+		fmt.Fprintf(&b, "  • %s  env=%s %s\n", a.ID, a.Env, listed)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -76,13 +76,13 @@ func (l Listing) WriteText(w io.Writer) error {
 // reference system's `fleet capabilities --json`.
 type Catalogue struct {
 	// Agents is keyed by address.
-	Agents map[string][]Offer `json:"agents"`
+	Agents map[string][]ListedCapability `json:"agents"`
 	// ClientOnly are the addresses of members that offer nothing.
 	ClientOnly []string `json:"clientOnly"`
 }
 
-// An Offer is one capability.
-type Offer struct {
+// A ListedCapability is one capability.
+type ListedCapability struct {
 	Name string `json:"name"`
 	// TimeoutMs is 0 if the capability leaves the timeout to its caller.
 	TimeoutMs   int64  `json:"timeoutMs,omitempty"`
@@ -95,24 +95,24 @@ type Offer struct {
 
 // Capabilities returns the capabilities of all members.
 func (f *Fleet) Capabilities() Catalogue {
-	c := Catalogue{Agents: make(map[string][]Offer), ClientOnly: []string{}}
+	c := Catalogue{Agents: make(map[string][]ListedCapability), ClientOnly: []string{}}
 	for _, m := range f.Members {
 		if m.ClientOnly() {
 			c.ClientOnly = append(c.ClientOnly, string(m.Address))
 			continue
 		}
-		offers := make([]Offer, 0, len(m.Capabilities.Capabilities))
+		listed := make([]ListedCapability, 0, len(m.Capabilities.Capabilities))
 		for _, x := range m.Capabilities.Capabilities {
-			o := Offer{Name: x.Name, TimeoutMs: x.Timeout.Milliseconds(), Idempotent: x.Idempotent, Description: x.Description}
+			o := ListedCapability{Name: x.Name, TimeoutMs: x.Timeout.Milliseconds(), Idempotent: x.Idempotent, Description: x.Description}
 			if x.Input != nil {
 				o.Input = x.Input.Digest
 			}
 			if x.Output != nil {
 				o.Output = x.Output.Digest
 			}
-			offers = append(offers, o)
+			listed = append(listed, o)
 		}
-		c.Agents[string(m.Address)] = offers
+		c.Agents[string(m.Address)] = listed
 	}
 	return c
 }
@@ -135,7 +135,7 @@ func (c Catalogue) WriteText(w io.Writer) error {
 
 // details returns what follows an offer's name in text: remarks in
 // parentheses, and the description on one line.
-func (o Offer) details() string {
+func (o ListedCapability) details() string {
 	var parts []string
 	if o.Input == "" && o.Output == "" {
 		parts = append(parts, "untyped")
