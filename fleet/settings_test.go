@@ -275,3 +275,71 @@ func TestManifestSettings(t *testing.T) {
 		wantFault(t, err, want, "")
 	}
 }
+
+// A key that agentd does not know is a fault wherever it stands, so that no
+// setting is lost to a typing error; keys of the reference runtime are not.
+func TestUnknownKeys(t *testing.T) {
+	for text, want := range map[string]string{
+		"limit: {}":                                                  "/limit",
+		"limits: {maxPayload: 1}":                                    "/limits/maxPayload",
+		"durable: {replica: 1}":                                      "/durable/replica",
+		"audit: {captures: []}":                                      "/audit/captures",
+		"security: {clockSkew: 1}":                                   "/security/clockSkew",
+		"permissions: {permit: []}":                                  "/permissions/permit",
+		"skills: {s: {proc: {}, process: {command: [x]}}}":           "/skills/s/proc",
+		"skills: {s: {process: {command: [x], cwd: .}}}":             "/skills/s/process/cwd",
+		"skills: {s: {process: {command: [x], env: {'9': x}}}}":      "/skills/s/process/env/9",
+		"skills: {s: {process: {command: [x], inheritEnv: [A B]}}}":  "/skills/s/process/inheritEnv/0",
+		"skills: {s: {process: {command: [x], inheritEnv: ['**']}}}": "/skills/s/process/inheritEnv/0",
+		"skills: {'': {process: {command: [x]}}}":                    "/skills/",
+		"X-owner: me": "/X-owner",
+	} {
+		_, err := agentWith(t, text)
+		wantFault(t, err, want, "")
+	}
+	for _, key := range []string{
+		"model", "temperature", "maxTokens", "subagentDepthCap", "systemPrompt", "plugins", "event-sources",
+		"channels", "tools", "rpc", "mcp", "controlPlane", "tenants", "secrets", "quotas", "observability", "x-", "x-anything",
+	} {
+		if _, err := agentWith(t, key+": {any: [thing]}"); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	for _, key := range []string{"export", "exporters", "backpressure", "retention"} {
+		if _, err := agentWith(t, "audit: {"+key+": {any: [thing]}}"); err != nil {
+			t.Errorf("audit.%s: %v", key, err)
+		}
+	}
+}
+
+// Names that a fleet finds things by: each once, and exactly.
+func TestLookups(t *testing.T) {
+	f := watched().load(t)
+	concierge, ok := f.Member("concierge")
+	if !ok || concierge.ID != "concierge" {
+		t.Fatalf("got %+v, %t", concierge, ok)
+	}
+	for _, id := range []string{"", "Concierge", "concierge ", "agent://concierge"} {
+		if m, ok := f.Member(id); ok || m != nil {
+			t.Errorf("%q finds %s", id, m.ID)
+		}
+	}
+	if p, ok := concierge.Peer("agent://pr-reviewer"); !ok || !p.Pinned || !p.InFleet {
+		t.Errorf("got %+v, %t", p, ok)
+	}
+	for _, a := range []envelope.Address{"", "pr-reviewer", "agent://concierge"} {
+		if p, ok := concierge.Peer(a); ok || p != nil {
+			t.Errorf("%q finds %s", a, p.Address)
+		}
+	}
+	a, err := agentWith(t, "skills: {s: {process: {command: [x]}}, t: {process: {command: [y, '']}}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := a.Skill("t"); !ok || !slices.Equal(s.Process.Command, []string{"y", ""}) || s.Position.Line != 2 {
+		t.Errorf("got %+v, %t", s, ok)
+	}
+	if s, ok := a.Skill("S"); ok || s.Process != nil {
+		t.Errorf("found %+v", s)
+	}
+}
