@@ -14,8 +14,8 @@
 // place. [LoadOptions] also take a [SecondOpinion] on every schema.
 //
 // Both are seams. By itself this package judges by package schema alone and
-// imports no other engine; capability/gojsonschema fills the seams for agents,
-// and package fleet plugs it in where it loads them.
+// imports no other engine. Package capability/gojsonschema fills the seams, and
+// daemon.LoadOptions plugs it in for the agents that agentd runs.
 //
 // # Digests
 //

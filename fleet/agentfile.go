@@ -47,6 +47,8 @@ type AgentFile struct {
 	Limits Limits
 	// Durable holds the block durable.
 	Durable Durable
+
+	validatorAt Position
 }
 
 // Skill returns the skill of that name.
@@ -170,7 +172,8 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	}
 	a.Version = o.Get("version").Text()
 	a.Description = o.Get("description").String()
-	a.Validator = o.Get("validator").Enum(engineNames()...)
+	validator := o.Get("validator")
+	a.Validator, a.validatorAt = validator.Enum("native", "gojsonschema"), validator.Position()
 	a.Drift = o.Get("drift").Enum("enforce", "warn", "off")
 	a.decodeSkills(o.Get("skills"), p)
 	a.Permissions = decodePermissions(o.Get("permissions"))

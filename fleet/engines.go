@@ -1,33 +1,16 @@
 package fleet
 
 import (
-	"fmt"
-
 	"github.com/agentd/agentd/capability"
-	"github.com/agentd/agentd/capability/gojsonschema"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/strictyaml"
 )
-
-// plugged returns the engines that agent.yaml can select besides the native
-// one. Package capability defines the seam and imports no engine; this is
-// where engines are plugged in.
-func plugged() []capability.Engine { return []capability.Engine{gojsonschema.Engine{}} }
-
-// engineNames returns the values of agent.yaml's key validator, the default
-// first.
-func engineNames() []string {
-	names := []string{capability.Native{}.Name()}
-	for _, e := range plugged() {
-		names = append(names, e.Name())
-	}
-	return names
-}
 
 // capabilityOptions returns the options for the capabilities file at path,
 // which must declare agent.
 func (l *loader) capabilityOptions(path string, agent envelope.Address) capability.LoadOptions {
 	return capability.LoadOptions{
-		ValidateSchemas: !l.opts.InspectOnly, Agent: agent, Name: l.name(path), SecondOpinion: l.opinion,
+		ValidateSchemas: !l.opts.InspectOnly, Agent: agent, Name: l.name(path), SecondOpinion: l.opts.SecondOpinion,
 	}
 }
 
@@ -41,12 +24,12 @@ type engined struct {
 // own contracts and for its view of its peers'. Two members may look at one
 // peer through different validators.
 func (l *loader) selectEngine(m *Member) {
-	if m.Agent == nil || m.Agent.Validator == "" {
-		return
+	if m.Agent == nil || m.Agent.Validator == "" || l.opts.InspectOnly {
+		return // for inspection nothing is validated
 	}
-	e, err := capability.EngineNamed(m.Agent.Validator, plugged()...)
+	e, err := capability.EngineNamed(m.Agent.Validator, l.opts.Engines...)
 	if err != nil {
-		l.failed(fmt.Errorf("%s: %w", l.name(m.Agent.Path), err))
+		l.failed(&strictyaml.Error{Faults: []Fault{m.Agent.validatorAt.Fault(err.Error(), "use native, or a program that has it")}})
 		return
 	}
 	m.Capabilities = l.withEngine(m.Capabilities, e)

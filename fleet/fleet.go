@@ -43,7 +43,8 @@ type Fleet struct {
 	// Hosts are remote control planes.
 	Hosts []Host
 
-	shown string // the root as it was given to Load
+	shown string      // the root as it was given to Load
+	opts  LoadOptions // for Reload
 }
 
 // Member returns the member with that id.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/agentd/agentd/capability"
-	"github.com/agentd/agentd/capability/gojsonschema"
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
@@ -19,6 +18,12 @@ type LoadOptions struct {
 	// payloads, but a fleet with unusable schemas can still be listed and
 	// edited.
 	InspectOnly bool
+	// Engines are the validators that agent.yaml can select besides the native
+	// one. A file that selects another one fails the load.
+	Engines []capability.Engine
+	// SecondOpinion reviews the schemas of all files; see
+	// [capability.LoadOptions].
+	SecondOpinion capability.SecondOpinion
 }
 
 // A NoFleetError reports that there is no fleet.yaml. It matches
@@ -67,7 +72,7 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 		return nil, err
 	}
 	l := &loader{
-		paths: p, opts: opts, opinion: gojsonschema.NewSecondOpinion(),
+		paths: p, opts: opts,
 		peers: make(map[string][]peerEntry), pins: make(map[pin]*capability.Document), engines: make(map[engined]*capability.Document),
 	}
 	file, err := strictyaml.ReadFile(filepath.Join(p.root, ManifestName), p.name(filepath.Join(p.root, ManifestName)))
@@ -93,14 +98,17 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	if err := strictyaml.Join(append([]error{file.Err()}, l.errs...)...); err != nil {
 		return nil, err
 	}
+	m.fleet.opts = opts
 	return m.fleet, nil
 }
+
+// Reload loads the fleet again, with the options that it was loaded with.
+func (f *Fleet) Reload() (*Fleet, error) { return Load(f.Root, f.opts) }
 
 // loader reads the files that a manifest names, each of them once.
 type loader struct {
 	paths
 	opts    LoadOptions
-	opinion capability.SecondOpinion
 	errs    []error
 	peers   map[string][]peerEntry           // by absolute path; nil if it failed
 	pins    map[pin]*capability.Document     // nil if it failed

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 )
@@ -16,7 +19,7 @@ import (
 // agentWith loads the starter fleet with this text after the reviewer's name.
 func agentWith(t *testing.T, text string) (*fleet.AgentFile, error) {
 	t.Helper()
-	f, err := fleet.Load(starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\n" + text + "\n"}).root(t), fleet.LoadOptions{})
+	f, err := fleet.Load(starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\n" + text + "\n"}).root(t), plugged())
 	if err != nil {
 		return nil, err
 	}
@@ -201,12 +204,17 @@ func TestSecondOpinionOnEveryFile(t *testing.T) {
 		"pin.yaml":                             {"pin.yaml": bad, "rpc-peers.yaml": strings.Replace(starter()["rpc-peers.yaml"], "    transports:", "    capabilities: pin.yaml\n    transports:", 1)},
 	} {
 		root := starter().with(changed).root(t)
-		_, err := fleet.Load(root, fleet.LoadOptions{})
+		_, err := fleet.Load(root, plugged())
 		if err == nil || !strings.Contains(err.Error(), name+":8:33: /capabilities/0/inputSchema/default: capability \"x\" inputSchema: the default does not pass its own schema") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := fleet.Load(root, fleet.LoadOptions{InspectOnly: true}); err != nil {
-			t.Errorf("%s, for inspection: %v", name, err)
+		// The second opinion is asked for by plugging it in, and not for inspection.
+		inspect := plugged()
+		inspect.InspectOnly = true
+		for _, opts := range []fleet.LoadOptions{{}, inspect} {
+			if _, err := fleet.Load(root, opts); err != nil {
+				t.Errorf("%s, with %+v: %v", name, opts, err)
+			}
 		}
 	}
 }
@@ -341,5 +349,51 @@ func TestLookups(t *testing.T) {
 	}
 	if s, ok := a.Skill("S"); ok || s.Process != nil {
 		t.Errorf("found %+v", s)
+	}
+}
+
+// A validator that the program does not have is an error at its place, and not a
+// fleet that validates by something else.
+func TestValidatorThatIsNotPluggedIn(t *testing.T) {
+	root := starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\nvalidator: gojsonschema\n"}).root(t)
+	_, err := fleet.Load(root, fleet.LoadOptions{})
+	wantFault(t, err, "/validator", `validator "gojsonschema" is not built into this program, which has native (use native, or a program that has it)`)
+	var le *fleet.LoadError
+	if errors.As(err, &le) && (le.Faults[0].Line != 2 || !strings.HasSuffix(le.Faults[0].File, "agents/pr-reviewer/agent.yaml")) {
+		t.Errorf("the fault stands at %+v", le.Faults[0].Position)
+	}
+	if _, err := fleet.Load(root, fleet.LoadOptions{InspectOnly: true}); err != nil {
+		t.Errorf("for inspection: %v", err)
+	}
+	if _, err := fleet.Load(root, plugged()); err != nil {
+		t.Errorf("plugged in: %v", err)
+	}
+}
+
+// Reload reads the files again as Load read them: with the same validators.
+func TestReload(t *testing.T) {
+	base := starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\nvalidator: gojsonschema\n"})
+	f := base.load(t)
+	if err := os.WriteFile("fleet.yaml", []byte(strings.Replace(base["fleet.yaml"], "fleet-starter", "renamed", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := f.Reload()
+	if err != nil || again.Name != "renamed" || f.Name != "fleet-starter" {
+		t.Fatalf("got %+v, %v", again, err)
+	}
+	m, _ := again.Member("pr-reviewer")
+	if c := m.Capabilities.Capabilities[0]; c.Input.Validator == capability.Validator(c.Input.Schema) {
+		t.Error("the validator was lost")
+	}
+	t.Chdir("agents") // the root was given as "."
+	if _, err := again.Reload(); err != nil {
+		t.Errorf("from another directory: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(f.Root, "fleet.yaml"), []byte("version: 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var le *fleet.LoadError
+	if _, err := f.Reload(); !errors.As(err, &le) {
+		t.Errorf("got %v", err)
 	}
 }

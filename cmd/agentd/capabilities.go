@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentd/agentd/capability"
-	"github.com/agentd/agentd/capability/gojsonschema"
+	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 )
@@ -27,7 +27,7 @@ func (a *app) capabilitiesCommand() *cobra.Command {
 // loadOptions load a capabilities file outside of a fleet, with the same checks
 // that package fleet makes.
 func loadOptions() capability.LoadOptions {
-	return capability.LoadOptions{ValidateSchemas: true, SecondOpinion: gojsonschema.NewSecondOpinion()}
+	return capability.LoadOptions{ValidateSchemas: true, SecondOpinion: daemon.LoadOptions().SecondOpinion}
 }
 
 // A contractChoice are the flags that say whose capabilities are meant.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentd/agentd/capability/gojsonschema"
 	"github.com/agentd/agentd/capability/lint"
 	"github.com/agentd/agentd/internal/output"
 )
@@ -27,7 +26,7 @@ func (a *app) capabilitiesLintCommand() *cobra.Command {
 			if err != nil {
 				return usage("--profile: %s", err)
 			}
-			findings, err := lint.File(args[0], p, lint.Options{Outputs: outputs, SecondOpinion: gojsonschema.NewSecondOpinion()})
+			findings, err := lint.File(args[0], p, lint.Options{Outputs: outputs, SecondOpinion: loadOptions().SecondOpinion})
 			if err != nil {
 				return err
 			}
