@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/agentd/agentd/agents/librarian/search"
-	"github.com/agentd/agentd/agents/pr-reviewer/review"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/skill/sdk"
@@ -97,28 +94,13 @@ func TestReviewContract(t *testing.T) {
 	check("output", c.Output.Schema, output)
 }
 
-// The concierge looks up a note for every rule that the reviewer can report.
-func TestEveryRuleHasANote(t *testing.T) {
-	const dir = "librarian/notes"
-	index, err := search.Load(os.DirFS(dir), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, rule := range review.Rules() {
-		if got := index.Search(rule.ID, 1); len(got) != 1 || !strings.Contains(got[0].Title, "("+rule.ID+")") {
-			t.Errorf("%s leads to %+v, want the section that names it", rule.ID, got)
-		}
-	}
-}
-
 // A runner is the least that can run the fleet: the skills as child processes
 // behind a control API, each payload and each result held to its schema.
 type runner struct {
 	t     *testing.T
 	fleet *fleet.Fleet
-	bin   string   // folder of the built skills
-	sock  string   // of the control API
-	env   []string // what the skills inherit
+	bin   string // folder of the built skills
+	sock  string // of the control API
 }
 
 const callToken = "the-running-call"
@@ -196,7 +178,6 @@ func (r *runner) call(ctx context.Context, agent, name, payload string) (string,
 		sdk.EnvAgent + "=" + string(m.Address), sdk.EnvCapability + "=" + name,
 		sdk.EnvDeadline + "=" + strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10),
 	}
-	cmd.Env = append(cmd.Env, r.env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(payload), &stdout, &stderr
 	err := cmd.Run()
@@ -221,7 +202,6 @@ func TestSkills(t *testing.T) {
 	r := startRunner(t)
 	t.Run("answers", func(t *testing.T) { testAnswers(t, r) })
 	t.Run("failures", func(t *testing.T) { testFailures(t, r) })
-	t.Run("private hosts", func(t *testing.T) { testPrivateHost(t, r) })
 }
 
 func testAnswers(t *testing.T, r *runner) {
@@ -237,7 +217,7 @@ func testAnswers(t *testing.T, r *runner) {
 	}{
 		{"pr-reviewer", "review-pr", reviewOf("limit-uploads.patch", "low"), []string{`"verdict":"approve"`, `"findings":[]`}},
 		{"pr-reviewer", "review-pr", reviewOf("invoice-export.patch", "low"), []string{`"verdict":"request-changes"`, `"leaked-key"`, `"todo-no-owner"`}},
-		{"pr-reviewer", "review-pr", reviewOf("country-table.patch", "high"), []string{`"verdict":"request-changes"`, `1 finding (1 high)`}},
+		{"pr-reviewer", "review-pr", reviewOf("country-table.patch", "high"), []string{`"verdict":"request-changes"`, `1 high, 0 med, 0 low`}},
 		{"librarian", "search-notes", `{"query":"who do I call about a leaked key"}`, []string{`"path":"agents/librarian/notes/`, `leaked`}},
 		{"librarian", "search-notes", `{"query":"zebra","limit":1}`, []string{`{"results":[]}`}},
 		{"concierge", "triage-pr", triageOf("limit-uploads.patch", ""), []string{`"priority":"p3"`, `"verdict":"approve"`, `"notes":[]`}},
@@ -264,9 +244,9 @@ func testAnswers(t *testing.T, r *runner) {
 func testFailures(t *testing.T, r *runner) {
 	tests := []struct{ agent, capability, payload, want string }{
 		{"pr-reviewer", "review-pr", `{"prUrl":"file:agents/none.patch","severity":"low"}`, "there is no file agents/none.patch"},
-		{"pr-reviewer", "review-pr", `{"prUrl":"file:../outside.patch","severity":"low"}`, "leaves the fleet's folder"},
-		{"pr-reviewer", "review-pr", `{"prUrl":"gopher://x","severity":"low"}`, `the scheme "gopher"`},
-		{"pr-reviewer", "review-pr", `{"prUrl":"http://127.0.0.1:1/x.diff","severity":"low"}`, "127.0.0.1 is not on the public network"},
+		{"pr-reviewer", "review-pr", `{"prUrl":"file:../outside.patch","severity":"low"}`, "there is no file ../outside.patch in the fleet's folder"},
+		{"pr-reviewer", "review-pr", `{"prUrl":"gopher://x","severity":"low"}`, "prUrl is neither https://github.com/"},
+		{"pr-reviewer", "review-pr", `{"prUrl":"http://127.0.0.1:1/x.diff","severity":"low"}`, "prUrl is neither https://github.com/"},
 		{"concierge", "triage-pr", `{"prUrl":"file:agents/none.patch"}`,
 			"the pull request could not be reviewed (HANDLER_ERROR): there is no file agents/none.patch in the fleet's folder"},
 	}
@@ -276,24 +256,5 @@ func testFailures(t *testing.T, r *runner) {
 				t.Errorf("got %q, %v; want the error %q", got, err, tt.want)
 			}
 		})
-	}
-}
-
-// A diff from a web server of the private network needs the owner's consent.
-func testPrivateHost(t *testing.T, r *runner) {
-	patch, err := os.ReadFile("pr-reviewer/patches/limit-uploads.patch")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(patch) }))
-	t.Cleanup(server.Close)
-	payload := fmt.Sprintf(`{"prUrl":"%s/1.diff","severity":"low"}`, server.URL)
-
-	if got, err := r.call(t.Context(), "pr-reviewer", "review-pr", payload); err == nil {
-		t.Errorf("without consent: %s", got)
-	}
-	r.env = []string{"REVIEW_ALLOW_PRIVATE_HOSTS=1"}
-	if got, err := r.call(t.Context(), "pr-reviewer", "review-pr", payload); err != nil || !strings.Contains(got, `"verdict":"approve"`) {
-		t.Errorf("with consent: %s, %v", got, err)
 	}
 }

@@ -7,16 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentd/agentd/capability/gojsonschema"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/schema"
 )
 
-// decodeFile makes a document of a parsed file. Every fault of the file is
-// recorded before the first of them fails it.
+// decodeFile turns a parsed file into a document. It reads the whole file
+// before it fails, so that one load reports every fault.
 func decodeFile(file *strictyaml.File, opts LoadOptions) (*Document, error) {
-	d := decoder{opts: opts}
+	d := &decoder{opts: opts}
 	doc := d.document(file.Root())
 	doc.Path = opts.Name
 	if err := file.Err(); err != nil {
@@ -28,16 +27,13 @@ func decodeFile(file *strictyaml.File, opts LoadOptions) (*Document, error) {
 	return doc, nil
 }
 
-// maxWait bounds every duration of a file, so that none overflows. It does not
-// judge whether a timeout is sensible: files of the reference system have no
-// upper bound, and whoever makes the call clamps.
+// maxWait bounds every duration in a file, so that none overflows. It is not
+// a judgement of what is sensible: the reference system has no upper bound,
+// and the caller clamps a capability's timeout.
 const maxWait = 365 * 24 * time.Hour
 
-// decoder holds what the parts of a file share while it is read.
-type decoder struct {
-	opts LoadOptions
-	meta *gojsonschema.Meta // compiled when the first schema is met
-}
+// decoder holds the options that apply to every part of a file.
+type decoder struct{ opts LoadOptions }
 
 // document reads the file's top level.
 func (d *decoder) document(v strictyaml.Value) *Document {
@@ -58,7 +54,7 @@ func (d *decoder) document(v strictyaml.Value) *Document {
 	return doc
 }
 
-// decodeVersion reads the version of a format that has one so far.
+// decodeVersion reads the version of a format that has only one version yet.
 func decodeVersion(v strictyaml.Value) int {
 	if n := v.Int(math.MinInt64, math.MaxInt64); n != 1 && v.Kind() == strictyaml.Number {
 		v.Fault(fmt.Sprintf("version %d is not supported", n), "the version is 1")
@@ -66,7 +62,8 @@ func decodeVersion(v strictyaml.Value) int {
 	return 1
 }
 
-// DecodeAddress reads an agent's address; it is there for package fleet.
+// DecodeAddress reads an agent's address. It is exported for package fleet,
+// whose files use the same form.
 func DecodeAddress(v strictyaml.Value) envelope.Address {
 	s := v.String()
 	if v.Kind() != strictyaml.String {
@@ -80,8 +77,10 @@ func DecodeAddress(v strictyaml.Value) envelope.Address {
 	return a
 }
 
-// index fills the lookup table and finds names that collide. items are the
-// values that the capabilities were read from.
+// index fills the lookup table and reports names that collide. Names that
+// differ only in case collide too, because generated files are named after
+// them and some file systems ignore case. items are the values that the
+// capabilities were read from.
 func (d *Document) index(items []strictyaml.Value) {
 	folded := make(map[string]*Capability, len(d.Capabilities))
 	for i, c := range d.Capabilities {
@@ -102,8 +101,8 @@ func (d *Document) index(items []strictyaml.Value) {
 	}
 }
 
-// capability reads one capability. The spellings with underscores are those of
-// capability objects in the ARAL standard.
+// capability reads one capability. Keys may also be spelt with underscores,
+// as in the capability objects of the ARAL standard.
 func (d *decoder) capability(v strictyaml.Value) *Capability {
 	o := v.Object()
 	c := &Capability{
@@ -125,8 +124,8 @@ func (d *decoder) capability(v strictyaml.Value) *Capability {
 	return c
 }
 
-// decodeName reads a capability's name. Names become parts of topics, of file
-// names in generated code and of tool names, hence the narrow grammar.
+// decodeName reads a capability's name. The grammar is narrow because names
+// become parts of topics, of generated file names and of tool names.
 func decodeName(v strictyaml.Value) string {
 	name := v.String()
 	switch {
@@ -151,7 +150,8 @@ func urlSafe(name string) bool {
 	return name != ""
 }
 
-// contract reads one side's schema. An absent one is no contract.
+// contract reads one side's schema; nil if there is none. A boolean schema is
+// refused, because tools and generated clients need an object there.
 func (d *decoder) contract(capability, side string, v strictyaml.Value) *Contract {
 	if !v.Present() {
 		return nil
@@ -170,38 +170,35 @@ func (d *decoder) contract(capability, side string, v strictyaml.Value) *Contrac
 		faultSchema(v, prefix, err)
 		return nil
 	}
-	d.opinion(v, prefix, compiled)
+	// The second opinion reads the compiled form, so it only sees schemas that
+	// package schema accepts.
+	if d.opts.SecondOpinion != nil {
+		faultBelow(v, prefix, d.opts.SecondOpinion(compiled))
+	}
 	c.Schema, c.Validator = compiled, compiled
 	return c
 }
 
-// opinion asks the second engine about a schema. If that engine is out of
-// order, so is the load.
-func (d *decoder) opinion(v strictyaml.Value, prefix string, compiled *schema.Schema) {
-	if d.meta == nil {
-		meta, err := gojsonschema.NewMeta()
-		if err != nil {
-			v.Fault(prefix+err.Error(), "")
-			return
-		}
-		d.meta = meta
-	}
-	secondOpinion{meta: d.meta, value: v, prefix: prefix, schema: compiled}.check()
-}
-
-// faultSchema records the faults of a schema at their places in the file.
+// faultSchema records the faults of a schema that does not compile, each at
+// its place in the file.
 func faultSchema(v strictyaml.Value, prefix string, err error) {
 	var ce *schema.CompileError
 	if !errors.As(err, &ce) {
 		v.Fault(prefix+err.Error(), "")
 		return
 	}
-	for _, f := range ce.Faults {
+	faultBelow(v, prefix, ce.Faults)
+}
+
+// faultBelow records faults with pointers that are relative to the schema v.
+func faultBelow(v strictyaml.Value, prefix string, faults []schema.Fault) {
+	for _, f := range faults {
 		v.FaultBelow(f.Pointer, prefix+f.Message, f.Hint)
 	}
 }
 
-// decodeCarried reads the keys that this package only carries.
+// decodeCarried reads the keys that this package validates but does not act
+// on; see the package comment.
 func decodeCarried(o *strictyaml.Object, c *Capability) {
 	c.Delivery = Delivery(o.Get("delivery").Enum(string(DeliveryDurable)))
 	c.Progress = o.Get("progress").Bool()
@@ -216,7 +213,8 @@ func decodeCarried(o *strictyaml.Object, c *Capability) {
 	c.Callers = o.Get("callers").Texts()
 }
 
-// decodeRateLimit reads {requests, period?, burst?, shared?}; window is another word for period.
+// decodeRateLimit reads {requests, period?, burst?, shared?}. The key window
+// is a synonym of period.
 func decodeRateLimit(v strictyaml.Value) *RateLimit {
 	if !v.Present() {
 		return nil
@@ -235,7 +233,8 @@ func decodeRateLimit(v strictyaml.Value) *RateLimit {
 	return l
 }
 
-// decodePeriod reads a duration such as 1m or 500ms; the default is a second.
+// decodePeriod reads a duration such as 1m or 500ms. The default is one
+// second.
 func decodePeriod(v strictyaml.Value) time.Duration {
 	text := v.Text()
 	if text == "" {
@@ -248,8 +247,10 @@ func decodePeriod(v strictyaml.Value) time.Duration {
 	return d
 }
 
-// decodeRetryPolicy reads a policy; what it does not say is three attempts, a
-// second, doubled each time, up to ten.
+// decodeRetryPolicy reads a retry policy. The defaults are three attempts,
+// with waits that start at one second, double each time and stop growing at
+// ten. A longer first wait raises the default of the last one, so that
+// setting one key alone is never a fault.
 func decodeRetryPolicy(v strictyaml.Value) *RetryPolicy {
 	if !v.Present() {
 		return nil
@@ -281,7 +282,8 @@ func decodeRetryPolicy(v strictyaml.Value) *RetryPolicy {
 	return p
 }
 
-// decodeRetryOn reads a list of classes of failures; nil without it.
+// decodeRetryOn reads a list of failure classes; nil if there is none, which
+// stands for all of them. An empty list is not nil: it stands for no class.
 func decodeRetryOn(v strictyaml.Value) []string {
 	if !v.Present() {
 		return nil
@@ -293,7 +295,7 @@ func decodeRetryOn(v strictyaml.Value) []string {
 	return classes
 }
 
-// decodeCost reads a mapping from a unit to an amount.
+// decodeCost reads a mapping from units to amounts.
 func decodeCost(v strictyaml.Value) map[string]float64 {
 	entries := v.Entries()
 	if entries == nil {

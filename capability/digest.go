@@ -9,9 +9,9 @@ import (
 	"github.com/agentd/agentd/internal/jcs"
 )
 
-// annotation reports whether a keyword of a schema asserts nothing about a
-// value. $id and $schema are not of the subset, but a document loaded for
-// inspection may have them.
+// annotation reports whether a keyword asserts nothing about a value. The
+// keywords $id and $schema are not in the subset, but a document that is
+// loaded for inspection may have them.
 func annotation(keyword string) bool {
 	switch keyword {
 	case "title", "description", "default", "examples", "$id", "$schema":
@@ -20,16 +20,17 @@ func annotation(keyword string) bool {
 	return false
 }
 
-// observable is what a digest of a capability covers. Its keys are part of the
-// digest's definition: a change of them changes every digest in the field.
+// observable is the content that a capability's digest covers. Its JSON keys
+// are part of the definition: changing one changes every digest in the field.
 type observable struct {
 	Name   string `json:"name"`
 	Input  string `json:"input,omitempty"`
 	Output string `json:"output,omitempty"`
 }
 
-// computeDigests fills in the digests of contracts, capabilities and document,
-// each from those below it.
+// computeDigests fills in the digests of contracts, capabilities and the
+// document. Each is computed from those below it, so a digest that differs
+// leads to the contract that changed.
 func (d *Document) computeDigests() error {
 	digests := make(map[string]string, len(d.Capabilities))
 	for _, c := range d.Capabilities {
@@ -61,7 +62,7 @@ func (d *Document) computeDigests() error {
 	return err
 }
 
-// digestOf is sha256:<hex> over the canonical JSON of v.
+// digestOf returns the digest of v's canonical JSON (RFC 8785).
 func digestOf(v any) (string, error) {
 	canonical, err := jcs.Marshal(v)
 	if err != nil {
@@ -70,13 +71,14 @@ func digestOf(v any) (string, error) {
 	return sum(canonical), nil
 }
 
-// sum names its algorithm, so that another one can follow it.
+// sum returns sha256:<hex>. The prefix names the algorithm, so that another
+// one can replace it.
 func sum(canonical []byte) string {
 	hash := sha256.Sum256(canonical)
 	return "sha256:" + hex.EncodeToString(hash[:])
 }
 
-// schemaDigest is the digest of a schema's assertions.
+// schemaDigest returns the digest of a schema's assertions.
 func schemaDigest(source []byte) (string, error) {
 	bare, err := withoutAnnotations(source)
 	if err != nil {
@@ -89,9 +91,10 @@ func schemaDigest(source []byte) (string, error) {
 	return sum(canonical), nil
 }
 
-// withoutAnnotations drops the annotations of a schema and of the schemas in
-// it. Property names, constants and enumerations that look like annotations
-// are left alone, and so are numbers, to the last digit.
+// withoutAnnotations removes the annotations of a schema and of the schemas
+// inside it. It descends into schemas only: properties, constants and enum
+// values that happen to be called like an annotation stay. Values stay raw
+// JSON, so numbers keep every digit.
 func withoutAnnotations(source []byte) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if len(source) == 0 || source[0] != '{' {
@@ -114,7 +117,8 @@ func withoutAnnotations(source []byte) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// bareKeyword strips the schemas inside one keyword's value.
+// bareKeyword removes the annotations of the schemas inside one keyword's
+// value.
 func bareKeyword(name string, value json.RawMessage) (json.RawMessage, error) {
 	switch name {
 	case "items", "not", "additionalProperties":

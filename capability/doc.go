@@ -9,9 +9,13 @@
 //
 // # Contracts and engines
 //
-// A [Contract] checks payloads through the [Validator] seam. The validator is
-// the schema itself, compiled by package schema, unless another [Engine] is put
-// in its place with [Document.WithEngine].
+// A [Contract] checks payloads with a [Validator]: the schema itself, compiled
+// by package schema, unless [Document.WithEngine] puts another [Engine] in its
+// place. [LoadOptions] also take a [SecondOpinion] on every schema.
+//
+// Both are seams. By itself this package judges by package schema alone and
+// imports no other engine. Package capability/gojsonschema fills the seams, and
+// daemon.LoadOptions plugs it in for the agents that agentd runs.
 //
 // # Digests
 //

@@ -16,12 +16,12 @@ type (
 	LoadError = strictyaml.Error
 	// A Fault is one thing wrong with a file.
 	Fault = strictyaml.Fault
-	// A Position is a place in a file: line, column, JSON pointer.
+	// A Position is a place in a file: its line, column and JSON pointer.
 	Position = strictyaml.Position
 )
 
-// A Document is one agent's capabilities.yaml. It is immutable once loaded and
-// safe for concurrent use.
+// A Document holds one agent's capabilities.yaml. It is immutable once loaded
+// and safe for concurrent use.
 type Document struct {
 	// Path is the name that the file was loaded under.
 	Path string
@@ -31,20 +31,20 @@ type Document struct {
 	Agent envelope.Address
 	// Transports are the ways to reach the agent, in order of preference. At least one.
 	Transports []TransportSpec
-	// Capabilities stand in declared order. At least one.
+	// Capabilities are in declared order. At least one.
 	Capabilities []*Capability
 
 	byName map[string]*Capability
 	digest string
 }
 
-// Lookup finds a capability by its exact name.
+// Lookup returns the capability of exactly that name.
 func (d *Document) Lookup(name string) (*Capability, bool) {
 	c, ok := d.byName[name]
 	return c, ok
 }
 
-// Names are the capabilities' names, in declared order.
+// Names returns the capabilities' names in declared order.
 func (d *Document) Names() []string {
 	names := make([]string, len(d.Capabilities))
 	for i, c := range d.Capabilities {
@@ -53,14 +53,14 @@ func (d *Document) Names() []string {
 	return names
 }
 
-// KeepsRequests reports whether any capability's requests outlive the callee, see
-// [DeliveryDurable].
+// KeepsRequests reports whether the requests of any capability must outlive
+// the callee; see [DeliveryDurable].
 func (d *Document) KeepsRequests() bool {
 	return slices.ContainsFunc(d.Capabilities, func(c *Capability) bool { return c.Delivery == DeliveryDurable })
 }
 
-// TellsProgress reports whether any capability's skill may tell of its progress.
-func (d *Document) TellsProgress() bool {
+// PublishesProgress reports whether any capability's skill may publish progress.
+func (d *Document) PublishesProgress() bool {
 	return slices.ContainsFunc(d.Capabilities, func(c *Capability) bool { return c.Progress })
 }
 
@@ -75,53 +75,56 @@ type Capability struct {
 	Name string
 	// Description is for people and models; it promises nothing.
 	Description string
-	// Timeout bounds one call, as declared; whoever makes the call clamps it.
-	// 0 leaves it to the caller.
+	// Timeout bounds one call, as declared; the caller clamps it. 0 leaves
+	// the timeout to the caller.
 	Timeout time.Duration
 	// Idempotent allows callers to retry.
 	Idempotent bool
-	// Since is the release that introduced the capability, in the owner's words.
+	// Since is the release that introduced the contract, as the owner wrote
+	// it.
 	Since string
 	// Skill names the code behind the capability; it defaults to Name.
 	Skill string
-	// Input and Output check requests and responses. Nil is loose JSON: nothing
-	// is checked on that side.
+	// Input and Output are the contracts of requests and responses. Nil is
+	// loose JSON: nothing is checked on that side.
 	Input, Output *Contract
 	// Digest covers the name and both contracts. See the package comment.
 	Digest string
 	// Position is where the capability stands in its file.
 	Position Position
 
-	// What follows is carried, not enforced here. See the package comment.
+	// The following fields are carried and not enforced here; see the package
+	// comment.
 
-	// Delivery is how requests are kept until served.
+	// Delivery selects how requests are stored until they are served.
 	Delivery Delivery
-	// Progress lets the skill tell callers that ask how far it is.
+	// Progress lets the skill publish progress to callers that ask for it.
 	Progress bool
-	// ID, Version and Category are the owner's; "" when not given.
+	// ID, Version and Category are for the owner's use; "" if not given.
 	ID, Version, Category string
 	// Permissions are what the skill needs, such as network:read.
 	Permissions []string
 	// RateLimit bounds calls over time; nil is no limit.
 	RateLimit *RateLimit
-	// RetryPolicy is how a caller may retry; nil leaves it to the caller.
+	// RetryPolicy is how a caller may retry; nil is one attempt.
 	RetryPolicy *RetryPolicy
 	// Concurrency bounds simultaneous runs of the skill; 0 is no bound.
 	Concurrency int
-	// Cost estimates one call, by the owner's units. Values are not negative.
+	// Cost estimates one call in the owner's units. Values are not negative.
 	Cost map[string]float64
 	// Callers are the agents that may call, as addresses or globs over them;
 	// nil leaves it to the permission rules.
 	Callers []string
 }
 
-// A Delivery is how a request is kept until the callee serves it.
+// A Delivery selects how a request is stored until the callee serves it.
 type Delivery string
 
 const (
-	// DeliveryDefault is what the transport does by itself.
+	// DeliveryDefault is the transport's own behaviour.
 	DeliveryDefault Delivery = ""
-	// DeliveryDurable outlives a restart of the callee.
+	// DeliveryDurable stores requests so that they survive a restart of the
+	// callee.
 	DeliveryDurable Delivery = "durable"
 )
 
@@ -129,11 +132,12 @@ const (
 type RateLimit struct {
 	// Requests is at least 1.
 	Requests int
-	// Period is positive; one second when the file does not say.
+	// Period is positive. The default is one second.
 	Period time.Duration
 	// Burst is at least 1; it defaults to Requests.
 	Burst int
-	// Shared has the callee's replicas count together.
+	// Shared makes the callee's replicas count together instead of each for
+	// itself.
 	Shared bool
 }
 
@@ -145,7 +149,8 @@ type RetryPolicy struct {
 	BackoffMultiplier float64
 	// InitialDelay and MaxDelay bound the waits between attempts.
 	InitialDelay, MaxDelay time.Duration
-	// RetryOn are classes of failure out of [RetryClasses]; nil is all of them.
+	// RetryOn lists failure classes out of [RetryClasses]; nil is all of
+	// them.
 	RetryOn []string
 }
 
@@ -159,7 +164,7 @@ const (
 	RetryHandler      = "handler_error"
 )
 
-// RetryClasses are all classes. Package rpc says which errors belong to them.
+// RetryClasses returns all classes. Package rpc assigns errors to them.
 func RetryClasses() []string {
 	return []string{RetryTimeout, RetryNetworkError, RetryRateLimit, RetryBusy, RetryInternal, RetryHandler}
 }

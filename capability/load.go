@@ -11,18 +11,22 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// LoadOptions say how to load. The zero value loads for inspection only.
+// LoadOptions configure a load. The zero value loads for inspection only.
 type LoadOptions struct {
 	// ValidateSchemas compiles every schema and refuses what cannot be
-	// enforced. Without it contracts hold sources and digests, no validators.
+	// enforced. Without it, contracts hold sources and digests but no
+	// validators.
 	ValidateSchemas bool
-	// Agent, if not empty, is whose file it must be.
+	// Agent, if not empty, is the agent that the file must declare.
 	Agent envelope.Address
 	// Name is what faults call the file; "" is its path.
 	Name string
+	// SecondOpinion reviews each schema after it has compiled, if
+	// ValidateSchemas is set. Nil leaves the judgement to package schema alone.
+	SecondOpinion SecondOpinion
 }
 
-// A MissingError says that there is no file. errors.Is finds [fs.ErrNotExist].
+// A MissingError reports that there is no file. It matches [fs.ErrNotExist].
 type MissingError struct {
 	Path string
 }
@@ -33,7 +37,7 @@ func (e *MissingError) Error() string { return "no capabilities config at " + e.
 func (e *MissingError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Load reads the file at path and compiles its schemas. The error is a
-// [*MissingError], a [*LoadError], or the operating system's.
+// [*MissingError], a [*LoadError], or the operating system's error.
 func Load(path string) (*Document, error) {
 	return LoadWith(path, LoadOptions{ValidateSchemas: true})
 }
@@ -53,8 +57,8 @@ func LoadWith(path string, opts LoadOptions) (*Document, error) {
 	return decodeFile(file, opts)
 }
 
-// Parse is [LoadWith] on bytes. name is what faults call the source; one that
-// ends in .json is read as JSON, any other as YAML.
+// Parse is [LoadWith] for bytes. Faults call the source name; one that ends
+// in .json is read as JSON, any other as YAML.
 func Parse(name string, src []byte, opts LoadOptions) (*Document, error) {
 	opts.Name = name
 	file, err := strictyaml.Parse(name, src)
@@ -64,8 +68,9 @@ func Parse(name string, src []byte, opts LoadOptions) (*Document, error) {
 	return decodeFile(file, opts)
 }
 
-// Find is the path of the capabilities file in an agent's directory, and
-// whether there is one: capabilities.yaml, .yml or .json, the first that exists.
+// Find returns the path of the capabilities file in an agent's directory, and
+// whether there is one. The names are capabilities.yaml, .yml and .json; the
+// first one that exists wins.
 func Find(dir string) (path string, ok bool) {
 	for _, name := range []string{"capabilities.yaml", "capabilities.yml", "capabilities.json"} {
 		path := filepath.Join(dir, name)

@@ -351,3 +351,56 @@ func TestWithEngine(t *testing.T) {
 		t.Errorf("back to native: %v", err)
 	}
 }
+
+// A plugged second opinion sees each compiled schema once, and its objections
+// stand at their places in the file.
+func TestSecondOpinion(t *testing.T) {
+	var seen []string
+	opts := validating
+	opts.SecondOpinion = func(s *schema.Schema) []schema.Fault {
+		seen = append(seen, string(s.Source()))
+		if strings.Contains(string(s.Source()), "verdict") {
+			return []schema.Fault{{Pointer: "/properties/verdict", Message: "no verdicts", Hint: "judge less"}, {Message: "nor this"}}
+		}
+		return nil
+	}
+	_, err := capability.Parse("f.yaml", []byte(reviewPR), opts)
+	want := `f.yaml:20:5: /capabilities/0/outputSchema: capability "review-pr" outputSchema: nor this
+f.yaml:23:9: /capabilities/0/outputSchema/properties/verdict: capability "review-pr" outputSchema: no verdicts (judge less)`
+	if message(err) != want || len(seen) != 2 {
+		t.Errorf("got\n%v\nwant\n%s\nafter %d schemas", err, want, len(seen))
+	}
+
+	seen = nil
+	if _, err := capability.Parse("f.yaml", []byte(strings.Replace(reviewPR, "type: object", "type: objct", 1)), opts); err == nil || len(seen) != 1 {
+		t.Errorf("a schema that does not compile: %v, %d schemas reviewed, want the other one alone", err, len(seen))
+	}
+	seen, opts.ValidateSchemas = nil, false
+	if _, err := capability.Parse("f.yaml", []byte(reviewPR), opts); err != nil || len(seen) != 0 {
+		t.Errorf("for inspection: %v, %d schemas reviewed", err, len(seen))
+	}
+}
+
+func TestEngineNamed(t *testing.T) {
+	for name, want := range map[string]string{"": "native", "native": "native", "refuse": "refuse"} {
+		if e, err := capability.EngineNamed(name, refuseOutput{}); err != nil || e.Name() != want {
+			t.Errorf("%q: %v, %v", name, e, err)
+		}
+	}
+	_, err := capability.EngineNamed("gojsonschema")
+	var none *capability.NoEngineError
+	if want := `validator "gojsonschema" is not built into this program, which has native`; !errors.As(err, &none) || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if _, err = capability.EngineNamed("ajv", refuseOutput{}); !errors.As(err, &none) || strings.Join(none.Have, " ") != "native refuse" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	for b.Loop() {
+		if _, err := capability.Parse("f.yaml", []byte(reviewPR), validating); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -11,16 +11,17 @@ import (
 )
 
 // PublishedVersion is the version of the published form that this package
-// writes. It reads every version with the same major number.
+// writes. It can read every version with the same major number.
 const PublishedVersion = "1.0"
 
-// Published is the form in which an agent tells its callers what it offers.
+// Published is the form in which an agent publishes its capabilities to
+// callers. Its JSON is part of the wire format.
 type Published struct {
 	// Version is "major.minor". A newer minor only adds keys.
 	Version string `json:"capabilities_version"`
 	// Agent is the agent that offers the capabilities.
 	Agent envelope.Address `json:"agent"`
-	// Digest is the document's, see [Document.Digest].
+	// Digest is that of the document; see [Document.Digest].
 	Digest string `json:"digest"`
 	// ToolSchemas is keyed by capability name.
 	ToolSchemas map[string]ToolSchema `json:"tool_schemas"`
@@ -31,30 +32,31 @@ type ToolSchema struct {
 	// InputSchema and OutputSchema are nil for loose JSON.
 	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
-	// Digest is the capability's, see [Capability.Digest].
+	// Digest is that of the capability; see [Capability.Digest].
 	Digest      string `json:"digest"`
 	Description string `json:"description,omitempty"`
 	Since       string `json:"since,omitempty"`
-	// Idempotent allows retries.
+	// Idempotent allows callers to retry.
 	Idempotent bool `json:"idempotent,omitempty"`
-	// Progress says that the skill may tell callers how far it is.
+	// Progress reports that the skill may publish progress.
 	Progress bool `json:"progress,omitempty"`
-	// TimeoutMs is 0 when the capability leaves it to its caller.
+	// TimeoutMs is 0 if the capability leaves the timeout to its caller.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
 }
 
-// A PublishedError says why a published form cannot be used.
+// A PublishedError reports why a published form cannot be used.
 type PublishedError struct {
-	// NewerMajor reports that the form is well formed but from a later,
-	// incompatible release.
+	// NewerMajor reports a well-formed version with another major number, as
+	// a later, incompatible release would write it.
 	NewerMajor bool
-	// Reason is in words.
+	// Reason describes the fault in words, for people.
 	Reason string
 }
 
 func (e *PublishedError) Error() string { return "published capabilities: " + e.Reason }
 
-// Published is the document as its callers may see it.
+// Published returns the document as its callers may see it: what they need to
+// call, and nothing about how the agent works inside.
 func (d *Document) Published() *Published {
 	p := &Published{Version: PublishedVersion, Agent: d.Agent, Digest: d.digest, ToolSchemas: make(map[string]ToolSchema, len(d.Capabilities))}
 	for _, c := range d.Capabilities {
@@ -73,13 +75,14 @@ func (d *Document) Published() *Published {
 	return p
 }
 
-// JSON is the canonical form (RFC 8785), so that equal documents give equal
+// JSON returns the canonical form (RFC 8785): equal documents give equal
 // bytes.
 func (p *Published) JSON() ([]byte, error) { return jcs.Marshal(p) }
 
 // ParsePublished reads what [Published.JSON] or a later minor version wrote.
-// Unknown keys are passed over. The error is a [*PublishedError]. Schemas are
-// neither compiled nor compared with their digests.
+// It ignores unknown keys, because a newer minor version may add some. The
+// error is a [*PublishedError]. Schemas are neither compiled nor compared
+// with their digests here.
 func ParsePublished(data []byte) (*Published, error) {
 	if err := ijson.Check(data, ijson.DefaultMaxDepth); err != nil {
 		return nil, &PublishedError{Reason: err.Error()}
@@ -108,7 +111,8 @@ func ParsePublished(data []byte) (*Published, error) {
 	return &p, nil
 }
 
-// isObjectOrAbsent looks at the first byte, which tells: the text is JSON.
+// isObjectOrAbsent reports whether a schema is absent or an object. The first
+// byte decides, because the text is known to be JSON.
 func isObjectOrAbsent(schema json.RawMessage) bool { return schema == nil || schema[0] == '{' }
 
 // digits reports whether s is a short decimal number.
@@ -116,5 +120,5 @@ func digits(s string) bool {
 	return s != "" && len(s) < 10 && strings.Trim(s, "0123456789") == ""
 }
 
-// typeFault is encoding/json's message without its package's name.
+// typeFault returns encoding/json's message without the name of its package.
 func typeFault(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }

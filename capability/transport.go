@@ -9,8 +9,8 @@ import (
 // A TransportKind names a messaging system.
 type TransportKind string
 
-// The kinds that files may name. Not all of them can be used: what cannot is
-// an error when it is used, not when it is loaded.
+// The kinds that files may name. Not all of them are implemented: a file may
+// list those of other systems, and only using one is an error.
 const (
 	Memory TransportKind = "memory"
 	NATS   TransportKind = "nats"
@@ -20,8 +20,8 @@ const (
 	MQTT   TransportKind = "mqtt"
 )
 
-// A TransportSpec is one way to reach an agent. String fields are as written:
-// a reference like ${env:NAME} stands unresolved.
+// A TransportSpec is one way to reach an agent. String fields are as written;
+// a reference such as ${env:NAME} is not resolved here.
 type TransportSpec struct {
 	// Kind is one of the constants above.
 	Kind TransportKind
@@ -43,30 +43,32 @@ type TransportSpec struct {
 	Position Position
 }
 
-// SASL are credentials for Kafka.
+// SASL holds credentials for Kafka.
 type SASL struct {
 	// Mechanism is plain, scram-sha-256 or scram-sha-512.
 	Mechanism string
 	Username  string
-	// PasswordRef says where the password is kept.
+	// PasswordRef names the place of the password. The password itself is
+	// never in a file.
 	PasswordRef string
 }
 
-// Address is how envelopes name the request topic: <kind>://<topic>.
+// Address returns the request topic as envelopes name it: <kind>://<topic>.
 func (t TransportSpec) Address() string { return string(t.Kind) + "://" + t.Requests }
 
-// A Side says whose file a transport is read from.
+// A Side tells whose file a transport is read from.
 type Side int
 
 const (
-	// ServerSide is capabilities.yaml: replies may have a topic of their own.
+	// ServerSide is capabilities.yaml, where replies may have a topic of
+	// their own.
 	ServerSide Side = iota
-	// PeerSide is rpc-peers.yaml: requests only.
+	// PeerSide is rpc-peers.yaml, which names topics for requests only.
 	PeerSide
 )
 
-// DecodeTransports reads the transports of a file; it is there for package
-// fleet, whose peers use the same form.
+// DecodeTransports reads the transports of a file. It is exported for package
+// fleet, whose peers files use the same form.
 func DecodeTransports(v strictyaml.Value, side Side) []TransportSpec {
 	var specs []TransportSpec
 	for _, item := range v.AtLeastOne("transport").List() {
@@ -75,8 +77,8 @@ func DecodeTransports(v strictyaml.Value, side Side) []TransportSpec {
 	return specs
 }
 
-// decodeTransport reads one transport. Which keys it may have depends on its
-// kind, so that a key of another kind is a fault and not silence.
+// decodeTransport reads one transport. Its kind decides which keys it may
+// have; a key of another kind is a fault, because it would have no effect.
 func decodeTransport(v strictyaml.Value, side Side) TransportSpec {
 	o := v.Object()
 	t := TransportSpec{Position: v.Position()}
@@ -124,7 +126,7 @@ func decodeDestinations(v strictyaml.Value, key string, side Side) (requests, re
 	return requests, responses
 }
 
-// decodeSASL reads Kafka's credentials; nil if there are none.
+// decodeSASL reads credentials for Kafka; nil if there are none.
 func decodeSASL(v strictyaml.Value) *SASL {
 	if !v.Present() {
 		return nil

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/agentd/agentd/fleet"
 )
 
 // Reload reads the fleet's files again and swaps what they say about
@@ -16,7 +14,7 @@ import (
 func (d *Daemon) Reload() error {
 	d.files.Lock()
 	defer d.files.Unlock()
-	f, err := fleet.Load(d.cfg.Fleet.Root, fleet.LoadOptions{})
+	f, err := d.cfg.Fleet.Reload()
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// An AgentFile is what agent.yaml says to agentd. The file is shared with the
-// reference runtime, whose keys (model, systemPrompt, tools and so on) are
-// accepted and passed over, as are keys that start with x-.
+// An AgentFile holds what agent.yaml tells agentd. The reference runtime
+// reads the same file, so its keys (model, systemPrompt, tools and so on) are
+// accepted and ignored, and so are keys that start with x-. Any other key is
+// a fault.
 type AgentFile struct {
 	// Path is the file's absolute path.
 	Path string
@@ -20,32 +21,37 @@ type AgentFile struct {
 	Version, Description string
 	// Validator names the engine that checks payloads, see [capability.Engine].
 	Validator string
-	// Drift is what the gate does about contracts that have come apart:
-	// enforce, which is the default, warn, or off.
+	// Drift selects what the drift gate does about a peer whose contract no
+	// longer fits: enforce, the default, refuses the call; warn reports it
+	// and lets the call go on; off skips the gate.
 	Drift string
-	// Skills stand in declared order. Empty when the file lists skill documents
-	// of the reference runtime instead, which SkillFiles then holds.
+	// Skills are in declared order. The list is empty if the file names skill
+	// documents of the reference runtime instead; SkillFiles holds those.
 	Skills []Skill
-	// SkillFiles are paths as written.
+	// SkillFiles are the paths of skill documents, as written.
 	SkillFiles []string
-	// Permissions is nil when the file has no such block: the member may then
+	// Permissions is nil if the file has no such block. The member may then
 	// call its peers and nobody else.
 	Permissions *Permissions
-	// Scopes are what the member's capabilities may use, such as network:read,
-	// from the key scopes and security.defaultPermissions. Nil when the file has
-	// neither: every scope is granted then.
+	// Scopes are what the member's capabilities may use, such as
+	// network:read. They come from the keys scopes and
+	// security.defaultPermissions together. Nil, when the file has neither,
+	// grants every scope; an empty list grants none.
 	Scopes []PermissionRule
-	// Security is the block of that name.
+	// Security holds the block security.
 	Security Security
-	// Audit is the block of that name.
+	// Audit holds the block audit.
 	Audit Audit
-	// Limits are complete: defaults stand where the file says nothing.
+	// Limits holds the block limits, with defaults for what the file leaves
+	// out.
 	Limits Limits
-	// Durable is the block of that name.
+	// Durable holds the block durable.
 	Durable Durable
+
+	validatorAt Position
 }
 
-// Skill finds a skill by its name.
+// Skill returns the skill of that name.
 func (a *AgentFile) Skill(name string) (Skill, bool) {
 	for _, s := range a.Skills {
 		if s.Name == name {
@@ -55,23 +61,23 @@ func (a *AgentFile) Skill(name string) (Skill, bool) {
 	return Skill{}, false
 }
 
-// A Skill is code behind a capability, or code that calls others.
+// A Skill is the code behind a capability, or code that only calls others.
 type Skill struct {
 	// Name is what a capability's skill key refers to.
 	Name string
-	// Process runs the skill as a program, one process per call. Never nil: it
-	// is the only kind of runner so far.
+	// Process runs the skill as a program, one process per call. It is never
+	// nil, since there is no other kind of runner yet.
 	Process *Process
 	// Position is where the file declares the skill.
 	Position Position
 }
 
-// A Process is how a skill runs as a program.
+// A Process describes the program that runs a skill.
 type Process struct {
 	// Command is the program and its arguments. At least one.
 	Command []string
-	// Dir is the working directory, absolute and inside the fleet's root, which
-	// is the default.
+	// Dir is the working directory: absolute, and inside the fleet's root,
+	// which is the default.
 	Dir string
 	// Env are variables to set, as KEY=value, in declared order.
 	Env []string
@@ -80,15 +86,17 @@ type Process struct {
 	InheritEnv []string
 	// MaxOutputBytes bounds standard output. The default is 4 MiB.
 	MaxOutputBytes int
-	// KillGrace is how long the program may clean up after it is told to stop.
-	// The default is 2 s.
+	// KillGrace is how long the program may clean up between the request to
+	// stop and the kill. The default is 2 s.
 	KillGrace time.Duration
 }
 
-// Permissions decide whom a member may call, and what else it may do. Deny
-// wins over ask, and ask over allow. Patterns are read by package policy.
+// Permissions decides which calls a member may make. Deny wins over Ask, and
+// Ask over Allow; what no list matches is denied. Package policy reads the
+// patterns and decides.
 type Permissions struct {
-	// Allow lets calls be made, Ask leaves them to a person, Deny refuses them.
+	// Allow permits calls, Ask holds them for a person's approval, Deny
+	// refuses them.
 	Allow, Ask, Deny []PermissionRule
 }
 
@@ -99,38 +107,42 @@ type PermissionRule struct {
 	Position Position
 }
 
-// Security is the block of that name. Its key defaultPermissions is part of
-// [AgentFile.Scopes].
+// Security holds the block security, except for defaultPermissions, which is
+// part of [AgentFile.Scopes].
 type Security struct {
-	// RequireAuth refuses messages of agents without a known identity; nil, when
-	// the file does not say, refuses none.
+	// RequireAuth refuses messages from agents without a known identity. Nil
+	// means that the file does not say; nothing is refused then.
 	RequireAuth *bool
-	// ApprovalTimeout is how long a call waits for a person's word, before it is
-	// denied. Default 5 min.
+	// ApprovalTimeout is how long a call waits for a person's approval before
+	// it is denied. The default is 5 min.
 	ApprovalTimeout time.Duration
-	// ClockSkew is how far the clocks of callers may be behind. Default 0.
+	// ClockSkew is how far behind the callers' clocks may be. The default is
+	// 0.
 	ClockSkew time.Duration
-	// NoAuditLog turns the record of every call off. Refusals and violations are
-	// recorded all the same.
+	// NoAuditLog turns off the access record that each call leaves. Refusals
+	// and violations are recorded all the same.
 	NoAuditLog bool
 }
 
-// Limits bound what a member takes on.
+// Limits bounds the work that a member accepts.
 type Limits struct {
-	// MaxPayloadBytes bounds one payload, either way. Default 1 MiB.
+	// MaxPayloadBytes bounds one payload, sent or received. The default is 1
+	// MiB.
 	MaxPayloadBytes int
-	// MaxInFlight bounds the calls served at once. Default 256.
+	// MaxInFlight bounds the calls served at once. The default is 256.
 	MaxInFlight int
-	// MaxPending bounds the calls waiting for a reply. Default 10 000.
+	// MaxPending bounds the calls that wait for a reply. The default is
+	// 10,000.
 	MaxPending int
-	// IdempotencyTTL is how long the answers to requests with an idempotency key
-	// are remembered. Default 24 h.
+	// IdempotencyTTL is how long responses to requests with an idempotency
+	// key are kept. The default is 24 h.
 	IdempotencyTTL time.Duration
-	// ShutdownTimeout is how long accepted calls may finish. Default 15 s.
+	// ShutdownTimeout is how long accepted calls may take to finish. The
+	// default is 15 s.
 	ShutdownTimeout time.Duration
 }
 
-// DefaultLimits are the limits of a member whose file says nothing.
+// DefaultLimits returns the limits of a member whose file sets none.
 func DefaultLimits() Limits {
 	return Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second}
 }
@@ -149,7 +161,9 @@ func referenceKeys() []string {
 	}
 }
 
-// decodeAgent reads agent.yaml of the member with this id.
+// decodeAgent reads the agent.yaml of the member with this id. The file
+// repeats the id, so that a copied directory with a forgotten name is
+// noticed.
 func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	o := file.Root().Object()
 	a := &AgentFile{Name: o.Need("name").Text()}
@@ -158,7 +172,8 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	}
 	a.Version = o.Get("version").Text()
 	a.Description = o.Get("description").String()
-	a.Validator = o.Get("validator").Enum("native", "gojsonschema")
+	validator := o.Get("validator")
+	a.Validator, a.validatorAt = validator.Enum("native", "gojsonschema"), validator.Position()
 	a.Drift = o.Get("drift").Enum("enforce", "warn", "off")
 	a.decodeSkills(o.Get("skills"), p)
 	a.Permissions = decodePermissions(o.Get("permissions"))
@@ -173,8 +188,8 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	return a
 }
 
-// decodeSkills reads the key skills, which the reference runtime gives a list of
-// documents and agentd a mapping to runners.
+// decodeSkills reads the key skills: a list of documents in files for the
+// reference runtime, a mapping from names to runners in files for agentd.
 func (a *AgentFile) decodeSkills(v strictyaml.Value, p paths) {
 	switch v.Kind() {
 	case strictyaml.Absent:
@@ -238,7 +253,7 @@ func decodeProcess(v strictyaml.Value, p paths) *Process {
 	return out
 }
 
-// decodeEnvNames reads names of variables, each perhaps a prefix with a star.
+// decodeEnvNames reads names of variables. A name that ends in * is a prefix.
 func decodeEnvNames(v strictyaml.Value) []string {
 	var names []string
 	for _, item := range v.List() {
@@ -251,8 +266,9 @@ func decodeEnvNames(v strictyaml.Value) []string {
 	return names
 }
 
-// trimStar takes the star off a prefix. A star alone would pass everything on,
-// and stays to be refused.
+// trimStar removes the star of a prefix. It keeps a star that stands alone,
+// which the caller then refuses: it would pass agentd's whole environment,
+// secrets included, to the skill.
 func trimStar(name string) string {
 	if n := len(name); n > 1 && name[n-1] == '*' {
 		return name[:n-1]
@@ -272,7 +288,7 @@ func envName(s string) bool {
 	return s != ""
 }
 
-// decodeLimits reads the limits over their defaults.
+// decodeLimits reads the block limits on top of the defaults.
 func decodeLimits(v strictyaml.Value) Limits {
 	limits := DefaultLimits()
 	if !v.Present() {

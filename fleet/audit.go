@@ -9,27 +9,30 @@ import (
 )
 
 const (
-	// DefaultCaptureBytes bounds a captured payload when the file does not say.
+	// DefaultCaptureBytes is [Audit.CaptureBytes] if the file does not set
+	// it.
 	DefaultCaptureBytes = 16 << 10
-	// maxCaptureBytes keeps a record below what the audit log takes.
+	// maxCaptureBytes keeps a record with a captured payload below the
+	// largest record that the audit log accepts.
 	maxCaptureBytes = 256 << 10
 )
 
-// Audit says what becomes of a member's audit log.
+// Audit configures a member's audit log.
 type Audit struct {
-	// Witnesses are the peers that keep the newest checkpoint of the log, and
-	// co-sign it. None by default.
+	// Witnesses are the peers that store and co-sign the log's newest
+	// checkpoint. By default there are none.
 	Witnesses []Witness
-	// Capture names the capabilities, this member's own or those that it calls,
-	// whose payloads are kept in the record when they break their schema. None
-	// by default: no record holds a payload value.
+	// Capture names capabilities, the member's own or those that it calls. A
+	// payload of theirs that violates its schema is stored in the record. By
+	// default no record holds a payload value.
 	Capture []string
-	// CaptureBytes bounds one captured payload; of a larger one only the size is
-	// kept. Default 16 KiB.
+	// CaptureBytes bounds one captured payload; of a larger one, only the
+	// size is recorded. The default is 16 KiB.
 	CaptureBytes int
-	// FailOpen lets calls go on of which no record can be written; the loss is
-	// counted and recorded later. By default they are refused. Schema violations
-	// are always recorded before their call ends.
+	// FailOpen lets calls continue while records cannot be written; lost
+	// records are counted, and the count is recorded later. By default such
+	// calls are refused. A schema violation is recorded before its call ends
+	// in either case.
 	FailOpen bool
 }
 
@@ -44,8 +47,8 @@ type Witness struct {
 // Captures reports whether payloads of a capability are kept.
 func (a *Audit) Captures(capability string) bool { return slices.Contains(a.Capture, capability) }
 
-// decodeAudit reads the block audit. The reference runtime has keys of its own
-// there, about its exporters, which are passed over.
+// decodeAudit reads the block audit. The reference runtime's keys in it
+// configure its exporters and are ignored.
 func decodeAudit(v strictyaml.Value) Audit {
 	a := Audit{CaptureBytes: DefaultCaptureBytes}
 	if !v.Present() {
@@ -73,8 +76,9 @@ func decodeAudit(v strictyaml.Value) Audit {
 	return a
 }
 
-// checkWitnesses makes sure that each witness is a peer: another agent cannot be
-// asked. The error is a [*strictyaml.Error].
+// checkWitnesses reports witnesses that are no peers. A member can only send
+// a checkpoint to an agent that it knows how to reach. The error is a
+// [*strictyaml.Error].
 func (m *Member) checkWitnesses() error {
 	if m.Agent == nil {
 		return nil // which is a fault of its own

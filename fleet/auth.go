@@ -6,7 +6,7 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// A Provider is a way to authenticate envelopes.
+// A Provider is a mechanism to authenticate envelopes.
 type Provider string
 
 // The providers that a file may name.
@@ -17,18 +17,19 @@ const (
 	NKey         Provider = "nkey"
 )
 
-// PeerAuth is how one agent proves itself to another. Which fields are set
-// depends on Provider; references to secrets stand unresolved.
+// PeerAuth describes how one agent proves its identity to another. Provider
+// decides which fields are set. References to secrets are not resolved here.
 type PeerAuth struct {
-	// Provider is the way.
+	// Provider is the mechanism.
 	Provider Provider
 	// Issuer, Audience and JWKSURI are for OIDC, and optional for OAuth2Client.
 	Issuer, Audience, JWKSURI string
 	// TokenEndpoint, ClientID and ClientSecretRef are for OAuth2Client.
 	TokenEndpoint, ClientID, ClientSecretRef string
-	// Secrets are for HMAC, at least one. The last that counts signs.
+	// Secrets are for HMAC, at least one. Of those that are valid at the
+	// time, the last one signs.
 	Secrets []SharedSecret
-	// PublicKeys are for NKey. None means that identities.yaml has them.
+	// PublicKeys are for NKey. If there are none, identities.yaml has them.
 	PublicKeys []PublicKey
 	// Scopes must all be present in a token.
 	Scopes []string
@@ -36,25 +37,28 @@ type PeerAuth struct {
 	Position Position
 }
 
-// A SharedSecret is a key that two agents have.
+// A SharedSecret is a key that two agents share.
 type SharedSecret struct {
-	// KeyID names it in messages.
+	// KeyID names the key in messages, so that both ends can rotate it.
 	KeyID string
 	// Ref is env:NAME or file:/path.
 	Ref string
-	// NotBefore and NotAfter are when it counts; the zero time is no bound.
+	// NotBefore and NotAfter bound the time in which it is valid; the zero
+	// time is no bound.
 	NotBefore, NotAfter time.Time
 }
 
-// A PublicKey is the half of an agent's key pair that others know.
+// A PublicKey is the public half of an agent's key pair.
 type PublicKey struct {
-	// Key is a public nkey of a user: U….
+	// Key is the public nkey of a user, U….
 	Key string
 	// NotBefore and NotAfter are when it counts; the zero time is no bound.
 	NotBefore, NotAfter time.Time
 }
 
-// decodeAuth reads an auth block; nil without one.
+// decodeAuth reads an auth block; nil if there is none. It accepts only the
+// provider's own keys: a key that has no effect would leave its author with a
+// false sense of security.
 func decodeAuth(v strictyaml.Value) *PeerAuth {
 	if !v.Present() {
 		return nil
@@ -88,8 +92,8 @@ func decodeAuth(v strictyaml.Value) *PeerAuth {
 	return a
 }
 
-// decodeSecrets reads keyId and secretRef, as the reference system has them, or
-// a list of such keys.
+// decodeSecrets reads keyId and secretRef, the reference system's form for
+// one key, or the list keys, which makes rotation possible.
 func decodeSecrets(o *strictyaml.Object) []SharedSecret {
 	keys := o.Get("keys")
 	if !keys.Present() {
@@ -117,7 +121,8 @@ func decodeSecrets(o *strictyaml.Object) []SharedSecret {
 	return secrets
 }
 
-// decodePublicKeys reads publicKey or publicKeys; nil with neither.
+// decodePublicKeys reads publicKey or the list publicKeys; nil if there is
+// neither.
 func decodePublicKeys(o *strictyaml.Object) []PublicKey {
 	single, keys := o.Get("publicKey"), o.Get("publicKeys")
 	if single.Present() {
@@ -140,7 +145,8 @@ func decodePublicKeys(o *strictyaml.Object) []PublicKey {
 	return public
 }
 
-// nkeyLength is that of U and 35 bytes in base32: prefix, key, check sum.
+// nkeyLength is the length of a public nkey: base32 of 35 bytes, which are a
+// prefix, a key of 32 bytes and a check sum of two.
 const nkeyLength = 56
 
 func decodeNKey(v strictyaml.Value) string {
@@ -156,7 +162,8 @@ func decodeNKey(v strictyaml.Value) string {
 	return text
 }
 
-// decodeWindow reads notBefore and notAfter.
+// decodeWindow reads notBefore and notAfter, the time in which a key is
+// valid.
 func decodeWindow(o *strictyaml.Object) (notBefore, notAfter time.Time) {
 	end := o.Get("notAfter")
 	notBefore, notAfter = decodeTime(o.Get("notBefore")), decodeTime(end)

@@ -6,22 +6,25 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// Durable says how calls are kept that must outlive a process, see
-// [capability.DeliveryDurable]. 0 leaves a setting to package durable's default.
+// Durable configures the queues of durable calls, see
+// [capability.DeliveryDurable]. A setting of 0 stands for the transport's
+// default, which is given here.
 type Durable struct {
-	// Replicas is how many servers of a cluster keep each stream, from 1 to 5.
+	// Replicas is how many servers of a cluster store each stream, from 1 to
+	// 5.
 	Replicas int
-	// AckWait is how long a replica of the agent may be silent about a request
-	// before another one gets it. Default 30 s.
+	// AckWait is how long a replica of the agent may hold a request without a
+	// sign of progress before the broker delivers it again. The default is 30
+	// s.
 	AckWait time.Duration
-	// MaxDeliver is how many attempts a request gets before it is put aside.
-	// Default 5.
+	// MaxDeliver is how many times a request is delivered before it is
+	// dead-lettered. The default is 5.
 	MaxDeliver int
-	// ResultTTL is how long answers are kept. Default 24 h.
+	// ResultTTL is how long responses are stored. The default is 24 h.
 	ResultTTL time.Duration
-	// DeadTTL is how long dead letters are kept. Default 30 days.
+	// DeadTTL is how long dead letters are stored. The default is 30 days.
 	DeadTTL time.Duration
-	// MaxBytes bounds the requests that wait. Default 256 MiB.
+	// MaxBytes bounds the queued requests. The default is 256 MiB.
 	MaxBytes int64
 }
 
@@ -34,7 +37,8 @@ func decodeDurable(v strictyaml.Value) (d Durable) {
 		maxReplicas = 5 // of a JetStream stream
 		maxDeliver  = 1000
 		year        = 366 * 24 * time.Hour
-		// An answer must be found when its request is delivered once more.
+		// A redelivered request must still find its response, or its skill
+		// would run twice.
 		minResultTTL = time.Hour
 		minAckWait   = time.Second
 		maxBytes     = 1 << 50
@@ -50,7 +54,7 @@ func decodeDurable(v strictyaml.Value) (d Durable) {
 	return d
 }
 
-// millisFrom reads a time in ms that must not be too short.
+// millisFrom reads a duration in ms between two bounds.
 func millisFrom(v strictyaml.Value, low, high time.Duration) time.Duration {
 	return time.Duration(v.Int(low.Milliseconds(), high.Milliseconds())) * time.Millisecond
 }

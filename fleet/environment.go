@@ -10,14 +10,14 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// declared is an environment as the file writes it, before inheritance.
+// declared is an environment as the file declares it, before inheritance.
 type declared struct {
 	Environment
 	inherit strictyaml.Value
 }
 
-// decodeEnvironments reads and flattens the environments. Without any there is
-// the default one.
+// decodeEnvironments reads the environments and applies inheritance. If the
+// file declares none, the result is the default one.
 func decodeEnvironments(v strictyaml.Value, p paths) []*Environment {
 	entries := v.Entries()
 	if len(entries) == 0 {
@@ -35,7 +35,7 @@ func decodeEnvironments(v strictyaml.Value, p paths) []*Environment {
 	return out
 }
 
-// decodeEnvironment reads one environment as it is written.
+// decodeEnvironment reads one environment without applying inheritance.
 func decodeEnvironment(e strictyaml.Entry, p paths) *declared {
 	o := e.Value.Object()
 	d := &declared{inherit: o.Get("inherit"), Environment: Environment{
@@ -60,8 +60,8 @@ func decodeEnvironment(e strictyaml.Entry, p paths) *declared {
 	return d
 }
 
-// decodePaths reads a list of paths. An empty list is not nil: it overrides an
-// inherited one.
+// decodePaths reads a list of paths. It returns nil for an absent list, which
+// inherits, and an empty one for an empty list, which overrides.
 func decodePaths(v strictyaml.Value, p paths) []string {
 	if v.Kind() == strictyaml.Absent {
 		return nil
@@ -73,14 +73,14 @@ func decodePaths(v strictyaml.Value, p paths) []string {
 	return out
 }
 
-// resolver flattens environments, each once.
+// resolver applies inheritance, once to each environment.
 type resolver struct {
 	declared map[string]*declared
 	done     map[string]*Environment
 	open     []string // the chain of inheritance being followed
 }
 
-// resolve flattens one declared environment.
+// resolve returns a declared environment with everything that it inherits.
 func (r *resolver) resolve(name string) *Environment {
 	if env, ok := r.done[name]; ok {
 		return env
@@ -95,7 +95,9 @@ func (r *resolver) resolve(name string) *Environment {
 	return &env
 }
 
-// parent is the flattened environment that d inherits from, nil for none.
+// parent returns the resolved environment that d inherits from; nil if there
+// is none, or if it is a fault. It keeps the open chain on a stack, because a
+// cycle would recurse for ever.
 func (r *resolver) parent(d *declared) *Environment {
 	name := d.inherit.Text()
 	if name == "" {
@@ -116,7 +118,8 @@ func (r *resolver) parent(d *declared) *Environment {
 	return r.resolve(name)
 }
 
-// inherit lays d over its parent.
+// inherit merges d over its parent: a field that d sets replaces the
+// inherited one, and overrides are replaced member by member.
 func inherit(parent *Environment, d *declared) Environment {
 	env := d.Environment
 	env.Chain = append(slices.Clone(parent.Chain), d.Name)

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Files are the absolute paths of everything that decides about a member: what was
-// read, and what would be if it were there. Each stands once.
+// Files returns the absolute paths of all files that decide what a member does:
+// those that were read, and those that a load would read if they were there.
+// Each is listed once. Watch them to notice that a fleet must be loaded again.
 func (f *Fleet) Files(m *Member) []string {
 	all := []string{
 		filepath.Join(f.Root, ManifestName), filepath.Join(f.Root, IdentitiesName),
@@ -28,10 +29,15 @@ func (f *Fleet) Files(m *Member) []string {
 	return slices.Compact(all)
 }
 
-// abs is the path of a document, which may be named from the root.
+// abs is the absolute path of a document, whose Path begins with the root as
+// the fleet was loaded from it.
 func (f *Fleet) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(f.Root, path)
+	rel, err := filepath.Rel(f.shown, path)
+	if err != nil {
+		rel = path
+	}
+	return filepath.Join(f.Root, rel)
 }

@@ -16,7 +16,7 @@ type (
 	Position = capability.Position
 )
 
-// A Fleet is the agents that one fleet.yaml declares. It is immutable once
+// A Fleet holds the agents that one fleet.yaml declares. It is immutable once
 // loaded and safe for concurrent use.
 type Fleet struct {
 	// Root is the absolute path of the directory that holds fleet.yaml.
@@ -25,25 +25,29 @@ type Fleet struct {
 	Version int
 	// Name is required; Description may be empty.
 	Name, Description string
-	// Runtime are the versions of the reference runtime that the fleet asks
-	// for. They are carried for it and bind nobody here.
+	// Runtime holds the versions of the reference runtime that the fleet
+	// requires. They are kept for that runtime; agentd does not check them.
 	Runtime Runtime
-	// Members stand in declared order. There may be none.
+	// Members are in declared order. There may be none.
 	Members []*Member
-	// Environments stand in declared order, and hold the implicit "default"
-	// if the file declares none.
+	// Environments are in declared order. If the file declares none, the list
+	// holds the implicit one, "default".
 	Environments []*Environment
-	// Deploy is how the fleet is rolled out.
+	// Deploy describes how the fleet is rolled out.
 	Deploy Deploy
-	// RPC are fleet-wide settings for calls.
+	// RPC holds fleet-wide settings for calls.
 	RPC RPC
-	// Identities are how agents prove themselves, from [IdentitiesName].
+	// Identities describe how agents prove their identity, from
+	// [IdentitiesName].
 	Identities []Identity
 	// Hosts are remote control planes.
 	Hosts []Host
+
+	shown string      // the root as it was given to Load
+	opts  LoadOptions // for Reload
 }
 
-// Member finds a member by its id.
+// Member returns the member with that id.
 func (f *Fleet) Member(id string) (*Member, bool) {
 	for _, m := range f.Members {
 		if m.ID == id {
@@ -53,7 +57,7 @@ func (f *Fleet) Member(id string) (*Member, bool) {
 	return nil, false
 }
 
-// Runtime are version ranges, "" for any.
+// Runtime holds version ranges; "" is any version.
 type Runtime struct {
 	Declaragent, Bun string
 }
@@ -62,8 +66,8 @@ type Runtime struct {
 type RPC struct {
 	// StampFleetVersion puts the fleet's version on every envelope.
 	StampFleetVersion bool
-	// MinFleetVersion refuses callers of an older fleet, and those that do not
-	// say; the zero value refuses nobody.
+	// MinFleetVersion refuses callers from an older fleet, and callers that
+	// send no version. The zero value refuses nobody.
 	MinFleetVersion envelope.FleetVersion
 }
 
@@ -81,13 +85,13 @@ type Member struct {
 	Environment *Environment
 	// Agent is the member's agent.yaml. Never nil.
 	Agent *AgentFile
-	// Capabilities is nil when the member only calls others.
+	// Capabilities is nil if the member only calls others.
 	Capabilities *capability.Document
 	// PeersFile is the absolute path that Peers were read from, "" for none.
 	PeersFile string
 	// Peers are the agents that the member may call, in declared order.
 	Peers []*Peer
-	// DeployTo is nil when the file does not say.
+	// DeployTo is nil if the file does not say.
 	DeployTo *Placement
 	// SessionDB and AuditDB are absolute paths, "" for the default place.
 	SessionDB, AuditDB string
@@ -98,7 +102,7 @@ type Member struct {
 // ClientOnly reports whether the member offers no capabilities.
 func (m *Member) ClientOnly() bool { return m.Capabilities == nil }
 
-// Peer finds a peer by its address.
+// Peer returns the peer with that address.
 func (m *Member) Peer(a envelope.Address) (*Peer, bool) {
 	for _, p := range m.Peers {
 		if p.Address == a {
@@ -108,8 +112,9 @@ func (m *Member) Peer(a envelope.Address) (*Peer, bool) {
 	return nil, false
 }
 
-// EnvFiles are the .env files for the member, absolute, in order: those of the
-// environment's override for it, else those of the environment.
+// EnvFiles returns the absolute paths of the member's .env files, in order:
+// those of the environment's override for the member, or else those of the
+// environment.
 func (m *Member) EnvFiles() []string {
 	if o, ok := m.Environment.Overrides[m.ID]; ok && o.EnvFiles != nil {
 		return o.EnvFiles
@@ -123,11 +128,12 @@ type Peer struct {
 	Address envelope.Address
 	// Transports are the ways to reach it, in order of preference. At least one.
 	Transports []capability.TransportSpec
-	// Auth is how envelopes to and from the peer are authenticated; nil is not.
+	// Auth describes how envelopes to and from the peer are authenticated;
+	// nil if they are not.
 	Auth *PeerAuth
-	// Document is what the caller knows of the peer's capabilities: the file
-	// that the peers file pins, else that of the member with this address. Nil
-	// when there is neither.
+	// Document holds the capabilities that the caller expects of the peer:
+	// from the file that the peers file pins, or else from the member with
+	// this address. Nil if there is neither.
 	Document *capability.Document
 	// Pinned reports whether the peers file names Document itself.
 	Pinned bool
@@ -139,17 +145,18 @@ type Peer struct {
 	Position Position
 }
 
-// An Environment is a named set of shared files, after inheritance.
+// An Environment is a named set of shared files, with inheritance applied.
 // Paths are absolute; "" is none.
 type Environment struct {
 	// Name is the environment's key.
 	Name string
-	// Chain are the environments it is made of, the remotest ancestor first and
-	// itself last.
+	// Chain lists the environments that it is made of, from the most distant
+	// ancestor to itself.
 	Chain []string
 	// PeersRef is the peers file of members without one of their own.
 	PeersRef string
-	// TenantsRef, SecretsRef and ChannelsRef are carried for those who read them.
+	// TenantsRef, SecretsRef and ChannelsRef are kept for the programs that
+	// read them; agentd does not.
 	TenantsRef, SecretsRef, ChannelsRef string
 	// EnvFiles are .env files for every member of the environment.
 	EnvFiles []string
@@ -159,21 +166,22 @@ type Environment struct {
 	Position Position
 }
 
-// An Override is what an environment changes for one member. Nil lists change
-// nothing.
+// An Override is what an environment changes for one member. A nil list
+// changes nothing.
 type Override struct {
 	// SecretScopes are the scopes of the secrets file that the member may see.
 	SecretScopes []string
-	// EnvFiles stand in place of the environment's.
+	// EnvFiles replace the environment's.
 	EnvFiles []string
 }
 
-// Deploy is how the fleet is rolled out. It is carried for tools that deploy.
+// Deploy describes how the fleet is rolled out. It is kept for tools that
+// deploy; agentd does not.
 type Deploy struct {
 	// Strategy is rolling, all-or-nothing, per-agent, canary, or "".
 	Strategy          string
 	RollbackOnFailure bool
-	// HealthTimeout is 0 and HealthProbe "" when the file does not say.
+	// HealthTimeout is 0 and HealthProbe "" if the file does not say.
 	HealthTimeout time.Duration
 	HealthProbe   string
 	// Targets maps a target's name to its kind. Other keys of a target belong
@@ -185,7 +193,7 @@ type Deploy struct {
 type Placement struct {
 	// Target is a key of [Deploy.Targets].
 	Target string
-	// MinInstances and MaxInstances are 0 when the file does not say.
+	// MinInstances and MaxInstances are 0 if the file does not say.
 	MinInstances, MaxInstances int
 	// Position is where the target is named.
 	Position Position

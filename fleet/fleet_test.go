@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/capability/gojsonschema"
 	"github.com/agentd/agentd/fleet"
 )
 
@@ -48,11 +50,16 @@ func (f files) write(t *testing.T) {
 	t.Chdir(f.root(t))
 }
 
+// plugged are the options of a program that has every validator.
+func plugged() fleet.LoadOptions {
+	return fleet.LoadOptions{Engines: []capability.Engine{gojsonschema.Engine{}}, SecondOpinion: gojsonschema.NewSecondOpinion()}
+}
+
 // load writes and loads a fleet that must load.
 func (f files) load(t *testing.T) *fleet.Fleet {
 	t.Helper()
 	f.write(t)
-	out, err := fleet.Load(".", fleet.LoadOptions{})
+	out, err := fleet.Load(".", plugged())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 )
 
-// A Graph is who may call whom.
+// A Graph shows which agents may call which.
 type Graph struct {
 	Nodes []Node `json:"nodes"`
 	Edges []Edge `json:"edges"`
@@ -21,36 +21,39 @@ type Graph struct {
 type Node struct {
 	// ID is the agent's id.
 	ID string `json:"id"`
-	// ClientOnly reports that the agent is a member and offers nothing.
+	// ClientOnly reports a member that offers no capabilities.
 	ClientOnly bool `json:"clientOnly"`
-	// Capabilities are names, in declared order; empty if none are known.
+	// Capabilities are names in declared order. The list is empty, not nil,
+	// if none are known.
 	Capabilities []string `json:"capabilities"`
-	// External reports that the agent is no member.
+	// External reports an agent that is no member of the fleet.
 	External bool `json:"external"`
 }
 
-// An Edge says that one agent may call another.
+// An Edge leads from an agent to one that it may call.
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Transport is the first that the peers file names.
 	Transport capability.TransportKind `json:"transport"`
-	// Capability is the one that may be called, if it is only one.
+	// Capability is set if exactly one capability may be called.
 	Capability string `json:"capability,omitempty"`
-	// Capabilities are all that may be called; empty if none are known.
+	// Capabilities are all that may be called. The list is empty if none are
+	// known.
 	Capabilities []string `json:"capabilities"`
 }
 
-// GraphOptions narrow a graph.
+// GraphOptions select what a graph shows. The zero value shows everything.
 type GraphOptions struct {
 	// Allowed, if not nil, decides whether one agent may call a capability of
-	// another: package policy knows. The capability is "" where none is known.
-	// Edges on which nothing is allowed are left out.
+	// another; package policy provides such functions. The capability is ""
+	// for a callee whose capabilities are not known. An edge without an
+	// allowed capability is left out.
 	Allowed func(from, to envelope.Address, capability string) bool
 }
 
-// Graph draws an edge for every peer that a member's peers file declares,
-// other than the member itself.
+// Graph has an edge for every peer in a member's peers file, other than the
+// member itself: members share files, and so find themselves listed.
 func (f *Fleet) Graph(opts GraphOptions) Graph {
 	g := Graph{Nodes: []Node{}, Edges: []Edge{}}
 	for _, m := range f.Members {
@@ -87,7 +90,8 @@ func (g *Graph) addExternal(p *Peer) {
 	g.Nodes = append(g.Nodes, n)
 }
 
-// edge is the edge to a peer; ok is false if nothing on it is allowed.
+// edge returns the edge from m to a peer. ok is false if no capability is
+// allowed.
 func edge(m *Member, p *Peer, opts GraphOptions) (e Edge, ok bool) {
 	e = Edge{From: m.ID, To: p.Address.ID(), Capabilities: []string{}}
 	if len(p.Transports) > 0 {
@@ -142,7 +146,8 @@ func (g Graph) Write(w io.Writer, format GraphFormat) error {
 	return err
 }
 
-// colour is a transport's colour, the one that the reference system draws.
+// colour returns the colour of a transport's edges, the same as in the
+// reference system.
 func colour(k capability.TransportKind) string {
 	switch k {
 	case capability.Memory:
@@ -161,7 +166,8 @@ func colour(k capability.TransportKind) string {
 	return "#6b7280"
 }
 
-// names gives every node a name that needs no quoting.
+// names gives each node an identifier that needs no quoting in either
+// notation.
 func (g Graph) names() map[string]string {
 	names := make(map[string]string, len(g.Nodes))
 	for i, n := range g.Nodes {
@@ -170,7 +176,7 @@ func (g Graph) names() map[string]string {
 	return names
 }
 
-// label says most about an edge in one word.
+// label is the edge's capability if there is only one, or else its transport.
 func (e Edge) label() string {
 	if e.Capability != "" {
 		return e.Capability
@@ -178,7 +184,8 @@ func (e Edge) label() string {
 	return string(e.Transport)
 }
 
-// mermaid needs no escapes: ids and names are letters, digits, '-', '_', '.'.
+// mermaid writes Mermaid's notation. Nothing needs escaping: the grammar of
+// ids and capability names allows letters, digits, '-', '_' and '.' only.
 func (g Graph) mermaid() string {
 	var b strings.Builder
 	names := g.names()
@@ -203,7 +210,7 @@ func (g Graph) mermaid() string {
 	return b.String()
 }
 
-// dot needs no escapes either.
+// dot writes Graphviz's notation. As in mermaid, nothing needs escaping.
 func (g Graph) dot() string {
 	var b strings.Builder
 	names := g.names()

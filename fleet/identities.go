@@ -14,21 +14,23 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// IdentitiesName is the file, beside fleet.yaml, that says how agents prove
-// themselves to the members. A peers file says whom a member may call; who it
-// may be called by, and how they prove it, is said here.
+// IdentitiesName is the file beside fleet.yaml that declares how agents prove
+// their identity to the members. A peers file covers the agents that a member
+// calls; this file also covers those that call it.
 const IdentitiesName = "identities.yaml"
 
-// An Identity is how one agent proves itself.
+// An Identity describes how one agent proves who it is.
 type Identity struct {
 	// Agent is whose identity it is. It need not be a member.
 	Agent envelope.Address
-	// Auth is how. Never nil.
+	// Auth is the mechanism and its keys. Never nil.
 	Auth *PeerAuth
 }
 
-// Identity finds how an agent proves itself to a member: as the member's peers
-// file says, or else as identities.yaml does. Nil is not at all.
+// Identity returns how an agent proves its identity to a member. The member's
+// peers file comes first, and then identities.yaml, which also supplies
+// public keys that the peers file leaves out. Nil means that the agent has no
+// known identity.
 func (f *Fleet) Identity(m *Member, a envelope.Address) *PeerAuth {
 	var auth *PeerAuth
 	if p, ok := m.Peer(a); ok {
@@ -45,7 +47,8 @@ func (f *Fleet) Identity(m *Member, a envelope.Address) *PeerAuth {
 	return auth
 }
 
-// readIdentities reads identities.yaml; a fleet without it has none.
+// readIdentities reads identities.yaml. A fleet without the file has no
+// identities.
 func (l *loader) readIdentities(f *Fleet) {
 	path := filepath.Join(f.Root, IdentitiesName)
 	file, err := strictyaml.ReadFile(path, l.name(path))
@@ -80,7 +83,10 @@ func decodeIdentities(file *strictyaml.File) []Identity {
 	return all
 }
 
-// checkIdentities finds peers that promise a public key that nobody gives.
+// checkIdentities reports peers whose auth block names the provider nkey
+// while neither file has their public key: nothing that such a peer sends
+// could be verified. Members share peers files, so each block is reported
+// once.
 func (l *loader) checkIdentities(f *Fleet) {
 	var faults []Fault
 	seen := map[Position]bool{}
@@ -102,8 +108,9 @@ func (l *loader) checkIdentities(f *Fleet) {
 	}
 }
 
-// WriteIdentities replaces identities.yaml of a fleet. Every Auth must have the
-// provider NKey or HMAC. After an error the file is what it was.
+// WriteIdentities replaces the fleet's identities.yaml. Every Auth must have
+// the provider NKey or HMAC. The new file is written aside, synced and
+// renamed, so a crash or an error leaves the old one in place.
 func WriteIdentities(root string, all []Identity) (err error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# How agents prove themselves. `agentd identity publish` keeps the keys of agents that run here up to date.\n")

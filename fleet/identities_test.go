@@ -1,12 +1,17 @@
 package fleet_test
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
@@ -147,5 +152,80 @@ func TestWriteIdentitiesIsReadBack(t *testing.T) {
 	}
 	if f, err = fleet.Load(root, fleet.LoadOptions{}); err != nil || len(f.Identities) != 0 {
 		t.Errorf("no identities: %v, %v", f, err)
+	}
+}
+
+// Whatever identities are written are read back, and the file is readable by
+// agents that run as other users: it holds public keys and names of secrets.
+func TestIdentitiesRoundTrip(t *testing.T) {
+	root := identityFleet(t, peerWith(""), "")
+	moment := rapid.Map(rapid.Int64Range(0, 4_000_000_000), func(s int64) time.Time {
+		if s%3 == 0 {
+			return time.Time{} // no bound
+		}
+		return time.Unix(s, 0).UTC()
+	})
+	window := func(t *rapid.T) (notBefore, notAfter time.Time) {
+		notBefore, notAfter = moment.Draw(t, "not before"), moment.Draw(t, "not after")
+		if !notAfter.IsZero() && notAfter.Before(notBefore) {
+			notBefore, notAfter = notAfter, notBefore
+		}
+		return notBefore, notAfter
+	}
+	text := rapid.StringMatching(`[ -~éü]{1,12}`).Filter(func(s string) bool { return strings.TrimSpace(s) != "" })
+	rapid.Check(t, func(t *rapid.T) {
+		var want []fleet.Identity
+		for i := range rapid.IntRange(0, 4).Draw(t, "identities") {
+			auth := &fleet.PeerAuth{Provider: fleet.NKey}
+			if rapid.Bool().Draw(t, "hmac") {
+				auth.Provider = fleet.HMAC
+			}
+			for k := range rapid.IntRange(1, 3).Draw(t, "keys") {
+				notBefore, notAfter := window(t)
+				if auth.Provider == fleet.NKey {
+					auth.PublicKeys = append(auth.PublicKeys, fleet.PublicKey{Key: []string{keyA, keyB, keyC}[k], NotBefore: notBefore, NotAfter: notAfter})
+				} else {
+					auth.Secrets = append(auth.Secrets, fleet.SharedSecret{KeyID: fmt.Sprint(k) + text.Draw(t, "id"), Ref: text.Draw(t, "ref"), NotBefore: notBefore, NotAfter: notAfter})
+				}
+			}
+			want = append(want, fleet.Identity{Agent: envelope.AddressOf(fmt.Sprintf("b%d", i)), Auth: auth})
+		}
+		if err := fleet.WriteIdentities(root, want); err != nil {
+			t.Fatal(err)
+		}
+		f, err := fleet.Load(root, fleet.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range f.Identities {
+			f.Identities[i].Auth.Position = fleet.Position{}
+		}
+		if !reflect.DeepEqual(f.Identities, want) {
+			t.Fatalf("got %+v\nwant %+v", f.Identities, want)
+		}
+	})
+	info, err := os.Stat(filepath.Join(root, fleet.IdentitiesName))
+	if err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("the file is %v, %v", info.Mode(), err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(root, ".identities-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A file that cannot be replaced is an error, and leaves nothing behind.
+func TestWriteIdentitiesFails(t *testing.T) {
+	if err := fleet.WriteIdentities(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("into no directory: %v", err)
+	}
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, fleet.IdentitiesName, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := fleet.WriteIdentities(root, nil); err == nil {
+		t.Error("a directory was replaced by a file")
+	}
+	if left, _ := filepath.Glob(filepath.Join(root, ".identities-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }

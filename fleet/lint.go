@@ -12,7 +12,7 @@ import (
 	"github.com/agentd/agentd/internal/spelling"
 )
 
-// A Severity says whether a finding stands in the way.
+// A Severity tells whether a finding makes validation fail.
 type Severity string
 
 // An error makes validation fail; a warning does not.
@@ -43,7 +43,7 @@ const (
 	OverrideUnknown Code = "override.unknown"
 )
 
-// A Finding is one thing that a fleet's owner should know.
+// A Finding is one problem in a fleet's files.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Code     Code     `json:"code"`
@@ -55,7 +55,7 @@ type Finding struct {
 	Position Position `json:"position"`
 }
 
-// Findings are what validation found, errors first.
+// Findings are the results of a validation, errors first.
 type Findings []Finding
 
 // Failed reports whether there is an error among the findings.
@@ -63,7 +63,8 @@ func (f Findings) Failed() bool {
 	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
 }
 
-// WriteText writes the findings for people, a line each.
+// WriteText writes the findings for people, one a line. The last line says
+// whether the fleet validates.
 func (f Findings) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range f {
@@ -81,9 +82,9 @@ func (f Findings) WriteText(w io.Writer) error {
 	return err
 }
 
-// Validate loads the fleet in root and lints it. Faults of its files come as
-// findings too; the error is for what is no fault of a file, such as a fleet
-// that is not there.
+// Validate loads the fleet in root and lints it. Faults of its files are
+// findings too. The error is for everything else, such as a directory without
+// a fleet.
 func Validate(root string, opts LoadOptions) (Findings, error) {
 	f, err := Load(root, opts)
 	var invalid *LoadError
@@ -100,8 +101,8 @@ func Validate(root string, opts LoadOptions) (Findings, error) {
 	return f.Lint(), nil
 }
 
-// Lint finds what is suspicious in a fleet that loads: errors first, then in
-// declared order.
+// Lint reports what is suspicious in a fleet that loads: errors first, and in
+// declared order otherwise.
 func (f *Fleet) Lint() Findings {
 	findings := Findings{}
 	findings = append(findings, f.lintPeers()...)
@@ -113,13 +114,16 @@ func (f *Fleet) Lint() Findings {
 	return findings
 }
 
-// external reports whether a peer is meant to be outside the fleet.
+// external reports whether a peer is outside the fleet on purpose: its
+// capabilities are pinned, or its id has a dot, as the ids of other owners'
+// agents do.
 func (p *Peer) external() bool {
 	return !p.InFleet && (p.Pinned || strings.Contains(p.Address.ID(), "."))
 }
 
-// lintPeers judges each entry of each peers file once: members share files,
-// and one entry would otherwise be found once per member.
+// lintPeers checks each entry of each peers file once. Members share files,
+// so without the check for repeated positions an entry would be reported once
+// per member.
 func (f *Fleet) lintPeers() Findings {
 	var findings Findings
 	seen := make(map[Position]bool)
@@ -147,9 +151,9 @@ func (f *Fleet) lintPeers() Findings {
 	return findings
 }
 
-// lintDuplicates reports the second and later owners of a capability's name. It
-// is allowed, because a call names the agent too, and it is often a copy that
-// somebody forgot to rename.
+// lintDuplicates reports the second and later members that offer a capability
+// of one name. Calls name the agent too, so this works, but it is often a
+// copied file that was not edited.
 func (f *Fleet) lintDuplicates() Findings {
 	var findings Findings
 	first := make(map[string]*Member)
@@ -172,8 +176,8 @@ func (f *Fleet) lintDuplicates() Findings {
 	return findings
 }
 
-// lintDeploy looks for targets that are not declared. The fleet runs without
-// them; only its deployment does not.
+// lintDeploy reports deploy targets that are not declared. The fleet runs
+// without them, but cannot be deployed.
 func (f *Fleet) lintDeploy() Findings {
 	var findings Findings
 	for _, m := range f.Members {
@@ -197,7 +201,7 @@ func (f *Fleet) lintDeploy() Findings {
 	return findings
 }
 
-// lintSkills looks for capabilities without code behind them.
+// lintSkills reports capabilities without a skill behind them.
 func (f *Fleet) lintSkills() Findings {
 	var findings Findings
 	for _, m := range f.Members {
@@ -217,9 +221,10 @@ func (f *Fleet) lintSkills() Findings {
 	return findings
 }
 
-// skillMissing is an error where agent.yaml declares runners, and a warning
-// where it declares none: the skills may then be Go functions, or those of the
-// reference runtime.
+// skillMissing makes a finding for a capability without a skill. It is an
+// error if agent.yaml declares any runner. If it declares none it is a
+// warning, because the skills may be Go functions or belong to the reference
+// runtime.
 func skillMissing(m *Member, c *capability.Capability, names []string) Finding {
 	severity := SeverityWarning
 	if len(names) > 0 {
@@ -232,7 +237,7 @@ func skillMissing(m *Member, c *capability.Capability, names []string) Finding {
 	}
 }
 
-// lintOverrides looks for overrides that override nothing.
+// lintOverrides reports overrides for members that do not exist.
 func (f *Fleet) lintOverrides() Findings {
 	var findings Findings
 	ids := make([]string, len(f.Members))

@@ -12,15 +12,22 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// LoadOptions say how to load. The zero value is the safe way: every schema is
-// compiled.
+// LoadOptions configure a load. The zero value is the safe choice: every
+// schema is compiled and checked.
 type LoadOptions struct {
-	// InspectOnly leaves schemas uncompiled: a fleet loaded so cannot check a
-	// payload, and one with unusable schemas can still be looked at.
+	// InspectOnly leaves schemas uncompiled. Such a fleet cannot check
+	// payloads, but a fleet with unusable schemas can still be listed and
+	// edited.
 	InspectOnly bool
+	// Engines are the validators that agent.yaml can select besides the native
+	// one. A file that selects another one fails the load.
+	Engines []capability.Engine
+	// SecondOpinion reviews the schemas of all files; see
+	// [capability.LoadOptions].
+	SecondOpinion capability.SecondOpinion
 }
 
-// A NoFleetError says that no fleet.yaml was found. errors.Is finds
+// A NoFleetError reports that there is no fleet.yaml. It matches
 // [fs.ErrNotExist].
 type NoFleetError struct {
 	// Dir is where the search began.
@@ -34,8 +41,9 @@ func (e *NoFleetError) Error() string {
 // Is reports whether target is [fs.ErrNotExist].
 func (e *NoFleetError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// FindRoot is the absolute path of the nearest directory, from dir upwards,
-// that holds a fleet.yaml. The error is a [*NoFleetError] if there is none.
+// FindRoot returns the absolute path of the nearest directory, from dir
+// upwards, that holds a fleet.yaml. The error is a [*NoFleetError] if there
+// is none.
 func FindRoot(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -51,11 +59,11 @@ func FindRoot(dir string) (string, error) {
 	}
 }
 
-// Load reads the fleet whose fleet.yaml stands in root, and every file that it
-// names. Faults print paths below root as root is given: relative if root is.
+// Load reads the fleet.yaml in root and every file that it names. Faults show
+// paths below root the way root was given: relative if it was.
 //
-// The error is a [*NoFleetError], a [*LoadError] with the faults of all files,
-// or the operating system's for a file that cannot be read.
+// The error is a [*NoFleetError], a [*LoadError] with the faults of all
+// files, or the operating system's error for a file that cannot be read.
 func Load(root string, opts LoadOptions) (*Fleet, error) {
 	p, err := newPaths(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +72,10 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{paths: p, opts: opts, peers: make(map[string][]peerEntry), pins: make(map[pin]*capability.Document), engines: make(map[engined]*capability.Document)}
+	l := &loader{
+		paths: p, opts: opts,
+		peers: make(map[string][]peerEntry), pins: make(map[pin]*capability.Document), engines: make(map[engined]*capability.Document),
+	}
 	file, err := strictyaml.ReadFile(filepath.Join(p.root, ManifestName), p.name(filepath.Join(p.root, ManifestName)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NoFleetError{Dir: root}
@@ -88,10 +99,14 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	if err := strictyaml.Join(append([]error{file.Err()}, l.errs...)...); err != nil {
 		return nil, err
 	}
+	m.fleet.opts = opts
 	return m.fleet, nil
 }
 
-// loader reads the files that a manifest names, each once.
+// Reload loads the fleet again, with the options that it was loaded with.
+func (f *Fleet) Reload() (*Fleet, error) { return Load(f.Root, f.opts) }
+
+// loader reads the files that a manifest names, each of them once.
 type loader struct {
 	paths
 	opts    LoadOptions
@@ -101,13 +116,8 @@ type loader struct {
 	engines map[engined]*capability.Document // nil if it failed
 }
 
-// engined is a document under an engine of that name.
-type engined struct {
-	document *capability.Document
-	engine   string
-}
-
-// failed keeps an error, if there is one, and goes on.
+// failed records an error, if there is one, so that the load can go on and
+// report the faults of every file.
 func (l *loader) failed(err error) bool {
 	if err != nil {
 		l.errs = append(l.errs, err)
@@ -115,7 +125,9 @@ func (l *loader) failed(err error) bool {
 	return err != nil
 }
 
-// member reads one member's own files and adds it to the fleet.
+// member reads one member's own files and adds it to the fleet. A member
+// whose directory or environment is at fault is left out: nothing below it
+// can be resolved.
 func (l *loader) member(f *Fleet, e entry) {
 	m := e.member
 	for _, env := range f.Environments {
@@ -143,7 +155,7 @@ func (l *loader) member(f *Fleet, e entry) {
 	}
 	l.agentFile(m, e.path)
 	if path, ok := capability.Find(m.Dir); ok {
-		doc, err := capability.LoadWith(path, capability.LoadOptions{ValidateSchemas: !l.opts.InspectOnly, Agent: m.Address, Name: l.name(path)})
+		doc, err := capability.LoadWith(path, l.capabilityOptions(path, m.Address))
 		if !l.failed(err) {
 			m.Capabilities = doc
 		}
@@ -151,8 +163,8 @@ func (l *loader) member(f *Fleet, e entry) {
 	f.Members = append(f.Members, m) // without an Agent only if the load fails
 }
 
-// agentFile reads the member's agent.yaml. at is where fleet.yaml names its
-// directory: that there is no such file is a fault there.
+// agentFile reads the member's agent.yaml. at is where fleet.yaml names the
+// directory; a missing file is reported there.
 func (l *loader) agentFile(m *Member, at strictyaml.Value) {
 	path := filepath.Join(m.Dir, "agent.yaml")
 	file, err := strictyaml.ReadFile(path, l.name(path))
@@ -170,7 +182,9 @@ func (l *loader) agentFile(m *Member, at strictyaml.Value) {
 	}
 }
 
-// memberPeers resolves a member's peers, by the rule of the package comment.
+// memberPeers resolves a member's peers by the rule in the package comment.
+// It copies each entry, because members that share a file may validate with
+// different engines.
 func (l *loader) memberPeers(f *Fleet, m *Member) {
 	path, ok := findPeers(m.Dir)
 	if !ok && m.Environment.PeersRef != "" {
@@ -190,7 +204,8 @@ func (l *loader) memberPeers(f *Fleet, m *Member) {
 	}
 }
 
-// findPeers finds the peers file in a directory.
+// findPeers returns the path of the peers file in a directory, in the first
+// notation that exists.
 func findPeers(dir string) (path string, ok bool) {
 	for _, name := range []string{"rpc-peers.yaml", "rpc-peers.yml", "rpc-peers.json"} {
 		path := filepath.Join(dir, name)
@@ -201,7 +216,8 @@ func findPeers(dir string) (path string, ok bool) {
 	return "", false
 }
 
-// peersFile reads a peers file, once however many members share it.
+// peersFile reads a peers file, once for all members that share it, so that
+// its faults are reported once too.
 func (l *loader) peersFile(path string) []peerEntry {
 	if entries, ok := l.peers[path]; ok {
 		return entries
@@ -229,14 +245,13 @@ func (l *loader) peersFile(path string) []peerEntry {
 	return entries
 }
 
-// loadPin loads the capabilities file that a peers file names. That there is
-// none is a fault of the peers file.
+// loadPin loads the capabilities file that a peers file names. A missing file
+// is a fault of the peers file.
 func (l *loader) loadPin(e peerEntry) error {
 	if _, ok := l.pins[e.pin]; ok {
 		return nil
 	}
-	doc, err := capability.LoadWith(e.pin.path, capability.LoadOptions{
-		ValidateSchemas: !l.opts.InspectOnly, Agent: e.pin.agent, Name: l.name(e.pin.path)})
+	doc, err := capability.LoadWith(e.pin.path, l.capabilityOptions(e.pin.path, e.pin.agent))
 	var missing *capability.MissingError
 	if errors.As(err, &missing) {
 		e.pinAt.Fault(missing.Error(), "")
@@ -246,7 +261,8 @@ func (l *loader) loadPin(e peerEntry) error {
 	return err
 }
 
-// document finds what is known of a peer's capabilities.
+// document sets what is known of a peer's capabilities. A pinned file wins
+// over the member's own: it is what the caller was built against.
 func (l *loader) document(f *Fleet, peer *Peer, e peerEntry) {
 	member, ok := f.Member(peer.Address.ID())
 	peer.InFleet = ok
@@ -257,36 +273,4 @@ func (l *loader) document(f *Fleet, peer *Peer, e peerEntry) {
 	if ok {
 		peer.Document = member.Capabilities
 	}
-}
-
-// selectEngine puts the validators that a member's agent.yaml asks for behind
-// its own contracts and behind those of its peers, as this member sees them.
-func (l *loader) selectEngine(m *Member) {
-	if m.Agent == nil || m.Agent.Validator == "" {
-		return
-	}
-	e, ok := capability.EngineNamed(m.Agent.Validator)
-	if !ok { // agent.yaml names known engines only
-		l.failed(fmt.Errorf("%s: there is no validator %q", l.name(m.Agent.Path), m.Agent.Validator))
-		return
-	}
-	m.Capabilities = l.withEngine(m.Capabilities, e)
-	for _, p := range m.Peers {
-		p.Document = l.withEngine(p.Document, e)
-	}
-}
-
-// withEngine is d under an engine, made once per pair. A nil d stays nil.
-func (l *loader) withEngine(d *capability.Document, e capability.Engine) *capability.Document {
-	if d == nil || e.Name() == (capability.Native{}).Name() {
-		return d
-	}
-	key := engined{d, e.Name()}
-	if out, ok := l.engines[key]; ok {
-		return out
-	}
-	out, err := d.WithEngine(e)
-	l.failed(err)
-	l.engines[key] = out
-	return out
 }

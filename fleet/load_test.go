@@ -450,7 +450,7 @@ func TestValidatorOfAnAgent(t *testing.T) {
 
 	recursive := strings.Replace(capabilitiesOf("pr-reviewer", "x"), "{type: object}", `{anyOf: [{type: "null"}, {items: {$ref: "#"}}]}`, 1)
 	starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\nvalidator: gojsonschema\n", "agents/pr-reviewer/capabilities.yaml": recursive}).write(t)
-	_, err := fleet.Load(".", fleet.LoadOptions{})
+	_, err := fleet.Load(".", plugged())
 	if want := `agents/pr-reviewer/capabilities.yaml:7:5: /capabilities/0: capability "x" inputSchema: the gojsonschema engine refuses the schema: recursion through`; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}

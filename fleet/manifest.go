@@ -13,10 +13,10 @@ import (
 const ManifestName = "fleet.yaml"
 
 // DefaultEnvironment is the environment of members that name none. It exists
-// by itself when the file declares no environments.
+// implicitly if the file declares no environments.
 const DefaultEnvironment = "default"
 
-// decodeVersion reads the version of a format that has one so far.
+// decodeVersion reads the version of a format that has only one version yet.
 func decodeVersion(v strictyaml.Value) int {
 	if n := v.Int(math.MinInt64, math.MaxInt64); n != 1 && v.Kind() == strictyaml.Number {
 		v.Fault(fmt.Sprintf("version %d is not supported", n), "the version is 1")
@@ -24,7 +24,8 @@ func decodeVersion(v strictyaml.Value) int {
 	return 1
 }
 
-// manifest is what fleet.yaml says before the files that it names are read.
+// manifest holds the content of fleet.yaml before the files that it names are
+// read.
 type manifest struct {
 	fleet   *Fleet
 	entries []entry
@@ -42,6 +43,7 @@ func decodeManifest(file *strictyaml.File, p paths) manifest {
 	o := file.Root().Object()
 	f := &Fleet{
 		Root:        p.root,
+		shown:       p.shown,
 		Version:     decodeVersion(o.Need("version")),
 		Name:        o.Need("name").Text(),
 		Description: o.Get("description").String(),
@@ -73,17 +75,19 @@ func decodeRPC(v strictyaml.Value) RPC {
 	o := v.Object()
 	defer o.Done()
 	out := RPC{StampFleetVersion: o.Get("stampFleetVersion").Bool()}
-	if least := o.Get("minFleetVersion"); least.Present() {
+	// Text has reported a value that is empty or no string.
+	least := o.Get("minFleetVersion")
+	if text := least.Text(); text != "" {
 		var err error
-		if out.MinFleetVersion, err = envelope.ParseFleetVersion(least.Text()); err != nil && least.Text() != "" {
+		if out.MinFleetVersion, err = envelope.ParseFleetVersion(text); err != nil {
 			least.Fault(err.Error(), "")
 		}
 	}
 	return out
 }
 
-// decodeEntries reads the members. One whose id cannot be used is left out:
-// nothing else about it could be resolved.
+// decodeEntries reads the members. It leaves out a member with an unusable
+// id, because faults about its files could not name it.
 func (m *manifest) decodeEntries(v strictyaml.Value, p paths) {
 	first := make(map[string]int)
 	for _, item := range v.List() {
@@ -123,7 +127,7 @@ func (m *manifest) decodeEntries(v strictyaml.Value, p paths) {
 	}
 }
 
-// decodePlacement reads a member's deploy block; nil without one.
+// decodePlacement reads a member's deploy block; nil if there is none.
 func decodePlacement(v strictyaml.Value) *Placement {
 	if !v.Present() {
 		return nil
@@ -165,7 +169,8 @@ func decodeDeploy(v strictyaml.Value) Deploy {
 	return d
 }
 
-// decodeHosts reads the remote control planes, whose names must differ.
+// decodeHosts reads the remote control planes. Their names must differ,
+// because commands select a host by name.
 func decodeHosts(v strictyaml.Value) []Host {
 	var hosts []Host
 	first := make(map[string]int)
@@ -193,7 +198,8 @@ func decodeHosts(v strictyaml.Value) []Host {
 	return hosts
 }
 
-// checkHost judges a host's name and address where they are given.
+// checkHost reports a name or an address that cannot be used, each at its
+// place.
 func checkHost(h Host, name, address strictyaml.Value) {
 	if h.Name != "" && !urlSafe(h.Name) {
 		name.Fault("host name must be URL-safe", "letters, digits, - and _, and a letter or a digit first")

@@ -10,14 +10,14 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// paths resolves the paths of a fleet's files.
+// paths resolves the paths that a fleet's files name.
 type paths struct {
 	root  string // absolute
 	real  string // root after symbolic links
 	shown string // root as faults print it
 }
 
-// newPaths prepares to resolve paths of the fleet in root.
+// newPaths returns the resolver for the fleet in root, which must exist.
 func newPaths(root string) (paths, error) {
 	abs, err := filepath.Abs(root)
 	if err != nil {
@@ -30,7 +30,8 @@ func newPaths(root string) (paths, error) {
 	return paths{root: abs, real: real, shown: root}, nil
 }
 
-// name is how faults print an absolute path below the root.
+// name returns the form in which faults show an absolute path: relative to
+// the root as it was given, if the path is below it.
 func (p paths) name(abs string) string {
 	rel, err := filepath.Rel(p.root, abs)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -39,19 +40,21 @@ func (p paths) name(abs string) string {
 	return filepath.Join(p.shown, rel)
 }
 
-// inside resolves a path that must stay inside the root, "" if it does not.
-// A relative path starts at base.
+// inside resolves a path that must stay inside the root. A relative path
+// starts at base. It returns "" for no path, and for one that leads out,
+// which it reports.
 func (p paths) inside(v strictyaml.Value, base string) string {
 	return p.resolve(v, base, false)
 }
 
-// carried resolves a path that is not read here: absolute ones are kept as
-// they are.
+// carried resolves a path that this package does not read. An absolute path
+// may lead anywhere, such as to a secrets file in /etc.
 func (p paths) carried(v strictyaml.Value) string {
 	return p.resolve(v, p.root, true)
 }
 
-// resolve makes a path of a file absolute, and keeps it inside the root.
+// resolve makes a path absolute. Relative paths must stay inside the root,
+// and absolute ones too unless absoluteAnywhere is set.
 func (p paths) resolve(v strictyaml.Value, base string, absoluteAnywhere bool) string {
 	text := v.Text()
 	if text == "" {
@@ -76,7 +79,8 @@ func (p paths) resolve(v strictyaml.Value, base string, absoluteAnywhere bool) s
 	return path
 }
 
-// linksStayInside follows the symbolic links of what exists of a path.
+// linksStayInside follows the symbolic links in the part of a path that
+// exists. What does not exist yet cannot be a link.
 func (p paths) linksStayInside(path string) bool {
 	for within(p.root, path) {
 		real, err := filepath.EvalSymlinks(path)
@@ -91,7 +95,7 @@ func (p paths) linksStayInside(path string) bool {
 	return true
 }
 
-// within reports whether path is root or below it, by their names.
+// within reports whether path is root or below it, judged by the names alone.
 func within(root, path string) bool {
 	rel, err := filepath.Rel(root, path)
 	return err == nil && filepath.IsLocal(rel)

@@ -9,14 +9,16 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// peerEntry is one peer as a peers file declares it.
+// peerEntry is one peer as a peers file declares it, before its capabilities
+// are known.
 type peerEntry struct {
 	Peer
 	pin   pin
 	pinAt strictyaml.Value
 }
 
-// pin is a capabilities file that a peers file names.
+// pin identifies a capabilities file that a peers file names, and the agent
+// that it must declare.
 type pin struct {
 	path  string // absolute; "" is none
 	agent envelope.Address

@@ -9,11 +9,12 @@ import (
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
-// maxPatternBytes is what package policy reads.
+// maxPatternBytes is the longest pattern that package policy accepts.
 const maxPatternBytes = 512
 
-// decodePermissions reads the permissions; nil without the block. A key that we
-// would not enforce is refused: a deny rule must never be silently dropped.
+// decodePermissions reads the block permissions; nil if there is none. It
+// refuses keys that agentd does not enforce, because a deny rule must never
+// be dropped silently.
 func decodePermissions(v strictyaml.Value) *Permissions {
 	if !v.Present() {
 		return nil
@@ -30,8 +31,8 @@ func decodePermissions(v strictyaml.Value) *Permissions {
 	}
 }
 
-// decodePatterns reads a list of patterns, each of which check may find at fault.
-// Nil without the list.
+// decodePatterns reads a list of patterns; nil if there is none. check
+// reports what is wrong with a pattern.
 func decodePatterns(v strictyaml.Value, check func(strictyaml.Value, string)) []PermissionRule {
 	if !v.Present() {
 		return nil
@@ -48,8 +49,10 @@ func decodePatterns(v strictyaml.Value, check func(strictyaml.Value, string)) []
 	return rules
 }
 
-// faultTarget refuses rules over calls that can never match: whoever wrote them
-// believes that they do. Rules over the reference runtime's other tools are its own.
+// faultTarget reports patterns that look like rules about calls but can never
+// match one. A deny rule with a typing error would otherwise protect nothing.
+// Patterns about other tools belong to the reference runtime and are left
+// alone.
 func faultTarget(v strictyaml.Value, pattern string) {
 	key, calls := strings.CutPrefix(pattern, "RequestAgent:")
 	switch {
@@ -64,7 +67,8 @@ func faultTarget(v strictyaml.Value, pattern string) {
 	}
 }
 
-// decodeScopes reads scopes, each a domain and a verb, or a pattern over them.
+// decodeScopes reads scopes, each of them <domain>:<verb> or a pattern over
+// that.
 func decodeScopes(v strictyaml.Value) []PermissionRule {
 	return decodePatterns(v, func(item strictyaml.Value, pattern string) {
 		if pattern != "" && pattern != "**" && strings.Count(pattern, ":") != 1 {
@@ -73,7 +77,8 @@ func decodeScopes(v strictyaml.Value) []PermissionRule {
 	})
 }
 
-// decodeSecurity reads the block of that name.
+// decodeSecurity reads the block security. Its defaultPermissions are scopes
+// too and come before those of the key scopes.
 func (a *AgentFile) decodeSecurity(v strictyaml.Value) {
 	if !v.Present() {
 		return

@@ -11,8 +11,8 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// A Listing is a fleet at a glance, in the form that the reference system's
-// `fleet list --json` has.
+// A Listing is a summary of a fleet, in the form of the reference system's
+// `fleet list --json`.
 type Listing struct {
 	Root     string         `json:"root"`
 	Manifest ListedManifest `json:"manifest"`
@@ -35,7 +35,7 @@ type ListedAgent struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// List is the fleet's members, in declared order.
+// List returns the fleet's members in declared order.
 func (f *Fleet) List() Listing {
 	l := Listing{Root: f.Root, Manifest: ListedManifest{Name: f.Name, Version: f.Version}, Agents: []ListedAgent{}}
 	for _, m := range f.Members {
@@ -48,7 +48,7 @@ func (f *Fleet) List() Listing {
 	return l
 }
 
-// rel is a path below the root, relative and with slashes.
+// rel returns a path below the root, relative and with slashes.
 func (f *Fleet) rel(abs string) string {
 	rel, err := filepath.Rel(f.Root, abs)
 	if err != nil {
@@ -62,29 +62,29 @@ func (l Listing) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "fleet: %s\nroot: %s\nagents (%d):\n", l.Manifest.Name, l.Root, len(l.Agents))
 	for _, a := range l.Agents {
-		offers := "(client-only)"
+		listed := "(client-only)"
 		if len(a.Capabilities) > 0 {
-			offers = fmt.Sprintf("capabilities=%d", len(a.Capabilities))
+			listed = fmt.Sprintf("capabilities=%d", len(a.Capabilities))
 		}
-		fmt.Fprintf(&b, "  • %s  env=%s %s\n", a.ID, a.Env, offers)
+		fmt.Fprintf(&b, "  • %s  env=%s %s\n", a.ID, a.Env, listed)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// A Catalogue is what a whole fleet offers, in the form that the reference
-// system's `fleet capabilities --json` has.
+// A Catalogue lists the capabilities of a whole fleet, in the form of the
+// reference system's `fleet capabilities --json`.
 type Catalogue struct {
 	// Agents is keyed by address.
-	Agents map[string][]Offer `json:"agents"`
+	Agents map[string][]ListedCapability `json:"agents"`
 	// ClientOnly are the addresses of members that offer nothing.
 	ClientOnly []string `json:"clientOnly"`
 }
 
-// An Offer is one capability.
-type Offer struct {
+// A ListedCapability is one capability.
+type ListedCapability struct {
 	Name string `json:"name"`
-	// TimeoutMs is 0 when the capability leaves it to its caller.
+	// TimeoutMs is 0 if the capability leaves the timeout to its caller.
 	TimeoutMs   int64  `json:"timeoutMs,omitempty"`
 	Idempotent  bool   `json:"idempotent,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -93,26 +93,26 @@ type Offer struct {
 	Output string `json:"outputDigest,omitempty"`
 }
 
-// Capabilities is what the fleet offers.
+// Capabilities returns the capabilities of all members.
 func (f *Fleet) Capabilities() Catalogue {
-	c := Catalogue{Agents: make(map[string][]Offer), ClientOnly: []string{}}
+	c := Catalogue{Agents: make(map[string][]ListedCapability), ClientOnly: []string{}}
 	for _, m := range f.Members {
 		if m.ClientOnly() {
 			c.ClientOnly = append(c.ClientOnly, string(m.Address))
 			continue
 		}
-		offers := make([]Offer, 0, len(m.Capabilities.Capabilities))
+		listed := make([]ListedCapability, 0, len(m.Capabilities.Capabilities))
 		for _, x := range m.Capabilities.Capabilities {
-			o := Offer{Name: x.Name, TimeoutMs: x.Timeout.Milliseconds(), Idempotent: x.Idempotent, Description: x.Description}
+			o := ListedCapability{Name: x.Name, TimeoutMs: x.Timeout.Milliseconds(), Idempotent: x.Idempotent, Description: x.Description}
 			if x.Input != nil {
 				o.Input = x.Input.Digest
 			}
 			if x.Output != nil {
 				o.Output = x.Output.Digest
 			}
-			offers = append(offers, o)
+			listed = append(listed, o)
 		}
-		c.Agents[string(m.Address)] = offers
+		c.Agents[string(m.Address)] = listed
 	}
 	return c
 }
@@ -133,8 +133,9 @@ func (c Catalogue) WriteText(w io.Writer) error {
 	return err
 }
 
-// details is what stands behind an offer's name in text.
-func (o Offer) details() string {
+// details returns what follows an offer's name in text: remarks in
+// parentheses, and the description on one line.
+func (o ListedCapability) details() string {
 	var parts []string
 	if o.Input == "" && o.Output == "" {
 		parts = append(parts, "untyped")

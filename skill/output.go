@@ -8,10 +8,10 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// A cappedBuffer holds standard output up to a bound. Past it, it tells, and
-// swallows the rest so that the program does not hang on a full pipe
-// before it is stopped. It does not embed its buffer, whose ReadFrom would let
-// io.Copy pass Write by.
+// A cappedBuffer holds standard output up to a bound. Past the bound it calls
+// back and discards the rest, so that the program does not block on a full
+// pipe before it is stopped. It does not embed its buffer: io.Copy would use
+// the buffer's ReadFrom and bypass Write.
 type cappedBuffer struct {
 	buf      bytes.Buffer
 	most     int
@@ -35,8 +35,9 @@ const (
 	maxStderrBytes = 1 << 20
 )
 
-// A lineLogger writes standard error to the log, a record a line. What one call
-// may write to the log is bounded.
+// A lineLogger writes standard error to the log, one record a line. It bounds
+// what one call may write, so that a program cannot fill the disk with its
+// log.
 type lineLogger struct {
 	log  *slog.Logger
 	line []byte
@@ -65,7 +66,8 @@ func (l *lineLogger) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes the line that has been collected so far.
+// flush writes the line that has been collected so far, even if it has no end
+// yet.
 func (l *lineLogger) flush() {
 	if len(l.line) > 0 && l.left > 0 {
 		if l.left -= len(l.line); l.left <= 0 {

@@ -22,14 +22,15 @@ import (
 const (
 	// DefaultMaxOutputBytes bounds standard output.
 	DefaultMaxOutputBytes = 4 << 20
-	// DefaultKillGrace is between SIGTERM and SIGKILL.
+	// DefaultKillGrace is the time between SIGTERM and SIGKILL.
 	DefaultKillGrace = 2 * time.Second
 )
 
 // exitTempFail is EX_TEMPFAIL of sysexits.h.
 const exitTempFail = 75
 
-// maxMessageBytes bounds what a failing program can tell the caller.
+// maxMessageBytes bounds the error message that a failing program sends to
+// the caller.
 const maxMessageBytes = 2048
 
 // A Calls registers running calls, so that a program's nested requests find
@@ -60,13 +61,14 @@ type Process struct {
 	KillGrace time.Duration
 	// Calls serves nested requests; nil means that the program makes none.
 	Calls Calls
-	// Logger gets standard error. Default: discarded.
+	// Logger receives standard error. The default discards it.
 	Logger *slog.Logger
 }
 
 var _ rpc.Handler = (*Process)(nil)
 
-// errTooMuchOutput is why a program that floods us is killed.
+// errTooMuchOutput is the cause with which a program is stopped that exceeds
+// MaxOutputBytes.
 var errTooMuchOutput = errors.New("skill: too much output")
 
 // Handle implements [rpc.Handler]. It returns only after the program and its
@@ -129,8 +131,9 @@ func (p *Process) maxOutput() int {
 	return p.MaxOutputBytes
 }
 
-// environment picks what a program may see of this process's environment: not
-// the secrets that happen to be there.
+// environment returns the variables that a program may see. It copies a fixed
+// few of agentd's own and those that the configuration names, because
+// agentd's environment holds secrets.
 func (p *Process) environment(own []string) []string {
 	passed := append([]string{"PATH", "HOME", "TMPDIR", "USER", "LANG"}, p.InheritEnv...)
 	var env []string
@@ -147,7 +150,7 @@ func (p *Process) environment(own []string) []string {
 	return append(env, p.Env...)
 }
 
-// outcome turns how the program ended into an answer or a typed error.
+// outcome turns the end of the program into a response or a typed error.
 func (p *Process) outcome(ctx context.Context, state *os.ProcessState, stdout []byte, err error) (json.RawMessage, error) {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTooMuchOutput):
@@ -185,7 +188,7 @@ func (p *Process) outcome(ctx context.Context, state *os.ProcessState, stdout []
 	return nil, public
 }
 
-// answer is the program's output, when it is one JSON value.
+// answer returns the program's output if it is exactly one JSON value.
 func answer(stdout []byte) (json.RawMessage, error) {
 	const depth = 512
 	trimmed := bytes.TrimSpace(stdout)

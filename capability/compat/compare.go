@@ -11,33 +11,34 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// A Direction chooses the half of a call that is judged.
+// A Direction selects which half of a call a comparison covers.
 type Direction string
 
 // The directions.
 const (
-	// Both judges requests and responses.
+	// Both covers requests and responses.
 	Both Direction = "both"
-	// Request judges what callers send.
+	// Request covers what callers send.
 	Request Direction = "request"
-	// Response judges what callers get.
+	// Response covers what callers receive.
 	Response Direction = "response"
 )
 
-// The rules about capabilities as a whole. The others are those of package schema.
+// The rules about capabilities as a whole. Rules about schemas are those of
+// package schema, see [schema.Rule].
 const (
-	// RuleRemoved: the capability is gone.
+	// RuleRemoved reports a capability that the new document lacks.
 	RuleRemoved = "capability-removed"
-	// RuleAdded: there is a new capability.
+	// RuleAdded reports a capability that the old document lacks.
 	RuleAdded = "capability-added"
-	// RuleDescription: only the words changed. They steer the models that read them.
+	// RuleDescription reports new wording. It is not breaking, but models choose
+	// and fill in capabilities by their descriptions.
 	RuleDescription = "description-changed"
-	// RuleIdempotent: callers may no longer retry.
+	// RuleIdempotent reports that callers may no longer retry. It is not breaking:
+	// a caller that reads the new contract stops retrying by itself.
 	RuleIdempotent = "idempotent-removed"
-	// RuleUndecided: it could not be shown that nothing breaks, and no single
-	// difference is to blame.
-	RuleUndecided = "undecided"
-	// RuleSchema: a published schema is not one that agentd can check.
+	// RuleSchema reports a published schema that package schema does not compile,
+	// so nothing about it can be proven.
 	RuleSchema = "schema-unsupported"
 )
 
@@ -75,8 +76,8 @@ func (r *Report) Breaking() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Breaking })
 }
 
-// Compare judges the change from old to new. A schema that does not compile is
-// a breaking finding.
+// Compare lists what changed from old to new. A schema that does not compile is
+// a breaking finding: without it nothing is known to be safe.
 func Compare(old, new *capability.Published, direction Direction) *Report {
 	c := &comparison{agent: new.Agent, direction: direction, report: &Report{Findings: []Finding{}}}
 	for _, name := range sortedNames(old, new) {
@@ -143,7 +144,10 @@ func (c *comparison) capability(before, after capability.ToolSchema) {
 	}
 }
 
-// side explains one side. Callers send by the old input, and receive by the new output.
+// side explains the change of one side's schema. Callers send what the old input
+// accepts, so the old input must be contained in the new one. They receive what
+// the new output produces, so for responses containment runs the other way
+// round, and the schemas swap places before and after [schema.Explain].
 func (c *comparison) side(side Direction, before, after json.RawMessage) {
 	if string(before) == string(after) {
 		return
@@ -159,21 +163,17 @@ func (c *comparison) side(side Direction, before, after json.RawMessage) {
 	if side == Response {
 		from, to = new, old
 	}
-	breaking := false
+	// Explain has a breaking finding unless it proves containment, so a question
+	// that it cannot decide counts as a break too.
 	for _, f := range schema.Explain(from, to) {
 		finding := Finding{
 			Side: side, Rule: string(f.Rule), Breaking: f.Breaking, Message: f.Message,
 			Path: f.Path, Old: f.A, New: f.B, Witness: f.Witness,
 		}
 		if side == Response {
-			finding.Old, finding.New = f.B, f.A
+			finding.Old, finding.New = f.B, f.A // Explain's A is the new schema here
 		}
-		breaking = breaking || f.Breaking
 		c.add(finding)
-	}
-	if answer := schema.IsSubschema(from, to); !breaking && answer.Answer != schema.Proven {
-		c.add(Finding{Side: side, Rule: RuleUndecided, Breaking: true, Witness: answer.Witness,
-			Message: fmt.Sprintf("it is not proven that old callers are safe (%s)", cmp.Or(string(answer.Reason), answer.Answer.String()))})
 	}
 }
 

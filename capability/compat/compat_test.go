@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,14 +97,76 @@ func checkWitness(t *testing.T, old, new *capability.Document, f compat.Finding)
 	}
 }
 
+// A schema that is published but not supported is a break, whichever document
+// has it; the new document's fault is named first.
 func TestCompareUnsupportedSchema(t *testing.T) {
-	old := document(t, base).Published()
-	new := document(t, base).Published()
-	tool := new.ToolSchemas["f"]
-	tool.InputSchema = json.RawMessage(`{"patternProperties":{}}`)
-	new.ToolSchemas["f"] = tool
-	if r := compat.Compare(old, new, compat.Both); !r.Breaking() || r.Findings[0].Rule != compat.RuleSchema {
+	const good, bad, worse = `{"type":"string"}`, `{"patternProperties":{}}`, `{"type":"strng"}`
+	for _, test := range []struct{ old, new, want string }{
+		{good, bad, "/patternProperties"},
+		{bad, good, "/patternProperties"},
+		{bad, worse, "/type"},
+	} {
+		for side, compare := range map[compat.Direction]func(string, string) *compat.Report{
+			compat.Request: func(old, new string) *compat.Report {
+				return compat.Compare(published(old, `{}`), published(new, `{}`), compat.Both)
+			},
+			compat.Response: func(old, new string) *compat.Report {
+				return compat.Compare(published(`{}`, old), published(`{}`, new), compat.Both)
+			},
+		} {
+			r := compare(test.old, test.new)
+			if len(r.Findings) != 1 || !r.Breaking() || r.Findings[0].Rule != compat.RuleSchema || r.Findings[0].Side != side || !strings.Contains(r.Findings[0].Message, test.want) {
+				t.Errorf("%s to %s, %s: %+v", test.old, test.new, side, r.Findings)
+			}
+		}
+	}
+	// What does not change needs no check: nobody can tell the difference.
+	if r := compat.Compare(published(bad, bad), published(bad, bad), compat.Both); len(r.Findings) != 0 {
+		t.Errorf("unchanged: %+v", r.Findings)
+	}
+}
+
+// A question that cannot be decided counts as a break.
+func TestCompareUndecided(t *testing.T) {
+	r := compat.Compare(published(`{"type":"array","minItems":1000000000}`, `{}`), published(`{"type":"array","items":{"type":"integer"}}`, `{}`), compat.Both)
+	if !r.Breaking() || r.Findings[0].Rule != string(schema.RuleUndecided) {
 		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// Old and New point into the old and the new schema on both sides, although
+// responses are compared the other way round.
+func TestPointersNameTheirSchema(t *testing.T) {
+	const old, new = `{"type":"string","maxLength":5}`, `{"type":"string","pattern":"^a"}`
+	for _, test := range []struct {
+		report *compat.Report
+		want   string
+	}{
+		{compat.Compare(published(old, `{}`), published(new, `{}`), compat.Both), `request pattern-added true "" "/pattern"; request length-widened false "/maxLength" ""`},
+		{compat.Compare(published(`{}`, old), published(`{}`, new), compat.Both), `response length-narrowed true "/maxLength" ""; response pattern-removed false "" "/pattern"`},
+	} {
+		var got []string
+		for _, f := range test.report.Findings {
+			got = append(got, fmt.Sprintf("%s %s %t %q %q", f.Side, f.Rule, f.Breaking, f.Old, f.New))
+		}
+		if strings.Join(got, "; ") != test.want {
+			t.Errorf("got  %s\nwant %s", strings.Join(got, "; "), test.want)
+		}
+	}
+}
+
+// Breaking findings come first, then capabilities by name; those of one
+// capability keep their order.
+func TestFindingsAreSorted(t *testing.T) {
+	const two = "  - {name: b, description: x, inputSchema: {type: string}}\n  - {name: a, description: x, inputSchema: {type: string}}\n"
+	const changed = "  - {name: c}\n  - {name: a, description: y, inputSchema: {type: number}}\n"
+	var got []string
+	for _, f := range compat.Compare(document(t, two).Published(), document(t, changed).Published(), compat.Both).Findings {
+		got = append(got, fmt.Sprintf("%s %s %t", f.Capability, f.Rule, f.Breaking))
+	}
+	want := "a type-changed true; b capability-removed true; a description-changed false; c capability-added false"
+	if strings.Join(got, "; ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, "; "), want)
 	}
 }
 
@@ -160,40 +223,91 @@ func TestReadLockRefuses(t *testing.T) {
 	}
 }
 
+// The forms that other programs read are pinned to the byte.
 func TestRender(t *testing.T) {
 	report := compat.Compare(document(t, base).Published(), document(t, narrowed+other).Published(), compat.Both)
-	var text, sarif, junit, js bytes.Buffer
-	if err := errors.Join(report.WriteText(&text, output.Colors{}), report.WriteSARIF(&sarif, "c.yaml", "1"),
-		report.WriteJUnit(&junit), report.WriteJSON(&js, output.JSONL)); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(text.String(), "✗ BREAKING   [enum-narrowed] f request /s:") || !strings.Contains(text.String(), `for example: {"s":"high"}`) ||
-		!strings.Contains(text.String(), "2 differences, 1 of them breaking") {
-		t.Errorf("text:\n%s", &text)
-	}
-	var s struct {
-		Version string
-		Runs    []struct {
-			Results []struct{ RuleID, Level string }
+	for name, write := range map[string]func(io.Writer) error{
+		"text":  func(w io.Writer) error { return report.WriteText(w, output.Colors{}) },
+		"sarif": func(w io.Writer) error { return report.WriteSARIF(w, "c.yaml", "1.2") },
+		"junit": report.WriteJUnit,
+		"json":  func(w io.Writer) error { return report.WriteJSON(w, output.JSON) },
+		"jsonl": func(w io.Writer) error { return report.WriteJSON(w, output.JSONL) },
+	} {
+		want, err := os.ReadFile(filepath.Join("testdata", "report."+name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if err := write(&got); err != nil || got.String() != string(want) {
+			t.Errorf("%s: %v\ngot\n%s\nwant\n%s", name, err, &got, want)
+		}
+		// Whatever part of the report a full disk cuts off, the writer hears of it.
+		for room := range len(want) {
+			if err := write(&fullDisk{room: room}); !errors.Is(err, errFull) {
+				t.Fatalf("%s: with room for %d of %d bytes: %v", name, room, len(want), err)
+			}
 		}
 	}
-	if err := json.Unmarshal(sarif.Bytes(), &s); err != nil || s.Version != "2.1.0" || len(s.Runs[0].Results) != 2 || s.Runs[0].Results[0].Level != "error" {
-		t.Errorf("sarif: %v\n%s", err, &sarif)
+	for _, wellFormed := range []struct {
+		name string
+		read func([]byte, any) error
+	}{{"sarif", json.Unmarshal}, {"junit", xml.Unmarshal}} {
+		data, err := os.ReadFile(filepath.Join("testdata", "report."+wellFormed.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var any struct{}
+		if err := wellFormed.read(data, &any); err != nil {
+			t.Errorf("%s: %v", wellFormed.name, err)
+		}
 	}
-	var j struct {
-		Tests    int `xml:"tests,attr"`
-		Failures int `xml:"failures,attr"`
+}
+
+// Several findings of one rule declare it once.
+func TestSARIFRules(t *testing.T) {
+	var got bytes.Buffer
+	report := compat.Compare(document(t, base).Published(), document(t, base+other+"  - {name: h}\n").Published(), compat.Both)
+	if err := report.WriteSARIF(&got, "c.yaml", "1"); err != nil {
+		t.Fatal(err)
 	}
-	if err := xml.Unmarshal(junit.Bytes(), &j); err != nil || j.Tests != 2 || j.Failures != 1 {
-		t.Errorf("junit: %v\n%s", err, &junit)
+	if n := strings.Count(got.String(), `"id": "capability-added"`); n != 1 {
+		t.Errorf("the rule is declared %d times:\n%s", n, &got)
 	}
-	if !strings.HasPrefix(js.String(), `{"compatible":false,"findings":[{"agent":"agent://a","capability":"f","side":"request","rule":"enum-narrowed","breaking":true`) {
-		t.Errorf("json: %s", &js)
+}
+
+func TestRenderNothing(t *testing.T) {
+	var text, js, junit bytes.Buffer
+	empty := compat.Compare(document(t, base).Published(), document(t, base).Published(), compat.Both)
+	if err := errors.Join(empty.WriteText(&text, output.Colors{}), empty.WriteJSON(&js, output.JSONL), empty.WriteJUnit(&junit)); err != nil {
+		t.Fatal(err)
 	}
-	text.Reset()
-	if err := (&compat.Report{}).WriteText(&text, output.Colors{}); err != nil || text.String() != "✓ no differences\n" {
-		t.Errorf("%q, %v", &text, err)
+	if text.String() != "✓ no differences\n" || js.String() != `{"compatible":true,"findings":[]}`+"\n" || !strings.Contains(junit.String(), `tests="0" failures="0"`) {
+		t.Errorf("got %q, %q, %q", &text, &js, &junit)
 	}
+}
+
+// A document cannot write to the terminal of whoever reads the report.
+func TestTextIsPrintable(t *testing.T) {
+	var got bytes.Buffer
+	report := &compat.Report{Findings: []compat.Finding{{Capability: "f", Path: "/\x1b[31m", Message: "m\x07", Rule: "r", Witness: json.RawMessage("\"\x1b\"")}}}
+	if err := report.WriteText(&got, output.Colors{}); err != nil || strings.ContainsAny(got.String(), "\x1b\x07") {
+		t.Errorf("%q, %v", &got, err)
+	}
+}
+
+var errFull = errors.New("no space left")
+
+// fullDisk takes so many bytes and no more.
+type fullDisk struct{ room int }
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	if len(p) > d.room {
+		n := d.room
+		d.room = 0
+		return n, errFull
+	}
+	d.room -= len(p)
+	return len(p), nil
 }
 
 func ExampleCompare() {

@@ -2,9 +2,12 @@
 // were built against the old ones, and keeps lock files of what they were built
 // against.
 //
-// A caller's requests must still be accepted: the old input is contained in the
-// new input. Its expectations must still be met: the new output is contained
-// in the old output. What a change does is explained by the rules of
-// [schema.Explain], with a value that shows it wherever there is one, and by
-// a few rules about capabilities as a whole.
+// Two rules decide. Requests of old callers must still be accepted, so the old
+// input must be contained in the new input. New responses must meet old
+// expectations, so the new output must be contained in the old output.
+// [schema.Explain] names the differences, with a value that shows the break where
+// it finds one; a few rules about capabilities as a whole are added here.
+//
+// [Compare] judges two documents. A [Lock] stores the published forms of a
+// fleet's agents, and [Lock.Check] judges what they offer now against it.
 package compat

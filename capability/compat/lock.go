@@ -17,8 +17,8 @@ import (
 // LockVersion is the version of lock files that this package writes and reads.
 const LockVersion = 1
 
-// A Lock holds the full contracts that a fleet was built against: a digest alone
-// would say that something changed, and not what.
+// A Lock holds the contracts that a fleet was built against. It keeps them in
+// full, because a digest shows that a contract changed but not how.
 type Lock struct {
 	// Version is LockVersion.
 	Version int `json:"lockVersion"`
@@ -26,7 +26,7 @@ type Lock struct {
 	Peers map[envelope.Address]*capability.Published `json:"peers"`
 }
 
-// NewLock locks documents.
+// NewLock returns a lock of the documents' published forms.
 func NewLock(docs ...*capability.Document) *Lock {
 	l := &Lock{Version: LockVersion, Peers: map[envelope.Address]*capability.Published{}}
 	for _, d := range docs {
@@ -35,8 +35,9 @@ func NewLock(docs ...*capability.Document) *Lock {
 	return l
 }
 
-// Encode is the lock as indented JSON with sorted members: the same bytes for
-// the same contracts, so that it can be reviewed and checked in.
+// Encode returns the lock as indented JSON with sorted members. Equal contracts
+// give equal bytes, so a lock file under version control changes only when a
+// contract does.
 func (l *Lock) Encode() ([]byte, error) {
 	var b bytes.Buffer
 	if err := output.WriteJSON(&b, output.JSON, l); err != nil {
@@ -45,7 +46,7 @@ func (l *Lock) Encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ErrNoLock says that there is no lock file.
+// ErrNoLock reports that there is no lock file.
 var ErrNoLock = errors.New("no lock file")
 
 // ReadLock reads a lock file. The error wraps [ErrNoLock] when there is none.
@@ -66,6 +67,8 @@ func ReadLock(path string) (*Lock, error) {
 	if l.Version != LockVersion {
 		return nil, fmt.Errorf("lock %s: lockVersion is %d, and this agentd reads %d", path, l.Version, LockVersion)
 	}
+	// The entries decide what counts as a break, so a file that was edited by hand
+	// must not pass one agent's contracts off as another's.
 	for address, p := range l.Peers {
 		if _, err := envelope.ParseAddress(string(address)); err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -77,8 +80,9 @@ func ReadLock(path string) (*Lock, error) {
 	return &l, nil
 }
 
-// Check compares the lock with what the agents offer now. An agent that is gone
-// has lost all its capabilities; one that is not locked yet has gained them.
+// Check compares the lock with the agents' current documents, agent by agent in
+// the order of their addresses. An agent without a document has lost all its
+// capabilities, and one that the lock does not hold has gained them.
 func (l *Lock) Check(now ...*capability.Document) *Report {
 	all := &Report{Findings: []Finding{}}
 	current := map[envelope.Address]*capability.Published{}
@@ -95,6 +99,7 @@ func (l *Lock) Check(now ...*capability.Document) *Report {
 	slices.Sort(agents)
 	for _, a := range slices.Compact(agents) {
 		before, after := l.Peers[a], current[a]
+		// An empty document stands for an agent that one side does not know.
 		if before == nil {
 			before = &capability.Published{Agent: a}
 		}

@@ -9,7 +9,9 @@ import (
 	"github.com/agentd/agentd/internal/output"
 )
 
-// WriteText writes the report for people.
+// WriteText writes the report for people, one finding a line and a witness below
+// it. Text that comes from a document is made printable first, since a terminal
+// may show it.
 func (r *Report) WriteText(w io.Writer, colors output.Colors) error {
 	if len(r.Findings) == 0 {
 		_, err := fmt.Fprintf(w, "%s no differences\n", colors.Good("✓"))
@@ -42,8 +44,8 @@ func (r *Report) WriteText(w io.Writer, colors output.Colors) error {
 	return err
 }
 
-// WriteSARIF writes the breaking findings as SARIF 2.1.0 (OASIS), against the
-// file at uri, so that code review shows them.
+// WriteSARIF writes the report as SARIF 2.1.0 (OASIS), against the file at uri.
+// Code review tools show breaking findings as errors and the others as notes.
 func (r *Report) WriteSARIF(w io.Writer, uri, version string) error {
 	type text struct {
 		Text string `json:"text"`
@@ -88,7 +90,7 @@ func (r *Report) WriteSARIF(w io.Writer, uri, version string) error {
 	})
 }
 
-// sentence is the finding in one line.
+// sentence renders the finding in one line, for formats with one text a finding.
 func (f *Finding) sentence() string {
 	s := f.Capability
 	if f.Side != "" {
@@ -104,8 +106,8 @@ func (f *Finding) sentence() string {
 	return s
 }
 
-// WriteJUnit writes the report as JUnit XML: a test case a finding, the breaking
-// ones failed.
+// WriteJUnit writes the report as JUnit XML, the format that CI servers read: one
+// test case a finding, failed if it is breaking.
 func (r *Report) WriteJUnit(w io.Writer) error {
 	type failure struct {
 		Message string `xml:"message,attr"`
@@ -144,7 +146,8 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return err
 }
 
-// WriteJSON writes {compatible, findings}.
+// WriteJSON writes an object {compatible, findings}, on one line or indented as
+// f says.
 func (r *Report) WriteJSON(w io.Writer, f output.Format) error {
 	return output.WriteJSON(w, f, struct {
 		Compatible bool            `json:"compatible"`
@@ -155,7 +158,7 @@ func (r *Report) WriteJSON(w io.Writer, f output.Format) error {
 func (r *Report) findingsJSON() json.RawMessage {
 	data, err := json.Marshal(r.Findings)
 	if err != nil {
-		return json.RawMessage("[]") // a witness that is no JSON, which Explain never gives
+		return json.RawMessage("[]") // unreachable: Explain's witnesses are JSON
 	}
 	return data
 }

@@ -1,18 +1,23 @@
-// Package gojsonschema is a second opinion: the library
-// github.com/xeipuuv/gojsonschema as an engine behind the schemas that package
-// schema has compiled, with the dangerous ends covered.
+// Package gojsonschema puts the library github.com/xeipuuv/gojsonschema behind
+// the seams of package capability, with the dangerous ends covered.
 //
-// The library is asked only about what it can answer safely and correctly:
+// It does two jobs. [NewSecondOpinion] reviews every schema at load: against the
+// draft-07 meta-schema, and each default and example against its own schema,
+// with the library and with package schema, which must agree. [Engine]
+// validates payloads instead of package schema where agent.yaml says
+// "validator: gojsonschema".
 //
-//   - Text is checked by our strict JSON pass first, so duplicate keys, bad
-//     UTF-8 and deep nesting never reach it.
-//   - It sees a schema written anew from the compiled one: patterns in RE2
-//     syntax, counts as plain integers, references inside the document only. It
-//     never touches a network or a disk.
+// The library sees only what it can answer safely and correctly:
+//
+//   - Text passes our strict JSON check first, so duplicate keys, bad UTF-8 and
+//     deep nesting never reach it.
+//   - It gets a schema rewritten from the compiled one: patterns in RE2 syntax,
+//     counts as plain integers, references inside the document only. It never
+//     touches a network or a disk.
 //   - Formats are those of package schema. The library has one table of formats
 //     for the whole process and no other way to add one. [Compile] therefore
-//     adds names with the prefix "agentd-" to that table and changes none that
-//     is there: another user of the library in the same process notices nothing.
+//     adds names with the prefix "agentd-" and changes no existing one: other
+//     users of the library in the process notice nothing.
 //   - [Compile] refuses schemas on which the library takes exponential time:
 //     recursion through oneOf, anyOf, allOf or not, and references that unfold
 //     to more than [MaxUnfolded] schemas.

@@ -15,7 +15,8 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// maxViolations bounds the violations that one report lists.
+// maxViolations bounds the violations in one report, as package schema's
+// default does.
 const maxViolations = 100
 
 // A Validator checks payloads with the library. It is safe for concurrent use.
@@ -25,8 +26,8 @@ type Validator struct {
 	exact  bool // the schema compares numbers by equality
 }
 
-// Compile makes a validator of a compiled schema. A [*RefusedError] says that
-// the engine cannot enforce the schema safely.
+// Compile returns a validator for a compiled schema. The error is a
+// [*RefusedError] if the library cannot enforce the schema safely.
 func Compile(s *schema.Schema) (*Validator, error) { return CompileAt(s, s.Root()) }
 
 // CompileAt is [Compile] for one schema inside s.
@@ -56,7 +57,8 @@ func CompileAt(s *schema.Schema, n schema.Node) (*Validator, error) {
 	return &Validator{native: s, schema: compiled, exact: exact}, nil
 }
 
-// equalities is a JSON array of every value that a schema compares with.
+// equalities returns a JSON array of the values that a schema compares
+// payloads with: those of enum and const, at any depth.
 func equalities(root schema.Node) []byte {
 	out := []byte{'['}
 	seen := make(map[schema.Node]bool)
@@ -85,7 +87,8 @@ func equalities(root schema.Node) []byte {
 	return canonical
 }
 
-// compile gives the library a schema. Its panics are errors.
+// compile has the library compile a schema. It turns a panic into an error.
+// AutoDetect is off, so that only draft-07 applies.
 func compile(text []byte) (compiled *library.Schema, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -101,11 +104,12 @@ func compile(text []byte) (compiled *library.Schema, err error) {
 	return compiled, nil
 }
 
-// format is one of our formats in the library's table. Formats constrain
-// strings only (draft-07 validation, section 7.1).
+// format is one of package schema's formats in the library's table. It
+// accepts values that are no strings: formats constrain strings only
+// (draft-07 validation, section 7.1).
 type format struct{ schema *schema.Schema }
 
-// IsFormat is called by the library.
+// IsFormat implements the library's FormatChecker.
 func (f format) IsFormat(input any) bool {
 	text, ok := input.(string)
 	if !ok {
@@ -115,8 +119,9 @@ func (f format) IsFormat(input any) bool {
 	return err == nil && f.schema.Valid(quoted)
 }
 
-// addFormats puts the formats that a schema uses into the library's table. To
-// do so again changes nothing.
+// addFormats puts the formats that a schema uses into the library's table.
+// Adding one again changes nothing, and the table is guarded by the library's
+// own lock.
 func addFormats(n schema.Node, seen map[schema.Node]bool) error {
 	if seen[n] {
 		return nil
@@ -137,7 +142,8 @@ func addFormats(n schema.Node, seen map[schema.Node]bool) error {
 	return nil
 }
 
-// Check judges one payload.
+// Check validates one payload. It never panics, and it fails closed: a
+// payload that the library cannot judge is invalid.
 func (v *Validator) Check(payload []byte) schema.Report {
 	// Canonical form (RFC 8785) writes equal numbers equally, which spares the
 	// library from comparing 1 with 1.0.
@@ -161,14 +167,14 @@ func (v *Validator) Check(payload []byte) schema.Report {
 	return report(found)
 }
 
-// limit is the report of a payload that the engine cannot judge.
+// limit returns the report of a payload that the engine cannot judge.
 func limit(message string) schema.Report {
 	return schema.Report{Verdict: schema.Invalid, Violations: []schema.Violation{{Message: message, Keyword: schema.KeywordLimit}}}
 }
 
 var errPanic = errors.New("gojsonschema: the library panicked on the payload")
 
-// judge asks the library. Its panics are errors.
+// judge has the library validate a payload. It turns a panic into an error.
 func (v *Validator) judge(canonical []byte) (found []library.ResultError, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -182,8 +188,8 @@ func (v *Validator) judge(canonical []byte) (found []library.ResultError, err er
 	return result.Errors(), nil
 }
 
-// report makes the answer of the library's errors. They come in the order of a
-// Go map, so they are sorted.
+// report turns the library's errors into violations. It sorts them, because
+// the library iterates over Go maps and returns them in random order.
 func report(found []library.ResultError) schema.Report {
 	out := schema.Report{Verdict: schema.Invalid}
 	for _, f := range found {
@@ -201,7 +207,8 @@ func report(found []library.ResultError) schema.Report {
 	return out
 }
 
-// separator joins the names of a path where the library prints one.
+// separator joins the names in a path of the library. Names in payloads
+// rarely hold a NUL, so splitting gives them back.
 const separator = "\x00"
 
 // pointer turns the library's path into an RFC 6901 pointer.

@@ -14,7 +14,7 @@ import (
 // reference is replaced by its target, recursion cut at its second turn.
 const MaxUnfolded = 50_000
 
-// A RefusedError says why the engine does not take a schema.
+// A RefusedError reports why the engine refuses a schema.
 type RefusedError struct {
 	// Pointer is the place in the schema, an RFC 6901 pointer.
 	Pointer string
@@ -30,15 +30,16 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the gojsonschema engine refuses the schema: %s at %s", e.Reason, at)
 }
 
-// edge leads from a schema to one that the library may apply with it.
+// edge leads from a schema to one that the library applies together with it.
 type edge struct {
 	to schema.Node
-	// combined is set where both apply to one and the same value by choice:
-	// there the library starts over for each branch.
+	// combined is set if both apply to the same value as alternatives. The
+	// library starts over for each alternative, so recursion there is
+	// exponential.
 	combined bool
 }
 
-// edges are the schemas inside n, and the target of its reference.
+// edges returns the schemas inside n, or the target of its reference.
 func edges(n schema.Node) []edge {
 	var out []edge
 	if _, target, ok := n.Ref(); ok {
@@ -64,8 +65,8 @@ func edges(n schema.Node) []edge {
 	return out
 }
 
-// Children are the schemas inside n, without the target of its reference.
-func Children(n schema.Node) []schema.Node {
+// children returns the schemas inside n. It does not follow a reference.
+func children(n schema.Node) []schema.Node {
 	if _, _, ok := n.Ref(); ok {
 		return nil
 	}
@@ -76,8 +77,10 @@ func Children(n schema.Node) []schema.Node {
 	return out
 }
 
-// guard finds what makes the library slow: it walks the schema depth first and
-// keeps the open path, as Tarjan's algorithm does.
+// guard finds schemas on which the library is slow. It is Tarjan's algorithm
+// for strongly connected components: schemas in one component refer to each
+// other in a cycle, and a combined edge inside a component is recursion
+// through alternatives.
 type guard struct {
 	index    map[schema.Node]int // in the order of first visits, from 1
 	low      map[schema.Node]int // the least index that a schema reaches on the stack
@@ -88,7 +91,8 @@ type guard struct {
 	size     map[schema.Node]int // schemas that a node unfolds to, capped
 }
 
-// checkCost refuses schemas on which the library could take exponential time.
+// checkCost refuses schemas on which the library could take exponential time
+// or memory.
 func checkCost(root schema.Node) error {
 	g := guard{
 		index: make(map[schema.Node]int), low: make(map[schema.Node]int), on: make(map[schema.Node]bool),
@@ -106,8 +110,10 @@ func checkCost(root schema.Node) error {
 	return nil
 }
 
-// visit walks n and what is below it, then closes the group of schemas that
-// reach each other if n is where it was entered.
+// visit walks n and everything below it. If n is where its component was
+// entered, it then pops the component off the stack. A reference to a schema
+// that is still open adds nothing to the size, which cuts recursion at its
+// second turn.
 func (g *guard) visit(n schema.Node) {
 	g.index[n] = len(g.index) + 1
 	g.low[n] = g.index[n]
@@ -142,8 +148,9 @@ func (g *guard) visit(n schema.Node) {
 	}
 }
 
-// comparesNumbers reports whether a schema compares numbers by equality, which
-// the library does in float64.
+// comparesNumbers reports whether a schema compares numbers by equality,
+// anywhere in it. The library does that in float64, where two large integers
+// that differ may be equal.
 func comparesNumbers(root schema.Node, seen map[schema.Node]bool) bool {
 	if seen[root] {
 		return false
@@ -174,9 +181,9 @@ const (
 	maxExponent = "300" // of three digits
 )
 
-// badNumber finds a number in canonical JSON that the library cannot take. If
-// exact is set, that is also one that float64 does not hold exactly enough to
-// tell it from its neighbours.
+// badNumber reports whether canonical JSON holds a number that the library
+// cannot judge: one whose size would cost it too much memory, and, if exact
+// is set, one that float64 cannot tell from its neighbours.
 func badNumber(canonical []byte, exact bool) bool {
 	for i := 0; i < len(canonical); {
 		switch c := canonical[i]; {
@@ -199,7 +206,7 @@ func badNumber(canonical []byte, exact bool) bool {
 	return false
 }
 
-// holds reports whether the library can take a canonical number.
+// holds reports whether the library can judge a canonical number.
 func holds(token string, exact bool) bool {
 	mantissa, exponent, _ := strings.Cut(token, "e")
 	exponent = strings.TrimLeft(exponent, "+-")
@@ -210,7 +217,8 @@ func holds(token string, exact bool) bool {
 }
 
 // shortest reports whether a canonical number is the shortest text of a
-// float64. Two such texts that differ are two float64s that differ.
+// float64. Different shortest texts stand for different float64 values, so
+// comparing such numbers as float64 is exact.
 func shortest(token string) bool {
 	f, err := strconv.ParseFloat(token, 64)
 	if err != nil {

@@ -112,7 +112,7 @@ func TestRewritingKeepsTheMeaning(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", source, err)
 		}
-		again, err := Native(s.Root())
+		again, err := compileNative(s.Root())
 		if err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue

@@ -8,10 +8,10 @@ import (
 	library "github.com/xeipuuv/gojsonschema"
 )
 
-// Meta is the draft-07 meta-schema, compiled. It is safe for concurrent use.
+// Meta is the compiled draft-07 meta-schema. It is safe for concurrent use.
 type Meta struct{ schema *library.Schema }
 
-// A Problem is a place where a schema is no draft-07 schema.
+// A Problem is a place where a schema violates the meta-schema.
 type Problem struct {
 	// Pointer is the place, an RFC 6901 pointer.
 	Pointer string
@@ -36,9 +36,10 @@ func NewMeta() (m *Meta, err error) {
 	return &Meta{compiled}, nil
 }
 
-// Check holds a schema, given as JSON that package schema has compiled, against
-// the meta-schema. Patterns are not judged: the library would hold them
-// against Go's syntax, and package schema has judged them by ECMA-262.
+// Check validates a schema against the meta-schema. The source must be one
+// that package schema has compiled. Problems with patterns are dropped: the
+// library checks them by Go's syntax, while package schema has already
+// checked them by ECMA-262, which is what the standard asks for.
 func (m *Meta) Check(source []byte) []Problem {
 	found, err := (&Validator{schema: m.schema}).judge(source)
 	if err != nil {

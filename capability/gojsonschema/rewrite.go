@@ -8,10 +8,11 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// formatPrefix marks our formats in the library's table.
+// formatPrefix marks the formats of package schema in the library's table.
 const formatPrefix = "agentd-"
 
-// A dialect is who will read a rewritten schema.
+// A dialect selects the reader of a rewritten schema. The library needs RE2
+// patterns and prefixed formats, package schema the original ones.
 type dialect int
 
 const (
@@ -22,15 +23,15 @@ const (
 // object is a JSON object under construction.
 type object map[string]any
 
-// writer writes compiled schemas as JSON again.
+// writer turns compiled schemas back into JSON.
 type writer struct {
 	dialect dialect
 	names   map[string]string // definitions under names that need no escapes
 	queue   []definition      // in the order in which they were met
 }
 
-// standAlone is the schema at node n of s as a document of its own, with
-// whatever it refers to.
+// standAlone returns the schema at n as a document of its own, with every
+// definition that it refers to.
 func standAlone(n schema.Node, d dialect) ([]byte, error) {
 	w := writer{dialect: d, names: make(map[string]string)}
 	top := w.schema(n)
@@ -42,13 +43,15 @@ func standAlone(n schema.Node, d dialect) ([]byte, error) {
 	return json.Marshal(object{"definitions": definitions, "allOf": []any{top}})
 }
 
-// definition is a schema that a reference leads to, under its new name.
+// definition is the target of a reference, under its new name.
 type definition struct {
 	name   string
 	target schema.Node
 }
 
-// ref names the target of a reference, and has it written if it is new.
+// ref returns the new name of a reference's target, and queues the target for
+// writing if it is new. Numbered names replace the original ones, so that no
+// name needs escaping in a pointer.
 func (w *writer) ref(name string, target schema.Node) string {
 	key := "#" + name // the root's name is empty, and so may a definition's be
 	if target.Pointer() == "" {
@@ -61,7 +64,7 @@ func (w *writer) ref(name string, target schema.Node) string {
 	return "#/definitions/" + w.names[key]
 }
 
-// schema writes one schema. Annotations are left out.
+// schema writes one schema, without its annotations.
 func (w *writer) schema(n schema.Node) any {
 	if value, ok := n.Boolean(); ok {
 		return value
@@ -119,7 +122,7 @@ func count(out object, minimum string, least int, maximum string, most int) {
 	}
 }
 
-// numbers writes the bounds of numbers, as they were written.
+// numbers writes the bounds of numbers with every digit of the source.
 func (w *writer) numbers(n schema.Node, out object) {
 	b := n.Bounds()
 	for keyword, token := range map[string]string{
@@ -178,9 +181,10 @@ func (w *writer) combinators(n schema.Node, out object) {
 	}
 }
 
-// Native compiles the schema at a node for package schema, so that a default
-// or an example can be checked where it stands.
-func Native(n schema.Node) (*schema.Schema, error) {
+// compileNative compiles the schema at a node by itself, so that package
+// schema can check a default or an example against the part that it stands
+// in.
+func compileNative(n schema.Node) (*schema.Schema, error) {
 	text, err := standAlone(n, forNative)
 	if err != nil {
 		return nil, fmt.Errorf("gojsonschema: %w", err)

@@ -10,8 +10,9 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// violation words one of the library's errors as package schema would. ok is
-// false for an error that only sums up others.
+// violation translates one of the library's errors into the words of package
+// schema, so that a caller sees the same message from both engines. ok is
+// false for an error that only summarises others.
 func violation(f library.ResultError) (v schema.Violation, ok bool) {
 	details := f.Details()
 	v.Path = pointer(f.Context())
@@ -35,7 +36,8 @@ func violation(f library.ResultError) (v schema.Violation, ok bool) {
 	return v, true
 }
 
-// plainViolation words an error about the value itself.
+// plainViolation translates an error about the value itself, as opposed to
+// one of its members.
 func plainViolation(kind string, details library.ErrorDetails) (schema.Keyword, string) {
 	switch kind {
 	case "false":
@@ -77,13 +79,14 @@ func plainViolation(kind string, details library.ErrorDetails) (schema.Keyword, 
 	return schema.KeywordNone, "the value fails " + kind
 }
 
-// typeText writes the library's "[string,null]" as "string|null".
+// typeText turns the library's "[string,null]" into "string|null".
 func typeText(expected any) string {
 	text, _ := expected.(string)
 	return strings.ReplaceAll(strings.Trim(text, "[]"), ",", "|")
 }
 
-// given is the value's type; package schema does not tell integers from numbers.
+// given returns the value's type. The library tells integers from numbers,
+// and package schema does not.
 func given(v any) string {
 	text, _ := v.(string)
 	if text == "integer" {

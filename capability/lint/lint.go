@@ -12,28 +12,28 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// A Profile names a reader of capability files.
+// A Profile names a reader of capability files, and with it a set of rules.
 type Profile string
 
 // The profiles.
 const (
-	// Draft07Subset is our own reading: schemas that load and still cannot
+	// Draft07Subset is agentd itself. Its rules find schemas that load but cannot
 	// mean what they say, or say less than they could.
 	Draft07Subset Profile = "draft-07-subset"
-	// OpenAIStrict is tools and outputs with strict: true.
+	// OpenAIStrict is OpenAI's tools and outputs with strict: true.
 	OpenAIStrict Profile = "openai-strict"
-	// Anthropic is tools of the Messages API. What only strict tool use
-	// refuses is a warning.
+	// Anthropic is the Messages API's tools. What only strict tool use refuses is
+	// a warning.
 	Anthropic Profile = "anthropic"
-	// Gemini is functionDeclarations. What only the older parameters field
-	// refuses, and parametersJsonSchema takes, is a warning.
+	// Gemini is Gemini's functionDeclarations. What the older field parameters
+	// refuses and parametersJsonSchema takes is a warning.
 	Gemini Profile = "gemini"
 )
 
-// Profiles lists the profiles; the first is the default.
+// Profiles returns all profiles. The first one is the default.
 func Profiles() []Profile { return []Profile{Draft07Subset, OpenAIStrict, Anthropic, Gemini} }
 
-// ParseProfile finds a profile by name; "" is the default one.
+// ParseProfile returns the profile of that name; "" is the default one.
 func ParseProfile(name string) (Profile, error) {
 	if name == "" {
 		return Draft07Subset, nil
@@ -48,16 +48,18 @@ func ParseProfile(name string) (Profile, error) {
 	return "", fmt.Errorf("no lint profile %q: choose one of %s", name, strings.Join(known, ", "))
 }
 
-// A Severity says what a finding means for the reader.
+// A Severity ranks findings by what they mean to the reader of the file.
 type Severity string
 
 // The severities, worst first.
 const (
-	// SeverityError: the reader refuses the schema, or no value can satisfy it.
+	// SeverityError means that the reader refuses the schema, or that no value
+	// can satisfy it.
 	SeverityError Severity = "error"
-	// SeverityWarning: some readers of the profile refuse or ignore it.
+	// SeverityWarning means that some of the profile's readers refuse or ignore
+	// what the rule found.
 	SeverityWarning Severity = "warning"
-	// SeverityInfo: a suggestion.
+	// SeverityInfo is a suggestion.
 	SeverityInfo Severity = "info"
 )
 
@@ -65,19 +67,20 @@ func (s Severity) rank() int {
 	return slices.Index([]Severity{SeverityError, SeverityWarning, SeverityInfo}, s)
 }
 
-// A Rule is one thing that a profile asks for.
+// A Rule is one requirement of a profile.
 type Rule struct {
 	// ID is stable: <profile>/<name>.
 	ID string
-	// Severity of its findings.
+	// Severity is that of its findings.
 	Severity Severity
-	// Hint says what to do instead.
+	// Hint tells the author of the file what to do instead.
 	Hint string
-	// Source is where the rule comes from; see the package comment.
+	// Source is the document or observation that the rule rests on; see the
+	// package comment.
 	Source string
 }
 
-// A Finding is one breach of a rule.
+// A Finding is one violation of a rule.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
@@ -93,7 +96,7 @@ type Finding struct {
 	Hint     string              `json:"hint,omitempty"`
 }
 
-// Findings are sorted: errors first, then by position.
+// Findings are sorted by severity, errors first, and then by position.
 type Findings []Finding
 
 // Failed reports whether there is an error among the findings.
@@ -101,7 +104,7 @@ func (f Findings) Failed() bool {
 	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
 }
 
-// WriteText writes a line per finding, for people.
+// WriteText writes the findings for people, one a line.
 func (f Findings) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range f {
@@ -114,17 +117,19 @@ func (f Findings) WriteText(w io.Writer) error {
 	return err
 }
 
-// Options narrow or widen a run. The zero value is the usual one.
+// Options select what a run covers. The zero value is the usual one.
 type Options struct {
-	// Outputs judges output schemas by provider profiles too. Our own profile
-	// always does.
+	// Outputs applies the providers' profiles to output schemas as well. agentd's
+	// own profile always covers them.
 	Outputs bool
+	// SecondOpinion reviews the schemas of [File]; see [capability.LoadOptions].
+	SecondOpinion capability.SecondOpinion
 }
 
-// File loads a capabilities file and checks it. Faults of the file come as
-// findings of the rule "load"; the error is for a file that cannot be read.
+// File loads a capabilities file and checks it. Faults of the file are findings
+// of the rule "load"; the error is for a file that cannot be read.
 func File(path string, p Profile, opts Options) (Findings, error) {
-	doc, err := capability.Load(path)
+	doc, err := capability.LoadWith(path, capability.LoadOptions{ValidateSchemas: true, SecondOpinion: opts.SecondOpinion})
 	var invalid *capability.LoadError
 	switch {
 	case errors.As(err, &invalid):
@@ -139,7 +144,7 @@ func File(path string, p Profile, opts Options) (Findings, error) {
 	return Check(doc, p, opts), nil
 }
 
-// Check holds a document against a profile.
+// Check applies a profile's rules to a document.
 func Check(doc *capability.Document, p Profile, opts Options) Findings {
 	l := &linter{profile: p, rules: make(map[string]Rule)}
 	for _, r := range Rules(p) {
@@ -164,18 +169,18 @@ func Check(doc *capability.Document, p Profile, opts Options) Findings {
 	return l.found
 }
 
-// linter collects findings.
+// linter collects the findings of one document.
 type linter struct {
 	profile  Profile
 	rules    map[string]Rule // those of the profile, by id
 	found    Findings
 	current  *capability.Capability
-	side     string
-	document *capability.Contract
+	side     string               // of current that is being checked; "" is neither
+	document *capability.Contract // of that side; nil for neither
 }
 
-// report records a breach at a pointer into the current schema. A rule that
-// the profile does not have reports nothing.
+// report records a violation at a pointer into the current schema. If the profile
+// lacks the rule, it does nothing.
 func (l *linter) report(name, pointer, format string, args ...any) {
 	rule, ok := l.rules[string(l.profile)+"/"+name]
 	if !ok {
@@ -191,7 +196,7 @@ func (l *linter) report(name, pointer, format string, args ...any) {
 	l.found = append(l.found, f)
 }
 
-// capability checks what does not belong to a schema.
+// capability checks what a capability has besides its schemas.
 func (l *linter) capability(doc *capability.Document, c *capability.Capability) {
 	l.current, l.side, l.document = c, "", nil
 	if c.Description == "" {
@@ -208,7 +213,7 @@ func (l *linter) capability(doc *capability.Document, c *capability.Capability) 
 	}
 }
 
-// maxToolName is the longest tool name that a reader takes.
+// maxToolName is the length of the longest tool name that a reader accepts.
 func maxToolName(p Profile) int {
 	if p == Anthropic {
 		return 128
@@ -216,7 +221,8 @@ func maxToolName(p Profile) int {
 	return 64
 }
 
-// contract checks one schema: each node once, then the sums over all of them.
+// contract checks one schema: its root, each schema inside it once, and the sums
+// over all of them.
 func (l *linter) contract(c *capability.Capability, side string, contract *capability.Contract) {
 	if contract == nil || contract.Schema == nil {
 		return
@@ -230,7 +236,7 @@ func (l *linter) contract(c *capability.Capability, side string, contract *capab
 	l.totals(contract.Schema, w)
 }
 
-// root checks what providers ask of the schema as a whole.
+// root checks what providers require of a tool's parameters as a whole.
 func (l *linter) root(n schema.Node) {
 	if types := n.Resolve().Types(); len(types) != 1 || types[0] != schema.TypeObject {
 		l.report("root-object", n.Pointer(), "the root is not of type object")
@@ -240,7 +246,7 @@ func (l *linter) root(n schema.Node) {
 	}
 }
 
-// unions names the combinators of n.
+// unions returns the names of the combinators that n has.
 func unions(n schema.Node) []string {
 	var out []string
 	for _, c := range []struct {

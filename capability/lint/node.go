@@ -9,8 +9,8 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// node checks one schema by every rule that looks at a single schema. Rules
-// that the profile does not have are silent.
+// node applies every rule that looks at a single schema. A rule that the profile
+// lacks reports nothing, so that most checks need not ask which profile it is.
 func (l *linter) node(n schema.Node) {
 	if _, _, ok := n.Ref(); ok {
 		if l.profile == Gemini {
@@ -28,8 +28,9 @@ func (l *linter) node(n schema.Node) {
 	}
 }
 
-// present maps the keywords of n to whether it has them, for those that some
-// reader refuses.
+// present reports for each keyword that some reader refuses whether n has it.
+// Two entries are narrower than a keyword, because their readers refuse only
+// some of its values.
 func present(n schema.Node) map[string]bool {
 	bounds := n.Bounds()
 	_, hasNot := n.Not()
@@ -53,7 +54,7 @@ func present(n schema.Node) map[string]bool {
 	}
 }
 
-// refusals are the keywords that a profile's rules object to.
+// refusals returns the keywords that each rule of the profile refuses.
 func (l *linter) refusals() map[string][]string {
 	switch l.profile {
 	case OpenAIStrict:
@@ -76,7 +77,7 @@ func (l *linter) refusals() map[string][]string {
 	return nil
 }
 
-// keywords reports the keywords that the reader refuses.
+// keywords reports the keywords of n that the reader refuses.
 func (l *linter) keywords(n schema.Node) {
 	has := present(n)
 	for rule, keywords := range l.refusals() {
@@ -90,7 +91,8 @@ func (l *linter) keywords(n schema.Node) {
 	}
 }
 
-// takesFormat reports whether the reader knows a format.
+// takesFormat reports whether the reader supports a format. agentd supports
+// every format that loads.
 func (l *linter) takesFormat(f schema.Format) bool {
 	var known []string
 	switch l.profile {
@@ -106,7 +108,8 @@ func (l *linter) takesFormat(f schema.Format) bool {
 	return slices.Contains(known, string(f))
 }
 
-// types looks at type, and at schemas that leave it out and say nothing else.
+// types checks the keyword type, and schemas that neither have it nor restrict the
+// value by other means.
 func (l *linter) types(n schema.Node) {
 	types := n.Types()
 	if len(types) > 1 {
@@ -119,18 +122,19 @@ func (l *linter) types(n schema.Node) {
 	}
 }
 
-// object looks at properties, required and additionalProperties together.
+// object checks properties, required and additionalProperties together. Without
+// any of them and without type object it has nothing to say.
 func (l *linter) object(n schema.Node) {
 	properties, required := n.Properties(), n.Required()
 	if !n.HasObject() && !slices.Contains(n.Types(), schema.TypeObject) {
 		return
 	}
 	additional, declared := n.Additional()
-	value, boolean := true, false
+	closed := false
 	if declared {
-		value, boolean = additional.Boolean()
+		value, boolean := additional.Boolean()
+		closed = boolean && !value
 	}
-	closed := declared && boolean && !value
 	if !declared {
 		l.report("closed", n.Pointer(), "the object is open: additionalProperties is not false")
 		if len(properties) > 0 {
@@ -171,15 +175,15 @@ func anthropicName(name string) bool {
 	return len(name) >= 1 && len(name) <= 64
 }
 
-// values checks the values that enum and const name.
+// values checks the literals of enum and const.
 func (l *linter) values(n schema.Node) {
 	literals, keyword := n.Enum(), "/enum"
 	if value, ok := n.Const(); ok {
-		literals, keyword = append(literals, value), "/const"
+		literals, keyword = append(slices.Clip(literals), value), "/const"
 	}
-	strings := true
+	allStrings := true
 	for _, v := range literals {
-		strings = strings && v.Type == schema.TypeString
+		allStrings = allStrings && v.Type == schema.TypeString
 		if v.Type == schema.TypeObject || v.Type == schema.TypeArray {
 			l.report("complex-enum", n.Pointer()+keyword, "a value is an object or a list")
 		}
@@ -187,17 +191,18 @@ func (l *linter) values(n schema.Node) {
 			l.report("dead-value", n.Pointer()+keyword, "the value %s is not of type %s", shown(v.JSON), joined(n.Types()))
 		}
 	}
-	if !strings && n.Enum() != nil {
+	if !allStrings && n.Enum() != nil {
 		l.report("string-enum", n.Pointer()+"/enum", "a value is not a string")
 	}
 }
 
-// shown cuts a value of the schema for a message.
+// shown shortens a literal for a message. It may cut a character in two, which
+// ToValidUTF8 removes.
 func shown(value []byte) string {
 	return truncate.String(string(value), 40)
 }
 
-// joined words a list of types.
+// joined renders a list of types.
 func joined(types []schema.Type) string {
 	names := make([]string, len(types))
 	for i, t := range types {
@@ -206,12 +211,13 @@ func joined(types []schema.Type) string {
 	return strings.Join(names, " or ")
 }
 
-// accepts reports whether a value of type t passes the keyword type.
+// accepts reports whether a value of type t passes the keyword type. Without the
+// keyword every type does, and an integer is also a number.
 func accepts(types []schema.Type, t schema.Type) bool {
 	return types == nil || slices.Contains(types, t) || t == schema.TypeInteger && slices.Contains(types, schema.TypeNumber)
 }
 
-// ranges finds bounds that leave no value.
+// ranges finds pairs of bounds that leave no value.
 func (l *linter) ranges(n schema.Node) {
 	if least, most := n.Length(); most >= 0 && least > most {
 		l.report("empty-range", n.Pointer()+"/maxLength", "no length is both at least %d and at most %d", least, most)
@@ -235,8 +241,8 @@ func (l *linter) ranges(n schema.Node) {
 	}
 }
 
-// compare orders two JSON numbers. Numbers whose exponent would make the exact
-// comparison expensive, and absent ones, are not compared.
+// compare orders two JSON numbers exactly. ok is false if one is absent, or has
+// an exponent that would make the comparison expensive.
 func compare(a, b string) (order int, ok bool) {
 	x, okX := rational(a)
 	y, okY := rational(b)
@@ -246,8 +252,9 @@ func compare(a, b string) (order int, ok bool) {
 	return x.Cmp(y), true
 }
 
-// rational reads a JSON number exactly, unless its exponent is absurd: the
-// result would take as many digits.
+// rational reads a JSON number exactly. It refuses exponents of more than four
+// characters: a number of that size in bytes would take as many digits to hold,
+// and a schema of 12 bytes could then use up the memory.
 func rational(token string) (*big.Rat, bool) {
 	_, exponent, _ := strings.Cut(strings.ToLower(token), "e")
 	if token == "" || len(exponent) > 4 {

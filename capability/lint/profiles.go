@@ -9,7 +9,7 @@ const (
 	ownReading    = "package schema"
 )
 
-// Rules lists the rules of a profile.
+// Rules returns the rules of a profile; nil for an unknown one.
 func Rules(p Profile) []Rule {
 	switch p {
 	case OpenAIStrict:

@@ -6,7 +6,7 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// Limits of OpenAI's structured outputs, over one schema.
+// Limits of OpenAI's structured outputs. They hold for one schema.
 const (
 	openAIMaxProperties = 5000
 	openAIMaxDepth      = 10
@@ -17,13 +17,13 @@ const (
 )
 
 // Limits of Anthropic's strict tool use. They hold for all tools of a request
-// together; one schema that exceeds them alone cannot be sent at all.
+// together, so a schema that exceeds one by itself can never be sent.
 const (
 	anthropicMaxOptional = 24
 	anthropicMaxUnions   = 16
 )
 
-// totals checks what is limited over a whole schema.
+// totals checks the limits that hold over a whole schema.
 func (l *linter) totals(s *schema.Schema, w *walk) {
 	for _, n := range w.boolean {
 		if !l.closes(w, n) {
@@ -62,8 +62,8 @@ func (l *linter) totals(s *schema.Schema, w *walk) {
 	}
 }
 
-// closes reports whether a boolean schema is the false or true of an
-// additionalProperties, which every reader knows.
+// closes reports whether a boolean schema is the value of additionalProperties.
+// Every reader takes it there, and nowhere else.
 func (l *linter) closes(w *walk, n schema.Node) bool {
 	for _, parent := range w.order {
 		if additional, ok := parent.Additional(); ok && additional == n {
@@ -73,7 +73,7 @@ func (l *linter) closes(w *walk, n schema.Node) bool {
 	return false
 }
 
-// tally sums over a schema.
+// tally holds sums over a schema.
 type tally struct {
 	properties, optional, enum, text, unions int
 }
@@ -104,7 +104,8 @@ func count(s *schema.Schema, w *walk) tally {
 	return t
 }
 
-// enumText counts the values of an enum and the characters of its strings.
+// enumText returns the number of an enum's values and of its strings'
+// characters. Limits count code points, not bytes.
 func enumText(n schema.Node) (values, text int) {
 	for _, v := range n.Enum() {
 		values++

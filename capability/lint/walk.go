@@ -1,14 +1,18 @@
 package lint
 
-import "github.com/agentd/agentd/schema"
+import (
+	"slices"
 
-// walk is every schema inside a schema.
+	"github.com/agentd/agentd/schema"
+)
+
+// walk holds what one pass over a schema finds out for the rules.
 type walk struct {
-	order     []schema.Node // in the order of the source, without boolean ones
+	order     []schema.Node // all schemas inside it but boolean ones, in source order
 	boolean   []schema.Node
-	recursive bool
-	depth     int // of objects and arrays, references followed
-	used      map[string]bool
+	recursive bool            // a reference leads back to a schema that holds it
+	depth     int             // greatest nesting of objects, references followed
+	used      map[string]bool // names that references lead to
 }
 
 func newWalk(s *schema.Schema) *walk {
@@ -18,12 +22,12 @@ func newWalk(s *schema.Schema) *walk {
 	for _, d := range s.Definitions() {
 		w.collect(d.Schema, seen)
 	}
-	w.measure(s.Root(), make(map[schema.Node]bool), 0)
+	w.measure(s.Root())
 	return w
 }
 
-// collect lists the schemas inside n, without following references: their
-// targets are definitions, and those are listed too.
+// collect lists the schemas inside n. It does not follow references: their
+// targets are the definitions, which newWalk visits on their own.
 func (w *walk) collect(n schema.Node, seen map[schema.Node]bool) {
 	if seen[n] {
 		return
@@ -39,59 +43,48 @@ func (w *walk) collect(n schema.Node, seen map[schema.Node]bool) {
 		return
 	}
 	for _, c := range children(n) {
-		w.collect(c.node, seen)
+		w.collect(c, seen)
 	}
 }
 
-// child is a schema inside another; deeper says that it applies to a part of
-// the value, and not to the value itself.
-type child struct {
-	node   schema.Node
-	deeper bool
-}
-
-// children are the schemas directly inside n.
-func children(n schema.Node) []child {
-	var out []child
+// children returns the schemas directly inside n.
+func children(n schema.Node) []schema.Node {
+	var out []schema.Node
 	for _, p := range n.Properties() {
-		out = append(out, child{p.Schema, true})
+		out = append(out, p.Schema)
 	}
 	if additional, ok := n.Additional(); ok {
-		out = append(out, child{additional, true})
+		out = append(out, additional)
 	}
 	if items, ok := n.Items(); ok {
-		out = append(out, child{items, true})
+		out = append(out, items)
 	}
-	for _, branches := range [][]schema.Node{n.OneOf(), n.AnyOf(), n.AllOf()} {
-		for _, b := range branches {
-			out = append(out, child{b, false})
-		}
-	}
+	out = append(out, slices.Concat(n.OneOf(), n.AnyOf(), n.AllOf())...)
 	if not, ok := n.Not(); ok {
-		out = append(out, child{not, false})
+		out = append(out, not)
 	}
 	return out
 }
 
-// maxMeasured bounds the depth that is measured; no limit of a provider is near.
+// maxMeasured bounds the depth that is measured. No provider's limit comes near.
 const maxMeasured = 100
 
-// measure follows references to find recursion and the depth of nesting. open
-// are the schemas on the way to n; a schema that was left is not entered again
-// at the same or a smaller depth, so that shared definitions cost once.
-func (w *walk) measure(n schema.Node, open map[schema.Node]bool, depth int) {
-	m := measurer{walk: w, open: open, best: make(map[schema.Node]int)}
-	m.visit(n, depth)
+// measure follows references to find recursion and the depth of nesting.
+func (w *walk) measure(root schema.Node) {
+	m := measurer{walk: w, open: make(map[schema.Node]bool), best: make(map[schema.Node]int)}
+	m.visit(root, 0)
 }
 
 // measurer is the state of [walk.measure].
 type measurer struct {
 	*walk
-	open map[schema.Node]bool
-	best map[schema.Node]int // the greatest depth+1 at which a schema was entered
+	open map[schema.Node]bool // on the way from the root to the current schema
+	best map[schema.Node]int  // greatest depth+1 at which each schema was entered
 }
 
-// visit measures n, which stands inside depth objects.
+// visit measures n, which stands inside depth objects. It enters a schema again
+// only at a greater depth than before, so that definitions which refer to each
+// other twice over cost their number and not its power of two.
 func (m *measurer) visit(n schema.Node, depth int) {
 	if m.open[n] {
 		m.recursive = true
@@ -112,6 +105,6 @@ func (m *measurer) visit(n schema.Node, depth int) {
 		m.depth = max(m.depth, depth)
 	}
 	for _, c := range children(n) {
-		m.visit(c.node, depth)
+		m.visit(c, depth)
 	}
 }

@@ -104,7 +104,14 @@ func (a *app) loadFleet(opts fleet.LoadOptions) (*fleet.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fleet.Load(root, opts)
+	return fleet.Load(root, plugged(opts))
+}
+
+// plugged adds the validators that agents run with to the options of a command.
+func plugged(opts fleet.LoadOptions) fleet.LoadOptions {
+	all := daemon.LoadOptions()
+	opts.Engines, opts.SecondOpinion = all.Engines, all.SecondOpinion
+	return opts
 }
 
 func (a *app) fleetRoot() (string, error) {

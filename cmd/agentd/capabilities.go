@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 )
@@ -23,6 +24,12 @@ func (a *app) capabilitiesCommand() *cobra.Command {
 	return cmd
 }
 
+// loadOptions load a capabilities file outside of a fleet, with the same checks
+// that package fleet makes.
+func loadOptions() capability.LoadOptions {
+	return capability.LoadOptions{ValidateSchemas: true, SecondOpinion: daemon.LoadOptions().SecondOpinion}
+}
+
 // A contractChoice are the flags that say whose capabilities are meant.
 type contractChoice struct{ peer, path string }
 
@@ -36,7 +43,7 @@ func (c *contractChoice) register(cmd *cobra.Command) {
 // which declares the capability name.
 func (a *app) document(choice contractChoice, name string) (*capability.Document, error) {
 	if choice.path != "" {
-		return capability.Load(choice.path)
+		return capability.LoadWith(choice.path, loadOptions())
 	}
 	f, err := a.loadFleet(fleet.LoadOptions{})
 	if err != nil {

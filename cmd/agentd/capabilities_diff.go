@@ -54,15 +54,15 @@ func loadPair(ctx context.Context, against string, args []string) (old, new *cap
 		if len(args) != 2 {
 			return nil, nil, usage("diff needs two files, or one and --against git:<ref>")
 		}
-		old, errOld := capability.Load(args[0])
-		new, errNew := capability.Load(args[1])
+		old, errOld := capability.LoadWith(args[0], loadOptions())
+		new, errNew := capability.LoadWith(args[1], loadOptions())
 		return old, new, errors.Join(errOld, errNew)
 	}
 	ref, ok := strings.CutPrefix(against, "git:")
 	if !ok || ref == "" || len(args) != 1 {
 		return nil, nil, usage("--against: must be git:<ref>, with one file, not %q with %d", against, len(args))
 	}
-	if new, err = capability.Load(args[0]); err != nil {
+	if new, err = capability.LoadWith(args[0], loadOptions()); err != nil {
 		return nil, nil, err
 	}
 	old, err = loadFromGit(ctx, ref, args[0])
@@ -80,7 +80,7 @@ func loadFromGit(ctx context.Context, ref, path string) (*capability.Document, e
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("git show %s:%s: %w: %s", ref, path, err, strings.TrimSpace(complaint.String()))
 	}
-	return capability.Parse(ref+":"+path, out.Bytes(), capability.LoadOptions{ValidateSchemas: true})
+	return capability.Parse(ref+":"+path, out.Bytes(), loadOptions())
 }
 
 // writeCompat writes a report; exit status 3 says that it breaks callers.

@@ -133,7 +133,7 @@ func (a *app) sayGenerated(what string, r capabilitiesGenResult) error {
 // capabilitiesToGenerate loads the file that the flags name.
 func (a *app) capabilitiesToGenerate(flags capabilitiesGen) (*capability.Document, error) {
 	path := flags.file
-	opts := capability.LoadOptions{ValidateSchemas: true}
+	opts := loadOptions()
 	if flags.peer != "" {
 		id := strings.TrimPrefix(flags.peer, "agent://")
 		if err := envelope.CheckID(id); err != nil {

@@ -26,7 +26,7 @@ func (a *app) capabilitiesLintCommand() *cobra.Command {
 			if err != nil {
 				return usage("--profile: %s", err)
 			}
-			findings, err := lint.File(args[0], p, lint.Options{Outputs: outputs})
+			findings, err := lint.File(args[0], p, lint.Options{Outputs: outputs, SecondOpinion: loadOptions().SecondOpinion})
 			if err != nil {
 				return err
 			}

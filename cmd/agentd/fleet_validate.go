@@ -19,7 +19,7 @@ func (a *app) fleetValidateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			findings, err := fleet.Validate(root, fleet.LoadOptions{})
+			findings, err := fleet.Validate(root, plugged(fleet.LoadOptions{}))
 			if err != nil {
 				return err
 			}

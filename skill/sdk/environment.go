@@ -17,8 +17,8 @@ const (
 	EnvCapability = "AGENTD_CAPABILITY"
 )
 
-// An Environment is what agentd tells a process skill about the running call.
-// Each field is empty when its variable is.
+// An Environment describes the running call to a process skill. A field is
+// empty if its variable is.
 type Environment struct {
 	// Socket is the path of the Unix socket that serves the control API ([EnvSocket]).
 	Socket string

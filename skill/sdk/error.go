@@ -6,12 +6,12 @@ import (
 )
 
 // A PublicError is a failure that the author of a skill explains to the
-// caller. Every other error stays in the log of the agent, because it may hold
-// paths, statements or secrets; the caller is told only that the skill failed.
+// caller. Any other error stays in the agent's log, because it may hold
+// paths, statements or secrets; the caller learns only that the skill failed.
 type PublicError struct {
 	// Message is shown to the caller as it is.
 	Message string
-	// Retryable says that the same call may succeed later.
+	// Retryable reports that the same call may succeed later.
 	Retryable bool
 	// Cause goes to the log and no further. It may be nil.
 	Cause error
@@ -55,7 +55,7 @@ func (e *CallError) Error() string {
 	return text
 }
 
-// Retryable tells whether agentd calls the failure temporary.
+// Retryable reports whether agentd considers the failure temporary.
 func (e *CallError) Retryable() bool { return e.Result.Error != nil && e.Result.Error.Retryable }
 
 // A DaemonError is an answer of the control API that is no outcome of a call:
@@ -80,5 +80,6 @@ func (e *DaemonError) Error() string {
 	return text
 }
 
-// ErrNoDaemon says that there is no control API to call: [EnvSocket] is empty.
+// ErrNoDaemon reports that there is no control API to call: [EnvSocket] is
+// empty.
 var ErrNoDaemon = errors.New("sdk: " + EnvSocket + " is not set; start the skill through agentd")

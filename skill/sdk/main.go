@@ -15,9 +15,9 @@ import (
 
 // Exit codes of a process skill.
 const (
-	// ExitOK says that stdout holds the result.
+	// ExitOK means that stdout holds the result.
 	ExitOK = 0
-	// ExitFailed says that the call failed for good.
+	// ExitFailed means that the call failed for good.
 	ExitFailed = 1
 	// ExitRetryable is EX_TEMPFAIL of sysexits.h: the call failed, and the
 	// same call may succeed later.
@@ -102,8 +102,8 @@ func readPayload(r io.Reader, in any) error {
 	return nil
 }
 
-// payloadFault says what is wrong with a payload in the caller's terms:
-// member names, but no Go types and no values.
+// payloadFault describes what is wrong with a payload in the caller's terms:
+// with member names, but without Go types and without values.
 func payloadFault(err error) string {
 	var wrongType *json.UnmarshalTypeError
 	var syntax *json.SyntaxError

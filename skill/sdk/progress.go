@@ -10,24 +10,26 @@ import (
 	"os"
 )
 
-// A ProgressEvent is what a peer's skill tells while it runs.
+// A ProgressEvent is one event that a peer's skill publishes while it runs.
 type ProgressEvent struct {
-	// Seq counts the events of one attempt, from 1; where numbers are missing, events
+	// Seq counts the events of one attempt, from 1. A gap means that events
 	// were lost.
 	Seq int `json:"seq"`
-	// Attempt counts the requests that the call has led to, from 1.
+	// Attempt counts the requests that the call has made, from 1.
 	Attempt int `json:"attempt"`
 	// Value is one JSON value.
 	Value json.RawMessage `json:"value"`
 }
 
-// Progress tells the caller of the running call how far the skill is, by any
-// value that encodes to at most 64 KiB of JSON. The environment comes from ctx,
-// as [Main] sets it, or else from the process. The capability must say
-// `progress: true`; wanted is false where it does not, and where the caller does not
-// ask: a skill may then spare itself more. An error means that nothing was told:
-// [ErrNoDaemon], a [*DaemonError], a context error, or a broken connection. It
-// costs a connection to agentd, and is safe for concurrent use.
+// Progress publishes an event to the caller of the running call: any value
+// that encodes to at most 64 KiB of JSON. The environment comes from ctx, as
+// [Main] sets it, or else from the process.
+//
+// The result wanted is false if the capability does not declare `progress:
+// true` or the caller did not ask for progress; the skill may then stop
+// publishing. An error means that nothing was published: [ErrNoDaemon], a
+// [*DaemonError], a context error, or a broken connection. Each event costs a
+// connection to agentd. Progress is safe for concurrent use.
 func Progress(ctx context.Context, value any) (wanted bool, err error) {
 	env, ok := ctx.Value(environmentKey{}).(Environment)
 	if !ok {

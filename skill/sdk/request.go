@@ -20,11 +20,11 @@ const (
 	// maxReplyBytes bounds the reply of the control API.
 	maxReplyBytes = 32 << 20
 	// maxWait bounds a call whose context has no deadline: the longest
-	// timeout that agentd grants, and some seconds to hear of it.
+	// timeout that agentd allows, and some seconds for its reply.
 	maxWait = 10*time.Minute + 15*time.Second
 )
 
-// A Mode says what the caller waits for.
+// A Mode selects what the caller waits for.
 type Mode string
 
 // The modes of a call. The zero Mode is [ModeSync].
@@ -54,11 +54,13 @@ type Request struct {
 	// IdempotencyKey makes a repeated call return the first one's result.
 	// Empty means none.
 	IdempotencyKey string
-	// OnProgress hears how far the peer's skill is, in order, on the goroutine that
-	// called RequestAgent and never after that has returned. Nil does not ask.
+	// OnProgress receives the events of the peer's skill in order. It runs on
+	// the goroutine that called RequestAgent, and never after that has
+	// returned. Nil does not ask for events.
 	OnProgress func(ProgressEvent)
-	// IdleTimeout ends the call when neither the reply nor progress has come for so
-	// long. 0 is never. It is rounded up to whole milliseconds.
+	// IdleTimeout ends the call if neither the reply nor an event arrives for
+	// that long. 0 is no such timeout. It is rounded up to whole
+	// milliseconds.
 	IdleTimeout time.Duration
 }
 
@@ -77,7 +79,7 @@ const (
 
 // A Result is the outcome of one call.
 type Result struct {
-	// Status says how the call ended.
+	// Status is how the call ended.
 	Status Status `json:"status"`
 	// CorrelationID names the call in the logs and audit chains of both sides.
 	CorrelationID string `json:"correlationId"`
@@ -100,11 +102,11 @@ type Result struct {
 type Violation struct {
 	// Path is an RFC 6901 pointer; "" is the root.
 	Path string `json:"path"`
-	// Message says which rule is broken.
+	// Message names the rule that is violated.
 	Message string `json:"message"`
 }
 
-// A ResultError says why a call did not succeed.
+// A ResultError describes why a call did not succeed.
 type ResultError struct {
 	// Code is one of agentd's codes, such as EAGENTRPC_NO_PEER.
 	Code string `json:"code"`
@@ -201,7 +203,8 @@ func requestBody(req Request) ([]byte, error) {
 	return body, nil
 }
 
-// wholeMs is d in milliseconds, rounded up.
+// wholeMs returns d in milliseconds, rounded up: a timeout of half a
+// millisecond must not become none.
 func wholeMs(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // post sends body to a path of the control API and returns the body of a 200.
@@ -273,7 +276,7 @@ func daemonError(status int, reply []byte) error {
 	return &DaemonError{HTTPStatus: status, Code: body.Error.Code, Message: body.Error.Message}
 }
 
-// IsUnreachable tells whether err means that the control API could not be
+// IsUnreachable reports whether err means that the control API could not be
 // reached at all, so that nothing of the call was sent.
 func IsUnreachable(err error) bool {
 	var op *net.OpError

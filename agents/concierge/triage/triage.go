@@ -12,7 +12,7 @@ import (
 	"github.com/agentd/agentd/skill/sdk"
 )
 
-// notesTimeout bounds the search for notes: they are not worth a long wait.
+// notesTimeout bounds the search for notes, which are not worth a long wait.
 const notesTimeout = 20 * time.Second
 
 const (
@@ -30,13 +30,14 @@ type Input struct {
 
 // An Answer is the result of triage-pr.
 type Answer struct {
-	// Priority says when to look at the pull request.
+	// Priority ranks the pull request.
 	Priority Priority `json:"priority"`
 	// Verdict is the reviewer's.
 	Verdict string `json:"verdict"`
 	// Owner is the team that should look at it; empty if anybody may.
 	Owner string `json:"owner,omitempty"`
-	// Reasons say why, weightiest first. There is at least one.
+	// Reasons explain the priority, the most important one first. There is at
+	// least one.
 	Reasons []string `json:"reasons"`
 	// Notes are what the team wrote about such findings.
 	Notes []Note `json:"notes"`
@@ -56,9 +57,9 @@ type Note struct {
 	Excerpt string `json:"excerpt"`
 }
 
-// Triage has the pull request reviewed and judges what comes back.
+// Triage requests a review of the pull request and ranks the result.
 //
-// The error is a [*sdk.PublicError] when the review could not be had.
+// The error is a [*sdk.PublicError] if the review failed.
 func Triage(ctx context.Context, caller typed.Caller, in Input) (Answer, error) {
 	review, err := requestReview(ctx, prreviewer.NewClient(caller), in.PRURL)
 	if err != nil {
@@ -78,7 +79,7 @@ func Triage(ctx context.Context, caller typed.Caller, in Input) (Answer, error) 
 	return answer, nil
 }
 
-// requestReview asks the reviewer for everything that it can find.
+// requestReview requests a review with findings of every severity.
 func requestReview(ctx context.Context, reviewer *prreviewer.Client, prURL string) (Review, error) {
 	review, err := reviewer.ReviewPr(ctx, prreviewer.ReviewPrRequest{
 		PRURL: prURL, Severity: prreviewer.ReviewPrRequestSeverityLow,
@@ -92,9 +93,10 @@ func requestReview(ctx context.Context, reviewer *prreviewer.Client, prURL strin
 	return Review{}, reviewFailure(err)
 }
 
-// reviewFailure says to the caller why there is no review. The message of a
-// nested error was made for callers by the far side; a violation or a broken
-// connection is this fleet's own affair and only named.
+// reviewFailure explains to the caller why there is no review. The reviewer
+// wrote the message of a nested error for its callers, so it is passed on. A
+// violation or a broken connection is internal to this fleet, so only its
+// code is.
 func reviewFailure(err error) error {
 	public := &sdk.PublicError{Message: "the pull request could not be reviewed (" + outcome(err) + ")", Cause: err}
 	if nested := callError(err); nested != nil {
@@ -106,9 +108,10 @@ func reviewFailure(err error) error {
 	return public
 }
 
-// findNotes asks the librarian for the best note of each rule, at once for
-// all. It returns the notes that it got, without doubles and in the order of
-// the rules, and the first error.
+// findNotes searches the best note of each rule, for all rules concurrently.
+// It returns the notes without duplicates, in the order of the rules, and the
+// first error. Notes that were found are returned even if other searches
+// failed.
 func findNotes(ctx context.Context, notes *librarian.Client, rules []string) ([]Note, error) {
 	type found struct {
 		response librarian.SearchNotesResponse

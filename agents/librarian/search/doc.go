@@ -1,8 +1,9 @@
-// Package search ranks sections of Markdown notes by how well they fit a query.
+// Package search finds the sections of Markdown notes that fit a query.
 //
-// [Load] reads the notes of a folder and cuts them at their second-level
-// headings; [Index.Search] ranks the sections by Okapi BM25 (Robertson and
-// Zaragoza, 2009) and shows the paragraph that fits best. Words are compared
-// in lower case and without a plural s, so that "leaked keys" finds the rule
-// leaked-key. An index is small enough to be built for every query.
+// [Load] cuts the notes of a folder at their second-level headings.
+// [Index.Search] ranks the sections by the words that they share with the
+// query: a rare word weighs more than a common one (inverse document
+// frequency), and a word in a heading twice as much as one in the text. Words
+// are compared in lower case and without a plural s, so "leaked keys" finds the
+// rule leaked-key. An index is small enough to be built for each query.
 package search

@@ -89,16 +89,20 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// The formula, worked by hand: two sections of 4 and 6 words, one of which
-// holds the word twice.
+// The formula, worked by hand: of three sections two hold the one word and one
+// holds the other, in its title; how often does not matter.
 func TestScore(t *testing.T) {
-	x := load(t, map[string]string{"a.md": "pear pear\n", "bb.md": "one two three four\n"})
-	// a: title "a" counts double, so length 2+2 = 4; bb: 2+4 = 6; average 5.
-	idf := math.Log(1 + (2-1+0.5)/(1+0.5))
-	want := idf * 2 * 2.2 / (2 + 1.2*(1-0.75+0.75*4/5.0))
-	got := x.Search("pear", 1)
-	if len(got) != 1 || math.Abs(got[0].Score-want) > 0.0005 {
-		t.Errorf("got %+v, want a score of %.4f", got, want)
+	x := load(t, map[string]string{"pear.md": "apple apple\n", "b.md": "apple\n", "c.md": "fig\n"})
+	apple, pear := math.Log(1+3/3.0), math.Log(1+3/2.0)
+	want := map[string]float64{"notes/pear.md": apple + 2*pear, "notes/b.md": apple}
+	got := x.Search("pears apple apple", 9)
+	if len(got) != len(want) {
+		t.Errorf("got %+v", got)
+	}
+	for _, r := range got {
+		if math.Abs(r.Score-want[r.Path]) > 0.0005 {
+			t.Errorf("%s: got %.4f, want %.4f", r.Path, r.Score, want[r.Path])
+		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // WriteConfig writes an authorization block in nats-server's configuration
-// language. keys are the users' public nkeys by member id, as [EnsureKeys]
+// language. keys are the users' public nkeys by member id, as [Rules.EnsureKeys]
 // returns them; each user must have one.
 func (r *Rules) WriteConfig(w io.Writer, keys map[string]string) error {
 	var b strings.Builder

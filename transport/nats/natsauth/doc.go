@@ -12,5 +12,5 @@
 // read its replies, nor send it replies that it did not ask for.
 //
 // Users are known by nkeys (Ed25519): the server's configuration holds public
-// keys alone, and [EnsureKeys] keeps each member's seed in a file.
+// keys alone, and [Rules.EnsureKeys] keeps each member's seed in a file.
 package natsauth

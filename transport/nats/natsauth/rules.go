@@ -138,7 +138,7 @@ func user(m *fleet.Member, opts Options) (u User, ok bool) {
 	}
 	if u.Responds {
 		u.Answers = 1
-		if m.Capabilities.TellsProgress() {
+		if m.Capabilities.PublishesProgress() {
 			u.Answers = maxProgress
 		}
 		service := ServiceName(m.ID)

@@ -1,0 +1,55 @@
+package fleet
+
+import (
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/strictyaml"
+)
+
+// capabilityOptions returns the options for the capabilities file at path,
+// which must declare agent.
+func (l *loader) capabilityOptions(path string, agent envelope.Address) capability.LoadOptions {
+	return capability.LoadOptions{
+		ValidateSchemas: !l.opts.InspectOnly, Agent: agent, Name: l.name(path), SecondOpinion: l.opts.SecondOpinion,
+	}
+}
+
+// engined is a document under an engine of that name.
+type engined struct {
+	document *capability.Document
+	engine   string
+}
+
+// selectEngine gives a member the validator that its agent.yaml names, for its
+// own contracts and for its view of its peers'. Two members may look at one
+// peer through different validators.
+func (l *loader) selectEngine(m *Member) {
+	if m.Agent == nil || m.Agent.Validator == "" || l.opts.InspectOnly {
+		return // for inspection nothing is validated
+	}
+	e, err := capability.EngineNamed(m.Agent.Validator, l.opts.Engines...)
+	if err != nil {
+		l.failed(&strictyaml.Error{Faults: []Fault{m.Agent.validatorAt.Fault(err.Error(), "use native, or a program that has it")}})
+		return
+	}
+	m.Capabilities = l.withEngine(m.Capabilities, e)
+	for _, p := range m.Peers {
+		p.Document = l.withEngine(p.Document, e)
+	}
+}
+
+// withEngine returns d under an engine, made once for each pair. A nil d stays
+// nil.
+func (l *loader) withEngine(d *capability.Document, e capability.Engine) *capability.Document {
+	if d == nil || e.Name() == (capability.Native{}).Name() {
+		return d
+	}
+	key := engined{d, e.Name()}
+	if out, ok := l.engines[key]; ok {
+		return out
+	}
+	out, err := d.WithEngine(e)
+	l.failed(err)
+	l.engines[key] = out
+	return out
+}
