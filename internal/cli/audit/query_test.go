@@ -32,7 +32,7 @@ func numbers(t *testing.T, env *clitest.Env) []int64 {
 // either end and at any page size.
 func TestPagesCoverTheLog(t *testing.T) {
 	t.Parallel()
-	const total = 23
+	const total = 9
 	env := newOffice(t, map[string][]auditchain.Record{"desk": calls(total, "s")})
 	env.Format = output.JSONL
 	next := regexp.MustCompile(`continue with --order (newest|oldest) --after (\d+)\n$`)
