@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/transport/nats"
 )
 
 // An Env is the environment of a command, with what the command writes.
@@ -78,7 +79,7 @@ func (e *Env) Start(t testing.TB) *daemon.Fleet {
 		t.Fatal(err)
 	}
 	running, err := daemon.StartFleet(t.Context(), daemon.Config{
-		Fleet: f, Paths: paths, Logger: slog.New(slog.DiscardHandler), Version: "v1.2.3",
+		Fleet: f, Paths: paths, Logger: slog.New(slog.DiscardHandler), Version: "v1.2.3", NATS: nats.FromEnv(e.Getenv),
 	})
 	if err != nil {
 		t.Fatal(err)
