@@ -81,7 +81,7 @@ func TestRequestWithoutAgent(t *testing.T) {
 	}
 }
 
-// A call in the name of one that has ended, or never was, is refused.
+// A call in the name of one that has ended, or never existed, is refused.
 func TestRequestOfEndedCall(t *testing.T) {
 	t.Parallel()
 	env := clitest.New(t, clitest.Office)
@@ -99,7 +99,7 @@ func TestRequestOfEndedCall(t *testing.T) {
 		t.Fatalf("%v, %v", paths, err)
 	}
 	env.Vars["AGENTD_SOCKET"] = paths[0]
-	if err := Progress(t.Context(), &env.Env, `{"done":1}`); err == nil || !strings.Contains(err.Error(), "has ended, or never was") {
+	if err := Progress(t.Context(), &env.Env, `{"done":1}`); err == nil || !strings.Contains(err.Error(), "has ended, or never existed") {
 		t.Errorf("%v", err)
 	}
 	if err := Progress(t.Context(), &env.Env, `{`); err == nil || !strings.Contains(err.Error(), "is not JSON") {
