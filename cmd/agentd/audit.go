@@ -2,156 +2,211 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentd/agentd/auditchain"
-	"github.com/agentd/agentd/daemon"
-	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/cli/audit"
 )
 
 func (a *app) auditCommand() *cobra.Command {
-	cmd := a.group(&cobra.Command{
+	return a.group(&cobra.Command{
 		Use: "audit", Short: "Read, verify, prove, export and erase audit records",
 		Long: "Read, verify, prove, export and erase audit records.\n\n" +
-			"Every agent has a log of its own. Without --agent or --db the commands look at the logs of\n" +
-			"all members of the fleet, or ask for one. They may run while the agents write: what changes\n" +
-			"a log then goes through the agent that has it open.",
-	})
-	cmd.AddCommand(
+			"Every agent has a log of its own. Without --agent or --db the commands read the logs of all\n" +
+			"members of the fleet, or require you to choose one. They may run while the agents write: a\n" +
+			"change to a log then goes through the agent that has it open.",
+	},
 		a.auditQueryCommand(), a.auditStatsCommand(), a.auditExportCommand(),
 		a.auditVerifyCommand(), a.auditProveCommand(), a.auditVerifyProofCommand(),
 		a.auditRedactCommand(), a.auditPruneCommand(), a.auditRotateKeyCommand(),
 	)
-	return cmd
 }
 
-// A logChoice are the flags that say which logs to look at.
-type logChoice struct{ agent, db string }
-
-func (c *logChoice) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.agent, "agent", "", "look at this member's log only")
-	cmd.Flags().StringVar(&c.db, "db", "", "look at this file instead of the fleet's logs")
+// logFlags adds the flags that select logs.
+func logFlags(cmd *cobra.Command, c *audit.Choice) {
+	cmd.Flags().StringVar(&c.Agent, "agent", "", "use this member's log only")
+	cmd.Flags().StringVar(&c.DB, "db", "", "use this file instead of the fleet's logs")
 	cmd.MarkFlagsMutuallyExclusive("agent", "db")
 }
 
-// A namedLog is an open log and whose it is.
-type namedLog struct {
-	logSource
-	*auditchain.Reader
-}
-
-// openLogs opens the chosen logs, and calls use with them.
-func (a *app) openLogs(ctx context.Context, choice logChoice, use func([]namedLog) error) error {
-	sources, err := a.logSources(choice)
-	if err != nil {
-		return err
+// conditionFlags adds the flags that filter records. The returned function
+// collects their values once the command line is parsed.
+func conditionFlags(cmd *cobra.Command) func() audit.Conditions {
+	f := cmd.Flags()
+	kinds := f.StringSlice("kind", nil, "only records of these kinds, like capability_schema_violation,lifecycle")
+	values := map[string]*string{}
+	for _, flag := range [][2]string{
+		{"tenant", "only records of this tenant"},
+		{"peer", "only records about this agent://id"},
+		{"capability", "only records about this capability"},
+		{"side", "request or response"},
+		{"correlation", "only records of this call"},
+		{"session", "only records of this session"},
+		{"text", "only records whose body contains this text"},
+		{"since", "not older than this: RFC 3339, or an age like 2h or 90d"},
+		{"until", "older than this: RFC 3339, or an age like 10m"},
+	} {
+		values[flag[0]] = f.String(flag[0], "", flag[1])
 	}
-	return openSources(ctx, sources, use)
-}
-
-// openLog opens the one chosen log, and calls use with it. Several are a
-// mistake: what wants one could not say which it means.
-func (a *app) openLog(ctx context.Context, choice logChoice, use func(namedLog) error) error {
-	sources, err := a.logSources(choice)
-	if err != nil {
-		return err
-	}
-	if len(sources) > 1 {
-		return severalLogs(sources)
-	}
-	return openSources(ctx, sources, func(logs []namedLog) error { return use(logs[0]) })
-}
-
-func severalLogs(sources []logSource) error {
-	agents := make([]string, len(sources))
-	for i, s := range sources {
-		agents[i] = s.agent
-	}
-	return usage("the fleet has several logs: choose one with --agent %s, or with --db <file>", strings.Join(agents, ", --agent "))
-}
-
-func openSources(ctx context.Context, sources []logSource, use func([]namedLog) error) (err error) {
-	var logs []namedLog
-	defer func() {
-		for _, l := range logs {
-			err = errors.Join(err, l.Close())
+	return func() audit.Conditions {
+		c := audit.Conditions{"kind": *kinds}
+		for name, value := range values {
+			c[name] = []string{*value}
 		}
-	}()
-	for _, s := range sources {
-		r, err := auditchain.OpenReader(ctx, s.path)
-		if err != nil {
-			return err
-		}
-		logs = append(logs, namedLog{s, r})
+		return c
 	}
-	return use(logs)
 }
 
-// A logSource says where a log is.
-type logSource struct {
-	agent  string // or the file, where that is all that is known
-	path   string
-	socket string // of the agent that writes to it, or empty where it is not known
+func (a *app) auditQueryCommand() *cobra.Command {
+	var q audit.QueryRequest
+	var conditions func() audit.Conditions
+	cmd := &cobra.Command{
+		Use:   "query",
+		Short: "Print records, the newest last",
+		Long: "Print the newest records, the newest last. A record must meet all conditions that are given.\n\n" +
+			"With --order newest or oldest you page through the records of one log from that end: when there\n" +
+			"are more, standard error names the --after of the next page. A page costs the same anywhere in\n" +
+			"the log, however long it is. For whole logs there is `agentd audit export`.\n\n" +
+			"Payloads that a capability has captured are shown only with --kind payload_capture.\n\n" +
+			"With --follow, new records are printed as they are written, until ctrl-c.",
+		Example: "  agentd audit query --kind capability_schema_violation\n" +
+			"  agentd audit query --agent concierge --since 2h -o jsonl | jq .violations\n" +
+			"  agentd audit query --agent concierge --order oldest --limit 500 --after 500\n" +
+			"  agentd audit query --follow --peer agent://pr-reviewer",
+		Args: cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			q.Conditions = conditions()
+			return audit.Query(ctx, &a.Env, q)
+		}),
+	}
+	logFlags(cmd, &q.Logs)
+	conditions = conditionFlags(cmd)
+	f := cmd.Flags()
+	f.IntVar(&q.Limit, "limit", 100, "at most this many; 0 is no limit")
+	f.StringVar(&q.Order, "order", "", "newest or oldest first (default: the newest, newest last)")
+	f.Int64Var(&q.After, "after", 0, "continue after the record with this number, in the direction of --order (default: oldest)")
+	f.BoolVar(&q.Follow, "follow", false, "then print new records as they are written")
+	cmd.MarkFlagsMutuallyExclusive("follow", "order")
+	cmd.MarkFlagsMutuallyExclusive("follow", "until")
+	return cmd
 }
 
-func (a *app) logSources(choice logChoice) ([]logSource, error) {
-	members, fleetName, err := a.memberLogs()
-	if choice.db != "" { // for which a fleet is nothing but a help
-		return []logSource{{agent: choice.db, path: choice.db, socket: socketOf(choice.db, members)}}, nil
+func (a *app) auditStatsCommand() *cobra.Command {
+	var logs audit.Choice
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Show where the logs are, and count what is in them",
+		Long: "Show where the logs are and how large, how far they are signed, and how many records there\n" +
+			"are by kind, tenant, peer and capability, the most frequent first.",
+		Example: "  agentd audit stats\n" +
+			"  agentd audit stats --agent reviewer -o json | jq '.[0].path'",
+		Args: cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error { return audit.Stats(ctx, &a.Env, logs) }),
 	}
-	if err != nil {
-		return nil, err
-	}
-	var sources []logSource
-	for _, s := range members {
-		if s.agent == choice.agent {
-			return []logSource{s}, nil
-		}
-		if _, err := os.Stat(s.path); !errors.Is(err, fs.ErrNotExist) {
-			sources = append(sources, s)
-		}
-	}
-	switch {
-	case choice.agent != "":
-		return nil, fmt.Errorf("the fleet %s has no agent %q", fleetName, choice.agent)
-	case len(sources) == 0:
-		return nil, fmt.Errorf("no agent of the fleet %s has an audit log yet: run `agentd demo` or `agentd fleet run` first", fleetName)
-	}
-	return sources, nil
+	logFlags(cmd, &logs)
+	return cmd
 }
 
-// memberLogs says where each member of the fleet has its log, or would have it.
-func (a *app) memberLogs() (sources []logSource, fleetName string, err error) {
-	f, err := a.loadFleet(fleet.LoadOptions{InspectOnly: true})
-	if err != nil {
-		return nil, "", err
+func (a *app) auditExportCommand() *cobra.Command {
+	var r audit.ExportRequest
+	var conditions func() audit.Conditions
+	cmd := &cobra.Command{
+		Use:   "export --format <format>",
+		Short: "Write a log for a SIEM: JSON lines, OCSF, OTLP or CEF",
+		Long: "Write the records of one log, oldest first, in the format of the system that collects them:\n\n" +
+			"  jsonl  the record as it is, one JSON object a line\n" +
+			"  ocsf   Open Cybersecurity Schema Framework events\n" +
+			"  otlp   OpenTelemetry log records, OTLP/JSON\n" +
+			"  cef    ArcSight Common Event Format\n\n" +
+			"With --cursor, the next export with the same name continues where this one ended, also after\n" +
+			"a crash: nothing is lost, and in a file nothing is duplicated. The cursor is kept beside the\n" +
+			"database. A receiver of standard output may see the last records again, and can recognise them\n" +
+			"by the log's name and the record's number. Nothing is read ahead of a slow receiver.\n\n" +
+			"Conditions select records as in `agentd audit query`; captured payloads are exported only with\n" +
+			"--kind payload_capture. With --follow, new records are exported as they are written, until ctrl-c.",
+		Example: "  agentd audit export --agent reviewer --format ocsf --to reviewer.ocsf --cursor siem\n" +
+			"  agentd audit export --agent reviewer --format cef --cursor syslog --follow | logger",
+		Args: cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			r.Conditions = conditions()
+			return audit.Export(ctx, &a.Env, r)
+		}),
 	}
-	paths, err := a.paths(f)
-	if err != nil {
-		return nil, "", err
-	}
-	for _, m := range f.Members {
-		sources = append(sources, logSource{agent: m.ID, path: daemon.AuditDB(m, paths), socket: paths.Socket(m.ID)})
-	}
-	return sources, f.Name, nil
+	logFlags(cmd, &r.Logs)
+	conditions = conditionFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&r.Format, "format", "", "jsonl, ocsf, otlp or cef (required)")
+	f.StringVar(&r.To, "to", "-", "append to this file; - is standard output")
+	f.StringVar(&r.Cursor, "cursor", "", "name under which to store how far the export has come")
+	f.BoolVar(&r.Follow, "follow", false, "then export new records as they are written")
+	required(cmd, "format")
+	return cmd
 }
 
-// socketOf finds the member whose log a file is.
-func socketOf(path string, members []logSource) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return ""
+func (a *app) auditVerifyCommand() *cobra.Command {
+	var r audit.VerifyRequest
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Recompute every hash of the logs; exit status 3 when a chain is broken",
+		Long: "Recompute every hash of the logs, and compare the result with every signed checkpoint. The\n" +
+			"exit status is 3 when a chain is broken; the first bad record and the class of the fault\n" +
+			"are named.\n\n" +
+			"By default, verify trusts the public keys and the checkpoint beside the database. Whoever\n" +
+			"can write all these files could rewrite them together: to detect that, give what was kept\n" +
+			"elsewhere, as --key, --checkpoint or --witness.",
+		Example: "  agentd audit verify\n" +
+			"  agentd audit verify --agent reviewer --from-checkpoint\n" +
+			"  agentd audit verify --agent reviewer --witness agent://librarian\n" +
+			"  agentd audit verify --db copy.db --key reviewer.pub --checkpoint friday.checkpoint",
+		Args: cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error { return audit.Verify(ctx, &a.Env, r) }),
 	}
-	for _, s := range members {
-		if own, err := os.Stat(s.path); err == nil && os.SameFile(info, own) {
-			return s.socket
-		}
+	logFlags(cmd, &r.Logs)
+	f := cmd.Flags()
+	f.StringArrayVar(&r.Keys, "key", nil, "trust this verifier key, or those in this file (default: those in the .pub file beside the database)")
+	f.StringArrayVar(&r.Checkpoints, "checkpoint", nil, "the log must have grown from the signed checkpoint in this file")
+	f.StringArrayVar(&r.Witnesses, "witness", nil, "the log must have grown from what a witness keeps of it: a running agent, agent://<id>, or the folder of one")
+	f.BoolVar(&r.FromCheckpoint, "from-checkpoint", false, "take what the newest checkpoint covers as verified, and check the rest only")
+	f.StringVar(&r.Tenant, "tenant", "", "also count the records of this tenant; the chain runs through all of them")
+	return cmd
+}
+
+func (a *app) auditProveCommand() *cobra.Command {
+	var r audit.ProveRequest
+	cmd := &cobra.Command{
+		Use:   "prove <seq>",
+		Short: "Make a file that proves one record to somebody without the log",
+		Long: "Make a file that proves that one record is in a log, under a signed checkpoint, and shows\n" +
+			"no other record. `agentd audit verify-proof` checks it offline, with the log's public key\n" +
+			"alone. A record can be proven once it is signed, some seconds after it was written.",
+		Example: "  agentd audit prove 17 --agent reviewer --out proof.json\n" +
+			"  agentd audit prove 17 --db audit.db --without-content > proof.json",
+		Args: cobra.ExactArgs(1),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			r.Seq = args[0]
+			return audit.Prove(ctx, &a.Env, r)
+		}),
 	}
-	return ""
+	logFlags(cmd, &r.Logs)
+	cmd.Flags().StringVar(&r.Out, "out", "", "write to this new file instead of standard output")
+	cmd.Flags().BoolVar(&r.WithoutContent, "without-content", false, "show number, time, tenant and kind only, not what the record says")
+	return cmd
+}
+
+func (a *app) auditVerifyProofCommand() *cobra.Command {
+	var keys []string
+	cmd := &cobra.Command{
+		Use:   "verify-proof <file> --key <key or file>",
+		Short: "Check a proof offline; exit status 3 when it is false",
+		Long: "Check a proof that `agentd audit prove` made. It needs the log's public key, and neither\n" +
+			"the log nor the fleet nor a network. A proof shows what the holder of the key has signed:\n" +
+			"take the key from somebody that you trust, not from whoever gave you the proof.",
+		Example: "  agentd audit verify-proof proof.json --key reviewer.pub\n" +
+			"  cat proof.json | agentd audit verify-proof - --key 'agentd.audit/reviewer/3f9a0c52+0acb1d2e+AYE…'",
+		Args: cobra.ExactArgs(1),
+		RunE: a.do(func(_ context.Context, args []string) error { return audit.VerifyProof(&a.Env, args[0], keys) }),
+	}
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "trust this verifier key, or those in this file (required)")
+	required(cmd, "key")
+	return cmd
 }

@@ -119,6 +119,27 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// eventually runs a command again and again until its standard output has a line
+// that matches: eventually <regexp> <command>…
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually <regexp> <command>…")
+	}
+	pattern := regexp.MustCompile(`(?m)` + args[0])
+	deadline := time.Now().Add(time.Minute)
+	for {
+		err := ts.Exec(args[1], args[2:]...)
+		out := ts.ReadFile("stdout")
+		if pattern.MatchString(out) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("standard output does not match %q: %s (%v)", args[0], out, err)
+		}
+		time.Sleep(5 * time.Millisecond) // between two looks at another process
+	}
+}
+
 // compareSeqs checks the numbers of the records in JSON lines, on standard
 // output or in a file: cmpseqs [-file <file>] <seq>…
 func compareSeqs(ts *testscript.TestScript, neg bool, args []string) {

@@ -1,103 +1,175 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentd/agentd/capability"
-	"github.com/agentd/agentd/daemon"
-	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/capability/compat"
+	"github.com/agentd/agentd/capability/lint"
+	"github.com/agentd/agentd/internal/cli/capabilities"
 )
 
 func (a *app) capabilitiesCommand() *cobra.Command {
-	cmd := a.group(&cobra.Command{
+	return a.group(&cobra.Command{
 		Use: "capabilities", Aliases: []string{"caps"}, Short: "Look at capability files and their schemas",
-	})
-	cmd.AddCommand(
-		a.capabilitiesShowCommand(), a.capabilitiesValidateCommand(),
-		a.capabilitiesSampleCommand(), a.capabilitiesLintCommand(), a.capabilitiesGenCommand(),
-		a.capabilitiesDiffCommand(), a.capabilitiesLockCommand(), a.capabilitiesCheckCommand(),
+	},
+		a.capabilitiesShowCommand(), a.capabilitiesValidateCommand(), a.capabilitiesSampleCommand(),
+		a.capabilitiesLintCommand(), a.capabilitiesGenCommand(), a.capabilitiesDiffCommand(),
+		a.capabilitiesLockCommand(), a.capabilitiesCheckCommand(),
 	)
-	return cmd
 }
 
-// loadOptions load a capabilities file outside of a fleet, with the same checks
-// that package fleet makes.
-func loadOptions() capability.LoadOptions {
-	return capability.LoadOptions{ValidateSchemas: true, SecondOpinion: daemon.LoadOptions().SecondOpinion}
-}
-
-// A contractChoice are the flags that say whose capabilities are meant.
-type contractChoice struct{ peer, path string }
-
-func (c *contractChoice) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.peer, "peer", "", "the capabilities of this member of the fleet")
-	cmd.Flags().StringVar(&c.path, "capabilities", "", "the capabilities file at this path")
+// contractFlags adds the flags that select a capabilities file.
+func contractFlags(cmd *cobra.Command, c *capabilities.Choice) {
+	cmd.Flags().StringVar(&c.Peer, "peer", "", "the capabilities of this member of the fleet")
+	cmd.Flags().StringVar(&c.File, "capabilities", "", "the capabilities file at this path")
 	cmd.MarkFlagsMutuallyExclusive("peer", "capabilities")
 }
 
-// document loads the chosen file; with no choice it is that of the one member
-// which declares the capability name.
-func (a *app) document(choice contractChoice, name string) (*capability.Document, error) {
-	if choice.path != "" {
-		return capability.LoadWith(choice.path, loadOptions())
+func (a *app) capabilitiesShowCommand() *cobra.Command {
+	var choice capabilities.Choice
+	cmd := &cobra.Command{
+		Use:   "show <capability>",
+		Short: "Show a capability as its callers see it",
+		Example: "  agentd capabilities show review-pr\n" +
+			"  agentd capabilities show review-pr --capabilities ./capabilities.yaml -o json",
+		Args: cobra.ExactArgs(1),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			return capabilities.Show(&a.Env, choice, args[0])
+		}),
 	}
-	f, err := a.loadFleet(fleet.LoadOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if choice.peer != "" {
-		m, ok := f.Member(strings.TrimPrefix(choice.peer, string(envelope.AddressOf(""))))
-		switch {
-		case !ok:
-			return nil, fmt.Errorf("the fleet %s has no agent %q", f.Name, choice.peer)
-		case m.ClientOnly():
-			return nil, fmt.Errorf("agent %q offers no capabilities: it only calls others", choice.peer)
-		}
-		return m.Capabilities, nil
-	}
-	var found []*capability.Document
-	var ids []string
-	for _, m := range f.Members {
-		if m.ClientOnly() {
-			continue
-		}
-		if _, ok := m.Capabilities.Lookup(name); ok {
-			found, ids = append(found, m.Capabilities), append(ids, m.ID)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return nil, fmt.Errorf("no member of the fleet %s declares a capability %q", f.Name, name)
-	case 1:
-		return found[0], nil
-	}
-	return nil, usage("several members declare %q: say which with --peer %s", name, strings.Join(ids, ", --peer "))
+	contractFlags(cmd, &choice)
+	return cmd
 }
 
-// function finds one capability of the chosen document.
-func (a *app) function(choice contractChoice, name string) (*capability.Capability, error) {
-	doc, err := a.document(choice, name)
-	if err != nil {
-		return nil, err
+func (a *app) capabilitiesValidateCommand() *cobra.Command {
+	var choice capabilities.Choice
+	var payload, side string
+	cmd := &cobra.Command{
+		Use:   "validate <capability> --payload <json | @file | ->",
+		Short: "Check a payload against a capability's schema; exit status 3 when it is invalid",
+		Example: "  agentd capabilities validate review-pr --payload @pr.json\n" +
+			"  agentd capabilities validate review-pr --side response --payload '{\"verdict\":\"approve\"}'",
+		Args: cobra.ExactArgs(1),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			return capabilities.Validate(&a.Env, choice, args[0], side, payload)
+		}),
 	}
-	c, ok := doc.Lookup(name)
-	if !ok {
-		return nil, fmt.Errorf("%s declares no capability %q; it has %s", doc.Path, name, strings.Join(doc.Names(), ", "))
-	}
-	return c, nil
+	contractFlags(cmd, &choice)
+	cmd.Flags().StringVar(&payload, "payload", "", "the payload, @file, or - for standard input (required)")
+	cmd.Flags().StringVar(&side, "side", "request", "request or response")
+	required(cmd, "payload")
+	return cmd
 }
 
-// contract is one side of a capability; nil is loose JSON.
-func contract(c *capability.Capability, side string) (*capability.Contract, error) {
-	switch side {
-	case "request":
-		return c.Input, nil
-	case "response":
-		return c.Output, nil
+func (a *app) capabilitiesSampleCommand() *cobra.Command {
+	var choice capabilities.Choice
+	var side string
+	cmd := &cobra.Command{
+		Use:     "sample <capability>",
+		Short:   "Print a payload that the capability's schema accepts",
+		Example: "  agentd capabilities sample review-pr | agentd request pr-reviewer review-pr -",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			return capabilities.Sample(&a.Env, choice, args[0], side)
+		}),
 	}
-	return nil, usage("--side: must be request or response, not %q", side)
+	contractFlags(cmd, &choice)
+	cmd.Flags().StringVar(&side, "side", "request", "request or response")
+	return cmd
+}
+
+func (a *app) capabilitiesLintCommand() *cobra.Command {
+	var profile string
+	var opts lint.Options
+	cmd := &cobra.Command{
+		Use:   "lint <file>",
+		Short: "Find what a capabilities file allows and its readers do not; exit status 3 on errors",
+		Long: "Find what a capabilities file allows and its readers do not.\n\n" +
+			"A schema that agentd enforces to the letter may still be refused by a model provider that\n" +
+			"is given the capability as a tool. The profiles are draft-07-subset (agentd itself),\n" +
+			"openai-strict, anthropic and gemini.",
+		Example: "  agentd capabilities lint agents/pr-reviewer/capabilities.yaml --profile openai-strict",
+		Args:    cobra.ExactArgs(1),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			return capabilities.Lint(&a.Env, args[0], profile, opts)
+		}),
+	}
+	cmd.Flags().StringVar(&profile, "profile", string(lint.Draft07Subset), "draft-07-subset, openai-strict, anthropic or gemini")
+	cmd.Flags().BoolVar(&opts.Outputs, "outputs", false, "apply a provider's rules to output schemas, too")
+	return cmd
+}
+
+func (a *app) capabilitiesGenCommand() *cobra.Command {
+	var r capabilities.GenRequest
+	cmd := &cobra.Command{
+		Use: "gen", Short: "Write a typed client for a peer's capabilities", Args: cobra.NoArgs,
+		Long: "Write a typed client for the capabilities of one agent. The same capabilities give the\n" +
+			"same bytes everywhere, so that the file can be kept under version control; --check writes\n" +
+			"nothing and exits with 3 when the file differs from what would be written.",
+		Example: "  agentd capabilities gen --peer pr-reviewer\n" +
+			"  agentd capabilities gen --capabilities vendor/reviewer.yaml --lang go --out internal/peers --check",
+		RunE: a.do(func(context.Context, []string) error { return capabilities.Gen(&a.Env, r) }),
+	}
+	names := capabilities.Languages()
+	f := cmd.Flags()
+	f.StringVar(&r.Peer, "peer", "", "id of a member of the fleet")
+	f.StringVar(&r.File, "capabilities", "", "capabilities file of any agent")
+	f.StringVar(&r.Lang, "lang", names[0], strings.Join(names, ", "))
+	f.StringVar(&r.Out, "out", "generated", "folder to write below")
+	f.BoolVar(&r.Check, "check", false, "write nothing; exit with 3 when the file differs")
+	f.BoolVar(&r.JSON, "json", false, "the same as -o json")
+	return cmd
+}
+
+// diffFormatUsage describes the -o of diff and check, which replaces the global
+// flag: reports of contract changes are also read by code review and CI.
+const diffFormatUsage = "text, json, sarif or junit"
+
+func (a *app) capabilitiesDiffCommand() *cobra.Command {
+	var r capabilities.DiffRequest
+	cmd := &cobra.Command{
+		Use:   "diff <old> <new> | --against git:<ref> <file>",
+		Short: "Judge a change for callers built against the old file; exit status 3 when it breaks them",
+		Long: "Judge a change of a capabilities file for callers that were built against the old one: what they\n" +
+			"send must still be accepted, and what they get must still be what they expect. Every\n" +
+			"breaking difference is shown with a value that breaks, wherever there is one.",
+		Example: "  agentd capabilities diff old.yaml new.yaml\n" +
+			"  agentd capabilities diff --against git:main agents/pr-reviewer/capabilities.yaml -o sarif",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			r.Files = args
+			return capabilities.Diff(ctx, &a.Env, r)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.Against, "against", "", "take the old file from git: git:<ref>")
+	f.StringVar(&r.Direction, "direction", string(compat.Both), "request, response or both")
+	f.StringVarP(&r.Format, "output", "o", "text", diffFormatUsage)
+	return cmd
+}
+
+const lockFileUsage = "the lock file (default: " + capabilities.LockName + " beside fleet.yaml)"
+
+func (a *app) capabilitiesLockCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use: "lock", Short: "Record the full contracts of every peer, for `capabilities check`", Args: cobra.NoArgs,
+		RunE: a.do(func(context.Context, []string) error { return capabilities.Lock(&a.Env, path) }),
+	}
+	cmd.Flags().StringVar(&path, "lock", "", lockFileUsage)
+	return cmd
+}
+
+func (a *app) capabilitiesCheckCommand() *cobra.Command {
+	var path, format string
+	cmd := &cobra.Command{
+		Use: "check", Short: "Explain what has changed since `capabilities lock`; exit status 3 when it breaks callers", Args: cobra.NoArgs,
+		RunE: a.do(func(context.Context, []string) error { return capabilities.Check(&a.Env, path, format) }),
+	}
+	cmd.Flags().StringVar(&path, "lock", "", lockFileUsage)
+	cmd.Flags().StringVarP(&format, "output", "o", "text", diffFormatUsage)
+	return cmd
 }

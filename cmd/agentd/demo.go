@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentd/agentd/auditchain"
-	"github.com/agentd/agentd/internal/demo"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/cli/demo"
 	"github.com/agentd/agentd/internal/output"
 )
 
@@ -17,50 +17,20 @@ func (a *app) demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Run the sample fleet in this process and show four calls and their audit records",
 		Args:  cobra.NoArgs,
-		RunE: a.do(func(ctx context.Context, _ []string) error {
-			if a.logLevel == "" {
-				a.logLevel = "error" // the calls that are refused on purpose would fill the screen
-			}
-			cfg, err := a.daemonConfig()
-			if err != nil {
-				return err
-			}
-			colors := output.ColorsFor(a.stdout, a.getenv)
-			start := time.Now().Truncate(time.Millisecond)
-			if err := demo.Run(ctx, cfg, a.stdout, colors); err != nil {
-				return err
-			}
-			return a.showDemoLogs(ctx, start, colors)
-		}),
+		RunE:  a.do(func(ctx context.Context, _ []string) error { return demo.Run(ctx, &a.Env) }),
 	}
 }
 
-// showDemoLogs reads the logs back from disk, as the commands that it names do.
-func (a *app) showDemoLogs(ctx context.Context, start time.Time, colors output.Colors) error {
-	err := a.openLogs(ctx, logChoice{}, func(logs []namedLog) error {
-		fmt.Fprintf(a.stdout, "\n%s\n", colors.Bold("The audit records of these calls:"))
-		found, err := queryLogs(ctx, logs, auditchain.Filter{
-			Kinds: []auditchain.Kind{auditchain.KindSchemaViolation}, Since: start, Order: auditchain.NewestFirst,
-		})
-		if err != nil {
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: a.do(func(context.Context, []string) error {
+			v := map[string]string{"version": cli.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+			if a.Format != output.Table {
+				return a.WriteJSON(v)
+			}
+			_, err := fmt.Fprintf(a.Stdout, "agentd %s (%s, %s)\n", v["version"], v["go"], v["platform"])
 			return err
-		}
-		if err := output.WriteTable(a.stdout, recordHeader(), recordRows(found)); err != nil {
-			return err
-		}
-		fmt.Fprintf(a.stdout, "\n%s\n", colors.Bold("Their hash chains:"))
-		return a.verifyLogs(ctx, logs)
-	})
-	if err != nil {
-		return err
+		}),
 	}
-	fmt.Fprintf(a.stdout, "\n%s\n", colors.Bold("What to type next:"))
-	for _, line := range []string{
-		"agentd audit query --kind capability_schema_violation -o json",
-		"agentd fleet run                      # the fleet, until ctrl-c; then in another terminal:",
-		`agentd request --as librarian agent://concierge triage-pr '{"prUrl":"file:agents/pr-reviewer/patches/country-table.patch"}'`,
-	} {
-		fmt.Fprintf(a.stdout, "  go run ./cmd/%s\n", line)
-	}
-	return nil
 }

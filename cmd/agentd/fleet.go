@@ -1,15 +1,107 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentd/agentd/fleet"
+	fleetcli "github.com/agentd/agentd/internal/cli/fleet"
+)
 
 func (a *app) fleetCommand() *cobra.Command {
-	cmd := a.group(&cobra.Command{
-		Use: "fleet", Short: "Run the fleet, and look at its files",
-	})
-	cmd.AddCommand(
-		a.fleetRunCommand(), a.fleetValidateCommand(), a.fleetListCommand(),
-		a.fleetCapabilitiesCommand(), a.fleetGraphCommand(), a.fleetPeersCommand(), a.fleetStatusCommand(),
-		a.fleetNATSConfigCommand(),
+	return a.group(&cobra.Command{Use: "fleet", Short: "Run the fleet, and look at its files"},
+		a.fleetRunCommand(), a.fleetValidateCommand(), a.fleetListCommand(), a.fleetCapabilitiesCommand(),
+		a.fleetGraphCommand(), a.fleetPeersCommand(), a.fleetStatusCommand(), a.fleetNATSConfigCommand(),
 	)
+}
+
+func (a *app) fleetValidateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "validate", Short: "Check every file of the fleet; exit status 3 when there are errors", Args: cobra.NoArgs,
+		RunE: a.do(func(context.Context, []string) error { return fleetcli.Validate(&a.Env) }),
+	}
+}
+
+func (a *app) fleetListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the members of the fleet", Args: cobra.NoArgs,
+		RunE: a.do(func(context.Context, []string) error { return fleetcli.List(&a.Env) }),
+	}
+}
+
+func (a *app) fleetCapabilitiesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "capabilities", Short: "List what the members offer", Args: cobra.NoArgs,
+		RunE: a.do(func(context.Context, []string) error { return fleetcli.Capabilities(&a.Env) }),
+	}
+}
+
+func (a *app) fleetGraphCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use: "graph", Short: "Draw who may call whom", Args: cobra.NoArgs,
+		Example: "  agentd fleet graph --format dot | dot -Tsvg > fleet.svg",
+		RunE: a.do(func(context.Context, []string) error {
+			return fleetcli.Graph(&a.Env, fleet.GraphFormat(format))
+		}),
+	}
+	cmd.Flags().StringVar(&format, "format", "mermaid", "mermaid, dot or json")
+	return cmd
+}
+
+func (a *app) fleetPeersCommand() *cobra.Command {
+	var r fleetcli.PeersRequest
+	cmd := &cobra.Command{
+		Use:   "peers [agent://id]…",
+		Short: "List the members' peers, and whether they can be reached",
+		Long: "List whom the members call, and how. With --verify the running agents ask each of their peers,\n" +
+			"under their own identity and over their own transports, what it offers now: reachable is a peer\n" +
+			"that answers and offers what the caller was built against, drifted one that offers something\n" +
+			"else, unreachable one that does not answer. Without --verify a peer is not-yet-probed, or\n" +
+			"external: no member of the fleet.\n\n" +
+			"With --verify the exit status is 3 when a peer is not reachable, or has drifted.",
+		Example: "  agentd fleet peers\n" +
+			"  agentd fleet peers --verify --as concierge -o json",
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			r.Only = args
+			return fleetcli.Peers(ctx, &a.Env, r)
+		}),
+	}
+	cmd.Flags().StringVar(&r.As, "as", "", "the calling agent (default: all members; with --verify, those that run here)")
+	cmd.Flags().BoolVar(&r.Verify, "verify", false, "ask the peers")
+	return cmd
+}
+
+func (a *app) fleetStatusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show which members run, here and elsewhere",
+		Long: "Show which members run: on this machine, by their control sockets, and anywhere on the NATS\n" +
+			"system that the fleet's files or AGENTD_NATS_URL name, as NATS services. An agent that only\n" +
+			"calls others is no service, and is shown only on its own machine.\n\n" +
+			"The exit status is 3 when a member does not run, or is not ready.",
+		Example: "  agentd fleet status\n" +
+			"  agentd fleet status -o json | jq -r '.[] | select(.state != \"ready\") | .agent'",
+		Args: cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error { return fleetcli.Status(ctx, &a.Env) }),
+	}
+}
+
+func (a *app) fleetNATSConfigCommand() *cobra.Command {
+	var keys string
+	cmd := &cobra.Command{
+		Use:   "nats-config",
+		Short: "Write nats-server permissions: who may call whom, enforced by the broker",
+		Long: "Write an authorization block for nats-server from the fleet's files. Each member gets a user\n" +
+			"that may publish to the peers that its permissions let it call, subscribe to its own subjects,\n" +
+			"read its own replies, and nothing else. Users are identified by nkeys: missing seeds are created\n" +
+			"in the folder of --keys, and the configuration holds public keys only.",
+		Example: "  agentd fleet nats-config > nats.conf\n  agentd broker --config nats.conf\n" +
+			"  AGENTD_NATS_NKEY=keys/pr-reviewer.nk agentd run --agent pr-reviewer",
+		Args: cobra.NoArgs,
+		RunE: a.do(func(context.Context, []string) error { return fleetcli.NATSConfig(&a.Env, keys) }),
+	}
+	cmd.Flags().StringVar(&keys, "keys", "", "folder of the members' nkey seeds (default: nats in the fleet's state folder)")
 	return cmd
 }

@@ -3,10 +3,10 @@
 //
 // # Exit status
 //
-//	0  done; for run and fleet run also: stopped gracefully by SIGINT or SIGTERM
-//	1  it could not be done; standard error says why
+//	0  done; for run, fleet run and broker also: stopped gracefully by SIGINT or SIGTERM
+//	1  the command failed; standard error says why
 //	2  the command line is wrong
-//	3  it was done, and what was checked is bad: invalid files, a broken chain
+//	3  the command did its work, and what it checked is bad: invalid files, a broken chain
 //	4  the call was made, and its status is not ok
 package main
 
@@ -15,14 +15,16 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/agentd/agentd/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks; after it, a second one kills.
+	// The first signal asks for a graceful stop. It also restores the default
+	// handling, so that a second one kills a process that hangs.
 	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args[1:], &app{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
-	})
-	os.Exit(code)
+	os.Exit(run(ctx, os.Args[1:], &app{Env: cli.Env{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+	}}))
 }

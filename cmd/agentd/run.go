@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/agentd/agentd/daemon"
-	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/daemon/broker"
+	"github.com/agentd/agentd/internal/cli/serve"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -18,44 +16,65 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run --agent <id>",
 		Short: "Run one member of the fleet, until SIGINT or SIGTERM",
 		Long: "Run one member of the fleet in this process.\n\n" +
-			"SIGTERM stops it gracefully: no more calls are taken, those that run are finished within\n" +
-			"the agent's shutdownTimeoutMs, and the audit log is closed. A second signal kills it.\n" +
-			"SIGHUP reads the files again, and so does a change of them, unless --watch=false: capabilities,\n" +
-			"skills, peers and permissions are replaced, or, when a file is at fault, nothing is.\n\n" +
-			"As a systemd service of Type=notify or notify-reload it says when it is ready, and with WatchdogSec\n" +
-			"that it is alive. The exit status is 1 when the NATS server ends its connection for good.",
+			"SIGTERM stops it gracefully: it accepts no more calls, finishes those that are running within\n" +
+			"the agent's shutdownTimeoutMs, and closes the audit log. A second signal kills it. SIGHUP\n" +
+			"reloads the files, and so does a change of a file unless --watch=false: capabilities, skills,\n" +
+			"peers and permissions are replaced, or, when a file is faulty, nothing is.\n\n" +
+			"As a systemd service of Type=notify or notify-reload it reports when it is ready, and with WatchdogSec\n" +
+			"that it is alive. The exit status is 1 when the NATS server closes its connection for good.",
 		Example: "  agentd run --agent pr-reviewer",
 		Args:    cobra.NoArgs,
 		RunE: a.do(func(ctx context.Context, _ []string) error {
-			cfg, err := a.daemonConfig()
-			if err != nil {
-				return err
-			}
-			return daemon.Run(ctx, cfg, agent, func(ctx context.Context, d *daemon.Daemon) error {
-				fmt.Fprintf(a.stderr, "agent %s is ready. press ctrl-c to stop.\n", d.Member().ID)
-				return a.untilDone(ctx, watching, d)
-			})
+			return serve.Agent(ctx, &a.Env, agent, watching)
 		}),
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "id of the member to run (required)")
-	cmd.Flags().BoolVar(&watching, "watch", true, "read the files again when they change")
-	_ = cmd.MarkFlagRequired("agent") // fails only for a flag that does not exist
+	cmd.Flags().BoolVar(&watching, "watch", true, "reload the files when they change")
+	required(cmd, "agent")
 	return cmd
 }
 
-// daemonConfig loads the fleet for running it.
-func (a *app) daemonConfig() (daemon.Config, error) {
-	log, err := a.logger()
-	if err != nil {
-		return daemon.Config{}, err
+func (a *app) fleetRunCommand() *cobra.Command {
+	var watching bool
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run every member of the fleet in this process, until SIGINT or SIGTERM",
+		Long: "Run every member of the fleet in this process.\n\n" +
+			"SIGTERM or SIGINT stops it gracefully; a second one kills it. SIGHUP reloads the files, and so\n" +
+			"does a change of a file unless --watch=false: capabilities, skills, peers and permissions are\n" +
+			"replaced, or, when a file is faulty, nothing is.",
+		Args: cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			return serve.Fleet(ctx, &a.Env, watching)
+		}),
 	}
-	f, err := a.loadFleet(fleet.LoadOptions{})
-	if err != nil {
-		return daemon.Config{}, err
+	cmd.Flags().BoolVar(&watching, "watch", true, "reload the files when they change")
+	return cmd
+}
+
+func (a *app) brokerCommand() *cobra.Command {
+	var r serve.BrokerRequest
+	var port uint16
+	cmd := &cobra.Command{
+		Use:   "broker",
+		Short: "Run a NATS server in this process, until SIGINT or SIGTERM",
+		Long: "Run a NATS server in this process, with JetStream, for development and for fleets on one\n" +
+			"machine. It listens on loopback only, unless --host or the configuration file says otherwise,\n" +
+			"and prints its URL on standard output once it accepts connections. To restrict which agent\n" +
+			"may reach which, use the permissions that `agentd fleet nats-config` writes.",
+		Example: "  agentd broker\n  agentd fleet nats-config > nats.conf && agentd broker --config nats.conf",
+		Args:    cobra.NoArgs,
 	}
-	paths, err := a.paths(f)
-	if err != nil {
-		return daemon.Config{}, err
-	}
-	return daemon.Config{Fleet: f, Paths: paths, Logger: log, Version: version(), NATS: nats.FromEnv(a.getenv)}, nil
+	flags := cmd.Flags()
+	flags.Uint16Var(&port, "port", broker.DefaultPort, "TCP port; 0 is any free one (default with --config: the file's)")
+	flags.StringVar(&r.Host, "host", "", "address to listen on (default: the file's, then "+broker.DefaultHost+")")
+	flags.StringVar(&r.Store, "store", "", "folder for streams (default: the file's, then agentd/broker in $XDG_STATE_HOME)")
+	flags.StringVar(&r.ConfigFile, "config", "", "configuration file for nats-server")
+	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		if flags.Changed("port") || r.ConfigFile == "" {
+			r.Port = &port
+		}
+		return serve.Broker(ctx, &a.Env, r)
+	})
+	return cmd
 }

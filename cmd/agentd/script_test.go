@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Scripts spend most of their time waiting for processes: more of them than
+	// there are processors make good use of it. -parallel overrides this.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"agentd": main})
 }
 
@@ -49,14 +55,15 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"waitready": waitReady,
-			"bigfile":   bigFile,
-			"sql":       sqlCommand,
-			"auditlog":  auditLog,
-			"witnessed": witnessed,
-			"cmpseqs":   compareSeqs,
-			"exits":     exits,
-			"waitfor":   waitFor,
+			"waitready":  waitReady,
+			"bigfile":    bigFile,
+			"sql":        sqlCommand,
+			"auditlog":   auditLog,
+			"witnessed":  witnessed,
+			"cmpseqs":    compareSeqs,
+			"exits":      exits,
+			"waitfor":    waitFor,
+			"eventually": eventually,
 		},
 	})
 }

@@ -20,14 +20,14 @@ const (
 	RandomPort = server.RANDOM_PORT
 )
 
-// startLimit bounds a start whose context has no deadline.
-const startLimit = 30 * time.Second
+// startTimeout bounds a start whose context has no deadline.
+const startTimeout = 30 * time.Second
 
 // A Config says where a broker listens and keeps its streams. The zero value
 // is a broker on 127.0.0.1:4222 without streams.
 type Config struct {
-	// ConfigFile is a configuration file of nats-server's; "" is none. What else
-	// is set here comes before what it says.
+	// ConfigFile is a configuration file for nats-server; "" is none. The other fields
+	// of Config override it.
 	ConfigFile string
 	// Host is the address to listen on. Default: the file's, else [DefaultHost],
 	// which other machines cannot reach.
@@ -35,12 +35,13 @@ type Config struct {
 	// Port is the TCP port, [RandomPort] for any. Default: the file's, else
 	// [DefaultPort].
 	Port int
-	// StoreDir is the folder for JetStream's streams. Setting it turns
-	// JetStream on. Without it there are streams only if the file says so.
+	// StoreDir is the folder for JetStream's streams. Setting it enables JetStream,
+	// which otherwise only the file can do.
 	StoreDir string
-	// Name is the server's, in its log and monitoring. Default: "agentd-broker".
+	// Name is the name of the server in its log and monitoring. Default:
+	// "agentd-broker".
 	Name string
-	// Logger gets what the server logs. Default: discarded.
+	// Logger receives what the server logs. Default: the log is discarded.
 	Logger *slog.Logger
 }
 
@@ -50,8 +51,8 @@ type Broker struct {
 	addr   *net.TCPAddr
 }
 
-// Start starts a broker, and returns when it takes connections. ctx bounds the
-// start alone.
+// Start starts a broker, and returns when it accepts connections. ctx bounds only
+// the start.
 func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("broker: %w", context.Cause(ctx))
@@ -60,7 +61,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
-	// nats-server would try again for ten seconds.
+	// nats-server itself would retry for ten seconds before it reports the port.
 	if err := canListen(ctx, opts); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
@@ -86,7 +87,7 @@ func options(cfg Config) (*server.Options, error) {
 			return nil, fmt.Errorf("configuration %s: %w", cfg.ConfigFile, err)
 		}
 	}
-	opts.NoSigs = true // signals are the process's
+	opts.NoSigs = true // the process handles its signals itself
 	if cfg.StoreDir != "" {
 		opts.JetStream, opts.StoreDir = true, cfg.StoreDir
 	}
@@ -120,12 +121,13 @@ func canListen(ctx context.Context, opts *server.Options) error {
 	return l.Close()
 }
 
-// awaitReady looks again and again: the server tells only of failures.
+// awaitReady polls the server: it reports a failed start through its log, and a
+// successful one not at all.
 func (b *Broker) awaitReady(ctx context.Context, fatal <-chan string) error {
-	const look = 50 * time.Millisecond
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	const interval = 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	for !b.server.ReadyForConnections(look) {
+	for !b.server.ReadyForConnections(interval) {
 		select {
 		case why := <-fatal:
 			return fmt.Errorf("the server did not start: %s", why)
@@ -142,10 +144,10 @@ func (b *Broker) awaitReady(ctx context.Context, fatal <-chan string) error {
 	return nil
 }
 
-// Addr is the host and port that the broker listens on.
+// Addr returns the host and port that the broker listens on.
 func (b *Broker) Addr() string { return b.addr.String() }
 
-// URL is where clients of this machine connect.
+// URL returns the address for clients on this machine.
 func (b *Broker) URL() string {
 	host := b.addr.IP
 	if host.IsUnspecified() {
@@ -162,9 +164,9 @@ func (b *Broker) JetStream() (dir string, on bool) {
 	return b.server.JetStreamConfig().StoreDir, true
 }
 
-// Stop closes every connection and then the store. It returns when the server
-// has stopped; when ctx ends first, with ctx's error, and the server goes on
-// stopping. Stopping twice is harmless.
+// Stop closes every connection and then the store, and returns when the server has
+// stopped. When ctx ends first, Stop returns its error, and the server continues
+// to stop in the background. Stopping twice is harmless.
 func (b *Broker) Stop(ctx context.Context) error {
 	stopped := make(chan struct{})
 	go func() {

@@ -5,15 +5,14 @@ import (
 	"log/slog"
 )
 
-// A logger gives a nats-server's log lines to slog: what is only notable at
-// level debug, since whoever started the broker knows that it runs. It implements
-// server.Logger.
+// A logger passes the log lines of nats-server to slog. Its notices become debug
+// messages: they describe a normal start and stop. It implements server.Logger.
 type logger struct {
 	log   *slog.Logger
-	fatal chan string // holds the first fatal line
+	fatal chan string // buffers the first fatal line
 }
 
-// newLogger logs to log; nil is nowhere.
+// newLogger returns a logger that writes to log, or discards everything for nil.
 func newLogger(log *slog.Logger) *logger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -27,8 +26,8 @@ func (l *logger) Errorf(format string, v ...any)  { l.log.Error(fmt.Sprintf(form
 func (l *logger) Debugf(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }
 func (l *logger) Tracef(format string, v ...any)  { l.log.Debug(fmt.Sprintf(format, v...)) }
 
-// Fatalf ends the process in nats-server itself. A library does not: it says so
-// to whoever waits for the start.
+// Fatalf would end the process in the nats-server program. A library must not: it
+// passes the line to awaitReady, which fails the start with it.
 func (l *logger) Fatalf(format string, v ...any) {
 	line := fmt.Sprintf(format, v...)
 	l.log.Error(line)

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 )
 
-// DefaultStoreDir is where a user's broker keeps its streams, by the XDG base
-// directory specification: $XDG_STATE_HOME/agentd/broker, and the home folder's
-// .local/state/agentd/broker without it.
+// DefaultStoreDir returns the folder in which a user's broker keeps its streams, by
+// the XDG base directory specification: $XDG_STATE_HOME/agentd/broker, or
+// ~/.local/state/agentd/broker without that variable.
 func DefaultStoreDir(getenv func(string) string) (string, error) {
 	state := getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) { // the specification ignores relative paths

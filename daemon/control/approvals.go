@@ -13,50 +13,51 @@ import (
 	"github.com/agentd/agentd/rpc/caller"
 )
 
-// An Approval is a call that waits for a person's decision.
+// An Approval is a call that waits for a person's decision, as the API shows it.
 type Approval struct {
-	// ID names it in [Approvals.Decide].
+	// ID identifies the call in [Approvals.Decide].
 	ID string `json:"id"`
-	// Peer and Capability are what is to be called.
+	// Peer and Capability are the callee's.
 	Peer       envelope.Address `json:"peer"`
 	Capability string           `json:"capability"`
 	// CorrelationID and SessionID are the call's.
 	CorrelationID string `json:"correlationId"`
 	SessionID     string `json:"sessionId,omitempty"`
-	// Rule is the permission that asks, with its place.
+	// Rule is the permission that requires the decision, with its file and line.
 	Rule string `json:"rule"`
-	// Since is when the call began, Until when it is denied.
+	// Since is when the call began to wait. At Until it is denied by default.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// Payload is left out unless it is asked for.
+	// Payload is what would be sent. Lists leave it out unless requested.
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// Approvals are the calls of an agent that wait. It is safe for concurrent use.
+// Approvals holds the waiting calls of an agent. Implementations must be safe for
+// concurrent use.
 type Approvals interface {
-	// Waiting lists them, the oldest first.
+	// Waiting returns the waiting calls, the oldest first.
 	Waiting() []Approval
-	// Decide ends one wait. When it returns nil the decision is durable. The error
-	// is a [*NoApprovalError], or that of the record.
+	// Decide ends the wait of one call. When it returns nil, the audit log has the
+	// decision. The error is a [*NoApprovalError], or that of writing the record.
 	Decide(ctx context.Context, id string, decision caller.Approval) error
 }
 
-// A NoApprovalError says that no call waits under an id: it never did, or
-// somebody has decided, or its time was up.
+// A NoApprovalError means that no call waits under an id: none ever did, or it
+// has been decided, or it has timed out.
 type NoApprovalError struct {
-	// ID is what was asked for.
+	// ID is the unknown id.
 	ID string
 }
 
 func (e *NoApprovalError) Error() string {
-	return fmt.Sprintf("no call waits for approval under %.64q: somebody has decided, or its time was up", e.ID)
+	return fmt.Sprintf("no call waits for approval under %.64q: it has been decided, or has timed out", e.ID)
 }
 
-// codeNoApproval is this API's own code.
+// codeNoApproval is a fault code of this API; [rpc.Code] has none for it.
 const codeNoApproval = "no-approval"
 
-// decision is the body of POST /v1/approvals/{id}. Who decides is the user at the
-// other end of the socket, whatever a body could say.
+// decision is the body of POST /v1/approvals/{id}. It does not name who decides:
+// that is the user at the other end of the socket, according to the kernel.
 type decision struct {
 	Approve bool   `json:"approve"`
 	Reason  string `json:"reason"`
@@ -107,7 +108,7 @@ func (a Agent) decideApproval(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, d)
 }
 
-// Approvals lists the calls of the agent that wait for a person. Errors are
+// Approvals returns the calls of the agent that wait for a person. Errors are
 // [*NotRunningError] or the connection's.
 func (c *Client) Approvals(ctx context.Context, withPayload bool) ([]Approval, error) {
 	path := "/v1/approvals"
@@ -125,7 +126,7 @@ func (c *Client) Approvals(ctx context.Context, withPayload bool) ([]Approval, e
 	return waiting, nil
 }
 
-// Decide lets one call go on, or denies it. The error is a [*NoApprovalError], a
+// Decide lets one waiting call proceed, or denies it. The error is a [*NoApprovalError], a
 // [*NotRunningError], a [*RefusedError], or the connection's.
 func (c *Client) Decide(ctx context.Context, id string, approve bool, reason string) error {
 	err := c.post(ctx, "/v1/approvals/"+id, decision{Approve: approve, Reason: reason}, &decision{})

@@ -13,13 +13,13 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 )
 
-// maxAuditRequestBytes bounds the body of a request to change the audit log;
-// each of a filter's columns may have [auditchain.MaxColumnBytes].
+// maxAuditRequestBytes bounds the body of a request to change the audit log. It
+// leaves room for [auditchain.MaxColumnBytes] in each column of a filter.
 const maxAuditRequestBytes = 64 << 10
 
-// An AuditKeeper changes an audit log in the ways other than appending. Each
-// change is a record itself. An [auditchain.Log] is one, and so is the [Client]
-// of the agent that has the log open.
+// An AuditKeeper changes an audit log in ways other than appending. Each change
+// is a record of the log itself. An [auditchain.Log] is an AuditKeeper, and so is
+// the [Client] of the agent that has the log open.
 type AuditKeeper interface {
 	// Redact erases the content of the records that a filter chooses.
 	Redact(ctx context.Context, filter auditchain.Filter, reason string) (auditchain.Erasure, error)
@@ -40,7 +40,7 @@ type redactRequest struct {
 	Reason string `json:"reason"`
 }
 
-// match is an [auditchain.Filter] on the wire: what is not given is not looked at.
+// match is an [auditchain.Filter] on the wire. An absent member is no condition.
 type match struct {
 	Kinds       []auditchain.Kind `json:"kinds,omitempty"`
 	Tenant      string            `json:"tenant,omitempty"`
@@ -74,13 +74,13 @@ type pruneRequest struct {
 	Reason string    `json:"reason"`
 }
 
-// erasure is the answer to both, an [auditchain.Erasure].
+// erasure is the response to a redaction or pruning, an [auditchain.Erasure].
 type erasure struct {
 	Records []int64 `json:"records"`
 	Count   int64   `json:"count"`
 }
 
-// rotation is the answer to POST /v1/audit/rotate-key.
+// rotation is the response to POST /v1/audit/rotate-key.
 type rotation struct {
 	VerifierKey string `json:"verifierKey"`
 }
@@ -108,8 +108,9 @@ func (a Agent) rotateAuditKey(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// changeAudit reads a request, carries it out and answers. A change that has
-// begun is completed, whether or not the client waits for it.
+// changeAudit decodes a request, performs the change and responds. It detaches
+// the change from the client: half an erasure would leave a log whose records
+// contradict each other, so one that has begun is completed.
 func changeAudit(keeper AuditKeeper, w http.ResponseWriter, r *http.Request, request any, change func(context.Context) (any, error)) {
 	if keeper == nil {
 		writeFault(w, http.StatusNotFound, auditchain.CodeNotFound.String(), "this agent has no audit log")
@@ -136,8 +137,8 @@ func changeAudit(keeper AuditKeeper, w http.ResponseWriter, r *http.Request, req
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// decodeStrict reads one JSON object. A member that is not known, or given
-// twice, is refused: overlooking a condition would erase more than was asked for.
+// decodeStrict decodes one JSON object. It rejects unknown and duplicate members:
+// overlooking a condition would erase more than the client meant.
 func decodeStrict(r io.Reader, into any) error {
 	const maxDepth = 8
 	body, err := io.ReadAll(r)
@@ -152,17 +153,17 @@ func decodeStrict(r io.Reader, into any) error {
 	return dec.Decode(into)
 }
 
-// Redact asks the agent to redact its own log, see [auditchain.Log.Redact]. The
+// Redact has the agent redact its own log, see [auditchain.Log.Redact]. The
 // filter's After, Limit and Order are not sent. Errors are [*NotRunningError],
 // [*RefusedError] with the text of an [auditchain.Code], or the connection's;
-// after the last, the change may have been made.
+// after the latter, the change may or may not have been made.
 func (c *Client) Redact(ctx context.Context, filter auditchain.Filter, reason string) (auditchain.Erasure, error) {
 	var done erasure
 	err := c.post(ctx, "/v1/audit/redact", redactRequest{Match: matchOf(filter), Reason: reason}, &done)
 	return auditchain.Erasure(done), err
 }
 
-// Prune asks the agent to prune its own log, see [auditchain.Log.Prune]. Errors
+// Prune has the agent prune its own log, see [auditchain.Log.Prune]. Errors
 // are those of [Client.Redact].
 func (c *Client) Prune(ctx context.Context, before time.Time, reason string) (auditchain.Erasure, error) {
 	var done erasure
@@ -170,7 +171,7 @@ func (c *Client) Prune(ctx context.Context, before time.Time, reason string) (au
 	return auditchain.Erasure(done), err
 }
 
-// RotateKey asks the agent to change the key that its log is signed with, see
+// RotateKey has the agent change the key that its log is signed with, see
 // [auditchain.Log.RotateKey]. Errors are those of [Client.Redact].
 func (c *Client) RotateKey(ctx context.Context) (verifier string, err error) {
 	var done rotation
@@ -178,7 +179,7 @@ func (c *Client) RotateKey(ctx context.Context) (verifier string, err error) {
 	return done.VerifierKey, err
 }
 
-// post sends one JSON value and reads another.
+// post sends one JSON value and decodes the response into another.
 func (c *Client) post(ctx context.Context, path string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {

@@ -6,14 +6,16 @@ import (
 	"sync"
 )
 
-// Calls are the running calls whose skills may make nested ones. The zero value
-// is ready. It is safe for concurrent use.
+// Calls holds the running calls whose skills may make nested calls and report
+// progress. The zero value is ready to use. It is safe for concurrent use.
 type Calls struct {
 	mu      sync.Mutex
 	running map[string]context.Context // guarded by mu
 }
 
-// Register keeps ctx under a random token, until release is called.
+// Register stores ctx, the context of a running call, under a random token until
+// release is called. The token is a capability: only the skill's process gets it,
+// in its environment, and it is worthless after the call has ended.
 func (c *Calls) Register(ctx context.Context) (token string, release func()) {
 	token = rand.Text()
 	c.mu.Lock()

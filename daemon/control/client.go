@@ -15,16 +15,17 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// maxResponseBytes bounds what a client reads.
+// maxResponseBytes bounds a response: a result holds at most a payload as large as
+// [MaxRequestBytes], and what surrounds it.
 const maxResponseBytes = 64 << 20
 
-// A Client talks to one agent's control API. It is safe for concurrent use.
+// A Client calls the control API of one agent. It is safe for concurrent use.
 type Client struct {
 	socket string
 	http   *http.Client
 }
 
-// NewClient makes a client of the API at a Unix socket. It does not connect yet.
+// NewClient returns a client for the API on a Unix socket. It does not connect yet.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -36,11 +37,11 @@ func NewClient(socket string) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// A NotRunningError says that nobody serves a socket.
+// A NotRunningError means that no process serves a socket.
 type NotRunningError struct {
 	// Socket is the path.
 	Socket string
-	// Err is why.
+	// Err is the error of connecting.
 	Err error
 }
 
@@ -51,22 +52,23 @@ func (e *NotRunningError) Error() string {
 // Unwrap returns Err.
 func (e *NotRunningError) Unwrap() error { return e.Err }
 
-// A RefusedError is an answer that is not a result: no call was made.
+// A RefusedError is a response other than a result: no call was made.
 type RefusedError struct {
 	// HTTPStatus is the HTTP status.
 	HTTPStatus int
-	// Code is the text of an [rpc.Code], or one of this API's own.
+	// Code is the text of an [rpc.Code], or a code of this API only.
 	Code string
-	// Message says what was wrong.
+	// Message describes the fault.
 	Message string
 }
 
 func (e *RefusedError) Error() string { return e.Code + ": " + e.Message }
 
-// RequestAgent makes one call as the agent, in the name of the running call
-// with token parent where it is not empty. A call that was made gives a result
-// and no error, whatever its status. Errors are [*NotRunningError],
-// [*RefusedError], or the connection's. r.OnProgress is called on this goroutine.
+// RequestAgent makes one call as the agent. If parent is not empty, it is the
+// token of a running call, and this one is nested in it. A call that was made
+// returns a result and no error, whatever its status. Errors are
+// [*NotRunningError], [*RefusedError], or the connection's. r.OnProgress is called
+// on this goroutine.
 func (c *Client) RequestAgent(ctx context.Context, r rpc.Request, parent string) (*rpc.Result, error) {
 	body, err := r.MarshalJSON()
 	if err != nil {
@@ -91,18 +93,18 @@ func (c *Client) RequestAgent(ctx context.Context, r rpc.Request, parent string)
 	return &result, nil
 }
 
-// Capabilities returns the published form of what the agent offers.
+// Capabilities returns the published form of the agent's capabilities, as JSON.
 func (c *Client) Capabilities(ctx context.Context) ([]byte, error) {
 	return c.do(ctx, http.MethodGet, "/v1/agent/capabilities", nil, "")
 }
 
-// Ready is nil while the agent takes calls.
+// Ready returns nil while the agent accepts calls.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.do(ctx, http.MethodGet, "/readyz", nil, "")
 	return err
 }
 
-// do makes one HTTP request and returns the body of a 200.
+// do makes one HTTP request and returns the body of a response with status 200.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, parent string) ([]byte, error) {
 	resp, err := c.open(ctx, method, path, body, http.Header{HeaderCall: {parent}})
 	if err != nil {
@@ -116,8 +118,8 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, paren
 	return data, nil
 }
 
-// open makes one HTTP request. The caller closes the body of a 200; other statuses
-// are errors.
+// open makes one HTTP request and returns a response with status 200, whose body
+// the caller closes. Other statuses are errors.
 func (c *Client) open(ctx context.Context, method, path string, body []byte, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://agentd"+path, bytes.NewReader(body))
 	if err != nil {

@@ -3,28 +3,38 @@
 //
 //	POST /v1/request             one call; the body is {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?,
 //	                             idempotencyKey?, sessionId?}
-//	POST /v1/agent/progress      how far a running call is, any JSON value; answers {wanted}
+//	POST /v1/agent/progress      the progress of a running call, any JSON value; responds {wanted}
 //	GET  /v1/agent/capabilities  what the agent offers, as its callers see it
+//	GET  /v1/agent/status        the agent at a glance, see [Status]
+//	POST /v1/peers/verify        has the agent ask its peers what they serve; {peers?} responds [PeerStatus…]
+//	GET  /v1/approvals           the calls that wait for a person; with ?payload=1 their payloads, too
+//	POST /v1/approvals/{id}      decides one of them; {approve, reason?}
+//	GET  /v1/results/{id}        waits for the result of an asynchronous call, at most ?timeoutMs
+//	GET  /v1/dlq                 the dead letters, without bodies; /v1/dlq/{number} is one of them with its body
+//	POST /v1/dlq/{number}/redrive  puts a dead letter back into the queue
+//	DELETE /v1/dlq/{number}      removes a dead letter for good
 //	POST /v1/audit/redact        erases the content of records for good; {match: {kinds?, tenant?, peer?, capability?, side?,
-//	                             correlation?, session?, since?, until?, text?}, reason} answers {records, count}
-//	POST /v1/audit/prune         removes old records for good; {before, reason} answers {records, count}
-//	POST /v1/audit/rotate-key    changes the key that signs the audit log; {} answers {verifierKey}
+//	                             correlation?, session?, since?, until?, text?}, reason} responds {records, count}
+//	POST /v1/audit/prune         removes old records for good; {before, reason} responds {records, count}
+//	POST /v1/audit/rotate-key    changes the key that signs the audit log; {} responds {verifierKey}
+//	POST /v1/audit/witnessed     what a witness holds of a log; {witness, origin} responds {checkpoint}
 //	GET  /healthz                200 while the process lives
-//	GET  /readyz                 200 while it takes calls, 503 before and after
+//	GET  /readyz                 200 while the agent accepts calls, 503 before and after
 //
-// A call that was made answers 200 with its result, {status, correlationId, latencyMs,
+// A call that was made responds 200 with its result, {status, correlationId, latencyMs,
 // response?, schemaSide?, violations?, error?}, whatever its status. Other HTTP
 // statuses mean that no call was made; their body is {"error":{"code","message"}}.
 //
-// A request with Accept: application/x-ndjson is answered line by line: {"progress":
-// {seq, attempt, value}} for each progress event as it comes, and last {"result": …}.
+// The response to a request with Accept: application/x-ndjson is a stream of lines:
+// {"progress": {seq, attempt, value}} for each progress event as it arrives, and
+// finally {"result": …}.
 //
-// The changes to the audit log go through the agent because it alone may write
-// to its log. Each is a record of the log; once begun it is completed, even if
-// the client leaves. Times are RFC 3339. An error's code is the text of an
+// Changes to the audit log go through the agent because a log has a single writer.
+// Each change is a record of the log. Once begun it is completed, even if the
+// client disconnects. Times are RFC 3339. An error's code is the text of an
 // auditchain.Code.
 //
-// A skill's process names the call that it serves in the header Agentd-Call, with
-// the token from its environment. Its request then is a nested call: it ends
-// with that call, and inherits its deadline, trace, tenant and session.
+// A skill's process names the call that it serves in the header Agentd-Call, by the
+// token from its environment. Its request is then a nested call: it ends with that
+// call, and inherits its deadline, trace, tenant and session.
 package control

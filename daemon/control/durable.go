@@ -13,43 +13,48 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// A Letter is a request to the agent that could not be served.
+// A Letter is a dead letter: a request to the agent that could not be served.
 type Letter struct {
-	// Number names it.
+	// Number identifies it.
 	Number uint64 `json:"number"`
-	// Time is when it was put aside, Reason why, and Attempts how often it was tried.
+	// Time is when it was dead-lettered, Reason why, and Attempts the number of
+	// deliveries before that.
 	Time     time.Time `json:"time"`
 	Reason   string    `json:"reason"`
 	Attempts int       `json:"attempts"`
-	// From, Capability and CorrelationID are the call's; "" where it is no request.
+	// From, Capability and CorrelationID are the call's, and "" when the message was
+	// no valid request.
 	From          envelope.Address `json:"from,omitempty"`
 	Capability    string           `json:"capability,omitempty"`
 	CorrelationID string           `json:"correlationId,omitempty"`
-	// Deadline is the call's, in Unix milliseconds; it cannot be served after.
+	// Deadline is the call's, in Unix milliseconds. After it, redriving is pointless.
 	Deadline int64 `json:"deadline,omitempty"`
 	// Bytes is the size of the body.
 	Bytes int `json:"bytes"`
-	// Body is the whole request, where one letter was asked for.
+	// Body is the whole request. Lists leave it out.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Durable are an agent's calls that outlive processes. It is safe for concurrent use.
+// Durable holds those calls of an agent that outlive its process. Implementations
+// must be safe for concurrent use.
 type Durable interface {
 	// Await waits for the answer to an asynchronous call of the agent, until ctx ends.
 	Await(ctx context.Context, correlationID string) *rpc.Result
-	// Letters lists requests that could not be served, the oldest first, at most 1000.
+	// Letters returns the dead letters, the oldest first, at most 1000.
 	Letters(ctx context.Context) ([]Letter, error)
-	// Letter is one of them, with its body.
+	// Letter returns one of them, with its body.
 	Letter(ctx context.Context, number uint64) (Letter, error)
-	// Redrive has it served again, and Drop removes it for good; by is who says so.
+	// Redrive puts a letter back into the queue, and Drop removes it for good. by is
+	// the user who does so, for the audit log.
 	Redrive(ctx context.Context, number uint64, by string) (Letter, error)
 	Drop(ctx context.Context, number uint64, by string) (Letter, error)
 }
 
-// codeLetter is this API's own code.
+// codeLetter is a fault code of this API; [rpc.Code] has none for it.
 const codeLetter = "dead-letter"
 
-// maxAwait bounds one question for an answer.
+// maxAwait bounds one wait for a result. A client that wants to wait longer asks
+// again; the bound keeps forgotten connections from piling up.
 const maxAwait = time.Hour
 
 func (a Agent) await(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +72,8 @@ func (a Agent) await(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, a.Durable.Await(ctx, r.PathValue("id")))
 }
 
-// letters serves everything below /v1/dlq.
+// letters handles a path below /v1/dlq: it parses the number, if the path has one,
+// and responds with what change returns.
 func (a Agent) letters(change func(ctx context.Context, d Durable, number uint64, by string) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var number uint64
@@ -100,7 +106,7 @@ func (a Agent) registerDurable(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE /v1/dlq/{number}", a.letters(func(ctx context.Context, d Durable, n uint64, by string) (any, error) { return d.Drop(ctx, n, by) }))
 }
 
-// Await waits for the answer to an asynchronous call of the agent, at most timeout,
+// Await waits for the result of an asynchronous call of the agent, at most timeout,
 // from 1 ms to an hour. Errors are [*NotRunningError], [*RefusedError], or the
 // connection's.
 func (c *Client) Await(ctx context.Context, correlationID string, timeout time.Duration) (*rpc.Result, error) {
@@ -112,32 +118,32 @@ func (c *Client) Await(ctx context.Context, correlationID string, timeout time.D
 	return &result, nil
 }
 
-// Letters lists the requests that could not be served. Errors are those of
+// Letters returns the dead letters, without their bodies. Errors are those of
 // [Client.Await].
 func (c *Client) Letters(ctx context.Context) (all []Letter, err error) {
 	err = c.get(ctx, http.MethodGet, "/v1/dlq", &all)
 	return all, err
 }
 
-// Letter is one of them, with its body. Errors are those of [Client.Await].
+// Letter returns one dead letter, with its body. Errors are those of [Client.Await].
 func (c *Client) Letter(ctx context.Context, number uint64) (l Letter, err error) {
 	err = c.get(ctx, http.MethodGet, fmt.Sprintf("/v1/dlq/%d", number), &l)
 	return l, err
 }
 
-// Redrive has a letter served again. Errors are those of [Client.Await].
+// Redrive puts a dead letter back into the queue. Errors are those of [Client.Await].
 func (c *Client) Redrive(ctx context.Context, number uint64) (l Letter, err error) {
 	err = c.get(ctx, http.MethodPost, fmt.Sprintf("/v1/dlq/%d/redrive", number), &l)
 	return l, err
 }
 
-// Drop removes a letter for good. Errors are those of [Client.Await].
+// Drop removes a dead letter for good. Errors are those of [Client.Await].
 func (c *Client) Drop(ctx context.Context, number uint64) (l Letter, err error) {
 	err = c.get(ctx, http.MethodDelete, fmt.Sprintf("/v1/dlq/%d", number), &l)
 	return l, err
 }
 
-// get reads what a path without a body answers.
+// get makes a request without a body and decodes the response.
 func (c *Client) get(ctx context.Context, method, path string, into any) error {
 	data, err := c.do(ctx, method, path, nil, "")
 	if err != nil {

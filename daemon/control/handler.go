@@ -15,44 +15,44 @@ import (
 // HeaderCall names the running call that a nested request belongs to.
 const HeaderCall = "Agentd-Call"
 
-// MaxRequestBytes bounds the body of a request. What a payload may have is
-// the agent's own, smaller limit.
+// MaxRequestBytes bounds the body of a request. The agent's own limit on payloads
+// is smaller, and is applied by its [Caller].
 const MaxRequestBytes = 32 << 20
 
-// A Caller makes calls; an [caller.Client] is one.
+// A Caller makes calls.
 type Caller interface {
 	RequestAgent(context.Context, rpc.Request) (*rpc.Result, error)
 }
 
-// An Agent is what the API shows and steers.
+// An Agent is what the API gives access to.
 type Agent struct {
 	// Caller makes the calls of POST /v1/request.
 	Caller Caller
-	// Calls are the running calls. Required where skills are processes.
+	// Calls are the running calls. Required for agents whose skills are processes.
 	Calls *Calls
-	// Capabilities is the published form as JSON, or nil for an agent that
+	// Capabilities returns the published form as JSON. It is nil for an agent that
 	// offers none.
 	Capabilities func() ([]byte, error)
-	// Ready is nil while the agent takes calls, and says why it does not.
+	// Ready returns nil while the agent accepts calls, and otherwise why it does not.
 	Ready func() error
-	// Approvals are the calls that wait for a person, or nil.
+	// Approvals are the calls that wait for a person. It may be nil.
 	Approvals Approvals
-	// Warnings are what somebody should look at although the agent takes calls.
-	// Nil is none.
+	// Warnings returns what somebody should look at although the agent accepts calls.
+	// It may be nil.
 	Warnings func() []string
-	// Witnesses tell what is known of audit logs elsewhere, or nil.
+	// Witnesses give access to checkpoints that witnesses hold. It may be nil.
 	Witnesses Witnesses
-	// Status is the agent at a glance, or nil.
+	// Status returns the agent at a glance. It may be nil.
 	Status func() Status
-	// VerifyPeers asks peers what they serve, or is nil.
+	// VerifyPeers asks peers what they serve. It may be nil.
 	VerifyPeers func(ctx context.Context, only []envelope.Address) []PeerStatus
-	// Durable are calls that outlive processes, or nil.
+	// Durable are the calls that outlive the process. It may be nil.
 	Durable Durable
-	// Audit is the agent's audit log, or nil for an agent without one.
+	// Audit is the agent's audit log. It may be nil.
 	Audit AuditKeeper
 }
 
-// NewHandler serves the API of a.
+// NewHandler returns the handler for the API of a.
 func NewHandler(a Agent) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/request", a.request)
@@ -106,7 +106,7 @@ func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel, ok := a.callContext(r)
 	defer cancel()
 	if !ok {
-		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this request names in "+HeaderCall+" has ended, or never was")
+		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this request names in "+HeaderCall+" has ended, or never existed")
 		return
 	}
 	if wantsStream(r) {
@@ -117,8 +117,9 @@ func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, result)
 }
 
-// callContext ends with the HTTP request and, for a nested call, with the call
-// that it belongs to, whose values it has.
+// callContext returns the context for a call: that of the HTTP request, or for a
+// nested call one that has the values of the surrounding call and ends with
+// either. ok is false when the surrounding call is not running.
 func (a Agent) callContext(r *http.Request) (ctx context.Context, cancel func(), ok bool) {
 	token := r.Header.Get(HeaderCall)
 	if token == "" {
@@ -150,7 +151,7 @@ func (a Agent) capabilities(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(append(data, '\n'))
 }
 
-// A fault is the body of an answer that is not a result.
+// A fault is the body of a response other than 200.
 type fault struct {
 	Error faultBody `json:"error"`
 }
@@ -167,13 +168,13 @@ func writeFault(w http.ResponseWriter, status int, code, message string) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false) // the payload is the callee's, to the byte
+	enc.SetEscapeHTML(false) // a payload passes through byte for byte
 	if err := enc.Encode(v); err != nil {
 		status = http.StatusInternalServerError
 		body.Reset()
-		body.WriteString(`{"error":{"code":"EAGENTRPC_INTERNAL","message":"the answer could not be encoded"}}` + "\n")
+		body.WriteString(`{"error":{"code":"EAGENTRPC_INTERNAL","message":"the response could not be encoded"}}` + "\n")
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // a client that left gets nothing
+	_, _ = w.Write(body.Bytes()) // fails only when the client has disconnected
 }

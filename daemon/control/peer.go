@@ -8,10 +8,11 @@ import (
 	"strconv"
 )
 
-// userKey is where a connection's context has its user.
+// userKey is the context key for the user of a connection.
 type userKey struct{}
 
-// withUser notes who is at the other end of a connection: the kernel says so.
+// withUser stores the user of the process at the other end of a connection, which
+// the kernel reports. No header could be trusted with it.
 func withUser(ctx context.Context, conn net.Conn) context.Context {
 	uid, ok := peerUID(conn)
 	if !ok {
@@ -24,10 +25,10 @@ func withUser(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, userKey{}, name)
 }
 
-// userFrom is the user of a request's connection.
+// userFrom returns the user of a request's connection.
 func userFrom(ctx context.Context) string {
 	if name, ok := ctx.Value(userKey{}).(string); ok {
 		return name
 	}
-	return "unknown" // only the owner of the socket's folder gets here
+	return "unknown" // the folder of the socket admits its owner only
 }

@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// peerUID is the user of the process at the other end (SO_PEERCRED, unix(7)).
+// peerUID returns the user of the process at the other end (SO_PEERCRED, unix(7)).
+// The kernel recorded it when the process connected.
 func peerUID(conn net.Conn) (uid uint32, ok bool) {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {

@@ -4,5 +4,6 @@ package control
 
 import "net"
 
-// peerUID knows nothing here. The socket is in a folder of the owner's own.
+// peerUID is not implemented here. The mode of the socket's folder still keeps
+// other users out.
 func peerUID(net.Conn) (uid uint32, ok bool) { return 0, false }

@@ -16,19 +16,21 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// ndjson is the media type of a stream of JSON values, one a line.
+// ndjson is the media type of a stream of JSON values, one per line.
 const ndjson = "application/x-ndjson"
 
-// progressWrite bounds how long a client may take to read one line.
-const progressWrite = 5 * time.Second
+// progressWriteTimeout bounds how long a client may take to read one line. A client
+// that stops reading would otherwise block the call that it made.
+const progressWriteTimeout = 5 * time.Second
 
-// A streamLine is one line of a streamed answer: exactly one of the two is set.
+// A streamLine is one line of a streamed response: exactly one of the two is set.
 type streamLine struct {
 	Progress *rpc.ProgressEvent `json:"progress,omitempty"`
 	Result   *rpc.Result        `json:"result,omitempty"`
 }
 
-// stream makes a call and writes its progress as it comes, and last the result.
+// stream makes a call and writes its progress events as they arrive, and finally
+// the result. It cancels the call when the client stops reading.
 func (a Agent) stream(ctx context.Context, w http.ResponseWriter, request rpc.Request) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -41,7 +43,7 @@ func (a Agent) stream(ctx context.Context, w http.ResponseWriter, request rpc.Re
 		})
 		enc := json.NewEncoder(w)
 		enc.SetEscapeHTML(false)
-		_ = out.SetWriteDeadline(time.Now().Add(progressWrite)) // without one, a line may block
+		_ = out.SetWriteDeadline(time.Now().Add(progressWriteTimeout)) // where deadlines are not supported, a line may block
 		if err := errors.Join(enc.Encode(l), out.Flush()); err != nil {
 			cancel(fmt.Errorf("the client does not read: %w", err))
 		}
@@ -52,7 +54,7 @@ func (a Agent) stream(ctx context.Context, w http.ResponseWriter, request rpc.Re
 	_ = out.SetWriteDeadline(time.Time{}) // the connection may carry another request
 }
 
-// wantsStream reports whether a request asks for progress besides the result.
+// wantsStream reports whether a request accepts a stream of progress and result.
 func wantsStream(r *http.Request) bool {
 	for accepted := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		kind, _, _ := strings.Cut(accepted, ";")
@@ -63,7 +65,7 @@ func wantsStream(r *http.Request) bool {
 	return false
 }
 
-// progress tells the caller of the call that the request names how far it is.
+// progress reports the progress of the call that the request names to its caller.
 func (a Agent) progress(w http.ResponseWriter, r *http.Request) {
 	value, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 2*rpc.MaxProgressBytes))
 	if err != nil {
@@ -75,7 +77,7 @@ func (a Agent) progress(w http.ResponseWriter, r *http.Request) {
 		call, _ = a.Calls.find(r.Header.Get(HeaderCall))
 	}
 	if call == nil {
-		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this progress is of, in "+HeaderCall+", has ended, or never was")
+		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this progress belongs to, in "+HeaderCall+", has ended, or never existed")
 		return
 	}
 	if err := rpc.Progress(call, bytes.TrimSpace(value)); err != nil {
@@ -89,8 +91,8 @@ func (a Agent) progress(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]bool{"wanted": rpc.InvocationFrom(call).WantsProgress()})
 }
 
-// Progress tells the caller of the running call with token call how far it is.
-// wanted is false where it goes nowhere. Errors are those of
+// Progress reports the progress of the running call with token call to its caller.
+// wanted is false when the caller does not listen. Errors are those of
 // [Client.RequestAgent].
 func (c *Client) Progress(ctx context.Context, value json.RawMessage, call string) (wanted bool, err error) {
 	data, err := c.do(ctx, http.MethodPost, "/v1/agent/progress", value, call)
@@ -106,13 +108,13 @@ func (c *Client) Progress(ctx context.Context, value json.RawMessage, call strin
 	return answer.Wanted, nil
 }
 
-// follow reads a streamed answer, on the goroutine of the call.
-func follow(body io.Reader, tell func(rpc.ProgressEvent)) (*rpc.Result, error) {
+// follow reads a streamed response, and calls report for each progress event.
+func follow(body io.Reader, report func(rpc.ProgressEvent)) (*rpc.Result, error) {
 	lines := bufio.NewReader(io.LimitReader(body, maxStreamBytes))
 	for {
 		text, err := lines.ReadBytes('\n')
 		if err != nil {
-			return nil, fmt.Errorf("control: the answer ended before its result: %w", err)
+			return nil, fmt.Errorf("control: the response ended before its result: %w", err)
 		}
 		var l streamLine
 		if err := json.Unmarshal(text, &l); err != nil {
@@ -122,11 +124,11 @@ func follow(body io.Reader, tell func(rpc.ProgressEvent)) (*rpc.Result, error) {
 		case l.Result != nil:
 			return l.Result, nil
 		case l.Progress != nil:
-			tell(*l.Progress)
+			report(*l.Progress)
 		}
 	}
 }
 
-// maxStreamBytes bounds a streamed answer: all the progress of ten minutes, and
-// the result.
+// maxStreamBytes bounds a streamed response: ten minutes, the longest timeout, of
+// progress at the highest rate, and the result.
 const maxStreamBytes = maxResponseBytes + 600*rpc.ProgressPerSecond*rpc.MaxProgressBytes

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// maxSocketPath is what the address of a Unix socket holds on every system
-// that agentd runs on (sun_path of macOS; Linux has 108 bytes).
+// maxSocketPath is the longest path of a Unix socket on every system that agentd
+// runs on: sun_path has 104 bytes on macOS and 108 on Linux, with a NUL at the end.
 const maxSocketPath = 103
 
 // A Server serves the API on a Unix socket.
@@ -22,12 +22,13 @@ type Server struct {
 	http     *http.Server
 	listener net.Listener
 	path     string
-	done     chan error // has Serve's error
+	done     chan error // receives the error of Serve
 }
 
 // Listen opens the socket at path, with mode 0600 in a folder with mode 0700,
-// and serves h there until [Server.Shutdown]. A socket that a killed process left
-// behind is replaced; one that answers is an error. ctx bounds the opening alone.
+// and serves h there until [Server.Shutdown]. It replaces a socket that a killed
+// process left behind; a socket that accepts connections is an error. ctx bounds
+// only the opening.
 func Listen(ctx context.Context, path string, h http.Handler, log *slog.Logger) (*Server, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("control socket: the path %s is longer than the %d bytes that a socket may have: set XDG_RUNTIME_DIR to a shorter folder", path, maxSocketPath)
@@ -59,8 +60,9 @@ func Listen(ctx context.Context, path string, h http.Handler, log *slog.Logger) 
 	return s, nil
 }
 
-// checkOwner refuses a folder, or one right above it, that somebody else could
-// swap: in a shared temporary folder another user may have been first.
+// checkOwner rejects a folder that another user owns, or whose parent one does. In
+// a shared temporary folder another user could have created it first, and could
+// then replace the socket and receive what is sent to it.
 func checkOwner(dir string) error {
 	for _, d := range []string{dir, filepath.Dir(dir)} {
 		info, err := os.Lstat(d)
@@ -75,7 +77,7 @@ func checkOwner(dir string) error {
 	return nil
 }
 
-// removeStale removes a socket that nobody answers on.
+// removeStale removes a socket that no process serves.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -84,7 +86,7 @@ func removeStale(ctx context.Context, path string) error {
 	case err != nil:
 		return fmt.Errorf("control socket: %w", err)
 	case info.Mode().Type() != os.ModeSocket:
-		return fmt.Errorf("control socket: %s is in the way, and is no socket", path)
+		return fmt.Errorf("control socket: %s exists and is no socket", path)
 	}
 	if Answers(ctx, path) {
 		return fmt.Errorf("control socket: another agentd serves %s: stop it first", path)
@@ -101,15 +103,15 @@ func Answers(ctx context.Context, path string) bool {
 	if err != nil {
 		return false
 	}
-	_ = conn.Close() // nothing was sent
+	_ = conn.Close() // nothing was written that could be lost
 	return true
 }
 
-// Path is where the socket is.
+// Path returns the path of the socket.
 func (s *Server) Path() string { return s.path }
 
-// Shutdown takes no more requests, waits for those that run until ctx ends,
-// and then cuts them off. The socket is gone when it returns.
+// Shutdown stops accepting requests, waits for those in progress until ctx ends,
+// and then cuts them off. The socket no longer exists when it returns.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {

@@ -11,49 +11,50 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// A Status is one running agent at a glance: the answer of GET /v1/agent/status.
+// A Status describes one running agent: the response to GET /v1/agent/status.
 type Status struct {
 	// Agent is its address, Fleet the name of its fleet.
 	Agent envelope.Address `json:"agent"`
 	Fleet string           `json:"fleet"`
-	// Instance tells it from its replicas on NATS; "" where it is not there.
+	// Instance distinguishes it from its replicas on NATS; "" for an agent that is
+	// not on NATS.
 	Instance string `json:"instance,omitempty"`
-	// Version is that of agentd.
+	// Version is the version of agentd.
 	Version string `json:"version"`
-	// Digest covers what it offers; "" for an agent that only calls others.
+	// Digest covers its capabilities; "" for an agent that only calls others.
 	Digest string `json:"digest,omitempty"`
-	// PID is its process.
+	// PID is the id of its process.
 	PID int `json:"pid"`
 	// Started is when it began.
 	Started time.Time `json:"started"`
-	// Ready says whether it takes calls, and Reason why it does not.
+	// Ready is whether it accepts calls, and Reason why it does not.
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason,omitempty"`
 	// Warnings are what somebody should look at.
 	Warnings []string `json:"warnings,omitempty"`
-	// Transports are the kinds that it speaks.
+	// Transports are the kinds of its transports.
 	Transports []string `json:"transports"`
-	// Requests counts those that it has answered, and Errors those of them that
-	// ended badly.
+	// Requests is the number of requests answered, and Errors of those among them
+	// that failed.
 	Requests int `json:"requests"`
 	Errors   int `json:"errors"`
 }
 
-// A PeerState is what became of a question to a peer.
+// A PeerState is the outcome of asking a peer what it offers.
 type PeerState string
 
-// The states of a peer. Their words are those of the reference runtime, and
-// PeerDrifted is ours.
+// The states of a peer. Their texts are those of the reference runtime, except for
+// PeerDrifted, which it does not have.
 const (
-	// PeerNotProbed was not asked.
+	// PeerNotProbed means that the peer was not asked.
 	PeerNotProbed PeerState = "not-yet-probed"
-	// PeerExternal was not asked, and is no member of the fleet.
+	// PeerExternal means that it was not asked, and is no member of the fleet.
 	PeerExternal PeerState = "external"
-	// PeerReachable answered, and offers what the caller was built against.
+	// PeerReachable means that it offers what the caller was built against.
 	PeerReachable PeerState = "reachable"
-	// PeerDrifted answered, and offers something else.
+	// PeerDrifted means that it offers something else.
 	PeerDrifted PeerState = "drifted"
-	// PeerUnreachable did not answer.
+	// PeerUnreachable means that it did not answer.
 	PeerUnreachable PeerState = "unreachable"
 )
 
@@ -66,26 +67,27 @@ type PeerStatus struct {
 	Subject   string `json:"subject"`
 	// External is set for a peer that is no member of the fleet.
 	External bool `json:"external"`
-	// State is what became of the question.
+	// State is the outcome of asking it.
 	State PeerState `json:"status"`
 	// LatencyMs is how long the answer took; 0 for a peer that was not asked.
 	LatencyMs float64 `json:"latencyMs,omitempty"`
-	// Instances counts its replicas, and Version is that of their agentd, or several
-	// with commas. They are known of peers on NATS that are NATS services.
+	// Instances is the number of its replicas, and Version the version of agentd that
+	// they run, or several, separated by commas. Only NATS services report them.
 	Instances int    `json:"instances,omitempty"`
 	Version   string `json:"version,omitempty"`
-	// Digest covers what it offers now, or for a peer that was not asked what the files say.
+	// Digest covers what it offers now, or for a peer that was not asked, what its
+	// file offers.
 	Digest string `json:"digest,omitempty"`
-	// Differ are the capabilities whose contract is not what the caller was built
-	// against.
+	// Differ are the capabilities whose contract differs from the one that the caller
+	// was built against.
 	Differ []string `json:"differ,omitempty"`
-	// Error says why it is unreachable, or what is wrong with its answer.
+	// Error is why it is unreachable, or what is wrong with its answer.
 	Error string `json:"error,omitempty"`
 }
 
 func (a Agent) status(w http.ResponseWriter, _ *http.Request) {
 	if a.Status == nil {
-		writeFault(w, http.StatusNotFound, rpc.CodeInvalidRequest.String(), "this agent tells no status")
+		writeFault(w, http.StatusNotFound, rpc.CodeInvalidRequest.String(), "this agent reports no status")
 		return
 	}
 	writeJSON(w, http.StatusOK, a.Status())
@@ -110,7 +112,7 @@ func (a Agent) verifyPeers(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, a.VerifyPeers(r.Context(), request.Peers))
 }
 
-// Status is the agent at a glance. Errors are [*NotRunningError],
+// Status returns the agent at a glance. Errors are [*NotRunningError],
 // [*RefusedError], or the connection's.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status

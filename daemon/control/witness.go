@@ -8,12 +8,12 @@ import (
 	"github.com/agentd/agentd/envelope"
 )
 
-// Witnesses tell what is known elsewhere of an audit log. It is safe for
-// concurrent use.
+// Witnesses gives access to the checkpoints that witnesses hold of audit logs.
+// Implementations must be safe for concurrent use.
 type Witnesses interface {
-	// Witnessed is the newest signed checkpoint of the log called origin that the
-	// agent by holds as a witness, or nil. by is a peer, or "" for the agent
-	// itself.
+	// Witnessed returns the newest signed checkpoint of the log called origin that
+	// the agent by holds as a witness, or nil if it holds none. by is a peer, or ""
+	// for the agent itself.
 	Witnessed(ctx context.Context, by envelope.Address, origin string) ([]byte, error)
 }
 
@@ -24,7 +24,7 @@ type witnessedRequest struct {
 }
 
 type witnessedAnswer struct {
-	// Checkpoint is "" where the witness has none.
+	// Checkpoint is "" when the witness has none.
 	Checkpoint string `json:"checkpoint"`
 }
 
@@ -46,7 +46,7 @@ func (a Agent) witnessed(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, witnessedAnswer{Checkpoint: string(note)})
 }
 
-// Witnessed asks what by, or with "" the agent itself, holds as a witness of a
+// Witnessed returns what by, or with "" the agent itself, holds as a witness of a
 // log, see [Witnesses]. Errors are [*NotRunningError], [*RefusedError], or the
 // connection's.
 func (c *Client) Witnessed(ctx context.Context, by envelope.Address, origin string) ([]byte, error) {

@@ -1,3 +1,3 @@
-// Package watch tells when files have changed, however they are changed: written
-// in place, replaced by an editor, or swapped as a mounted volume of Kubernetes is.
+// Package watch reports changes of files, however they are changed: written in
+// place, replaced by an editor, or swapped like a mounted volume of Kubernetes.
 package watch

@@ -11,30 +11,32 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// DefaultQuiet is how long the files must have been left alone: what changes several
-// of them is seen as one change.
+// DefaultQuiet is how long the files must stay unchanged before a change is
+// reported, so that an operation on several of them counts as one change.
 const DefaultQuiet = 250 * time.Millisecond
 
-// A Watcher watches files.
+// A Watcher reports changes of a set of files.
 type Watcher struct {
-	// Files names them, absolute. It is asked again after each change: the files may
-	// name others. One that does not exist yet is waited for, if its folder does.
+	// Files returns their absolute paths. It is called again after each change, since
+	// changed files may refer to other files. A file that does not exist yet is
+	// watched for, provided that its folder exists.
 	Files func() []string
 	// Changed is called after a change, from one goroutine.
 	Changed func()
 	// Quiet is [DefaultQuiet] when 0.
 	Quiet time.Duration
-	// Failed hears of folders that cannot be watched; they are tried again with the
-	// next change. It may be nil.
+	// Failed is called with the error for a folder that cannot be watched; the folder
+	// is tried again after the next change. It may be nil.
 	Failed func(error)
 }
 
-// kubernetesData is the link that is swapped when a mounted ConfigMap changes; the
-// files beside it are links through it.
+// kubernetesData is the symbolic link that the kubelet replaces when a mounted
+// ConfigMap changes. The files beside it are links through it, and so they change
+// without an event of their own.
 const kubernetesData = "..data"
 
-// Run watches until ctx ends. The error says that nothing can be watched at all, as
-// where the system has no watches left.
+// Run watches until ctx ends. It returns an error when nothing can be watched at
+// all, for example when the system has no watches left.
 func (w *Watcher) Run(ctx context.Context) error {
 	quiet := w.Quiet
 	if quiet == 0 {
@@ -44,7 +46,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	defer func() { _ = events.Close() }() // only read from
+	defer func() { _ = events.Close() }() // nothing is written through it
 	watched := w.add(events)
 	settled := time.NewTimer(time.Hour)
 	settled.Stop()
@@ -70,8 +72,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// add watches the folders of the files, since a file that is replaced takes its
-// watch along.
+// add watches the folders of the files rather than the files: a watch belongs to
+// the inode, and would not see the file that replaces it.
 func (w *Watcher) add(events *fsnotify.Watcher) (watched map[string]bool) {
 	watched = map[string]bool{}
 	for _, file := range w.Files() {

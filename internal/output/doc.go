@@ -1,3 +1,3 @@
-// Package output writes what commands have to say: as a table for people, as
-// indented JSON, or as one JSON value a line.
+// Package output writes the results of commands: as a table for people, as
+// indented JSON, or as JSON lines.
 package output

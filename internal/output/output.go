@@ -10,16 +10,16 @@ import (
 	"text/tabwriter"
 )
 
-// A Format is what -o chooses.
+// A Format is the value of the flag -o.
 type Format string
 
 // The formats.
 const (
-	// Table is for people.
+	// Table is text for people; it may change from version to version.
 	Table Format = "table"
 	// JSON is one indented value.
 	JSON Format = "json"
-	// JSONL is one value a line.
+	// JSONL is one value per line, for pipes.
 	JSONL Format = "jsonl"
 )
 
@@ -35,10 +35,11 @@ func (f *Format) Set(s string) error {
 
 func (f *Format) String() string { return string(*f) }
 
-// Type is the name of the flag's type in help texts.
+// Type implements the flag value interface: it names the type in help texts.
 func (f *Format) Type() string { return "format" }
 
-// WriteJSON writes v as JSON, indented unless f is JSONL. Text is not escaped for HTML.
+// WriteJSON writes v as JSON, indented unless f is JSONL. It does not escape text
+// for HTML: a payload passes through unchanged.
 func WriteJSON(w io.Writer, f Format, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -48,7 +49,8 @@ func WriteJSON(w io.Writer, f Format, v any) error {
 	return enc.Encode(v)
 }
 
-// WriteJSONBytes writes a JSON text like [WriteJSON], its members in their own order.
+// WriteJSONBytes writes a JSON text like [WriteJSON]. It keeps the order of members
+// and the spelling of numbers, which decoding the text would lose.
 func WriteJSONBytes(w io.Writer, f Format, data []byte) error {
 	var b bytes.Buffer
 	var err error
@@ -65,8 +67,8 @@ func WriteJSONBytes(w io.Writer, f Format, data []byte) error {
 	return err
 }
 
-// WriteTable writes rows in aligned columns under a header. Control characters
-// in cells are shown escaped: a cell may hold text of another machine.
+// WriteTable writes rows in aligned columns under a header. It escapes control
+// characters with [Printable]: a cell may hold text from another machine.
 func WriteTable(w io.Writer, header []string, rows [][]string) error {
 	var b bytes.Buffer
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -88,7 +90,8 @@ func WriteTable(w io.Writer, header []string, rows [][]string) error {
 	return nil
 }
 
-// Printable escapes what could move a terminal's cursor or change its colours.
+// Printable escapes control characters (C0, DEL and C1), with which text from
+// elsewhere could move a terminal's cursor or hide what stands before it.
 func Printable(s string) string {
 	clean := func(r rune) bool { return r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) }
 	if !strings.ContainsFunc(s, func(r rune) bool { return !clean(r) }) {
@@ -108,8 +111,8 @@ func Printable(s string) string {
 // Colors styles text for terminals. The zero value leaves text alone.
 type Colors struct{ On bool }
 
-// ColorsFor decides by the conventions of no-color.org: colours are for
-// terminals, unless NO_COLOR is set.
+// ColorsFor returns the styles for w by the conventions of no-color.org: colours
+// are for terminals, unless NO_COLOR is set.
 func ColorsFor(w io.Writer, getenv func(string) string) Colors {
 	file, ok := w.(*os.File)
 	if !ok || getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
@@ -126,14 +129,14 @@ func (c Colors) style(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// Bold is for headings.
+// Bold styles headings.
 func (c Colors) Bold(s string) string { return c.style("1", s) }
 
-// Dim is for what may be skipped.
+// Dim styles what a reader may skip.
 func (c Colors) Dim(s string) string { return c.style("2", s) }
 
-// Good is for success.
+// Good styles success.
 func (c Colors) Good(s string) string { return c.style("32", s) }
 
-// Bad is for failure.
+// Bad styles failure.
 func (c Colors) Bad(s string) string { return c.style("31", s) }

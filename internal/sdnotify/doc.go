@@ -1,3 +1,4 @@
-// Package sdnotify tells systemd how a service is (sd_notify(3)): a datagram on
-// the Unix socket that $NOTIFY_SOCKET names. Without one it does nothing.
+// Package sdnotify reports the state of a service to systemd, as sd_notify(3)
+// does: with datagrams to the Unix socket that $NOTIFY_SOCKET names. Without that
+// variable it does nothing.
 package sdnotify

@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// The states of a service.
+// The states of a service; see also [Reloading].
 const (
 	Ready    = "READY=1"
 	Stopping = "STOPPING=1"
 	watchdog = "WATCHDOG=1"
 )
 
-// A Notifier tells one systemd. The zero value tells nobody.
+// A Notifier sends states to one systemd. The zero value sends nothing.
 type Notifier struct {
 	socket string
-	every  time.Duration // between signs of life; 0 asks for none
+	every  time.Duration // between watchdog notifications; 0 for a unit without WatchdogSec
 }
 
-// New reads NOTIFY_SOCKET and WATCHDOG_USEC. getpid is compared with WATCHDOG_PID,
-// since children inherit the others' variables.
+// New reads NOTIFY_SOCKET and WATCHDOG_USEC. It ignores WATCHDOG_USEC when
+// WATCHDOG_PID is not pid: children of the service inherit the variables, and a
+// child that feeds the watchdog would hide that the service hangs.
 func New(getenv func(string) string, pid int) Notifier {
 	n := Notifier{socket: getenv("NOTIFY_SOCKET")}
 	if us, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && us > 0 {
@@ -34,8 +35,8 @@ func New(getenv func(string) string, pid int) Notifier {
 	return n
 }
 
-// Tell sends one state.
-func (n Notifier) Tell(state string) error {
+// Notify sends one state. It does not wait for systemd to act on it.
+func (n Notifier) Notify(state string) error {
 	if n.socket == "" {
 		return nil
 	}
@@ -57,13 +58,15 @@ func (n Notifier) Tell(state string) error {
 	return nil
 }
 
-// Reloading is the state between a change of the files and the next [Ready]; it
-// carries the monotonic clock, as Type=notify-reload wants it.
+// Reloading returns the state from the begin of a reload to the next [Ready].
+// Type=notify-reload requires the time on the monotonic clock in it, by which
+// systemd tells this reload from an earlier one.
 func Reloading(monotonic time.Duration) string {
 	return fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic.Microseconds())
 }
 
-// Watch gives signs of life until ctx ends, as long as alive says so.
+// Watch feeds systemd's watchdog until ctx ends, at each interval at which alive
+// returns true. When the notifications stop, systemd restarts the service.
 func (n Notifier) Watch(ctx context.Context, alive func() bool) {
 	if n.socket == "" || n.every == 0 {
 		return
@@ -74,7 +77,7 @@ func (n Notifier) Watch(ctx context.Context, alive func() bool) {
 		select {
 		case <-ticker.C:
 			if alive() {
-				_ = n.Tell(watchdog) // systemd restarts whom it does not hear
+				_ = n.Notify(watchdog) // a failure has the effect of not being alive
 			}
 		case <-ctx.Done():
 			return

@@ -46,11 +46,11 @@ func environment(pairs ...string) func(string) string {
 	}
 }
 
-func TestTell(t *testing.T) {
+func TestNotify(t *testing.T) {
 	path, next := systemd(t)
 	n := New(environment("NOTIFY_SOCKET="+path), 17)
 	for _, state := range []string{Ready, Reloading(1500 * time.Millisecond), Stopping} {
-		if err := n.Tell(state); err != nil {
+		if err := n.Notify(state); err != nil {
 			t.Fatal(err)
 		}
 		if got := next(); got != state {
@@ -60,10 +60,10 @@ func TestTell(t *testing.T) {
 	if got := Reloading(1500 * time.Millisecond); got != "RELOADING=1\nMONOTONIC_USEC=1500000" {
 		t.Errorf("reloading is %q", got)
 	}
-	if err := New(environment(), 17).Tell(Ready); err != nil {
+	if err := New(environment(), 17).Notify(Ready); err != nil {
 		t.Errorf("without systemd: %v", err)
 	}
-	if err := New(environment("NOTIFY_SOCKET=/nowhere/x"), 17).Tell(Ready); err == nil {
+	if err := New(environment("NOTIFY_SOCKET=/nowhere/x"), 17).Notify(Ready); err == nil {
 		t.Error("nobody hears, and that is no error")
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// maxFileBytes is far above any token or key.
+// maxFileBytes is far above the size of any token or key.
 const maxFileBytes = 64 << 10
 
-// ErrLiteral is the error for a text that should be a reference and is none. It
-// does not hold the text, which may be a secret.
-var ErrLiteral = errors.New("a secret stands here in clear: write env:NAME for an environment variable or file:/path for a file")
+// ErrLiteral is the error for a text that should be a reference and is not. It does
+// not contain the text, which may be a secret.
+var ErrLiteral = errors.New("not a reference to a secret: write env:NAME for an environment variable or file:/path for a file")
 
 // Is reports whether s is a reference.
 func Is(s string) bool {
@@ -20,8 +20,9 @@ func Is(s string) bool {
 	return ok && rest != "" && (scheme == "env" || scheme == "file")
 }
 
-// Resolve returns the secret that ref refers to. An unset or empty variable, a
-// missing or empty file and a text that is no reference are errors.
+// Resolve returns the secret that ref refers to. It is an error if the variable is
+// unset or empty, the file is missing or empty, or ref is no reference. Errors name
+// the variable or file, never the secret.
 func Resolve(ref string, getenv func(string) string) (string, error) {
 	if !Is(ref) {
 		return "", ErrLiteral
@@ -56,8 +57,8 @@ func fromFile(path string) (string, error) {
 	return value, nil
 }
 
-// Expand replaces every ${env:NAME} and ${file:/path} of s. With replace set, each
-// value passes through it first: url.QueryEscape and the like.
+// Expand replaces every ${env:NAME} and ${file:/path} in s by its secret. If replace
+// is not nil, it escapes each secret for its context, like url.QueryEscape.
 func Expand(s string, getenv func(string) string, replace func(string) string) (string, error) {
 	var b strings.Builder
 	for {

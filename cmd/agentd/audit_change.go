@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/agentd/agentd/internal/cli/audit"
+)
+
+func (a *app) auditRedactCommand() *cobra.Command {
+	var r audit.RedactRequest
+	cmd := &cobra.Command{
+		Use:   "redact --match <column>=<value>… --reason <text>",
+		Short: "Erase what records say, for good; the chain still verifies",
+		Long: "Erase what records say: the body, and peer, capability, side, correlation and session. That\n" +
+			"there was a record, with its number, time, tenant and kind, stays, and the chain still\n" +
+			"verifies. The redaction is a record itself, with the reason.\n\n" +
+			"A record must match all conditions: " + strings.Join(audit.ConditionNames(), ", ") + ".\n" +
+			"Without --agent or --db the records are erased in the logs of all members. It cannot be\n" +
+			"undone. Backups and exports keep their copies: treat those as well.",
+		Example: "  agentd audit redact --match session=s-17 --reason 'erasure request 4711'\n" +
+			"  agentd audit redact --agent reviewer --match peer=agent://alice --match until=90d --reason policy --yes",
+		Args: cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error { return audit.Redact(ctx, &a.Env, r) }),
+	}
+	logFlags(cmd, &r.Logs)
+	f := cmd.Flags()
+	f.StringArrayVar(&r.Matches, "match", nil, "records for which this holds, like session=s-17 (required; repeatable)")
+	f.StringVar(&r.Reason, "reason", "", "why; it is recorded, so name no secret (required)")
+	f.BoolVar(&r.Yes, "yes", false, "do not ask for confirmation")
+	required(cmd, "match", "reason")
+	return cmd
+}
+
+func (a *app) auditPruneCommand() *cobra.Command {
+	var r audit.PruneRequest
+	cmd := &cobra.Command{
+		Use:   "prune --older-than <age or time> --reason <text>",
+		Short: "Remove old records, for good; the chain still verifies",
+		Long: "Remove the records that are older than an age. Their hashes stay, some 50 bytes each, so\n" +
+			"that the rest still verifies against old checkpoints. The pruning is a record itself, with\n" +
+			"the reason. Records of changed signing keys stay.\n\n" +
+			"Without --agent or --db the records are removed from the logs of all members. It cannot be\n" +
+			"undone: export first what must be kept.",
+		Example: "  agentd audit prune --older-than 90d --reason 'retention policy'\n" +
+			"  agentd audit prune --db audit.db --older-than 2026-01-01T00:00:00Z --reason archived --yes -o json",
+		Args: cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error { return audit.Prune(ctx, &a.Env, r) }),
+	}
+	logFlags(cmd, &r.Logs)
+	f := cmd.Flags()
+	f.StringVar(&r.OlderThan, "older-than", "", "an age like 90d or 12h, or a time in RFC 3339 (required)")
+	f.StringVar(&r.Reason, "reason", "", "why; it is recorded (required)")
+	f.BoolVar(&r.Yes, "yes", false, "do not ask for confirmation")
+	required(cmd, "older-than", "reason")
+	return cmd
+}
+
+func (a *app) auditRotateKeyCommand() *cobra.Command {
+	var logs audit.Choice
+	cmd := &cobra.Command{
+		Use:   "rotate-key",
+		Short: "Change the key that signs a log, and print the new public key",
+		Long: "Make a new signing key for a log, and print the new verifier key. The change is a record\n" +
+			"signed with the old key, so anyone who trusts the old key can verify the new one from the log\n" +
+			"itself. Old public keys stay in the .pub file; the old private key is removed.",
+		Example: "  agentd audit rotate-key --agent reviewer",
+		Args:    cobra.NoArgs,
+		RunE:    a.do(func(ctx context.Context, _ []string) error { return audit.RotateKey(ctx, &a.Env, logs) }),
+	}
+	logFlags(cmd, &logs)
+	return cmd
+}

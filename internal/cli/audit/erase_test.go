@@ -1,0 +1,193 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/cli/clitest"
+	"github.com/agentd/agentd/internal/output"
+)
+
+func twoLogs(t *testing.T) *clitest.Env {
+	t.Helper()
+	return newOffice(t, map[string][]auditchain.Record{
+		"clerk": calls(2, "s-1"), "desk": append(calls(1, "s-1"), calls(2, "s-2")...),
+	})
+}
+
+// A redaction reaches every log with a matching record, and no other record.
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	env := twoLogs(t)
+	if err := Redact(t.Context(), &env.Env, RedactRequest{Matches: []string{"session=s-1"}, Reason: "request", Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "clerk: 2 records redacted, under record 3\ndesk: 1 records redacted, under record 4\n"; env.Out.String() != want {
+		t.Errorf("%q, want %q", env.Out, want)
+	}
+	env.Reset()
+	env.Format = output.JSONL
+	if err := Query(t.Context(), &env.Env, QueryRequest{Conditions: Conditions{"text": {"status"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := lines[seqOnly](t, env.Out.String()); len(got) != 2 {
+		t.Errorf("%d records still have their content, want the 2 of the other session", len(got))
+	}
+	env.Reset()
+	env.Format = output.Table
+	if err := Verify(t.Context(), &env.Env, VerifyRequest{}); err != nil || !strings.Contains(env.Out.String(), "2 erased") {
+		t.Errorf("%v: %s", err, env.Out)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	env := twoLogs(t)
+	env.Format = output.JSON
+	if err := Prune(t.Context(), &env.Env, PruneRequest{Logs: Choice{Agent: "desk"}, OlderThan: "0s", Reason: "policy", Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(env.Out.String(), `"agent": "desk"`) || !strings.Contains(env.Out.String(), `"count": 3`) || strings.Contains(env.Out.String(), "clerk") {
+		t.Errorf("%s", env.Out)
+	}
+	env.Reset()
+	if err := Stats(t.Context(), &env.Env, Choice{Agent: "desk"}); err != nil || !strings.Contains(env.Out.String(), `"pruned": 3`) {
+		t.Errorf("%v: %s", err, env.Out)
+	}
+}
+
+// Nothing to erase is no failure, and leaves no record behind.
+func TestEraseNothing(t *testing.T) {
+	t.Parallel()
+	env := twoLogs(t)
+	for name, erase := range map[string]func() error{
+		"redact": func() error {
+			return Redact(t.Context(), &env.Env, RedactRequest{Matches: []string{"session=none"}, Reason: "x"})
+		},
+		"prune": func() error { return Prune(t.Context(), &env.Env, PruneRequest{OlderThan: "1d", Reason: "x"}) },
+	} {
+		env.Reset()
+		env.Format = output.JSON
+		if err := erase(); err != nil || env.Out.String() != "[]\n" || !strings.Contains(env.Err.String(), "no audit records match") {
+			t.Errorf("%s: %v, %s%s", name, err, env.Out, env.Err)
+		}
+	}
+	env.Reset()
+	if err := Stats(t.Context(), &env.Env, Choice{Agent: "desk"}); err != nil || !strings.Contains(env.Out.String(), `"last": 3`) {
+		t.Errorf("%v: %s", err, env.Out)
+	}
+}
+
+// A redaction a second time erases nothing: what it could erase is gone.
+func TestRedactTwice(t *testing.T) {
+	t.Parallel()
+	env := twoLogs(t)
+	r := RedactRequest{Matches: []string{"kind=rpc_call"}, Reason: "x", Yes: true}
+	if err := Redact(t.Context(), &env.Env, r); err != nil {
+		t.Fatal(err)
+	}
+	env.Reset()
+	if err := Redact(t.Context(), &env.Env, r); err != nil || env.Out.String() != "" || !strings.Contains(env.Err.String(), "nothing is redacted") {
+		t.Errorf("%v: %s%s", err, env.Out, env.Err)
+	}
+}
+
+// A log that another process has open, and that nobody can be asked to change,
+// fails by itself: the others are changed, and the output tells which.
+func TestEraseGoesOn(t *testing.T) {
+	t.Parallel()
+	env := twoLogs(t)
+	held, err := auditchain.Open(t.Context(), dbOf(t, env, "clerk"), auditchain.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	env.Format = output.JSON
+	err = Redact(t.Context(), &env.Env, RedactRequest{Matches: []string{"session=s-1"}, Reason: "x", Yes: true})
+	if auditchain.CodeOf(err) != auditchain.CodeLocked || clitest.Code(err) != cli.ExitFailed {
+		t.Errorf("%v", err)
+	}
+	for _, want := range []string{`"agent": "clerk"`, `"count": 0`, `"error": "`, `"agent": "desk"`, `"count": 1`} {
+		if !strings.Contains(env.Out.String(), want) {
+			t.Errorf("no %s in %s", want, env.Out)
+		}
+	}
+}
+
+func TestEraseRequestErrors(t *testing.T) {
+	t.Parallel()
+	env := twoLogs(t)
+	for want, erase := range map[string]func() error{
+		"--match: must be like correlation=c-17, not \"session\"": func() error {
+			return Redact(t.Context(), &env.Env, RedactRequest{Matches: []string{"session"}, Reason: "x"})
+		},
+		"--match: must be like correlation=c-17, not \"session=\"": func() error {
+			return Redact(t.Context(), &env.Env, RedactRequest{Matches: []string{"session="}, Reason: "x"})
+		},
+		"--match: session is given twice": func() error {
+			return Redact(t.Context(), &env.Env, RedactRequest{Matches: []string{"session=a", "session=b"}, Reason: "x"})
+		},
+		"--match user: records cannot be matched by \"user\"": func() error {
+			return Redact(t.Context(), &env.Env, RedactRequest{Matches: []string{"user=u"}, Reason: "x"})
+		},
+		"--reason: must not be empty": func() error {
+			return Redact(t.Context(), &env.Env, RedactRequest{Matches: []string{"session=s-1"}, Reason: " \t"})
+		},
+		"--older-than: must be like": func() error {
+			return Prune(t.Context(), &env.Env, PruneRequest{OlderThan: "forever", Reason: "x"})
+		},
+		"add --yes": func() error { // standard input is no terminal
+			return Redact(t.Context(), &env.Env, RedactRequest{Matches: []string{"session=s-1"}, Reason: "x"})
+		},
+	} {
+		if err := erase(); clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Neither a file nor the null device is somebody who could confirm.
+func TestConfirmNeedsATerminal(t *testing.T) {
+	t.Parallel()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	env := clitest.New(t, "")
+	file, err := os.Open(env.Write(t, "yes", "yes\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for name, stdin := range map[string]io.Reader{"null": null, "file": file, "reader": strings.NewReader("yes\n")} {
+		env.Stdin = stdin
+		if err := confirm(t.Context(), &env.Env, []string{"all of it"}); clitest.Code(err) != cli.ExitUsage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestReadLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"yes\n": "yes\n", "no\nyes\n": "no\n", strings.Repeat("y", 200): strings.Repeat("y", 100)} {
+		if got, err := readLine(t.Context(), strings.NewReader(text)); got != want || err != nil && !errors.Is(err, io.EOF) {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	// Nobody types anything, and ctrl-c ends the wait.
+	silent, hold := io.Pipe()
+	defer hold.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := readLine(ctx, silent); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/output"
+)
+
+// A VerifyRequest is one `agentd audit verify`.
+type VerifyRequest struct {
+	Logs Choice
+	// Keys are verifier keys or files of them; none means the .pub file of each log.
+	Keys []string
+	// Checkpoints are files with signed checkpoints of the log.
+	Checkpoints []string
+	// Witnesses are agent://<id>, or folders in which a witness keeps checkpoints.
+	Witnesses []string
+	// FromCheckpoint trusts what the newest checkpoint covers.
+	FromCheckpoint bool
+	// Tenant is the tenant whose records to count; "" counts none.
+	Tenant string
+}
+
+// Verify recomputes the hash chain of each chosen log, and prints a verdict on
+// each. The error is a finding when a chain is broken.
+func Verify(ctx context.Context, env *cli.Env, r VerifyRequest) error {
+	opts := auditchain.VerifyOptions{FromCheckpoint: r.FromCheckpoint, Tenant: r.Tenant}
+	var err error
+	if opts.TrustedKeys, err = readKeys(r.Keys); err != nil {
+		return err
+	}
+	for _, name := range r.Checkpoints {
+		text, err := cli.ReadFile(name, checkpoint.MaxBytes)
+		if err != nil {
+			return fmt.Errorf("--checkpoint: %w", err)
+		}
+		opts.Checkpoints = append(opts.Checkpoints, text)
+	}
+	witnesses, err := parseWitnesses(r.Witnesses)
+	if err != nil {
+		return err
+	}
+	err = withLogs(ctx, env, r.Logs, func(logs []Log) error { return verify(ctx, env, logs, opts, witnesses) })
+	if code := auditchain.CodeOf(err); code == auditchain.CodeTampered || code == auditchain.CodeCorrupt {
+		return cli.Finding(err) // the file is too damaged to be read to its end
+	}
+	return err
+}
+
+// A verifiedLog is the verdict on one log.
+type verifiedLog struct {
+	Agent string `json:"agent"`
+	OK    bool   `json:"ok"`
+	*auditchain.Report
+}
+
+func verify(ctx context.Context, env *cli.Env, logs []Log, opts auditchain.VerifyOptions, witnesses []witness) error {
+	var all []verifiedLog
+	broken := false
+	for _, l := range logs {
+		own := opts
+		for _, w := range witnesses {
+			connected, err := w.forLog(env, l)
+			if err != nil {
+				return err
+			}
+			own.Witnesses = append(slices.Clip(own.Witnesses), connected)
+		}
+		report, err := l.Verify(ctx, own)
+		if err != nil {
+			return err
+		}
+		all = append(all, verifiedLog{Agent: l.Agent, OK: report.OK(), Report: report})
+		broken = broken || !report.OK()
+	}
+	if err := writeVerified(env, all, opts.Tenant); err != nil {
+		return err
+	}
+	if broken {
+		return cli.Finding(nil)
+	}
+	return nil
+}
+
+func writeVerified(env *cli.Env, all []verifiedLog, tenant string) error {
+	if env.Format != output.Table {
+		return cli.WriteList(env, all)
+	}
+	colors := env.Colors()
+	for _, v := range all {
+		if v.OK {
+			fmt.Fprintf(env.Stdout, "%s %s: chain intact — %s\n", colors.Good("✓"), v.Agent, v.summary(tenant))
+			continue
+		}
+		fmt.Fprintf(env.Stdout, "%s %s: chain verification failed%s: %d faults\n", colors.Bad("✗"), v.Agent, v.firstFault(), v.FaultCount)
+		for _, f := range v.Faults {
+			fmt.Fprintf(env.Stdout, "    %s\n", output.Printable(f.String()))
+		}
+		if more := v.FaultCount - int64(len(v.Faults)); more > 0 {
+			fmt.Fprintf(env.Stdout, "    … %d more\n", more)
+		}
+	}
+	return nil
+}
+
+// summary describes an intact log.
+func (v *verifiedLog) summary(tenant string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d records verified", v.Records)
+	if start := v.Last - v.Records - v.Pruned; start > 0 { // with --from-checkpoint
+		fmt.Fprintf(&b, " after number %d", start)
+	}
+	fmt.Fprintf(&b, ", %d of them under a signed checkpoint", max(0, v.Records-v.Unsigned()))
+	if tenant != "" {
+		fmt.Fprintf(&b, ", %d of tenant %q", v.Tenant, tenant)
+	}
+	if v.Erased > 0 {
+		fmt.Fprintf(&b, ", %d erased", v.Erased)
+	}
+	if v.Pruned > 0 {
+		fmt.Fprintf(&b, ", %d more pruned", v.Pruned)
+	}
+	for _, name := range v.Witnesses {
+		fmt.Fprintf(&b, ", confirmed by witness %s", name)
+	}
+	return b.String()
+}
+
+// firstFault names the first bad record and the class of its fault. Some faults,
+// such as a missing tail, have a class and no record.
+func (v *verifiedLog) firstFault() string {
+	for _, f := range v.Faults {
+		if f.Seq > 0 {
+			return fmt.Sprintf(" at record %d (%s)", f.Seq, f.Class)
+		}
+	}
+	return fmt.Sprintf(" (%s)", v.Faults[0].Class)
+}

@@ -1,0 +1,133 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/cli"
+)
+
+// A witness is a value of --witness: exactly one field is set.
+type witness struct {
+	agent  envelope.Address
+	folder *folderWitness
+}
+
+func parseWitnesses(values []string) ([]witness, error) {
+	var all []witness
+	// Folders come first, whatever the order of the flags: the report names
+	// witnesses in the order in which they were asked.
+	var agents []witness
+	for _, value := range values {
+		if strings.HasPrefix(value, "agent://") {
+			address, err := envelope.ParseAddress(value)
+			if err != nil {
+				return nil, cli.Usage("--witness: %v", err)
+			}
+			agents = append(agents, witness{agent: address})
+			continue
+		}
+		info, err := os.Stat(value)
+		if err == nil && !info.IsDir() {
+			return nil, cli.Usage("--witness: %s is a file: give the folder in which a witness keeps its checkpoints, or the file as --checkpoint", value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--witness: %w", err)
+		}
+		store, err := checkpoint.NewFolderStore(value)
+		if err != nil {
+			return nil, fmt.Errorf("--witness: %w", err)
+		}
+		all = append(all, witness{folder: &folderWitness{value, store}})
+	}
+	return append(all, agents...), nil
+}
+
+// forLog returns the witness for one log. The way to an agent depends on the
+// log: the agent that writes it may be the one that can reach the witness.
+func (w witness) forLog(env *cli.Env, log Log) (checkpoint.Witness, error) {
+	if w.folder != nil {
+		return *w.folder, nil
+	}
+	_, paths, err := env.InspectFleet()
+	if err != nil {
+		return nil, fmt.Errorf("--witness %s: %w", w.agent, err)
+	}
+	return agentWitness{address: w.agent, direct: paths.Socket(w.agent.ID()), via: log.Socket}, nil
+}
+
+// errCannotCosign is why neither witness signs: verifying only reads what a
+// witness has seen before.
+var errCannotCosign = errors.New("a witness given to verify cannot sign")
+
+// A folderWitness reads the checkpoints that a witness keeps in a folder.
+type folderWitness struct {
+	folder string
+	store  *checkpoint.FolderStore
+}
+
+var _ checkpoint.Witness = folderWitness{}
+
+// Name implements [checkpoint.Witness].
+func (w folderWitness) Name() string { return w.folder }
+
+// Latest implements [checkpoint.Witness].
+func (w folderWitness) Latest(ctx context.Context, origin string) ([]byte, error) {
+	return w.store.Load(ctx, origin)
+}
+
+// Cosign implements [checkpoint.Witness].
+func (w folderWitness) Cosign(context.Context, []byte, int64, tlog.TreeProof) ([]byte, error) {
+	return nil, errCannotCosign
+}
+
+// An agentWitness is a running agent that keeps checkpoints of other agents'
+// logs. It is asked on its control socket when it runs on this machine, and
+// otherwise over the transport of the agent whose log it is.
+type agentWitness struct {
+	address envelope.Address
+	direct  string // control socket of the witness
+	via     string // control socket of the log's agent, or ""
+}
+
+var _ checkpoint.Witness = agentWitness{}
+
+// Name implements [checkpoint.Witness].
+func (w agentWitness) Name() string { return string(w.address) }
+
+// Latest implements [checkpoint.Witness].
+func (w agentWitness) Latest(ctx context.Context, origin string) ([]byte, error) {
+	note, err := witnessed(ctx, w.direct, "", origin)
+	if !notRunning(err) || w.via == "" {
+		return note, err
+	}
+	note, err = witnessed(ctx, w.via, w.address, origin)
+	if notRunning(err) {
+		return nil, fmt.Errorf("%s does not run on this machine, and the agent of the log, which could reach it elsewhere, does not run either", w.address)
+	}
+	return note, err
+}
+
+// Cosign implements [checkpoint.Witness].
+func (w agentWitness) Cosign(context.Context, []byte, int64, tlog.TreeProof) ([]byte, error) {
+	return nil, errCannotCosign
+}
+
+func witnessed(ctx context.Context, socket string, by envelope.Address, origin string) ([]byte, error) {
+	client := control.NewClient(socket)
+	defer client.Close()
+	return client.Witnessed(ctx, by, origin)
+}
+
+func notRunning(err error) bool {
+	_, ok := errors.AsType[*control.NotRunningError](err)
+	return ok
+}

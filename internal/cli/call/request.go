@@ -1,0 +1,125 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/rpc"
+)
+
+// A Call is one `agentd request`.
+type Call struct {
+	Caller cli.Caller
+	// To is the address of the peer, or its id alone.
+	To         string
+	Capability string
+	// Payload is JSON, @file or "-". Nil is null.
+	Payload *string
+	// Mode is sync, async or fire-and-forget.
+	Mode           string
+	IdempotencyKey string
+	Session        string
+	// Timeout is 0 for the capability's own. IdleTimeout is 0 for none.
+	Timeout, IdleTimeout time.Duration
+	// Progress prints the skill's progress to standard error.
+	Progress bool
+}
+
+// Request makes the call, and prints the result. What the callee or the schemas
+// object to is in the result: only a call that could not be made at all, for
+// example because no agent runs, has another error than [cli.ExitCall].
+func Request(ctx context.Context, env *cli.Env, c Call) error {
+	to := c.To
+	if !strings.Contains(to, "://") {
+		to = string(envelope.AddressOf(to))
+	}
+	payload := json.RawMessage("null")
+	if c.Payload != nil {
+		var err error
+		if payload, err = env.Payload(*c.Payload); err != nil {
+			return err
+		}
+	}
+	socket, err := env.Socket(ctx, c.Caller)
+	if err != nil {
+		return err
+	}
+	client := control.NewClient(socket)
+	defer client.Close()
+	request := rpc.Request{
+		To: envelope.Address(to), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
+		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session,
+	}
+	if c.Progress {
+		request.OnProgress = func(e rpc.ProgressEvent) { writeProgress(env, e) }
+	}
+	// Inside a skill, AGENTD_CALL makes this a nested call of the one being served.
+	result, err := client.RequestAgent(ctx, request, env.Getenv("AGENTD_CALL"))
+	if err != nil {
+		return err
+	}
+	return writeResult(env, result)
+}
+
+// Await waits for the answer to an asynchronous call, and prints the result.
+func Await(ctx context.Context, env *cli.Env, caller cli.Caller, correlationID string, timeout time.Duration) error {
+	if timeout < time.Millisecond || timeout > time.Hour {
+		return cli.Usage("--timeout: must be from 1ms to 1h")
+	}
+	socket, err := env.Socket(ctx, caller)
+	if err != nil {
+		return err
+	}
+	client := control.NewClient(socket)
+	defer client.Close()
+	result, err := client.Await(ctx, correlationID, timeout)
+	if err != nil {
+		return err
+	}
+	return writeResult(env, result)
+}
+
+// writeResult prints a result. The exit status tells scripts whether it is ok.
+func writeResult(env *cli.Env, result *rpc.Result) error {
+	if err := env.WriteJSON(result); err != nil {
+		return err
+	}
+	if result.Status != rpc.StatusOK {
+		return &cli.ExitError{Code: cli.ExitCall}
+	}
+	return nil
+}
+
+// Progress reports the progress of the call that the surrounding skill serves.
+func Progress(ctx context.Context, env *cli.Env, payload string) error {
+	socket, token := env.Getenv("AGENTD_SOCKET"), env.Getenv("AGENTD_CALL")
+	if socket == "" || token == "" {
+		return errors.New("AGENTD_SOCKET and AGENTD_CALL are not set: this command is for skills, which agentd starts with both")
+	}
+	value, err := env.Payload(payload)
+	if err != nil {
+		return err
+	}
+	client := control.NewClient(socket)
+	defer client.Close()
+	_, err = client.Progress(ctx, value, token)
+	return err
+}
+
+// writeProgress prints one event to standard error, so that standard output
+// carries the result alone. A failed write does not fail the call.
+func writeProgress(env *cli.Env, e rpc.ProgressEvent) {
+	if env.Format == output.Table {
+		fmt.Fprintf(env.Stderr, "progress %d: %s\n", e.Seq, e.Value)
+		return
+	}
+	_ = output.WriteJSON(env.Stderr, output.JSONL, e)
+}

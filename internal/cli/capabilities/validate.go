@@ -1,0 +1,66 @@
+package capabilities
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/schema"
+)
+
+// Validate checks a payload, given like the payload of a call, against the
+// schema of one side of a capability. The error is a finding when it is invalid.
+func Validate(env *cli.Env, choice Choice, name, side, payload string) error {
+	_, c, err := choice.find(env, name)
+	if err != nil {
+		return err
+	}
+	contract, err := contract(c, side)
+	if err != nil {
+		return err
+	}
+	data, err := env.Payload(payload)
+	if err != nil {
+		return err
+	}
+	report := contract.Check(data)
+	if err := writeReport(env, report); err != nil {
+		return err
+	}
+	if report.Verdict != schema.Valid {
+		return cli.Finding(nil)
+	}
+	return nil
+}
+
+func writeReport(env *cli.Env, report schema.Report) error {
+	violations := report.Violations
+	if report.Verdict == schema.Malformed {
+		violations = []schema.Violation{{Message: report.Syntax.Error()}}
+	}
+	if env.Format != output.Table {
+		if violations == nil {
+			violations = []schema.Violation{} // an empty array, never null
+		}
+		return env.WriteJSON(struct {
+			Verdict    string             `json:"verdict"`
+			Violations []schema.Violation `json:"violations"`
+			Truncated  bool               `json:"truncated"`
+		}{report.Verdict.String(), violations, report.Truncated})
+	}
+	colors := env.Colors()
+	if report.Verdict == schema.Valid {
+		fmt.Fprintf(env.Stdout, "%s valid\n", colors.Good("✓"))
+		return nil
+	}
+	fmt.Fprintf(env.Stdout, "%s %s\n", colors.Bad("✗"), report.Verdict)
+	for _, v := range violations {
+		path, _ := json.Marshal(v.Path) // a string always marshals
+		fmt.Fprintf(env.Stdout, "  %s %s\n", path, output.Printable(v.Message))
+	}
+	if report.Truncated {
+		fmt.Fprintln(env.Stdout, "  … and more")
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package fleet
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/transport/nats/natsauth"
+)
+
+// Validate checks every file of the fleet, and prints all that it finds. The
+// error is a finding when one of them is an error.
+func Validate(env *cli.Env) error {
+	root, err := env.FleetRoot()
+	if err != nil {
+		return err
+	}
+	findings, err := fleet.Validate(root, cli.FleetOptions(fleet.LoadOptions{}))
+	if err != nil {
+		return err
+	}
+	if env.Format == output.Table {
+		err = findings.WriteText(env.Stdout)
+	} else {
+		if findings == nil {
+			findings = fleet.Findings{} // an empty array, never null
+		}
+		err = env.WriteJSON(struct {
+			OK       bool           `json:"ok"`
+			Findings fleet.Findings `json:"findings"`
+		}{!findings.Failed(), findings})
+	}
+	if err == nil && findings.Failed() {
+		err = cli.Finding(nil)
+	}
+	return err
+}
+
+// List prints the members of the fleet.
+func List(env *cli.Env) error {
+	f, err := env.LoadFleet(fleet.LoadOptions{InspectOnly: true})
+	if err != nil {
+		return err
+	}
+	if env.Format == output.Table {
+		return f.List().WriteText(env.Stdout)
+	}
+	return env.WriteJSON(f.List())
+}
+
+// Capabilities prints what the members offer.
+func Capabilities(env *cli.Env) error {
+	f, err := env.LoadFleet(fleet.LoadOptions{InspectOnly: true})
+	if err != nil {
+		return err
+	}
+	if env.Format == output.Table {
+		return f.Capabilities().WriteText(env.Stdout)
+	}
+	return env.WriteJSON(f.Capabilities())
+}
+
+// Graph draws who may call whom, as mermaid, dot or json. With -o json or jsonl
+// the format does not matter.
+func Graph(env *cli.Env, format fleet.GraphFormat) error {
+	f, err := env.LoadFleet(fleet.LoadOptions{InspectOnly: true})
+	if err != nil {
+		return err
+	}
+	g := f.Graph(fleet.GraphOptions{})
+	if env.Format != output.Table {
+		return env.WriteJSON(g)
+	}
+	switch format {
+	case fleet.FormatMermaid, fleet.FormatDOT, fleet.FormatJSON:
+		return g.Write(env.Stdout, format)
+	}
+	return cli.Usage("--format: must be mermaid, dot or json, not %q", format)
+}
+
+// NATSConfig prints the authorization block for nats-server, with the members'
+// public keys, and makes those keys in keyDir that are missing. "" is the folder
+// nats in the fleet's state folder.
+func NATSConfig(env *cli.Env, keyDir string) error {
+	f, paths, err := env.InspectFleet()
+	if err != nil {
+		return err
+	}
+	mayCall, err := policy.Reach(f)
+	if err != nil {
+		return err
+	}
+	rules, err := natsauth.Derive(f, natsauth.Options{Allowed: mayCall})
+	if err != nil {
+		return err
+	}
+	if env.Format != output.Table {
+		return env.WriteJSON(rules) // the rules alone: no keys are made
+	}
+	if keyDir == "" {
+		keyDir = filepath.Join(paths.State, "nats")
+	}
+	keys, err := rules.EnsureKeys(keyDir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(env.Stderr, "start each agent with its own key:")
+	for _, u := range rules.Users {
+		fmt.Fprintf(env.Stderr, "  AGENTD_NATS_NKEY=%s agentd run --agent %s\n", natsauth.KeyFile(keyDir, u.ID), u.ID)
+	}
+	return rules.WriteConfig(env.Stdout, keys)
+}

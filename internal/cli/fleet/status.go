@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/transport/nats"
+)
+
+// statusTimeout bounds how long all agents together may take to answer.
+const statusTimeout = 10 * time.Second
+
+// An instance is one running instance of a member, or a member that does not run.
+type instance struct {
+	Agent string `json:"agent"`
+	// Where is local or nats, and "" for a member that does not run.
+	Where    string `json:"where,omitempty"`
+	Instance string `json:"instance,omitempty"`
+	// State is ready, not-ready or down.
+	State   string    `json:"state"`
+	Version string    `json:"version,omitempty"`
+	Digest  string    `json:"digest,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	// Requests is the number of calls answered, Errors of those that failed.
+	Requests int `json:"requests"`
+	Errors   int `json:"errors"`
+	// Notes are what somebody should look at, the most important first.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// The states of an instance.
+const (
+	stateReady    = "ready"
+	stateNotReady = "not-ready"
+	stateDown     = "down"
+)
+
+// Status prints which members run, on this machine and on the fleet's NATS
+// system. The error is a finding unless all of them are ready.
+func Status(ctx context.Context, env *cli.Env) error {
+	f, paths, err := env.InspectFleet()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	found, err := localInstances(ctx, f, paths)
+	if err != nil {
+		return err
+	}
+	remote, err := daemon.FindAgents(ctx, f, nats.FromEnv(env.Getenv))
+	if err != nil { // the local agents are worth showing while the broker is down
+		fmt.Fprintf(env.Stderr, "agents elsewhere are not shown: %v\n", err)
+	}
+	for _, s := range remote {
+		// An agent on this machine answers on NATS, too; its own answer counts.
+		if !slices.ContainsFunc(found, func(i instance) bool { return i.Instance == s.Instance }) {
+			found = append(found, newInstance("nats", s))
+		}
+	}
+	all := byMember(f, found)
+	if err := writeInstances(env, all); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(i instance) bool { return i.State != stateReady }) {
+		return cli.Finding(nil)
+	}
+	return nil
+}
+
+// localInstances asks the members that run on this machine, on their sockets.
+func localInstances(ctx context.Context, f *fleet.Fleet, paths daemon.Paths) ([]instance, error) {
+	running, err := paths.Running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []instance
+	for _, id := range running {
+		if _, ok := f.Member(id); !ok {
+			continue
+		}
+		client := control.NewClient(paths.Socket(id))
+		s, err := client.Status(ctx)
+		client.Close()
+		if err != nil {
+			found = append(found, instance{Agent: id, Where: "local", State: stateNotReady, Notes: []string{err.Error()}})
+			continue
+		}
+		found = append(found, newInstance("local", s))
+	}
+	return found, nil
+}
+
+func newInstance(where string, s control.Status) instance {
+	i := instance{
+		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
+		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings,
+	}
+	if !s.Ready {
+		i.State = stateNotReady
+		if s.Reason != "" {
+			i.Notes = append([]string{s.Reason}, i.Notes...)
+		}
+	}
+	return i
+}
+
+// byMember sorts the instances as fleet.yaml lists the members, adds a row for
+// each member that does not run, and notes instances whose contract is not that
+// of the member's file.
+func byMember(f *fleet.Fleet, found []instance) []instance {
+	var all []instance
+	for _, m := range f.Members {
+		before := len(all)
+		for _, i := range found {
+			if i.Agent != m.ID {
+				continue
+			}
+			if !m.ClientOnly() && i.Digest != "" && i.Digest != m.Capabilities.Digest() {
+				i.Notes = append(i.Notes, "offers something else than its file: it has not reloaded the file")
+			}
+			all = append(all, i)
+		}
+		if len(all) == before {
+			all = append(all, instance{Agent: m.ID, State: stateDown})
+		}
+	}
+	return all
+}
+
+func writeInstances(env *cli.Env, all []instance) error {
+	if env.Format != output.Table {
+		return cli.WriteList(env, all)
+	}
+	rows := make([][]string, len(all))
+	for n, i := range all {
+		uptime, requests, errs, note := "-", "-", "-", ""
+		if !i.Started.IsZero() {
+			uptime = time.Since(i.Started).Round(time.Second).String()
+			requests, errs = strconv.Itoa(i.Requests), strconv.Itoa(i.Errors)
+		}
+		if len(i.Notes) > 0 {
+			note = i.Notes[0]
+		}
+		rows[n] = []string{i.Agent, orDash(i.Where), i.State, orDash(i.Version), shortDigest(i.Digest), uptime, requests, errs, note}
+	}
+	return env.WriteTable([]string{"AGENT", "WHERE", "STATE", "VERSION", "DIGEST", "UPTIME", "CALLS", "ERRORS", "NOTE"}, rows)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

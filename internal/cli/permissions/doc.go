@@ -1,0 +1,3 @@
+// Package permissions implements `agentd permissions`: it explains which rule
+// decides whether one agent may call another.
+package permissions

@@ -1,0 +1,88 @@
+package permissions
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/policy"
+)
+
+// Explain prints whether from may call a capability of to, and which rule
+// decides at each end. from and to are addresses, or ids alone. The error is a
+// finding when the call would be denied.
+func Explain(env *cli.Env, from, to, capability string) error {
+	caller, err := parseAddress(from)
+	if err != nil {
+		return err
+	}
+	callee, err := parseAddress(to)
+	if err != nil {
+		return err
+	}
+	f, err := env.LoadFleet(fleet.LoadOptions{InspectOnly: true})
+	if err != nil {
+		return err
+	}
+	e, err := policy.Explain(f, caller, callee, capability)
+	if err != nil {
+		return err
+	}
+	if err := write(env, e); err != nil {
+		return err
+	}
+	if !e.Allowed {
+		return cli.Finding(nil)
+	}
+	return nil
+}
+
+func parseAddress(text string) (envelope.Address, error) {
+	if !strings.Contains(text, "://") {
+		text = string(envelope.AddressOf(text))
+	}
+	address, err := envelope.ParseAddress(text)
+	if err != nil {
+		return "", cli.Usage("%s", err)
+	}
+	return address, nil
+}
+
+func write(env *cli.Env, e *policy.Explanation) error {
+	if env.Format != output.Table {
+		return env.WriteJSON(e)
+	}
+	colors := env.Colors()
+	verdict := colors.Good("✓ allowed")
+	if !e.Allowed {
+		verdict = colors.Bad("✗ denied")
+	}
+	fmt.Fprintf(env.Stdout, "%s  %s → %s/%s\n", verdict, e.From, e.To, output.Printable(e.Capability))
+	rows := [][]string{decisionRow("caller", e.Caller)}
+	if e.Callee != nil { // the fleet knows the callee's rules
+		rows = append(rows, decisionRow("callee", *e.Callee))
+	}
+	if err := env.WriteTable([]string{"END", "ALLOWED", "RULE", "AT", "REASON"}, rows); err != nil {
+		return err
+	}
+	for _, note := range e.Notes {
+		fmt.Fprintln(env.Stdout, "!", note)
+	}
+	return nil
+}
+
+// decisionRow has dashes where no rule decided, only a default.
+func decisionRow(end string, d policy.Decision) []string {
+	allowed, rule, at := "no", "-", "-"
+	if d.Allowed {
+		allowed = "yes"
+	}
+	if d.Rule != (policy.Rule{}) {
+		rule = fmt.Sprintf("%s %s", d.Rule.Effect, d.Rule.Pattern)
+		at = fmt.Sprintf("%s:%d", d.Rule.Position.File, d.Rule.Position.Line)
+	}
+	return []string{end, allowed, rule, at, d.Reason.String()}
+}

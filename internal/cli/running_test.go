@@ -1,0 +1,82 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/cli/clitest"
+)
+
+func TestNobodyRuns(t *testing.T) {
+	env := clitest.New(t, clitest.Office)
+	use := func(string, *control.Client) error { t.Error("used an agent that does not run"); return nil }
+	if err := env.EachRunning(t.Context(), "", use); err == nil || !strings.Contains(err.Error(), "no agent of this fleet is running") {
+		t.Errorf("%v", err)
+	}
+	if _, err := env.Socket(t.Context(), cli.Caller{}); err == nil || !strings.Contains(err.Error(), "start it with `agentd fleet run`") {
+		t.Errorf("%v", err)
+	}
+	noFleet := clitest.New(t, "")
+	if err := noFleet.EachRunning(t.Context(), "", use); err == nil {
+		t.Error("found agents without a fleet")
+	}
+	if _, err := noFleet.Socket(t.Context(), cli.Caller{}); err == nil {
+		t.Error("found a socket without a fleet")
+	}
+}
+
+func TestEachRunning(t *testing.T) {
+	env := clitest.New(t, clitest.Office)
+	env.Start(t)
+	visit := func(agent string, fail error) (ids []string, err error) {
+		err = env.EachRunning(t.Context(), agent, func(id string, client *control.Client) error {
+			ids = append(ids, id)
+			return errors.Join(client.Ready(context.Background()), fail)
+		})
+		return ids, err
+	}
+	if ids, err := visit("", nil); err != nil || !slices.Equal(ids, []string{"clerk", "desk"}) {
+		t.Errorf("%v, %v", ids, err)
+	}
+	if ids, err := visit("desk", nil); err != nil || !slices.Equal(ids, []string{"desk"}) {
+		t.Errorf("%v, %v", ids, err)
+	}
+	own := errors.New("not today")
+	if ids, err := visit("", own); len(ids) != 1 || !errors.Is(err, own) || !strings.HasPrefix(err.Error(), "clerk: ") {
+		t.Errorf("%v, %v; want to stop at the first error, which names the agent", ids, err)
+	}
+	var notRunning *control.NotRunningError
+	if _, err := visit("nobody", nil); !errors.As(err, &notRunning) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Explicit flags win over the surrounding skill, and that over the only agent.
+func TestSocket(t *testing.T) {
+	env := clitest.New(t, clitest.Office)
+	fleet := env.Start(t)
+	desk, _ := fleet.Daemon("desk")
+	_, err := env.Socket(t.Context(), cli.Caller{})
+	if clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), "--as clerk, --as desk") {
+		t.Errorf("two agents: %v", err)
+	}
+	env.Vars["AGENTD_SOCKET"] = "/skill.sock"
+	for _, test := range []struct {
+		caller cli.Caller
+		want   string
+	}{
+		{cli.Caller{}, "/skill.sock"},
+		{cli.Caller{Agent: "desk"}, desk.Socket()},
+		{cli.Caller{Agent: "desk", Socket: "/mine.sock"}, "/mine.sock"},
+		{cli.Caller{Socket: "/mine.sock"}, "/mine.sock"},
+	} {
+		if got, err := env.Socket(t.Context(), test.caller); err != nil || got != test.want {
+			t.Errorf("%+v: %s, %v; want %s", test.caller, got, err, test.want)
+		}
+	}
+}

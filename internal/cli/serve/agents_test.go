@@ -1,0 +1,161 @@
+package serve
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/cli/clitest"
+)
+
+// start runs a command until stop is called, which returns its error.
+func start(t *testing.T, run func(context.Context) error) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	return func() error {
+		cancel()
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(30 * time.Second):
+			t.Fatal("the command did not stop")
+			return nil
+		}
+	}
+}
+
+// waitFor waits until standard error has a text.
+func waitFor(t *testing.T, env *clitest.Env, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(env.Err.String(), text); {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %q in %s", text, env.Err)
+		}
+		time.Sleep(time.Millisecond) // between two looks at the command
+	}
+}
+
+// capabilities asks the running clerk what it offers. It looks for its socket
+// itself: the files of the fleet may be faulty.
+func capabilities(t *testing.T, env *clitest.Env) string {
+	t.Helper()
+	sockets, err := filepath.Glob(filepath.Join(env.Vars["XDG_RUNTIME_DIR"], "agentd", "*", "clerk.sock"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("sockets %v, %v", sockets, err)
+	}
+	client := control.NewClient(sockets[0])
+	defer client.Close()
+	text, err := client.Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A changed file is loaded. A faulty one is reported with its place, and the
+// agents keep what they have, until the file is good again.
+func TestFleetReloads(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, clitest.Office)
+	stop := start(t, func(ctx context.Context) error { return Fleet(ctx, &env.Env, true) })
+	waitFor(t, env, "ready. press ctrl-c to stop.")
+	for _, want := range []string{"fleet: office\nrunning 2 agents:\n", "  • clerk  capabilities=3  socket=", "  • desk  client-only  socket="} {
+		if !strings.Contains(env.Err.String(), want) {
+			t.Errorf("no %q in %s", want, env.Err)
+		}
+	}
+	path := filepath.Join(env.Dir, "clerk", "capabilities.yaml")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Err.Reset()
+	// The watch begins shortly after the agents are ready, so the first write may
+	// be too early for it.
+	for faulty := strings.Replace(string(good), "capabilities:", "capabilties:", 1); env.Err.String() == ""; time.Sleep(time.Second / 2) {
+		env.Write(t, "clerk/capabilities.yaml", faulty)
+	}
+	waitFor(t, env, "The agents go on with the files that they have.")
+	if got := capabilities(t, env); !strings.Contains(env.Err.String(), "capabilities.yaml:4:") || !strings.Contains(got, `"file"`) {
+		t.Errorf("%s%s", env.Err, got)
+	}
+	env.Err.Reset()
+	env.Write(t, "clerk/capabilities.yaml", strings.Replace(string(good), "name: file\n", "name: stamp\n", 1))
+	waitFor(t, env, "reloaded.")
+	if got := capabilities(t, env); !strings.Contains(got, `"stamp"`) || strings.Contains(got, `"file"`) {
+		t.Errorf("%s", got)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if sockets, err := filepath.Glob(filepath.Join(env.Vars["XDG_RUNTIME_DIR"], "agentd", "*", "*.sock")); err != nil || len(sockets) > 0 {
+		t.Errorf("sockets left: %v, %v", sockets, err)
+	}
+}
+
+// Without --watch a changed file waits for SIGHUP.
+func TestFleetWithoutWatch(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, clitest.Office)
+	stop := start(t, func(ctx context.Context) error { return Fleet(ctx, &env.Env, false) })
+	waitFor(t, env, "ready. press")
+	env.Write(t, "clerk/agent.yaml", "name: clerk\nskils: {}\n")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(env.Err.String(), "agent.yaml") || strings.Contains(env.Err.String(), "reloaded") {
+		t.Errorf("%s", env.Err)
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, clitest.Office)
+	noFleet, badLevel, badFile := clitest.New(t, ""), clitest.New(t, clitest.Office), clitest.New(t, clitest.Office)
+	badLevel.LogLevel = "loud"
+	badFile.Write(t, "desk/agent.yaml", "nam: desk\n")
+	for name, test := range map[string]struct {
+		env  *clitest.Env
+		code int
+		want string
+	}{
+		"no agent":  {env, cli.ExitFailed, `no agent "nobody"`},
+		"no fleet":  {noFleet, cli.ExitFailed, "fleet.yaml"},
+		"log level": {badLevel, cli.ExitUsage, "--log-level"},
+		"bad file":  {badFile, cli.ExitFailed, filepath.Join("desk", "agent.yaml") + ":1:"},
+	} {
+		if err := Agent(t.Context(), &test.env.Env, "nobody", true); clitest.Code(err) != test.code || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+		if name == "no agent" {
+			continue
+		}
+		if err := Fleet(t.Context(), &test.env.Env, true); clitest.Code(err) != test.code || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// A second fleet with the same state is refused, and harms nothing.
+func TestFleetTwice(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, clitest.Office)
+	stop := start(t, func(ctx context.Context) error { return Fleet(ctx, &env.Env, false) })
+	waitFor(t, env, "ready. press")
+	if err := Fleet(t.Context(), &env.Env, false); clitest.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "audit.db") {
+		t.Errorf("%v", err)
+	}
+	if got := capabilities(t, env); !strings.Contains(got, "file") {
+		t.Errorf("%s", got)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}

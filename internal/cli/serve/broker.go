@@ -1,0 +1,58 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/agentd/agentd/daemon/broker"
+	"github.com/agentd/agentd/internal/cli"
+)
+
+// brokerStopTimeout bounds how long the broker may take to close its streams.
+const brokerStopTimeout = 10 * time.Second
+
+// A BrokerRequest is one `agentd broker`.
+type BrokerRequest struct {
+	// Port is the TCP port, 0 any free one. Nil means that of ConfigFile, else
+	// [broker.DefaultPort].
+	Port *uint16
+	// Host and Store are "" for those of ConfigFile, else the defaults.
+	Host, Store string
+	ConfigFile  string
+}
+
+// Broker runs a NATS server in this process until ctx ends. It prints the URL on
+// standard output once the server accepts connections, for scripts to wait for.
+func Broker(ctx context.Context, env *cli.Env, r BrokerRequest) error {
+	cfg := broker.Config{ConfigFile: r.ConfigFile, Host: r.Host, StoreDir: r.Store}
+	switch {
+	case r.Port == nil:
+	case *r.Port == 0:
+		cfg.Port = broker.RandomPort
+	default:
+		cfg.Port = int(*r.Port)
+	}
+	var err error
+	if cfg.Logger, err = env.Logger(); err != nil {
+		return err
+	}
+	if cfg.StoreDir == "" && cfg.ConfigFile == "" {
+		if cfg.StoreDir, err = broker.DefaultStoreDir(env.Getenv); err != nil {
+			return err
+		}
+	}
+	b, err := broker.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(env.Stdout, b.URL())
+	if dir, on := b.JetStream(); on {
+		fmt.Fprintf(env.Stderr, "streams are kept in %s\n", dir)
+	}
+	fmt.Fprintln(env.Stderr, "ready. press ctrl-c to stop.")
+	<-ctx.Done()
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), brokerStopTimeout)
+	defer cancel()
+	return b.Stop(stopCtx)
+}

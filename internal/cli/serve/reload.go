@@ -1,0 +1,125 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/watch"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/sdnotify"
+)
+
+// untilDone waits for ctx. Meanwhile it reloads the agents' files on SIGHUP and,
+// with watching, when one of them changes, and keeps systemd informed. It returns
+// an error when an agent has lost its broker for good.
+func untilDone(ctx context.Context, env *cli.Env, watching bool, agents ...*daemon.Daemon) error {
+	systemd := sdnotify.New(env.Getenv, os.Getpid())
+	notify(env, systemd, sdnotify.Ready)
+	defer notify(env, systemd, sdnotify.Stopping)
+	ctx, cancel := context.WithCancelCause(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer cancel(nil)
+
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	changed := make(chan struct{}, 1)
+	if watching {
+		helpers.Go(func() { watchFiles(ctx, env, agents, changed) })
+	}
+	helpers.Go(func() { systemd.Watch(ctx, func() bool { return alive(ctx, agents) }) })
+	for _, d := range agents {
+		if lost := d.Lost(); lost != nil {
+			helpers.Go(func() {
+				select {
+				case <-lost:
+					cancel(fmt.Errorf("agent %s: the NATS server has closed its connection for good; see the server's log, then start the agent again", d.Member().ID))
+				case <-ctx.Done():
+				}
+			})
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				return cause
+			}
+			return nil
+		case <-hup:
+		case <-changed:
+		}
+		notify(env, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
+		reload(env, agents)
+		notify(env, systemd, sdnotify.Ready)
+	}
+}
+
+// reload reloads the files of every agent. An agent whose files are faulty goes
+// on with what it has; the fault is reported.
+func reload(env *cli.Env, agents []*daemon.Daemon) {
+	var errs []error
+	for _, d := range agents {
+		errs = append(errs, d.Reload())
+	}
+	if err := errors.Join(errs...); err != nil {
+		fmt.Fprintf(env.Stderr, "agentd: %s\nThe agents go on with the files that they have.\n", err)
+		return
+	}
+	fmt.Fprintln(env.Stderr, "reloaded.")
+}
+
+// watchFiles sends on changed when a file of the agents changes, until ctx ends.
+func watchFiles(ctx context.Context, env *cli.Env, agents []*daemon.Daemon, changed chan<- struct{}) {
+	w := watch.Watcher{
+		Files: func() (all []string) {
+			for _, d := range agents {
+				all = append(all, d.Files()...)
+			}
+			return all
+		},
+		Changed: func() {
+			select {
+			case changed <- struct{}{}:
+			default: // the pending reload will see this change, too
+			}
+		},
+		Failed: func(err error) { fmt.Fprintf(env.Stderr, "agentd: %s\n", err) },
+	}
+	if err := w.Run(ctx); err != nil {
+		fmt.Fprintf(env.Stderr, "agentd: %s\nFiles are reloaded on SIGHUP only.\n", err)
+	}
+}
+
+// notify informs systemd, if it started the process. A failure is no reason to
+// stop the agents.
+func notify(env *cli.Env, systemd sdnotify.Notifier, state string) {
+	if err := systemd.Notify(state); err != nil {
+		fmt.Fprintf(env.Stderr, "agentd: %s\n", err)
+	}
+}
+
+// alive reports whether the control API of every agent answers. One that answers
+// that it is not ready is alive: restarting it would not bring its broker back.
+func alive(ctx context.Context, agents []*daemon.Daemon) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, d := range agents {
+		client := control.NewClient(d.Socket())
+		err := client.Ready(ctx)
+		client.Close()
+		if refused := new(control.RefusedError); err != nil && !errors.As(err, &refused) {
+			return false
+		}
+	}
+	return true
+}
