@@ -85,7 +85,7 @@ func (a *app) approvalsDecideCommand(verb, short string, approve bool) *cobra.Co
 	cmd := &cobra.Command{
 		Use:     verb + " <id>",
 		Short:   short,
-		Example: "  agentd approvals " + verb + " 4f2a91c0 --reason 'ticket 1234'",
+		Example: "  agentd approvals " + verb + " 019aa8f4-5c1e-7b02-9d3c-2f6e8a417c55 --reason 'ticket 1234'",
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the calling agent (default: whichever has the call)")
