@@ -14,62 +14,82 @@ import (
 const (
 	// accessQueue bounds the records that wait for the disk.
 	accessQueue = 8192
-	// accessLinger is how long the first record of a group waits for more. A call
-	// that woke the writer itself would share its processor with it.
+	// accessLinger is how long the first record of a batch waits for more. Without it
+	// each call would wake the writer, which then competes with the call for its
+	// processor, and each record would cost a commit of its own.
 	accessLinger = 10 * time.Millisecond
+	// gapInterval is the least time that one gap record covers: a disk that fails over
+	// and over must not turn each failure into a record.
+	gapInterval = time.Second
+	// finalGapTimeout bounds the last gap record, at the end of close.
+	finalGapTimeout = time.Second
 )
 
-// An appender writes records; an auditor does.
+// An appender writes records; an auditor is one.
 type appender interface {
 	append(ctx context.Context, kind auditchain.Kind, tenant string, body any) error
-	// appendCalls writes many. It returns how many were written, and why the
-	// others were not.
+	// appendCalls writes a batch. It returns how many records were written, and why
+	// the others were not.
 	appendCalls(ctx context.Context, calls []rpc.CallRecord) (written int, err error)
 }
 
-// An accessLog writes a record of every call, after the fact. When calls are
-// faster than the disk, records are lost rather than calls delayed; how many is
-// itself a record.
+// An accessLog records every call after it has ended. If calls end faster than the
+// disk takes records, it drops records rather than delay calls, counts them, and
+// records the count as a gap.
+//
+// One goroutine writes. close ends it.
 type accessLog struct {
-	// failOpen lets calls go on of which no record can be written.
+	// failOpen lets calls proceed although no records of them can be written.
 	failOpen bool
 
 	log    appender
 	logger *slog.Logger
-	ctx    context.Context // ends when records are not waited for any longer
-	stop   context.CancelFunc
+	ctx    context.Context // of the writer's appends; ends when close gives up
+	cancel context.CancelFunc
 	done   sync.WaitGroup
-	wake   chan struct{} // has room for one: there are records, or it is closed
-	ending chan struct{} // closed with closed: nobody lingers any more
+	wake   chan struct{} // has room for one signal: records wait, or the log is closed
+	ending chan struct{} // closed with closed, so that the writer stops lingering
 
-	failing atomic.Pointer[error] // of the newest group, unless it was written
+	failing atomic.Pointer[error] // why the newest batch was not written, or nil
 
 	mu      sync.Mutex
 	waiting []rpc.CallRecord // guarded by mu
 	closed  bool             // guarded by mu
 
 	gapMu sync.Mutex
-	gap   accessGap // what was lost and not yet told of; guarded by gapMu
+	gap   accessGap // dropped since the last gap record; guarded by gapMu
 }
 
-// An accessGap is the body of the lifecycle record that tells of lost records.
+// An accessGap is the body of the lifecycle record about dropped records.
 type accessGap struct {
 	Event string           `json:"event"` // always "gap"
 	Lost  int64            `json:"lost"`
 	Kinds map[string]int64 `json:"kinds"`
-	// From and To are the times of the first and last loss, in Unix milliseconds.
+	// From and To are the times of the first and the last loss, in Unix milliseconds.
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
-	// Code is "overflow", or what the log said last.
+	// Code is "overflow", "closed", or the last error of the audit log.
 	Code string `json:"code"`
 }
 
-// newAccessLog starts the writer; close ends it.
+// newAccessLog starts the writer.
 func newAccessLog(log appender, failOpen bool, logger *slog.Logger) *accessLog {
 	a := &accessLog{failOpen: failOpen, log: log, logger: logger, wake: make(chan struct{}, 1), ending: make(chan struct{})}
-	a.ctx, a.stop = context.WithCancel(context.Background())
+	a.ctx, a.cancel = context.WithCancel(context.Background())
 	a.done.Go(a.write)
 	return a
+}
+
+// openAccessLog starts the access log, unless agent.yaml turns it off. Stop closes
+// it.
+func (d *Daemon) openAccessLog(context.Context) error {
+	agent := d.Member().Agent
+	if agent.Security.NoAuditLog {
+		return nil
+	}
+	d.access = newAccessLog(d.audit, agent.Audit.FailOpen, d.log)
+	d.stats.next = d.access
+	return nil
 }
 
 // RecordCall implements [rpc.AccessLog].
@@ -83,17 +103,17 @@ func (a *accessLog) RecordCall(r rpc.CallRecord) {
 	a.mu.Unlock()
 	switch {
 	case closed:
-		a.lose(1, "closed")
+		a.countLost(1, "closed")
 	case full:
-		a.lose(1, "overflow")
+		a.countLost(1, "overflow")
 	case first:
-		a.rouse()
+		a.wakeWriter()
 	}
 }
 
-// Refuses implements [rpc.AccessLog]. It is after the fact: the calls whose records
-// failed have been made. The records of those that are refused show when the log
-// takes records again.
+// Refuses implements [rpc.AccessLog]. It lags behind: the calls whose records failed
+// have been made. Refused calls are recorded as well, which is how the log finds out
+// that it can write again.
 func (a *accessLog) Refuses() error {
 	if err := a.failing.Load(); err != nil && !a.failOpen {
 		return *err
@@ -101,16 +121,17 @@ func (a *accessLog) Refuses() error {
 	return nil
 }
 
-func (a *accessLog) rouse() {
+func (a *accessLog) wakeWriter() {
 	select {
 	case a.wake <- struct{}{}:
-	default: // it is awake already
+	default: // a signal is pending already
 	}
 }
 
-// write appends, group by group, until the log is closed and none waits.
+// write is the writer's goroutine. It writes batch after batch, and returns when
+// the log is closed and its last batch has been tried.
 func (a *accessLog) write() {
-	var group []rpc.CallRecord
+	var batch []rpc.CallRecord
 	linger := time.NewTimer(accessLinger)
 	defer linger.Stop()
 	for {
@@ -121,35 +142,40 @@ func (a *accessLog) write() {
 		case <-a.ending:
 		}
 		a.mu.Lock()
-		group, a.waiting = a.waiting, group[:0]
+		batch, a.waiting = a.waiting, batch[:0] // two buffers take turns
 		closed := a.closed
 		a.mu.Unlock()
-		written, err := a.log.appendCalls(a.ctx, group)
-		failing := &err
-		if err == nil || auditchain.CodeOf(err) == auditchain.CodeInvalid {
-			failing = nil // a record that cannot be one says nothing about those to come
-		}
-		a.failing.Store(failing)
-		if err != nil {
-			a.lose(int64(len(group)-written), failure(err))
-		}
-		if written > 0 {
-			a.tellGap(a.ctx)
-		}
+		a.writeBatch(batch)
 		if closed {
-			return // nothing comes after that
+			return // RecordCall adds nothing to a closed log
 		}
 	}
 }
 
-func failure(err error) string {
+func (a *accessLog) writeBatch(batch []rpc.CallRecord) {
+	written, err := a.log.appendCalls(a.ctx, batch)
+	failing := &err
+	if err == nil || auditchain.CodeOf(err) == auditchain.CodeInvalid {
+		failing = nil // one invalid record says nothing about the next
+	}
+	a.failing.Store(failing)
+	if err != nil {
+		a.countLost(int64(len(batch)-written), failureCode(err))
+	}
+	if written > 0 {
+		a.recordGap(a.ctx, false)
+	}
+}
+
+func failureCode(err error) string {
 	if code := auditchain.CodeOf(err); code != 0 {
 		return code.String()
 	}
 	return "context"
 }
 
-func (a *accessLog) lose(n int64, code string) {
+// countLost adds n dropped records to the gap.
+func (a *accessLog) countLost(n int64, code string) {
 	now := time.Now().UnixMilli()
 	a.gapMu.Lock()
 	defer a.gapMu.Unlock()
@@ -160,36 +186,35 @@ func (a *accessLog) lose(n int64, code string) {
 	a.gap.To, a.gap.Code = now, code
 }
 
-// tellGap records what was lost since the last such record, in records of at
-// least a second each; a context that has a deadline does not wait for that.
-func (a *accessLog) tellGap(ctx context.Context) {
-	const atLeast = time.Second
-	_, final := ctx.Deadline()
+// recordGap records what was dropped since the last gap record. Unless it is final
+// it waits until the gap is gapInterval long.
+func (a *accessLog) recordGap(ctx context.Context, final bool) {
 	a.gapMu.Lock()
-	told := a.gap
-	if told.Lost == 0 || !final && time.Since(time.UnixMilli(told.From)) < atLeast {
+	gap := a.gap
+	if gap.Lost == 0 || !final && time.Since(time.UnixMilli(gap.From)) < gapInterval {
 		a.gapMu.Unlock()
 		return
 	}
 	a.gap = accessGap{}
-	a.gapMu.Unlock()
-	told.Event, told.Kinds = "gap", map[string]int64{string(auditchain.KindRPCCall): told.Lost}
-	err := a.log.append(ctx, auditchain.KindLifecycle, "", told)
+	a.gapMu.Unlock() // RecordCall must not wait for the disk
+	gap.Event, gap.Kinds = "gap", map[string]int64{string(auditchain.KindRPCCall): gap.Lost}
+	err := a.log.append(ctx, auditchain.KindLifecycle, "", gap)
 	if err == nil {
-		a.logger.Warn("calls went unrecorded", "lost", told.Lost, "reason", told.Code)
+		a.logger.Warn("calls went unrecorded", "lost", gap.Lost, "reason", gap.Code)
 		return
 	}
 	if final {
-		a.logger.Error("calls went unrecorded, and the audit log does not take that either", "lost", told.Lost, "error", err)
+		a.logger.Error("calls went unrecorded, and the audit log did not take the gap record either", "lost", gap.Lost, "error", err)
 	}
-	a.lose(told.Lost, failure(err))
+	// Put it back: the next gap record covers it, from its own beginning.
+	a.countLost(gap.Lost, failureCode(err))
 	a.gapMu.Lock()
-	a.gap.From = min(a.gap.From, told.From)
+	a.gap.From = min(a.gap.From, gap.From)
 	a.gapMu.Unlock()
 }
 
-// close writes what waits until ctx ends, and tells what was lost. It may be
-// called twice, and on nil.
+// close writes what waits until ctx ends, records what was dropped, and waits for
+// the writer. It may be called twice, and on nil.
 func (a *accessLog) close(ctx context.Context) {
 	if a == nil {
 		return
@@ -198,13 +223,13 @@ func (a *accessLog) close(ctx context.Context) {
 	if !a.closed {
 		a.closed = true
 		close(a.ending)
-		a.rouse()
+		a.wakeWriter()
 	}
 	a.mu.Unlock()
-	defer context.AfterFunc(ctx, a.stop)()
+	defer context.AfterFunc(ctx, a.cancel)()
 	a.done.Wait()
-	a.stop()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	a.cancel()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalGapTimeout)
 	defer cancel()
-	a.tellGap(last)
+	a.recordGap(last, true)
 }

@@ -3,25 +3,30 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
-	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc/caller"
 )
 
-// maxApprovals bounds the calls that wait for a person.
-const maxApprovals = 256
+const (
+	// maxApprovals bounds the calls that wait for a person. A person cannot look at
+	// more, and each holds its payload in memory.
+	maxApprovals = 256
+	// approvalRecordTimeout bounds the record of a decision.
+	approvalRecordTimeout = 10 * time.Second
+)
 
 // approvals are the calls of one agent that wait for a person's decision. A call
-// is taken out by whoever decides: a person, or the end of its time.
+// leaves the table exactly once, by remove: whoever removes it (a person, the end of
+// its time, the end of its caller's patience) decides it.
 type approvals struct {
 	audit   auditor
 	timeout time.Duration
@@ -33,10 +38,10 @@ type approvals struct {
 
 // A waitingCall is one of them.
 type waitingCall struct {
-	id      string
-	request caller.ApprovalRequest
-	until   time.Time
-	decided chan caller.Approval // holds one
+	id       string
+	request  caller.ApprovalRequest
+	until    time.Time
+	decision chan caller.Approval // has room for the one decision, so Decide never blocks
 }
 
 var (
@@ -48,64 +53,43 @@ func newApprovals(a auditor, timeout time.Duration, log *slog.Logger) *approvals
 	return &approvals{audit: a, timeout: timeout, log: log, waiting: map[string]*waitingCall{}}
 }
 
-// An approvalBody is a record of kind approval.
-type approvalBody struct {
-	ID            string           `json:"approvalId"`
-	Peer          envelope.Address `json:"peerId"`
-	Capability    string           `json:"capabilityName"`
-	CorrelationID string           `json:"correlationId"`
-	SessionID     string           `json:"sessionId,omitempty"`
-	Rule          string           `json:"rule"`
-	// Decision is approve, deny, expire (nobody decided in time), cancel (the
-	// caller gave up) or overflow (too many calls waited already).
-	Decision string `json:"decision"`
-	Approver string `json:"approver,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	WaitedMs int64  `json:"waitedMs"`
-}
-
-// Approve implements [caller.Approver].
+// Approve implements [caller.Approver]. It blocks until somebody decides, the
+// approval's time is up, or ctx ends. Every outcome is recorded before it returns.
 func (a *approvals) Approve(ctx context.Context, r caller.ApprovalRequest) (caller.Approval, error) {
-	call, err := a.add(r)
+	id, err := uuid.NewV7() // sorts by the time at which the wait began
 	if err != nil {
-		return caller.Approval{}, err
+		return caller.Approval{}, fmt.Errorf("approval: %w", err)
 	}
-	if call == nil {
-		return caller.Approval{}, a.record(ctx, &waitingCall{request: r}, "overflow", caller.Approval{})
+	call := &waitingCall{id: id.String(), request: r, until: time.Now().Add(a.timeout), decision: make(chan caller.Approval, 1)}
+	if !a.add(call) {
+		return caller.Approval{}, a.record(ctx, call, "overflow", caller.Approval{})
 	}
 	a.log.Warn("a call waits for approval", "id", call.id, "peer", r.Peer, "capability", r.Capability, "until", call.until)
 	timer := time.NewTimer(time.Until(call.until))
 	defer timer.Stop()
 	select {
-	case decision := <-call.decided:
+	case decision := <-call.decision:
 		return decision, nil
 	case <-timer.C:
-		return a.giveUp(ctx, call, "expire")
+		return a.endUndecided(ctx, call, "expire")
 	case <-ctx.Done():
-		return a.giveUp(ctx, call, "cancel")
+		return a.endUndecided(ctx, call, "cancel")
 	}
 }
 
-// add lets a call wait; nil means that there is no room.
-func (a *approvals) add(r caller.ApprovalRequest) (*waitingCall, error) {
-	var id [4]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return nil, fmt.Errorf("approval: %w", err)
-	}
-	call := &waitingCall{
-		id: hex.EncodeToString(id[:]), request: r, until: time.Now().Add(a.timeout), decided: make(chan caller.Approval, 1),
-	}
+// add puts a call into the table. It returns false if the table is full.
+func (a *approvals) add(call *waitingCall) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.waiting) >= maxApprovals || a.waiting[call.id] != nil {
-		return nil, nil //nolint:nilnil // documented: no room is no error
+	if len(a.waiting) >= maxApprovals {
+		return false
 	}
 	a.waiting[call.id] = call
-	return call, nil
+	return true
 }
 
-// take takes a call out, so that it is decided once.
-func (a *approvals) take(id string) *waitingCall {
+// remove takes a call out of the table. It returns nil if the call has left already.
+func (a *approvals) remove(id string) *waitingCall {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	call := a.waiting[id]
@@ -113,25 +97,24 @@ func (a *approvals) take(id string) *waitingCall {
 	return call
 }
 
-// giveUp ends a wait without a decision.
-func (a *approvals) giveUp(ctx context.Context, call *waitingCall, how string) (caller.Approval, error) {
-	if a.take(call.id) == nil { // somebody decides at this moment
-		return <-call.decided, nil
+// endUndecided ends a wait without a person's decision.
+func (a *approvals) endUndecided(ctx context.Context, call *waitingCall, outcome string) (caller.Approval, error) {
+	if a.remove(call.id) == nil {
+		// Decide has removed it and is writing the record: its decision counts.
+		return <-call.decision, nil
 	}
-	return caller.Approval{}, a.record(ctx, call, how, caller.Approval{})
+	return caller.Approval{}, a.record(ctx, call, outcome, caller.Approval{})
 }
 
-func (a *approvals) record(ctx context.Context, call *waitingCall, decision string, d caller.Approval) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+// record writes how a wait ended. It does so even if ctx has ended: a caller that
+// gives up must not escape the log.
+func (a *approvals) record(ctx context.Context, call *waitingCall, outcome string, d caller.Approval) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), approvalRecordTimeout)
 	defer cancel()
 	r := call.request
-	capability := r.Capability
-	if len(capability) > maxRecordedName {
-		capability = capability[:maxRecordedName]
-	}
 	return a.audit.append(ctx, auditchain.KindApproval, r.TenantID, approvalBody{
-		ID: call.id, Peer: r.Peer, Capability: capability, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
-		Rule: r.Rule.String(), Decision: decision, Approver: d.By, Reason: d.Reason, WaitedMs: time.Since(r.Start).Milliseconds(),
+		ID: call.id, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, SessionID: r.SessionID,
+		Rule: r.Rule.String(), Decision: outcome, Approver: d.By, Reason: d.Reason, WaitedMs: time.Since(r.Start).Milliseconds(),
 	})
 }
 
@@ -153,21 +136,21 @@ func (a *approvals) Waiting() []control.Approval {
 	return all
 }
 
-// Decide implements [control.Approvals]. The call goes on only once the decision
-// is on the disk; without that it is denied.
+// Decide implements [control.Approvals]. The call proceeds only once the decision is
+// on the disk; if that fails the call is denied.
 func (a *approvals) Decide(ctx context.Context, id string, d caller.Approval) error {
-	call := a.take(id)
+	call := a.remove(id)
 	if call == nil {
 		return &control.NoApprovalError{ID: id}
 	}
-	decision := "deny"
+	outcome := "deny"
 	if d.Granted {
-		decision = "approve"
+		outcome = "approve"
 	}
-	err := a.record(ctx, call, decision, d)
+	err := a.record(ctx, call, outcome, d)
 	if err != nil {
 		d = caller.Approval{By: d.By, Reason: "the decision could not be recorded"}
 	}
-	call.decided <- d
+	call.decision <- d
 	return err
 }

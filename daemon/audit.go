@@ -1,24 +1,24 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/agentd/agentd/auditchain"
-	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
 )
 
-// An auditor writes what calls must record to an agent's log.
+// An auditor writes what calls must record to the agent's audit log.
 type auditor struct {
 	log *auditchain.Log
-	// settings says which payloads to keep. It is asked at each violation, since
-	// they change when the agent's file is loaded again.
+	// settings returns which payloads to keep. It is a function because a reload may
+	// change them between two violations.
 	settings func() *fleet.Audit
 }
 
@@ -28,7 +28,8 @@ var (
 	_ drift.Auditor      = auditor{}
 )
 
-// RecordSchemaViolation implements [rpc.Auditor].
+// RecordSchemaViolation implements [rpc.Auditor]. A captured payload is a record of
+// its own, so that it can be erased later while the violation stays.
 func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolation) error {
 	violations := make([]auditchain.Violation, len(v.Violations))
 	for i, violation := range v.Violations {
@@ -63,44 +64,49 @@ func (a auditor) RecordSchemaDrift(ctx context.Context, r drift.Record) error {
 	if errors.As(r.Err, &detailed) {
 		body["details"] = detailed.Details()
 	}
+	return a.append(ctx, auditchain.KindSchemaDrift, "", body)
+}
+
+// RecordRefusal implements [rpc.RefusalAuditor].
+func (a auditor) RecordRefusal(ctx context.Context, r rpc.Refusal) error {
+	r.Capability = truncateName(r.Capability)
+	switch {
+	case r.Proof != nil:
+		return a.append(ctx, auditchain.KindAuthCheck, r.TenantID, newAuthBody(&r))
+	case r.Code == rpc.CodeRateLimited:
+		return a.append(ctx, auditchain.KindRateLimited, r.TenantID, newRateLimitBody(&r))
+	default:
+		return a.append(ctx, auditchain.KindPermissionDenied, r.TenantID, newDeniedBody(&r))
+	}
+}
+
+// lifecycle records that the agent has started, reloaded its files or stopped.
+func (a auditor) lifecycle(ctx context.Context, event, version string) error {
+	return a.append(ctx, auditchain.KindLifecycle, "", map[string]string{"event": event, "version": version})
+}
+
+// append writes one record. It returns once the record is durable.
+func (a auditor) append(ctx context.Context, kind auditchain.Kind, tenant string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	_, err = a.log.Append(ctx, auditchain.Record{Kind: auditchain.KindSchemaDrift, Body: data})
+	_, err = a.log.Append(ctx, auditchain.Record{Kind: kind, Tenant: tenant, Body: data})
 	return err
 }
 
-// lifecycle records that the agent started or stopped.
-func (a auditor) lifecycle(ctx context.Context, event, version string) error {
-	body, err := json.Marshal(map[string]string{"event": event, "version": version})
-	if err != nil {
-		return fmt.Errorf("audit: %w", err)
+// appendCalls implements [appender]. A record that cannot be marshalled is left out,
+// and does not keep the others of its batch from the disk.
+func (a auditor) appendCalls(ctx context.Context, calls []rpc.CallRecord) (written int, err error) {
+	records := make([]auditchain.Record, 0, len(calls))
+	for i := range calls {
+		data, merr := json.Marshal(newCallBody(&calls[i]))
+		if merr != nil {
+			err = &auditchain.Error{Code: auditchain.CodeInvalid, Msg: "the record of a call", Err: merr}
+			continue
+		}
+		records = append(records, auditchain.Record{Kind: auditchain.KindRPCCall, Tenant: calls[i].TenantID, Body: data})
 	}
-	_, err = a.log.Append(ctx, auditchain.Record{Kind: auditchain.KindLifecycle, Body: body})
-	return err
-}
-
-// KeepAudit calls use with what may change the audit log at path, which must
-// exist: the log itself where nobody has it open, or else the agent that has,
-// by its control socket. An empty socket means that the agent is not known.
-//
-// The error is that of use, or an [*auditchain.Error]; it has
-// [auditchain.CodeLocked] when the log's owner cannot be asked.
-func KeepAudit(ctx context.Context, path, socket string, use func(control.AuditKeeper) error) (err error) {
-	log, locked := auditchain.Open(ctx, path, auditchain.Options{})
-	if locked == nil {
-		defer func() { err = errors.Join(err, log.Close()) }()
-		return use(log)
-	}
-	if auditchain.CodeOf(locked) != auditchain.CodeLocked || socket == "" {
-		return locked
-	}
-	client := control.NewClient(socket)
-	defer client.Close()
-	err = use(client)
-	if _, gone := errors.AsType[*control.NotRunningError](err); gone {
-		return fmt.Errorf("%w; no agent answers on its control socket %s either", locked, socket)
-	}
-	return err
+	written, aerr := a.log.AppendAll(ctx, records)
+	return written, cmp.Or(aerr, err)
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// callStats count the requests that the agent has served, on their way to the
-// access log.
+// callStats count the requests that the agent serves, and pass every call on to the
+// access log. The counts are since the start of the process.
 type callStats struct {
 	next rpc.AccessLog // nil for none
 
 	mu           sync.Mutex
-	byCapability map[string]*served // guarded by mu
+	byCapability map[string]*callCounts // guarded by mu
 }
 
-// served is what one capability has done.
-type served struct {
+// callCounts are the counts of one capability, or of all.
+type callCounts struct {
 	requests, errors int
-	busy             time.Duration
-	lastError        string // a code, never a payload
+	busy             time.Duration // the sum of all latencies
+	lastError        string        // a code, never a payload
 }
 
-// RecordCall implements [rpc.AccessLog]. Requests for a capability that is not
-// there are nobody's.
+// RecordCall implements [rpc.AccessLog]. A request for a capability that the agent
+// does not have belongs to none of its counts.
 func (s *callStats) RecordCall(r rpc.CallRecord) {
 	if r.Role == rpc.RoleCallee && r.Code != rpc.CodeNoCapability {
 		s.count(&r)
@@ -42,53 +42,55 @@ func (s *callStats) Refuses() error {
 	return s.next.Refuses()
 }
 
+// count adds one served request. A name that setCapabilities was not given is left
+// out: strangers choose it, and could fill the map.
 func (s *callStats) count(r *rpc.CallRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.byCapability[r.Capability]
-	if one == nil {
+	c := s.byCapability[r.Capability]
+	if c == nil {
 		return
 	}
-	one.requests++
-	one.busy += r.Latency
+	c.requests++
+	c.busy += r.Latency
 	if r.Code != 0 {
-		one.errors++
-		one.lastError = r.Code.String()
+		c.errors++
+		c.lastError = r.Code.String()
 	}
 }
 
-// offer has the capabilities counted that the agent offers now, and goes on with
-// the counts of those that it offered before.
-func (s *callStats) offer(names []string) {
+// setCapabilities sets which capabilities are counted. Those that were counted
+// before keep their counts: a reload is no restart.
+func (s *callStats) setCapabilities(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.byCapability
-	s.byCapability = make(map[string]*served, len(names))
+	s.byCapability = make(map[string]*callCounts, len(names))
 	for _, name := range names {
 		if s.byCapability[name] = before[name]; before[name] == nil {
-			s.byCapability[name] = &served{}
+			s.byCapability[name] = &callCounts{}
 		}
 	}
 }
 
-// of is what one capability has done.
-func (s *callStats) of(name string) served {
+// capability returns the counts of one capability.
+func (s *callStats) capability(name string) callCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one := s.byCapability[name]; one != nil {
-		return *one
+	if c := s.byCapability[name]; c != nil {
+		return *c
 	}
-	return served{}
+	return callCounts{}
 }
 
-// total is what all of them have done together.
-func (s *callStats) total() (all served) {
+// total returns the counts of all capabilities together.
+func (s *callStats) total() (all callCounts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range s.byCapability {
-		all.requests += one.requests
-		all.errors += one.errors
-		all.busy += one.busy
+	for _, c := range s.byCapability {
+		all.requests += c.requests
+		all.errors += c.errors
+		all.busy += c.busy
 	}
 	return all
 }

@@ -18,7 +18,7 @@ func (c *counting) Refuses() error            { return nil }
 func TestCallStats(t *testing.T) {
 	var next counting
 	s := callStats{next: &next}
-	s.offer([]string{"a", "b"})
+	s.setCapabilities([]string{"a", "b"})
 	call := func(role rpc.Role, capability string, code rpc.Code) {
 		s.RecordCall(rpc.CallRecord{Role: role, Capability: capability, Code: code, Latency: time.Second})
 	}
@@ -28,13 +28,13 @@ func TestCallStats(t *testing.T) {
 	call(rpc.RoleCaller, "a", 0)
 	call(rpc.RoleCallee, "a", rpc.CodeNoCapability)
 	call(rpc.RoleCallee, "made up", 0)
-	if got, want := s.of("a"), (served{requests: 2, errors: 1, busy: 2 * time.Second, lastError: "EAGENTRPC_BUSY"}); got != want {
+	if got, want := s.capability("a"), (callCounts{requests: 2, errors: 1, busy: 2 * time.Second, lastError: "EAGENTRPC_BUSY"}); got != want {
 		t.Errorf("a: %+v, want %+v", got, want)
 	}
-	s.offer([]string{"a", "c"})
+	s.setCapabilities([]string{"a", "c"})
 	call(rpc.RoleCallee, "a", 0)
 	call(rpc.RoleCallee, "b", 0)
-	if all := s.total(); all.requests != 3 || all.errors != 1 || s.of("b") != (served{}) || s.of("c") != (served{}) {
+	if all := s.total(); all.requests != 3 || all.errors != 1 || s.capability("b") != (callCounts{}) || s.capability("c") != (callCounts{}) {
 		t.Errorf("together %+v", all)
 	}
 	if next.n != 8 {

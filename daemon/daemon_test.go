@@ -359,7 +359,7 @@ func TestStartRefuses(t *testing.T) {
 		{"a transport that nobody speaks", func(f map[string]string) {
 			f["callee/capabilities.yaml"] = strings.Replace(f["callee/capabilities.yaml"], "{kind: memory, topics: {requests: agents.callee.requests}}",
 				"{kind: mqtt, url: u, topics: {requests: x}}", 1)
-		}, "callee", "none of its transports [mqtt] is spoken here"},
+		}, "callee", "none of the agent's transports [mqtt]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			all := files()

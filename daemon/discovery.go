@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/agentd/agentd/capability"
@@ -24,24 +25,30 @@ const (
 	MetadataReady   = "ready"   // true or false
 )
 
-// announce makes the agent known to NATS tools, where it takes requests by NATS.
-func (d *Daemon) announce() (err error) {
-	conn, ok := d.transport(capability.NATS).(*nats.Conn)
-	if !ok || d.inbox == nil {
+// findQuiet is the quiet period of [discovery.Find]: once no further agent has
+// answered for so long, all have.
+const findQuiet = 300 * time.Millisecond
+
+// announce makes the agent known to NATS tools, if it accepts requests by NATS.
+func (d *Daemon) announce(context.Context) (err error) {
+	conn := d.nats()
+	if conn == nil || d.inbox == nil {
 		return nil
 	}
 	d.announcement, err = discovery.Announce(conn, natsauth.ServiceName(d.Member().ID), d.service)
 	return err
 }
 
-// service is the agent in the terms of NATS, as it is now.
+// service describes the agent in the terms of NATS, as it is now: every capability
+// is an endpoint, and all endpoints share the subject of requests.
 func (d *Daemon) service() discovery.Service {
-	contract := d.Member().Capabilities
+	member := d.Member()
+	contract := member.Capabilities
 	s := discovery.Service{
-		Version: d.cfg.Version, Description: fmt.Sprintf("%s of the fleet %s, by agentd", d.Member().Address, d.cfg.Fleet.Name),
+		Version: d.cfg.Version, Description: fmt.Sprintf("%s of the fleet %s, by agentd", member.Address, d.cfg.Fleet.Name),
 		Metadata: map[string]string{
-			MetadataAgent: string(d.Member().Address), MetadataFleet: d.cfg.Fleet.Name, MetadataDigest: contract.Digest(),
-			MetadataVersion: d.cfg.Version, MetadataReady: fmt.Sprint(d.Ready() == nil),
+			MetadataAgent: string(member.Address), MetadataFleet: d.cfg.Fleet.Name, MetadataDigest: contract.Digest(),
+			MetadataVersion: d.cfg.Version, MetadataReady: strconv.FormatBool(d.Ready() == nil),
 		},
 	}
 	var subject string
@@ -52,22 +59,19 @@ func (d *Daemon) service() discovery.Service {
 		}
 	}
 	for _, c := range contract.Capabilities {
-		done := d.stats.of(c.Name)
+		counts := d.stats.capability(c.Name)
 		s.Endpoints = append(s.Endpoints, discovery.Endpoint{
 			Name: c.Name, Subject: subject, Group: d.inbox.Group(),
 			Metadata: map[string]string{"capability": c.Name, "digest": c.Digest, "description": c.Description},
-			Requests: done.requests, Errors: done.errors, Busy: done.busy, LastError: done.lastError,
+			Requests: counts.requests, Errors: counts.errors, Busy: counts.busy, LastError: counts.lastError,
 		})
 	}
 	return s
 }
 
-// quiet is how long no further agent must answer before all have.
-const quiet = 300 * time.Millisecond
-
-// FindAgents asks the NATS system that a fleet is on which of its agents run
-// there. Without one in opts it is the first that the files name; without any,
-// nobody is there. The answers are the agents' own words.
+// FindAgents asks the NATS system of a fleet which of the fleet's agents run there.
+// Servers in opts take precedence over the first that the files name; with neither
+// it finds nobody. The answers are the agents' own: nothing proves them.
 func FindAgents(ctx context.Context, f *fleet.Fleet, opts nats.Options) ([]control.Status, error) {
 	for _, m := range f.Members {
 		if specs := natsSpecs(m); len(specs) > 0 {
@@ -83,13 +87,13 @@ func FindAgents(ctx context.Context, f *fleet.Fleet, opts nats.Options) ([]contr
 	if err != nil {
 		return nil, fmt.Errorf("nats: %w", err)
 	}
-	defer func() { _ = conn.Close() }() // only answers were read
-	found, err := discovery.Find(ctx, conn, "", quiet)
+	defer func() { _ = conn.Close() }() // nothing was written that could be lost
+	found, err := discovery.Find(ctx, conn, "", findQuiet)
 	var all []control.Status
 	for _, i := range found {
 		agent, perr := envelope.ParseAddress(i.Metadata[MetadataAgent])
 		if perr != nil || i.Metadata[MetadataFleet] != f.Name {
-			continue // somebody else's service
+			continue // a service of another fleet, or of another system
 		}
 		all = append(all, control.Status{
 			Agent: agent, Fleet: f.Name, Instance: i.ID, Version: cmp.Or(i.Metadata[MetadataVersion], i.Version), Digest: i.Metadata[MetadataDigest],

@@ -14,11 +14,14 @@ import (
 type Fleet struct {
 	// Daemons are the running agents, in declared order.
 	Daemons []*Daemon
-	// Bus carries their calls.
+	// Bus carries the calls between them.
 	Bus *memory.Bus
 }
 
-// StartFleet brings every member up, on one memory bus. An error leaves none running.
+// StartFleet starts every member, on one memory bus. An error leaves none running.
+//
+// The members start one after another, in declared order. A call to a member that has
+// not started yet fails at once with NoResponders, which callers may retry.
 func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
 	if len(cfg.Fleet.Members) == 0 {
 		return nil, fmt.Errorf("fleet %s declares no agents", cfg.Fleet.Name)
@@ -49,7 +52,7 @@ func (f *Fleet) Daemon(id string) (*Daemon, bool) {
 	return nil, false
 }
 
-// ShutdownTimeout is the longest that a member wants for finishing its calls.
+// ShutdownTimeout is the longest time that any member needs to finish its calls.
 func (f *Fleet) ShutdownTimeout() time.Duration {
 	longest := time.Second
 	for _, d := range f.Daemons {
@@ -58,7 +61,8 @@ func (f *Fleet) ShutdownTimeout() time.Duration {
 	return longest
 }
 
-// Stop stops every member at the same time, see [Daemon.Stop].
+// Stop stops all members at the same time, see [Daemon.Stop]: one after another, their
+// shutdown timeouts would add up, and those that are left would call ones that are gone.
 func (f *Fleet) Stop(ctx context.Context) error {
 	errs := make([]error, len(f.Daemons))
 	var all sync.WaitGroup

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -13,34 +14,48 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// An identityRing is the keyring as messages see it. A reload replaces it whole.
-type identityRing struct {
-	now atomic.Pointer[identity.Keyring]
+// A keyringHolder holds the keyring with which messages are signed and verified. A
+// reload swaps it.
+type keyringHolder struct {
+	current atomic.Pointer[identity.Keyring]
 }
 
-var _ rpc.Identity = (*identityRing)(nil)
+var _ rpc.Identity = (*keyringHolder)(nil)
 
 // Sign implements [envelope.Signer].
-func (r *identityRing) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
-	return r.now.Load().Sign(to, form)
+func (h *keyringHolder) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
+	return h.current.Load().Sign(to, form)
 }
 
 // Verify implements [rpc.Identity].
-func (r *identityRing) Verify(e *envelope.Envelope) (proven bool, err error) {
-	return r.now.Load().Verify(e)
+func (h *keyringHolder) Verify(e *envelope.Envelope) (proven bool, err error) {
+	return h.current.Load().Verify(e)
 }
 
-// keyring reads the keys of a member and of those it hears from; nothing is in
-// force yet. A key that cannot be had is an error: to go on without it would be
-// to take anybody's word.
-func (d *Daemon) keyring(f *fleet.Fleet, m *fleet.Member) (*identity.Keyring, error) {
-	opts := identity.Options{Self: m.Address, Peers: map[envelope.Address]identity.Peer{}}
-	if must := m.Agent.Security.RequireAuth; must != nil {
-		opts.Require = *must
+// loadKeyring puts the keys of the files in force.
+func (d *Daemon) loadKeyring(context.Context) error {
+	keyring, err := d.readKeyring(d.cfg.Fleet, d.Member())
+	if err != nil {
+		return err
 	}
-	for _, a := range identified(f, m) {
+	d.keyring.current.Store(keyring)
+	return nil
+}
+
+// readKeyring reads the keys of a member and of those that it exchanges messages
+// with, and puts nothing in force. A key that cannot be read is an error: to
+// continue without it would mean to believe whatever an agent says about itself.
+//
+// The member's own key pair is created when the first agent is found that needs it,
+// so that fleets without identities have no key files.
+func (d *Daemon) readKeyring(f *fleet.Fleet, m *fleet.Member) (*identity.Keyring, error) {
+	opts := identity.Options{Self: m.Address, Peers: map[envelope.Address]identity.Peer{}}
+	if require := m.Agent.Security.RequireAuth; require != nil {
+		opts.Require = *require
+	}
+	for _, a := range withIdentity(f, m) {
 		auth := f.Identity(m, a)
-		peer, err := proofOf(auth)
+		peer, err := readPeerKeys(auth)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: the identity of %s: %w", auth.Position.File, auth.Position.Line, a, err)
 		}
@@ -54,8 +69,9 @@ func (d *Daemon) keyring(f *fleet.Fleet, m *fleet.Member) (*identity.Keyring, er
 	return identity.NewKeyring(opts)
 }
 
-// identified are the agents that prove themselves to m, each once.
-func identified(f *fleet.Fleet, m *fleet.Member) (all []envelope.Address) {
+// withIdentity lists the agents whose messages to m carry a proof, each once: m's
+// peers, and the callers that only identities.yaml knows.
+func withIdentity(f *fleet.Fleet, m *fleet.Member) (all []envelope.Address) {
 	seen := map[envelope.Address]bool{m.Address: true}
 	add := func(a envelope.Address) {
 		if !seen[a] && f.Identity(m, a) != nil {
@@ -72,8 +88,9 @@ func identified(f *fleet.Fleet, m *fleet.Member) (all []envelope.Address) {
 	return all
 }
 
-// proofOf is what a file says of one agent, with its secrets.
-func proofOf(auth *fleet.PeerAuth) (identity.Peer, error) {
+// readPeerKeys reads the keys of one agent, and resolves the references to its
+// secrets.
+func readPeerKeys(auth *fleet.PeerAuth) (identity.Peer, error) {
 	var peer identity.Peer
 	switch auth.Provider {
 	case fleet.HMAC:
@@ -93,23 +110,8 @@ func proofOf(auth *fleet.PeerAuth) (identity.Peer, error) {
 			})
 		}
 	default:
-		return peer, fmt.Errorf("this version cannot check the provider %s: "+
-			"with it nothing could be taken from that agent (use hmac or nkey)", auth.Provider)
+		return peer, fmt.Errorf("this version cannot check the provider %s, "+
+			"so it could accept no message from that agent (use hmac or nkey)", auth.Provider)
 	}
 	return peer, nil
-}
-
-// ownRelease is the fleet's version, which the environment gives: the reference
-// system's name for it is heard too.
-func ownRelease(getenv func(string) string) (text string, r envelope.FleetVersion, err error) {
-	for _, name := range []string{"AGENTD_FLEET_VERSION", "DECLARAGENT_FLEET_VERSION"} {
-		if text = getenv(name); text == "" {
-			continue
-		}
-		if r, err = envelope.ParseFleetVersion(text); err != nil {
-			return "", r, fmt.Errorf("%s: %w", name, err)
-		}
-		return text, r, nil
-	}
-	return "", r, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 )
 
-// Paths are where the agents of one fleet keep what outlives a call.
+// Paths are where the agents of one fleet keep their files and sockets.
 type Paths struct {
 	// State holds what must survive a restart: a folder per agent.
 	State string
@@ -24,9 +24,10 @@ type Paths struct {
 
 // DefaultPaths follows the XDG base directory specification: state goes to
 // $XDG_STATE_HOME/agentd (default ~/.local/state/agentd), sockets to
-// $XDG_RUNTIME_DIR/agentd (default a folder of the user's own in the
-// temporary folder). Below them each fleet has a folder named after it and a
-// hash of its root, so that two checkouts of one fleet do not mix.
+// $XDG_RUNTIME_DIR/agentd (default a folder in the temporary folder that is named
+// after the user). Below them each fleet has a folder named after it and a hash of its
+// root, so that two checkouts of one fleet do not share state. The hash has four
+// bytes: socket paths have a limit of about a hundred.
 func DefaultPaths(fleetName, root string, getenv func(string) string) (Paths, error) {
 	key := sha256.Sum256([]byte(root))
 	folder := fleetName + "-" + hex.EncodeToString(key[:4])
@@ -34,7 +35,7 @@ func DefaultPaths(fleetName, root string, getenv func(string) string) (Paths, er
 	if !filepath.IsAbs(state) { // the specification ignores relative paths
 		home := getenv("HOME")
 		if home == "" {
-			return Paths{}, errors.New("neither XDG_STATE_HOME nor HOME is set: nowhere to keep the audit log")
+			return Paths{}, errors.New("neither XDG_STATE_HOME nor HOME is set: there is no folder for the audit log")
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
@@ -49,10 +50,10 @@ func DefaultPaths(fleetName, root string, getenv func(string) string) (Paths, er
 // AuditDB is the path of an agent's audit log.
 func (p Paths) AuditDB(agent string) string { return filepath.Join(p.State, agent, "audit.db") }
 
-// Witness is the folder of what an agent keeps of other agents' audit logs.
+// Witness is the folder where an agent keeps what it has co-signed as a witness.
 func (p Paths) Witness(agent string) string { return filepath.Join(p.State, agent, "witness") }
 
-// AuditDB is where a member keeps its audit log: where fleet.yaml says, or in p.
+// AuditDB is the path of a member's audit log: that of fleet.yaml, or else one in p.
 func AuditDB(m *fleet.Member, p Paths) string {
 	if m.AuditDB != "" {
 		return m.AuditDB
@@ -63,7 +64,7 @@ func AuditDB(m *fleet.Member, p Paths) string {
 // Identity is the path of an agent's own keys.
 func (p Paths) Identity(agent string) string { return filepath.Join(p.State, agent, "identity.json") }
 
-// Idempotency is the path of the answers that an agent remembers.
+// Idempotency is the path of an agent's remembered answers to keyed requests.
 func (p Paths) Idempotency(agent string) string {
 	return filepath.Join(p.State, agent, "idempotency.db")
 }
@@ -82,7 +83,7 @@ func (p Paths) Running(ctx context.Context) ([]string, error) {
 	}
 	var ids []string
 	for _, e := range entries {
-		// One that does not answer was left behind by a process that was killed.
+		// A socket that does not answer was left behind by a process that was killed.
 		if id, ok := strings.CutSuffix(e.Name(), ".sock"); ok && control.Answers(ctx, p.Socket(id)) {
 			ids = append(ids, id)
 		}

@@ -16,9 +16,10 @@ import (
 )
 
 // openTransports connects by the transports that the agent's files name and this
-// version speaks. The memory transport is there only with a bus. With it NATS is
-// left alone where memory goes everywhere, unless its servers are set
-// explicitly: a fleet in one process needs no broker.
+// version supports: memory if there is a bus, and NATS.
+//
+// With a bus NATS is skipped if memory reaches everybody, unless its servers are set
+// explicitly: a fleet in one process then needs no broker.
 func (d *Daemon) openTransports(ctx context.Context) error {
 	if d.cfg.Bus != nil {
 		d.transports = append(d.transports, d.cfg.Bus.Connect())
@@ -38,7 +39,7 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 	opts.Name = "agentd/" + d.Member().ID
 	opts.InboxPrefix = natsauth.InboxPrefix(d.Member().ID)
 	opts.Logger = d.log
-	conn, err := d.connect(ctx, opts)
+	conn, err := d.connectNATS(ctx, opts)
 	if err != nil {
 		return fmt.Errorf("nats: %w\n(start a server with `agentd broker`, name another one in AGENTD_NATS_URL, or run the whole fleet in one process with `agentd fleet run`)", err)
 	}
@@ -46,15 +47,16 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 	return nil
 }
 
-// connect tries the key that `agentd fleet nats-config` has left for the agent,
-// when nobody says who to be there and the server wants to know. It is not
-// tried first: a server without users refuses a client that names one.
-func (d *Daemon) connect(ctx context.Context, opts nats.Options) (*nats.Conn, error) {
+// connectNATS connects, and tries again with the key that `agentd fleet nats-config`
+// has left for the agent if the server demands credentials and none are configured.
+// The key does not come first because a server without users refuses a client that
+// presents one.
+func (d *Daemon) connectNATS(ctx context.Context, opts nats.Options) (*nats.Conn, error) {
 	conn, err := nats.Connect(ctx, opts)
-	key := natsauth.KeyFile(filepath.Join(d.cfg.Paths.State, "nats"), d.Member().ID)
 	if !errors.Is(err, transport.Denied) || opts.Authenticates() {
 		return conn, err
 	}
+	key := natsauth.KeyFile(filepath.Join(d.cfg.Paths.State, "nats"), d.Member().ID)
 	if _, missing := os.Stat(key); missing != nil {
 		return conn, err
 	}
@@ -73,8 +75,8 @@ func memoryReaches(m *fleet.Member) bool {
 	return !slices.ContainsFunc(m.Peers, func(p *fleet.Peer) bool { return !hasMemory(p.Transports) })
 }
 
-// natsSpecs are the transports of kind nats by which the member is reached and
-// reaches its peers, its own first.
+// natsSpecs are the NATS transports by which the member is reached, and then those
+// by which it reaches its peers.
 func natsSpecs(m *fleet.Member) (specs []capability.TransportSpec) {
 	add := func(all []capability.TransportSpec) {
 		for _, spec := range all {

@@ -21,36 +21,40 @@ import (
 // witnessService is the name under which agents witness each other's logs.
 const witnessService = "witness"
 
-// conflictsPerSecond bounds the records of refused checkpoints: whoever may ask
-// can ask often.
-const conflictsPerSecond = 1
+const (
+	// conflictsPerSecond bounds the records of inconsistent checkpoints: one agent
+	// can submit them as fast as it likes, and each would grow the log.
+	conflictsPerSecond = 1
+	// conflictRecordTimeout bounds the record of a witness's conflict.
+	conflictRecordTimeout = 10 * time.Second
+)
 
-// witnesses are both ends of an agent's witnessing: what it keeps of others'
-// logs, and what others say of its own.
+// witnesses are both sides of witnessing: the server that witnesses other agents'
+// logs, and the conflicts that the witnesses of the agent's own log have reported.
 type witnesses struct {
 	server  *witness.Server // nil for an agent that only calls others
-	sampler policy.Sampler  // for records of refused checkpoints
+	sampler policy.Sampler  // of the records of inconsistent checkpoints
 
 	mu        sync.Mutex
-	conflicts map[string]string // by witness of our log: what it said; guarded by mu
+	conflicts map[string]string // the last conflict of our log, by witness; guarded by mu
 }
 
 // A witnessBody is the body of a lifecycle record about witnessing.
 type witnessBody struct {
-	// Event is witness-conflict: a witness of this log has seen another history of
-	// it. Or it is witness-refused: this agent, as a witness, was shown one.
+	// Event is witness-conflict (a witness of this log has seen another history of
+	// it) or witness-refused (this agent, as a witness, was shown another history).
 	Event string `json:"event"`
 	// Peer is the agent at the other end.
 	Peer string `json:"peerId"`
-	// Reason is what the witness said.
+	// Reason is the witness's own.
 	Reason string `json:"reason"`
 }
 
-// openWitness gets ready to witness the logs of other agents.
-func (d *Daemon) openWitness() error {
+// openWitness makes the agent a witness of other agents' logs.
+func (d *Daemon) openWitness(context.Context) error {
 	d.witnesses.sampler.PerSecond = conflictsPerSecond
 	if d.Member().ClientOnly() {
-		return nil // nobody could ask it
+		return nil // no request could reach it
 	}
 	folder := d.cfg.Paths.Witness(d.Member().ID)
 	registry, err := witness.OpenRegistry(folder)
@@ -65,9 +69,9 @@ func (d *Daemon) openWitness() error {
 	return nil
 }
 
-// findWitnesses has the agent's own log witnessed by the peers that its file names.
-// They are shown it at once, and whenever there is a new checkpoint.
-func (d *Daemon) findWitnesses(ctx context.Context) error {
+// addWitnesses has the agent's own log witnessed by the peers that agent.yaml names.
+// They get its checkpoint now, and every new one later.
+func (d *Daemon) addWitnesses(ctx context.Context) error {
 	if len(d.Member().Agent.Audit.Witnesses) == 0 {
 		return nil
 	}
@@ -75,20 +79,21 @@ func (d *Daemon) findWitnesses(ctx context.Context) error {
 		return err
 	}
 	for _, w := range d.Member().Agent.Audit.Witnesses {
-		d.audit.log.AddWitness(witness.NewRemote(string(w.Address), d.askWitness(w.Address), d.audit.log))
+		d.audit.log.AddWitness(witness.NewRemote(string(w.Address), d.callWitness(w.Address), d.audit.log))
 	}
 	return nil
 }
 
-// askWitness carries questions to the witness at another agent.
-func (d *Daemon) askWitness(address envelope.Address) witness.Asker {
+// callWitness returns a function that carries one question to the witness at another
+// agent.
+func (d *Daemon) callWitness(address envelope.Address) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, question []byte) ([]byte, error) {
 		return d.client.CallService(ctx, address, witnessService, question)
 	}
 }
 
-// serveWitness answers as a witness. Only the fleet's members and this agent's
-// peers may ask: each that does takes up a file.
+// serveWitness answers as a witness. It serves only the fleet's members and this
+// agent's peers, because it keeps a file for each log: a stranger could fill the disk.
 func (d *Daemon) serveWitness(ctx context.Context, from envelope.Address, question json.RawMessage) (json.RawMessage, error) {
 	_, peer := d.peers.Peer(from)
 	if _, member := d.cfg.Fleet.Member(from.ID()); !member && !peer {
@@ -97,7 +102,7 @@ func (d *Daemon) serveWitness(ctx context.Context, from envelope.Address, questi
 	answer, err := d.witnesses.server.Answer(ctx, string(from), question)
 	switch {
 	case errors.Is(err, checkpoint.ErrInconsistent):
-		d.log.Error("an agent's audit log was rewritten, or another is in its place", "agent", from, "reason", err)
+		d.log.Error("an agent's audit log was rewritten or replaced", "agent", from, "reason", err)
 		if take, _ := d.witnesses.sampler.Take(time.Now()); take {
 			d.recordWitness(ctx, witnessBody{Event: "witness-refused", Peer: string(from), Reason: err.Error()})
 		}
@@ -107,11 +112,12 @@ func (d *Daemon) serveWitness(ctx context.Context, from envelope.Address, questi
 	if answer == nil {
 		return nil, err
 	}
-	return answer, nil
+	return answer, nil // it carries the error to the other end
 }
 
-// heardFromWitness takes note of what a witness of this agent's log says.
-func (d *Daemon) heardFromWitness(name string, err error) {
+// onWitness takes what a witness of this agent's log has answered to a checkpoint.
+// A conflict stays among the warnings until that witness co-signs again.
+func (d *Daemon) onWitness(name string, err error) {
 	conflict := errors.Is(err, checkpoint.ErrInconsistent)
 	d.witnesses.mu.Lock()
 	delete(d.witnesses.conflicts, name)
@@ -124,25 +130,26 @@ func (d *Daemon) heardFromWitness(name string, err error) {
 	d.witnesses.mu.Unlock()
 	switch {
 	case conflict:
-		d.log.Error("a witness has seen another history of the audit log: verify it, and find out who changed it", "witness", name, "reason", err)
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		d.log.Error("a witness has seen another history of the audit log: verify the log, and find out who changed it", "witness", name, "reason", err)
+		ctx, cancel := context.WithTimeout(context.Background(), conflictRecordTimeout)
 		defer cancel()
 		d.recordWitness(ctx, witnessBody{Event: auditchain.EventWitnessConflict, Peer: name, Reason: err.Error()})
 	case err != nil:
-		d.log.Warn("a witness has not co-signed the audit log; it is asked again", "witness", name, "reason", err)
+		d.log.Warn("a witness has not co-signed the audit log; agentd will try again", "witness", name, "reason", err)
 	default:
 		d.log.Info("a witness has co-signed the audit log", "witness", name)
 	}
 }
 
 func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
+	// A closed log is no failure: the answer arrived while the agent was stopping.
 	if err := d.audit.append(ctx, auditchain.KindLifecycle, "", body); err != nil && auditchain.CodeOf(err) != auditchain.CodeClosed {
-		d.log.Error("not recorded", "event", body.Event, "agent", body.Peer, "error", err)
+		d.log.Error("witness event not recorded", "event", body.Event, "agent", body.Peer, "error", err)
 	}
 }
 
-// Warnings are what somebody should look at while the agent goes on taking
-// calls, in words.
+// Warnings are texts about what an operator should look at while the agent still
+// accepts calls.
 func (d *Daemon) Warnings() []string {
 	d.witnesses.mu.Lock()
 	defer d.witnesses.mu.Unlock()
@@ -153,12 +160,12 @@ func (d *Daemon) Warnings() []string {
 	return all
 }
 
-// Witnessed is the newest checkpoint of the log called origin that a witness
-// holds, or nil: the witness is a peer, or this agent itself. It implements
-// [control.Witnesses].
+// Witnessed is the newest checkpoint of the log called origin that a witness holds,
+// or nil. The witness is a peer, or this agent itself if by is its address or empty.
+// It implements [control.Witnesses].
 func (d *Daemon) Witnessed(ctx context.Context, by envelope.Address, origin string) ([]byte, error) {
 	if cmp.Or(by, d.Member().Address) != d.Member().Address {
-		return witness.NewRemote(string(by), d.askWitness(by), nil).Latest(ctx, origin)
+		return witness.NewRemote(string(by), d.callWitness(by), nil).Latest(ctx, origin)
 	}
 	if d.witnesses.server == nil {
 		return nil, fmt.Errorf("%s only calls others: it witnesses no log", d.Member().Address)

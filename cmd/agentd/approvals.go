@@ -41,7 +41,7 @@ func (a *app) approvalsDecideCommand(verb, short string, approve bool) *cobra.Co
 	cmd := &cobra.Command{
 		Use:     verb + " <id>",
 		Short:   short,
-		Example: "  agentd approvals " + verb + " 4f2a91c0 --reason 'ticket 1234'",
+		Example: "  agentd approvals " + verb + " 019aa8f4-5c1e-7b02-9d3c-2f6e8a417c55 --reason 'ticket 1234'",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			d.ID = args[0]

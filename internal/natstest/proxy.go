@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// A Proxy forwards TCP connections to a server, and can stop doing so.
+// A Proxy forwards TCP connections to a server, until it is told to stall or sever
+// them.
 type Proxy struct {
 	listener net.Listener
 	target   string
 	done     sync.WaitGroup
 
 	mu    sync.Mutex
-	conns map[net.Conn]struct{} // both halves of every link; guarded by mu
-	open  chan struct{}         // closed while bytes pass; guarded by mu
+	conns map[net.Conn]struct{} // both ends of every link; guarded by mu
+	open  chan struct{}         // closed while bytes pass, replaced by Stall; guarded by mu
 	ended bool                  // guarded by mu
 }
 
-// NewProxy listens on loopback until the test ends.
+// NewProxy forwards connections to target, a host and port, until the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -35,18 +36,18 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// URL is where clients connect.
+// URL is the URL for clients.
 func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
 
-// Stall holds all bytes back, in both directions, and closes nothing: the link
-// is dead and neither end knows.
+// Stall holds back all bytes in both directions and closes nothing: the link is dead,
+// and neither end knows.
 func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open = make(chan struct{})
 }
 
-// Resume lets the bytes pass that were held back, and all that follow.
+// Resume forwards the bytes that were held back, and all that follow.
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +58,7 @@ func (p *Proxy) Resume() {
 	}
 }
 
-// Sever closes all links. New ones can be made.
+// Sever closes all links. Clients can connect again.
 func (p *Proxy) Sever() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,6 +67,8 @@ func (p *Proxy) Sever() {
 	}
 }
 
+// accept runs until the listener is closed. Each link has two goroutines, which end
+// together when either end closes.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -85,6 +88,7 @@ func (p *Proxy) accept() {
 	}
 }
 
+// add registers the ends of a link. It returns false if the proxy has ended.
 func (p *Proxy) add(links ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +102,8 @@ func (p *Proxy) add(links ...net.Conn) bool {
 	return !p.ended
 }
 
-// forward copies one direction, and breaks both when it ends.
+// forward copies one direction. When that ends it closes both ends, which ends the
+// other direction.
 func (p *Proxy) forward(to, from net.Conn) {
 	_, _ = io.Copy(gate{p, to}, from)
 	p.mu.Lock()
@@ -109,6 +114,8 @@ func (p *Proxy) forward(to, from net.Conn) {
 	}
 }
 
+// close ends the proxy and waits for its goroutines. Stalled writers must be released
+// first, or they would never see their connections closed.
 func (p *Proxy) close() {
 	p.mu.Lock()
 	p.ended = true
@@ -119,7 +126,7 @@ func (p *Proxy) close() {
 	p.done.Wait()
 }
 
-// A gate writes while its proxy is open.
+// A gate holds back writes while its proxy stalls.
 type gate struct {
 	proxy *Proxy
 	to    io.Writer

@@ -12,7 +12,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// startLimit bounds a server's start: long enough for a busy machine.
+// startLimit bounds the start of a server or a cluster. It is long, because a machine
+// that runs all tests at once may be busy.
 const startLimit = 20 * time.Second
 
 // A Server is a nats-server on a loopback port of its own.
@@ -22,8 +23,8 @@ type Server struct {
 	running *server.Server
 }
 
-// Run starts a server until the test ends. conf is text in nats-server's own
-// configuration language, or "".
+// Run starts a server, which stops when the test ends. conf is in nats-server's
+// configuration language, or empty.
 func Run(t testing.TB, conf string) *Server {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nats.conf")
@@ -43,7 +44,7 @@ func Run(t testing.TB, conf string) *Server {
 	return s
 }
 
-// Start starts a stopped server, on the port that it had.
+// Start starts a stopped server again, on the same port and with the same storage.
 func (s *Server) Start() {
 	s.t.Helper()
 	running, err := server.NewServer(s.opts.Clone())
@@ -56,10 +57,11 @@ func (s *Server) Start() {
 		s.t.Fatal("nats-server did not start")
 	}
 	s.running = running
+	// From now on the port is fixed, so that clients find a restarted server.
 	s.opts.Port = running.Addr().(*net.TCPAddr).Port
 }
 
-// Stop ends the server and every connection to it.
+// Stop stops the server and closes every connection to it. It may be called twice.
 func (s *Server) Stop() {
 	if s.running != nil {
 		s.running.Shutdown()
@@ -68,8 +70,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// RunCluster starts servers that form one cluster, until the test ends, and
-// returns when each knows all others.
+// RunCluster starts servers that form one cluster, and returns when each has a route to
+// every other. They stop when the test ends.
 func RunCluster(t testing.TB, nodes int) []*Server {
 	t.Helper()
 	var servers []*Server
@@ -86,13 +88,13 @@ func RunCluster(t testing.TB, nodes int) []*Server {
 			if time.Now().After(deadline) {
 				t.Fatal("the servers did not form a cluster")
 			}
-			time.Sleep(5 * time.Millisecond) // between two looks
+			time.Sleep(5 * time.Millisecond) // nats-server has no event for it
 		}
 	}
 	return servers
 }
 
-// peers are the names of the servers that s has routes to.
+// peers are the names of the servers to which s has routes.
 func (s *Server) peers() map[string]bool {
 	names := map[string]bool{}
 	routes, err := s.running.Routez(nil)
@@ -105,17 +107,19 @@ func (s *Server) peers() map[string]bool {
 	return names
 }
 
-// URL is where clients connect.
+// URL is the URL for clients.
 func (s *Server) URL() string { return "nats://" + s.Addr() }
 
 // Addr is its host and port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.opts.Port)) }
 
-// RunJetStreamCluster starts servers that form one cluster with JetStream, until the
-// test ends, and returns when they have elected a leader.
+// RunJetStreamCluster starts servers that form one cluster with JetStream, and returns
+// when each has an up-to-date view of its elected leader. They stop when the test
+// ends.
 func RunJetStreamCluster(t testing.TB, nodes int) []*Server {
 	t.Helper()
-	// Each must know all routes when it starts: they are the voters.
+	// Each server must know all routes when it starts, because the routes determine how
+	// many votes elect a leader. So the ports are chosen before the first starts.
 	ports, routes := make([]int, nodes), make([]string, nodes)
 	for i := range nodes {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -139,13 +143,13 @@ func RunJetStreamCluster(t testing.TB, nodes int) []*Server {
 			if time.Now().After(deadline) {
 				t.Fatal("the cluster has no leader")
 			}
-			time.Sleep(5 * time.Millisecond) // between two looks
+			time.Sleep(5 * time.Millisecond) // nats-server has no event for it
 		}
 	}
 	return servers
 }
 
-// LeadsStream reports whether the server leads a stream of the global account.
+// LeadsStream reports whether the server runs and leads a stream of the global account.
 func (s *Server) LeadsStream(name string) bool {
 	return s.running != nil && s.running.JetStreamIsStreamLeader("$G", name)
 }

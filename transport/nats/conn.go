@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,14 +25,15 @@ type Conn struct {
 	nc         *natsgo.Conn
 	log        *slog.Logger
 	maxPending int
-	roundTrip  time.Duration // bounds waiting for the server's word on a subscription
+	roundTrip  time.Duration // bounds waiting for the server to confirm something
 	ended      chan struct{} // closed when nats.go makes no more callbacks
 
-	// What calls ask about the connection. nats.go itself answers under a lock that
-	// it holds while it dials, for up to Options.ConnectTimeout.
-	up         atomic.Bool
-	maxPayload atomic.Int64
-	mayNotAsk  atomic.Bool // whether somebody listens at an inbox
+	// What calls need to know about the connection. nats.go could tell, but takes a
+	// lock that it holds while it dials, for up to Options.ConnectTimeout: every call
+	// would wait for a reconnection instead of failing at once.
+	connected   atomic.Bool
+	maxPayload  atomic.Int64
+	probeDenied atomic.Bool // the server forbids the probes of Listening
 
 	mu     sync.Mutex
 	closed bool                       // guarded by mu
@@ -44,10 +43,10 @@ type Conn struct {
 var _ transport.Transport = (*Conn)(nil)
 
 // Connect connects to a NATS system. It fails when no server answers within
-// Options.ConnectTimeout each or before ctx ends; later the
-// connection mends itself. Errors are [*transport.Error] with the codes
-// Disconnected, Denied (the credentials are not accepted) and Failed (the
-// options are wrong).
+// Options.ConnectTimeout each or before ctx ends; a connection that breaks later is
+// re-established in the background. Errors are [*transport.Error] with the codes
+// Disconnected, Denied (the server rejects the credentials) and Failed (the options
+// are wrong).
 func Connect(ctx context.Context, opts Options) (*Conn, error) {
 	r, err := opts.resolve()
 	if err != nil {
@@ -72,10 +71,11 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 		return nil, &transport.Error{Code: connectCode(err), Op: "connect", Topic: r.redactedServers(), Cause: err}
 	}
 	c.maxPayload.Store(c.nc.MaxPayload())
-	// It may have been lost already: then the callback comes, or has come, after this.
-	c.up.Store(true)
+	// The connection may be lost already. If the callback ran before the first Store,
+	// the check sees it; if it runs after the check, it stores false itself.
+	c.connected.Store(true)
 	if !c.nc.IsConnected() {
-		c.up.Store(false)
+		c.connected.Store(false)
 	}
 	c.log.Info("connected to NATS", "server", c.nc.ConnectedUrlRedacted())
 	return c, nil
@@ -87,12 +87,12 @@ func (c *Conn) Kind() string { return Kind }
 // MaxMessageBytes returns the server's max_payload.
 func (c *Conn) MaxMessageBytes() int { return int(c.maxPayload.Load()) }
 
-// Client is the connection underneath, for what is NATS's own and no transport's.
-// It must not be closed or drained, but by [Conn.Close] and [Conn.Drain].
+// Client is the underlying connection, for features of NATS that a transport does not
+// have. Only [Conn.Close] and [Conn.Drain] may close or drain it.
 func (c *Conn) Client() *natsgo.Conn { return c.nc }
 
-// JetStream is the server's JetStream, over this connection. That there is one shows
-// when it is used.
+// JetStream is the server's JetStream, over this connection. It does not check that
+// the server has one: the first use does.
 func (c *Conn) JetStream() (jetstream.JetStream, error) {
 	js, err := jetstream.New(c.nc)
 	if err != nil {
@@ -101,24 +101,24 @@ func (c *Conn) JetStream() (jetstream.JetStream, error) {
 	return js, nil
 }
 
-// Ended is closed when the connection has ended for good: after Close, or because
-// the server has said something that no later connection could mend. Credentials
-// that are refused are none of that: they may be good again after a rotation.
+// Ended returns a channel that is closed when the connection has ended for good: after
+// Close, or after a server error that no reconnection could repair. Rejected
+// credentials do not end it, since they may become valid again by a rotation.
 func (c *Conn) Ended() <-chan struct{} { return c.ended }
 
-// Err is nil while the connection stands, and otherwise says why it does not.
+// Err returns nil while there is a connection, and otherwise why there is none.
 func (c *Conn) Err() error {
 	switch {
 	case c.isClosed():
 		return &transport.Error{Code: transport.Closed, Op: "connection"}
-	case !c.up.Load():
+	case !c.connected.Load():
 		return &transport.Error{Code: transport.Disconnected, Op: "connection", Cause: natsgo.ErrConnectionReconnecting}
 	}
 	return nil
 }
 
-// Publish implements [transport.Transport]. It waits for nothing but room in the
-// connection's buffer, and for that at most Options.WriteTimeout.
+// Publish implements [transport.Transport]. It waits only for room in the connection's
+// write buffer, and at most for Options.WriteTimeout.
 func (c *Conn) Publish(ctx context.Context, m transport.Message) error {
 	if err := ctx.Err(); err != nil {
 		return &transport.Error{Code: transport.Failed, Op: "publish", Topic: m.Topic, Cause: err}
@@ -126,7 +126,7 @@ func (c *Conn) Publish(ctx context.Context, m transport.Message) error {
 	if err := transport.CheckTopic("publish", m.Topic); err != nil {
 		return err
 	}
-	if !c.up.Load() && !c.isClosed() {
+	if !c.connected.Load() && !c.isClosed() {
 		return &transport.Error{Code: transport.Disconnected, Op: "publish", Topic: m.Topic, Cause: natsgo.ErrConnectionReconnecting}
 	}
 	if m.Reply == "" {
@@ -153,7 +153,7 @@ func (c *Conn) Subscribe(topic, group string, h transport.Handler) (transport.Su
 // OpenInbox implements [transport.Transport].
 func (c *Conn) OpenInbox(h transport.Handler) (transport.Inbox, error) {
 	name := c.nc.NewInbox()
-	s := newSubscription(c, name+".*", withoutQuestions(h))
+	s := newSubscription(c, name+".*", withoutProbes(h))
 	s.prefix = name + "."
 	if err := s.start("inbox", s.topic, ""); err != nil {
 		return nil, err
@@ -161,17 +161,18 @@ func (c *Conn) OpenInbox(h transport.Handler) (transport.Inbox, error) {
 	return s, nil
 }
 
-// Drain implements [transport.Transport]. Publishing still works while the
-// handlers finish, so that they can answer.
+// Drain implements [transport.Transport]. Publishing still works while the handlers
+// finish, so that they can reply.
 func (c *Conn) Drain(ctx context.Context) error {
 	err := c.drain(ctx)
 	return errors.Join(err, c.Close())
 }
 
 func (c *Conn) drain(ctx context.Context) error {
+	// All subscriptions stop before any is waited for, so that they drain together.
 	subs := c.subscriptions()
 	for _, s := range subs {
-		s.endIntake()
+		s.stopIntake()
 	}
 	for _, s := range subs {
 		if err := s.finish(ctx); err != nil {
@@ -179,10 +180,10 @@ func (c *Conn) drain(ctx context.Context) error {
 		}
 	}
 	if !c.nc.IsConnected() {
-		return nil
+		return nil // there is nobody to flush the last replies to
 	}
-	// Closing a socket may lose what was written to it; the server's answer
-	// to a ping says that it has read everything.
+	// Closing a socket may discard bytes that the server has not read. Its answer to a
+	// ping proves that it has read everything before it.
 	ctx, cancel := context.WithTimeout(ctx, c.roundTrip)
 	defer cancel()
 	return c.wrap("drain", "", c.nc.FlushWithContext(ctx))
@@ -195,9 +196,9 @@ func (c *Conn) Close() error {
 	c.mu.Unlock()
 	c.nc.Close()
 	for _, s := range c.subscriptions() {
-		_ = s.Close() // has no error to tell
+		_ = s.Close() // never fails
 	}
-	<-c.ended
+	<-c.ended // no callback of nats.go runs after Close has returned
 	return nil
 }
 
@@ -217,85 +218,8 @@ func (c *Conn) subscriptions() []*subscription {
 	return out
 }
 
-// disconnected runs after every message that the broken connection brought is
-// in its subscription's queue.
-func (c *Conn) disconnected(_ *natsgo.Conn, err error) {
-	c.up.Store(false)
-	if c.isClosed() {
-		return
-	}
-	c.log.Warn("connection to NATS lost", "error", err)
-	c.notify("", transport.Disconnected)
-}
-
-func (c *Conn) reconnected(nc *natsgo.Conn) {
-	c.maxPayload.Store(nc.MaxPayload())
-	c.up.Store(true)
-	c.log.Info("connected to NATS again", "server", nc.ConnectedUrlRedacted())
-}
-
-// closedHandler is the last callback.
-func (c *Conn) closedHandler(nc *natsgo.Conn) {
-	if !c.isClosed() {
-		c.log.Error("NATS connection ended for good", "error", nc.LastError())
-		c.notify("", transport.Disconnected)
-	}
-	close(c.ended)
-}
-
-func (c *Conn) asyncError(nc *natsgo.Conn, sub *natsgo.Subscription, err error) {
-	switch {
-	case errors.Is(err, natsgo.ErrSlowConsumer):
-		dropped, _ := sub.Dropped()
-		c.log.Error("messages dropped: the subscription is full", "topic", sub.Subject, "dropped", dropped)
-	case errors.Is(err, natsgo.ErrPermissionViolation) && asksAlive(forbiddenTopic(err)):
-		if !c.mayNotAsk.Swap(true) {
-			c.log.Warn("the NATS server does not let this agent ask whether callers are there: skills of callers that died run to their deadline", "error", err)
-		}
-	case errors.Is(err, natsgo.ErrPermissionViolation):
-		c.log.Error("the NATS server's permissions forbid it", "error", err)
-		if topic := forbiddenTopic(err); topic != "" {
-			c.notify(topic, transport.Denied)
-		}
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		// Bytes that could not be written are gone: so is the connection.
-		c.log.Error("the NATS server takes no bytes", "error", err)
-		_ = nc.ForceReconnect()
-	default:
-		c.log.Error("NATS error", "error", err)
-	}
-}
-
-// notify queues a notice behind what every inbox has got.
-func (c *Conn) notify(topic string, code transport.Code) {
-	for _, s := range c.subscriptions() {
-		if s.prefix != "" {
-			s.push(notice(topic, code))
-		}
-	}
-}
-
-// forbiddenTopic is the subject that the server let nobody publish to.
-func forbiddenTopic(err error) string {
-	_, rest, ok := strings.Cut(err.Error(), `Publish to "`)
-	if !ok {
-		return ""
-	}
-	topic, _, _ := strings.Cut(rest, `"`)
-	return topic
-}
-
-// refused is the server's word against a subscription, or nil. The server says it
-// before it answers the ping that follows a subscription.
-func (c *Conn) refused(subject string) error {
-	err := c.nc.LastError()
-	if errors.Is(err, natsgo.ErrPermissionViolation) && strings.Contains(err.Error(), "Subscription to "+strconv.Quote(subject)) {
-		return err
-	}
-	return nil
-}
-
-// wrap translates an error of nats.go, once.
+// wrap translates an error of nats.go. It is the only place that does, but for
+// [connectCode]: elsewhere errors are ours.
 func (c *Conn) wrap(op, topic string, err error) error {
 	if err == nil {
 		return nil
@@ -314,6 +238,8 @@ func (c *Conn) wrap(op, topic string, err error) error {
 	return &transport.Error{Code: code, Op: op, Topic: topic, Cause: err}
 }
 
+// connectCode translates an error of connecting. Only rejected credentials are
+// Denied: everything else may pass when a server comes up.
 func connectCode(err error) transport.Code {
 	if errors.Is(err, natsgo.ErrAuthorization) || errors.Is(err, natsgo.ErrAuthExpired) ||
 		errors.Is(err, natsgo.ErrAuthRevoked) || errors.Is(err, natsgo.ErrAccountAuthExpired) {

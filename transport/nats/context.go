@@ -15,9 +15,9 @@ import (
 // SelectedContext stands for the context that the user chose with `nats context select`.
 const SelectedContext = "selected"
 
-// A natsContext is what a file of the nats command line tool's says, in
-// <config folder>/nats/context/<name>.json. Such a file is a secret store of the
-// user's own: passwords may stand in it in clear.
+// A natsContext is a file of the nats command line tool,
+// <config folder>/nats/context/<name>.json. It is the user's own secret store, so it
+// may contain passwords in plain text.
 type natsContext struct {
 	URL         string `json:"url"`
 	User        string `json:"user"`
@@ -31,14 +31,16 @@ type natsContext struct {
 	InboxPrefix string `json:"inbox_prefix"`
 	TLSFirst    bool   `json:"tls_first"`
 
-	// What changes who one is or what one connects to, and is not supported.
+	// These would change who connects, or where to, and are not supported. To ignore
+	// them would connect as somebody else, so they are errors.
 	NSC        string `json:"nsc"`
 	UserJWT    string `json:"user_jwt"`
 	UserSeed   string `json:"user_seed"`
 	SOCKSProxy string `json:"socks_proxy"`
 }
 
-// addContext fills in what r does not say itself.
+// addContext fills in what r leaves open. Credentials are taken as a whole or not at
+// all: a user of the options with the password of the context would be nobody.
 func (r *resolved) addContext() error {
 	c, err := loadContext(r.Context, r.Getenv)
 	if err != nil {
@@ -72,6 +74,8 @@ func (r *resolved) addContext() error {
 	return nil
 }
 
+// contextSecret returns a secret of a context, which may be a reference or the
+// secret itself.
 func contextSecret(s string, getenv func(string) string) (string, error) {
 	if !secretref.Is(s) {
 		return s, nil
@@ -79,6 +83,7 @@ func contextSecret(s string, getenv func(string) string) (string, error) {
 	return secretref.Resolve(s, getenv)
 }
 
+// loadContext reads a context by its name, which must not lead out of the folder.
 func loadContext(name string, getenv func(string) string) (*natsContext, error) {
 	dir, err := contextDir(getenv)
 	if err != nil {
@@ -114,8 +119,8 @@ func loadContext(name string, getenv func(string) string) (*natsContext, error) 
 	return &c, nil
 }
 
-// contextDir is where the nats tool keeps its configuration, by the XDG base
-// directory specification.
+// contextDir is the configuration folder of the nats tool, by the XDG base directory
+// specification.
 func contextDir(getenv func(string) string) (string, error) {
 	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "nats"), nil

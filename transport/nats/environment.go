@@ -26,9 +26,11 @@ const (
 	EnvKey = "AGENTD_NATS_KEY"
 )
 
-// FromEnv returns the options that the environment sets; what it does not set
-// is zero. Servers stays empty when neither [EnvURL] nor [EnvContext] is set: files say
-// where the servers are then.
+// FromEnv returns the options that the environment sets; all others are zero. Servers
+// stays empty if [EnvURL] is not set: the agents' files then name the servers, unless
+// [EnvContext] does.
+//
+// Secrets stay references: the environment is read when [Connect] resolves them.
 func FromEnv(getenv func(string) string) Options {
 	o := Options{
 		Context: getenv(EnvContext), CredsFile: getenv(EnvCreds), NKeySeedFile: getenv(EnvNKey),
@@ -41,8 +43,8 @@ func FromEnv(getenv func(string) string) Options {
 	return o
 }
 
-// WithServers returns o with the servers of a file, unless o names some
-// itself, directly or by its context.
+// WithServers returns o with the given servers, unless o has servers of its own,
+// directly or by its context.
 func (o Options) WithServers(servers []string) Options {
 	if len(o.Servers) == 0 && o.Context == "" {
 		o.Servers = servers
@@ -50,7 +52,8 @@ func (o Options) WithServers(servers []string) Options {
 	return o
 }
 
-// secretVariable is the reference that a variable holds, or one to the variable.
+// secretVariable returns the reference in a variable, or, if the variable contains the
+// secret itself, a reference to the variable.
 func secretVariable(name string, getenv func(string) string) string {
 	switch value := getenv(name); {
 	case value == "":

@@ -11,36 +11,38 @@ import (
 	"github.com/agentd/agentd/transport"
 )
 
-// aliveToken is the token of every inbox under which nothing arrives but the
-// question whether somebody listens there. No correlation id is as short.
-const aliveToken = "alive"
+// probeToken is the reply token of every inbox that probes use. Correlation ids, which
+// are the tokens of calls, are longer, so no reply has it.
+const probeToken = "alive"
 
-// noWord is how long the server has to say that nobody listens. That somebody does,
-// nobody says.
-const noWord = time.Second
+// probeTimeout is how long the server has to report that nobody listens. An inbox that
+// is there does not answer: to wait for the whole timeout is the good case.
+const probeTimeout = time.Second
 
-// Listening reports whether somebody listens at an inbox, given a topic of it: the
-// process that opened it may have died. Where that cannot be known (another kind of
-// topic, a server that does not let this client ask, a lost connection) it is true.
+// Listening reports whether somebody still listens at the inbox of a reply topic; the
+// process that opened it may have died. It publishes a probe to the inbox: if nobody
+// subscribes to it, the server answers at once with "no responders" (ADR-4). Where
+// that cannot be known it returns true: another kind of topic, a server that does not
+// let this client probe, a lost connection.
 func (c *Conn) Listening(ctx context.Context, topic string) bool {
 	last := strings.LastIndexByte(topic, '.')
-	if !strings.HasPrefix(topic, "_INBOX.") || last < len("_INBOX.") || c.mayNotAsk.Load() || !c.up.Load() {
+	if !strings.HasPrefix(topic, "_INBOX.") || last < len("_INBOX.") || c.probeDenied.Load() || !c.connected.Load() {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, noWord)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, err := c.nc.RequestWithContext(ctx, topic[:last+1]+aliveToken, nil)
+	_, err := c.nc.RequestWithContext(ctx, topic[:last+1]+probeToken, nil)
 	return !errors.Is(err, natsgo.ErrNoResponders)
 }
 
-// asksAlive reports a question of [Conn.Listening] by its topic.
-func asksAlive(topic string) bool { return strings.HasSuffix(topic, "."+aliveToken) }
+// isProbe reports whether a message on topic is a probe of [Conn.Listening].
+func isProbe(topic string) bool { return strings.HasSuffix(topic, "."+probeToken) }
 
-// withoutQuestions keeps questions whether somebody listens from the handler of an
-// inbox: that they arrive is the answer.
-func withoutQuestions(h transport.Handler) transport.Handler {
+// withoutProbes keeps probes from the handler of an inbox. They need no reply: that
+// the server could deliver them is the answer.
+func withoutProbes(h transport.Handler) transport.Handler {
 	return func(m transport.Message) {
-		if m.Err != nil || !asksAlive(m.Topic) {
+		if m.Err != nil || !isProbe(m.Topic) {
 			h(m)
 		}
 	}

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -26,15 +24,15 @@ const (
 	DefaultWriteTimeout   = 2 * time.Second
 )
 
-// maxPingsOut is how many pings may stand unanswered: a server that is silent
-// for three intervals is left.
+// maxPingsOut is how many pings may be unanswered: after three silent intervals the
+// connection is dropped. One would drop it for a single pause of the machine.
 const maxPingsOut = 2
 
-// Options say how to reach a NATS system and who to be there. At most one of
-// User, Token, CredsFile and NKeySeedFile is set. The zero value is an anonymous
-// connection to a server on this machine.
+// Options say how to reach a NATS system and as whom. At most one of User, Token,
+// CredsFile and NKeySeedFile may be set. The zero value is an anonymous connection to
+// a server on this machine.
 //
-// Wherever a secret belongs there is a reference to it: `env:NAME` or `file:/path`.
+// Fields for secrets take references: `env:NAME` or `file:/path`.
 type Options struct {
 	// Servers are URLs (nats, tls, ws, wss) of servers of one NATS system, or
 	// references whose values are such URLs, comma-separated. A URL may hold
@@ -42,7 +40,7 @@ type Options struct {
 	// those of Context, else [DefaultServer].
 	Servers []string
 	// Context names a context of the nats command line tool, or is
-	// [SelectedContext]. What else is set here comes before what it says.
+	// [SelectedContext]. All other fields take precedence over it.
 	Context string
 
 	// User is the user name, or a reference to it. Password is a reference.
@@ -54,58 +52,58 @@ type Options struct {
 	// NKeySeedFile is the path of a file with an nkey seed.
 	NKeySeedFile string
 
-	// CAFile is the path of the certificates (PEM) that sign servers'. Default:
-	// the system's.
+	// CAFile is the path of the certificates (PEM) of the authorities that sign
+	// servers' certificates. Default: the system's.
 	CAFile string
 	// CertFile and KeyFile are the paths of the client's certificate and key
 	// (PEM), for servers that verify it.
 	CertFile, KeyFile string
-	// TLSFirst starts TLS before the server has spoken.
+	// TLSFirst starts TLS before the server sends its INFO message.
 	TLSFirst bool
 
 	// Name is shown in the servers' monitoring. Default: "agentd".
 	Name string
-	// InboxPrefix is the subject that reply inboxes are below. Default: _INBOX.
+	// InboxPrefix is the parent subject of reply inboxes. Default: _INBOX.
 	InboxPrefix string
 
-	// MaxPending is how many messages a subscription may hold that its handler has
-	// not begun. Default [DefaultMaxPending].
+	// MaxPending is how many messages may wait for the handler of a subscription;
+	// further ones are dropped. Default [DefaultMaxPending].
 	MaxPending int
-	// ConnectTimeout bounds connecting to one server, and waiting for a server's
-	// word on a subscription. Default [DefaultConnectTimeout].
+	// ConnectTimeout bounds connecting to one server, and waiting for a server to
+	// confirm a subscription. Default [DefaultConnectTimeout].
 	ConnectTimeout time.Duration
-	// ReconnectWait passes between two attempts at the same server, and up to as
-	// much again by chance. Default [DefaultReconnectWait].
+	// ReconnectWait is the pause between two attempts to reconnect to the same server.
+	// Up to as much again is added at random, so that the agents of a fleet do not all
+	// return in the same moment. Default [DefaultReconnectWait].
 	ReconnectWait time.Duration
-	// PingInterval is how often a silent connection is tested; after
-	// three intervals without an answer it is given up. Default
-	// [DefaultPingInterval].
+	// PingInterval is how often a silent connection is tested. After three intervals
+	// without an answer it counts as lost. Default [DefaultPingInterval].
 	PingInterval time.Duration
-	// WriteTimeout bounds how long a connection may take no bytes. Default
+	// WriteTimeout bounds how long a server may accept no bytes. Default
 	// [DefaultWriteTimeout].
 	WriteTimeout time.Duration
 
 	// Getenv resolves references. Default [os.Getenv].
 	Getenv func(string) string
-	// Logger gets what happens to the connection. Default: discarded.
+	// Logger gets the events of the connection. Default: they are discarded.
 	Logger *slog.Logger
 }
 
-// Authenticates reports whether o says who to be at the server, as far as that
-// can be told without resolving references: in a context or a server's URL there
-// may be a name as well.
+// Authenticates reports whether o contains credentials, as far as that is known
+// without resolving references: a context is taken to have some, a server's URL not.
 func (o Options) Authenticates() bool {
 	return o.User != "" || o.Token != "" || o.CredsFile != "" || o.NKeySeedFile != "" || o.CertFile != "" || o.Context != ""
 }
 
-// A resolved is Options with defaults, and with secrets in place of references.
+// A resolved is Options with defaults, and with secrets in the place of references.
+// Nothing may log it.
 type resolved struct{ Options }
 
 // An OptionError says which option is wrong.
 type OptionError struct {
 	// Option is the name of a field of [Options].
 	Option string
-	// Err is what is wrong; it holds no secret.
+	// Err is what is wrong with it. It contains no secret.
 	Err error
 }
 
@@ -114,8 +112,11 @@ func (e *OptionError) Error() string { return e.Option + ": " + e.Err.Error() }
 // Unwrap returns Err.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// resolve checks o, reads the context and resolves every reference. The error
-// names every option that is wrong.
+// resolve checks o, reads the context and resolves every reference. The error names
+// every option that is wrong, not only the first.
+//
+// References are resolved before the context is read, because a context contains
+// secrets in plain text, which options must not.
 func (o Options) resolve() (*resolved, error) {
 	o.setDefaults()
 	r := &resolved{Options: o}
@@ -148,6 +149,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
+// setDefault sets a field that has its zero value.
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -161,7 +163,7 @@ func (r *resolved) secrets() error {
 	for _, f := range []struct {
 		option  string
 		value   *string
-		literal bool // may stand in clear
+		literal bool // may be plain text
 	}{
 		{"User", &r.User, true}, {"Password", &r.Password, false}, {"Token", &r.Token, false},
 	} {
@@ -184,89 +186,6 @@ func (r *resolved) secrets() error {
 		r.Servers = append(r.Servers, urls...)
 	}
 	return errors.Join(errs...)
-}
-
-// resolveServer returns the URLs that one entry of Servers stands for.
-func resolveServer(s string, getenv func(string) string) ([]string, error) {
-	if inner, ok := strings.CutPrefix(s, "${"); ok && strings.HasSuffix(inner, "}") && secretref.Is(inner[:len(inner)-1]) {
-		s = inner[:len(inner)-1] // all of it is one reference
-	}
-	var urls []string
-	if secretref.Is(s) {
-		value, err := secretref.Resolve(s, getenv)
-		if err != nil {
-			return nil, err
-		}
-		urls = strings.Split(value, ",")
-	} else {
-		if literalPassword(s) {
-			return nil, fmt.Errorf("the URL of %s: %w", hostOf(s), secretref.ErrLiteral)
-		}
-		value, err := secretref.Expand(s, getenv, url.QueryEscape)
-		if err != nil {
-			return nil, err
-		}
-		urls = []string{value}
-	}
-	for i, u := range urls {
-		urls[i] = strings.TrimSpace(u)
-		if err := checkServer(urls[i]); err != nil {
-			return nil, err
-		}
-	}
-	return urls, nil
-}
-
-// literalPassword reports whether the part before the host of a URL has a
-// password, or a lone token, that is no reference.
-func literalPassword(s string) bool {
-	const reference = "\x00"
-	s = regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllLiteralString(s, reference)
-	if _, after, ok := strings.Cut(s, "://"); ok {
-		s = after
-	}
-	secret, _, ok := cutLast(s, "@")
-	if _, password, both := strings.Cut(secret, ":"); both {
-		secret = password
-	}
-	return ok && secret != reference
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
-
-func hostOf(s string) string {
-	_, host, _ := cutLast(s, "@")
-	return host
-}
-
-// checkServer never shows what is before the host.
-func checkServer(s string) error {
-	text := s
-	if !strings.Contains(text, "://") {
-		text = "nats://" + text
-	}
-	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" {
-		return fmt.Errorf("%q is no URL of a NATS server, such as nats://broker.example:4222", hostOrAll(s))
-	}
-	switch u.Scheme {
-	case "nats", "tls", "ws", "wss":
-		return nil
-	}
-	return fmt.Errorf("%s: the scheme of a NATS server is nats, tls, ws or wss", u.Redacted())
-}
-
-func hostOrAll(s string) string {
-	if strings.Contains(s, "@") {
-		return "…@" + hostOf(s)
-	}
-	return s
 }
 
 // check finds options that contradict each other, and files that cannot be read.
@@ -307,6 +226,7 @@ func (r *resolved) check() error {
 	return errors.Join(errs...)
 }
 
+// expandHome replaces a leading ~/, as the shell would: files name paths that way.
 func expandHome(path string, getenv func(string) string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		return filepath.Join(getenv("HOME"), rest)
@@ -314,16 +234,16 @@ func expandHome(path string, getenv func(string) string) string {
 	return path
 }
 
-// natsOptions are the options of nats.go, but for the callbacks.
+// natsOptions are the options of nats.go, except for the callbacks.
 func (r *resolved) natsOptions() []natsgo.Option {
 	options := []natsgo.Option{
 		natsgo.Name(r.Name),
 		natsgo.MaxReconnects(-1), natsgo.ReconnectWait(r.ReconnectWait), natsgo.ReconnectJitter(r.ReconnectWait, r.ReconnectWait),
-		natsgo.ReconnectBufSize(-1), // nothing is sent later than its publisher waits
-		natsgo.IgnoreAuthErrorAbort(),
+		natsgo.ReconnectBufSize(-1),   // buffer nothing: see "Faults" in doc.go
+		natsgo.IgnoreAuthErrorAbort(), // credentials may become valid again, by a rotation
 		natsgo.PingInterval(r.PingInterval), natsgo.MaxPingsOutstanding(maxPingsOut),
 		natsgo.FlusherTimeout(r.WriteTimeout),
-		natsgo.SkipSubjectValidation(), // transport.CheckTopic has looked
+		natsgo.SkipSubjectValidation(), // transport.CheckTopic has validated it
 	}
 	if r.InboxPrefix != "" {
 		options = append(options, natsgo.CustomInboxPrefix(r.InboxPrefix))
@@ -350,19 +270,12 @@ func (r *resolved) natsOptions() []natsgo.Option {
 	return options
 }
 
-// nkeyOption makes a bad seed file an error of connecting.
+// nkeyOption reports a bad seed file when the connection is made: an option itself
+// cannot fail.
 func nkeyOption(path string) natsgo.Option {
 	option, err := natsgo.NkeyOptionFromSeed(path)
 	if err != nil {
 		return func(*natsgo.Options) error { return fmt.Errorf("nkey seed file %s: %w", path, err) }
 	}
 	return option
-}
-
-func (r *resolved) redactedServers() string {
-	shown := make([]string, len(r.Servers))
-	for i, s := range r.Servers {
-		shown[i] = hostOrAll(s)
-	}
-	return strings.Join(shown, ",")
 }

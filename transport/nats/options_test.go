@@ -119,7 +119,7 @@ func TestBadOptions(t *testing.T) {
 		"half a certificate":      {nats.Options{CertFile: exists}, []string{"CertFile", "its key's"}},
 		"missing files":           {nats.Options{CAFile: "/no/ca", CredsFile: "/no/creds"}, []string{"CAFile", "/no/ca", "CredsFile", "/no/creds"}},
 		"foreign scheme":          {nats.Options{Servers: []string{"kafka://h"}}, []string{"Servers", "nats, tls, ws or wss"}},
-		"no host":                 {nats.Options{Servers: []string{"nats://"}}, []string{"Servers", "no URL"}},
+		"no host":                 {nats.Options{Servers: []string{"nats://"}}, []string{"Servers", "is not the URL"}},
 		"no context":              {nats.Options{Context: "absent"}, []string{"Context", "absent"}},
 		"odd context":             {nats.Options{Context: "../x"}, []string{"Context", "not the name"}},
 	} {

@@ -12,35 +12,43 @@ import (
 	"github.com/agentd/agentd/transport"
 )
 
-// A subscription is a bounded queue that nats.go fills and one goroutine empties. The
-// queue also carries notices, and nil, after which nothing is handled: so
-// they keep their place among the messages.
+// A subscription is a bounded queue that nats.go fills and one goroutine, run, empties.
+//
+// Besides messages the queue carries notices and an end mark (nil). They go through the
+// queue and not beside it, so that they keep their place among the messages: a notice
+// that the connection broke must not overtake a reply that arrived before.
+//
+// It ends in two ways. Drain has the server stop sending, waits for that, queues the end
+// mark, and so handles every message that arrived. Close sets discard first, so that
+// run stops at the next message.
 type subscription struct {
 	conn    *Conn
 	topic   string
-	prefix  string // of an inbox's topics; else ""
+	prefix  string // of an inbox's topics; "" for other subscriptions
 	handler transport.Handler
 	queue   chan *natsgo.Msg
 	done    chan struct{} // closed when run has returned
-	intake  chan struct{} // closed when the server sends no more
-	discard atomic.Bool   // what is queued is not handled
+	stopped chan struct{} // closed when the server sends no more
+	discard atomic.Bool   // run drops what is queued
 
 	inner *natsgo.Subscription // set by start
 	drain sync.Once
 
-	mu      sync.Mutex
-	dropped uint64 // as last seen, since a closed subscription of nats.go does not tell; guarded by mu
+	mu sync.Mutex
+	// dropped is the last known count: nats.go forgets it when the subscription is
+	// closed. Guarded by mu.
+	dropped uint64
 }
 
 func newSubscription(c *Conn, topic string, h transport.Handler) *subscription {
 	return &subscription{
 		conn: c, topic: topic, handler: h, queue: make(chan *natsgo.Msg, c.maxPending),
-		done: make(chan struct{}), intake: make(chan struct{}),
+		done: make(chan struct{}), stopped: make(chan struct{}),
 	}
 }
 
-// start subscribes, and returns when the server knows: whoever publishes next
-// is heard.
+// start subscribes, and starts run, which ends with the subscription. It returns once
+// the server has confirmed the subscription: no later message is missed.
 func (s *subscription) start(op, subject, group string) error {
 	c := s.conn
 	if c.isClosed() {
@@ -53,10 +61,10 @@ func (s *subscription) start(op, subject, group string) error {
 	if s.inner, err = c.nc.ChanQueueSubscribe(subject, group, s.queue); err != nil {
 		return c.wrap(op, subject, err)
 	}
-	var intake sync.Once
-	s.inner.SetClosedHandler(func(string) { intake.Do(func() { close(s.intake) }) })
+	var stop sync.Once // both a drain and the unsubscription may call the handler
+	s.inner.SetClosedHandler(func(string) { stop.Do(func() { close(s.stopped) }) })
 	if err = c.nc.FlushTimeout(c.roundTrip); err == nil {
-		err = c.refused(subject)
+		err = c.deniedSubscription(subject)
 	}
 	if err != nil {
 		_ = s.inner.Unsubscribe()
@@ -64,7 +72,7 @@ func (s *subscription) start(op, subject, group string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed { // meanwhile: Close would no longer find it in subs
 		return &transport.Error{Code: transport.Closed, Op: op, Topic: subject}
 	}
 	c.subs[s] = struct{}{}
@@ -72,6 +80,7 @@ func (s *subscription) start(op, subject, group string) error {
 	return nil
 }
 
+// run calls the handler with one message after another, until the end mark.
 func (s *subscription) run() {
 	defer close(s.done)
 	for m := range s.queue {
@@ -82,7 +91,7 @@ func (s *subscription) run() {
 	}
 }
 
-// push queues m, and waits for room unless the subscription ends.
+// push queues m. It waits for room in the queue, or for the end of run.
 func (s *subscription) push(m *natsgo.Msg) {
 	select {
 	case s.queue <- m:
@@ -90,16 +99,17 @@ func (s *subscription) push(m *natsgo.Msg) {
 	}
 }
 
-// endIntake asks the server to send no more; intake closes when it has obeyed.
-func (s *subscription) endIntake() {
+// stopIntake asks the server to send no more. stopped is closed when it has complied
+// and all that it had sent is in the queue.
+func (s *subscription) stopIntake() {
 	s.drain.Do(func() {
 		if !s.conn.nc.IsConnected() || s.inner.Drain() != nil {
-			_ = s.inner.Unsubscribe() // nothing more can come
+			_ = s.inner.Unsubscribe() // there is no server that could send more
 		}
 	})
 }
 
-// finish returns when everything that the server sent is handled.
+// finish waits until the handler has had everything that the server sent.
 func (s *subscription) finish(ctx context.Context) error {
 	if err := s.awaitEnd(ctx); err != nil {
 		return &transport.Error{Code: transport.Failed, Op: "drain", Topic: s.topic, Cause: err}
@@ -111,13 +121,13 @@ func (s *subscription) awaitEnd(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	select {
-	case <-s.intake:
+	select { // until the queue has all messages
+	case <-s.stopped:
 	case <-s.done:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	select {
+	select { // until there is room for the end mark
 	case s.queue <- nil:
 	case <-s.done:
 	case <-ctx.Done():
@@ -133,16 +143,16 @@ func (s *subscription) awaitEnd(ctx context.Context) error {
 
 // Drain implements [transport.Subscription].
 func (s *subscription) Drain(ctx context.Context) error {
-	s.endIntake()
+	s.stopIntake()
 	return errors.Join(s.finish(ctx), s.Close())
 }
 
 // Close implements [transport.Subscription].
 func (s *subscription) Close() error {
-	s.Dropped()
-	_ = s.inner.Unsubscribe() // fails only where the connection has ended
+	s.Dropped()               // the last chance to read the count
+	_ = s.inner.Unsubscribe() // fails only if the connection has ended
 	s.discard.Store(true)
-	s.push(nil)
+	s.push(nil) // wakes run if the queue is empty
 	<-s.done
 	s.conn.mu.Lock()
 	delete(s.conn.subs, s)
@@ -166,16 +176,17 @@ func (s *subscription) Topic(token string) string { return s.prefix + token }
 // Token implements [transport.Inbox].
 func (s *subscription) Token(topic string) (string, bool) { return strings.CutPrefix(topic, s.prefix) }
 
-// notice is a message of this process to an inbox: no server sent it, so it has
-// no Sub, and its code is its data.
+// notice makes a message from the transport itself to an inbox. It has no Sub, which
+// tells it from a message of the server, and its one byte of data is the code.
 func notice(topic string, code transport.Code) *natsgo.Msg {
 	return &natsgo.Msg{Subject: topic, Data: []byte{byte(code)}}
 }
 
-// noResponders is the status of the message that a server answers with to a
-// request that nobody receives (NATS protocol, ADR-4).
+// noResponders is the status of the message with which a server answers a request
+// that has no subscriber (ADR-4).
 const noResponders = "503"
 
+// message translates a message of nats.go, or a notice.
 func message(m *natsgo.Msg) transport.Message {
 	switch {
 	case m.Sub == nil:

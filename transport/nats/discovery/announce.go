@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,42 +9,43 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/agentd/agentd/transport/nats"
 )
 
-// A Service is what is told of an agent.
+// A Service describes an agent to NATS tools.
 type Service struct {
-	// Version is a semantic version (semver.org 2.0.0); "0.0.0" when it is none.
+	// Version should be a semantic version (semver.org 2.0.0); others become "0.0.0".
 	Version string
 	// Description is for people.
 	Description string
-	// Metadata says what else is to be known.
+	// Metadata is for programs; the daemon's Metadata constants are its keys.
 	Metadata map[string]string
-	// Endpoints are one for each capability.
+	// Endpoints has one entry for each capability.
 	Endpoints []Endpoint
 }
 
-// An Endpoint is one capability, and what it has done.
+// An Endpoint is one capability and its statistics.
 type Endpoint struct {
-	// Name is the capability's. What a NATS name cannot hold becomes _.
+	// Name is the capability's. Characters that a NATS name cannot contain become _.
 	Name string
 	// Subject is where requests go, and Group the queue group that shares them.
 	Subject, Group string
-	// Metadata says what else is to be known.
+	// Metadata is for programs.
 	Metadata map[string]string
-	// Requests counts those that ended, Errors those of them that ended badly.
+	// Requests counts the requests that have ended, Errors those of them that failed.
 	Requests, Errors int
-	// Busy is what all of them took together.
+	// Busy is the sum of their processing times.
 	Busy time.Duration
-	// LastError is in words, or "".
+	// LastError is the code of the newest failure, or "".
 	LastError string
 }
 
-// An Announcement answers questions about one agent until it is closed. It is
-// safe for concurrent use.
+// An Announcement answers discovery requests about one agent until it is closed. It
+// is safe for concurrent use.
 type Announcement struct {
 	name, id string
 	started  time.Time
@@ -56,14 +56,15 @@ type Announcement struct {
 	subs []*natsgo.Subscription // guarded by mu
 }
 
-// Announce answers for the service called name, a legal NATS name. describe is
-// asked at each question, by several goroutines at once, and must not block.
+// Announce answers for the service called name, a legal NATS name. It calls describe
+// for each discovery request, from several goroutines at the same time: describe must
+// not block.
 func Announce(conn *nats.Conn, name string, describe func() Service) (*Announcement, error) {
 	if legalName(name) != name || name == "" {
-		return nil, fmt.Errorf("discovery: %q is no name for a NATS service: letters, digits, - and _ are", name)
+		return nil, fmt.Errorf("discovery: %q cannot be the name of a NATS service: use letters, digits, - and _", name)
 	}
-	a := &Announcement{name: name, id: rand.Text(), started: time.Now().UTC(), nc: conn.Client(), describe: describe}
-	// One subscription for all verbs: the second part of the subject tells which.
+	a := &Announcement{name: name, id: uuid.NewString(), started: time.Now().UTC(), nc: conn.Client(), describe: describe}
+	// One subscription serves all verbs: the second part of a subject is the verb.
 	for _, subject := range []string{micro.APIPrefix + ".*", micro.APIPrefix + ".*." + name, micro.APIPrefix + ".*." + name + "." + a.id} {
 		sub, err := a.nc.Subscribe(subject, a.answer)
 		if err != nil {
@@ -74,10 +75,11 @@ func Announce(conn *nats.Conn, name string, describe func() Service) (*Announcem
 	return a, nil
 }
 
-// ID tells this instance from others of the service.
+// ID identifies this instance among the replicas of the service. It changes with each
+// announcement.
 func (a *Announcement) ID() string { return a.id }
 
-// Close answers no more. It may be called twice.
+// Close stops answering. It may be called twice.
 func (a *Announcement) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,14 +93,15 @@ func (a *Announcement) Close() error {
 	return errors.Join(errs...)
 }
 
-// answer is called for each question. What is no question is passed over.
+// answer replies to one discovery request. It ignores messages without a reply subject
+// and unknown verbs: subjects are open to everybody.
 func (a *Announcement) answer(m *natsgo.Msg) {
 	verb := strings.Split(m.Subject, ".")[1]
 	if m.Reply == "" {
 		return
 	}
 	s := a.describe()
-	identity := micro.ServiceIdentity{Name: a.name, ID: a.id, Version: semantic(s.Version), Metadata: present(s.Metadata)}
+	identity := micro.ServiceIdentity{Name: a.name, ID: a.id, Version: semanticVersion(s.Version), Metadata: orEmpty(s.Metadata)}
 	var reply any
 	switch verb {
 	case micro.PingVerb.String():
@@ -112,14 +115,14 @@ func (a *Announcement) answer(m *natsgo.Msg) {
 	}
 	data, err := json.Marshal(reply)
 	if err == nil {
-		_ = a.nc.Publish(m.Reply, data) // whoever asks again gets another
+		_ = a.nc.Publish(m.Reply, data) // a reply that is lost is requested again
 	}
 }
 
 func infoOf(endpoints []Endpoint) []micro.EndpointInfo {
-	all := make([]micro.EndpointInfo, 0, len(endpoints)) // null is no list to other clients
+	all := make([]micro.EndpointInfo, 0, len(endpoints)) // other clients cannot read null
 	for _, e := range endpoints {
-		all = append(all, micro.EndpointInfo{Name: legalName(e.Name), Subject: e.Subject, QueueGroup: e.Group, Metadata: present(e.Metadata)})
+		all = append(all, micro.EndpointInfo{Name: legalName(e.Name), Subject: e.Subject, QueueGroup: e.Group, Metadata: orEmpty(e.Metadata)})
 	}
 	return all
 }
@@ -139,14 +142,15 @@ func statsOf(endpoints []Endpoint) []*micro.EndpointStats {
 	return all
 }
 
-func present(m map[string]string) map[string]string {
+// orEmpty returns m, or an empty map for nil: other clients cannot read null.
+func orEmpty(m map[string]string) map[string]string {
 	if m == nil {
 		return map[string]string{}
 	}
 	return m
 }
 
-// legalName is s with _ for what a NATS service name cannot hold.
+// legalName is s with _ in the place of each character that a NATS name cannot contain.
 func legalName(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -157,9 +161,9 @@ func legalName(s string) string {
 	}, s)
 }
 
-// semantic is the version, if it is a semantic one: other clients refuse a service
-// with another.
-func semantic(version string) string {
+// semanticVersion returns the version if it is a semantic one, without a leading v, and
+// else "0.0.0": other clients reject a service with another version.
+func semanticVersion(version string) string {
 	version = strings.TrimPrefix(version, "v")
 	if !regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`).MatchString(version) {
 		return "0.0.0"

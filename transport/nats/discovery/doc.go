@@ -1,7 +1,7 @@
-// Package discovery makes an agent known as a NATS micro service (ADR-32), so
-// that any NATS tool finds it, and finds others.
+// Package discovery announces an agent as a NATS micro service (ADR-32), so that any
+// NATS tool finds it, and finds other services.
 //
-// Requests do not go through the micro framework, which takes them in a form of
-// its own: an announcement only answers $SRV.PING, $SRV.INFO and $SRV.STATS, and
-// its endpoints are where the agent takes requests already.
+// Calls do not go through the micro framework, which has a request format of its own:
+// an announcement only answers $SRV.PING, $SRV.INFO and $SRV.STATS. Its endpoints name
+// the subject where the agent accepts requests anyway.
 package discovery

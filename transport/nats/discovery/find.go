@@ -19,23 +19,24 @@ type Instance struct {
 	Name, ID string
 	// Version is a semantic version.
 	Version string
-	// Metadata is what it says of itself.
+	// Metadata is the service's own. Nothing proves it.
 	Metadata map[string]string
-	// Started is when it began, by its own clock.
+	// Started is when it started, by its own clock.
 	Started time.Time
-	// Requests and Errors are those of all endpoints together.
+	// Requests and Errors are the sums over all endpoints.
 	Requests, Errors int
-	// Latency is how long its answer took.
+	// Latency is how long its reply took.
 	Latency time.Duration
 }
 
-// maxInstances bounds what one question may gather.
+// maxInstances bounds the replies that one call of Find collects: anybody may reply.
 const maxInstances = 10_000
 
-// Find asks the services of a NATS system, all of them or those called name, and
-// gathers the answers of quiet's length: how long none may come in before it is
-// enough. It ends with ctx at the latest, and then has an error only if there was
-// no answer.
+// Find returns the running instances of the services of a NATS system: of all
+// services, or of the one called name. Nobody knows how many will reply, so Find
+// returns once none has for the quiet time, or at once if the server reports that
+// nobody is subscribed. It returns with ctx at the latest, and then with an error only
+// if nobody has replied.
 func Find(ctx context.Context, conn *nats.Conn, name string, quiet time.Duration) ([]Instance, error) {
 	subject := micro.APIPrefix + "." + micro.StatsVerb.String()
 	if name != "" {
@@ -47,14 +48,14 @@ func Find(ctx context.Context, conn *nats.Conn, name string, quiet time.Duration
 	if err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // ends with the connection at the latest
-	asked := time.Now()
+	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection has ended
+	start := time.Now()
 	if err := nc.PublishRequest(subject, inbox, nil); err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
 	var found []Instance
 	for len(found) < maxInstances {
-		answer, err := next(ctx, sub, quiet)
+		reply, err := nextReply(ctx, sub, quiet)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil && len(found) == 0:
@@ -64,28 +65,28 @@ func Find(ctx context.Context, conn *nats.Conn, name string, quiet time.Duration
 		default:
 			return found, fmt.Errorf("discovery: %w", err)
 		}
-		if instance, ok := parse(answer.Data); ok {
-			instance.Latency = time.Since(asked)
+		if instance, ok := parse(reply.Data); ok {
+			instance.Latency = time.Since(start)
 			found = append(found, instance)
 		}
 	}
 	return found, nil
 }
 
-// next is one answer, within the quiet time.
-func next(ctx context.Context, sub *natsgo.Subscription, quiet time.Duration) (*natsgo.Msg, error) {
+// nextReply waits for one reply, for the quiet time at most.
+func nextReply(ctx context.Context, sub *natsgo.Subscription, quiet time.Duration) (*natsgo.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, quiet)
 	defer cancel()
 	return sub.NextMsgWithContext(ctx)
 }
 
-// parse reads one answer; what is none of the kind is passed over.
-func parse(data []byte) (Instance, bool) {
+// parse decodes one reply. ok is false for messages of other kinds, which Find skips.
+func parse(data []byte) (i Instance, ok bool) {
 	var s micro.Stats
 	if json.Unmarshal(data, &s) != nil || s.Type != micro.StatsResponseType || s.Name == "" || s.ID == "" {
 		return Instance{}, false
 	}
-	i := Instance{Name: s.Name, ID: s.ID, Version: s.Version, Metadata: s.Metadata, Started: s.Started}
+	i = Instance{Name: s.Name, ID: s.ID, Version: s.Version, Metadata: s.Metadata, Started: s.Started}
 	for _, e := range s.Endpoints {
 		if e != nil {
 			i.Requests += e.NumRequests

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// WriteConfig writes an authorization block in nats-server's configuration
-// language. keys are the users' public nkeys by member id, as [Rules.EnsureKeys]
-// returns them; each user must have one.
+// WriteConfig writes an authorization block in nats-server's configuration language.
+// keys are the users' public nkeys by member id, as [Rules.EnsureKeys] returns them;
+// each user must have one.
 func (r *Rules) WriteConfig(w io.Writer, keys map[string]string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Who may call whom in the fleet %s. Written by `agentd fleet nats-config`:\n", quote(r.Fleet))
@@ -32,12 +32,14 @@ func (r *Rules) WriteConfig(w io.Writer, keys map[string]string) error {
 	return err
 }
 
+// write writes one user. A user that may reply gets allow_responses instead of a list of
+// subjects: the server then allows the reply subject of each request that it delivers.
 func (u *User) write(b *strings.Builder, key string) {
 	fmt.Fprintf(b, "    { # agent://%s\n      nkey: %s\n      permissions: {\n", u.ID, key)
 	if len(u.Publish) > 0 {
 		fmt.Fprintf(b, "        publish: { allow: %s }\n", list(u.Publish))
 	} else {
-		// An empty list would allow everything.
+		// To nats-server an empty list of allowed subjects means all.
 		b.WriteString("        publish: { deny: [\">\"] }\n")
 	}
 	fmt.Fprintf(b, "        subscribe: { allow: %s }\n", list(u.Subscribe))
@@ -55,8 +57,8 @@ func list(subjects []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// quote writes text as nats-server reads it. Control characters are dropped: a
-// subject has none, and a comment must not end early.
+// quote writes text as nats-server reads it. It drops control characters: a subject has
+// none, and a line break would end a comment, so that the rest counts as configuration.
 func quote(s string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

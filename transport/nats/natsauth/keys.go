@@ -13,8 +13,8 @@ import (
 // KeyFile is the path of a member's seed in a folder of keys.
 func KeyFile(dir, id string) string { return filepath.Join(dir, id+".nk") }
 
-// EnsureKeys returns the public keys of the users by member id, and makes a seed
-// in dir for each that has none. Seeds are readable by their owner alone.
+// EnsureKeys returns the public keys of the users by member id, and generates a seed in
+// dir for each user that has none. Only the owner may read the seeds.
 func (r *Rules) EnsureKeys(dir string) (map[string]string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("natsauth: %w", err)
@@ -30,6 +30,8 @@ func (r *Rules) EnsureKeys(dir string) (map[string]string, error) {
 	return keys, nil
 }
 
+// ensureKey returns the public key of a seed file. It never replaces a file, not even a
+// damaged one: the broker may know its key.
 func ensureKey(path string) (public string, err error) {
 	seed, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,11 +42,13 @@ func ensureKey(path string) (public string, err error) {
 	}
 	pair, err := nkeys.ParseDecoratedUserNKey(seed)
 	if err != nil {
-		return "", fmt.Errorf("%s is no seed of a user's nkey (%w): delete it for a new key", path, err)
+		return "", fmt.Errorf("%s is not the seed of a user's nkey (%w): delete it for a new key", path, err)
 	}
 	return pair.PublicKey()
 }
 
+// createKey generates a seed. Of two processes that do so at the same time one fails,
+// instead of each using a key that the other overwrites.
 func createKey(path string) (public string, err error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {

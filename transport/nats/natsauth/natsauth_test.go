@@ -527,12 +527,12 @@ func TestDeriveRefuses(t *testing.T) {
 	}{
 		"one subject for two": {[]member{{id: "a", subject: "s"}, {id: "b", subject: "s"}}, []string{"agents a and b share subjects"}},
 		"subject below":       {[]member{{id: "a", subject: "s.x"}, {id: "b", subject: "s"}}, []string{"s.x and s"}},
-		"wildcard":            {[]member{{id: "a", subject: "s.*"}}, []string{"capabilities.yaml", `"s.*"`, "no NATS subject"}},
-		"everything":          {[]member{{id: "a", subject: ">"}}, []string{"no NATS subject"}},
+		"wildcard":            {[]member{{id: "a", subject: "s.*"}}, []string{"capabilities.yaml", `"s.*"`, "not a valid NATS subject"}},
+		"everything":          {[]member{{id: "a", subject: ">"}}, []string{"not a valid NATS subject"}},
 		"inbox of another":    {[]member{{id: "a", subject: "_INBOX.b"}}, []string{"belongs to NATS"}},
 		"system":              {[]member{{id: "a", subject: "$SYS.x"}}, []string{"belongs to NATS"}},
 		"reference":           {[]member{{id: "a", subject: "${env:S}"}}, []string{"is a reference"}},
-		"peer's subject":      {[]member{{id: "a", peers: []string{"b >"}}}, []string{"rpc-peers.yaml:3", "agent://b", "no NATS subject"}},
+		"peer's subject":      {[]member{{id: "a", peers: []string{"b >"}}}, []string{"rpc-peers.yaml:3", "agent://b", "not a valid NATS subject"}},
 		"one service name":    {[]member{{id: "a.b", subject: "s"}, {id: "a_b", subject: "t"}}, []string{"same service name a_b"}},
 		"all faults, not one": {[]member{{id: "a", subject: "x y"}, {id: "b", subject: ">"}}, []string{`"x y"`, `">"`}},
 	} {

@@ -14,56 +14,54 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds how long calls wait for the bucket.
+	// DefaultTimeout bounds how long calls wait for the store.
 	DefaultTimeout = 500 * time.Millisecond
-	// retryAfter is how long the bucket is left alone after a failure.
+	// retryAfter is how long the store is not used after a failure. Without it every
+	// call would wait for the timeout.
 	retryAfter = 5 * time.Second
-	// leaseTime is how long tokens may be held back for calls to come.
-	leaseTime = time.Second
-	// leaseShare and maxLease bound the tokens of a lease: one in leaseShare of a
-	// burst.
-	leaseShare = 16
-	maxLease   = 64
 )
 
 // Options configures a [Limiter].
 type Options struct {
-	// JetStream is where the bucket is. Required.
+	// JetStream is where the key-value bucket is. Required.
 	JetStream jetstream.JetStream
-	// Bucket is the name of the key-value bucket, which is for the replicas of one
-	// agent. Required.
+	// Bucket is the name of the key-value bucket. All replicas of one agent, and no
+	// others, use the same. Required.
 	Bucket string
 	// Replicas is how many servers of a cluster keep the bucket, from 1 to 5; 0 is 1.
 	Replicas int
-	// Local limits what is not shared, and everything while the bucket is
-	// away. Required.
+	// Local limits the calls to capabilities whose limit is not shared, and all calls
+	// while the key-value bucket cannot be used. Required.
 	Local *policy.RateLimiter
-	// Timeout is how long a call may wait for the bucket; 0 is [DefaultTimeout].
+	// Timeout is how long a call may wait for the key-value bucket; 0 is
+	// [DefaultTimeout].
 	Timeout time.Duration
-	// Logger hears when the bucket goes away and comes back. Required.
+	// Logger reports when limits are no longer shared, and when they are again.
+	// Required.
 	Logger *slog.Logger
 }
 
-// A Limiter counts calls to capabilities whose rate limit is shared. It is safe
-// for concurrent use, and implements the Limiter of package rpc.
+// A Limiter counts calls to capabilities whose rate limit is shared. It is safe for
+// concurrent use, and implements the Limiter of package rpc.
 //
-// Together the replicas never allow more than the limit, as far as their
-// clocks agree. They may allow up to a sixteenth of a burst less for each replica:
-// tokens that one has leased and not used within a second are lost. While the
-// bucket cannot be asked, each replica allows the limit for itself.
+// Together the replicas never allow more than the limit, as far as their clocks agree.
+// They may allow less, up to a sixteenth of a burst for each replica: tokens that one
+// has leased and not used within a second are lost. While the key-value bucket
+// cannot be used, each replica allows the whole limit by itself.
 type Limiter struct {
 	local   *policy.RateLimiter
 	store   *store
 	timeout time.Duration
 	log     *slog.Logger
 
-	mu     sync.Mutex
-	leases map[string]*lease // by key; guarded by mu
-	away   time.Time         // the bucket is left alone until then; guarded by mu
-	failed bool              // the last use of the bucket; guarded by mu
+	mu      sync.Mutex
+	leases  map[string]*lease // by key; guarded by mu
+	retryAt time.Time         // the store is not used before; guarded by mu
+	failed  bool              // whether the last use of the store failed; guarded by mu
 }
 
-// New makes a limiter. The bucket is made, or found, when it is first needed.
+// New makes a limiter. It creates the key-value bucket, or opens an existing one, when
+// it first needs it.
 func New(o Options) *Limiter {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -74,176 +72,104 @@ func New(o Options) *Limiter {
 	}
 }
 
-// A lease is what this replica knows of one caller and capability.
-type lease struct {
-	turn    chan struct{} // holds one: whose turn it is to look at the rest, and ask the bucket
-	limit   capability.RateLimit
-	tokens  int       // held for calls to come
-	expires time.Time // of the tokens
-	size    int       // how many to ask for
-	seen    state     // of the bucket, when it was last seen
-	refused policy.Refusals
-}
-
-// Take implements the Limiter of package rpc. It waits for the network at most
-// Options.Timeout, and as long for other calls that do: a call whose turn has not
-// come then is refused.
+// Take implements the Limiter of package rpc. A call waits at most Options.Timeout for
+// other calls of the same caller and capability, and as long again for the network. One
+// that cannot get the lease in time is rejected: it must not pass uncounted.
 func (l *Limiter) Take(peer envelope.Address, c *capability.Capability, now time.Time) policy.Quota {
 	if c.RateLimit == nil || !c.RateLimit.Shared {
 		return l.local.Take(peer, c, now)
 	}
 	key := keyOf(peer, c.Name)
-	at := l.lease(key, now)
-	if at == nil {
+	lease := l.lease(key, now)
+	if lease == nil {
 		return l.local.Take(peer, c, now)
 	}
-	if !at.enter(l.timeout) {
+	if !lease.lock(l.timeout) {
 		return policy.Quota{Limit: c.RateLimit.Requests, RetryAfter: l.timeout, ResetAt: now.Add(l.timeout)}
 	}
-	defer at.leave()
-	at.setLimit(c.RateLimit)
-	if !at.decided(now) {
-		if l.isAway(now) {
+	defer lease.unlock()
+	lease.setLimit(c.RateLimit)
+	if !lease.canDecide(now) {
+		if !l.mayUseStore(now) {
 			return l.local.Take(peer, c, now)
 		}
-		if err := l.renew(at, key, now); err != nil {
-			l.fail(err, now)
+		if err := l.renew(lease, key, now); err != nil {
+			l.storeFailed(err, now)
 			return l.local.Take(peer, c, now)
 		}
-		l.recovered()
+		l.storeWorked()
 	}
-	return at.take(now)
+	return lease.take(now)
 }
 
-// lease finds a lease. It is nil when there is no room for another.
+// lease returns the lease of a key, and creates it if needed. It returns nil if the
+// table is full: callers' names come from the network, and must not fill the memory.
 func (l *Limiter) lease(key string, now time.Time) *lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := l.leases[key]
-	if at == nil && (len(l.leases) < policy.DefaultMaxBuckets || l.makeRoom(now)) {
-		at = &lease{turn: make(chan struct{}, 1), size: 1}
-		l.leases[key] = at
+	found := l.leases[key]
+	if found == nil && (len(l.leases) < policy.DefaultMaxBuckets || l.evictOne(now)) {
+		found = newLease()
+		l.leases[key] = found
 	}
-	return at
+	return found
 }
 
-// makeRoom forgets a lease that says nothing any more, if there is one among the
-// next few.
-func (l *Limiter) makeRoom(now time.Time) bool {
-	const look = 8
-	looked := 0
-	for key, at := range l.leases {
-		if looked++; looked > look {
+// evictOne removes one lease that could decide nothing without the store. It looks at
+// a few at random, so that a full table costs each call the same. To evict a lease
+// that somebody is about to lock is harmless: the state is in the store.
+func (l *Limiter) evictOne(now time.Time) bool {
+	const maxLooks = 8
+	looks := 0
+	for key, lease := range l.leases {
+		if looks++; looks > maxLooks {
 			return false
 		}
-		if at.enter(0) {
-			idle := !at.decided(now)
-			at.leave()
-			if idle {
-				delete(l.leases, key)
-				return true
-			}
+		if !lease.lock(0) {
+			continue
+		}
+		idle := !lease.canDecide(now)
+		lease.unlock()
+		if idle {
+			delete(l.leases, key)
+			return true
 		}
 	}
 	return false
 }
 
-// enter waits for the turn; it is false when that takes longer.
-func (a *lease) enter(atMost time.Duration) bool {
-	select {
-	case a.turn <- struct{}{}:
-		return true
-	default:
-	}
-	if atMost == 0 {
-		return false
-	}
-	timer := time.NewTimer(atMost)
-	defer timer.Stop()
-	select {
-	case a.turn <- struct{}{}:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-func (a *lease) leave() { <-a.turn }
-
-// decided reports whether the bucket need not be asked: there is a token, or
-// there can be none.
-func (a *lease) decided(now time.Time) bool {
-	if a.tokens > 0 && now.Before(a.expires) {
-		return true
-	}
-	// The time in the bucket only grows, so what it has refused stays refused.
-	return a.limit.Requests > 0 && newCell(&a.limit).tokens(a.seen.full, now) == 0
-}
-
-func (a *lease) setLimit(limit *capability.RateLimit) {
-	if a.limit != *limit {
-		a.limit, a.tokens, a.size = *limit, 0, 1
-	}
-}
-
-// take uses a token up, or refuses.
-func (a *lease) take(now time.Time) policy.Quota {
-	c := newCell(&a.limit)
-	q := policy.Quota{Limit: a.limit.Requests, ResetAt: a.seen.full}
-	if q.ResetAt.Before(now) {
-		q.ResetAt = now
-	}
-	if a.tokens > 0 && now.Before(a.expires) {
-		a.tokens--
-		q.Allowed, q.Remaining = true, a.tokens+c.tokens(a.seen.full, now)
-		return q
-	}
-	q.RetryAfter = max(c.free(a.seen.full).Sub(now), 0).Round(time.Microsecond) + time.Microsecond
-	a.refused.Count(&q, now)
-	return q
-}
-
-// renew leases tokens from the bucket: twice as many as before if those were used
-// up in time, half as many if not.
-func (l *Limiter) renew(at *lease, key string, now time.Time) error {
-	switch {
-	case at.tokens > 0:
-		at.size = max(at.size/2, 1)
-	case now.Before(at.expires):
-		at.size = min(at.size*2, max(at.limit.Burst/leaseShare, 1), maxLease)
-	}
-	at.tokens = 0
+// renew fills a lease from the store.
+func (l *Limiter) renew(lease *lease, key string, now time.Time) error {
+	want := lease.resize(now)
 	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
 	defer cancel()
-	granted, seen, err := l.store.take(ctx, key, at.seen, newCell(&at.limit), now, at.size)
+	granted, seen, err := l.store.take(ctx, key, lease.seen, newTokenBucket(&lease.limit), now, want)
 	if err != nil {
 		return err
 	}
-	at.seen = seen
-	if granted > 0 {
-		at.tokens, at.expires = granted, now.Add(leaseTime)
-	}
+	lease.fill(granted, seen, now)
 	return nil
 }
 
-func (l *Limiter) isAway(now time.Time) bool {
+func (l *Limiter) mayUseStore(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return now.Before(l.away)
+	return !now.Before(l.retryAt)
 }
 
-// fail leaves the bucket alone for a while. That is told once.
-func (l *Limiter) fail(err error, now time.Time) {
+// storeFailed suspends the use of the store for a while. It logs only the first of a
+// row of failures.
+func (l *Limiter) storeFailed(err error, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.away = now.Add(retryAfter)
+	l.retryAt = now.Add(retryAfter)
 	if !l.failed {
 		l.failed = true
 		l.log.Warn("rate limits are not shared: each replica counts for itself until the bucket can be used", "bucket", l.store.bucket, "error", err)
 	}
 }
 
-func (l *Limiter) recovered() {
+func (l *Limiter) storeWorked() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed {

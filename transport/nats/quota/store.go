@@ -14,16 +14,17 @@ import (
 	"github.com/agentd/agentd/envelope"
 )
 
-// keepFor is how long the bucket keeps a state that nobody changes. A quota that
-// takes longer to fill up is whole again by then.
-const keepFor = 48 * time.Hour
+// stateTTL is how long the server keeps a state that nobody changes. A caller that
+// is silent for so long starts with a full quota, even if that takes longer to fill.
+const stateTTL = 48 * time.Hour
 
-// keyOf names the state of one caller and capability.
+// keyOf is the key of one caller and capability. Both are escaped, so that no two
+// pairs share a key.
 func keyOf(peer envelope.Address, capability string) string {
 	return escape(peer.ID()) + "/" + escape(capability)
 }
 
-// escape writes what keys cannot hold as =XX.
+// escape replaces each byte that a key cannot contain by =XX.
 func escape(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -37,13 +38,13 @@ func escape(s string) string {
 	return b.String()
 }
 
-// A state is what the bucket holds under a key.
+// A state is an entry of the store.
 type state struct {
-	full     time.Time // zero is a full bucket
-	revision uint64    // 0 is no entry
+	full     time.Time // when the token bucket is full; zero if it is
+	revision uint64    // for compare-and-swap; 0 if there is no entry
 }
 
-// A store is the bucket on the server.
+// A store is the key-value bucket on the server.
 type store struct {
 	js       jetstream.JetStream
 	bucket   string
@@ -53,7 +54,9 @@ type store struct {
 	kv jetstream.KeyValue // nil until it is opened; guarded by mu
 }
 
-// open makes the bucket, or finds it as another replica has made it.
+// open creates the key-value bucket, or opens the one that another replica has created.
+// It is in memory: its contents are worth little after a restart of the server, and
+// each write would cost a disk.
 func (s *store) open(ctx context.Context) (jetstream.KeyValue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +65,7 @@ func (s *store) open(ctx context.Context) (jetstream.KeyValue, error) {
 	}
 	kv, err := s.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 		Bucket: s.bucket, Description: "agentd: rate limits that the replicas of an agent share",
-		TTL: keepFor, Storage: jetstream.MemoryStorage, Replicas: s.replicas,
+		TTL: stateTTL, Storage: jetstream.MemoryStorage, Replicas: s.replicas,
 	})
 	if err != nil {
 		return nil, err
@@ -71,20 +74,22 @@ func (s *store) open(ctx context.Context) (jetstream.KeyValue, error) {
 	return kv, nil
 }
 
-// forget has the bucket opened again, as after a restart of the server: it is in
-// memory there.
-func (s *store) forget() {
+// reset makes the next take open the key-value bucket again. After a restart of the
+// server it is gone, and must be created.
+func (s *store) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kv = nil
 }
 
-// take takes up to want tokens. It begins with what was last seen of the bucket,
-// and looks again when that is not what is there.
-func (s *store) take(ctx context.Context, key string, seen state, c cell, now time.Time, want int) (granted int, _ state, err error) {
+// take takes up to want tokens from b. It starts from the state that was last seen,
+// without reading it: if that is outdated the server rejects the update, and only
+// then take reads the entry and tries again. The loop ends with ctx at the latest; each
+// round that fails is one in which another replica succeeded.
+func (s *store) take(ctx context.Context, key string, seen state, b tokenBucket, now time.Time, want int) (granted int, _ state, err error) {
 	defer func() {
 		if err != nil {
-			s.forget()
+			s.reset()
 		}
 	}()
 	kv, err := s.open(ctx)
@@ -93,7 +98,7 @@ func (s *store) take(ctx context.Context, key string, seen state, c cell, now ti
 	}
 	for {
 		var next time.Time
-		if granted, next = c.take(seen.full, now, want); granted == 0 {
+		if granted, next = b.take(seen.full, now, want); granted == 0 {
 			return 0, seen, nil
 		}
 		revision, err := kv.Update(ctx, key, strconv.AppendInt(nil, next.UnixNano(), 10), seen.revision)
@@ -109,12 +114,13 @@ func (s *store) take(ctx context.Context, key string, seen state, c cell, now ti
 	}
 }
 
-// conflict reports that the entry is not the one that was to be replaced.
+// conflict reports whether another replica has changed the entry since it was seen.
 func conflict(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 }
 
+// read returns the state of a key; a missing entry is a full token bucket.
 func read(ctx context.Context, kv jetstream.KeyValue, key string) (state, error) {
 	entry, err := kv.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {

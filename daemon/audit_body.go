@@ -1,0 +1,134 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+)
+
+// The JSON of the records that calls leave behind. docs/audit.md describes them:
+// other programs read them, so members are added and never renamed.
+
+// maxRecordedName bounds the name of a capability in a record: it may come from a
+// stranger's request, and is then as long as a message.
+const maxRecordedName = 128
+
+func truncateName(name string) string {
+	return name[:min(len(name), maxRecordedName)]
+}
+
+// A refusalBody is the body of a record of kind permission_denied or rate_limited.
+type refusalBody struct {
+	Role          rpc.Role         `json:"role"`
+	Capability    string           `json:"capabilityName"`
+	Peer          envelope.Address `json:"peerId"`
+	CorrelationID string           `json:"correlationId"`
+	SessionID     string           `json:"sessionId,omitempty"`
+	Code          rpc.Code         `json:"code"`
+	// For permission_denied.
+	Target string `json:"target,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+	// For rate_limited.
+	Limit        int   `json:"limit,omitempty"`
+	RetryAfterMs int64 `json:"retryAfterMs,omitempty"`
+	// Unrecorded counts the refusals since the last record that have no record of
+	// their own, see [rpc.Refusal].
+	Unrecorded int64 `json:"unrecorded,omitempty"`
+}
+
+func newRefusalBody(r *rpc.Refusal) refusalBody {
+	return refusalBody{
+		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID, Code: r.Code,
+	}
+}
+
+func newRateLimitBody(r *rpc.Refusal) refusalBody {
+	body := newRefusalBody(r)
+	body.Limit, body.RetryAfterMs, body.Unrecorded = r.Quota.Limit, r.Quota.RetryAfter.Milliseconds(), r.Quota.Unreported
+	return body
+}
+
+func newDeniedBody(r *rpc.Refusal) refusalBody {
+	body := newRefusalBody(r)
+	body.Unrecorded = r.Unrecorded
+	body.Reason = r.Decision.Reason.String()
+	if r.Role == rpc.RoleCaller {
+		body.Target = policy.Target(r.Peer, r.Capability)
+	}
+	if r.Decision.Rule != (policy.Rule{}) {
+		body.Rule = r.Decision.Rule.String()
+	}
+	return body
+}
+
+// An authBody is the body of a record of kind auth_check. Peer and Subject are
+// claims: the message that makes them has proved nothing.
+type authBody struct {
+	Role          rpc.Role         `json:"role"`
+	Peer          envelope.Address `json:"peerId"`
+	Provider      string           `json:"provider"`
+	Decision      string           `json:"decision"` // always "reject"
+	Reason        string           `json:"reason"`
+	CorrelationID string           `json:"correlationId"`
+	Subject       string           `json:"subject,omitempty"` // the key's name
+	// Unrecorded counts the rejected proofs, of any sender, since the last record.
+	Unrecorded int64 `json:"unrecorded,omitempty"`
+}
+
+func newAuthBody(r *rpc.Refusal) authBody {
+	return authBody{
+		Role: r.Role, Peer: r.Peer, Provider: string(r.Proof.Provider), Decision: "reject", Reason: r.Proof.Reason.String(),
+		CorrelationID: r.CorrelationID, Subject: r.Proof.KeyID, Unrecorded: r.Unrecorded,
+	}
+}
+
+// A callBody is the body of a record of kind rpc_call.
+type callBody struct {
+	Role          rpc.Role           `json:"role"`
+	Capability    string             `json:"capabilityName"`
+	Peer          envelope.Address   `json:"peerId"`
+	CorrelationID string             `json:"correlationId"`
+	SessionID     string             `json:"sessionId,omitempty"`
+	TraceID       string             `json:"traceId,omitempty"`
+	Mode          rpc.Mode           `json:"mode"`
+	Status        rpc.Status         `json:"status"`
+	Code          string             `json:"code,omitempty"`
+	DetectedBy    envelope.Address   `json:"detectedBy,omitempty"`
+	Attempts      int                `json:"attempts"`
+	Retried       []rpc.Code         `json:"retried,omitempty"`
+	StartMs       int64              `json:"startMs"`
+	LatencyMs     float64            `json:"latencyMs"`
+	CostEstimate  map[string]float64 `json:"cost_estimate,omitempty"`
+}
+
+func newCallBody(r *rpc.CallRecord) callBody {
+	body := callBody{
+		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
+		TraceID: r.TraceID, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
+		StartMs: r.Start.UnixMilli(), LatencyMs: float64(r.Latency.Microseconds()) / float64(time.Millisecond/time.Microsecond),
+		CostEstimate: r.Cost,
+	}
+	if r.Code != 0 {
+		body.Code = r.Code.String()
+	}
+	return body
+}
+
+// An approvalBody is the body of a record of kind approval.
+type approvalBody struct {
+	ID            string           `json:"approvalId"`
+	Peer          envelope.Address `json:"peerId"`
+	Capability    string           `json:"capabilityName"`
+	CorrelationID string           `json:"correlationId"`
+	SessionID     string           `json:"sessionId,omitempty"`
+	Rule          string           `json:"rule"`
+	// Decision is approve, deny, expire (nobody decided in time), cancel (the
+	// caller gave up) or overflow (too many calls were waiting already).
+	Decision string `json:"decision"`
+	Approver string `json:"approver,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	WaitedMs int64  `json:"waitedMs"`
+}

@@ -1,0 +1,136 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/idempotency"
+	"github.com/agentd/agentd/skill"
+	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/natsauth"
+	"github.com/agentd/agentd/transport/nats/quota"
+)
+
+// openInbox builds the callee's end. No request arrives before listen.
+func (d *Daemon) openInbox(ctx context.Context) (err error) {
+	m := d.Member()
+	if m.ClientOnly() {
+		return nil
+	}
+	limits := m.Agent.Limits
+	d.stats.setCapabilities(m.Capabilities.Names())
+	d.once, err = idempotency.Open(ctx, d.cfg.Paths.Idempotency(m.ID), idempotency.Options{TTL: limits.IdempotencyTTL})
+	if err != nil {
+		return err
+	}
+	_, version, err := fleetVersion(os.Getenv)
+	if err != nil {
+		return err
+	}
+	d.inbox, err = callee.New(callee.Config{
+		Self:     m.Address,
+		Contract: m.Capabilities,
+		Handlers: d.handlers(m),
+		Records:  d.records(),
+		Checks: callee.Checks{
+			Authorizer:      calleeAuthorizer{&d.permissions},
+			Limiter:         d.limiter(),
+			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
+		},
+		Services:    map[string]callee.Service{witnessService: d.serveWitness},
+		Idempotency: d.once,
+		Identity:    &d.keyring,
+		Limits: callee.Limits{
+			ClockSkew:       m.Agent.Security.ClockSkew,
+			MaxInFlight:     limits.MaxInFlight,
+			MaxPayloadBytes: limits.MaxPayloadBytes,
+		},
+		FleetVersion: version,
+		Logger:       d.log,
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n(declare it under skills: in %s)", err, m.Agent.Path)
+	}
+	return nil
+}
+
+// limiter counts the calls that arrive. Where the process is on NATS it counts those
+// to capabilities with a shared rate limit together with the agent's other replicas.
+func (d *Daemon) limiter() rpc.Limiter {
+	local := policy.NewRateLimiter(0)
+	conn := d.nats()
+	if conn == nil {
+		return local
+	}
+	js, err := conn.JetStream()
+	if err != nil {
+		d.log.Warn("rate limits are not shared", "error", err)
+		return local
+	}
+	return quota.New(quota.Options{JetStream: js, Bucket: natsauth.LimitsBucket(d.Member().ID), Local: local, Logger: d.log})
+}
+
+// handlers returns what runs the member's skills, by skill name.
+func (d *Daemon) handlers(m *fleet.Member) map[string]rpc.Handler {
+	handlers := map[string]rpc.Handler{}
+	for _, s := range m.Agent.Skills {
+		handlers[s.Name] = d.process(s.Process)
+	}
+	maps.Copy(handlers, d.cfg.Handlers)
+	return handlers
+}
+
+// process returns a skill that runs a command. The variables that agentd sets come
+// after those of agent.yaml and so override them: a skill must reach the agent that
+// runs it, and no other.
+func (d *Daemon) process(p *fleet.Process) *skill.Process {
+	return &skill.Process{
+		Command: p.Command, Dir: p.Dir, InheritEnv: p.InheritEnv,
+		Env: append(slices.Clone(p.Env),
+			"AGENTD_SOCKET="+d.Socket(),
+			"AGENTD_AGENT="+string(d.Member().Address),
+			"AGENTD_FLEET_ROOT="+d.cfg.Fleet.Root),
+		MaxOutputBytes: p.MaxOutputBytes, KillGrace: p.KillGrace,
+		Calls: &d.calls, Logger: d.log,
+	}
+}
+
+// listen accepts requests by every declared transport that this process supports.
+// A transport that it does not support is no error as long as one remains: the same
+// files serve a fleet in one process and one that is spread over hosts.
+func (d *Daemon) listen(ctx context.Context) error {
+	if d.inbox == nil {
+		return nil
+	}
+	var kinds []capability.TransportKind
+	supported := 0
+	for _, spec := range d.Member().Capabilities.Transports {
+		kinds = append(kinds, spec.Kind)
+		t := d.transport(spec.Kind)
+		if t == nil {
+			d.log.Debug("transport not used in this process", "kind", spec.Kind)
+			continue
+		}
+		if err := d.inbox.Listen(t, spec.Requests); err != nil {
+			return err
+		}
+		if conn, ok := t.(*nats.Conn); ok && d.mailbox == nil {
+			if err := d.listenDurable(ctx, conn, spec.Requests); err != nil {
+				return err
+			}
+		}
+		supported++
+	}
+	if supported == 0 {
+		return fmt.Errorf("this process supports none of the agent's transports %v, so nobody could call it", kinds)
+	}
+	return nil
+}

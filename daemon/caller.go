@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"time"
+
+	"github.com/agentd/agentd/drift"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/caller"
+)
+
+// defaultApprovalTimeout is how long a call waits for a person's decision.
+const defaultApprovalTimeout = 5 * time.Minute
+
+// openClient builds the caller's end. What a reload swaps (peers, keyring,
+// permissions) goes in by reference; limits and the drift mode stay until a restart.
+func (d *Daemon) openClient(context.Context) (err error) {
+	agent := d.Member().Agent
+	d.peers.current.Store(d.peersOf(d.Member()))
+	var version string
+	if d.cfg.Fleet.RPC.StampFleetVersion {
+		if version, _, err = fleetVersion(os.Getenv); err != nil {
+			return err
+		}
+	}
+	queues, err := d.queues()
+	if err != nil {
+		return err
+	}
+	d.approvals = newApprovals(d.audit, cmp.Or(agent.Security.ApprovalTimeout, defaultApprovalTimeout), d.log)
+	d.client, err = caller.New(caller.Config{
+		Self:       d.Member().Address,
+		Peers:      &d.peers,
+		Transports: d.transports,
+		Queues:     queues,
+		Records:    d.records(),
+		Checks: caller.Checks{
+			Authorizer: callerAuthorizer{&d.permissions},
+			Limiter:    policy.NewRateLimiter(0),
+			Approver:   d.approvals,
+			Breakers:   policy.NewBreakers(),
+			Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(agent.Drift), Auditor: d.audit, Logger: d.log}),
+		},
+		Identity:     &d.keyring,
+		FleetVersion: version,
+		Limits:       caller.Limits{MaxPending: agent.Limits.MaxPending, MaxPayloadBytes: agent.Limits.MaxPayloadBytes},
+		Logger:       d.log,
+	})
+	return err
+}
+
+// records is where both ends keep what they must account for. The statistics stand
+// before the access log, so that calls are counted even where that is off.
+func (d *Daemon) records() rpc.Records {
+	return rpc.Records{Auditor: d.audit, Refusals: d.audit, Access: &d.stats}
+}

@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/transport/memory"
+	"github.com/agentd/agentd/transport/nats"
+)
+
+// A Config says which agent to run, and where.
+type Config struct {
+	// Fleet is the loaded fleet. Required.
+	Fleet *fleet.Fleet
+	// Paths are where state and sockets go. Required.
+	Paths Paths
+	// Bus carries the memory transport between the agents of this process. Nil means
+	// that the agent is alone in its process, so nobody can reach it by memory.
+	Bus *memory.Bus
+	// NATS says how to reach NATS, where the agent's files name it. Its servers take
+	// precedence over those of the files.
+	NATS nats.Options
+	// Handlers run skills as Go functions, by skill name. They take precedence over
+	// the processes of agent.yaml.
+	Handlers map[string]rpc.Handler
+	// Version is the version of agentd, for the audit log.
+	Version string
+	// Logger is required; it gets the agent's id as an attribute.
+	Logger *slog.Logger
+}
+
+// An UnknownAgentError says that a fleet has no such member.
+type UnknownAgentError struct {
+	// ID is the id that was asked for.
+	ID string
+	// Members are the ids that the fleet has.
+	Members []string
+}
+
+func (e *UnknownAgentError) Error() string {
+	return fmt.Sprintf("the fleet has no agent %q; it has %v", e.ID, e.Members)
+}
+
+// A MemoryOnlyError says that an agent was to run alone in its process although
+// it accepts requests by the memory transport only: nobody could call it.
+type MemoryOnlyError struct {
+	// ID is the agent's.
+	ID string
+}
+
+func (e *MemoryOnlyError) Error() string {
+	return fmt.Sprintf("agent %q takes requests by the memory transport only, which does not leave its process: "+
+		"no other process could call it. Start the whole fleet in one process with `agentd fleet run`, "+
+		"or give the agent a transport of kind nats in its capabilities.yaml and in rpc-peers.yaml", e.ID)
+}

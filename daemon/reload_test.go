@@ -1,0 +1,200 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/internal/natstest"
+	"github.com/agentd/agentd/rpc"
+)
+
+// rewrite replaces one file of a running fleet.
+func rewrite(t *testing.T, cfg daemon.Config, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(cfg.Fleet.Root, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What takes a restart is refused, with the reason, and the agent goes on as it was.
+func TestReloadRefuses(t *testing.T) {
+	server := natstest.Run(t, "jetstream {}")
+	for name, test := range map[string]struct {
+		agent  string
+		change func(all map[string]string)
+		says   string
+	}{
+		"the agent is gone": {"caller", func(all map[string]string) {
+			all["fleet.yaml"] = strings.Replace(all["fleet.yaml"], ", {id: caller, path: ./caller}", "", 1)
+		}, `no longer has the agent "caller"`},
+		"it offers nothing any more": {"callee", func(all map[string]string) { delete(all, "callee/capabilities.yaml") },
+			"callee starts or stops offering capabilities"},
+		"it begins to offer": {"caller", func(all map[string]string) {
+			all["caller/capabilities.yaml"] = "version: 1\nagent: agent://caller\ntransports: [{kind: memory, topics: {requests: c}}]\ncapabilities: [{name: go}]\n"
+		}, "caller starts or stops offering capabilities"},
+		"requests are kept now": {"callee", func(all map[string]string) {
+			all["callee/capabilities.yaml"] = durableFiles(server.URL())["callee/capabilities.yaml"]
+		}, "delivery: durable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := natsFiles(server.URL())
+			cfg := load(t, all)
+			cfg.Handlers = handle(echo)
+			f := startFleet(t, cfg)
+			defer stop(t, f)
+			test.change(all)
+			for _, file := range []string{"fleet.yaml", "callee/capabilities.yaml", "caller/capabilities.yaml"} {
+				if text, ok := all[file]; ok {
+					rewrite(t, cfg, file, text)
+				} else {
+					_ = os.Remove(filepath.Join(cfg.Fleet.Root, file)) // most cases have no such file
+				}
+			}
+			d, _ := f.Daemon(test.agent)
+			before := d.Member()
+			if err := d.Reload(); err == nil || !strings.HasPrefix(err.Error(), "reload: ") || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("error %v, want %q", err, test.says)
+			}
+			if d.Member() != before {
+				t.Error("something was swapped")
+			}
+			if _, err := goCall(t, f); err != nil {
+				t.Errorf("a call afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// A reload brings capabilities, skills and peers into force, and keeps the counts of
+// what was served before.
+func TestReloadSwaps(t *testing.T) {
+	all := files()
+	all["caller/agent.yaml"] += "drift: 'off'\n" // the gate would keep what the callee served before
+	cfg := load(t, all)
+	f := startFleet(t, withGo(cfg))
+	defer stop(t, f)
+	callee, _ := f.Daemon("callee")
+	caller, _ := f.Daemon("caller")
+	digest := callee.Status().Digest
+	call := func(capability string) error {
+		_, err := caller.Client().RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: capability, Payload: json.RawMessage(`{"n":1}`)})
+		return err
+	}
+	if err := call("go"); err != nil {
+		t.Fatal(err)
+	}
+	if err := call("dog"); rpc.CodeOf(err) != rpc.CodeNoCapability {
+		t.Fatalf("before the reload: %v", err)
+	}
+	rewrite(t, cfg, "callee/capabilities.yaml", all["callee/capabilities.yaml"]+"  - {name: dog, skill: bark}\n")
+	rewrite(t, cfg, "callee/agent.yaml", all["callee/agent.yaml"][:len(all["callee/agent.yaml"])-2]+", bark: {process: {command: [cat]}}}\n")
+	for _, d := range f.Daemons {
+		if err := d.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, capability := range []string{"dog", "go"} {
+		if err := call(capability); err != nil {
+			t.Errorf("%s after the reload: %v", capability, err)
+		}
+	}
+	if s := callee.Status(); s.Requests != 3 || s.Digest == digest {
+		t.Errorf("%d requests, want 3; digest %s, before %s", s.Requests, s.Digest, digest)
+	}
+
+	rewrite(t, cfg, "rpc-peers.yaml", "version: 1\npeers: []\n")
+	if err := caller.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if err := call("go"); rpc.CodeOf(err) != rpc.CodeNoPeer {
+		t.Errorf("the peer is gone: %v", err)
+	}
+	if n := len(caller.VerifyPeers(t.Context(), nil)); n != 0 {
+		t.Errorf("%d peers are left", n)
+	}
+}
+
+// withGo runs the capability go as a function.
+func withGo(cfg daemon.Config) daemon.Config {
+	cfg.Handlers = handle(echo)
+	return cfg
+}
+
+// A call that runs finishes under the rules with which it began.
+func TestReloadDuringACall(t *testing.T) {
+	all := files()
+	cfg := load(t, all)
+	started, release := make(chan struct{}), make(chan struct{})
+	cfg.Handlers = handle(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		close(started)
+		<-release
+		return inv.Payload, nil
+	})
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	done := make(chan error, 1)
+	go func() { _, err := goCall(t, f); done <- err }()
+	<-started
+	// The skill's answer would not be valid any more, and the capability is gone.
+	rewrite(t, cfg, "callee/capabilities.yaml", strings.Replace(all["callee/capabilities.yaml"], "- name: go", "- name: other\n    skill: go\n    outputSchema: {type: string}", 1))
+	d, _ := f.Daemon("callee")
+	if err := d.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Errorf("the call that ran: %v", err)
+	}
+	if _, err := goCall(t, f); err == nil {
+		t.Error("the capability is gone, and was served")
+	}
+}
+
+// Reloads from several goroutines follow one another; calls meanwhile all succeed.
+func TestConcurrentReloads(t *testing.T) {
+	cfg := load(t, files())
+	f := startFleet(t, withGo(cfg))
+	callee, _ := f.Daemon("callee")
+	caller, _ := f.Daemon("caller")
+	const reloads, calls = 4, 50
+	var all sync.WaitGroup
+	for range reloads {
+		all.Go(func() {
+			for _, d := range f.Daemons {
+				if err := d.Reload(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		all.Go(func() {
+			for range calls {
+				if err := callGo(t, caller, `{"n":1}`); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := callee.Status().Requests; n != reloads*calls {
+		t.Errorf("%d requests are counted, want %d", n, reloads*calls)
+	}
+	stop(t, f)
+	for _, agent := range []string{"callee", "caller"} {
+		n := 0
+		for _, body := range ofKind(t, cfg, agent, auditchain.KindLifecycle) {
+			if body["event"] == "reloaded" && body["version"] == "test" {
+				n++
+			}
+		}
+		if n != reloads {
+			t.Errorf("%s has recorded %d reloads, want %d", agent, n, reloads)
+		}
+	}
+}

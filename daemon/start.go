@@ -1,0 +1,132 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/fleet"
+)
+
+// Start runs the member with the given id. It returns once the agent accepts
+// calls. An error leaves nothing behind but the audit log. ctx bounds the start
+// alone.
+func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
+	member, ok := cfg.Fleet.Member(id)
+	if !ok {
+		unknown := &UnknownAgentError{ID: id}
+		for _, m := range cfg.Fleet.Members {
+			unknown.Members = append(unknown.Members, m.ID)
+		}
+		return nil, unknown
+	}
+	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
+	d.member.Store(member)
+	if err := d.start(ctx); err != nil {
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("agent %s: %w", id, err), d.Stop(stopCtx))
+	}
+	return d, nil
+}
+
+// Run starts the member with the given id, calls serve, and stops the agent when
+// serve has returned.
+func Run(ctx context.Context, cfg Config, id string, serve func(context.Context, *Daemon) error) error {
+	d, err := Start(ctx, cfg, id)
+	if err != nil {
+		return err
+	}
+	err = serve(ctx, d)
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Member().Agent.Limits.ShutdownTimeout)
+	defer cancel()
+	return errors.Join(err, d.Stop(stopCtx))
+}
+
+// start assembles the agent, each step on top of those before it:
+//
+//   - The audit log comes first: every later step may have to record something.
+//   - Keys, transports and permissions come before the two ends of calls, which are
+//     built from them.
+//   - The control socket opens before requests are accepted: a skill may use it as
+//     soon as it runs.
+//   - The announcement and the witnesses come last: other agents answer them, and
+//     may call back at once.
+//
+// A step may fail halfway: Stop closes whatever is open.
+func (d *Daemon) start(ctx context.Context) error {
+	for _, step := range [...]func(context.Context) error{
+		d.checkReachable,
+		d.openAudit,
+		d.loadKeyring,
+		d.openTransports,
+		d.loadPermissions,
+		d.openAccessLog,
+		d.openClient,
+		d.openWitness,
+		d.openInbox,
+		d.openControl,
+		d.recordStart,
+		d.listen,
+		d.announce,
+		d.addWitnesses,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	d.ready.Store(true)
+	d.log.Info("ready", "socket", d.Socket(), "audit", d.AuditDB())
+	return nil
+}
+
+// checkReachable refuses to run an agent alone in its process that accepts requests
+// by the memory transport only.
+func (d *Daemon) checkReachable(context.Context) error {
+	m := d.Member()
+	if d.cfg.Bus != nil || m.ClientOnly() {
+		return nil
+	}
+	for _, t := range m.Capabilities.Transports {
+		if t.Kind != capability.Memory {
+			return nil
+		}
+	}
+	return &MemoryOnlyError{ID: m.ID}
+}
+
+func (d *Daemon) openAudit(ctx context.Context) error {
+	path := d.AuditDB()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	log, err := auditchain.Open(ctx, path, auditchain.Options{Name: d.Member().ID, OnWitness: d.onWitness})
+	if err != nil {
+		return err
+	}
+	d.audit = auditor{log: log, settings: func() *fleet.Audit { return &d.Member().Agent.Audit }}
+	return nil
+}
+
+func (d *Daemon) openControl(ctx context.Context) (err error) {
+	agent := control.Agent{
+		Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
+		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Durable: d,
+	}
+	if !d.Member().ClientOnly() {
+		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
+	}
+	d.control, err = control.Listen(ctx, d.Socket(), control.NewHandler(agent), d.log)
+	return err
+}
+
+// recordStart makes sure that the log takes records before any request is accepted.
+func (d *Daemon) recordStart(ctx context.Context) error {
+	return d.audit.lifecycle(ctx, "started", d.cfg.Version)
+}

@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// stopRecordTimeout bounds the record of a stop: the context of [Daemon.Stop] may
+// have been used up by the calls that had to finish.
+const stopRecordTimeout = 5 * time.Second
+
+// Stop accepts no more calls, finishes those that run until ctx ends, and closes
+// everything, the audit log last. It must be called once. The error wraps ctx's
+// when calls were cut short.
+//
+// The order matters: the announcement goes before the inbox, so that no tool sends
+// anybody here; the inbox drains before the client closes, because running skills
+// may still make calls of their own; the access log is flushed before the
+// audit log that it writes to.
+func (d *Daemon) Stop(ctx context.Context) error {
+	wasReady := d.ready.Swap(false)
+	var errs []error
+	if d.announcement != nil {
+		errs = append(errs, d.announcement.Close())
+	}
+	if d.inbox != nil {
+		errs = append(errs, d.inbox.Shutdown(ctx))
+	}
+	if d.control != nil {
+		errs = append(errs, d.control.Shutdown(ctx))
+	}
+	if d.client != nil {
+		errs = append(errs, d.client.Close())
+	}
+	for _, t := range d.transports {
+		errs = append(errs, t.Close())
+	}
+	d.access.close(ctx)
+	if d.once != nil {
+		errs = append(errs, d.once.Close())
+	}
+	if d.audit.log != nil {
+		if wasReady { // a start that failed is no stop
+			recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopRecordTimeout)
+			errs = append(errs, d.audit.lifecycle(recordCtx, "stopped", d.cfg.Version))
+			cancel()
+		}
+		errs = append(errs, d.audit.log.Close())
+	}
+	d.log.Info("stopped")
+	return errors.Join(errs...)
+}

@@ -1,0 +1,74 @@
+package natsauth
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/transport"
+)
+
+// A claim is a member's use of a subject.
+type claim struct{ subject, member string }
+
+// checkSubjects finds everything by which the rules of one member would give it access
+// to another's requests.
+func checkSubjects(f *fleet.Fleet) error {
+	var errs []error
+	var claims []claim
+	services := map[string]string{} // members by service name
+	for _, m := range f.Members {
+		requests := requestSubjects(m)
+		for _, subject := range requests {
+			if fault := subjectFault(subject); fault != "" {
+				errs = append(errs, fmt.Errorf("%s: the requests subject %q %s", m.Capabilities.Path, subject, fault))
+				continue
+			}
+			for _, other := range claims {
+				if other.member != m.ID && overlap(subject, other.subject) {
+					errs = append(errs, fmt.Errorf("agents %s and %s share subjects: %s and %s; give each a subject that is not the other's nor right below it",
+						other.member, m.ID, other.subject, subject))
+				}
+			}
+			claims = append(claims, claim{subject, m.ID})
+		}
+		if other, taken := services[ServiceName(m.ID)]; taken && len(requests) > 0 {
+			errs = append(errs, fmt.Errorf("agents %s and %s have the same service name %s; rename one", other, m.ID, ServiceName(m.ID)))
+		}
+		services[ServiceName(m.ID)] = m.ID
+		for _, p := range m.Peers {
+			for _, subject := range natsSubjects(p.Transports) {
+				if fault := subjectFault(subject); fault != "" {
+					errs = append(errs, fmt.Errorf("%s:%d: the requests subject %q of %s %s", m.PeersFile, p.Position.Line, subject, p.Address, fault))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// subjectFault returns why no rule can be made for a subject, or "". A wildcard would
+// give access to what others own, and the subjects of NATS itself belong to no agent.
+func subjectFault(subject string) string {
+	switch {
+	case strings.Contains(subject, "${"):
+		return "is a reference, which only the running agent can resolve: write the subject itself"
+	case strings.HasPrefix(subject, "_INBOX.") || strings.HasPrefix(subject, "$"):
+		return "belongs to NATS: choose another"
+	case transport.CheckTopic("", subject) != nil:
+		return "is not a valid NATS subject"
+	}
+	return ""
+}
+
+// overlap reports whether agents on a and b would receive each other's messages: an
+// agent subscribes to its subject and to those one part below.
+func overlap(a, b string) bool { return a == b || parent(a) == b || parent(b) == a }
+
+func parent(subject string) string {
+	if i := strings.LastIndexByte(subject, '.'); i >= 0 {
+		return subject[:i]
+	}
+	return ""
+}
