@@ -1,4 +1,4 @@
-package rpc_test
+package caller_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
+	"github.com/agentd/agentd/rpc/internal/rpctest"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -41,7 +42,7 @@ func noticeWorld(t *testing.T) (client *caller.Client, conn *noticing, requests 
 		}
 	}
 	client, err := caller.New(caller.Config{
-		Self: callerAddr, Peers: peers, Transports: []transport.Transport{conn}, Records: rpc.Records{Auditor: &ledger{}},
+		Self: rpctest.Concierge, Peers: peers, Transports: []transport.Transport{conn}, Records: rpc.Records{Auditor: &rpctest.Violations{}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func start(t *testing.T, client *caller.Client, requests chan string, peers ...s
 			})
 			results[id] <- res
 		}()
-		wait(t, requests)
+		rpctest.Wait(t, requests)
 	}
 	return results
 }
@@ -72,9 +73,9 @@ func TestDisconnectionEndsEveryPendingCall(t *testing.T) {
 	results := start(t, client, requests, "one", "two")
 	conn.notify(transport.Message{Err: transport.Disconnected})
 	for id := range results {
-		res := wait(t, results[id])
-		wantStatus(t, res, rpc.StatusError, rpc.CodeDisconnected)
-		if !res.Error.Retryable || res.Error.DetectedBy != callerAddr {
+		res := rpctest.Wait(t, results[id])
+		rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeDisconnected)
+		if !res.Error.Retryable || res.Error.DetectedBy != rpctest.Concierge {
 			t.Errorf("call to %s: %+v, want a retryable error of this end", id, res.Error)
 		}
 	}
@@ -87,12 +88,12 @@ func TestRefusalByTheBrokerEndsTheCallsToItsTopic(t *testing.T) {
 	client, conn, requests := noticeWorld(t)
 	results := start(t, client, requests, "one", "two")
 	conn.notify(transport.Message{Topic: requestsTopic("agent://one"), Err: transport.Denied})
-	wantStatus(t, wait(t, results["one"]), rpc.StatusError, rpc.CodeDenied)
+	rpctest.WantStatus(t, rpctest.Wait(t, results["one"]), rpc.StatusError, rpc.CodeDenied)
 	if n := client.Pending(); n != 1 {
 		t.Errorf("%d calls are pending, want the one to the other topic", n)
 	}
 	conn.notify(transport.Message{Err: transport.Disconnected})
-	wantStatus(t, wait(t, results["two"]), rpc.StatusError, rpc.CodeDisconnected)
+	rpctest.WantStatus(t, rpctest.Wait(t, results["two"]), rpc.StatusError, rpc.CodeDisconnected)
 }
 
 // A notice that races with the caller's own end of a call must not end it twice.
@@ -105,12 +106,12 @@ func TestNoticeRacesWithCancel(t *testing.T) {
 			res, _ := client.RequestAgent(ctx, rpc.Request{To: "agent://one", Capability: "x"})
 			done <- res
 		}()
-		wait(t, requests)
+		rpctest.Wait(t, requests)
 		var race sync.WaitGroup
 		race.Go(cancel)
 		race.Go(func() { conn.notify(transport.Message{Err: transport.Disconnected}) })
 		race.Wait()
-		if code := wait(t, done).Error.Code; code != rpc.CodeCancelled && code != rpc.CodeDisconnected {
+		if code := rpctest.Wait(t, done).Error.Code; code != rpc.CodeCancelled && code != rpc.CodeDisconnected {
 			t.Fatalf("code %v", code)
 		}
 	}
