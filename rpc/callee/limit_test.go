@@ -2,8 +2,10 @@ package callee_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,6 +206,54 @@ func TestWaitingForATurnEnds(t *testing.T) {
 			if reply := <-f.Replies; rpctest.ReplyCode(t, reply) != "EAGENTRPC_BUSY" {
 				t.Errorf("reply to %s: %s", reply.CausedBy, reply.Payload)
 			}
+		}
+	})
+}
+
+// Deadlines that pass at the very moment at which slots become free neither lose a
+// slot nor let more requests run than the capability allows.
+func TestConcurrencyUnderExpiringDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, rounds = 2, 50
+		var running, most atomic.Int32
+		h := rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+			n := running.Add(1)
+			defer running.Add(-1)
+			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+			}
+			time.Sleep(time.Second) // ends when the others' deadlines do
+			return json.RawMessage(rpctest.ValidAnswer), nil
+		})
+		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 2\n"), &rpctest.Refusals{}))
+		f := rpctest.NewForeignCaller(t, w)
+		for round := range rounds {
+			for i := range 5 * limit {
+				e := f.Request()
+				e.MessageID = fmt.Sprint("m-", round, "-", i)
+				e.Deadline = time.Now().Add(time.Minute).UnixMilli()
+				if i >= limit {
+					e.Deadline = time.Now().Add(time.Second).UnixMilli()
+				}
+				w.Publish(t, rpctest.Topic, e)
+				synctest.Wait()
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			for range 5 * limit {
+				rpctest.Wait(t, f.Replies)
+			}
+		}
+		if most.Load() != limit {
+			t.Errorf("%d requests ran at once, want %d", most.Load(), limit)
+		}
+		for i := range limit {
+			e := f.Request()
+			e.MessageID = fmt.Sprint("after-", i)
+			w.Publish(t, rpctest.Topic, e)
+		}
+		synctest.Wait()
+		if running.Load() != limit {
+			t.Errorf("%d of %d slots are free afterwards", running.Load(), limit)
 		}
 	})
 }

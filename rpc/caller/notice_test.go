@@ -3,6 +3,8 @@ package caller_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,11 +16,19 @@ import (
 	"github.com/agentd/agentd/transport/memory"
 )
 
-// A noticing transport can tell its inboxes what a broken or forbidding broker
-// would; the memory bus never breaks.
+// A noticing transport passes notices to its inboxes, as that of a broken or
+// forbidding broker would; the memory bus never breaks.
 type noticing struct {
 	transport.Transport
+	kind   string // "" is that of Transport
 	notify transport.Handler
+}
+
+func (n *noticing) Kind() string {
+	if n.kind != "" {
+		return n.kind
+	}
+	return n.Transport.Kind()
 }
 
 func (n *noticing) OpenInbox(h transport.Handler) (transport.Inbox, error) {
@@ -118,3 +128,77 @@ func TestNoticeRacesWithCancel(t *testing.T) {
 }
 
 func requestsTopic(a envelope.Address) string { return "agents." + a.ID() + ".requests" }
+
+// Losing one transport ends the calls on it, and leaves those on another alone.
+func TestNoticesAreAboutTheirOwnTransport(t *testing.T) {
+	requests, peers := make(chan string, 2), rpc.Peers{}
+	var conns []*noticing
+	for _, kind := range []string{"memory", "nats"} {
+		bus, address := memory.NewBus(memory.Options{}), envelope.Address("agent://on-"+kind)
+		conn := &noticing{Transport: bus.Connect(), kind: kind}
+		t.Cleanup(func() { _ = conn.Close() })
+		// One topic for both: only the kind tells their calls apart.
+		peers[address] = rpc.Peer{Address: address, Transport: kind, Topic: "requests"}
+		if _, err := conn.Subscribe("requests", "", func(transport.Message) { requests <- kind }); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	client, err := caller.New(caller.Config{
+		Self: rpctest.Concierge, Peers: peers, Transports: []transport.Transport{conns[0], conns[1]}, Records: rpc.Records{Auditor: &rpctest.Violations{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	results := start(t, client, requests, "on-memory", "on-nats")
+	conns[0].notify(transport.Message{Err: transport.Disconnected})
+	rpctest.WantStatus(t, rpctest.Wait(t, results["on-memory"]), rpc.StatusError, rpc.CodeDisconnected)
+	if n := client.Pending(); n != 1 {
+		t.Fatalf("%d calls are pending, want that on the other transport", n)
+	}
+	conns[0].notify(transport.Message{Topic: "requests", Err: transport.Denied})
+	if n := client.Pending(); n != 1 {
+		t.Fatalf("%d calls are pending after a notice about a topic of the first transport", n)
+	}
+	conns[1].notify(transport.Message{Topic: "requests", Err: transport.Denied})
+	rpctest.WantStatus(t, rpctest.Wait(t, results["on-nats"]), rpc.StatusError, rpc.CodeDenied)
+}
+
+// A client has at most one transport of each kind.
+func TestTwoTransportsOfOneKind(t *testing.T) {
+	bus := memory.NewBus(memory.Options{})
+	one, two := bus.Connect(), bus.Connect()
+	defer func() { _, _ = one.Close(), two.Close() }()
+	_, err := caller.New(caller.Config{
+		Self: rpctest.Concierge, Peers: rpc.Peers{}, Transports: []transport.Transport{one, two}, Records: rpc.Records{Auditor: &rpctest.Violations{}},
+	})
+	if err == nil || !strings.Contains(err.Error(), `two transports of kind "memory"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What the transport reports of a request becomes a code that tells what to do.
+func TestTransportErrors(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		code rpc.Code
+	}{
+		{transport.NoResponders, rpc.CodeNoResponders},
+		{transport.Disconnected, rpc.CodeDisconnected},
+		{transport.Denied, rpc.CodeDenied},
+		{transport.TooLarge, rpc.CodePayloadTooLarge},
+		{transport.SlowConsumer, rpc.CodeBusy},
+		{transport.Closed, rpc.CodeAbandoned},
+		{errors.New("strange"), rpc.CodePublishFailed},
+	} {
+		client, conn, requests := noticeWorld(t)
+		results := start(t, client, requests, "one")
+		conn.notify(transport.Message{Err: test.err})
+		res := rpctest.Wait(t, results["one"])
+		rpctest.WantStatus(t, res, test.code.Status(), test.code)
+		if !errors.Is(res.Error, test.err) {
+			t.Errorf("%v does not wrap %v", res.Error, test.err)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -30,71 +29,98 @@ func TestProgressIsForCallsThatAreWaitedFor(t *testing.T) {
 	rpctest.WantStatus(t, w.Call(t, r), rpc.StatusError, rpc.CodeInvalidRequest)
 }
 
-// Whoever learns a reply topic can publish there: progress must pass what a
-// reply must.
+// Anybody who learns a reply topic can publish there, so progress must pass the checks
+// of a reply: without proofs the binding to the call still holds.
 func TestForgedProgressIsIgnored(t *testing.T) {
-	good := rpctest.Keyring(t, rpctest.Reviewer, rpctest.Concierge)
 	for _, test := range []struct {
 		name   string
 		change func(*envelope.Envelope)
-		sign   *identity.Keyring
-		proof  string
+		proof  bool // both ends demand proofs
 	}{
-		{"from another agent", func(e *envelope.Envelope) { e.From = "agent://mallory" }, nil, ""},
-		{"to another agent", func(e *envelope.Envelope) { e.To = "agent://mallory" }, rpctest.Keyring(t, rpctest.Reviewer, "agent://mallory"), ""},
-		{"of another call", func(e *envelope.Envelope) { e.CorrelationID = "c-9" }, good, ""},
-		{"of another request", func(e *envelope.Envelope) { e.CausedBy = "m-9" }, good, ""},
-		{"of no request", func(e *envelope.Envelope) { e.CausedBy = "" }, good, ""},
-		{"of another tenant", func(e *envelope.Envelope) { e.TenantID = "acme" }, good, ""},
-		{"without a number", func(e *envelope.Envelope) { e.Headers = nil }, good, ""},
-		{"with a bad number", func(e *envelope.Envelope) { e.Headers[0].Value = "-1" }, good, ""},
-		{"a number again", func(e *envelope.Envelope) { e.Headers[0].Value = "1" }, good, ""},
+		{"from another agent", func(e *envelope.Envelope) { e.From = "agent://mallory" }, false},
+		{"to another agent", func(e *envelope.Envelope) { e.To = "agent://mallory" }, false},
+		{"of another call", func(e *envelope.Envelope) { e.CorrelationID = "c-9" }, false},
+		{"of another request", func(e *envelope.Envelope) { e.CausedBy = "m-9" }, false},
+		{"of no request", func(e *envelope.Envelope) { e.CausedBy = "" }, false},
+		{"of another tenant", func(e *envelope.Envelope) { e.TenantID = "other" }, false},
+		{"of no tenant", func(e *envelope.Envelope) { e.TenantID = "" }, false},
+		{"without a number", func(e *envelope.Envelope) { e.Headers = nil }, false},
+		{"with number 0", func(e *envelope.Envelope) { e.Headers[0].Value = "0" }, false},
+		{"with a bad number", func(e *envelope.Envelope) { e.Headers[0].Value = "-1" }, false},
+		{"a number again", func(e *envelope.Envelope) { e.Headers[0].Value = "1" }, false},
 		{"too large", func(e *envelope.Envelope) {
-			e.Payload = json.RawMessage(`"` + strings.Repeat("x", rpc.MaxProgressBytes) + `"`)
-		}, good, ""},
-		{"without a proof", func(*envelope.Envelope) {}, nil, "caller missing-auth"},
+			e.Payload = json.RawMessage(`"` + strings.Repeat("x", rpc.MaxProgressBytes-1) + `"`)
+		}, false},
+		{"without a proof", func(*envelope.Envelope) {}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			both, kept := rpctest.Proven(t)
-			told, goOn := make(chan struct{}), make(chan struct{})
-			h := rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-				if err := inv.Progress(json.RawMessage(`"real"`)); err != nil {
-					return nil, err
+			synctest.Test(t, func(t *testing.T) {
+				goOn := make(chan struct{})
+				h := rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+					if err := inv.Progress(json.RawMessage(`"real"`)); err != nil {
+						return nil, err
+					}
+					<-goOn
+					return json.RawMessage(rpctest.ValidAnswer), nil
+				})
+				options := []rpctest.Option{rpctest.WithProgress(t), func(cc *caller.Config, _ *callee.Config) { cc.TenantID = "acme" }}
+				proven, kept := rpctest.Proven(t)
+				if test.proof {
+					options = append(options, proven)
 				}
-				close(told)
-				select {
-				case <-goOn:
-				case <-ctx.Done():
+				w := rpctest.NewWorld(t, h, options...)
+				seen := w.Tap(t)
+				r := rpctest.Request()
+				events := make(chan rpc.ProgressEvent, 10)
+				r.OnProgress = func(e rpc.ProgressEvent) { events <- e }
+				done := w.Start(t.Context(), r)
+				synctest.Wait()
+				request := <-seen
+				if len(events) != 1 {
+					t.Fatalf("%d events arrived, want the real one", len(events))
 				}
-				return json.RawMessage(rpctest.ValidAnswer), nil
+				_, replyTopic, _ := strings.Cut(request.ReplyTo, "://")
+				e := rpctest.Reply(request)
+				e.Kind, e.Payload = envelope.Event, json.RawMessage(`"forged"`)
+				e.Headers = envelope.Headers{{Key: envelope.HeaderProgress, Value: "2"}}
+				test.change(e)
+				w.Publish(t, replyTopic, e)
+				synctest.Wait()
+				if len(events) != 1 || w.Client.Stale() != 1 {
+					t.Errorf("%d events arrived, %d were ignored", len(events), w.Client.Stale())
+				}
+				close(goOn)
+				rpctest.WantStatus(t, <-done, rpc.StatusOK, 0)
+				if got := kept.Proofs(); test.proof != (got == "caller missing-auth") {
+					t.Errorf("recorded %q", got)
+				}
 			})
-			w := rpctest.NewWorld(t, h, rpctest.WithProgress(t), both)
-			seen := w.Tap(t)
-			r := rpctest.Request()
-			heard := make(chan rpc.ProgressEvent, 10)
-			r.OnProgress = func(e rpc.ProgressEvent) { heard <- e }
-			results := make(chan *rpc.Result, 1)
-			go func() { res, _ := w.Client.RequestAgent(t.Context(), r); results <- res }()
-			req := rpctest.Wait(t, seen)
-			rpctest.Wait(t, told)
-			rpctest.Wait(t, heard)
-			_, replyTopic, _ := strings.Cut(req.ReplyTo, "://")
-			e := &envelope.Envelope{
-				Kind: envelope.Event, MessageID: "f-1", CorrelationID: req.CorrelationID, CausedBy: req.MessageID,
-				From: rpctest.Reviewer, To: rpctest.Concierge, Capability: req.Capability, Payload: json.RawMessage(`"forged"`),
-				Headers: envelope.Headers{{Key: envelope.HeaderProgress, Value: "2"}},
-			}
-			test.change(e)
-			w.PublishSigned(t, replyTopic, e, test.sign)
-			close(goOn)
-			rpctest.WantStatus(t, rpctest.Wait(t, results), rpc.StatusOK, 0)
-			if len(heard) != 0 || w.Client.Stale() != 1 {
-				t.Errorf("heard %d more, ignored %d", len(heard), w.Client.Stale())
-			}
-			if got := kept.Proofs(); got != test.proof {
-				t.Errorf("refused %q, want %q", got, test.proof)
-			}
 		})
+	}
+}
+
+// The forged events of TestForgedProgressIsIgnored each differ in one thing from one
+// that arrives.
+func TestProgressByHandArrives(t *testing.T) {
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
+	w.TakeOver(t, func(request *envelope.Envelope, send func(*envelope.Envelope)) {
+		for _, payload := range []json.RawMessage{json.RawMessage(`"` + strings.Repeat("x", rpc.MaxProgressBytes-2) + `"`), nil} {
+			e := rpctest.Reply(request)
+			e.Kind, e.Payload = envelope.Event, payload
+			e.Headers = envelope.Headers{{Key: envelope.HeaderProgress, Value: map[bool]string{true: "2", false: "1"}[payload == nil]}}
+			send(e)
+		}
+		send(rpctest.Reply(request))
+	})
+	r, events := rpctest.Listening(rpctest.Request())
+	rpctest.WantStatus(t, w.Call(t, r), rpc.StatusOK, 0)
+	if all := *events; len(all) != 2 || len(all[0].Value) != rpc.MaxProgressBytes || all[1].Seq != 2 || string(all[1].Value) != "null" {
+		t.Errorf("%d events arrived", len(all))
+	}
+	// A call that did not ask for progress drops it.
+	rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+	if w.Client.Stale() != 2 {
+		t.Errorf("%d events were ignored, want 2", w.Client.Stale())
 	}
 }
 
