@@ -38,26 +38,32 @@ func TestResultJSON(t *testing.T) {
 	}
 }
 
-func TestRequestJSON(t *testing.T) {
-	r := rpc.Request{To: rpctest.Reviewer, Capability: "x", Payload: json.RawMessage(`[1]`), Timeout: 1500 * time.Millisecond, Mode: rpc.ModeSync, SessionID: "s"}
-	data, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := `{"to":"agent://pr-reviewer","capability":"x","payload":[1],"mode":"sync","sessionId":"s","timeoutMs":1500}`; string(data) != want {
-		t.Errorf("got %s", data)
-	}
-	var back rpc.Request
-	if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, r) {
-		t.Errorf("round trip: %+v, %v", back, err)
-	}
-	for _, bad := range []string{`{"capabilty":"x"}`, `{"timeoutMs":-1}`, `{"timeoutMs":1e12}`, `[]`, `{"to":7}`} {
-		if err := json.Unmarshal([]byte(bad), &back); err == nil {
-			t.Errorf("%s is read as a request", bad)
+// Every member of a result travels; those that are absent leave no trace.
+func TestResultJSONMembers(t *testing.T) {
+	for want, res := range map[string]*rpc.Result{
+		`{"status":"ok","correlationId":"c","latencyMs":0}`: {Status: rpc.StatusOK, CorrelationID: "c"},
+		`{"status":"ok","correlationId":"c","latencyMs":2.001,"executionTimeMs":1.5,"costEstimate":{"usd":0.5},"replayed":true,"response":[1]}`: {
+			Status: rpc.StatusOK, CorrelationID: "c", Latency: 2001 * time.Microsecond, ExecutionTime: 1500 * time.Microsecond,
+			CostEstimate: map[string]float64{"usd": 0.5}, Replayed: true, Response: json.RawMessage(`[1]`),
+		},
+		`{"status":"ok","correlationId":"c","latencyMs":0,"queued":true}`: {Status: rpc.StatusOK, CorrelationID: "c", Queued: true},
+		`{"status":"busy","correlationId":"c","latencyMs":0,"error":{"code":"EAGENTRPC_BUSY","message":"m","retryable":true}}`: {
+			Status: rpc.StatusBusy, CorrelationID: "c", Error: &rpc.Error{Code: rpc.CodeBusy, Message: "m", Retryable: true},
+		},
+	} {
+		data, err := res.MarshalJSON()
+		if err != nil || string(data) != want {
+			t.Errorf("got  %s, %v\nwant %s", data, err, want)
+		}
+		var back rpc.Result
+		if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(&back, res) {
+			t.Errorf("%s reads back as %+v, %v", data, back, err)
 		}
 	}
-	data, _ = json.Marshal(rpc.Request{Timeout: time.Microsecond})
-	if !strings.Contains(string(data), `"timeoutMs":1`) {
-		t.Errorf("a timeout under 1 ms becomes the default: %s", data)
+	if _, err := (&rpc.Result{Response: json.RawMessage(`{`)}).MarshalJSON(); err == nil {
+		t.Error("an answer that is not JSON was marshalled")
+	}
+	if err := json.Unmarshal([]byte(`{"status":7}`), &rpc.Result{}); err == nil || !strings.Contains(err.Error(), "rpc: not a result") {
+		t.Errorf("a bad result is read: %v", err)
 	}
 }
