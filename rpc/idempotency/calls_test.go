@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	callerAddr = envelope.Address("agent://caller")
-	calleeAddr = envelope.Address("agent://callee")
-	topic      = "agents.callee.requests"
+	buyer   = envelope.Address("agent://buyer")
+	cashier = envelope.Address("agent://cashier")
+	topic   = "agents.cashier.requests"
 )
 
 // noViolations fails the test when a record is made.
@@ -40,8 +40,8 @@ func (n noViolations) RecordSchemaViolation(context.Context, rpc.SchemaViolation
 
 func contract(t testing.TB, extra string) *capability.Document {
 	t.Helper()
-	doc, err := capability.Parse("capabilities.yaml", []byte("version: 1\nagent: agent://callee\n"+
-		"transports: [{kind: memory, topics: {requests: agents.callee.requests}}]\ncapabilities:\n"+extra), capability.LoadOptions{ValidateSchemas: true})
+	doc, err := capability.Parse("capabilities.yaml", []byte("version: 1\nagent: agent://cashier\n"+
+		"transports: [{kind: memory, topics: {requests: agents.cashier.requests}}]\ncapabilities:\n"+extra), capability.LoadOptions{ValidateSchemas: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func (p *pair) serve(at transport.Transport, h rpc.Handler, options ...func(*cal
 	for _, c := range p.doc.Capabilities {
 		handlers[c.Name] = h
 	}
-	cfg := callee.Config{Self: calleeAddr, Contract: p.doc, Handlers: handlers, Records: rpc.Records{Auditor: noViolations{p.t}}, Idempotency: p.store}
+	cfg := callee.Config{Self: cashier, Contract: p.doc, Handlers: handlers, Records: rpc.Records{Auditor: noViolations{p.t}}, Idempotency: p.store}
 	for _, o := range options {
 		o(&cfg)
 	}
@@ -89,8 +89,8 @@ func (p *pair) call(at transport.Transport) {
 	p.t.Helper()
 	var err error
 	p.client, err = caller.New(caller.Config{
-		Self: callerAddr, Records: rpc.Records{Auditor: noViolations{p.t}}, Transports: []transport.Transport{at},
-		Peers: rpc.Peers{calleeAddr: {Address: calleeAddr, Transport: at.Kind(), Topic: topic, Contract: p.doc}},
+		Self: buyer, Records: rpc.Records{Auditor: noViolations{p.t}}, Transports: []transport.Transport{at},
+		Peers: rpc.Peers{cashier: {Address: cashier, Transport: at.Kind(), Topic: topic, Contract: p.doc}},
 	})
 	if err != nil {
 		p.t.Fatal(err)
@@ -100,7 +100,7 @@ func (p *pair) call(at transport.Transport) {
 func onMemory(t testing.TB, extra string, h rpc.Handler, options ...func(*callee.Config)) (p *pair, at transport.Transport) {
 	t.Helper()
 	conn := memory.NewBus(memory.Options{}).Connect()
-	p = &pair{t: t, path: filepath.Join(t.TempDir(), "idempotency.db"), doc: contract(t, extra)}
+	p = &pair{t: t, path: filepath.Join(memoryDir(t), "idempotency.db"), doc: contract(t, extra)}
 	p.serve(conn, h, options...)
 	p.call(conn)
 	t.Cleanup(func() {
@@ -115,7 +115,7 @@ func onMemory(t testing.TB, extra string, h rpc.Handler, options ...func(*callee
 func (p *pair) request(capability, key, payload string) *rpc.Result {
 	p.t.Helper()
 	result, _ := p.client.RequestAgent(p.t.Context(), rpc.Request{
-		To: calleeAddr, Capability: capability, IdempotencyKey: key, Payload: json.RawMessage(payload),
+		To: cashier, Capability: capability, IdempotencyKey: key, Payload: json.RawMessage(payload),
 	})
 	return result
 }
@@ -150,6 +150,7 @@ func counter(runs *atomic.Int64) rpc.Handler {
 }
 
 func TestRepetitionGetsTheFirstAnswer(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	p, at := onMemory(t, "  - name: pay\n  - name: refund\n", counter(&runs))
 	want(t, p.request("pay", "k", `{"a":1,"b":2}`), `{"run":  1}`, 0, false)
@@ -170,6 +171,7 @@ func TestRepetitionGetsTheFirstAnswer(t *testing.T) {
 }
 
 func TestWhichFailuresAreRemembered(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		first error
@@ -205,6 +207,7 @@ func TestWhichFailuresAreRemembered(t *testing.T) {
 // Refusals before the skill leave nothing behind: what was refused for its
 // moment may succeed later.
 func TestRefusalIsNotRemembered(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	p, _ := onMemory(t, "  - {name: pay, rateLimit: {requests: 1, period: 200ms}}\n", counter(&runs),
 		func(c *callee.Config) {
@@ -228,6 +231,7 @@ type dropRefusals struct{}
 func (dropRefusals) RecordRefusal(context.Context, rpc.Refusal) error { return nil }
 
 func TestRepetitionJoinsTheFirst(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	begun, finish := make(chan struct{}), make(chan struct{})
 	p, _ := onMemory(t, "  - name: pay\n", rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
@@ -264,6 +268,7 @@ func TestRepetitionJoinsTheFirst(t *testing.T) {
 // A skill that was interrupted may have done its work. Only one that says that
 // doing it twice does no harm is run again.
 func TestInterruptedRun(t *testing.T) {
+	t.Parallel()
 	for idempotent, code := range map[bool]rpc.Code{false: rpc.CodeOutcomeUnknown, true: 0} {
 		t.Run(fmt.Sprint(idempotent), func(t *testing.T) {
 			var runs atomic.Int64
@@ -278,7 +283,7 @@ func TestInterruptedRun(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_, _ = p.client.RequestAgent(ctx, rpc.Request{To: calleeAddr, Capability: "pay", IdempotencyKey: "k", Payload: json.RawMessage(`1`)})
+				_, _ = p.client.RequestAgent(ctx, rpc.Request{To: cashier, Capability: "pay", IdempotencyKey: "k", Payload: json.RawMessage(`1`)})
 			}()
 			until(t, "the skill runs", func() bool { return runs.Load() > 0 })
 			cancel()
@@ -303,6 +308,7 @@ func counterOf(runs *atomic.Int64, answer string) rpc.Handler {
 
 // A caller that lost the permission does not get the answer that it once got.
 func TestPermissionComesFirst(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	allowed := &atomic.Bool{}
 	allowed.Store(true)
@@ -320,10 +326,11 @@ func (s switched) Decide(envelope.Address, string) policy.Decision {
 	return policy.Decision{Allowed: s.on.Load(), Reason: policy.CallerListed}
 }
 
-// A thousand calls through links that break while replies are on their way: each
-// takes effect once, and each caller learns its own result.
+// Calls go through links that break while replies are on their way: each takes
+// effect once, and each caller learns its own result.
 func TestBrokenLinksDoubleNothing(t *testing.T) {
-	const calls, workers, every = 1000, 20, 15
+	t.Parallel()
+	const calls, workers, every = 400, 20, 15
 	server := natstest.Run(t, "")
 	callerLink, calleeLink := natstest.NewProxy(t, server.Addr()), natstest.NewProxy(t, server.Addr())
 	connect := func(url string) transport.Transport {
@@ -337,7 +344,7 @@ func TestBrokenLinksDoubleNothing(t *testing.T) {
 	var mu sync.Mutex
 	effects := map[string]int{}
 	total := 0
-	p := &pair{t: t, path: filepath.Join(t.TempDir(), "idempotency.db"), doc: contract(t, "  - name: count\n    timeoutMs: 2000\n"+
+	p := &pair{t: t, path: filepath.Join(memoryDir(t), "idempotency.db"), doc: contract(t, "  - name: count\n    timeoutMs: 300\n"+
 		"    retryPolicy: {maxAttempts: 100, initialDelayMs: 5, maxDelayMs: 50, backoffMultiplier: 2, retryOn: [timeout, network_error, busy]}\n")}
 	p.serve(connect(calleeLink.URL()), rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 		mu.Lock()
@@ -365,7 +372,7 @@ func TestBrokenLinksDoubleNothing(t *testing.T) {
 				}
 				payload := fmt.Sprintf(`{"call":%d}`, i)
 				result, err := p.client.RequestAgent(t.Context(), rpc.Request{
-					To: calleeAddr, Capability: "count", IdempotencyKey: fmt.Sprint("call-", i), Payload: json.RawMessage(payload), Timeout: time.Minute,
+					To: cashier, Capability: "count", IdempotencyKey: fmt.Sprint("call-", i), Payload: json.RawMessage(payload), Timeout: time.Minute,
 				})
 				if err != nil || string(result.Response) != payload {
 					failed.Add(1)

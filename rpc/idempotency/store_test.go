@@ -27,6 +27,18 @@ func open(t testing.TB, path string, o idempotency.Options) *idempotency.Store {
 	return s
 }
 
+// memoryDir is a directory that needs no disk, where the system has one. A store waits
+// for the disk at every step; what it remembers does not depend on that.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "idempotency-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 func digest(s string) [sha256.Size]byte { return sha256.Sum256([]byte(s)) }
 
 func request(key string) callee.KeyedRequest {
@@ -34,6 +46,7 @@ func request(key string) callee.KeyedRequest {
 }
 
 func TestAnswerOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "idempotency.db")
 	s := open(t, path, idempotency.Options{})
 	for _, key := range []string{"done", "begun"} {
@@ -70,20 +83,19 @@ func TestAnswerOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// The store does what a map would, with what has expired left out.
+// The store does what a map would, with what has expired left out. One file serves all
+// cases, each with keys of its own: opening one is most of the time that a case takes.
 func TestAgainstAMap(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_800_000_000_000)
+	path := filepath.Join(memoryDir(t), "db")
+	options := idempotency.Options{TTL: time.Minute, Now: func() time.Time { return now }}
+	s := open(t, path, options)
+	defer func() { _ = s.Close() }()
 	n := 0
-	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		n++
-		now := time.UnixMilli(1_800_000_000_000)
-		path := filepath.Join(dir, fmt.Sprint(n), "db")
-		options := idempotency.Options{TTL: time.Minute, Now: func() time.Time { return now }}
-		s, err := idempotency.Open(context.Background(), path, options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = s.Close() }()
+		request := func(key string) callee.KeyedRequest { return request(fmt.Sprint(n, key)) }
 		type entry struct {
 			prior   callee.Prior
 			expires time.Time
@@ -129,6 +141,7 @@ func TestAgainstAMap(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
+				var err error
 				if s, err = idempotency.Open(ctx, path, options); err != nil {
 					t.Fatal(err)
 				}
@@ -138,6 +151,7 @@ func TestAgainstAMap(t *testing.T) {
 }
 
 func TestFilesThatAreNoStore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	damaged := filepath.Join(dir, "damaged")
 	if err := os.WriteFile(damaged, []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {

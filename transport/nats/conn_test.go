@@ -14,6 +14,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	transporttest.Run(t, func(t *testing.T) transporttest.Broker {
 		const maxPending = 1000
 		server := natstest.Run(t, "max_payload: 65536")
@@ -60,6 +61,7 @@ func wantCode(t *testing.T, err error, want transport.Code) {
 }
 
 func TestConnectToNobody(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	url := server.URL()
 	server.Stop()
@@ -71,6 +73,7 @@ func TestConnectToNobody(t *testing.T) {
 }
 
 func TestConnectWithCancelledContext(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := nats.Connect(ctx, nats.Options{}); !errors.Is(err, context.Canceled) {
@@ -81,6 +84,7 @@ func TestConnectWithCancelledContext(t *testing.T) {
 // While there is no connection nothing is taken in, so that nothing arrives
 // later than its publisher waits.
 func TestDisconnected(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	c := connect(t, nats.Options{Servers: []string{server.URL()}, ReconnectWait: 10 * time.Millisecond})
 	notices := make(chan transport.Message, 8)
@@ -138,6 +142,7 @@ func awaitConnected(t *testing.T, c *nats.Conn) {
 
 // A link that goes silent without an end is found by pings.
 func TestSilentServerIsLeft(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	proxy := natstest.NewProxy(t, server.Addr())
 	c := connect(t, nats.Options{Servers: []string{proxy.URL()}, PingInterval: 50 * time.Millisecond, ReconnectWait: 10 * time.Millisecond})
@@ -156,6 +161,7 @@ func TestSilentServerIsLeft(t *testing.T) {
 // Replies that came before the connection broke are handed over before the
 // notice that it did.
 func TestNoticeKeepsItsPlace(t *testing.T) {
+	t.Parallel()
 	const replies = 100
 	server := natstest.Run(t, "")
 	c := connect(t, nats.Options{Servers: []string{server.URL()}})
@@ -192,6 +198,7 @@ func TestNoticeKeepsItsPlace(t *testing.T) {
 // What the server forbids is an error at once where the server can be asked, and a
 // notice where it tells later.
 func TestDenied(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, `authorization { users: [ { user: u, password: p, permissions: {
 		publish: { deny: [ secret.pub ] }, subscribe: { deny: [ secret.sub ] } } } ] }`)
 	c := connect(t, nats.Options{Servers: []string{server.URL()}, User: "u", Password: "env:P", Getenv: func(string) string { return "p" }})
@@ -214,6 +221,7 @@ func TestDenied(t *testing.T) {
 }
 
 func TestDrainWhileDisconnected(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	c := connect(t, nats.Options{Servers: []string{server.URL()}})
 	notices := make(chan transport.Message, 8)
@@ -231,6 +239,7 @@ func TestDrainWhileDisconnected(t *testing.T) {
 }
 
 func TestDroppedIsKnownAfterClose(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	c := connect(t, nats.Options{Servers: []string{server.URL()}, MaxPending: 1})
 	hold, started := make(chan struct{}), make(chan struct{}, 16)

@@ -33,6 +33,7 @@ func must[T any](t *testing.T) func(T, error) T {
 
 // A server in operator mode knows users by the JWT in their credentials file.
 func TestCredentialsFile(t *testing.T) {
+	t.Parallel()
 	text, key := must[string](t), must[nkeys.KeyPair](t)
 	operator, account, user := key(nkeys.CreateOperator()), key(nkeys.CreateAccount()), key(nkeys.CreateUser())
 	operatorClaims := jwt.NewOperatorClaims(text(operator.PublicKey()))
@@ -88,6 +89,7 @@ func (a *authority) issue(name string) (cert, key string) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	cert, key := ca.issue("server")
 	server := natstest.Run(t, fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", cert, key, ca.file))

@@ -15,6 +15,7 @@ import (
 
 // What the server says for good ends the connection, and is told.
 func TestEndedForGood(t *testing.T) {
+	t.Parallel()
 	// No real server says such a thing on demand.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -201,6 +201,7 @@ func (p *pair) noLateDelivery(t *testing.T, endings []ending) {
 
 // The server goes away and comes back under 200 concurrent calls.
 func TestServerRestartUnderLoad(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	p := newPair(t, server.URL(), server.URL(), 1000, nil)
 	endings, stop := p.load(t, 200, 5*time.Second)
@@ -226,6 +227,7 @@ func TestServerRestartUnderLoad(t *testing.T) {
 // Nothing passes between the ends and the server for five seconds, in either
 // direction, and nobody is told. What is held back arrives after the callers gave up.
 func TestLinkCutBothWays(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "ping_interval: 1m")
 	near, far := natstest.NewProxy(t, server.Addr()), natstest.NewProxy(t, server.Addr())
 	p := newPair(t, near.URL(), far.URL(), 1000, nil)
@@ -253,6 +255,7 @@ func TestLinkCutBothWays(t *testing.T) {
 // Only the callee's link is cut: the caller's stands, and its calls end at
 // their deadlines.
 func TestCalleeLinkSevered(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	far := natstest.NewProxy(t, server.Addr())
 	p := newPair(t, server.URL(), far.URL(), 1000, nil)
@@ -269,6 +272,7 @@ func TestCalleeLinkSevered(t *testing.T) {
 
 // A callee that is full refuses; it neither queues without bound nor stays silent.
 func TestFullCallee(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	release := make(chan struct{})
 	p := newPair(t, server.URL(), server.URL(), 8, func() { <-release })
@@ -281,6 +285,7 @@ func TestFullCallee(t *testing.T) {
 }
 
 func TestAbsentPeerIsToldAtOnce(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	p := newPair(t, server.URL(), server.URL(), 1, nil)
 	res, err := p.client.RequestAgent(t.Context(), rpc.Request{To: "agent://absent", Capability: "x", Timeout: time.Minute})
@@ -295,6 +300,7 @@ func TestAbsentPeerIsToldAtOnce(t *testing.T) {
 // A callee that stops its process gracefully answers what it took, and callers find
 // nobody afterwards; none waits in vain.
 func TestCalleeShutdownUnderLoad(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	p := newPair(t, server.URL(), server.URL(), 1000, nil)
 	endings, stop := p.load(t, 50, 10*time.Second)

@@ -98,6 +98,7 @@ func (l ledger) RecordSchemaViolation(_ context.Context, v rpc.SchemaViolation) 
 
 // We call a peer that knows nothing but the envelope and its replyTo.
 func TestCallForeignPeer(t *testing.T) {
+	t.Parallel()
 	nodeModules(t)
 	server := natstest.Run(t, "")
 	peer := startNodePeer(t, "serve", server.URL())
@@ -152,6 +153,7 @@ func TestCallForeignPeer(t *testing.T) {
 
 // A peer calls us that sends no NATS reply subject, no headers and no deadline.
 func TestForeignPeerCalls(t *testing.T) {
+	t.Parallel()
 	nodeModules(t)
 	server := natstest.Run(t, "")
 	violations := make(ledger, 8)

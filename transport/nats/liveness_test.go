@@ -19,6 +19,7 @@ import (
 )
 
 func TestListening(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "")
 	near, far := connect(t, nats.Options{Servers: []string{s.URL()}}), connect(t, nats.Options{Servers: []string{s.URL()}})
 	got := make(chan transport.Message, 10)
@@ -76,6 +77,7 @@ func waitingCaller(url string) error {
 // A caller that is killed cannot cancel its call: the skill is stopped all the same,
 // long before its deadline, and those of callers that live run on.
 func TestCallerKilled(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "")
 	doc, err := capability.Parse("capabilities.yaml", []byte(echoContract), capability.LoadOptions{ValidateSchemas: true})
 	if err != nil {

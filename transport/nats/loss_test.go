@@ -71,6 +71,7 @@ func stuckCallee(url string) error {
 // A callee that is killed in the middle of a call cannot say so: the call ends
 // at its deadline, and the next one finds nobody.
 func TestCalleeKilled(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), calleeVariable+"="+server.URL())
@@ -130,6 +131,7 @@ func callerOnly(t *testing.T, url string) *caller.Client {
 // A cluster that loses the node of both ends carries their calls by another. Each
 // end was told of one node alone and learned of the others from it.
 func TestClusterLosesNode(t *testing.T) {
+	t.Parallel()
 	cluster := natstest.RunCluster(t, 3)
 	p := newPair(t, cluster[0].URL(), cluster[0].URL(), 1000, nil)
 	endings, stop := p.load(t, 50, 5*time.Second)

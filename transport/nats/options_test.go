@@ -45,6 +45,7 @@ func reaches(t *testing.T, opts nats.Options) {
 }
 
 func TestPassword(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, `authorization { user: alice, password: "p@ss/word" }`)
 	environment := env{"ALICE": "alice", "PASSWORD": "p@ss/word", "WRONG": "no", "SERVERS": "nats://alice:p%40ss%2Fword@" + server.Addr()}
 	plain := []string{server.URL()}
@@ -67,6 +68,7 @@ func TestPassword(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, `authorization { token: "t0ken" }`)
 	environment := env{"T": "t0ken"}
 	reaches(t, nats.Options{Servers: []string{server.URL()}, Token: "env:T", Getenv: environment.get})
@@ -74,6 +76,7 @@ func TestToken(t *testing.T) {
 }
 
 func TestNKey(t *testing.T) {
+	t.Parallel()
 	user, err := nkeys.CreateUser()
 	if err != nil {
 		t.Fatal(err)
@@ -100,6 +103,7 @@ func TestNKey(t *testing.T) {
 
 // Every wrong option is named, and no error shows a secret.
 func TestBadOptions(t *testing.T) {
+	t.Parallel()
 	exists := file(t, "exists", "x")
 	for name, test := range map[string]struct {
 		opts nats.Options
@@ -181,6 +185,7 @@ func cliContext(t *testing.T, name, content, selected string) env {
 }
 
 func TestContexts(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, `authorization { user: alice, password: secret }`)
 	content := `{"description":"d","url":"nats://127.0.0.1:1,` + server.URL() + `","user":"alice","password":"secret","inbox_prefix":"_MINE"}`
 	environment := cliContext(t, "dev", content, "dev")
@@ -203,6 +208,7 @@ func TestContexts(t *testing.T) {
 }
 
 func TestBadContexts(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ content, context, want string }{
 		"unsupported":  {`{"nsc":"nsc://o/a/u"}`, "dev", "uses nsc"},
 		"not JSON":     {`{`, "dev", "dev.json"},

@@ -1,9 +1,15 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/schema"
 )
 
 // FuzzBareAnswer: an answer that is cut out of a reply and turns out to be one value
@@ -28,4 +34,125 @@ func FuzzBareAnswer(f *testing.F) {
 			t.Errorf("%s: cut out %s, parsed %s", payload, bare, read)
 		}
 	})
+}
+
+// A reply reads back as what it was made of.
+func TestReplyRoundTrip(t *testing.T) {
+	for _, data := range []string{`null`, `{"a":[1,"}"]}`, `" "`, `1e400`} {
+		payload := Answer(json.RawMessage(data)).Bytes()
+		read, err := ParseReply(payload)
+		if err != nil || string(read) != data {
+			t.Errorf("%s reads back as %s, %v", data, read, err)
+		}
+		if bare, ok := BareAnswer(payload); !ok || string(bare) != data {
+			t.Errorf("%s is cut out as %s, %v", data, bare, ok)
+		}
+	}
+	sent := &rpc.Error{
+		Code: rpc.CodeSchemaViolation, Message: "a <b> & c", Retryable: true, DetectedBy: "agent://a", Side: rpc.SideResponse,
+		Violations: []schema.Violation{{Path: "/x", Message: "no"}}, Details: json.RawMessage(`{"d":1}`),
+	}
+	payload := Failure(sent).Bytes()
+	if !bytes.Contains(payload, []byte("a <b> & c")) || bytes.HasSuffix(payload, []byte("\n")) {
+		t.Errorf("%s", payload)
+	}
+	data, got := ParseReply(payload)
+	if data != nil || !reflect.DeepEqual(got, sent) {
+		t.Errorf("%s reads back as %+v", payload, got)
+	}
+	// The message matters more than details that cannot travel.
+	sent.Details = json.RawMessage(`{`)
+	if _, got = ParseReply(Failure(sent).Bytes()); got.Message != sent.Message || got.Details != nil {
+		t.Errorf("without its details the error is %+v", got)
+	}
+}
+
+// What a peer sends is bounded before it reaches results and logs.
+func TestParseReplyBounds(t *testing.T) {
+	failure := func(members string) string { return `{"ok":false,"error":{` + members + `}}` }
+	violations := func(n int) string {
+		return `"code":"EAGENTRPC_SCHEMA_VIOLATION","violations":[` + strings.TrimSuffix(strings.Repeat(`{"path":"","message":"m"},`, n), ",") + `]`
+	}
+	for _, test := range []struct {
+		name, payload string
+		holds         func(*rpc.Error) bool
+	}{
+		{"message", failure(`"code":"HANDLER_ERROR","message":"` + strings.Repeat("x", MaxText+1) + `"`), func(e *rpc.Error) bool {
+			return len(e.Message) == MaxText+len("…")
+		}},
+		{"message that fits", failure(`"code":"HANDLER_ERROR","message":"` + strings.Repeat("x", MaxText) + `"`), func(e *rpc.Error) bool {
+			return len(e.Message) == MaxText
+		}},
+		{"foreign code", failure(`"code":"` + strings.Repeat("X", MaxName+1) + `"`), func(e *rpc.Error) bool {
+			return e.Code == rpc.CodeRemote && len(e.RemoteCode) == MaxName+len("…")
+		}},
+		{"violations", failure(violations(maxRemoteViolations + 1)), func(e *rpc.Error) bool { return len(e.Violations) == maxRemoteViolations }},
+		{"violations that fit", failure(violations(maxRemoteViolations)), func(e *rpc.Error) bool { return len(e.Violations) == maxRemoteViolations }},
+		{"details", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", MaxText-1) + `"`), func(e *rpc.Error) bool { return e.Details == nil }},
+		{"details that fit", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", MaxText-2) + `"`), func(e *rpc.Error) bool {
+			return len(e.Details) == MaxText
+		}},
+		{"our code, retryable by itself", failure(`"code":"EAGENTRPC_BUSY"`), func(e *rpc.Error) bool { return e.Retryable }},
+		{"our code, retryable by its word", failure(`"code":"EAGENTRPC_DENIED","retryable":true`), func(e *rpc.Error) bool { return e.Retryable }},
+		{"our code, not retryable", failure(`"code":"EAGENTRPC_DENIED"`), func(e *rpc.Error) bool { return !e.Retryable }},
+		{"the skill decides", failure(`"code":"HANDLER_ERROR","retryable":true`), func(e *rpc.Error) bool { return e.Retryable }},
+		{"no code", failure(`"message":"m"`), invalid},
+		{"no error", `{"ok":false}`, invalid},
+		{"error is no object", `{"ok":false,"error":7}`, invalid},
+		{"no ok", `{"data":1}`, invalid},
+		{"an array", `[{"ok":true}]`, invalid},
+		{"nothing", ``, invalid},
+		{"cut off in a key", `{"o`, invalid},
+		{"cut off in a value", `{"ok":tr`, invalid},
+		{"too deep", `{"ok":true,"data":` + strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1) + `}`, invalid},
+	} {
+		if data, err := ParseReply([]byte(test.payload)); data != nil || err == nil || !test.holds(err) {
+			t.Errorf("%s: %s, %.300v", test.name, data, err)
+		}
+	}
+}
+
+func invalid(e *rpc.Error) bool { return e.Code == rpc.CodeInvalidEnvelope }
+
+// Members may come in any order, repeat, be escaped and be unknown.
+func TestParseReplyMembers(t *testing.T) {
+	for payload, want := range map[string]string{
+		` { "data" : 1 , "ok" : true } `:                       `1`,
+		`{"ok":true}`:                                          `null`,
+		`{"\u006fk":true,"d\u0061ta":[2]}`:                     `[2]`,
+		`{"ok":true,"later":{"data":9},"data":"x"}`:            `"x"`,
+		"{\t\"ok\":\n\ttrue ,\r\n \"data\": {\"a\":1}}":        `{"a":1}`,
+		`{"ok":false,"ok":true,"data":3,"error":{"code":"X"}}`: `3`,
+	} {
+		if data, err := ParseReply([]byte(payload)); err != nil || string(data) != want {
+			t.Errorf("%s: %s, %v", payload, data, err)
+		}
+	}
+}
+
+// Only a payload that begins and ends like an answer is one without parsing.
+func TestBareAnswerNeedsBothEnds(t *testing.T) {
+	for _, payload := range []string{`{"ok":true,"data":1`, `{"ok":true}`, `{"ok":false,"data":1}`, ``} {
+		if bare, ok := BareAnswer([]byte(payload)); ok {
+			t.Errorf("%s: cut out %s", payload, bare)
+		}
+	}
+}
+
+func TestStaleDigest(t *testing.T) {
+	err := Stale("review-pr", "sha256:a")
+	if err.Code != rpc.CodeSchemaStale || !strings.Contains(err.Message, `"review-pr"`) || StaleDigest(err) != "sha256:a" {
+		t.Errorf("%+v, digest %q", err, StaleDigest(err))
+	}
+	_, back := ParseReply(Failure(err).Bytes())
+	if StaleDigest(back) != "sha256:a" {
+		t.Errorf("over the wire: %+v", back)
+	}
+	for _, other := range []*rpc.Error{
+		{Code: rpc.CodeDenied, Details: err.Details}, {Code: rpc.CodeSchemaStale}, {Code: rpc.CodeSchemaStale, Details: json.RawMessage(`7`)},
+	} {
+		if got := StaleDigest(other); got != "" {
+			t.Errorf("%+v has the digest %q", other, got)
+		}
+	}
 }

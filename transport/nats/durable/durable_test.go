@@ -179,6 +179,7 @@ func start(t testing.TB, c *caller.Client, n int) string {
 // An asynchronous call outlives the callee, which is not there, and the caller,
 // which is another process when it fetches the answer.
 func TestAsyncCallOutlivesBothEnds(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	first := serve(t, durable.Options{}, echo(&runs), s.URL())
@@ -208,6 +209,7 @@ func TestAsyncCallOutlivesBothEnds(t *testing.T) {
 
 // A synchronous call to a durable capability is kept while the callee is away.
 func TestSyncCallWaitsForTheCallee(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	serve(t, durable.Options{}, echo(&runs), s.URL()).stop()
@@ -226,6 +228,7 @@ func TestSyncCallWaitsForTheCallee(t *testing.T) {
 // A caller that has given up is served no more: its request is refused for its
 // deadline, not run.
 func TestNoLateDelivery(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	serve(t, durable.Options{}, echo(&runs), s.URL()).stop()
@@ -246,6 +249,7 @@ func TestNoLateDelivery(t *testing.T) {
 // Which failures are tried again, which are answers, and what is kept of those
 // that never went well.
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	var runs atomic.Int64
 	fail := func(err error) rpc.HandlerFunc {
 		return func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
@@ -299,6 +303,7 @@ func TestFailures(t *testing.T) {
 // A dead letter is put back with its body, and the new answer takes the place of
 // the old one.
 func TestRedriveAndDrop(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var broken atomic.Bool
 	broken.Store(true)
@@ -348,6 +353,7 @@ func TestRedriveAndDrop(t *testing.T) {
 // While a skill runs longer than the broker waits for a sign of life, nobody else
 // gets its request.
 func TestLongRunsAreNotDeliveredTwice(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	slow := func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
@@ -373,6 +379,7 @@ func TestLongRunsAreNotDeliveredTwice(t *testing.T) {
 
 // What a replica cannot finish before it is stopped, another one takes at once.
 func TestStoppedReplicaGivesBack(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	began := make(chan struct{}, 1)
 	// The attempt that was given back is not counted: it is the only one.
@@ -401,6 +408,7 @@ func TestStoppedReplicaGivesBack(t *testing.T) {
 
 // A reply that breaks its schema is a violation for the caller as in any call.
 func TestAwaitedAnswersAreValidated(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	conn := connect(t, s.URL())
 	mailbox, err := durable.OpenMailbox(t.Context(), topic, durable.Options{Conn: conn, Agent: calleeAddr.ID()})
@@ -440,6 +448,7 @@ func TestAwaitedAnswersAreValidated(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	with, without := natstest.Run(t, "jetstream {}"), natstest.Run(t, "")
 	async := request(1, rpc.ModeAsync, 0)
 	plain := async
@@ -471,6 +480,7 @@ func TestRefusals(t *testing.T) {
 
 // Streams are checked, and never changed behind somebody's back.
 func TestStreamsAreChecked(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	conn := connect(t, s.URL())
 	open := func(opts durable.Options) error {
@@ -502,6 +512,7 @@ func TestStreamsAreChecked(t *testing.T) {
 
 // What is no request is put aside with its body, and does not come again.
 func TestPoison(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	m := serve(t, durable.Options{}, echo(&runs), s.URL())
@@ -533,6 +544,7 @@ func TestPoison(t *testing.T) {
 // A cluster of three loses the leader of the streams while calls run: every one is
 // answered, once, with its own answer.
 func TestLeaderLoss(t *testing.T) {
+	t.Parallel()
 	servers := natstest.RunJetStreamCluster(t, 3)
 	var urls []string
 	for _, s := range servers {

@@ -63,6 +63,7 @@ func takes(t *testing.T, opts durable.Options, h func(transport.Delivery), url s
 // A request whose callee dies at every attempt is not lost: the caller hears of it,
 // and the request is put aside.
 func TestKilledAtEveryAttempt(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	opts := durable.Options{MaxDeliver: 2, AckWait: time.Second}
 	deaths := make(chan int, 10)
@@ -96,6 +97,7 @@ func TestKilledAtEveryAttempt(t *testing.T) {
 // A callee that dies after its answer was stored, and before the queue heard of it,
 // does not answer again.
 func TestAcknowledgementIsLost(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	opts := durable.Options{AckWait: time.Second}
 	died := make(chan struct{}, 10)
@@ -137,6 +139,7 @@ func TestAcknowledgementIsLost(t *testing.T) {
 // A request that the broker gets twice, because its acknowledgement was lost on the
 // way to the caller, is one.
 func TestEnqueuedTwice(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	serve(t, durable.Options{}, echo(&runs), s.URL()).stop()
@@ -157,6 +160,7 @@ func TestEnqueuedTwice(t *testing.T) {
 // What is refused because there is too much of it waits in the queue: that is what
 // the queue is for, and no failure of the request.
 func TestRateLimitedRequestsWait(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	cfg := callee.Config{
@@ -182,6 +186,7 @@ func TestRateLimitedRequestsWait(t *testing.T) {
 
 // A full queue refuses, at once and so that the caller may try later.
 func TestFullQueue(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	serve(t, durable.Options{MaxBytes: 4 << 10}, echo(&runs), s.URL()).stop()
@@ -230,6 +235,7 @@ func keyring(t *testing.T, self, other envelope.Address) *identity.Keyring {
 // Proven requests are served with their redeliveries; nobody else can have one served
 // again by publishing it as an ordinary request, nor an ordinary one by queueing it.
 func TestProofs(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	h := func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
@@ -278,6 +284,7 @@ func TestProofs(t *testing.T) {
 
 // What nobody waits for is kept as well: the callee is away when it is published.
 func TestFireAndForgetIsKept(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	var runs atomic.Int64
 	serve(t, durable.Options{}, echo(&runs), s.URL()).stop()
@@ -303,6 +310,7 @@ func TestFireAndForgetIsKept(t *testing.T) {
 
 // An agent may start before enough of its cluster has.
 func TestClusterIsNotCompleteYet(t *testing.T) {
+	t.Parallel()
 	servers := natstest.RunJetStreamCluster(t, 3)
 	servers[2].Stop()
 	servers[1].Stop()
@@ -322,6 +330,7 @@ func TestClusterIsNotCompleteYet(t *testing.T) {
 // What is too large to be kept is refused before anything is stored; what is
 // taken can be answered, and put aside, with all that the broker adds to it.
 func TestSizesAtTheLimit(t *testing.T) {
+	t.Parallel()
 	const most = 16 << 10
 	s := natstest.Run(t, "max_payload: 16384\njetstream {}")
 	var runs atomic.Int64

@@ -50,6 +50,7 @@ func TestReplicaProcess(t *testing.T) {
 // Two replicas are killed (SIGKILL) again and again in the middle of requests, and
 // replaced. No request is lost, and none is answered twice.
 func TestReplicasAreKilled(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	begun := make(chan string, 10_000)
 	type process struct {

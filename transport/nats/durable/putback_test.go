@@ -17,6 +17,7 @@ import (
 // Putting a request back uses up no attempt, however often it happens, at once or
 // after a delay, on whichever replica; attempts that failed stay counted.
 func TestPutBackUsesUpNoAttempt(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	opts := durable.Options{MaxDeliver: 3, FirstDelay: 10 * time.Millisecond}
 	type seen struct {
@@ -65,6 +66,7 @@ func TestPutBackUsesUpNoAttempt(t *testing.T) {
 // Requests that wait for their turn behind a busy capability, and then fail once in a
 // way that a retry mends, are served: waiting costs no attempt.
 func TestOverloadThenOneFailure(t *testing.T) {
+	t.Parallel()
 	s := natstest.Run(t, "jetstream {}")
 	refused := make(chan struct{}, 100)
 	stop := takes(t, durable.Options{MaxDeliver: 2}, func(d transport.Delivery) {

@@ -1,4 +1,4 @@
-package rpc_test
+package caller_test
 
 import (
 	"context"
@@ -15,33 +15,13 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
+	"github.com/agentd/agentd/rpc/internal/rpctest"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
 
 const retried = "    idempotent: true\n    timeoutMs: 1000\n" +
 	"    retryPolicy: {maxAttempts: 4, initialDelayMs: 100, backoffMultiplier: 2, maxDelayMs: 300}\n"
-
-// A callLedger keeps the records of calls.
-type callLedger struct {
-	refuses error // said to every call
-	mu      sync.Mutex
-	records []rpc.CallRecord
-}
-
-func (l *callLedger) RecordCall(r rpc.CallRecord) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.records = append(l.records, r)
-}
-
-func (l *callLedger) Refuses() error { return l.refuses }
-
-func (l *callLedger) all() []rpc.CallRecord {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]rpc.CallRecord(nil), l.records...)
-}
 
 // A faultyCallee answers as it is told, by hand: nothing of ours runs at that end.
 type faultyCallee struct {
@@ -51,12 +31,10 @@ type faultyCallee struct {
 }
 
 // serve takes the callee's topic from the inbox.
-func (f *faultyCallee) serve(t *testing.T, w *world) {
+func (f *faultyCallee) serve(t *testing.T, w *rpctest.World) {
 	t.Helper()
-	if err := w.inbox.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.calleeConn.Subscribe(topic, "", func(m transport.Message) {
+	w.StopInbox(t)
+	if _, err := w.CalleeConn.Subscribe(rpctest.Topic, "", func(m transport.Message) {
 		e, err := envelope.Decode(m.Data)
 		if err != nil {
 			t.Error(err)
@@ -71,14 +49,14 @@ func (f *faultyCallee) serve(t *testing.T, w *world) {
 		}
 		reply := envelope.Envelope{
 			Kind: envelope.Response, MessageID: "r", CorrelationID: e.CorrelationID, CausedBy: e.MessageID,
-			From: calleeAddr, To: e.From, Capability: e.Capability, Payload: json.RawMessage(payload),
+			From: rpctest.Reviewer, To: e.From, Capability: e.Capability, Payload: json.RawMessage(payload),
 		}
 		data, err := reply.Encode()
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		_ = w.calleeConn.Publish(context.Background(), transport.Message{Topic: m.Reply, Data: data})
+		_ = w.CalleeConn.Publish(context.Background(), transport.Message{Topic: m.Reply, Data: data})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +66,7 @@ func failsWith(code string, retryable bool) string {
 	return fmt.Sprintf(`{"ok":false,"error":{"code":%q,"message":"m","retryable":%v}}`, code, retryable)
 }
 
-const succeeds = `{"ok":true,"data":` + goodAnswer + `}`
+const succeeds = `{"ok":true,"data":` + rpctest.ValidAnswer + `}`
 
 // Only what may pass is tried again, and only where repeating is known to be safe.
 func TestRetries(t *testing.T) {
@@ -128,24 +106,24 @@ func TestRetries(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				calls, f := &callLedger{}, &faultyCallee{replies: test.replies}
-				w := newWorld(t, answers(goodAnswer), policed(contractWith(t, test.keys), &refusalLedger{}), func(cc *caller.Config, _ *callee.Config) {
+				calls, f := &rpctest.Calls{}, &faultyCallee{replies: test.replies}
+				w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(rpctest.ContractWith(t, test.keys), &rpctest.Refusals{}), func(cc *caller.Config, _ *callee.Config) {
 					cc.Records.Access = calls
 				})
 				f.serve(t, w)
-				r := request()
+				r := rpctest.Request()
 				r.IdempotencyKey, r.Mode, r.Timeout = test.key, test.mode, time.Minute
-				res := w.call(t, t.Context(), r)
+				res := w.Call(t, r)
 				synctest.Wait()
 				if test.code == 0 {
-					wantStatus(t, res, rpc.StatusOK, 0)
+					rpctest.WantStatus(t, res, rpc.StatusOK, 0)
 				} else {
-					wantStatus(t, res, test.code.Status(), test.code)
+					rpctest.WantStatus(t, res, test.code.Status(), test.code)
 				}
 				if len(f.requests) != test.attempts {
 					t.Errorf("%d attempts, want %d", len(f.requests), test.attempts)
 				}
-				if got := calls.all(); len(got) != 1 || got[0].Attempts != test.attempts || len(got[0].Retried) != test.attempts-1 || got[0].Code != test.code {
+				if got := calls.All(); len(got) != 1 || got[0].Attempts != test.attempts || len(got[0].Retried) != test.attempts-1 || got[0].Code != test.code {
 					t.Errorf("access record %+v", got)
 				}
 				f.checkIDs(t, test.key)
@@ -199,13 +177,13 @@ func TestRetriesKeepTheDeadline(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &faultyCallee{replies: test.replies}
-				w := newWorld(t, answers(goodAnswer), policed(contractWith(t, retried), &refusalLedger{}))
+				w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(rpctest.ContractWith(t, retried), &rpctest.Refusals{}))
 				f.serve(t, w)
-				r := request()
+				r := rpctest.Request()
 				r.Timeout = test.timeout
-				res := w.call(t, t.Context(), r)
+				res := w.Call(t, r)
 				synctest.Wait()
-				wantStatus(t, res, test.status, 0)
+				rpctest.WantStatus(t, res, test.status, 0)
 				if len(f.requests) != test.attempts || res.Latency > test.most {
 					t.Errorf("%d attempts in %s", len(f.requests), res.Latency)
 				}
@@ -223,15 +201,15 @@ func TestRetriesKeepTheDeadline(t *testing.T) {
 func TestCancelStopsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faultyCallee{replies: []string{failsWith("EAGENTRPC_BUSY", true)}}
-		w := newWorld(t, answers(goodAnswer), policed(contractWith(t, retried), &refusalLedger{}))
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(rpctest.ContractWith(t, retried), &rpctest.Refusals{}))
 		f.serve(t, w)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
-		res := w.call(t, ctx, request())
+		res := w.CallWith(ctx, t, rpctest.Request())
 		if res.Latency > 10*time.Millisecond || len(f.requests) != 1 {
 			t.Errorf("%d attempts in %s", len(f.requests), res.Latency)
 		}
-		wantStatus(t, res, rpc.StatusBusy, 0)
+		rpctest.WantStatus(t, res, rpc.StatusBusy, 0)
 	})
 }
 
@@ -239,13 +217,13 @@ func TestCancelStopsRetries(t *testing.T) {
 func TestRetriesCountAsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faultyCallee{replies: []string{failsWith("EAGENTRPC_BUSY", true)}}
-		doc := contractWith(t, retried+"    rateLimit: {requests: 2, period: 1h}\n")
-		w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(cc *caller.Config, _ *callee.Config) {
+		doc := rpctest.ContractWith(t, retried+"    rateLimit: {requests: 2, period: 1h}\n")
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(doc, &rpctest.Refusals{}), func(cc *caller.Config, _ *callee.Config) {
 			cc.Checks.Limiter = policy.NewRateLimiter(0)
 		})
 		f.serve(t, w)
-		res := w.call(t, t.Context(), request())
-		wantStatus(t, res, rpc.StatusError, rpc.CodeRateLimited)
+		res := w.Call(t, rpctest.Request())
+		rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeRateLimited)
 		if len(f.requests) != 2 {
 			t.Errorf("%d requests", len(f.requests))
 		}
@@ -285,29 +263,27 @@ func TestRetriesDoubleNothing(t *testing.T) {
 			defer mu.Unlock()
 			runs++
 			counted[inv.IdempotencyKey] = true
-			return json.RawMessage(goodAnswer), nil
+			return json.RawMessage(rpctest.ValidAnswer), nil
 		})
-		doc := contractWith(t, "    timeoutMs: 1000\n    retryPolicy: {maxAttempts: 100, initialDelayMs: 1, maxDelayMs: 10}\n")
-		w := newWorld(t, counter, policed(doc, &refusalLedger{}))
-		lossy := &lossyConn{Conn: w.bus.Connect(), random: rand.New(rand.NewPCG(1, 2))}
+		doc := rpctest.ContractWith(t, "    timeoutMs: 1000\n    retryPolicy: {maxAttempts: 100, initialDelayMs: 1, maxDelayMs: 10}\n")
+		w := rpctest.NewWorld(t, counter, rpctest.Both(doc, &rpctest.Refusals{}))
+		lossy := &lossyConn{Conn: w.Bus.Connect(), random: rand.New(rand.NewPCG(1, 2))}
 		inbox, err := callee.New(callee.Config{
-			Self: calleeAddr, Contract: doc, Records: rpc.Records{Auditor: &ledger{}}, Handlers: map[string]rpc.Handler{"review-pr": counter, "loose": counter},
+			Self: rpctest.Reviewer, Contract: doc, Records: rpc.Records{Auditor: &rpctest.Violations{}}, Handlers: map[string]rpc.Handler{"review-pr": counter, "loose": counter},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.inbox.Shutdown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := inbox.Listen(lossy, topic); err != nil {
+		w.StopInbox(t)
+		if err := inbox.Listen(lossy, rpctest.Topic); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		for i := range calls {
 			wg.Go(func() {
-				r := request()
+				r := rpctest.Request()
 				r.IdempotencyKey, r.Timeout = fmt.Sprint("key-", i), 10*time.Minute
-				if res, err := w.client.RequestAgent(t.Context(), r); err != nil {
+				if res, err := w.Client.RequestAgent(t.Context(), r); err != nil {
 					t.Errorf("call %d: %v", i, res.Error)
 				}
 			})
@@ -326,68 +302,4 @@ func TestRetriesDoubleNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// Both ends tell of every call, also of those that they refuse.
-func TestCallRecords(t *testing.T) {
-	callerCalls, calleeCalls := &callLedger{}, &callLedger{}
-	doc := contractWith(t, "    cost: {usd: 0.5}\n")
-	w := newWorld(t, answers(goodAnswer), policed(doc, &refusalLedger{}), func(cc *caller.Config, ic *callee.Config) {
-		cc.Records.Access, ic.Records.Access, ic.TenantID, cc.TenantID = callerCalls, calleeCalls, "acme", "acme"
-	})
-	fine, bad, undeclared := request(), request(), request()
-	fine.SessionID = "s-1"
-	bad.Payload = json.RawMessage(`{}`)
-	undeclared.Capability = "fly"
-	results := []*rpc.Result{w.call(t, t.Context(), fine), w.call(t, t.Context(), bad), w.call(t, t.Context(), undeclared)}
-	// By hand, past every check of the caller's end.
-	f := newForeignCaller(t, w)
-	for i, change := range []func(*envelope.Envelope){
-		func(e *envelope.Envelope) { e.Payload = json.RawMessage(`{}`) },
-		func(e *envelope.Envelope) { e.Capability = "fly" },
-	} {
-		e := f.request()
-		e.TenantID, e.MessageID = "acme", fmt.Sprint("m-", i)
-		change(e)
-		publish(t, w, topic, e)
-		wait(t, f.replies)
-	}
-	if err := w.inbox.Shutdown(t.Context()); err != nil { // records come after replies
-		t.Fatal(err)
-	}
-	got := callerCalls.all()
-	if len(got) != 3 {
-		t.Fatalf("%d records at the caller", len(got))
-	}
-	for i, want := range []rpc.CallRecord{
-		{Capability: "review-pr", Status: rpc.StatusOK, Attempts: 1, SessionID: "s-1"},
-		{Capability: "review-pr", Status: rpc.StatusSchemaViolation, Code: rpc.CodeSchemaViolation},
-		{Capability: "fly", Status: rpc.StatusError, Code: rpc.CodeNoCapability},
-	} {
-		r := got[i]
-		if r.Role != rpc.RoleCaller || r.Peer != calleeAddr || r.Capability != want.Capability || r.Status != want.Status || r.Code != want.Code ||
-			r.Attempts != want.Attempts || r.SessionID != want.SessionID || r.TenantID != "acme" || r.CorrelationID != results[i].CorrelationID ||
-			r.Latency != results[i].Latency || len(r.TraceID) != 32 || r.Start.IsZero() || r.Mode != rpc.ModeSync {
-			t.Errorf("caller's record %d: %+v", i, r)
-		}
-	}
-	if got[0].Cost["usd"] != 0.5 || got[2].Cost != nil {
-		t.Errorf("costs %v and %v", got[0].Cost, got[2].Cost)
-	}
-	at := map[rpc.Code]rpc.CallRecord{}
-	for _, r := range calleeCalls.all() {
-		at[r.Code] = r
-	}
-	if r := at[0]; r.Role != rpc.RoleCallee || r.Peer != callerAddr || r.TraceID != got[0].TraceID || r.CorrelationID != got[0].CorrelationID ||
-		r.SessionID != "s-1" || r.Cost["usd"] != 0.5 || r.DetectedBy != "" {
-		t.Errorf("callee's record %+v", r)
-	}
-	for _, code := range []rpc.Code{rpc.CodeSchemaViolation, rpc.CodeNoCapability} {
-		if r := at[code]; r.Peer != "agent://foreign" || r.Status != code.Status() || r.DetectedBy != calleeAddr || r.TenantID != "acme" {
-			t.Errorf("%v: callee's record %+v", code, r)
-		}
-	}
-	if len(at) != 3 {
-		t.Errorf("%d outcomes at the callee", len(at))
-	}
 }

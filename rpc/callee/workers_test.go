@@ -1,4 +1,4 @@
-package rpc_test
+package callee_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/rpctest"
 )
 
 // Requests run beside each other, however many there are and whatever ran
@@ -17,17 +18,17 @@ import (
 func TestRequestsNeverWaitForOneAnother(t *testing.T) {
 	const at = 20
 	var meet sync.WaitGroup
-	w := newWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+	w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
 		meet.Done()
 		meet.Wait() // until all run
-		return json.RawMessage(goodAnswer), nil
+		return json.RawMessage(rpctest.ValidAnswer), nil
 	}))
 	for range 5 {
 		meet.Add(at)
 		var calls sync.WaitGroup
 		for range at {
 			calls.Go(func() {
-				if _, err := w.client.RequestAgent(t.Context(), request()); err != nil {
+				if _, err := w.Client.RequestAgent(t.Context(), rpctest.Request()); err != nil {
 					t.Error(err)
 				}
 			})
@@ -39,22 +40,22 @@ func TestRequestsNeverWaitForOneAnother(t *testing.T) {
 // A goroutine that serves another request knows nothing of the first one.
 func TestHandlersKeepTheirInvocation(t *testing.T) {
 	kept := make(chan *rpc.Invocation, 1)
-	w := newWorld(t, rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+	w := rpctest.NewWorld(t, rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 		if rpc.InvocationFrom(ctx) != inv {
 			t.Error("the context holds another invocation")
 		}
 		kept <- inv
-		return json.RawMessage(goodAnswer), nil
+		return json.RawMessage(rpctest.ValidAnswer), nil
 	}))
-	first, err := w.client.RequestAgent(t.Context(), request())
+	first, err := w.Client.RequestAgent(t.Context(), rpctest.Request())
 	if err != nil {
 		t.Fatal(err)
 	}
 	inv := <-kept
-	if _, err := w.client.RequestAgent(t.Context(), request()); err != nil {
+	if _, err := w.Client.RequestAgent(t.Context(), rpctest.Request()); err != nil {
 		t.Fatal(err)
 	}
-	if again := <-kept; inv.CorrelationID != first.CorrelationID || again == inv || string(inv.Payload) != goodRequest {
+	if again := <-kept; inv.CorrelationID != first.CorrelationID || again == inv || string(inv.Payload) != rpctest.ValidRequest {
 		t.Errorf("the first invocation has become %+v", inv)
 	}
 }
@@ -64,20 +65,20 @@ func TestHandlersKeepTheirInvocation(t *testing.T) {
 func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	var first atomic.Bool
 	first.Store(true)
-	w := newWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+	w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
 		if first.Swap(false) {
 			runtime.Goexit()
 		}
-		return json.RawMessage(goodAnswer), nil
+		return json.RawMessage(rpctest.ValidAnswer), nil
 	}))
-	if _, err := w.client.RequestAgent(t.Context(), request()); rpc.CodeOf(err) != rpc.CodeHandlerError || !strings.Contains(err.Error(), "incident") {
+	if _, err := w.Client.RequestAgent(t.Context(), rpctest.Request()); rpc.CodeOf(err) != rpc.CodeHandlerError || !strings.Contains(err.Error(), "incident") {
 		t.Errorf("the call of the handler that left ended with %v", err)
 	}
-	if n := w.inbox.InFlight(); n != 0 {
+	if n := w.Inbox.InFlight(); n != 0 {
 		t.Errorf("%d requests are in flight", n)
 	}
 	for range 10 {
-		if _, err := w.client.RequestAgent(t.Context(), request()); err != nil {
+		if _, err := w.Client.RequestAgent(t.Context(), rpctest.Request()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -88,17 +89,17 @@ func TestBlockedHandlersHoldUpNobody(t *testing.T) {
 	blocked, free := make(chan struct{}), make(chan struct{})
 	var block atomic.Int64
 	const blockers = 10
-	w := newWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+	w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
 		if block.Add(1) <= blockers {
 			blocked <- struct{}{}
 			<-free
 		}
-		return json.RawMessage(goodAnswer), nil
+		return json.RawMessage(rpctest.ValidAnswer), nil
 	}))
 	var calls sync.WaitGroup
 	for range blockers {
 		calls.Go(func() {
-			if _, err := w.client.RequestAgent(t.Context(), request()); err != nil {
+			if _, err := w.Client.RequestAgent(t.Context(), rpctest.Request()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -107,7 +108,7 @@ func TestBlockedHandlersHoldUpNobody(t *testing.T) {
 		<-blocked
 	}
 	for range 100 {
-		if _, err := w.client.RequestAgent(t.Context(), request()); err != nil {
+		if _, err := w.Client.RequestAgent(t.Context(), rpctest.Request()); err != nil {
 			t.Error(err)
 		}
 	}

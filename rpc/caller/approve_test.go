@@ -1,4 +1,4 @@
-package rpc_test
+package caller_test
 
 import (
 	"context"
@@ -12,9 +12,10 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
+	"github.com/agentd/agentd/rpc/internal/rpctest"
 )
 
-var asking = rules{Reason: policy.AskRule, Rule: policy.Rule{Effect: policy.Ask, Pattern: "RequestAgent:**"}}
+var asking = rpctest.Decision{Reason: policy.AskRule, Rule: policy.Rule{Effect: policy.Ask, Pattern: "RequestAgent:**"}}
 
 // A clerk decides after a while, if the call still waits then.
 type clerk struct {
@@ -55,18 +56,18 @@ func TestApproval(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				kept := &refusalLedger{}
-				w := newWorld(t, answers(goodAnswer), func(cc *caller.Config, _ *callee.Config) {
+				kept := &rpctest.Refusals{}
+				w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(cc *caller.Config, _ *callee.Config) {
 					cc.Checks.Authorizer, cc.Records.Refusals = asking, kept
 					if test.clerk != nil {
 						cc.Checks.Approver = test.clerk
 					}
 				})
-				seen := w.tap(t)
-				r := request()
+				seen := w.Tap(t)
+				r := rpctest.Request()
 				r.Timeout, r.SessionID = test.timeout, "s-1"
-				res := w.call(t, t.Context(), r)
-				wantStatus(t, res, test.status, test.code)
+				res := w.Call(t, r)
+				rpctest.WantStatus(t, res, test.status, test.code)
 				if res.Error != nil && !strings.Contains(res.Error.Message, test.says) {
 					t.Errorf("%q does not say %q", res.Error.Message, test.says)
 				}
@@ -79,11 +80,11 @@ func TestApproval(t *testing.T) {
 				}
 				if test.clerk != nil {
 					asked := test.clerk.asked[0]
-					if asked.Peer != calleeAddr || asked.Capability != "review-pr" || string(asked.Payload) != goodRequest || asked.SessionID != "s-1" || asked.CorrelationID != res.CorrelationID {
+					if asked.Peer != rpctest.Reviewer || asked.Capability != "review-pr" || string(asked.Payload) != rpctest.ValidRequest || asked.SessionID != "s-1" || asked.CorrelationID != res.CorrelationID {
 						t.Errorf("asked %+v", asked)
 					}
-				} else if len(kept.all()) != 1 {
-					t.Errorf("records %+v", kept.all())
+				} else if len(kept.All()) != 1 {
+					t.Errorf("records %+v", kept.All())
 				}
 			})
 		})
@@ -92,14 +93,14 @@ func TestApproval(t *testing.T) {
 
 func TestCancelledWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, answers(goodAnswer), func(cc *caller.Config, _ *callee.Config) {
-			cc.Checks.Authorizer, cc.Records.Refusals, cc.Checks.Approver = asking, &refusalLedger{}, &clerk{after: time.Hour}
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(cc *caller.Config, _ *callee.Config) {
+			cc.Checks.Authorizer, cc.Records.Refusals, cc.Checks.Approver = asking, &rpctest.Refusals{}, &clerk{after: time.Hour}
 		})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, nil)
 		defer cancel()
-		wantStatus(t, w.call(t, ctx, request()), rpc.StatusTimeout, rpc.CodeTimeout)
+		rpctest.WantStatus(t, w.CallWith(ctx, t, rpctest.Request()), rpc.StatusTimeout, rpc.CodeTimeout)
 		ctx, cancelNow := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancelNow)
-		wantStatus(t, w.call(t, ctx, request()), rpc.StatusAbandoned, rpc.CodeCancelled)
+		rpctest.WantStatus(t, w.CallWith(ctx, t, rpctest.Request()), rpc.StatusAbandoned, rpc.CodeCancelled)
 	})
 }

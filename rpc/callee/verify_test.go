@@ -1,0 +1,184 @@
+package callee_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
+	"github.com/agentd/agentd/rpc/internal/rpctest"
+)
+
+// A hand-made request that proves nothing is not served, and nobody is answered:
+// where it wants the answer to go, it may not own.
+func TestUnprovenRequestsAreDropped(t *testing.T) {
+	good := rpctest.Keyring(t, rpctest.Concierge, rpctest.Reviewer)
+	deadline := func(d time.Duration) func(*envelope.Envelope) {
+		return func(e *envelope.Envelope) { e.Deadline = time.Now().Add(d).UnixMilli() }
+	}
+	for _, test := range []struct {
+		name   string
+		on     string
+		change func(*envelope.Envelope)
+		sign   *identity.Keyring
+		want   string
+	}{
+		{"a bare claim", rpctest.Topic, func(e *envelope.Envelope) { e.Auth = envelope.Auth{Kind: envelope.AuthInternal} }, nil, "callee missing-auth"},
+		{"no proof", rpctest.Topic, func(*envelope.Envelope) {}, nil, "callee missing-auth"},
+		{"made up", rpctest.Topic, func(e *envelope.Envelope) {
+			e.Auth = envelope.Auth{Kind: envelope.AuthHMAC, KeyID: "k", Signature: strings.Repeat("a", 64)}
+		}, nil, "callee bad-signature"},
+		{"an unknown agent", rpctest.Topic, func(e *envelope.Envelope) { e.From = "agent://nobody" }, good, "callee unknown-peer"},
+		{"in the name of another", rpctest.Topic, func(e *envelope.Envelope) { e.From = rpctest.Reviewer }, good, "callee unknown-peer"},
+		{"without deadline", rpctest.Topic, func(e *envelope.Envelope) { e.Deadline = 0 }, good, "callee no-deadline"},
+		{"too far a deadline", rpctest.Topic, deadline(11 * time.Minute), good, "callee no-deadline"},
+		{"an event", rpctest.Topic, func(e *envelope.Envelope) { e.Kind, e.ReplyTo = envelope.Event, "" }, nil, "callee missing-auth"},
+		{"a question for capabilities", rpctest.Topic + ".capabilities", func(e *envelope.Envelope) { e.Capability = "agentd.capabilities" }, nil, "callee missing-auth"},
+		{"a cancellation", rpctest.Topic + ".control", func(e *envelope.Envelope) {
+			e.Kind, e.ReplyTo, e.CausedBy = envelope.Event, "", "m-0"
+			e.Headers = envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}}
+		}, nil, "callee missing-auth"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				both, kept := rpctest.Proven(t)
+				var ran atomic.Int32
+				w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+					ran.Add(1)
+					return json.RawMessage(rpctest.ValidAnswer), nil
+				}), both)
+				f := rpctest.NewForeignCaller(t, w)
+				e := f.Request()
+				e.From = rpctest.Concierge
+				test.change(e)
+				w.PublishSigned(t, test.on, e, test.sign)
+				synctest.Wait()
+				if got := kept.Proofs(); got != test.want {
+					t.Errorf("recorded %q, want %q", got, test.want)
+				}
+				if ran.Load() != 0 || len(f.Replies) != 0 {
+					t.Errorf("ran %d times, %d replies", ran.Load(), len(f.Replies))
+				}
+			})
+		})
+	}
+}
+
+// A signed request that is published again, by whoever saw it, runs nothing,
+// whatever became of the first.
+func TestReplayedRequestRunsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both, kept := rpctest.Proven(t)
+		var ran atomic.Int32
+		w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+			ran.Add(1)
+			return json.RawMessage(rpctest.ValidAnswer), nil
+		}), both)
+		f := rpctest.NewForeignCaller(t, w)
+		e := f.Request()
+		e.From = rpctest.Concierge
+		for range 4 {
+			w.PublishSigned(t, rpctest.Topic, e, rpctest.Keyring(t, rpctest.Concierge, rpctest.Reviewer))
+			synctest.Wait()
+		}
+		if got := kept.Proofs(); got != "callee replayed, callee replayed, callee replayed" || ran.Load() != 1 || len(f.Replies) != 1 {
+			t.Errorf("ran %d times, %d replies, recorded %q", ran.Load(), len(f.Replies), got)
+		}
+		// Once it may be forgotten it is late, and is told so.
+		time.Sleep(2 * time.Minute)
+		w.PublishSigned(t, rpctest.Topic, e, rpctest.Keyring(t, rpctest.Concierge, rpctest.Reviewer))
+		synctest.Wait()
+		if len(f.Replies) != 2 || ran.Load() != 1 {
+			t.Errorf("%d replies, ran %d times", len(f.Replies), ran.Load())
+		}
+	})
+}
+
+// A signed question for capabilities is no call, on whatever topic it comes.
+func TestSignedMessageCountsOnItsOwnTopicOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both, _ := rpctest.Proven(t)
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), both)
+		f := rpctest.NewForeignCaller(t, w)
+		e := f.Request()
+		e.From = rpctest.Concierge
+		w.PublishSigned(t, rpctest.Topic+".capabilities", e, rpctest.Keyring(t, rpctest.Concierge, rpctest.Reviewer))
+		synctest.Wait()
+		if len(f.Replies) != 0 {
+			t.Error("a call that was published as a question was answered with the contract")
+		}
+	})
+}
+
+// A flood of forgeries is not a flood of records, and none of it is forgotten.
+func TestFloodOfForgeriesIsSampled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both, kept := rpctest.Proven(t)
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), both)
+		f := rpctest.NewForeignCaller(t, w)
+		const flood = 60
+		for range flood {
+			w.PublishSigned(t, rpctest.Topic, f.Request(), nil)
+		}
+		synctest.Wait()
+		time.Sleep(time.Second)
+		w.PublishSigned(t, rpctest.Topic, f.Request(), nil)
+		synctest.Wait()
+		told := int64(0)
+		for _, r := range kept.All() {
+			told += 1 + r.Unrecorded
+		}
+		if len(kept.All()) > 10 || told != flood+1 {
+			t.Errorf("%d records tell of %d of %d", len(kept.All()), told, flood+1)
+		}
+	})
+}
+
+func TestFleetVersionGate(t *testing.T) {
+	release := func(s string) envelope.FleetVersion {
+		r, err := envelope.ParseFleetVersion(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, test := range []struct {
+		name, caller string
+		own, least   envelope.FleetVersion
+		want         rpc.Code
+		logged       string
+	}{
+		{"no gate, no version", "", envelope.FleetVersion{}, envelope.FleetVersion{}, 0, ""},
+		{"no gate, nonsense", "latest", release("v1.0.0-a"), envelope.FleetVersion{}, 0, ""},
+		{"no gate, older", "v0.9.0-a", release("v1.0.0-a"), envelope.FleetVersion{}, 0, ""},
+		{"no gate, newer", "v1.0.1-a", release("v1.0.0-b"), envelope.FleetVersion{}, 0, "fleet.version.skew"},
+		{"left out", "", release("v1.2.0-a"), release("v1.0.0-a"), rpc.CodeVersionSkew, ""},
+		{"malformed", "1.2.0", envelope.FleetVersion{}, release("v1.0.0-a"), rpc.CodeVersionSkew, ""},
+		{"too old", "v0.9.9-a", envelope.FleetVersion{}, release("v1.0.0-a"), rpc.CodeVersionSkew, ""},
+		{"just so, another build", "v1.0.0-zz", envelope.FleetVersion{}, release("v1.0.0-a"), 0, ""},
+		{"newer", "v1.0.10-a", release("v1.0.9-a"), release("v1.0.0-a"), 0, "fleet.version.skew"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(cc *caller.Config, ic *callee.Config) {
+				cc.FleetVersion, ic.FleetVersion, ic.Checks.MinFleetVersion = test.caller, test.own, test.least
+			})
+			res := w.Call(t, rpctest.Request())
+			if test.want == 0 {
+				rpctest.WantStatus(t, res, rpc.StatusOK, 0)
+			} else {
+				rpctest.WantStatus(t, res, rpc.StatusError, test.want)
+			}
+			if got := w.CalleeLog.String(); test.logged != "" && !strings.Contains(got, test.logged) {
+				t.Errorf("logged %q", got)
+			}
+		})
+	}
+}

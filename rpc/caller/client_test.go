@@ -1,0 +1,90 @@
+package caller_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
+	"github.com/agentd/agentd/rpc/internal/rpctest"
+)
+
+func TestConfigIsChecked(t *testing.T) {
+	doc := rpctest.Document(t, rpctest.Contract)
+	for name, cfg := range map[string]caller.Config{
+		"self":    {Self: "x", Peers: rpc.Peers{}, Records: rpc.Records{Auditor: &rpctest.Violations{}}},
+		"peers":   {Self: rpctest.Concierge, Records: rpc.Records{Auditor: &rpctest.Violations{}}},
+		"auditor": {Self: rpctest.Concierge, Peers: rpc.Peers{}},
+	} {
+		if _, err := caller.New(cfg); err == nil {
+			t.Errorf("client without %s", name)
+		}
+	}
+	for name, cfg := range map[string]callee.Config{
+		"self":     {Self: "x", Contract: doc, Records: rpc.Records{Auditor: &rpctest.Violations{}}},
+		"contract": {Self: rpctest.Reviewer, Records: rpc.Records{Auditor: &rpctest.Violations{}}},
+		"auditor":  {Self: rpctest.Reviewer, Contract: doc},
+		"handlers": {Self: rpctest.Reviewer, Contract: doc, Records: rpc.Records{Auditor: &rpctest.Violations{}}},
+	} {
+		if _, err := callee.New(cfg); err == nil {
+			t.Errorf("inbox without %s", name)
+		}
+	}
+}
+
+func TestPolicyNeedsALedger(t *testing.T) {
+	for _, checks := range []caller.Checks{{Authorizer: rpctest.Allow()}, {Limiter: policy.NewRateLimiter(0)}} {
+		cc := caller.Config{Self: rpctest.Concierge, Peers: rpc.Peers{}, Checks: checks, Records: rpc.Records{Auditor: &rpctest.Violations{}}}
+		if _, err := caller.New(cc); err == nil || !strings.Contains(err.Error(), "Refusals is required") {
+			t.Errorf("client: %v", err)
+		}
+	}
+	for _, checks := range []callee.Checks{{Authorizer: rpctest.Allow()}, {Limiter: policy.NewRateLimiter(0)}} {
+		ic := callee.Config{Self: rpctest.Reviewer, Contract: rpctest.Document(t, rpctest.Contract), Checks: checks, Records: rpc.Records{Auditor: &rpctest.Violations{}}}
+		if _, err := callee.New(ic); err == nil || !strings.Contains(err.Error(), "Refusals is required") {
+			t.Errorf("inbox: %v", err)
+		}
+	}
+}
+
+func TestFullPendingTableRefusesTheNewCall(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+		close(started)
+		<-release
+		return json.RawMessage(rpctest.ValidAnswer), nil
+	}), func(cc *caller.Config, _ *callee.Config) { cc.Limits.MaxPending = 1 })
+	first := make(chan *rpc.Result)
+	go func() { res, _ := w.Client.RequestAgent(context.Background(), rpctest.Request()); first <- res }()
+	rpctest.Wait(t, started)
+	res := w.Call(t, rpctest.Request())
+	rpctest.WantStatus(t, res, rpc.StatusBusy, rpc.CodeBusy)
+	if res.Error.DetectedBy != rpctest.Concierge {
+		t.Errorf("refused by %s", res.Error.DetectedBy)
+	}
+	close(release)
+	if res := rpctest.Wait(t, first); res.Status != rpc.StatusOK {
+		t.Errorf("the first call ended as %s: %v", res.Status, res.Error)
+	}
+}
+
+func TestCloseAbandonsPendingCalls(t *testing.T) {
+	started := make(chan struct{})
+	w := rpctest.NewWorld(t, rpc.HandlerFunc(func(ctx context.Context, _ *rpc.Invocation) (json.RawMessage, error) {
+		close(started)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	first := make(chan *rpc.Result)
+	go func() { res, _ := w.Client.RequestAgent(context.Background(), rpctest.Request()); first <- res }()
+	rpctest.Wait(t, started)
+	if err := w.Client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rpctest.WantStatus(t, rpctest.Wait(t, first), rpc.StatusAbandoned, rpc.CodeAbandoned)
+	rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusAbandoned, rpc.CodeAbandoned)
+}

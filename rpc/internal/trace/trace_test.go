@@ -1,0 +1,55 @@
+package trace
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// A child keeps its parent's version, trace id and flags, and has a span of its own.
+func TestChild(t *testing.T) {
+	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`)
+	a, b := Child(parent), Child(parent)
+	if !form.MatchString(a) || a[:36] != parent[:36] || a[52:] != parent[52:] || a == parent || a == b {
+		t.Errorf("the children are %s and %s", a, b)
+	}
+	if got := Child(strings.Replace(parent, "-01", "-00", 1)); !strings.HasSuffix(got, "-00") {
+		t.Errorf("a trace that is not sampled goes on as %s", got)
+	}
+}
+
+// Without a valid parent a trace of its own begins (Trace Context, section 4.3).
+func TestTraceBegins(t *testing.T) {
+	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`)
+	seen := map[string]bool{}
+	for _, malformed := range []string{
+		"", parent[:54], parent + "0", "ff" + parent[2:], strings.ToUpper(parent), strings.Replace(parent, "-", "_", 1),
+		strings.Replace(parent, "0af", "-af", 1), strings.Replace(parent, "0af", "0gf", 1), strings.Replace(parent, "0af", "0:f", 1),
+		strings.Replace(parent, "0af", "0`f", 1), strings.Replace(parent, "0af", "/af", 1),
+	} {
+		got := Child(malformed)
+		if !form.MatchString(got) || seen[got[3:35]] || got[3:35] == parent[3:35] {
+			t.Errorf("%q goes on as %s", malformed, got)
+		}
+		seen[got[3:35]] = true
+		if id := ID(malformed); id != "" {
+			t.Errorf("%q has the trace id %s", malformed, id)
+		}
+		if ID(got) != got[3:35] || strings.Trim(got[3:35], "0") == "" || strings.Trim(got[36:52], "0") == "" {
+			t.Errorf("the new trace %s is not valid", got)
+		}
+	}
+	if id := ID(parent); id != "0af7651916cd43dd8448eb211c80319c" {
+		t.Errorf("trace id %s", id)
+	}
+}
+
+func TestPutHex(t *testing.T) {
+	var b [16]byte
+	putHex(b[:], 0x0123456789abcdef)
+	if string(b[:]) != "0123456789abcdef" {
+		t.Errorf("%s", b[:])
+	}
+}
