@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 )
@@ -75,8 +76,13 @@ func NewCallerRules(m *fleet.Member) (*CallerRules, error) {
 	return c, nil
 }
 
-// Decide says whether the agent may call a capability of another.
-func (c *CallerRules) Decide(to envelope.Address, capability string) Decision {
+// Decide reports whether the agent may call a capability of another. No agent
+// can declare a name of more than [capability.MaxNameBytes], so that rules are
+// not matched against one: it is refused whatever they are.
+func (c *CallerRules) Decide(to envelope.Address, name string) Decision {
+	if len(name) > capability.MaxNameBytes {
+		return Decision{Reason: NoCapability}
+	}
 	if !c.block {
 		at, listed := c.peers[to]
 		if !listed {
@@ -84,7 +90,7 @@ func (c *CallerRules) Decide(to envelope.Address, capability string) Decision {
 		}
 		return Decision{Allowed: true, Reason: PeerListed, Rule: Rule{Effect: Allow, Pattern: string(to), Position: at}}
 	}
-	target := Target(to, capability)
+	target := Target(to, name)
 	if r := find(c.deny, target); r != nil {
 		return Decision{Reason: DenyRule, Rule: r.Rule}
 	}
