@@ -68,6 +68,15 @@ func TestGlob(t *testing.T) {
 		{"*/*", "/", true},
 		{"**/*/c", "a/b/c", true},
 		{"**/*/c", "b/c", false},
+		// A ? is one character, never a slash, wherever it stands.
+		{"RequestAgent:agent://x?review", "RequestAgent:agent://x/review", false},
+		{"**?", "a/", false},
+		{"*?*", "/", false},
+		{"a?", "a\xff", true},
+		{"a?", "a\xff\xff", false},
+		{"é*", "é", true},
+		{"é*", "\xc3", false},
+		{"*é", "\xc3é", true},
 		{"", "", true},
 	} {
 		if test.pattern == "" {
@@ -90,6 +99,10 @@ func TestParseGlobRefuses(t *testing.T) {
 	}
 	if g := glob(t, "a*"); g.String() != "a*" {
 		t.Errorf("String is %q", g)
+	}
+	longest := strings.Repeat("a", policy.MaxPatternBytes)
+	if g := glob(t, longest); !g.Match(longest) || g.Match(longest+"a") {
+		t.Error("a pattern of the greatest length does not cover itself alone")
 	}
 }
 
@@ -166,10 +179,11 @@ func TestGlobTakesLinearTime(t *testing.T) {
 		{"**a*/*b", strings.Repeat(strings.Repeat("a", 1<<10)+"/", 1<<10)},
 		{strings.Repeat("**a*", policy.MaxPatternBytes/4-1) + "b", strings.Repeat("a", 4096)},
 		{strings.Repeat("?", policy.MaxPatternBytes-2) + "**", strings.Repeat("é", 4096) + "/"},
+		{strings.Repeat("?", 63) + "*x", strings.Repeat("é", 64)},
 	} {
 		g := glob(t, test.pattern)
 		began := time.Now()
-		want := strings.HasPrefix(test.pattern, "?")
+		want := strings.HasSuffix(test.pattern, "?**")
 		if got := testing.AllocsPerRun(1, func() {
 			if g.Match(test.target) != want {
 				t.Errorf("%.20q: want %v", test.pattern, want)

@@ -83,6 +83,7 @@ func TestRules(t *testing.T) {
 		"file mode":   {"f() int", "return 0o600"},
 		"large bound": {"f() int", "return 65_536"},
 		"mark":        {"f() int", "return -1"},
+		"enumeration": {"f()", "const x = iota + 1"},
 		"duration":    {"f() time.Duration", "return 5 * time.Second"},
 		"definition":  {"f()", "x := g()"},
 		"array":       {"f()", "var x [4]int"},

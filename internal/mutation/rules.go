@@ -91,7 +91,8 @@ func isSizeHint(call *ast.CallExpr, argument ast.Expr) bool {
 
 // constantSkipped reports whether one more or less of a literal is of no
 // account: file modes, bounds in the thousands, -1 as a mark (which is looked
-// for with < 0), and durations such as 5*time.Second.
+// for with < 0), where an enumeration begins, and durations such as
+// 5*time.Second.
 func (f *finder) constantSkipped(n *ast.BasicLit) bool {
 	const bound = 5 // digits
 	if strings.HasPrefix(n.Value, "0o") || strings.HasPrefix(n.Value, "0b") || len(n.Value) >= bound {
@@ -101,6 +102,9 @@ func (f *finder) constantSkipped(n *ast.BasicLit) bool {
 	case *ast.UnaryExpr:
 		return around.Op == token.SUB
 	case *ast.BinaryExpr:
+		if name, ok := around.X.(*ast.Ident); ok && name.Name == "iota" {
+			return true
+		}
 		return around.Op == token.MUL && (isDuration(around.X) || isDuration(around.Y))
 	}
 	return false
