@@ -175,8 +175,8 @@ func FuzzGlob(f *testing.F) {
 // the agent busy. A matcher that starts over at each slash takes seconds here.
 func TestGlobTakesLinearTime(t *testing.T) {
 	for _, test := range []struct{ pattern, target string }{
-		{"**a*b", strings.Repeat("a", 1<<20)},
-		{"**a*/*b", strings.Repeat(strings.Repeat("a", 1<<10)+"/", 1<<10)},
+		{"**a*b", strings.Repeat("a", 1<<18)},
+		{"**a*/*b", strings.Repeat(strings.Repeat("a", 1<<9)+"/", 1<<9)},
 		{strings.Repeat("**a*", policy.MaxPatternBytes/4-1) + "b", strings.Repeat("a", 4096)},
 		{strings.Repeat("?", policy.MaxPatternBytes-2) + "**", strings.Repeat("é", 4096) + "/"},
 		{strings.Repeat("?", 63) + "*x", strings.Repeat("é", 64)},
