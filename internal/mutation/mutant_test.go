@@ -77,6 +77,7 @@ func TestMutations(t *testing.T) {
 func TestRules(t *testing.T) {
 	for name, test := range map[string]struct{ signature, body string }{
 		"words":       {"(e T) Error() string", "if e == e {\nreturn \"\"\n}\nreturn \"x\""},
+		"size hint":   {"(e T) sizeHint() int", "return 256 + e.n"},
 		"log":         {"f()", "s.log.Warn(\"text\", \"n\", 1)\ns.logger().InfoContext(ctx, \"text\", \"n\", 1)\nslog.Info(\"\", \"n\", 2)"},
 		"release":     {"f()", "defer cancel()\ndefer file.Close()"},
 		"capacity":    {"f()", "x := make([]int, n, 4)\ny := make(map[string]int, 8)"},
