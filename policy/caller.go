@@ -8,15 +8,16 @@ import (
 	"github.com/agentd/agentd/fleet"
 )
 
-// targetPrefix is the tool that calls are made with, as rules name it.
+// targetPrefix is the tool that makes calls, as rules name it. Rules for other tools
+// in the same block never match a call.
 const targetPrefix = "RequestAgent:"
 
-// Target is what the rules of a caller are matched against.
+// Target returns what the rules of a caller are matched against.
 func Target(to envelope.Address, capability string) string {
 	return targetPrefix + string(to) + "/" + capability
 }
 
-// A rule is a [Rule] that is ready to match.
+// A rule is a [Rule] with its pattern parsed.
 type rule struct {
 	Rule
 	glob Glob
@@ -30,7 +31,7 @@ func newRule(effect Effect, pattern string, at fleet.Position) (rule, error) {
 	return rule{Rule: Rule{Effect: effect, Pattern: pattern, Position: at}, glob: glob}, nil
 }
 
-// find is the first of rules that covers target, or nil.
+// find returns the first of rules that covers target, or nil.
 func find(rules []rule, target string) *rule {
 	for i := range rules {
 		if rules[i].glob.Match(target) {
@@ -40,16 +41,16 @@ func find(rules []rule, target string) *rule {
 	return nil
 }
 
-// CallerRules decide whom one agent may call. They are immutable and safe for
-// concurrent use.
+// CallerRules decide which agents one agent may call. They are immutable and safe
+// for concurrent use.
 type CallerRules struct {
 	block            bool // agent.yaml has a permissions block
 	allow, ask, deny []rule
 	peers            map[envelope.Address]fleet.Position
 }
 
-// NewCallerRules reads the rules of a member. The error names the place of a
-// pattern that is none.
+// NewCallerRules returns the rules of a member. The error names the place of a
+// malformed pattern.
 func NewCallerRules(m *fleet.Member) (*CallerRules, error) {
 	c := &CallerRules{peers: make(map[envelope.Address]fleet.Position, len(m.Peers))}
 	for _, p := range m.Peers {

@@ -13,8 +13,8 @@ const MaxPatternBytes = 512
 // A Glob is a pattern over permission targets and addresses. `*` is any run of
 // characters other than /, `**` any run at all, `?` one character other than /.
 // Everything else stands for itself: there is no escape, no class, no choice.
-// A pattern covers the whole target, and a newline is a character like any
-// other, so that no target slips out of a deny rule by holding one.
+// A pattern must cover the whole target. A newline is a character like any other,
+// so that no target escapes a deny rule by containing one.
 //
 // The path semantics of other glob libraries do not fit: to them `**` inside
 // RequestAgent:** is a plain star, and [ and { have a meaning.
@@ -23,7 +23,7 @@ type Glob struct {
 	literal int // bytes before the first wildcard
 }
 
-// ParseGlob refuses a pattern that is empty, longer than [MaxPatternBytes] or not
+// ParseGlob rejects a pattern that is empty, longer than [MaxPatternBytes] or not
 // UTF-8.
 func ParseGlob(pattern string) (Glob, error) {
 	switch {
