@@ -98,7 +98,7 @@ func (a *approvals) add(r caller.ApprovalRequest) (*waitingCall, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.waiting) >= maxApprovals || a.waiting[call.id] != nil {
-		return nil, nil //nolint:nilnil // documented: no room is no error
+		return nil, nil // documented: no room is no error
 	}
 	a.waiting[call.id] = call
 	return call, nil

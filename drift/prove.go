@@ -52,9 +52,11 @@ func compile(p caller.Probe, side rpc.Side, source json.RawMessage) (*schema.Sch
 
 // verdictOf turns the answer of a proof into an error, or nil.
 func verdictOf(p caller.Probe, live capability.ToolSchema, side rpc.Side, answer schema.Containment, reason string) error {
+	//exhaustive:enforce
 	switch answer.Answer {
 	case schema.Proven:
 		return nil
+	case schema.Undecided: // below
 	case schema.Refuted:
 		return &SchemaDriftError{
 			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Witness: answer.Witness,

@@ -47,6 +47,8 @@ func NewTurn(caller Caller, limits AgentRunLimits) *Turn {
 
 // ToolArgumentRepairExhausted reports that the arguments of a turn kept failing their
 // schema until its limits were reached. No skill has run with them.
+//
+//nolint:errname // the specification's name
 type ToolArgumentRepairExhausted struct {
 	// Repairs is how many corrections the turn has used.
 	Repairs int

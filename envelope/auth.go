@@ -37,6 +37,7 @@ type Auth struct {
 // even though a receiver with a single key could check it: during a rotation a
 // receiver has two.
 func (a *Auth) fault() string {
+	//exhaustive:enforce
 	switch a.Kind {
 	case AuthInternal:
 		return ""
@@ -58,7 +59,9 @@ func (a *Auth) fault() string {
 // in a struct whose kind has changed must not reach the wire.
 func (a *Auth) append(dst []byte) []byte {
 	dst = ijson.AppendQuoted(append(dst, `{"kind":`...), string(a.Kind))
+	//exhaustive:enforce
 	switch a.Kind {
+	case AuthInternal: // nothing but the kind
 	case AuthHMAC:
 		dst = appendMember(dst, "keyId", a.KeyID)
 		dst = appendMember(dst, "signature", a.Signature)

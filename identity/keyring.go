@@ -198,7 +198,7 @@ func (k *Keyring) check(keys *peerKeys, e *envelope.Envelope) Reason {
 // built from the decoded fields, since the proof covers the order of keys of
 // version 1, not that of the bytes that arrived.
 func (k *Keyring) signed(key *macKey, e *envelope.Envelope) bool {
-	buf := k.forms.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
+	buf := k.forms.Get().(*[]byte) // the pool holds nothing else
 	*buf = e.AppendSigningForm((*buf)[:0])
 	ok := key.verify(*buf, e.Auth.Signature)
 	const most = 1 << 16 // a larger buffer is left to the garbage collector

@@ -142,10 +142,32 @@ func TestPublicKeysAreChecked(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	swapped := own[0]
-	swapped.Public = "UNONSENSE"
-	if _, err := identity.NewKeyring(identity.Options{Self: alice, Own: []identity.OwnKey{swapped}}); err == nil || !strings.Contains(err.Error(), string(alice)) {
-		t.Errorf("an own public key that is none: %v", err)
+	for _, public := range []string{"UNONSENSE", encode(t, nkeys.PrefixByteUser, append([]byte{2}, make([]byte, 31)...))} {
+		swapped := own[0]
+		swapped.Public = public
+		if _, err := identity.NewKeyring(identity.Options{Self: alice, Own: []identity.OwnKey{swapped}}); err == nil || !strings.Contains(err.Error(), string(alice)) {
+			t.Errorf("an own public key that is none: %v", err)
+		}
+	}
+}
+
+// With a public key of low order everybody knows the shared secret: whoever claims
+// such a key could be anybody.
+func TestKeysOfLowOrderAreRefused(t *testing.T) {
+	minusOne := bytes.Repeat([]byte{0xff}, 32)
+	minusOne[0], minusOne[31] = 0xec, 0x7f
+	for name, y := range map[string][]byte{
+		"the neutral element": append([]byte{1}, make([]byte, 31)...),
+		"order two":           minusOne,
+		"order four":          make([]byte, 32),
+	} {
+		peer := identity.Peer{Public: []identity.PublicKey{{Key: encode(t, nkeys.PrefixByteUser, y)}}}
+		_, err := identity.NewKeyring(identity.Options{
+			Self: alice, Own: []identity.OwnKey{fixedKey(t, 1)}, Peers: map[envelope.Address]identity.Peer{bob: peer},
+		})
+		if err == nil || !strings.Contains(err.Error(), "low order") || !strings.Contains(err.Error(), string(bob)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -225,17 +226,25 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	target := filepath.Join(dir, "target")
-	for name, path := range map[string]string{"below a file": filepath.Join(blocked, "identity.json"), "over a folder": target} {
-		if err := os.MkdirAll(filepath.Join(target, "full"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	target, dangling := filepath.Join(dir, "target"), filepath.Join(dir, "dangling")
+	if err := errors.Join(os.Mkdir(target, 0o700), os.Symlink(filepath.Join(dir, "nowhere"), dangling)); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		"below a file":                 filepath.Join(blocked, "identity.json"),
+		"over a folder":                target,
+		"in a folder that is not made": filepath.Join(dangling, "identity.json"),
+		"as a folder":                  filepath.Join(dir, "identity.json") + "/", // the rename fails, after all else
+	} {
 		s := identity.Store{Path: path}
 		if keys, err := s.Ensure(time.Now()); err == nil {
 			t.Errorf("%s: made %d keys", name, len(keys))
 		}
+		if keys, err := s.Rotate(time.Now(), time.Now(), 0); err == nil {
+			t.Errorf("%s: rotated to %d keys", name, len(keys))
+		}
 	}
-	left, err := filepath.Glob(filepath.Join(dir, ".identity-*"))
+	left, err := filepath.Glob(filepath.Join(dir, "*", ".identity-*"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("temporary files with seeds are left: %v, %v", left, err)
 	}

@@ -84,6 +84,7 @@ const (
 
 // String returns a sentence without its full stop.
 func (r Reason) String() string {
+	//exhaustive:enforce
 	switch r {
 	case AllowRule:
 		return "an allow rule matches"
