@@ -1,24 +1,27 @@
-// Package drift catches contracts that have come apart, in three layers.
+// Package drift detects contracts that have drifted apart: the caller was built
+// against one version of a capability, and the peer serves another. It works in
+// three layers.
 //
 // Layer 1 is the [Gate]. Before the first call to a peer's capability it asks the
-// peer what it serves now, and proves two containments: what this agent may
-// send is accepted there, and what may come back is accepted here. A refuted
-// proof ends the call with a [SchemaDriftError] that shows a value; a proof that
-// cannot be decided ends it with an [UnsupportedSchemaError]; an answer that is no
-// published form ends it with a [CapabilitiesContractError]. A peer that cannot be
-// asked, or is too old to answer, is called all the same, with a warning:
-// layer 2 backs it up. Proofs are kept by digest, so that calls after the first
-// pay a look-up.
+// peer what it serves now, and proves two containments: the peer accepts
+// everything that this agent may send, and this agent accepts everything that the
+// peer may answer. A refuted proof ends the call with a [SchemaDriftError] that
+// contains a counterexample. A proof that cannot be decided ends it with an
+// [UnsupportedSchemaError], and a malformed answer with a
+// [CapabilitiesContractError]. A peer that does not answer, perhaps because it is
+// too old to, is called all the same, with a warning; layer 2 still protects such
+// a call. Verdicts are cached by digest, so that later calls cost a look-up.
 //
-// Layer 2 is the validation of every payload, which package rpc does.
+// Layer 2 is the validation of every payload, in packages rpc/caller and
+// rpc/callee.
 //
-// Layer 3 is [Turn], for callers whose arguments come from a model: violations
-// are turned into feedback that the model can act on, a bounded number of
-// times a turn.
+// Layer 3 is [Turn], for callers whose arguments come from a model. It turns
+// violations into feedback that the model can act on, a bounded number of times
+// per turn.
 //
-// # Which side is held to what
+// # What each side promises
 //
-// A side without a schema is loose JSON. A caller without an inputSchema of its
-// own has promised nothing and is not held to anything by the gate; the callee
-// validates what it sends. A caller without an outputSchema accepts everything.
+// A side without a schema is any JSON. A caller without an inputSchema has
+// promised nothing, so the gate has nothing to prove, and the callee validates
+// what it sends. A caller without an outputSchema accepts any answer.
 package drift

@@ -10,22 +10,24 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// A SchemaDriftError says that a peer's contract and the caller's disagree, and
-// shows a value on which they do.
+// A SchemaDriftError reports that the contracts of the caller and of a peer
+// disagree, with a value on which they do.
 type SchemaDriftError struct {
 	// Peer is the agent that was to be called.
 	Peer envelope.Address
 	// Capability is the name of the function.
 	Capability string
-	// Side is the half of the call that has drifted; "" when the peer no longer
-	// offers the capability, or offers one that is too old.
+	// Side is the half of the call that has drifted. It is "" when the peer no
+	// longer offers the capability, or offers a version that is too old.
 	Side rpc.Side
-	// Witness is a JSON value that one end may send and the other refuses. Nil without Side.
+	// Witness is a JSON value that one end may send and the other rejects; nil
+	// without a Side. It is derived from the schemas and contains no payload.
 	Witness json.RawMessage
 	// Reason is the drift in words.
 	Reason string
-	// Built and Live are the digests of the caller's contract and the peer's.
-	// Live is "" when the peer no longer offers the capability.
+	// Built and Live are the digests of the contract that the caller was built
+	// against and of the one that the peer serves. Live is "" when the peer no
+	// longer offers the capability.
 	Built, Live string
 }
 
@@ -37,8 +39,7 @@ func (e *SchemaDriftError) Error() string {
 	return s
 }
 
-// maxWitnessShown bounds what a message shows of a counterexample. The schemas
-// determine it: it holds no payload.
+// maxWitnessShown bounds the part of a counterexample that an error message shows.
 const maxWitnessShown = 1024
 
 // Details implements [caller.DetailedError].
@@ -52,21 +53,21 @@ func (e *SchemaDriftError) Details() json.RawMessage {
 	}{"SchemaDriftError", e.Side, e.Witness, e.Built, e.Live})
 }
 
-// An UnsupportedSchemaError says that it could not be decided whether two
-// contracts agree. The gate fails closed.
+// An UnsupportedSchemaError reports that it cannot be decided whether two contracts
+// agree. The gate fails closed: such a call is refused.
 type UnsupportedSchemaError struct {
-	// Peer and Capability say which call it was.
+	// Peer is the agent that was to be called.
 	Peer envelope.Address
 	// Capability is the name of the function.
 	Capability string
 	// Side is the half of the call that is undecided.
 	Side rpc.Side
-	// Reason is why; "" when the peer's schema is not in the subset at all, and
-	// Err says how.
+	// Reason is why the proof stopped. It is "" when the peer's schema did not
+	// compile; Err is the reason then.
 	Reason schema.Reason
-	// Pointer is where the proof got stuck (RFC 6901).
+	// Pointer is where in the schema the proof stopped (RFC 6901).
 	Pointer string
-	// Err is why a schema did not compile, or nil.
+	// Err is why the peer's schema did not compile, or nil.
 	Err error
 }
 
@@ -90,8 +91,8 @@ func (e *UnsupportedSchemaError) Details() json.RawMessage {
 	}{"UnsupportedSchemaError", e.Side, e.Reason, e.Pointer})
 }
 
-// A CapabilitiesContractError says that a peer's answer to the question what it
-// offers is malformed, or of a newer major version.
+// A CapabilitiesContractError reports that a peer described its capabilities in a
+// malformed way, or in a newer major version of the format.
 type CapabilitiesContractError struct {
 	// Peer is the agent that answered.
 	Peer envelope.Address
@@ -116,7 +117,7 @@ func (e *CapabilitiesContractError) Details() json.RawMessage {
 func details(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return nil // a witness that is not JSON; the error's text has the rest
+		return nil // a witness that is not JSON; the error's text describes the drift
 	}
 	return data
 }

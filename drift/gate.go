@@ -14,22 +14,22 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// A Mode says what the gate does about drift.
+// A Mode is what the gate does about drift.
 type Mode string
 
 // The modes.
 const (
 	// Enforce refuses calls whose contracts have drifted. It is the default.
 	Enforce Mode = "enforce"
-	// Warn logs and records drift, and lets the call go on.
+	// Warn logs and records drift, and lets the call pass.
 	Warn Mode = "warn"
-	// Off asks no peer.
+	// Off disables the gate: no peer is asked.
 	Off Mode = "off"
 )
 
-// A Record is one drift that the gate found.
+// A Record is one drift that the gate has detected.
 type Record struct {
-	// Peer and Capability say which call it was.
+	// Peer is the agent that was to be called.
 	Peer envelope.Address
 	// Capability is the name of the function.
 	Capability string
@@ -49,20 +49,23 @@ type Auditor interface {
 type Options struct {
 	// Mode is Enforce by default.
 	Mode Mode
-	// Auditor keeps a record of each drift, once per digest. Nil keeps none.
+	// Auditor keeps a record of each drift, once per pair of contracts. Nil keeps
+	// none.
 	Auditor Auditor
-	// ProbeTimeout bounds the question to a peer. Default 2 s.
+	// ProbeTimeout bounds how long the gate waits for a peer to describe its
+	// capabilities. Default 2 s.
 	ProbeTimeout time.Duration
-	// RetryAfter is how long a peer that could not be asked, or that gave an
-	// answer that makes no sense, is not asked again. Default 10 s.
+	// RetryAfter is how long the gate waits before it asks a peer again that did not
+	// answer, or whose answer was malformed. Default 10 s.
 	RetryAfter time.Duration
-	// Budget bounds a proof.
+	// Budget bounds the work of a proof.
 	Budget schema.Budget
-	// Logger gets warnings. Default: discarded.
+	// Logger receives warnings. Default: none.
 	Logger *slog.Logger
 }
 
-// A Gate is layer 1. It is safe for concurrent use.
+// A Gate is layer 1: it checks contracts before calls. It is safe for concurrent
+// use.
 type Gate struct {
 	opts Options
 
@@ -72,7 +75,7 @@ type Gate struct {
 
 var _ caller.Gate = (*Gate)(nil)
 
-// NewGate makes a gate that knows no peer yet.
+// NewGate returns a gate that has not asked any peer yet.
 func NewGate(opts Options) *Gate {
 	if opts.Mode == "" {
 		opts.Mode = Enforce
@@ -89,23 +92,28 @@ func NewGate(opts Options) *Gate {
 	return &Gate{opts: opts, peers: map[envelope.Address]*peerState{}}
 }
 
-// A peerState is what the gate knows of one peer. turn is held by the one who
-// asks the peer or proves; everybody else waits for it or for their context.
+// A peerState is what the gate knows about one peer.
+//
+// A call holds token while it asks the peer and proves. Asking takes as long as
+// the network and a proof takes CPU time, so that a hundred first calls must not
+// do either a hundred times. It is a channel and no mutex because the calls that
+// wait must still be able to end with their contexts. mu guards the fields alone
+// and is never held across a wait; the common case takes only its read lock.
 type peerState struct {
-	turn chan struct{} // holds one token
+	token chan struct{} // has one element while no call holds it
 
 	mu       sync.RWMutex
-	probed   bool                  // guarded by mu
-	live     *capability.Published // nil: the peer could not be asked; guarded by mu
-	failure  error                 // the answer made no sense; guarded by mu
-	askAgain time.Time             // zero: not until the peer says so; guarded by mu
+	probed   bool                  // the peer has been asked; guarded by mu
+	live     *capability.Published // nil: the peer did not answer; guarded by mu
+	failure  error                 // the answer was malformed; guarded by mu
+	askAgain time.Time             // zero: when the peer reports a change; guarded by mu
 	verdicts map[pair]verdict      // guarded by mu
 }
 
-// A pair is two contracts of one capability.
+// A pair is the two contracts of one capability that a verdict is about.
 type pair struct{ name, built, live string }
 
-// A verdict is what the gate says about a pair.
+// A verdict is the outcome of comparing a pair.
 type verdict struct {
 	digest string // of the live capability
 	err    error
@@ -118,16 +126,16 @@ func (g *Gate) Check(ctx context.Context, p caller.Probe) (string, error) {
 	}
 	state := g.peer(p.Peer.Address)
 	if v, ok := state.known(p, time.Now()); ok {
-		return g.settle(v)
+		return g.apply(v)
 	}
 	select {
-	case <-state.turn:
+	case <-state.token:
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	defer func() { state.turn <- struct{}{} }()
-	if v, ok := state.known(p, time.Now()); ok { // another call was first
-		return g.settle(v)
+	defer func() { state.token <- struct{}{} }()
+	if v, ok := state.known(p, time.Now()); ok { // another call has done it meanwhile
+		return g.apply(v)
 	}
 	if state.outdated(p, time.Now()) {
 		if err := g.ask(ctx, p, state); err != nil {
@@ -136,19 +144,22 @@ func (g *Gate) Check(ctx context.Context, p caller.Probe) (string, error) {
 	}
 	v := g.judge(ctx, p, state)
 	if ctx.Err() != nil {
+		// The proof may have been cut short: its verdict must not be cached.
 		return "", context.Cause(ctx)
 	}
 	if v.err != nil {
+		// The record comes first. If it cannot be written the call fails, in every
+		// mode, and nothing is cached: the next call tries again.
 		if err := g.report(ctx, p, v.err); err != nil {
 			return "", err
 		}
 	}
 	state.keep(p, v)
-	return g.settle(v)
+	return g.apply(v)
 }
 
-// settle applies the mode.
-func (g *Gate) settle(v verdict) (string, error) {
+// apply turns a verdict into the result of Check, according to the mode.
+func (g *Gate) apply(v verdict) (string, error) {
 	if v.err != nil && g.opts.Mode == Enforce {
 		return "", v.err
 	}
@@ -160,14 +171,14 @@ func (g *Gate) peer(a envelope.Address) *peerState {
 	defer g.mu.Unlock()
 	s := g.peers[a]
 	if s == nil {
-		s = &peerState{turn: make(chan struct{}, 1), verdicts: map[pair]verdict{}}
-		s.turn <- struct{}{}
+		s = &peerState{token: make(chan struct{}, 1), verdicts: map[pair]verdict{}}
+		s.token <- struct{}{}
 		g.peers[a] = s
 	}
 	return s
 }
 
-// known is the verdict that needs no question and no proof.
+// known returns the verdict that has been reached before, if it is still current.
 func (s *peerState) known(p caller.Probe, now time.Time) (verdict, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -178,7 +189,11 @@ func (s *peerState) known(p caller.Probe, now time.Time) (verdict, bool) {
 	return v, ok
 }
 
-// current reports whether what the peer said last still counts. The caller holds mu.
+// current reports whether the peer's last answer can still be relied on. The caller
+// holds mu.
+//
+// There is no expiry: requests carry the digest of the contract that was proven,
+// and a peer whose contract has changed refuses them, which sets Stale.
 func (s *peerState) current(p caller.Probe, now time.Time) bool {
 	if !s.probed || !s.askAgain.IsZero() && !now.Before(s.askAgain) {
 		return false
@@ -192,7 +207,7 @@ func (s *peerState) outdated(p caller.Probe, now time.Time) bool {
 	return !s.current(p, now)
 }
 
-// pair names the two contracts that p is about. The caller holds mu.
+// pair returns the contracts that p is about. The caller holds mu.
 func (s *peerState) pair(p caller.Probe) pair {
 	return pair{name: p.Capability.Name, built: p.Capability.Digest, live: s.liveDigest(p.Capability.Name)}
 }
@@ -210,8 +225,8 @@ func (s *peerState) keep(p caller.Probe, v verdict) {
 	s.verdicts[s.pair(p)] = v
 }
 
-// ask asks the peer what it serves, and keeps the answer. Only the end of ctx is
-// an error.
+// ask asks the peer what it serves and keeps the answer, or the fact that there is
+// none. It returns an error only when ctx ends.
 func (g *Gate) ask(ctx context.Context, p caller.Probe, s *peerState) error {
 	probeCtx, cancel := context.WithTimeout(ctx, g.opts.ProbeTimeout)
 	defer cancel()
@@ -230,7 +245,7 @@ func (g *Gate) ask(ctx context.Context, p caller.Probe, s *peerState) error {
 			live, failure = nil, &CapabilitiesContractError{Peer: p.Peer.Address, Err: err}
 		}
 	} else {
-		g.opts.Logger.Warn("drift gate: the peer cannot be asked what it offers; its calls go on unproven",
+		g.opts.Logger.Warn("drift gate: the peer does not describe its capabilities; calls to it go on unproven",
 			"peer", p.Peer.Address, "reason", err.Error())
 	}
 	s.mu.Lock()
@@ -262,13 +277,15 @@ func (g *Gate) judge(ctx context.Context, p caller.Probe, s *peerState) verdict 
 		}}
 	}
 	v := verdict{digest: tool.Digest}
+	// Equal digests need no proof: every schema contains itself. The version is
+	// checked even so, as a digest covers the name and the schemas alone.
 	if v.err = checkVersion(p, tool); v.err == nil && tool.Digest != p.Capability.Digest {
 		v.err = prove(ctx, p, tool, g.opts.Budget)
 	}
 	return v
 }
 
-// report logs and records what the gate found.
+// report logs and records drift.
 func (g *Gate) report(ctx context.Context, p caller.Probe, err error) error {
 	enforced := g.opts.Mode == Enforce
 	g.opts.Logger.Warn("drift gate", "peer", p.Peer.Address, "capability", p.Capability.Name, "enforced", enforced, "reason", err.Error())

@@ -10,9 +10,12 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// prove shows that what the caller may send is accepted by the peer, and that
-// what the peer may answer is accepted by the caller. A contract that was loaded
-// for inspection has no schemas to prove with; validation refuses its calls.
+// prove returns nil if the peer accepts everything that the caller may send, and
+// the caller everything that the peer may answer. The containments run in
+// opposite directions: a peer may accept more than before, and answer less.
+//
+// A contract that was loaded for inspection only has no compiled schemas, and
+// nothing is proven with it; validation refuses its calls later.
 func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, budget schema.Budget) error {
 	if mine := p.Capability.Input; mine != nil && mine.Schema != nil && live.InputSchema != nil {
 		theirs, err := compile(p, rpc.SideRequest, live.InputSchema)
@@ -35,7 +38,7 @@ func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, budg
 	return nil
 }
 
-// compile makes the peer's schema; a side without one accepts everything.
+// compile compiles a schema of the peer. A side without one accepts everything.
 func compile(p caller.Probe, side rpc.Side, source json.RawMessage) (*schema.Schema, error) {
 	if source == nil {
 		source = json.RawMessage("{}")
@@ -49,9 +52,11 @@ func compile(p caller.Probe, side rpc.Side, source json.RawMessage) (*schema.Sch
 
 // verdictOf turns the answer of a proof into an error, or nil.
 func verdictOf(p caller.Probe, live capability.ToolSchema, side rpc.Side, answer schema.Containment, reason string) error {
+	//exhaustive:enforce
 	switch answer.Answer {
 	case schema.Proven:
 		return nil
+	case schema.Undecided: // below
 	case schema.Refuted:
 		return &SchemaDriftError{
 			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Witness: answer.Witness,

@@ -11,21 +11,21 @@ import (
 
 // AgentRunLimits bound one turn of an agent whose arguments come from a model.
 type AgentRunLimits struct {
-	// MaxToolArgumentRepairs is how many times a turn may send arguments back
-	// for correction, whatever the calls. Default 1; negative is none.
+	// MaxToolArgumentRepairs is how many times a turn may return arguments to the
+	// model for correction, over all of its calls. Default 1; negative means never.
 	MaxToolArgumentRepairs int
-	// MaxProviderRoundTrips is how many times the model may be asked in a turn;
-	// each correction is one. Default 8.
+	// MaxProviderRoundTrips is how many times the model may be asked in a turn,
+	// corrections included. Default 8.
 	MaxProviderRoundTrips int
 }
 
-// A Caller makes calls; an [caller.Client] is one.
+// A Caller makes calls. The Client of package rpc/caller is one.
 type Caller interface {
 	RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error)
 }
 
-// A Turn is one turn of an agent: the calls between a user's message and the
-// answer to it. It is not safe for concurrent use.
+// A Turn is one turn of an agent: the calls between a user's message and the answer
+// to it. It is not safe for concurrent use.
 type Turn struct {
 	caller     Caller
 	limits     AgentRunLimits
@@ -34,7 +34,7 @@ type Turn struct {
 	exhausted  error
 }
 
-// NewTurn starts a turn. The model has been asked once when it begins.
+// NewTurn starts a turn, in which the model has been asked once already.
 func NewTurn(caller Caller, limits AgentRunLimits) *Turn {
 	if limits.MaxToolArgumentRepairs == 0 {
 		limits.MaxToolArgumentRepairs = 1
@@ -45,12 +45,14 @@ func NewTurn(caller Caller, limits AgentRunLimits) *Turn {
 	return &Turn{caller: caller, limits: limits, roundTrips: 1}
 }
 
-// ToolArgumentRepairExhausted says that the arguments of a turn kept failing
-// their schema. No skill has run for them.
+// ToolArgumentRepairExhausted reports that the arguments of a turn kept failing their
+// schema until its limits were reached. No skill has run with them.
+//
+//nolint:errname // the specification's name
 type ToolArgumentRepairExhausted struct {
-	// Repairs is how many corrections the turn has had.
+	// Repairs is how many corrections the turn has used.
 	Repairs int
-	// RoundTrips is how many times the model was asked.
+	// RoundTrips is how many times the model has been asked.
 	RoundTrips int
 	// Last is the result of the last attempt.
 	Last *rpc.Result
@@ -61,23 +63,23 @@ func (e *ToolArgumentRepairExhausted) Error() string {
 		e.Repairs, e.RoundTrips, e.Last.Error.Message)
 }
 
-// A Correction is feedback for a model whose arguments failed their schema
-// before any skill ran. Give it back as the result of the tool call, and pass
-// the model's next attempt to [Turn.Call].
+// A Correction is feedback for a model whose arguments failed their schema before
+// any skill ran. Return it as the result of the tool call, and pass the model's
+// next attempt to [Turn.Call].
 type Correction struct {
-	// Text is readable: what is wrong, where, and what is expected.
+	// Text tells the model what is wrong, where, and what is expected.
 	Text string
-	// Result is the refused call.
+	// Result is that of the refused call.
 	Result *rpc.Result
-	// Left is how many more corrections this turn may have.
+	// Left is how many more corrections the turn may use.
 	Left int
 }
 
-// Call makes a call with a model's arguments. Exactly one of result, correction
-// and error is set: the result of a call that was made, whatever its status;
-// a correction, when the arguments failed their schema and the turn may
-// still be corrected; or a [*ToolArgumentRepairExhausted], after which the turn makes no more
-// calls. The arguments travel as they are: checking never rewrites them.
+// Call makes a call with a model's arguments. Exactly one of its results is set: the
+// result of the call, whatever its status; a correction, when the arguments
+// failed their schema and the limits allow another attempt; or an error, such as a
+// [*ToolArgumentRepairExhausted], after which the turn makes no more calls. The
+// arguments are sent unchanged.
 func (t *Turn) Call(ctx context.Context, r rpc.Request) (*rpc.Result, *Correction, error) {
 	if t.exhausted != nil {
 		return nil, nil, t.exhausted
@@ -100,8 +102,8 @@ func (t *Turn) Call(ctx context.Context, r rpc.Request) (*rpc.Result, *Correctio
 	}, nil
 }
 
-// RoundTrip counts one more question to the model. It is an error when the turn
-// has none left.
+// RoundTrip counts one more question to the model. It fails when the turn has none
+// left.
 func (t *Turn) RoundTrip() error {
 	if t.roundTrips >= t.limits.MaxProviderRoundTrips {
 		return errors.New("drift: the turn has no round trips left")
@@ -110,14 +112,16 @@ func (t *Turn) RoundTrip() error {
 	return nil
 }
 
-// correctable reports whether a model can mend the call: its own arguments
-// failed, at either end, and no skill has run.
+// correctable reports whether the model can correct the call: its own arguments
+// failed, at either end, and no skill has run. A response that fails its schema is
+// not correctable: the skill has run by then, and another attempt would run it a
+// second time.
 func correctable(r *rpc.Result) bool {
 	return r.Status == rpc.StatusSchemaViolation && r.SchemaSide == rpc.SideRequest ||
 		r.Error != nil && r.Error.Code == rpc.CodeInvalidPayload
 }
 
-// Feedback tells a model what is wrong with the arguments of a refused call.
+// Feedback describes to a model what is wrong with the arguments of a refused call.
 func Feedback(capability string, r *rpc.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The call to %s was not made: its arguments do not match the input schema.\n", capability)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/schema"
 )
 
 func turnWorld(t testing.TB) *world {
@@ -95,6 +96,83 @@ func TestTurnLeavesOtherFailuresAlone(t *testing.T) {
 	}
 	if _, fix, _ := turn.Call(t.Context(), attempt(`{"a":`)); fix == nil || !strings.Contains(fix.Text, "not JSON") {
 		t.Errorf("malformed arguments: %+v", fix)
+	}
+}
+
+// A response that fails its schema comes after the skill has run. Sent back for
+// correction, it would run a second time.
+func TestTurnDoesNotRepeatASkillThatRan(t *testing.T) {
+	for name, r := range map[string]*rpc.Result{
+		"a response violation": {Status: rpc.StatusSchemaViolation, SchemaSide: rpc.SideResponse, Error: &rpc.Error{Code: rpc.CodeSchemaViolation, Side: rpc.SideResponse}},
+		"a failed skill":       {Status: rpc.StatusError, Error: &rpc.Error{Code: rpc.CodeHandlerError}},
+		"a timeout":            {Status: rpc.StatusError, Error: &rpc.Error{Code: rpc.CodeTimeout}},
+		"no side said":         {Status: rpc.StatusSchemaViolation, Error: &rpc.Error{Code: rpc.CodeSchemaViolation}},
+		"success":              {Status: rpc.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			turn := drift.NewTurn(callerFunc(func(context.Context, rpc.Request) (*rpc.Result, error) { calls++; return r, nil }), drift.AgentRunLimits{})
+			for range 3 { // nor is any of the turn's corrections used up
+				if got, fix, err := turn.Call(t.Context(), attempt(`{}`)); got != r || fix != nil || err != nil {
+					t.Errorf("%v, %v, %v", got, fix, err)
+				}
+			}
+			if calls != 3 {
+				t.Errorf("%d calls", calls)
+			}
+		})
+	}
+}
+
+// A call that could not be made at all has no result to correct.
+func TestTurnWithoutAResult(t *testing.T) {
+	broken := errors.New("no client")
+	turn := drift.NewTurn(callerFunc(func(context.Context, rpc.Request) (*rpc.Result, error) { return nil, broken }), drift.AgentRunLimits{})
+	if got, fix, err := turn.Call(t.Context(), attempt(`{}`)); got != nil || fix != nil || !errors.Is(err, broken) {
+		t.Errorf("%v, %v, %v", got, fix, err)
+	}
+}
+
+// The numbers that a model's loop is bounded by, when nobody sets them.
+func TestTurnDefaults(t *testing.T) {
+	turn := drift.NewTurn(nil, drift.AgentRunLimits{})
+	asked := 1 // a turn begins with a question
+	for turn.RoundTrip() == nil {
+		asked++
+	}
+	if asked != 8 {
+		t.Errorf("the model may be asked %d times", asked)
+	}
+	refused := &rpc.Result{Status: rpc.StatusSchemaViolation, SchemaSide: rpc.SideRequest, Error: &rpc.Error{Message: "no"}}
+	turn = drift.NewTurn(callerFunc(func(context.Context, rpc.Request) (*rpc.Result, error) { return refused, nil }),
+		drift.AgentRunLimits{MaxToolArgumentRepairs: 3, MaxProviderRoundTrips: 4})
+	for left := 2; left >= 0; left-- {
+		if _, fix, err := turn.Call(t.Context(), attempt(`{}`)); fix == nil || fix.Left != left || fix.Result != refused {
+			t.Fatalf("%+v, %v, want %d left", fix, err, left)
+		}
+	}
+	_, _, err := turn.Call(t.Context(), attempt(`{}`))
+	var exhausted *drift.ToolArgumentRepairExhausted
+	if !errors.As(err, &exhausted) || exhausted.Repairs != 3 || exhausted.RoundTrips != 4 || exhausted.Last != refused {
+		t.Errorf("%+v", err)
+	}
+}
+
+// What a model reads: every violation with its place, and what to do.
+func TestFeedback(t *testing.T) {
+	for _, test := range []struct {
+		result *rpc.Result
+		want   string
+	}{
+		{&rpc.Result{Violations: []schema.Violation{{Path: "", Message: "expected an object"}, {Path: "/a/0", Message: "too small"}}, Error: &rpc.Error{Message: "not shown"}},
+			"- the arguments: expected an object\n- /a/0: too small\n"},
+		{&rpc.Result{Error: &rpc.Error{Message: "the payload is not JSON"}}, "- the payload is not JSON\n"},
+		{&rpc.Result{}, ""},
+	} {
+		want := "The call to review was not made: its arguments do not match the input schema.\n" + test.want + "Correct the arguments and call it again."
+		if got := drift.Feedback("review", test.result); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/agentd/agentd/rpc/caller"
 )
 
-// checkVersion holds the peer to the caller's minSchemaVersion: the since of
-// the live capability must not be lower. A capability without since is older
-// than every version that is asked for.
+// checkVersion checks the caller's minSchemaVersion: the since of the peer's
+// capability must not be lower. A capability without since counts as older than
+// any version.
 func checkVersion(p caller.Probe, live capability.ToolSchema) error {
 	least := p.Peer.MinSchemaVersion
 	if least == "" {
@@ -34,8 +34,8 @@ func checkVersion(p caller.Probe, live capability.ToolSchema) error {
 	}
 }
 
-// compareVersions orders versions of up to four numbers, like 1.2.0 or v1.2; a
-// missing number is 0. ok is false for anything else.
+// compareVersions compares versions of up to four numbers, such as 1.2.0 or v1.2,
+// where missing numbers are 0. ok is false for anything else.
 func compareVersions(a, b string) (order int, ok bool) {
 	x, okX := parseVersion(a)
 	y, okY := parseVersion(b)

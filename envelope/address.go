@@ -13,12 +13,12 @@ const addressScheme = "agent://"
 // An Address names one agent of a fleet: agent://<id>, where id matches
 // ^[a-z0-9][a-z0-9_.-]*$, holds no "..", and is at most [MaxIDBytes] long.
 //
-// The grammar is closed on purpose: ids become file names, topics and
-// permission keys, so newlines, slashes and ".." must not get that far.
+// The grammar is deliberately narrow: ids become file names, topics and
+// permission targets, where a newline, a slash or ".." could do harm.
 type Address string
 
-// ParseAddress checks s against the grammar of [Address].
-// The error says which rule s breaks; it is an [*AddressError].
+// ParseAddress checks s against the grammar of [Address]. The error is an
+// [*AddressError] that names the rule s breaks.
 func ParseAddress(s string) (Address, error) {
 	id, ok := strings.CutPrefix(s, addressScheme)
 	if !ok {
@@ -30,7 +30,7 @@ func ParseAddress(s string) (Address, error) {
 	return Address(s), nil
 }
 
-// AddressOf is the address of the agent with a checked id.
+// AddressOf returns the address of the agent with an id that has been checked.
 func AddressOf(id string) Address { return Address(addressScheme + id) }
 
 // ID returns the part after agent://.
@@ -45,7 +45,7 @@ func CheckID(id string) error {
 	return nil
 }
 
-// idFault says which rule id breaks, or "".
+// idFault returns the rule that id breaks, in words, or "".
 func idFault(id string) string {
 	switch {
 	case id == "":
@@ -67,11 +67,11 @@ func idFault(id string) string {
 
 func isIDStart(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
 
-// An AddressError says why a string is not an agent address or id.
+// An AddressError reports a string that is not an agent address or id.
 type AddressError struct {
-	// Input is the refused text, cut to [MaxIDBytes] where it is longer.
+	// Input is the rejected text, cut to [MaxIDBytes].
 	Input string
-	// Reason is the rule it breaks, in words.
+	// Reason is the rule that Input breaks, in words.
 	Reason string
 }
 

@@ -2,12 +2,12 @@ package envelope
 
 import "github.com/agentd/agentd/internal/ijson"
 
-// An AuthKind names how a message proves its sender.
+// An AuthKind names the way in which a message proves its sender.
 type AuthKind string
 
 // The kinds of version 1.
 const (
-	// AuthInternal claims the sender without proof: peers of one process.
+	// AuthInternal claims the sender without proof, between trusted peers.
 	AuthInternal AuthKind = "internal"
 	// AuthHMAC carries HMAC-SHA-256 over the signing form, in hex.
 	AuthHMAC AuthKind = "hmac"
@@ -33,8 +33,11 @@ type Auth struct {
 	Scope string
 }
 
-// fault is what is wrong with a, or "".
+// fault returns what is wrong with a, or "". An hmac without a key id is refused
+// even though a receiver with a single key could check it: during a rotation a
+// receiver has two.
 func (a *Auth) fault() string {
+	//exhaustive:enforce
 	switch a.Kind {
 	case AuthInternal:
 		return ""
@@ -52,9 +55,13 @@ func (a *Auth) fault() string {
 	return "kind must be internal, hmac, oidc or oauth2-client"
 }
 
+// append writes the fields that belong to the kind, and no others: a token left
+// in a struct whose kind has changed must not reach the wire.
 func (a *Auth) append(dst []byte) []byte {
 	dst = ijson.AppendQuoted(append(dst, `{"kind":`...), string(a.Kind))
+	//exhaustive:enforce
 	switch a.Kind {
+	case AuthInternal: // nothing but the kind
 	case AuthHMAC:
 		dst = appendMember(dst, "keyId", a.KeyID)
 		dst = appendMember(dst, "signature", a.Signature)

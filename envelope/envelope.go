@@ -15,7 +15,7 @@ const Version = 1
 // MaxDepth bounds how deeply the JSON of a message may nest.
 const MaxDepth = 512
 
-// A Kind says what a message is for.
+// A Kind is the purpose of a message.
 type Kind string
 
 // The kinds of version 1.
@@ -24,7 +24,7 @@ const (
 	Request Kind = "request"
 	// Response answers one Request.
 	Response Kind = "response"
-	// Event expects no answer: a fire-and-forget call, a cancellation.
+	// Event expects no answer: a fire-and-forget call, progress, a cancellation.
 	Event Kind = "event"
 )
 
@@ -37,37 +37,43 @@ type Envelope struct {
 	MessageID string
 	// CorrelationID ties a Response to its Request. Required.
 	CorrelationID string
-	// CausedBy is the MessageID that led to this message. Optional.
+	// CausedBy is the MessageID of the message that led to this one. Optional.
 	CausedBy string
-	// From is the claimed sender. It is as true as Auth proves it.
+	// From is the claimed sender. Without a proof in Auth it is only a claim.
 	From Address
-	// To is the agent that the message is for.
+	// To is the receiver.
 	To Address
-	// Capability names the function that is called. Required.
+	// Capability is the name of the function to call. Required.
 	Capability string
-	// ReplyTo is the address that a Response goes to: <transport>://<topic>.
+	// ReplyTo is where a Response goes: <transport>://<topic>.
 	ReplyTo string
-	// Deadline is when the caller stops waiting, in ms since the Unix epoch; 0 is none.
+	// Deadline is when the caller stops waiting, in ms since the Unix epoch; 0 means
+	// no deadline.
 	Deadline int64
-	// TenantID separates the tenants of one fleet. Optional.
+	// TenantID separates the tenants of a fleet. Optional.
 	TenantID string
 	// Headers are small strings that travel beside the payload, in sending order.
 	Headers Headers
-	// Payload is one JSON value, or nil for none. It is not copied.
+	// Payload is one JSON value, or nil. It is not copied.
 	Payload json.RawMessage
-	// Auth proves From; its zero value is no claim at all.
+	// Auth proves From. The zero value leaves the key out.
 	Auth Auth
 
 	before, after string // around Payload on the wire
 }
 
-// WrapPayload sends before, Payload and after, one behind the other, as the
-// payload: a large one needs no copy to become part of a value. It is for
-// payloads that have been validated, with [Envelope.EncodeChecked] and
-// [Envelope.EncodeSigned]; Payload must not be nil.
+// WrapPayload makes the payload on the wire before, Payload and after, one behind
+// the other. A response wraps the skill's result in an object this way without
+// copying a large one first. It is for payloads that have been validated, with
+// [Envelope.EncodeChecked] and [Envelope.EncodeSigned]; Payload must not be nil.
 func (e *Envelope) WrapPayload(before, after string) { e.before, e.after = before, after }
 
-// Check reports what version 1 does not allow in e as an [*Error], or nil.
+// maxPayloadDepth leaves room for the message around the payload: a payload that
+// used all of [MaxDepth] would encode, and no peer could decode the message.
+const maxPayloadDepth = MaxDepth - 1
+
+// Check returns an [*Error] with everything in e that version 1 does not allow,
+// or nil.
 func (e *Envelope) Check() error {
 	if err := e.checkFields(); err != nil {
 		return err
@@ -75,13 +81,14 @@ func (e *Envelope) Check() error {
 	if e.Payload == nil {
 		return nil
 	}
-	if err := ijson.Check(e.Payload, MaxDepth); err != nil {
+	if err := ijson.Check(e.Payload, maxPayloadDepth); err != nil {
 		return &Error{Faults: []Fault{{Path: "payload", Message: err.Error()}}}
 	}
 	return nil
 }
 
-// checkFields is Check without the pass over the payload.
+// checkFields is Check without the payload, which the hot path has validated
+// against its schema already.
 func (e *Envelope) checkFields() error {
 	var faults faultList
 	if !validKind(e.Kind) {
@@ -105,7 +112,7 @@ func (e *Envelope) checkFields() error {
 	return faults.err()
 }
 
-// checkAddresses checks the fields that have a grammar of their own.
+// checkAddresses checks the fields that have a grammar.
 func (e *Envelope) checkAddresses(faults *faultList) {
 	if !validAddress(e.From) {
 		faults.add("from", badAddress)
@@ -120,7 +127,8 @@ func (e *Envelope) checkAddresses(faults *faultList) {
 
 type faultList []Fault
 
-// err is the faults as an [*Error], or nil.
+// err returns the faults as an [*Error]. It returns an untyped nil without any: a
+// nil *Error in an error interface would not compare equal to nil.
 func (l faultList) err() error {
 	if l == nil {
 		return nil
@@ -132,7 +140,7 @@ func (l *faultList) add(path, message string) {
 	*l = append(*l, Fault{Path: path, Message: message})
 }
 
-// checkStrings checks the fields that may hold any text.
+// checkStrings checks the fields that may contain any text.
 func (e *Envelope) checkStrings(faults *faultList) {
 	faults.checkText("messageId", e.MessageID, true)
 	faults.checkText("correlationId", e.CorrelationID, true)
@@ -150,7 +158,7 @@ func (l *faultList) checkText(name, value string, required bool) {
 	}
 }
 
-// validAddress is [ParseAddress] without the words.
+// validAddress is [ParseAddress] without building an error.
 func validAddress(a Address) bool {
 	id, ok := strings.CutPrefix(string(a), addressScheme)
 	return ok && idFault(id) == ""
@@ -164,8 +172,9 @@ const (
 
 func validKind(k Kind) bool { return k == Request || k == Response || k == Event }
 
-// validReplyTo refuses white space and control characters besides what the
-// format refuses: no broker's topic holds them, and logs print topics.
+// validReplyTo rejects white space and control characters in addition to what
+// the format rejects: no broker allows them in a topic, and a newline in a topic
+// would forge a line of a log.
 func validReplyTo(s string) bool {
 	kind, topic, ok := strings.Cut(s, "://")
 	if !ok || topic == "" || !utf8.ValidString(topic) {
@@ -191,9 +200,9 @@ func (e *Envelope) Encode() ([]byte, error) {
 	return e.append(make([]byte, 0, e.sizeHint())), nil
 }
 
-// EncodeChecked is [Envelope.Encode] for a payload that has just been validated:
-// it checks every other field and leaves the payload unread. A payload
-// that is not valid JSON makes a message that no peer decodes.
+// EncodeChecked is [Envelope.Encode] for a payload that has just been validated.
+// It checks every other field and does not read the payload; one that is not
+// valid JSON results in a message that no peer can decode.
 func (e *Envelope) EncodeChecked() ([]byte, error) {
 	if err := e.checkFields(); err != nil {
 		return nil, err
@@ -201,24 +210,26 @@ func (e *Envelope) EncodeChecked() ([]byte, error) {
 	return e.append(make([]byte, 0, e.sizeHint())), nil
 }
 
-// SigningForm is the JSON of e without auth, its keys in the fixed order that
-// the wire has too. It is what the hmac authentication of version 1 covers.
+// SigningForm returns the JSON of e without auth, with its keys in the fixed order
+// that the encoder uses. It is what the hmac authentication of version 1 covers.
 func (e *Envelope) SigningForm() []byte {
 	return e.AppendSigningForm(make([]byte, 0, e.sizeHint()))
 }
 
-// AppendSigningForm is [Envelope.SigningForm] behind dst.
+// AppendSigningForm appends [Envelope.SigningForm] to dst.
 func (e *Envelope) AppendSigningForm(dst []byte) []byte { return append(e.appendSigned(dst), '}') }
 
-// A Signer proves messages.
+// A Signer proves the sender of messages.
 type Signer interface {
-	// Sign returns the proof of a message to an agent. form is its signing form,
-	// which belongs to the caller.
+	// Sign returns the proof for a message to an agent. form is the signing form of
+	// the message; it must not be retained.
 	Sign(to Address, form []byte) (Auth, error)
 }
 
-// EncodeSigned is [Envelope.EncodeChecked] with the Auth that s makes, which
-// takes the place of e's own. The error is an [*Error], or that of s.
+// EncodeSigned is [Envelope.EncodeChecked] with the Auth that s returns in place
+// of e's own. The message is encoded once: the signing form is the message up to
+// its last brace, behind which the proof is appended. The error is an [*Error],
+// or that of s.
 func (e *Envelope) EncodeSigned(s Signer) ([]byte, error) {
 	e.Auth = Auth{}
 	if err := e.checkFields(); err != nil {
@@ -226,7 +237,8 @@ func (e *Envelope) EncodeSigned(s Signer) ([]byte, error) {
 	}
 	const proof = 160 // an hmac with a key id of the usual length
 	out := e.AppendSigningForm(make([]byte, 0, e.sizeHint()+proof))
-	// The copy lets the caller keep e, and its headers, off the heap.
+	// Passing e.To itself to an interface would make e escape to the heap, with
+	// its headers; the clone costs one small allocation instead.
 	auth, err := s.Sign(Address(strings.Clone(string(e.To))), out)
 	if err != nil {
 		return nil, err
@@ -241,6 +253,8 @@ func (e *Envelope) EncodeSigned(s Signer) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
+// sizeHint returns a capacity that the encoding rarely exceeds, so that appending
+// does not copy. Only text with many escapes makes it grow.
 func (e *Envelope) sizeHint() int {
 	n := 256 + len(e.MessageID) + len(e.CorrelationID) + len(e.CausedBy) + len(e.From) + len(e.To) +
 		len(e.Capability) + len(e.ReplyTo) + len(e.TenantID) + len(e.before) + len(e.Payload) + len(e.after)
@@ -261,7 +275,8 @@ func (e *Envelope) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendSigned leaves the object open, so that auth can follow.
+// appendSigned appends the signing form without its closing brace, so that auth
+// can follow. The order of the keys is part of version 1.
 func (e *Envelope) appendSigned(dst []byte) []byte {
 	dst = append(dst, `{"version":1,"kind":"`...)
 	dst = append(append(dst, e.Kind...), '"')
@@ -293,7 +308,7 @@ func appendOptional(dst []byte, key, value string) []byte {
 	return appendMember(dst, key, value)
 }
 
-// appendMember writes ,"key":"value" for a key that needs no escaping.
+// appendMember appends ,"key":"value", for a key that needs no escaping.
 func appendMember(dst []byte, key, value string) []byte {
 	dst = append(append(append(dst, `,"`...), key...), `":`...)
 	return ijson.AppendQuoted(dst, value)

@@ -1,12 +1,18 @@
 package envelope
 
-import "strings"
+import (
+	"strings"
 
-// A Fault is one way in which a message is not version 1.
+	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/internal/truncate"
+)
+
+// A Fault is one way in which a message violates version 1.
 type Fault struct {
 	// Path is the key, or "<root>" for the message as a whole.
 	Path string
-	// Message says what the key must be. It holds no value of the message.
+	// Message is what the key must be. It contains no value of the message, which
+	// may be secret.
 	Message string
 }
 
@@ -15,7 +21,8 @@ type Fault struct {
 type Error struct {
 	// Faults is not empty.
 	Faults []Fault
-	// NotJSON reports that the message could not be read at all.
+	// NotJSON is whether the message could not be parsed at all. Faults then has
+	// a single entry.
 	NotJSON bool
 }
 
@@ -36,4 +43,10 @@ func (e *Error) Error() string {
 		b.WriteString(f.Message)
 	}
 	return b.String()
+}
+
+// quoteForMessage quotes text that a sender chose, bounded, for an error message.
+func quoteForMessage(s string) string {
+	const most = 40
+	return string(ijson.AppendQuoted(nil, truncate.String(s, most)))
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 )
 
-// Headers that agentd reads and writes. Peers that do not know them pass them over.
+// Headers that agentd reads and writes. Peers that do not know them ignore them.
 const (
 	// HeaderTraceparent carries the W3C trace context.
 	HeaderTraceparent = "traceparent"
-	// HeaderTracestate carries the vendors' part of the W3C trace context.
+	// HeaderTracestate carries the vendor-specific part of the W3C trace context.
 	HeaderTracestate = "tracestate"
 	// HeaderFleetVersion is the caller's fleet version.
 	HeaderFleetVersion = "x-fleet-version"
@@ -18,27 +18,28 @@ const (
 	HeaderHops = "x-agentd-hops"
 	// HeaderSession is the session of the caller's skill.
 	HeaderSession = "x-agentd-session"
-	// HeaderIdempotencyKey makes a repeated request one request.
+	// HeaderIdempotencyKey is the same on every attempt of a request. The callee runs
+	// the skill once and repeats its answer.
 	HeaderIdempotencyKey = "x-agentd-idempotency-key"
-	// HeaderSchemaDigest is the digest of the capability that the caller has
-	// proven its own contract against.
+	// HeaderSchemaDigest is the digest of the capability against which the caller
+	// has proven its own contract.
 	HeaderSchemaDigest = "x-agentd-schema-digest"
-	// HeaderExecution is on a Response: how long the skill ran, in µs.
+	// HeaderExecution is how long the skill ran, in µs, on a Response.
 	HeaderExecution = "x-agentd-execution-us"
 	// HeaderReplayed is "true" on a Response that repeats the answer to an earlier
 	// request with the same idempotency key.
 	HeaderReplayed = "x-agentd-replayed"
-	// HeaderDelivery is DeliveryDurable on a Request that was given to a queue.
+	// HeaderDelivery is DeliveryDurable on a Request that was sent through a queue.
 	HeaderDelivery = "x-agentd-delivery"
-	// HeaderProgress is "accept" on a Request whose caller wants to hear of progress,
-	// and the number of the event, from 1, on an Event that tells of it.
+	// HeaderProgress is "accept" on a Request whose caller wants progress events, and
+	// the number of the event, from 1, on such an Event.
 	HeaderProgress = "x-agentd-progress"
 	// HeaderControl marks an Event that steers a call instead of making one.
 	HeaderControl = "x-agentd-control"
 )
 
-// ControlCancel is the value of [HeaderControl] that asks the callee to stop
-// working on the request whose MessageID is the event's CausedBy.
+// ControlCancel is the value of [HeaderControl] that asks the callee to cancel
+// the request whose MessageID is the event's CausedBy.
 const ControlCancel = "cancel"
 
 // DeliveryDurable is the value of [HeaderDelivery].
@@ -55,7 +56,7 @@ type Header struct {
 // Headers are the headers of a message, in sending order, each key once.
 type Headers []Header
 
-// Get returns the value of key, and whether it is there.
+// Get returns the value of key, and whether it is present.
 func (h Headers) Get(key string) (string, bool) {
 	for i := range h {
 		if h[i].Key == key {
@@ -65,7 +66,8 @@ func (h Headers) Get(key string) (string, bool) {
 	return "", false
 }
 
-// With returns a copy of h in which key has value. An empty value removes key.
+// With returns a copy of h in which key has value, moved to the end. An empty
+// value removes key.
 func (h Headers) With(key, value string) Headers {
 	out := make(Headers, 0, len(h)+1)
 	for _, have := range h {

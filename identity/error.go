@@ -6,33 +6,33 @@ import (
 	"github.com/agentd/agentd/envelope"
 )
 
-// A Reason says why a proof is refused. The set is closed; the texts are those
-// of the audit records.
+// A Reason is why a proof is rejected. The set is closed; audit records contain
+// the texts.
 type Reason uint8
 
 // The reasons.
 const (
 	// MissingAuth: the sender must prove itself, and the message has no proof.
 	MissingAuth Reason = iota + 1
-	// WrongKind: the proof is of another kind than the one agreed on.
+	// WrongKind: the proof is of a kind that the peer is not configured for.
 	WrongKind
-	// UnknownPeer: proofs are required, and nothing is known of the sender.
+	// UnknownPeer: proofs are required, and no key of the sender is known.
 	UnknownPeer
-	// UnknownKey: the sender has no key of that name.
+	// UnknownKey: the sender has no key with that id.
 	UnknownKey
-	// NotYetValid: the key counts later.
+	// NotYetValid: the key's window has not begun.
 	NotYetValid
-	// Expired: the key counts no more.
+	// Expired: the key's window is over.
 	Expired
-	// BadSignature: the proof is not that of this message.
+	// BadSignature: the signature does not match the message.
 	BadSignature
-	// Replayed: the message has been taken before.
+	// Replayed: the message has been accepted before.
 	Replayed
-	// NoDeadline: the message has no deadline, or one too far away: for how
-	// long a repetition would have to be refused is not known.
+	// NoDeadline: the message has no deadline, or one too far ahead to remember
+	// the message until then. A replay after that could not be detected.
 	NoDeadline
-	// TooMany: no more requests can be remembered, and one that cannot be might
-	// be taken twice.
+	// TooMany: the memory for accepted messages is full, so that a replay of this
+	// one could not be detected.
 	TooMany
 
 	reasonEnd // one past the last
@@ -55,7 +55,7 @@ func Reasons() []Reason {
 	return all
 }
 
-// String is the text of the audit records.
+// String returns the text of the audit records.
 func (r Reason) String() string {
 	if r == 0 || r >= reasonEnd {
 		return fmt.Sprintf("Reason(%d)", uint8(r))
@@ -63,7 +63,7 @@ func (r Reason) String() string {
 	return r.text()
 }
 
-// MarshalText returns what String does; a number that is no reason is an error.
+// MarshalText returns what String does. A number that is no reason is an error.
 func (r Reason) MarshalText() ([]byte, error) {
 	if r == 0 || r >= reasonEnd {
 		return nil, fmt.Errorf("identity: %d is no reason", uint8(r))
@@ -82,7 +82,7 @@ func (r *Reason) UnmarshalText(text []byte) error {
 	return fmt.Errorf("identity: unknown reason %.40q", text)
 }
 
-// A Provider is a way of proving a sender.
+// A Provider is a way in which an agent proves itself.
 type Provider string
 
 // The providers.
@@ -91,20 +91,21 @@ const (
 	Internal Provider = "internal"
 	// HMAC is a secret that two agents share.
 	HMAC Provider = "hmac"
-	// NKey is a key pair of which others know the public half.
+	// NKey is a key pair whose public half the other agents know.
 	NKey Provider = "nkey"
 )
 
-// An Error says why a message was refused, or could not be proven. It holds
-// nothing of any key but its name.
+// An Error reports a message that was rejected, or that could not be signed. Of a
+// key it contains the id alone.
 type Error struct {
 	// Reason is why.
 	Reason Reason
-	// Peer is the agent that the message claims to come from, or that it is for.
+	// Peer is the claimed sender of a rejected message, or the receiver of one that
+	// could not be signed.
 	Peer envelope.Address
-	// Provider is how that agent proves itself.
+	// Provider is how Peer proves itself.
 	Provider Provider
-	// KeyID names the key that the message claims, cut to 64 bytes; "" without one.
+	// KeyID is the id of the key that the message names, cut to 64 bytes, or "".
 	KeyID string
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Window is when a key counts. A zero end is open.
+// A Window is the time in which a key is valid. A zero end is open.
 type Window struct {
 	// NotBefore is the first moment.
 	NotBefore time.Time
@@ -18,7 +18,8 @@ type Window struct {
 	NotAfter time.Time
 }
 
-// covers says why a key does not count at a moment, or 0.
+// covers returns why a key is not valid at a moment, or 0. Both ends belong to the
+// window.
 func (w Window) covers(now time.Time) Reason {
 	switch {
 	case !w.NotBefore.IsZero() && now.Before(w.NotBefore):
@@ -29,7 +30,9 @@ func (w Window) covers(now time.Time) Reason {
 	return 0
 }
 
-// both is when two keys count together.
+// both returns the time in which two keys are both valid. A key derived from two
+// key pairs must not outlive either of them: an agent that withdraws its key pair
+// withdraws all keys derived from it.
 func (w Window) both(o Window) Window {
 	if o.NotBefore.After(w.NotBefore) {
 		w.NotBefore = o.NotBefore
@@ -40,8 +43,9 @@ func (w Window) both(o Window) Window {
 	return w
 }
 
-// minSecretBytes keeps out secrets that can be guessed; RFC 2104 section 3 asks
-// for the length of the hash, but the reference system asks for nothing.
+// minSecretBytes keeps out secrets that can be guessed. RFC 2104, section 3, asks
+// for the length of the hash; the reference system asks for nothing, so that
+// deployments with 16 bytes exist.
 const minSecretBytes = 16
 
 // A Secret is a key that two agents share.
@@ -50,7 +54,7 @@ type Secret struct {
 	ID string
 	// Key has at least 16 bytes.
 	Key []byte
-	// Window is when it counts.
+	// Window is when the key is valid.
 	Window Window
 }
 
@@ -64,15 +68,15 @@ func (s Secret) check() error {
 	return nil
 }
 
-// A macKey makes and checks HMACs of one direction between two agents.
+// A macKey makes and checks HMACs for one direction between two agents.
 type macKey struct {
 	id     string
 	window Window
 	states sync.Pool // of *macState, keyed
 }
 
-// A macState is reused from message to message: keying an HMAC costs as much as
-// hashing a small message.
+// A macState is an HMAC that has been keyed, with room for its result. It is reused
+// because keying costs two blocks of hashing, about as much as a small message.
 type macState struct {
 	hash hash.Hash
 	sum  [sha256.Size]byte
@@ -85,24 +89,25 @@ func newMACKey(id string, key []byte, w Window) *macKey {
 	return k
 }
 
-// sign is the HMAC of form in hex.
+// sign returns the HMAC of form in hex.
 func (k *macKey) sign(form []byte) string {
-	s := k.states.Get().(*macState) //nolint:forcetypeassert // the pool holds nothing else
+	s := k.states.Get().(*macState) // the pool holds nothing else
 	defer k.states.Put(s)
 	return string(s.mac(form))
 }
 
-// verify reports whether signature is the HMAC of form, in hex. It takes as long
-// for a wrong one as for the right one.
+// verify reports whether signature is the HMAC of form in hex. It compares in
+// constant time: how long a wrong signature takes must not tell how much of it is
+// right.
 func (k *macKey) verify(form []byte, signature string) bool {
-	s := k.states.Get().(*macState) //nolint:forcetypeassert // the pool holds nothing else
+	s := k.states.Get().(*macState) // the pool holds nothing else
 	defer k.states.Put(s)
 	want := s.mac(form)
-	// The reference system writes lower case; the digits are compared, not the number.
+	// The digits are compared, not the number: the reference system writes lower case.
 	return len(signature) == len(want) && hmac.Equal(want, []byte(signature))
 }
 
-// mac is valid until the next use of s.
+// mac returns the HMAC of form in hex. The result is valid until the next use of s.
 func (s *macState) mac(form []byte) []byte {
 	s.hash.Reset()
 	s.hash.Write(form) // never fails: package hash

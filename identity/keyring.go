@@ -10,51 +10,53 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 )
 
-// A Peer is how one agent proves itself: by Secrets, by Public, or, where both
+// A Peer is how one agent proves itself: with Secrets, with Public, or, where both
 // are empty, not at all.
 type Peer struct {
-	// Secrets are shared with it. Later ones sign before earlier ones.
+	// Secrets are shared with the peer. The last one that is valid signs.
 	Secrets []Secret
-	// Public are its public keys, of which it uses one at a time.
+	// Public are the peer's public keys. During a rotation there are two.
 	Public []PublicKey
 }
 
-// Options say what a [Keyring] is made of.
+// Options configure a [Keyring].
 type Options struct {
-	// Self is the agent whose messages are proven. Required.
+	// Self is the agent whose messages the keyring proves. Required.
 	Self envelope.Address
-	// Own are its key pairs. Needed where a peer has public keys.
+	// Own are the key pairs of Self. Required where a peer has public keys.
 	Own []OwnKey
 	// Peers are the agents that prove themselves.
 	Peers map[envelope.Address]Peer
-	// Require refuses messages of agents that are not in Peers, and of those
-	// that have no key there. Without it such messages are taken unproven.
+	// Require rejects messages from agents that are not in Peers or have no key
+	// there. Otherwise such messages are accepted unproven.
 	Require bool
 	// Now is the clock; nil is [time.Now].
 	Now func() time.Time
 }
 
-// A Keyring proves the messages of one agent and checks those of others. It is
+// A Keyring signs the messages of one agent and verifies those of others. It is
 // immutable and safe for concurrent use.
 type Keyring struct {
 	now     func() time.Time
 	require bool
-	peers   map[envelope.Address]*lane
+	peers   map[envelope.Address]*peerKeys
 	forms   sync.Pool // of *[]byte: signing forms
 }
 
-// A lane holds the keys between this agent and another.
-type lane struct {
+// peerKeys are the keys between this agent and another: in verifies the peer's
+// messages, out signs those to it. Both are ordered oldest first.
+type peerKeys struct {
 	provider Provider
-	in, out  []*macKey // newest last
+	in, out  []*macKey
 }
 
-// NewKeyring derives every key. The error names the peer whose keys cannot be used.
+// NewKeyring derives all keys, so that signing and verifying do no public-key
+// cryptography. The error names the peer whose keys cannot be used.
 func NewKeyring(o Options) (*Keyring, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	k := &Keyring{now: o.Now, require: o.Require, peers: make(map[envelope.Address]*lane, len(o.Peers))}
+	k := &Keyring{now: o.Now, require: o.Require, peers: make(map[envelope.Address]*peerKeys, len(o.Peers))}
 	k.forms.New = func() any { b := make([]byte, 0, 1024); return &b }
 	own := make([]ownKey, len(o.Own))
 	for i, key := range o.Own {
@@ -64,27 +66,29 @@ func NewKeyring(o Options) (*Keyring, error) {
 		}
 	}
 	for address, peer := range o.Peers {
-		l, err := newLane(address, peer, own)
+		keys, err := newPeerKeys(address, peer, own)
 		if err != nil {
 			return nil, err
 		}
-		k.peers[address] = l
+		k.peers[address] = keys
 	}
 	return k, nil
 }
 
-func newLane(address envelope.Address, peer Peer, own []ownKey) (*lane, error) {
+// newPeerKeys derives a key for each combination of an own key pair and one of the
+// peer's: during a rotation the two ends may have loaded different ones.
+func newPeerKeys(address envelope.Address, peer Peer, own []ownKey) (*peerKeys, error) {
 	switch {
 	case len(peer.Secrets) > 0 && len(peer.Public) > 0:
 		return nil, fmt.Errorf("identity: %s has both secrets and public keys", address)
 	case len(peer.Secrets) > 0:
-		return newSecretLane(address, peer.Secrets)
+		return newSharedKeys(address, peer.Secrets)
 	case len(peer.Public) == 0:
-		return &lane{provider: Internal}, nil
+		return &peerKeys{provider: Internal}, nil
 	case len(own) == 0:
 		return nil, fmt.Errorf("identity: %s is known by a public key, and this agent has no key of its own", address)
 	}
-	l := &lane{provider: NKey}
+	keys := &peerKeys{provider: NKey}
 	for _, public := range peer.Public {
 		theirs, err := parsePublic(address, public)
 		if err != nil {
@@ -95,14 +99,15 @@ func newLane(address envelope.Address, peer Peer, own []ownKey) (*lane, error) {
 			if err != nil {
 				return nil, err
 			}
-			l.in, l.out = append(l.in, from), append(l.out, to)
+			keys.in, keys.out = append(keys.in, from), append(keys.out, to)
 		}
 	}
-	return l, nil
+	return keys, nil
 }
 
-func newSecretLane(address envelope.Address, secrets []Secret) (*lane, error) {
-	l := &lane{provider: HMAC}
+// newSharedKeys uses each secret in both directions, as the reference system does.
+func newSharedKeys(address envelope.Address, secrets []Secret) (*peerKeys, error) {
+	keys := &peerKeys{provider: HMAC}
 	seen := map[string]bool{}
 	for _, s := range secrets {
 		if err := s.check(); err != nil {
@@ -112,18 +117,21 @@ func newSecretLane(address envelope.Address, secrets []Secret) (*lane, error) {
 			return nil, fmt.Errorf("identity: %s has two secrets named %q", address, s.ID)
 		}
 		seen[s.ID] = true
-		l.in = append(l.in, newMACKey(s.ID, s.Key, s.Window))
+		keys.in = append(keys.in, newMACKey(s.ID, s.Key, s.Window))
 	}
-	l.out = l.in
-	return l, nil
+	keys.out = keys.in
+	return keys, nil
 }
 
-// Sign returns the proof for a message to an agent, whose signing form is given.
-// Without a key for that agent it is the bare claim, or an [*Error] where
-// proofs are required.
+// Sign returns the proof for a message to an agent, given its signing form. With
+// no key for that agent it returns the bare claim, or an [*Error] where proofs
+// are required. It implements [envelope.Signer].
+//
+// The newest key that is valid signs. When none is, the error is about the newest,
+// the one that an operator has to look at.
 func (k *Keyring) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
-	l := k.peers[to]
-	if l == nil || l.provider == Internal {
+	keys := k.peers[to]
+	if keys == nil || keys.provider == Internal {
 		if k.require {
 			return envelope.Auth{}, &Error{Reason: UnknownPeer, Peer: to, Provider: Internal}
 		}
@@ -131,11 +139,11 @@ func (k *Keyring) Sign(to envelope.Address, form []byte) (envelope.Auth, error) 
 	}
 	now := k.now()
 	var refused *Error
-	for i := len(l.out) - 1; i >= 0; i-- {
-		key := l.out[i]
+	for i := len(keys.out) - 1; i >= 0; i-- {
+		key := keys.out[i]
 		if reason := key.window.covers(now); reason != 0 {
 			if refused == nil {
-				refused = &Error{Reason: reason, Peer: to, Provider: l.provider, KeyID: key.id}
+				refused = &Error{Reason: reason, Peer: to, Provider: keys.provider, KeyID: key.id}
 			}
 			continue
 		}
@@ -144,23 +152,26 @@ func (k *Keyring) Sign(to envelope.Address, form []byte) (envelope.Auth, error) 
 	return envelope.Auth{}, refused
 }
 
-// Verify checks that e comes from whom it says, if it must prove that. proven is
-// false for messages that are taken without. The error is an [*Error].
+// Verify checks that e comes from the agent it claims to come from. proven is false
+// for a message that is accepted without a proof. The error is an [*Error].
 func (k *Keyring) Verify(e *envelope.Envelope) (proven bool, err error) {
-	l := k.peers[e.From]
-	if l == nil || l.provider == Internal {
+	keys := k.peers[e.From]
+	if keys == nil || keys.provider == Internal {
 		if k.require {
 			return false, &Error{Reason: UnknownPeer, Peer: e.From, Provider: Internal, KeyID: truncate.String(e.Auth.KeyID, maxRecordedKeyID)}
 		}
 		return false, nil
 	}
-	if reason := k.check(l, e); reason != 0 {
-		return false, &Error{Reason: reason, Peer: e.From, Provider: l.provider, KeyID: truncate.String(e.Auth.KeyID, maxRecordedKeyID)}
+	if reason := k.check(keys, e); reason != 0 {
+		return false, &Error{Reason: reason, Peer: e.From, Provider: keys.provider, KeyID: truncate.String(e.Auth.KeyID, maxRecordedKeyID)}
 	}
 	return true, nil
 }
 
-func (k *Keyring) check(l *lane, e *envelope.Envelope) Reason {
+// check returns why the proof of e is rejected, or 0. The validity of the key is
+// checked before the signature: an expired key is reported as such whatever
+// the signature, and costs no hash.
+func (k *Keyring) check(keys *peerKeys, e *envelope.Envelope) Reason {
 	switch e.Auth.Kind {
 	case "", envelope.AuthInternal:
 		return MissingAuth
@@ -168,7 +179,7 @@ func (k *Keyring) check(l *lane, e *envelope.Envelope) Reason {
 	default:
 		return WrongKind
 	}
-	for _, key := range l.in {
+	for _, key := range keys.in {
 		if key.id != e.Auth.KeyID {
 			continue
 		}
@@ -183,29 +194,24 @@ func (k *Keyring) check(l *lane, e *envelope.Envelope) Reason {
 	return UnknownKey
 }
 
-// signed makes the signing form anew rather than trusting the order in which
-// the message came: it is what both ends have agreed on.
+// signed reports whether e carries the HMAC of its signing form. The form is
+// built from the decoded fields, since the proof covers the order of keys of
+// version 1, not that of the bytes that arrived.
 func (k *Keyring) signed(key *macKey, e *envelope.Envelope) bool {
-	buf := k.forms.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
+	buf := k.forms.Get().(*[]byte) // the pool holds nothing else
 	*buf = e.AppendSigningForm((*buf)[:0])
 	ok := key.verify(*buf, e.Auth.Signature)
-	const most = 1 << 16 // what the pool keeps
+	const most = 1 << 16 // a larger buffer is left to the garbage collector
 	if cap(*buf) <= most {
 		k.forms.Put(buf)
 	}
 	return ok
 }
 
-// Proves reports whether messages of an agent must prove their sender.
-func (k *Keyring) Proves(a envelope.Address) bool {
-	l := k.peers[a]
-	return k.require || l != nil && l.provider != Internal
-}
-
-// maxRecordedKeyID bounds what a sender can put into our records.
+// maxRecordedKeyID bounds what a sender can write into logs and audit records.
 const maxRecordedKeyID = 64
 
-// ReasonOf is the reason of an [*Error] in err's tree, or 0.
+// ReasonOf returns the reason of the first [*Error] in err's tree, or 0.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason

@@ -14,30 +14,31 @@ import (
 	"github.com/agentd/agentd/envelope"
 )
 
-// A PublicKey is what others know of an agent's key pair.
+// A PublicKey is the public half of an agent's key pair, as other agents know it.
 type PublicKey struct {
-	// Key is an nkey of a user: U and base32 of an Ed25519 key.
+	// Key is an nkey of a user: U and the base32 of an Ed25519 key.
 	Key string
-	// Window is when it counts.
+	// Window is when the key is valid.
 	Window Window
 }
 
-// pairLabel separates these keys from whatever else might be derived from the
-// same key pairs. Its number changes with the derivation.
+// pairLabel separates these keys from others that might be derived from the same
+// key pairs for another purpose. Its number changes with the derivation.
 const pairLabel = "agentd envelope key v1"
 
-// A party is one end of a pair, on the curve.
+// A party is one of two agents that derive keys, with its public key as a point.
 type party struct {
 	address envelope.Address
 	public  [32]byte // Ed25519
 	window  Window
 }
 
-// parsePublic checks that an nkey is a point of the curve.
+// parsePublic checks that an nkey is a point of the curve, so that a key that
+// cannot work is reported when it is loaded and not at the first message.
 func parsePublic(address envelope.Address, k PublicKey) (party, error) {
 	raw, err := nkeys.Decode(nkeys.PrefixByteUser, []byte(k.Key))
 	if err != nil || len(raw) != 32 {
-		// What stands there may be a seed: it is not shown.
+		// The text may be a seed, pasted in by mistake: the error must not show it.
 		return party{}, fmt.Errorf("identity: %s: its key is no public nkey of a user (U…)", address)
 	}
 	p := party{address: address, window: k.Window}
@@ -48,7 +49,7 @@ func parsePublic(address envelope.Address, k PublicKey) (party, error) {
 	return p, nil
 }
 
-// montgomery is the X25519 form of the Ed25519 key: u = (1+y)/(1-y), RFC 7748
+// montgomery returns the X25519 form of the Ed25519 key: u = (1+y)/(1-y), RFC 7748,
 // section 4.1.
 func (p *party) montgomery() (*ecdh.PublicKey, error) {
 	point, err := new(edwards25519.Point).SetBytes(p.public[:])
@@ -62,8 +63,8 @@ func (p *party) montgomery() (*ecdh.PublicKey, error) {
 	return key, nil
 }
 
-// scalar is the X25519 key of an Ed25519 seed: the scalar that RFC 8032 section
-// 5.1.5 derives. X25519 clamps it.
+// scalar returns the X25519 key of an Ed25519 seed: the first half of the digest
+// that RFC 8032, section 5.1.5, derives from it. X25519 clamps it.
 func scalar(seed []byte) (*ecdh.PrivateKey, error) {
 	digest := sha512.Sum512(seed)
 	key, err := ecdh.X25519().NewPrivateKey(digest[:32])
@@ -73,14 +74,15 @@ func scalar(seed []byte) (*ecdh.PrivateKey, error) {
 	return key, nil
 }
 
-// pairKeys derives the keys between an own key and a peer's: the one that the
-// peer proves itself with, and the one for messages to it.
+// pairKeys derives the keys between an own key pair and a peer's: from verifies
+// the peer's messages, to signs those to it.
 func pairKeys(own ownKey, peer party) (from, to *macKey, err error) {
 	theirs, err := peer.montgomery()
 	if err != nil {
 		return nil, nil, err
 	}
-	// Fails for points of low order, which would make the secret known to all.
+	// ECDH fails for points of low order, with which everybody knows the secret
+	// (RFC 7748, section 6.1).
 	shared, err := own.scalar.ECDH(theirs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("identity: %s: %w", peer.address, err)
@@ -92,9 +94,9 @@ func pairKeys(own ownKey, peer party) (from, to *macKey, err error) {
 	return from, to, err
 }
 
-// directedKey derives the key for messages from one party to another. The
-// addresses hold no zero byte, and the keys have one length: no two contexts
-// are written alike.
+// directedKey derives the key for messages from one party to another. Addresses
+// contain no zero byte, and public keys have a fixed length, so that no two
+// different contexts are encoded to the same bytes.
 func directedKey(shared []byte, sender, receiver party) (*macKey, error) {
 	info := pairLabel + "\x00" + string(sender.address) + "\x00" + string(receiver.address) + "\x00" +
 		string(sender.public[:]) + string(receiver.public[:])

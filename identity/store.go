@@ -22,13 +22,13 @@ type OwnKey struct {
 	Public string
 	// Seed is an nkey seed of a user (SU…). It is secret.
 	Seed string
-	// Created is when it was made.
+	// Created is when the pair was generated, to the second.
 	Created time.Time
-	// Window is when it counts.
+	// Window is when the pair is valid.
 	Window Window
 }
 
-// ownKey is an OwnKey on the curve.
+// ownKey is an OwnKey in the form that keys are derived with.
 type ownKey struct {
 	party
 	scalar *ecdh.PrivateKey
@@ -47,7 +47,7 @@ func (k OwnKey) parse(self envelope.Address) (ownKey, error) {
 	return ownKey{party: p, scalar: s}, err
 }
 
-// newOwnKey makes a key pair.
+// newOwnKey generates a key pair.
 func newOwnKey(now time.Time) (OwnKey, error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -64,10 +64,10 @@ func newOwnKey(now time.Time) (OwnKey, error) {
 	return OwnKey{Public: public, Seed: string(seed), Created: now.UTC().Truncate(time.Second)}, nil
 }
 
-// A Store is the file of an agent's own keys. Its methods may not be called at
-// the same time by two processes.
+// A Store is the file of an agent's own keys. Two processes must not write it at
+// the same time.
 type Store struct {
-	// Path is the file. It is readable by its owner alone.
+	// Path is the file. Only its owner can read it.
 	Path string
 }
 
@@ -87,7 +87,8 @@ type storeKey struct {
 
 const storeVersion = 1
 
-// Ensure returns the keys, oldest first, and makes the first where there is none.
+// Ensure returns the keys, oldest first. Where there is none it generates one and
+// writes the file.
 func (s Store) Ensure(now time.Time) ([]OwnKey, error) {
 	keys, err := s.Keys()
 	if err != nil || len(keys) > 0 {
@@ -100,8 +101,8 @@ func (s Store) Ensure(now time.Time) ([]OwnKey, error) {
 	return []OwnKey{key}, s.write([]OwnKey{key})
 }
 
-// Keys returns the keys, oldest first; none without the file. The error names
-// the file, and what is wrong with it.
+// Keys returns the keys, oldest first, or none if there is no file. The error names
+// the file and what is wrong with it, and never contains a seed.
 func (s Store) Keys() ([]OwnKey, error) {
 	data, err := os.ReadFile(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +130,9 @@ func (s Store) Keys() ([]OwnKey, error) {
 	return keys, nil
 }
 
-// check reports whether both halves of a key belong together.
+// check returns an error unless both halves of the key belong together. An agent
+// that signed with the one and published the other would fail at its peers, where
+// nothing points at the file.
 func (k OwnKey) check() error {
 	pair, err := nkeys.FromSeed([]byte(k.Seed))
 	if err != nil {
@@ -141,13 +144,13 @@ func (k OwnKey) check() error {
 	return nil
 }
 
-// Rotate adds a key that signs from a moment on. The keys before it count until
-// overlap later, so that agents that have not heard of the new one still
-// understand this one, and are understood. Keys that no longer count are
-// removed. It returns the keys as they are then.
+// Rotate adds a key pair that is valid from a moment on, and returns all keys. The
+// older ones stay valid for overlap beyond that moment: until then, agents that
+// have not loaded the new key still verify this agent's messages, and this agent
+// verifies theirs. Keys that have expired are removed.
 func (s Store) Rotate(now, from time.Time, overlap time.Duration) ([]OwnKey, error) {
 	if overlap < 0 || from.Before(now.Add(-time.Minute)) {
-		return nil, errors.New("identity: a key cannot begin in the past, nor overlap for less than nothing")
+		return nil, errors.New("identity: a key cannot become valid in the past, and the overlap cannot be negative")
 	}
 	before, err := s.Ensure(now)
 	if err != nil {
@@ -173,8 +176,10 @@ func (s Store) Rotate(now, from time.Time, overlap time.Duration) ([]OwnKey, err
 	return keys, s.write(keys)
 }
 
-// write replaces the file in one step: after a crash it is the old one or the
-// new one.
+// write replaces the file atomically: after a crash it is the old file or the new
+// one. The data is synced before the rename, since a file system may otherwise
+// make the name durable before the content, and a key that peers have been told of
+// would be lost.
 func (s Store) write(keys []OwnKey) (err error) {
 	file := storeFile{Version: storeVersion}
 	for _, k := range keys {

@@ -1,6 +1,8 @@
 package identity_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,9 +113,157 @@ func TestStoreRefusesWhatItDoesNotUnderstand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The file is read by every later version, and by people.
+func TestStoreFormat(t *testing.T) {
 	s := identity.Store{Path: filepath.Join(t.TempDir(), "identity.json")}
-	if _, err := s.Rotate(time.Now(), time.Now().Add(-time.Hour), 0); err == nil {
-		t.Error("a key that begins in the past")
+	now := at("2026-06-01T12:00:00Z").Add(123456789)
+	keys, err := s.Rotate(now, now.Add(time.Hour), 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`{
+  "version": 1,
+  "keys": [
+    {
+      "publicKey": %q,
+      "seed": %q,
+      "created": "2026-06-01T12:00:00Z",
+      "notAfter": "2026-06-02T13:00:00Z"
+    },
+    {
+      "publicKey": %q,
+      "seed": %q,
+      "created": "2026-06-01T12:00:00Z",
+      "notBefore": "2026-06-01T13:00:00Z"
+    }
+  ]
+}
+`, keys[0].Public, keys[0].Seed, keys[1].Public, keys[1].Seed)
+	if got, err := os.ReadFile(s.Path); err != nil || string(got) != want {
+		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+	}
+	back, err := s.Keys()
+	if err != nil || len(back) != 2 || back[0] != keys[0] || back[1] != keys[1] {
+		t.Errorf("read back %+v, %v\nwant %+v", back, err, keys)
+	}
+}
+
+// A rotation never lets a key live longer than it was going to, and drops those
+// that are over.
+func TestRotateKeepsWhatCounts(t *testing.T) {
+	s := identity.Store{Path: filepath.Join(t.TempDir(), "identity.json")}
+	now := at("2026-06-01T12:00:00Z")
+	rotate := func(from time.Time, overlap time.Duration) []identity.OwnKey {
+		t.Helper()
+		keys, err := s.Rotate(now, from, overlap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	first := rotate(now.Add(time.Hour), time.Hour)
+	if end := first[0].Window.NotAfter; !end.Equal(now.Add(2*time.Hour)) || !first[1].Window.NotAfter.IsZero() {
+		t.Errorf("the first key ends %s, the second %s", end, first[1].Window.NotAfter)
+	}
+	second := rotate(now.Add(time.Hour), 24*time.Hour)
+	if len(second) != 3 || second[0] != first[0] {
+		t.Errorf("a longer overlap changed a key that ends before: %+v", second)
+	}
+	if end := second[1].Window.NotAfter; !end.Equal(now.Add(25 * time.Hour)) {
+		t.Errorf("the second key ends %s", end)
+	}
+	third := rotate(now, time.Minute)
+	for i, key := range third[:3] {
+		if end := key.Window.NotAfter; !end.Equal(now.Add(time.Minute)) {
+			t.Errorf("a shorter overlap: key %d ends %s", i, end)
+		}
+	}
+	now = now.Add(time.Hour)
+	fourth := rotate(now, 0)
+	if len(fourth) != 2 || fourth[0].Public != third[3].Public || !fourth[0].Window.NotAfter.Equal(now) {
+		t.Errorf("%d keys, want the last one until now, and a new one", len(fourth))
+	}
+}
+
+// What cannot be done leaves the file as it was.
+func TestRotateRefuses(t *testing.T) {
+	s := identity.Store{Path: filepath.Join(t.TempDir(), "identity.json")}
+	now := time.Now()
+	if _, err := s.Ensure(now); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]func() error{
+		"a key that begins in the past": func() error { _, err := s.Rotate(now, now.Add(-61*time.Second), 0); return err },
+		"a negative overlap":            func() error { _, err := s.Rotate(now, now, -1); return err },
+		"an unreadable file": func() error {
+			_, err := identity.Store{Path: filepath.Dir(s.Path)}.Rotate(now, now, 0)
+			return err
+		},
+	} {
+		if try() == nil {
+			t.Error(name)
+		}
+	}
+	if after, err := os.ReadFile(s.Path); err != nil || string(after) != string(before) {
+		t.Errorf("the file changed: %v", err)
+	}
+	// The clock of a rotation that was planned a moment ago has gone on since.
+	if _, err := s.Rotate(now, now.Add(-time.Minute), 0); err != nil {
+		t.Errorf("a key that begins with this minute: %v", err)
+	}
+}
+
+// An agent must not run with keys that the next start would not find.
+func TestStoreThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	blocked := filepath.Join(dir, "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target, dangling := filepath.Join(dir, "target"), filepath.Join(dir, "dangling")
+	if err := errors.Join(os.Mkdir(target, 0o700), os.Symlink(filepath.Join(dir, "nowhere"), dangling)); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		"below a file":                 filepath.Join(blocked, "identity.json"),
+		"over a folder":                target,
+		"in a folder that is not made": filepath.Join(dangling, "identity.json"),
+		"as a folder":                  filepath.Join(dir, "identity.json") + "/", // the rename fails, after all else
+	} {
+		s := identity.Store{Path: path}
+		if keys, err := s.Ensure(time.Now()); err == nil {
+			t.Errorf("%s: made %d keys", name, len(keys))
+		}
+		if keys, err := s.Rotate(time.Now(), time.Now(), 0); err == nil {
+			t.Errorf("%s: rotated to %d keys", name, len(keys))
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*", ".identity-*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("temporary files with seeds are left: %v, %v", left, err)
+	}
+}
+
+// Seeds are for their owner's eyes: the folder that is made for them is closed too.
+func TestStoreIsPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "state")
+	s := identity.Store{Path: filepath.Join(dir, "identity.json")}
+	if _, err := s.Ensure(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Dir(dir): 0o700, s.Path: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, %v; want %v", path, info.Mode(), err, want)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("beside the file there is %v, %v", entries, err)
 	}
 }
 

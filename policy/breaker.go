@@ -7,58 +7,60 @@ import (
 	"github.com/agentd/agentd/envelope"
 )
 
-// How breakers behave. The numbers are the defaults of the ARAL standard
+// The thresholds of breakers, which are the defaults of the ARAL standard
 // (ARAL-L6-003).
 const (
 	// BreakerFailures in a row open a breaker.
 	BreakerFailures = 5
 	// BreakerSuccesses in a row close it again.
 	BreakerSuccesses = 3
-	// BreakerDelay is how long an open breaker lets nothing through.
+	// BreakerDelay is how long an open breaker blocks all calls.
 	BreakerDelay = time.Minute
 )
 
-// An Outcome is what a call says about the peer's health.
+// An Outcome is what a call shows about the health of the peer.
 type Outcome uint8
 
 // The outcomes.
 const (
-	// Inconclusive: the call ended for reasons that are not the peer's.
+	// Inconclusive: the call ended for a reason that has nothing to do with the peer.
 	Inconclusive Outcome = iota
-	// Succeeded: the peer answered, be it with an error.
+	// Succeeded: the peer answered, even if with an error.
 	Succeeded
-	// Failed: the peer did not answer, or could not work.
+	// Failed: the peer did not answer, or was unable to do its work.
 	Failed
 )
 
-// Breakers hold one circuit breaker for each peer. A breaker is closed, and
-// lets calls through; or open, and lets none through; or, after a while,
-// half-open, and lets one through at a time to see how the peer does. It is
-// safe for concurrent use.
+// Breakers hold one circuit breaker for each peer. A closed breaker lets all calls
+// through, and an open one none. After [BreakerDelay] an open breaker becomes
+// half-open and lets through one call at a time, to find out whether the peer has
+// recovered. Breakers are safe for concurrent use.
 type Breakers struct {
 	mu    sync.Mutex
 	peers map[envelope.Address]*breaker // guarded by mu
 }
 
-// A breaker is that of one peer.
+// A breaker is the state for one peer.
 type breaker struct {
 	failures, successes int       // in a row
 	until               time.Time // open until then; zero when closed
-	trial               bool      // half-open, and its one call is out
-	turn                uint64    // counts the changes between closed and not
+	trial               bool      // half-open, and its one call has not ended yet
+	epoch               uint64    // counts how often the breaker has opened or closed
 }
 
-// NewBreakers makes breakers that are closed.
+// NewBreakers returns breakers that are all closed.
 func NewBreakers() *Breakers { return &Breakers{peers: map[envelope.Address]*breaker{}} }
 
-// A Pass is leave to call a peer once. It is given back with [Breakers.Done].
+// A Pass is permission to call a peer once. It must be returned with
+// [Breakers.Done].
 type Pass struct {
 	peer  envelope.Address
-	turn  uint64
+	epoch uint64
 	trial bool
 }
 
-// Pass asks for leave to call a peer. Without it, retryAfter is when to ask again.
+// Pass returns permission to call a peer. When ok is false, retryAfter is how long
+// to wait before asking again.
 func (b *Breakers) Pass(peer envelope.Address, now time.Time) (p Pass, retryAfter time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,30 +69,32 @@ func (b *Breakers) Pass(peer envelope.Address, now time.Time) (p Pass, retryAfte
 	case s == nil:
 		return Pass{peer: peer}, 0, true
 	case s.until.IsZero():
-		return Pass{peer: peer, turn: s.turn}, 0, true
+		return Pass{peer: peer, epoch: s.epoch}, 0, true
 	case now.Before(s.until):
 		return Pass{}, s.until.Sub(now), false
 	case s.trial:
 		return Pass{}, time.Second, false
 	}
 	s.trial = true
-	return Pass{peer: peer, turn: s.turn, trial: true}, 0, true
+	return Pass{peer: peer, epoch: s.epoch, trial: true}, 0, true
 }
 
-// Done gives a pass back with what came of the call. A call that began before
-// the breaker last opened or closed says nothing about the peer now.
+// Done returns a pass with the outcome of the call. The outcome of a call that began
+// before the breaker last opened or closed is ignored: ten calls that were under
+// way when a peer failed must not, one after another, keep its breaker open after
+// it has recovered.
 func (b *Breakers) Done(p Pass, outcome Outcome, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.peers[p.peer]
 	if s == nil {
 		if outcome != Failed {
-			return
+			return // peers that have never failed need no state
 		}
 		s = &breaker{}
 		b.peers[p.peer] = s
 	}
-	if p.turn != s.turn {
+	if p.epoch != s.epoch {
 		return
 	}
 	if p.trial {
@@ -103,18 +107,19 @@ func (b *Breakers) Done(p Pass, outcome Outcome, now time.Time) {
 		s.successes, s.until = 0, now.Add(BreakerDelay)
 	case outcome == Failed:
 		if s.failures++; s.failures >= BreakerFailures {
-			s.turn++
+			s.epoch++
 			s.failures, s.until = 0, now.Add(BreakerDelay)
 		}
 	}
 }
 
+// succeed counts a success, and closes a half-open breaker after enough of them.
 func (s *breaker) succeed() {
 	s.failures = 0
 	if s.until.IsZero() {
 		return
 	}
 	if s.successes++; s.successes >= BreakerSuccesses {
-		*s = breaker{turn: s.turn + 1}
+		*s = breaker{epoch: s.epoch + 1}
 	}
 }

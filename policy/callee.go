@@ -6,21 +6,21 @@ import (
 	"github.com/agentd/agentd/fleet"
 )
 
-// CalleeRules decide whom one agent serves. They are immutable and safe for
-// concurrent use.
+// CalleeRules decide which agents one agent serves. They are immutable and safe
+// for concurrent use.
 type CalleeRules struct {
 	capabilities map[string]*calleeRules
 }
 
-// calleeRules are those of one capability.
+// calleeRules are the rules of one capability.
 type calleeRules struct {
-	open    bool // the capability does not say who may call it
+	open    bool // the capability does not restrict its callers
 	callers []rule
-	missing *Rule // a scope that is needed and not granted
+	missing *Rule // the first scope that is needed and not granted, or nil
 }
 
-// NewCalleeRules reads the rules of a member, which must offer capabilities.
-// The error names the place of a pattern that is none.
+// NewCalleeRules returns the rules of a member, which must offer capabilities. The
+// error names the place of a malformed pattern.
 func NewCalleeRules(m *fleet.Member) (*CalleeRules, error) {
 	out := &CalleeRules{capabilities: make(map[string]*calleeRules, len(m.Capabilities.Capabilities))}
 	scopes, err := grants(m.Agent)
@@ -41,7 +41,7 @@ func NewCalleeRules(m *fleet.Member) (*CalleeRules, error) {
 	return out, nil
 }
 
-// grants are the scopes of an agent, ready to match.
+// grants returns the scopes that an agent has been granted, as rules.
 func grants(a *fleet.AgentFile) ([]rule, error) {
 	var scopes []rule
 	for _, written := range a.Scopes {
@@ -54,8 +54,8 @@ func grants(a *fleet.AgentFile) ([]rule, error) {
 	return scopes, nil
 }
 
-// missingScope is the first scope that c needs and that the agent is not
-// granted. An agent whose file says nothing of scopes is granted all.
+// missingScope returns the first scope that c needs and its agent has not been
+// granted, or nil. An agent whose file has no list of scopes is granted all.
 func missingScope(a *fleet.AgentFile, scopes []rule, c *capability.Capability) *Rule {
 	if a.Scopes == nil {
 		return nil
@@ -68,8 +68,11 @@ func missingScope(a *fleet.AgentFile, scopes []rule, c *capability.Capability) *
 	return nil
 }
 
-// Decide says whether the agent serves a capability to another, which is as
-// true as the proof of who is calling.
+// Decide reports whether the agent serves a capability to another. It relies on
+// from: the sender must have been verified before, as far as it has to be.
+//
+// A caller that is not listed is refused as such even when a scope is missing
+// too, so that it learns nothing about the agent's scopes.
 func (c *CalleeRules) Decide(from envelope.Address, capability string) Decision {
 	rules, ok := c.capabilities[capability]
 	if !ok {

@@ -3,19 +3,21 @@ package policy
 import (
 	"fmt"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 )
 
-// targetPrefix is the tool that calls are made with, as rules name it.
+// targetPrefix is the tool that makes calls, as rules name it. Rules for other tools
+// in the same block never match a call.
 const targetPrefix = "RequestAgent:"
 
-// Target is what the rules of a caller are matched against.
+// Target returns what the rules of a caller are matched against.
 func Target(to envelope.Address, capability string) string {
 	return targetPrefix + string(to) + "/" + capability
 }
 
-// A rule is a [Rule] that is ready to match.
+// A rule is a [Rule] with its pattern parsed.
 type rule struct {
 	Rule
 	glob Glob
@@ -29,7 +31,7 @@ func newRule(effect Effect, pattern string, at fleet.Position) (rule, error) {
 	return rule{Rule: Rule{Effect: effect, Pattern: pattern, Position: at}, glob: glob}, nil
 }
 
-// find is the first of rules that covers target, or nil.
+// find returns the first of rules that covers target, or nil.
 func find(rules []rule, target string) *rule {
 	for i := range rules {
 		if rules[i].glob.Match(target) {
@@ -39,16 +41,16 @@ func find(rules []rule, target string) *rule {
 	return nil
 }
 
-// CallerRules decide whom one agent may call. They are immutable and safe for
-// concurrent use.
+// CallerRules decide which agents one agent may call. They are immutable and safe
+// for concurrent use.
 type CallerRules struct {
 	block            bool // agent.yaml has a permissions block
 	allow, ask, deny []rule
 	peers            map[envelope.Address]fleet.Position
 }
 
-// NewCallerRules reads the rules of a member. The error names the place of a
-// pattern that is none.
+// NewCallerRules returns the rules of a member. The error names the place of a
+// malformed pattern.
 func NewCallerRules(m *fleet.Member) (*CallerRules, error) {
 	c := &CallerRules{peers: make(map[envelope.Address]fleet.Position, len(m.Peers))}
 	for _, p := range m.Peers {
@@ -75,8 +77,13 @@ func NewCallerRules(m *fleet.Member) (*CallerRules, error) {
 	return c, nil
 }
 
-// Decide says whether the agent may call a capability of another.
-func (c *CallerRules) Decide(to envelope.Address, capability string) Decision {
+// Decide reports whether the agent may call a capability of another. No agent
+// can declare a name of more than [capability.MaxNameBytes], so that rules are
+// not matched against one: it is refused whatever they are.
+func (c *CallerRules) Decide(to envelope.Address, name string) Decision {
+	if len(name) > capability.MaxNameBytes {
+		return Decision{Reason: NoCapability}
+	}
 	if !c.block {
 		at, listed := c.peers[to]
 		if !listed {
@@ -84,7 +91,7 @@ func (c *CallerRules) Decide(to envelope.Address, capability string) Decision {
 		}
 		return Decision{Allowed: true, Reason: PeerListed, Rule: Rule{Effect: Allow, Pattern: string(to), Position: at}}
 	}
-	target := Target(to, capability)
+	target := Target(to, name)
 	if r := find(c.deny, target); r != nil {
 		return Decision{Reason: DenyRule, Rule: r.Rule}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/agentd/agentd/capability"
 )
 
-// An Effect is what a rule does.
+// An Effect is what a rule does with the calls it matches.
 type Effect string
 
 // The effects.
@@ -16,17 +16,17 @@ const (
 	Ask   Effect = "ask" // a person decides
 )
 
-// A Rule is one line of a file that can decide.
+// A Rule is one entry of a configuration file that can decide about a call.
 type Rule struct {
 	// Effect is what the rule does when its pattern matches.
 	Effect Effect `json:"effect"`
-	// Pattern is as written.
+	// Pattern is the pattern as written in the file.
 	Pattern string `json:"pattern"`
-	// Position is where the rule stands.
+	// Position is the rule's place in the file.
 	Position capability.Position `json:"position"`
 }
 
-// String is the rule and its place, such as `deny "RequestAgent:**" (agent.yaml:4)`.
+// String returns the rule and its place, as in `deny "RequestAgent:**" (agent.yaml:4)`.
 func (r Rule) String() string {
 	if r.Position.File == "" {
 		return fmt.Sprintf("%s %q", r.Effect, r.Pattern)
@@ -34,18 +34,18 @@ func (r Rule) String() string {
 	return fmt.Sprintf("%s %q (%s:%d)", r.Effect, r.Pattern, r.Position.File, r.Position.Line)
 }
 
-// A Decision is whether a call may be made, and why.
+// A Decision is whether a call is allowed, and why.
 type Decision struct {
-	// Allowed is the decision.
+	// Allowed is whether the call may be made.
 	Allowed bool `json:"allowed"`
-	// Rule is the one that decided; it is zero when no rule matched.
+	// Rule is the rule that decided. It is zero when none matched.
 	Rule Rule `json:"rule,omitzero"`
-	// Reason says how it was decided.
+	// Reason is how the decision was reached.
 	Reason Reason `json:"reason"`
 }
 
-// String is the reason, with the rule where there is one. It names files, and
-// is for the agent's own side.
+// String returns the reason, and the rule if there is one. It contains file names:
+// it is for the agent's own logs and not for its peers.
 func (d Decision) String() string {
 	if d.Rule == (Rule{}) {
 		return d.Reason.String()
@@ -72,29 +72,19 @@ const (
 	CallersOpen
 	// CallerListed: one of the capability's callers matches.
 	CallerListed
-	// CallerNotListed: none of them does.
+	// CallerNotListed: none of the capability's callers matches.
 	CallerNotListed
-	// ScopeMissing: the capability needs a scope that its agent was not granted.
+	// ScopeMissing: the capability needs a scope that its agent has not been granted.
 	ScopeMissing
 	// NoCapability: the agent declares no such capability.
 	NoCapability
 	// AskRule: an ask rule matches, and no deny rule: a person decides.
 	AskRule
-
-	reasonEnd
 )
 
-// Reasons lists every reason.
-func Reasons() []Reason {
-	all := make([]Reason, 0, reasonEnd-1)
-	for r := AllowRule; r < reasonEnd; r++ {
-		all = append(all, r)
-	}
-	return all
-}
-
-// String is a sentence without its full stop.
+// String returns a sentence without its full stop.
 func (r Reason) String() string {
+	//exhaustive:enforce
 	switch r {
 	case AllowRule:
 		return "an allow rule matches"
@@ -122,5 +112,5 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
 
-// MarshalText is what String gives.
+// MarshalText returns what String does.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

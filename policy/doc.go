@@ -1,23 +1,25 @@
-// Package policy decides who may call what, how often, and when a failed call
-// may be tried again. It decides and does nothing else: no I/O, no logging, no
-// clock of its own. Package rpc asks it on the path of a call, and acts.
+// Package policy decides who may call what, how often, and when to retry a failed
+// call. It only decides: it does no I/O, does not log, and takes the time as an
+// argument. The packages rpc/caller and rpc/callee ask it on the path of a call,
+// and act on its answers.
 //
 // # Permissions
 //
-// [CallerRules] decide whom an agent may call, from its agent.yaml and its peers
-// file; [CalleeRules] decide whom an agent serves, from its capabilities.yaml
-// and its agent.yaml. Both answer with a [Decision], which names the rule that
-// decided and where it stands.
+// [CallerRules] decide which agents an agent may call, from its agent.yaml and its
+// peers file. [CalleeRules] decide which agents it serves, from its
+// capabilities.yaml and agent.yaml. Both return a [Decision], which names the rule
+// that decided and its place in the file.
 //
 // Patterns are those of [Glob]. They are matched against the whole of
-// RequestAgent:agent://<id>/<capability> at the caller, against agent://<id> in
-// a capability's callers, and against <domain>:<verb> in an agent's scopes.
-// Deny wins whatever the order; with a permissions block, what is not allowed
-// is denied.
+// RequestAgent:agent://<id>/<capability> at the caller, against agent://<id> in a
+// capability's callers, and against <domain>:<verb> in an agent's scopes. Deny
+// wins whatever the order of the rules. With a permissions block, calls that no
+// rule allows are denied.
 //
 // # Limits
 //
-// A [RateLimiter] holds one token bucket for each pair of an agent and a
-// capability, in bounded memory. [Breakers] leave a peer alone for a while that
-// failed too often. A [Backoff] says how long to wait before another attempt.
+// A [RateLimiter] holds a token bucket for each pair of an agent and a capability,
+// in bounded memory. [Breakers] stop calls to a peer for a while after it has
+// failed repeatedly. A [Backoff] computes how long to wait before another attempt,
+// and a [Sampler] which refusals are recorded.
 package policy

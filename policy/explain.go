@@ -9,28 +9,29 @@ import (
 	"github.com/agentd/agentd/fleet"
 )
 
-// An Explanation is what the files of a fleet say about one call, end by end.
+// An Explanation is how the files of a fleet decide about one call, at both ends.
 type Explanation struct {
 	From       envelope.Address `json:"from"`
 	To         envelope.Address `json:"to"`
 	Capability string           `json:"capability"`
 	// Target is what the caller's rules are matched against.
 	Target string `json:"target"`
-	// Allowed is false as soon as one end says no.
+	// Allowed is whether both ends allow the call, as far as is known.
 	Allowed bool `json:"allowed"`
 	// Caller is the decision of the calling end.
 	Caller Decision `json:"caller"`
-	// Callee is the decision of the end that is called, or nil when its files
-	// are not part of the fleet: it decides for itself.
+	// Callee is the decision of the called end, or nil when its files are not part
+	// of this fleet.
 	Callee *Decision `json:"callee,omitempty"`
-	// Notes say what else stands in the way, or what is not known here.
+	// Notes are other obstacles, and what is not known here.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// An UnknownMemberError says that a fleet has no such agent.
+// An UnknownMemberError reports that a fleet has no such agent.
 type UnknownMemberError struct {
-	// ID is what was asked for, Members what there is.
-	ID      string
+	// ID is the id that was asked for.
+	ID string
+	// Members are the ids of the agents that the fleet has.
 	Members []string
 }
 
@@ -38,9 +39,9 @@ func (e *UnknownMemberError) Error() string {
 	return fmt.Sprintf("the fleet has no agent %q; it has %s", e.ID, strings.Join(e.Members, ", "))
 }
 
-// Explain says how a call would be decided. from must be a member of the fleet;
-// to need not be. The error is an [*UnknownMemberError], or names the place of
-// a pattern that is none.
+// Explain returns how a call would be decided. from must be a member of the fleet,
+// to need not be. The error is an [*UnknownMemberError], or names the place of a
+// malformed pattern.
 func Explain(f *fleet.Fleet, from, to envelope.Address, capability string) (*Explanation, error) {
 	caller, ok := f.Member(from.ID())
 	if !ok {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 )
 
@@ -25,6 +26,7 @@ func TestExplain(t *testing.T) {
 		{"no such capability", "", "", "", librarian, "fly", false, policy.PeerListed, policy.NoCapability, ""},
 		{"a stranger", "", "", "", stranger, "x", false, policy.PeerNotListed, 0, "agent://stranger is no member of the fleet"},
 		{"allowed and not listed", "permissions: {allow: ['**']}\n", "", "", stranger, "x", false, policy.AllowRule, 0, "(EAGENTRPC_NO_PEER)"},
+		{"a person decides", "permissions: {ask: ['**']}\n", "", "", librarian, "search", false, policy.AskRule, policy.CallersOpen, "agentd approvals"},
 		{"who offers nothing", "permissions: {allow: ['**']}\n", "", "", reviewer, "x", false, policy.AllowRule, policy.NoCapability, "(EAGENTRPC_NO_PEER)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -48,6 +50,31 @@ func TestExplainAnUnknownAgent(t *testing.T) {
 	var unknown *policy.UnknownMemberError
 	if !errors.As(err, &unknown) || err.Error() != `the fleet has no agent "stranger"; it has pr-reviewer, librarian` {
 		t.Error(err)
+	}
+}
+
+// A pattern that cannot be read is an error at either end, rather than a call
+// that is explained as if the rule were not there.
+func TestUnreadablePatterns(t *testing.T) {
+	long := strings.Repeat("x", policy.MaxPatternBytes+1)
+	for name, spoil := range map[string]func(caller, callee *fleet.Member){
+		"permissions": func(caller, _ *fleet.Member) {
+			caller.Agent.Permissions = &fleet.Permissions{Allow: ruleList([]string{long})}
+		},
+		"scopes": func(_, callee *fleet.Member) { callee.Agent.Scopes = ruleList([]string{long}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := loadFleet(t, "", "", "")
+			caller, _ := f.Member("pr-reviewer")
+			callee, _ := f.Member("librarian")
+			spoil(caller, callee)
+			if e, err := policy.Explain(f, reviewer, librarian, "search"); err == nil {
+				t.Errorf("explained as %+v", e)
+			}
+			if _, err := policy.Reach(f); (err == nil) != (name == "scopes") { // a callee's scopes do not restrict its callers
+				t.Errorf("reach: %v", err)
+			}
+		})
 	}
 }
 
@@ -89,5 +116,20 @@ func TestReach(t *testing.T) {
 		if may(librarian, reviewer) || may(stranger, librarian) {
 			t.Errorf("%q: others may call", test.agentYAML)
 		}
+	}
+}
+
+// Of a peer outside of the fleet the contract may not be known: any capability
+// may be there, so that the broker must let the agents talk.
+func TestReachOfAnUnknownContract(t *testing.T) {
+	f := loadFleet(t, "permissions: {}\n", "", "")
+	caller, _ := f.Member("pr-reviewer")
+	caller.Peers = append(caller.Peers, &fleet.Peer{Address: stranger})
+	may, err := policy.Reach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !may(reviewer, stranger) || may(reviewer, librarian) {
+		t.Errorf("stranger %v, librarian %v", may(reviewer, stranger), may(reviewer, librarian))
 	}
 }

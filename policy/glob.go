@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,14 +13,17 @@ const MaxPatternBytes = 512
 // A Glob is a pattern over permission targets and addresses. `*` is any run of
 // characters other than /, `**` any run at all, `?` one character other than /.
 // Everything else stands for itself: there is no escape, no class, no choice.
-// A pattern covers the whole target, and a newline is a character like any
-// other, so that no target slips out of a deny rule by holding one.
+// A pattern must cover the whole target. A newline is a character like any other,
+// so that no target escapes a deny rule by containing one.
 //
 // The path semantics of other glob libraries do not fit: to them `**` inside
 // RequestAgent:** is a plain star, and [ and { have a meaning.
-type Glob struct{ pattern string }
+type Glob struct {
+	pattern string
+	literal int // bytes before the first wildcard
+}
 
-// ParseGlob refuses a pattern that is empty, longer than [MaxPatternBytes] or not
+// ParseGlob rejects a pattern that is empty, longer than [MaxPatternBytes] or not
 // UTF-8.
 func ParseGlob(pattern string) (Glob, error) {
 	switch {
@@ -30,71 +34,115 @@ func ParseGlob(pattern string) (Glob, error) {
 	case !utf8.ValidString(pattern):
 		return Glob{}, fmt.Errorf("policy: the pattern is not UTF-8")
 	}
-	return Glob{pattern: pattern}, nil
+	literal := strings.IndexAny(pattern, "*?")
+	if literal < 0 {
+		literal = len(pattern)
+	}
+	return Glob{pattern: pattern, literal: literal}, nil
 }
 
-// String is the pattern.
+// String returns the pattern.
 func (g Glob) String() string { return g.pattern }
 
-// A retreat is where matching goes on when what follows a star does not match:
-// after the star in the pattern, with the star one character longer.
-type retreat struct{ pattern, target int }
-
 // Match reports whether the pattern covers target, from end to end. It
-// allocates nothing. The zero Glob covers the empty target alone.
-//
-// Only the last star of each sort has to be kept: whatever stood before it has
-// matched as early as it can, and so left most to what follows. A later `*`
-// starts over with the `**` before it, since that may carry it past a slash.
+// allocates nothing, and takes time linear in the target. The zero Glob covers
+// the empty target alone.
 func (g Glob) Match(target string) bool {
-	p, i, j := g.pattern, 0, 0
-	star, double := retreat{-1, 0}, retreat{-1, 0}
-	for {
-		switch {
-		case strings.HasPrefix(p[i:], "**"):
-			i += 2
-			star, double = retreat{-1, 0}, retreat{i, j}
-			continue
-		case i < len(p) && p[i] == '*':
-			i++
-			star = retreat{i, j}
-			continue
-		case i == len(p) && j == len(target):
-			return true
-		case i < len(p) && j < len(target):
-			if n := one(p[i], target[j:]); n > 0 {
-				i, j = i+1, j+n
-				continue
+	rest, ok := strings.CutPrefix(target, g.pattern[:g.literal])
+	switch {
+	case !ok:
+		return false
+	case g.literal == len(g.pattern):
+		return rest == ""
+	case g.pattern[g.literal:] == "**": // as in RequestAgent:**, the most common rule
+		return true
+	}
+	return simulate(g.pattern[g.literal:], rest)
+}
+
+// simulate runs a pattern as an automaton that is in several states at once, so
+// that each character of the target is read once. Backtracking would not do: a
+// * that meets a slash sends a matcher back to the ** before it, and a rule
+// such as **a*b then takes time quadratic in a target of many a's, which the
+// caller of an agent chooses.
+func simulate(pattern, target string) bool {
+	var sets [2][maxWords]uint64
+	words := len(pattern)/wordBits + 1 // the part of the sets that this pattern uses
+	now, next := states(sets[0][:words]), states(sets[1][:words])
+	now.enter(pattern, 0)
+	for i := 0; i < len(target); {
+		width := 1
+		if target[i] >= utf8.RuneSelf {
+			// By characters: a ? that took a byte would match a part of one.
+			_, width = utf8.DecodeRuneInString(target[i:])
+		}
+		clear(next)
+		alive := false
+		for w, word := range now {
+			for ; word != 0; word &= word - 1 {
+				at := w*wordBits + bits.TrailingZeros64(word)
+				alive = next.step(pattern, at, target[i:i+width]) || alive
 			}
 		}
-		switch {
-		case star.pattern >= 0 && star.target < len(target) && target[star.target] != '/':
-			star.target += width(target[star.target:])
-			i, j = star.pattern, star.target
-		case double.pattern >= 0 && double.target < len(target):
-			star.pattern = -1
-			double.target += width(target[double.target:])
-			i, j = double.pattern, double.target
-		default:
+		if !alive {
 			return false
+		}
+		now, next, i = next, now, i+width
+	}
+	return now.has(len(pattern))
+}
+
+const (
+	wordBits = 64
+	maxWords = MaxPatternBytes/wordBits + 1
+)
+
+// states is a set of offsets in a pattern: what stands before each of them has
+// matched the target so far.
+type states []uint64
+
+func (s states) has(at int) bool { return s[at/wordBits]>>(at%wordBits)&1 != 0 }
+
+// enter adds an offset. A star there may stand for nothing, so that what follows
+// it is entered as well.
+func (s states) enter(pattern string, at int) {
+	for {
+		s[at/wordBits] |= 1 << (at % wordBits)
+		switch {
+		case at == len(pattern) || pattern[at] != '*':
+			return
+		case strings.HasPrefix(pattern[at:], "**"):
+			at += 2
+		default:
+			at++
 		}
 	}
 }
 
-// one is how many bytes of target the byte c of a pattern takes: 0 for no match.
-func one(c byte, target string) int {
-	switch {
-	case c == '?' && target[0] != '/':
-		return width(target)
-	case c == target[0] && c != '?':
-		return 1
+// step adds the offsets that one character of the target leads to from another,
+// and reports whether there is one.
+func (s states) step(pattern string, at int, char string) bool {
+	if at == len(pattern) {
+		return false
 	}
-	return 0
-}
-
-// width is how many bytes the first character of s has. Stars step by characters
-// too: one that ended inside of a character would let ? match a part of it.
-func width(s string) int {
-	_, n := utf8.DecodeRuneInString(s)
-	return n
+	switch pattern[at] {
+	case '*':
+		if char == "/" && !strings.HasPrefix(pattern[at:], "**") {
+			return false
+		}
+		s.enter(pattern, at)
+	case '?':
+		if char == "/" {
+			return false
+		}
+		s.enter(pattern, at+1)
+	case char[0]:
+		if len(char) > 1 && !strings.HasPrefix(pattern[at:], char) {
+			return false
+		}
+		s.enter(pattern, at+len(char))
+	default:
+		return false
+	}
+	return true
 }

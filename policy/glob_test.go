@@ -3,6 +3,7 @@ package policy_test
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
@@ -67,6 +68,15 @@ func TestGlob(t *testing.T) {
 		{"*/*", "/", true},
 		{"**/*/c", "a/b/c", true},
 		{"**/*/c", "b/c", false},
+		// A ? is one character, never a slash, wherever it stands.
+		{"RequestAgent:agent://x?review", "RequestAgent:agent://x/review", false},
+		{"**?", "a/", false},
+		{"*?*", "/", false},
+		{"a?", "a\xff", true},
+		{"a?", "a\xff\xff", false},
+		{"é*", "é", true},
+		{"é*", "\xc3", false},
+		{"*é", "\xc3é", true},
 		{"", "", true},
 	} {
 		if test.pattern == "" {
@@ -89,6 +99,10 @@ func TestParseGlobRefuses(t *testing.T) {
 	}
 	if g := glob(t, "a*"); g.String() != "a*" {
 		t.Errorf("String is %q", g)
+	}
+	longest := strings.Repeat("a", policy.MaxPatternBytes)
+	if g := glob(t, longest); !g.Match(longest) || g.Match(longest+"a") {
+		t.Error("a pattern of the greatest length does not cover itself alone")
 	}
 }
 
@@ -157,15 +171,48 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// The worst pattern must not be a way to keep an agent busy.
-func TestGlobIsFastOnHostilePatterns(t *testing.T) {
-	pattern := strings.Repeat("**a*", policy.MaxPatternBytes/4-1) + "b"
-	target := strings.Repeat("a", 4096)
-	if got := testing.AllocsPerRun(1, func() {
-		if glob(t, pattern).Match(target) {
-			t.Error("matches")
+// The caller of an agent chooses the target: no pattern may make it a way to keep
+// the agent busy. A matcher that starts over at each slash takes seconds here.
+func TestGlobTakesLinearTime(t *testing.T) {
+	for _, test := range []struct{ pattern, target string }{
+		{"**a*b", strings.Repeat("a", 1<<18)},
+		{"**a*/*b", strings.Repeat(strings.Repeat("a", 1<<9)+"/", 1<<9)},
+		{strings.Repeat("**a*", policy.MaxPatternBytes/4-1) + "b", strings.Repeat("a", 4096)},
+		{strings.Repeat("?", policy.MaxPatternBytes-2) + "**", strings.Repeat("é", 4096) + "/"},
+		{strings.Repeat("?", 63) + "*x", strings.Repeat("é", 64)},
+	} {
+		g := glob(t, test.pattern)
+		began := time.Now()
+		want := strings.HasSuffix(test.pattern, "?**")
+		if got := testing.AllocsPerRun(1, func() {
+			if g.Match(test.target) != want {
+				t.Errorf("%.20q: want %v", test.pattern, want)
+			}
+		}); got > 0 {
+			t.Errorf("%.20q: %v allocations", test.pattern, got)
 		}
-	}); got > 0 {
-		t.Errorf("%v allocations", got)
+		// Milliseconds, where quadratic time is minutes.
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%.20q takes %s", test.pattern, took)
+		}
+	}
+}
+
+func BenchmarkGlob(b *testing.B) {
+	for _, bench := range []struct{ name, pattern, target string }{
+		{"Exact", "RequestAgent:agent://librarian/search", "RequestAgent:agent://librarian/search"},
+		{"All", "RequestAgent:**", "RequestAgent:agent://librarian/search"},
+		{"OneAgent", "RequestAgent:agent://librarian/*", "RequestAgent:agent://librarian/search"},
+		{"OneName", "RequestAgent:agent://*/search", "RequestAgent:agent://librarian/search"},
+		{"Inside", "RequestAgent:**/merge-*", "RequestAgent:agent://librarian/search"},
+		{"Other", "RequestAgent:agent://pr-reviewer/*", "RequestAgent:agent://librarian/search"},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			g := glob(b, bench.pattern)
+			b.ReportAllocs()
+			for b.Loop() {
+				g.Match(bench.target)
+			}
+		})
 	}
 }

@@ -167,6 +167,166 @@ func TestRateLimiterConcurrently(t *testing.T) {
 	}
 }
 
+// Where every bucket in reach is in use, newcomers share one; each search looks at
+// other buckets, so that one that is full again is found before long.
+func TestRateLimiterFindsRoom(t *testing.T) {
+	const most = 32
+	l, slow, quick := policy.NewRateLimiter(most), limited(1, time.Hour, 1), limited(1, time.Second, 1)
+	quick.Name = "quick"
+	for i := range most - 1 {
+		l.Take(envelope.Address(fmt.Sprintf("agent://slow%d", i)), slow, epoch)
+	}
+	l.Take(reviewer, quick, epoch) // the last in the order in which buckets make way
+	later := epoch.Add(time.Minute)
+	newcomers := 0
+	for l.Len() <= most && newcomers < most {
+		l.Take(envelope.Address(fmt.Sprintf("agent://new%d", newcomers)), slow, later)
+		newcomers++
+	}
+	// The first newcomer made the bucket that newcomers share.
+	if newcomers != 1 || l.Len() != most+1 {
+		t.Fatalf("%d newcomers, %d buckets", newcomers, l.Len())
+	}
+	// A newcomer with a bucket of its own passes; one in the shared bucket does not.
+	passed := 0
+	for i := range 5 {
+		if l.Take(envelope.Address(fmt.Sprintf("agent://later%d", i)), slow, later).Allowed {
+			passed++
+		}
+	}
+	if passed != 1 {
+		t.Errorf("%d of five newcomers found the one bucket that is full again", passed)
+	}
+}
+
+func TestRateLimiterOfOneBucket(t *testing.T) {
+	l, c := policy.NewRateLimiter(1), limited(1, time.Hour, 1)
+	for _, peer := range []envelope.Address{reviewer, librarian, stranger} {
+		l.Take(peer, c, epoch)
+	}
+	if l.Len() != 2 {
+		t.Errorf("%d buckets, want one and the shared one", l.Len())
+	}
+	// A changed limit holds in the shared bucket too.
+	wide := limited(10, time.Second, 10)
+	l.Take(stranger, wide, epoch)
+	if q := l.Take(stranger, wide, epoch.Add(time.Second)); !q.Allowed || q.Limit != 10 {
+		t.Errorf("after a reload: %+v", q)
+	}
+}
+
+// A reload that changes the burst alone changes how many calls may come at once.
+func TestRateLimitFollowsTheBurst(t *testing.T) {
+	l := policy.NewRateLimiter(0)
+	l.Take(reviewer, limited(60, time.Minute, 1), epoch)
+	later, passed := epoch.Add(time.Hour), 0
+	for range 10 {
+		if l.Take(reviewer, limited(60, time.Minute, 1), later).Allowed {
+			passed++
+		}
+	}
+	l.Take(reviewer, limited(60, time.Minute, 5), later)
+	later = later.Add(time.Hour)
+	for range 10 {
+		if l.Take(reviewer, limited(60, time.Minute, 5), later).Allowed {
+			passed++
+		}
+	}
+	if passed != 1+5 {
+		t.Errorf("%d passed, want one with the old burst and five with the new", passed)
+	}
+}
+
+// The numbers are those of ARAL-L6-003: operators reckon with them.
+func TestBreakerNumbers(t *testing.T) {
+	b, now := policy.NewBreakers(), epoch
+	for i := range 5 {
+		p, after, ok := b.Pass(reviewer, now)
+		if !ok || after != 0 {
+			t.Fatalf("call %d: ok %v, retry after %s", i+1, ok, after)
+		}
+		b.Done(p, policy.Failed, now)
+	}
+	if _, after, ok := b.Pass(reviewer, now); ok || after != time.Minute {
+		t.Fatalf("after five failures: ok %v, retry after %s", ok, after)
+	}
+	now = now.Add(time.Minute)
+	for i := range 3 {
+		p, after, ok := b.Pass(reviewer, now)
+		if !ok || after != 0 {
+			t.Fatalf("trial %d: ok %v, retry after %s", i+1, ok, after)
+		}
+		if _, after, ok := b.Pass(reviewer, now); ok || after != time.Second {
+			t.Fatalf("beside trial %d: ok %v, retry after %s", i+1, ok, after)
+		}
+		b.Done(p, policy.Succeeded, now)
+	}
+	for i := range 4 {
+		p, after, ok := b.Pass(reviewer, now)
+		if !ok || after != 0 {
+			t.Fatalf("closed again, call %d: ok %v, retry after %s", i+1, ok, after)
+		}
+		b.Done(p, policy.Failed, now)
+	}
+	if _, _, ok := b.Pass(reviewer, now); !ok {
+		t.Error("the failures before it opened count again")
+	}
+}
+
+// A call that began before the breaker changed says nothing about the peer now.
+func TestBreakerIgnoresOldCalls(t *testing.T) {
+	b, now := policy.NewBreakers(), epoch
+	var old []policy.Pass
+	for range 2 * policy.BreakerFailures {
+		p, _, _ := b.Pass(reviewer, now)
+		old = append(old, p)
+	}
+	for _, p := range old[:policy.BreakerFailures] {
+		b.Done(p, policy.Failed, now)
+	}
+	// Open. Late failures do not make it longer, late successes do not close it.
+	for i, p := range old[policy.BreakerFailures:] {
+		b.Done(p, []policy.Outcome{policy.Failed, policy.Succeeded}[i%2], now.Add(30*time.Second))
+	}
+	if _, after, ok := b.Pass(reviewer, now.Add(30*time.Second)); ok || after != 30*time.Second {
+		t.Errorf("ok %v, retry after %s", ok, after)
+	}
+	now = now.Add(policy.BreakerDelay)
+	for range policy.BreakerSuccesses {
+		p, _, ok := b.Pass(reviewer, now)
+		if !ok {
+			t.Fatal("no trial")
+		}
+		b.Done(p, policy.Succeeded, now)
+	}
+	// Closed. Failures of calls from before it opened do not open it again.
+	for _, p := range old {
+		b.Done(p, policy.Failed, now)
+	}
+	if _, _, ok := b.Pass(reviewer, now); !ok {
+		t.Error("calls from before it opened have opened it again")
+	}
+}
+
+// Peers that have never failed cost no memory: a caller may know thousands.
+func TestBreakerOfAHealthyPeer(t *testing.T) {
+	b := policy.NewBreakers()
+	for range policy.BreakerFailures {
+		p, _, _ := b.Pass(reviewer, epoch)
+		b.Done(p, policy.Inconclusive, epoch)
+		b.Done(p, policy.Succeeded, epoch)
+	}
+	if allocated := testing.AllocsPerRun(100, func() {
+		p, _, _ := b.Pass(librarian, epoch)
+		b.Done(p, policy.Succeeded, epoch)
+	}); allocated != 0 {
+		t.Errorf("a successful call allocates %v times", allocated)
+	}
+	if _, _, ok := b.Pass(reviewer, epoch); !ok {
+		t.Error("calls that did not fail have opened it")
+	}
+}
+
 func TestBreaker(t *testing.T) {
 	b, now := policy.NewBreakers(), epoch
 	call := func(o policy.Outcome) bool {
@@ -271,6 +431,12 @@ func TestBackoff(t *testing.T) {
 			if got := b.Delay(attempt, rand.Float64()); got <= want/2 || got > want {
 				t.Fatalf("after attempt %d with jitter: %s", attempt, got)
 			}
+		}
+	}
+	// Jitter takes up to half of the wait away, in proportion.
+	for random, want := range map[float64]time.Duration{0: time.Second, 0.5: 750 * time.Millisecond, 1: 500 * time.Millisecond} {
+		if got := b.Delay(1, random); got != want {
+			t.Errorf("with %v: %s, want %s", random, got, want)
 		}
 	}
 	steep := policy.NewBackoff(&capability.RetryPolicy{MaxAttempts: 100, BackoffMultiplier: 100, InitialDelay: time.Hour, MaxDelay: 24 * time.Hour})

@@ -15,43 +15,43 @@ import (
 const (
 	// DefaultMaxBuckets bounds the token buckets of a [RateLimiter].
 	DefaultMaxBuckets = 10_000
-	// ReportEvery is how often one bucket's refusals are worth a record.
+	// ReportEvery is the shortest time between two recorded refusals of one bucket.
 	ReportEvery = 10 * time.Second
 )
 
-// A Quota is what a rate limit says about one call.
+// A Quota is the decision of a rate limit about one call, and what is left.
 type Quota struct {
-	// Allowed is the decision.
+	// Allowed is whether the call may be made.
 	Allowed bool
-	// Limit is the requests per period; 0 means that there is no limit.
+	// Limit is the number of requests per period; 0 means no limit.
 	Limit int
-	// Remaining is how many more calls may follow at once.
+	// Remaining is how many more calls may follow immediately.
 	Remaining int
-	// RetryAfter is how long to wait for the next call; 0 when allowed.
+	// RetryAfter is how long to wait before the next call; 0 when allowed.
 	RetryAfter time.Duration
-	// ResetAt is when the quota is whole again, if nothing is called until then.
+	// ResetAt is when the quota is full again if there are no further calls.
 	ResetAt time.Time
-	// Report is set on a refusal that is worth a record: the first in
-	// [ReportEvery].
+	// Report is set on the first refusal in [ReportEvery]: it gets a record.
 	Report bool
-	// Unreported counts the refusals since the last one with Report, on one
-	// that has it.
+	// Unreported, on a refusal with Report, is the number of refusals since the last
+	// one that had it.
 	Unreported int64
 }
 
-// A RateLimiter holds a token bucket for each pair of a peer and a capability.
-// It is safe for concurrent use.
+// A RateLimiter holds a token bucket for each pair of a peer and a capability. It
+// is safe for concurrent use.
 //
-// Its memory is bounded. When there is no room for another bucket, one that
-// is full makes way, since forgetting that changes nothing. When none is, as
-// when somebody calls under ever new names, newcomers share one bucket for each
-// capability: nobody gets a fresh quota by making others forgotten.
+// Its memory is bounded. When there is no room for another bucket, one that is
+// full is removed, since a new bucket would be full as well. When no full one is
+// found, as under a flood of calls under ever new names, new pairs share one
+// bucket per capability. Removing a bucket that is in use instead would hand its
+// owner a fresh quota, and a flood would be a way to get one.
 type RateLimiter struct {
 	max int
 
 	mu       sync.Mutex
 	buckets  map[bucketKey]*list.Element // of *bucket; guarded by mu
-	order    *list.List                  // the next to make way is last; guarded by mu
+	order    *list.List                  // most recently used first; guarded by mu
 	overflow map[string]*bucket          // by capability; guarded by mu
 }
 
@@ -67,14 +67,14 @@ type bucket struct {
 	refused Refusals
 }
 
-// Refusals are what one bucket has refused. The zero value is one that has
-// refused nothing. It is not safe for concurrent use.
+// Refusals count what one bucket has refused. The zero value has refused nothing.
+// It is not safe for concurrent use.
 type Refusals struct {
 	reported   time.Time
 	unreported int64
 }
 
-// Count counts a refusal, and sets Report and Unreported of what is said about it.
+// Count counts a refusal and sets Report and Unreported of its quota.
 func (r *Refusals) Count(q *Quota, now time.Time) {
 	if !r.reported.IsZero() && now.Sub(r.reported) < ReportEvery {
 		r.unreported++
@@ -84,8 +84,9 @@ func (r *Refusals) Count(q *Quota, now time.Time) {
 	r.reported, r.unreported = now, 0
 }
 
-// NewRateLimiter holds at most maxBuckets buckets, or [DefaultMaxBuckets] if
-// that is not positive, and one for each capability.
+// NewRateLimiter returns a limiter with room for maxBuckets buckets, or
+// [DefaultMaxBuckets] if that is not positive, besides one shared bucket per
+// capability.
 func NewRateLimiter(maxBuckets int) *RateLimiter {
 	if maxBuckets <= 0 {
 		maxBuckets = DefaultMaxBuckets
@@ -95,9 +96,8 @@ func NewRateLimiter(maxBuckets int) *RateLimiter {
 	}
 }
 
-// Take takes a token for one call to c, made by or to peer. Without a rate
-// limit every call is allowed. A limit that changed is in force from the next
-// call on.
+// Take takes a token for one call of c, made by or to peer. Without a rate limit
+// every call is allowed. A changed limit is in force from the next call on.
 func (l *RateLimiter) Take(peer envelope.Address, c *capability.Capability, now time.Time) Quota {
 	if c.RateLimit == nil {
 		return Quota{Allowed: true}
@@ -107,7 +107,7 @@ func (l *RateLimiter) Take(peer envelope.Address, c *capability.Capability, now 
 	return l.bucket(bucketKey{peer, c.Name}, *c.RateLimit, now).take(now)
 }
 
-// Len is how many buckets are held.
+// Len returns the number of buckets.
 func (l *RateLimiter) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +135,10 @@ func (l *RateLimiter) bucket(key bucketKey, limit capability.RateLimit, now time
 	return shared
 }
 
-// makeRoom removes a full bucket, if there is one among the next few.
+// makeRoom removes a full bucket if there is one among the least recently used few.
+// It looks at few because it runs under the lock, at each call of a flood. Those
+// that it has looked at move to the front, so that the next search examines
+// others and any full bucket is found in time.
 func (l *RateLimiter) makeRoom(now time.Time) bool {
 	const look = 8
 	for range look {
@@ -146,7 +149,7 @@ func (l *RateLimiter) makeRoom(now time.Time) bool {
 			delete(l.buckets, b.key)
 			return true
 		}
-		l.order.MoveToFront(last) // the next search looks at others
+		l.order.MoveToFront(last)
 	}
 	return false
 }
@@ -183,8 +186,8 @@ func (b *bucket) take(now time.Time) Quota {
 	return q
 }
 
-// seconds rounds up to the microsecond, so that whoever waits that long finds
-// a token.
+// seconds rounds up to the microsecond. Rounded down, a caller that waited for
+// RetryAfter could come a moment before its token.
 func seconds(s float64) time.Duration {
 	return time.Duration(math.Ceil(s*1e6)) * time.Microsecond
 }

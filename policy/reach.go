@@ -5,11 +5,11 @@ import (
 	"github.com/agentd/agentd/fleet"
 )
 
-// Reach says which agents the permissions of a fleet let call each other at all:
-// may is true when from may call any capability of to, or may after a person's
-// word. Of a peer whose contract is not known, any capability may be there. Agents
-// that are no members call nobody. The error names the place of a pattern that is
-// none.
+// Reach returns which agents the permissions of a fleet allow to call each other at
+// all: may is true when from may call some capability of to, perhaps after a person
+// has approved. The broker's permissions are derived from it, so that in doubt it
+// is true: a peer whose contract is not known may have any capability. Agents that
+// are not members call nobody. The error names the place of a malformed pattern.
 func Reach(f *fleet.Fleet) (may func(from, to envelope.Address) bool, err error) {
 	reached := map[[2]envelope.Address]bool{}
 	for _, m := range f.Members {

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
@@ -212,17 +213,36 @@ func TestPatternsAreChecked(t *testing.T) {
 	}
 }
 
+// Rules are not matched against a name that no capability can have, whoever
+// allows it: its length is the choice of whoever sends the call.
+func TestNamesAreBounded(t *testing.T) {
+	longest := strings.Repeat("x", capability.MaxNameBytes)
+	for name, rules := range map[string]*policy.CallerRules{
+		"a listed peer": callerRules(t, ""), "an allow rule": callerRules(t, "permissions: {allow: ['**']}\n"),
+	} {
+		if d := rules.Decide(librarian, longest); !d.Allowed {
+			t.Errorf("%s: the longest name: %s", name, d)
+		}
+		if d := rules.Decide(librarian, longest+"x"); d.Allowed || d.Reason != policy.NoCapability || d.Rule != (policy.Rule{}) {
+			t.Errorf("%s: a longer name: %s", name, d)
+		}
+	}
+}
+
 func TestReasonsAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range policy.Reasons() {
+	for r := policy.AllowRule; r <= policy.AskRule; r++ {
+		if text, err := r.MarshalText(); err != nil || string(text) != r.String() {
+			t.Errorf("reason %d is %q in JSON, %v", r, text, err)
+		}
 		if s := r.String(); seen[s] || strings.HasPrefix(s, "reason(") {
 			t.Errorf("reason %d is %q", r, s)
 		} else {
 			seen[s] = true
 		}
 	}
-	if policy.Reason(200).String() != "reason(200)" {
-		t.Error("an unknown reason has no number")
+	if len(seen) != 11 || (policy.AskRule+1).String() != "reason(12)" || policy.Reason(0).String() != "reason(0)" {
+		t.Errorf("%d reasons, and those that are none are %s and %s", len(seen), policy.AskRule+1, policy.Reason(0))
 	}
 	rule := policy.Rule{Effect: policy.Deny, Pattern: "x"}
 	if got := (policy.Decision{Reason: policy.DenyRule, Rule: rule}).String(); got != `a deny rule matches: deny "x"` {

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// A Sampler says which of many like events are worth a record of their own, so
-// that a flood of them is not a flood of records. The first ones are; of the
-// rest, PerSecond. It is safe for concurrent use. Its PerSecond must not be
-// changed while it is used.
+// A Sampler selects which of many similar events get a record of their own, so that
+// a flood of events does not become a flood of records. It is a token bucket:
+// PerSecond of them are recorded in the long run, and as many at once. It is safe
+// for concurrent use, as long as PerSecond does not change.
 type Sampler struct {
-	// PerSecond is also how many may come at once. 0 or less takes none.
+	// PerSecond is the rate of records and the size of a burst. 0 or less selects
+	// none.
 	PerSecond int
 
 	mu     sync.Mutex
@@ -19,8 +20,8 @@ type Sampler struct {
 	missed int64     // guarded by mu; left out since the last that was taken
 }
 
-// Take reports whether the event of now gets a record; unrecorded is then how
-// many before it got none.
+// Take reports whether an event at this time gets a record. If so, unrecorded is how
+// many events since the last record got none.
 func (s *Sampler) Take(now time.Time) (take bool, unrecorded int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

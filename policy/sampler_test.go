@@ -34,6 +34,32 @@ func TestSamplerTellsOfEveryEvent(t *testing.T) {
 	})
 }
 
+// The first events of a flood all get a record; from then on, as many a second.
+func TestSamplerTakesTheFirst(t *testing.T) {
+	s, now := policy.Sampler{PerSecond: 3}, time.Unix(1_800_000_000, 0)
+	take := func(want bool, wantUnrecorded int64) {
+		t.Helper()
+		if got, unrecorded := s.Take(now); got != want || unrecorded != wantUnrecorded {
+			t.Errorf("at %s: taken %v with %d unrecorded, want %v and %d", now, got, unrecorded, want, wantUnrecorded)
+		}
+	}
+	for range 3 {
+		take(true, 0)
+	}
+	take(false, 0)
+	take(false, 0)
+	now = now.Add(time.Second)
+	take(true, 2)
+	take(true, 0)
+	take(true, 0)
+	take(false, 0)
+	// A clock that steps back earns nothing.
+	now = now.Add(-time.Hour)
+	take(false, 0)
+	now = now.Add(time.Hour)
+	take(false, 0)
+}
+
 func TestSamplerOfNothing(t *testing.T) {
 	var s policy.Sampler
 	if take, _ := s.Take(time.Now()); take {

@@ -2,8 +2,8 @@ package transport
 
 import "fmt"
 
-// A Code says why a transport refused or lost something. It is an error
-// itself, so that errors.Is(err, transport.Closed) asks for it.
+// A Code is why an operation of a transport failed. It is an error itself, so that
+// callers test for it with errors.Is(err, transport.Closed).
 type Code uint8
 
 // The codes of all transports.
@@ -12,23 +12,24 @@ const (
 	Closed Code = iota + 1
 	// Disconnected: there is no connection to the broker now.
 	Disconnected
-	// NoResponders: nobody subscribes to the topic of a request.
+	// NoResponders: the topic of a request has no subscribers.
 	NoResponders
 	// TooLarge: the message is larger than the transport carries.
 	TooLarge
 	// SlowConsumer: a receiver is full, and the message was dropped.
 	SlowConsumer
-	// BadTopic: the topic is empty, has an empty part between dots, or has white
+	// BadTopic: the topic is empty, has an empty part between dots, or contains white
 	// space, control characters or wildcards.
 	BadTopic
-	// Denied: the broker does not let this process publish or subscribe there.
+	// Denied: the broker does not permit this process to publish or subscribe there.
 	Denied
-	// Failed: the broker refused for a reason of its own; see the cause.
+	// Failed: the operation failed for another reason; see the cause.
 	Failed
 )
 
-// Error is the code in words.
+// Error returns the code in words.
 func (c Code) Error() string {
+	//exhaustive:enforce
 	switch c {
 	case Closed:
 		return "transport closed"
@@ -56,7 +57,7 @@ type Error struct {
 	Code Code
 	// Op is the operation: "publish", "subscribe", "inbox", "drain".
 	Op string
-	// Topic is what the operation was about, or "".
+	// Topic is the topic of the operation, or "".
 	Topic string
 	// Cause is the broker client's own error, or nil.
 	Cause error
@@ -82,9 +83,11 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Code, e.Cause}
 }
 
-// CheckTopic returns a [BadTopic] error for a topic that no broker can carry:
-// empty, with an empty part between dots, or with white space, control
-// characters or wildcards.
+// CheckTopic returns a [BadTopic] error for a topic that not every broker can carry:
+// an empty one, one with an empty part between dots, or one with white space,
+// control characters or wildcards. Every transport checks with it, so that a
+// topic that works in one process also works over a broker. The error quotes the
+// topic, which may contain line breaks.
 func CheckTopic(op, topic string) error {
 	last := byte('.') // as if before the first part
 	for i := range len(topic) {

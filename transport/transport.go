@@ -2,23 +2,25 @@ package transport
 
 import "context"
 
-// A Message is what a topic carries.
+// A Message is published on a topic.
 type Message struct {
 	// Topic is where the message was published.
 	Topic string
-	// Reply is the topic that an answer goes to, or "".
+	// Reply is the topic for an answer, or "".
 	Reply string
-	// Data belongs to the transport once published, and is shared by all
-	// who receive it: nobody may change it.
+	// Data is shared by all receivers and must not be changed after Publish. It is
+	// not copied, so that the cost of a message does not depend on its size or on
+	// the number of receivers.
 	Data []byte
-	// Err is set only on messages that the transport itself makes, and is then
-	// the [Code] of what happened to a request ([NoResponders]) or to many (the
-	// notices of [Transport] OpenInbox); Data is nil.
+	// Err is set only on messages from the transport itself. It is the [Code] of what
+	// happened to one request ([NoResponders]) or to many (the notices of
+	// [Transport] OpenInbox). Data is nil then.
 	Err error
 }
 
-// A Handler takes the messages of one subscription, one after another. It must
-// not block for long, and must not close the subscription that calls it.
+// A Handler receives the messages of one subscription, one after another. It must
+// not block for long, since messages queue up behind it, and must not close the
+// subscription that calls it, since Close waits for the handler.
 type Handler func(Message)
 
 // A Transport carries messages between agents. All methods are safe for
@@ -27,48 +29,47 @@ type Transport interface {
 	// Kind is the scheme of this transport's addresses: "memory", "nats".
 	Kind() string
 
-	// Publish hands m to the broker. It returns once the broker's client has
-	// taken the message, which says nothing about who receives it.
+	// Publish passes m to the broker. It returns once the broker's client has
+	// accepted the message, whether or not anybody receives it.
 	// Codes: Closed, Disconnected, TooLarge, SlowConsumer, BadTopic.
 	Publish(ctx context.Context, m Message) error
 
-	// Subscribe calls h with every message of topic. Subscriptions with the same
-	// non-empty group share the topic's messages between them.
-	// The broker knows of the subscription when Subscribe returns.
+	// Subscribe calls h with every message on topic. Subscriptions with the same
+	// non-empty group share the messages between them. When Subscribe returns, the
+	// broker has registered the subscription: no later message is missed.
 	// Codes: Closed, Disconnected, BadTopic, Denied.
 	Subscribe(topic, group string, h Handler) (Subscription, error)
 
-	// OpenInbox makes a private set of reply topics, whose messages all go to h.
-	// Besides messages h gets notices, whose Err is set and whose Topic is none
-	// of the inbox's: they end the wait for replies that will not come.
-	// Disconnected, with Topic "", says that the connection broke: a request
-	// published before, or its reply, may be lost. Denied says that the broker
-	// refused a message on Topic. A notice comes after the replies that arrived
-	// before its cause.
+	// OpenInbox opens a private set of reply topics, whose messages all go to h. h
+	// also receives notices, with Err set and a Topic outside of the inbox. They end
+	// the wait for replies that will not come: Disconnected, with Topic "", when the
+	// connection was lost, and with it perhaps a request or its reply; Denied when
+	// the broker rejected a message on Topic. A notice follows the replies that
+	// arrived before its cause.
 	// Codes: Closed, Disconnected, Denied.
 	OpenInbox(h Handler) (Inbox, error)
 
-	// MaxMessageBytes is the largest Data that Publish takes.
+	// MaxMessageBytes is the largest Data that Publish accepts.
 	MaxMessageBytes() int
 
-	// Drain stops taking messages in, lets the handlers finish what has
-	// arrived, and closes. When ctx ends first the rest is dropped, and
-	// the error wraps ctx's; a running handler is waited for all the same.
-	// Draining twice is harmless.
+	// Drain stops receiving, lets the handlers finish the messages that have arrived,
+	// and closes. If ctx ends first, the remaining messages are dropped and the error
+	// wraps that of ctx; running handlers are waited for in any case. Draining twice
+	// is harmless.
 	Drain(ctx context.Context) error
 
-	// Close stops at once: messages that no handler has begun are dropped.
-	// It waits for running handlers. Closing twice is harmless.
+	// Close stops immediately. It drops the messages that no handler has begun, and
+	// waits for running handlers. Closing twice is harmless.
 	Close() error
 }
 
 // A Subscription is one receiver of a topic.
 type Subscription interface {
-	// Dropped counts the messages that came while the subscription was full.
+	// Dropped returns how many messages arrived while the subscription was full.
 	Dropped() uint64
-	// Drain takes no more messages in, lets the handler finish what has arrived,
-	// and closes. When ctx ends first the rest is dropped, and the
-	// error wraps ctx's; a running handler is waited for all the same.
+	// Drain stops receiving, lets the handler finish the messages that have arrived,
+	// and closes. If ctx ends first, the remaining messages are dropped and the error
+	// wraps that of ctx; a running handler is waited for in any case.
 	Drain(ctx context.Context) error
 	// Close stops the subscription and waits for a running handler.
 	Close() error
@@ -77,10 +78,10 @@ type Subscription interface {
 // An Inbox is a private set of reply topics.
 type Inbox interface {
 	Subscription
-	// Topic is the reply topic for token, a non-empty string without dots.
-	// Two tokens never share a topic; no other inbox of any process has it.
+	// Topic returns the reply topic for token, a non-empty string without dots. It is
+	// different for each token, and no other inbox of any process has it.
 	Topic(token string) string
-	// Token is the token that topic was made with; ok is false for a topic
-	// that is not this inbox's.
+	// Token returns the token of a topic; ok is false for a topic that is not from
+	// this inbox.
 	Token(topic string) (token string, ok bool)
 }

@@ -23,13 +23,13 @@ const (
 type Options struct {
 	// MaxMessageBytes is the largest message. Default 4 MiB.
 	MaxMessageBytes int
-	// MaxPending is how many messages a subscription may hold that its handler
-	// has not begun. Default 65,536.
+	// MaxPending is how many messages may wait in a subscription for its handler.
+	// Default 65,536.
 	MaxPending int
 }
 
-// A Bus is a broker inside one process. It starts no goroutine of its own and
-// needs no closing; the connections do.
+// A Bus is a broker inside one process. It has no goroutine of its own and does not
+// have to be closed, unlike its connections.
 type Bus struct {
 	opts      Options
 	lastInbox atomic.Uint64
@@ -40,19 +40,21 @@ type Bus struct {
 	inboxes map[string]*subscription // by prefix; guarded by mu
 }
 
-// A topic holds who receives on it.
+// A topic has the subscriptions of one topic.
 type topic struct {
 	plain  []*subscription
-	groups []*group // few: each agent has its own topics
+	groups []*group // few, since each agent has topics of its own
 }
 
+// A group is the members of a queue group. next counts its messages: the members
+// take turns.
 type group struct {
 	name    string
 	members []*subscription
 	next    atomic.Uint64
 }
 
-// NewBus makes an empty bus.
+// NewBus returns a bus without connections.
 func NewBus(opts Options) *Bus {
 	if opts.MaxMessageBytes <= 0 {
 		opts.MaxMessageBytes = defaultMaxMessageBytes
@@ -63,15 +65,16 @@ func NewBus(opts Options) *Bus {
 	return &Bus{opts: opts, topics: map[string]*topic{}, inboxes: map[string]*subscription{}}
 }
 
-// Connect opens a connection for one agent.
+// Connect opens a connection, customarily one per agent.
 func (b *Bus) Connect() *Conn {
 	return &Conn{bus: b, subs: map[*subscription]struct{}{}}
 }
 
-// Published counts the messages that the bus has taken.
+// Published returns how many messages the bus has accepted.
 func (b *Bus) Published() uint64 { return b.published.Load() }
 
-// publish delivers m to all who receive on its topic.
+// publish delivers m to the subscriptions of its topic. A reply to an inbox that is
+// gone is dropped silently, as any broker would: the caller has given up.
 func (b *Bus) publish(m transport.Message) error {
 	b.published.Add(1)
 	if strings.HasPrefix(m.Topic, inboxPrefix) {
@@ -92,6 +95,9 @@ func (b *Bus) publish(m transport.Message) error {
 	return nil
 }
 
+// deliver reports whether the topic has a subscriber, and whether one of them was
+// full. The read lock is held while pushing, which never blocks: a subscription
+// that has been removed gets no more messages once remove has returned.
 func (b *Bus) deliver(m transport.Message) (found, full bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -110,7 +116,8 @@ func (b *Bus) deliver(m transport.Message) (found, full bool) {
 	return found, full
 }
 
-// push gives m to the next member that has room.
+// push passes m to the next member that has room. Only if all are full does the
+// message count as dropped, at the last one tried.
 func (g *group) push(m transport.Message) bool {
 	first := g.next.Add(1)
 	for i := range uint64(len(g.members)) {
@@ -125,6 +132,8 @@ func (g *group) push(m transport.Message) bool {
 	return false
 }
 
+// inbox returns the inbox that a reply topic belongs to, or nil. Inboxes are found
+// by prefix: a caller has one inbox, with a topic for each call.
 func (b *Bus) inbox(topic string) *subscription {
 	dot := strings.LastIndexByte(topic, '.')
 	if dot < 0 {
@@ -182,7 +191,7 @@ func (b *Bus) remove(s *subscription) {
 	}
 }
 
-// group finds a group by its name, or nil.
+// group returns the group with a name, or nil.
 func (t *topic) group(name string) *group {
 	for _, g := range t.groups {
 		if g.name == name {
@@ -192,7 +201,7 @@ func (t *topic) group(name string) *group {
 	return nil
 }
 
-// without copies all without one.
+// without returns a copy of all that lacks one.
 func without[T comparable](all []T, one T) []T {
 	out := make([]T, 0, len(all))
 	for _, have := range all {
@@ -254,6 +263,9 @@ func (c *Conn) OpenInbox(h transport.Handler) (transport.Inbox, error) {
 	return s, c.start(s, "inbox")
 }
 
+// start registers s and starts its goroutine. The lock makes this atomic with
+// respect to Close: either Close finds the subscription and stops it, or start
+// finds the connection closed.
 func (c *Conn) start(s *subscription, op string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,8 +278,9 @@ func (c *Conn) start(s *subscription, op string) error {
 	return nil
 }
 
-// Drain implements [transport.Transport]. Publishing still works while the
-// handlers finish, so that they can answer.
+// Drain implements [transport.Transport]. All subscriptions stop receiving before
+// the first is waited for, so that none keeps filling while another empties.
+// Publishing works until the handlers have finished, so that they can answer.
 func (c *Conn) Drain(ctx context.Context) error {
 	var err error
 	subs := c.subscriptions()

@@ -10,7 +10,8 @@ import (
 	"github.com/agentd/agentd/transport"
 )
 
-// A subscription is a bounded queue and the goroutine that empties it.
+// A subscription is a bounded queue and the goroutine that handles its messages. An
+// inbox is a subscription to every topic with its prefix.
 type subscription struct {
 	conn    *Conn
 	topic   string // an inbox's prefix, when inbox is set
@@ -19,12 +20,12 @@ type subscription struct {
 	handler transport.Handler
 	wake    chan struct{} // holds one token when there is something to do
 	done    chan struct{} // closed when run has returned
-	discard atomic.Bool   // what is queued is not handled
+	discard atomic.Bool   // the queue is dropped
 
 	mu       sync.Mutex
 	queue    []transport.Message // guarded by mu
 	dropped  uint64              // guarded by mu
-	stopping bool                // no more messages come in; guarded by mu
+	stopping bool                // no more messages are accepted; guarded by mu
 }
 
 func newSubscription(c *Conn, topic, group string, h transport.Handler) *subscription {
@@ -34,7 +35,7 @@ func newSubscription(c *Conn, topic, group string, h transport.Handler) *subscri
 	}
 }
 
-// push adds m, or counts it as dropped and returns false.
+// push appends m, or counts it as dropped and returns false.
 func (s *subscription) push(m transport.Message) bool {
 	if s.tryPush(m) {
 		return true
@@ -45,6 +46,7 @@ func (s *subscription) push(m transport.Message) bool {
 	return false
 }
 
+// tryPush appends m if there is room.
 func (s *subscription) tryPush(m transport.Message) bool {
 	s.mu.Lock()
 	ok := !s.stopping && len(s.queue) < s.conn.bus.opts.MaxPending
@@ -58,6 +60,7 @@ func (s *subscription) tryPush(m transport.Message) bool {
 	return ok
 }
 
+// signal wakes run. One token is enough: run looks at the queue after taking it.
 func (s *subscription) signal() {
 	select {
 	case s.wake <- struct{}{}:
@@ -65,8 +68,9 @@ func (s *subscription) signal() {
 	}
 }
 
-// run empties the queue batch by batch until the subscription stops. Two slices
-// take turns, so that a steady load allocates nothing.
+// run handles messages until the subscription stops. It takes the whole queue at a
+// time and leaves the previous batch's slice in its place: the lock is taken once
+// per batch, and a steady load allocates nothing.
 func (s *subscription) run() {
 	defer close(s.done)
 	var batch []transport.Message
@@ -87,11 +91,13 @@ func (s *subscription) run() {
 				return
 			}
 			s.handler(batch[i])
-			batch[i] = transport.Message{}
+			batch[i] = transport.Message{} // frees the payload while the slice lives on
 		}
 	}
 }
 
+// stop makes run return, after the queue is empty or, with discard, after the
+// message at hand.
 func (s *subscription) stop(discard bool) {
 	s.conn.bus.remove(s)
 	s.mu.Lock()
@@ -103,7 +109,8 @@ func (s *subscription) stop(discard bool) {
 	s.signal()
 }
 
-// wait returns when a stopping subscription has handled what it took in.
+// wait returns when run has. A context that has already ended wins even over a
+// subscription that is done, so that the outcome does not depend on timing.
 func (s *subscription) wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -13,20 +13,20 @@ import (
 	"github.com/agentd/agentd/transport"
 )
 
-// A Broker makes connections to one broker that nobody else uses. Its subscriptions hold
-// at most MaxPending messages.
+// A Broker opens connections to a broker that no other test uses.
 type Broker struct {
 	// Connect opens a connection; the suite closes it.
 	Connect func(t *testing.T) transport.Transport
-	// MaxPending is the bound that the slow consumer test fills.
+	// MaxPending is how many messages a subscription holds. The slow consumer test
+	// publishes more than that.
 	MaxPending int
 }
 
-// waitLimit bounds every wait of the suite: long enough for a busy machine,
-// and reached only by a broken transport.
+// waitLimit bounds every wait of the suite. It is long enough for a busy machine;
+// only a broken transport reaches it.
 const waitLimit = 20 * time.Second
 
-// Run runs the suite; open makes a fresh broker for each test.
+// Run runs the suite. open opens a fresh broker for each test.
 func Run(t *testing.T, open func(t *testing.T) Broker) {
 	for _, test := range []struct {
 		name string
@@ -284,8 +284,8 @@ func testSlowConsumer(t *testing.T, b Broker) {
 	})
 	publish(t, pub, "t", "", "first")
 	receive(t, started)
-	// Only a publisher that never waits gets through this loop: the handler
-	// is held until it has.
+	// Only a publisher that never waits gets through this loop, since the handler is
+	// held until after it.
 	deadline := time.Now().Add(waitLimit)
 	for s.Dropped() == 0 && time.Now().Before(deadline) {
 		for range b.MaxPending/4 + 1 {
@@ -379,7 +379,7 @@ func testDrain(t *testing.T, b Broker) {
 	for range messages {
 		publish(t, pub, "t", "", "x")
 	}
-	publish(t, pub, "end", "", "") // behind them: when it is there, they are
+	publish(t, pub, "end", "", "") // once it has arrived, so have the others
 	receive(t, started)
 	receive(t, sent)
 	drained := make(chan error)
@@ -432,8 +432,9 @@ func testDrainSubscription(t *testing.T, b Broker) {
 	for range messages {
 		publish(t, pub, "t", "", "x")
 	}
-	// A broker serves the subscriptions of a topic one by one: that one of them has
-	// a message says nothing about the other. What comes behind it does.
+	// A broker may deliver to the subscriptions of a topic one after another: that
+	// one has a message does not mean that the other has it too. A message on another
+	// topic, published later, does.
 	publish(t, pub, "end", "", "")
 	receive(t, started)
 	receive(t, sent)

@@ -1,0 +1,125 @@
+package envelope
+
+import "github.com/agentd/agentd/internal/ijson"
+
+// A span locates the content of a string in a buffer, without its quotes.
+type span struct {
+	start, end int
+	escaped    bool
+}
+
+// A headerSpans holds the spans of header keys and values. The first eight are
+// part of the decoder, which lives on the stack; only a message with more
+// headers pays for an allocation.
+type headerSpans struct {
+	first [8][2]span
+	count int
+	more  [][2]span
+}
+
+func (h *headerSpans) add(key, value span) {
+	if h.count < len(h.first) {
+		h.first[h.count] = [2]span{key, value}
+	} else {
+		h.more = append(h.more, [2]span{key, value})
+	}
+	h.count++
+}
+
+// at returns the key and value of header i, in the order of the message.
+func (h *headerSpans) at(i int) *[2]span {
+	if i < len(h.first) {
+		return &h.first[i]
+	}
+	return &h.more[i-len(h.first)]
+}
+
+// distinct reports whether the keys are certainly distinct. It gives up, and
+// returns false, where that takes more than comparing a few of them byte by byte:
+// with more keys than fit in first the comparison would be quadratic, and escapes
+// make different bytes spell the same key.
+func (h *headerSpans) distinct(data []byte) bool {
+	if h.count > len(h.first) {
+		return false
+	}
+	for i := range h.count {
+		key := h.first[i][0]
+		if key.escaped {
+			return false
+		}
+		for _, other := range h.first[:i] {
+			if string(data[key.start:key.end]) == string(data[other[0].start:other[0].end]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// build returns the message that the pass has found.
+func (d *decoder) build() (*Envelope, error) {
+	text := d.gather()
+	cut := func(s span) string { return text[s.start:s.end] }
+	e := &Envelope{
+		Kind: d.kind, Deadline: d.deadline, Payload: d.payload, Auth: d.auth,
+		MessageID:     cut(d.strings[fieldMessageID]),
+		CorrelationID: cut(d.strings[fieldCorrelationID]),
+		CausedBy:      cut(d.strings[fieldCausedBy]),
+		Capability:    cut(d.strings[fieldCapability]),
+		From:          Address(cut(d.strings[fieldFrom])),
+		To:            Address(cut(d.strings[fieldTo])),
+		ReplyTo:       cut(d.strings[fieldReplyTo]),
+		TenantID:      cut(d.strings[fieldTenantID]),
+	}
+	if d.headers.count > 0 {
+		e.Headers = make(Headers, d.headers.count)
+		for i := range e.Headers {
+			h := d.headers.at(i)
+			e.Headers[i] = Header{Key: cut(h[0]), Value: cut(h[1])}
+		}
+	}
+	// Every other field has been checked during the pass. Addresses and topics
+	// can only be checked once escapes have been resolved.
+	var faults faultList
+	if e.checkAddresses(&faults); faults != nil {
+		return nil, faults.err()
+	}
+	return e, nil
+}
+
+// gather copies all strings into a single one and moves their spans there, so
+// that a message costs one allocation for all of them and does not keep the
+// caller's buffer alive through a short field.
+func (d *decoder) gather() string {
+	var usual [768]byte
+	all := usual[:0]
+	move := func(s *span) {
+		from := len(all)
+		if s.escaped {
+			all = ijson.AppendUnquoted(all, d.data[s.start:s.end])
+		} else {
+			all = append(all, d.data[s.start:s.end]...)
+		}
+		*s = span{start: from, end: len(all)}
+	}
+	for i := range d.strings {
+		move(&d.strings[i])
+	}
+	for i := range d.headers.count {
+		h := d.headers.at(i)
+		move(&h[0])
+		move(&h[1])
+	}
+	return string(all)
+}
+
+// text returns the content of a string that lies in data.
+func (d *decoder) text(s span) string { return string(d.raw(s)) }
+
+// raw is text without a copy, except where the string contains escapes.
+func (d *decoder) raw(s span) []byte {
+	if s.escaped {
+		return ijson.AppendUnquoted(nil, d.data[s.start:s.end])
+	}
+	return d.data[s.start:s.end]
+}
