@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"regexp"
 	"regexp/syntax"
 )
 
@@ -109,11 +108,12 @@ type stringRule struct {
 
 // pattern is an ECMA-262 pattern and its translation.
 type pattern struct {
-	source string // as written
-	re2    string // the RE2 spelling of the same language
-	regexp *regexp.Regexp
+	source string         // as written
+	re2    string         // the RE2 spelling of the same language
 	tree   *syntax.Regexp // the parse of re2, not simplified
-	dfa    *dfa           // decides in place of regexp, unless nil
+	dfa    *dfa           // decides; nil where it would be too large
+	// parallel decides in place of dfa.
+	parallel *parallel
 }
 
 // bound is a numeric limit; raw is its text as written.

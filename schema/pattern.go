@@ -32,11 +32,33 @@ func compilePattern(source string, budget *patternBudget) (*pattern, *patternErr
 	if !budget.take(instruction * programSize(tree)) {
 		return nil, tooLarge()
 	}
-	re, err := regexp.Compile(re2)
+	return t.automaton(tree)
+}
+
+// automaton chooses how a pattern runs: by a complete automaton if that is
+// small enough, else by one that follows all ways through the pattern at once.
+// Either takes time proportional to the text. A pattern that neither can run
+// is refused.
+func (t *translator) automaton(tree *syntax.Regexp) (*pattern, *patternError) {
+	p := &pattern{source: t.src, re2: t.out.String(), tree: tree}
+	program, err := newProgram(trimSearch(tree))
 	if err != nil {
-		return nil, re2Error(err)
+		return nil, t.tooLarge()
 	}
-	return &pattern{source: source, re2: re2, regexp: re, tree: tree, dfa: newDFA(tree, &budget.steps)}, nil
+	if p.dfa = newDFA(program, &t.budget.steps); p.dfa != nil {
+		return p, nil
+	}
+	if p.parallel = newParallel(program, &t.budget.links); p.parallel == nil {
+		if t.budget.steps == 0 || t.budget.links == 0 {
+			return nil, tooLarge() // it might have run in a schema of its own
+		}
+		return nil, t.tooLarge()
+	}
+	const word = 8 // bytes
+	if !t.budget.take(word * len(p.parallel.reads)) {
+		return nil, tooLarge()
+	}
+	return p, nil
 }
 
 // patternBudget bounds what all patterns of a schema take together. A few
@@ -44,11 +66,12 @@ func compilePattern(source string, budget *patternBudget) (*pattern, *patternErr
 // publish schemas of many such bytes.
 type patternBudget struct {
 	size  int // bytes of translations, and instructions at a multiple of that
-	steps int // of building automata, see newDFA
+	steps int // of building complete automata, see newDFA
+	links int // of building the others, see newParallel
 }
 
 func newPatternBudget() patternBudget {
-	return patternBudget{size: 4 << 20, steps: maxSchemaSteps}
+	return patternBudget{size: 4 << 20, steps: maxSchemaSteps, links: maxSchemaSteps}
 }
 
 // take takes off part of the size, and reports whether it holds.
@@ -57,6 +80,7 @@ func (b *patternBudget) take(size int) bool {
 	return b.size >= 0
 }
 
+// tooLarge is the refusal of a schema whose patterns are each small enough.
 func tooLarge() *patternError {
 	return &patternError{"the patterns of the schema are too large together", "repeat less; use minLength and maxLength"}
 }
@@ -100,7 +124,7 @@ func (p *pattern) match(text []byte) bool {
 	if p.dfa != nil {
 		return p.dfa.match(text)
 	}
-	return p.regexp.Match(text)
+	return p.parallel.match(text)
 }
 
 // translator reads an ECMA-262 pattern and writes RE2.
@@ -119,6 +143,8 @@ type translator struct {
 	names  []string
 	// repeatable is set where a quantifier may follow.
 	repeatable bool
+	from       int // where the present term starts
+	sizes      sizes
 }
 
 // errorf returns a fault of the pattern at the present place.
@@ -139,6 +165,7 @@ func (t *translator) rest() string { return t.src[t.at:] }
 // than parsed by recursion, so that nesting costs no stack.
 func (t *translator) pattern() *patternError {
 	for t.at < len(t.src) {
+		t.from = t.at
 		if err := t.term(); err != nil {
 			return err
 		}
@@ -190,7 +217,9 @@ func (t *translator) close() *patternError {
 		return t.errorf(`write \) for the character`, "a group is closed that is not open")
 	}
 	t.depth--
-	t.emit(")", true)
+	t.emit(")", false)
+	t.repeatable = true
+	t.sizes.close()
 	t.at++
 	return nil
 }
@@ -200,7 +229,9 @@ func (t *translator) emit(text string, repeatable bool) {
 	if t.budget.take(len(text)) {
 		t.out.WriteString(text)
 	}
-	t.repeatable = repeatable
+	if t.repeatable = repeatable; repeatable {
+		t.sizes.atom(t.from)
+	}
 }
 
 // open translates the start of a group.
@@ -229,6 +260,7 @@ func (t *translator) open() *patternError {
 		return t.errorf("flags cannot be set inside a pattern; spell out both cases, as in [Aa]", "unknown kind of group")
 	}
 	t.depth++
+	t.sizes.open(t.from)
 	t.emit("(?:", false)
 	t.at += size
 	return nil
@@ -275,10 +307,14 @@ func (t *translator) braces() (int, *patternError) {
 	if !open && (len(low) > len(high) || len(low) == len(high) && low > high) {
 		return 0, t.errorf("", "a quantifier's bounds are out of order")
 	}
-	text := "{" + low
+	text, count := "{"+low, low
 	if ranged {
 		text += "," + high
 	}
+	if !open {
+		count = high
+	}
+	t.sizes.repeat(count, t.at+end+1)
 	return end, t.quantifier(text+"}", end+1)
 }
 

@@ -14,7 +14,7 @@ func (l *Language) start(b *Budget) int32 {
 }
 
 // step returns the state after one more rune of the given class.
-func (l *Language) step(from int32, class int16, b *Budget) int32 {
+func (l *Language) step(from int32, class uint16, b *Budget) int32 {
 	if from == stateDead || from == stateMatched {
 		return from
 	}
@@ -23,14 +23,13 @@ func (l *Language) step(from int32, class int16, b *Budget) int32 {
 	}
 	s := &l.states[from]
 	b.spend(len(s.set) + 1)
-	r := l.runes[class]
-	word := l.words && syntax.IsWordChar(r)
+	word := l.alphabet.Words && syntax.IsWordChar(l.alphabet.Samples[class])
 	to := int32(stateMatched)
 	if waiting, matched := l.resolve(s, border(s, word, false)); !matched {
 		l.clear()
 		for _, pc := range waiting {
-			if inst := &l.prog.Inst[pc]; inst.MatchRune(r) {
-				matched = l.follow(inst.Out, 0, false) || matched
+			if l.alphabet.Consumes(pc, class) {
+				matched = l.follow(l.prog.Inst[pc].Out, 0, false) || matched
 			}
 		}
 		if !l.anchored {
@@ -148,8 +147,9 @@ func (l *Language) intern(begin, word, matched bool, b *Budget) int32 {
 	if id, ok := l.ids[string(key)]; ok {
 		return id
 	}
-	b.spend(len(l.set) + l.classes)
-	next := make([]int32, l.classes)
+	classes := len(l.alphabet.Samples)
+	b.spend(len(l.set) + classes)
+	next := make([]int32, classes)
 	for i := range next {
 		next[i] = -1
 	}

@@ -79,9 +79,9 @@ func (q Query) Find(b *Budget) (string, Answer) {
 // letter is a class of code points that all automata treat alike.
 type letter struct {
 	rune  rune
-	rank  int     // how well the rune reads; less is better
-	class []int16 // by term
-	key   rune    // the rune itself where an excluded string holds it; else -1
+	rank  int      // how well the rune reads; less is better
+	class []uint16 // by term
+	key   rune     // the rune itself where an excluded string holds it; else -1
 }
 
 // search is one walk through the product of the automata. What is likely to be
@@ -141,7 +141,7 @@ func (s *search) trie() {
 func (s *search) alphabet() {
 	cuts := []rune{0, 0xD800, 0xE000}
 	for _, t := range s.query.Terms {
-		cuts = append(cuts, t.Language.cuts...)
+		cuts = append(cuts, t.Language.alphabet.Cuts...)
 	}
 	special := map[rune]bool{}
 	for _, t := range s.tries {
@@ -153,7 +153,7 @@ func (s *search) alphabet() {
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
 	known := map[string]int{}
-	class := make([]int16, len(s.query.Terms))
+	class := make([]uint16, len(s.query.Terms))
 	for i, cut := range cuts {
 		last := rune(unicode.MaxRune)
 		if i+1 < len(cuts) {
@@ -168,8 +168,8 @@ func (s *search) alphabet() {
 		}
 		s.key = binary.LittleEndian.AppendUint32(s.key[:0], uint32(key))
 		for k, t := range s.query.Terms {
-			class[k] = t.Language.class(cut)
-			s.key = binary.LittleEndian.AppendUint16(s.key, uint16(class[k]))
+			class[k] = t.Language.alphabet.Class(cut)
+			s.key = binary.LittleEndian.AppendUint16(s.key, class[k])
 		}
 		r, rank := readable(cut, last)
 		at, ok := known[string(s.key)]
