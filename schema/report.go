@@ -174,14 +174,18 @@ func (r *enumRule) text() string {
 	return b.String()
 }
 
-// stringValue lists how a string breaks the keywords for strings.
+// stringValue lists how a string breaks the keywords for strings. One of the
+// wrong length is judged no further, as in a run: maxLength bounds what pattern
+// and format read.
 func (p *reporter) stringValue(s *stringRule, raw []byte) {
 	n := ijson.CodePoints(raw)
-	if n < s.min {
+	switch {
+	case n < s.min:
 		p.add(KeywordMinLength, "string length "+strconv.Itoa(n)+" < minLength "+strconv.Itoa(s.min))
-	}
-	if n > s.max {
+		return
+	case n > s.max:
 		p.add(KeywordMaxLength, "string length "+strconv.Itoa(n)+" > maxLength "+strconv.Itoa(s.max))
+		return
 	}
 	text := p.run.unescape(raw)
 	if s.pattern != nil && !s.pattern.match(text) {
