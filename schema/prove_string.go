@@ -182,11 +182,37 @@ func (p *prover) ask(st *state, q regular.Query, how fit) result {
 	case answer == regular.Unknown:
 		return result{status: statusMaybe, reason: ReasonPattern, at: stuck, placed: true}
 	}
+	if answer == regular.Found {
+		if t := st.contradicted(word, how); t != nil {
+			p.fault("two automata disagree", "term", t.source(), "string", word, "schema", t.origin.pointer)
+			return result{status: statusMaybe, reason: ReasonInternal, at: t.origin, placed: true}
+		}
+	}
 	if r := p.unknown(ReasonFormat); r.reason != ReasonFormat || q.MinLength == st.length.low {
 		r.at, r.placed = stuck, true
 		return r
 	}
 	return p.unknown(ReasonWitness)
+}
+
+// contradicted returns the term that a string does not satisfy although its
+// languages say so, or nil if there is none. Patterns mean the same to both
+// engines, formats only in the narrow fit.
+func (st *state) contradicted(word string, how fit) *term {
+	for _, t := range st.texts {
+		if (t.pattern != nil || how == fitNarrow) && !t.reads(word) {
+			return t
+		}
+	}
+	return nil
+}
+
+// source is a pattern or format as written.
+func (t *term) source() string {
+	if t.pattern != nil {
+		return t.pattern.source
+	}
+	return string(t.format)
 }
 
 // languagesOf returns the automata of a pattern or format, which together

@@ -40,13 +40,17 @@ func SampleWithin(ctx context.Context, s *Schema, budget Budget) ([]byte, error)
 	p := newProver(ctx, budget, s)
 	p.full = true
 	r := p.sat(p.conjunction(nil, p.formOf(p.roots[0], false)))
+	verdict := Malformed
+	if r.status == statusSat {
+		verdict = s.Check(r.value).Verdict
+	}
 	switch {
-	case r.status == statusSat && s.Valid(r.value):
+	case verdict == Valid:
 		return append([]byte(nil), r.value...), nil
 	case r.status == statusUnsat && p.spent == "":
 		return nil, ErrUnsatisfiable
 	case r.status == statusSat:
-		return nil, &UndecidedError{Reason: ReasonWitness}
+		return nil, &UndecidedError{Reason: p.unverified(r.value, verdict)}
 	case p.spent != "":
 		return nil, &UndecidedError{Reason: p.spent}
 	}

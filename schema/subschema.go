@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -63,6 +64,9 @@ const (
 	ReasonObject  Reason = "object"  // demands on unnamed members interact with excluded objects
 	ReasonDepth   Reason = "depth"   // values nest too deep
 	ReasonWitness Reason = "witness" // values exist only beyond Budget.Witness, or the validator's own limits
+	// ReasonInternal is a fault of this package: its engines disagree. It is
+	// logged, and the answer is as safe as any other that is undecided.
+	ReasonInternal Reason = "internal"
 )
 
 // Containment is the answer to whether one schema is contained in another.
@@ -94,6 +98,9 @@ type Budget struct {
 	Witness int
 	// Time bounds the wall clock. The default is 250 ms.
 	Time time.Duration
+	// Logger receives faults of this package, as errors: the prover and the
+	// validator judge a value differently. Nil discards them.
+	Logger *slog.Logger
 }
 
 // stringStepsPerStep relates the steps of automata to those of reasoning.
@@ -111,6 +118,9 @@ func (b Budget) orDefault() Budget {
 	}
 	if b.Time <= 0 {
 		b.Time = 250 * time.Millisecond
+	}
+	if b.Logger == nil {
+		b.Logger = slog.New(slog.DiscardHandler)
 	}
 	return b
 }
@@ -145,8 +155,9 @@ func (p *prover) contained(a, b int32) Containment {
 	r := p.sat(p.conjunction(nil, p.formOf(a, false), p.formOf(b, true)))
 	switch {
 	case r.status == statusSat:
-		if !p.forms[a].valid(r.value) || p.forms[b].check(r.value) != Invalid {
-			return Containment{Answer: Undecided, Reason: ReasonWitness}
+		inA, inB := p.forms[a].check(r.value), p.forms[b].check(r.value)
+		if inA != Valid || inB != Invalid {
+			return Containment{Answer: Undecided, Reason: p.unverified(r.value, inA, inB)}
 		}
 		return Containment{Answer: Refuted, Witness: slices.Clone(r.value)}
 	case p.spent != "":
