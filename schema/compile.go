@@ -12,7 +12,8 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 )
 
-// maxSource is the size of the largest schema, in bytes.
+// maxSource is the size of the largest schema, in bytes. Peers publish schemas,
+// and a compiled one takes many times the room of its source.
 const maxSource = 8 << 20
 
 // compiler turns a parsed schema into nodes and collects every fault.
@@ -74,6 +75,7 @@ func Compile(src []byte) (*Schema, error) {
 	if len(c.faults) > 0 {
 		return nil, &CompileError{c.faults}
 	}
+	// The schema is sound from here on: the following rounds cannot fail.
 	c.link()
 	share(root, c.nodes)
 	s := &Schema{root: root, source: slices.Clone(src), nodes: c.nodes, literals: c.literals, limits: defaultLimits()}
@@ -81,7 +83,7 @@ func Compile(src []byte) (*Schema, error) {
 	return s, nil
 }
 
-// position says on which line and column an offset lies, both from 1, in bytes.
+// position names the line and column of an offset, both counted from 1, in bytes.
 func position(src []byte, offset int) string {
 	before := src[:min(offset, len(src))]
 	line := 1 + bytes.Count(before, []byte("\n"))
@@ -95,7 +97,9 @@ func (c *compiler) fault(pointer, message, hint string) {
 	c.faults = append(c.faults, Fault{pointer, message, hint})
 }
 
-// schema compiles one schema, which may be a boolean.
+// schema compiles one schema, which may be a boolean. It recurses with the
+// source, whose depth parseTree has bounded. A schema in which there is a fault
+// still gets a node, so that the rest can be checked as well.
 func (c *compiler) schema(t *tree, pointer string) *node {
 	if len(c.nodes) == maxNodes {
 		c.fault(pointer, "the schema is too large", "")
@@ -123,7 +127,9 @@ func (c *compiler) schema(t *tree, pointer string) *node {
 }
 
 // reference compiles a schema that holds $ref. Draft-07 ignores what stands
-// beside $ref, so whatever would assert something there is refused.
+// beside $ref (core section 8.3), and authors expect the opposite, as later
+// drafts have it. Whatever would assert something there is refused; annotations
+// are kept, since both readings of them agree.
 func (c *compiler) reference(n *node, t *tree, pointer string) {
 	for _, m := range t.members {
 		at := child(pointer, m.name)
@@ -147,7 +153,8 @@ func (c *compiler) reference(n *node, t *tree, pointer string) {
 	}
 }
 
-// keyword compiles one keyword of a schema object.
+// keyword compiles one keyword of a schema object. Keywords are independent of
+// their order; what depends on several of them is left to finish.
 func (c *compiler) keyword(n *node, name string, v *tree, at string) {
 	switch name {
 	case "type":
@@ -248,7 +255,8 @@ func (c *compiler) values(n *node, name string, v *tree, at string) {
 
 // exact reports whether all numbers in a literal can be compared exactly. With
 // exponents of up to 18 digits on the side of the schema, any payload can be
-// compared with it in machine words.
+// compared with it in machine words. Two longer exponents could only be compared
+// digit by digit, for the sake of numbers that nobody means.
 func (c *compiler) exact(t *tree, at string) bool {
 	if t.kind == kindNumber && parseDecimal(t.raw).huge != nil {
 		c.fault(at, "the exponent of this number has more than 18 digits", "")
@@ -278,7 +286,8 @@ func (r *enumRule) add(l literal) {
 	r.ids[l.id] = struct{}{}
 }
 
-// index prepares the lookup of strings.
+// index prepares the look-up of strings: a map for many of them, and a list for up
+// to eight, which is faster to compare than to hash.
 func (r *enumRule) index() {
 	count := 0
 	for _, l := range r.values {
@@ -300,7 +309,8 @@ func (r *enumRule) index() {
 	}
 }
 
-// combinator compiles oneOf, anyOf, allOf or not.
+// combinator compiles oneOf, anyOf, allOf or not, whose branches are schemas for
+// the same value.
 func (c *compiler) combinator(n *node, name string, v *tree, at string) {
 	switch name {
 	case "oneOf":
@@ -365,7 +375,8 @@ func (c *compiler) examples(n *node, v *tree, at string) {
 }
 
 // definitions compiles definitions wherever they stand, so that their faults
-// show, although $ref reaches only those at the root.
+// show, although $ref reaches only those at the root. A mistake in a schema that
+// nothing uses yet is still a mistake.
 func (c *compiler) definitions(n *node, v *tree, at string) {
 	if v.kind != kindObject {
 		c.fault(at, "definitions must be an object, not "+describe(v.kind), "")
@@ -377,7 +388,8 @@ func (c *compiler) definitions(n *node, v *tree, at string) {
 	}
 }
 
-// dialect accepts $schema where it names draft-07, at the root.
+// dialect accepts $schema if it names draft-07, at the root, with or without the
+// empty fragment. Under another draft the same keywords could mean other things.
 func (c *compiler) dialect(v *tree, at string) {
 	text, ok := c.text(v, at)
 	switch {
@@ -408,7 +420,8 @@ func compact(raw []byte) []byte {
 	return b.Bytes()
 }
 
-// quote shows a name from the schema in a message, cut to a readable length.
+// quote shows a name from the schema in a message, cut to a readable length and
+// with control characters escaped.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {

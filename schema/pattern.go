@@ -17,7 +17,8 @@ type patternError struct{ message, hint string }
 
 // compilePattern translates an ECMA-262 pattern to RE2 and compiles it.
 // Patterns see code points, as with the flag u, and are not anchored. Groups
-// capture nothing. What it takes is taken off budget.
+// capture nothing. The sizes of what it builds are subtracted from budget, before
+// it is built.
 func compilePattern(source string, budget *patternBudget) (*pattern, *patternError) {
 	t := translator{src: source, budget: budget}
 	if err := t.pattern(); err != nil {
@@ -86,7 +87,9 @@ func tooLarge() *patternError {
 }
 
 // programSize estimates how many instructions a pattern compiles to: its parts
-// times their repetition.
+// times their repetition. RE2 limits a single repetition to 1000, and nested
+// ones only in their product, so that ((a{30}){30})… must be counted before the
+// compiler writes it out.
 func programSize(re *syntax.Regexp) int {
 	const most = 1 << 24
 	size := 1
@@ -104,7 +107,8 @@ func programSize(re *syntax.Regexp) int {
 	return size
 }
 
-// re2Error words what RE2 refuses for reasons of size.
+// re2Error explains what RE2 refuses. The translation is well-formed, so that only
+// reasons of size remain.
 func re2Error(err error) *patternError {
 	var e *syntax.Error
 	if errors.As(err, &e) {
@@ -152,8 +156,8 @@ func (t *translator) errorf(hint, format string, args ...any) *patternError {
 	return &patternError{"pattern is malformed at byte " + strconv.Itoa(t.at) + ": " + fmt.Sprintf(format, args...), hint}
 }
 
-// beyond returns the fault that a pattern is sound but needs backtracking, whose
-// cost a payload could drive up.
+// beyond returns the fault that a pattern is well-formed but needs backtracking.
+// Its cost can be exponential in the string, and the string comes from a peer.
 func (t *translator) beyond(what, hint string) *patternError {
 	return &patternError{"pattern uses " + what + " at byte " + strconv.Itoa(t.at) + ", which RE2 cannot express", hint}
 }
@@ -195,9 +199,12 @@ func (t *translator) term() *patternError {
 		return t.class()
 	case '\\':
 		return t.escape()
+	// These mean the same in both syntaxes.
 	case '|', '^', '$':
 		t.emit(string(r), false)
 	case '{':
+		// A brace that starts no quantifier stands for itself, by annex B of
+		// ECMA-262.
 		if n, err := t.braces(); n > 0 || err != nil {
 			return err
 		}
@@ -266,7 +273,8 @@ func (t *translator) open() *patternError {
 	return nil
 }
 
-// isGroupName accepts identifiers, as ECMA-262 does for the names of groups.
+// isGroupName accepts identifiers, as ECMA-262 does for the names of groups. The
+// names mean nothing here, since nothing refers back to them.
 func isGroupName(name string) bool {
 	for i, r := range name {
 		if r != '_' && r != '$' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
@@ -303,6 +311,7 @@ func (t *translator) braces() (int, *patternError) {
 	if !isDigits(low) || !open && !isDigits(high) {
 		return 0, nil
 	}
+	// Bounds are compared as text, because they may have any number of digits.
 	low, high = trimZeros(low), trimZeros(high)
 	if !open && (len(low) > len(high) || len(low) == len(high) && low > high) {
 		return 0, t.errorf("", "a quantifier's bounds are out of order")
@@ -341,6 +350,7 @@ func trimZeros(s string) string {
 func (t *translator) escape() *patternError {
 	if rest := t.rest(); len(rest) > 1 {
 		switch c := rest[1]; {
+		// Both syntaxes mean borders of words of ASCII.
 		case c == 'b' || c == 'B':
 			t.emit(rest[:2], false)
 			t.at += 2

@@ -12,16 +12,21 @@ import (
 	"unicode/utf8"
 )
 
-// runeSet is a set of code points, as pairs of first and last.
+// runeSet is a set of code points, as pairs of first and last, in any order and
+// possibly overlapping. Every class is worked out as such a set and written as
+// explicit ranges, so that no meaning of RE2 can slip in.
 type runeSet []rune
 
 // digitSet is \d of ECMA-262: ASCII only, with and without the flag u.
 func digitSet() runeSet { return runeSet{'0', '9'} }
 
-// wordSet is \w of ECMA-262: ASCII only, as patterns ignore no case.
+// wordSet is \w of ECMA-262: ASCII only. With the flags u and i together it would
+// also hold U+017F and U+212A, which fold to s and k; patterns have no flag i.
 func wordSet() runeSet { return runeSet{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'} }
 
-// spaceSet is WhiteSpace and LineTerminator of ECMA-262.
+// spaceSet is \s: WhiteSpace and LineTerminator of ECMA-262 sections 12.2 and 12.3.
+// RE2 means five characters of ASCII by it, and others mean the Unicode property
+// White_Space, which has U+0085 and lacks U+FEFF.
 func spaceSet() runeSet {
 	return runeSet{
 		'\t', '\r', ' ', ' ', 0xA0, 0xA0, 0x1680, 0x1680, 0x2000, 0x200A, 0x2028, 0x2029,
@@ -47,7 +52,8 @@ func (s runeSet) normal() runeSet {
 	return out
 }
 
-// complement returns the code points that are not in the set.
+// complement returns the code points that are not in the set, surrogates included:
+// they occur in no string, so that it makes no difference.
 func (s runeSet) complement() runeSet {
 	var out runeSet
 	next := rune(0)
@@ -64,12 +70,15 @@ func (s runeSet) complement() runeSet {
 	return out
 }
 
-// re2 writes the set in RE2 syntax.
+// re2 writes the set in RE2 syntax. The empty set, as in [], matches nothing and is
+// written as the complement of everything.
 func (s runeSet) re2() string {
 	s = s.normal()
 	switch {
 	case len(s) == 0:
 		return `[^\x{0}-\x{10FFFF}]`
+	// A single character is written as a literal, which the parser joins with
+	// its neighbours to a string.
 	case len(s) == 2 && s[0] == s[1]:
 		return regexp.QuoteMeta(string(s[0]))
 	}
@@ -112,7 +121,8 @@ func (t *translator) class() *patternError {
 	return nil
 }
 
-// classRange reads one character, escape or range inside a class.
+// classRange reads one character, escape or range inside a class. A dash that is
+// first or last, or that follows a range, stands for itself.
 func (t *translator) classRange() (runeSet, *patternError) {
 	low, err := t.classAtom()
 	if err != nil {
@@ -137,7 +147,7 @@ func (t *translator) classRange() (runeSet, *patternError) {
 	return runeSet{low[0], high[0]}, nil
 }
 
-// single reports whether the set is one character.
+// single reports whether the set is one character, which can be the end of a range.
 func (s runeSet) single() bool { return len(s) == 2 && s[0] == s[1] }
 
 // classAtom reads one character or escape inside a class, where \b means
@@ -160,7 +170,8 @@ func (t *translator) classAtom() (runeSet, *patternError) {
 	return runeSet{r, r}, nil
 }
 
-// charEscape reads an escape that stands for a character or a set of them.
+// charEscape reads an escape that stands for a character or a set of them: those
+// that mean the same inside of a class and outside.
 func (t *translator) charEscape() (runeSet, *patternError) {
 	rest := t.rest()
 	if len(rest) < 2 {
@@ -189,7 +200,8 @@ func (t *translator) charEscape() (runeSet, *patternError) {
 	return t.identityEscape()
 }
 
-// nulEscape reads \0, which must not be followed by a digit.
+// nulEscape reads \0. A digit must not follow: annex B of ECMA-262 would read \01 as
+// an octal escape, which the flag u refuses.
 func (t *translator) nulEscape() (runeSet, *patternError) {
 	if rest := t.rest(); len(rest) > 2 && is(rest[2], classDigit) {
 		return nil, t.errorf(`write \xHH`, "octal escapes are not part of ECMA-262")
@@ -248,6 +260,8 @@ func (t *translator) unicodeEscape() (runeSet, *patternError) {
 	if !ok {
 		return nil, t.errorf("", `\u must be followed by four hexadecimal digits`)
 	}
+	// JavaScript strings are UTF-16, and generated patterns often spell a
+	// character beyond U+FFFF as two escapes.
 	if tail, pair := strings.CutPrefix(rest[4:], `\u`); pair {
 		low, _ := hexDigits(tail, 4)
 		if r := utf16.DecodeRune(r, low); r != utf8.RuneError {
@@ -294,7 +308,9 @@ func hexDigits(s string, n int) (rune, bool) {
 	return rune(v), err == nil
 }
 
-// property reads \p{…} or \P{…}: a general category or a script.
+// property reads \p{…} or \P{…}: a general category or a script, by the tables of
+// the Go release. Another release of Unicode assigns more characters and changes
+// hardly any, so that engines differ only on the newest ones.
 func (t *translator) property() (runeSet, *patternError) {
 	rest := t.rest()
 	end := strings.IndexByte(rest, '}')

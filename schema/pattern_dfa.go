@@ -43,6 +43,8 @@ func newDFA(p *program, budget *int) *dfa {
 			*budget -= min(b.steps+len(next), *budget)
 			return nil
 		}
+		// Every state is asked what holds if the text ends there: an assertion
+		// such as $ may be all that is missing.
 		d.final = append(d.final, n == stateAccept || n != stateReject && b.accepts(b.states[n]))
 		for class := range p.classes {
 			to := n
@@ -64,7 +66,8 @@ func newDFA(p *program, budget *int) *dfa {
 	return d
 }
 
-// next returns the number of the state that a state leads to on a class.
+// next returns the number of the state that a state leads to on a class. A match
+// decides: the rest of the text cannot undo it, and need not be read.
 func (b *subsets) next(n int32, class uint16) int32 {
 	word, matched := b.step(b.states[n], class)
 	if matched {

@@ -69,7 +69,10 @@ type group struct {
 }
 
 // newParallel returns the automaton, or nil if it would exceed its bounds or
-// the budget, which the patterns of a schema share.
+// the budget, which the patterns of a schema share. Positions are numbered in
+// the order of the program, in which the compiler writes the characters of a
+// sequence and of a repetition one after the other; the chain depends on this
+// for its speed, but not for being right.
 func newParallel(p *program, budget *int) *parallel {
 	var positions []uint32 // by instruction; those before it that consume
 	count := uint32(0)
@@ -117,7 +120,8 @@ func (l *links) work() int {
 	return work
 }
 
-// linker computes links.
+// linker computes links. It follows the empty steps behind each position with
+// the subset construction, which knows about assertions.
 type linker struct {
 	*subsets
 	positions []uint32
@@ -125,8 +129,9 @@ type linker struct {
 	most      int // steps that may be taken
 }
 
-// links follows each position to those that come next, if holds is what
-// assertions see in between.
+// links follows each position to those that come next, where the assertions in
+// holds are true in between. A position that leads to the one after it joins the
+// chain; all its other targets are the key of its group.
 func (b *linker) links(holds syntax.EmptyOp) links {
 	l := links{chain: b.none(), match: b.none(), end: b.none()}
 	l.begin = b.origin(holds | syntax.EmptyBeginText)
@@ -195,11 +200,16 @@ func occupied(words []uint64) (from int, some []uint64) {
 	return from, words[from:to]
 }
 
+// none returns an empty set of positions.
 func (b *linker) none() []uint64 { return make([]uint64, b.width) }
 
+// origin returns where a match goes on that starts at a place where the
+// assertions in holds are true.
 func (b *linker) origin(holds syntax.EmptyOp) origin { return b.follows(b.start, holds) }
 
-// follows returns the positions that wait behind an instruction.
+// follows returns the positions that wait behind an instruction, and whether the
+// pattern can match there without another character: in any case, or if the text
+// ends.
 func (b *linker) follows(pc uint32, holds syntax.EmptyOp) origin {
 	o := origin{first: b.none()}
 	b.clear()
@@ -220,13 +230,18 @@ func (b *linker) follows(pc uint32, holds syntax.EmptyOp) origin {
 	return o
 }
 
+// set adds a position to a set.
 func set(words []uint64, at uint32) { words[at/64] |= 1 << (at % 64) }
 
+// has reports whether a set holds a position, which may be one past the last.
 func has(words []uint64, at uint32) bool {
 	return int(at/64) < len(words) && words[at/64]&(1<<(at%64)) != 0
 }
 
-// match reports whether text, which is valid UTF-8, holds a match.
+// match reports whether text, which is valid UTF-8, holds a match. Before each
+// character it finds the positions that could consume it, by links that depend
+// on whether a word boundary lies before the character, and keeps those that do
+// consume it. The sets live on the stack.
 func (a *parallel) match(text []byte) bool {
 	var buffer [2][maxWords]uint64
 	read, next := buffer[0][:a.width], buffer[1][:a.width] // the positions whose character was the last one
@@ -257,6 +272,7 @@ func (a *parallel) match(text []byte) bool {
 			next[w] &= consumes
 			alive |= next[w]
 		}
+		// No position is left and no match can start any more.
 		if alive == 0 && a.anchored {
 			return false
 		}
@@ -266,14 +282,16 @@ func (a *parallel) match(text []byte) bool {
 	if word {
 		l = &a.links[1]
 	}
+	// The end of the text counts as a character outside of words.
 	if len(text) == 0 {
 		return l.begin.end
 	}
 	return l.later.end || intersect(read, l.end)
 }
 
-// step finds the positions for the next character. It reports whether the
-// pattern has matched before it.
+// step finds the positions for the next character: those where matches start,
+// those one further in the chain, and the targets of all groups that were read.
+// It reports whether the pattern has matched before that character.
 func (l *links) step(read, next, first []uint64) (matched bool) {
 	carry := uint64(0)
 	for w, bits := range read {
@@ -282,6 +300,7 @@ func (l *links) step(read, next, first []uint64) (matched bool) {
 		}
 		bits &= l.chain[w]
 		next[w] = first[w] | bits<<1 | carry
+		// The highest position of a word leads to the lowest of the next.
 		carry = bits >> 63
 	}
 	for i := range l.groups {

@@ -20,8 +20,10 @@ type part struct {
 // maxSize is where counting ends.
 const maxSize = 1 << 24
 
+// open begins a group.
 func (s *sizes) open(from int) { s.groups = append(s.groups, part{from: from}) }
 
+// close ends the innermost group, which is then the last part.
 func (s *sizes) close() {
 	s.last = s.groups[len(s.groups)-1]
 	s.groups = s.groups[:len(s.groups)-1]
@@ -55,7 +57,9 @@ func (s *sizes) grow(by int) {
 	}
 }
 
-// tooLarge refuses a pattern that could take long for every character.
+// tooLarge refuses a pattern that could take long for every character. Authors
+// know their pattern as they wrote it, so the message quotes the source and not
+// the translation.
 func (t *translator) tooLarge() *patternError {
 	const hint = "repeat less, anchor the pattern with ^ and $, or bound the string with maxLength"
 	if p := t.sizes.largest; p.to > 0 {

@@ -123,6 +123,8 @@ func (b *subsets) first() int32 {
 // does not matter, because a match may end anywhere.
 func (b *subsets) step(from subset, class uint16) (word, matched bool) {
 	word = b.alphabet.Words && syntax.IsWordChar(b.alphabet.Samples[class])
+	// Without assertions on words, only the end of the text can make a waiting
+	// assertion hold, and here a character follows.
 	waiting := b.held[from.from:from.to]
 	if b.alphabet.Words || from.begin {
 		if b.assume(from, border(from, word, false)) {
@@ -184,7 +186,9 @@ func (b *subsets) clear() {
 
 // follow adds to the set what waits behind an instruction without consuming a
 // character, and reports whether a match ends there. Assertions that hold are
-// passed; the others wait for the next character.
+// passed; the others wait for the next character, which may make them hold.
+// The stack is explicit, because nested repetitions make paths of thousands of
+// instructions.
 func (b *subsets) follow(pc uint32, holds syntax.EmptyOp) (matched bool) {
 	stack := append(b.stack[:0], pc)
 	for len(stack) > 0 {
@@ -218,7 +222,8 @@ func (b *subsets) follow(pc uint32, holds syntax.EmptyOp) (matched bool) {
 	return matched
 }
 
-// list appends the set under construction, in ascending order.
+// list appends the set under construction, in ascending order. Reading the bits
+// in order sorts the set for free.
 func (b *subsets) list(to []uint16) []uint16 {
 	for i, word := range b.kept {
 		for ; word != 0; word &= word - 1 {
@@ -228,7 +233,9 @@ func (b *subsets) list(to []uint16) []uint16 {
 	return to
 }
 
-// intern returns the number of the state for the set under construction.
+// intern returns the number of the state for the set under construction. Two
+// sets with the same instructions are two states if they see assertions
+// differently.
 func (b *subsets) intern(begin, word bool) int32 {
 	b.key = append(b.key[:0], bit(begin)|bit(word)<<1)
 	from := len(b.held)

@@ -43,6 +43,7 @@ func trim(re *syntax.Regexp, last bool) *syntax.Regexp {
 	return re
 }
 
+// end returns the part at the end that is trimmed.
 func end(sub []*syntax.Regexp, last bool) *syntax.Regexp {
 	if last {
 		return sub[len(sub)-1]
@@ -50,6 +51,7 @@ func end(sub []*syntax.Regexp, last bool) *syntax.Regexp {
 	return sub[0]
 }
 
+// without returns the other parts.
 func without(sub []*syntax.Regexp, last bool) []*syntax.Regexp {
 	if last {
 		return sub[:len(sub)-1]

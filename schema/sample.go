@@ -33,7 +33,8 @@ func Sample(s *Schema) ([]byte, error) {
 	return SampleWithin(context.Background(), s, Budget{})
 }
 
-// SampleWithin is [Sample] within a budget.
+// SampleWithin is [Sample] within a budget and a context. What it returns has been
+// accepted by the validator, not only by the search.
 func SampleWithin(ctx context.Context, s *Schema, budget Budget) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget.orDefault().Time)
 	defer cancel()

@@ -6,7 +6,8 @@ import (
 )
 
 // ErrUnsupported is returned for an expression that this package cannot turn
-// into an automaton: one that is too large, or that looks at line borders.
+// into an automaton: one that is too large, or that asserts the start or end of
+// a line within the text.
 var ErrUnsupported = errors.New("regular: unsupported expression")
 
 // maxProgram bounds the instructions of one expression.
@@ -18,8 +19,10 @@ const (
 	stateMatched = 1 // every continuation matches
 )
 
-// Language is the set of strings in which an expression matches somewhere. It
-// grows as searches walk it and is not safe for concurrent use.
+// Language is the set of strings in which an expression matches somewhere. Its
+// automaton is made deterministic state by state, as searches walk it: the
+// complete one may have exponentially many states, of which a search meets few.
+// It is not safe for concurrent use.
 type Language struct {
 	prog     *syntax.Prog
 	anchored bool // a match can start at the beginning only
@@ -79,7 +82,9 @@ func Search(tree *syntax.Regexp) (*Language, error) {
 }
 
 // measure finds how many runes each instruction is from a match, at least:
-// borders count as if they held.
+// borders count as if they held. The search visits near ones first, and drops
+// those that cannot keep to a maximum length, which is sound because the
+// distance is never too high.
 func (l *Language) measure() {
 	l.toEnd = make([]int32, len(l.prog.Inst))
 	for i := range l.toEnd {

@@ -6,7 +6,8 @@ import (
 	"unicode"
 )
 
-// Budget bounds searches by counting steps. It can be shared by several.
+// Budget bounds searches by counting steps. Several searches, one after the
+// other, can share one.
 type Budget struct {
 	// Steps is what is left. A step is one position of one automaton, which
 	// takes some tens of nanoseconds and at most some tens of bytes.
@@ -58,7 +59,8 @@ type Query struct {
 //
 // Only a complement needs its automaton deterministic. The others are walked
 // one alternative at a time, which keeps the states few for most expressions;
-// where it does not, all alternatives are walked at once.
+// where it does not, all alternatives are walked at once, with the other half of
+// the budget.
 func (q Query) Find(b *Budget) (string, Answer) {
 	rest := b.Steps / 2
 	for _, together := range []bool{false, true} {
@@ -76,7 +78,8 @@ func (q Query) Find(b *Budget) (string, Answer) {
 	return "", Unknown
 }
 
-// letter is a class of code points that all automata treat alike.
+// letter is a class of code points that all automata of a query treat alike: the
+// common refinement of their alphabets and of the excluded strings.
 type letter struct {
 	rune  rune
 	rank  int      // how well the rune reads; less is better
@@ -84,8 +87,10 @@ type letter struct {
 	key   rune     // the rune itself where an excluded string holds it; else -1
 }
 
-// search is one walk through the product of the automata. What is likely to be
-// close to a match is visited first.
+// search is one walk through the product of the automata, best first: by length
+// plus the distance that is missing to a match. Where strings qualify it finds
+// one after few nodes; where none does it visits all nodes, and only the size of
+// the product counts.
 type search struct {
 	query    Query
 	budget   *Budget
@@ -116,6 +121,9 @@ type trieNode struct {
 // offTrie is the state of having left every excluded string.
 const offTrie = -1
 
+// trie builds a tree of the excluded strings. A node of the search carries its
+// place in the tree for as long as its string is the beginning of an excluded
+// one.
 func (s *search) trie() {
 	if len(s.query.Excluded) == 0 {
 		return
@@ -137,7 +145,9 @@ func (s *search) trie() {
 	}
 }
 
-// alphabet cuts the code points into letters.
+// alphabet cuts the code points into letters. Surrogates are left out: they occur
+// in no string. The letters that read best come first, so that of several
+// shortest strings the search finds one that people can read.
 func (s *search) alphabet() {
 	cuts := []rune{0, 0xD800, 0xE000}
 	for _, t := range s.query.Terms {
@@ -198,6 +208,9 @@ func readable(first, last rune) (r rune, rank int) {
 	return first, len(preferred)
 }
 
+// run walks the product until a node accepts, none is left, or the budget is
+// used up. Only the second is a proof that nothing qualifies, and only if no
+// successor was left out for lack of steps.
 func (s *search) run() (string, Answer) {
 	q := s.query
 	if q.MaxLength >= 0 && q.MinLength > q.MaxLength {
@@ -231,7 +244,8 @@ func (s *search) run() (string, Answer) {
 	return "", Empty
 }
 
-// follow visits what one letter leads to.
+// follow visits what one letter leads to, unless a term can no longer be
+// satisfied from there.
 func (s *search) follow(at, i int, next []int32) {
 	l := &s.letters[i]
 	from := s.states[at*len(next):]
@@ -250,7 +264,7 @@ func (s *search) follow(at, i int, next []int32) {
 	s.spread(n, next, 0)
 }
 
-// spread visits every combination of alternatives, from term k on.
+// spread visits every combination of alternatives of the terms from k on.
 func (s *search) spread(n node, states []int32, k int) {
 	for ; k < len(states); k++ {
 		t := s.query.Terms[k]
@@ -271,8 +285,9 @@ func (s *search) spread(n node, states []int32, k int) {
 	s.visit(n, states)
 }
 
-// visit queues a node unless one like it is known that is no longer. Beyond
-// the least length, nodes differ only by their states.
+// visit queues a node unless one with the same states is known that is not
+// longer. Below the least length, nodes of different length are different: a
+// loop may be needed to get there. Beyond it, the shorter one is always as good.
 func (s *search) visit(n node, states []int32) {
 	left, most := int32(s.query.MinLength-n.length), int32(0)
 	sum := int32(0)
@@ -299,6 +314,7 @@ func (s *search) visit(n node, states []int32) {
 	s.states = append(s.states, states...)
 }
 
+// accepts reports whether the string of a node qualifies.
 func (s *search) accepts(at int) bool {
 	n := s.nodes[at]
 	if n.length < s.query.MinLength || n.trie != offTrie && s.tries[n.trie].end {
