@@ -258,18 +258,31 @@ func (c *compiler) values(n *node, name string, v *tree, at string) {
 // compared with it in machine words. Two longer exponents could only be compared
 // digit by digit, for the sake of numbers that nobody means.
 func (c *compiler) exact(t *tree, at string) bool {
-	if t.kind == kindNumber && parseDecimal(t.raw).huge != nil {
-		c.fault(at, "the exponent of this number has more than 18 digits", "")
-		return false
+	all := inexact(t)
+	for _, where := range all {
+		c.fault(at+where, "the exponent of this number has more than 18 digits", "")
 	}
-	ok := true
+	return len(all) == 0
+}
+
+// inexact returns where a literal holds numbers that are not exact. The pointers
+// are built on the way back, and only for faults: a literal of a megabyte may
+// nest so deep that the pointers to all its parts would take hundreds.
+func inexact(t *tree) (all []string) {
+	if t.kind == kindNumber && parseDecimal(t.raw).huge != nil {
+		return []string{""}
+	}
 	for i, item := range t.items {
-		ok = c.exact(item, element(at, i)) && ok
+		for _, at := range inexact(item) {
+			all = append(all, element("", i)+at)
+		}
 	}
 	for _, m := range t.members {
-		ok = c.exact(m.value, child(at, m.name)) && ok
+		for _, at := range inexact(m.value) {
+			all = append(all, child("", m.name)+at)
+		}
 	}
-	return ok
+	return all
 }
 
 // literal keeps a value of const or enum, under its number among the literals

@@ -49,7 +49,7 @@ func ExplainWithin(ctx context.Context, a, b *Schema, budget Budget) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, budget.Time)
 	defer cancel()
 	p := newProver(ctx, budget, a, b)
-	if p.roots[0] == p.roots[1] {
+	if p.spent == "" && p.roots[0] == p.roots[1] {
 		return nil
 	}
 	p.steps = 2 * budget.Steps // once for the whole, once for the findings

@@ -357,6 +357,9 @@ func (p *prover) literalSet(rule *enumRule) *literalSet {
 	}
 	ids := make([]uint32, 0, len(rule.values))
 	for _, l := range rule.values {
+		if !p.spend(1 + len(l.raw)/64) {
+			break // the set is cut short, and contained answers nothing after that
+		}
 		ids = append(ids, p.identify(l.raw))
 	}
 	set := p.newLiteralSet(ids)
