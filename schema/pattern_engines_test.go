@@ -21,6 +21,7 @@ import (
 // engines are all ways in which this module decides one pattern, and Go's own.
 type engines struct {
 	re2      string
+	program  *program  // of the pattern as it runs
 	dfa      *dfa      // of the pattern as it runs; nil if too large
 	parallel *parallel // the same
 	whole    *parallel // of the pattern before trimSearch
@@ -39,6 +40,7 @@ func newEngines(t testing.TB, source string) *engines {
 	if err != nil {
 		t.Fatalf("%q: %v", source, err)
 	}
+	e.program = trimmed
 	whole, err := newProgram(p.tree)
 	if err != nil {
 		t.Fatalf("%q: %v", source, err)

@@ -41,8 +41,8 @@ func TestAlphabetOnEveryRune(t *testing.T) {
 		if a.Words != strings.Contains(expression, `\b`) {
 			t.Errorf("%s: Words is %v", expression, a.Words)
 		}
-		if !slices.IsSorted(a.Samples) {
-			t.Errorf("%s: samples %U", expression, a.Samples)
+		if !slices.IsSorted(a.Samples) || !slices.IsSorted(a.Cuts) || a.Cuts[0] != 0 || a.Cuts[len(a.Cuts)-1] > unicode.MaxRune {
+			t.Errorf("%s: samples %U, cuts %U", expression, a.Samples, a.Cuts)
 		}
 		for r := rune(0); r <= unicode.MaxRune; r++ {
 			class := a.Class(r)
