@@ -57,6 +57,8 @@ func Compile(src []byte) (*Schema, error) {
 		return nil, &CompileError{[]Fault{{Message: "the schema is larger than 8 MiB", Hint: hint}}}
 	}
 	c := &compiler{patterns: newPatternBudget()}
+	// All literals of the schema share one table, which the validator later
+	// only reads.
 	c.ident.table = &c.literals
 	if t.kind != kindObject {
 		// A capability whose contract is true or false says nothing; more
@@ -101,6 +103,7 @@ func (c *compiler) fault(pointer, message, hint string) {
 // source, whose depth parseTree has bounded. A schema in which there is a fault
 // still gets a node, so that the rest can be checked as well.
 func (c *compiler) schema(t *tree, pointer string) *node {
+	// Keys of the memo have room for so many nodes.
 	if len(c.nodes) == maxNodes {
 		c.fault(pointer, "the schema is too large", "")
 		return c.nodes[0]
@@ -109,6 +112,7 @@ func (c *compiler) schema(t *tree, pointer string) *node {
 	c.nodes = append(c.nodes, n)
 	switch {
 	case t.kind == kindBoolean:
+		// true is the empty node, which accepts everything.
 		n.boolean = true
 		if t.raw[0] == 'f' {
 			n.never, n.types = true, 0 // no value has a type in the empty set
@@ -244,6 +248,8 @@ func (c *compiler) values(n *node, name string, v *tree, at string) {
 			continue
 		}
 		l := c.literal(item)
+		// Equal values have one number, so that 1 and 1.0 are found to repeat
+		// each other.
 		if _, twice := rule.ids[l.id]; twice {
 			c.fault(where, "enum lists the same value twice", "remove one of them")
 			continue

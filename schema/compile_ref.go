@@ -40,6 +40,7 @@ func (c *compiler) resolve(root *node) {
 // fragment, then the escapes of RFC 6901.
 func definitionName(ref string) (string, bool) {
 	segment, ok := strings.CutPrefix(ref, "#/definitions/")
+	// Only a definition itself can be named, not a part of it.
 	if !ok || strings.Contains(segment, "/") {
 		return "", false
 	}
@@ -47,11 +48,14 @@ func definitionName(ref string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
+	// RFC 6901 section 3: a tilde is followed by 0 or 1.
 	for i := 0; i < len(segment); i++ {
 		if segment[i] == '~' && (i+1 == len(segment) || segment[i+1] != '0' && segment[i+1] != '1') {
 			return "", false
 		}
 	}
+	// The replacer reads once from left to right, so that ~01 becomes ~1, as
+	// section 4 asks.
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(segment), true
 }
 
@@ -130,6 +134,7 @@ func share(root *node, nodes []*node) {
 	for _, n := range nodes {
 		for _, next := range append(n.here(), n.below()...) {
 			next = next.target()
+			// The first to lead here only marks the node as reached.
 			next.shared = next.shared || reached[next]
 			reached[next] = true
 		}
@@ -181,6 +186,7 @@ func weigh(nodes []*node) (most int) {
 		}
 		total := 1
 		for _, next := range n.here() {
+			// The cap keeps exponential counts from overflowing.
 			total = min(total+count(next), 1<<16)
 		}
 		steps[n], n.heavy = total, total > heavy
@@ -375,6 +381,8 @@ func (o *objectRule) link() {
 // costs what one of them costs. An object without the property is not decided,
 // because properties alone does not require it.
 func newDispatch(branches []*node) *dispatch {
+	// A property that decides must be declared by every branch, so that those
+	// of the first are all candidates.
 	if len(branches) < 2 || branches[0].obj == nil {
 		return nil
 	}
@@ -419,6 +427,7 @@ func (n *node) tags() []string {
 	if rule == nil {
 		rule = n.enum
 	}
+	// Values of other kinds could pass as well, or none is fixed.
 	if rule == nil || rule.kinds != typeString {
 		return nil
 	}

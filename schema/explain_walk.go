@@ -65,6 +65,8 @@ func (e *explainer) compare(a, b *node, at site) {
 	for _, f := range facets() {
 		e.facet(f, x, y, at)
 	}
+	// No value has a type that both accept: the finding about the types has
+	// said it all.
 	if e.sorts(x)&e.sorts(y) == 0 {
 		return // what follows could only repeat that the types differ
 	}
@@ -186,6 +188,8 @@ func (e *explainer) facet(f facet, x, y view, at site) {
 	}
 	less := p.sat(p.conjunction(nil, p.ofSorts(e.sorts(x)), before, p.negate(after))).status != statusUnsat
 	more := p.sat(p.conjunction(nil, p.ofSorts(e.sorts(y)), after, p.negate(before))).status != statusUnsat
+	// Where neither includes the other, or the prover gave up, it is a change
+	// without direction.
 	found := Finding{Rule: f.changed, Direction: Changed}
 	switch {
 	case !less && !more:
@@ -201,6 +205,8 @@ func (e *explainer) facet(f facet, x, y view, at site) {
 			found.Rule = f.widened
 		}
 	}
+	// The pointers name the keyword on each side, or the schema where it is
+	// missing.
 	has := func(n *node, keyword string) bool { return n.keywordText(keyword) != "" }
 	found.A, found.B = x.at(f.keywords, has), y.at(f.keywords, has)
 	found.Message = x.text(f) + ", now " + y.text(f)
@@ -299,6 +305,7 @@ func (v view) items() []*node {
 // which would make every finding inside read the wrong way round.
 func (e *explainer) negations(x, y view, at site) {
 	before, after := x.nots(), y.nots()
+	// A schema without not rules out nothing.
 	was, is := termTrue, termTrue
 	for _, n := range before {
 		was = e.p.and(was, e.p.formOf(e.p.classifier.of(n), true))
@@ -355,6 +362,7 @@ func (n *node) keywordText(keyword string) string {
 			return ""
 		}
 		values := make([]string, 0, len(rule.values))
+		// A message is for people: ten values show what the enum is about.
 		for _, l := range rule.values[:min(len(rule.values), 10)] {
 			values = append(values, string(l.raw))
 		}

@@ -43,6 +43,7 @@ func (s runeSet) normal() runeSet {
 	slices.SortFunc(pairs, func(a, b [2]rune) int { return int(a[0]) - int(b[0]) })
 	var out runeSet
 	for _, p := range pairs {
+		// Ranges that touch become one: shorter source, fewer cuts.
 		if n := len(out); n > 0 && p[0] <= out[n-1]+1 {
 			out[n-1] = max(out[n-1], p[1])
 			continue
@@ -95,12 +96,15 @@ func (s runeSet) re2() string {
 // RE2 knows neither the empty class nor \s and \S as ECMA-262 has them.
 func (t *translator) class() *patternError {
 	t.at++
+	// A caret means negation only as the first character.
 	negated := strings.HasPrefix(t.rest(), "^")
 	if negated {
 		t.at++
 	}
 	var set runeSet
 	for {
+		// The class has no end. ECMA-262 has no exception for a bracket that
+		// comes first, so [] is complete and empty.
 		if t.at >= len(t.src) {
 			return t.errorf(`write \[ for the character`, "a character class is not closed")
 		}
@@ -133,6 +137,7 @@ func (t *translator) classRange() (runeSet, *patternError) {
 		return low, nil
 	}
 	t.at++
+	// A dash stands between two atoms: a range, if both are single characters.
 	high, err := t.classAtom()
 	if err != nil {
 		return nil, err
@@ -177,6 +182,7 @@ func (t *translator) charEscape() (runeSet, *patternError) {
 	if len(rest) < 2 {
 		return nil, t.errorf(`write \\ for the character`, "a backslash stands at the end")
 	}
+	// A set of characters, or one of the escapes for control characters.
 	if set := shorthand(rest[1]); set != nil {
 		t.at += 2
 		return set, nil
@@ -223,6 +229,7 @@ func (t *translator) controlEscape() (runeSet, *patternError) {
 // mean something.
 func (t *translator) identityEscape() (runeSet, *patternError) {
 	r, size := utf8.DecodeRuneInString(t.rest()[1:])
+	// Other characters may be escaped without need, as annex B allows.
 	if r == '_' || r < utf8.RuneSelf && is(byte(r), classAlpha|classDigit) {
 		return nil, t.errorf("", "unknown escape %q", `\`+string(r))
 	}
@@ -277,6 +284,7 @@ func (t *translator) bracedEscape(rest string) (runeSet, *patternError) {
 	if end < 2 {
 		return nil, t.errorf("", `\u{ must be followed by hexadecimal digits and }`)
 	}
+	// Any number of leading zeros is allowed here.
 	v, err := strconv.ParseUint(rest[1:end], 16, 32)
 	if err != nil || v > unicode.MaxRune {
 		return nil, t.errorf("", `\u{…} names no code point`)
@@ -332,6 +340,7 @@ func (t *translator) property() (runeSet, *patternError) {
 // propertySet asks the parser of Go's regular expressions, which knows the
 // categories, their long names and the scripts.
 func propertySet(name string) (runeSet, bool) {
+	// The long form names the kind of property: General_Category or Script.
 	if key, value, ok := strings.Cut(name, "="); ok {
 		if !slices.Contains([]string{"General_Category", "gc", "Script", "sc"}, key) {
 			return nil, false

@@ -38,8 +38,8 @@ func (s *sizes) atom(from int) {
 
 // repeat counts a quantifier, which ends before to, on the last part.
 func (s *sizes) repeat(digits string, to int) {
-	count, err := strconv.Atoi(digits)
-	if err != nil || count > maxSize {
+	count, _ := strconv.Atoi(digits) // the largest int, if there are too many digits
+	if count > maxSize {
 		count = maxSize
 	}
 	size := min(max(s.last.size, 1)*max(count, 1), maxSize)

@@ -124,6 +124,7 @@ func TestPatternRefused(t *testing.T) {
 		{`\pL`, "must be followed by a property name", ""},
 		{`^(?:a?){400}a{400}$`, `its part "(?:a?){400}" at byte 1 stands for 400 characters`, "maxLength"},
 		{`[ab]*a(?:b{9}[ab]{90}){10}(?:a?){300}c`, `its part "(?:b{9}[ab]{90}){10}" at byte 6 stands for 990 characters`, "anchor"},
+		{`[ab]*a` + strings.Repeat(`[ab]{1000}`, 5), `its part "[ab]{1000}" at byte 6 stands for 1000 characters`, "maxLength"},
 		{strings.Repeat(`(?:`, 1500) + "a" + strings.Repeat("b)*", 1500), "too large", "shorten"},
 	} {
 		_, err := compilePattern(c.pattern, budget())

@@ -55,6 +55,7 @@ type classifier struct {
 func (p *prover) classify() {
 	c := &classifier{p: p, at: map[*node]int32{}, open: map[*node]bool{}}
 	p.classifier = c
+	// Both schemas go into one list, so that equal parts of them meet.
 	for side, s := range p.schemas {
 		c.visit(s.root, Side(side))
 	}
@@ -88,6 +89,7 @@ func (c *classifier) visit(n *node, side Side) {
 	if _, done := c.at[n]; done {
 		return
 	}
+	// n is being visited further up: the schema refers to itself.
 	if c.open[n] {
 		c.cyclic = true
 		return
@@ -174,12 +176,15 @@ func (c *classifier) fixedKey(n *node) []byte {
 		key = append(key, 0)
 	}
 	if n.num != nil {
+		// Bounds are written by value: 1.0 and 1 are the same limit.
 		for i, b := range []*bound{n.num.min, n.num.max, n.num.above, n.num.below} {
 			if b != nil {
 				key = append(b.decimal.appendKey(append(key, 'a'+byte(i))), 0)
 			}
 		}
 	}
+	// Patterns are compared by their translation, in which \d and [0-9] are the
+	// same.
 	if s := n.str; s != nil {
 		key = append(key, 's')
 		key = binary.AppendUvarint(key, uint64(s.min))
@@ -271,6 +276,8 @@ func (c *classifier) branches(comb *combinator) []int32 {
 
 // props returns the declared properties by name.
 func (c *classifier) props(n *node) []formProperty {
+	// Names that only required lists come after the declared ones and have no
+	// schema.
 	declared := n.obj.props[:n.obj.declared]
 	props := make([]formProperty, 0, len(declared))
 	for i := range declared {
@@ -374,6 +381,7 @@ func (p *prover) newLiteralSet(ids []uint32) *literalSet {
 	for _, id := range set.ids {
 		set.sorts |= sortOf(p.values[id])
 	}
+	// Few values are compared faster than hashed.
 	if len(set.ids) > 8 {
 		set.big = make(map[uint32]struct{}, len(set.ids))
 		for _, id := range set.ids {
@@ -386,6 +394,7 @@ func (p *prover) newLiteralSet(ids []uint32) *literalSet {
 // identify numbers a JSON value, so that equal values have equal numbers, and
 // remembers it.
 func (p *prover) identify(raw []byte) uint32 {
+	// identify cannot fail: the table is not frozen, and raw has been checked.
 	id, _, _ := p.ident.identify(raw, 0)
 	if _, known := p.values[id]; !known {
 		t, _ := buildTree(raw, 0)

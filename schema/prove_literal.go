@@ -10,6 +10,7 @@ import (
 // cheaper than to reason about it. The shortest list suffices, since a value
 // must be in all of them.
 func (p *prover) tryLiterals(st *state) result {
+	// The value is in every list, so the shortest has all candidates.
 	fewest := st.in[0]
 	for _, set := range st.in[1:] {
 		if len(set.ids) < len(fewest.ids) {
@@ -80,6 +81,7 @@ func (p *prover) holdAll(terms []termID, v *tree) bool {
 func (p *prover) holds(id termID, v *tree) bool {
 	p.spend(1)
 	t := &p.terms[id]
+	// A keyword about another type of value is satisfied.
 	if s := sortOfOp(t.op); s != 0 && s&sortOf(v) == 0 {
 		return true
 	}
@@ -173,6 +175,7 @@ func (p *prover) holdsObject(t term, v *tree) bool {
 // namesMember reports whether a term speaks of a member by name. A name that no
 // schema mentions has no number.
 func (t *term) namesMember(p *prover, name string) bool {
+	// Only names that occur in a schema have numbers.
 	id, known := p.nameIDs[name]
 	if !known {
 		return false

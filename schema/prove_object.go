@@ -26,6 +26,8 @@ func (p *prover) checkObject(st *state, build bool) result {
 	var fresh [][]byte
 	if len(st.others) > 0 {
 		c := st.clone()
+		// The demands may change members, and the state is still needed as it
+		// was.
 		placed := p.place(c, st.others, &fresh)
 		if placed.status == statusUnsat {
 			return placed
@@ -90,6 +92,7 @@ func (p *prover) placeNamed(st *state, t *term, others []*term, fresh *[][]byte,
 		}
 		c := st.clone()
 		m := &c.members[i]
+		// The member gets a further condition, so that its answer is void.
 		m.has, m.answered = true, false
 		m.goal = p.conjunction(m.goal, t.args[0])
 		r := p.memberOf(m)
@@ -133,6 +136,7 @@ func (p *prover) buildObject(st *state, fresh [][]byte) result {
 		total += len(value)
 		parts = append(parts, objectPart{p.freshName(i), value})
 	}
+	// A value that the caller could not use is none.
 	if total > p.budget.Witness {
 		return p.unknown(ReasonWitness)
 	}

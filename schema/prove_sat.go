@@ -216,6 +216,8 @@ func (p *prover) sat(goal []termID) result {
 	if p.depth >= tooDeep {
 		return p.unknown(ReasonDepth)
 	}
+	// The entry is open while the search below it runs, so that it is found if
+	// the goal comes up again.
 	m := &memory{key: string(key), open: true, depth: p.depth, low: noLow}
 	p.memo[m.key] = m
 	outer, start := p.low, len(p.trail)

@@ -11,6 +11,7 @@ func (p *prover) solve(st *state) result {
 	if r, done := p.simple(st); done {
 		return r
 	}
+	// Pruning is the step that decides most unions.
 	st, possible := p.propagate(st)
 	if !possible {
 		return unsat()
@@ -32,6 +33,7 @@ func (p *prover) compete(st *state) result {
 	if r, done := p.simple(st); done {
 		return r
 	}
+	// At most four starts compete, because each costs its share of the steps.
 	ors := p.candidates(st.ors)
 	for steps := 1000; ; steps *= 4 {
 		best, more := unsat(), false
@@ -39,6 +41,7 @@ func (p *prover) compete(st *state) result {
 			r, cut := p.limited(steps, func() result {
 				return p.branchOn(p.survivors(st, slices.Index(st.ors, or)))
 			})
+			// An answer from any start is the answer.
 			if !cut && r.status != statusMaybe {
 				return r
 			}
@@ -145,6 +148,8 @@ func (p *prover) take(st *state, i int, arm termID) *state {
 // possible reports whether an arm of disjunction i can hold beside what is
 // certain, the other disjunctions left aside. True may be wrong, false may not.
 func (p *prover) possible(st *state, i int, arm termID) bool {
+	// The common case: the arm is about one member, and only that member needs
+	// a look.
 	if m, ok := p.aboutMember(st, arm); ok {
 		return p.memberPossible(st, m)
 	}
@@ -209,6 +214,7 @@ func (p *prover) memberPossible(st *state, c claim) bool {
 	switch {
 	case (c.has || m.has) && (c.lacks || m.lacks):
 		return false
+	// The member may be absent, which satisfies any claim about its value.
 	case !c.has && !m.has:
 		return true
 	}
@@ -300,6 +306,8 @@ func (p *prover) implied(st *state, id termID) bool {
 		parts = p.terms[id].args
 	}
 	const most = 8
+	// Too many parts to prove one by one for a disjunction that is only in the
+	// way.
 	if len(parts) > most {
 		return false
 	}
@@ -344,6 +352,8 @@ func (p *prover) branch(st *state) result {
 		if len(live) <= 1 || i == 0 || len(live) < len(fewest) {
 			fewest = live
 		}
+		// A disjunction with one arm left costs no branching, so nothing can be
+		// better.
 		if len(live) <= 1 || p.spent != "" {
 			break
 		}

@@ -85,6 +85,7 @@ func (st *state) push(p *prover, id termID) bool {
 	if !p.spend(1) {
 		return true
 	}
+	// The type alone decides often: it contradicts the term, or implies it.
 	may, must := p.bounds(id)
 	switch {
 	case may&st.sort == 0:
@@ -98,6 +99,7 @@ func (st *state) push(p *prover, id termID) bool {
 	case opOr:
 		return st.pushOr(p, id)
 	case opForm:
+		// The negation of this form has been taken in before.
 		if slices.Contains(st.seen, id^1) {
 			return false
 		}

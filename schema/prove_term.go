@@ -100,6 +100,7 @@ func (p *prover) formOf(form int32, negative bool) termID {
 	if form < 0 {
 		return termTrue
 	}
+	// The boolean schemas need no form: true and false are terms already.
 	switch n := p.forms[form].node; {
 	case n.any && !negative, n.never && negative:
 		return termTrue
@@ -135,6 +136,8 @@ func sortOfOp(o op) sorts {
 // term means and nothing else: where a pattern stands, for one, is no part of
 // it, so that the same pattern in both schemas is one term.
 func (p *prover) intern(t term) termID {
+	// Lists end in a zero, which no entry is, so that two lists cannot run into
+	// one another.
 	key := append(p.key[:0], byte(t.op))
 	if t.open {
 		key[0] |= 0x80
@@ -169,6 +172,8 @@ func (p *prover) intern(t term) termID {
 		return id
 	}
 	p.spend(1 + len(key)/64)
+	// What an atom can be true of follows from its kind. Combinations are left
+	// to bounds.
 	switch s := sortOfOp(t.op); {
 	case s != 0:
 		t.may, t.must, t.known = allSorts, allSorts&^s, true
@@ -207,6 +212,8 @@ func (p *prover) combine(o op, unit, zero termID, args []termID) termID {
 			flat = append(flat, a)
 		}
 	}
+	// Sorted arguments make the same combination one term, however it was
+	// written.
 	slices.Sort(flat)
 	flat = slices.Compact(flat)
 	// A form and its negation have neighbouring numbers, and so stand side by
@@ -248,6 +255,8 @@ func (p *prover) items(each termID) termID {
 // the arguments in their order, and all other members the last argument. A
 // member that is absent satisfies anything.
 func (p *prover) row(names []nameID, args []termID) termID {
+	// A row that asks nothing of any member is no term at all: most objects
+	// declare members without constraints.
 	trivial := true
 	for _, a := range args {
 		trivial = trivial && a == termTrue
@@ -346,6 +355,7 @@ func (p *prover) negation(t term) termID {
 	case opHigh:
 		opposite.op, opposite.open = opLow, !t.open
 	case opLength, opCount:
+		// Outside of a range means below it or above it.
 		return p.within(only, p.outside(t))
 	// The kinds of term are declared in pairs of opposites, next to each other.
 	case opMatch, opFormat, opUnique, opHas:
@@ -385,6 +395,7 @@ func (p *prover) within(only, or termID) termID {
 // outside returns the term of a length or count that is below or above the limits
 // of t.
 func (p *prover) outside(t term) termID {
+	// A range that starts at 0 or has no end can be missed on one side only.
 	less, more := termFalse, termFalse
 	if t.low > 0 {
 		less = p.intern(term{op: t.op, low: 0, high: t.low - 1})
@@ -398,6 +409,8 @@ func (p *prover) outside(t term) termID {
 // brokenRow returns the term of an object in which some member, named or not,
 // fails what a row asks of it.
 func (p *prover) brokenRow(names []nameID, args []termID) termID {
+	// One arm for each name, and one for all names that the row does not
+	// mention.
 	arms := make([]termID, 0, len(args))
 	for i, name := range names {
 		if broken := p.negate(args[i]); broken != termFalse {

@@ -49,6 +49,7 @@ type judgement struct {
 // explain lists the violations of doc, which is known to be strict JSON but
 // invalid. It may take its time and allocate: by now the call has failed.
 func (s *Schema) explain(doc []byte) Report {
+	// A run of its own, with the memo: the pool belongs to the fast path.
 	r := newRun(s)
 	r.remember(true)
 	r.begin(doc)
@@ -65,6 +66,8 @@ func (s *Schema) explain(doc []byte) Report {
 func (p *reporter) add(k Keyword, message string) {
 	if len(p.found) >= p.limit {
 		p.full = true
+		// Only the limit of the whole report counts as truncated; a combinator
+		// showing its first causes does not.
 		p.cut = p.cut || p.limit == p.limits.MaxViolations
 		return
 	}
@@ -93,6 +96,7 @@ func (p *reporter) value(n *node, i int) {
 	// without that, a value deep inside would be walked once for each way to
 	// it.
 	n = n.target()
+	// Nothing can be listed, or nothing can be wrong.
 	if p.full || n.any || n.shared && !p.first(n, i) {
 		return
 	}
@@ -378,6 +382,7 @@ func (p *reporter) closest(c *combinator, i int) {
 			p.add(KeywordEnum, "value not in enum "+c.dispatch.text(c.to))
 		})
 	}
+	// The list may go on unless the report itself is full.
 	p.limit, p.full = limit, p.cut
 }
 

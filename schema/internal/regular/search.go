@@ -62,6 +62,7 @@ type Query struct {
 // where it does not, all alternatives are walked at once, with the other half of
 // the budget.
 func (q Query) Find(b *Budget) (string, Answer) {
+	// Half of the steps for each way.
 	rest := b.Steps / 2
 	for _, together := range []bool{false, true} {
 		s := search{query: q, budget: b, together: together, seen: map[string]int32{}}
@@ -149,6 +150,7 @@ func (s *search) trie() {
 // in no string. The letters that read best come first, so that of several
 // shortest strings the search finds one that people can read.
 func (s *search) alphabet() {
+	// Surrogates are cut out as a run of their own.
 	cuts := []rune{0, 0xD800, 0xE000}
 	for _, t := range s.query.Terms {
 		cuts = append(cuts, t.Language.alphabet.Cuts...)
@@ -256,6 +258,7 @@ func (s *search) follow(at, i int, next []int32) {
 		}
 	}
 	n := node{parent: int32(at), letter: int32(i), length: s.nodes[at].length + 1, trie: offTrie}
+	// Still on the way to an excluded string, or off it for good.
 	if was := s.nodes[at].trie; was != offTrie {
 		if to, ok := s.tries[was].next[l.key]; ok {
 			n.trie = to
@@ -304,6 +307,7 @@ func (s *search) visit(n node, states []int32) {
 	if s.query.MaxLength >= 0 && n.length+int(most) > s.query.MaxLength {
 		return
 	}
+	// The node that is known reaches all that this one would.
 	if known, ok := s.seen[string(s.key)]; ok && s.nodes[known].length <= n.length {
 		return
 	}
