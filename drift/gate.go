@@ -89,6 +89,9 @@ func NewGate(opts Options) *Gate {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.Budget.Logger == nil {
+		opts.Budget.Logger = opts.Logger
+	}
 	return &Gate{opts: opts, peers: map[envelope.Address]*peerState{}}
 }
 

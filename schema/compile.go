@@ -12,7 +12,8 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 )
 
-// maxSource is the size of the largest schema, in bytes.
+// maxSource is the size of the largest schema, in bytes. Peers publish schemas,
+// and a compiled one takes many times the room of its source.
 const maxSource = 8 << 20
 
 // compiler turns a parsed schema into nodes and collects every fault.
@@ -56,6 +57,8 @@ func Compile(src []byte) (*Schema, error) {
 		return nil, &CompileError{[]Fault{{Message: "the schema is larger than 8 MiB", Hint: hint}}}
 	}
 	c := &compiler{patterns: newPatternBudget()}
+	// All literals of the schema share one table, which the validator later
+	// only reads.
 	c.ident.table = &c.literals
 	if t.kind != kindObject {
 		// A capability whose contract is true or false says nothing; more
@@ -74,6 +77,7 @@ func Compile(src []byte) (*Schema, error) {
 	if len(c.faults) > 0 {
 		return nil, &CompileError{c.faults}
 	}
+	// The schema is sound from here on: the following rounds cannot fail.
 	c.link()
 	share(root, c.nodes)
 	s := &Schema{root: root, source: slices.Clone(src), nodes: c.nodes, literals: c.literals, limits: defaultLimits()}
@@ -81,7 +85,7 @@ func Compile(src []byte) (*Schema, error) {
 	return s, nil
 }
 
-// position says on which line and column an offset lies, both from 1, in bytes.
+// position names the line and column of an offset, both counted from 1, in bytes.
 func position(src []byte, offset int) string {
 	before := src[:min(offset, len(src))]
 	line := 1 + bytes.Count(before, []byte("\n"))
@@ -95,8 +99,11 @@ func (c *compiler) fault(pointer, message, hint string) {
 	c.faults = append(c.faults, Fault{pointer, message, hint})
 }
 
-// schema compiles one schema, which may be a boolean.
+// schema compiles one schema, which may be a boolean. It recurses with the
+// source, whose depth parseTree has bounded. A schema in which there is a fault
+// still gets a node, so that the rest can be checked as well.
 func (c *compiler) schema(t *tree, pointer string) *node {
+	// Keys of the memo have room for so many nodes.
 	if len(c.nodes) == maxNodes {
 		c.fault(pointer, "the schema is too large", "")
 		return c.nodes[0]
@@ -105,6 +112,7 @@ func (c *compiler) schema(t *tree, pointer string) *node {
 	c.nodes = append(c.nodes, n)
 	switch {
 	case t.kind == kindBoolean:
+		// true is the empty node, which accepts everything.
 		n.boolean = true
 		if t.raw[0] == 'f' {
 			n.never, n.types = true, 0 // no value has a type in the empty set
@@ -123,7 +131,9 @@ func (c *compiler) schema(t *tree, pointer string) *node {
 }
 
 // reference compiles a schema that holds $ref. Draft-07 ignores what stands
-// beside $ref, so whatever would assert something there is refused.
+// beside $ref (core section 8.3), and authors expect the opposite, as later
+// drafts have it. Whatever would assert something there is refused; annotations
+// are kept, since both readings of them agree.
 func (c *compiler) reference(n *node, t *tree, pointer string) {
 	for _, m := range t.members {
 		at := child(pointer, m.name)
@@ -147,7 +157,8 @@ func (c *compiler) reference(n *node, t *tree, pointer string) {
 	}
 }
 
-// keyword compiles one keyword of a schema object.
+// keyword compiles one keyword of a schema object. Keywords are independent of
+// their order; what depends on several of them is left to finish.
 func (c *compiler) keyword(n *node, name string, v *tree, at string) {
 	switch name {
 	case "type":
@@ -237,6 +248,8 @@ func (c *compiler) values(n *node, name string, v *tree, at string) {
 			continue
 		}
 		l := c.literal(item)
+		// Equal values have one number, so that 1 and 1.0 are found to repeat
+		// each other.
 		if _, twice := rule.ids[l.id]; twice {
 			c.fault(where, "enum lists the same value twice", "remove one of them")
 			continue
@@ -248,20 +261,34 @@ func (c *compiler) values(n *node, name string, v *tree, at string) {
 
 // exact reports whether all numbers in a literal can be compared exactly. With
 // exponents of up to 18 digits on the side of the schema, any payload can be
-// compared with it in machine words.
+// compared with it in machine words. Two longer exponents could only be compared
+// digit by digit, for the sake of numbers that nobody means.
 func (c *compiler) exact(t *tree, at string) bool {
-	if t.kind == kindNumber && parseDecimal(t.raw).huge != nil {
-		c.fault(at, "the exponent of this number has more than 18 digits", "")
-		return false
+	all := inexact(t)
+	for _, where := range all {
+		c.fault(at+where, "the exponent of this number has more than 18 digits", "")
 	}
-	ok := true
+	return len(all) == 0
+}
+
+// inexact returns where a literal holds numbers that are not exact. The pointers
+// are built on the way back, and only for faults: a literal of a megabyte may
+// nest so deep that the pointers to all its parts would take hundreds.
+func inexact(t *tree) (all []string) {
+	if t.kind == kindNumber && parseDecimal(t.raw).huge != nil {
+		return []string{""}
+	}
 	for i, item := range t.items {
-		ok = c.exact(item, element(at, i)) && ok
+		for _, at := range inexact(item) {
+			all = append(all, element("", i)+at)
+		}
 	}
 	for _, m := range t.members {
-		ok = c.exact(m.value, child(at, m.name)) && ok
+		for _, at := range inexact(m.value) {
+			all = append(all, child("", m.name)+at)
+		}
 	}
-	return ok
+	return all
 }
 
 // literal keeps a value of const or enum, under its number among the literals
@@ -278,7 +305,8 @@ func (r *enumRule) add(l literal) {
 	r.ids[l.id] = struct{}{}
 }
 
-// index prepares the lookup of strings.
+// index prepares the look-up of strings: a map for many of them, and a list for up
+// to eight, which is faster to compare than to hash.
 func (r *enumRule) index() {
 	count := 0
 	for _, l := range r.values {
@@ -300,7 +328,8 @@ func (r *enumRule) index() {
 	}
 }
 
-// combinator compiles oneOf, anyOf, allOf or not.
+// combinator compiles oneOf, anyOf, allOf or not, whose branches are schemas for
+// the same value.
 func (c *compiler) combinator(n *node, name string, v *tree, at string) {
 	switch name {
 	case "oneOf":
@@ -365,7 +394,8 @@ func (c *compiler) examples(n *node, v *tree, at string) {
 }
 
 // definitions compiles definitions wherever they stand, so that their faults
-// show, although $ref reaches only those at the root.
+// show, although $ref reaches only those at the root. A mistake in a schema that
+// nothing uses yet is still a mistake.
 func (c *compiler) definitions(n *node, v *tree, at string) {
 	if v.kind != kindObject {
 		c.fault(at, "definitions must be an object, not "+describe(v.kind), "")
@@ -377,7 +407,8 @@ func (c *compiler) definitions(n *node, v *tree, at string) {
 	}
 }
 
-// dialect accepts $schema where it names draft-07, at the root.
+// dialect accepts $schema if it names draft-07, at the root, with or without the
+// empty fragment. Under another draft the same keywords could mean other things.
 func (c *compiler) dialect(v *tree, at string) {
 	text, ok := c.text(v, at)
 	switch {
@@ -408,7 +439,8 @@ func compact(raw []byte) []byte {
 	return b.Bytes()
 }
 
-// quote shows a name from the schema in a message, cut to a readable length.
+// quote shows a name from the schema in a message, cut to a readable length and
+// with control characters escaped.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {

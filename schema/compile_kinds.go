@@ -92,6 +92,7 @@ func (c *compiler) count(v *tree, at, name string) int {
 		c.fault(at, name+" must be an integer from 0 up", "")
 		return 0
 	}
+	// 10^18 code points are more than any payload holds.
 	if d.exp > 18 {
 		return unbounded // no text is that long
 	}
@@ -115,6 +116,8 @@ func (c *compiler) arrayKeyword(n *node, name string, v *tree, at string) {
 	}
 	switch name {
 	case "items":
+		// The tuple form is the one place where draft-07 gives a keyword two
+		// meanings, and later drafts have renamed it.
 		if v.kind == kindArray {
 			c.fault(at, "items as an array (tuple form) is not supported",
 				"write one schema for all elements, or an object with a property for each")
@@ -183,7 +186,8 @@ func (c *compiler) required(obj *objectRule, v *tree, at string) {
 	}
 }
 
-// finish settles what depends on several keywords of a schema.
+// finish computes what depends on several keywords of a schema, once all of them
+// have been read: their order must not matter.
 func (c *compiler) finish(n *node) {
 	if n.obj != nil {
 		n.obj.finish()
@@ -194,6 +198,8 @@ func (c *compiler) finish(n *node) {
 	if n.types&typeNumber != 0 {
 		n.types &^= typeInteger // every integer is a number
 	}
+	// The validator skips nodes that accept anything, and goes straight to the
+	// combinators of nodes that have nothing else.
 	own := n.assertsItself()
 	n.combines = n.oneOf != nil || n.anyOf != nil || n.allOf != nil || n.not != nil
 	n.pure = n.combines && !own
@@ -206,7 +212,10 @@ func (n *node) assertsItself() bool {
 		n.str != nil || n.num != nil || n.arr != nil || n.obj != nil
 }
 
-// finish merges required into the properties.
+// finish merges required into the properties: a required name that is not
+// declared becomes a property without a schema of its own. One look-up for each
+// member then answers both questions. The mask holds the required ones among the
+// first 64 properties, which are checked with one comparison at the end.
 func (o *objectRule) finish() {
 	at := make(map[string]int, len(o.props))
 	for i := range o.props {
@@ -229,9 +238,13 @@ func (o *objectRule) finish() {
 	o.index.build(o.props)
 }
 
-// spelled is a name as it stands in a payload, or "" where JSON asks for escapes.
+// spelled is a name as most encoders write it, with quotes and colon, or "" where
+// JSON needs escapes. The validator compares it with the payload's bytes before
+// it looks anything up.
 func spelled(name string) string {
 	for i := range len(name) {
+		// These are the characters that RFC 8259 section 7 says must be
+		// escaped.
 		if c := name[i]; c < ' ' || c == '"' || c == '\\' {
 			return ""
 		}
@@ -239,8 +252,8 @@ func spelled(name string) string {
 	return `"` + name + `":`
 }
 
-// finish finds the range of integers that pass, where it can be told without
-// decimals.
+// finish finds the range of integers that pass, if all bounds are small
+// integers. An exclusive bound then is an inclusive one moved by one.
 func (r *numberRule) finish() {
 	const most = 1<<63 - 1
 	r.low, r.high, r.fast = -most-1, most, true

@@ -6,7 +6,9 @@ import (
 	"strings"
 )
 
-// resolve finds the target of every $ref.
+// resolve finds the target of every $ref, once all definitions are known. Only
+// "#" and the definitions of the root can be named: nothing is fetched, and no
+// part of a schema can be reached by a pointer that a later edit would break.
 func (c *compiler) resolve(root *node) {
 	definitions := map[string]*node{}
 	var names []string
@@ -38,6 +40,7 @@ func (c *compiler) resolve(root *node) {
 // fragment, then the escapes of RFC 6901.
 func definitionName(ref string) (string, bool) {
 	segment, ok := strings.CutPrefix(ref, "#/definitions/")
+	// Only a definition itself can be named, not a part of it.
 	if !ok || strings.Contains(segment, "/") {
 		return "", false
 	}
@@ -45,15 +48,19 @@ func definitionName(ref string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
+	// RFC 6901 section 3: a tilde is followed by 0 or 1.
 	for i := 0; i < len(segment); i++ {
 		if segment[i] == '~' && (i+1 == len(segment) || segment[i+1] != '0' && segment[i+1] != '1') {
 			return "", false
 		}
 	}
+	// The replacer reads once from left to right, so that ~01 becomes ~1, as
+	// section 4 asks.
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(segment), true
 }
 
-// here lists the schemas that judge the same value as n.
+// here lists the schemas that judge the same value as n. A cycle among these
+// would never end, see refuseLoops.
 func (n *node) here() []*node {
 	if n.ref != nil {
 		return []*node{n.ref}
@@ -70,7 +77,8 @@ func (n *node) here() []*node {
 	return all
 }
 
-// below lists the schemas that judge the parts of a value that n judges.
+// below lists the schemas that judge the parts of a value that n judges. Cycles
+// among these are how recursive data is described, and end with the data.
 func (n *node) below() []*node {
 	var all []*node
 	if n.obj != nil {
@@ -88,7 +96,10 @@ func (n *node) below() []*node {
 }
 
 // refuseLoops finds each $ref that leads back to itself without consuming
-// input: no value could be judged by it.
+// input: no value could be judged by it, and draft-07 leaves its meaning
+// undefined (core section 8.3). It is a depth-first search with the usual two
+// marks; a schema that is active when it is reached again closes a cycle, and
+// every cycle holds a $ref.
 func (c *compiler) refuseLoops() {
 	const active, done = 1, 2
 	state := map[*node]int{}
@@ -115,13 +126,15 @@ func (c *compiler) refuseLoops() {
 	}
 }
 
-// share finds the nodes to which more than one other leads. Every cycle holds
-// one of them.
+// share finds the nodes to which more than one other leads. Only these need
+// entries in the memo: every cycle holds one of them, and so does every value
+// that is judged twice.
 func share(root *node, nodes []*node) {
 	reached := map[*node]bool{root.target(): true}
 	for _, n := range nodes {
 		for _, next := range append(n.here(), n.below()...) {
 			next = next.target()
+			// The first to lead here only marks the node as reached.
 			next.shared = next.shared || reached[next]
 			reached[next] = true
 		}
@@ -132,8 +145,8 @@ func share(root *node, nodes []*node) {
 // as the branches of branches do: it bounds the stack. People stay below ten.
 const maxNesting = 128
 
-// refuseNesting refuses a schema that goes beyond maxNesting. Loops have been
-// refused before.
+// refuseNesting refuses a schema that goes beyond maxNesting. It comes after
+// refuseLoops, without which the recursion would not end.
 func (c *compiler) refuseNesting() {
 	levels := make(map[*node]int, len(c.nodes))
 	var count func(n *node) int
@@ -160,7 +173,9 @@ func (c *compiler) refuseNesting() {
 }
 
 // weigh finds the nodes that judge a value in many steps before they come to
-// its parts, and returns the largest number of steps.
+// its parts, and returns the largest number of steps. Definitions that refer to
+// each other twice make this exponential: d0 = allOf[d1, d1], d1 = allOf[d2, d2]
+// and so on judges one number 2^n times, unless a memo keeps the answers.
 func weigh(nodes []*node) (most int) {
 	const heavy = 16
 	steps := make(map[*node]int, len(nodes))
@@ -171,6 +186,7 @@ func weigh(nodes []*node) (most int) {
 		}
 		total := 1
 		for _, next := range n.here() {
+			// The cap keeps exponential counts from overflowing.
 			total = min(total+count(next), 1<<16)
 		}
 		steps[n], n.heavy = total, total > heavy
@@ -184,7 +200,9 @@ func weigh(nodes []*node) (most int) {
 
 // needsMemo reports whether the work per value could grow with its depth, or
 // a value be judged many times: where a schema that combines others can
-// contain itself, or where combinations nest.
+// contain itself, or where combinations nest. The memo makes such schemas
+// linear and all others slower, by a look-up for each value, which is why most
+// schemas run without.
 func needsMemo(nodes []*node) bool {
 	const (
 		mostSteps    = 256 // for one value, before its parts
@@ -219,7 +237,10 @@ type visited struct {
 	readings   int  // how often the bytes of one value are read, at most
 }
 
-// walk visits a schema and all that it leads to, each once.
+// walk visits a schema and all that it leads to, each once. It also estimates how
+// often the bytes of a value are read: once by a schema without combinators,
+// by every branch of those with, and twice where a property picks the branch,
+// since the property must be found first.
 func (w *recursion) walk(n *node) *visited {
 	if v := w.state[n]; v != nil {
 		return v
@@ -256,7 +277,8 @@ func (w *recursion) follow(n, next *node) (readings int) {
 	return u.readings
 }
 
-// closeGroup completes the group of which n was met first.
+// closeGroup completes the group of which n was met first: everything that is on
+// the stack above n can be reached from n and leads back to it.
 func (w *recursion) closeGroup(n *node) {
 	at := len(w.stack) - 1
 	for w.stack[at] != n {
@@ -279,7 +301,7 @@ func (c *combinator) picks() bool { return c != nil && c.dispatch != nil }
 // dispatch of combinators.
 func (c *compiler) link() {
 	for _, n := range c.nodes {
-		n.settle()
+		n.resolveFinal()
 	}
 	for _, n := range c.nodes {
 		n.link()
@@ -293,9 +315,10 @@ func (c *compiler) link() {
 	}
 }
 
-// settle finds where a chain of $ref ends, and tells every node on the way,
-// so that a long chain is walked once.
-func (n *node) settle() {
+// resolveFinal finds where a chain of $ref ends, and records it in every node on
+// the way, so that a long chain is walked once. refuseLoops has made sure that
+// the chain ends.
+func (n *node) resolveFinal() {
 	end := n
 	for end.ref != nil && end.final == nil {
 		end = end.ref
@@ -353,8 +376,13 @@ func (o *objectRule) link() {
 
 // newDispatch returns how to pick a branch by the value of one property, or
 // nil. It is possible where every branch fixes the property to strings by
-// const or enum, and no string belongs to two branches.
+// const or enum, and no string belongs to two branches: then all other branches
+// fail whatever else the object holds, and a union of a hundred kinds of message
+// costs what one of them costs. An object without the property is not decided,
+// because properties alone does not require it.
 func newDispatch(branches []*node) *dispatch {
+	// A property that decides must be declared by every branch, so that those
+	// of the first are all candidates.
 	if len(branches) < 2 || branches[0].obj == nil {
 		return nil
 	}
@@ -368,7 +396,7 @@ func newDispatch(branches []*node) *dispatch {
 }
 
 // fill assigns the values of the property to the branches, and reports whether
-// they tell the branches apart.
+// every value belongs to one branch only.
 func (d *dispatch) fill(branches []*node) bool {
 	for i, b := range branches {
 		if b.obj == nil {
@@ -399,6 +427,7 @@ func (n *node) tags() []string {
 	if rule == nil {
 		rule = n.enum
 	}
+	// Values of other kinds could pass as well, or none is fixed.
 	if rule == nil || rule.kinds != typeString {
 		return nil
 	}

@@ -3,6 +3,7 @@ package schema_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -217,6 +218,25 @@ func TestCompileHostileSchemas(t *testing.T) {
 		if _, err := schema.Compile([]byte(src)); err == nil {
 			t.Errorf("%s: compiled", name)
 		}
+	}
+}
+
+// TestCompileDeepLiterals bounds the memory for literals with many parts that
+// nest deep, of which each has a long pointer.
+func TestCompileDeepLiterals(t *testing.T) {
+	src := []byte(`{"enum":` + list(400, func(i int) string { return string(nested(230, fmt.Sprint(i))) }) + `}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := schema.Compile(src); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if ratio := (after.TotalAlloc - before.TotalAlloc) / uint64(len(src)); ratio > 250 {
+		t.Errorf("%d bytes allocated for each byte of source", ratio)
+	}
+	got := faults(t, `{"enum":[{"a":[1,1e9999999999999999999]},1e9999999999999999999]}`)
+	if len(got) != 2 || got[0].Pointer != "/enum/0/a/1" || got[1].Pointer != "/enum/1" {
+		t.Errorf("inexact numbers: %v", got)
 	}
 }
 

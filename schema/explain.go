@@ -49,7 +49,7 @@ func ExplainWithin(ctx context.Context, a, b *Schema, budget Budget) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, budget.Time)
 	defer cancel()
 	p := newProver(ctx, budget, a, b)
-	if p.roots[0] == p.roots[1] {
+	if p.spent == "" && p.roots[0] == p.roots[1] {
 		return nil
 	}
 	p.steps = 2 * budget.Steps // once for the whole, once for the findings
@@ -63,7 +63,9 @@ func ExplainWithin(ctx context.Context, a, b *Schema, budget Budget) []Finding {
 	return e.findings
 }
 
-// answer is limited for a question about containment.
+// answer is limited for a question about containment. The findings share the
+// prover, and with it all that has been proven about the parts, but not the
+// steps: a hard question about the whole must not leave them without any.
 func (p *prover) answer(steps int, ask func() Containment) (c Containment) {
 	p.limited(steps, func() result {
 		c = ask()
@@ -72,7 +74,9 @@ func (p *prover) answer(steps int, ask func() Containment) (c Containment) {
 	return c
 }
 
-// explainer walks two schemas side by side.
+// explainer walks two schemas side by side and records where they differ. It
+// looks for differences of form first and only then asks the prover whether
+// they matter, so that the findings name keywords and not formulas.
 type explainer struct {
 	p        *prover
 	whole    Answer
@@ -81,18 +85,20 @@ type explainer struct {
 	findings []Finding
 }
 
-// site is the way to a pair of schemas.
+// site is the way from the roots to a pair of schemas. path is what the report
+// shows; steps are what the prover needs to say "a document with such a value
+// at this place".
 type site struct {
 	path  string
 	steps []siteStep
 }
 
-// siteStep leads from a value to one of its parts, or with given says more
-// about the value itself.
+// siteStep leads from a value to one of its parts, or, as stepGiven, adds a
+// condition on the value itself: that it matches a certain branch of a union.
 type siteStep struct {
-	given termID   // the value satisfies it; termTrue for the other kinds
-	name  nameID   // the member with this name, where named
-	names []nameID // a member with another name, where other
+	given termID   // stepGiven: what the value satisfies
+	name  nameID   // stepMember: the member with this name
+	names []nameID // stepOther: some member with none of these names
 	kind  stepKind
 }
 
@@ -105,6 +111,7 @@ const (
 	stepElement
 )
 
+// member, element, other and given extend a site by one step.
 func (s site) member(p *prover, name string) site {
 	return s.extend(child(s.path, name), siteStep{kind: stepMember, name: p.name(name)})
 }
@@ -117,11 +124,14 @@ func (s site) other(names []nameID) site {
 
 func (s site) given(t termID) site { return s.extend(s.path, siteStep{kind: stepGiven, given: t}) }
 
+// extend copies the steps, because several sites share their beginning.
 func (s site) extend(path string, step siteStep) site {
 	return site{path: path, steps: append(s.steps[:len(s.steps):len(s.steps)], step)}
 }
 
-// reach says of a document that a value at the site satisfies a term.
+// reach returns the term of a document in which a value at the site satisfies
+// t. It is built from the inside out: an object with a member that is an array
+// with an element that satisfies t.
 func (s site) reach(p *prover, t termID) termID {
 	for _, step := range slices.Backward(s.steps) {
 		switch step.kind {
@@ -138,9 +148,11 @@ func (s site) reach(p *prover, t termID) termID {
 	return t
 }
 
-// report records a difference. violation is what a value at the site is like
-// that the difference makes the second schema reject; whether that breaks
-// anything is then decided for whole documents.
+// report records a difference. violation is the term of the values at the site
+// that the second schema rejects because of it. Such values may be out of reach
+// (another keyword of the first schema rejects them as well) or accepted by
+// another branch of the second. Whether anything breaks is therefore decided
+// for whole documents.
 func (e *explainer) report(f Finding, at site, violation termID) {
 	f.Path = at.path
 	if e.whole != Proven && violation != termFalse {
@@ -149,8 +161,9 @@ func (e *explainer) report(f Finding, at site, violation termID) {
 	e.findings = append(e.findings, f)
 }
 
-// breaks looks for a document that the first schema accepts and the second
-// rejects, of which a term holds.
+// breaks looks for a document that the first schema accepts, the second rejects
+// and a term holds of. Each finding gets a sixteenth of the budget. A finding
+// that stays undecided counts as breaking: callers must fail closed.
 func (e *explainer) breaks(t termID) (bool, []byte) {
 	p := e.p
 	a, b := p.roots[0], p.roots[1]
@@ -168,7 +181,9 @@ func (e *explainer) breaks(t termID) (bool, []byte) {
 	return true, nil
 }
 
-// conclude makes the findings agree with the answer about the whole.
+// conclude makes the findings agree with the answer about the whole, which is
+// what callers act on: a schema that is refuted has a breaking finding, even if
+// none of the differences breaks anything alone.
 func (e *explainer) conclude(whole Containment) {
 	broken := slices.ContainsFunc(e.findings, func(f Finding) bool { return f.Breaking })
 	switch {

@@ -5,9 +5,13 @@ import (
 	"strconv"
 )
 
+// itoa is short for a call that messages make often.
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// objects compares properties, required and additionalProperties.
+// objects compares properties, required and additionalProperties. A name can be
+// declared by both schemas, by one, or by neither: for the last two,
+// additionalProperties takes the place of the missing declaration, so that a
+// property may be removed without any change to what is accepted.
 func (e *explainer) objects(x, y view, at site) {
 	e.required(x, y, at)
 	before, after := x.properties(), y.properties()
@@ -26,6 +30,9 @@ func (e *explainer) objects(x, y view, at site) {
 	e.additional(x, y, before, after, at)
 }
 
+// required reports the names that only one schema requires. The finding is
+// about the object, not the member, because the member is what the witness
+// lacks.
 func (e *explainer) required(x, y view, at site) {
 	p := e.p
 	before, after := x.requiredNames(), y.requiredNames()
@@ -61,6 +68,8 @@ type declared struct {
 	implied []*node
 }
 
+// properties merges the declarations of the schema and of its allOf branches by
+// name, in the order in which they first occur.
 func (v view) properties() []declared {
 	var all []declared
 	for _, n := range v.nodes {
@@ -97,6 +106,8 @@ func (v view) additionals(name string) []*node {
 	return all
 }
 
+// findProperty returns the declaration of a name. The lists are short enough to
+// search.
 func findProperty(all []declared, name string) (declared, bool) {
 	i := slices.IndexFunc(all, func(d declared) bool { return d.name == name })
 	if i < 0 {
@@ -105,7 +116,10 @@ func findProperty(all []declared, name string) (declared, bool) {
 	return all[i], true
 }
 
-// property compares a name that both schemas declare.
+// property compares a name that both schemas declare. With one schema on each
+// side the comparison goes on inside them. Otherwise several schemas judge the
+// member together, and no pair of them corresponds: only their conjunctions
+// can be compared.
 func (e *explainer) property(before, after declared, at site) {
 	inside := at.member(e.p, before.name)
 	if len(before.schemas) == 1 && len(after.schemas) == 1 && len(before.implied)+len(after.implied) == 0 {
@@ -117,13 +131,15 @@ func (e *explainer) property(before, after declared, at site) {
 		RuleSchemaChanged, RuleSchemaChanged)
 }
 
-// propertyGone reports a name that only the first schema declares.
+// propertyGone reports a name that only the first schema declares. From then on
+// additionalProperties of the second judges the member: if it is absent the
+// member may be anything, and if it is false the member may not exist.
 func (e *explainer) propertyGone(prop declared, y view, at site) {
 	p := e.p
 	is := e.all(y.additionals(prop.name))
 	f := Finding{
 		Rule: RulePropertyRemoved, Direction: Changed, A: prop.schemas[0].pointer, B: y.base.pointer,
-		Message: "the property " + quote(prop.name) + " is declared no more",
+		Message: "the property " + quote(prop.name) + " is no longer declared",
 	}
 	switch is {
 	case termTrue:
@@ -134,7 +150,9 @@ func (e *explainer) propertyGone(prop declared, y view, at site) {
 	e.report(f, at, p.and(p.ofSorts(sortObject), p.member(p.name(prop.name), p.negate(is))))
 }
 
-// propertyNew reports a name that only the second schema declares.
+// propertyNew reports a name that only the second schema declares. An optional
+// property that is new can break callers all the same: where any member was
+// accepted before, the name may already occur with another type.
 func (e *explainer) propertyNew(prop declared, x view, at site) {
 	p := e.p
 	was, is := e.all(x.additionals(prop.name)), e.all(slices.Concat(prop.schemas, prop.implied))
@@ -151,7 +169,9 @@ func (e *explainer) propertyNew(prop declared, x view, at site) {
 	e.report(f, at, p.and(p.ofSorts(sortObject), p.member(p.name(prop.name), p.negate(is))))
 }
 
-// additional compares what unnamed members may be.
+// additional compares what members may be that neither schema declares. The
+// names that either declares are left out, since property, propertyGone and
+// propertyNew report on those.
 func (e *explainer) additional(x, y view, before, after []declared, at site) {
 	p := e.p
 	was, is := x.rests(), y.rests()

@@ -1,7 +1,8 @@
 package schema
 
 // Rule names a kind of difference between two schemas. The names are stable:
-// programs and configuration may rely on them.
+// SARIF reports, baselines and configuration refer to them, so that a rule is
+// never renamed and never reused for another difference.
 type Rule string
 
 // The rules. "Narrowed" means that the second schema accepts less than the
@@ -46,9 +47,9 @@ const (
 	RuleRequiredRemoved Rule = "required-removed" // a member may be absent that had to exist
 
 	RulePropertyAdded   Rule = "property-added"   // properties declares a name that it did not
-	RulePropertyRemoved Rule = "property-removed" // properties declares a name no more
+	RulePropertyRemoved Rule = "property-removed" // properties no longer declares a name
 	RulePropertyClosed  Rule = "property-closed"  // additionalProperties has become false
-	RulePropertyOpened  Rule = "property-opened"  // additionalProperties is false no more
+	RulePropertyOpened  Rule = "property-opened"  // additionalProperties is no longer false
 
 	RuleAdditionalNarrowed Rule = "additional-narrowed" // additionalProperties is a schema now, where anything went
 	RuleAdditionalWidened  Rule = "additional-widened"  // anything goes, where additionalProperties was a schema
@@ -72,6 +73,9 @@ const (
 )
 
 // Direction is how the set of accepted values changes by one difference alone.
+// It is not the same as breaking: a narrowed part may be out of reach because
+// another keyword rejects the values anyway, and a widened branch of oneOf can
+// make values match twice.
 type Direction string
 
 // The directions.

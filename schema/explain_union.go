@@ -2,13 +2,15 @@ package schema
 
 import "slices"
 
-// union is a oneOf or an anyOf.
+// union is a oneOf or an anyOf. Both offer alternatives; they differ in what
+// happens to a value that matches two.
 type union struct {
 	*combinator
 	pointer string
 	one     bool // oneOf
 }
 
+// unions returns the oneOf and anyOf of a schema and of its allOf branches.
 func (v view) unions() []union {
 	var all []union
 	for _, n := range v.nodes {
@@ -22,7 +24,10 @@ func (v view) unions() []union {
 	return all
 }
 
-// unions compares oneOf and anyOf.
+// unions compares oneOf and anyOf. If each side has one of the same kind, the
+// branches are compared one by one. Otherwise it is enough to report that the
+// unions as a whole differ: a list of differences between branches that do not
+// correspond would only distract.
 func (e *explainer) unions(x, y view, at site) {
 	before, after := x.unions(), y.unions()
 	found := Finding{Rule: RuleUnionChanged, Direction: Changed, A: x.base.pointer, B: y.base.pointer}
@@ -42,7 +47,7 @@ func (e *explainer) unions(x, y view, at site) {
 	case len(before) == 0:
 		found.Rule, found.Direction, found.Message = RuleUnionAdded, Narrowed, "a value must match a branch now"
 	case len(after) == 0:
-		found.Rule, found.Direction, found.Message = RuleUnionRemoved, Widened, "a value need not match a branch any more"
+		found.Rule, found.Direction, found.Message = RuleUnionRemoved, Widened, "a value no longer needs to match a branch"
 	default:
 		if e.p.negate(e.outsideOf(before)) == e.p.negate(violation) {
 			return
@@ -52,7 +57,9 @@ func (e *explainer) unions(x, y view, at site) {
 	e.report(found, at, violation)
 }
 
-// outsideOf says that a value breaks one of some unions.
+// outsideOf is the term of a value that breaks one of several unions: it
+// matches no branch, or, for oneOf, two branches at once. The pairs are what
+// makes this quadratic in the number of branches.
 func (e *explainer) outsideOf(unions []union) termID {
 	p := e.p
 	var arms []termID
@@ -72,7 +79,10 @@ func (e *explainer) outsideOf(unions []union) termID {
 	return p.or(arms...)
 }
 
-// branches compares two unions branch by branch.
+// branches compares two unions branch by branch. A witness for a difference
+// inside a branch must match that branch of the first schema, hence given: the
+// same values may be accepted through another branch of the second, and then
+// nothing breaks.
 func (e *explainer) branches(before, after union, at site) {
 	p := e.p
 	pairs, gone, fresh := e.match(before.branches, after.branches)
@@ -96,8 +106,9 @@ func (e *explainer) branches(before, after union, at site) {
 }
 
 // match pairs the branches of two unions: equal ones first, which have no
-// findings, then those with the same tag, then those of the same type, then
-// the rest in order if they are as many.
+// findings, then those that a property marks with the same string, then those
+// without such a mark that accept the same types. The strict criteria come
+// first so that a loose one cannot take the partner of an exact match.
 func (e *explainer) match(before, after []*node) (pairs [][2]*node, gone, fresh []*node) {
 	gone, fresh = slices.Clone(before), slices.Clone(after)
 	criteria := []func(a, b *node) bool{
@@ -119,7 +130,9 @@ func (e *explainer) match(before, after []*node) (pairs [][2]*node, gone, fresh 
 	return pairs, gone, fresh
 }
 
-// sameTag reports whether two branches fix a property to a common string.
+// sameTag reports whether two branches fix a property to a common string, as in
+// {"kind": {"const": "circle"}}. Authors keep this tag when they change what
+// else the branch holds.
 func sameTag(a, b *node) bool {
 	a, b = a.target(), b.target()
 	if a.obj == nil || b.obj == nil {

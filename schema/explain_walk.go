@@ -7,13 +7,17 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 )
 
-// view is a schema with the branches of its allOf, which say more about the
-// same value.
+// view is a schema together with the branches of its allOf, at any depth. All
+// of them judge the same value and all must hold, so that moving a keyword into
+// an allOf changes nothing. Differences are therefore looked for between views
+// and not between the schemas as written.
 type view struct {
 	base  *node
 	nodes []*node
 }
 
+// viewOf collects the view of a schema. It ends because Compile refuses a
+// schema that leads back to itself through allOf alone.
 func viewOf(n *node) view {
 	v := view{base: n.target()}
 	var add func(n *node)
@@ -43,13 +47,17 @@ func (v view) at(keywords []string, has func(n *node, keyword string) bool) stri
 }
 
 // compare lists the differences between two schemas that judge the values at
-// a site.
+// a site. A pair of definitions is visited at most eight times and never inside
+// itself: recursive schemas would not end, and a definition that is used in a
+// thousand places would repeat its differences a thousand times.
 func (e *explainer) compare(a, b *node, at site) {
 	pair := [2]int32{e.p.classifier.of(a), e.p.classifier.of(b)}
 	const most = 8
 	if pair[0] == pair[1] || e.open[pair] || e.visits[pair] == most {
 		return
 	}
+	// A pair inside itself is left out: what differs there is reported at the
+	// outer one.
 	e.open[pair] = true
 	defer delete(e.open, pair)
 	e.visits[pair]++
@@ -57,6 +65,8 @@ func (e *explainer) compare(a, b *node, at site) {
 	for _, f := range facets() {
 		e.facet(f, x, y, at)
 	}
+	// No value has a type that both accept: the finding about the types has
+	// said it all.
 	if e.sorts(x)&e.sorts(y) == 0 {
 		return // what follows could only repeat that the types differ
 	}
@@ -66,6 +76,8 @@ func (e *explainer) compare(a, b *node, at site) {
 	e.negations(x, y, at)
 }
 
+// sorts returns the kinds of value that pass the keyword type throughout a
+// view.
 func (e *explainer) sorts(v view) sorts {
 	s := sorts(allSorts)
 	for _, n := range v.nodes {
@@ -74,7 +86,9 @@ func (e *explainer) sorts(v view) sorts {
 	return s
 }
 
-// facet is a group of keywords that say one thing together.
+// facet is a group of keywords that constrain one aspect of a value together.
+// They are compared as a group, because minimum 1 and exclusiveMinimum 0 mean
+// the same for integers, and const is an enum with one value.
 type facet struct {
 	keywords []string
 	absent   string // what a schema without them says
@@ -84,6 +98,9 @@ type facet struct {
 	terms                      func(p *prover, n *node) []termID
 }
 
+// facets lists all groups in the order of the report. Each has a function that
+// returns the terms of one schema for that aspect alone; the prover then
+// decides which of two sets of terms is stricter.
 func facets() []facet {
 	return []facet{
 		{[]string{"type"}, "any type", RuleTypeNarrowed, RuleTypeWidened, RuleTypeChanged, false, typeTerms},
@@ -109,8 +126,11 @@ func facets() []facet {
 	}
 }
 
+// typeTerms and the functions after it return what a schema asserts about one
+// facet, as terms of the prover.
 func typeTerms(p *prover, n *node) []termID { return []termID{p.ofSorts(sortsOf(n.types))} }
 
+// enumTerms returns the terms for const and enum.
 func enumTerms(p *prover, n *node) []termID {
 	var all []termID
 	for _, rule := range []*enumRule{n.constant, n.enum} {
@@ -121,6 +141,7 @@ func enumTerms(p *prover, n *node) []termID {
 	return all
 }
 
+// rangeTerms returns the terms for the four bounds.
 func rangeTerms(p *prover, n *node) []termID {
 	if n.num == nil {
 		return nil
@@ -128,6 +149,7 @@ func rangeTerms(p *prover, n *node) []termID {
 	return p.appendNumber(nil, n.num)
 }
 
+// countTerms returns the term for minItems and maxItems.
 func countTerms(p *prover, n *node) []termID {
 	if n.arr == nil || n.arr.min == 0 && n.arr.max == unbounded {
 		return nil
@@ -135,6 +157,7 @@ func countTerms(p *prover, n *node) []termID {
 	return []termID{p.intern(term{op: opCount, low: n.arr.min, high: n.arr.max})}
 }
 
+// uniqueTerms returns the term for uniqueItems.
 func uniqueTerms(p *prover, n *node) []termID {
 	if n.arr == nil || !n.arr.unique {
 		return nil
@@ -153,7 +176,10 @@ func stringTerms(part func(r *stringRule) stringRule) func(p *prover, n *node) [
 	}
 }
 
-// facet compares one facet.
+// facet compares one facet. Whether the second schema accepts less or more is
+// decided by proof within the types that the schema accepts at all: a bound on
+// numbers says nothing to a schema of strings. Where the prover cannot decide,
+// the difference counts as both.
 func (e *explainer) facet(f facet, x, y view, at site) {
 	p := e.p
 	before, after := e.meaning(f, x), e.meaning(f, y)
@@ -162,6 +188,8 @@ func (e *explainer) facet(f facet, x, y view, at site) {
 	}
 	less := p.sat(p.conjunction(nil, p.ofSorts(e.sorts(x)), before, p.negate(after))).status != statusUnsat
 	more := p.sat(p.conjunction(nil, p.ofSorts(e.sorts(y)), after, p.negate(before))).status != statusUnsat
+	// Where neither includes the other, or the prover gave up, it is a change
+	// without direction.
 	found := Finding{Rule: f.changed, Direction: Changed}
 	switch {
 	case !less && !more:
@@ -177,13 +205,15 @@ func (e *explainer) facet(f facet, x, y view, at site) {
 			found.Rule = f.widened
 		}
 	}
+	// The pointers name the keyword on each side, or the schema where it is
+	// missing.
 	has := func(n *node, keyword string) bool { return n.keywordText(keyword) != "" }
 	found.A, found.B = x.at(f.keywords, has), y.at(f.keywords, has)
 	found.Message = x.text(f) + ", now " + y.text(f)
 	e.report(found, at, p.negate(after))
 }
 
-// meaning is what a view says by a facet.
+// meaning is the conjunction of what all schemas of a view assert about a facet.
 func (e *explainer) meaning(f facet, v view) termID {
 	var all []termID
 	for _, n := range v.nodes {
@@ -192,7 +222,7 @@ func (e *explainer) meaning(f facet, v view) termID {
 	return e.p.and(all...)
 }
 
-// text spells the keywords of a facet.
+// text writes out the keywords of a facet, for the message of a finding.
 func (v view) text(f facet) string {
 	var parts []string
 	for _, n := range v.nodes {
@@ -208,7 +238,8 @@ func (v view) text(f facet) string {
 	return strings.Join(parts, ", ")
 }
 
-// arrays compares items.
+// arrays compares items. As with members, the comparison goes on inside if
+// there is exactly one schema on each side.
 func (e *explainer) arrays(x, y view, at site) {
 	before, after := x.items(), y.items()
 	found := Finding{A: x.base.pointer, B: y.base.pointer}
@@ -225,7 +256,9 @@ func (e *explainer) arrays(x, y view, at site) {
 	e.parts(found, before, after, at.element(), RuleItemsNarrowed, RuleItemsWidened)
 }
 
-// parts compares schemas for the same part that have no counterpart one by one.
+// parts compares schemas that judge the same part but do not correspond one to
+// one. Only their conjunctions can be compared, so that the finding cannot name
+// a keyword.
 func (e *explainer) parts(found Finding, before, after []*node, at site, narrowed, widened Rule) {
 	p := e.p
 	was, is := e.all(before), e.all(after)
@@ -256,6 +289,7 @@ func (e *explainer) all(nodes []*node) termID {
 	return e.p.and(terms...)
 }
 
+// items returns the schemas of items in a view.
 func (v view) items() []*node {
 	var all []*node
 	for _, n := range v.nodes {
@@ -266,9 +300,12 @@ func (v view) items() []*node {
 	return all
 }
 
-// negations compares not.
+// negations compares not. What lies inside is not compared further: a value
+// that a negated schema accepts less readily is accepted more readily outside,
+// which would make every finding inside read the wrong way round.
 func (e *explainer) negations(x, y view, at site) {
 	before, after := x.nots(), y.nots()
+	// A schema without not rules out nothing.
 	was, is := termTrue, termTrue
 	for _, n := range before {
 		was = e.p.and(was, e.p.formOf(e.p.classifier.of(n), true))
@@ -290,11 +327,12 @@ func (e *explainer) negations(x, y view, at site) {
 	if len(after) > 0 {
 		found.B = after[0].pointer
 	} else {
-		found.Rule, found.Direction, found.Message = RuleNotRemoved, Widened, "not rules out no values any more"
+		found.Rule, found.Direction, found.Message = RuleNotRemoved, Widened, "not no longer rules out any value"
 	}
 	e.report(found, at, e.p.negate(is))
 }
 
+// nots returns the negated schemas in a view.
 func (v view) nots() []*node {
 	var all []*node
 	for _, n := range v.nodes {
@@ -305,7 +343,8 @@ func (v view) nots() []*node {
 	return all
 }
 
-// keywordText spells the value of a keyword of this node, or "" without it.
+// keywordText writes out the value of a keyword of this node, or returns "" if
+// it is absent. At most ten values of an enum are shown.
 func (n *node) keywordText(keyword string) string {
 	switch keyword {
 	case "type":
@@ -323,6 +362,7 @@ func (n *node) keywordText(keyword string) string {
 			return ""
 		}
 		values := make([]string, 0, len(rule.values))
+		// A message is for people: ten values show what the enum is about.
 		for _, l := range rule.values[:min(len(rule.values), 10)] {
 			values = append(values, string(l.raw))
 		}
@@ -345,7 +385,7 @@ func (n *node) keywordText(keyword string) string {
 	return n.limitText(keyword)
 }
 
-// limitText spells a limit of numbers, lengths or sizes.
+// limitText writes out a limit of numbers, lengths or sizes.
 func (n *node) limitText(keyword string) string {
 	bounds := Node{n}.Bounds()
 	switch keyword {

@@ -6,8 +6,8 @@ import (
 )
 
 // CompileError is what [Compile] returns for a schema that it refuses. It
-// lists every fault in the order of the source, references that lead nowhere
-// or in circles last.
+// lists every fault in the order of the source; references that lead nowhere
+// or in circles come last, because they are resolved once everything is read.
 type CompileError struct {
 	Faults []Fault // never empty
 }

@@ -16,7 +16,8 @@ const (
 // formatNames lists the formats, in the order in which hints name them.
 func formatNames() []string { return []string{"uuid", "email", "uri", "uri-reference", "date-time"} }
 
-// match reports whether the characters of a string have the format.
+// match reports whether the characters of a string have the format, in one pass
+// over them. The prover's languages in prove_format.go must accept the same.
 func (f Format) match(text []byte) bool {
 	switch f {
 	case FormatUUID:
@@ -33,7 +34,7 @@ func (f Format) match(text []byte) bool {
 	return true
 }
 
-// complaint says what a string is not.
+// complaint is the end of the message for a string that lacks the format.
 func (f Format) complaint() string {
 	switch f {
 	case FormatUUID:

@@ -2,7 +2,8 @@ package schema
 
 import "bytes"
 
-// Limits of RFC 5321 section 4.5.3.1, and of a label in RFC 1035.
+// Limits of RFC 5321 sections 4.5.3.1.1 and 4.5.3.1.2, and of a label in RFC 1035
+// section 2.3.4.
 const (
 	maxLocalPart = 64
 	maxDomain    = 255
@@ -10,7 +11,9 @@ const (
 )
 
 // isEmail reports whether text is a Mailbox of RFC 5321 section 4.1.2: a dot
-// string or a quoted string, an at sign, and a domain or an address literal.
+// string or a quoted string, an at sign, and a domain or an address literal. A
+// quoted string may hold at signs, a domain may not, so that the last one
+// separates the two. The lengths are checked before anything is read.
 func isEmail(text []byte) bool {
 	at := bytes.LastIndexByte(text, '@')
 	if at < 1 || at > maxLocalPart || len(text)-at-1 > maxDomain {
@@ -24,6 +27,7 @@ func isEmail(text []byte) bool {
 	} else if !isDotString(local) {
 		return false
 	}
+	// A bracket opens an address literal, as in user@[192.0.2.1].
 	if len(domain) > 0 && domain[0] == '[' {
 		return isAddressLiteral(domain)
 	}
@@ -31,6 +35,7 @@ func isEmail(text []byte) bool {
 }
 
 // isDotString accepts atoms separated by single dots (RFC 5321 section 4.1.2).
+// Characters beyond ASCII, which RFC 6531 adds, are not part of draft-07's email.
 func isDotString(text []byte) bool {
 	dot := true // a dot may not stand first, last or beside another
 	for _, c := range text {
@@ -58,6 +63,8 @@ func isQuotedLocal(text []byte) bool {
 		case c < ' ' || c > '~' || c == '"':
 			return false
 		case c == '\\':
+			// A backslash quotes the next character, which must be there and be
+			// printable.
 			if i++; i == len(inner) || inner[i] < ' ' || inner[i] > '~' {
 				return false
 			}
@@ -67,7 +74,7 @@ func isQuotedLocal(text []byte) bool {
 }
 
 // isDomain accepts labels of letters, digits and inner hyphens. One label is
-// enough: RFC 5321 does not ask for a dot.
+// enough: RFC 5321 does not ask for a dot, and user@localhost is an address.
 func isDomain(text []byte) bool {
 	for {
 		label, rest, more := bytes.Cut(text, []byte("."))

@@ -2,14 +2,17 @@ package schema
 
 import "bytes"
 
-// isIPv6 follows RFC 4291 section 2.2. most is how many groups may stand
-// beside "::", and zeros whether the IPv4 part may have leading zeros.
+// isIPv6 follows RFC 4291 section 2.2. The two formats that hold addresses
+// differ: most is how many groups may stand beside "::", which RFC 3986 lets
+// stand for one group and RFC 5321 only for two or more, and zeros is whether
+// the IPv4 part may have leading zeros.
 func isIPv6(text []byte, most int, zeros bool) bool {
 	head, tail, compressed := bytes.Cut(text, []byte("::"))
 	before, ok := ipv6Groups(head, zeros, !compressed)
 	if !ok {
 		return false
 	}
+	// Without "::", all eight groups must be there.
 	if !compressed {
 		return before == 8
 	}
@@ -25,6 +28,8 @@ func ipv6Groups(text []byte, zeros, last bool) (count int, ok bool) {
 	}
 	for {
 		group, rest, more := bytes.Cut(text, []byte(":"))
+		// Only the last group of the address can be an IPv4 address, which
+		// stands for two groups.
 		if !more && last && bytes.IndexByte(group, '.') >= 0 {
 			return count + 2, isIPv4(group, zeros)
 		}
@@ -39,7 +44,7 @@ func ipv6Groups(text []byte, zeros, last bool) (count int, ok bool) {
 	}
 }
 
-// isHexGroup accepts one to four hexadecimal digits.
+// isHexGroup accepts one to four hexadecimal digits, leading zeros included.
 func isHexGroup(text []byte) bool {
 	for _, c := range text {
 		if !is(c, classHex) {

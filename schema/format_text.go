@@ -1,7 +1,8 @@
 package schema
 
 // isUUID accepts the text form of RFC 9562 section 4, of every version and
-// variant, with digits of either case.
+// variant, with digits of either case. Braces and the prefix urn:uuid:, which
+// some libraries accept, are not part of the form.
 func isUUID(text []byte) bool {
 	if len(text) != 36 {
 		return false
@@ -22,7 +23,8 @@ func isUUID(text []byte) bool {
 }
 
 // isDateTime accepts date-time of RFC 3339 section 5.6. A second 60 is
-// accepted where it falls on 23:59 UTC, the only minute with leap seconds.
+// accepted where it falls on 23:59 UTC, the only minute with leap seconds. Which
+// days have had one is not checked: appendix D lists them, but the list grows.
 func isDateTime(text []byte) bool {
 	const shape = "0000-00-00T00:00:00"
 	if len(text) <= len(shape) || !hasShape(text, shape) || !isDate(text) {
@@ -40,6 +42,8 @@ func isDateTime(text []byte) bool {
 	if !ok {
 		return false
 	}
+	// Two days are added because an offset can move the time back past
+	// midnight, and Go's remainder keeps the sign.
 	const day = 24 * 60 // minutes
 	utc := (hour*60 + minute - offset + 2*day) % day
 	return second < 60 || utc == day-1
@@ -71,7 +75,8 @@ func isDate(text []byte) bool {
 	return month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month)
 }
 
-// cutFraction removes a fraction of a second, which needs at least one digit.
+// cutFraction removes a fraction of a second, which needs at least one digit and
+// may have any number. text is not empty: the caller has seen more than a time.
 func cutFraction(text []byte) (rest []byte, ok bool) {
 	if text[0] != '.' {
 		return text, true
@@ -85,6 +90,7 @@ func cutFraction(text []byte) (rest []byte, ok bool) {
 
 // zone reads Z or a numeric offset, in minutes.
 func zone(text []byte) (offset int, ok bool) {
+	// "Z" and "z" mean an offset of zero.
 	if len(text) == 1 {
 		return 0, text[0]|0x20 == 'z'
 	}
@@ -104,7 +110,7 @@ func zone(text []byte) (offset int, ok bool) {
 	return offset, hour <= 23 && minute <= 59
 }
 
-// two reads the two digits at i.
+// two reads the two digits at i, which the caller has checked.
 func two(text []byte, i int) int { return int(text[i]-'0')*10 + int(text[i+1]-'0') }
 
 // daysIn returns the length of a month, 29 for February in leap years (RFC

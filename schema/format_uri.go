@@ -15,7 +15,8 @@ const (
 	classAtext // RFC 5322 section 3.2.3
 )
 
-// byteClass holds the classes of each byte.
+// byteClass holds the classes of each byte, so that a test for several sets at
+// once is one look-up.
 //
 //nolint:gochecknoglobals // a table that nothing writes
 var byteClass = classify()
@@ -67,11 +68,15 @@ func isURI(text []byte, absolute bool) bool {
 	} else if absolute {
 		return false
 	}
+	// The fragment is cut off before the query, because it may hold question
+	// marks (RFC 3986 sections 3.4 and 3.5).
 	text, fragment, _ := bytes.Cut(text, []byte("#"))
 	text, query, _ := bytes.Cut(text, []byte("?"))
 	if !uriChars(fragment, ":@/?") || !uriChars(query, ":@/?") {
 		return false
 	}
+	// Two slashes begin an authority, which ends at the next slash (section
+	// 3.2). A path without authority must not begin with two.
 	if rest, ok := bytes.CutPrefix(text, []byte("//")); ok {
 		slash := bytes.IndexByte(rest, '/')
 		if slash < 0 {
@@ -100,7 +105,8 @@ func isScheme(text []byte) bool {
 }
 
 // uriChars reports whether text is made of unreserved characters, sub-delims,
-// percent-encoded bytes and those in extra.
+// percent-encoded bytes and those in extra. The productions pchar, query and
+// fragment of RFC 3986 differ only in the extra ones.
 func uriChars(text []byte, extra string) bool {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -120,6 +126,7 @@ func uriChars(text []byte, extra string) bool {
 
 // isAuthority follows RFC 3986 section 3.2: [userinfo "@"] host [":" port].
 func isAuthority(text []byte) bool {
+	// The first at sign ends the user information: neither part may hold one.
 	if user, host, ok := bytes.Cut(text, []byte("@")); ok {
 		if !uriChars(user, ":") {
 			return false
@@ -130,6 +137,8 @@ func isAuthority(text []byte) bool {
 		end := bytes.IndexByte(text, ']')
 		return end > 0 && isIPLiteral(text[1:end]) && isPort(text[end+1:])
 	}
+	// A registered name holds no colon, so that the first one begins the port.
+	// IPv4 addresses need no rule of their own: they are registered names too.
 	host, port := text, []byte(nil)
 	if colon := bytes.IndexByte(text, ':'); colon >= 0 {
 		host, port = text[:colon], text[colon:]
@@ -137,7 +146,8 @@ func isAuthority(text []byte) bool {
 	return uriChars(host, "") && isPort(port)
 }
 
-// isPort accepts nothing, or a colon and any number of digits.
+// isPort accepts nothing, or a colon and any number of digits, none included
+// (RFC 3986 section 3.2.3).
 func isPort(text []byte) bool {
 	if len(text) == 0 {
 		return true

@@ -19,7 +19,8 @@ const linear = 6
 const short = 8
 
 // fingerprint packs the length of a short name and its bytes, or hashes a
-// long one.
+// long one. The highest bit separates the two, since lengths below eight leave
+// it clear.
 func (x *nameIndex) fingerprint(name []byte) uint64 {
 	if len(name) >= short {
 		return maphash.Bytes(x.seed, name) | 1<<63
@@ -38,7 +39,8 @@ func slotOf(print uint64, mask uint64) uint64 {
 	return (h ^ h>>29) & mask
 }
 
-// build fills the index for props.
+// build fills the index for props. The table is at most a quarter full, so that
+// a name that is not in it is refused after one or two looks.
 func (x *nameIndex) build(props []property) {
 	x.seed = maphash.MakeSeed()
 	for i := range props {

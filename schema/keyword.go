@@ -2,7 +2,9 @@ package schema
 
 import "fmt"
 
-// Keyword names the rule that a value broke.
+// Keyword names the rule that a value broke. Its text is part of what callers
+// receive, so that existing names never change. Keywords are numbers because a
+// violation is made on the path of a failing call.
 type Keyword uint8
 
 // The keywords that assert something, and three rules that no keyword states.

@@ -36,7 +36,8 @@ type interned struct {
 // key returns the key of a value.
 func (t *interner) key(id uint32) []byte { return t.arena[t.entries[id].start:t.entries[id].end] }
 
-// reset forgets all values in time proportional to their number.
+// reset forgets all values in time proportional to their number, not to the size
+// of the table: the pool keeps tables that one large payload made grow.
 func (t *interner) reset() {
 	for i := range t.entries {
 		t.table[t.entries[i].slot] = 0
@@ -55,7 +56,8 @@ func (t *interner) trim() {
 	t.reset()
 }
 
-// find returns the number of a key that has one.
+// find returns the number of a key that has one. A key longer than all others is
+// not even hashed: a long string costs nothing to compare with short literals.
 func (t *interner) find(key []byte) (uint32, bool) {
 	if len(t.entries) == 0 || len(key) > t.longest {
 		return 0, false
@@ -80,6 +82,7 @@ func (t *interner) probe(key []byte, hash uint64) (id uint32, slot int, ok bool)
 
 // add returns the number of a key, new or not.
 func (t *interner) add(key []byte) uint32 {
+	// At most half full, so that probes stay short.
 	if 2*len(t.entries) >= len(t.table) {
 		t.grow()
 	}
@@ -96,7 +99,8 @@ func (t *interner) add(key []byte) uint32 {
 	return uint32(len(t.entries) - 1)
 }
 
-// grow doubles the table. The numbers of values stay what they are.
+// grow doubles the table. The numbers of values stay what they are, because they
+// index entries and not slots.
 func (t *interner) grow() {
 	if t.table == nil {
 		t.seed = maphash.MakeSeed()
@@ -130,7 +134,9 @@ type identifier struct {
 type pair struct{ name, value uint32 }
 
 // identify returns the number of the value at i, and its end. It reports
-// false when the table is frozen and has no such value.
+// false when the table is frozen and has no such value; the end is then not
+// known either. Values of parts are numbered before the whole, so that a key
+// holds numbers of four bytes in place of the parts.
 func (x *identifier) identify(data []byte, i int) (id uint32, end int, ok bool) {
 	kind := kindOf(data[i])
 	if kind < kindArray {
@@ -165,6 +171,7 @@ func (x *identifier) identify(data []byte, i int) (id uint32, end int, ok bool) 
 
 // number looks up or adds a key.
 func (x *identifier) number(key []byte) (uint32, bool) {
+	// Adding to a table that other goroutines read would be a race.
 	if x.frozen {
 		return x.table.find(key)
 	}
@@ -244,6 +251,7 @@ func (x *identifier) object(data []byte, i int) (end int, ok bool) {
 			i = ijson.SkipSpace(data, i+1)
 		}
 	}
+	// Names differ, so that sorting by name alone gives one order.
 	slices.SortFunc(x.pairs[first:], func(a, b pair) int { return cmp.Compare(a.name, b.name) })
 	for _, p := range x.pairs[first:] {
 		x.key = binary.LittleEndian.AppendUint32(x.key, p.name)

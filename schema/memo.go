@@ -25,7 +25,9 @@ const (
 
 // memo maps keys, usually a node and an offset into the payload, to results.
 // Where a value is judged by many branches at many levels, it makes each pair
-// cost once. The hash is keyed, because a payload chooses its offsets.
+// cost once: a recursive oneOf of k branches would otherwise read a value at
+// depth d up to k^d times. The hash is keyed, because a payload chooses its
+// offsets.
 type memo struct {
 	slots []memoSlot // open addressing
 	used  int
@@ -55,6 +57,8 @@ func (m *memo) reset() {
 }
 
 // find returns the slot that holds a key, or the empty one where it would go.
+// Folding the high half into the low one matters: the low bits of a product
+// depend only on the low bits of the key, which hold the node.
 func (m *memo) find(key uint64) *memoSlot {
 	mask := uint64(len(m.slots) - 1)
 	h := (key + 1) * m.odd

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"regexp"
 	"regexp/syntax"
 )
 
@@ -21,7 +20,10 @@ const (
 	anyType = typeNull | typeBoolean | typeNumber | typeString | typeArray | typeObject
 )
 
-// node is one compiled schema. It never changes once Compile has returned.
+// node is one compiled schema. It never changes once Compile has returned, so
+// that any number of goroutines can read it. Validator, prover, samples and the
+// public view all work on nodes: there is no second opinion on what a schema
+// means.
 type node struct {
 	id      uint32
 	pointer string // where the schema stands in the source, RFC 6901
@@ -90,7 +92,8 @@ type literal struct {
 	text string // the characters of a string
 }
 
-// enumRule is a set of values of which one must match.
+// enumRule is a set of values of which one must match. The strings are held a
+// second time as text, since most enums are of strings.
 type enumRule struct {
 	values  []literal // as written
 	kinds   typeSet   // the kinds of value that occur
@@ -107,18 +110,21 @@ type stringRule struct {
 	format   Format
 }
 
-// pattern is an ECMA-262 pattern and its translation.
+// pattern is an ECMA-262 pattern and its translation. The validator runs dfa or
+// parallel; the prover builds automata of its own from re2, which can be
+// complemented and intersected. Tests hold both to each other.
 type pattern struct {
-	source string // as written
-	re2    string // the RE2 spelling of the same language
-	regexp *regexp.Regexp
+	source string         // as written
+	re2    string         // the RE2 spelling of the same language
 	tree   *syntax.Regexp // the parse of re2, not simplified
-	dfa    *dfa           // decides in place of regexp, unless nil
+	dfa    *dfa           // decides; nil where it would be too large
+	// parallel decides in place of dfa.
+	parallel *parallel
 }
 
-// bound is a numeric limit; raw is its text as written.
+// bound is a numeric limit. Messages show it as written.
 type bound struct {
-	raw     string
+	raw     string // as written
 	decimal decimal
 	small   int64 // the value, where isSmall
 	isSmall bool
@@ -165,7 +171,8 @@ type property struct {
 	spelled  string // name as most payloads write it, with quotes and colon; "" where it needs escapes
 }
 
-// combinator holds the branches of oneOf, anyOf or allOf.
+// combinator holds the branches of oneOf, anyOf or allOf: as written, for the
+// view, and with references followed, for the validator.
 type combinator struct {
 	branches []*node
 	to       []*node // their targets

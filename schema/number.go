@@ -8,7 +8,8 @@ import (
 
 // decimal is the exact value ±0.d₁d₂d₃… × 10^exp of a JSON number, kept as a
 // view of its token: an exponent costs no memory, and reading one token
-// allocates nothing.
+// allocates nothing. Neither float64 nor big.Rat would do: the first takes 2^53
+// and 2^53+1 for equal, and the second writes out the zeros of 1e999999999.
 type decimal struct {
 	neg bool
 	// digits starts and ends with a digit other than zero and may hold one
@@ -26,7 +27,9 @@ type decimal struct {
 // hugeExp stands for exponents beyond what int64 arithmetic is safe for.
 const hugeExp = 1 << 61
 
-// parseDecimal reads a token of the JSON number grammar.
+// parseDecimal reads a token of the JSON number grammar, which the caller has
+// checked. The form is unique up to the decimal point within digits: leading
+// and trailing zeros are cut off and the exponent is adjusted.
 func parseDecimal(token []byte) decimal {
 	var d decimal
 	if token[0] == '-' {
@@ -67,7 +70,9 @@ func parseDecimal(token []byte) decimal {
 	return d
 }
 
-// readExponent takes in what follows the letter e.
+// readExponent takes in what follows the letter e. Up to 18 digits fit an int64
+// with room for shift. A payload may hold more; its number is then larger or
+// smaller than any that a schema can hold, which is all that comparisons need.
 func (d *decimal) readExponent(text []byte) {
 	neg := text[0] == '-'
 	if neg || text[0] == '+' {
@@ -88,7 +93,7 @@ func (d *decimal) readExponent(text []byte) {
 	}
 }
 
-// size returns the number of digits.
+// size returns the number of digits, without the point.
 func (d decimal) size() int {
 	if bytes.IndexByte(d.digits, '.') >= 0 {
 		return len(d.digits) - 1
@@ -103,7 +108,8 @@ func (d decimal) isInteger() bool {
 	return len(d.digits) == 0 || d.exp >= int64(d.size())
 }
 
-// compare orders two numbers, of which at most one may be huge.
+// compare orders two numbers: -1, 0 or 1. At most one may be huge, because huge
+// exponents are compared as ±hugeExp; schemas hold none.
 func (d decimal) compare(e decimal) int {
 	switch {
 	case len(d.digits) == 0 && len(e.digits) == 0:
@@ -112,12 +118,14 @@ func (d decimal) compare(e decimal) int {
 		return sign(!e.neg) * -1
 	case len(e.digits) == 0:
 		return sign(!d.neg)
+	// Different signs decide without a look at the digits.
 	case d.neg != e.neg:
 		return sign(!d.neg)
 	}
 	// Both start with a digit other than zero after the point, so that the
 	// larger exponent is the larger number.
 	order := cmp.Compare(d.exp, e.exp)
+	// Only numbers of the same magnitude have their digits compared.
 	if order == 0 {
 		order = compareDigits(d.digits, e.digits)
 	}
@@ -135,7 +143,7 @@ func sign(positive bool) int {
 	return -1
 }
 
-// compareDigits orders two fractions by their digits.
+// compareDigits orders two fractions by their digits, points left out.
 func compareDigits(a, b []byte) int {
 	i, j := 0, 0
 	for {
@@ -145,6 +153,8 @@ func compareDigits(a, b []byte) int {
 		if j < len(b) && b[j] == '.' {
 			j++
 		}
+		// One is a prefix of the other; its last digit is not zero, so that the
+		// longer one is larger in magnitude.
 		if i == len(a) || j == len(b) {
 			return cmp.Compare(len(a)-i, len(b)-j)
 		}
@@ -156,7 +166,8 @@ func compareDigits(a, b []byte) int {
 }
 
 // appendKey appends a text that equal numbers share and others do not: sign,
-// digits without point and outer zeros, exponent.
+// digits without point and outer zeros, exponent. It makes 1.0, 1 and 10e-1 one
+// value for const, enum and uniqueItems.
 func (d decimal) appendKey(dst []byte) []byte {
 	if len(d.digits) == 0 {
 		return append(dst, '0')
@@ -182,7 +193,8 @@ func (d decimal) appendKey(dst []byte) []byte {
 }
 
 // appendSum appends the sum of a number of more than 18 digits and a small
-// one, without leading zeros.
+// one, without leading zeros: school arithmetic on the digits, in time
+// proportional to their number.
 func appendSum(dst, digits []byte, add int64) []byte {
 	start := len(dst)
 	dst = append(dst, '0') // room for a carry
@@ -214,6 +226,7 @@ func smallInt(token []byte) (int64, bool) {
 	if token[0] == '-' {
 		digits = token[1:]
 	}
+	// 10^18 is below 2^63, so that no sum below can overflow.
 	if len(digits) > 18 {
 		return 0, false
 	}

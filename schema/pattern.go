@@ -17,7 +17,8 @@ type patternError struct{ message, hint string }
 
 // compilePattern translates an ECMA-262 pattern to RE2 and compiles it.
 // Patterns see code points, as with the flag u, and are not anchored. Groups
-// capture nothing. What it takes is taken off budget.
+// capture nothing. The sizes of what it builds are subtracted from budget, before
+// it is built.
 func compilePattern(source string, budget *patternBudget) (*pattern, *patternError) {
 	t := translator{src: source, budget: budget}
 	if err := t.pattern(); err != nil {
@@ -32,11 +33,33 @@ func compilePattern(source string, budget *patternBudget) (*pattern, *patternErr
 	if !budget.take(instruction * programSize(tree)) {
 		return nil, tooLarge()
 	}
-	re, err := regexp.Compile(re2)
+	return t.automaton(tree)
+}
+
+// automaton chooses how a pattern runs: by a complete automaton if that is
+// small enough, else by one that follows all ways through the pattern at once.
+// Either takes time proportional to the text. A pattern that neither can run
+// is refused.
+func (t *translator) automaton(tree *syntax.Regexp) (*pattern, *patternError) {
+	p := &pattern{source: t.src, re2: t.out.String(), tree: tree}
+	program, err := newProgram(trimSearch(tree))
 	if err != nil {
-		return nil, re2Error(err)
+		return nil, t.tooLarge()
 	}
-	return &pattern{source: source, re2: re2, regexp: re, tree: tree, dfa: newDFA(tree, &budget.steps)}, nil
+	if p.dfa = newDFA(program, &t.budget.steps); p.dfa != nil {
+		return p, nil
+	}
+	if p.parallel = newParallel(program, &t.budget.links); p.parallel == nil {
+		if t.budget.steps == 0 || t.budget.links == 0 {
+			return nil, tooLarge() // it might have run in a schema of its own
+		}
+		return nil, t.tooLarge()
+	}
+	const word = 8 // bytes
+	if !t.budget.take(word * len(p.parallel.reads)) {
+		return nil, tooLarge()
+	}
+	return p, nil
 }
 
 // patternBudget bounds what all patterns of a schema take together. A few
@@ -44,11 +67,12 @@ func compilePattern(source string, budget *patternBudget) (*pattern, *patternErr
 // publish schemas of many such bytes.
 type patternBudget struct {
 	size  int // bytes of translations, and instructions at a multiple of that
-	steps int // of building automata, see newDFA
+	steps int // of building complete automata, see newDFA
+	links int // of building the others, see newParallel
 }
 
 func newPatternBudget() patternBudget {
-	return patternBudget{size: 4 << 20, steps: maxSchemaSteps}
+	return patternBudget{size: 4 << 20, steps: maxSchemaSteps, links: maxSchemaSteps}
 }
 
 // take takes off part of the size, and reports whether it holds.
@@ -57,12 +81,15 @@ func (b *patternBudget) take(size int) bool {
 	return b.size >= 0
 }
 
+// tooLarge is the refusal of a schema whose patterns are each small enough.
 func tooLarge() *patternError {
 	return &patternError{"the patterns of the schema are too large together", "repeat less; use minLength and maxLength"}
 }
 
 // programSize estimates how many instructions a pattern compiles to: its parts
-// times their repetition.
+// times their repetition. RE2 limits a single repetition to 1000, and nested
+// ones only in their product, so that ((a{30}){30})… must be counted before the
+// compiler writes it out.
 func programSize(re *syntax.Regexp) int {
 	const most = 1 << 24
 	size := 1
@@ -80,7 +107,8 @@ func programSize(re *syntax.Regexp) int {
 	return size
 }
 
-// re2Error words what RE2 refuses for reasons of size.
+// re2Error explains what RE2 refuses. The translation is well-formed, so that only
+// reasons of size remain.
 func re2Error(err error) *patternError {
 	var e *syntax.Error
 	if errors.As(err, &e) {
@@ -100,7 +128,7 @@ func (p *pattern) match(text []byte) bool {
 	if p.dfa != nil {
 		return p.dfa.match(text)
 	}
-	return p.regexp.Match(text)
+	return p.parallel.match(text)
 }
 
 // translator reads an ECMA-262 pattern and writes RE2.
@@ -119,6 +147,8 @@ type translator struct {
 	names  []string
 	// repeatable is set where a quantifier may follow.
 	repeatable bool
+	from       int // where the present term starts
+	sizes      sizes
 }
 
 // errorf returns a fault of the pattern at the present place.
@@ -126,8 +156,8 @@ func (t *translator) errorf(hint, format string, args ...any) *patternError {
 	return &patternError{"pattern is malformed at byte " + strconv.Itoa(t.at) + ": " + fmt.Sprintf(format, args...), hint}
 }
 
-// beyond returns the fault that a pattern is sound but needs backtracking, whose
-// cost a payload could drive up.
+// beyond returns the fault that a pattern is well-formed but needs backtracking.
+// Its cost can be exponential in the string, and the string comes from a peer.
 func (t *translator) beyond(what, hint string) *patternError {
 	return &patternError{"pattern uses " + what + " at byte " + strconv.Itoa(t.at) + ", which RE2 cannot express", hint}
 }
@@ -139,6 +169,7 @@ func (t *translator) rest() string { return t.src[t.at:] }
 // than parsed by recursion, so that nesting costs no stack.
 func (t *translator) pattern() *patternError {
 	for t.at < len(t.src) {
+		t.from = t.at
 		if err := t.term(); err != nil {
 			return err
 		}
@@ -168,9 +199,12 @@ func (t *translator) term() *patternError {
 		return t.class()
 	case '\\':
 		return t.escape()
+	// These mean the same in both syntaxes.
 	case '|', '^', '$':
 		t.emit(string(r), false)
 	case '{':
+		// A brace that starts no quantifier stands for itself, by annex B of
+		// ECMA-262.
 		if n, err := t.braces(); n > 0 || err != nil {
 			return err
 		}
@@ -190,7 +224,9 @@ func (t *translator) close() *patternError {
 		return t.errorf(`write \) for the character`, "a group is closed that is not open")
 	}
 	t.depth--
-	t.emit(")", true)
+	t.emit(")", false)
+	t.repeatable = true
+	t.sizes.close()
 	t.at++
 	return nil
 }
@@ -200,7 +236,9 @@ func (t *translator) emit(text string, repeatable bool) {
 	if t.budget.take(len(text)) {
 		t.out.WriteString(text)
 	}
-	t.repeatable = repeatable
+	if t.repeatable = repeatable; repeatable {
+		t.sizes.atom(t.from)
+	}
 }
 
 // open translates the start of a group.
@@ -229,12 +267,14 @@ func (t *translator) open() *patternError {
 		return t.errorf("flags cannot be set inside a pattern; spell out both cases, as in [Aa]", "unknown kind of group")
 	}
 	t.depth++
+	t.sizes.open(t.from)
 	t.emit("(?:", false)
 	t.at += size
 	return nil
 }
 
-// isGroupName accepts identifiers, as ECMA-262 does for the names of groups.
+// isGroupName accepts identifiers, as ECMA-262 does for the names of groups. The
+// names mean nothing here, since nothing refers back to them.
 func isGroupName(name string) bool {
 	for i, r := range name {
 		if r != '_' && r != '$' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
@@ -271,14 +311,19 @@ func (t *translator) braces() (int, *patternError) {
 	if !isDigits(low) || !open && !isDigits(high) {
 		return 0, nil
 	}
+	// Bounds are compared as text, because they may have any number of digits.
 	low, high = trimZeros(low), trimZeros(high)
 	if !open && (len(low) > len(high) || len(low) == len(high) && low > high) {
 		return 0, t.errorf("", "a quantifier's bounds are out of order")
 	}
-	text := "{" + low
+	text, count := "{"+low, low
 	if ranged {
 		text += "," + high
 	}
+	if !open {
+		count = high
+	}
+	t.sizes.repeat(count, t.at+end+1)
 	return end, t.quantifier(text+"}", end+1)
 }
 
@@ -305,6 +350,7 @@ func trimZeros(s string) string {
 func (t *translator) escape() *patternError {
 	if rest := t.rest(); len(rest) > 1 {
 		switch c := rest[1]; {
+		// Both syntaxes mean borders of words of ASCII.
 		case c == 'b' || c == 'B':
 			t.emit(rest[:2], false)
 			t.at += 2

@@ -12,16 +12,21 @@ import (
 	"unicode/utf8"
 )
 
-// runeSet is a set of code points, as pairs of first and last.
+// runeSet is a set of code points, as pairs of first and last, in any order and
+// possibly overlapping. Every class is worked out as such a set and written as
+// explicit ranges, so that no meaning of RE2 can slip in.
 type runeSet []rune
 
 // digitSet is \d of ECMA-262: ASCII only, with and without the flag u.
 func digitSet() runeSet { return runeSet{'0', '9'} }
 
-// wordSet is \w of ECMA-262: ASCII only, as patterns ignore no case.
+// wordSet is \w of ECMA-262: ASCII only. With the flags u and i together it would
+// also hold U+017F and U+212A, which fold to s and k; patterns have no flag i.
 func wordSet() runeSet { return runeSet{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'} }
 
-// spaceSet is WhiteSpace and LineTerminator of ECMA-262.
+// spaceSet is \s: WhiteSpace and LineTerminator of ECMA-262 sections 12.2 and 12.3.
+// RE2 means five characters of ASCII by it, and others mean the Unicode property
+// White_Space, which has U+0085 and lacks U+FEFF.
 func spaceSet() runeSet {
 	return runeSet{
 		'\t', '\r', ' ', ' ', 0xA0, 0xA0, 0x1680, 0x1680, 0x2000, 0x200A, 0x2028, 0x2029,
@@ -38,6 +43,7 @@ func (s runeSet) normal() runeSet {
 	slices.SortFunc(pairs, func(a, b [2]rune) int { return int(a[0]) - int(b[0]) })
 	var out runeSet
 	for _, p := range pairs {
+		// Ranges that touch become one: shorter source, fewer cuts.
 		if n := len(out); n > 0 && p[0] <= out[n-1]+1 {
 			out[n-1] = max(out[n-1], p[1])
 			continue
@@ -47,7 +53,8 @@ func (s runeSet) normal() runeSet {
 	return out
 }
 
-// complement returns the code points that are not in the set.
+// complement returns the code points that are not in the set, surrogates included:
+// they occur in no string, so that it makes no difference.
 func (s runeSet) complement() runeSet {
 	var out runeSet
 	next := rune(0)
@@ -64,12 +71,15 @@ func (s runeSet) complement() runeSet {
 	return out
 }
 
-// re2 writes the set in RE2 syntax.
+// re2 writes the set in RE2 syntax. The empty set, as in [], matches nothing and is
+// written as the complement of everything.
 func (s runeSet) re2() string {
 	s = s.normal()
 	switch {
 	case len(s) == 0:
 		return `[^\x{0}-\x{10FFFF}]`
+	// A single character is written as a literal, which the parser joins with
+	// its neighbours to a string.
 	case len(s) == 2 && s[0] == s[1]:
 		return regexp.QuoteMeta(string(s[0]))
 	}
@@ -86,12 +96,15 @@ func (s runeSet) re2() string {
 // RE2 knows neither the empty class nor \s and \S as ECMA-262 has them.
 func (t *translator) class() *patternError {
 	t.at++
+	// A caret means negation only as the first character.
 	negated := strings.HasPrefix(t.rest(), "^")
 	if negated {
 		t.at++
 	}
 	var set runeSet
 	for {
+		// The class has no end. ECMA-262 has no exception for a bracket that
+		// comes first, so [] is complete and empty.
 		if t.at >= len(t.src) {
 			return t.errorf(`write \[ for the character`, "a character class is not closed")
 		}
@@ -112,7 +125,8 @@ func (t *translator) class() *patternError {
 	return nil
 }
 
-// classRange reads one character, escape or range inside a class.
+// classRange reads one character, escape or range inside a class. A dash that is
+// first or last, or that follows a range, stands for itself.
 func (t *translator) classRange() (runeSet, *patternError) {
 	low, err := t.classAtom()
 	if err != nil {
@@ -123,6 +137,7 @@ func (t *translator) classRange() (runeSet, *patternError) {
 		return low, nil
 	}
 	t.at++
+	// A dash stands between two atoms: a range, if both are single characters.
 	high, err := t.classAtom()
 	if err != nil {
 		return nil, err
@@ -137,7 +152,7 @@ func (t *translator) classRange() (runeSet, *patternError) {
 	return runeSet{low[0], high[0]}, nil
 }
 
-// single reports whether the set is one character.
+// single reports whether the set is one character, which can be the end of a range.
 func (s runeSet) single() bool { return len(s) == 2 && s[0] == s[1] }
 
 // classAtom reads one character or escape inside a class, where \b means
@@ -160,12 +175,14 @@ func (t *translator) classAtom() (runeSet, *patternError) {
 	return runeSet{r, r}, nil
 }
 
-// charEscape reads an escape that stands for a character or a set of them.
+// charEscape reads an escape that stands for a character or a set of them: those
+// that mean the same inside of a class and outside.
 func (t *translator) charEscape() (runeSet, *patternError) {
 	rest := t.rest()
 	if len(rest) < 2 {
 		return nil, t.errorf(`write \\ for the character`, "a backslash stands at the end")
 	}
+	// A set of characters, or one of the escapes for control characters.
 	if set := shorthand(rest[1]); set != nil {
 		t.at += 2
 		return set, nil
@@ -189,7 +206,8 @@ func (t *translator) charEscape() (runeSet, *patternError) {
 	return t.identityEscape()
 }
 
-// nulEscape reads \0, which must not be followed by a digit.
+// nulEscape reads \0. A digit must not follow: annex B of ECMA-262 would read \01 as
+// an octal escape, which the flag u refuses.
 func (t *translator) nulEscape() (runeSet, *patternError) {
 	if rest := t.rest(); len(rest) > 2 && is(rest[2], classDigit) {
 		return nil, t.errorf(`write \xHH`, "octal escapes are not part of ECMA-262")
@@ -211,6 +229,7 @@ func (t *translator) controlEscape() (runeSet, *patternError) {
 // mean something.
 func (t *translator) identityEscape() (runeSet, *patternError) {
 	r, size := utf8.DecodeRuneInString(t.rest()[1:])
+	// Other characters may be escaped without need, as annex B allows.
 	if r == '_' || r < utf8.RuneSelf && is(byte(r), classAlpha|classDigit) {
 		return nil, t.errorf("", "unknown escape %q", `\`+string(r))
 	}
@@ -248,6 +267,8 @@ func (t *translator) unicodeEscape() (runeSet, *patternError) {
 	if !ok {
 		return nil, t.errorf("", `\u must be followed by four hexadecimal digits`)
 	}
+	// JavaScript strings are UTF-16, and generated patterns often spell a
+	// character beyond U+FFFF as two escapes.
 	if tail, pair := strings.CutPrefix(rest[4:], `\u`); pair {
 		low, _ := hexDigits(tail, 4)
 		if r := utf16.DecodeRune(r, low); r != utf8.RuneError {
@@ -263,6 +284,7 @@ func (t *translator) bracedEscape(rest string) (runeSet, *patternError) {
 	if end < 2 {
 		return nil, t.errorf("", `\u{ must be followed by hexadecimal digits and }`)
 	}
+	// Any number of leading zeros is allowed here.
 	v, err := strconv.ParseUint(rest[1:end], 16, 32)
 	if err != nil || v > unicode.MaxRune {
 		return nil, t.errorf("", `\u{…} names no code point`)
@@ -294,7 +316,9 @@ func hexDigits(s string, n int) (rune, bool) {
 	return rune(v), err == nil
 }
 
-// property reads \p{…} or \P{…}: a general category or a script.
+// property reads \p{…} or \P{…}: a general category or a script, by the tables of
+// the Go release. Another release of Unicode assigns more characters and changes
+// hardly any, so that engines differ only on the newest ones.
 func (t *translator) property() (runeSet, *patternError) {
 	rest := t.rest()
 	end := strings.IndexByte(rest, '}')
@@ -316,6 +340,7 @@ func (t *translator) property() (runeSet, *patternError) {
 // propertySet asks the parser of Go's regular expressions, which knows the
 // categories, their long names and the scripts.
 func propertySet(name string) (runeSet, bool) {
+	// The long form names the kind of property: General_Category or Script.
 	if key, value, ok := strings.Cut(name, "="); ok {
 		if !slices.Contains([]string{"General_Category", "gc", "Script", "sc"}, key) {
 			return nil, false

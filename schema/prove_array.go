@@ -2,15 +2,20 @@ package schema
 
 import "slices"
 
-// maxGroups bounds how many elements with demands of their own are matched
-// with each other: the ways to do so are Bell's numbers.
+// maxGroups bounds the demands that are distributed over elements. The ways to
+// partition n demands into groups are Bell's numbers: 203 for six, four million
+// for twelve.
 const maxGroups = 6
 
-// maxDistinct bounds how many different elements are looked for.
+// maxDistinct bounds how many different elements are looked for: each costs a
+// search of its own, which must avoid the ones found before.
 const maxDistinct = 256
 
-// checkArray looks for an array. Each demand "some element satisfies" gets an
-// element of its own, or shares one where there is no room.
+// checkArray looks for an array. Each demand "some element satisfies" needs an
+// element that also satisfies what all elements must. The demands get an
+// element each, or share one where maxItems leaves no room. Both ways are
+// tried: elements of their own may be impossible with uniqueItems, and a shared
+// one impossible because two demands contradict each other.
 func (p *prover) checkArray(st *state, build bool) result {
 	best := unsat()
 	for _, demand := range st.some {
@@ -24,6 +29,8 @@ func (p *prover) checkArray(st *state, build bool) result {
 	for _, demand := range st.some {
 		goals = append(goals, p.conjunction(st.each, demand))
 	}
+	// Beyond maxGroups, only the arrangement without sharing is tried. It can
+	// show that a value exists, but not that there is none.
 	if len(goals) > maxGroups {
 		if r := p.arrayOf(st, goals, build); r.status == statusSat {
 			return r
@@ -43,8 +50,9 @@ func (p *prover) checkArray(st *state, build bool) result {
 	return best
 }
 
-// groupings calls yield with every way to let goals share elements, those with
-// many groups first where it can, until yield returns false.
+// groupings calls yield with every way to partition the goals into elements,
+// until yield returns false. Elements of their own come first: they contradict
+// each other the least, and most arrays have room for them.
 func (p *prover) groupings(left [][]termID, groups [][]termID, yield func([][]termID) bool) bool {
 	if len(left) == 0 {
 		return yield(groups)
@@ -62,12 +70,15 @@ func (p *prover) groupings(left [][]termID, groups [][]termID, yield func([][]te
 	return true
 }
 
-// arrayOf looks for an array in which each group has an element.
+// arrayOf looks for an array in which each group has an element. The array is as
+// short as the counts allow; a longer one could only be needed to avoid an
+// excluded value, which chooseArray sees to.
 func (p *prover) arrayOf(st *state, groups [][]termID, build bool) result {
 	size := max(st.count.low, len(groups))
 	if st.repeat {
 		size = max(size, len(groups)+1, 2)
 	}
+	// maxItems leaves no room for these groups; another grouping shares more.
 	if size > st.count.high {
 		return unsat()
 	}
@@ -90,6 +101,7 @@ func (p *prover) arrayOf(st *state, groups [][]termID, build bool) result {
 	if best.status == statusMaybe {
 		return best
 	}
+	// The parts are possible. What remains concerns the array as a whole.
 	exclusions := p.excludedOf(st)
 	if !st.unique && exclusions == 0 {
 		if !build {
@@ -105,7 +117,8 @@ func (p *prover) arrayOf(st *state, groups [][]termID, build bool) result {
 	return p.chooseArray(st, groups, size, exclusions)
 }
 
-// fillArray completes an array by repeating an element.
+// fillArray completes an array by repeating an element. The size is checked
+// first, since minItems may ask for more elements than fit any memory.
 func (p *prover) fillArray(members [][]byte, fill []byte, size int, repeat bool) result {
 	total := 2
 	for _, m := range members {
@@ -114,6 +127,7 @@ func (p *prover) fillArray(members [][]byte, fill []byte, size int, repeat bool)
 	if free := size - len(members); free > 0 && (total > p.budget.Witness || free > (p.budget.Witness-total)/(len(fill)+1)) {
 		return p.unknown(ReasonWitness)
 	}
+	// uniqueItems is negated: two elements must be equal.
 	if repeat && len(members) > 0 {
 		members = append(members, members[0])
 	}
@@ -123,6 +137,7 @@ func (p *prover) fillArray(members [][]byte, fill []byte, size int, repeat bool)
 	return satisfied(joinArray(members))
 }
 
+// joinArray writes an array of JSON values.
 func joinArray(items [][]byte) []byte {
 	raw := []byte{'['}
 	for i, item := range items {
@@ -134,13 +149,17 @@ func joinArray(items [][]byte) []byte {
 	return append(raw, ']')
 }
 
-// chooseArray looks for an array whose elements must differ, or that is not
-// to equal one of some arrays. It needs no more candidates for an element than
-// there are elements and exclusions: from so many, one is always left.
+// chooseArray looks for an array whose elements must differ, or that must not
+// equal certain arrays. It is exact although it looks at few candidates: an
+// element can be in conflict with at most size-1 others, and each exclusion
+// rules out at most one more value, so that of size+exclusions candidates one
+// is always left. Fewer candidates than that are all that exist.
 func (p *prover) chooseArray(st *state, groups [][]termID, size, exclusions int) result {
 	if size > maxDistinct || exclusions > maxDistinct || size+2*exclusions > maxDistinct {
 		return p.manyDistinct(st, groups, size, exclusions)
 	}
+	// An array with more elements avoids the exclusions, of which each has one
+	// length: beyond size+exclusions nothing new can come.
 	longest := min(st.count.high, size+exclusions)
 	best := unsat()
 	for ; size <= longest; size++ {
@@ -172,7 +191,9 @@ func (p *prover) chooseArray(st *state, groups [][]termID, size, exclusions int)
 	return best
 }
 
-// manyDistinct shows at least that there are too few different elements.
+// manyDistinct is for arrays too large for chooseArray. It can still show that
+// there is no such array, if the elements have fewer values than places: a set
+// of 200 booleans does not exist.
 func (p *prover) manyDistinct(st *state, groups [][]termID, size, exclusions int) result {
 	if st.unique && exclusions == 0 && size > len(groups) {
 		d := p.domain(st.each, maxDistinct)
@@ -183,14 +204,15 @@ func (p *prover) manyDistinct(st *state, groups [][]termID, size, exclusions int
 	return p.unknown(ReasonArray)
 }
 
-// domain holds different values of a goal: all of them, or as many as were
-// asked for.
+// domain holds different values of a goal: as many as were asked for, or all of
+// them if there are fewer.
 type domain struct {
 	values  []uint32 // as identified
 	unknown result   // set where the search gave up
 }
 
-// domain looks for up to n different values.
+// domain looks for up to n different values. Each search excludes the values
+// found so far, so that the end of the search is a proof that there are no more.
 func (p *prover) domain(goal []termID, n int) domain {
 	var d domain
 	for len(d.values) < n {
@@ -210,7 +232,7 @@ func (p *prover) domain(goal []termID, n int) domain {
 	return d
 }
 
-// chooser assigns a value to each element, by search.
+// chooser assigns a value of its domain to each element, by backtracking.
 type chooser struct {
 	p      *prover
 	st     *state
@@ -218,6 +240,9 @@ type chooser struct {
 	chosen []uint32
 }
 
+// choose assigns values to the elements from i on. It reports false if there is
+// no assignment or the steps are used up, which the caller tells apart by
+// spent.
 func (c *chooser) choose(i int) bool {
 	if i == len(c.slots) {
 		return c.accepts()
@@ -237,6 +262,7 @@ func (c *chooser) choose(i int) bool {
 	return false
 }
 
+// accepts checks what concerns the array as a whole.
 func (c *chooser) accepts() bool {
 	if c.st.repeat {
 		sorted := slices.Clone(c.chosen)

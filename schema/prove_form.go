@@ -8,7 +8,9 @@ import (
 
 // form is a class of schemas that accept the same values because they are
 // written the same way, whatever their place, order and annotations. The
-// prover reasons about forms, so that a part that two schemas share is one.
+// prover reasons about forms, so that a part that two schemas share is one and
+// the same: two versions of a contract differ in few places, and everything
+// else is contained in itself without proof.
 type form struct {
 	node   *node
 	schema *Schema // to which node belongs
@@ -33,7 +35,10 @@ type formProperty struct {
 	form int32
 }
 
-// classifier finds the forms of the schemas that are compared.
+// classifier finds the forms of the schemas that are compared. Schemas without
+// recursion are numbered from the leaves up, in one pass. With recursion, the
+// forms of parts are not known when a schema is reached, and the classes are
+// refined until they are stable, as in minimising an automaton.
 type classifier struct {
 	p      *prover
 	nodes  []*node // those reachable, parts before wholes
@@ -50,6 +55,7 @@ type classifier struct {
 func (p *prover) classify() {
 	c := &classifier{p: p, at: map[*node]int32{}, open: map[*node]bool{}}
 	p.classifier = c
+	// Both schemas go into one list, so that equal parts of them meet.
 	for side, s := range p.schemas {
 		c.visit(s.root, Side(side))
 	}
@@ -64,6 +70,8 @@ func (p *prover) classify() {
 	p.forms = make([]form, count)
 	for i, n := range c.nodes {
 		f := &p.forms[c.form[i]]
+		// The first schema of a form represents it; the others add their
+		// examples.
 		if f.node == nil {
 			c.fill(f, n, c.owner[i])
 		}
@@ -74,12 +82,14 @@ func (p *prover) classify() {
 	}
 }
 
-// visit lists n and everything below it.
+// visit lists n and everything below it, parts before wholes, and notes whether
+// there is recursion.
 func (c *classifier) visit(n *node, side Side) {
 	n = n.target()
 	if _, done := c.at[n]; done {
 		return
 	}
+	// n is being visited further up: the schema refers to itself.
 	if c.open[n] {
 		c.cyclic = true
 		return
@@ -96,6 +106,7 @@ func (c *classifier) visit(n *node, side Side) {
 	c.owner = append(c.owner, side)
 }
 
+// of returns the form of a schema, or -1 for an absent one.
 func (c *classifier) of(n *node) int32 {
 	if n == nil {
 		return -1
@@ -107,6 +118,8 @@ func (c *classifier) of(n *node) int32 {
 // parts as they stand, and returns the number of forms.
 func (c *classifier) assign() int {
 	known := make(map[string]int32, len(c.nodes))
+	// With recursion, all keys must be written from the forms of the last
+	// round; without, parts come first and their forms are final.
 	next := c.form
 	if c.cyclic {
 		next = make([]int32, len(c.nodes))
@@ -125,9 +138,12 @@ func (c *classifier) assign() int {
 	return len(known)
 }
 
-// refine splits the forms until the parts of equal nodes are equal. Where that
-// would take long, every node gets a form of its own, which is always right.
+// refine splits the forms until the parts of equal nodes are equal. A chain of
+// definitions can take as many rounds as it is long. Where that would be too
+// much, every node gets a form of its own, which is always right and only costs
+// proofs.
 func (c *classifier) refine(count int) int {
+	// The number of rounds is bounded by the work that they take together.
 	const most = 1 << 20
 	for work := len(c.nodes); ; work += len(c.nodes) {
 		next := c.assign()
@@ -144,7 +160,9 @@ func (c *classifier) refine(count int) int {
 	}
 }
 
-// fixedKey writes what a schema asserts by itself.
+// fixedKey writes what a schema asserts apart from its parts: two schemas with
+// equal keys, and parts of equal forms, accept the same values. The order of
+// required and the spelling of numbers leave no trace.
 func (c *classifier) fixedKey(n *node) []byte {
 	key := []byte{byte(n.types), 0}
 	for i, rule := range []*enumRule{n.constant, n.enum} {
@@ -158,12 +176,15 @@ func (c *classifier) fixedKey(n *node) []byte {
 		key = append(key, 0)
 	}
 	if n.num != nil {
+		// Bounds are written by value: 1.0 and 1 are the same limit.
 		for i, b := range []*bound{n.num.min, n.num.max, n.num.above, n.num.below} {
 			if b != nil {
 				key = append(b.decimal.appendKey(append(key, 'a'+byte(i))), 0)
 			}
 		}
 	}
+	// Patterns are compared by their translation, in which \d and [0-9] are the
+	// same.
 	if s := n.str; s != nil {
 		key = append(key, 's')
 		key = binary.AppendUvarint(key, uint64(s.min))
@@ -183,6 +204,7 @@ func (c *classifier) fixedKey(n *node) []byte {
 		}
 	}
 	if o := n.obj; o != nil {
+		// The order in which names are required means nothing.
 		required := make([]nameID, 0, len(o.required))
 		for _, name := range o.required {
 			required = append(required, c.p.name(name))
@@ -197,7 +219,9 @@ func (c *classifier) fixedKey(n *node) []byte {
 	return key
 }
 
-// appendParts writes the forms of a schema's parts.
+// appendParts writes the forms of a schema's parts. Branches are sorted; those of
+// anyOf and allOf also count once, while a branch that oneOf has twice makes its
+// values fail.
 func (c *classifier) appendParts(n *node) {
 	if n.arr != nil {
 		c.append('i', c.of(n.arr.items))
@@ -215,17 +239,20 @@ func (c *classifier) appendParts(n *node) {
 	c.append('!', c.of(n.not))
 }
 
+// append writes a tagged form to the key.
 func (c *classifier) append(tag byte, form int32) {
 	c.key = append(c.key, tag)
 	c.key = binary.AppendVarint(c.key, int64(form))
 }
 
+// appendBranches writes the forms of a combinator.
 func (c *classifier) appendBranches(tag byte, comb *combinator, once bool) {
 	if comb == nil {
 		return
 	}
 	forms := c.branches(comb)
 	slices.Sort(forms)
+	// anyOf and allOf of a schema and itself is that schema.
 	if once {
 		forms = slices.Compact(forms)
 	}
@@ -235,6 +262,7 @@ func (c *classifier) appendBranches(tag byte, comb *combinator, once bool) {
 	}
 }
 
+// branches returns the forms of the branches, in the order of the source.
 func (c *classifier) branches(comb *combinator) []int32 {
 	if comb == nil {
 		return nil
@@ -248,6 +276,8 @@ func (c *classifier) branches(comb *combinator) []int32 {
 
 // props returns the declared properties by name.
 func (c *classifier) props(n *node) []formProperty {
+	// Names that only required lists come after the declared ones and have no
+	// schema.
 	declared := n.obj.props[:n.obj.declared]
 	props := make([]formProperty, 0, len(declared))
 	for i := range declared {
@@ -257,6 +287,7 @@ func (c *classifier) props(n *node) []formProperty {
 	return props
 }
 
+// fill makes the form of which n is the first schema.
 func (c *classifier) fill(f *form, n *node, side Side) {
 	*f = form{
 		node: n, side: side, schema: c.p.schemas[side],
@@ -292,12 +323,14 @@ func (f *form) standalone() *Schema {
 // valid reports whether a value passes the form, by the production validator.
 func (f *form) valid(raw []byte) bool { return f.standalone().Valid(raw) }
 
-// check is valid that tells invalid from malformed.
+// check is valid with the full verdict: a value that exceeds the limits of the
+// validator is malformed, which shows nothing about the schema.
 func (f *form) check(raw []byte) Verdict { return f.standalone().Check(raw).Verdict }
 
 // nameID numbers the property names that occur, in the order of the sources.
 type nameID int32
 
+// name returns the number of a property name, new or known.
 func (p *prover) name(text string) nameID {
 	id, ok := p.nameIDs[text]
 	if !ok {
@@ -308,11 +341,12 @@ func (p *prover) name(text string) nameID {
 	return id
 }
 
-// literalSet is a set of JSON values.
+// literalSet is a set of JSON values, by number: equal values have one number,
+// however they are written.
 type literalSet struct {
-	ids   []uint32 // ascending, as numbered by the prover
-	sorts sorts    // those that occur
-	big   map[uint32]struct{}
+	ids   []uint32            // ascending, as numbered by the prover
+	sorts sorts               // those that occur
+	big   map[uint32]struct{} // the same ids, if there are more than eight
 }
 
 func (s *literalSet) has(id uint32) bool {
@@ -330,6 +364,9 @@ func (p *prover) literalSet(rule *enumRule) *literalSet {
 	}
 	ids := make([]uint32, 0, len(rule.values))
 	for _, l := range rule.values {
+		if !p.spend(1 + len(l.raw)/64) {
+			break // the set is cut short, and contained answers nothing after that
+		}
 		ids = append(ids, p.identify(l.raw))
 	}
 	set := p.newLiteralSet(ids)
@@ -337,12 +374,14 @@ func (p *prover) literalSet(rule *enumRule) *literalSet {
 	return set
 }
 
+// newLiteralSet makes a set of numbered values; it takes over ids.
 func (p *prover) newLiteralSet(ids []uint32) *literalSet {
 	slices.Sort(ids)
 	set := &literalSet{ids: slices.Compact(ids)}
 	for _, id := range set.ids {
 		set.sorts |= sortOf(p.values[id])
 	}
+	// Few values are compared faster than hashed.
 	if len(set.ids) > 8 {
 		set.big = make(map[uint32]struct{}, len(set.ids))
 		for _, id := range set.ids {
@@ -355,6 +394,7 @@ func (p *prover) newLiteralSet(ids []uint32) *literalSet {
 // identify numbers a JSON value, so that equal values have equal numbers, and
 // remembers it.
 func (p *prover) identify(raw []byte) uint32 {
+	// identify cannot fail: the table is not frozen, and raw has been checked.
 	id, _, _ := p.ident.identify(raw, 0)
 	if _, known := p.values[id]; !known {
 		t, _ := buildTree(raw, 0)
@@ -363,7 +403,9 @@ func (p *prover) identify(raw []byte) uint32 {
 	return id
 }
 
-// sorts is a set of the kinds of value that the prover tells apart.
+// sorts is a set of the kinds of value that the prover distinguishes. Integers
+// and fractions are two of them, since the keyword type separates them and the
+// searches for one and the other have little in common.
 type sorts uint8
 
 const (
@@ -396,6 +438,7 @@ func sortsOf(t typeSet) sorts {
 	return s
 }
 
+// sortOf returns the sort of a value. 1.0 is an integer.
 func sortOf(t *tree) sorts {
 	if t.kind != kindNumber {
 		return sortsOf(t.kind.bit())

@@ -3,7 +3,9 @@ package schema
 import "strings"
 
 // The languages of the formats, anchored, for RE2. They say the same as the
-// validator's own checks, to which the tests hold them.
+// validator's own checks, which are written by hand because they are faster and
+// report better; tests hold the two to each other. The parts are assembled as
+// the ABNF of the RFCs is.
 const (
 	languageUUID = `^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`
 
@@ -39,7 +41,10 @@ const (
 	uriNoScheme   = `(?:` + uriAbsolute + `|` + uriFirstChar + `+(?:/` + uriPath + `)?)?`
 )
 
-// languageEmail is an email but for the lengths of its halves.
+// languageEmail is an email without the limits on the lengths of its halves. An
+// automaton for both at once would need a state for every pair of position in
+// the grammar and length; as two languages, the product is only built as far as
+// a search goes.
 func languageEmail() string {
 	const octet = `(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]?[0-9])`
 	address := ipv4(octet)
@@ -57,9 +62,12 @@ func languageURI(reference bool) string {
 	return `^` + uriScheme + `(?:` + authority + `|` + uriRootless + `)` + uriTail
 }
 
+// ipv4 is four octets in the given spelling: RFC 5321 allows leading zeros, RFC
+// 3986 does not.
 func ipv4(octet string) string { return octet + `(?:\.` + octet + `){3}` }
 
-// ipv6 is an address of eight groups, or of at most some beside "::".
+// ipv6 is an address of eight groups, or of at most some groups around "::",
+// where an IPv4 address can take the place of the last two (RFC 4291 section 2.2).
 func ipv6(most int, v4 string) string {
 	const group = `[0-9a-fA-F]{1,4}`
 	forms := []string{`(?:` + group + `:){6}(?:` + group + `:` + group + `|` + v4 + `)`}
@@ -90,10 +98,11 @@ const (
 	fitNarrow            // no others match, and perhaps not all strings of the format
 )
 
-// fits are tried in this order.
+// fits returns the fits in the order in which they are tried.
 func fits() []fit { return []fit{fitWide, fitClose, fitNarrow} }
 
-// opposite is the fit for strings that lack a format.
+// opposite is the fit for the terms that a string lacks a format: outside of a
+// language that holds too much lie too few strings, and the other way round.
 func (f fit) opposite() fit {
 	if f == fitNarrow {
 		return fitClose
@@ -122,7 +131,8 @@ func formatLanguages(f Format, how fit) []string {
 	}
 }
 
-// formatSpan returns the lengths that strings of a format can have.
+// formatSpan returns the lengths that strings of a format can have, which answers
+// most conflicts between a format and a length without an automaton.
 func formatSpan(f Format) span {
 	switch f {
 	case FormatUUID:
@@ -138,7 +148,8 @@ func formatSpan(f Format) span {
 	}
 }
 
-// formatsClash reports whether a format is required and ruled out at once.
+// formatsClash reports whether a format is required and ruled out at once. A URI
+// is also a URI reference.
 func (st *state) formatsClash() bool {
 	for _, a := range st.texts {
 		for _, b := range st.texts {
@@ -172,7 +183,8 @@ func formatSamples(f Format, least int) []string {
 	}
 }
 
-// longEmail is an email of a length, if there is one.
+// longEmail is an email of a length, if there is one: a local part of up to 64
+// characters, and a domain of labels of at most 63.
 func longEmail(length int) string {
 	if length < 3 || length > maxLocalPart+1+maxDomain {
 		return "a@b"

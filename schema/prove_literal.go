@@ -5,8 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// tryLiterals decides a state that allows only listed values, exactly.
+// tryLiterals decides a state that allows only listed values. It judges each of
+// them, which is exact however complicated the rest of the state is, and much
+// cheaper than to reason about it. The shortest list suffices, since a value
+// must be in all of them.
 func (p *prover) tryLiterals(st *state) result {
+	// The value is in every list, so the shortest has all candidates.
 	fewest := st.in[0]
 	for _, set := range st.in[1:] {
 		if len(set.ids) < len(fewest.ids) {
@@ -22,6 +26,7 @@ func (p *prover) tryLiterals(st *state) result {
 		if !listed {
 			continue
 		}
+		// Judging a literal takes time in proportion to its size.
 		if !p.spend(1 + len(v.raw)/64) {
 			return p.unknown(ReasonSteps)
 		}
@@ -32,7 +37,8 @@ func (p *prover) tryLiterals(st *state) result {
 	return unsat()
 }
 
-// excluded reports whether a value is one of those that a state rules out.
+// excluded reports whether a state rules out a value by name: a negated const or
+// enum.
 func (p *prover) excluded(st *state, raw []byte) bool {
 	if len(st.out) == 0 {
 		return false
@@ -41,7 +47,8 @@ func (p *prover) excluded(st *state, raw []byte) bool {
 	return slices.ContainsFunc(st.out, func(set *literalSet) bool { return set.has(id) })
 }
 
-// excludedOf counts the values of a state's sort that it rules out.
+// excludedOf counts the values of a state's sort that it rules out by name. This
+// bounds how many candidates a search must try before one is left.
 func (p *prover) excludedOf(st *state) int {
 	n := 0
 	for _, set := range st.out {
@@ -57,6 +64,7 @@ func (p *prover) excludedOf(st *state) int {
 	return n
 }
 
+// holdAll reports whether a value satisfies all of some terms.
 func (p *prover) holdAll(terms []termID, v *tree) bool {
 	for _, t := range terms {
 		if !p.holds(t, v) {
@@ -66,11 +74,14 @@ func (p *prover) holdAll(terms []termID, v *tree) bool {
 	return true
 }
 
-// holds reports whether a value satisfies a term. Forms are judged by the
-// production validator.
+// holds reports whether a value satisfies a term. It is the plain meaning of
+// terms, by recursion over the value, and the reference for what the searches
+// find. Forms are judged by the production validator, so that the prover cannot
+// have an opinion of its own about listed values.
 func (p *prover) holds(id termID, v *tree) bool {
 	p.spend(1)
 	t := &p.terms[id]
+	// A keyword about another type of value is satisfied.
 	if s := sortOfOp(t.op); s != 0 && s&sortOf(v) == 0 {
 		return true
 	}
@@ -88,7 +99,7 @@ func (p *prover) holds(id termID, v *tree) bool {
 	case opIn, opOut:
 		return t.lits.has(p.identify(v.raw)) == (t.op == opIn)
 	case opLow, opHigh:
-		return t.admits(parseDecimal(v.raw))
+		return t.allows(parseDecimal(v.raw))
 	case opLength, opMatch, opMiss, opFormat, opNoFormat:
 		return t.reads(v.text)
 	case opCount, opItems, opSome, opUnique, opRepeat:
@@ -98,8 +109,8 @@ func (p *prover) holds(id termID, v *tree) bool {
 	}
 }
 
-// admits reports whether a number keeps to a limit.
-func (t *term) admits(d decimal) bool {
+// allows reports whether a number lies on the right side of a limit.
+func (t *term) allows(d decimal) bool {
 	order := d.compare(t.limit.decimal)
 	if t.op == opHigh {
 		order = -order
@@ -120,6 +131,7 @@ func (t *term) reads(text string) bool {
 	}
 }
 
+// holdsArray is holds for terms about arrays.
 func (p *prover) holdsArray(t term, v *tree) bool {
 	switch t.op {
 	case opCount:
@@ -129,6 +141,7 @@ func (p *prover) holdsArray(t term, v *tree) bool {
 	case opSome:
 		return slices.ContainsFunc(v.items, func(i *tree) bool { return p.holds(t.args[0], i) })
 	}
+	// opUnique and opRepeat: equal elements have equal numbers.
 	seen := map[uint32]bool{}
 	for _, i := range v.items {
 		seen[p.identify(i.raw)] = true
@@ -136,6 +149,7 @@ func (p *prover) holdsArray(t term, v *tree) bool {
 	return (len(seen) == len(v.items)) == (t.op == opUnique)
 }
 
+// holdsObject is holds for terms about objects.
 func (p *prover) holdsObject(t term, v *tree) bool {
 	switch t.op {
 	case opHas, opLacks:
@@ -145,6 +159,7 @@ func (p *prover) holdsObject(t term, v *tree) bool {
 			return !t.namesMember(p, m.name) && p.holds(t.args[0], m.value)
 		})
 	}
+	// opRow: the arguments go by name, and the last is for all other members.
 	for _, m := range v.members {
 		value := t.args[len(t.names)]
 		if t.namesMember(p, m.name) {
@@ -157,7 +172,10 @@ func (p *prover) holdsObject(t term, v *tree) bool {
 	return true
 }
 
+// namesMember reports whether a term speaks of a member by name. A name that no
+// schema mentions has no number.
 func (t *term) namesMember(p *prover, name string) bool {
+	// Only names that occur in a schema have numbers.
 	id, known := p.nameIDs[name]
 	if !known {
 		return false

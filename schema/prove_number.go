@@ -6,7 +6,10 @@ import (
 	"strings"
 )
 
-// checkInteger looks for an integer between the limits of a state.
+// checkInteger looks for an integer between the limits of a state. It starts at
+// a limit and walks towards the other, past the values that are excluded: there
+// are finitely many of these, so that the walk ends soon even between limits
+// far apart.
 func (p *prover) checkInteger(st *state) result {
 	if st.crossed() {
 		return unsat()
@@ -30,6 +33,8 @@ func (p *prover) checkInteger(st *state) result {
 	default:
 		at = big.NewInt(0)
 	}
+	// Excluded values are skipped one by one; the loop passes at most as many
+	// as there are, each for a step of the budget.
 	for end == nil || at.Cmp(end) <= 0 {
 		if !p.spend(1) {
 			return p.unknown(ReasonSteps)
@@ -42,7 +47,9 @@ func (p *prover) checkInteger(st *state) result {
 	return unsat()
 }
 
-// checkFraction looks for a number that is no integer between the limits.
+// checkFraction looks for a number that is no integer between the limits of a
+// state. Between two different numbers there are infinitely many fractions, so
+// that only equal limits leave none.
 func (p *prover) checkFraction(st *state) result {
 	if st.crossed() {
 		return unsat()
@@ -52,6 +59,7 @@ func (p *prover) checkFraction(st *state) result {
 	if !lowOK || !highOK {
 		return p.tryNumbers(st, false)
 	}
+	// Values such as 3.5 read better in a witness than 3.0000001.
 	half := amount{big.NewInt(5), -1}
 	switch {
 	case low == nil && high == nil:
@@ -77,6 +85,8 @@ func (p *prover) checkFraction(st *state) result {
 			return satisfied(raw)
 		}
 	}
+	// No value in .5 fits: halve the distance to the lower limit. Each round
+	// gives a new value, and an integer can come up only once.
 	for v := low.middle(*high); p.spend(1); v = low.middle(v) {
 		if raw := []byte(v.String()); !v.isInteger() && !p.excluded(st, raw) {
 			return satisfied(raw)
@@ -94,8 +104,10 @@ func (st *state) crossed() bool {
 	return order > 0 || order == 0 && (st.low.open || st.high.open)
 }
 
-// tryNumbers is for limits with too many digits to calculate with: the limits
-// themselves are tried, and numbers one digit longer or shorter.
+// tryNumbers is for limits with too many digits to calculate with: a schema may
+// say 1e999999999, which has no place in memory as an integer. It tries the
+// limits themselves and powers of ten near them, compared as decimals. That
+// finds a number in nearly all cases, but cannot show that there is none.
 func (p *prover) tryNumbers(st *state, integer bool) result {
 	candidates := []string{"0", "1", "-1", "0.5", "-0.5"}
 	for _, t := range []*term{st.low, st.high} {
@@ -114,7 +126,7 @@ func (p *prover) tryNumbers(st *state, integer bool) result {
 	}
 	for _, raw := range candidates {
 		d := parseDecimal([]byte(raw))
-		if d.isInteger() == integer && (st.low == nil || st.low.admits(d)) && (st.high == nil || st.high.admits(d)) &&
+		if d.isInteger() == integer && (st.low == nil || st.low.allows(d)) && (st.high == nil || st.high.allows(d)) &&
 			!p.excluded(st, []byte(raw)) {
 			return satisfied([]byte(raw))
 		}
@@ -125,9 +137,9 @@ func (p *prover) tryNumbers(st *state, integer bool) result {
 	return p.unknown(ReasonNumber)
 }
 
-// betweenUnits reports whether both limits lie strictly between two of -1, 0
-// and 1 that are neighbours, so that no integer can lie between them. The
-// candidates have been tried, 0 and the units among them.
+// betweenUnits reports whether both limits are smaller than 1 in magnitude. Then
+// no integer but 0 can lie between them, and 0 has been tried. This decides
+// limits such as 1e-999999999.
 func (st *state) betweenUnits() bool {
 	if st.low == nil || st.high == nil {
 		return false
@@ -135,14 +147,16 @@ func (st *state) betweenUnits() bool {
 	return st.low.limit.decimal.exp <= 0 && st.high.limit.decimal.exp <= 0
 }
 
-// amount is coefficient × 10^exp, for numbers of modest size.
+// amount is coefficient × 10^exp, for arithmetic with numbers of modest size.
+// Powers of ten keep sums, halves and comparisons of decimals exact.
 type amount struct {
 	coefficient *big.Int
 	exp         int
 }
 
-// amount returns the limit as an amount, nil without limit. It reports false
-// when calculating with it could take long.
+// amount returns the limit as an amount, or nil if there is no limit. It reports
+// false if the limit has more than 400 digits or an exponent beyond 400, because
+// aligning two such numbers would write out the zeros between them.
 func (t *term) amount() (*amount, bool) {
 	if t == nil {
 		return nil, true
@@ -155,6 +169,7 @@ func (t *term) amount() (*amount, bool) {
 	if len(d.digits) == 0 {
 		return &amount{new(big.Int), 0}, true
 	}
+	// The value is 0.DIGITS × 10^exp, which is DIGITS × 10^(exp-length).
 	digits := strings.ReplaceAll(string(d.digits), ".", "")
 	c, ok := new(big.Int).SetString(digits, 10)
 	if !ok {
@@ -166,6 +181,7 @@ func (t *term) amount() (*amount, bool) {
 	return &amount{c, int(d.exp) - len(digits)}, true
 }
 
+// power returns 10^n.
 func power(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
 // aligned returns two coefficients for the same exponent.
@@ -176,11 +192,13 @@ func (a amount) aligned(b amount) (x, y *big.Int, exp int) {
 	return x, y, exp
 }
 
+// cmp orders two amounts: -1, 0 or 1.
 func (a amount) cmp(b amount) int {
 	x, y, _ := a.aligned(b)
 	return x.Cmp(y)
 }
 
+// plus returns the sum of two amounts.
 func (a amount) plus(b amount) amount {
 	x, y, exp := a.aligned(b)
 	return amount{x.Add(x, y), exp}
@@ -192,12 +210,14 @@ func (a amount) middle(b amount) amount {
 	return amount{sum.coefficient.Mul(sum.coefficient, big.NewInt(5)), sum.exp - 1}
 }
 
+// isInteger reports whether the amount has no fraction.
 func (a amount) isInteger() bool {
 	return a.exp >= 0 || new(big.Int).Mod(a.coefficient, power(-a.exp)).Sign() == 0
 }
 
-// round returns the nearest integer that is not less, with up, or not more;
-// with beyond, an integer itself does not count.
+// round returns the nearest integer that is not less, with up, or not greater,
+// without. With beyond, the result must differ from the amount, as an open
+// limit demands.
 func (a amount) round(up, beyond bool) *big.Int {
 	exact := a.isInteger()
 	var n *big.Int
@@ -219,7 +239,7 @@ func (a amount) round(up, beyond bool) *big.Int {
 	return n
 }
 
-// String writes the amount without exponent.
+// String writes the amount without an exponent, as people write numbers.
 func (a amount) String() string {
 	digits := new(big.Int).Abs(a.coefficient).String()
 	sign := ""

@@ -6,7 +6,10 @@ import (
 )
 
 // checkObject looks for an object. What a member must satisfy does not depend
-// on the other members, so each is a goal of its own.
+// on the other members, so that each is a goal of its own: an object with n
+// properties costs n small searches and not one over all combinations. Two
+// things break this independence, demands that some unnamed member exists and
+// excluded objects, and both come later.
 func (p *prover) checkObject(st *state, build bool) result {
 	best := unsat()
 	for i := range st.members {
@@ -23,6 +26,8 @@ func (p *prover) checkObject(st *state, build bool) result {
 	var fresh [][]byte
 	if len(st.others) > 0 {
 		c := st.clone()
+		// The demands may change members, and the state is still needed as it
+		// was.
 		placed := p.place(c, st.others, &fresh)
 		if placed.status == statusUnsat {
 			return placed
@@ -30,9 +35,13 @@ func (p *prover) checkObject(st *state, build bool) result {
 		best = worse(best, placed)
 		st = c
 	}
+	// Some member may or may not be possible: without it there is no object to
+	// build.
 	if best.status == statusMaybe {
 		return best
 	}
+	// A negated const or enum names whole objects, so that the members depend
+	// on each other after all.
 	if n := p.excludedOf(st); n > 0 {
 		return p.chooseObject(st, fresh, n)
 	}
@@ -42,7 +51,7 @@ func (p *prover) checkObject(st *state, build bool) result {
 	return p.buildObject(st, fresh)
 }
 
-// memberOf returns the answer about a member's goal.
+// memberOf returns the answer about a member's goal, which the state keeps.
 func (p *prover) memberOf(m *memberState) result {
 	if !m.answered {
 		m.answer, m.answered = p.sat(m.goal), true
@@ -50,9 +59,10 @@ func (p *prover) memberOf(m *memberState) result {
 	return m.answer
 }
 
-// place finds a member for each demand that some member, not among certain
-// names, satisfies a term. A member that no schema names is always free and
-// stands in nobody's way, so it is tried first.
+// place finds a member for each demand "some member with another name than these
+// satisfies a term", as a negated additionalProperties makes it. A member with a
+// name that no schema mentions is tried first: there are infinitely many such
+// names, so that it can never get in the way of another demand.
 func (p *prover) place(st *state, others []*term, fresh *[][]byte) result {
 	if len(others) == 0 {
 		return satisfied(nil)
@@ -66,13 +76,15 @@ func (p *prover) place(st *state, others []*term, fresh *[][]byte) result {
 	return p.placeNamed(st, t, others[1:], fresh, best)
 }
 
-// spares reports whether a member is among those of which a demand speaks.
+// spares reports whether a member can serve a demand: the demand does not except
+// its name, and the member may exist.
 func (t *term) spares(m *memberState) bool {
 	_, named := slices.BinarySearch(t.names, m.name)
 	return !named && !m.lacks
 }
 
-// placeNamed tries each named member for a demand.
+// placeNamed tries each named member for a demand, and for each the remaining
+// demands. The state changes only if a place is found for all of them.
 func (p *prover) placeNamed(st *state, t *term, others []*term, fresh *[][]byte, best result) result {
 	for i := range st.members {
 		if !t.spares(&st.members[i]) {
@@ -80,6 +92,7 @@ func (p *prover) placeNamed(st *state, t *term, others []*term, fresh *[][]byte,
 		}
 		c := st.clone()
 		m := &c.members[i]
+		// The member gets a further condition, so that its answer is void.
 		m.has, m.answered = true, false
 		m.goal = p.conjunction(m.goal, t.args[0])
 		r := p.memberOf(m)
@@ -87,6 +100,7 @@ func (p *prover) placeNamed(st *state, t *term, others []*term, fresh *[][]byte,
 			best = worse(best, r)
 			continue
 		}
+		// The attempt may fail further on; then its members must not remain.
 		free := slices.Clone(*fresh)
 		if r = p.place(c, others, &free); r.status == statusSat {
 			*st, *fresh = *c, free
@@ -97,7 +111,8 @@ func (p *prover) placeNamed(st *state, t *term, others []*term, fresh *[][]byte,
 	return best
 }
 
-// maxFull bounds the bytes up to which a sample gets its optional members.
+// maxFull bounds the bytes up to which a sample gets its optional members. In a
+// schema that refers to itself often, the full value would be exponential.
 const maxFull = 4096
 
 // buildObject writes an object with the members that it must have and, for a
@@ -121,17 +136,20 @@ func (p *prover) buildObject(st *state, fresh [][]byte) result {
 		total += len(value)
 		parts = append(parts, objectPart{p.freshName(i), value})
 	}
+	// A value that the caller could not use is none.
 	if total > p.budget.Witness {
 		return p.unknown(ReasonWitness)
 	}
 	return satisfied(joinObject(parts))
 }
 
+// objectPart is one member of an object under construction.
 type objectPart struct {
 	name  string
 	value []byte
 }
 
+// joinObject writes an object of members whose values are JSON.
 func joinObject(parts []objectPart) []byte {
 	raw := []byte{'{'}
 	for i, part := range parts {
@@ -143,7 +161,7 @@ func joinObject(parts []objectPart) []byte {
 	return append(raw, '}')
 }
 
-// freshName returns the i-th name that no schema mentions.
+// freshName returns the i-th name that no schema mentions, counting from 0.
 func (p *prover) freshName(i int) string {
 	for n := 1; ; n++ {
 		name := "extra"
@@ -159,9 +177,11 @@ func (p *prover) freshName(i int) string {
 	}
 }
 
-// chooseObject looks for an object that differs from n others. A member whose
-// name is free makes one; otherwise the members that may be absent, and the
-// different values of the others, are tried until they run out.
+// chooseObject looks for an object that differs from n excluded ones. If members
+// with unmentioned names are possible, adding one after the other gives n+1
+// objects that differ from each other, and one of them is not excluded.
+// Otherwise the objects are the combinations of absent members and values;
+// n+1 values for each member are enough, as for the elements of an array.
 func (p *prover) chooseObject(st *state, fresh [][]byte, n int) result {
 	r := p.buildObject(st, fresh)
 	if r.status != statusSat || !p.excluded(st, r.value) {
@@ -200,7 +220,7 @@ func (p *prover) chooseObject(st *state, fresh [][]byte, n int) result {
 	return unsat()
 }
 
-// objectVariation goes through the objects of a state.
+// objectVariation goes through the objects of a state until one is not excluded.
 type objectVariation struct {
 	p       *prover
 	st      *state
@@ -211,6 +231,7 @@ type objectVariation struct {
 	found   []byte
 }
 
+// vary decides the members from i on: absent if possible, then each value.
 func (v *objectVariation) vary(i int) bool {
 	if !v.p.spend(1) {
 		return false
@@ -227,6 +248,7 @@ func (v *objectVariation) vary(i int) bool {
 		return v.found != nil
 	}
 	m := v.members[i]
+	// First without the member, if it may be absent.
 	if !m.has && v.vary(i+1) {
 		return true
 	}

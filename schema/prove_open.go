@@ -3,7 +3,9 @@ package schema
 import "slices"
 
 // open returns what a form, or the negation of one, says about a value and its
-// parts. The parts stay closed.
+// parts, as a term over the forms of the parts. It goes one level deep: a
+// recursive schema would otherwise be opened without end, and most proofs end
+// before they look at most parts.
 func (p *prover) open(id termID) termID {
 	index := (id - firstForm) / 2
 	negative := (id - firstForm) % 2
@@ -11,21 +13,22 @@ func (p *prover) open(id termID) termID {
 		return f.opened[negative]
 	}
 	var meaning termID
-	var settled bool
+	var final bool
 	if negative == 0 {
-		meaning, settled = p.asserts(index)
+		meaning, final = p.asserts(index)
 	} else {
-		meaning, settled = p.denies(index)
+		meaning, final = p.denies(index)
 	}
-	if settled {
+	if final {
 		f := &p.forms[index]
 		f.opened[negative], f.isOpen[negative] = meaning, true
 	}
 	return meaning
 }
 
-// asserts says what it takes to pass a form. It reports false when a better
-// answer is possible later.
+// asserts returns what it takes to pass a form: its own keywords, all of allOf,
+// one of anyOf, exactly one of oneOf, and not the negated schema. final is
+// false if a later call may return a simpler term, see disjoint.
 func (p *prover) asserts(index termID) (termID, bool) {
 	f := p.forms[index]
 	args := p.ownTerms(&f)
@@ -38,21 +41,26 @@ func (p *prover) asserts(index termID) (termID, bool) {
 	if f.not >= 0 {
 		args = append(args, p.formOf(f.not, true))
 	}
-	settled := true
+	final := true
 	if len(f.oneOf) > 0 {
 		var overlaps []pairOfForms
-		overlaps, settled = p.overlaps(f.node.oneOf, f.oneOf)
+		overlaps, final = p.overlaps(f.node.oneOf, f.oneOf)
 		arms := p.formsOf(f.oneOf, false)
 		for _, o := range overlaps {
+			// Each of the two excludes the other, so that the arms are exactly
+			// "this one alone".
 			arms[o.first] = p.and(arms[o.first], p.formOf(f.oneOf[o.second], true))
 			arms[o.second] = p.and(arms[o.second], p.formOf(f.oneOf[o.first], true))
 		}
 		args = append(args, p.or(arms...))
 	}
-	return p.and(args...), settled
+	return p.and(args...), final
 }
 
-// denies says what it takes to fail a form.
+// denies returns what it takes to fail a form, which is the negation of asserts
+// with the negations pushed inwards: one of its own keywords fails, or one
+// branch of allOf, or all of anyOf. A value fails oneOf if it passes no branch,
+// or two.
 func (p *prover) denies(index termID) (termID, bool) {
 	f := p.forms[index]
 	var arms []termID
@@ -68,18 +76,19 @@ func (p *prover) denies(index termID) (termID, bool) {
 	if f.not >= 0 {
 		arms = append(arms, p.formOf(f.not, false))
 	}
-	settled := true
+	final := true
 	if len(f.oneOf) > 0 {
 		var overlaps []pairOfForms
-		overlaps, settled = p.overlaps(f.node.oneOf, f.oneOf)
+		overlaps, final = p.overlaps(f.node.oneOf, f.oneOf)
 		arms = append(arms, p.and(p.formsOf(f.oneOf, true)...))
 		for _, o := range overlaps {
 			arms = append(arms, p.and(p.formOf(f.oneOf[o.first], false), p.formOf(f.oneOf[o.second], false)))
 		}
 	}
-	return p.or(arms...), settled
+	return p.or(arms...), final
 }
 
+// formsOf returns the terms of several forms, or of their negations.
 func (p *prover) formsOf(forms []int32, negative bool) []termID {
 	terms := make([]termID, 0, len(forms))
 	for _, f := range forms {
@@ -91,29 +100,31 @@ func (p *prover) formsOf(forms []int32, negative bool) []termID {
 // pairOfForms are two branches of oneOf, by index.
 type pairOfForms struct{ first, second int }
 
-// overlaps returns the pairs of branches that one value might pass together.
-// The others need no exclusion, which keeps a oneOf of disjoint branches as
-// cheap as an anyOf.
-func (p *prover) overlaps(comb *combinator, branches []int32) (pairs []pairOfForms, settled bool) {
+// overlaps returns the pairs of branches of a oneOf that one value might pass
+// together. Only these need to exclude each other in asserts, and only these
+// can fail a oneOf by passing twice. With tagged branches, which are the rule,
+// there are none: such a oneOf costs what an anyOf costs.
+func (p *prover) overlaps(comb *combinator, branches []int32) (pairs []pairOfForms, final bool) {
 	if comb.tagged() {
 		return nil, true
 	}
-	settled = true
+	final = true
 	for i := range branches {
 		for j := range i {
 			a, b := p.formOf(branches[j], false), p.formOf(branches[i], false)
 			disjoint, sure := p.disjoint(a, b)
-			settled = settled && sure
+			final = final && sure
 			if !disjoint {
 				pairs = append(pairs, pairOfForms{j, i})
 			}
 		}
 	}
-	return pairs, settled
+	return pairs, final
 }
 
 // tagged reports whether every branch requires an object with a member whose
-// values belong to that branch alone.
+// values belong to that branch alone, so that no two branches can match. It
+// spares a union of n tagged branches n² questions about pairs.
 func (c *combinator) tagged() bool {
 	if c.dispatch == nil {
 		return false
@@ -130,8 +141,10 @@ func (c *combinator) tagged() bool {
 	return true
 }
 
-// disjoint reports whether no value satisfies both terms. sure is false when
-// the question is already being asked further up.
+// disjoint reports whether no value satisfies both terms. The question is a
+// search of its own, beside the argument in progress. In a recursive schema it
+// can come up again inside itself; it then counts as "not disjoint", which is
+// always safe, and sure is false so that nobody keeps this answer.
 func (p *prover) disjoint(a, b termID) (disjoint, sure bool) {
 	if a == termFalse || b == termFalse {
 		return true, true
@@ -145,6 +158,7 @@ func (p *prover) disjoint(a, b termID) (disjoint, sure bool) {
 	}
 	p.asking[pair] = true
 	defer delete(p.asking, pair)
+	// Branches of different types are disjoint without any search.
 	mayA, _ := p.bounds(a)
 	mayB, _ := p.bounds(b)
 	if mayA&mayB == 0 {
@@ -157,7 +171,9 @@ func (p *prover) disjoint(a, b termID) (disjoint, sure bool) {
 	return false, p.spent == ""
 }
 
-// ownTerms says what a form asserts by itself.
+// ownTerms returns what the keywords of a form assert, apart from combinators.
+// Each is a term of its own, so that a keyword that two schemas share is the
+// same term on both sides and needs no proof.
 func (p *prover) ownTerms(f *form) []termID {
 	n := f.node
 	args := []termID{p.ofSorts(sortsOf(n.types))}
@@ -181,6 +197,7 @@ func (p *prover) ownTerms(f *form) []termID {
 	return slices.DeleteFunc(args, func(t termID) bool { return t == termTrue })
 }
 
+// appendNumber appends the terms for the four bounds of numbers.
 func (p *prover) appendNumber(args []termID, r *numberRule) []termID {
 	for _, b := range []struct {
 		limit *bound
@@ -194,6 +211,8 @@ func (p *prover) appendNumber(args []termID, r *numberRule) []termID {
 	return args
 }
 
+// appendString appends the terms for lengths, pattern and format. at is where a
+// proof about them would get stuck.
 func (p *prover) appendString(args []termID, r *stringRule, at place) []termID {
 	if r.min > 0 || r.max != unbounded {
 		args = append(args, p.intern(term{op: opLength, low: r.min, high: r.max}))
@@ -207,6 +226,7 @@ func (p *prover) appendString(args []termID, r *stringRule, at place) []termID {
 	return args
 }
 
+// appendArray appends the terms for the keywords about arrays.
 func (p *prover) appendArray(args []termID, f *form) []termID {
 	r := f.node.arr
 	if r.min > 0 || r.max != unbounded {
@@ -219,6 +239,9 @@ func (p *prover) appendArray(args []termID, f *form) []termID {
 	return args
 }
 
+// appendObject appends the terms for the keywords about objects: one row for
+// properties and additionalProperties together, because what the latter says
+// depends on the names in the former, and one term for each required name.
 func (p *prover) appendObject(args []termID, f *form) []termID {
 	names := make([]nameID, 0, len(f.props))
 	values := make([]termID, 0, len(f.props)+1)

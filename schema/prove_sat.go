@@ -15,9 +15,13 @@ import (
 // A goal is a set of terms. Containment of a in b is the question whether the
 // goal {a, not b} has no value; a sample of s is a value of the goal {s}.
 // Values are finite, so satisfiability is a least fixpoint: a goal that is met
-// again below itself adds no value. What was found under such an assumption is
-// kept only while the assumption stands, and for good once the goal that it
-// was made for turns out unsatisfiable itself.
+// again below itself adds no value, because the smallest value of the inner one
+// would be a smaller value of the outer. The inner goal may therefore be
+// assumed unsatisfiable. What was found under such an assumption is kept only
+// while the assumption stands, and for good once the goal that it was made for
+// turns out unsatisfiable itself. Keeping it regardless is a classic mistake:
+// the answer is then wrong wherever the goal is asked about outside of the
+// recursion.
 type prover struct {
 	schemas []*Schema
 	forms   []form
@@ -54,7 +58,10 @@ type prover struct {
 	spent  Reason // why the prover gave up for good
 }
 
-// status is an answer about a goal.
+// status is an answer about a goal. A conjunction of independent parts has no
+// value if one part has none; it may have one if one part may; a disjunction is
+// the other way round. No rule may turn statusMaybe into statusUnsat, since a
+// proof of containment is an unsatisfiable goal.
 type status uint8
 
 const (
@@ -63,7 +70,7 @@ const (
 	statusMaybe
 )
 
-// result is the answer about one goal.
+// result is the answer about one goal, with the witness or the reason.
 type result struct {
 	status status
 	value  []byte // where a value was asked for and exists
@@ -109,7 +116,9 @@ func newProver(ctx context.Context, budget Budget, schemas ...*Schema) *prover {
 	return p
 }
 
-// spend uses up steps and reports whether any are left.
+// spend uses up steps and reports whether any are left. Everything that can
+// repeat calls it, so that the answer depends on the schemas and the budget and
+// not on the machine. The context is checked every 64 steps.
 func (p *prover) spend(n int) bool {
 	before := p.steps
 	p.steps -= n
@@ -125,7 +134,8 @@ func (p *prover) spend(n int) bool {
 }
 
 // limited asks a question with at most some of the steps that are left. cut
-// reports that they did not suffice.
+// reports that they did not suffice; the prover can then go on, which it cannot
+// once the whole budget is used up.
 func (p *prover) limited(steps int, ask func() result) (r result, cut bool) {
 	outer := p.floor
 	p.floor = max(outer, p.steps-steps)
@@ -138,6 +148,8 @@ func (p *prover) limited(steps int, ask func() result) (r result, cut bool) {
 	return r, false
 }
 
+// unknown returns an undecided answer. If the prover has given up for good,
+// that is the reason and not what the caller supposes.
 func (p *prover) unknown(reason Reason) result {
 	if p.spent != "" {
 		reason = p.spent
@@ -145,7 +157,8 @@ func (p *prover) unknown(reason Reason) result {
 	return result{status: statusMaybe, reason: reason}
 }
 
-// worse keeps the first reason not to know.
+// worse combines the answers about alternatives of which none has a value so far:
+// the first reason not to know is kept.
 func worse(was, is result) result {
 	if was.status == statusMaybe || is.status != statusMaybe {
 		return was
@@ -153,8 +166,9 @@ func worse(was, is result) result {
 	return is
 }
 
-// conjunction adds terms to a goal: an ascending set without conjunctions. The
-// old set is not changed.
+// conjunction adds terms to a goal: an ascending set without conjunctions, so
+// that equal goals are equal lists and the memo finds them. The old set is not
+// changed.
 func (p *prover) conjunction(goal []termID, add ...termID) []termID {
 	fresh := goal[:len(goal):len(goal)]
 	for _, t := range add {
@@ -174,7 +188,9 @@ func (p *prover) conjunction(goal []termID, add ...termID) []termID {
 	return fresh
 }
 
-// sat looks for a value that satisfies a goal.
+// sat looks for a value that satisfies a goal, through the memo. A goal that
+// holds a form and its negation needs no search: this is what most of two
+// versions of one schema come down to.
 func (p *prover) sat(goal []termID) result {
 	for i, t := range goal {
 		if t == termFalse || i > 0 && goal[i-1] == t^1 && p.isForm(t) {
@@ -200,6 +216,8 @@ func (p *prover) sat(goal []termID) result {
 	if p.depth >= tooDeep {
 		return p.unknown(ReasonDepth)
 	}
+	// The entry is open while the search below it runs, so that it is found if
+	// the goal comes up again.
 	m := &memory{key: string(key), open: true, depth: p.depth, low: noLow}
 	p.memo[m.key] = m
 	outer, start := p.low, len(p.trail)
@@ -208,12 +226,16 @@ func (p *prover) sat(goal []termID) result {
 	m.result = p.search(goal)
 	p.depth--
 	m.open = false
-	p.settle(m, outer, start)
+	p.retain(m, outer, start)
 	return m.result
 }
 
-// settle decides how long an answer stands, and those found on the way to it.
-func (p *prover) settle(m *memory, outer, start int) {
+// retain decides how long an answer stands, and with it those that were found on
+// the way to it. p.low is the outermost open goal that the answer assumed to be
+// unsatisfiable, as in Tarjan's algorithm for strongly connected components: if
+// no assumption reaches beyond this goal, its component is complete, and what
+// is unsatisfiable in it stays so.
+func (p *prover) retain(m *memory, outer, start int) {
 	used := p.low
 	p.low = outer
 	switch {
@@ -247,8 +269,9 @@ func (p *prover) settle(m *memory, outer, start int) {
 }
 
 // aside answers a question that is no step of the argument in progress: about
-// the same value, or about none of its parts. closed reports whether the
-// answer stands without assumptions; otherwise it must not be used.
+// the same value, or about none of its parts. The assumption that a goal has no
+// value below itself holds only for parts, so that an answer which rests on one
+// must not be used here. closed reports that it rests on none.
 func (p *prover) aside(ask func() result) (r result, closed bool) {
 	outer := p.low
 	p.low = noLow
@@ -258,7 +281,10 @@ func (p *prover) aside(ask func() result) (r result, closed bool) {
 	return r, closed
 }
 
-// search tries one sort after the other.
+// search tries one sort of value after the other, since hardly any keyword is
+// about more than one. For a sample, values from the annotations come first,
+// because people chose them; otherwise they come last, to decide what reasoning
+// could not.
 func (p *prover) search(goal []termID) result {
 	may := sorts(allSorts)
 	for _, t := range goal {
@@ -310,7 +336,8 @@ func (p *prover) placed(r result, goal []termID) result {
 	return r
 }
 
-// exampleOf returns the first annotated value that satisfies a goal, or nil.
+// exampleOf returns the first value in examples or default of the goal's schemas
+// that satisfies the goal, or nil. It looks at sixteen values at most.
 func (p *prover) exampleOf(goal []termID) []byte {
 	const most = 16
 	tried := 0
@@ -333,7 +360,7 @@ func (p *prover) exampleOf(goal []termID) []byte {
 	return nil
 }
 
-// annotated returns the values that a schema's annotations offer.
+// annotated returns the values in a schema's examples and default.
 func (n *node) annotated() [][]byte {
 	all := n.notes.examples
 	if n.notes.fallback != nil {

@@ -2,13 +2,16 @@ package schema
 
 import "slices"
 
-// solve looks for a value in a state. Disjunctions are pruned first by asking
-// of each arm whether it can hold at all beside what is certain; that settles
-// most questions about unions without a search.
+// solve looks for a value in a state, with ever more effort: first what needs no
+// decision; then pruning, which asks of each arm whether it can hold at all
+// beside what is certain, and answers most questions about unions; then one
+// quick dive for a value; and only then a search, which is exponential in the
+// worst case.
 func (p *prover) solve(st *state) result {
 	if r, done := p.simple(st); done {
 		return r
 	}
+	// Pruning is the step that decides most unions.
 	st, possible := p.propagate(st)
 	if !possible {
 		return unsat()
@@ -22,13 +25,15 @@ func (p *prover) solve(st *state) result {
 	return p.compete(p.dropImplied(st))
 }
 
-// compete searches from one disjunction after the other, with ever more
-// steps: where one leads into exponentially many cases, another often ends at
-// once.
+// compete searches from one disjunction after the other, with four times the
+// steps in each round. Where one start leads into exponentially many cases,
+// another often ends at once, and no rule predicts which. The rounds cost at
+// most a third more than the last of them.
 func (p *prover) compete(st *state) result {
 	if r, done := p.simple(st); done {
 		return r
 	}
+	// At most four starts compete, because each costs its share of the steps.
 	ors := p.candidates(st.ors)
 	for steps := 1000; ; steps *= 4 {
 		best, more := unsat(), false
@@ -36,6 +41,7 @@ func (p *prover) compete(st *state) result {
 			r, cut := p.limited(steps, func() result {
 				return p.branchOn(p.survivors(st, slices.Index(st.ors, or)))
 			})
+			// An answer from any start is the answer.
 			if !cut && r.status != statusMaybe {
 				return r
 			}
@@ -47,7 +53,9 @@ func (p *prover) compete(st *state) result {
 	}
 }
 
-// simple answers where no disjunction is left to decide, or none can help.
+// simple answers where no disjunction is left to decide, or where what is certain
+// is contradictory already. A state with listed values is simple too, since each
+// value can be tried.
 func (p *prover) simple(st *state) (r result, done bool) {
 	switch {
 	case !p.spend(1):
@@ -62,7 +70,8 @@ func (p *prover) simple(st *state) (r result, done bool) {
 }
 
 // propagate drops arms that cannot hold and takes in those that must, until
-// nothing changes. It reports false when some disjunction has no arm left.
+// nothing changes: unit propagation, as in solvers for propositional logic. It
+// reports false if some disjunction has no arm left.
 func (p *prover) propagate(st *state) (*state, bool) {
 	for {
 		if p.spent != "" {
@@ -80,6 +89,8 @@ func (p *prover) propagate(st *state) (*state, bool) {
 				return st, false
 			}
 		}
+		// No disjunction is empty. Now all arms are asked about, and a
+		// disjunction of one arm is taken in, which may empty others.
 		ors, only := p.prune(st, first)
 		if only < 0 {
 			if !slices.Equal(ors, st.ors) {
@@ -125,6 +136,8 @@ func (p *prover) prune(st *state, first []int) (ors []termID, only int) {
 // that contradicts itself at once.
 func (p *prover) take(st *state, i int, arm termID) *state {
 	c := st.clone()
+	// The full slice expression makes append copy: the original keeps its
+	// disjunctions.
 	c.ors = append(c.ors[:i:i], c.ors[i+1:]...)
 	if !c.push(p, arm) {
 		return nil
@@ -133,16 +146,22 @@ func (p *prover) take(st *state, i int, arm termID) *state {
 }
 
 // possible reports whether an arm of disjunction i can hold beside what is
-// certain, the other disjunctions left aside.
+// certain, the other disjunctions left aside. True may be wrong, false may not.
 func (p *prover) possible(st *state, i int, arm termID) bool {
+	// The common case: the arm is about one member, and only that member needs
+	// a look.
 	if m, ok := p.aboutMember(st, arm); ok {
 		return p.memberPossible(st, m)
 	}
 	c := p.take(st, i, arm)
+	// A state with listed values is only decided by trying them, which is left
+	// to the search.
 	return c != nil && (len(c.in) > 0 || p.check(c, false).status != statusUnsat)
 }
 
-// claim is what a term says when it speaks of a single member of an object.
+// claim is what a term says about a single member of an object. Most arms about
+// objects are claims, and asking about the one member is far cheaper than
+// asking about an object with all its members.
 type claim struct {
 	name       nameID
 	has, lacks bool
@@ -161,6 +180,7 @@ func (p *prover) aboutMember(st *state, id termID) (claim, bool) {
 		}
 		id = p.open(id)
 	}
+	// All parts must be about the same member, or about being an object.
 	c := claim{name: -1, value: termTrue}
 	parts := []termID{id}
 	if p.terms[id].op == opAnd {
@@ -194,6 +214,7 @@ func (p *prover) memberPossible(st *state, c claim) bool {
 	switch {
 	case (c.has || m.has) && (c.lacks || m.lacks):
 		return false
+	// The member may be absent, which satisfies any claim about its value.
 	case !c.has && !m.has:
 		return true
 	}
@@ -201,7 +222,8 @@ func (p *prover) memberPossible(st *state, c claim) bool {
 }
 
 // dive takes the first arm of each disjunction that can hold, without ever
-// turning back. Where values abound it finds one.
+// turning back. Where values abound, which is where schemas are far from
+// contained, it finds one in linear time. It never shows that there is none.
 func (p *prover) dive(st *state) result {
 	for {
 		i := p.choice(st)
@@ -229,8 +251,10 @@ func (p *prover) dive(st *state) result {
 	}
 }
 
-// choice returns a disjunction of alternatives in the schemas, which say much,
-// or else any: the others come from negations and say little.
+// choice returns the disjunction to decide next. An alternative that a schema
+// writes as oneOf or anyOf says much about the value, each arm being a whole
+// schema. Disjunctions that come from negating a conjunction say little: that
+// some keyword of many fails.
 func (p *prover) choice(st *state) int {
 	for i, or := range st.ors {
 		if p.isChoice(or) {
@@ -240,6 +264,8 @@ func (p *prover) choice(st *state) int {
 	return 0
 }
 
+// isChoice reports whether a disjunction is an alternative of a schema: one of
+// its arms is a form that is not negated.
 func (p *prover) isChoice(or termID) bool {
 	return slices.ContainsFunc(p.terms[or].args, func(arm termID) bool {
 		if p.terms[arm].op == opAnd {
@@ -249,8 +275,9 @@ func (p *prover) isChoice(or termID) bool {
 	})
 }
 
-// dropImplied leaves out the disjunctions that hold anyway. It happens only
-// before a search, which they would multiply.
+// dropImplied leaves out the disjunctions that hold anyway. Each would multiply
+// the cases of a search by its arms. To find out costs a proof for each arm,
+// which is why it happens only once, before the search.
 func (p *prover) dropImplied(st *state) *state {
 	left := make([]termID, 0, len(st.ors))
 	for _, or := range st.ors {
@@ -279,6 +306,8 @@ func (p *prover) implied(st *state, id termID) bool {
 		parts = p.terms[id].args
 	}
 	const most = 8
+	// Too many parts to prove one by one for a disjunction that is only in the
+	// way.
 	if len(parts) > most {
 		return false
 	}
@@ -323,6 +352,8 @@ func (p *prover) branch(st *state) result {
 		if len(live) <= 1 || i == 0 || len(live) < len(fewest) {
 			fewest = live
 		}
+		// A disjunction with one arm left costs no branching, so nothing can be
+		// better.
 		if len(live) <= 1 || p.spent != "" {
 			break
 		}
@@ -366,6 +397,8 @@ func (p *prover) candidates(ors []termID) []termID {
 	return some
 }
 
+// choicesFirst sorts disjunctions: alternatives of the schemas first, and the
+// shorter ones first among each kind.
 func (p *prover) choicesFirst(ors []termID) []termID {
 	sorted := slices.Clone(ors)
 	slices.SortStableFunc(sorted, func(a, b termID) int {
@@ -380,7 +413,8 @@ func (p *prover) choicesFirst(ors []termID) []termID {
 	return sorted
 }
 
-// survivors returns the states that the arms of a disjunction lead to.
+// survivors returns the states that the arms of a disjunction lead to, without
+// those in which propagation finds a contradiction.
 func (p *prover) survivors(st *state, i int) []*state {
 	var live []*state
 	for _, arm := range p.terms[st.ors[i]].args {
@@ -399,8 +433,9 @@ func (p *prover) survivors(st *state, i int) []*state {
 	return live
 }
 
-// check looks for a value in a state, its disjunctions left aside. The value
-// itself is built only on demand.
+// check looks for a value in a state, its disjunctions left aside, by the theory
+// of its sort. The value of an array or object is built only on demand: most
+// questions are whether there is one.
 func (p *prover) check(st *state, build bool) result {
 	if !p.spend(1) {
 		return p.unknown(ReasonSteps)

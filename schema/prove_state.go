@@ -2,34 +2,39 @@ package schema
 
 import "slices"
 
-// state is what is known of a value of one sort: the atoms collected by kind,
-// and the disjunctions that are still to be decided.
+// state is what is known of a value of one sort: the atoms, merged into bounds
+// and sets, and the disjunctions that are still to be decided.
+//
+// A search takes terms in with push until only disjunctions are left, picks an
+// arm, and goes on with a copy. The merged form makes most contradictions show
+// while terms are taken in, before any search.
 type state struct {
 	sort  sorts
 	atoms []termID // the atoms that were taken in
-	seen  []termID // forms and disjunctions that were taken in
+	seen  []termID // forms and disjunctions that were taken in, so that each is once
 	ors   []termID // disjunctions of which an arm is to be chosen
 
-	in, out []*literalSet
+	in, out []*literalSet // the value is in all of in and in none of out
 
-	low, high *term // numbers
+	low, high *term // numbers: the stricter limits; nil without
 
-	length span // strings
-	texts  []*term
+	length span    // strings, in code points
+	texts  []*term // patterns and formats, wanted and unwanted
 
-	count          span // arrays
-	each           []termID
-	some           []termID
-	unique, repeat bool
+	count          span     // arrays
+	each           []termID // what every element satisfies
+	some           []termID // for each, some element satisfies it
+	unique, repeat bool     // elements differ; two of them are equal
 
 	members []memberState // objects, by name
 	rest    []termID      // what members satisfy that no row names
-	others  []*term
+	others  []*term       // demands for a member with a name outside a list
 }
 
 // span is a range of sizes, both ends included.
 type span struct{ low, high int }
 
+// meet narrows the range and reports whether a size is left.
 func (s *span) meet(low, high int) bool {
 	s.low, s.high = max(s.low, low), min(s.high, high)
 	return s.low <= s.high
@@ -45,11 +50,14 @@ type memberState struct {
 	answer   result
 }
 
+// init sets what the zero value does not mean.
 func (st *state) init() {
 	st.length, st.count = span{0, unbounded}, span{0, unbounded}
 }
 
-// clone returns a copy that can take in more without touching st.
+// clone returns a copy that can take in more without touching st. Most slices
+// are shared and clipped, so that an append copies; members are changed in
+// place and therefore copied here.
 func (st *state) clone() *state {
 	c := *st
 	c.atoms, c.seen, c.ors = slices.Clip(c.atoms), slices.Clip(c.seen), slices.Clip(c.ors)
@@ -59,6 +67,7 @@ func (st *state) clone() *state {
 	return &c
 }
 
+// pushAll takes in terms that all hold.
 func (st *state) pushAll(p *prover, terms []termID) bool {
 	for _, t := range terms {
 		if !st.push(p, t) {
@@ -68,11 +77,15 @@ func (st *state) pushAll(p *prover, terms []termID) bool {
 	return true
 }
 
-// push takes in a term and reports false when it cannot hold.
+// push takes in a term and reports false if the state contradicts it. True does
+// not mean that a value exists: push sees contradictions between merged atoms,
+// not those that take a search. When the steps are used up, it stops taking
+// terms in; the caller then gives up anyway.
 func (st *state) push(p *prover, id termID) bool {
 	if !p.spend(1) {
 		return true
 	}
+	// The type alone decides often: it contradicts the term, or implies it.
 	may, must := p.bounds(id)
 	switch {
 	case may&st.sort == 0:
@@ -86,6 +99,7 @@ func (st *state) push(p *prover, id termID) bool {
 	case opOr:
 		return st.pushOr(p, id)
 	case opForm:
+		// The negation of this form has been taken in before.
 		if slices.Contains(st.seen, id^1) {
 			return false
 		}
@@ -100,7 +114,9 @@ func (st *state) push(p *prover, id termID) bool {
 	}
 }
 
-// pushOr takes in a disjunction, less the arms that cannot hold.
+// pushOr takes in a disjunction without the arms that cannot hold. If one arm
+// remains, it is a fact. If an arm is known to hold, the disjunction says
+// nothing new.
 func (st *state) pushOr(p *prover, id termID) bool {
 	if slices.Contains(st.seen, id) {
 		return true
@@ -124,6 +140,8 @@ func (st *state) pushOr(p *prover, id termID) bool {
 		return st.push(p, live[0])
 	case len(p.terms[id].args):
 	default:
+		// Some arms are gone. The shorter disjunction is a term of its own, and
+		// may have collapsed.
 		id = p.or(live...)
 		if p.terms[id].op != opOr {
 			return st.push(p, id)
@@ -133,7 +151,7 @@ func (st *state) pushOr(p *prover, id termID) bool {
 	return true
 }
 
-// pushAtom takes in a term about the value itself.
+// pushAtom takes in a term that is neither a combination nor a form.
 func (st *state) pushAtom(p *prover, t term) bool {
 	switch t.op {
 	case opIn:
@@ -141,6 +159,7 @@ func (st *state) pushAtom(p *prover, t term) bool {
 	case opOut:
 		st.out = append(st.out, t.lits)
 	case opLow:
+		// Of two lower limits only the stricter one matters.
 		if st.low == nil || stricter(&t, st.low, 1) {
 			st.low = &t
 		}
@@ -153,6 +172,8 @@ func (st *state) pushAtom(p *prover, t term) bool {
 	case opMatch, opMiss, opFormat, opNoFormat:
 		st.texts = append(st.texts, &t)
 		if t.op == opFormat {
+			// A format also bounds the length, which can contradict maxLength
+			// at once.
 			fits := formatSpan(t.format)
 			return st.length.meet(fits.low, fits.high)
 		}
@@ -177,13 +198,18 @@ func (st *state) pushAtom(p *prover, t term) bool {
 	return true
 }
 
-// stricter reports whether limit a says more than b; sign is 1 for lower limits.
+// stricter reports whether limit a allows fewer numbers than b. sign is 1 for
+// lower limits and -1 for upper ones. At the same number, the open limit is
+// stricter.
 func stricter(a, b *term, sign int) bool {
 	order := a.limit.decimal.compare(b.limit.decimal) * sign
 	return order > 0 || order == 0 && a.open && !b.open
 }
 
-// pushMember takes in a term about the members of an object.
+// pushMember takes in a term about the members of an object. The state lists all
+// names that any row mentions and keeps what each must satisfy. A row that comes
+// later applies to names that came earlier and the other way round: its last
+// argument to names that only others mention, and rest to names that are new.
 func (st *state) pushMember(p *prover, t *term) bool {
 	switch t.op {
 	case opHas:
@@ -198,6 +224,8 @@ func (st *state) pushMember(p *prover, t *term) bool {
 		st.others = append(st.others, t)
 		return true
 	}
+	// A row that asks nothing of a name and nothing of the others need not list
+	// it.
 	for i, name := range t.names {
 		if t.args[i] != termTrue || t.args[len(t.names)] != termTrue {
 			st.member(name)
@@ -213,7 +241,7 @@ func (st *state) pushMember(p *prover, t *term) bool {
 	return true
 }
 
-// value returns what a row says about the member with a name.
+// value returns what a row asks of the member with a name.
 func (t *term) value(name nameID) termID {
 	if i, ok := slices.BinarySearch(t.names, name); ok {
 		return t.args[i]
@@ -221,7 +249,7 @@ func (t *term) value(name nameID) termID {
 	return t.args[len(t.names)]
 }
 
-// member returns what is known of a member.
+// member returns what is known of a member, to be changed.
 func (st *state) member(name nameID) *memberState {
 	i, ok := slices.BinarySearchFunc(st.members, name, func(m memberState, n nameID) int { return int(m.name - n) })
 	if !ok {
@@ -231,7 +259,7 @@ func (st *state) member(name nameID) *memberState {
 	return &st.members[i]
 }
 
-// known is member that does not make an unknown member known.
+// known is member without the entry for a name that is not listed yet.
 func (st *state) known(name nameID) memberState {
 	i, ok := slices.BinarySearchFunc(st.members, name, func(m memberState, n nameID) int { return int(m.name - n) })
 	if !ok {

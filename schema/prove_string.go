@@ -11,9 +11,11 @@ import (
 )
 
 // checkString looks for a string: first among words that read well, then by
-// automata. Where those of a format hold more than its strings, a string that
-// they find need not qualify; then a closer fit is tried, and last one that
-// holds fewer, whose strings always qualify.
+// automata, which are exact for patterns and lengths. Formats are not all
+// regular: the automata for a format hold either more than its strings or
+// fewer. With more, finding nothing is a proof, but a string that is found need
+// not have the format. Then a closer automaton is tried, and last one that holds
+// fewer, whose strings always have the format.
 func (p *prover) checkString(st *state) result {
 	if st.formatsClash() {
 		return unsat()
@@ -64,6 +66,8 @@ func quoteJSON(s string) []byte {
 	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }
 
+// readsAll reports whether a word has the length and satisfies all patterns and
+// formats of a state.
 func (st *state) readsAll(word string) bool {
 	if n := utf8.RuneCountInString(word); n < st.length.low || n > st.length.high {
 		return false
@@ -76,7 +80,8 @@ func (st *state) readsAll(word string) bool {
 	return true
 }
 
-// words are strings to try first.
+// words returns strings to try before any automaton: they make better witnesses
+// than what a search finds first, and they are right most of the time.
 func (st *state) words() []string {
 	for _, t := range st.texts {
 		if t.op == opFormat {
@@ -93,7 +98,9 @@ func (st *state) words() []string {
 	return []string{word, "a", "1"}
 }
 
-// plainString finds a string that only its length and excluded strings bound.
+// plainString finds a string where nothing but its length and excluded strings
+// matters. No automaton is needed: strings of that length differ in their last
+// character, of which there are more than exclusions.
 func (p *prover) plainString(st *state) result {
 	least := st.length.low
 	if least > p.budget.Witness {
@@ -105,6 +112,8 @@ func (p *prover) plainString(st *state) result {
 	// The last character varies: there are more of them than exclusions.
 	prefix := strings.Repeat("a", max(0, least-1))
 	for r := 'a'; r < 0xD800 && p.spend(1); r++ {
+		// Control characters and the soft hyphen read badly, so that the walk
+		// goes from ASCII to U+00A1.
 		if r == 0x7F {
 			r = 0xA1
 		}
@@ -115,7 +124,10 @@ func (p *prover) plainString(st *state) result {
 	return p.unknown(ReasonSteps)
 }
 
-// findString decides by automata.
+// findString decides by automata, with formats taken as closely as how says. A
+// length beyond 20,000 is lowered to that, because the search visits every
+// length: the query then allows more strings, so that finding none is still a
+// proof, and one that is found is tested again.
 func (p *prover) findString(st *state, how fit) result {
 	q := regular.Query{MinLength: st.length.low, MaxLength: st.length.high}
 	if q.MaxLength == unbounded {
@@ -135,18 +147,22 @@ func (p *prover) findString(st *state, how fit) result {
 	return p.findBy(st, q, st.texts, how)
 }
 
-// findBy takes the terms into a query one after the other, and then runs it.
-// To lack a format is to be outside of one of its languages: each is tried.
+// findBy adds the terms to a query one after the other, and then runs it. A
+// format may stand for several languages that a string must all be in. To lack
+// the format is then to be outside of any one of them, and each is tried.
 func (p *prover) findBy(st *state, q regular.Query, texts []*term, how fit) result {
 	if len(texts) == 0 {
-		return p.ask(st, q, how)
+		return p.runQuery(st, q, how)
 	}
 	t := texts[0]
+	// To miss a pattern is to be outside of its language.
 	complement := t.op == opMiss || t.op == opNoFormat
 	languages, ok := p.languagesOf(t, how)
 	if !ok {
 		return result{status: statusMaybe, reason: ReasonPattern, at: t.origin, placed: true}
 	}
+	// Several queries grow from this one; none may write into the terms of
+	// another.
 	q.Terms = slices.Clip(q.Terms)
 	if !complement {
 		for _, l := range languages {
@@ -167,8 +183,9 @@ func (p *prover) findBy(st *state, q regular.Query, texts []*term, how fit) resu
 	return best
 }
 
-// ask runs a query.
-func (p *prover) ask(st *state, q regular.Query, how fit) result {
+// runQuery runs a query with a share of the steps that are left. One step of
+// reasoning is worth sixteen of an automaton, which are that much cheaper.
+func (p *prover) runQuery(st *state, q regular.Query, how fit) result {
 	budget := regular.Budget{Done: p.ctx.Done(), Steps: min(p.budget.Strings, (p.steps-p.floor)*stringStepsPerStep)}
 	before := budget.Steps
 	word, answer := q.Find(&budget)
@@ -182,11 +199,37 @@ func (p *prover) ask(st *state, q regular.Query, how fit) result {
 	case answer == regular.Unknown:
 		return result{status: statusMaybe, reason: ReasonPattern, at: stuck, placed: true}
 	}
+	if answer == regular.Found {
+		if t := st.contradicted(word, how); t != nil {
+			p.fault("two automata disagree", "term", t.source(), "string", word, "schema", t.origin.pointer)
+			return result{status: statusMaybe, reason: ReasonInternal, at: t.origin, placed: true}
+		}
+	}
 	if r := p.unknown(ReasonFormat); r.reason != ReasonFormat || q.MinLength == st.length.low {
 		r.at, r.placed = stuck, true
 		return r
 	}
 	return p.unknown(ReasonWitness)
+}
+
+// contradicted returns the term that a string does not satisfy although its
+// languages say so, or nil if there is none. Patterns mean the same to both
+// engines, formats only in the narrow fit.
+func (st *state) contradicted(word string, how fit) *term {
+	for _, t := range st.texts {
+		if (t.pattern != nil || how == fitNarrow) && !t.reads(word) {
+			return t
+		}
+	}
+	return nil
+}
+
+// source is a pattern or format as written.
+func (t *term) source() string {
+	if t.pattern != nil {
+		return t.pattern.source
+	}
+	return string(t.format)
 }
 
 // languagesOf returns the automata of a pattern or format, which together
@@ -210,8 +253,9 @@ func (p *prover) languagesOf(t *term, how fit) ([]*regular.Language, bool) {
 	return all, true
 }
 
-// automaton returns the automaton of an expression, or nil where none can be
-// made.
+// automaton returns the automaton of an expression, or nil if it would be too
+// large. Automata are kept for the whole question: they grow as searches walk
+// them, and the same pattern is asked about again and again.
 func (p *prover) automaton(source string) *regular.Language {
 	l, known := p.languages[source]
 	if known {

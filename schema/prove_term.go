@@ -5,22 +5,27 @@ import (
 	"slices"
 )
 
-// termID numbers a term. Terms are hash-consed: equal terms have one number.
+// termID numbers a term. Terms are hash-consed: equal terms have one number, so
+// that equality is a comparison of integers, and sets of terms are sorted lists
+// of them. The memo of goals depends on both.
 type termID int32
 
-// The first terms. Behind them stand two for each form, the form itself at an
-// even number and its negation at the next.
+// The first terms. Behind them stand two for each form, the form itself and then
+// its negation. Negating one of these terms, false and true included, flips the
+// lowest bit of its number.
 const (
 	termFalse termID = iota
 	termTrue
 	firstForm
 )
 
-// op is what a term says.
+// op is the kind of a term.
 type op uint8
 
-// A term that speaks of one sort only, such as opLow, is true of values of
-// other sorts, just as the keywords of JSON Schema are.
+// A term about one sort of value, such as opLow, is true of all values of other
+// sorts, as the keywords of JSON Schema are. Its negation is not the opposite
+// term alone, therefore, but the opposite together with the sort: what fails
+// minimum 5 is a number below 5, never a string.
 const (
 	opFalse op = iota
 	opTrue
@@ -48,7 +53,9 @@ const (
 	opOther    // some member not in names exists and satisfies args[0]
 )
 
-// term is one statement about a value, in negation normal form.
+// term is one statement about a value, in negation normal form: negations stand
+// only at the leaves, where they have become opposites. Which fields are set
+// depends on op.
 type term struct {
 	op        op
 	open      bool
@@ -61,8 +68,10 @@ type term struct {
 	format    Format
 	origin    place // of patterns and formats
 
-	// may holds at least the sorts of which the term can be true, must at
-	// most those of which it always is; both are lazy for opForm, opAnd, opOr.
+	// may holds at least the sorts of which the term can be true, must at most
+	// those of which it always is. Both may be imprecise in these directions
+	// only: a search skips what may lacks and drops what must has. They are
+	// computed when first needed for opForm, opAnd and opOr.
 	may, must sorts
 	known     bool
 
@@ -70,13 +79,13 @@ type term struct {
 	negated bool
 }
 
-// place is where a schema stands.
+// place is where a schema stands: in which of the two, and where in it.
 type place struct {
 	side    Side
 	pointer string
 }
 
-// formTerm is the term that a form, or with negative its negation, stands for.
+// formTerm returns the term of a form, or with negative that of its negation.
 func formTerm(form int32, negative bool) termID {
 	id := firstForm + termID(form)*2
 	if negative {
@@ -85,11 +94,13 @@ func formTerm(form int32, negative bool) termID {
 	return id
 }
 
-// formOf returns a form, or the trivial term that it is.
+// formOf returns the term of a form, or true or false where the form is one of
+// the two boolean schemas.
 func (p *prover) formOf(form int32, negative bool) termID {
 	if form < 0 {
 		return termTrue
 	}
+	// The boolean schemas need no form: true and false are terms already.
 	switch n := p.forms[form].node; {
 	case n.any && !negative, n.never && negative:
 		return termTrue
@@ -105,7 +116,8 @@ func (p *prover) isForm(id termID) bool {
 	return id >= firstForm && id < firstForm+termID(2*len(p.forms))
 }
 
-// sortOfOp is the sort that an atom speaks of; 0 for the others.
+// sortOfOp returns the sort of values that a kind of term is about, or 0 if it is
+// about all values.
 func sortOfOp(o op) sorts {
 	switch {
 	case o == opLow || o == opHigh:
@@ -120,8 +132,12 @@ func sortOfOp(o op) sorts {
 	return 0
 }
 
-// intern returns the number of a term.
+// intern returns the number of a term, new or known. The key holds all that the
+// term means and nothing else: where a pattern stands, for one, is no part of
+// it, so that the same pattern in both schemas is one term.
 func (p *prover) intern(t term) termID {
+	// Lists end in a zero, which no entry is, so that two lists cannot run into
+	// one another.
 	key := append(p.key[:0], byte(t.op))
 	if t.open {
 		key[0] |= 0x80
@@ -156,6 +172,8 @@ func (p *prover) intern(t term) termID {
 		return id
 	}
 	p.spend(1 + len(key)/64)
+	// What an atom can be true of follows from its kind. Combinations are left
+	// to bounds.
 	switch s := sortOfOp(t.op); {
 	case s != 0:
 		t.may, t.must, t.known = allSorts, allSorts&^s, true
@@ -172,12 +190,15 @@ func (p *prover) intern(t term) termID {
 	return id
 }
 
-// and returns the conjunction of terms.
+// and returns the conjunction of terms, flattened, sorted and without repeats.
 func (p *prover) and(args ...termID) termID { return p.combine(opAnd, termTrue, termFalse, args) }
 
-// or returns the disjunction of terms.
+// or returns the disjunction of terms, likewise.
 func (p *prover) or(args ...termID) termID { return p.combine(opOr, termFalse, termTrue, args) }
 
+// combine builds a conjunction or a disjunction. A form next to its own
+// negation decides the whole at once, which happens often when two schemas
+// share parts.
 func (p *prover) combine(o op, unit, zero termID, args []termID) termID {
 	flat := make([]termID, 0, len(args))
 	for _, a := range args {
@@ -191,8 +212,12 @@ func (p *prover) combine(o op, unit, zero termID, args []termID) termID {
 			flat = append(flat, a)
 		}
 	}
+	// Sorted arguments make the same combination one term, however it was
+	// written.
 	slices.Sort(flat)
 	flat = slices.Compact(flat)
+	// A form and its negation have neighbouring numbers, and so stand side by
+	// side in the sorted list.
 	for i := 1; i < len(flat); i++ {
 		if flat[i-1] == flat[i]^1 && p.isForm(flat[i]) {
 			return zero
@@ -207,6 +232,7 @@ func (p *prover) combine(o op, unit, zero termID, args []termID) termID {
 	return p.intern(term{op: o, args: flat})
 }
 
+// ofSorts returns the term of being a value of one of some sorts.
 func (p *prover) ofSorts(s sorts) termID {
 	switch s {
 	case 0:
@@ -217,6 +243,7 @@ func (p *prover) ofSorts(s sorts) termID {
 	return p.intern(term{op: opSorts, may: s})
 }
 
+// items returns the term of an array whose elements all satisfy a term.
 func (p *prover) items(each termID) termID {
 	if each == termTrue {
 		return termTrue
@@ -224,8 +251,12 @@ func (p *prover) items(each termID) termID {
 	return p.intern(term{op: opItems, args: []termID{each}})
 }
 
-// row says what the members with the given names satisfy, and last the others.
+// row returns the term of an object whose members with the given names satisfy
+// the arguments in their order, and all other members the last argument. A
+// member that is absent satisfies anything.
 func (p *prover) row(names []nameID, args []termID) termID {
+	// A row that asks nothing of any member is no term at all: most objects
+	// declare members without constraints.
 	trivial := true
 	for _, a := range args {
 		trivial = trivial && a == termTrue
@@ -236,15 +267,19 @@ func (p *prover) row(names []nameID, args []termID) termID {
 	return p.intern(term{op: opRow, names: names, args: args})
 }
 
+// has returns the term of an object that has a member.
 func (p *prover) has(name nameID) termID {
 	return p.intern(term{op: opHas, names: []nameID{name}})
 }
 
+// lacks returns the term of an object that does not have a member.
 func (p *prover) lacks(name nameID) termID {
 	return p.intern(term{op: opLacks, names: []nameID{name}})
 }
 
-// bounds returns the sorts of which a term can be true, and of which it must.
+// bounds returns the sorts of which a term can be true, and those of which it
+// always is. It is the cheapest of all tests, and prunes most of a union whose
+// branches have different types.
 func (p *prover) bounds(id termID) (may, must sorts) {
 	t := &p.terms[id]
 	if t.known {
@@ -252,6 +287,9 @@ func (p *prover) bounds(id termID) (may, must sorts) {
 	}
 	switch t.op {
 	case opForm:
+		// This ends for recursive schemas too, because a form opens only to the
+		// forms that judge the same value, and Compile refuses loops among
+		// these.
 		may, must = p.bounds(p.open(id))
 	case opAnd:
 		may, must = allSorts, allSorts
@@ -270,7 +308,7 @@ func (p *prover) bounds(id termID) (may, must sorts) {
 	return may, must
 }
 
-// negate returns the negation of a term.
+// negate returns the negation of a term, and remembers it.
 func (p *prover) negate(id termID) termID {
 	if id < firstForm || p.isForm(id) {
 		return id ^ 1
@@ -283,11 +321,15 @@ func (p *prover) negate(id termID) termID {
 	return not
 }
 
+// negation computes a negation by pushing it inwards: De Morgan for and and or,
+// the complement for sorts and literals, and for a term about one sort the
+// opposite term together with the sort.
 func (p *prover) negation(t term) termID {
 	only := p.ofSorts(allSorts)
 	if s := sortOfOp(t.op); s != 0 {
 		only = p.ofSorts(s)
 	}
+	// Most negations change op alone; the cached fields must not be copied.
 	opposite := t
 	opposite.known, opposite.negated = false, false
 	switch t.op {
@@ -313,7 +355,9 @@ func (p *prover) negation(t term) termID {
 	case opHigh:
 		opposite.op, opposite.open = opLow, !t.open
 	case opLength, opCount:
+		// Outside of a range means below it or above it.
 		return p.within(only, p.outside(t))
+	// The kinds of term are declared in pairs of opposites, next to each other.
 	case opMatch, opFormat, opUnique, opHas:
 		opposite.op++
 	case opMiss, opNoFormat, opRepeat, opLacks:
@@ -335,8 +379,8 @@ func (p *prover) negation(t term) termID {
 	return p.and(only, p.intern(opposite))
 }
 
-// within is the conjunction with a disjunction, written as a disjunction, so
-// that its arms can be judged one by one.
+// within distributes only over a disjunction. The arms of a disjunction are
+// pruned one by one, which works better if each arm holds all that it implies.
 func (p *prover) within(only, or termID) termID {
 	if p.terms[or].op != opOr {
 		return p.and(only, or)
@@ -348,8 +392,10 @@ func (p *prover) within(only, or termID) termID {
 	return p.or(arms...)
 }
 
-// outside says that a size is not between two limits.
+// outside returns the term of a length or count that is below or above the limits
+// of t.
 func (p *prover) outside(t term) termID {
+	// A range that starts at 0 or has no end can be missed on one side only.
 	less, more := termFalse, termFalse
 	if t.low > 0 {
 		less = p.intern(term{op: t.op, low: 0, high: t.low - 1})
@@ -360,8 +406,11 @@ func (p *prover) outside(t term) termID {
 	return p.or(less, more)
 }
 
-// brokenRow says that some member breaks its row.
+// brokenRow returns the term of an object in which some member, named or not,
+// fails what a row asks of it.
 func (p *prover) brokenRow(names []nameID, args []termID) termID {
+	// One arm for each name, and one for all names that the row does not
+	// mention.
 	arms := make([]termID, 0, len(args))
 	for i, name := range names {
 		if broken := p.negate(args[i]); broken != termFalse {
@@ -374,7 +423,7 @@ func (p *prover) brokenRow(names []nameID, args []termID) termID {
 	return p.or(arms...)
 }
 
-// member says that an object has a member that satisfies a term.
+// member returns the term of an object that has a member which satisfies a term.
 func (p *prover) member(name nameID, value termID) termID {
 	return p.and(p.has(name), p.row([]nameID{name}, []termID{value, termTrue}))
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 )
 
-// Bounds of what a report can hold, whatever the payload.
+// Bounds of what a report can hold, whatever the payload. Member names come from
+// the payload and end up in messages and logs, and may be megabytes long.
 const (
 	maxCauses      = 8    // violations of the closest branch that a combinator lists
 	maxPathSegment = 128  // bytes of one member name in a path
@@ -38,7 +39,8 @@ type reporter struct {
 	done   map[judgement]struct{} // what has been listed
 }
 
-// judgement is one value judged by one schema.
+// judgement is one value judged by one schema. Each is listed once, however many
+// ways lead to it.
 type judgement struct {
 	node   uint32
 	offset int
@@ -47,6 +49,7 @@ type judgement struct {
 // explain lists the violations of doc, which is known to be strict JSON but
 // invalid. It may take its time and allocate: by now the call has failed.
 func (s *Schema) explain(doc []byte) Report {
+	// A run of its own, with the memo: the pool belongs to the fast path.
 	r := newRun(s)
 	r.remember(true)
 	r.begin(doc)
@@ -63,13 +66,16 @@ func (s *Schema) explain(doc []byte) Report {
 func (p *reporter) add(k Keyword, message string) {
 	if len(p.found) >= p.limit {
 		p.full = true
+		// Only the limit of the whole report counts as truncated; a combinator
+		// showing its first causes does not.
 		p.cut = p.cut || p.limit == p.limits.MaxViolations
 		return
 	}
 	p.found = append(p.found, Violation{truncate.String(string(p.path), maxPath), message, k})
 }
 
-// under runs f with one more segment on the path.
+// under runs f with one more segment on the path. The path is one buffer that
+// grows and shrinks, because most of the paths walked have no violation.
 func (p *reporter) under(segment string, f func()) {
 	size := len(p.path)
 	p.path = append(append(p.path, '/'), escapeSegment(truncate.String(segment, maxPathSegment))...)
@@ -86,7 +92,11 @@ func (p *reporter) end(i int) int { return p.run.skip(i, p.limits.MaxDepth) }
 
 // value lists how the value at i fails n.
 func (p *reporter) value(n *node, i int) {
+	// A node that several lead to is asked first whether it fails at all:
+	// without that, a value deep inside would be walked once for each way to
+	// it.
 	n = n.target()
+	// Nothing can be listed, or nothing can be wrong.
 	if p.full || n.any || n.shared && !p.first(n, i) {
 		return
 	}
@@ -174,14 +184,18 @@ func (r *enumRule) text() string {
 	return b.String()
 }
 
-// stringValue lists how a string breaks the keywords for strings.
+// stringValue lists how a string breaks the keywords for strings. One of the
+// wrong length is judged no further, as in a run: maxLength bounds what pattern
+// and format read.
 func (p *reporter) stringValue(s *stringRule, raw []byte) {
 	n := ijson.CodePoints(raw)
-	if n < s.min {
+	switch {
+	case n < s.min:
 		p.add(KeywordMinLength, "string length "+strconv.Itoa(n)+" < minLength "+strconv.Itoa(s.min))
-	}
-	if n > s.max {
+		return
+	case n > s.max:
 		p.add(KeywordMaxLength, "string length "+strconv.Itoa(n)+" > maxLength "+strconv.Itoa(s.max))
+		return
 	}
 	text := p.run.unescape(raw)
 	if s.pattern != nil && !s.pattern.match(text) {
@@ -192,8 +206,8 @@ func (p *reporter) stringValue(s *stringRule, raw []byte) {
 	}
 }
 
-// numberValue lists the bounds that a number breaks, each with the kind of value
-// in place of the value itself.
+// numberValue lists the bounds that a number breaks. The message names the bound,
+// which is from the schema, and never the number, which is from the payload.
 func (p *reporter) numberValue(b *numberRule, token []byte) {
 	d := parseDecimal(token)
 	if b.min.order(d) < 0 {
@@ -210,8 +224,10 @@ func (p *reporter) numberValue(b *numberRule, token []byte) {
 	}
 }
 
-// object lists missing members first, then goes through those present.
+// object lists missing members first, then goes through those present. It reads
+// the names twice rather than keep them: an object may have a million members.
 func (p *reporter) object(o *objectRule, i int) {
+	// Missing members have no place in the payload, so they come first.
 	present := make([]bool, len(o.props))
 	p.members(i, func(name []byte, _ int) {
 		if at := o.index.find(o.props, name); at >= 0 {
@@ -297,7 +313,8 @@ func (p *reporter) array(a *arrayRule, i int) {
 	}
 }
 
-// uniqueItems lists the second element of the first equal pair.
+// uniqueItems lists the second element of the first equal pair. One is enough: a
+// list of a thousand zeros would otherwise be reported 999 times.
 func (p *reporter) uniqueItems(items []int) {
 	p.run.arrays++
 	serial := p.run.arrays
@@ -309,7 +326,9 @@ func (p *reporter) uniqueItems(items []int) {
 	}
 }
 
-// combinators lists how oneOf, anyOf, allOf and not fail.
+// combinators lists how oneOf, anyOf, allOf and not fail. A failing allOf has no
+// violation of its own: those of its branches say it all. For oneOf and anyOf,
+// the branch that was most likely meant is listed as well.
 func (p *reporter) combinators(n *node, i int) {
 	if n.oneOf != nil {
 		if matched := p.matches(n.oneOf, i); matched != 1 {
@@ -352,6 +371,8 @@ func (p *reporter) closest(c *combinator, i int) {
 	// does not crowd out the faults of others.
 	limit := p.limit
 	p.limit = min(limit, len(p.found)+maxCauses)
+	// A tag that belongs to no branch is the fault itself; the branches would
+	// only report that the tag is another.
 	if k, decided := p.run.pick(c.dispatch, i, p.limits.MaxDepth); !decided {
 		p.value(p.furthest(c.to, i), i)
 	} else if k >= 0 {
@@ -361,11 +382,13 @@ func (p *reporter) closest(c *combinator, i int) {
 			p.add(KeywordEnum, "value not in enum "+c.dispatch.text(c.to))
 		})
 	}
+	// The list may go on unless the report itself is full.
 	p.limit, p.full = limit, p.cut
 }
 
-// furthest returns the branch that takes the type of the value and whose first
-// fault lies furthest into it; of equals the first.
+// furthest returns the branch that accepts the type of the value and whose first
+// fault comes last in the text; among equals, the first. An author who gets one
+// member wrong has most likely got the members before it right.
 func (p *reporter) furthest(branches []*node, i int) *node {
 	best, reach := branches[0], -1
 	kind, end := kindOf(p.data[i]), p.end(i)

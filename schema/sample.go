@@ -33,20 +33,25 @@ func Sample(s *Schema) ([]byte, error) {
 	return SampleWithin(context.Background(), s, Budget{})
 }
 
-// SampleWithin is [Sample] within a budget.
+// SampleWithin is [Sample] within a budget and a context. What it returns has been
+// accepted by the validator, not only by the search.
 func SampleWithin(ctx context.Context, s *Schema, budget Budget) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, budget.orDefault().Time)
 	defer cancel()
 	p := newProver(ctx, budget, s)
 	p.full = true
 	r := p.sat(p.conjunction(nil, p.formOf(p.roots[0], false)))
+	verdict := Malformed
+	if r.status == statusSat {
+		verdict = s.Check(r.value).Verdict
+	}
 	switch {
-	case r.status == statusSat && s.Valid(r.value):
+	case verdict == Valid:
 		return append([]byte(nil), r.value...), nil
 	case r.status == statusUnsat && p.spent == "":
 		return nil, ErrUnsatisfiable
 	case r.status == statusSat:
-		return nil, &UndecidedError{Reason: ReasonWitness}
+		return nil, &UndecidedError{Reason: p.unverified(r.value, verdict)}
 	case p.spent != "":
 		return nil, &UndecidedError{Reason: p.spent}
 	}

@@ -43,7 +43,8 @@ func defaultLimits() Limits {
 	return Limits{MaxDepth: ijson.DefaultMaxDepth, MaxBytes: 64 << 20, MaxViolations: 100}
 }
 
-// WithLimits returns the same schema under other limits.
+// WithLimits returns the same schema under other limits. It shares the compiled
+// form, so that it costs nothing.
 func (s *Schema) WithLimits(l Limits) *Schema {
 	d := defaultLimits()
 	if l.MaxDepth > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -63,6 +64,9 @@ const (
 	ReasonObject  Reason = "object"  // demands on unnamed members interact with excluded objects
 	ReasonDepth   Reason = "depth"   // values nest too deep
 	ReasonWitness Reason = "witness" // values exist only beyond Budget.Witness, or the validator's own limits
+	// ReasonInternal is a fault of this package: its engines disagree. It is
+	// logged, and the answer is as safe as any other that is undecided.
+	ReasonInternal Reason = "internal"
 )
 
 // Containment is the answer to whether one schema is contained in another.
@@ -94,9 +98,13 @@ type Budget struct {
 	Witness int
 	// Time bounds the wall clock. The default is 250 ms.
 	Time time.Duration
+	// Logger receives faults of this package, as errors: the prover and the
+	// validator judge a value differently. Nil discards them.
+	Logger *slog.Logger
 }
 
-// stringStepsPerStep relates the steps of automata to those of reasoning.
+// stringStepsPerStep relates the steps of automata to those of reasoning, by the
+// time that they take.
 const stringStepsPerStep = 16
 
 func (b Budget) orDefault() Budget {
@@ -111,6 +119,9 @@ func (b Budget) orDefault() Budget {
 	}
 	if b.Time <= 0 {
 		b.Time = 250 * time.Millisecond
+	}
+	if b.Logger == nil {
+		b.Logger = slog.New(slog.DiscardHandler)
 	}
 	return b
 }
@@ -137,16 +148,22 @@ func IsSubschemaWithin(ctx context.Context, a, b *Schema, budget Budget) Contain
 	return p.contained(p.roots[0], p.roots[1])
 }
 
-// contained decides containment of two forms.
+// contained decides containment of two forms. A witness must convince the
+// production validators and not only the search, since the caller shows it to
+// people as a call that worked before and fails now.
 func (p *prover) contained(a, b int32) Containment {
+	if p.spent != "" { // before the schemas were read in full
+		return Containment{Answer: Undecided, Reason: p.spent}
+	}
 	if a == b {
 		return Containment{Answer: Proven}
 	}
 	r := p.sat(p.conjunction(nil, p.formOf(a, false), p.formOf(b, true)))
 	switch {
 	case r.status == statusSat:
-		if !p.forms[a].valid(r.value) || p.forms[b].check(r.value) != Invalid {
-			return Containment{Answer: Undecided, Reason: ReasonWitness}
+		inA, inB := p.forms[a].check(r.value), p.forms[b].check(r.value)
+		if inA != Valid || inB != Invalid {
+			return Containment{Answer: Undecided, Reason: p.unverified(r.value, inA, inB)}
 		}
 		return Containment{Answer: Refuted, Witness: slices.Clone(r.value)}
 	case p.spent != "":

@@ -157,6 +157,40 @@ func TestBudgetEnds(t *testing.T) {
 	}
 }
 
+// TestBudgetEndsInALargeEnum ends the budget while the schemas are still being
+// read. Two enums that begin alike must not pass for equal then.
+func TestBudgetEndsInALargeEnum(t *testing.T) {
+	numbers := func(last int) *schema.Schema {
+		return mustCompile(t, `{"enum":[`+series(5000, func(i int) string { return fmt.Sprint(i) })+`,`+fmt.Sprint(last)+`]}`)
+	}
+	a, b := numbers(-1), numbers(-2)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, c := range []struct {
+		ctx    context.Context
+		budget schema.Budget
+		reason schema.Reason
+	}{
+		{context.Background(), schema.Budget{Steps: 1000, Time: time.Minute}, schema.ReasonSteps},
+		{ended, schema.Budget{}, schema.ReasonTime},
+	} {
+		if got := schema.IsSubschemaWithin(c.ctx, a, b, c.budget); got.Answer != schema.Undecided || got.Reason != c.reason {
+			t.Errorf("got %+v, want undecided for %s", got, c.reason)
+		}
+		findings := schema.ExplainWithin(c.ctx, a, b, c.budget)
+		if !slices.ContainsFunc(findings, func(f schema.Finding) bool { return f.Breaking }) {
+			t.Errorf("no finding breaks: %v", findings)
+		}
+		var doubt *schema.UndecidedError
+		if v, err := schema.SampleWithin(c.ctx, a, c.budget); err != nil && !errors.As(err, &doubt) {
+			t.Errorf("sample: %s, %v", v, err)
+		}
+	}
+	if got := contained(a, b); got.Answer != schema.Refuted || string(got.Witness) != "-1" {
+		t.Errorf("with the whole budget: %+v", got)
+	}
+}
+
 func TestUndecidedNamesThePlace(t *testing.T) {
 	tests := []struct {
 		a, b    string

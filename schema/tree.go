@@ -4,10 +4,11 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 )
 
-// kind is the JSON type of a value.
+// kind is the JSON type of a value. Integers are numbers here: whether a number
+// has a fraction takes a look at its value.
 type kind uint8
 
-// The kinds, scalars first.
+// The kinds, scalars first, in the order of the bits of typeSet.
 const (
 	kindNull kind = iota
 	kindBoolean
@@ -17,8 +18,9 @@ const (
 	kindObject
 )
 
-// tree is a parsed JSON value that remembers the order of its members. Only
-// schemas are parsed; payloads never are.
+// tree is a parsed JSON value that remembers the order of its members, for the
+// reports of faults and for generated code. Only schemas are parsed, and values
+// that the prover reasons about; payloads are judged as bytes.
 type tree struct {
 	kind    kind
 	raw     []byte   // the value's text
@@ -27,7 +29,7 @@ type tree struct {
 	members []member // the members of an object, in the order of the text
 }
 
-// member is one member of an object.
+// member is one member of an object. ijson has refused repeated names.
 type member struct {
 	name  string
 	value *tree
@@ -43,7 +45,8 @@ func (t *tree) get(name string) *tree {
 	return nil
 }
 
-// parseTree parses one strict JSON text.
+// parseTree parses one strict JSON text. It is checked as a whole first, so that
+// building the tree meets no errors.
 func parseTree(src []byte) (*tree, error) {
 	if err := ijson.Check(src, ijson.DefaultMaxDepth); err != nil {
 		return nil, err
@@ -52,7 +55,8 @@ func parseTree(src []byte) (*tree, error) {
 	return t, nil
 }
 
-// buildTree builds the value at i of a text that has been checked.
+// buildTree builds the value at i of a text that has been checked, and returns
+// the offset after it. raw is a view of src and keeps it alive.
 func buildTree(src []byte, i int) (*tree, int) {
 	t := &tree{kind: kindOf(src[i])}
 	var end int

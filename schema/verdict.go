@@ -87,7 +87,7 @@ func (r *run) end() {
 	}
 }
 
-// document judges the whole payload.
+// document judges the whole payload: one value, with white space around it.
 func (r *run) document(root *node, depth int) bool {
 	end := r.value(root, ijson.SkipSpace(r.data, 0), depth)
 	return end >= 0 && ijson.SkipSpace(r.data, end) == len(r.data)
@@ -147,7 +147,8 @@ func (r *run) own(n *node, i, depth int) int {
 	return end
 }
 
-// word passes over true, false or null.
+// word passes over true, false or null. A byte that starts no JSON value has the
+// kind null and is refused here.
 func (r *run) word(i int) int {
 	end, err := ijson.ScanLiteral(r.data, i)
 	if err != nil {
@@ -157,7 +158,8 @@ func (r *run) word(i int) int {
 }
 
 // stringValue judges the string at i. rule is nil where nothing constrains
-// strings.
+// strings. The length comes first and ends the judgement if it is wrong: with a
+// maxLength, pattern and format never read more than that.
 func (r *run) stringValue(rule *stringRule, i int) int {
 	end, escaped, err := ijson.ScanString(r.data, i)
 	if err != nil {
@@ -230,7 +232,8 @@ func (r *run) numberValue(n *node, i int) int {
 	return end
 }
 
-// match reports whether a number is within the bounds.
+// match reports whether a number is within the bounds. Most numbers and most
+// bounds are integers of up to 18 digits, which compare as such.
 func (b *numberRule) match(token []byte, integer bool) bool {
 	if integer && b.fast {
 		if v, ok := smallInt(token); ok {
@@ -249,7 +252,8 @@ func (b *numberRule) exact(token []byte) bool {
 		(b.below == nil || b.below.order(d) < 0)
 }
 
-// order compares a number with the bound; an absent bound equals every number.
+// order compares a number with the bound: -1, 0 or 1. An absent bound equals every
+// number, which suits inclusive bounds; exclusive ones are tested for nil first.
 func (b *bound) order(d decimal) int {
 	if b == nil {
 		return 0
@@ -257,7 +261,9 @@ func (b *bound) order(d decimal) int {
 	return d.compare(b.decimal)
 }
 
-// among reports whether the checked value at i is one of the rule's.
+// among reports whether the checked value at i is one of the rule's. Strings, by
+// far the most frequent, are compared as text. Everything else is numbered, so
+// that 1.0 equals 1 and the order of members does not count.
 func (r *run) among(rule *enumRule, kind kind, i, end int) bool {
 	if rule.kinds&kind.bit() == 0 {
 		return false

@@ -5,8 +5,9 @@ import (
 )
 
 // combined judges by all keywords, through the memo where that may save work:
-// for a node to which several lead, and a value with parts or a node that takes
-// many steps. A node to which one other leads is asked only when that one is.
+// for a node that several others lead to, and a value with parts or a node that
+// takes many steps. A node that only one other leads to needs no entry of its
+// own: it is judged again only if that one is, which has an entry.
 func (r *run) combined(n *node, i, depth int) int {
 	if !r.memoise || !n.shared || !n.heavy && !hasParts(r.data, i) {
 		return r.whole(n, i, depth)
@@ -68,8 +69,9 @@ func (r *run) combine(n *node, i, depth, end int) int {
 	return end
 }
 
-// branch judges by a schema whose failure need not be the end: it leaves no
-// trace of objects that were open when the fault was met.
+// branch judges by a schema whose failure need not be the end. A fault leaves
+// the objects around it open on the shared stacks; they are cut back, since the
+// next branch opens the same objects again.
 func (r *run) branch(n *node, i, depth int) int {
 	mark, wide := r.names.Mark(), len(r.wide)
 	end := r.value(n, i, depth)
@@ -92,7 +94,8 @@ func (r *run) allOf(c *combinator, i, depth int) (end int) {
 }
 
 // anyOf returns the end of the value if some branch matches, or else the
-// fault of the branch that got furthest.
+// fault of the branch that got furthest, which is most likely the one that was
+// meant.
 func (r *run) anyOf(c *combinator, i, depth int) int {
 	if k, decided := r.pick(c.dispatch, i, depth); decided {
 		if k < 0 {
@@ -112,7 +115,9 @@ func (r *run) anyOf(c *combinator, i, depth int) int {
 	return ^furthest
 }
 
-// oneOf returns the end of the value if exactly one branch matches.
+// oneOf returns the end of the value if exactly one branch matches. Where a
+// property decides, the other branches need not be tried: newDispatch has shown
+// that they fail.
 func (r *run) oneOf(c *combinator, i, depth int) int {
 	if k, decided := r.pick(c.dispatch, i, depth); decided {
 		if k < 0 {
@@ -148,6 +153,7 @@ func (r *run) pick(d *dispatch, i, depth int) (k int, decided bool) {
 	}
 	for i = ijson.SkipSpace(r.data, i+1); i < len(r.data) && r.data[i] == '"'; {
 		name, escaped, value := r.key(i)
+		// The object is malformed at this place, so that no branch can match.
 		if value < 0 {
 			return -1, true
 		}
@@ -157,6 +163,8 @@ func (r *run) pick(d *dispatch, i, depth int) (k int, decided bool) {
 		if string(name) == d.property {
 			return r.tag(d, value), true
 		}
+		// Members before the deciding one are read over here and read again by
+		// the branch; most schemas put the tag first.
 		if i = r.skip(value, depth-1); i < 0 {
 			return -1, true
 		}

@@ -28,6 +28,8 @@ func (r *run) array(rule *arrayRule, i, depth int) int {
 	// The loop ends at the first fault, so that an array far beyond maxItems is
 	// not read to its end.
 	for count := 1; ; count++ {
+		// The offset of the element is what a fault of the count or of
+		// uniqueItems points to.
 		start := i
 		i = r.item(rule, i, depth)
 		if i < 0 {
@@ -52,13 +54,14 @@ func (r *run) array(rule *arrayRule, i, depth int) int {
 
 // item judges one element.
 func (r *run) item(rule *arrayRule, i, depth int) int {
+	// No schema for the elements: reading over them is faster than judging.
 	if rule.to == nil {
 		return r.skip(i, depth)
 	}
 	return r.value(rule.to, i, depth)
 }
 
-// atLeast ends the array whose bracket stands at i.
+// atLeast ends the array whose bracket stands at i, if it has enough elements.
 func atLeast(rule *arrayRule, count, i int) int {
 	if count < rule.min {
 		return ^i
@@ -67,7 +70,8 @@ func atLeast(rule *arrayRule, count, i int) int {
 }
 
 // first reports whether the checked value from i to end occurs in the array
-// for the first time.
+// for the first time. All arrays of a payload share one table: the serial number
+// of the array is part of the key, so that nothing needs clearing between them.
 func (r *run) first(serial uint32, i, end int) bool {
 	var id uint32
 	if r.data[i] == '"' {
@@ -75,6 +79,8 @@ func (r *run) first(serial uint32, i, end int) bool {
 	} else {
 		id, _, _ = r.unique.identify(r.data, i)
 	}
+	// Numbers of arrays and of values fit 32 bits each: both count values of
+	// one payload.
 	key := uint64(serial)<<32 | uint64(id)
 	if _, again := r.seen.get(key); again {
 		return false
@@ -132,7 +138,8 @@ func (r *run) object(rule *objectRule, i, depth int) int {
 	}
 }
 
-// openWide makes room for the bits of properties beyond the first 64.
+// openWide makes room for the bits of properties beyond the first 64. It is a
+// stack shared by nested objects, so that none allocates its own.
 func (r *run) openWide(m *members) {
 	m.wide = len(r.wide)
 	for range (len(m.rule.props) - 1) / 64 {
@@ -164,7 +171,7 @@ func (r *run) member(m *members, i, depth int) int {
 	// Most payloads keep the order of the schema: ask first for the property
 	// after the last one, in its usual spelling.
 	if m.next < len(m.rule.props) {
-		if value := r.due(&m.rule.props[m.next], i); value >= 0 {
+		if value := r.expected(&m.rule.props[m.next], i); value >= 0 {
 			return r.declared(m, m.next, i, value, depth)
 		}
 	}
@@ -179,15 +186,17 @@ func (r *run) member(m *members, i, depth int) int {
 	if at := m.rule.index.find(m.rule.props, name); at >= 0 {
 		return r.declared(m, at, i, value, depth)
 	}
-	if m.rule.closed || !r.stranger(m, raw, escaped) {
+	// additionalProperties: false refuses the name without looking at the
+	// value.
+	if m.rule.closed || !r.undeclared(m, raw, escaped) {
 		return ^i
 	}
 	return r.judge(m.rule.rest, value, depth)
 }
 
-// due returns the offset of the value if p is the member at i, and a negative
+// expected returns the offset of the value if p is the member at i, and a negative
 // number if that takes a closer look.
-func (r *run) due(p *property, i int) int {
+func (r *run) expected(p *property, i int) int {
 	end := i + len(p.spelled)
 	if p.spelled == "" || end > len(r.data) || string(r.data[i:end]) != p.spelled {
 		return -1
@@ -212,9 +221,9 @@ func (r *run) judge(to *node, i, depth int) int {
 	return r.value(to, i, depth)
 }
 
-// stranger records a name that the schema does not declare, and reports
+// undeclared records a name that the schema does not declare, and reports
 // whether it is new to the object.
-func (r *run) stranger(m *members, raw []byte, escaped bool) bool {
+func (r *run) undeclared(m *members, raw []byte, escaped bool) bool {
 	if !m.scoped {
 		m.scope, m.scoped = r.names.Open(), true
 	}
@@ -237,7 +246,8 @@ func (r *run) mark(m *members, at int) bool {
 	return true
 }
 
-// close ends the object whose brace stands at i.
+// close ends the object whose brace stands at i, if no required member is missing.
+// The mask holds the required ones among the first 64.
 func (r *run) close(m *members, i int) int {
 	if m.seen&m.rule.mask != m.rule.mask || len(m.rule.props) > 64 && !r.closeWide(m) {
 		return ^i
@@ -251,6 +261,7 @@ func (r *run) close(m *members, i int) int {
 // closeWide reports whether the required properties beyond the first 64
 // occurred.
 func (r *run) closeWide(m *members) bool {
+	// The mask has no bit for these, so each is looked at.
 	for at := 64; at < len(m.rule.props); at++ {
 		if m.rule.props[at].required && r.wide[m.wide+at/64-1]>>(at&63)&1 == 0 {
 			return false

@@ -2,10 +2,10 @@ package schema
 
 import "slices"
 
-// Node is a read-only view of one schema inside a compiled one. Two nodes are
-// equal by == exactly if they are the same place in the same schema, so that
-// a map of nodes finds recursion. The zero Node is no schema; its methods must
-// not be called.
+// Node is a read-only view of one schema inside a compiled one, for programs
+// that translate schemas, such as code generators. Two nodes are equal by ==
+// exactly if they are the same place in the same schema, so that a map of nodes
+// finds recursion. The zero Node is no schema; its methods must not be called.
 type Node struct{ n *node }
 
 // Root returns the whole schema.

@@ -54,7 +54,8 @@ func (k kind) String() string {
 	return [...]string{"null", "boolean", "number", "string", "array", "object"}[k]
 }
 
-// keywords lists the subset, for hints about unknown ones.
+// keywords lists the subset, for hints about unknown ones. $schema is left out:
+// it is of no use as a suggestion.
 func keywords() []string {
 	return []string{
 		"type", "enum", "const", "properties", "required", "additionalProperties", "items",
@@ -64,9 +65,10 @@ func keywords() []string {
 	}
 }
 
-// unknown records a keyword outside the subset. Keywords of other drafts and
-// of the drafts that follow get a hint what to write instead; for the rest the
-// nearest known one is named, in case it is a slip.
+// unknown records a keyword outside the subset. Draft-07 tells implementations to
+// ignore unknown keywords, but a contract that looks stricter than it is helps
+// nobody. Keywords of this and other drafts get a hint what to write instead;
+// for the rest the nearest known one is named, in case of a typing error.
 func (c *compiler) unknown(name, at string) {
 	hint := ""
 	switch name {
@@ -94,7 +96,8 @@ func (c *compiler) unknown(name, at string) {
 	c.fault(at, "unsupported keyword "+quote(name), hint)
 }
 
-// suggest asks for the nearest word, or lists them all when there are few.
+// suggest proposes the nearest word, or lists all of them if there are few. A
+// suggestion that is far off would mislead, so that there may be none.
 func suggest(name string, words []string) string {
 	if w := spelling.Nearest(name, words); w != "" {
 		return "did you mean " + quote(w) + "?"

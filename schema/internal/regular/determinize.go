@@ -6,15 +6,18 @@ import (
 	"slices"
 )
 
-// start returns the state before anything has been read.
+// start returns the state before anything has been read. Assertions wait in it
+// even if they would hold, since whether \b holds depends on the next rune.
 func (l *Language) start(b *Budget) int32 {
 	l.clear()
 	matched := l.follow(uint32(l.prog.Start), 0, false)
 	return l.intern(true, false, matched, b)
 }
 
-// step returns the state after one more rune of the given class.
-func (l *Language) step(from int32, class int16, b *Budget) int32 {
+// step returns the state after one more rune of the given class. Both ends are
+// absorbing: once nothing can match, nothing will, and once a match has ended,
+// the string matches whatever follows, because expressions search.
+func (l *Language) step(from int32, class uint16, b *Budget) int32 {
 	if from == stateDead || from == stateMatched {
 		return from
 	}
@@ -22,15 +25,16 @@ func (l *Language) step(from int32, class int16, b *Budget) int32 {
 		return next
 	}
 	s := &l.states[from]
+	// The work on a transition is counted when it is first taken; later it is a
+	// look-up.
 	b.spend(len(s.set) + 1)
-	r := l.runes[class]
-	word := l.words && syntax.IsWordChar(r)
+	word := l.alphabet.Words && syntax.IsWordChar(l.alphabet.Samples[class])
 	to := int32(stateMatched)
 	if waiting, matched := l.resolve(s, border(s, word, false)); !matched {
 		l.clear()
 		for _, pc := range waiting {
-			if inst := &l.prog.Inst[pc]; inst.MatchRune(r) {
-				matched = l.follow(inst.Out, 0, false) || matched
+			if l.alphabet.Consumes(pc, class) {
+				matched = l.follow(l.prog.Inst[pc].Out, 0, false) || matched
 			}
 		}
 		if !l.anchored {
@@ -42,7 +46,8 @@ func (l *Language) step(from int32, class int16, b *Budget) int32 {
 	return to
 }
 
-// accepts reports whether the string may end in a state.
+// accepts reports whether the string may end in a state: whether what waits there
+// leads to a match over assertions that hold at the end of the text.
 func (l *Language) accepts(at int32) bool {
 	s := &l.states[at]
 	if s.accept == 0 {
@@ -54,8 +59,8 @@ func (l *Language) accepts(at int32) bool {
 	return s.accept > 0
 }
 
-// border tells which empty matches hold between the last rune and the next,
-// a word character or not, or the end.
+// border returns the empty matches that hold between the last rune and the next,
+// which is a word character or not, or the end of the text.
 func border(s *state, word, end bool) syntax.EmptyOp {
 	op := syntax.EmptyNoWordBoundary
 	if s.word != word {
@@ -87,29 +92,29 @@ func (l *Language) isEmptyWidth(pc uint32) bool {
 	return l.prog.Inst[pc].Op == syntax.InstEmptyWidth
 }
 
-// clear begins a new set.
+// clear begins a new set. Raising the mark forgets all visits at once.
 func (l *Language) clear() {
 	l.set = l.set[:0]
 	l.mark++
 }
 
 // follow adds the instructions that wait behind pc to the set and reports
-// whether the match can end there. Empty matches wait too, unless settle is
+// whether the match can end there. Empty matches wait too, unless pass is
 // set: then those that hold are followed, and the others lead nowhere.
-func (l *Language) follow(pc uint32, holds syntax.EmptyOp, settle bool) (matched bool) {
+func (l *Language) follow(pc uint32, holds syntax.EmptyOp, pass bool) (matched bool) {
 	for l.marks[pc] != l.mark {
 		l.marks[pc] = l.mark
 		inst := &l.prog.Inst[pc]
 		switch inst.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
-			matched = l.follow(inst.Out, holds, settle) || matched
+			matched = l.follow(inst.Out, holds, pass) || matched
 			pc = inst.Arg
 			continue
 		case syntax.InstNop, syntax.InstCapture:
 			pc = inst.Out
 			continue
 		case syntax.InstEmptyWidth:
-			if !settle {
+			if !pass {
 				l.set = append(l.set, pc)
 			} else if syntax.EmptyOp(inst.Arg)&^holds == 0 {
 				pc = inst.Out
@@ -126,7 +131,8 @@ func (l *Language) follow(pc uint32, holds syntax.EmptyOp, settle bool) (matched
 	return matched
 }
 
-// intern returns the state for the set under construction.
+// intern returns the state for the set under construction. A set from which no
+// match can be reached is the dead state, so that complements find it at once.
 func (l *Language) intern(begin, word, matched bool, b *Budget) int32 {
 	switch {
 	case matched:
@@ -148,8 +154,9 @@ func (l *Language) intern(begin, word, matched bool, b *Budget) int32 {
 	if id, ok := l.ids[string(key)]; ok {
 		return id
 	}
-	b.spend(len(l.set) + l.classes)
-	next := make([]int32, l.classes)
+	classes := len(l.alphabet.Samples)
+	b.spend(len(l.set) + classes)
+	next := make([]int32, classes)
 	for i := range next {
 		next[i] = -1
 	}
@@ -157,6 +164,7 @@ func (l *Language) intern(begin, word, matched bool, b *Budget) int32 {
 	for _, pc := range l.set {
 		toEnd = min(toEnd, l.toEnd[pc])
 	}
+	// Nothing in the set leads to a match.
 	if toEnd == never {
 		l.ids[string(key)] = stateDead
 		return stateDead
@@ -168,7 +176,10 @@ func (l *Language) intern(begin, word, matched bool, b *Budget) int32 {
 }
 
 // alternatives returns states of one instruction each that together stand for
-// a state: a word leads to a match from it if it does from one of them.
+// a state: a word leads to a match from it if it does from one of them. A search
+// may then follow them one by one, which visits states in proportion to the size
+// of the program instead of its subsets. A complement cannot: to be outside is
+// to match from none of them.
 func (l *Language) alternatives(at int32, b *Budget) []int32 {
 	if s := &l.states[at]; s.split == nil {
 		set, begin, word := s.set, s.begin, s.word

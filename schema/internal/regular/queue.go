@@ -1,13 +1,15 @@
 package regular
 
-// entry is a node that waits to be visited.
+// entry is a node of the search that waits to be visited.
 type entry struct {
 	total  int32 // the least length that the node may lead to
 	length int32
 	node   int32
 }
 
-// before orders by total, then the longest first, then the oldest.
+// before orders by total, then the longest first, then the oldest. The longest
+// of equal promise is closest to an answer. The age makes the order total, so
+// that the same query always finds the same string.
 func (e entry) before(f entry) bool {
 	switch {
 	case e.total != f.total:
@@ -18,9 +20,11 @@ func (e entry) before(f entry) bool {
 	return e.node < f.node
 }
 
-// queue is a binary heap of entries.
+// queue is a binary heap of entries. container/heap would box each entry in an
+// interface, and entries are what a search makes the most of.
 type queue []entry
 
+// push adds an entry.
 func (q *queue) push(e entry) {
 	*q = append(*q, e)
 	h := *q

@@ -6,7 +6,8 @@ import (
 	"unicode"
 )
 
-// Budget bounds searches by counting steps. It can be shared by several.
+// Budget bounds searches by counting steps. Several searches, one after the
+// other, can share one.
 type Budget struct {
 	// Steps is what is left. A step is one position of one automaton, which
 	// takes some tens of nanoseconds and at most some tens of bytes.
@@ -58,8 +59,10 @@ type Query struct {
 //
 // Only a complement needs its automaton deterministic. The others are walked
 // one alternative at a time, which keeps the states few for most expressions;
-// where it does not, all alternatives are walked at once.
+// where it does not, all alternatives are walked at once, with the other half of
+// the budget.
 func (q Query) Find(b *Budget) (string, Answer) {
+	// Half of the steps for each way.
 	rest := b.Steps / 2
 	for _, together := range []bool{false, true} {
 		s := search{query: q, budget: b, together: together, seen: map[string]int32{}}
@@ -76,16 +79,19 @@ func (q Query) Find(b *Budget) (string, Answer) {
 	return "", Unknown
 }
 
-// letter is a class of code points that all automata treat alike.
+// letter is a class of code points that all automata of a query treat alike: the
+// common refinement of their alphabets and of the excluded strings.
 type letter struct {
 	rune  rune
-	rank  int     // how well the rune reads; less is better
-	class []int16 // by term
-	key   rune    // the rune itself where an excluded string holds it; else -1
+	rank  int      // how well the rune reads; less is better
+	class []uint16 // by term
+	key   rune     // the rune itself where an excluded string holds it; else -1
 }
 
-// search is one walk through the product of the automata. What is likely to be
-// close to a match is visited first.
+// search is one walk through the product of the automata, best first: by length
+// plus the distance that is missing to a match. Where strings qualify it finds
+// one after few nodes; where none does it visits all nodes, and only the size of
+// the product counts.
 type search struct {
 	query    Query
 	budget   *Budget
@@ -116,6 +122,9 @@ type trieNode struct {
 // offTrie is the state of having left every excluded string.
 const offTrie = -1
 
+// trie builds a tree of the excluded strings. A node of the search carries its
+// place in the tree for as long as its string is the beginning of an excluded
+// one.
 func (s *search) trie() {
 	if len(s.query.Excluded) == 0 {
 		return
@@ -137,11 +146,14 @@ func (s *search) trie() {
 	}
 }
 
-// alphabet cuts the code points into letters.
+// alphabet cuts the code points into letters. Surrogates are left out: they occur
+// in no string. The letters that read best come first, so that of several
+// shortest strings the search finds one that people can read.
 func (s *search) alphabet() {
+	// Surrogates are cut out as a run of their own.
 	cuts := []rune{0, 0xD800, 0xE000}
 	for _, t := range s.query.Terms {
-		cuts = append(cuts, t.Language.cuts...)
+		cuts = append(cuts, t.Language.alphabet.Cuts...)
 	}
 	special := map[rune]bool{}
 	for _, t := range s.tries {
@@ -153,7 +165,7 @@ func (s *search) alphabet() {
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
 	known := map[string]int{}
-	class := make([]int16, len(s.query.Terms))
+	class := make([]uint16, len(s.query.Terms))
 	for i, cut := range cuts {
 		last := rune(unicode.MaxRune)
 		if i+1 < len(cuts) {
@@ -168,8 +180,8 @@ func (s *search) alphabet() {
 		}
 		s.key = binary.LittleEndian.AppendUint32(s.key[:0], uint32(key))
 		for k, t := range s.query.Terms {
-			class[k] = t.Language.class(cut)
-			s.key = binary.LittleEndian.AppendUint16(s.key, uint16(class[k]))
+			class[k] = t.Language.alphabet.Class(cut)
+			s.key = binary.LittleEndian.AppendUint16(s.key, class[k])
 		}
 		r, rank := readable(cut, last)
 		at, ok := known[string(s.key)]
@@ -198,6 +210,9 @@ func readable(first, last rune) (r rune, rank int) {
 	return first, len(preferred)
 }
 
+// run walks the product until a node accepts, none is left, or the budget is
+// used up. Only the second is a proof that nothing qualifies, and only if no
+// successor was left out for lack of steps.
 func (s *search) run() (string, Answer) {
 	q := s.query
 	if q.MaxLength >= 0 && q.MinLength > q.MaxLength {
@@ -231,7 +246,8 @@ func (s *search) run() (string, Answer) {
 	return "", Empty
 }
 
-// follow visits what one letter leads to.
+// follow visits what one letter leads to, unless a term can no longer be
+// satisfied from there.
 func (s *search) follow(at, i int, next []int32) {
 	l := &s.letters[i]
 	from := s.states[at*len(next):]
@@ -242,6 +258,7 @@ func (s *search) follow(at, i int, next []int32) {
 		}
 	}
 	n := node{parent: int32(at), letter: int32(i), length: s.nodes[at].length + 1, trie: offTrie}
+	// Still on the way to an excluded string, or off it for good.
 	if was := s.nodes[at].trie; was != offTrie {
 		if to, ok := s.tries[was].next[l.key]; ok {
 			n.trie = to
@@ -250,7 +267,7 @@ func (s *search) follow(at, i int, next []int32) {
 	s.spread(n, next, 0)
 }
 
-// spread visits every combination of alternatives, from term k on.
+// spread visits every combination of alternatives of the terms from k on.
 func (s *search) spread(n node, states []int32, k int) {
 	for ; k < len(states); k++ {
 		t := s.query.Terms[k]
@@ -271,8 +288,9 @@ func (s *search) spread(n node, states []int32, k int) {
 	s.visit(n, states)
 }
 
-// visit queues a node unless one like it is known that is no longer. Beyond
-// the least length, nodes differ only by their states.
+// visit queues a node unless one with the same states is known that is not
+// longer. Below the least length, nodes of different length are different: a
+// loop may be needed to get there. Beyond it, the shorter one is always as good.
 func (s *search) visit(n node, states []int32) {
 	left, most := int32(s.query.MinLength-n.length), int32(0)
 	sum := int32(0)
@@ -289,6 +307,7 @@ func (s *search) visit(n node, states []int32) {
 	if s.query.MaxLength >= 0 && n.length+int(most) > s.query.MaxLength {
 		return
 	}
+	// The node that is known reaches all that this one would.
 	if known, ok := s.seen[string(s.key)]; ok && s.nodes[known].length <= n.length {
 		return
 	}
@@ -299,6 +318,7 @@ func (s *search) visit(n node, states []int32) {
 	s.states = append(s.states, states...)
 }
 
+// accepts reports whether the string of a node qualifies.
 func (s *search) accepts(at int) bool {
 	n := s.nodes[at]
 	if n.length < s.query.MinLength || n.trie != offTrie && s.tries[n.trie].end {

@@ -131,9 +131,9 @@ func drawExpression(depth int) *rapid.Generator[string] {
 		part := func() string { return drawExpression(depth-1).Draw(t, "part") }
 		switch rapid.IntRange(0, most).Draw(t, "kind") {
 		case 0, 1:
-			return rapid.SampledFrom([]string{"a", "b", "1", "-"}).Draw(t, "letter")
+			return rapid.SampledFrom([]string{"a", "b", "1", "-", "A", "(?i:a)", "(?i:k)", "\u212A"}).Draw(t, "letter")
 		case 2:
-			return rapid.SampledFrom([]string{"[ab]", "[^a]", `\w`, `\d`, ".", "[b1]"}).Draw(t, "class")
+			return rapid.SampledFrom([]string{"[ab]", "[^a]", `\w`, `\d`, ".", "[b1]", "[aA]", "[^aA]", "[kK]", "(?i:[a-k])", "[\u017FsS]"}).Draw(t, "class")
 		case 3:
 			return rapid.SampledFrom([]string{`\b`, `\B`, "^", "$"}).Draw(t, "border")
 		case 4:
