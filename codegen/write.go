@@ -12,7 +12,7 @@ import (
 	"github.com/agentd/agentd/codegen/internal/source"
 )
 
-// A StaleError says that a file on disk is not what would be generated.
+// A StaleError reports that a file on disk is not what would be generated.
 type StaleError struct {
 	// Path is the file.
 	Path string
@@ -27,8 +27,8 @@ func (e *StaleError) Error() string {
 	return e.Path + " is out of date; run the command without --check"
 }
 
-// A TakenError says that the file's place is taken by what is not ours to
-// replace.
+// A TakenError reports that the path holds a file that must not be replaced:
+// another agent's client, or one that was not generated.
 type TakenError struct {
 	// Path is the file.
 	Path string
@@ -46,9 +46,10 @@ func (e *TakenError) Error() string {
 		e.Path, e.Owner, e.Agent)
 }
 
-// Write puts f below the folder dir, which it makes if need be. Nothing is
-// written outside of dir, not through a symbolic link either. A file of another
-// agent, or one that was not generated, is a [*TakenError].
+// Write puts f below the folder dir, and creates the folder if necessary.
+// Nothing is written outside dir, not even through a symbolic link: [os.Root]
+// refuses to leave it. A file of another agent, or one that was not generated,
+// is a [*TakenError].
 func (f File) Write(dir, agent string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("codegen: %w", err)
@@ -68,7 +69,8 @@ func (f File) Write(dir, agent string) error {
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("codegen: %w", err)
 	}
-	// Whoever reads the file meanwhile sees all of it, old or new.
+	// Write to a temporary name and rename: a concurrent reader, such as a compiler,
+	// sees the whole old file or the whole new one.
 	next := name + ".new"
 	if err := root.WriteFile(next, f.Content, 0o644); err != nil {
 		return fmt.Errorf("codegen: %w", err)

@@ -18,7 +18,7 @@ type Call struct {
 	Payload json.RawMessage
 	// Timeout bounds the call; 0 leaves it to the capability.
 	Timeout time.Duration
-	// IdempotencyKey lets the callee tell a repeated call; "" is none.
+	// IdempotencyKey lets the callee recognise a repeated call; "" means none.
 	IdempotencyKey string
 }
 
@@ -42,11 +42,11 @@ type CallOption func(*Call)
 // WithTimeout bounds a call.
 func WithTimeout(d time.Duration) CallOption { return func(c *Call) { c.Timeout = d } }
 
-// WithIdempotencyKey lets the callee tell a repeated call.
+// WithIdempotencyKey lets the callee recognise a repeated call.
 func WithIdempotencyKey(key string) CallOption { return func(c *Call) { c.IdempotencyKey = key } }
 
-// Request is what the methods of generated clients do: encode the request, make
-// the call, decode the answer. The error is the Caller's, or wraps a
+// Request implements the methods of generated clients: it encodes the request,
+// makes the call and decodes the response. The error is the Caller's, or wraps a
 // [*ValueError].
 func Request[Out any](ctx context.Context, caller Caller, to, capability string, request any, opts []CallOption) (Out, error) {
 	var out Out

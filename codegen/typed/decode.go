@@ -25,8 +25,8 @@ func Unmarshal(data []byte, v any) error {
 	return decodeInto(data, v)
 }
 
-// decodeInto fills what v points to with one valid JSON value without space
-// around it. The common types take a short way.
+// decodeInto fills what v points to with one JSON value without white space
+// around it. The common types are decoded without reflection.
 func decodeInto(data []byte, v any) (err error) {
 	switch v := v.(type) {
 	case json.Unmarshaler:
@@ -45,7 +45,8 @@ func decodeInto(data []byte, v any) (err error) {
 	return err
 }
 
-// decode is decodeInto for any type.
+// decode is decodeInto for every type. A type that implements json.Unmarshaler,
+// as generated objects, enums and unions do, decodes itself.
 func decode(data []byte, v reflect.Value) error {
 	if v.Kind() != reflect.Pointer {
 		if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
@@ -178,7 +179,8 @@ func parseFloat(data []byte) (float64, error) {
 	return f, nil
 }
 
-// parseInteger reads a number without fraction, however it is written.
+// parseInteger reads a number without a fractional part, however it is written:
+// in JSON Schema, 1.0 and 1e2 are integers (draft 6 and later).
 func parseInteger(data []byte) (int64, error) {
 	if !isNumber(data) {
 		return 0, fault("must be an integer")
@@ -187,7 +189,7 @@ func parseInteger(data []byte) (int64, error) {
 		return n, nil
 	}
 	const beyond = "is beyond the range of int64"
-	const mostDigits = 400 // an exponent must not cost memory
+	const mostDigits = 400 // expanding 1e999999999 would cost memory without bound
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(data)), "e")
 	if strings.Trim(mantissa, "-0.") == "" {
 		return 0, nil
@@ -241,7 +243,8 @@ func DecodeUnion(data []byte, parts ...any) error {
 			to.Set(v)
 			return nil
 		}
-		// The part that got furthest is most likely the one that was meant.
+		// The part that decoded deepest before failing is most likely the one the
+		// sender meant: its error is the useful one.
 		if e := new(ValueError); errors.As(err, &e) && strings.Count(e.Path, "/") > depth {
 			deepest, depth = e, strings.Count(e.Path, "/")
 		}

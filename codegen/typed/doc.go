@@ -13,9 +13,9 @@
 // Decoding is stricter than encoding/json. The text must be I-JSON (RFC 7493):
 // no repeated member names, no invalid UTF-8, no lone surrogates. Required
 // members must be there, objects without additional members hold no others, an
-// enum is one of its values, null is only what may be null, and names are told
-// apart by case. An integer may be written 1.0 or 1e2, as JSON Schema has it. A
-// [*ValueError] says where a value is at fault, by RFC 6901 pointer.
+// enum is one of its values, null is accepted only where the schema allows it,
+// and names are case-sensitive. An integer may be written 1.0 or 1e2, as JSON Schema has it. A
+// [*ValueError] has the RFC 6901 pointer of the value at fault.
 //
 // Bounds, lengths, patterns and formats are not checked here: agentd does
 // that, at both ends of every call.

@@ -13,7 +13,7 @@ import (
 // Marshal encodes a generated type, or one made of them.
 func Marshal(v any) ([]byte, error) { return encodeAny(nil, v) }
 
-// encodeAny is encode with a short way for common types.
+// encodeAny is encode, without reflection for the common types.
 func encodeAny(dst []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case string:
@@ -105,7 +105,7 @@ func sortedKeys(m reflect.Value) []string {
 	return keys
 }
 
-// EncodeUnion writes the one of parts, pointers all, that is not nil.
+// EncodeUnion writes the one non-nil pointer of parts.
 func EncodeUnion(parts ...any) ([]byte, error) {
 	var set []any
 	for _, p := range parts {

@@ -8,14 +8,17 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 )
 
-// An ObjectDecoder takes the members of one object apart. After the first fault
+// An ObjectDecoder decodes the members of one object. Generated code calls it
+// once per declared member, then Rest or Closed, then Err. After the first fault
 // it does nothing more.
 type ObjectDecoder struct {
-	left  []member // those not taken yet
+	left  []member // those that no method has decoded yet
 	taken []string
 	err   error
 
-	room      [8]member // for left and taken: small objects need no more memory
+	// Backing arrays of left and taken: an object with few members needs no
+	// memory beyond the decoder itself.
+	room      [8]member
 	takenRoom [8]string
 }
 
@@ -32,14 +35,15 @@ func DecodeObject(data []byte) *ObjectDecoder {
 	return d
 }
 
-// take removes the member called name.
+// take removes the member called name from those that are left.
 func (d *ObjectDecoder) take(name string) (value []byte, ok bool) {
 	if d.err != nil {
 		return nil, false
 	}
 	for i, m := range d.left {
 		if string(m.name) == name {
-			// In the usual order it is the first, and nothing moves.
+			// Senders usually write members in declared order. The one found is then
+			// the first that is left, and nothing moves.
 			copy(d.left[1:i+1], d.left[:i])
 			d.left = d.left[1:]
 			d.taken = append(d.taken, name)
@@ -116,7 +120,7 @@ func (d *ObjectDecoder) Rest(v any) {
 	d.err = fillMap(d.left, reflect.ValueOf(v).Elem())
 }
 
-// Closed refuses members that are left.
+// Closed makes members that are left a fault.
 func (d *ObjectDecoder) Closed() {
 	if d.err != nil || len(d.left) == 0 {
 		return

@@ -270,3 +270,12 @@ func TestDepthIsBounded(t *testing.T) {
 		t.Errorf("513 levels: %v", err)
 	}
 }
+
+// A number that is kept as text is the text that was sent.
+func TestNumbersThatStayText(t *testing.T) {
+	var got []json.Number
+	if err := typed.Unmarshal([]byte(`[12345678901234567890, -0.50, 1E400]`), &got); err != nil ||
+		!reflect.DeepEqual(got, []json.Number{"12345678901234567890", "-0.50", "1E400"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}

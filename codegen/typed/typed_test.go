@@ -179,7 +179,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestIntegersAreIntegersHoweverWritten(t *testing.T) {
 	for text, want := range map[string]int64{
-		"1.0": 1, "1e2": 100, "-2.50e1": -25, "0e-999999999": 0, "-0.0": 0,
+		"1.0": 1, "1e2": 100, "10": 10, "-21": -21, "-2.50e1": -25, "0e-999999999": 0, "-0.0": 0,
 		"9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63,
 	} {
 		var got int64

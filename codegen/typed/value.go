@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A ValueError says why a value does not fit a generated type.
+// A ValueError describes why a value does not fit a generated type.
 type ValueError struct {
 	// Path is an RFC 6901 pointer to the value; "" is the root.
 	Path string
@@ -29,7 +29,8 @@ func fault(message string) error { return &ValueError{Message: message} }
 // says where and why, and repeats nothing of the value.
 func invalid(err error) error { return fault(err.Error()) }
 
-// at places an error of a value below the member or element name.
+// at puts the member or element name in front of an error's path. Errors gain
+// their path as they return from inner values to outer ones.
 func at(name string, err error) error {
 	var e *ValueError
 	if !errors.As(err, &e) {
@@ -43,13 +44,13 @@ func at(name string, err error) error {
 // pointer in Value. Members that cannot be null are plain pointers, nil where
 // absent.
 type Optional[T any] struct {
-	// Set reports whether the member is there.
+	// Set reports whether the member is present.
 	Set bool
-	// Value counts only where Set is true.
+	// Value is meaningful only if Set is true.
 	Value T
 }
 
-// Some is an Optional that is there.
+// Some returns an Optional that is present.
 func Some[T any](value T) Optional[T] { return Optional[T]{Set: true, Value: value} }
 
 func (o *Optional[T]) target() any       { o.Set = true; return &o.Value }
@@ -58,7 +59,7 @@ func (o Optional[T]) value() (any, bool) { return o.Value, o.Set }
 // Ptr returns a pointer to v, for optional members and parts of unions.
 func Ptr[T any](v T) *T { return &v }
 
-// Null is the value null.
+// Null is the type of the value null.
 type Null struct{}
 
 // MarshalJSON writes null.
@@ -72,7 +73,7 @@ func (*Null) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Never has no values: its schema accepts none.
+// Never is the type of a schema that accepts no value.
 type Never struct{}
 
 // MarshalJSON fails.

@@ -10,7 +10,7 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// A Requester makes calls; an [caller.Client] is one.
+// A Requester makes calls. A Client of package rpc/caller is one.
 type Requester interface {
 	RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error)
 }
@@ -29,9 +29,9 @@ func Caller(r Requester) typed.Caller {
 	})
 }
 
-// Handlers are the skills of m for an [rpc.InboxConfig], by skill name. Where
-// capabilities share a skill, its handler picks by the capability that was
-// called.
+// Handlers returns the skills of m by skill name, as the Handlers of an rpc/callee
+// Config. Where capabilities share a skill, its handler chooses by the capability
+// that was called.
 func Handlers(m *typed.Mux) map[string]rpc.Handler {
 	bySkill := map[string]skill{}
 	for _, s := range m.Skills() {
@@ -47,7 +47,7 @@ func Handlers(m *typed.Mux) map[string]rpc.Handler {
 	return handlers
 }
 
-// A skill is the code of the capabilities that share it, by capability.
+// A skill is the code of the capabilities that share it, keyed by capability.
 type skill map[string]typed.HandlerFunc
 
 // Handle runs the capability of inv.

@@ -1,8 +1,8 @@
 package ijson
 
-// The functions of this file are the punctuation of containers. Whoever walks
-// an object or an array value by value, to validate, to build a tree or to
-// rewrite it, does so with the same four steps:
+// The functions of this file step over the punctuation of containers. Every
+// reader of an object or an array, whether it validates, builds a tree or
+// rewrites the text, uses the same four steps:
 //
 //	i, empty := Enter(data, i)
 //	for more := !empty; more; {

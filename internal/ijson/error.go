@@ -2,7 +2,7 @@ package ijson
 
 import "strconv"
 
-// SyntaxError says where and why a text is not acceptable JSON. Its message
+// A SyntaxError describes where and why a text is not acceptable JSON. Its message
 // comes from a fixed set and never repeats any of the input.
 type SyntaxError struct {
 	// Offset is the byte offset in the scanned text at which the fault shows.
@@ -35,7 +35,7 @@ const (
 )
 
 // fault builds the error for offset i, or for the end of data when i is there
-// or beyond: a text that stops early is reported as such, whatever was due.
+// or beyond: a text that stops early is reported as such, whatever was expected.
 func fault(data []byte, i int, msg string) error {
 	if i >= len(data) {
 		i, msg = len(data), msgEnd

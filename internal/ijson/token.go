@@ -97,7 +97,7 @@ func ScanLiteral(data []byte, i int) (end int, err error) {
 	if len(data)-i >= len(word) && string(data[i:i+len(word)]) == word {
 		return i + len(word), nil
 	}
-	// Tell a literal that the end of the input cuts off from a misspelt one.
+	// Distinguish a literal cut off by the end of the input from a misspelt one.
 	for k := range len(word) {
 		if i+k >= len(data) {
 			return 0, fault(data, i+k, msgEnd)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// maxFaults bounds the faults that one file reports; what is beyond is counted.
+// maxFaults bounds the faults that one file reports. The rest are only counted:
+// a hostile file could otherwise make an error of any size.
 const maxFaults = 200
 
 // A Position is a place in a configuration file.
@@ -16,7 +17,7 @@ type Position struct {
 	// File is the name the file was read under.
 	File string `json:"file"`
 	// Line and Column count from 1; Column counts code points. Both are 0 when
-	// the place is the file as such.
+	// the fault concerns the file as a whole.
 	Line   int `json:"line"`
 	Column int `json:"column"`
 	// Pointer is the JSON pointer of the value, "" for the root.
@@ -37,7 +38,7 @@ type Fault struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// String is `file:line:column: /pointer: message (hint)`, without the parts
+// String returns `file:line:column: /pointer: message (hint)`, without the parts
 // that are empty.
 func (f Fault) String() string {
 	var b strings.Builder
@@ -65,7 +66,7 @@ type Error struct {
 	Omitted int
 }
 
-// Error is one line per fault.
+// Error returns one line per fault.
 func (e *Error) Error() string {
 	lines := make([]string, 0, len(e.Faults)+1)
 	for _, f := range e.Faults {
@@ -77,10 +78,10 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Join makes one error of several: the faults of every [*Error] among errs,
+// Join merges errors: the result holds the faults of every [*Error] among errs,
 // file by file in the order in which files first appear. An error of another
-// type stays as it is, joined to the rest. Nil errors are passed over; Join of
-// nothing is nil.
+// type is kept as it is, joined to the rest. Nil errors are skipped, and
+// without any error Join returns nil.
 func Join(errs ...error) error {
 	var all Error
 	var others []error

@@ -73,7 +73,7 @@ func Parse(name string, src []byte) (*File, error) {
 	return p.File, nil
 }
 
-// Root is the file's value.
+// Root returns the file's value.
 func (f *File) Root() Value {
 	return Value{file: f, node: f.root, line: f.root.line, column: f.root.column}
 }
@@ -99,16 +99,17 @@ type parser struct {
 	*File
 	src   []byte
 	nodes int
-	path  []string // member names and indexes from the root to the node at work
+	path  []string // member names and indexes from the root to the current node
 }
 
-// enter and leave keep the path while a builder goes down and up.
+// enter and leave maintain the path as a builder descends and returns.
 func (p *parser) enter(name string) { p.path = append(p.path, name) }
 
 func (p *parser) leave() { p.path = p.path[:len(p.path)-1] }
 
-// addFault records a fault at the node at work. Only here does the path become
-// a pointer: one per node would cost the square of a hostile file's size.
+// addFault records a fault at the current node. The path becomes a pointer only
+// here: building one for every node would cost the square of a hostile file's
+// size.
 func (p *parser) addFault(line, column int, message, hint string) {
 	pointer := ""
 	for _, name := range p.path {
@@ -117,13 +118,15 @@ func (p *parser) addFault(line, column int, message, hint string) {
 	p.faults.add(Position{File: p.name, Line: line, Column: column, Pointer: pointer}, message, hint)
 }
 
-// fatal is the error for a file that cannot be read any further.
+// fatal returns the error for a file that cannot be read any further: all faults
+// up to here, and this one.
 func (p *parser) fatal(line, column int, message, hint string) error {
 	p.faults.add(Position{File: p.name, Line: line, Column: column}, message, hint)
 	return p.Err()
 }
 
-// count admits one more node at a place, or says that there are too many.
+// count adds one node to the file's total. The error is for a file with too
+// many nodes, or one that nests too deeply.
 func (p *parser) count(line, column, depth int) error {
 	p.nodes++
 	if p.nodes > MaxNodes {
@@ -135,8 +138,8 @@ func (p *parser) count(line, column, depth int) error {
 	return nil
 }
 
-// addMember adds a member to a map under construction, unless its key is
-// already there: that is a fault, and the first one stays.
+// addMember adds a member to a mapping under construction. A key that the
+// mapping already has is a fault; the first value is kept.
 func (p *parser) addMember(m *node, seen map[string]int, k key, value *node) {
 	if line, dup := seen[k.name]; dup {
 		p.addFault(k.line, k.column, fmt.Sprintf("duplicate key %q, first on line %d", k.name, line), "keep one of them")
@@ -147,7 +150,8 @@ func (p *parser) addMember(m *node, seen map[string]int, k key, value *node) {
 	m.items = append(m.items, value)
 }
 
-// place turns a byte offset into a line and a column.
+// place converts a byte offset to a line and a column. It reads the file from
+// the start, which is fine for the one fault that ends a parse.
 func place(src []byte, offset int) (line, column int) {
 	offset = min(max(offset, 0), len(src))
 	before := src[:offset]

@@ -11,7 +11,7 @@ import (
 
 // json parses the source as one JSON value (RFC 8259, strings as in RFC 7493).
 func (p *parser) json() error {
-	p.src = bytes.TrimPrefix(p.src, []byte("\xef\xbb\xbf")) // a byte order mark: RFC 8259 section 8.1 lets us pass it over
+	p.src = bytes.TrimPrefix(p.src, []byte("\xef\xbb\xbf")) // RFC 8259 section 8.1 lets a parser ignore a byte order mark
 	b := jsonBuilder{parser: p, cursor: cursor{src: p.src, line: 1, column: 1}}
 	start := ijson.SkipSpace(p.src, 0)
 	if start == len(p.src) {
@@ -25,13 +25,15 @@ func (p *parser) json() error {
 	return b.located(err)
 }
 
-// jsonBuilder turns JSON text into nodes. Offsets passed to it only grow.
+// jsonBuilder builds nodes from JSON text. The offsets passed to its cursor only
+// grow, so that all positions together cost one pass over the file.
 type jsonBuilder struct {
 	*parser
 	cursor cursor
 }
 
-// located turns a syntax error into the fault at its place.
+// located converts a syntax error of package ijson to the fault at its line and
+// column. Other errors are faults already.
 func (b *jsonBuilder) located(err error) error {
 	var syntax *ijson.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -135,7 +137,7 @@ func unquote(raw []byte, escaped bool) string {
 	return string(raw)
 }
 
-// cursor turns growing byte offsets into lines and columns in one pass.
+// cursor converts growing byte offsets to lines and columns in one pass.
 type cursor struct {
 	src          []byte
 	offset       int

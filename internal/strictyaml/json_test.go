@@ -82,6 +82,13 @@ func TestBoundsOfJSON(t *testing.T) {
 	if _, faults := jsonOf(t, "f.json", nested(strictyaml.MaxDepth+2)); faults != want {
 		t.Errorf("%s, want %s", faults, want)
 	}
+	members := func(n int) string { return strings.Repeat(`{"":`, n) + "0" + strings.Repeat("}", n) }
+	if _, faults := jsonOf(t, "f.json", members(strictyaml.MaxDepth)); faults != "" {
+		t.Errorf("the deepest nesting of mappings that is allowed: %s", faults)
+	}
+	if _, faults := jsonOf(t, "f.json", members(strictyaml.MaxDepth+1)); !strings.Contains(faults, "values nest deeper") {
+		t.Errorf("mappings one level deeper: %q", faults)
+	}
 	list := func(n int) string { return "[" + strings.Repeat("0,", n-2) + "0]" }
 	if _, faults := jsonOf(t, "f.json", list(strictyaml.MaxNodes)); faults != "" {
 		t.Errorf("as many values as are allowed: %s", faults)

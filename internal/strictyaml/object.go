@@ -8,7 +8,8 @@ import (
 	"github.com/agentd/agentd/internal/spelling"
 )
 
-// An Object is a mapping with a closed set of keys: those that were asked for.
+// An Object is a mapping with a closed set of keys. Reading a key with [Object.Get]
+// or one of its variants declares it; [Object.Done] reports all others.
 //
 //	o := v.Object()
 //	name := o.Need("name").Text()
@@ -20,8 +21,8 @@ type Object struct {
 	prefix string // keys with this prefix are passed over, if not empty
 }
 
-// Object reads the value as a mapping. If it is none, that is a fault, and
-// every key of the result is absent.
+// Object reads the value as a mapping. A value of another kind is a fault, and
+// every key of the result is then absent.
 func (v Value) Object() *Object {
 	o := &Object{value: v}
 	if !v.is(Map) {
@@ -30,10 +31,10 @@ func (v Value) Object() *Object {
 	return o
 }
 
-// Value is the mapping itself.
+// Value returns the mapping itself.
 func (o *Object) Value() Value { return o.value }
 
-// Get is the member under name, which may be absent.
+// Get returns the member called name, which may be absent.
 func (o *Object) Get(name string) Value {
 	o.asked = append(o.asked, name)
 	if o.value.node != nil {
@@ -46,7 +47,7 @@ func (o *Object) Get(name string) Value {
 	return Value{file: o.value.file, pointer: join(o.value.pointer, name), line: o.value.line, column: o.value.column}
 }
 
-// Need is the member under name. Its absence is a fault.
+// Need returns the member called name. Its absence is a fault.
 func (o *Object) Need(name string) Value {
 	v := o.Get(name)
 	if !v.Present() && o.value.node != nil {
@@ -56,8 +57,8 @@ func (o *Object) Need(name string) Value {
 	return v
 }
 
-// GetAny is the member under whichever of names is there; two of them are a
-// fault. The first is the name that hints propose.
+// GetAny returns the one member called by any of names, which are spellings of
+// the same key; two of them are a fault. Hints propose the first spelling only.
 func (o *Object) GetAny(names ...string) Value {
 	found := o.Get(names[0])
 	for _, name := range names[1:] {
@@ -78,14 +79,14 @@ func (o *Object) GetAny(names ...string) Value {
 	return found
 }
 
-// PassOver accepts keys that belong to others, with any value.
+// PassOver accepts keys that other programs read, with any value.
 func (o *Object) PassOver(names ...string) { o.asked = append(o.asked, names...) }
 
 // PassOverPrefix accepts every key that starts with prefix, with any value.
 func (o *Object) PassOverPrefix(prefix string) { o.prefix = prefix }
 
-// Done records a fault for every key that was not asked for, with the nearest
-// one that was.
+// Done records a fault for every key that was not declared, with a hint that
+// proposes the nearest declared one.
 func (o *Object) Done() {
 	if o.value.node == nil {
 		return

@@ -31,14 +31,15 @@ func plain(s string) (kind Kind, text string, err error) {
 	return Number, token, err
 }
 
-// looksNumeric rules out most strings by their first byte.
+// looksNumeric rules out most strings by their first byte, so that reading a
+// file does not attempt to parse each word as a number.
 func looksNumeric(s string) bool {
 	c := s[0]
 	return isDigit(c) || c == '.' || c == '-' || c == '+'
 }
 
-// number turns a YAML number into a JSON number token of the same value.
-// ok is false when s is no number at all.
+// number converts a YAML number to a JSON number token of the same value.
+// ok is false when s is not a number.
 func number(s string) (token string, ok bool, err error) {
 	digits := ungroup(s)
 	if rest, hex := strings.CutPrefix(digits, "0x"); hex {
@@ -50,8 +51,8 @@ func number(s string) (token string, ok bool, err error) {
 	return decimal(digits)
 }
 
-// ungroup removes underscores that stand between two digits. Any other
-// underscore stays, so that the text is then no number.
+// ungroup removes underscores between two digits. Any other underscore stays,
+// and the text is then not a number but a string.
 func ungroup(s string) string {
 	if !strings.Contains(s, "_") {
 		return s
@@ -119,7 +120,7 @@ func decimal(s string) (string, bool, error) {
 	if len(s) > maxNumber {
 		return "0", true, errLongNumber
 	}
-	whole = strings.TrimLeft(whole, "0") // 017 is seventeen, and no JSON
+	whole = strings.TrimLeft(whole, "0") // YAML 1.2 reads 017 as seventeen; JSON has no such token
 	if whole == "" {
 		whole = "0"
 	}

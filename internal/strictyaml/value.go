@@ -23,7 +23,7 @@ type Value struct {
 	line, column int
 }
 
-// Kind is the value's type; [Absent] if it is not in the file.
+// Kind returns the value's type, or [Absent] if it is not in the file.
 func (v Value) Kind() Kind {
 	if v.node == nil {
 		return Absent
@@ -34,7 +34,7 @@ func (v Value) Kind() Kind {
 // Present reports whether the value is in the file (null is).
 func (v Value) Present() bool { return v.node != nil }
 
-// Position is where the value stands: its key if it has one.
+// Position returns the place of the value: that of its key if it has one.
 func (v Value) Position() Position {
 	return Position{File: v.file.name, Line: v.line, Column: v.column, Pointer: v.pointer}
 }
@@ -44,7 +44,7 @@ func (v Value) Fault(message, hint string) {
 	v.file.faults.add(v.Position(), message, hint)
 }
 
-// own is the position of the value itself, after its key.
+// own returns the position of the value itself, after its key.
 func (v Value) own() Position {
 	p := v.Position()
 	if v.node != nil {
@@ -53,8 +53,8 @@ func (v Value) own() Position {
 	return p
 }
 
-// is reports whether the value is of kind k. If it is present and of another
-// kind, that is a fault.
+// is reports whether the value is of kind k, and records a fault if it is
+// present and of another kind.
 func (v Value) is(k Kind) bool {
 	if v.node == nil {
 		return false
@@ -70,7 +70,7 @@ func (v Value) is(k Kind) bool {
 	return false
 }
 
-// String is the content of a string, which may be empty.
+// String returns the content of a string, which may be empty.
 func (v Value) String() string {
 	if !v.is(String) {
 		return ""
@@ -78,7 +78,7 @@ func (v Value) String() string {
 	return v.node.text
 }
 
-// Text is the content of a string that must not be empty.
+// Text returns the content of a string that must not be empty.
 func (v Value) Text() string {
 	if !v.is(String) {
 		return ""
@@ -89,10 +89,10 @@ func (v Value) Text() string {
 	return v.node.text
 }
 
-// Bool is a boolean.
+// Bool returns a boolean.
 func (v Value) Bool() bool { return v.is(Bool) && v.node.text == "true" }
 
-// Enum is a string out of a closed set.
+// Enum returns a string of a closed set.
 func (v Value) Enum(allowed ...string) string {
 	if !v.is(String) {
 		return ""
@@ -104,7 +104,7 @@ func (v Value) Enum(allowed ...string) string {
 	return v.node.text
 }
 
-// Int is a whole number from low to high. 60000.0 and 6e4 are whole.
+// Int returns a whole number from low to high. 60000.0 and 6e4 are whole.
 func (v Value) Int(low, high int64) int64 {
 	if !v.is(Number) {
 		return 0
@@ -121,7 +121,7 @@ func (v Value) Int(low, high int64) int64 {
 	return n
 }
 
-// bounds words a range.
+// bounds describes a range.
 func bounds(low, high int64) string {
 	if high == math.MaxInt64 {
 		return fmt.Sprintf("of %d or more", low)
@@ -129,8 +129,9 @@ func bounds(low, high int64) string {
 	return fmt.Sprintf("from %d to %d", low, high)
 }
 
-// wholeNumber reads a JSON number that has no fraction, however it is written.
-// Beyond 2^53 only plain digits are taken: a float64 would not be exact there.
+// wholeNumber reads a JSON number without a fractional part, however it is
+// written. Beyond 2^53 it accepts plain digits only, because a float64 is not
+// exact there.
 func wholeNumber(token string) (n int64, ok bool) {
 	if n, err := strconv.ParseInt(token, 10, 64); err == nil {
 		return n, true
@@ -142,7 +143,7 @@ func wholeNumber(token string) (n int64, ok bool) {
 	return int64(f), true
 }
 
-// Float is a number from low to high.
+// Float returns a number from low to high.
 func (v Value) Float(low, high float64) float64 {
 	if !v.is(Number) {
 		return 0
@@ -155,13 +156,13 @@ func (v Value) Float(low, high float64) float64 {
 	return f
 }
 
-// Millis is a duration written as a whole number of milliseconds, at least 1.
+// Millis returns a duration written as a whole number of milliseconds, at least 1.
 // limit is the longest that is allowed.
 func (v Value) Millis(limit time.Duration) time.Duration {
 	return time.Duration(v.Int(1, limit.Milliseconds())) * time.Millisecond
 }
 
-// List is the items of a list.
+// List returns the items of a list.
 func (v Value) List() []Value {
 	if !v.is(List) {
 		return nil
@@ -173,7 +174,7 @@ func (v Value) List() []Value {
 	return out
 }
 
-// Texts is a list of strings that are not empty.
+// Texts returns a list of strings, none of them empty.
 func (v Value) Texts() []string {
 	items := v.List()
 	if items == nil {
@@ -200,7 +201,7 @@ type Entry struct {
 	Value Value
 }
 
-// Entries is the members of a mapping, in declared order.
+// Entries returns the members of a mapping, in declared order.
 func (v Value) Entries() []Entry {
 	if !v.is(Map) {
 		return nil
@@ -212,7 +213,7 @@ func (v Value) Entries() []Entry {
 	return out
 }
 
-// StringMap is a mapping from names to strings, which may be empty.
+// StringMap returns a mapping from names to strings, which may be empty.
 func (v Value) StringMap() map[string]string {
 	entries := v.Entries()
 	if entries == nil {
@@ -225,15 +226,15 @@ func (v Value) StringMap() map[string]string {
 	return out
 }
 
-// memberAt is the i-th member of a mapping. Faults about it point to its key:
-// its value may begin lines below.
+// memberAt returns the i-th member of a mapping. Faults about it point to its
+// key, because its value may begin lines below.
 func (v Value) memberAt(i int) Value {
 	k := v.node.keys[i]
 	return Value{file: v.file, node: v.node.items[i], pointer: join(v.pointer, k.name), line: k.line, column: k.column}
 }
 
-// Locate is the place that a JSON pointer relative to the value leads to, or
-// that of the deepest value on the way there if the rest does not exist.
+// Locate returns the place that a JSON pointer relative to the value leads to,
+// or that of the deepest value on the way if the rest does not exist.
 // The result's Pointer is the whole pointer, from the root of the file.
 func (v Value) Locate(pointer string) Position {
 	at := v
@@ -252,7 +253,7 @@ func (v Value) Locate(pointer string) Position {
 	return p
 }
 
-// child is the value one pointer token below v, absent if there is none.
+// child returns the value one pointer token below v, or an absent one.
 func (v Value) child(name string) Value {
 	switch v.node.kind {
 	case Map:

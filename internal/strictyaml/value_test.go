@@ -16,14 +16,14 @@ func TestAccessorFaults(t *testing.T) {
 		read func(value)
 		want string // after the place; "" is no fault
 	}{
-		{`x`, func(v value) { v.String() }, ""},
-		{`""`, func(v value) { v.String() }, ""},
+		{`x`, func(v value) { _ = v.String() }, ""},
+		{`""`, func(v value) { _ = v.String() }, ""},
 		{`""`, func(v value) { v.Text() }, "the string must not be empty"},
 		{`1.10`, func(v value) { v.Text() }, "expected a string but got a number (quote the value)"},
-		{`true`, func(v value) { v.String() }, "expected a string but got a boolean (quote the value)"},
-		{`~`, func(v value) { v.String() }, "expected a string but got null"},
-		{`[a]`, func(v value) { v.String() }, "expected a string but got a list"},
-		{`{a: 1}`, func(v value) { v.String() }, "expected a string but got a mapping"},
+		{`true`, func(v value) { _ = v.String() }, "expected a string but got a boolean (quote the value)"},
+		{`~`, func(v value) { _ = v.String() }, "expected a string but got null"},
+		{`[a]`, func(v value) { _ = v.String() }, "expected a string but got a list"},
+		{`{a: 1}`, func(v value) { _ = v.String() }, "expected a string but got a mapping"},
 		{`x`, func(v value) { v.Bool() }, "expected a boolean but got a string"},
 		{`x`, func(v value) { v.Int(0, 1) }, "expected a number but got a string"},
 		{`0`, func(v value) { v.Int(0, 1) }, ""},

@@ -13,9 +13,9 @@ import (
 
 const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 
-// yaml parses the source as one YAML document. What the library would check by
-// itself is left to the builder, because the library stops at the first fault
-// or counts by other rules than ours.
+// yaml parses the source as one YAML document. The builder, not the library,
+// checks for duplicate keys and aliases: the library would stop at the first
+// fault, and its limits count differently.
 func (p *parser) yaml() error {
 	loader, err := yaml.NewLoader(bytes.NewReader(p.src),
 		yaml.WithUniqueKeys(false), // reported by addMember, all of them
@@ -38,8 +38,8 @@ func (p *parser) yaml() error {
 	return err
 }
 
-// load reads the next document. go-yaml signals faults inside itself by panic
-// and recovers the ones it knows; any other must not take the process down.
+// load reads the next document. go-yaml reports internal faults by panicking and
+// recovers those it knows; any other must not crash the process.
 func load(l *yaml.Loader, n *yaml.Node) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -69,14 +69,14 @@ func (p *parser) syntax(err error) error {
 	return p.fatal(line, max(column, 1), message, "")
 }
 
-// yamlBuilder turns YAML nodes into ours.
+// yamlBuilder builds nodes from those of the YAML library.
 type yamlBuilder struct {
 	*parser
 	open map[*yaml.Node]bool // the collections being built, against aliases to a parent
 }
 
-// build turns one node into ours. An alias is replaced by a copy of what it
-// refers to, so that the copy's faults have pointers of their own.
+// build converts one node. An alias is replaced by a copy of what it refers to,
+// so that a fault in the copy has the pointer of the place that uses it.
 func (b *yamlBuilder) build(n *yaml.Node, depth int) (*node, error) {
 	if err := b.count(n.Line, n.Column, depth); err != nil {
 		return nil, err
@@ -105,7 +105,8 @@ func (b *yamlBuilder) fault(n *yaml.Node, message, hint string) {
 	b.addFault(n.Line, n.Column, message, hint)
 }
 
-// collectionTag accepts the tags that mappings and lists have anyway.
+// collectionTag reports tags other than those that mappings and lists have by
+// default.
 func (b *yamlBuilder) collectionTag(n *yaml.Node) {
 	if tag := n.ShortTag(); tag != "!!map" && tag != "!!seq" {
 		b.fault(n, fmt.Sprintf("the tag %s is not supported", tag), "remove the tag")
@@ -127,8 +128,8 @@ func (b *yamlBuilder) sequence(n *yaml.Node, depth int) (*node, error) {
 	return out, nil
 }
 
-// mapping builds a mapping. A member whose key is at fault is left out, and its
-// value is not looked at.
+// mapping builds a mapping. A member with a faulty key is left out, and its
+// value is not read.
 func (b *yamlBuilder) mapping(n *yaml.Node, depth int) (*node, error) {
 	out := &node{kind: Map, line: n.Line, column: n.Column}
 	seen := make(map[string]int, len(n.Content)/2)
@@ -174,8 +175,8 @@ func (b *yamlBuilder) key(n *yaml.Node) (k key, ok bool) {
 	return k, true
 }
 
-// scalar builds a scalar. The library's own resolution is not used: it knows
-// types of YAML 1.1 (0b11, dates) and reads long numbers as floats.
+// scalar builds a scalar. It does not use the library's own resolution, which
+// knows types of YAML 1.1 (0b11, dates) and reads long numbers as floats.
 func (b *yamlBuilder) scalar(n *yaml.Node) *node {
 	out := &node{kind: String, text: n.Value, line: n.Line, column: n.Column}
 	tag := n.ShortTag()
@@ -204,7 +205,7 @@ func (b *yamlBuilder) scalar(n *yaml.Node) *node {
 	return out
 }
 
-// taggedKind is the kind that a core tag promises, Absent if it promises none.
+// taggedKind returns the kind that a core tag requires, and Absent for others.
 func taggedKind(tag string) Kind {
 	switch tag {
 	case "!!int", "!!float":

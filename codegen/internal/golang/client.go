@@ -6,6 +6,7 @@ import (
 	"github.com/agentd/agentd/codegen/internal/model"
 )
 
+// client writes the type that makes calls: a method for each capability.
 func (e *emitter) client() {
 	e.Line("\n// A Client calls the capabilities of %s. It is safe for concurrent use if its Caller is.", e.api.Agent)
 	e.Line("type Client struct{ caller typed.Caller }")
@@ -20,6 +21,7 @@ func (e *emitter) client() {
 	}
 }
 
+// server writes the interface that a callee implements, and its registration.
 func (e *emitter) server() {
 	e.Line("\n// A Server is the code behind the capabilities of %s. Its methods are called concurrently.", e.api.Agent)
 	e.Line("type Server interface {")

@@ -8,6 +8,8 @@ import (
 	"github.com/agentd/agentd/codegen/internal/model"
 )
 
+// enum declares a type with a constant for each value. It is distinct from its
+// base type, so that only its constants are used without a conversion.
 func (e *emitter) enum(t *model.Type, doc string) {
 	base := map[model.Kind]string{model.String: "string", model.Integer: "int64", model.Number: "float64", model.Boolean: "bool"}[t.Base]
 	e.doc(t.Name, doc, "is one of the constants below.")
@@ -54,7 +56,8 @@ func (e *emitter) union(t *model.Type, doc string) {
 	}
 }
 
-// prefix is the name of the payload whose definition a name is.
+// prefix returns the name of the payload whose definition a name belongs to. A
+// field of a union leaves it out.
 func (e *emitter) prefix(name string) string {
 	longest := ""
 	for _, c := range e.api.Capabilities {

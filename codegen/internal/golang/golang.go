@@ -49,6 +49,7 @@ func Emit(api *model.API) []byte {
 	return formatted
 }
 
+// An emitter writes the declarations of one package.
 type emitter struct {
 	source.Writer
 	api    *model.API
@@ -58,7 +59,8 @@ type emitter struct {
 	usesJSON bool // encoding/json is needed
 }
 
-// reserve keeps the names of types from constants.
+// reserve keeps constants from taking the names of types. Both are at package
+// level, and constants get their names while types are being written.
 func (e *emitter) reserve(t *model.Type, seen map[*model.Type]bool) {
 	if t == nil || seen[t] {
 		return
@@ -75,8 +77,8 @@ func (e *emitter) reserve(t *model.Type, seen map[*model.Type]bool) {
 	e.reserve(t.Flat, seen)
 }
 
-// doc writes a doc comment that starts with text, or with the name where there
-// is a description.
+// doc writes a doc comment: the name, text, and the description as a paragraph
+// of its own.
 func (e *emitter) doc(name, doc, text string) {
 	e.Line("\n// %s %s", name, text)
 	if lines := source.CommentLines(doc); lines != nil {
@@ -87,7 +89,8 @@ func (e *emitter) doc(name, doc, text string) {
 	}
 }
 
-// named declares a named type: what its values but null are.
+// named declares a named type without null, which is a nil pointer wherever the
+// type is used.
 func (e *emitter) named(n *model.Named) {
 	t, _ := n.Type.Nullable()
 	if t.Name == n.Name {
@@ -103,7 +106,7 @@ func (e *emitter) named(n *model.Named) {
 	e.inside(t)
 }
 
-// inside declares the types that t needs and cannot write in place.
+// inside declares the types inside t that Go cannot write in place.
 func (e *emitter) inside(t *model.Type) {
 	t, _ = t.Nullable()
 	switch t.Kind {
@@ -118,6 +121,7 @@ func (e *emitter) inside(t *model.Type) {
 	}
 }
 
+// declare declares a type under its own name, once.
 func (e *emitter) declare(t *model.Type, doc string) {
 	if e.done[t.Name] {
 		return

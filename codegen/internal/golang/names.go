@@ -8,7 +8,8 @@ import (
 	"github.com/agentd/agentd/codegen/internal/ident"
 )
 
-// packageName is a package name made of an agent's id.
+// packageName makes a package name from an agent's id. It avoids keywords, names
+// with a meaning for the go command, and the packages that the file imports.
 func packageName(id string) string {
 	name := ident.StartWithLetter(strings.Join(ident.Words(id), ""), "agent")
 	switch name {
@@ -21,7 +22,7 @@ func packageName(id string) string {
 	return name
 }
 
-// enumWord is the part of a constant's name that stands for its value.
+// enumWord returns the part of a constant's name that stands for its value.
 func enumWord(value string) string {
 	word := ""
 	for _, w := range ident.CamelWords(value) {
@@ -38,10 +39,12 @@ func enumWord(value string) string {
 	return word
 }
 
-// fieldScope is a scope for the fields of a type with generated methods.
+// fieldScope returns a scope for the fields of a struct: a field cannot be named
+// like one of the generated methods.
 func fieldScope() *ident.Scope { return ident.NewScope("UnmarshalJSON", "MarshalJSON") }
 
-// fieldName is an exported field name.
+// fieldName makes an exported field name, with initialisms in capitals as Go
+// writes them: prUrl is PRURL.
 func fieldName(name string) string {
 	initialisms := []string{"API", "CPU", "DNS", "HTML", "HTTP", "HTTPS", "ID", "IP", "JSON", "PR", "SQL", "TTL", "UI", "URI", "URL", "UUID", "XML"}
 	var b strings.Builder

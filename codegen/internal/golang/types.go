@@ -2,7 +2,8 @@ package golang
 
 import "github.com/agentd/agentd/codegen/internal/model"
 
-// expr is the expression for a type. Null is a nil pointer.
+// expr returns the Go type for t. A type with null is a pointer, and null is
+// nil.
 func (e *emitter) expr(t *model.Type) string {
 	rest, nullable := t.Nullable()
 	text := e.plain(rest)
@@ -12,6 +13,7 @@ func (e *emitter) expr(t *model.Type) string {
 	return text
 }
 
+// plain is expr for a type without null.
 func (e *emitter) plain(t *model.Type) string {
 	switch t.Kind {
 	case model.Never:

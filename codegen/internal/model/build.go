@@ -10,8 +10,8 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// New makes the model of a document that was loaded with its schemas
-// compiled; the error says that it was not.
+// New builds the model of a document. The error is for a document that was
+// loaded without compiling its schemas.
 func New(doc *capability.Document) (*API, error) {
 	api := &API{Agent: doc.Agent, Digest: doc.Digest()}
 	names := newNames()
@@ -38,7 +38,10 @@ func New(doc *capability.Document) (*API, error) {
 	return api, nil
 }
 
-// buildSide makes the types of one schema, the root's first.
+// buildSide builds the types of one schema, the root's first. Intersections are
+// worked out after all types exist, because one may refer to a definition that
+// contains it; unions are pruned after that, because a part may turn out to
+// accept nothing.
 func buildSide(name string, c *capability.Contract, names *names) []*Named {
 	root := &Named{Name: names.scope.Unique(name), Type: anyType}
 	if c == nil {
@@ -61,7 +64,7 @@ func buildSide(name string, c *capability.Contract, names *names) []*Named {
 	return b.types
 }
 
-// A builder makes the types of one schema.
+// A builder builds the types of one schema.
 type builder struct {
 	root          *Named
 	names         *names
@@ -71,7 +74,9 @@ type builder struct {
 	intersections []*Type
 }
 
-// build makes the type of n's values among those of the kinds of among.
+// build builds the type of those values of n whose kind is in among. Passing the
+// kinds down means that {"type": "string", "anyOf": [...]} is built from the
+// string branches alone.
 func (b *builder) build(n schema.Node, among kinds) *Type {
 	k := among & b.kinds(n)
 	if k == 0 {
@@ -110,7 +115,8 @@ func (b *builder) build(n schema.Node, among kinds) *Type {
 	return b.intersection(parts...)
 }
 
-// define is the named type of a definition.
+// define returns the named type of a definition. The name is entered before the
+// type is built: a recursive definition finds it.
 func (b *builder) define(name string, target schema.Node) *Named {
 	if n := b.named[target]; n != nil {
 		return n
@@ -122,8 +128,8 @@ func (b *builder) define(name string, target schema.Node) *Named {
 	return n
 }
 
-// own makes the type of n's own assertions among the kinds of k. asserts is
-// false where k says it all.
+// own builds the type of n's own assertions, without its branches, among the
+// kinds of k. asserts is false if the kinds alone express it.
 func (b *builder) own(n schema.Node, k kinds) (t *Type, asserts bool) {
 	if values := literals(n); values != nil {
 		var types []*Type

@@ -2,7 +2,9 @@ package model
 
 import "slices"
 
-// intersection accepts what all of types accept.
+// intersection returns the type that accepts what all of types accept. One with
+// structure stays an Intersection, which TypeScript can express, and is merged
+// for the other languages when all types exist.
 func (b *builder) intersection(types ...*Type) *Type {
 	var parts []*Type
 	seen := map[string]bool{}
@@ -29,7 +31,7 @@ func (b *builder) intersection(types ...*Type) *Type {
 	}
 	t := &Type{Kind: Intersection, Of: parts}
 	if !slices.ContainsFunc(parts, structured) {
-		return newMerger().flatten(t) // primitives are clearer as what they come to
+		return newMerger().flatten(t) // scalars read better merged than as an intersection
 	}
 	b.intersections = append(b.intersections, t)
 	return t
@@ -43,9 +45,10 @@ func structured(t *Type) bool {
 	return false
 }
 
-// A merger computes intersections. Where that goes too deep it gives one side
-// of them, which accepts more: for values nested in recursive types, and for
-// products of large unions.
+// A merger computes intersections. Where that would not end, or grow out of
+// proportion, it returns one side, which accepts more: in recursive types beyond
+// mergeDepth, for unions whose product exceeds mergeProduct, and for everything
+// once mergeBudget steps are spent.
 type merger struct {
 	budget int
 	open   map[*Type]bool // being flattened now

@@ -2,8 +2,9 @@ package model
 
 import "github.com/agentd/agentd/schema"
 
-// kinds is a set of the kinds that JSON values have. It is exact about what
-// the keyword type tells apart.
+// kinds is a set of kinds of JSON values. It distinguishes exactly what the
+// keyword type does; a number is an integer or has a fraction, so that
+// {"type": "number", "allOf": [{"type": "integer"}]} comes out as integer.
 type kinds uint8
 
 const (
@@ -37,7 +38,7 @@ func kindOf(t schema.Type) kinds {
 	return kindObject
 }
 
-// kindOrder is the order of types where the schema gives none.
+// kindOrder is the order of a union's parts where the schema names no types.
 func kindOrder() []schema.Type {
 	return []schema.Type{
 		schema.TypeObject, schema.TypeArray, schema.TypeString, schema.TypeNumber, schema.TypeInteger,
@@ -45,7 +46,8 @@ func kindOrder() []schema.Type {
 	}
 }
 
-// kinds is the set of the kinds that n's values can have, or more.
+// kinds returns the kinds that n's values can have, or a superset. The result is
+// kept: a schema can refer to one definition from many places.
 func (b *builder) kinds(n schema.Node) kinds {
 	if k, ok := b.memo[n]; ok {
 		return k

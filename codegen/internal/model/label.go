@@ -2,7 +2,8 @@ package model
 
 import "github.com/agentd/agentd/codegen/internal/ident"
 
-// Label is a word for t among the parts of a union.
+// Label returns a word that distinguishes t among the parts of a union. Labels
+// need not be unique: a scope numbers those that repeat.
 func (t *Type) Label() string {
 	switch t := t.Flatten(); t.Kind {
 	case Null:
@@ -30,8 +31,8 @@ func (t *Type) Label() string {
 	return "Value"
 }
 
-// objectLabel is the value of the first member that has but one, as the
-// branches of a tagged union do.
+// objectLabel returns the value of the first required member that has exactly
+// one, which is the tag of a tagged union.
 func (t *Type) objectLabel() string {
 	for _, m := range t.Members {
 		if e := m.Type.Flatten(); m.Required && e.Kind == Enum && e.Base == String && len(e.Values) == 1 {

@@ -10,9 +10,9 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// literalType is the type of one value, given as JSON and, for a string, as
-// its characters. Numbers that neither 64-bit integers nor doubles hold, and
-// arrays, have wider types.
+// literalType returns the type of one value of a const or an enum, given as JSON
+// and, for a string, as its characters. Arrays, and numbers that neither 64-bit
+// integers nor doubles hold, get wider types.
 func literalType(raw []byte, t schema.Type, text string) *Type {
 	switch t {
 	case schema.TypeNull:
@@ -92,8 +92,8 @@ func jsonType(raw []byte) *Type {
 	return literalType(raw, schema.TypeNumber, "")
 }
 
-// integerText is the plain text of a JSON number that is an integer of at most
-// 64 bits.
+// integerText returns a JSON number in plain digits if it is an integer that 64
+// bits hold: 1e2 is 100.
 func integerText(text []byte) (string, bool) {
 	const mostDigits = 400 // doubles have no more, and more would cost memory
 	_, exponent, _ := bytes.Cut(bytes.ToLower(text), []byte("e"))

@@ -62,7 +62,7 @@ type Named struct {
 	Recursive bool
 }
 
-// A Kind says which fields of a [Type] count.
+// A Kind determines which fields of a [Type] are used.
 type Kind uint8
 
 // The kinds of a type.
@@ -78,8 +78,8 @@ const (
 	Array               // arrays of Elem
 	Object              // Members, and others as Elem says
 	Union               // what any type of Of accepts
-	// Intersection is what every type of Of accepts. Flat says the same, or
-	// less, without an intersection.
+	// Intersection is what every type of Of accepts. Flat is the same set of
+	// values, or a larger one, written without an intersection.
 	Intersection
 	Ref // what Named accepts
 )
@@ -176,7 +176,7 @@ func (t *Type) Nullable() (rest *Type, nullable bool) {
 // IsMap reports whether t is an Object of unnamed members only.
 func (t *Type) IsMap() bool { return t.Kind == Object && len(t.Members) == 0 && t.Elem != nil }
 
-//nolint:gochecknoglobals // constants: nobody changes a shared Type
+//nolint:gochecknoglobals // constants: a shared Type is never changed
 var (
 	anyType   = &Type{Kind: Any}
 	neverType = &Type{Kind: Never}

@@ -9,7 +9,8 @@ func newNames() *names {
 	return &names{scope: ident.NewScope("Capabilities")}
 }
 
-// assignAll names the types of all, and what is in them.
+// assignAll names all named types, and then the types inside them. The order
+// makes a payload's own name win over a name derived from a path.
 func (s *names) assignAll(all []*Named) {
 	for _, n := range all {
 		s.set(n.Type, func() string { return n.Name })
@@ -23,8 +24,8 @@ func (s *names) assignAll(all []*Named) {
 	}
 }
 
-// set gives t a name if it is to have one and has none. A type that several
-// lead to keeps its first.
+// set gives t a name if its kind needs one and it has none. A type reached by
+// several paths keeps its first name.
 func (s *names) set(t *Type, name func() string) (isNew bool) {
 	rest, _ := t.Nullable()
 	if t = t.Flatten(); t.Kind == Union {
@@ -43,7 +44,7 @@ func (s *names) set(t *Type, name func() string) (isNew bool) {
 	return true
 }
 
-// name names t, which is found at path, and what is in it.
+// name names t, found at path, and the types inside it.
 func (s *names) name(t *Type, path string) {
 	if s.set(t, func() string { return s.scope.Unique(path) }) {
 		rest, _ := t.Nullable()
@@ -51,6 +52,8 @@ func (s *names) name(t *Type, path string) {
 	}
 }
 
+// inside names the parts of t. A path is the words that lead to a part: the
+// members' names, Item for an element, Value for members of any name.
 func (s *names) inside(t *Type, path string) {
 	switch t.Kind {
 	case Array:

@@ -1,6 +1,7 @@
 package model
 
-// markRecursive finds the types that lead back to themselves.
+// markRecursive sets Recursive on the types that lead back to themselves. Go
+// needs to know: a struct cannot contain itself without a pointer.
 func markRecursive(types []*Named) {
 	leads := map[*Named][]*Named{}
 	for _, n := range types {

@@ -6,7 +6,9 @@ import (
 	"strings"
 )
 
-// key is equal for types that are written alike.
+// key returns a text that is equal for types that are written alike. It removes
+// repeated parts of unions and intersections; types with equal values but
+// different keys merely stay separate.
 func (t *Type) key() string {
 	var b strings.Builder
 	t.appendKey(&b)
@@ -121,7 +123,8 @@ func joinEnums(a, b *Type) *Type {
 	return &Type{Kind: Enum, Base: base, Values: values}
 }
 
-// prune takes parts out of unions that turned out to accept nothing.
+// prune removes parts that accept nothing from unions. They are known only after
+// intersections have been worked out.
 func prune(t *Type, done map[*Type]bool) {
 	if t == nil || done[t] {
 		return

@@ -37,6 +37,8 @@ func (e *emitter) parts(t *model.Type) {
 	}
 }
 
+// class writes a TypedDict, as a class if the names of all members allow it and
+// as a call otherwise.
 func (e *emitter) class(t *model.Type, name, doc string) {
 	e.Line("\n")
 	if e.needsCall(t) {
@@ -61,8 +63,10 @@ func (e *emitter) class(t *model.Type, name, doc string) {
 	}
 }
 
-// needsCall reports whether a member's name cannot stand in a class: it is no
-// name, is private to it, or hides a type from the members below.
+// needsCall reports whether a member's name cannot appear in a class body: it is
+// not an identifier, would be mangled as private, or would hide a type that
+// members further down use. The last is a guess on the safe side: every payload's
+// name holds Request or Response.
 func (e *emitter) needsCall(t *model.Type) bool {
 	return slices.ContainsFunc(t.Members, func(m model.Member) bool {
 		return !e.plain.MatchString(m.Name) || strings.HasPrefix(m.Name, "__") ||

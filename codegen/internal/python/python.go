@@ -61,6 +61,7 @@ func Emit(api *model.API) []byte {
 	return []byte(w.String())
 }
 
+// An emitter writes the types of one module.
 type emitter struct {
 	source.Writer
 	plain *regexp.Regexp  // names that may stand in a class
@@ -68,11 +69,14 @@ type emitter struct {
 	uses  map[string]bool // names of package typing
 }
 
+// quote writes a string literal.
 func (e *emitter) quote(s string) string {
 	return source.Quote(s, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
 }
 
-// named declares a named type.
+// named declares a named type: a class for an object, an alias for the rest. An
+// object that may be null is a class under its other name and an alias with
+// None.
 func (e *emitter) named(n *model.Named) {
 	rest, nullable := n.Type.Nullable()
 	class := rest.Kind == model.Object && rest.Name == n.Name && isTypedDict(rest)

@@ -8,9 +8,9 @@ import (
 	"github.com/agentd/agentd/codegen/internal/model"
 )
 
-// isTypedDict reports whether an object has a class. Members beside others of
-// another type than Any have none, since no class of Python 3.11 says that; nor
-// has a member with an empty name.
+// isTypedDict reports whether a class can describe an object. Python 3.11 has
+// none for named members beside others of a type (PEP 728 adds it), nor for a
+// member with an empty name.
 func isTypedDict(t *model.Type) bool {
 	if t.Elem == nil {
 		return !slices.ContainsFunc(t.Members, func(m model.Member) bool { return m.Name == "" })
@@ -18,6 +18,7 @@ func isTypedDict(t *model.Type) bool {
 	return len(t.Members) > 0 && t.Elem.Kind == model.Any && isTypedDict(&model.Type{Members: t.Members})
 }
 
+// member writes the type of a member.
 func (e *emitter) member(m model.Member, evaluated bool) string {
 	if !m.Required {
 		return "NotRequired[" + e.expr(m.Type, evaluated) + "]"
@@ -25,8 +26,10 @@ func (e *emitter) member(m model.Member, evaluated bool) string {
 	return e.expr(m.Type, evaluated)
 }
 
-// expr writes a type. One that is evaluated when the module is loaded quotes
-// names, which may be declared below.
+// expr returns the Python type for t. Annotations are not evaluated (PEP 563),
+// but aliases and calls of TypedDict are, when the module is loaded: evaluated
+// asks for quotes around names, which may be declared further down, and for
+// Union instead of |, which a quoted name does not support.
 func (e *emitter) expr(t *model.Type, evaluated bool) string {
 	t = t.Flatten()
 	name := func(n string) string { return n }

@@ -28,7 +28,8 @@ func CommentLines(doc string) []string {
 	return out
 }
 
-// reorders reports whether r changes the order in which text is shown.
+// reorders reports whether r changes the order in which text is displayed. A
+// description could otherwise make code look like something else (CVE-2021-42574).
 func reorders(r rune) bool {
 	return r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x61c
 }

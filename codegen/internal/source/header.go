@@ -10,8 +10,8 @@ const (
 	owner = "Source: agent://"
 )
 
-// Header returns what every generated file says of itself, below the line that
-// marks it as generated: whose capabilities it holds, and their digest.
+// Header returns the lines below the one that marks a file as generated: whose
+// capabilities it holds, and their digest.
 func Header(agentID string, capabilities []string, digest string) []string {
 	return []string{
 		owner + agentID,

@@ -8,8 +8,9 @@ import (
 	"github.com/agentd/agentd/codegen/internal/model"
 )
 
-// typ writes a type. In a sealed one, objects that are open to any member are
-// not: another part of an intersection is closed.
+// typ returns the TypeScript type for t. sealed leaves out the index signature
+// of objects that are open to any member: another part of the same intersection
+// is closed, and the signature would open it again.
 func (e *emitter) typ(t *model.Type, indent string, sealed bool) string {
 	switch t.Kind {
 	case model.Never:
@@ -42,9 +43,9 @@ func (e *emitter) typ(t *model.Type, indent string, sealed bool) string {
 	return "unknown"
 }
 
-// typedIndex reports whether t is written with an index signature that says
-// something. An intersection with one is written as what it comes to: through
-// it the compiler does not see which literals are expected.
+// typedIndex reports whether t has an index signature of a type other than
+// unknown. An intersection with such a part is written in its merged form:
+// through the signature, the compiler does not see which literals are expected.
 func typedIndex(t *model.Type) bool {
 	return t.Kind == model.Object && t.Elem != nil && t.Elem.Kind != model.Any
 }
@@ -63,6 +64,7 @@ func (e *emitter) join(types []*model.Type, op, indent string, sealed bool) stri
 	return strings.Join(parts, op)
 }
 
+// enum writes the values as literals.
 func (e *emitter) enum(t *model.Type) string {
 	values := make([]string, len(t.Values))
 	for i, v := range t.Values {
@@ -71,12 +73,13 @@ func (e *emitter) enum(t *model.Type) string {
 			values[i] = e.quote(v)
 		}
 		if n, err := strconv.ParseInt(v, 10, 64); t.Base == model.Integer && err == nil && (n > 1<<53 || n < -1<<53) {
-			return "number" // the literal would not be what it says
+			return "number" // TypeScript would round the literal to another number
 		}
 	}
 	return strings.Join(values, " | ")
 }
 
+// object writes an object type over several lines.
 func (e *emitter) object(t *model.Type, indent string, sealed bool) string {
 	if len(t.Members) == 0 {
 		switch {

@@ -49,6 +49,7 @@ func Emit(api *model.API) []byte {
 	return []byte(e.String())
 }
 
+// An emitter writes the types of one module.
 type emitter struct {
 	source.Writer
 	bare *regexp.Regexp // property names that need no quotes
@@ -70,6 +71,7 @@ func (e *emitter) doc(indent, text string) {
 	}
 }
 
+// quote writes a string literal.
 func (e *emitter) quote(s string) string {
 	return source.Quote(s, func(r rune) string { return fmt.Sprintf(`\u{%x}`, r) })
 }
