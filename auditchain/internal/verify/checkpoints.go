@@ -171,7 +171,9 @@ func (v *verifier) loadStored(ctx context.Context, size int64) error {
 }
 
 // compareBeyond reports signed tree heads beyond the end of the log: one fault
-// for the largest, or, if none is genuine, the fault of each.
+// for the largest, or, if none is genuine, the fault of each. After a gap of
+// missing records the tree has not reached the heads before the end either. Those
+// cannot be compared, and the gap is reported already.
 func (v *verifier) compareBeyond(ctx context.Context, last int64) error {
 	beyond := v.outside
 	for v.stored.size > 0 {
@@ -185,9 +187,10 @@ func (v *verifier) compareBeyond(ctx context.Context, last int64) error {
 	var rejected []Fault
 	for _, h := range beyond {
 		signed, f := v.open(h)
-		if signed == nil {
+		switch {
+		case signed == nil:
 			rejected = append(rejected, f)
-		} else if largest == nil || signed.Size > largest.Size {
+		case signed.Size > last && (largest == nil || signed.Size > largest.Size):
 			largest, from = signed, h
 		}
 	}

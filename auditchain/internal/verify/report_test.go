@@ -245,3 +245,24 @@ func TestFirstFault(t *testing.T) {
 		})
 	}
 }
+
+// A gap is one fault, wherever the pages of a verification meet.
+func TestGapAcrossPages(t *testing.T) {
+	t.Parallel()
+	l := audittest.Open(t, auditchain.Options{})
+	const records = verify.PageSize + 10
+	audittest.Fill(t, l, records)
+	audittest.Close(t, l)
+	original := audittest.SceneAt(t, l.Path())
+	for _, gap := range [][2]int64{
+		{1, 1}, {verify.PageSize - 1, verify.PageSize - 1}, {verify.PageSize, verify.PageSize}, {verify.PageSize + 1, verify.PageSize + 1}, {verify.PageSize + 2, verify.PageSize + 5},
+	} {
+		s := original.Copy(t)
+		s.SQL(`DELETE FROM records WHERE seq BETWEEN ? AND ?`, gap[0], gap[1])
+		report := audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{})
+		audittest.WantFault(t, report, verify.RecordMissing, gap[0])
+		if report.Faults[0].Last != gap[1] || report.FaultCount != 1 || report.Records != records-(gap[1]-gap[0]+1) {
+			t.Errorf("gap %v: %+v", gap, report)
+		}
+	}
+}
