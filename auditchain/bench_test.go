@@ -1,4 +1,4 @@
-package auditchain
+package auditchain_test
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite"
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/auditchain/internal/audittest"
+	"github.com/agentd/agentd/auditchain/internal/store"
 )
 
 // A bareLog is what the driver alone can do: the same rows into the same table
@@ -26,29 +28,46 @@ type bareLog struct {
 }
 
 type bareRequest struct {
-	record Record
+	record auditchain.Record
 	done   chan error
 }
 
 func openBare(t testing.TB) *bareLog {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bare.db")
-	db, err := sql.Open("sqlite", dataSource(path, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"))
+	db, err := sql.Open("sqlite", store.DataSource(path, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	db.SetMaxOpenConns(1)
-	for _, step := range migrations() {
-		for _, statement := range step {
-			if _, err := db.Exec(statement); err != nil {
-				t.Fatal(err)
-			}
+	for _, statement := range schemaOf(t) {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
 		}
 	}
-	l := &bareLog{db: db, queue: make(chan *bareRequest, DefaultMaxPending), done: make(chan struct{})}
+	l := &bareLog{db: db, queue: make(chan *bareRequest, auditchain.DefaultMaxPending), done: make(chan struct{})}
 	go l.write()
 	t.Cleanup(func() { close(l.queue); <-l.done; db.Close() })
 	return l
+}
+
+// schemaOf returns the statements that make the tables of a log.
+func schemaOf(t testing.TB) (statements []string) {
+	t.Helper()
+	l := audittest.Open(t, auditchain.Options{})
+	rows, err := audittest.SceneAt(t, l.Path()).DB().Query(`SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		statements = append(statements, text)
+	}
+	return statements
 }
 
 func (l *bareLog) write() {
@@ -62,7 +81,7 @@ func (l *bareLog) write() {
 	var seq int64
 	for r := range l.queue {
 		batch := []*bareRequest{r}
-		for len(batch) < maxBatch {
+		for len(batch) < 1024 {
 			select {
 			case r, ok := <-l.queue:
 				if ok {
@@ -93,14 +112,14 @@ func (l *bareLog) write() {
 	}
 }
 
-func (l *bareLog) Append(_ context.Context, r Record) (int64, error) {
+func (l *bareLog) Append(_ context.Context, r auditchain.Record) (int64, error) {
 	c := &bareRequest{record: r, done: make(chan error, 1)}
 	l.queue <- c
 	return 0, <-c.done
 }
 
 type appender interface {
-	Append(context.Context, Record) (int64, error)
+	Append(context.Context, auditchain.Record) (int64, error)
 }
 
 // Every benchmark here measures the bare driver and the log in turns, in short
@@ -110,7 +129,7 @@ type appender interface {
 func BenchmarkAppend(b *testing.B) {
 	for _, callers := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			bare, chain := openBare(b), openLog(b, Options{})
+			bare, chain := openBare(b), audittest.Open(b, auditchain.Options{})
 			slice := min(8000, 200*callers)
 			var of [2]appendTimes
 			for b.Loop() {
@@ -142,8 +161,8 @@ func (a *appendTimes) p99() time.Duration {
 
 // run appends n records from a number of callers.
 func (a *appendTimes) run(b *testing.B, l appender, callers, n int) {
-	record := violation(1)
-	record.Tenant, record.Peer, record.Capability, record.Side = "acme", "agent://pr-reviewer", "review-pr", SideRequest
+	record := audittest.Violation(1)
+	record.Tenant, record.Peer, record.Capability, record.Side = "acme", "agent://pr-reviewer", "review-pr", auditchain.SideRequest
 	record.Correlation, record.Session = "018f3f7e-0000-7000-8000-000000000001", "session-1"
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -182,15 +201,15 @@ func benchRows(b *testing.B) int {
 }
 
 // filledLog is a log of n typical records.
-func filledLog(b *testing.B, n int) *Log {
+func filledLog(b *testing.B, n int) *auditchain.Log {
 	b.Helper()
-	l := openLog(b, Options{})
+	l := audittest.Open(b, auditchain.Options{})
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range 512 {
 		wg.Go(func() {
 			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-				if _, err := l.Append(context.Background(), violation(int(i))); err != nil {
+				if _, err := l.Append(context.Background(), audittest.Violation(int(i))); err != nil {
 					b.Error(err)
 					return
 				}
@@ -212,17 +231,18 @@ func BenchmarkRead(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(stats.Bytes)/float64(records), "bytes/record")
+	bare := audittest.SceneAt(b, l.Path()).DB()
 	b.Run("verify", func(b *testing.B) {
-		alternate(b, records, func() { bareScan(b, l) }, func() {
-			if report := verify(b, l.Reader, VerifyOptions{}); !report.OK() {
+		alternate(b, records, func() { bareScan(b, bare) }, func() {
+			if report := audittest.Verify(b, l.Reader, auditchain.VerifyOptions{}); !report.OK() {
 				b.Fatal(report)
 			}
 		})
 	})
 	b.Run("query", func(b *testing.B) {
 		const page = 100
-		alternate(b, page, func() { bareQuery(b, l, page) }, func() {
-			if n := len(collect(b, l.Reader, Filter{Session: "session-1", Order: NewestFirst, Limit: page})); n != page {
+		alternate(b, page, func() { bareQuery(b, bare, page) }, func() {
+			if n := len(audittest.Collect(b, l.Reader, auditchain.Filter{Session: "session-1", Order: auditchain.NewestFirst, Limit: page})); n != page {
 				b.Fatal(n)
 			}
 		})
@@ -248,14 +268,19 @@ func alternate(b *testing.B, rows int, bare, log func()) {
 }
 
 // bareScan reads every column of every record.
-func bareScan(b *testing.B, l *Log) {
-	rows, err := l.db.Query(`SELECT ` + scannedColumns + ` FROM records ORDER BY seq`)
+func bareScan(b *testing.B, db *sql.DB) {
+	rows, err := db.Query(`SELECT seq, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash, erased_by
+		FROM records ORDER BY seq`)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer rows.Close()
-	var row scannedRow
-	destinations := row.destinations()
+	var seq, ts int64
+	var text [12]sql.RawBytes
+	destinations := []any{&seq, &ts}
+	for i := range text {
+		destinations = append(destinations, &text[i])
+	}
 	for rows.Next() {
 		if err := rows.Scan(destinations...); err != nil {
 			b.Fatal(err)
@@ -263,17 +288,23 @@ func bareScan(b *testing.B, l *Log) {
 	}
 }
 
-// bareQuery reads the newest records of one session.
-func bareQuery(b *testing.B, l *Log, page int) {
-	rows, err := l.db.Query(`SELECT `+entryColumns+` FROM records WHERE session = ? ORDER BY seq DESC LIMIT ?`, "session-1", page)
+// bareQuery reads the newest records of one session into values of their own.
+func bareQuery(b *testing.B, db *sql.DB, page int) {
+	rows, err := db.Query(`SELECT seq, ts, tenant, kind, peer, capability, side, correlation, session, body, hash, erased_by
+		FROM records WHERE session = ? ORDER BY seq DESC LIMIT ?`, "session-1", page)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer rows.Close()
-	var e Entry
 	n := 0
 	for ; rows.Next(); n++ {
-		if err := scanEntry(rows, &e); err != nil {
+		var seq, ts int64
+		var tenant, kind string
+		var columns [5]sql.NullString
+		var body, hash []byte
+		var erasedBy sql.NullInt64
+		err := rows.Scan(&seq, &ts, &tenant, &kind, &columns[0], &columns[1], &columns[2], &columns[3], &columns[4], &body, &hash, &erasedBy)
+		if err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,102 +1,61 @@
 package auditchain
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"strings"
+import "github.com/agentd/agentd/auditchain/internal/auditerr"
 
-	"modernc.org/sqlite"
+type (
+	// An Error is any failure of an audit log. It has a [Code], and its text names
+	// the file, the fault and the remedy; it never contains the body of a record.
+	Error = auditerr.Error
+	// A Code classifies a failure of an audit log. The set is closed; there is no
+	// code for success.
+	Code = auditerr.Code
 )
 
-// An Error is any failure of an audit log. Its text names the file, says what
-// is wrong and what to do about it; it never holds the body of a record.
-type Error struct {
-	// Code is the class of the failure.
-	Code Code
-	// Path is the database file, where one is concerned.
-	Path string
-	// Msg says what is wrong.
-	Msg string
-	// Hint says what to do. It may be empty.
-	Hint string
-	// Err is the cause, or nil.
-	Err error
-}
-
-func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString("audit log")
-	if e.Path != "" {
-		b.WriteString(" " + e.Path)
-	}
-	b.WriteString(": " + e.Msg)
-	if e.Err != nil {
-		fmt.Fprintf(&b, ": %v", e.Err)
-	}
-	if e.Hint != "" {
-		fmt.Fprintf(&b, " (%s)", e.Hint)
-	}
-	return b.String()
-}
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// SQLite's primary result codes (sqlite.org/rescode.html), the low byte of an
-// extended one.
+// The codes of an [*Error].
 const (
-	sqliteBusy       = 5
-	sqliteLocked     = 6
-	sqliteReadOnly   = 8
-	sqliteIOErr      = 10
-	sqliteCorrupt    = 11
-	sqliteFull       = 13
-	sqliteCantOpen   = 14
-	sqliteConstraint = 19
-	sqliteNotADB     = 26
+	// CodeInvalid is a record, filter or option that the log rejects. Nothing
+	// was written.
+	CodeInvalid = auditerr.CodeInvalid
+	// CodeNotFound is a database file, or a record in it, that does not exist.
+	CodeNotFound = auditerr.CodeNotFound
+	// CodeNotAuditLog is a file that is not an audit log.
+	CodeNotAuditLog = auditerr.CodeNotAuditLog
+	// CodeVersion is a log written by a newer version of this package.
+	CodeVersion = auditerr.CodeVersion
+	// CodeLocked is a log that another writer holds open.
+	CodeLocked = auditerr.CodeLocked
+	// CodeBusy is a database that another program kept locked for longer than
+	// the busy timeout.
+	CodeBusy = auditerr.CodeBusy
+	// CodeReadOnly is a database, or its folder, that cannot be written.
+	CodeReadOnly = auditerr.CodeReadOnly
+	// CodeFull is a full disk or quota. The log works again once there is room.
+	CodeFull = auditerr.CodeFull
+	// CodeCorrupt is damage to the database file below the level of records.
+	CodeCorrupt = auditerr.CodeCorrupt
+	// CodeIO is a failed read, write or sync. The log stays closed to writing
+	// until it is opened again, because after a failed sync the state of the
+	// file is unknown.
+	CodeIO = auditerr.CodeIO
+	// CodeRollback is a database that lacks records covered by a signed
+	// checkpoint: an old copy, or a truncated file.
+	CodeRollback = auditerr.CodeRollback
+	// CodeTampered is a database whose records contradict their hashes or a
+	// signed checkpoint.
+	CodeTampered = auditerr.CodeTampered
+	// CodeKeyMissing is a log whose signing key file is gone.
+	CodeKeyMissing = auditerr.CodeKeyMissing
+	// CodeKeyUnsafe is a signing key file that other users can read, that cannot
+	// be parsed, or that does not belong to the log.
+	CodeKeyUnsafe = auditerr.CodeKeyUnsafe
+	// CodeClosed is a log that was closed.
+	CodeClosed = auditerr.CodeClosed
+	// CodeUncertain is an append whose context ended while the record was being
+	// written: the record may or may not be in the log.
+	CodeUncertain = auditerr.CodeUncertain
+	// CodeUnsupported is an operating system that lacks file locks.
+	CodeUnsupported = auditerr.CodeUnsupported
 )
 
-// fault turns an error of the driver into an [*Error]. What already is one, or
-// is the context's own error, passes through.
-func fault(path, doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if _, ok := errors.AsType[*Error](err); ok ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	e := &Error{Path: path, Msg: doing, Err: err}
-	e.Code, e.Hint = CodeIO, "the log refuses writes until it is opened again; check the disk and the system log"
-	sqliteErr, ok := errors.AsType[*sqlite.Error](err)
-	if !ok {
-		if errors.Is(err, fs.ErrPermission) {
-			e.Code, e.Hint = CodeReadOnly, hintReadOnly
-		}
-		return e
-	}
-	switch sqliteErr.Code() & 0xff {
-	case sqliteBusy, sqliteLocked:
-		e.Code, e.Hint = CodeBusy, "another program holds a lock on the database; end its transaction"
-	case sqliteReadOnly:
-		e.Code, e.Hint = CodeReadOnly, hintReadOnly
-	case sqliteCorrupt:
-		e.Code, e.Hint = CodeCorrupt, hintCorrupt
-	case sqliteFull:
-		e.Code, e.Hint = CodeFull, "free some disk space; nothing was written and the log then goes on"
-	case sqliteCantOpen:
-		e.Code, e.Hint = CodeReadOnly, "check that the file and its folder exist and are readable and writable"
-	case sqliteConstraint:
-		e.Code, e.Hint = CodeTampered, "another program has written to the database; verify the log, then open it again"
-	case sqliteNotADB:
-		e.Code, e.Hint = CodeNotAuditLog, "the file is not an SQLite database; give the path of an audit database"
-	}
-	return e
-}
-
-const (
-	hintReadOnly = "give this user write permission on the database and its folder"
-	hintCorrupt  = "the file is damaged below the level of records: keep it, restore the newest backup beside it and verify that"
-)
+// CodeOf returns the code of the first [*Error] in err's chain, or 0.
+func CodeOf(err error) Code { return auditerr.CodeOf(err) }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package auditchain
+package auditchain_test
 
 // There are no such limits here, and no log that could be written.
 const limitedChild = "AUDITCHAIN_LIMITED_CHILD"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package auditchain
+package auditchain_test
 
 import (
 	"bufio"
@@ -14,6 +14,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/auditchain/internal/audittest"
 )
 
 // limitedChild, in the environment, makes the test binary a writer whose files the
@@ -25,7 +28,7 @@ func runLimitedChild(path string) {
 	signal.Ignore(syscall.SIGXFSZ) // so that a write fails with EFBIG (setrlimit(2))
 	var size uint64
 	fmt.Sscan(os.Getenv("SIZE"), &size)
-	l, err := Open(context.Background(), path, Options{})
+	l, err := auditchain.Open(context.Background(), path, auditchain.Options{})
 	if err == nil {
 		err = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: size})
 	}
@@ -38,9 +41,9 @@ func runLimitedChild(path string) {
 		all.Go(func() {
 			for i := 0; ; i++ {
 				id := fmt.Sprintf("%d-%d", c, i)
-				seq, err := l.Append(context.Background(), Record{Kind: KindRPCCall, Correlation: id, Body: []byte(`{"fill":"` + strings.Repeat("x", 500) + `"}`)})
+				seq, err := l.Append(context.Background(), auditchain.Record{Kind: auditchain.KindRPCCall, Correlation: id, Body: []byte(`{"fill":"` + strings.Repeat("x", 500) + `"}`)})
 				if err != nil {
-					fmt.Println("refused", CodeOf(err))
+					fmt.Println("refused", auditchain.CodeOf(err))
 					return
 				}
 				fmt.Printf("%d %s\n", seq, id)
@@ -55,6 +58,7 @@ func runLimitedChild(path string) {
 // of SQLite: nothing that was acknowledged is lost, nothing is there by half, and
 // the log goes on where there is room.
 func TestFileSizeLimit(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{200_000, 300_001, 523_456} {
 		path := filepath.Join(t.TempDir(), "audit.db")
 		child := exec.Command(os.Args[0])
@@ -80,18 +84,18 @@ func TestFileSizeLimit(t *testing.T) {
 		if err := child.Wait(); err != nil {
 			t.Fatalf("%d bytes: the writer crashed: %v", size, err)
 		}
-		if refused["refused "+CodeIO.String()]+refused["refused "+CodeFull.String()] != 8 || len(acknowledged) == 0 {
+		if refused["refused "+auditchain.CodeIO.String()]+refused["refused "+auditchain.CodeFull.String()] != 8 || len(acknowledged) == 0 {
 			t.Errorf("%d bytes: %d records acknowledged, refusals %v", size, len(acknowledged), refused)
 		}
-		l, err := Open(context.Background(), path, Options{})
+		l, err := auditchain.Open(context.Background(), path, auditchain.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkAcknowledged(t, l, acknowledged)
-		fill(t, l, 10)
-		if report := verify(t, l.Reader, VerifyOptions{}); !report.OK() {
+		audittest.Fill(t, l, 10)
+		if report := audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}); !report.OK() {
 			t.Errorf("%d bytes: %+v", size, report)
 		}
-		closeLog(t, l)
+		audittest.Close(t, l)
 	}
 }

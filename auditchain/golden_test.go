@@ -1,4 +1,4 @@
-package auditchain
+package auditchain_test
 
 import (
 	"context"
@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/auditchain/internal/audittest"
+	"github.com/agentd/agentd/auditchain/internal/sidecar"
 	"github.com/agentd/agentd/auditchain/proof"
 )
 
@@ -25,22 +28,22 @@ func writeGolden(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	l := openAt(t, golden, Options{Name: "golden", Now: steppedClock()})
+	l := audittest.OpenAt(t, golden, auditchain.Options{Name: "golden", Now: audittest.SteppedClock()})
 	for i := range 6 {
-		appendRecord(t, l, violation(i))
+		audittest.Append(t, l, audittest.Violation(i))
 	}
 	ctx := context.Background()
 	if _, err := l.RotateKey(ctx); err != nil { // 7
 		t.Fatal(err)
 	}
-	if _, err := l.Redact(ctx, Filter{Correlation: "018f3f7e-0000-7000-8000-000000000003"}, "subject request"); err != nil { // 8
+	if _, err := l.Redact(ctx, auditchain.Filter{Correlation: "018f3f7e-0000-7000-8000-000000000003"}, "subject request"); err != nil { // 8
 		t.Fatal(err)
 	}
-	if _, err := l.Prune(ctx, entryTime(t, l, 3), "retention"); err != nil { // 9
+	if _, err := l.Prune(ctx, audittest.Get(t, l.Reader, 3).Time, "retention"); err != nil { // 9
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		appendRecord(t, l, Record{Kind: KindRPCCall, Body: json.RawMessage(`{"peerId":"agent://concierge","status":"ok","latencyMs":12.50,"n":` + strings.Repeat("9", i*20+1) + `}`)})
+		audittest.Append(t, l, auditchain.Record{Kind: auditchain.KindRPCCall, Body: json.RawMessage(`{"peerId":"agent://concierge","status":"ok","latencyMs":12.50,"n":` + strings.Repeat("9", i*20+1) + `}`)})
 	}
 	if _, err := l.Checkpoint(ctx); err != nil {
 		t.Fatal(err)
@@ -52,15 +55,15 @@ func writeGolden(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(golden), "record-5.proof.json"), append(text, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	closeLog(t, l)
-	for _, suffix := range []string{keySuffix, ".lock"} {
+	audittest.Close(t, l)
+	for _, suffix := range []string{sidecar.KeySuffix, ".lock"} {
 		os.Remove(golden + suffix)
 	}
 }
 
-func mustProve(t testing.TB, r *Reader, seq int64) *proof.Proof {
+func mustProve(t testing.TB, r *auditchain.Reader, seq int64) *proof.Proof {
 	t.Helper()
-	p, err := r.Prove(context.Background(), seq, ProveOptions{})
+	p, err := r.Prove(context.Background(), seq, auditchain.ProveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,13 +74,13 @@ func TestGoldenLog(t *testing.T) {
 	if *update {
 		writeGolden(t)
 	}
-	public, err := readPublic(golden)
+	public, err := sidecar.ReadPublicKeys(golden)
 	if err != nil || len(public) != 2 {
 		t.Fatalf("%d keys, %v", len(public), err)
 	}
-	path := copyFolder(t, golden)
-	report := verifyPath(t, path, VerifyOptions{TrustedKeys: public[:1]})
-	wantIntact(t, report, 10)
+	path := audittest.CopyLog(t, golden)
+	report := audittest.VerifyPath(t, path, auditchain.VerifyOptions{TrustedKeys: public[:1]})
+	audittest.WantIntact(t, report, 10)
 	if report.Pruned != 2 || report.Erased != 1 || report.Signed != 12 {
 		t.Errorf("%+v", report)
 	}
@@ -97,62 +100,7 @@ func TestGoldenLog(t *testing.T) {
 		t.Errorf("%+v, %v", result, err)
 	}
 	// It can be written on.
-	l := openAt(t, path, Options{ReplaceLostKey: true})
-	appendRecord(t, l, violation(1))
-	wantIntact(t, verify(t, l.Reader, VerifyOptions{}), 12)
-}
-
-func TestGoldenTampering(t *testing.T) {
-	text, err := os.ReadFile("testdata/tampering.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var vectors []struct {
-		Name, SQL string
-		Class     FaultClass
-		Seq       int64
-	}
-	if err := json.Unmarshal(text, &vectors); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range vectors {
-		t.Run(v.Name, func(t *testing.T) {
-			s := &scene{t: t, path: copyFolder(t, golden)}
-			s.sql(v.SQL)
-			report := verifyPath(t, s.path, VerifyOptions{})
-			if report.OK() || report.Faults[0].Class != v.Class || report.Faults[0].Seq != v.Seq {
-				t.Errorf("want %s at %d, got %v", v.Class, v.Seq, report.Faults)
-			}
-		})
-	}
-}
-
-// A fresh database and a migrated one have the same schema, whatever version
-// the migration starts from.
-func TestMigrations(t *testing.T) {
-	l := openLog(t, Options{})
-	if err := checkSchema(context.Background(), l.db, l.path); err != nil {
-		t.Fatal(err)
-	}
-	for version := 1; version <= schemaVersion; version++ {
-		path := copyFolder(t, golden) // version 1; later versions get their own
-		l := openAt(t, path, Options{ReplaceLostKey: true})
-		if err := checkSchema(context.Background(), l.db, l.path); err != nil {
-			t.Errorf("from version %d: %v", version, err)
-		}
-		if got, err := readVersion(context.Background(), l.db, path); err != nil || got != schemaVersion {
-			t.Errorf("from version %d: version %d, %v", version, got, err)
-		}
-	}
-}
-
-// The schema is meant to be read by a person with the sqlite3 shell.
-func TestAuditView(t *testing.T) {
-	l := openLog(t, Options{Now: steppedClock()})
-	appendRecord(t, l, violation(1))
-	var at, kind, peer, hash string
-	err := l.db.QueryRow(`SELECT time, kind, peer, hash FROM audit`).Scan(&at, &kind, &peer, &hash)
-	if err != nil || at != "2026-09-21T14:13:20.001Z" && !strings.HasPrefix(at, "2026-09-21T") || kind != string(KindSchemaViolation) || peer != "agent://pr-reviewer" || len(hash) != 64 {
-		t.Errorf("%s %s %s %s, %v", at, kind, peer, hash, err)
-	}
+	l := audittest.OpenAt(t, path, auditchain.Options{ReplaceLostKey: true})
+	audittest.Append(t, l, audittest.Violation(1))
+	audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}), 12)
 }

@@ -4,25 +4,28 @@ import (
 	"cmp"
 	"context"
 	"sync"
-	"sync/atomic"
+	"time"
 
-	"github.com/agentd/agentd/auditchain/internal/chainhash"
-	"github.com/agentd/agentd/auditchain/internal/filelock"
+	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/auditchain/internal/chain"
+	"github.com/agentd/agentd/auditchain/internal/erase"
+	"github.com/agentd/agentd/auditchain/internal/publish"
+	"github.com/agentd/agentd/auditchain/internal/store"
 )
 
 // A Log is an audit log that is open for writing. Its methods are safe for
 // concurrent use. The methods of its [Reader] read what is durable.
 type Log struct {
 	*Reader
-	lock      *filelock.Lock
-	writer    *writer
+	writer    *chain.Writer // belongs to the goroutine that runs write
 	recovery  Recovery
-	publisher *publisher
+	publisher *publish.Publisher
+	eraser    *erase.Eraser
 
-	queue   chan *request
-	control chan *command
-	erasing chan struct{} // holds a token while an erasure runs
-	stopped chan struct{} // closed when the writer goroutine has ended
+	checkpointInterval time.Duration
+	queue              chan *request
+	control            chan *command
+	stopped            chan struct{} // closed when write has returned
 
 	mu     sync.RWMutex // held for reading while sending to queue or control
 	closed bool         // guarded by mu
@@ -31,56 +34,78 @@ type Log struct {
 	closeErr  error // set before stopped is closed
 }
 
-// A request is one append on its way to the disk.
-type request struct {
-	prepared
-	// state decides a race: between the writer, which takes the request, and
-	// its caller, which gives up.
-	state atomic.Int32
-	done  chan error // has room for the one answer
-	seq   int64      // valid once done has delivered nil
-}
-
-// The states of a request.
-const (
-	requestQueued = iota
-	requestTaken
-	requestAbandoned
-)
-
-// A command is work for the writer goroutine other than appending.
-type command struct {
-	run func(*writer) error
-	// always is true for what a broken log can do as well.
-	always bool
-	done   chan error
-}
-
-// newLog joins the parts of a log; start sets it going.
-func newLog(w *writer, reader *Reader, recovery Recovery) *Log {
-	return &Log{
-		Reader: reader, writer: w, recovery: recovery,
-		publisher: newPublisher(w.path, reader, &w.options),
-		queue:     make(chan *request, w.options.MaxPending),
-		control:   make(chan *command),
-		erasing:   make(chan struct{}, 1),
-		stopped:   make(chan struct{}),
-	}
-}
-
-// start starts the goroutines that Close waits for.
-func (l *Log) start() {
-	l.publisher.start()
-	go l.write()
-}
-
-// Append writes a record and returns its sequence number when it is durable.
+// Open opens the log at path for writing, and creates database and signing key if
+// there is no database. The folder must exist.
 //
-// A record that the log does not take fails with [CodeInvalid] before anything
-// is written. When the context is done while the record waits its turn, it is
-// not written and the context's error is returned; when it is being written,
-// the error has [CodeUncertain]. After any other error the record is not in the
-// log, unless the error is [CodeIO], after which nobody knows before the log is
+// Open checks the records after the newest checkpoint, and that the database has
+// all that the checkpoint file covers. A log that fails is not opened, so that
+// nothing is signed that was not written here. [Log.Recovery] returns what Open
+// found. Errors are [*Error] with [CodeLocked], [CodeRollback], [CodeTampered],
+// [CodeKeyMissing], and those of the file system.
+func Open(ctx context.Context, path string, options Options) (*Log, error) {
+	return open(ctx, path, options, store.SQLite)
+}
+
+// open is Open with the driver to use.
+func open(ctx context.Context, path string, options Options, connect store.Connect) (*Log, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	w, found, err := chain.Open(ctx, path, chain.Options{
+		Name: options.Name, CheckpointRecords: options.CheckpointRecords, ReplaceLostKey: options.ReplaceLostKey, Now: options.Now,
+	}, connect)
+	if err != nil {
+		return nil, err
+	}
+	resumed, err := erase.Resume(ctx, w)
+	var reader *store.Reader
+	if err == nil {
+		reader, err = store.OpenReader(ctx, w.DB().Path, connect)
+	}
+	if err != nil {
+		_ = w.Close() // err is what matters
+		return nil, err
+	}
+	l := &Log{
+		Reader: &Reader{db: reader}, writer: w,
+		recovery: Recovery{
+			Created: found.Created, Records: found.Records, Unsigned: found.Unsigned, KeyChanged: found.KeyChanged, Resumed: resumed,
+		},
+		publisher:          publish.New(&reader.DB, options.Witnesses, options.OnWitness),
+		checkpointInterval: options.CheckpointInterval,
+		queue:              make(chan *request, options.MaxPending),
+		control:            make(chan *command),
+		stopped:            make(chan struct{}),
+	}
+	l.eraser = erase.New(&reader.DB, l.do)
+	l.publisher.Start()
+	go l.write()
+	return l, nil
+}
+
+// Close writes the queued records, signs a last checkpoint and closes the log.
+// Further appends fail with [CodeClosed]. An error means that the last checkpoint
+// could not be made; acknowledged records are durable in any case. Closing again
+// returns the same error.
+func (l *Log) Close() error {
+	l.closeOnce.Do(func() {
+		l.mu.Lock()
+		l.closed = true
+		l.mu.Unlock()
+		close(l.queue)
+	})
+	<-l.stopped
+	return l.closeErr
+}
+
+// Append writes a record and returns its sequence number once it is durable.
+//
+// A record that the log rejects fails with [CodeInvalid] before anything is
+// written. If the context ends while the record waits its turn, the record is not
+// written and the context's error is returned; if it ends while the record is
+// being written, the error has [CodeUncertain]. After any other error the record
+// is not in the log, except after [CodeIO]: then nobody knows before the log is
 // opened again.
 func (l *Log) Append(ctx context.Context, record Record) (seq int64, err error) {
 	r, err := l.enqueue(ctx, &record)
@@ -90,13 +115,13 @@ func (l *Log) Append(ctx context.Context, record Record) (seq int64, err error) 
 	if err := l.await(ctx, r); err != nil {
 		return 0, err
 	}
-	return r.seq, nil
+	return r.Header.Seq, nil
 }
 
 // AppendAll writes records, in their order, and returns when all are durable; it
-// costs less than as many calls of Append. written counts those that
-// are in the log. The error is that of the first that is not, as Append says it;
-// the others are written all the same, as far as they can be.
+// costs less than as many calls of Append. The result counts those that are in
+// the log. The error is that of the first record that is not, as Append returns
+// it; the others are written nevertheless, as far as possible.
 func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err error) {
 	waiting := make([]*request, 0, len(records))
 	for i := range records {
@@ -117,185 +142,65 @@ func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err
 	return written, err
 }
 
-// enqueue gives a record to the writer.
-func (l *Log) enqueue(ctx context.Context, record *Record) (*request, error) {
-	if !record.Kind.Valid() || record.Kind.reserved() {
-		return nil, &Error{Code: CodeInvalid, Path: l.path, Msg: "records of kind \"" + string(record.Kind) + "\" cannot be appended",
-			Hint: "use one of the documented kinds"}
-	}
-	r := &request{done: make(chan error, 1)}
-	if err := r.prepare(record); err != nil {
-		return nil, &Error{Code: CodeInvalid, Path: l.path, Msg: "the record cannot be appended", Err: err}
-	}
-	return r, l.submit(ctx, r)
-}
-
-// await waits for the writer's word on a record.
-func (l *Log) await(ctx context.Context, r *request) error {
-	select {
-	case err := <-r.done:
-		return err
-	case <-ctx.Done():
-	}
-	if r.state.CompareAndSwap(requestQueued, requestAbandoned) {
-		return ctx.Err()
-	}
-	select {
-	case err := <-r.done: // it has just been decided
-		return err
-	default:
-		return &Error{Code: CodeUncertain, Path: l.path, Msg: "gave up while the record was being written", Err: ctx.Err(),
-			Hint: "query the log to see whether it is there"}
-	}
-}
-
-// prepare does what can be done before the record has its place in the log.
-func (p *prepared) prepare(r *Record) error {
-	if r.Tenant == "" {
-		r.Tenant = DefaultTenant
-	}
-	var err error
-	if p.content, err = r.content(); err != nil {
-		return err
-	}
-	newSalt(&p.salt)
-	var scratch []byte
-	p.header = chainhash.Header[string]{
-		Tenant: r.Tenant, Kind: string(r.Kind),
-		Digest: chainhash.Digest(&scratch, p.salt[:], &p.content),
-	}
-	return nil
-}
-
-// submit queues a request, blocking while the queue is full.
-func (l *Log) submit(ctx context.Context, r *request) error {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.closed {
-		return l.errClosed()
-	}
-	select {
-	case l.queue <- r:
-		return nil
-	default:
-	}
-	select {
-	case l.queue <- r:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// do runs a command on the writer goroutine. The context bounds the wait for
-// its turn; what has begun is waited for, since it shares variables with its
-// caller.
-func (l *Log) do(ctx context.Context, run func(*writer) error) error {
-	return l.runCommand(ctx, &command{run: run, done: make(chan error, 1)})
-}
-
-// runCommand is do for a command that is already made.
-func (l *Log) runCommand(ctx context.Context, c *command) error {
-	if err := l.sendCommand(ctx, c); err != nil {
-		return err
-	}
-	return <-c.done
-}
-
-// sendCommand hands a command to the writer. Holding the lock meanwhile keeps
-// Close from ending the writer under it.
-func (l *Log) sendCommand(ctx context.Context, c *command) error {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.closed {
-		return l.errClosed()
-	}
-	select {
-	case l.control <- c:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l *Log) errClosed() error {
-	return &Error{Code: CodeClosed, Path: l.path, Msg: "the log was closed"}
-}
-
-// Checkpoint signs all that is durable now and returns the signed checkpoint,
-// or nil for an empty log.
+// Checkpoint signs all that is durable now and returns the signed checkpoint, or
+// nil for an empty log.
 func (l *Log) Checkpoint(ctx context.Context) (signed []byte, err error) {
-	err = l.do(ctx, func(w *writer) error {
-		err := w.signRest()
-		signed = w.tip.note
+	err = l.do(ctx, func(w *chain.Writer) error {
+		err := w.Sign()
+		signed = w.Head().Note
 		return err
 	})
 	return signed, err
 }
 
-// Status is the state of the log's duties beside appending.
-type Status struct {
-	// Broken is the error after which the log takes no more records, or nil.
-	Broken error
-	// Records is the number of the newest durable record, Signed that of the
-	// newest under a checkpoint.
-	Records, Signed int64
-	// CheckpointFile is the error of the last write of the checkpoint file.
-	CheckpointFile error
-	// Witnesses tells for each witness asked so far whether it has co-signed.
-	// An error that is [checkpoint.ErrInconsistent] means that the witness has
-	// seen another history of this log.
-	Witnesses map[string]error
-}
-
-// Status tells how the log is doing.
-func (l *Log) Status(ctx context.Context) (Status, error) {
-	c := &command{done: make(chan error, 1)}
-	var s Status
-	c.run = func(w *writer) error {
-		s.Broken, s.Records, s.Signed = w.broken, w.tip.seq, w.tip.signed
-		return nil
-	}
-	c.always = true
-	if err := l.runCommand(ctx, c); err != nil {
-		return Status{}, err
-	}
-	s.Witnesses, s.CheckpointFile = l.publisher.status()
-	return s, nil
-}
-
-// Close writes what is queued, signs a last checkpoint and closes the log.
-// Further appends fail with [CodeClosed]. The error tells whether the last
-// checkpoint could not be made; records acknowledged before are durable in any
-// case. Closing again returns the same error.
-func (l *Log) Close() error {
-	l.closeOnce.Do(func() {
-		l.mu.Lock()
-		l.closed = true
-		l.mu.Unlock()
-		close(l.queue)
+// RotateKey generates a new signing key and returns its verifier key. The change
+// is a record, and the checkpoint that covers it is the last one signed with the
+// old key: whoever trusts the old key can follow to the new one. Old verifier
+// keys stay in the file of public keys; the old private key is removed.
+func (l *Log) RotateKey(ctx context.Context) (verifier string, err error) {
+	err = l.do(ctx, func(w *chain.Writer) (err error) {
+		verifier, err = w.RotateKey()
+		return err
 	})
-	<-l.stopped
-	return l.closeErr
+	return verifier, err
 }
 
-// Recovery is what [Open] found.
-type Recovery struct {
-	// Created is true for a log that did not exist before.
-	Created bool
-	// Records is the number of the newest record, 0 in an empty log.
-	Records int64
-	// Unsigned counts the records after the newest checkpoint: more than 0
-	// means that the log was not closed the last time. They were checked and are
-	// now signed.
-	Unsigned int64
-	// Resumed counts the records whose erasure or removal was authorised but
-	// interrupted, and that are now erased or removed.
-	Resumed int64
-	// KeyChanged is true when an interrupted change of the signing key was
-	// completed, or a lost key replaced.
-	KeyChanged bool
+// An Erasure is the outcome of [Log.Redact] and [Log.Prune].
+type Erasure = erase.Result
+
+// Redact erases the content of the records that the filter chooses: body, salt
+// and searchable columns. Number, time, tenant, kind and hashes stay, and the
+// chain still verifies. It cannot be undone; copies of the database made before
+// still hold the content.
+//
+// A redaction record with the reason and the numbers of the records is written
+// and signed first; it names the searched columns but not the values, which may
+// be the very data to erase. The next [Open] completes an interrupted redaction.
+//
+// A filter that chooses everything is rejected, as is an empty reason. Records
+// of the log's own kinds stay as they are. Limit and Order are ignored.
+func (l *Log) Redact(ctx context.Context, filter Filter, reason string) (Erasure, error) {
+	return l.eraser.Redact(ctx, filter, reason)
 }
 
-// Recovery tells what [Open] found.
-func (l *Log) Recovery() Recovery { return l.recovery }
+// Prune removes the records written before a time. Their hashes stay in the
+// Merkle tree, some 50 bytes each, so that the rest still verifies against old
+// checkpoints. The records of changed signing keys stay as well. It cannot be
+// undone.
+//
+// A prune record is written and signed first. The next [Open] completes an
+// interrupted removal.
+func (l *Log) Prune(ctx context.Context, before time.Time, reason string) (Erasure, error) {
+	return l.eraser.Prune(ctx, before, reason)
+}
+
+// AddWitness adds a witness to those of [Options]. It is shown the newest
+// checkpoint soon.
+func (l *Log) AddWitness(w checkpoint.Witness) { l.publisher.AddWitness(w) }
+
+// Keeper makes this log's owner a witness of other logs, which signs with the key
+// of this one, also after that has changed. For store and trust see
+// [checkpoint.NewKeeper].
+func (l *Log) Keeper(store checkpoint.Store, trust func(origin string) []string) *checkpoint.Keeper {
+	return checkpoint.NewKeeper(l.writer.SigningKey, store, trust)
+}

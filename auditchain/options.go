@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/auditchain/internal/auditerr"
 )
 
 // Defaults of [Options].
@@ -15,48 +16,51 @@ const (
 	DefaultMaxPending         = 4096
 )
 
-// Options configures a log that is open for writing. The zero value is good.
+// nameCharacters are those that a log's name may contain.
+const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
+// Options configures a log that is open for writing. The zero value is usable.
 type Options struct {
-	// Name becomes part of the origin of a new log: an agent's id, say. It
-	// holds letters, digits, and any of "_.-". It is not looked at when the log
+	// Name becomes part of the origin of a new log; an agent's id is a good one.
+	// It consists of letters, digits, and any of "_.-". It is ignored if the log
 	// exists.
 	Name string
-	// CheckpointRecords is how many records may be unsigned before a checkpoint
-	// is made, from 1; 0 is [DefaultCheckpointRecords].
+	// CheckpointRecords is the number of unsigned records at which a checkpoint
+	// is signed, from 1; 0 means [DefaultCheckpointRecords].
 	CheckpointRecords int64
-	// CheckpointInterval is how long a record may be unsigned; 0 is
+	// CheckpointInterval is how long a record may stay unsigned; 0 means
 	// [DefaultCheckpointInterval].
 	CheckpointInterval time.Duration
-	// MaxPending is how many appends may wait for the disk before further ones
-	// block, from 1; 0 is [DefaultMaxPending].
+	// MaxPending is the number of appends that may wait for the disk before
+	// further ones block, from 1; 0 means [DefaultMaxPending].
 	MaxPending int
-	// Witnesses co-sign each checkpoint that is published. A witness that
-	// cannot be reached delays nothing and is asked again; see [Log.Status] and
+	// Witnesses co-sign each published checkpoint. A witness that cannot be
+	// reached delays nothing and is asked again; see [Log.Status] and
 	// [Log.AddWitness].
 	Witnesses []checkpoint.Witness
-	// OnWitness, if set, is called when a witness has answered in another way
-	// than before: err is nil when it has co-signed, [checkpoint.ErrInconsistent]
-	// when it has seen another history of the log, and else why it could not be
-	// asked. It must not close the log.
+	// OnWitness, if set, is called if the answer of a witness differs in kind
+	// from the one before. The error is nil if the witness has co-signed,
+	// [checkpoint.ErrInconsistent] if it has seen another history of the log, and
+	// otherwise the reason why it could not be asked. OnWitness must not close
+	// the log.
 	OnWitness func(name string, err error)
-	// ReplaceLostKey makes Open generate a new signing key when the log's own
-	// is gone. The log then records the replacement, and auditors must be told
-	// to trust the new key.
+	// ReplaceLostKey makes Open generate a new signing key if the log's is gone.
+	// The log records the replacement, and auditors have to be given the new key.
 	ReplaceLostKey bool
-	// Now is the clock; nil is [time.Now].
+	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
 }
 
-// withDefaults checks the options and fills in what is zero.
+// withDefaults validates the options and replaces zero values.
 func (o Options) withDefaults() (Options, error) {
 	if o.Name == "" {
 		o.Name = "log"
 	}
-	if strings.Trim(o.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "" {
-		return o, invalid(fmt.Sprintf("the name %q may hold letters, digits, _ . - only", o.Name))
+	if strings.Trim(o.Name, nameCharacters) != "" {
+		return o, auditerr.Invalid(fmt.Sprintf("the name %q may hold letters, digits, _ . - only", o.Name))
 	}
 	if o.CheckpointRecords < 0 || o.CheckpointInterval < 0 || o.MaxPending < 0 {
-		return o, invalid("CheckpointRecords, CheckpointInterval and MaxPending must not be negative")
+		return o, auditerr.Invalid("CheckpointRecords, CheckpointInterval and MaxPending must not be negative")
 	}
 	if o.CheckpointRecords == 0 {
 		o.CheckpointRecords = DefaultCheckpointRecords

@@ -1,6 +1,6 @@
 //go:build race
 
-package auditchain
+package auditchain_test
 
 // raceEnabled is true under the race detector, where processes start slowly.
 const raceEnabled = true

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// MaxBytes bounds a signed checkpoint: larger notes are refused unread.
+// MaxBytes bounds a signed checkpoint: a larger note is rejected before it is parsed.
 const MaxBytes = 64 << 10
 
 // A Checkpoint is the state of a log at one size.
@@ -28,25 +28,26 @@ type Checkpoint struct {
 }
 
 var (
-	// ErrMalformed is a text that is no checkpoint.
+	// ErrMalformed is text that is not a checkpoint.
 	ErrMalformed = errors.New("checkpoint: malformed")
-	// ErrSignature is a note with a signature that is false.
+	// ErrSignature is a note with a false signature.
 	ErrSignature = errors.New("checkpoint: false signature")
-	// ErrUntrusted is a note without a signature by a key that is trusted.
+	// ErrUntrusted is a note without a signature by a trusted key.
 	ErrUntrusted = errors.New("checkpoint: not signed by a trusted key")
-	// ErrInconsistent is a pair of signed states of which one cannot have grown
-	// from the other: proof that a log was rewritten.
+	// ErrInconsistent is a pair of signed states neither of which can have grown
+	// from the other: proof that the log was rewritten.
 	ErrInconsistent = errors.New("checkpoint: the log was rewritten")
 )
 
-// Text is the part of a checkpoint that is signed.
+// Text returns the part of a checkpoint that is signed.
 func (c Checkpoint) Text() string {
 	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
 }
 
 // Parse reads what [Checkpoint.Text] writes. Lines after the third (extension
-// lines) are allowed and ignored, as the C2SP text demands. The error is
-// [ErrMalformed].
+// lines) are allowed and ignored, as c2sp.org/tlog-checkpoint requires. Each
+// number has one spelling only: a text that parses is the text that was signed.
+// The error is [ErrMalformed].
 func Parse(text string) (Checkpoint, error) {
 	lines := strings.SplitN(text, "\n", 4)
 	if len(lines) < 4 || lines[0] == "" {
@@ -63,7 +64,7 @@ func Parse(text string) (Checkpoint, error) {
 	return Checkpoint{Origin: lines[0], Size: int64(size), Root: tlog.Hash(root)}, nil
 }
 
-// Sign is the checkpoint as a note with the signatures of signers.
+// Sign returns the checkpoint as a note with the signatures of signers.
 func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
 	text := c.Text()
 	if got, err := Parse(text); err != nil || got != c {
@@ -76,18 +77,18 @@ func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
 	return signed, nil
 }
 
-// A Signed is a checkpoint whose note was opened.
+// A Signed is a checkpoint whose signatures were checked.
 type Signed struct {
 	Checkpoint
 	// Note is the text it came from.
 	Note []byte
-	// Key is the verifier key, as [Key.Verifier] gives it, of the log's good
+	// Key is the verifier key, as [Key.Verifier] returns it, of the log's
 	// signature.
 	Key string
-	// Cosigners names the witnesses whose signatures were found good.
+	// Cosigners names the witnesses whose signatures are good.
 	Cosigners []string
-	// CosignedAt is the newest time that these signatures state; zero where
-	// none does, as in those of witnesses before cosignature/v1.
+	// CosignedAt is the newest time that those signatures state, zero if none
+	// does, as in the format before cosignature/v1.
 	CosignedAt time.Time
 }
 
@@ -98,8 +99,8 @@ type Keys struct {
 	texts     map[string]string        // by key id
 }
 
-// NewKeys makes a set of the given verifier keys. The error is [ErrUntrusted],
-// for a text that is no key.
+// NewKeys returns a set of verifier keys. The error is [ErrUntrusted], for a text
+// that is not a key.
 func NewKeys(keys ...string) (*Keys, error) {
 	set := &Keys{}
 	for _, key := range keys {
@@ -110,7 +111,7 @@ func NewKeys(keys ...string) (*Keys, error) {
 	return set, nil
 }
 
-// Add adds a verifier key: of a log, as [Key.Verifier] gives it, or of a
+// Add adds a verifier key: of a log, as [Key.Verifier] returns it, or of a
 // witness, as [Key.CosignatureVerifier] does.
 func (k *Keys) Add(key string) error {
 	v, err := newVerifier(key)
@@ -139,10 +140,10 @@ func (k *Keys) Verifier(name string, hash uint32) (note.Verifier, error) {
 	return nil, &note.UnknownVerifierError{Name: name, KeyHash: hash}
 }
 
-// Open checks a signed checkpoint. It is good when a key of the set that is
-// named after its origin has signed it, and no signature by a key of the set is
-// false. Other good signatures are those of witnesses; signatures by unknown
-// keys are passed over.
+// Open checks a signed checkpoint. It is good if a key of the set that is named
+// after its origin has signed it, and no signature by a key of the set is false.
+// Other good signatures are those of witnesses. Signatures by unknown keys are
+// ignored, as c2sp.org/signed-note requires.
 //
 // The error is [ErrMalformed], [ErrSignature] or [ErrUntrusted].
 func Open(signed []byte, keys *Keys) (*Signed, error) {
@@ -186,10 +187,10 @@ func openError(err error) error {
 	return fmt.Errorf("%w: %w", ErrMalformed, err)
 }
 
-// keyID is the part of a verifier key that signatures name it by.
+// keyID returns the part of a verifier key by which signatures name it.
 func keyID(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
-// Merge is the note with the signatures of both notes, whose texts must be
+// Merge returns the note with the signatures of both notes, whose texts must be
 // equal ([ErrInconsistent] otherwise). It checks no signature.
 func Merge(a, b []byte) ([]byte, error) {
 	if len(a) > MaxBytes || len(b) > MaxBytes {
@@ -215,7 +216,7 @@ func Merge(a, b []byte) ([]byte, error) {
 }
 
 // Signers names the keys that have signed a note, in order, each once. It checks
-// no signature. A text that is no note has none.
+// no signature. Text that is not a note has none.
 func Signers(signed []byte) []string {
 	_, lines, _ := cutSignatures(signed)
 	names := []string{}

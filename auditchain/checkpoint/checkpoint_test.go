@@ -54,6 +54,7 @@ func sign(t testing.TB, c Checkpoint, keys ...*Key) []byte {
 }
 
 func TestTextRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, c := range []Checkpoint{
 		{Origin: "a", Size: 0, Root: sha256.Sum256(nil)},
 		{Origin: "agentd.audit/x y/1", Size: 1<<63 - 1, Root: sha256.Sum256([]byte("x"))},
@@ -68,6 +69,7 @@ func TestTextRoundTrip(t *testing.T) {
 }
 
 func TestParseRefusals(t *testing.T) {
+	t.Parallel()
 	root := strings.Split(Checkpoint{}.Text(), "\n")[2]
 	for _, text := range []string{
 		"", "a\n", "a\n1\n", "a\n1\n" + root, "\n1\n" + root + "\n", "a\n01\n" + root + "\n", "a\n-1\n" + root + "\n",
@@ -81,6 +83,7 @@ func TestParseRefusals(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
+	t.Parallel()
 	logKey, other, witness := newKey(t, "log.example/1"), newKey(t, "log.example/1"), newKey(t, "witness.example")
 	c := Checkpoint{Origin: "log.example/1", Size: 7, Root: sha256.Sum256([]byte("root"))}
 	signed := sign(t, c, logKey, witness)
@@ -113,6 +116,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	key := newKey(t, "log.example/1")
 	again, err := ParseKey(key.Secret() + "\n")
 	if err != nil || again.Verifier() != key.Verifier() || again.Name() != "log.example/1" {
@@ -184,6 +188,7 @@ func (h *history) proof(t testing.TB, from, to int64) tlog.TreeProof {
 }
 
 func TestKeeper(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	const origin = "log.example/1"
 	logKey := newKey(t, origin)
@@ -192,7 +197,7 @@ func TestKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	witnessKey := newKey(t, "witness.example")
-	keeper := NewKeeper(witnessKey, folder, func(o string) []string {
+	keeper := NewKeeper(func() *Key { return witnessKey }, folder, func(o string) []string {
 		if o == origin {
 			return []string{logKey.Verifier()}
 		}
@@ -249,6 +254,7 @@ func TestKeeper(t *testing.T) {
 // Of two histories that branch, a witness signs one only, however the requests
 // arrive.
 func TestKeeperSignsOneBranch(t *testing.T) {
+	t.Parallel()
 	const origin = "log.example/1"
 	logKey := newKey(t, origin)
 	for range 20 {
@@ -256,7 +262,7 @@ func TestKeeperSignsOneBranch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keeper := NewKeeper(newKey(t, "w"), folder, func(string) []string { return []string{logKey.Verifier()} })
+		keeper := NewKeeper(func() *Key { return newKey(t, "w") }, folder, func(string) []string { return []string{logKey.Verifier()} })
 		var wg sync.WaitGroup
 		errs := make([]error, 2)
 		for i := range errs {
@@ -272,6 +278,7 @@ func TestKeeperSignsOneBranch(t *testing.T) {
 }
 
 func TestFolderStoreErrors(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -294,6 +301,7 @@ func TestFolderStoreErrors(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
+	t.Parallel()
 	a, b := newKey(t, "log.example/1"), newKey(t, "b")
 	c := Checkpoint{Origin: "log.example/1", Size: 1}
 	one, two := sign(t, c, a), sign(t, c, a, b)

@@ -18,20 +18,20 @@ import (
 // (c2sp.org/signed-note, c2sp.org/tlog-cosignature).
 const algCosignature = 0x04
 
-// timestampSize is what stands before the Ed25519 signature in a cosignature:
-// seconds since the epoch, big-endian.
+// timestampSize is the size of the timestamp before the Ed25519 signature in a
+// cosignature: seconds since the epoch, big-endian.
 const timestampSize = 8
 
-// Cosigner signs notes as a witness does, with a cosignature/v1
-// (c2sp.org/tlog-cosignature): it says that at the time now the checkpoint was
-// the newest that the witness had seen. What it signs differs from what
-// [Key.Signer] signs, so that one key may do both.
+// Cosigner returns a signer of cosignatures (cosignature/v1 of
+// c2sp.org/tlog-cosignature): the statement of a witness that at the time now the
+// checkpoint was the newest it had seen. The signed text differs from that of
+// [Key.Signer], so that one key can serve for both.
 func (k *Key) Cosigner(now time.Time) note.Signer {
 	return &cosigner{name: k.name, hash: k.cosignatureHash(), private: k.private, time: now}
 }
 
-// CosignatureVerifier is the public key for what [Key.Cosigner] signs, in the
-// form of [Key.Verifier], of signature type 0x04.
+// CosignatureVerifier returns the public key for what [Key.Cosigner] signs, in
+// the form of [Key.Verifier], of signature type 0x04.
 func (k *Key) CosignatureVerifier() string {
 	public := k.private.Public().(ed25519.PublicKey)
 	return fmt.Sprintf("%s+%08x+%s", k.name, k.cosignatureHash(),
@@ -42,13 +42,13 @@ func (k *Key) cosignatureHash() uint32 {
 	return cosignatureHash(k.name, k.private.Public().(ed25519.PublicKey))
 }
 
-// cosignatureHash is the key id of c2sp.org/signed-note.
+// cosignatureHash returns the key id of c2sp.org/signed-note.
 func cosignatureHash(name string, public ed25519.PublicKey) uint32 {
 	sum := sha256.Sum256(append(append([]byte(name+"\n"), algCosignature), public...))
 	return binary.BigEndian.Uint32(sum[:])
 }
 
-// cosignedText is what a cosignature signs.
+// cosignedText returns the text that a cosignature signs.
 func cosignedText(text []byte, seconds uint64) []byte {
 	return append(fmt.Appendf(nil, "cosignature/v1\ntime %d\n", seconds), text...)
 }
@@ -106,12 +106,14 @@ func newVerifier(key string) (note.Verifier, error) {
 	return &cosignatureVerifier{name: name, hash: uint32(hash), public: raw[1:]}, nil
 }
 
-// validName is the rule of c2sp.org/signed-note for the names of keys.
+// validName applies the rule of c2sp.org/signed-note for key names: no plus sign
+// and no whitespace.
 func validName(name string) bool {
 	return name != "" && !strings.ContainsAny(name, "+") && strings.Join(strings.Fields(name), "") == name
 }
 
-// signedAt is the time in a cosignature, as its line in a note has it.
+// signedAt returns the time in a cosignature. The signature line in a note holds
+// the key id, the timestamp and the Ed25519 signature.
 func signedAt(sig note.Signature) (time.Time, bool) {
 	raw, err := base64.StdEncoding.DecodeString(sig.Base64)
 	if err != nil || len(raw) != 4+timestampSize+ed25519.SignatureSize {

@@ -16,6 +16,7 @@ import (
 // The bytes of a cosignature, made by hand from c2sp.org/tlog-cosignature:
 // key id, time, and a signature over "cosignature/v1", the time and the note.
 func TestCosignatureIsTheDocumentedOne(t *testing.T) {
+	t.Parallel()
 	key := newKey(t, "witness.example")
 	c := Checkpoint{Origin: "log.example/1", Size: 7, Root: sha256.Sum256([]byte("root"))}
 	signed, err := Sign(c, key.Cosigner(time.Unix(1679315147, 0)))
@@ -42,6 +43,7 @@ func TestCosignatureIsTheDocumentedOne(t *testing.T) {
 }
 
 func TestCosignatureRefusals(t *testing.T) {
+	t.Parallel()
 	key := newKey(t, "witness.example")
 	logKey := newKey(t, "log.example/1")
 	c := Checkpoint{Origin: "log.example/1", Size: 7, Root: sha256.Sum256([]byte("root"))}

@@ -11,8 +11,8 @@
 //
 //	— agentd.audit/reviewer/3f9a0c52 Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=
 //
-// Such a text says nothing of the records. It can be published, printed or
-// given to a peer, and any later copy of the log can be held against it.
+// Such a text reveals nothing about the records. It can be published, printed or
+// given to a peer, and any later copy of the log can be compared with it.
 //
 // The package needs neither the database nor SQLite.
 package checkpoint

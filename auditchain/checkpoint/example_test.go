@@ -32,7 +32,7 @@ func ExampleKeeper() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	witness := checkpoint.NewKeeper(witnessKey, store, func(string) []string { return []string{logKey.Verifier()} })
+	witness := checkpoint.NewKeeper(func() *checkpoint.Key { return witnessKey }, store, func(string) []string { return []string{logKey.Verifier()} })
 
 	for _, history := range []string{"as it was", "rewritten"} {
 		state := checkpoint.Checkpoint{Origin: origin, Size: 1, Root: sha256.Sum256([]byte(history))}

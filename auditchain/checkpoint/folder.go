@@ -10,14 +10,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/agentd/agentd/auditchain/internal/durable"
+	"github.com/agentd/agentd/auditchain/internal/atomicfile"
 )
 
-// A FolderStore is a [Store] of one file for each log in a folder. The names of
-// the files are hashes of the origins, which may hold any character.
+// A FolderStore is a [Store] with one file for each log in a folder. The files
+// are named by hashes of the origins, which may contain any character.
 type FolderStore struct{ folder string }
 
-// NewFolderStore keeps checkpoints in a folder, which it creates if need be.
+// NewFolderStore returns a store in a folder, which it creates if necessary.
 func NewFolderStore(folder string) (*FolderStore, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -44,7 +44,7 @@ func (s *FolderStore) Load(_ context.Context, origin string) ([]byte, error) {
 
 // Save implements [Store].
 func (s *FolderStore) Save(_ context.Context, origin string, signed []byte) error {
-	if err := durable.Replace(s.name(origin), signed, 0o600); err != nil {
+	if err := atomicfile.Replace(s.name(origin), signed, 0o600); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return nil

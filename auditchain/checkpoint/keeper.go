@@ -10,8 +10,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A Store keeps the newest signed checkpoint of each log for a [Keeper]. It
-// must not lose what it has kept: a witness that forgets can be deceived.
+// A Store keeps the newest signed checkpoint of each log for a [Keeper]. It must
+// not lose any: a witness that forgets can be deceived.
 // [FolderStore] is one.
 type Store interface {
 	// Load returns the note kept for a log, or nil if there is none.
@@ -20,29 +20,25 @@ type Store interface {
 	Save(ctx context.Context, origin string, signed []byte) error
 }
 
-// A Keeper is a [Witness]. It co-signs (cosignature/v1, see [Key.Cosigner]) a log's checkpoint if the log has grown
-// from the newest one that it knows, keeps that, and refuses all else. It is
-// safe for concurrent use.
+// A Keeper is a [Witness]. It co-signs a log's checkpoint (cosignature/v1, see
+// [Key.Cosigner]) if the log has grown from the newest one it knows, keeps the
+// new one, and rejects all others. It is safe for concurrent use.
 //
-// The first checkpoint of a log is taken on trust, under the keys that it was
-// given for the log.
+// It trusts the first checkpoint of a log that one of the log's keys has signed.
 type Keeper struct {
 	key   func() *Key
 	store Store
 	trust func(origin string) []string
 
-	mu sync.Mutex // serialises comparison and Save
+	// mu serialises comparison and Save. Otherwise two branches of one log could
+	// both be compared with the same older state, and both be signed.
+	mu sync.Mutex
 }
 
-// NewKeeper makes a witness that signs with key. The function trust gives the
-// verifier keys of a log; a log without any is refused.
-func NewKeeper(key *Key, store Store, trust func(origin string) []string) *Keeper {
-	return NewRotatingKeeper(func() *Key { return key }, store, trust)
-}
-
-// NewRotatingKeeper is NewKeeper for a key that may change while the witness
-// works; the function key gives the one to sign with now.
-func NewRotatingKeeper(key func() *Key, store Store, trust func(origin string) []string) *Keeper {
+// NewKeeper returns a witness. The function key returns the key to sign with now,
+// which may change while the witness works. The function trust returns the
+// verifier keys of a log; a log without any is rejected.
+func NewKeeper(key func() *Key, store Store, trust func(origin string) []string) *Keeper {
 	return &Keeper{key: key, store: store, trust: trust}
 }
 
@@ -54,8 +50,9 @@ func (k *Keeper) Latest(ctx context.Context, origin string) ([]byte, error) {
 	return k.store.Load(ctx, origin)
 }
 
-// Cosign implements [Witness]. Beside the errors documented there it returns
-// those of [Open], and [ErrStale] when old is not what the witness holds.
+// Cosign implements [Witness]. In addition to the errors documented there, it
+// returns those of [Open], and [ErrStale] if old is not the size that the witness
+// holds.
 func (k *Keeper) Cosign(ctx context.Context, signed []byte, old int64, proof tlog.TreeProof) ([]byte, error) {
 	now, err := Parse(string(signed))
 	if err != nil {
@@ -84,8 +81,8 @@ func (k *Keeper) Cosign(ctx context.Context, signed []byte, old int64, proof tlo
 	return cosigned, k.store.Save(ctx, now.Origin, cosigned)
 }
 
-// ErrStale is a request to co-sign that starts from another state than the
-// witness's newest: another request was faster, or the log lies.
+// ErrStale is a request to co-sign that starts from a state other than the
+// witness's newest: another request was faster, or the log is lying.
 var ErrStale = errors.New("checkpoint: the witness holds another state")
 
 // compare checks that the log has grown from the state that is kept.

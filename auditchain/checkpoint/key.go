@@ -20,8 +20,8 @@ type Key struct {
 	private  ed25519.PrivateKey
 }
 
-// GenerateKey makes a new key pair. The name must be non-empty, without spaces
-// and plus signs.
+// GenerateKey generates a key pair. The name must not be empty or contain
+// whitespace or plus signs.
 func GenerateKey(name string) (*Key, error) {
 	secret, _, err := note.GenerateKey(rand.Reader, name)
 	if err != nil {
@@ -30,7 +30,7 @@ func GenerateKey(name string) (*Key, error) {
 	return ParseKey(secret)
 }
 
-// ParseKey reads what [Key.Secret] gives. The error repeats none of it.
+// ParseKey parses what [Key.Secret] returns. The error repeats none of it.
 func ParseKey(secret string) (*Key, error) {
 	secret = strings.TrimSpace(secret)
 	signer, err := note.NewSigner(secret)
@@ -52,19 +52,19 @@ func ParseKey(secret string) (*Key, error) {
 	return &Key{name: signer.Name(), secret: secret, verifier: verifier, signer: signer, private: private}, nil
 }
 
-// Name is the name that the key signs under.
+// Name returns the name that the key signs under.
 func (k *Key) Name() string { return k.name }
 
-// Secret is the private key in the form of package note, to be kept in a file
-// that only its owner can read.
+// Secret returns the private key in the form of package note, to be kept in a
+// file that only its owner can read.
 func (k *Key) Secret() string { return k.secret }
 
-// Verifier is the public key in the form of package note:
+// Verifier returns the public key in the form of package note:
 // <name>+<hash>+<base64>.
 func (k *Key) Verifier() string { return k.verifier }
 
 // Signer signs notes with the key.
 func (k *Key) Signer() note.Signer { return k.signer }
 
-// String is the public key, so that a key in a log line reveals no secret.
+// String returns the public key, so that a key in a log line reveals no secret.
 func (k *Key) String() string { return k.verifier }

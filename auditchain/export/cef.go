@@ -14,8 +14,8 @@ const (
 	cefMedium = 6
 )
 
-// appendCEF writes a line of the Common Event Format, version 0. Custom strings
-// hold what has no key of its own; the body is the message.
+// appendCEF appends a line of the Common Event Format, version 0. Values without
+// a key of their own go into custom strings; the body is the message.
 func appendCEF(dst []byte, origin string, e *auditchain.Entry) []byte {
 	level := cefLow
 	if severityOf(e.Kind) == medium {
@@ -46,7 +46,7 @@ func appendCEF(dst []byte, origin string, e *auditchain.Entry) []byte {
 	return append(dst, '\n')
 }
 
-// labelIf is the label of a custom string that has a value.
+// labelIf returns the label of a custom string, "" if the string has no value.
 func labelIf(value, label string) string {
 	if value == "" {
 		return ""

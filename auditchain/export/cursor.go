@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/agentd/agentd/auditchain/internal/durable"
+	"github.com/agentd/agentd/auditchain/internal/atomicfile"
 	"github.com/agentd/agentd/auditchain/internal/filelock"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A Cursor is how far an export has come. It must not be copied, and serves one
-// export at a time.
+// A Cursor is the position of an export in a log. It must not be copied, and
+// serves one export at a time.
 type Cursor struct {
 	path  string         // "" for a cursor in memory
 	lock  *filelock.Lock // nil for a cursor in memory
@@ -25,17 +25,17 @@ type cursorState struct {
 	Origin string    `json:"origin"`
 	Seq    int64     `json:"seq"`
 	Hash   tlog.Hash `json:"hash"`
-	// Position is how far the sink had come, in its own terms.
+	// Position is that of the sink, see [Rewinder].
 	Position int64 `json:"position"`
 }
 
-// NewCursor is a cursor at the start of a log, which is forgotten with the
-// process. It needs no [Cursor.Close].
+// NewCursor returns a cursor in memory, at the start of a log. It needs no
+// [Cursor.Close].
 func NewCursor() *Cursor { return &Cursor{} }
 
-// OpenCursor reads the cursor in a file, and keeps others from opening it until
-// it is closed: two exports with one cursor would double what they write. A missing
-// file is a cursor at the start; it is created when the cursor first moves.
+// OpenCursor reads the cursor in a file and locks it until it is closed: two
+// exports with one cursor would write every record twice. A missing file stands
+// for a cursor at the start; it is created when the cursor first moves.
 func OpenCursor(path string) (*Cursor, error) {
 	lock, err := filelock.Acquire(path + ".lock")
 	if held, ok := errors.AsType[*filelock.HeldError](err); ok {
@@ -69,10 +69,7 @@ func (c *Cursor) read() error {
 	return nil
 }
 
-// Seq is the number of the last exported record, or 0.
-func (c *Cursor) Seq() int64 { return c.state.Seq }
-
-// Close lets others have the cursor's file. It may be called twice.
+// Close releases the lock on the cursor's file. It may be called twice.
 func (c *Cursor) Close() {
 	if c.lock != nil {
 		c.lock.Release()
@@ -80,7 +77,7 @@ func (c *Cursor) Close() {
 	}
 }
 
-// move makes a new state durable.
+// move makes a new state durable and then the current one.
 func (c *Cursor) move(state cursorState) error {
 	if c.path == "" {
 		c.state = state
@@ -88,7 +85,7 @@ func (c *Cursor) move(state cursorState) error {
 	}
 	text, err := json.Marshal(state)
 	if err == nil {
-		err = durable.Replace(c.path, append(text, '\n'), 0o600)
+		err = atomicfile.Replace(c.path, append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("export: moving the cursor %s: %w", c.path, err)

@@ -107,6 +107,7 @@ func (s *crashingSink) Write(ctx context.Context, lines []byte) error {
 }
 
 func TestFileExportLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	l := newLog(t, 103)
 	folder := t.TempDir()
 	out, cursor := filepath.Join(folder, "out.jsonl"), filepath.Join(folder, "cursor")
@@ -162,6 +163,7 @@ func TestFileExportLosesAndDoublesNothing(t *testing.T) {
 }
 
 func TestStreamExportResumes(t *testing.T) {
+	t.Parallel()
 	l := newLog(t, 25)
 	cursor := filepath.Join(t.TempDir(), "cursor")
 	var out bytes.Buffer
@@ -190,6 +192,7 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 }
 
 func TestFollowEndsWithTheContext(t *testing.T) {
+	t.Parallel()
 	l := newLog(t, 3)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -216,6 +219,7 @@ type sinkFunc func(lines []byte) error
 func (f sinkFunc) Write(_ context.Context, lines []byte) error { return f(lines) }
 
 func TestCursorOfAnotherLog(t *testing.T) {
+	t.Parallel()
 	one, two := newLog(t, 5), newLog(t, 9)
 	cursor := filepath.Join(t.TempDir(), "cursor")
 	var out bytes.Buffer
@@ -250,6 +254,7 @@ func TestCursorOfAnotherLog(t *testing.T) {
 }
 
 func TestPrunedBeforeExportIsCounted(t *testing.T) {
+	t.Parallel()
 	l := newLog(t, 30)
 	e, err := l.Get(context.Background(), 11)
 	if err != nil {
@@ -285,6 +290,7 @@ func encode(t *testing.T, f Format, e auditchain.Entry) string {
 }
 
 func TestFormats(t *testing.T) {
+	t.Parallel()
 	const zero = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 	for format, want := range map[Format]string{
 		JSONL: `{"agentd":{"uid":"agentd.audit/reviewer/1/7","origin":"agentd.audit/reviewer/1","seq":7,"hash":"` + zero + `"},"record":{"kind":"capability_schema_violation","ts":1790000000123,"tenantId":"acme","n":[1,2.5,true,null,12345678901234567890],"violations":[{"message":"a|b\\nc","path":"/x"}]}}`,
@@ -299,6 +305,7 @@ func TestFormats(t *testing.T) {
 }
 
 func TestErasedRecordsInEveryFormat(t *testing.T) {
+	t.Parallel()
 	erased := auditchain.Entry{Seq: 7, Time: time.UnixMilli(1790000000123), Tenant: "acme", Kind: auditchain.KindRPCCall, ErasedBy: 9}
 	for _, format := range Formats() {
 		text := encode(t, format, erased)
@@ -309,6 +316,7 @@ func TestErasedRecordsInEveryFormat(t *testing.T) {
 }
 
 func TestLifecycleIsALifecycleInOCSF(t *testing.T) {
+	t.Parallel()
 	for event, activity := range map[string]string{"started": `"activity_id":3,`, "stopped": `"activity_id":4,`, "gap": `"activity_id":99,`} {
 		text := encode(t, OCSF, auditchain.Entry{Seq: 1, Tenant: "t", Kind: auditchain.KindLifecycle, Body: json.RawMessage(`{"event":"` + event + `"}`)})
 		if !strings.Contains(text, `"class_uid":6002`) || !strings.Contains(text, activity) || !strings.Contains(text, `"app":{`) {
@@ -318,6 +326,7 @@ func TestLifecycleIsALifecycleInOCSF(t *testing.T) {
 }
 
 func TestFormatNames(t *testing.T) {
+	t.Parallel()
 	for _, format := range Formats() {
 		var again Format
 		if text, _ := format.MarshalText(); again.UnmarshalText(text) != nil || again != format {
@@ -337,6 +346,7 @@ func TestFormatNames(t *testing.T) {
 }
 
 func TestOneExportPerCursor(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "siem.cursor")
 	first, err := OpenCursor(path)
 	if err != nil {
@@ -356,6 +366,7 @@ func TestOneExportPerCursor(t *testing.T) {
 }
 
 func TestFilteredExportInMemory(t *testing.T) {
+	t.Parallel()
 	l := newLog(t, 20)
 	cursor := NewCursor()
 	options := Options{Format: JSONL, Filter: auditchain.Filter{NotKinds: []auditchain.Kind{auditchain.KindSchemaViolation}}}
@@ -363,12 +374,14 @@ func TestFilteredExportInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	var chosen bytes.Buffer
+	var result Result
 	for range 2 {
-		if _, err := Run(t.Context(), l.Reader, cursor, WriterSink{&chosen}, options); err != nil {
+		var err error
+		if result, err = Run(t.Context(), l.Reader, cursor, WriterSink{&chosen}, options); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if text := chosen.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"kind":"lifecycle"`) || cursor.Seq() != 21 {
-		t.Errorf("exported %q, up to %d", text, cursor.Seq())
+	if text := chosen.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"kind":"lifecycle"`) || result.Last != 21 {
+		t.Errorf("exported %q, up to %d", text, result.Last)
 	}
 }

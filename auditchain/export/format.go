@@ -13,15 +13,15 @@ type Format uint8
 
 // The formats.
 const (
-	// JSONL is one JSON object a line: the record in the shape of its kind, and
-	// under "agentd" its place in the log.
+	// JSONL is one JSON object per line: the record in the shape of its kind, and
+	// its position in the log under "agentd".
 	JSONL Format = iota + 1
-	// OCSF is one Open Cybersecurity Schema Framework event a line.
+	// OCSF is one Open Cybersecurity Schema Framework event per line.
 	OCSF
-	// OTLP is one OpenTelemetry logs message (OTLP/JSON) a line, with a batch of
-	// records each.
+	// OTLP is one OpenTelemetry logs message (OTLP/JSON) per line, each with a
+	// batch of records.
 	OTLP
-	// CEF is one ArcSight Common Event Format line for each record.
+	// CEF is one ArcSight Common Event Format line per record.
 	CEF
 )
 
@@ -31,7 +31,7 @@ var formatNames = [...]string{JSONL: "jsonl", OCSF: "ocsf", OTLP: "otlp", CEF: "
 // Formats lists every format.
 func Formats() []Format { return []Format{JSONL, OCSF, OTLP, CEF} }
 
-// String is the format's name, such as "jsonl".
+// String returns the format's name, such as "jsonl".
 func (f Format) String() string {
 	if f == 0 || int(f) >= len(formatNames) {
 		return fmt.Sprintf("format(%d)", uint8(f))
@@ -39,10 +39,10 @@ func (f Format) String() string {
 	return formatNames[f]
 }
 
-// MarshalText is the format's name.
+// MarshalText returns the format's name.
 func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText reads a name that [Format.String] gives.
+// UnmarshalText parses a name as [Format.String] returns it.
 func (f *Format) UnmarshalText(text []byte) error {
 	for i, name := range formatNames {
 		if i > 0 && name == string(text) {
@@ -53,8 +53,7 @@ func (f *Format) UnmarshalText(text []byte) error {
 	return fmt.Errorf("export: unknown format %q: use jsonl, ocsf, otlp or cef", text)
 }
 
-// Append appends entries of the log called origin to dst. What it appends is
-// whole lines.
+// Append appends entries of the log called origin to dst, as whole lines.
 func (f Format) Append(dst []byte, origin string, entries []auditchain.Entry) ([]byte, error) {
 	if len(entries) == 0 {
 		return dst, nil
@@ -81,7 +80,7 @@ func (f Format) Append(dst []byte, origin string, entries []auditchain.Entry) ([
 	return dst, nil
 }
 
-// uid names a record everywhere.
+// uid returns the globally unique name of a record.
 func uid(origin string, e *auditchain.Entry) string {
 	return origin + "/" + strconv.FormatInt(e.Seq, 10)
 }
@@ -95,8 +94,8 @@ func appendLine(dst []byte, v any) ([]byte, error) {
 	return append(append(dst, text...), '\n'), nil
 }
 
-// appendJSONL appends the record beside its place, so that its own members
-// stay as they are.
+// appendJSONL appends the record next to its position, so that the two share no
+// member names.
 func appendJSONL(dst []byte, origin string, e *auditchain.Entry) ([]byte, error) {
 	record, err := e.MarshalJSON()
 	if err != nil {
@@ -108,7 +107,7 @@ func appendJSONL(dst []byte, origin string, e *auditchain.Entry) ([]byte, error)
 	}{place{UID: uid(origin, e), Origin: origin, Seq: e.Seq, Hash: e.Hash.String()}, record})
 }
 
-// place is where a record stands.
+// A place is the position of a record.
 type place struct {
 	UID    string `json:"uid"`
 	Origin string `json:"origin"`
@@ -116,7 +115,7 @@ type place struct {
 	Hash   string `json:"hash"`
 }
 
-// severity is how urgent a kind of record is.
+// A severity is the urgency of a kind of record.
 type severity uint8
 
 const (
@@ -124,7 +123,7 @@ const (
 	medium
 )
 
-// severityOf rates what was refused or does not fit above what went well.
+// severityOf rates rejected calls and broken schemas above successes.
 func severityOf(kind auditchain.Kind) severity {
 	switch kind {
 	case auditchain.KindSchemaViolation, auditchain.KindPermissionDenied, auditchain.KindRateLimited, auditchain.KindSchemaDrift:

@@ -75,8 +75,8 @@ type ocsfEndpoint struct {
 	Name string `json:"name"`
 }
 
-// appendOCSF maps a record to API Activity, or Application Lifecycle where it
-// is about the agent itself. The record as it stands is under unmapped.
+// appendOCSF maps a record to API Activity, or to Application Lifecycle if it is
+// about the agent itself. The unmodified record is under unmapped.
 func appendOCSF(dst []byte, origin string, e *auditchain.Entry) ([]byte, error) {
 	record, err := e.MarshalJSON()
 	if err != nil {
@@ -104,8 +104,8 @@ func appendOCSF(dst []byte, origin string, e *auditchain.Entry) ([]byte, error) 
 	return appendLine(dst, &event)
 }
 
-// describeCall fills what API Activity requires. A record does not tell which
-// end called; its own agent is the source.
+// describeCall fills the members that API Activity requires. A record does not
+// state which end made the call, so its own agent is given as the source.
 func (v *ocsfEvent) describeCall(origin string, e *auditchain.Entry) {
 	v.Actor = &ocsfActor{AppName: origin}
 	if e.Session != "" {
@@ -121,7 +121,7 @@ func (v *ocsfEvent) describeCall(origin string, e *auditchain.Entry) {
 	v.Source = &ocsfEndpoint{origin}
 }
 
-// lifecycleActivity tells starts and stops from the rest.
+// lifecycleActivity distinguishes starts and stops from other events.
 func lifecycleActivity(e *auditchain.Entry) int {
 	var body struct {
 		Event string `json:"event"`

@@ -68,7 +68,7 @@ const (
 	otlpWarn = 13
 )
 
-// appendOTLP appends one message: what an OTLP/HTTP receiver takes as a body.
+// appendOTLP appends one message, as an OTLP/HTTP receiver accepts it as a body.
 func appendOTLP(dst []byte, origin string, entries []auditchain.Entry) ([]byte, error) {
 	records := make([]otlpRecord, 0, len(entries))
 	for i := range entries {
@@ -128,8 +128,8 @@ func intValue(n int64) otlpValue {
 	return otlpValue{Int: &s}
 }
 
-// valueOf maps decoded JSON. A number that neither an int64 nor a double holds
-// is a string.
+// valueOf maps decoded JSON. A number that neither an int64 nor a double can hold
+// becomes a string.
 func valueOf(v any) otlpValue {
 	switch v := v.(type) {
 	case string:

@@ -9,26 +9,28 @@ import (
 	"github.com/agentd/agentd/auditchain"
 )
 
-// DefaultBatch is how many records a batch holds at most.
+// DefaultBatch is the default of [Options.Batch].
 const DefaultBatch = 500
 
-// lingerTime is how long a follower waits for a batch to fill up.
+// lingerTime is how long a follower waits before it looks for further records, so
+// that a busy log gives large batches.
 const lingerTime = time.Second
 
 // Options configures [Run].
 type Options struct {
 	// Format is required.
 	Format Format
-	// Filter chooses records. After, Limit and Order are not looked at.
+	// Filter chooses records. After, Limit and Order are ignored.
 	Filter auditchain.Filter
 	// Batch is the largest number of records in a batch, from 1; 0 is
 	// [DefaultBatch].
 	Batch int
-	// Follow goes on with records that are appended, until the context is done.
+	// Follow continues with records as they are appended, until the context is
+	// done.
 	Follow bool
 }
 
-// A Result is what an export did.
+// A Result is the outcome of an export.
 type Result struct {
 	// Exported counts the records that the sink has taken.
 	Exported int64
@@ -38,13 +40,13 @@ type Result struct {
 	Last int64
 }
 
-// Run exports what lies behind the cursor, and moves the cursor. It returns
-// when the sink has it all, when following is ended by the context (without an
-// error), or with the error of the log, the sink or the cursor; then what the
-// sink has not taken is exported the next time.
+// Run exports the records after the cursor, and moves the cursor. It returns when
+// the sink has taken them all, when the context ends a run that follows (without
+// an error), or with the error of the log, the sink or the cursor. The next run
+// exports what the sink has not taken.
 //
-// A cursor of another log, or one whose last record is not in this log any
-// more, is refused: the log was replaced or rewritten.
+// A cursor of another log, or one whose last record is no longer in this log, is
+// rejected: the log was replaced or rewritten.
 func Run(ctx context.Context, log *auditchain.Reader, cursor *Cursor, sink Sink, options Options) (Result, error) {
 	if options.Batch <= 0 {
 		options.Batch = DefaultBatch
@@ -76,7 +78,7 @@ type run struct {
 	buffer  []byte
 }
 
-// begin holds the cursor against the log and the sink.
+// begin compares the cursor with the log and the sink.
 func (r *run) begin(ctx context.Context) error {
 	at := &r.cursor.state
 	if at.Origin != "" {
@@ -113,8 +115,8 @@ func (r *run) checkLast(ctx context.Context) error {
 	return nil
 }
 
-// rewind brings the sink to where the cursor is. The start of a new export is
-// noted before anything is written, so that it can be returned to.
+// rewind moves the sink to the position of the cursor. A new export stores its
+// start before anything is written, so that a crash can be rewound to it.
 func (r *run) rewind(sink Rewinder) error {
 	if at := &r.cursor.state; at.Origin != "" {
 		return sink.Rewind(at.Position)
@@ -154,7 +156,7 @@ func (r *run) batches(ctx context.Context) iter.Seq2[[]auditchain.Entry, error] 
 	}
 }
 
-// wait reports false when the context ends first.
+// wait waits for d, and reports false if the context ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -166,7 +168,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// deliver hands one batch over and moves the cursor.
+// deliver hands one batch to the sink and moves the cursor. In this order, a crash
+// in between repeats a batch and never loses one.
 func (r *run) deliver(ctx context.Context, batch []auditchain.Entry) error {
 	var err error
 	if r.buffer, err = r.options.Format.Append(r.buffer[:0], r.log.Origin(), batch); err != nil {

@@ -10,16 +10,16 @@ import (
 // A Sink receives encoded batches.
 type Sink interface {
 	// Write delivers whole lines. It returns when the receiver has them, which
-	// is what paces the export. The context bounds the wait.
+	// paces the export. The context bounds the wait.
 	Write(ctx context.Context, lines []byte) error
 }
 
-// A Rewinder is a Sink that can take back what the cursor does not know of.
+// A Rewinder is a Sink that can undo writes that the cursor does not cover.
 type Rewinder interface {
 	Sink
-	// Position is where the sink stands after what was written so far.
+	// Position returns the position after everything written so far.
 	Position() int64
-	// Rewind goes back to a position, before the first Write.
+	// Rewind returns to a position. It is called before the first Write.
 	Rewind(position int64) error
 }
 
@@ -34,7 +34,7 @@ func (s WriterSink) Write(_ context.Context, lines []byte) error {
 	return nil
 }
 
-// A FileSink appends to a file. It is a [Rewinder]: what a crash left behind
+// A FileSink appends to a file. It is a [Rewinder]: text that a crash left after
 // the cursor's position is cut off, so that no record is in the file twice.
 type FileSink struct {
 	file     *os.File
@@ -58,8 +58,8 @@ func OpenFileSink(path string) (*FileSink, error) {
 // Position implements [Rewinder]: the length of the file in bytes.
 func (s *FileSink) Position() int64 { return s.position }
 
-// Rewind implements [Rewinder]. It fails when the file is shorter: somebody has
-// cut or replaced it, and records would be missing.
+// Rewind implements [Rewinder]. It fails if the file is shorter: it was cut or
+// replaced, and records would be missing.
 func (s *FileSink) Rewind(position int64) error {
 	if position > s.position {
 		return fmt.Errorf("export: the file %s has %d bytes, the cursor was at %d: it was cut or replaced (remove the cursor to export from the start)",

@@ -25,7 +25,7 @@ const (
 )
 
 var (
-	// ErrMalformed is a file that is no proof.
+	// ErrMalformed is a file that is not a proof.
 	ErrMalformed = errors.New("proof: malformed")
 	// ErrFalse is a proof whose parts contradict each other.
 	ErrFalse = errors.New("proof: false")
@@ -35,11 +35,12 @@ var (
 type Proof struct {
 	// Format is the constant [Format].
 	Format string `json:"format"`
-	// Record is what is proven.
+	// Record is the proven record.
 	Record Record `json:"record"`
 	// Previous is the hash of the record before.
 	Previous tlog.Hash `json:"previous"`
-	// Path is the audit path from the record to the root, from below.
+	// Path is the audit path from the record up to the root (RFC 6962 section
+	// 2.1.1).
 	Path []tlog.Hash `json:"path"`
 	// Checkpoint is the signed note with the root.
 	Checkpoint string `json:"checkpoint"`
@@ -56,13 +57,13 @@ type Record struct {
 	Kind   string `json:"kind"`
 	// Digest commits to the content.
 	Digest tlog.Hash `json:"digest"`
-	// Content is nil where the proof does not show it.
+	// Content is nil if the proof does not show it.
 	Content *Content `json:"content,omitempty"`
 }
 
-// Content is what a record says.
+// Content is the erasable part of a record.
 type Content struct {
-	// Salt belongs to the digest.
+	// Salt is the salt of the digest.
 	Salt []byte `json:"salt"`
 	// Peer, Capability, Side, Correlation and Session are the searchable
 	// columns; absent ones are empty.
@@ -75,29 +76,29 @@ type Content struct {
 	Body json.RawMessage `json:"body"`
 }
 
-// A Result is what a good proof shows.
+// A Result is what a valid proof shows.
 type Result struct {
 	// Origin is the log, Size the number of records under the checkpoint.
 	Origin string
 	Size   int64
-	// Key is the verifier key whose signature was found good.
+	// Key is the verifier key of the checkpoint's signature.
 	Key string
 	// Time is the time of the record.
 	Time time.Time
 	// Hash is the record's hash.
 	Hash tlog.Hash
-	// ContentShown is true when the content is part of what is proven.
+	// ContentShown is true if the content is part of what is proven.
 	ContentShown bool
 }
 
-// Parse reads a proof file strictly: no unknown or duplicate members, and
-// nothing after the object. It does not check the proof. The error is
+// Parse parses a proof file strictly: it accepts neither unknown nor duplicate
+// members, nor text after the object. It does not check the proof. The error is
 // [ErrMalformed].
 func Parse(text []byte) (*Proof, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrMalformed, MaxBytes)
 	}
-	if _, err := jcs.Append(nil, text); err != nil { // refuses duplicate members
+	if _, err := jcs.Append(nil, text); err != nil { // rejects duplicate members
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))

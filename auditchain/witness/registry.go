@@ -14,17 +14,16 @@ import (
 	"sync"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
-	"github.com/agentd/agentd/auditchain/internal/durable"
+	"github.com/agentd/agentd/auditchain/internal/atomicfile"
 	"github.com/agentd/agentd/auditchain/proof"
 )
 
 // registrySuffix ends the names of the files that a [Registry] keeps.
 const registrySuffix = ".log.json"
 
-// A Registry remembers which log each agent has shown first, and the public
-// keys of that log: a file for each agent in a folder. Whoever sets up the
-// witness may remove a file, so that the agent's next log is taken on trust. It
-// is safe for concurrent use.
+// A Registry stores, in a file for each agent, the first log that the agent has
+// shown and its public keys. An operator may remove a file to trust the next log
+// that the agent shows. It is safe for concurrent use.
 type Registry struct {
 	folder string
 
@@ -41,7 +40,7 @@ type entry struct {
 	Keys []string `json:"keys"`
 }
 
-// OpenRegistry reads the registry in a folder, which it creates if need be. A
+// OpenRegistry reads the registry in a folder, which it creates if necessary. A
 // file that cannot be read is an error: a witness that forgets can be deceived.
 func OpenRegistry(folder string) (*Registry, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -78,7 +77,7 @@ func (r *Registry) name(owner string) string {
 	return filepath.Join(r.folder, hex.EncodeToString(sum[:16])+registrySuffix)
 }
 
-// Keys gives the trusted verifier keys of a log, none for one that is not known.
+// Keys returns the trusted verifier keys of a log, none for an unknown one.
 func (r *Registry) Keys(origin string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,15 +89,15 @@ func (r *Registry) Keys(origin string) []string {
 	return nil
 }
 
-// Admit takes in what an agent says of its log: its public keys, and the proofs
-// of how they came from one another. signed is a checkpoint of it, which one of
-// the keys must have signed.
+// Accept checks and stores what an agent presents of its log: its public keys,
+// and the proofs that each introduced the next. signed is a checkpoint of the
+// log, which one of the keys must have signed.
 //
-// An agent's first log is trusted. Of a log that is known, a further key is
+// An agent's first log is trusted. Once a log is known, a further key of it is
 // trusted under a proof that a trusted one introduced it. The error is
 // [checkpoint.ErrInconsistent] for an agent that shows another log, or the log
 // of another agent, and else that of [checkpoint.Open].
-func (r *Registry) Admit(owner string, signed []byte, keys []string, rotations [][]byte) error {
+func (r *Registry) Accept(owner string, signed []byte, keys []string, rotations [][]byte) error {
 	shown, err := checkpoint.Parse(string(signed))
 	if err != nil {
 		return err
@@ -128,7 +127,7 @@ func (r *Registry) Admit(owner string, signed []byte, keys []string, rotations [
 	return r.save(next)
 }
 
-// known is what the registry has of an owner's log; zero for a first one.
+// known returns the entry of an owner's log, zero for a first one.
 func (r *Registry) known(owner, origin string) (entry, error) {
 	known := r.logs[owner]
 	if known.Origin != "" && known.Origin != origin {
@@ -142,8 +141,8 @@ func (r *Registry) known(owner, origin string) (entry, error) {
 	return known, nil
 }
 
-// follow extends trust to the keys that trusted ones introduced. A proof that is
-// not under a trusted key introduces nothing.
+// follow extends trust to the keys that trusted ones introduced. A proof under an
+// untrusted key introduces nothing.
 func (e *entry) follow(rotations [][]byte) error {
 	for _, text := range rotations {
 		p, err := proof.Parse(text)
@@ -177,11 +176,11 @@ func (e *entry) follow(rotations [][]byte) error {
 	return nil
 }
 
-// save makes an entry durable.
+// save makes an entry durable and then the current one.
 func (r *Registry) save(e entry) error {
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err == nil {
-		err = durable.Replace(r.name(e.Owner), append(text, '\n'), fs.FileMode(0o600))
+		err = atomicfile.Replace(r.name(e.Owner), append(text, '\n'), fs.FileMode(0o600))
 	}
 	if err != nil {
 		return fmt.Errorf("witness: %w", err)

@@ -12,42 +12,42 @@ import (
 	"github.com/agentd/agentd/auditchain/proof"
 )
 
-// An Asker carries a question to a witness and its answer back.
-type Asker func(ctx context.Context, question []byte) (answer []byte, err error)
+// A RoundTrip carries a request to a witness and returns its response.
+type RoundTrip func(ctx context.Context, request []byte) (response []byte, err error)
 
-// A Log tells of its keys; an auditchain.Reader is one.
+// A Log is the log that a [Remote] shows; an auditchain.Reader is one.
 type Log interface {
-	// PublicKeys are its verifier keys, oldest first.
+	// PublicKeys returns its verifier keys, oldest first.
 	PublicKeys() ([]string, error)
-	// Rotations prove how they came from one another.
+	// Rotations proves that each of them introduced the next.
 	Rotations(ctx context.Context) ([]*proof.Proof, error)
 }
 
-// A Remote is a witness somewhere else. It is safe for concurrent use.
+// A Remote is a witness in another process. It is safe for concurrent use.
 type Remote struct {
 	name string
-	ask  Asker
+	call RoundTrip
 	log  Log
 }
 
 var _ checkpoint.Witness = (*Remote)(nil)
 
-// NewRemote makes a witness of what answers ask. The log is the one whose
-// checkpoints are to be co-signed; nil for one that only asks for [Remote.Latest].
-func NewRemote(name string, ask Asker, log Log) *Remote {
-	return &Remote{name: name, ask: ask, log: log}
+// NewRemote returns a witness that is reached through call. The log is the one
+// whose checkpoints it co-signs, or nil if only [Remote.Latest] is needed.
+func NewRemote(name string, call RoundTrip, log Log) *Remote {
+	return &Remote{name: name, call: call, log: log}
 }
 
-// Name implements [checkpoint.Witness]: it is what NewRemote was given.
+// Name implements [checkpoint.Witness]: it returns the name given to NewRemote.
 func (r *Remote) Name() string { return r.name }
 
 // Latest implements [checkpoint.Witness].
 func (r *Remote) Latest(ctx context.Context, origin string) ([]byte, error) {
-	return r.exchange(ctx, question{Op: opLatest, Origin: origin})
+	return r.exchange(ctx, request{Op: opLatest, Origin: origin})
 }
 
-// Cosign implements [checkpoint.Witness]. To a witness that does not trust the
-// key yet it shows how that came from older ones.
+// Cosign implements [checkpoint.Witness]. If the witness does not trust the key
+// yet, Cosign proves that older ones introduced it, and tries again.
 func (r *Remote) Cosign(ctx context.Context, signed []byte, old int64, growth tlog.TreeProof) ([]byte, error) {
 	if r.log == nil {
 		return nil, errors.New("witness: this one is for reading only")
@@ -56,7 +56,7 @@ func (r *Remote) Cosign(ctx context.Context, signed []byte, old int64, growth tl
 	if err != nil {
 		return nil, err
 	}
-	q := question{Op: opCosign, Checkpoint: string(signed), Old: old, Proof: growth, Keys: keys}
+	q := request{Op: opCosign, Checkpoint: string(signed), Old: old, Proof: growth, Keys: keys}
 	cosigned, err := r.exchange(ctx, q)
 	if !errors.Is(err, checkpoint.ErrUntrusted) || len(keys) < 2 {
 		return cosigned, err
@@ -75,16 +75,16 @@ func (r *Remote) Cosign(ctx context.Context, signed []byte, old int64, growth tl
 	return r.exchange(ctx, q)
 }
 
-func (r *Remote) exchange(ctx context.Context, q question) ([]byte, error) {
+func (r *Remote) exchange(ctx context.Context, q request) ([]byte, error) {
 	text, err := json.Marshal(q)
 	if err != nil {
 		return nil, fmt.Errorf("witness: %w", err)
 	}
-	reply, err := r.ask(ctx, text)
+	reply, err := r.call(ctx, text)
 	if err != nil {
 		return nil, err
 	}
-	var a answer
+	var a response
 	if err := decode(reply, &a); err != nil {
 		return nil, err
 	}

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// MaxRequestBytes bounds a question: a checkpoint, a proof, and the
-	// rotations of the signing key.
+	// MaxRequestBytes bounds a request: a checkpoint, a proof, and the rotations
+	// of the signing key.
 	MaxRequestBytes = 1 << 20
-	// maxDepth is how deep JSON may nest in a question or an answer.
+	// maxDepth bounds the nesting of JSON in a request or a response.
 	maxDepth = 32
 	// maxKeys bounds the public keys of one log.
 	maxKeys = 256
@@ -27,19 +27,19 @@ const (
 	maxProof = 128
 )
 
-// ErrMalformed is a message that is not understood.
+// ErrMalformed is a message that cannot be parsed.
 var ErrMalformed = errors.New("witness: malformed message")
 
-// question is what a [Remote] sends.
-type question struct {
+// A request is what a [Remote] sends.
+type request struct {
 	// Op is latest or cosign.
 	Op op `json:"op"`
-	// Origin is the log that latest asks for.
+	// Origin is the log whose checkpoint latest requests.
 	Origin string `json:"origin,omitempty"`
 
 	// For cosign: the signed checkpoint, the size that the proof starts from, the
-	// proof, the public keys of the log, oldest first, and how each came from
-	// the one before.
+	// proof, the public keys of the log, oldest first, and the proofs that each
+	// introduced the next.
 	Checkpoint string            `json:"checkpoint,omitempty"`
 	Old        int64             `json:"old,omitempty"`
 	Proof      tlog.TreeProof    `json:"proof,omitempty"`
@@ -54,12 +54,12 @@ const (
 	opCosign op = "cosign"
 )
 
-// answer is what a [Server] says.
-type answer struct {
+// A response is what a [Server] returns.
+type response struct {
 	Outcome outcome `json:"outcome"`
-	// Checkpoint is the note asked for, or co-signed; "" where there is none.
+	// Checkpoint is the requested or co-signed note, "" if there is none.
 	Checkpoint string `json:"checkpoint,omitempty"`
-	// Message says why not.
+	// Message is the error, if there is one.
 	Message string `json:"message,omitempty"`
 }
 
@@ -74,8 +74,8 @@ const (
 	outcomeFailed       outcome = "failed"
 )
 
-// outcomeOf is how an error of package checkpoint travels. What else went wrong
-// stays with the witness.
+// outcomeOf returns the outcome that stands for an error. Errors other than those
+// of packages checkpoint and proof are internal to the witness.
 func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:
@@ -92,8 +92,8 @@ func outcomeOf(err error) outcome {
 	return outcomeFailed
 }
 
-// err is the answer as the error that the witness had.
-func (a *answer) err() error {
+// err returns the error that the outcome stands for.
+func (a *response) err() error {
 	var class error
 	switch a.Outcome {
 	case outcomeOK:
@@ -112,11 +112,12 @@ func (a *answer) err() error {
 	return fmt.Errorf("%w (%s)", class, a.Message)
 }
 
-// ErrRefused is a witness that could not do what it was asked for, for reasons
-// of its own.
+// ErrRefused is a witness that did not understand a request, or failed to serve
+// it.
 var ErrRefused = errors.New("witness: refused")
 
-// decode reads one message strictly.
+// decode parses one message strictly: unknown and duplicate members are errors,
+// so that two implementations cannot read one message differently.
 func decode(text []byte, into any) error {
 	if len(text) > MaxRequestBytes {
 		return fmt.Errorf("%w: more than %d bytes", ErrMalformed, MaxRequestBytes)
@@ -135,8 +136,8 @@ func decode(text []byte, into any) error {
 	return nil
 }
 
-// check bounds what a question makes the witness do.
-func (q *question) check() error {
+// check bounds the work that a request causes.
+func (q *request) check() error {
 	switch {
 	case q.Op != opLatest && q.Op != opCosign:
 		return fmt.Errorf("%w: op is latest or cosign, not %q", ErrMalformed, q.Op)

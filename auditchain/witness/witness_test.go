@@ -73,6 +73,7 @@ func cosign(t *testing.T, w *witness.Remote, l *auditchain.Log) error {
 }
 
 func TestWitnessFollowsOneLogOfEachAgent(t *testing.T) {
+	t.Parallel()
 	folder, kept := t.TempDir(), filepath.Join(t.TempDir(), "witness")
 	own, log := openLog(t, folder, "witness"), openLog(t, folder, "a")
 	server := serve(t, own, kept)
@@ -115,6 +116,7 @@ func TestWitnessFollowsOneLogOfEachAgent(t *testing.T) {
 }
 
 func TestTrustFollowsRotations(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	own, log := openLog(t, folder, "witness"), openLog(t, folder, "a")
 	server := serve(t, own, t.TempDir())
@@ -153,6 +155,7 @@ func TestTrustFollowsRotations(t *testing.T) {
 }
 
 func TestAnswersToNonsense(t *testing.T) {
+	t.Parallel()
 	server := serve(t, openLog(t, t.TempDir(), "witness"), t.TempDir())
 	keys := `"` + strings.Repeat(`x","`, 300) + `"`
 	for _, q := range []string{
@@ -173,6 +176,7 @@ func TestAnswersToNonsense(t *testing.T) {
 }
 
 func TestAnswersThatARemoteRefuses(t *testing.T) {
+	t.Parallel()
 	for _, reply := range []string{"", "x", "{}", `{"outcome":"fine"}`, `{"outcome":"ok","extra":1}`, `{"outcome":"malformed"}`, `{"outcome":"failed","message":"m"}`} {
 		w := witness.NewRemote("w", func(context.Context, []byte) ([]byte, error) { return []byte(reply), nil }, nil)
 		if note, err := w.Latest(t.Context(), "o"); err == nil || !errors.Is(err, witness.ErrMalformed) && !errors.Is(err, witness.ErrRefused) {
@@ -192,6 +196,7 @@ func TestAnswersThatARemoteRefuses(t *testing.T) {
 // A witness that cannot read what it knew must not begin anew: whoever damaged
 // the file would get a rewritten log co-signed.
 func TestDamagedRegistryIsRefused(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	own, log := openLog(t, t.TempDir(), "witness"), openLog(t, t.TempDir(), "a")
 	grow(t, log, 1)
@@ -232,7 +237,7 @@ func FuzzAnswer(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	server := witness.NewServer(checkpoint.NewKeeper(key, store, registry.Keys), registry)
+	server := witness.NewServer(checkpoint.NewKeeper(func() *checkpoint.Key { return key }, store, registry.Keys), registry)
 	f.Fuzz(func(t *testing.T, q []byte) {
 		a, _ := server.Answer(context.Background(), "agent://a", q)
 		if !json.Valid(a) {

@@ -74,7 +74,7 @@ func witnessed(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	store, err := checkpoint.NewFolderStore(ts.MkAbs(args[0]))
 	ts.Check(err)
-	keeper := checkpoint.NewKeeper(key, store, func(string) []string { return keys })
+	keeper := checkpoint.NewKeeper(func() *checkpoint.Key { return key }, store, func(string) []string { return keys })
 	_, err = keeper.Cosign(ctx, note, 0, tlog.TreeProof{})
 	ts.Check(err)
 }

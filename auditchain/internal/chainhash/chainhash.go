@@ -13,22 +13,23 @@ const (
 	recordDomain  = "agentd audit record v1\n"
 )
 
-// SaltSize is the length of a record's salt in bytes. It makes the content
-// digest hiding: who sees the digest alone cannot test guesses of the content.
+// SaltSize is the length of a record's salt in bytes. It makes the content digest
+// hiding: the digest alone does not suffice to test guesses of the content.
 const SaltSize = 16
 
-// Text is how a caller holds text: as strings, or as bytes that it reuses.
+// Text is the type in which a caller holds text: the writer has strings, the
+// verifier bytes that it reuses from row to row.
 type Text interface{ ~string | ~[]byte }
 
 // Content is the part of a record that can be erased: its body and the columns
-// that are copied from it. An empty text is an absent column.
+// copied from it. An empty text is an absent column.
 type Content[T Text] struct {
 	Peer, Capability, Side, Correlation, Session T
 	// Body is canonical JSON.
 	Body []byte
 }
 
-// Header is the part of a record that always stays.
+// Header is the part of a record that is never erased.
 type Header[T Text] struct {
 	// Seq is the position in the chain, from 1.
 	Seq int64
@@ -40,13 +41,14 @@ type Header[T Text] struct {
 	Digest tlog.Hash
 }
 
-// Genesis is what the first record of a log has for a previous hash. It binds
-// the chain to the log's first verifier key, and so to the log's name.
+// Genesis returns the hash that the first record of a log chains to. It binds the
+// chain to the log's first verifier key, and with that to the log's name.
 func Genesis(verifierKey string) tlog.Hash {
 	return sha256.Sum256([]byte(genesisDomain + verifierKey))
 }
 
-// Digest commits to content under salt.
+// Digest returns the commitment to the content under a salt. scratch is a buffer
+// to reuse, so that a verifier allocates nothing per record.
 func Digest[T Text](scratch *[]byte, salt []byte, c *Content[T]) tlog.Hash {
 	b := append((*scratch)[:0], contentDomain...)
 	b = appendField(b, salt)
@@ -58,9 +60,9 @@ func Digest[T Text](scratch *[]byte, salt []byte, c *Content[T]) tlog.Hash {
 	return sha256.Sum256(b)
 }
 
-// Record is a record's hash. It is at the same time its leaf hash in the
-// Merkle tree (RFC 6962 section 2.1: SHA-256 over 0x00 and the leaf data), so
-// a chain link and a tree leaf are one value.
+// Record returns a record's hash. It is also its leaf hash in the Merkle tree (RFC
+// 6962 section 2.1: SHA-256 over 0x00 and the leaf data), so that a link of the
+// chain and a leaf of the tree are one value.
 func Record[T Text](scratch *[]byte, previous tlog.Hash, h *Header[T]) tlog.Hash {
 	b := append((*scratch)[:0], 0x00)
 	b = append(b, recordDomain...)

@@ -10,6 +10,7 @@ import (
 // The values were computed from the documented forms by another program, in
 // another language.
 func TestVectors(t *testing.T) {
+	t.Parallel()
 	salt := []byte("0123456789abcdef")
 	content := Content[string]{Peer: "agent://p", Side: "request", Body: []byte(`{"a":1}`)}
 	var scratch []byte
@@ -38,6 +39,7 @@ func TestVectors(t *testing.T) {
 // No two contents share a form: text cannot move from one column to another,
 // nor into the body.
 func TestContentsDiffer(t *testing.T) {
+	t.Parallel()
 	seen := map[tlog.Hash]Content[string]{}
 	var scratch []byte
 	for _, c := range []Content[string]{

@@ -1,3 +1,3 @@
-// Package filelock lets one process at a time have a file for itself, and says
-// to others who has it.
+// Package filelock locks a file for one process at a time, and tells the others
+// which process holds it.
 package filelock

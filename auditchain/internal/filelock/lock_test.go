@@ -11,6 +11,7 @@ import (
 )
 
 func TestOneHolderAtATime(t *testing.T) {
+	t.Parallel()
 	name := filepath.Join(t.TempDir(), "lock")
 	first, err := Acquire(name)
 	if errors.Is(err, ErrUnsupported) {

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// A Lock is an advisory lock (flock) on a file beside what it protects, so the
-// system releases it when the process ends in whatever way. What is protected is
-// not locked itself: closing any descriptor of a database would drop SQLite's
+// A Lock is an advisory lock (flock) on a file beside the one it protects. The
+// system releases it when the process ends, in whatever way. The protected file
+// is not locked itself: closing any descriptor of a database would drop SQLite's
 // own locks, and a file that is replaced takes its lock along.
 type Lock struct{ file *os.File }
 
-// Acquire takes the lock on the file called name, without waiting, and makes the
-// file if there is none. It fails with a [*HeldError], or an error of the file
-// system.
+// Acquire takes the lock on the file called name, without waiting, and creates
+// the file if there is none. It fails with a [*HeldError], or an error of the
+// file system.
 func Acquire(name string) (*Lock, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -42,7 +42,8 @@ func Acquire(name string) (*Lock, error) {
 	return l, nil
 }
 
-// sign tells whoever is refused who holds the lock.
+// sign writes the holder into the file, for the message of those that come
+// second.
 func (l *Lock) sign() error {
 	if err := l.file.Truncate(0); err != nil {
 		return err
@@ -52,9 +53,10 @@ func (l *Lock) sign() error {
 	return err
 }
 
-// Release gives the lock back. The file stays: removing it would let two
-// processes each lock a file of that name. Closing it would not do: a child that
-// is being forked holds every descriptor until it executes its program.
+// Release releases the lock. The file stays: removing it would let two processes
+// each lock a file of that name. Closing the file would not be enough: a child
+// process that is being forked holds every descriptor until it executes its
+// program.
 func (l *Lock) Release() {
 	_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN) // closing is the fallback
 	_ = l.file.Close()

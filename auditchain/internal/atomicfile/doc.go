@@ -1,0 +1,3 @@
+// Package atomicfile replaces small files such that a crash leaves either the
+// old text or the new one, never a part of one.
+package atomicfile

@@ -1,0 +1,4 @@
+package erase
+
+// For tests of interrupted erasures.
+var EraseContent = eraseContent

@@ -1,0 +1,126 @@
+package record
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/agentd/agentd/auditchain/internal/chainhash"
+	"github.com/agentd/agentd/internal/jcs"
+)
+
+// A Prepared is a record that is ready to be chained. All work that does not
+// depend on the record's position is done: validation, canonicalisation and the
+// digest run in the goroutine of the caller that appends, not in the one
+// goroutine that writes.
+type Prepared struct {
+	// Header has Tenant, Kind and Digest; the writer sets Seq and Time.
+	Header chainhash.Header[string]
+	// Content has the canonical body and the columns.
+	Content chainhash.Content[string]
+	// Salt hides the content from whoever sees only the digest.
+	Salt [chainhash.SaltSize]byte
+}
+
+// Prepare validates r and fills p from it.
+func (p *Prepared) Prepare(r *Record) error {
+	tenant := r.Tenant
+	if tenant == "" {
+		tenant = DefaultTenant
+	}
+	var err error
+	if p.Content, err = r.content(); err != nil {
+		return err
+	}
+	rand.Read(p.Salt[:]) // never fails (crypto/rand)
+	var scratch []byte
+	p.Header = chainhash.Header[string]{
+		Tenant: tenant, Kind: string(r.Kind),
+		Digest: chainhash.Digest(&scratch, p.Salt[:], &p.Content),
+	}
+	return nil
+}
+
+// content validates the record and brings its body into canonical form.
+func (r *Record) content() (chainhash.Content[string], error) {
+	c := chainhash.Content[string]{
+		Peer: r.Peer, Capability: r.Capability, Side: string(r.Side),
+		Correlation: r.Correlation, Session: r.Session,
+	}
+	for _, column := range []string{r.Tenant, c.Peer, c.Capability, c.Side, c.Correlation, c.Session} {
+		if err := checkColumn(column); err != nil {
+			return c, err
+		}
+	}
+	body := []byte(r.Body)
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	var err error
+	if c.Body, err = jcs.Append(make([]byte, 0, len(body)), body); err != nil {
+		return c, fmt.Errorf("the body: %w", err)
+	}
+	switch {
+	case c.Body[0] != '{':
+		return c, errors.New("the body is not a JSON object")
+	case len(c.Body) > MaxBodyBytes:
+		return c, fmt.Errorf("the body has %d bytes, more than %d", len(c.Body), MaxBodyBytes)
+	}
+	return c, deriveColumns(&c)
+}
+
+// deriveColumns fills the empty columns from the body, and rejects members that
+// would collide with the log's own when the entry is printed as JSON.
+func deriveColumns(c *chainhash.Content[string]) error {
+	for name, value := range members(c.Body) {
+		switch string(name) {
+		case `"kind"`, `"ts"`, `"tenantId"`:
+			return fmt.Errorf("the body has a member %s, which the log itself provides", name)
+		case `"peerId"`:
+			derive(&c.Peer, value)
+		case `"capabilityName"`:
+			derive(&c.Capability, value)
+		case `"side"`:
+			derive(&c.Side, value)
+		case `"correlationId"`:
+			derive(&c.Correlation, value)
+		case `"sessionId"`:
+			derive(&c.Session, value)
+		}
+	}
+	return nil
+}
+
+// derive fills an empty column from a JSON string. A value that no column can
+// hold stays in the body only: a record is worth more than a search index entry.
+func derive(column *string, value []byte) {
+	if *column != "" || value[0] != '"' {
+		return
+	}
+	text := string(value[1 : len(value)-1])
+	if strings.IndexByte(text, '\\') >= 0 && json.Unmarshal(value, &text) != nil {
+		return
+	}
+	if checkColumn(text) == nil {
+		*column = text
+	}
+}
+
+// checkColumn rejects text that would break a terminal, a log line or an index.
+func checkColumn(s string) error {
+	if len(s) > MaxColumnBytes {
+		return fmt.Errorf("a column has %d bytes, more than %d", len(s), MaxColumnBytes)
+	}
+	if !utf8.ValidString(s) {
+		return errors.New("a column is not valid UTF-8")
+	}
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] == 0x7f {
+			return errors.New("a column holds a control character")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package sidecar
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/agentd/agentd/auditchain/internal/auditerr"
+)
+
+// ReadCheckpoint returns the signed checkpoint beside the database, or nil if
+// there is none.
+func ReadCheckpoint(path string) ([]byte, error) {
+	text, err := os.ReadFile(path + CheckpointSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, auditerr.Wrap(path, "reading the checkpoint file", err)
+}
+
+// WriteCheckpoint replaces the signed checkpoint beside the database.
+func WriteCheckpoint(path string, note []byte) error {
+	return replace(path+CheckpointSuffix, note, 0o644)
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/agentd/agentd/auditchain/internal/auditerr"
+	"github.com/agentd/agentd/auditchain/internal/chainhash"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// A Querier runs statements: a *sql.DB does on any connection of its pool, a
+// *sql.Conn on one.
+type Querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// A DB is an open audit database.
+type DB struct {
+	Querier
+	// Path is the database file; the files beside it start with the same name.
+	Path string
+	// Identity distinguishes the log from any other.
+	Identity Identity
+}
+
+// Wrap returns err as an [*auditerr.Error] that names the database, or nil.
+func (db *DB) Wrap(doing string, err error) error { return auditerr.Wrap(db.Path, doing, err) }
+
+// Tampered returns an error about contents that the log did not write.
+func (db *DB) Tampered(msg string, cause error) error {
+	return &auditerr.Error{Code: auditerr.CodeTampered, Path: db.Path, Msg: msg, Err: cause, Hint: auditerr.HintTampered}
+}
+
+// IsNoRows reports whether a query for one row found none.
+func IsNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// An Identity distinguishes one log from any other.
+type Identity struct {
+	// Origin is the log's name. It has a random part.
+	Origin string
+	// FirstKey is the log's first verifier key, with which the chain begins.
+	FirstKey string
+}
+
+// Genesis returns the hash that the first record chains to.
+func (id Identity) Genesis() tlog.Hash { return chainhash.Genesis(id.FirstKey) }
+
+// loadIdentity reads what [Writer.Create] stored.
+func (db *DB) loadIdentity(ctx context.Context) error {
+	err := db.QueryRowContext(ctx, `SELECT (SELECT value FROM meta WHERE name = 'origin'),
+		(SELECT value FROM meta WHERE name = 'verifier_key')`).Scan(&db.Identity.Origin, &db.Identity.FirstKey)
+	if err != nil {
+		return &auditerr.Error{Code: auditerr.CodeTampered, Path: db.Path, Msg: "the log's identity is missing from the table meta", Err: err,
+			Hint: "restore the database from a backup"}
+	}
+	return nil
+}
+
+// NewestCheckpoint returns the size and the note of the newest checkpoint in
+// the database, 0 and nil if there is none.
+func (db *DB) NewestCheckpoint(ctx context.Context) (size int64, note []byte, err error) {
+	err = db.QueryRowContext(ctx, `SELECT size, note FROM checkpoints ORDER BY size DESC LIMIT 1`).Scan(&size, &note)
+	if IsNoRows(err) {
+		return 0, nil, nil
+	}
+	return size, note, db.Wrap("reading the newest checkpoint", err)
+}
+
+// LastRecord returns the number of the newest record, 0 in an empty log.
+func (db *DB) LastRecord(ctx context.Context) (seq int64, err error) {
+	err = db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM records`).Scan(&seq)
+	return seq, db.Wrap("reading the newest record", err)
+}
+
+// CountPruned returns the number of removed records after that of the given
+// number.
+func (db *DB) CountPruned(ctx context.Context, after int64) (count int64, err error) {
+	err = db.QueryRowContext(ctx, `SELECT count(*) FROM tree WHERE level = 0 AND position >= ?`, after).Scan(&count)
+	return count, db.Wrap("counting pruned records", err)
+}

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/agentd/agentd/auditchain/internal/auditerr"
+	"modernc.org/sqlite"
+)
+
+// busyTimeout is how long, in milliseconds, SQLite waits for another program to
+// release its lock.
+const busyTimeout = 5000
+
+// Connect makes database connections from a data source name. Tests put a
+// failing disk between the log and the driver here.
+type Connect func(dsn string) (driver.Connector, error)
+
+// SQLite connects to the real driver.
+func SQLite(dsn string) (driver.Connector, error) { return sqlite.NewConnector(dsn) }
+
+// Resolve makes the path absolute and free of symbolic links, so that one
+// database has one lock whatever name it is opened under.
+func Resolve(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", auditerr.Wrap(path, "resolving the path", err)
+	}
+	if real, err := filepath.EvalSymlinks(absolute); err == nil {
+		return real, nil
+	}
+	// The database does not exist yet. Its folder has to.
+	folder, err := filepath.EvalSymlinks(filepath.Dir(absolute))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &auditerr.Error{Code: auditerr.CodeNotFound, Path: path, Msg: "its folder does not exist", Hint: "create " + filepath.Dir(absolute)}
+	}
+	if err != nil {
+		return "", auditerr.Wrap(path, "resolving the path", err)
+	}
+	return filepath.Join(folder, filepath.Base(absolute)), nil
+}
+
+// DataSource returns the URI of a database, with parameters of SQLite and of
+// the driver. A path may contain any character, including those that have a
+// meaning in a URI.
+func DataSource(path, parameters string) string {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
+	return fmt.Sprintf("%s?%s&_pragma=busy_timeout(%d)", u.String(), parameters, busyTimeout)
+}
+
+// A Reader reads a database through a pool of connections, each of which
+// refuses to change it (PRAGMA query_only).
+type Reader struct {
+	DB
+	pool *sql.DB
+}
+
+// OpenReader opens the log at path for reading, whether or not its folder can
+// be written to. The path must be resolved.
+func OpenReader(ctx context.Context, path string, connect Connect) (*Reader, error) {
+	r, err := openReader(ctx, path, "mode=ro", connect)
+	if auditerr.CodeOf(err) != auditerr.CodeReadOnly {
+		return r, err
+	}
+	// SQLite shares a database through a file in the same folder, which it cannot
+	// create here. If nobody has the database open, it needs no sharing.
+	if _, statErr := os.Stat(path + "-wal"); errors.Is(statErr, fs.ErrNotExist) {
+		return openReader(ctx, path, "mode=ro&immutable=1", connect)
+	}
+	return r, err
+}
+
+func openReader(ctx context.Context, path, mode string, connect Connect) (*Reader, error) {
+	connector, err := connect(DataSource(path, mode+"&_pragma=query_only(1)&_pragma=trusted_schema(0)"))
+	if err != nil {
+		return nil, auditerr.Wrap(path, "opening the database", err)
+	}
+	pool := sql.OpenDB(connector)
+	r := &Reader{DB: DB{Querier: pool, Path: path}, pool: pool}
+	version, err := r.Version(ctx)
+	if err == nil && version != SchemaVersion {
+		err = &auditerr.Error{Code: auditerr.CodeVersion, Path: path, Msg: "the log is empty or has an old schema",
+			Hint: "let the agent that writes it start once; that migrates it"}
+	}
+	if err == nil {
+		err = r.loadIdentity(ctx)
+	}
+	if err != nil {
+		_ = pool.Close() // err is what matters
+		return nil, err
+	}
+	return r, nil
+}
+
+// Conn returns one connection of the pool, for statements whose result depends
+// on the connection. The caller closes it.
+func (r *Reader) Conn(ctx context.Context) (*sql.Conn, error) { return r.pool.Conn(ctx) }
+
+// Close closes the connections.
+func (r *Reader) Close() error { return r.Wrap("closing the database", r.pool.Close()) }

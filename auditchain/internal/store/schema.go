@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/agentd/agentd/auditchain/internal/auditerr"
+)
+
+const (
+	// applicationID marks a database as an audit log (PRAGMA application_id).
+	applicationID = 0x41475443 // "AGTC"
+	// SchemaVersion is the newest schema (PRAGMA user_version).
+	SchemaVersion = 1
+)
+
+// migrations returns the steps from one schema version to the next: element v
+// leads from version v to v+1. SQLite keeps the text of each statement, and
+// prints it with its comments to anyone who runs `.schema`. [DB.CheckSchema]
+// compares the text literally, so released steps never change.
+func migrations() [SchemaVersion][]string {
+	return [SchemaVersion][]string{{
+		`CREATE TABLE meta (
+  name  TEXT PRIMARY KEY, -- origin: the log's name; verifier_key: its first public key
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID`,
+		`CREATE TABLE records (
+  seq         INTEGER PRIMARY KEY, -- 1, 2, 3, ... without gaps
+  ts          INTEGER NOT NULL,    -- Unix milliseconds, never decreasing
+  tenant      TEXT NOT NULL,
+  kind        TEXT NOT NULL,
+  peer        TEXT,                -- these five are copied from the body
+  capability  TEXT,
+  side        TEXT,
+  correlation TEXT,
+  session     TEXT,
+  body        TEXT,                -- canonical JSON (RFC 8785); NULL when erased
+  salt        BLOB,                -- 16 random bytes; NULL when erased
+  digest      BLOB NOT NULL,       -- SHA-256 over salt, the five columns and body
+  hash        BLOB NOT NULL,       -- SHA-256 over seq, ts, tenant, kind, digest and the hash before
+  erased_by   INTEGER              -- seq of the redaction record that allows the erasure
+) STRICT`,
+		`CREATE INDEX records_tenant ON records(tenant)`,
+		`CREATE INDEX records_kind ON records(kind)`,
+		`CREATE INDEX records_peer ON records(peer) WHERE peer IS NOT NULL`,
+		`CREATE INDEX records_capability ON records(capability) WHERE capability IS NOT NULL`,
+		`CREATE INDEX records_correlation ON records(correlation) WHERE correlation IS NOT NULL`,
+		`CREATE INDEX records_session ON records(session) WHERE session IS NOT NULL`,
+		`CREATE INDEX records_erased ON records(erased_by) WHERE erased_by IS NOT NULL`,
+		`CREATE TABLE tree (
+  level    INTEGER NOT NULL, -- 0: the hash of a pruned record; 8, 16, ...: a node over 2^level records
+  position INTEGER NOT NULL, -- from the left, from 0
+  hash     BLOB NOT NULL,
+  PRIMARY KEY (level, position)
+) STRICT, WITHOUT ROWID`,
+		`CREATE TABLE checkpoints (
+  size INTEGER PRIMARY KEY, -- how many records it covers
+  ts   INTEGER NOT NULL,    -- when it was signed, Unix milliseconds
+  note TEXT NOT NULL        -- C2SP checkpoint: origin, size, root, signatures
+) STRICT`,
+		`CREATE VIEW audit AS
+  SELECT seq, strftime('%Y-%m-%dT%H:%M:%fZ', ts / 1000.0, 'unixepoch') AS time,
+         tenant, kind, peer, capability, side, correlation, session, body, lower(hex(hash)) AS hash
+  FROM records`,
+	}}
+}
+
+// Version returns the schema version of the database, 0 if it is empty. A
+// database that is not an audit log, or a newer one, is an error.
+func (db *DB) Version(ctx context.Context) (int, error) {
+	var application, version, objects int
+	err := db.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id),
+		(SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`).
+		Scan(&application, &version, &objects)
+	switch {
+	case err != nil:
+		return 0, db.Wrap("reading the schema version", err)
+	case application == 0 && version == 0 && objects == 0:
+		return 0, nil
+	case application != applicationID:
+		return 0, &auditerr.Error{Code: auditerr.CodeNotAuditLog, Path: db.Path, Msg: "the database is not an audit log",
+			Hint: "give the path of an audit database"}
+	case version > SchemaVersion:
+		return 0, &auditerr.Error{Code: auditerr.CodeVersion, Path: db.Path,
+			Msg:  fmt.Sprintf("the log has schema version %d, this program knows versions up to %d", version, SchemaVersion),
+			Hint: "use a newer agentd"}
+	}
+	return version, nil
+}
+
+// migrate brings the database from version to the newest in one transaction. It
+// runs finish, if not nil, as the last part of that transaction.
+func (w *Writer) migrate(ctx context.Context, version int, finish func(*sql.Tx) error) error {
+	if version == SchemaVersion {
+		return nil
+	}
+	tx, err := w.conn.BeginTx(ctx, nil)
+	if err != nil {
+		return w.Wrap("migrating the schema", err)
+	}
+	defer tx.Rollback()
+	steps := migrations()
+	for _, step := range steps[version:] {
+		for _, statement := range step {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return w.Wrap("migrating the schema", err)
+			}
+		}
+	}
+	pragmas := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, SchemaVersion)
+	if _, err := tx.ExecContext(ctx, pragmas); err != nil {
+		return w.Wrap("migrating the schema", err)
+	}
+	if finish != nil {
+		if err := finish(tx); err != nil {
+			return w.Wrap("migrating the schema", err)
+		}
+	}
+	return w.Wrap("migrating the schema", tx.Commit())
+}
+
+// CheckSchema checks that the database has the tables, indexes and views of the
+// current version, unaltered, and no trigger, which could change or drop rows as
+// they are written. Additional views, tables and indexes are harmless.
+func (db *DB) CheckSchema(ctx context.Context) error {
+	rows, err := db.QueryContext(ctx, `SELECT type, name, coalesce(sql, '') FROM sqlite_schema`)
+	if err != nil {
+		return db.Wrap("reading the schema", err)
+	}
+	defer rows.Close()
+	found := map[string]bool{}
+	for rows.Next() {
+		var kind, name, text string
+		if err := rows.Scan(&kind, &name, &text); err != nil {
+			return db.Wrap("reading the schema", err)
+		}
+		if kind == "trigger" {
+			return db.schemaAltered("trigger " + name + " was added")
+		}
+		found[text] = true
+	}
+	if err := rows.Err(); err != nil {
+		return db.Wrap("reading the schema", err)
+	}
+	for _, step := range migrations() {
+		for _, statement := range step {
+			if !found[statement] {
+				subject, _, _ := strings.Cut(strings.TrimPrefix(statement, "CREATE "), "(")
+				return db.schemaAltered(strings.TrimSpace(subject) + " was changed or removed")
+			}
+		}
+	}
+	return nil
+}
+
+func (db *DB) schemaAltered(what string) error {
+	return &auditerr.Error{Code: auditerr.CodeTampered, Path: db.Path, Msg: "the schema was altered: " + what,
+		Hint: "keep the file as evidence and restore a backup"}
+}

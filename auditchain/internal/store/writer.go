@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/agentd/agentd/auditchain/internal/auditerr"
+	"github.com/agentd/agentd/auditchain/internal/record"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// The writer's connection, by the statements of sqlite.org/pragma.html:
+//
+//   - journal_mode=WAL lets readers read while it writes;
+//   - synchronous=FULL syncs the write-ahead log at every commit, without which
+//     a commit is not durable;
+//   - secure_delete overwrites what is deleted, without which erased content
+//     would stay in free pages;
+//   - trusted_schema=0 keeps functions out of a schema that somebody altered.
+const writerParameters = "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_pragma=trusted_schema(0)"
+
+// A Writer is the one connection that writes to a database. It serves one
+// goroutine.
+type Writer struct {
+	DB
+	pool *sql.DB
+	conn *sql.Conn
+
+	begin, commit, insert *sql.Stmt
+}
+
+// OpenWriter connects to the database at path, and creates an empty one if there
+// is none. The caller holds the log's lock.
+func OpenWriter(ctx context.Context, path string, connect Connect) (*Writer, error) {
+	// SQLite would create the file readable by all. A file that exists is left
+	// alone: closing any descriptor of it would drop the POSIX locks of this
+	// process's readers (sqlite.org/howtocorrupt.html section 2.2).
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case err == nil:
+		_ = file.Close() // nothing was written
+	case !errors.Is(err, fs.ErrExist):
+		return nil, auditerr.Wrap(path, "creating the database", err)
+	}
+	connector, err := connect(DataSource(path, writerParameters))
+	if err != nil {
+		return nil, auditerr.Wrap(path, "opening the database", err)
+	}
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(1)
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		_ = pool.Close() // err is what matters
+		return nil, auditerr.Wrap(path, "opening the database", err)
+	}
+	return &Writer{DB: DB{Querier: conn, Path: path}, pool: pool, conn: conn}, nil
+}
+
+// Close closes the connection. If it is the last one, SQLite moves the contents
+// of the write-ahead log into the database and removes the log. It does not
+// close a connection with an open statement, so those are closed first.
+func (w *Writer) Close() error {
+	var errs []error
+	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.insert} {
+		if stmt != nil {
+			errs = append(errs, stmt.Close())
+		}
+	}
+	return w.Wrap("closing the database", errors.Join(append(errs, w.conn.Close(), w.pool.Close())...))
+}
+
+// Create makes the tables of a new log, with its identity, in one transaction.
+func (w *Writer) Create(ctx context.Context, id Identity) error {
+	return w.migrate(ctx, 0, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO meta (name, value) VALUES ('origin', ?), ('verifier_key', ?)`, id.Origin, id.FirstKey)
+		return err
+	})
+}
+
+// Load brings the schema up to date from the version that the database has,
+// checks that it is unaltered, reads the identity and prepares the statements.
+func (w *Writer) Load(ctx context.Context, version int) error {
+	if err := w.migrate(ctx, version, nil); err != nil {
+		return err
+	}
+	if err := w.CheckSchema(ctx); err != nil {
+		return err
+	}
+	if err := w.loadIdentity(ctx); err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		stmt **sql.Stmt
+		text string
+	}{
+		{&w.begin, `BEGIN IMMEDIATE`},
+		{&w.commit, `COMMIT`},
+		{&w.insert, `INSERT INTO records
+			(seq, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
+	} {
+		var err error
+		if *p.stmt, err = w.conn.PrepareContext(ctx, p.text); err != nil {
+			return w.Wrap("preparing to write", err)
+		}
+	}
+	return nil
+}
+
+// The statements of a transaction take no context: a cancellation in the middle
+// would leave it unknown what the transaction holds.
+
+// Begin starts a transaction.
+func (w *Writer) Begin() error { return run(w.begin) }
+
+// Commit makes the transaction durable.
+func (w *Writer) Commit() error { return run(w.commit) }
+
+// Rollback undoes the transaction.
+func (w *Writer) Rollback() error { return w.Exec(`ROLLBACK`) }
+
+func run(stmt *sql.Stmt) error {
+	_, err := stmt.ExecContext(context.Background())
+	return err
+}
+
+// Exec runs a statement that is not on the path of an append.
+func (w *Writer) Exec(statement string, args ...any) error {
+	_, err := w.conn.ExecContext(context.Background(), statement, args...)
+	return err
+}
+
+// InsertRecord adds a row to the table records.
+func (w *Writer) InsertRecord(p *record.Prepared, hash tlog.Hash) error {
+	h, c := &p.Header, &p.Content
+	_, err := w.insert.ExecContext(context.Background(), h.Seq, h.Time, h.Tenant, h.Kind,
+		nullable(c.Peer), nullable(c.Capability), nullable(c.Side), nullable(c.Correlation), nullable(c.Session),
+		string(c.Body), p.Salt[:], h.Digest[:], hash[:])
+	return err
+}
+
+// nullable returns NULL for an absent column, so that the partial indexes do not
+// hold it.
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// InsertNode adds a node to the stored Merkle tree.
+func (w *Writer) InsertNode(level int, position int64, hash tlog.Hash) error {
+	return w.Exec(`INSERT INTO tree (level, position, hash) VALUES (?, ?, ?)`, level, position, hash[:])
+}
+
+// InsertCheckpoint adds a signed checkpoint over the first size records. A
+// checkpoint of the same size, signed with an older key, is replaced.
+func (w *Writer) InsertCheckpoint(size, ts int64, note []byte) error {
+	return w.Exec(`INSERT OR REPLACE INTO checkpoints (size, ts, note) VALUES (?, ?, ?)`, size, ts, string(note))
+}
+
+// EmptyWAL moves the write-ahead log into the database and truncates it, since
+// it still holds pages as they were before an erasure. A reader that is in the
+// way delays that until the log is emptied the next time; it is no error.
+func (w *Writer) EmptyWAL() error {
+	return w.Wrap("emptying the write-ahead log", w.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`))
+}

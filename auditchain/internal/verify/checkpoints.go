@@ -1,0 +1,247 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/auditchain/internal/record"
+	"github.com/agentd/agentd/auditchain/internal/sidecar"
+	"github.com/agentd/agentd/auditchain/internal/store"
+)
+
+// A signedHead is a signed tree head to compare the log with.
+type signedHead struct {
+	note    []byte
+	from    string // for messages
+	witness string // the name of the witness that returned it, or ""
+	parsed  checkpoint.Checkpoint
+}
+
+// A storedHead is a row of the table checkpoints; size 0 means none.
+type storedHead struct {
+	size int64
+	note []byte
+}
+
+func (c storedHead) head() signedHead {
+	return signedHead{note: c.note, from: "a stored checkpoint", parsed: checkpoint.Checkpoint{Size: c.size}}
+}
+
+// collectOutside gathers the signed tree heads that are not in the database:
+// whoever rewrites the database cannot rewrite all of them.
+func (v *verifier) collectOutside(ctx context.Context) error {
+	file, err := sidecar.ReadCheckpoint(v.db.Path)
+	if err != nil {
+		return err
+	}
+	if file != nil {
+		v.addOutside(signedHead{note: file, from: "the checkpoint file"})
+	}
+	for _, note := range v.options.Checkpoints {
+		v.addOutside(signedHead{note: note, from: "a given checkpoint"})
+	}
+	for _, w := range v.options.Witnesses {
+		note, err := w.Latest(ctx, v.report.Origin)
+		if err != nil {
+			return fmt.Errorf("auditchain: witness %s: %w", w.Name(), err)
+		}
+		if note == nil {
+			v.add(Fault{Class: WitnessConflict, Detail: "witness " + w.Name() +
+				" knows no state of this log: it was never shown one, or another log is in its place"})
+			continue
+		}
+		v.addOutside(signedHead{note: note, from: "witness " + w.Name(), witness: w.Name()})
+	}
+	slices.SortStableFunc(v.outside, func(a, b signedHead) int { return cmp.Compare(a.parsed.Size, b.parsed.Size) })
+	return nil
+}
+
+// addOutside adds a signed tree head if it can be parsed. Its signature is
+// checked only when the tree has its size: by then the changes of keys before it
+// are known.
+func (v *verifier) addOutside(h signedHead) {
+	c, err := checkpoint.Parse(string(h.note))
+	if err != nil {
+		v.add(Fault{Class: CheckpointForged, Detail: h.from + ": " + err.Error()})
+		return
+	}
+	h.parsed = c
+	v.outside = append(v.outside, h)
+}
+
+// compareHeads compares the tree, as it is after the newest record, with every
+// signed tree head of its size.
+func (v *verifier) compareHeads(ctx context.Context) {
+	for v.err == nil && v.stored.size > 0 && v.stored.size <= v.tree.Size() {
+		if v.stored.size == v.tree.Size() {
+			v.compareHead(v.stored.head())
+		}
+		v.err = v.loadStored(ctx, v.stored.size+1)
+	}
+	for len(v.outside) > 0 && v.outside[0].parsed.Size <= v.tree.Size() {
+		if v.outside[0].parsed.Size == v.tree.Size() {
+			v.compareHead(v.outside[0])
+		}
+		v.outside = v.outside[1:]
+	}
+}
+
+// compareHead compares the tree with one signed tree head of its size.
+func (v *verifier) compareHead(h signedHead) {
+	signed, f := v.open(h)
+	if signed == nil {
+		v.add(f)
+		return
+	}
+	if v.treeLost {
+		return
+	}
+	if root := v.tree.Root(); root != signed.Root {
+		if v.unsignedFaults == 0 {
+			v.add(Fault{Class: h.conflict(Rewritten), Seq: v.report.Signed + 1, Last: signed.Size,
+				Detail: h.from + " was signed over other records"})
+		}
+		return
+	}
+	v.report.Checkpoints++
+	v.report.Signed = max(v.report.Signed, signed.Size)
+	v.unsignedFaults = 0
+	if !slices.Contains(v.report.Keys, signed.Key) {
+		v.report.Keys = append(v.report.Keys, signed.Key)
+	}
+	if h.witness != "" {
+		v.report.Witnesses = append(v.report.Witnesses, h.witness)
+	}
+	v.trustSuccessors(signed.Key)
+}
+
+// conflict returns the class of a fault that a tree head proves: the given one,
+// or that of a witness.
+func (h *signedHead) conflict(class Class) Class {
+	if h.witness != "" {
+		return WitnessConflict
+	}
+	return class
+}
+
+// open checks the signature of a tree head. It returns nil and a fault if the
+// signature is not a good one.
+func (v *verifier) open(h signedHead) (*checkpoint.Signed, Fault) {
+	signed, err := checkpoint.Open(h.note, v.trusted)
+	f := Fault{Class: CheckpointForged, Seq: h.parsed.Size}
+	switch {
+	case err == nil && signed.Origin == v.report.Origin:
+		return signed, f
+	case err == nil:
+		f.Detail = h.from + " is of another log, " + signed.Origin
+	case errors.Is(err, checkpoint.ErrUntrusted):
+		f.Class, f.Detail = KeyUntrusted, h.from+": "+err.Error()
+	default:
+		f.Detail = h.from + ": " + err.Error()
+	}
+	return nil, f
+}
+
+// loadStored reads the first stored checkpoint of at least the given size.
+// Malformed ones are reported and skipped.
+func (v *verifier) loadStored(ctx context.Context, size int64) error {
+	for {
+		v.stored = storedHead{}
+		err := v.db.QueryRowContext(ctx, `SELECT size, note FROM checkpoints WHERE size BETWEEN ? AND ? ORDER BY size LIMIT 1`,
+			max(1, size), v.lastStored).
+			Scan(&v.stored.size, &v.stored.note)
+		if store.IsNoRows(err) {
+			return nil
+		}
+		if err != nil {
+			return v.db.Wrap("reading the checkpoints", err)
+		}
+		c, err := checkpoint.Parse(string(v.stored.note))
+		if err == nil && c.Size == v.stored.size {
+			return nil
+		}
+		v.add(Fault{Class: CheckpointForged, Seq: v.stored.size, Detail: "a stored checkpoint is malformed or not of the size it is stored under"})
+		size = v.stored.size + 1
+	}
+}
+
+// compareBeyond reports signed tree heads beyond the end of the log: one fault
+// for the largest, or, if none is genuine, the fault of each. After a gap of
+// missing records the tree has not reached the heads before the end either. Those
+// cannot be compared, and the gap is reported already.
+func (v *verifier) compareBeyond(ctx context.Context, last int64) error {
+	beyond := v.outside
+	for v.stored.size > 0 {
+		beyond = append(beyond, v.stored.head())
+		if err := v.loadStored(ctx, v.stored.size+1); err != nil {
+			return err
+		}
+	}
+	var largest *checkpoint.Signed
+	var from signedHead
+	var rejected []Fault
+	for _, h := range beyond {
+		signed, f := v.open(h)
+		switch {
+		case signed == nil:
+			rejected = append(rejected, f)
+		case signed.Size > last && (largest == nil || signed.Size > largest.Size):
+			largest, from = signed, h
+		}
+	}
+	if largest == nil {
+		for _, f := range rejected {
+			v.add(f)
+		}
+		return nil
+	}
+	v.add(Fault{Class: from.conflict(Truncated), Seq: last + 1, Last: largest.Size,
+		Detail: fmt.Sprintf("the log ends at record %d, %s covers %d", last, from.from, largest.Size)})
+	return nil
+}
+
+// signedSince reports whether a record beyond the range of this run is under a
+// genuine checkpoint. The records there are for the next run to check.
+func (v *verifier) signedSince(ctx context.Context, seq int64) (bool, error) {
+	var note []byte
+	err := v.db.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size >= ? ORDER BY size LIMIT 1`, seq).Scan(&note)
+	if store.IsNoRows(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, v.db.Wrap("reading the checkpoints", err)
+	}
+	signed, err := checkpoint.Open(note, v.trusted)
+	return err == nil && signed.Origin == v.report.Origin && signed.Size >= seq, nil
+}
+
+// A seenKeyChange is a change of keys in the chain.
+type seenKeyChange struct {
+	seq    int64
+	change record.KeyChange
+}
+
+// noteKeyChange remembers a change of keys until a checkpoint covers it.
+func (v *verifier) noteKeyChange(r *checkedRecord) {
+	var change record.KeyChange
+	if json.Unmarshal(r.body, &change) == nil && change.Event == record.KeyRotated {
+		v.changes = append(v.changes, seenKeyChange{r.seq, change})
+	}
+}
+
+// trustSuccessors extends trust, under a good checkpoint signed with key, to the
+// keys that the records it covers name as successors of that key.
+func (v *verifier) trustSuccessors(key string) {
+	for _, c := range v.changes {
+		if c.change.Previous == key {
+			// A key that cannot be parsed signs nothing that could be trusted.
+			_ = v.trusted.Add(c.change.Key)
+		}
+	}
+	v.changes = nil
+}

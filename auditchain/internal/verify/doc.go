@@ -1,0 +1,17 @@
+// Package verify checks a log: it recomputes every hash, compares the result
+// with every signed checkpoint it can get, and reports each [Fault].
+//
+// One pass over the records, in pages and in constant memory, makes these
+// checks:
+//
+//   - chain.go: each record's digest matches its content, its hash matches its
+//     columns and the hash before it, and no record is missing;
+//   - erasures.go: a record without content, or a missing one, is authorised by
+//     a redaction or prune record that a checkpoint covers;
+//   - tree.go: the Merkle tree over the hashes is the stored one;
+//   - checkpoints.go: the tree has the root of each signed checkpoint, from the
+//     database, the file beside it, the auditor and the witnesses, under a key
+//     to which the trusted keys lead.
+//
+// Tampering is reported, never an error; an error is what prevented the check.
+package verify

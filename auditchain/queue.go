@@ -1,0 +1,216 @@
+package auditchain
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentd/agentd/auditchain/internal/chain"
+	"github.com/agentd/agentd/auditchain/internal/record"
+)
+
+const (
+	// maxBatch bounds the records of one transaction.
+	maxBatch = 1024
+	// maxBatchBytes bounds their bodies.
+	maxBatchBytes = 8 << 20
+	// gatherYields is how often the writer yields the processor before it commits
+	// a batch that has stopped growing, if the batch before had several callers.
+	// They have just been answered and are about to append again: one that runs
+	// now gets into this batch, one that runs later waits for a whole further
+	// sync of the disk.
+	gatherYields = 2
+)
+
+// A request is one append on its way to the disk.
+type request struct {
+	record.Prepared
+	// state settles the race between the writer, which takes the request, and its
+	// caller, which gives up.
+	state atomic.Int32
+	done  chan error // has room for the one answer
+}
+
+// The states of a request.
+const (
+	requestQueued = iota
+	requestTaken
+	requestAbandoned
+)
+
+// A command is work for the writer goroutine other than appending.
+type command struct {
+	run func(*chain.Writer) error
+	// always is true for work that does not need an unbroken log.
+	always bool
+	done   chan error // has room for the one answer
+}
+
+// enqueue validates a record and hands it to the writer. It blocks while the
+// queue is full.
+func (l *Log) enqueue(ctx context.Context, rec *Record) (*request, error) {
+	if !rec.Kind.Valid() || rec.Kind.Reserved() {
+		return nil, &Error{Code: CodeInvalid, Path: l.db.Path, Msg: "records of kind \"" + string(rec.Kind) + "\" cannot be appended",
+			Hint: "use one of the documented kinds"}
+	}
+	r := &request{done: make(chan error, 1)}
+	if err := r.Prepare(rec); err != nil {
+		return nil, &Error{Code: CodeInvalid, Path: l.db.Path, Msg: "the record cannot be appended", Err: err}
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return nil, l.errClosed()
+	}
+	select {
+	case l.queue <- r: // also if the context is done: await decides
+		return r, nil
+	default:
+	}
+	select {
+	case l.queue <- r:
+		return r, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// await waits until the writer has answered a request, or the context is done.
+func (l *Log) await(ctx context.Context, r *request) error {
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+	}
+	if r.state.CompareAndSwap(requestQueued, requestAbandoned) {
+		return ctx.Err()
+	}
+	select {
+	case err := <-r.done: // it was answered at the same time
+		return err
+	default:
+		return &Error{Code: CodeUncertain, Path: l.db.Path, Msg: "gave up while the record was being written", Err: ctx.Err(),
+			Hint: "query the log to see whether it is there"}
+	}
+}
+
+// do runs a step on the writer goroutine. The context bounds the wait for its
+// turn only: a step shares variables with its caller, who therefore waits until
+// it is over.
+func (l *Log) do(ctx context.Context, step func(*chain.Writer) error) error {
+	return l.runCommand(ctx, &command{run: step, done: make(chan error, 1)})
+}
+
+func (l *Log) runCommand(ctx context.Context, c *command) error {
+	if err := l.sendCommand(ctx, c); err != nil {
+		return err
+	}
+	return <-c.done
+}
+
+// sendCommand hands a command to the writer. It holds the lock meanwhile, so that
+// Close cannot end the writer that is to receive it.
+func (l *Log) sendCommand(ctx context.Context, c *command) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return l.errClosed()
+	}
+	select {
+	case l.control <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *Log) errClosed() error {
+	return &Error{Code: CodeClosed, Path: l.db.Path, Msg: "the log was closed"}
+}
+
+// write is the writer goroutine. It ends when the queue is closed and empty.
+func (l *Log) write() {
+	w := l.writer
+	shared := false // whether the last batch had several callers
+	ticker := time.NewTicker(l.checkpointInterval)
+	defer ticker.Stop()
+	for open := true; open; {
+		select {
+		case r, ok := <-l.queue:
+			if open = ok; ok {
+				batch := l.gather(r, shared)
+				shared = len(batch) > 1
+				appendBatch(w, batch)
+			}
+		case c := <-l.control:
+			c.done <- runOn(w, c)
+		case <-ticker.C:
+			// A failure shows at the next append, and in the number of unsigned
+			// records that Verify and Status report.
+			_ = w.Sign()
+		}
+		l.publisher.Publish(w.Head().Note)
+	}
+	err := w.Sign()
+	l.publisher.Publish(w.Head().Note)
+	l.closeErr = errors.Join(err, l.publisher.Stop(), l.Reader.Close(), w.Close())
+	close(l.stopped)
+}
+
+// runOn runs a command, unless the log is broken and the command needs it whole.
+func runOn(w *chain.Writer, c *command) error {
+	if err := w.Broken(); err != nil && !c.always {
+		return err
+	}
+	return c.run(w)
+}
+
+// gather collects the requests of one transaction (group commit): first, and all
+// that are queued. If linger is true it yields to callers about to queue more.
+func (l *Log) gather(first *request, linger bool) []*request {
+	batch := []*request{}
+	size, yields := 0, 0
+	if !linger {
+		yields = gatherYields
+	}
+	add := func(r *request) {
+		if r.state.CompareAndSwap(requestQueued, requestTaken) {
+			batch = append(batch, r)
+			size += len(r.Content.Body)
+		}
+	}
+	add(first)
+	for len(batch) < maxBatch && size < maxBatchBytes && yields <= gatherYields {
+		select {
+		case r, ok := <-l.queue:
+			if !ok {
+				return batch
+			}
+			add(r)
+		default:
+			if yields++; yields <= gatherYields {
+				runtime.Gosched()
+			}
+		}
+	}
+	return batch
+}
+
+// appendBatch writes a batch in one transaction and answers its requests.
+func appendBatch(w *chain.Writer, batch []*request) {
+	if len(batch) == 0 {
+		return // every request was abandoned
+	}
+	err := w.Append(func(yield func(*record.Prepared) bool) {
+		for _, r := range batch {
+			if !yield(&r.Prepared) {
+				return
+			}
+		}
+	})
+	for _, r := range batch {
+		r.done <- err
+	}
+}
