@@ -18,6 +18,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -55,26 +56,29 @@ func newStub(t testing.TB, built *capability.Document, opts drift.Options, f str
 
 const (
 	outside   = `{"patternProperties":{}}`                                                 // a keyword that agentd does not know
-	undecided = `{"type":"object","properties":{"a":{"type":"string","pattern":"(?=x)"}}}` // a proof gives up on it
+	lookahead = `{"type":"object","properties":{"a":{"type":"string","pattern":"(?=x)"}}}` // nor is this one of its patterns
 	wideJSON  = `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}` // contains narrow
 )
 
 // Whichever half of the call cannot be checked, nothing is sent: an answer that this
 // agent cannot foresee is as bad as a request that the peer cannot take.
 func TestGateFailsClosedOnBothSides(t *testing.T) {
+	little := schema.Budget{Steps: 1} // of work, so that no proof comes to an end
 	for name, test := range map[string]struct {
 		tool    string
 		side    rpc.Side
 		details string
+		budget  schema.Budget
 	}{
-		"input outside the subset":  {`{"digest":"sha256:1","inputSchema":` + outside + `}`, rpc.SideRequest, `{"error":"UnsupportedSchemaError","side":"request","pointer":""}`},
-		"output outside the subset": {`{"digest":"sha256:1","inputSchema":` + wideJSON + `,"outputSchema":` + outside + `}`, rpc.SideResponse, `{"error":"UnsupportedSchemaError","side":"response","pointer":""}`},
-		"input undecided":           {`{"digest":"sha256:1","inputSchema":` + undecided + `}`, rpc.SideRequest, ""},
-		"output undecided":          {`{"digest":"sha256:1","inputSchema":` + wideJSON + `,"outputSchema":` + undecided + `}`, rpc.SideResponse, ""},
-		"output that is no schema":  {`{"digest":"sha256:1","outputSchema":{"type":7}}`, rpc.SideResponse, `{"error":"UnsupportedSchemaError","side":"response","pointer":""}`},
+		"input outside the subset":  {`{"digest":"sha256:1","inputSchema":` + outside + `}`, rpc.SideRequest, `{"error":"UnsupportedSchemaError","side":"request","pointer":""}`, schema.Budget{}},
+		"output outside the subset": {`{"digest":"sha256:1","inputSchema":` + wideJSON + `,"outputSchema":` + outside + `}`, rpc.SideResponse, `{"error":"UnsupportedSchemaError","side":"response","pointer":""}`, schema.Budget{}},
+		"a pattern of another sort": {`{"digest":"sha256:1","inputSchema":` + lookahead + `}`, rpc.SideRequest, "", schema.Budget{}},
+		"input undecided":           {`{"digest":"sha256:1","inputSchema":` + wideJSON + `}`, rpc.SideRequest, "", little},
+		"output undecided":          {`{"digest":"sha256:1","outputSchema":` + wideJSON + `}`, rpc.SideResponse, "", little},
+		"output that is no schema":  {`{"digest":"sha256:1","outputSchema":{"type":7}}`, rpc.SideResponse, `{"error":"UnsupportedSchemaError","side":"response","pointer":""}`, schema.Budget{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStub(t, contract(t, f(narrow, narrow)), drift.Options{}, test.tool)
+			s := newStub(t, contract(t, f(narrow, narrow)), drift.Options{Budget: test.budget}, test.tool)
 			res, err := s.call(`{"a":1}`)
 			var found *drift.UnsupportedSchemaError
 			if !errors.As(err, &found) || rpc.CodeOf(err) != rpc.CodeSchemaDrift {

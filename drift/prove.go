@@ -50,20 +50,20 @@ func compile(p caller.Probe, side rpc.Side, source json.RawMessage) (*schema.Sch
 	return s, nil
 }
 
-// verdictOf turns the answer of a proof into an error, or nil.
+// verdictOf turns the answer of a proof into an error, or nil. It fails closed: any
+// answer but the two that decide is an error.
 func verdictOf(p caller.Probe, live capability.ToolSchema, side rpc.Side, answer schema.Containment, reason string) error {
-	//exhaustive:enforce
 	switch answer.Answer {
 	case schema.Proven:
 		return nil
-	case schema.Undecided: // below
 	case schema.Refuted:
 		return &SchemaDriftError{
 			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Witness: answer.Witness,
 			Reason: reason, Built: p.Capability.Digest, Live: live.Digest,
 		}
-	}
-	return &UnsupportedSchemaError{
-		Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Reason: answer.Reason, Pointer: answer.Pointer,
+	default:
+		return &UnsupportedSchemaError{
+			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Reason: answer.Reason, Pointer: answer.Pointer,
+		}
 	}
 }

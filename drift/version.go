@@ -2,6 +2,7 @@ package drift
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,12 +19,12 @@ func checkVersion(p caller.Probe, live capability.ToolSchema) error {
 		return nil
 	}
 	reason := ""
-	switch order, ok := compareVersions(live.Since, least); {
+	switch older, ok := olderThan(live.Since, least); {
 	case live.Since == "":
 		reason = fmt.Sprintf("the caller asks for schema version %s or later, and the peer does not say which it has (`since`)", least)
 	case !ok:
 		reason = fmt.Sprintf("the caller asks for schema version %s or later, and %q cannot be compared with it", least, live.Since)
-	case order < 0:
+	case older:
 		reason = fmt.Sprintf("the caller asks for schema version %s or later, and the peer has %s", least, live.Since)
 	default:
 		return nil
@@ -34,23 +35,13 @@ func checkVersion(p caller.Probe, live capability.ToolSchema) error {
 	}
 }
 
-// compareVersions compares versions of up to four numbers, such as 1.2.0 or v1.2,
-// where missing numbers are 0. ok is false for anything else.
-func compareVersions(a, b string) (order int, ok bool) {
+// olderThan reports whether version a comes before b. Versions have up to four
+// numbers, such as 1.2.0 or v1.2, and missing numbers are 0. ok is false for
+// anything else.
+func olderThan(a, b string) (older, ok bool) {
 	x, okX := parseVersion(a)
 	y, okY := parseVersion(b)
-	if !okX || !okY {
-		return 0, false
-	}
-	for i := range x {
-		if x[i] != y[i] {
-			if x[i] < y[i] {
-				return -1, true
-			}
-			return 1, true
-		}
-	}
-	return 0, true
+	return slices.Compare(x[:], y[:]) < 0, okX && okY
 }
 
 func parseVersion(s string) (v [4]uint32, ok bool) {

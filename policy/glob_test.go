@@ -77,6 +77,8 @@ func TestGlob(t *testing.T) {
 		{"é*", "é", true},
 		{"é*", "\xc3", false},
 		{"*é", "\xc3é", true},
+		{"*é", "è", false}, // the same first byte
+		{"*é*", "xèy", false},
 		{"", "", true},
 	} {
 		if test.pattern == "" {

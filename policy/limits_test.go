@@ -275,6 +275,12 @@ func TestBreakerNumbers(t *testing.T) {
 
 // A call that began before the breaker changed says nothing about the peer now.
 func TestBreakerIgnoresOldCalls(t *testing.T) {
+	for _, late := range []policy.Outcome{policy.Failed, policy.Succeeded} {
+		testOldCalls(t, late)
+	}
+}
+
+func testOldCalls(t *testing.T, late policy.Outcome) {
 	b, now := policy.NewBreakers(), epoch
 	var old []policy.Pass
 	for range 2 * policy.BreakerFailures {
@@ -285,8 +291,8 @@ func TestBreakerIgnoresOldCalls(t *testing.T) {
 		b.Done(p, policy.Failed, now)
 	}
 	// Open. Late failures do not make it longer, late successes do not close it.
-	for i, p := range old[policy.BreakerFailures:] {
-		b.Done(p, []policy.Outcome{policy.Failed, policy.Succeeded}[i%2], now.Add(30*time.Second))
+	for _, p := range old[policy.BreakerFailures:] {
+		b.Done(p, late, now.Add(30*time.Second))
 	}
 	if _, after, ok := b.Pass(reviewer, now.Add(30*time.Second)); ok || after != 30*time.Second {
 		t.Errorf("ok %v, retry after %s", ok, after)
