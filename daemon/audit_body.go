@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 )
@@ -15,23 +16,23 @@ import (
 // stranger's request, and is then as long as a message.
 const maxRecordedName = 128
 
-func truncateName(name string) string {
-	return name[:min(len(name), maxRecordedName)]
-}
+func truncateName(name string) string { return truncate.String(name, maxRecordedName) }
 
 // A refusalBody is the body of a record of kind permission_denied or rate_limited.
 type refusalBody struct {
-	Role          rpc.Role         `json:"role"`
+	Role          rpc.Role         `json:"role"` // of the agent that refused
 	Capability    string           `json:"capabilityName"`
 	Peer          envelope.Address `json:"peerId"`
 	CorrelationID string           `json:"correlationId"`
 	SessionID     string           `json:"sessionId,omitempty"`
 	Code          rpc.Code         `json:"code"`
-	// For permission_denied.
+	// Target, Reason and Rule belong to permission_denied. Target is what the caller's
+	// rules are matched against; a callee has none. Rule is the one that decided, with
+	// its place in the file, or "" where the default did.
 	Target string `json:"target,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// For rate_limited.
+	// Limit and RetryAfterMs belong to rate_limited.
 	Limit        int   `json:"limit,omitempty"`
 	RetryAfterMs int64 `json:"retryAfterMs,omitempty"`
 	// Unrecorded counts the refusals since the last record that have no record of
@@ -85,23 +86,29 @@ func newAuthBody(r *rpc.Refusal) authBody {
 	}
 }
 
-// A callBody is the body of a record of kind rpc_call.
+// A callBody is the body of a record of kind rpc_call. Each end of a call has one of
+// its own; CorrelationID and TraceID are the same in both.
 type callBody struct {
-	Role          rpc.Role           `json:"role"`
-	Capability    string             `json:"capabilityName"`
-	Peer          envelope.Address   `json:"peerId"`
-	CorrelationID string             `json:"correlationId"`
-	SessionID     string             `json:"sessionId,omitempty"`
-	TraceID       string             `json:"traceId,omitempty"`
-	Mode          rpc.Mode           `json:"mode"`
-	Status        rpc.Status         `json:"status"`
-	Code          string             `json:"code,omitempty"`
-	DetectedBy    envelope.Address   `json:"detectedBy,omitempty"`
-	Attempts      int                `json:"attempts"`
-	Retried       []rpc.Code         `json:"retried,omitempty"`
-	StartMs       int64              `json:"startMs"`
-	LatencyMs     float64            `json:"latencyMs"`
-	CostEstimate  map[string]float64 `json:"cost_estimate,omitempty"`
+	Role          rpc.Role         `json:"role"`
+	Capability    string           `json:"capabilityName"`
+	Peer          envelope.Address `json:"peerId"`
+	CorrelationID string           `json:"correlationId"`
+	SessionID     string           `json:"sessionId,omitempty"`
+	TraceID       string           `json:"traceId,omitempty"`
+	Mode          rpc.Mode         `json:"mode"`
+	Status        rpc.Status       `json:"status"`
+	// Code and DetectedBy are "" for a call that succeeded.
+	Code       string           `json:"code,omitempty"`
+	DetectedBy envelope.Address `json:"detectedBy,omitempty"`
+	// Attempts is 0 for a call that was refused before the first.
+	Attempts int        `json:"attempts"`
+	Retried  []rpc.Code `json:"retried,omitempty"`
+	// StartMs is Unix time by this end's clock. LatencyMs is what this end measured,
+	// to the microsecond.
+	StartMs   int64   `json:"startMs"`
+	LatencyMs float64 `json:"latencyMs"`
+	// CostEstimate is what the contract declares. Its name is the reference system's.
+	CostEstimate map[string]float64 `json:"cost_estimate,omitempty"`
 }
 
 func newCallBody(r *rpc.CallRecord) callBody {
@@ -128,7 +135,10 @@ type approvalBody struct {
 	// Decision is approve, deny, expire (nobody decided in time), cancel (the
 	// caller gave up) or overflow (too many calls were waiting already).
 	Decision string `json:"decision"`
+	// Approver is the user that the kernel names at the other end of the control
+	// socket, and Reason what that user gave as one. Both are "" unless a person decided.
 	Approver string `json:"approver,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-	WaitedMs int64  `json:"waitedMs"`
+	// WaitedMs counts from the beginning of the call.
+	WaitedMs int64 `json:"waitedMs"`
 }

@@ -78,7 +78,8 @@ func (d *Daemon) limiter() rpc.Limiter {
 	return quota.New(quota.Options{JetStream: js, Bucket: natsauth.LimitsBucket(d.Member().ID), Local: local, Logger: d.log})
 }
 
-// handlers returns what runs the member's skills, by skill name.
+// handlers returns what runs the member's skills, by skill name. It does not check that
+// they cover the contract: callee.New and SetContract reject one that they do not.
 func (d *Daemon) handlers(m *fleet.Member) map[string]rpc.Handler {
 	handlers := map[string]rpc.Handler{}
 	for _, s := range m.Agent.Skills {

@@ -37,15 +37,15 @@ type Daemon struct {
 
 	// What is opened once, in the order of start.
 	audit      auditor
-	transports []transport.Transport
-	access     *accessLog // nil when agent.yaml turns it off
+	transports []transport.Transport // one of each kind
+	access     *accessLog            // nil when agent.yaml turns it off
 	stats      callStats
 	approvals  *approvals
 	client     *caller.Client
 	witnesses  witnesses
 	once       *idempotency.Store // nil for an agent that only calls others
 	inbox      *callee.Inbox      // nil for an agent that only calls others
-	calls      control.Calls
+	calls      control.Calls      // ties what a skill's process calls to the call that it serves
 	control    *control.Server
 
 	mailbox        *durable.Mailbox // nil unless a queue keeps requests to the agent
@@ -56,7 +56,9 @@ type Daemon struct {
 
 var errNotReady = errors.New("the agent is starting or stopping")
 
-// Ready returns nil while the agent accepts calls, and otherwise why it does not.
+// Ready returns nil while the agent accepts calls, and otherwise why it does not. An
+// agent without its broker is not ready, although it runs: supervisors should look at
+// it, and need not restart it.
 func (d *Daemon) Ready() error {
 	if !d.ready.Load() {
 		return errNotReady
@@ -102,5 +104,6 @@ func (d *Daemon) Member() *fleet.Member { return d.member.Load() }
 // Socket is the path of the control socket.
 func (d *Daemon) Socket() string { return d.cfg.Paths.Socket(d.Member().ID) }
 
-// AuditDB is the path of the audit log.
+// AuditDB is the path of the audit log. It follows the files, but the open log stays
+// where it is until a restart.
 func (d *Daemon) AuditDB() string { return AuditDB(d.Member(), d.cfg.Paths) }

@@ -60,6 +60,7 @@ func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerS
 	}
 	live, err := capability.ParsePublished(data)
 	if err != nil {
+		// It answers, and the gate refuses calls to it for the same reason.
 		s.State, s.Error = control.PeerDrifted, err.Error()
 		return s
 	}

@@ -42,6 +42,8 @@ func (d *Daemon) Reload() error {
 		}
 		d.stats.setCapabilities(next.member.Capabilities.Names())
 	}
+	// Each of these is swapped by itself. A call that runs meanwhile may see the new
+	// keys with the old permissions: both were in force at some moment of its own time.
 	d.keyring.current.Store(next.keyring)
 	d.permissions.caller.Store(next.caller)
 	d.permissions.callee.Store(next.callee)

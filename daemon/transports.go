@@ -37,6 +37,7 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 		}
 	}
 	opts.Name = "agentd/" + d.Member().ID
+	// The permissions of `agentd fleet nats-config` allow replies below this prefix only.
 	opts.InboxPrefix = natsauth.InboxPrefix(d.Member().ID)
 	opts.Logger = d.log
 	conn, err := d.connectNATS(ctx, opts)
