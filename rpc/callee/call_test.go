@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -83,30 +84,34 @@ func TestCalleeRefuses(t *testing.T) {
 	}
 }
 
-// Messages that cannot be answered are dropped, and the inbox lives on.
+// Messages that cannot be answered, and those that are no requests, run nothing, get
+// no answer and do not stop the inbox.
 func TestCalleeIgnores(t *testing.T) {
-	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
-	f := rpctest.NewForeignCaller(t, w)
-	noReply := f.Request()
-	noReply.ReplyTo = ""
-	elsewhere := f.Request()
-	elsewhere.ReplyTo = "kafka://replies"
-	response := f.Request()
-	response.Kind = envelope.Response
-	for _, e := range []*envelope.Envelope{noReply, elsewhere, response} {
-		w.Publish(t, rpctest.Topic, e)
-		w.Publish(t, rpctest.Topic+".control", e)
-	}
-	for _, on := range []string{rpctest.Topic, rpctest.Topic + ".control"} {
-		if err := w.CallerConn.Publish(t.Context(), transport.Message{Topic: on, Data: []byte(`{"version":1`)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
-	select {
-	case e := <-f.Replies:
-		t.Errorf("answered %+v", e)
-	default:
+	for name, change := range map[string]func(*envelope.Envelope){
+		"no reply topic":                     func(e *envelope.Envelope) { e.ReplyTo = "" },
+		"a reply topic on another transport": func(e *envelope.Envelope) { e.ReplyTo = "kafka://replies" },
+		"a response":                         func(e *envelope.Envelope) { e.Kind = envelope.Response },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				counted := &runs{skill: rpctest.Answers(rpctest.ValidAnswer)}
+				w := rpctest.NewWorld(t, counted)
+				f := rpctest.NewForeignCaller(t, w)
+				e := f.Request()
+				change(e)
+				for _, on := range []string{rpctest.Topic, rpctest.Topic + ".control", rpctest.Topic + ".capabilities"} {
+					w.Publish(t, on, e)
+					if err := w.CallerConn.Publish(t.Context(), transport.Message{Topic: on, Data: []byte(`{"version":1`)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Wait()
+				if counted.Load() != 0 || len(f.Replies) != 0 {
+					t.Errorf("the skill ran %d times, %d replies", counted.Load(), len(f.Replies))
+				}
+				rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+			})
+		})
 	}
 }
 

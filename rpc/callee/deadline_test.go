@@ -44,13 +44,14 @@ func TestCancelReachesTheSkill(t *testing.T) {
 }
 
 func TestTimeoutReachesTheSkill(t *testing.T) {
-	ended := make(chan error, 1)
-	w := rpctest.NewWorld(t, rpctest.Hangs(ended))
-	r := rpctest.Request()
-	r.Timeout = 20 * time.Millisecond
-	res := w.Call(t, r)
-	rpctest.WantStatus(t, res, rpc.StatusTimeout, 0)
-	rpctest.Wait(t, ended)
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		w := rpctest.NewWorld(t, rpctest.Hangs(ended))
+		r := rpctest.Request()
+		r.Timeout = 20 * time.Millisecond
+		rpctest.WantStatus(t, w.Call(t, r), rpc.StatusTimeout, 0)
+		rpctest.Wait(t, ended)
+	})
 }
 
 // A call that nobody answers because the skill overstays is answered by the
@@ -66,32 +67,6 @@ func TestCalleeEnforcesTheDeadline(t *testing.T) {
 		}
 		rpctest.WantStatus(t, <-done, rpc.StatusTimeout, 0)
 	})
-}
-
-// Somebody else's cancellation does not stop a call.
-func TestForeignCancelIsIgnored(t *testing.T) {
-	started, release := make(chan string, 1), make(chan struct{})
-	w := rpctest.NewWorld(t, rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-		started <- inv.MessageID
-		select {
-		case <-release:
-			return json.RawMessage(rpctest.ValidAnswer), nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}))
-	done := make(chan *rpc.Result)
-	go func() { res, _ := w.Client.RequestAgent(context.Background(), rpctest.Request()); done <- res }()
-	message := rpctest.Wait(t, started)
-	seen := w.Tap(t)
-	w.Publish(t, rpctest.Topic+".control", &envelope.Envelope{
-		Kind: envelope.Event, MessageID: "x", CorrelationID: "guessed", CausedBy: message,
-		From: "agent://mallory", To: rpctest.Reviewer, Capability: "review-pr",
-		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
-	})
-	rpctest.Wait(t, seen) // the control topic has delivered it
-	close(release)
-	rpctest.WantStatus(t, rpctest.Wait(t, done), rpc.StatusOK, 0)
 }
 
 func TestShutdown(t *testing.T) {

@@ -44,49 +44,43 @@ func TestExamplesOfSeed004(t *testing.T) {
 			t.Error(res.Error.Message)
 		}
 	})
-	for _, end := range []rpc.Role{rpc.RoleCaller, rpc.RoleCallee} {
-		t.Run("should enforce rate limits at the "+string(end), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				refusals := &rpctest.Refusals{}
-				w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(doc, refusals), func(cc *caller.Config, ic *callee.Config) {
-					if end == rpc.RoleCaller {
-						cc.Checks.Limiter = policy.NewRateLimiter(0)
-					} else {
-						ic.Checks.Limiter = policy.NewRateLimiter(0)
-					}
-				})
-				for range 100 {
-					rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
-				}
-				res := w.Call(t, rpctest.Request())
-				rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeRateLimited)
-				if !strings.Contains(strings.ToLower(res.Error.Message), "rate limit exceeded") || !res.Error.Retryable {
-					t.Errorf("%+v", res.Error)
-				}
-				reset := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-				if want := `{"error":"rate_limit_exceeded","message":"Too many requests","retry_after_seconds":36,"limit":100,"remaining":0,"reset_at":"` +
-					reset + `"}`; string(res.Error.Details) != want {
-					t.Errorf("details\n%s, want\n%s", res.Error.Details, want)
-				}
-				if res.Error.RetryAfter() != 36*time.Second {
-					t.Errorf("retry after %s", res.Error.RetryAfter())
-				}
-				for range 5 {
-					w.Call(t, rpctest.Request())
-				}
-				records := refusals.All()
-				if len(records) != 1 || records[0].Code != rpc.CodeRateLimited || records[0].Role != end || records[0].Quota.Limit != 100 {
-					t.Errorf("%d records %+v", len(records), records)
-				}
-				time.Sleep(36 * time.Second) // the clock of the bubble
-				rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
-				w.Call(t, rpctest.Request())
-				if records = refusals.All(); len(records) != 2 || records[1].Quota.Unreported != 5 {
-					t.Errorf("%d records %+v", len(records), records)
-				}
+	t.Run("should enforce rate limits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			refusals := &rpctest.Refusals{}
+			w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(doc, refusals), func(_ *caller.Config, ic *callee.Config) {
+				ic.Checks.Limiter = policy.NewRateLimiter(0)
 			})
+			for range 100 {
+				rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+			}
+			res := w.Call(t, rpctest.Request())
+			rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeRateLimited)
+			if !strings.Contains(strings.ToLower(res.Error.Message), "rate limit exceeded") || !res.Error.Retryable {
+				t.Errorf("%+v", res.Error)
+			}
+			reset := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+			if want := `{"error":"rate_limit_exceeded","message":"Too many requests","retry_after_seconds":36,"limit":100,"remaining":0,"reset_at":"` +
+				reset + `"}`; string(res.Error.Details) != want {
+				t.Errorf("details\n%s, want\n%s", res.Error.Details, want)
+			}
+			if res.Error.RetryAfter() != 36*time.Second {
+				t.Errorf("retry after %s", res.Error.RetryAfter())
+			}
+			for range 5 {
+				w.Call(t, rpctest.Request())
+			}
+			records := refusals.All()
+			if len(records) != 1 || records[0].Code != rpc.CodeRateLimited || records[0].Role != rpc.RoleCallee || records[0].Quota.Limit != 100 {
+				t.Errorf("%d records %+v", len(records), records)
+			}
+			time.Sleep(36 * time.Second) // the clock of the bubble
+			rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+			w.Call(t, rpctest.Request())
+			if records = refusals.All(); len(records) != 2 || records[1].Quota.Unreported != 5 {
+				t.Errorf("%d records %+v", len(records), records)
+			}
 		})
-	}
+	})
 }
 
 // Each caller has a quota of its own at the callee.

@@ -1,11 +1,13 @@
 package callee_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
@@ -14,86 +16,65 @@ import (
 	"github.com/agentd/agentd/rpc/internal/rpctest"
 )
 
-// Both ends tell of every call, also of those that they refuse.
+// Every request leaves an access record, also one that is refused on arrival.
 func TestCallRecords(t *testing.T) {
-	callerCalls, calleeCalls := &rpctest.Calls{}, &rpctest.Calls{}
+	const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	calls := &rpctest.Calls{}
 	doc := rpctest.ContractWith(t, "    cost: {usd: 0.5}\n")
-	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(doc, &rpctest.Refusals{}), func(cc *caller.Config, ic *callee.Config) {
-		cc.Records.Access, ic.Records.Access, ic.TenantID, cc.TenantID = callerCalls, calleeCalls, "acme", "acme"
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(doc, &rpctest.Refusals{}), func(_ *caller.Config, ic *callee.Config) {
+		ic.Records.Access = calls
 	})
-	fine, bad, undeclared := rpctest.Request(), rpctest.Request(), rpctest.Request()
-	fine.SessionID = "s-1"
-	bad.Payload = json.RawMessage(`{}`)
-	undeclared.Capability = "fly"
-	results := []*rpc.Result{w.Call(t, fine), w.Call(t, bad), w.Call(t, undeclared)}
-	// By hand, past every check of the caller's end.
 	f := rpctest.NewForeignCaller(t, w)
-	for i, change := range []func(*envelope.Envelope){
-		func(e *envelope.Envelope) { e.Payload = json.RawMessage(`{}`) },
-		func(e *envelope.Envelope) { e.Capability = "fly" },
+	cost := map[string]float64{"usd": 0.5}
+	start := time.Now()
+	for i, test := range []struct {
+		change func(*envelope.Envelope)
+		want   rpc.CallRecord
+	}{
+		{func(e *envelope.Envelope) {
+			e.TenantID = "acme"
+			e.Headers = envelope.Headers{{Key: envelope.HeaderTraceparent, Value: traceparent}, {Key: envelope.HeaderSession, Value: "s-1"}}
+		}, rpc.CallRecord{Capability: "review-pr", TenantID: "acme", SessionID: "s-1", TraceID: traceparent[3:35], Cost: cost}},
+		{func(e *envelope.Envelope) { e.Payload = json.RawMessage(`{}`) }, rpc.CallRecord{Capability: "review-pr", Code: rpc.CodeSchemaViolation, Cost: cost}},
+		{func(e *envelope.Envelope) { e.Capability = strings.Repeat("f", 129) },
+			rpc.CallRecord{Capability: strings.Repeat("f", 128) + "…", Code: rpc.CodeNoCapability}},
+		{func(e *envelope.Envelope) { e.TenantID = "a\n" }, rpc.CallRecord{Capability: "review-pr", Code: rpc.CodeInvalidRequest}},
+		{func(e *envelope.Envelope) { e.Kind, e.ReplyTo = envelope.Event, "" },
+			rpc.CallRecord{Capability: "review-pr", Mode: rpc.ModeFireAndForget, Cost: cost}},
 	} {
 		e := f.Request()
-		e.TenantID, e.MessageID = "acme", fmt.Sprint("m-", i)
-		change(e)
+		e.MessageID, e.CorrelationID = fmt.Sprint("m-", i), fmt.Sprint("c-", i)
+		test.change(e)
 		w.Publish(t, rpctest.Topic, e)
-		rpctest.Wait(t, f.Replies)
-	}
-	w.StopInbox(t)
-	got := callerCalls.All()
-	if len(got) != 3 {
-		t.Fatalf("%d records at the caller", len(got))
-	}
-	for i, want := range []rpc.CallRecord{
-		{Capability: "review-pr", Status: rpc.StatusOK, Attempts: 1, SessionID: "s-1"},
-		{Capability: "review-pr", Status: rpc.StatusSchemaViolation, Code: rpc.CodeSchemaViolation},
-		{Capability: "fly", Status: rpc.StatusError, Code: rpc.CodeNoCapability},
-	} {
-		r := got[i]
-		if r.Role != rpc.RoleCaller || r.Peer != rpctest.Reviewer || r.Capability != want.Capability || r.Status != want.Status || r.Code != want.Code ||
-			r.Attempts != want.Attempts || r.SessionID != want.SessionID || r.TenantID != "acme" || r.CorrelationID != results[i].CorrelationID ||
-			r.Latency != results[i].Latency || len(r.TraceID) != 32 || r.Start.IsZero() || r.Mode != rpc.ModeSync {
-			t.Errorf("caller's record %d: %+v", i, r)
+		for len(calls.All()) == i { // a record comes after its reply
+			time.Sleep(time.Millisecond)
 		}
-	}
-	if got[0].Cost["usd"] != 0.5 || got[2].Cost != nil {
-		t.Errorf("costs %v and %v", got[0].Cost, got[2].Cost)
-	}
-	at := map[rpc.Code]rpc.CallRecord{}
-	for _, r := range calleeCalls.All() {
-		at[r.Code] = r
-	}
-	if r := at[0]; r.Role != rpc.RoleCallee || r.Peer != rpctest.Concierge || r.TraceID != got[0].TraceID || r.CorrelationID != got[0].CorrelationID ||
-		r.SessionID != "s-1" || r.Cost["usd"] != 0.5 || r.DetectedBy != "" {
-		t.Errorf("callee's record %+v", r)
-	}
-	for _, code := range []rpc.Code{rpc.CodeSchemaViolation, rpc.CodeNoCapability} {
-		if r := at[code]; r.Peer != "agent://foreign" || r.Status != code.Status() || r.DetectedBy != rpctest.Reviewer || r.TenantID != "acme" {
-			t.Errorf("%v: callee's record %+v", code, r)
+		got, want := calls.All()[i], test.want
+		if got.Start.Before(start) || got.Latency <= 0 {
+			t.Errorf("record %d began at %s and took %s", i, got.Start, got.Latency)
 		}
-	}
-	if len(at) != 3 {
-		t.Errorf("%d outcomes at the callee", len(at))
+		want.Start, want.Latency, want.Role, want.Peer, want.Attempts, want.CorrelationID = got.Start, got.Latency, rpc.RoleCallee, "agent://foreign", 1, e.CorrelationID
+		if want.Mode == "" {
+			want.Mode = rpc.ModeSync
+		}
+		if want.Status = rpc.StatusOK; want.Code != 0 {
+			want.Status, want.DetectedBy = want.Code.Status(), rpctest.Reviewer
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("record %d:\n%+v, want\n%+v", i, got, want)
+		}
 	}
 }
 
-// Where no record can be kept of calls, none is made and none served.
+// While no access record can be kept, no request is served.
 func TestCallsWithoutRecordAreRefused(t *testing.T) {
-	full := errors.New("the disk is full")
-	for _, end := range []rpc.Role{rpc.RoleCaller, rpc.RoleCallee} {
-		ran := false
-		w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
-			ran = true
-			return json.RawMessage(rpctest.ValidAnswer), nil
-		}), func(cc *caller.Config, ic *callee.Config) {
-			if end == rpc.RoleCaller {
-				cc.Records.Access = &rpctest.Calls{Refusal: full}
-			} else {
-				ic.Records.Access = &rpctest.Calls{Refusal: full}
-			}
-		})
-		_, err := w.Client.RequestAgent(t.Context(), rpc.Request{To: rpctest.Reviewer, Capability: "review-pr", Payload: json.RawMessage(rpctest.ValidRequest)})
-		if rpc.CodeOf(err) != rpc.CodeAuditFailed || ran {
-			t.Errorf("%v: %v, the skill ran: %v", end, err, ran)
-		}
+	counted := &runs{skill: rpctest.Answers(rpctest.ValidAnswer)}
+	w := rpctest.NewWorld(t, counted, func(_ *caller.Config, ic *callee.Config) {
+		ic.Records.Access = &rpctest.Calls{Refusal: errors.New("disk full")}
+	})
+	res := w.Call(t, rpctest.Request())
+	rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeAuditFailed)
+	if res.Error.DetectedBy != rpctest.Reviewer || counted.Load() != 0 {
+		t.Errorf("%v by %s, the skill ran %d times", res.Error, res.Error.DetectedBy, counted.Load())
 	}
 }

@@ -152,30 +152,20 @@ func TestRefusalsBeforeTheWire(t *testing.T) {
 	}
 }
 
+// A violation that cannot be recorded fails the call: the error wraps the cause and
+// tells nothing of the violation.
 func TestAuditFailureFailsClosed(t *testing.T) {
 	full := errors.New("disk full")
-	for _, test := range []struct {
-		name    string
-		handler rpc.Handler
-		payload string
-		broken  func(*rpctest.World) *rpctest.Violations
-		by      envelope.Address
-	}{
-		{"caller, request", rpctest.Answers(rpctest.ValidAnswer), `{}`, func(w *rpctest.World) *rpctest.Violations { return w.CallerViolations }, rpctest.Concierge},
-		{"callee, response", rpctest.Answers(`{}`), rpctest.ValidRequest, func(w *rpctest.World) *rpctest.Violations { return w.CalleeViolations }, rpctest.Reviewer},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			w := rpctest.NewWorld(t, test.handler)
-			test.broken(w).Fail = full
+	for name, payload := range map[string]string{"request": `{}`, "response": rpctest.ValidRequest} {
+		t.Run(name, func(t *testing.T) {
+			w := rpctest.NewWorld(t, rpctest.Answers(`{}`), looseCallee(t))
+			w.CallerViolations.Fail = full
 			r := rpctest.Request()
-			r.Payload = json.RawMessage(test.payload)
+			r.Payload = json.RawMessage(payload)
 			res := w.Call(t, r)
 			rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeAuditFailed)
-			if res.Error.DetectedBy != test.by || len(res.Violations) != 0 {
-				t.Errorf("by %s, violations %v", res.Error.DetectedBy, res.Violations)
-			}
-			if test.by == rpctest.Concierge && !errors.Is(res.Error, full) {
-				t.Errorf("%v does not wrap its cause", res.Error)
+			if res.Error.DetectedBy != rpctest.Concierge || len(res.Violations) != 0 || res.Response != nil || !errors.Is(res.Error, full) {
+				t.Errorf("%v by %s, violations %v, response %s", res.Error, res.Error.DetectedBy, res.Violations, res.Response)
 			}
 		})
 	}

@@ -53,13 +53,9 @@ func TestRefusalsFailClosed(t *testing.T) {
 	broken := &rpctest.Refusals{Fail: errors.New("disk full")}
 	doc := rpctest.ContractWith(t, rpctest.OncePerHour)
 	for name, change := range map[string]rpctest.Option{
-		"caller, denied": func(cc *caller.Config, _ *callee.Config) { cc.Checks.Authorizer = rpctest.Deny() },
-		"callee, denied": func(_ *caller.Config, ic *callee.Config) { ic.Checks.Authorizer = rpctest.Deny() },
-		"caller, limited": func(cc *caller.Config, _ *callee.Config) {
+		"denied": func(cc *caller.Config, _ *callee.Config) { cc.Checks.Authorizer = rpctest.Deny() },
+		"limited": func(cc *caller.Config, _ *callee.Config) {
 			cc.Checks.Limiter = rpctest.Exhausted(doc, rpctest.Reviewer)
-		},
-		"callee, limited": func(_ *caller.Config, ic *callee.Config) {
-			ic.Checks.Limiter = rpctest.Exhausted(doc, rpctest.Concierge)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

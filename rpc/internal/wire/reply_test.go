@@ -77,20 +77,20 @@ func TestParseReplyBounds(t *testing.T) {
 		name, payload string
 		holds         func(*rpc.Error) bool
 	}{
-		{"message", failure(`"code":"HANDLER_ERROR","message":"` + strings.Repeat("x", MaxText+1) + `"`), func(e *rpc.Error) bool {
-			return len(e.Message) == MaxText+len("…")
+		{"message", failure(`"code":"HANDLER_ERROR","message":"` + strings.Repeat("x", 2049) + `"`), func(e *rpc.Error) bool {
+			return len(e.Message) == 2048+len("…")
 		}},
-		{"message that fits", failure(`"code":"HANDLER_ERROR","message":"` + strings.Repeat("x", MaxText) + `"`), func(e *rpc.Error) bool {
-			return len(e.Message) == MaxText
+		{"message that fits", failure(`"code":"HANDLER_ERROR","message":"` + strings.Repeat("x", 2048) + `"`), func(e *rpc.Error) bool {
+			return len(e.Message) == 2048
 		}},
-		{"foreign code", failure(`"code":"` + strings.Repeat("X", MaxName+1) + `"`), func(e *rpc.Error) bool {
-			return e.Code == rpc.CodeRemote && len(e.RemoteCode) == MaxName+len("…")
+		{"foreign code", failure(`"code":"` + strings.Repeat("X", 129) + `"`), func(e *rpc.Error) bool {
+			return e.Code == rpc.CodeRemote && len(e.RemoteCode) == 128+len("…")
 		}},
-		{"violations", failure(violations(maxRemoteViolations + 1)), func(e *rpc.Error) bool { return len(e.Violations) == maxRemoteViolations }},
-		{"violations that fit", failure(violations(maxRemoteViolations)), func(e *rpc.Error) bool { return len(e.Violations) == maxRemoteViolations }},
-		{"details", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", MaxText-1) + `"`), func(e *rpc.Error) bool { return e.Details == nil }},
-		{"details that fit", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", MaxText-2) + `"`), func(e *rpc.Error) bool {
-			return len(e.Details) == MaxText
+		{"violations", failure(violations(1001)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 }},
+		{"violations that fit", failure(violations(1000)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 }},
+		{"details", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", 2047) + `"`), func(e *rpc.Error) bool { return e.Details == nil }},
+		{"details that fit", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", 2046) + `"`), func(e *rpc.Error) bool {
+			return len(e.Details) == 2048
 		}},
 		{"our code, retryable by itself", failure(`"code":"EAGENTRPC_BUSY"`), func(e *rpc.Error) bool { return e.Retryable }},
 		{"our code, retryable by its word", failure(`"code":"EAGENTRPC_DENIED","retryable":true`), func(e *rpc.Error) bool { return e.Retryable }},
@@ -99,12 +99,12 @@ func TestParseReplyBounds(t *testing.T) {
 		{"no code", failure(`"message":"m"`), invalid},
 		{"no error", `{"ok":false}`, invalid},
 		{"error is no object", `{"ok":false,"error":7}`, invalid},
-		{"no ok", `{"data":1}`, invalid},
-		{"an array", `[{"ok":true}]`, invalid},
-		{"nothing", ``, invalid},
-		{"cut off in a key", `{"o`, invalid},
-		{"cut off in a value", `{"ok":tr`, invalid},
-		{"too deep", `{"ok":true,"data":` + strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1) + `}`, invalid},
+		{"no ok", `{"data":1}`, noShape},
+		{"an array", `[{"ok":true}]`, noShape},
+		{"nothing", ``, noShape},
+		{"cut off in a key", `{"o`, noShape},
+		{"cut off in a value", `{"ok":tr`, noShape},
+		{"too deep", `{"ok":true,"data":` + strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1) + `}`, noShape},
 	} {
 		if data, err := ParseReply([]byte(test.payload)); data != nil || err == nil || !test.holds(err) {
 			t.Errorf("%s: %s, %.300v", test.name, data, err)
@@ -112,7 +112,24 @@ func TestParseReplyBounds(t *testing.T) {
 	}
 }
 
-func invalid(e *rpc.Error) bool { return e.Code == rpc.CodeInvalidEnvelope }
+func invalid(e *rpc.Error) bool {
+	return e.Code == rpc.CodeInvalidEnvelope && strings.Contains(e.Message, "without a code")
+}
+
+func noShape(e *rpc.Error) bool {
+	return e.Code == rpc.CodeInvalidEnvelope && strings.Contains(e.Message, "is not {ok, data} or {ok, error}") && e.Unwrap() != nil
+}
+
+// A reply that is cut off anywhere is no success with another answer, and no panic.
+func TestParseReplyCutOff(t *testing.T) {
+	const payload = `{"ok":true , "data":{"a":[1]} , "x":1}`
+	for i := range payload {
+		data, err := ParseReply([]byte(payload[:i]))
+		if err == nil && string(data) != `{"a":[1]}` && string(data) != "null" {
+			t.Errorf("%s: %s", payload[:i], data)
+		}
+	}
+}
 
 // Members may come in any order, repeat, be escaped and be unknown.
 func TestParseReplyMembers(t *testing.T) {
