@@ -1,4 +1,4 @@
-//go:build !unix
+//go:build !unix || freebsd
 
 package auditchain_test
 

@@ -2,6 +2,7 @@ package callee
 
 import (
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
@@ -68,7 +69,7 @@ func (c *call) resolve() *rpc.Error {
 	c.served = c.inbox.served.Load()
 	var ok bool
 	if c.capability, ok = c.served.contract.Lookup(c.request.Capability); !ok {
-		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.inbox.cfg.Self, wire.Truncate(c.request.Capability, wire.MaxName))
+		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.inbox.cfg.Self, truncate.String(c.request.Capability, wire.MaxName))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/trace"
@@ -17,7 +18,7 @@ func (c *call) record(err *rpc.Error) {
 		return
 	}
 	out := rpc.CallRecord{
-		Start: c.start, Role: rpc.RoleCallee, Peer: c.request.From, Capability: wire.Truncate(c.request.Capability, wire.MaxName),
+		Start: c.start, Role: rpc.RoleCallee, Peer: c.request.From, Capability: truncate.String(c.request.Capability, wire.MaxName),
 		Mode: rpc.ModeSync, Status: rpc.StatusOK, Latency: time.Since(c.start), Attempts: 1,
 		CorrelationID: c.request.CorrelationID, TenantID: check.RecordedTenant(c.request.TenantID), SessionID: c.session(),
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
@@ -60,7 +61,7 @@ func (c *call) message(kind envelope.Kind) envelope.Envelope {
 // refuse marks err as found by this agent and logs it.
 func (c *call) refuse(err *rpc.Error) *rpc.Error {
 	err.DetectedBy = c.inbox.cfg.Self
-	c.inbox.cfg.Logger.Info("request refused", "from", c.request.From, "capability", wire.Truncate(c.request.Capability, wire.MaxName),
+	c.inbox.cfg.Logger.Info("request refused", "from", c.request.From, "capability", truncate.String(c.request.Capability, wire.MaxName),
 		"correlationId", c.request.CorrelationID, "code", err.Code.String(), "reason", err.Message)
 	return err
 }

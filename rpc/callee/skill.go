@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
@@ -66,7 +67,7 @@ func (c *call) skillError(err error) *rpc.Error {
 		if code != rpc.CodeBadSkillOutput && code != rpc.CodeDeadlineExceeded {
 			code = rpc.CodeHandlerError
 		}
-		e := rpc.NewError(code, err, "%s", wire.Truncate(public.Message, wire.MaxText))
+		e := rpc.NewError(code, err, "%s", truncate.String(public.Message, wire.MaxText))
 		e.Retryable = public.Retryable
 		return e
 	}

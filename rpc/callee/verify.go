@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
@@ -34,7 +35,7 @@ func (c *call) passed(why error) bool {
 	}
 	in := c.inbox
 	in.cfg.Logger.Warn("message dropped: it does not prove its sender", "from", c.request.From,
-		"correlationId", wire.Truncate(c.request.CorrelationID, wire.MaxName), "reason", why.Error())
+		"correlationId", truncate.String(c.request.CorrelationID, wire.MaxName), "reason", why.Error())
 	if err := in.verifier.Record(in.root, c.request, why); err != nil {
 		in.cfg.Logger.Error("refused proof not recorded", "from", c.request.From, "error", err)
 	}

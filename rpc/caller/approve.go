@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
@@ -59,7 +60,7 @@ func (c *call) approve(ctx context.Context) *rpc.Error {
 		ctx, cancel = context.WithDeadline(ctx, c.start.Add(rpc.EffectiveTimeout(c.request.Timeout, 0)))
 		defer cancel()
 	}
-	name := wire.Truncate(c.request.Capability, wire.MaxName)
+	name := truncate.String(c.request.Capability, wire.MaxName)
 	approval, err := c.client.cfg.Checks.Approver.Approve(ctx, ApprovalRequest{
 		Start: c.start, Peer: c.peer.Address, Capability: c.request.Capability, Payload: c.request.Payload, Rule: c.ask.Rule,
 		TenantID: c.tenant(), CorrelationID: c.ids.correlation, SessionID: c.session(),
@@ -76,5 +77,5 @@ func (c *call) approve(ctx context.Context) *rpc.Error {
 		return rpc.NewError(rpc.CodeDenied, errNobodyDecided, "permission denied: %s of %s needs approval, and nobody gave it in time", name, c.peer.Address)
 	}
 	return rpc.NewError(rpc.CodeDenied, nil, "permission denied: %s refused to approve %s of %s: %s",
-		approval.By, name, c.peer.Address, wire.Truncate(approval.Reason, wire.MaxText))
+		approval.By, name, c.peer.Address, truncate.String(approval.Reason, wire.MaxText))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
@@ -207,7 +208,7 @@ func (c *call) recall(ctx context.Context) (transport.CallQueue, *rpc.Error) {
 		}
 		return q, c.restore(ctx, kind, text)
 	}
-	id := wire.Truncate(c.ids.correlation, wire.MaxName)
+	id := truncate.String(c.ids.correlation, wire.MaxName)
 	if errors.Is(last, transport.ErrNotStored) {
 		return nil, rpc.NewError(rpc.CodeInvalidRequest, last, "%s has made no asynchronous call %s in the last two days", c.client.cfg.Self, id)
 	}

@@ -3,6 +3,7 @@ package caller
 import (
 	"context"
 
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
@@ -30,7 +31,7 @@ func (c *call) permit(ctx context.Context) *rpc.Error {
 		return err
 	}
 	return rpc.NewError(rpc.CodeDenied, nil, "permission denied: %s may not call %s of %s: %s",
-		c.client.cfg.Self, wire.Truncate(c.request.Capability, wire.MaxName), c.peer.Address, decision)
+		c.client.cfg.Self, truncate.String(c.request.Capability, wire.MaxName), c.peer.Address, decision)
 }
 
 func (c *call) refusal(code rpc.Code) rpc.Refusal {

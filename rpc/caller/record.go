@@ -2,6 +2,7 @@ package caller
 
 import (
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
@@ -21,8 +22,8 @@ func (c *call) record(r *rpc.Result) {
 		mode = rpc.ModeSync
 	}
 	out := rpc.CallRecord{
-		Start: c.start, Role: rpc.RoleCaller, Peer: envelope.Address(wire.Truncate(string(c.request.To), wire.MaxName)),
-		Capability: wire.Truncate(c.request.Capability, wire.MaxName), Mode: rpc.Mode(wire.Truncate(string(mode), maxModeBytes)),
+		Start: c.start, Role: rpc.RoleCaller, Peer: envelope.Address(truncate.String(string(c.request.To), wire.MaxName)),
+		Capability: truncate.String(c.request.Capability, wire.MaxName), Mode: rpc.Mode(truncate.String(string(mode), maxModeBytes)),
 		Status: r.Status, Attempts: c.attempted, Retried: c.failures, Latency: r.Latency,
 		TraceID: trace.ID(c.traceparent()), CorrelationID: r.CorrelationID, TenantID: c.tenant(), SessionID: c.session(),
 		Cost: r.CostEstimate,

@@ -3,7 +3,9 @@ package caller
 import (
 	"context"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
@@ -18,10 +20,14 @@ func (c *call) resolve(context.Context) *rpc.Error {
 	if c.peer, ok = c.client.cfg.Peers.Peer(c.request.To); !ok {
 		return rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q", c.request.To)
 	}
-	if c.peer.Contract != nil {
-		if c.capability, ok = c.peer.Contract.Lookup(c.request.Capability); !ok {
-			return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.peer.Address, wire.Truncate(c.request.Capability, wire.MaxName))
-		}
+	// No peer can declare a longer name, also where its contract is unknown: permission
+	// rules are not matched against whatever a caller makes up.
+	ok = len(c.request.Capability) <= capability.MaxNameBytes
+	if ok && c.peer.Contract != nil {
+		c.capability, ok = c.peer.Contract.Lookup(c.request.Capability)
+	}
+	if !ok {
+		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.peer.Address, truncate.String(c.request.Capability, wire.MaxName))
 	}
 	if err := c.resolveTransport(); err != nil {
 		return err

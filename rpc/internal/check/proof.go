@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
@@ -62,8 +63,8 @@ func (v *Verifier) Record(ctx context.Context, e *envelope.Envelope, why error) 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RecordTimeout)
 	defer cancel()
 	return v.records.Refusals.RecordRefusal(ctx, rpc.Refusal{
-		Time: time.Now(), Role: v.role, Code: rpc.CodeAuthFailed, TenantID: RecordedTenant(wire.Truncate(e.TenantID, wire.MaxName)),
-		Capability: wire.Truncate(e.Capability, wire.MaxName), Peer: e.From, CorrelationID: wire.Truncate(e.CorrelationID, wire.MaxName),
+		Time: time.Now(), Role: v.role, Code: rpc.CodeAuthFailed, TenantID: RecordedTenant(truncate.String(e.TenantID, wire.MaxName)),
+		Capability: truncate.String(e.Capability, wire.MaxName), Peer: e.From, CorrelationID: truncate.String(e.CorrelationID, wire.MaxName),
 		Proof: proof, Unrecorded: unrecorded,
 	})
 }

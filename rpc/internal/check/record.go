@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
@@ -43,7 +44,7 @@ func Refusal(ctx context.Context, records rpc.Records, r rpc.Refusal) *rpc.Error
 	defer cancel()
 	r.Time = time.Now()
 	if err := records.Refusals.RecordRefusal(ctx, r); err != nil {
-		return rpc.NewError(rpc.CodeAuditFailed, err, "the call of %s is refused, and the audit record of it could not be written", wire.Truncate(r.Capability, wire.MaxName))
+		return rpc.NewError(rpc.CodeAuditFailed, err, "the call of %s is refused, and the audit record of it could not be written", truncate.String(r.Capability, wire.MaxName))
 	}
 	return nil
 }

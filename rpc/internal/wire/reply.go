@@ -8,6 +8,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/schema"
 )
@@ -111,8 +112,8 @@ func ParseReply(payload []byte) (data json.RawMessage, err *rpc.Error) {
 		Side: f.SchemaSide, Violations: f.Violations, Details: f.Details,
 	}
 	e.SetCodeText(f.Code)
-	e.Message = Truncate(e.Message, MaxText)
-	e.RemoteCode = Truncate(e.RemoteCode, MaxName)
+	e.Message = truncate.String(e.Message, MaxText)
+	e.RemoteCode = truncate.String(e.RemoteCode, MaxName)
 	if len(e.Violations) > maxRemoteViolations {
 		e.Violations = e.Violations[:maxRemoteViolations]
 	}
