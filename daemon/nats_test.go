@@ -135,6 +135,7 @@ func TestStatus(t *testing.T) {
 
 // Lost is closed only when the connection has ended for good.
 func TestLost(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	cfg := load(t, natsFiles(server.URL()))
 	cfg.Handlers = handle(echo)
@@ -162,6 +163,7 @@ func TestLost(t *testing.T) {
 
 // Any process finds the agents of a fleet on its broker, and no others.
 func TestFindAgents(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	cfg := load(t, natsFiles(server.URL()))
 	cfg.Handlers = handle(echo)
@@ -201,6 +203,7 @@ func TestFindAgents(t *testing.T) {
 // Each peer is asked what it serves now, and that is held against what the caller was
 // built with.
 func TestVerifyPeers(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	all := natsFiles(server.URL())
 	on := "transports: [{kind: nats, servers: ['" + server.URL() + "'], subjects: {requests: agents.%.requests}}]"
@@ -239,6 +242,7 @@ func TestVerifyPeers(t *testing.T) {
 // A peer that serves what the caller was built with is reachable, and so is one whose
 // contract the caller does not hold.
 func TestVerifyPeersAgree(t *testing.T) {
+	t.Parallel()
 	for name, pinned := range map[string]bool{"the same contract": true, "no contract": false} {
 		t.Run(name, func(t *testing.T) {
 			all := files()
@@ -297,6 +301,7 @@ func TestKeyOfNATSConfig(t *testing.T) {
 
 // A fleet in one process needs no broker, unless one is set explicitly.
 func TestTransportsOfAFleetInOneProcess(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "")
 	both := func(all map[string]string) map[string]string {
 		with := "{kind: nats, servers: ['nats://127.0.0.1:1'], subjects: {requests: agents.callee.requests}}, {kind: memory,"

@@ -25,6 +25,7 @@ func rewrite(t *testing.T, cfg daemon.Config, name, text string) {
 
 // What takes a restart is refused, with the reason, and the agent goes on as it was.
 func TestReloadRefuses(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "jetstream {}")
 	for name, test := range map[string]struct {
 		agent  string
