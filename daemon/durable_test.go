@@ -48,6 +48,7 @@ func deadLetters(t *testing.T, d *daemon.Daemon, n int) []control.Letter {
 // A request that could not be served can be looked at, served again and dropped, and
 // each change is recorded with who made it.
 func TestDeadLetters(t *testing.T) {
+	t.Parallel()
 	server := natstest.Run(t, "jetstream {}")
 	cfg := load(t, durableFiles(server.URL()))
 	var mended atomic.Bool

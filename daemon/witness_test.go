@@ -45,6 +45,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 // A witness holds the log's checkpoint, and whoever asks gets it: the log's own agent
 // from afar, and the witness itself.
 func TestWitnessHoldsTheCheckpoint(t *testing.T) {
+	t.Parallel()
 	cfg := witnessed(t)
 	f := startFleet(t, cfg)
 	defer stop(t, f)
@@ -75,6 +76,7 @@ func TestWitnessHoldsTheCheckpoint(t *testing.T) {
 // A log that was replaced is noticed by its witness: both sides record it, and the
 // log's agent warns until somebody has looked.
 func TestReplacedLogIsNoticed(t *testing.T) {
+	t.Parallel()
 	cfg := witnessed(t)
 	f := startFleet(t, cfg)
 	caller, _ := f.Daemon("caller")
