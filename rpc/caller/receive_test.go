@@ -205,3 +205,18 @@ func TestReplyOfAnotherTenantIsPassedOver(t *testing.T) {
 		}
 	})
 }
+
+// What a reply reports of the skill's run is the peer's word: nonsense is ignored.
+func TestExecutionReported(t *testing.T) {
+	for text, want := range map[string]time.Duration{"1500": 1500 * time.Microsecond, "-1": 0, "x": 0, "": 0, "600000000": rpc.MaxTimeout, "600000001": 0} {
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
+		w.TakeOver(t, func(request *envelope.Envelope, send func(*envelope.Envelope)) {
+			reply := rpctest.Reply(request)
+			reply.Headers = envelope.Headers{{Key: envelope.HeaderExecution, Value: text}, {Key: envelope.HeaderReplayed, Value: "true"}}
+			send(reply)
+		})
+		if res := w.Call(t, rpctest.Request()); res.ExecutionTime != want || !res.Replayed {
+			t.Errorf("%q is %s, replayed %v", text, res.ExecutionTime, res.Replayed)
+		}
+	}
+}

@@ -109,12 +109,12 @@ func TestBadOptions(t *testing.T) {
 		opts nats.Options
 		want []string
 	}{
-		"literal password":        {nats.Options{User: "u", Password: "hunter2"}, []string{"Password", "in clear", "env:NAME"}},
-		"literal token":           {nats.Options{Token: "hunter2"}, []string{"Token", "in clear"}},
-		"password in URL":         {nats.Options{Servers: []string{"nats://u:hunter2@h:4222"}}, []string{"Servers", "h:4222", "in clear"}},
-		"token in URL":            {nats.Options{Servers: []string{"nats://hunter2@h"}}, []string{"Servers", "in clear"}},
-		"password after user":     {nats.Options{Servers: []string{"nats://${env:U}:hunter2@h"}}, []string{"Servers", "in clear"}},
-		"half a reference in URL": {nats.Options{Servers: []string{"nats://u:hunter2${env:U}@h"}}, []string{"Servers", "in clear"}},
+		"literal password":        {nats.Options{User: "u", Password: "hunter2"}, []string{"Password", "not a reference to a secret", "env:NAME"}},
+		"literal token":           {nats.Options{Token: "hunter2"}, []string{"Token", "not a reference to a secret"}},
+		"password in URL":         {nats.Options{Servers: []string{"nats://u:hunter2@h:4222"}}, []string{"Servers", "h:4222", "not a reference to a secret"}},
+		"token in URL":            {nats.Options{Servers: []string{"nats://hunter2@h"}}, []string{"Servers", "not a reference to a secret"}},
+		"password after user":     {nats.Options{Servers: []string{"nats://${env:U}:hunter2@h"}}, []string{"Servers", "not a reference to a secret"}},
+		"half a reference in URL": {nats.Options{Servers: []string{"nats://u:hunter2${env:U}@h"}}, []string{"Servers", "not a reference to a secret"}},
 		"unset variable":          {nats.Options{User: "u", Password: "env:ABSENT"}, []string{"Password", "ABSENT is not set"}},
 		"unset variable in URL":   {nats.Options{Servers: []string{"nats://u:${env:ABSENT}@h"}}, []string{"Servers", "ABSENT is not set"}},
 		"unset servers":           {nats.Options{Servers: []string{"env:ABSENT"}}, []string{"Servers", "ABSENT is not set"}},

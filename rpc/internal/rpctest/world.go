@@ -137,13 +137,13 @@ func (w *World) StopInbox(t testing.TB) {
 // Wait receives from c, and fails the test when nothing comes.
 func Wait[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
+	var v T
 	select {
-	case v := <-c:
-		return v
+	case v = <-c:
 	case <-time.After(20 * time.Second):
 		t.Fatal("waited for too long")
-		panic("unreachable")
 	}
+	return v
 }
 
 // WantStatus checks how a call ended; a code of 0 is not checked.
