@@ -110,10 +110,10 @@ func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wantsStream(r) {
-		a.stream(ctx, w, request)
+		a.stream(ctx, w, request) //nolint:contextcheck // the context of the call that the token names; it ends with the request's too
 		return
 	}
-	result, _ := a.Caller.RequestAgent(ctx, request) // the error is in the result
+	result, _ := a.Caller.RequestAgent(ctx, request) //nolint:contextcheck // as above; the error is in the result
 	writeJSON(w, http.StatusOK, result)
 }
 

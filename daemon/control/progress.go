@@ -80,7 +80,7 @@ func (a Agent) progress(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this progress belongs to, in "+HeaderCall+", has ended, or never existed")
 		return
 	}
-	if err := rpc.Progress(call, bytes.TrimSpace(value)); err != nil {
+	if err := rpc.Progress(call, bytes.TrimSpace(value)); err != nil { //nolint:contextcheck // the context of the call whose progress it is
 		code, message := rpc.CodeInternal.String(), err.Error()
 		if e, ok := errors.AsType[*rpc.Error](err); ok {
 			code, message = e.Code.String(), e.Message

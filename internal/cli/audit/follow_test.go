@@ -37,10 +37,7 @@ func TestFollow(t *testing.T) {
 		Seq       int64
 		SessionID string `json:"sessionId"`
 	}
-	var fresh []line
-	for _, l := range lines[line](t, env.Out.String())[2:] {
-		fresh = append(fresh, l)
-	}
+	fresh := slices.Clone(lines[line](t, env.Out.String())[2:])
 	slices.SortFunc(fresh, func(x, y line) int { return strings.Compare(x.Agent, y.Agent)*10 + int(x.Seq-y.Seq) })
 	if len(fresh) != 3 || fresh[0].Agent != "clerk" || fresh[0].Seq != 3 || fresh[1].Seq != 4 || fresh[2].Seq != 5 {
 		t.Errorf("followed %+v", fresh)
