@@ -88,7 +88,7 @@ func (a Agent) progress(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, http.StatusBadRequest, code, message)
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]bool{"wanted": rpc.InvocationFrom(call).WantsProgress()})
+	writeJSON(w, http.StatusOK, map[string]bool{"wanted": rpc.InvocationFrom(call).WantsProgress()}) //nolint:contextcheck // as above
 }
 
 // Progress reports the progress of the running call with token call to its caller.
