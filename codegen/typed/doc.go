@@ -6,7 +6,7 @@
 // # Calls
 //
 // A generated client calls through a [Caller]. Package codegen/typedrpc makes
-// one of an rpc.Client, and skill/sdk is one for processes.
+// one of a caller.Client (rpc/caller), and skill/sdk is one for processes.
 //
 // # Decoding
 //

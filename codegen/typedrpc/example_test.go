@@ -8,7 +8,7 @@ import (
 )
 
 // A generated client and a generated server, joined by package rpc; connect
-// hands typedrpc.Caller the client's rpc.Client, and the inbox what
+// hands typedrpc.Caller a caller.Client, and the inbox what
 // typedrpc.Handlers made of the server.
 func Example() {
 	client, closeAll, err := connect(reviewer{})

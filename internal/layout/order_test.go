@@ -89,13 +89,13 @@ func TestForbiddenDependencies(t *testing.T) {
 		what    string
 		allowed []string // folders, with what is below them
 	}{
-		{"github.com/nats-io/nats", []string{"transport/nats", "daemon", "internal/cli", "internal/demo", "internal/natstest", "cmd"}},
-		{"github.com/xeipuuv/gojsonschema", []string{"capability/gojsonschema", "daemon", "internal/cli", "internal/demo", "cmd"}},
-		{"modernc.org/sqlite", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/demo", "cmd"}},
-		{"database/sql", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/demo", "cmd"}},
+		{"github.com/nats-io/nats", []string{"transport/nats", "daemon", "internal/cli", "internal/natstest", "cmd"}},
+		{"github.com/xeipuuv/gojsonschema", []string{"capability/gojsonschema", "daemon", "internal/cli", "cmd"}},
+		{"modernc.org/sqlite", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
+		{"database/sql", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
 		{"github.com/spf13/", []string{"cmd"}},
-		{"go.yaml.in/", []string{"internal/strictyaml", "capability", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "internal/demo", "cmd"}},
-		{"net/http", []string{"auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/demo", "internal/natstest", "cmd", "agents"}},
+		{"go.yaml.in/", []string{"internal/strictyaml", "capability", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
+		{"net/http", []string{"auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},
 	} {
 		for dir, p := range all {
 			if p.testOnly || slices.ContainsFunc(rule.allowed, func(a string) bool { return dir == a || strings.HasPrefix(dir, a+"/") }) {
