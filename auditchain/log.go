@@ -23,7 +23,7 @@ type Log struct {
 	eraser    *erase.Eraser
 
 	checkpointInterval time.Duration
-	queue              chan *request
+	queue              chan *pendingAppend
 	control            chan *command
 	stopped            chan struct{} // closed when write has returned
 
@@ -74,7 +74,7 @@ func open(ctx context.Context, path string, options Options, connect store.Conne
 		},
 		publisher:          publish.New(&reader.DB, options.Witnesses, options.OnWitness),
 		checkpointInterval: options.CheckpointInterval,
-		queue:              make(chan *request, options.MaxPending),
+		queue:              make(chan *pendingAppend, options.MaxPending),
 		control:            make(chan *command),
 		stopped:            make(chan struct{}),
 	}
@@ -123,7 +123,7 @@ func (l *Log) Append(ctx context.Context, record Record) (seq int64, err error) 
 // the log. The error is that of the first record that is not, as Append returns
 // it; the others are written nevertheless, as far as possible.
 func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err error) {
-	waiting := make([]*request, 0, len(records))
+	waiting := make([]*pendingAppend, 0, len(records))
 	for i := range records {
 		r, rerr := l.enqueue(ctx, &records[i])
 		if rerr != nil {

@@ -24,20 +24,20 @@ const (
 	gatherYields = 2
 )
 
-// A request is one append on its way to the disk.
-type request struct {
+// A pendingAppend is one append on its way to the disk.
+type pendingAppend struct {
 	record.Prepared
-	// state settles the race between the writer, which takes the request, and its
-	// caller, which gives up.
+	// state decides the race between the writer, which takes the append, and its
+	// caller, which may give up.
 	state atomic.Int32
 	done  chan error // has room for the one answer
 }
 
-// The states of a request.
+// The states of a pending append.
 const (
-	requestQueued = iota
-	requestTaken
-	requestAbandoned
+	appendQueued = iota
+	appendTaken
+	appendAbandoned
 )
 
 // A command is work for the writer goroutine other than appending.
@@ -50,12 +50,12 @@ type command struct {
 
 // enqueue validates a record and hands it to the writer. It blocks while the
 // queue is full.
-func (l *Log) enqueue(ctx context.Context, rec *Record) (*request, error) {
+func (l *Log) enqueue(ctx context.Context, rec *Record) (*pendingAppend, error) {
 	if !rec.Kind.Valid() || rec.Kind.Reserved() {
 		return nil, &Error{Code: CodeInvalid, Path: l.db.Path, Msg: "records of kind \"" + string(rec.Kind) + "\" cannot be appended",
 			Hint: "use one of the documented kinds"}
 	}
-	r := &request{done: make(chan error, 1)}
+	r := &pendingAppend{done: make(chan error, 1)}
 	if err := r.Prepare(rec); err != nil {
 		return nil, &Error{Code: CodeInvalid, Path: l.db.Path, Msg: "the record cannot be appended", Err: err}
 	}
@@ -77,14 +77,14 @@ func (l *Log) enqueue(ctx context.Context, rec *Record) (*request, error) {
 	}
 }
 
-// await waits until the writer has answered a request, or the context is done.
-func (l *Log) await(ctx context.Context, r *request) error {
+// await waits until the writer has answered an append, or the context is done.
+func (l *Log) await(ctx context.Context, r *pendingAppend) error {
 	select {
 	case err := <-r.done:
 		return err
 	case <-ctx.Done():
 	}
-	if r.state.CompareAndSwap(requestQueued, requestAbandoned) {
+	if r.state.CompareAndSwap(appendQueued, appendAbandoned) {
 		return ctx.Err()
 	}
 	select {
@@ -167,16 +167,16 @@ func runOn(w *chain.Writer, c *command) error {
 	return c.run(w)
 }
 
-// gather collects the requests of one transaction (group commit): first, and all
+// gather collects the appends of one transaction (group commit): first, and all
 // that are queued. If linger is true it yields to callers about to queue more.
-func (l *Log) gather(first *request, linger bool) []*request {
-	batch := []*request{}
+func (l *Log) gather(first *pendingAppend, linger bool) []*pendingAppend {
+	batch := []*pendingAppend{}
 	size, yields := 0, 0
 	if !linger {
 		yields = gatherYields
 	}
-	add := func(r *request) {
-		if r.state.CompareAndSwap(requestQueued, requestTaken) {
+	add := func(r *pendingAppend) {
+		if r.state.CompareAndSwap(appendQueued, appendTaken) {
 			batch = append(batch, r)
 			size += len(r.Content.Body)
 		}
@@ -198,10 +198,10 @@ func (l *Log) gather(first *request, linger bool) []*request {
 	return batch
 }
 
-// appendBatch writes a batch in one transaction and answers its requests.
-func appendBatch(w *chain.Writer, batch []*request) {
+// appendBatch writes a batch in one transaction and answers its callers.
+func appendBatch(w *chain.Writer, batch []*pendingAppend) {
 	if len(batch) == 0 {
-		return // every request was abandoned
+		return // every append was abandoned
 	}
 	err := w.Append(func(yield func(*record.Prepared) bool) {
 		for _, r := range batch {

@@ -26,7 +26,7 @@ type Recovery struct {
 // Recovery returns what [Open] found.
 func (l *Log) Recovery() Recovery { return l.recovery }
 
-// Status is the state of a log's duties besides appending.
+// Status is the health of a log: its errors, what is signed, and its witnesses.
 type Status struct {
 	// Broken is the error after which the log accepts no more records, or nil.
 	Broken error

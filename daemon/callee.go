@@ -27,7 +27,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	}
 	limits := m.Agent.Limits
 	d.stats.setCapabilities(m.Capabilities.Names())
-	d.once, err = idempotency.Open(ctx, d.cfg.Paths.Idempotency(m.ID), idempotency.Options{TTL: limits.IdempotencyTTL})
+	d.answers, err = idempotency.Open(ctx, d.cfg.Paths.Idempotency(m.ID), idempotency.Options{TTL: limits.IdempotencyTTL})
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		},
 		Services:    map[string]callee.Service{witnessService: d.serveWitness},
-		Idempotency: d.once,
+		Idempotency: d.answers,
 		Identity:    &d.keyring,
 		Limits: callee.Limits{
 			ClockSkew:       m.Agent.Security.ClockSkew,

@@ -43,7 +43,7 @@ type Daemon struct {
 	approvals  *approvals
 	client     *caller.Client
 	witnesses  witnesses
-	once       *idempotency.Store // nil for an agent that only calls others
+	answers    *idempotency.Store // nil for an agent that only calls others
 	inbox      *callee.Inbox      // nil for an agent that only calls others
 	calls      control.Calls      // ties what a skill's process calls to the call that it serves
 	control    *control.Server

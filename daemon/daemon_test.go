@@ -452,13 +452,13 @@ func TestDefaultPaths(t *testing.T) {
 
 // A log is changed by its agent while that runs, and directly when it does not:
 // either way by one call.
-func TestKeepAudit(t *testing.T) {
+func TestWithAuditKeeper(t *testing.T) {
 	cfg := load(t, files())
 	cfg.Handlers = handle(echo)
 	f := startFleet(t, cfg)
 	path, socket := cfg.Paths.AuditDB("callee"), cfg.Paths.Socket("callee")
 	prune := func(socket string) (done auditchain.Erasure, err error) {
-		err = daemon.KeepAudit(t.Context(), path, socket, func(k control.AuditKeeper) error {
+		err = daemon.WithAuditKeeper(t.Context(), path, socket, func(k control.AuditKeeper) error {
 			done, err = k.Prune(t.Context(), time.Now().Add(time.Hour), "test")
 			return err
 		})

@@ -37,8 +37,8 @@ func (d *Daemon) Stop(ctx context.Context) error {
 		errs = append(errs, t.Close())
 	}
 	d.access.close(ctx)
-	if d.once != nil {
-		errs = append(errs, d.once.Close())
+	if d.answers != nil {
+		errs = append(errs, d.answers.Close())
 	}
 	if d.audit.log != nil {
 		if wasReady { // a start that failed is no stop

@@ -17,7 +17,7 @@ func (in *Inbox) receiveControl(m transport.Message) {
 	}
 	what, _ := e.Headers.Get(envelope.HeaderControl)
 	if e.Kind != envelope.Event || what != envelope.ControlCancel {
-		in.ignore(m.Topic, "neither an event nor a cancellation")
+		in.ignore(m.Topic, "not a cancellation event")
 		return
 	}
 	if event := (&call{inbox: in, request: e, start: time.Now()}); !event.verifySender() {

@@ -49,8 +49,8 @@ func (c *call) occupy() (release func(), err *rpc.Error) {
 	}
 }
 
-// release hands a slot to the request that has waited longest. limit may have
-// changed since it was taken: a reload counts on.
+// release hands a slot to the request that has waited longest. A reload may have
+// changed the limit since the slot was taken; the count carries over.
 func (in *Inbox) release(s *slots, limit int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

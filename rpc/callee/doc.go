@@ -9,7 +9,7 @@
 //	deadline     the caller's, or the capability's own
 //	inflight     room among the requests that run
 //	permit       permissions, and the contract that the caller holds
-//	idempotency  answers a repeated request from memory
+//	idempotency  answers a repeated request with the stored reply
 //	limit        rate limit
 //	concurrency  a slot of the capability's own
 //	validate     the payload against the inputSchema
@@ -20,5 +20,5 @@
 //
 // The steps up to inflight run on the transport's goroutine, which they must not
 // block; the rest on one of the workers. Requests of a durable queue take the same
-// path; only their end differs (durable.go).
+// path from accept on; how they arrive and how they end is in durable.go.
 package callee

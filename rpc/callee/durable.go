@@ -17,8 +17,8 @@ import (
 const (
 	// storeTimeout bounds how long the broker may take to store an answer.
 	storeTimeout = 30 * time.Second
-	// busyDelay is how long a request stays in its queue that came when there was no
-	// room.
+	// busyDelay is how long a request that found no room waits before it is delivered
+	// again.
 	busyDelay = time.Second
 	// maxCorrelationBytes bounds a correlation id, which is part of a topic here.
 	maxCorrelationBytes = 64
@@ -61,7 +61,7 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 	cancel()
 	switch {
 	case err != nil:
-		c.logUnheard(d.Retry())
+		c.logUnacknowledged(d.Retry())
 	case answered: // and the acknowledgement was lost
 		c.remove()
 	case d.Spent():
@@ -119,10 +119,10 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 	case err != nil && c.staysQueued(err):
 		c.putBack(max(err.RetryAfter(), busyDelay))
 		return
-	case err != nil && mayPass(err) && !d.Last():
+	case err != nil && isTransient(err) && !d.Last():
 		c.inbox.cfg.Logger.Info("request put back", "from", c.request.From, "capability", c.request.Capability,
 			"correlationId", c.request.CorrelationID, "attempt", d.Attempt(), "code", err.Code.String())
-		c.logUnheard(d.Retry())
+		c.logUnacknowledged(d.Retry())
 		return
 	}
 	// From here on the outcome is final, and its answer is stored before the request
@@ -136,14 +136,14 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 	defer cancel()
 	if serr := c.store(ctx, payload); serr != nil {
 		c.inbox.cfg.Logger.Error("answer not stored; the request comes again", "from", c.request.From, "correlationId", c.request.CorrelationID, "error", serr)
-		c.logUnheard(d.Retry())
+		c.logUnacknowledged(d.Retry())
 		return
 	}
-	if err != nil && mayPass(err) {
-		c.logUnheard(d.DeadLetter(ctx, fmt.Sprintf("%s after %d attempts: %s", err.Code, d.Attempt(), err.Message)))
+	if err != nil && isTransient(err) {
+		c.logUnacknowledged(d.DeadLetter(ctx, fmt.Sprintf("%s after %d attempts: %s", err.Code, d.Attempt(), err.Message)))
 		return
 	}
-	c.logUnheard(d.Done(ctx))
+	c.logUnacknowledged(d.Done(ctx))
 }
 
 // isEnding reports whether a request failed because the inbox shuts down.
@@ -160,8 +160,8 @@ func (c *call) staysQueued(err *rpc.Error) bool {
 	return c.request.Deadline != 0 && (err.Code == rpc.CodeBusy || err.Code == rpc.CodeRateLimited)
 }
 
-// mayPass reports a failure that a later attempt may mend.
-func mayPass(err *rpc.Error) bool {
+// isTransient reports whether a later attempt may succeed.
+func isTransient(err *rpc.Error) bool {
 	switch err.Code {
 	case rpc.CodeBusy, rpc.CodeRateLimited, rpc.CodeAuditFailed, rpc.CodeInternal:
 		return true
@@ -192,21 +192,21 @@ func (c *call) callKey() transport.CallKey {
 func (c *call) putBack(after time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
-	c.logUnheard(c.delivery.PutBack(ctx, after))
+	c.logUnacknowledged(c.delivery.PutBack(ctx, after))
 }
 
 // remove takes the request off the queue without an answer.
 func (c *call) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
-	c.logUnheard(c.delivery.Done(ctx))
+	c.logUnacknowledged(c.delivery.Done(ctx))
 }
 
-// logUnheard logs that the queue did not hear how a delivery ended. The request then
-// comes again and its answer is found.
-func (c *call) logUnheard(err error) {
+// logUnacknowledged logs that the queue did not acknowledge the end of a delivery. The
+// request then comes again and its answer is found.
+func (c *call) logUnacknowledged(err error) {
 	if err != nil {
-		c.inbox.cfg.Logger.Warn("the queue did not hear the end of a request; it comes again", "correlationId", c.request.CorrelationID, "error", err)
+		c.inbox.cfg.Logger.Warn("the queue did not acknowledge the end of a request; it comes again", "correlationId", c.request.CorrelationID, "error", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // RequestAgent makes one call and waits for its outcome. The result is never
@@ -50,7 +51,7 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 			return nil, err
 		}
 	}
-	queue, err := c.queue()
+	queue, err := c.durableQueue() // nil, unless the capability is durable or the call asynchronous
 	switch {
 	case err != nil:
 		return nil, err
@@ -59,12 +60,30 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 		// multiply the attempts.
 		return c.enqueue(ctx, queue)
 	}
-	return c.retry(ctx) // attempts until one succeeds
+	return c.retry(ctx) // calls attempt until one succeeds
 }
 
-// attempt sends the request once and returns the answer. It runs again for each
-// retry, so limits count every attempt.
-func (c *call) attempt(ctx context.Context) (data json.RawMessage, err *rpc.Error) {
+// attempt makes one attempt. If the peer refuses it because its contract has changed,
+// the skill has not run: the gate looks again, and the request is sent once more.
+func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
+	data, err := c.send(ctx)
+	if err == nil || c.client.cfg.Checks.Gate == nil {
+		return data, err
+	}
+	digest := wire.StaleDigest(err)
+	if digest == "" {
+		return data, err
+	}
+	if err := c.checkGate(ctx, digest); err != nil {
+		return nil, err
+	}
+	c.ids.message = c.client.ids.One()
+	return c.send(ctx)
+}
+
+// send sends one request and returns the answer. The limits count every request, of
+// every attempt.
+func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) {
 	if err := c.limitRate(ctx); err != nil {
 		return nil, err
 	}
@@ -88,8 +107,9 @@ func (c *call) attempt(ctx context.Context) (data json.RawMessage, err *rpc.Erro
 	return c.validateReply(ctx, reply)
 }
 
-// roundTrip reserves a slot, publishes the request and awaits the reply. receive
-// has checked the reply's sender by the time await returns it.
+// roundTrip reserves a slot, publishes the request and awaits the reply. The
+// transport hands replies to [Client.receive] (receive.go), which has checked the
+// sender by the time await returns.
 func (c *call) roundTrip(ctx context.Context) (*envelope.Envelope, *rpc.Error) {
 	// The slot comes first: the reply may arrive before publish returns.
 	slot, err := c.reserve()

@@ -9,7 +9,7 @@ import (
 )
 
 // setDeadline sets the end of the call: its timeout after its start, or after the
-// approval that it had to wait for, and not after the context's deadline.
+// approval that it had to wait for, but never later than the context's deadline.
 func (c *call) setDeadline(ctx context.Context) *rpc.Error {
 	declared := time.Duration(0)
 	if c.capability != nil {

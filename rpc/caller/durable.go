@@ -27,9 +27,9 @@ type callNote struct {
 	Deadline   int64            `json:"deadline"` // Unix ms
 }
 
-// queue returns the queue that keeps the call, or nil for a call that goes straight
+// durableQueue returns the queue that keeps the call, or nil for a call that goes straight
 // to the callee.
-func (c *call) queue() (transport.CallQueue, *rpc.Error) {
+func (c *call) durableQueue() (transport.CallQueue, *rpc.Error) {
 	durable := c.capability != nil && c.capability.Delivery == capability.DeliveryDurable
 	q := c.client.cfg.Queues[c.peer.Transport]
 	switch {
@@ -92,7 +92,7 @@ func (c *call) notStored(ctx context.Context, err error) *rpc.Error {
 	case ctx.Err() != nil:
 		return c.gaveUp(ctx)
 	case errors.Is(err, transport.ErrQueueFull):
-		return rpc.NewError(rpc.CodeBusy, err, "as many requests wait for %s as its broker keeps", c.peer.Address)
+		return rpc.NewError(rpc.CodeBusy, err, "the request queue of %s is full", c.peer.Address)
 	case errors.Is(err, transport.ErrNoQueue):
 		return rpc.NewError(rpc.CodeNoResponders, err, "nobody keeps requests for %s: has it run, with JetStream, since it said `delivery: durable`?", c.peer.Address)
 	}

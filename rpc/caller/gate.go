@@ -77,25 +77,6 @@ func (c *call) checkGate(ctx context.Context, stale string) *rpc.Error {
 	return e
 }
 
-// attemptFresh makes an attempt. If the peer refuses it because its contract has
-// changed, the skill has not run: the gate looks again, and there is one more
-// attempt.
-func (c *call) attemptFresh(ctx context.Context) (json.RawMessage, *rpc.Error) {
-	data, err := c.attempt(ctx)
-	if err == nil || c.client.cfg.Checks.Gate == nil {
-		return data, err
-	}
-	digest := wire.StaleDigest(err)
-	if digest == "" {
-		return data, err
-	}
-	if err := c.checkGate(ctx, digest); err != nil {
-		return nil, err
-	}
-	c.ids.message = c.client.ids.One()
-	return c.attempt(ctx)
-}
-
 // Published asks a peer for what it serves now, within the deadline of ctx or 30 s.
 // It returns the JSON of the published form, unread. The error is nil or an
 // [*rpc.Error].

@@ -40,7 +40,7 @@ func (c *call) passBreaker() (policy.Pass, *rpc.Error) {
 	if ok {
 		return pass, nil
 	}
-	e := rpc.NewError(rpc.CodeCircuitOpen, nil, "%s failed too often, and is left alone for %s", c.peer.Address, after.Round(time.Millisecond))
+	e := rpc.NewError(rpc.CodeCircuitOpen, nil, "%s failed too often: it is not called for another %s", c.peer.Address, after.Round(time.Millisecond))
 	e.Details = check.RetryIn(after)
 	return policy.Pass{}, e
 }

@@ -18,7 +18,7 @@ func (c *call) retry(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	backoff := policy.NewBackoff(retries)
 	for {
 		c.setAttemptDeadline(retries != nil)
-		data, err := c.attemptFresh(ctx)
+		data, err := c.attempt(ctx)
 		c.attempted++
 		if err == nil || c.attempted >= backoff.MaxAttempts() || !mayRetry(retries, err) {
 			return data, err

@@ -173,7 +173,7 @@ func (e eraser) run(ctx context.Context) error {
 	var errs []error
 	for _, s := range affected {
 		one := erasedLog{Agent: s.Agent, Records: []int64{}}
-		err := daemon.KeepAudit(ctx, s.DB, s.Socket, func(keeper control.AuditKeeper) error {
+		err := daemon.WithAuditKeeper(ctx, s.DB, s.Socket, func(keeper control.AuditKeeper) error {
 			done, err := e.erase(ctx, keeper)
 			one.Count, one.Records = done.Count, append(one.Records, done.Records...)
 			return err

@@ -20,7 +20,7 @@ func RotateKey(ctx context.Context, env *cli.Env, choice Choice) error {
 		return err
 	}
 	var key string
-	err = daemon.KeepAudit(ctx, source.DB, source.Socket, func(keeper control.AuditKeeper) (err error) {
+	err = daemon.WithAuditKeeper(ctx, source.DB, source.Socket, func(keeper control.AuditKeeper) (err error) {
 		key, err = keeper.RotateKey(ctx)
 		return err
 	})

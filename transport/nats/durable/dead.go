@@ -15,6 +15,9 @@ import (
 	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
+// maxDead bounds the dead letters of an agent; the oldest are dropped first.
+const maxDead = 100_000
+
 // Headers of a dead letter.
 const (
 	headerReason   = "Agentd-Reason"

@@ -17,7 +17,8 @@ import (
 
 // Headers of a request that was put back. The broker counts deliveries, and a
 // put-back is a delivery but no attempt. So putting back replaces the request by a
-// copy that says how many attempts are used up, and of which the broker counts anew.
+// copy that says how many attempts are used up; the broker counts the deliveries of
+// the copy from 1.
 const (
 	// headerUsed is the number of attempts that earlier copies have used up.
 	headerUsed = "Agentd-Attempts-Used"

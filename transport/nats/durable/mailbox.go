@@ -89,7 +89,7 @@ func (m *Mailbox) stream(ctx context.Context, want jetstream.StreamConfig) (jets
 			s, err = m.js.Stream(trying, want.Name)
 		}
 		cancel()
-		passing := hasCode(err, codeNoPeers) || mayPass(err) && !noJetStream(err)
+		passing := hasCode(err, codeNoPeers) || isTransient(err) && !noJetStream(err)
 		if err == nil || !passing || !pause(ctx, retryPause) {
 			return s, err
 		}

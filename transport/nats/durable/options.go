@@ -51,8 +51,6 @@ const (
 	// maxUnderway bounds the requests that are being served or wait for their next
 	// attempt. It is large because one failing capability must not hold up the others.
 	maxUnderway = 20_000
-	// maxDead bounds the dead letters; the oldest are dropped first.
-	maxDead = 100_000
 )
 
 func (o Options) withDefaults() Options {

@@ -59,7 +59,7 @@ func publish(ctx context.Context, js jetstream.JetStream, stream, subject string
 			}
 		case hasCode(err, codeStoreFailed):
 			return fmt.Errorf("%w: %w", transport.ErrQueueFull, err)
-		case !mayPass(err):
+		case !isTransient(err):
 			return err
 		}
 		if !pause(ctx, retryPause) {
@@ -84,14 +84,14 @@ func insist(ctx context.Context, try func(context.Context) error) error {
 		trying, cancel := context.WithTimeout(ctx, tryTime)
 		err := try(trying)
 		cancel()
-		if err == nil || !mayPass(err) && !errors.Is(err, natsgo.ErrNoResponders) || !pause(ctx, retryPause) {
+		if err == nil || !isTransient(err) && !errors.Is(err, natsgo.ErrNoResponders) || !pause(ctx, retryPause) {
 			return err
 		}
 	}
 }
 
-// mayPass reports whether err says nothing about the next try.
-func mayPass(err error) bool {
+// isTransient reports whether the next try may succeed.
+func isTransient(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code == 503 // the cluster has no leader, or not yet
 	}
