@@ -56,9 +56,13 @@ type Announcement struct {
 	subs []*natsgo.Subscription // guarded by mu
 }
 
+// flushTimeout bounds how long Announce waits until the server knows of a service.
+const flushTimeout = 5 * time.Second
+
 // Announce answers for the service called name, a legal NATS name. It calls describe
 // for each discovery request, from several goroutines at the same time: describe must
-// not block.
+// not block. When Announce returns, the server that conn is connected to knows of the
+// service.
 func Announce(conn *nats.Conn, name string, describe func() Service) (*Announcement, error) {
 	if legalName(name) != name || name == "" {
 		return nil, fmt.Errorf("discovery: %q cannot be the name of a NATS service: use letters, digits, - and _", name)
@@ -71,6 +75,12 @@ func Announce(conn *nats.Conn, name string, describe func() Service) (*Announcem
 			return nil, errors.Join(fmt.Errorf("discovery: %s: %w", subject, err), a.Close())
 		}
 		a.subs = append(a.subs, sub)
+	}
+	if a.nc.IsConnected() {
+		// The client sends subscriptions in the background. Without the flush, somebody who
+		// looks for the service right after Announce may miss it. If the flush fails, the
+		// connection is being made again, and subscribes anew by itself.
+		_ = a.nc.FlushTimeout(flushTimeout)
 	}
 	return a, nil
 }
