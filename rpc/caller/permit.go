@@ -22,7 +22,8 @@ func (c *call) permit(ctx context.Context) *rpc.Error {
 		return nil
 	}
 	if decision.Reason == policy.AskRule && checks.Approver != nil {
-		c.ask = &decision
+		ask := decision // a copy, or every decision would be allocated for the few that are kept
+		c.ask = &ask
 		return nil
 	}
 	r := c.refusal(rpc.CodeDenied)
