@@ -15,6 +15,8 @@ type walk struct {
 	used      map[string]bool // names that references lead to
 }
 
+// newWalk visits the root and then every definition, including those that nothing
+// refers to: they are part of the file.
 func newWalk(s *schema.Schema) *walk {
 	w := &walk{used: make(map[string]bool)}
 	seen := make(map[schema.Node]bool)
