@@ -72,7 +72,7 @@ func (c *call) attempt(ctx context.Context) (data json.RawMessage, err *rpc.Erro
 	if err != nil {
 		return nil, err
 	}
-	// The breaker must hear of every attempt that it let pass, or a half-open one
+	// The breaker must get the outcome of every attempt that it let pass, or a half-open one
 	// stays half open.
 	var reply *envelope.Envelope
 	if c.client.cfg.Checks.Breakers != nil {
@@ -96,6 +96,8 @@ func (c *call) roundTrip(ctx context.Context) (*envelope.Envelope, *rpc.Error) {
 	if err != nil {
 		return nil, err
 	}
+	// The correlation id is the token of the reply topic; receive finds the slot by
+	// it.
 	if err := c.publish(ctx, envelope.Request, c.transport.inbox.Topic(c.ids.correlation)); err != nil {
 		c.client.pending.cancel(slot)
 		return nil, err
@@ -137,6 +139,7 @@ type call struct {
 // id is fresh for every attempt too.
 type ids struct{ message, correlation string }
 
+// newCall stamps the start of the call: every timeout and latency counts from here.
 func (c *Client) newCall(r rpc.Request) *call {
 	message, correlation := c.ids.Two()
 	return &call{client: c, request: r, ids: ids{message: message, correlation: correlation}, start: time.Now()}
@@ -152,6 +155,8 @@ func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 		r.CostEstimate = c.capability.Cost
 	}
 	if err != nil {
+		// An error from the peer names the peer; what has no name yet was found at
+		// this end.
 		if err.DetectedBy == "" {
 			err.DetectedBy = c.client.cfg.Self
 		}

@@ -54,8 +54,8 @@ func (p Probe) Published(ctx context.Context) ([]byte, error) {
 // passGate lets the call go on if the contracts of both ends agree.
 func (c *call) passGate(ctx context.Context) *rpc.Error { return c.checkGate(ctx, "") }
 
-// checkGate asks the gate. stale is the digest by which the peer has just said that
-// its contract is another, or "".
+// checkGate asks the gate. stale is the digest with which the peer has just refused
+// the call, or "".
 func (c *call) checkGate(ctx context.Context, stale string) *rpc.Error {
 	gate := c.client.cfg.Checks.Gate
 	if gate == nil || c.capability == nil {
@@ -92,6 +92,8 @@ func (c *call) attemptFresh(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	if err := c.checkGate(ctx, digest); err != nil {
 		return nil, err
 	}
+	// A new message id: the callee would reject a repeated one as a replay. The
+	// correlation id stays, and with it the reply topic.
 	c.ids.message = c.client.ids.One()
 	return c.attempt(ctx)
 }
@@ -111,6 +113,8 @@ func (c *Client) Published(ctx context.Context, to envelope.Address) ([]byte, er
 	return data, nil
 }
 
+// published asks agentd itself on a topic of its own, past permissions and gate:
+// the gate needs the answer to decide.
 func (c *Client) published(ctx context.Context, peer rpc.Peer) (json.RawMessage, *rpc.Error) {
 	peer.Topic = wire.CapabilitiesTopic(peer.Topic)
 	return c.callAgentd(ctx, peer, wire.CapabilitiesName, json.RawMessage("null"))

@@ -166,7 +166,7 @@ func (s *Store) Forget(ctx context.Context, r callee.KeyedRequest) error {
 	return s.fault("forgetting a request", err)
 }
 
-// forgetExpired removes what nobody may ask for any more, now and then.
+// forgetExpired removes, now and then, what is past its time.
 func (s *Store) forgetExpired(ctx context.Context, now time.Time) error {
 	s.mu.Lock()
 	due := !now.Before(s.prune)
