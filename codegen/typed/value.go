@@ -10,7 +10,7 @@ import (
 type ValueError struct {
 	// Path is an RFC 6901 pointer to the value; "" is the root.
 	Path string
-	// Message says what is wrong. It holds no part of the value but, for a
+	// Message is what is wrong. It holds no part of the value but, for a
 	// surplus member, its name.
 	Message string
 }
