@@ -88,7 +88,7 @@ func (p paths) linksStayInside(path string) bool {
 			return within(p.real, real)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return true // unreadable: whoever opens it gets the system's error
+			return true // unreadable: opening it later returns the system's error
 		}
 		path = filepath.Dir(path)
 	}

@@ -54,7 +54,7 @@ type Finding struct {
 	Rule string `json:"rule"`
 	// Breaking means that a caller built against the old capability may fail.
 	Breaking bool `json:"breaking"`
-	// Message says what changed.
+	// Message describes the change.
 	Message string `json:"message"`
 	// Path is where in the payload; "*" stands for any element or unnamed member.
 	Path string `json:"path"`

@@ -6,7 +6,7 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// walk holds what one pass over a schema finds out for the rules.
+// walk holds what the rules need to know of a schema as a whole, from one pass.
 type walk struct {
 	order     []schema.Node // all schemas inside it but boolean ones, in source order
 	boolean   []schema.Node

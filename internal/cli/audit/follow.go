@@ -28,7 +28,7 @@ func follow(parent context.Context, env *cli.Env, logs []Log, filter auditchain.
 	filter.Limit = 0
 	ctx, stop := context.WithCancelCause(parent)
 	defer stop(nil)
-	records := make(chan record) // unbuffered: whoever reads standard output sets the pace
+	records := make(chan record) // unbuffered: the reader of standard output sets the pace
 	var followers sync.WaitGroup
 	for i, l := range logs {
 		followers.Go(func() {
