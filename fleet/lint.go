@@ -110,6 +110,7 @@ func (f *Fleet) Lint() Findings {
 	findings = append(findings, f.lintDeploy()...)
 	findings = append(findings, f.lintSkills()...)
 	findings = append(findings, f.lintOverrides()...)
+	// "error" sorts before "warning".
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
 	return findings
 }

@@ -72,6 +72,8 @@ func (p paths) resolve(v strictyaml.Value, base string, absoluteAnywhere bool) s
 	} else {
 		path = filepath.Join(base, path)
 	}
+	// First by name, which needs no disk, then through links: a link inside the
+	// root may lead out of it.
 	if !within(p.root, path) || !p.linksStayInside(path) {
 		v.Fault("the path leads out of the fleet's root", "move the file below fleet.yaml")
 		return ""
