@@ -53,6 +53,7 @@ type Optional[T any] struct {
 // Some returns an Optional that is present.
 func Some[T any](value T) Optional[T] { return Optional[T]{Set: true, Value: value} }
 
+// target and value are how the codec reaches into an Optional without knowing T.
 func (o *Optional[T]) target() any       { o.Set = true; return &o.Value }
 func (o Optional[T]) value() (any, bool) { return o.Value, o.Set }
 
