@@ -72,8 +72,8 @@ func (c *call) attempt(ctx context.Context) (data json.RawMessage, err *rpc.Erro
 	if err != nil {
 		return nil, err
 	}
-	// The breaker must get the outcome of every attempt that it let pass, or a half-open one
-	// stays half open.
+	// The breaker must get the outcome of every attempt that it let pass, or a
+	// half-open one stays half open.
 	var reply *envelope.Envelope
 	if c.client.cfg.Checks.Breakers != nil {
 		start := time.Now()

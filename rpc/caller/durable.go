@@ -245,7 +245,8 @@ func (c *call) restore(ctx context.Context, kind string, text []byte) *rpc.Error
 		c.capability, _ = c.peer.Contract.Lookup(note.Capability)
 	}
 	c.transport = c.client.transports[kind]
-	// The callee may answer at the last moment, and the broker store it a little later.
+	// The callee may answer at the last moment, and the broker store it a little
+	// later.
 	c.until = time.UnixMilli(note.Deadline).Add(rpc.MaxTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(c.until) {
 		c.until = d

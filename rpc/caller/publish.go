@@ -51,7 +51,8 @@ func (c *call) encode(kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error
 	if err != nil {
 		return nil, sealError(err, c.peer.Address)
 	}
-	// The size is checked here and reported with both numbers: brokers close the connection over a message that is too large.
+	// The size is checked here and reported with both numbers: brokers close the
+	// connection over a message that is too large.
 	most := c.transport.MaxMessageBytes()
 	// A stored request has headers of the queue besides.
 	if c.delivery != "" {
