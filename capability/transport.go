@@ -56,7 +56,7 @@ type SASL struct {
 // Address returns the request topic as envelopes name it: <kind>://<topic>.
 func (t TransportSpec) Address() string { return string(t.Kind) + "://" + t.Requests }
 
-// A Side tells whose file a transport is read from.
+// A Side is whose file a transport is read from.
 type Side int
 
 const (

@@ -121,6 +121,8 @@ func (a *accessLog) Refuses() error {
 	return nil
 }
 
+// wakeWriter never blocks. A signal that is pending covers this record too, since
+// the writer takes all that wait.
 func (a *accessLog) wakeWriter() {
 	select {
 	case a.wake <- struct{}{}:
@@ -136,6 +138,7 @@ func (a *accessLog) write() {
 	defer linger.Stop()
 	for {
 		<-a.wake
+		// Since Go 1.23, Reset leaves no stale tick in the channel.
 		linger.Reset(accessLinger)
 		select {
 		case <-linger.C:
@@ -152,6 +155,8 @@ func (a *accessLog) write() {
 	}
 }
 
+// writeBatch writes one batch and notes whether the log takes records. It runs on
+// the writer's goroutine only.
 func (a *accessLog) writeBatch(batch []rpc.CallRecord) {
 	written, err := a.log.appendCalls(a.ctx, batch)
 	failing := &err
@@ -162,11 +167,14 @@ func (a *accessLog) writeBatch(batch []rpc.CallRecord) {
 	if err != nil {
 		a.countLost(int64(len(batch)-written), failureCode(err))
 	}
+	// The log takes records again, so it would take the gap's too.
 	if written > 0 {
 		a.recordGap(a.ctx, false)
 	}
 }
 
+// failureCode names an error for a gap record. Errors without a code of the audit
+// log come from a context that has ended.
 func failureCode(err error) string {
 	if code := auditchain.CodeOf(err); code != 0 {
 		return code.String()
@@ -226,6 +234,8 @@ func (a *accessLog) close(ctx context.Context) {
 		a.wakeWriter()
 	}
 	a.mu.Unlock()
+	// Cuts the writer's appends short when ctx ends; the deferred call withdraws
+	// it.
 	defer context.AfterFunc(ctx, a.cancel)()
 	a.done.Wait()
 	a.cancel()

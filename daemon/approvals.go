@@ -25,8 +25,8 @@ const (
 )
 
 // approvals are the calls of one agent that wait for a person's decision. A call
-// leaves the table exactly once, by remove: whoever removes it (a person, the end of
-// its time, the end of its caller's patience) decides it.
+// leaves the table exactly once, by remove. The goroutine that removes it decides
+// it, be it for a person, the end of its time, or the end of its caller's patience.
 type approvals struct {
 	audit   auditor
 	timeout time.Duration
@@ -62,6 +62,7 @@ func (a *approvals) Approve(ctx context.Context, r caller.ApprovalRequest) (call
 	}
 	call := &waitingCall{id: id.String(), request: r, until: time.Now().Add(a.timeout), decision: make(chan caller.Approval, 1)}
 	if !a.add(call) {
+		// A full table denies, and the denial is recorded like any other.
 		return caller.Approval{}, a.record(ctx, call, "overflow", caller.Approval{})
 	}
 	a.log.Warn("a call waits for approval", "id", call.id, "peer", r.Peer, "capability", r.Capability, "until", call.until)
@@ -139,6 +140,8 @@ func (a *approvals) Waiting() []control.Approval {
 // Decide implements [control.Approvals]. The call proceeds only once the decision is
 // on the disk; if that fails the call is denied.
 func (a *approvals) Decide(ctx context.Context, id string, d caller.Approval) error {
+	// Removed first, so that a second person, or the timer, cannot decide the same
+	// call while the record is being written.
 	call := a.remove(id)
 	if call == nil {
 		return &control.NoApprovalError{ID: id}

@@ -51,6 +51,7 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 		}
 		records = append(records, captured)
 	}
+	// One call for both, so that they cost one wait for the disk.
 	_, err = a.log.AppendAll(ctx, records)
 	return err
 }
@@ -107,6 +108,8 @@ func (a auditor) appendCalls(ctx context.Context, calls []rpc.CallRecord) (writt
 		}
 		records = append(records, auditchain.Record{Kind: auditchain.KindRPCCall, Tenant: calls[i].TenantID, Body: data})
 	}
+	// The log's own error counts more than that of one record: it concerns the
+	// whole batch.
 	written, aerr := a.log.AppendAll(ctx, records)
 	return written, cmp.Or(aerr, err)
 }

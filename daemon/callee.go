@@ -85,6 +85,7 @@ func (d *Daemon) handlers(m *fleet.Member) map[string]rpc.Handler {
 	for _, s := range m.Agent.Skills {
 		handlers[s.Name] = d.process(s.Process)
 	}
+	// Go functions replace processes of the same name.
 	maps.Copy(handlers, d.cfg.Handlers)
 	return handlers
 }
@@ -123,6 +124,8 @@ func (d *Daemon) listen(ctx context.Context) error {
 		if err := d.inbox.Listen(t, spec.Requests); err != nil {
 			return err
 		}
+		// Durable requests need a broker that stores them. One mailbox serves the
+		// agent, however many NATS transports it declares.
 		if conn, ok := t.(*nats.Conn); ok && d.mailbox == nil {
 			if err := d.listenDurable(ctx, conn, spec.Requests); err != nil {
 				return err

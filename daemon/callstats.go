@@ -67,6 +67,7 @@ func (s *callStats) setCapabilities(names []string) {
 	before := s.byCapability
 	s.byCapability = make(map[string]*callCounts, len(names))
 	for _, name := range names {
+		// Moved, not copied: no reader holds a *callCounts outside the lock.
 		if s.byCapability[name] = before[name]; before[name] == nil {
 			s.byCapability[name] = &callCounts{}
 		}

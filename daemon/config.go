@@ -10,7 +10,7 @@ import (
 	"github.com/agentd/agentd/transport/nats"
 )
 
-// A Config says which agent to run, and where.
+// A Config describes which agent to run, and where.
 type Config struct {
 	// Fleet is the loaded fleet. Required.
 	Fleet *fleet.Fleet
@@ -19,7 +19,7 @@ type Config struct {
 	// Bus carries the memory transport between the agents of this process. Nil means
 	// that the agent is alone in its process, so nobody can reach it by memory.
 	Bus *memory.Bus
-	// NATS says how to reach NATS, where the agent's files name it. Its servers take
+	// NATS is how to reach NATS, where the agent's files name it. Its servers take
 	// precedence over those of the files.
 	NATS nats.Options
 	// Handlers run skills as Go functions, by skill name. They take precedence over
@@ -31,7 +31,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// An UnknownAgentError says that a fleet has no such member.
+// An UnknownAgentError reports that a fleet has no such member.
 type UnknownAgentError struct {
 	// ID is the id that was asked for.
 	ID string
@@ -43,8 +43,9 @@ func (e *UnknownAgentError) Error() string {
 	return fmt.Sprintf("the fleet has no agent %q; it has %v", e.ID, e.Members)
 }
 
-// A MemoryOnlyError says that an agent was to run alone in its process although
-// it accepts requests by the memory transport only: nobody could call it.
+// A MemoryOnlyError reports that an agent was to run alone in its process although
+// it accepts requests by the memory transport only, so that no other process could
+// call it.
 type MemoryOnlyError struct {
 	// ID is the agent's.
 	ID string

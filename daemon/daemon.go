@@ -54,6 +54,9 @@ type Daemon struct {
 	announcement *discovery.Announcement // nil unless the agent accepts requests by NATS
 }
 
+// errNotReady is the answer before Start has finished and once Stop has begun. The
+// control API is open for longer than that, so what Start sets late is used only
+// behind this check.
 var errNotReady = errors.New("the agent is starting or stopping")
 
 // Ready returns nil while the agent accepts calls, and otherwise why it does not. An
@@ -63,6 +66,7 @@ func (d *Daemon) Ready() error {
 	if !d.ready.Load() {
 		return errNotReady
 	}
+	// The memory transport has no Err: it is down only with the process.
 	for _, t := range d.transports {
 		if c, ok := t.(interface{ Err() error }); ok && c.Err() != nil {
 			return fmt.Errorf("%s: %w", t.Kind(), c.Err())

@@ -51,6 +51,7 @@ func (d *Daemon) service() discovery.Service {
 			MetadataVersion: d.cfg.Version, MetadataReady: strconv.FormatBool(d.Ready() == nil),
 		},
 	}
+	// The subject of the first NATS transport; a service has one.
 	var subject string
 	for _, spec := range contract.Transports {
 		if spec.Kind == capability.NATS {

@@ -33,6 +33,8 @@ func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
 	for _, m := range cfg.Fleet.Members {
 		d, err := Start(ctx, cfg, m.ID)
 		if err != nil {
+			// ctx may have ended, which may be why the start failed. The members
+			// that run have hardly any calls to finish.
 			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			return nil, errors.Join(err, f.Stop(stopCtx))

@@ -59,6 +59,8 @@ func (d *Daemon) readKeyring(f *fleet.Fleet, m *fleet.Member) (*identity.Keyring
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: the identity of %s: %w", auth.Position.File, auth.Position.Line, a, err)
 		}
+		// A peer with public keys verifies ours the same way; peers with shared
+		// secrets need no key pair.
 		if len(peer.Public) > 0 && opts.Own == nil {
 			if opts.Own, err = (identity.Store{Path: d.cfg.Paths.Identity(m.ID)}).Ensure(time.Now()); err != nil {
 				return nil, err

@@ -41,6 +41,7 @@ func DefaultPaths(fleetName, root string, getenv func(string) string) (Paths, er
 	}
 	runtime := getenv("XDG_RUNTIME_DIR")
 	if !filepath.IsAbs(runtime) {
+		// The user's id keeps users of a shared temporary folder apart.
 		own := filepath.Join(os.TempDir(), fmt.Sprintf("agentd-%d", os.Getuid()))
 		return Paths{State: filepath.Join(state, "agentd", folder), Runtime: filepath.Join(own, folder)}, nil
 	}

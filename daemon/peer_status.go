@@ -35,7 +35,7 @@ func (d *Daemon) VerifyPeers(ctx context.Context, only []envelope.Address) []con
 	return all
 }
 
-// verifyPeer finds out whether a peer answers, and whether it serves the contract
+// verifyPeer checks whether a peer answers, and whether it serves the contract
 // that is held here.
 func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerStatus) {
 	spec := d.chooseTransport(p)
@@ -52,6 +52,8 @@ func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerS
 		defer func() { finding.Wait(); s.Instances, s.Version = instances, version }()
 	}
 	start := time.Now()
+	// The same request as the drift gate's, so that the answer is what a call would
+	// meet.
 	data, err := d.client.Published(ctx, p.Address)
 	s.LatencyMs = float64(time.Since(start).Microseconds()) / 1000
 	if err != nil {
@@ -87,7 +89,7 @@ func findReplicas(ctx context.Context, conn *nats.Conn, a envelope.Address) (ins
 	}
 	var versions []string
 	for _, i := range found {
-		// Two ids may share a service name: only the address tells them apart.
+		// Two ids may share a service name: only the address distinguishes them.
 		if i.Metadata[MetadataAgent] == string(a) {
 			instances++
 			versions = append(versions, cmp.Or(i.Metadata[MetadataVersion], i.Version))

@@ -69,6 +69,7 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	}
 	running := d.Member()
 	member, ok := f.Member(running.ID)
+	// What the running daemon was assembled around; see start.
 	switch {
 	case !ok:
 		return s, fmt.Errorf("the fleet no longer has the agent %q", running.ID)

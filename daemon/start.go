@@ -29,6 +29,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
 	d.member.Store(member)
 	if err := d.start(ctx); err != nil {
+		// ctx may have ended, which may be why the start failed.
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("agent %s: %w", id, err), d.Stop(stopCtx))
@@ -81,6 +82,7 @@ func (d *Daemon) start(ctx context.Context) error {
 			return err
 		}
 	}
+	// Publishes what the steps have set to readers that check ready first.
 	d.ready.Store(true)
 	d.log.Info("ready", "socket", d.Socket(), "audit", d.AuditDB())
 	return nil
@@ -101,6 +103,8 @@ func (d *Daemon) checkReachable(context.Context) error {
 	return &MemoryOnlyError{ID: m.ID}
 }
 
+// openAudit opens the audit log, readable by its owner alone. It fails if another
+// process has it open, so an agent never runs twice on one log.
 func (d *Daemon) openAudit(ctx context.Context) error {
 	path := d.AuditDB()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -114,6 +118,8 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	return nil
 }
 
+// openControl opens the control socket. What it passes as functions and as d itself
+// follows reloads.
 func (d *Daemon) openControl(ctx context.Context) (err error) {
 	agent := control.Agent{
 		Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,

@@ -19,6 +19,8 @@ const stopRecordTimeout = 5 * time.Second
 // may still make calls of their own; the access log is flushed before the
 // audit log that it writes to.
 func (d *Daemon) Stop(ctx context.Context) error {
+	// First, so that supervisors and discovery see the agent as stopping while its
+	// calls finish.
 	wasReady := d.ready.Swap(false)
 	var errs []error
 	if d.announcement != nil {
@@ -36,6 +38,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	for _, t := range d.transports {
 		errs = append(errs, t.Close())
 	}
+	// Both ends are closed by now, so no further call can end unrecorded.
 	d.access.close(ctx)
 	if d.answers != nil {
 		errs = append(errs, d.answers.Close())

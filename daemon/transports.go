@@ -30,6 +30,8 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 		return nil
 	}
 	opts := d.cfg.NATS.WithServers(specs[0].Servers)
+	// One connection for a process: a second system would need credentials and an
+	// inbox of its own.
 	for _, spec := range specs[1:] {
 		if !slices.Equal(spec.Servers, specs[0].Servers) {
 			d.log.Warn("the agent's files name two NATS systems; this process connects to the first",
@@ -58,6 +60,7 @@ func (d *Daemon) connectNATS(ctx context.Context, opts nats.Options) (*nats.Conn
 		return conn, err
 	}
 	key := natsauth.KeyFile(filepath.Join(d.cfg.Paths.State, "nats"), d.Member().ID)
+	// Without the file, the server's own refusal is the better error.
 	if _, missing := os.Stat(key); missing != nil {
 		return conn, err
 	}

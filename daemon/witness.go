@@ -75,6 +75,7 @@ func (d *Daemon) addWitnesses(ctx context.Context) error {
 	if len(d.Member().Agent.Audit.Witnesses) == 0 {
 		return nil
 	}
+	// A new witness needs a checkpoint to begin with.
 	if _, err := d.audit.log.Checkpoint(ctx); err != nil {
 		return err
 	}
@@ -141,6 +142,8 @@ func (d *Daemon) onWitness(name string, err error) {
 	}
 }
 
+// recordWitness records an event of witnessing. A failure is only logged: the other
+// agent's answer does not depend on it.
 func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
 	// A closed log is no failure: the answer arrived while the agent was stopping.
 	if err := d.audit.append(ctx, auditchain.KindLifecycle, "", body); err != nil && auditchain.CodeOf(err) != auditchain.CodeClosed {

@@ -170,6 +170,8 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	if a.Name != "" && a.Name != id {
 		o.Get("name").Fault(fmt.Sprintf("agent id mismatch: fleet.yaml declares %q but this file names %q", id, a.Name), "make them equal")
 	}
+	// Reading a key also declares it: Done reports every key that no line here asks
+	// for.
 	a.Version = o.Get("version").Text()
 	a.Description = o.Get("description").String()
 	validator := o.Get("validator")
@@ -228,6 +230,7 @@ func decodeProcess(v strictyaml.Value, p paths) *Process {
 		KillGrace:      o.Get("killGraceMs").Millis(maxDuration),
 	}
 	for i, arg := range o.Need("command").AtLeastOne("word: the program").List() {
+		// The program must not be empty; an argument may be.
 		if i == 0 {
 			out.Command = append(out.Command, arg.Text())
 		} else {
@@ -280,6 +283,8 @@ func trimStar(name string) string {
 // lower-case names that programs use anyway).
 func envName(s string) bool {
 	for i := range len(s) {
+		// Setting this bit makes letters small. Digits and _ are compared as they
+		// are.
 		c := s[i] | 0x20
 		if (c < 'a' || c > 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {
 			return false
@@ -299,6 +304,7 @@ func decodeLimits(v strictyaml.Value) Limits {
 	for name, limit := range map[string]*int{
 		"maxPayloadBytes": &limits.MaxPayloadBytes, "maxInFlight": &limits.MaxInFlight, "maxPending": &limits.MaxPending,
 	} {
+		// 0 stands for absent or faulty: the default stays.
 		if n := o.Get(name).Int(1, math.MaxInt32); n != 0 {
 			*limit = int(n)
 		}

@@ -149,6 +149,8 @@ func decodePublicKeys(o *strictyaml.Object) []PublicKey {
 // prefix, a key of 32 bytes and a check sum of two.
 const nkeyLength = 56
 
+// decodeNKey reads a public key by its form. It does not repeat the text in a
+// fault, which might be a seed.
 func decodeNKey(v strictyaml.Value) string {
 	text := v.Text()
 	switch {
@@ -173,6 +175,7 @@ func decodeWindow(o *strictyaml.Object) (notBefore, notAfter time.Time) {
 	return notBefore, notAfter
 }
 
+// decodeTime reads a time in RFC 3339, or the zero time for an absent value.
 func decodeTime(v strictyaml.Value) time.Time {
 	if !v.Present() {
 		return time.Time{}

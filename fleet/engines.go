@@ -45,6 +45,8 @@ func (l *loader) withEngine(d *capability.Document, e capability.Engine) *capabi
 		return d
 	}
 	key := engined{d, e.Name()}
+	// Members share the documents of their peers, and compiling a schema again is
+	// the slow part of a load.
 	if out, ok := l.engines[key]; ok {
 		return out
 	}

@@ -25,6 +25,8 @@ func decodeEnvironments(v strictyaml.Value, p paths) []*Environment {
 	}
 	all := make(map[string]*declared, len(entries))
 	for _, e := range entries {
+		// All of them before any is resolved: an environment may inherit from one
+		// further down.
 		all[e.Name] = decodeEnvironment(e, p)
 	}
 	r := resolver{declared: all, done: make(map[string]*Environment)}
@@ -131,9 +133,11 @@ func inherit(parent *Environment, d *declared) Environment {
 			*f.own = *f.inherited
 		}
 	}
+	// An empty list is not nil, and so overrides; see decodePaths.
 	if env.EnvFiles == nil {
 		env.EnvFiles = parent.EnvFiles
 	}
+	// A clone: children of the same parent must not see each other's overrides.
 	env.Overrides = maps.Clone(parent.Overrides)
 	maps.Copy(env.Overrides, d.Overrides)
 	return env

@@ -10,6 +10,8 @@ import (
 // Each is listed once. Watch them to notice that a fleet must be loaded again.
 func (f *Fleet) Files(m *Member) []string {
 	all := []string{
+		// Files that need not exist are listed too: creating one changes what a
+		// load returns.
 		filepath.Join(f.Root, ManifestName), filepath.Join(f.Root, IdentitiesName),
 		m.Agent.Path, filepath.Join(m.Dir, "capabilities.yaml"), filepath.Join(m.Dir, "rpc-peers.yaml"),
 	}

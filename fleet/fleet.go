@@ -150,7 +150,7 @@ type Peer struct {
 type Environment struct {
 	// Name is the environment's key.
 	Name string
-	// Chain lists the environments that it is made of, from the most distant
+	// Chain lists the environments that were merged into it, from the most distant
 	// ancestor to itself.
 	Chain []string
 	// PeersRef is the peers file of members without one of their own.

@@ -70,6 +70,8 @@ func (f *Fleet) Graph(opts GraphOptions) Graph {
 			}
 			if e, ok := edge(m, p, opts); ok {
 				g.Edges = append(g.Edges, e)
+				// Only with an edge: a peer that no rule allows does not belong in
+				// the picture.
 				g.addExternal(p)
 			}
 		}
@@ -101,6 +103,8 @@ func edge(m *Member, p *Peer, opts GraphOptions) (e Edge, ok bool) {
 	if allowed == nil {
 		allowed = func(envelope.Address, envelope.Address, string) bool { return true }
 	}
+	// What the callee offers is unknown, so the rules decide about the agent as a
+	// whole.
 	if p.Document == nil {
 		return e, allowed(m.Address, p.Address, "")
 	}

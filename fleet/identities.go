@@ -59,6 +59,8 @@ func (l *loader) readIdentities(f *Fleet) {
 	l.failed(file.Err())
 }
 
+// decodeIdentities reads the entries. One that is faulty or repeats an agent is
+// left out.
 func decodeIdentities(file *strictyaml.File) []Identity {
 	o := file.Root().Object()
 	defer o.Done()
@@ -114,6 +116,8 @@ func (l *loader) checkIdentities(f *Fleet) {
 func WriteIdentities(root string, all []Identity) (err error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# How agents prove themselves. `agentd identity publish` keeps the keys of agents that run here up to date.\n")
+	// Written by hand rather than by a YAML library, so that comments and order are
+	// always the same and a diff shows what changed.
 	fmt.Fprintf(&b, "version: 1\nidentities:\n")
 	for _, id := range all {
 		fmt.Fprintf(&b, "  - agent: %q\n    auth:\n      provider: %s\n", id.Agent, id.Auth.Provider)
@@ -143,6 +147,8 @@ func WriteIdentities(root string, all []Identity) (err error) {
 		return fmt.Errorf("fleet: %w", err)
 	}
 	const readable = 0o644 // public keys, and names of secrets
+	// CreateTemp makes files that only their owner can read, but this one is
+	// shared.
 	_, err = f.Write(b.Bytes())
 	if err = errors.Join(err, f.Chmod(readable), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
@@ -153,6 +159,8 @@ func WriteIdentities(root string, all []Identity) (err error) {
 	return nil
 }
 
+// writeWindow writes the bounds that are set, quoted, since YAML 1.1 readers take a
+// bare time for a date.
 func writeWindow(b *bytes.Buffer, notBefore, notAfter time.Time) {
 	if !notBefore.IsZero() {
 		fmt.Fprintf(b, "          notBefore: %q\n", notBefore.UTC().Format(time.RFC3339))

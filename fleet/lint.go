@@ -12,7 +12,7 @@ import (
 	"github.com/agentd/agentd/internal/spelling"
 )
 
-// A Severity tells whether a finding makes validation fail.
+// A Severity determines whether a finding makes validation fail.
 type Severity string
 
 // An error makes validation fail; a warning does not.
@@ -49,7 +49,7 @@ type Finding struct {
 	Code     Code     `json:"code"`
 	// Message is complete without the position.
 	Message string `json:"message"`
-	// Hint says what to do; it may be empty.
+	// Hint is what to do about it; it may be empty.
 	Hint string `json:"hint,omitempty"`
 	// Position is the place in a file.
 	Position Position `json:"position"`
@@ -110,6 +110,7 @@ func (f *Fleet) Lint() Findings {
 	findings = append(findings, f.lintDeploy()...)
 	findings = append(findings, f.lintSkills()...)
 	findings = append(findings, f.lintOverrides()...)
+	// "error" sorts before "warning".
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
 	return findings
 }

@@ -85,6 +85,8 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	}
 	m := decodeManifest(file, p)
 	l.readIdentities(m.fleet)
+	// All members before any peers: a peer's capabilities may be those of a member
+	// further down.
 	for _, e := range m.entries {
 		l.member(m.fleet, e)
 	}
@@ -95,6 +97,7 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	for _, member := range m.fleet.Members {
 		l.selectEngine(member)
 	}
+	// Last, when both files that can hold a key are read.
 	l.checkIdentities(m.fleet)
 	if err := strictyaml.Join(append([]error{file.Err()}, l.errs...)...); err != nil {
 		return nil, err
@@ -136,6 +139,8 @@ func (l *loader) member(f *Fleet, e entry) {
 		}
 	}
 	if m.Environment == nil {
+		// Where the file names no environment, the member's path is the nearest
+		// place to point at.
 		at := e.env
 		if !at.Present() {
 			at = e.path
@@ -222,6 +227,8 @@ func (l *loader) peersFile(path string) []peerEntry {
 	if entries, ok := l.peers[path]; ok {
 		return entries
 	}
+	// Until it succeeds: members that share a faulty file must not report its
+	// faults again.
 	l.peers[path] = nil
 	file, err := strictyaml.ReadFile(path, l.name(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -248,6 +255,7 @@ func (l *loader) peersFile(path string) []peerEntry {
 // loadPin loads the capabilities file that a peers file names. A missing file
 // is a fault of the peers file.
 func (l *loader) loadPin(e peerEntry) error {
+	// Two peers files may pin the same capabilities file.
 	if _, ok := l.pins[e.pin]; ok {
 		return nil
 	}

@@ -59,6 +59,7 @@ func decodeManifest(file *strictyaml.File, p paths) manifest {
 	return m
 }
 
+// decodeRuntime reads version ranges, which it does not interpret.
 func decodeRuntime(v strictyaml.Value) Runtime {
 	if !v.Present() {
 		return Runtime{}
@@ -68,6 +69,7 @@ func decodeRuntime(v strictyaml.Value) Runtime {
 	return Runtime{Declaragent: o.Get("declaragent").Text(), Bun: o.Get("bun").Text()}
 }
 
+// decodeRPC reads the block rpc.
 func decodeRPC(v strictyaml.Value) RPC {
 	if !v.Present() {
 		return RPC{}
@@ -120,6 +122,8 @@ func (m *manifest) decodeEntries(v strictyaml.Value, p paths) {
 			id.Fault(fmt.Sprintf("duplicate agent id %q, first on line %d", e.member.ID, line), "")
 			continue
 		}
+		// After the checks, so that the line in a fault about a duplicate is that
+		// of a usable member.
 		first[e.member.ID] = id.Position().Line
 		e.member.Address = envelope.AddressOf(e.member.ID)
 		e.member.Dir = p.inside(e.path, p.root)

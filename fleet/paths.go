@@ -72,6 +72,8 @@ func (p paths) resolve(v strictyaml.Value, base string, absoluteAnywhere bool) s
 	} else {
 		path = filepath.Join(base, path)
 	}
+	// First by name, which needs no disk, then through links: a link inside the
+	// root may lead out of it.
 	if !within(p.root, path) || !p.linksStayInside(path) {
 		v.Fault("the path leads out of the fleet's root", "move the file below fleet.yaml")
 		return ""
@@ -88,7 +90,7 @@ func (p paths) linksStayInside(path string) bool {
 			return within(p.real, real)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return true // unreadable: whoever opens it gets the system's error
+			return true // unreadable: opening it later returns the system's error
 		}
 		path = filepath.Dir(path)
 	}

@@ -37,6 +37,7 @@ func decodePatterns(v strictyaml.Value, check func(strictyaml.Value, string)) []
 	if !v.Present() {
 		return nil
 	}
+	// Not nil: an empty list of scopes grants none, and an absent one all.
 	rules := []PermissionRule{}
 	for _, item := range v.List() {
 		pattern := item.Text()
@@ -60,6 +61,7 @@ func faultTarget(v strictyaml.Value, pattern string) {
 		v.Fault("the rule names no tool, and would match nothing", fmt.Sprintf("write %q", "RequestAgent:"+pattern))
 	case strings.HasPrefix(strings.ToLower(pattern), "requestagent") && !calls:
 		v.Fault("the rule would match nothing", "the tool is written RequestAgent: with a colon")
+	// Another tool's pattern, or one that may span slashes.
 	case !calls || strings.Contains(key, "**"):
 	case strings.Count(key, "/") != 3:
 		v.Fault("the rule would match nothing: a call is RequestAgent:agent://<id>/<capability>, and * stays between two slashes",

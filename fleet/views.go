@@ -9,6 +9,7 @@ import (
 	"strings"
 )
 
+// sortedKeys makes text that is made from a map the same every time.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // A Listing is a summary of a fleet, in the form of the reference system's

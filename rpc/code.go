@@ -2,7 +2,7 @@ package rpc
 
 import "fmt"
 
-// A Code says why a call did not end well. The set is closed; there is no code
+// A Code is why a call did not end well. The set is closed; there is no code
 // for success. Codes marshal to the text that travels on the wire.
 type Code uint8
 

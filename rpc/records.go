@@ -18,7 +18,7 @@ type Records struct {
 	// Refusals keeps what permissions, rate limits and identities refuse. Required
 	// with the first two.
 	Refusals RefusalAuditor
-	// Access hears of every call. Nil means no access log.
+	// Access records every call. Nil means no access log.
 	Access AccessLog
 }
 
@@ -102,7 +102,7 @@ type Refusal struct {
 	Unrecorded int64
 }
 
-// An AccessLog hears of every call. It is safe for concurrent use.
+// An AccessLog records every call. It is safe for concurrent use.
 type AccessLog interface {
 	// RecordCall returns at once, whatever becomes of the record: calls do not wait
 	// for it.

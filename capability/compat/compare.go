@@ -54,7 +54,7 @@ type Finding struct {
 	Rule string `json:"rule"`
 	// Breaking means that a caller built against the old capability may fail.
 	Breaking bool `json:"breaking"`
-	// Message says what changed.
+	// Message describes the change.
 	Message string `json:"message"`
 	// Path is where in the payload; "*" stands for any element or unnamed member.
 	Path string `json:"path"`
@@ -93,6 +93,7 @@ func Compare(old, new *capability.Published, direction Direction) *Report {
 			c.capability(before, after)
 		}
 	}
+	// Stable: findings of one capability keep the order of their schemas.
 	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
 		if a.Breaking != b.Breaking {
 			if a.Breaking {
@@ -105,6 +106,7 @@ func Compare(old, new *capability.Published, direction Direction) *Report {
 	return c.report
 }
 
+// sortedNames returns the names of all capabilities of docs, each once.
 func sortedNames(docs ...*capability.Published) []string {
 	var names []string
 	for _, d := range docs {
@@ -124,11 +126,13 @@ type comparison struct {
 	report    *Report
 }
 
+// add completes a finding with the agent and the capability being compared.
 func (c *comparison) add(f Finding) {
 	f.Agent, f.Capability = c.agent, c.name
 	c.report.Findings = append(c.report.Findings, f)
 }
 
+// capability compares two versions of one capability.
 func (c *comparison) capability(before, after capability.ToolSchema) {
 	if before.Description != after.Description {
 		c.add(Finding{Rule: RuleDescription, Message: "the description changed: models read it before they call"})
@@ -149,6 +153,8 @@ func (c *comparison) capability(before, after capability.ToolSchema) {
 // the new output produces, so for responses containment runs the other way
 // round, and the schemas swap places before and after [schema.Explain].
 func (c *comparison) side(side Direction, before, after json.RawMessage) {
+	// The usual case. Unequal bytes may still accept the same values; Explain
+	// decides that.
 	if string(before) == string(after) {
 		return
 	}
@@ -185,6 +191,7 @@ func compile(source json.RawMessage) (*schema.Schema, error) {
 	return schema.Compile(source)
 }
 
+// errText returns the text of err, or "" for none.
 func errText(err error) string {
 	if err == nil {
 		return ""

@@ -60,6 +60,8 @@ func ReadLock(path string) (*Lock, error) {
 	}
 	var l Lock
 	dec := json.NewDecoder(bytes.NewReader(data))
+	// A member that this version does not know may carry a restriction that it
+	// would ignore.
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&l); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)

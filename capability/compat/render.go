@@ -72,6 +72,7 @@ func (r *Report) WriteSARIF(w io.Writer, uri, version string) error {
 		if f.Breaking {
 			level = "error"
 		}
+		// Each rule that a result refers to is declared once, in the driver.
 		if !seen[f.Rule] {
 			seen[f.Rule] = true
 			rules = append(rules, rule{ID: f.Rule})

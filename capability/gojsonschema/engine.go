@@ -148,6 +148,8 @@ func (v *Validator) Check(payload []byte) schema.Report {
 	// Canonical form (RFC 8785) writes equal numbers equally, which spares the
 	// library from comparing 1 with 1.0.
 	canonical, err := jcs.Append(nil, payload)
+	// Which of the two rules is broken decides the verdict: text that is no JSON is
+	// malformed for both engines alike.
 	if err != nil || ijson.Check(payload, ijson.DefaultMaxDepth) != nil {
 		if report := v.native.Check(payload); report.Verdict == schema.Malformed {
 			return report
@@ -200,6 +202,8 @@ func report(found []library.ResultError) schema.Report {
 	slices.SortStableFunc(out.Violations, func(a, b schema.Violation) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Keyword, b.Keyword), cmp.Compare(a.Message, b.Message))
 	})
+	// A schema that several branches refer to reports the same error more than
+	// once.
 	out.Violations = slices.Compact(out.Violations)
 	if len(out.Violations) > maxViolations {
 		out.Violations, out.Truncated = out.Violations[:maxViolations], true

@@ -131,9 +131,11 @@ func (g *guard) visit(n schema.Node) {
 		case g.on[e.to]:
 			g.low[n] = min(g.low[n], g.index[e.to])
 		}
+		// Capped, since the exact size can be exponential and overflow.
 		size = min(size+g.size[e.to], 2*MaxUnfolded)
 	}
 	g.size[n] = size
+	// n belongs to a component that was entered higher up.
 	if g.low[n] != g.index[n] {
 		return
 	}
@@ -177,6 +179,8 @@ func comparesNumbers(root schema.Node, seen map[schema.Node]bool) bool {
 }
 
 const (
+	// The library holds numbers as big.Rat, whose size grows with the exponent and
+	// not with the text.
 	maxDigits   = 300   // characters of a number in canonical form
 	maxExponent = "300" // of three digits
 )

@@ -47,6 +47,8 @@ func (m *Meta) Check(source []byte) []Problem {
 	}
 	var problems []Problem
 	for _, f := range found {
+		// number_all_of only sums up the errors of branches, which are in the list
+		// themselves.
 		at := pointer(f.Context())
 		if f.Type() == "number_all_of" || f.Type() == "format" && strings.HasSuffix(at, "/pattern") {
 			continue

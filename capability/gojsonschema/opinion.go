@@ -112,6 +112,7 @@ func (r *review) value(c validators, pointer, what string, value []byte) {
 	first := c.native.Check(value)
 	if c.library != nil {
 		second := c.library.Check(value)
+		// A value that the library cannot judge is no disagreement.
 		beyond := len(second.Violations) == 1 && second.Violations[0].Keyword == schema.KeywordLimit
 		if !beyond && second.Verdict != first.Verdict {
 			r.fault(pointer, fmt.Sprintf("the %s is %s to the native validator but %s to gojsonschema", what, first.Verdict, second.Verdict),

@@ -40,6 +40,8 @@ func standAlone(n schema.Node, d dialect) ([]byte, error) {
 	for i := 0; i < len(w.queue); i++ {
 		definitions[w.queue[i].name] = w.schema(w.queue[i].target)
 	}
+	// The top may be a reference or a boolean, beside which definitions cannot
+	// stand; allOf takes any schema.
 	return json.Marshal(object{"definitions": definitions, "allOf": []any{top}})
 }
 

@@ -63,6 +63,7 @@ const (
 	SeverityInfo Severity = "info"
 )
 
+// rank orders severities for sorting, worst first.
 func (s Severity) rank() int {
 	return slices.Index([]Severity{SeverityError, SeverityWarning, SeverityInfo}, s)
 }
@@ -73,7 +74,7 @@ type Rule struct {
 	ID string
 	// Severity is that of its findings.
 	Severity Severity
-	// Hint tells the author of the file what to do instead.
+	// Hint is what the author of the file can do instead.
 	Hint string
 	// Source is the document or observation that the rule rests on; see the
 	// package comment.
@@ -190,6 +191,7 @@ func (l *linter) report(name, pointer, format string, args ...any) {
 		Rule: rule.ID, Severity: rule.Severity, Capability: l.current.Name, Side: l.side, Pointer: pointer,
 		Position: l.current.Position, Message: fmt.Sprintf(format, args...), Hint: rule.Hint,
 	}
+	// The place in the schema, where there is one; else the capability's own.
 	if l.document != nil {
 		f.Position = l.document.Locate(pointer)
 	}
@@ -205,6 +207,7 @@ func (l *linter) capability(doc *capability.Document, c *capability.Capability) 
 	if c.Input == nil {
 		l.report("untyped-tool", "", "the capability %q has no inputSchema", c.Name)
 	}
+	// Providers see the capability under this name.
 	if name := doc.Agent.ID() + "__" + c.Name; len(name) > maxToolName(l.profile) {
 		l.report("tool-name", "", "the tool name %s__%s is %d characters long, and %d are allowed", doc.Agent.ID(), c.Name, len(name), maxToolName(l.profile))
 	}

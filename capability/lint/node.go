@@ -12,6 +12,8 @@ import (
 // node applies every rule that looks at a single schema. A rule that the profile
 // lacks reports nothing, so that most checks need not ask which profile it is.
 func (l *linter) node(n schema.Node) {
+	// In draft-07, keywords beside $ref have no effect, and the target is checked
+	// where it is defined.
 	if _, _, ok := n.Ref(); ok {
 		if l.profile == Gemini {
 			l.report("keyword-parameters", n.Pointer()+"/$ref", "$ref is not supported")
@@ -36,6 +38,8 @@ func present(n schema.Node) map[string]bool {
 	_, hasNot := n.Not()
 	_, hasConst := n.Const()
 	additional, hasAdditional := n.Additional()
+	// Open means that additionalProperties is true or a schema: strict readers take
+	// only false.
 	open := false
 	if hasAdditional {
 		value, boolean := additional.Boolean()
@@ -85,6 +89,8 @@ func (l *linter) keywords(n schema.Node) {
 			if !has[k] {
 				continue
 			}
+			// The narrowed entries of present have words around the keyword, which
+			// a pointer must not.
 			keyword := strings.TrimSuffix(strings.TrimPrefix(k, "open "), " > 1")
 			l.report(rule, n.Pointer()+"/"+keyword, "%s is not supported", k)
 		}
@@ -167,6 +173,8 @@ func (l *linter) object(n schema.Node) {
 // anthropicName is the pattern of the API's answer: ^[a-zA-Z0-9_.-]{1,64}$.
 func anthropicName(name string) bool {
 	for i := range len(name) {
+		// Setting this bit makes letters small, and leaves digits to be compared as
+		// they are.
 		c := name[i] | 0x20
 		if (c < 'a' || c > 'z') && (name[i] < '0' || name[i] > '9') && !strings.ContainsRune("_.-", rune(name[i])) {
 			return false
@@ -178,6 +186,7 @@ func anthropicName(name string) bool {
 // values checks the literals of enum and const.
 func (l *linter) values(n schema.Node) {
 	literals, keyword := n.Enum(), "/enum"
+	// Clip makes append copy: the enum belongs to the schema.
 	if value, ok := n.Const(); ok {
 		literals, keyword = append(slices.Clip(literals), value), "/const"
 	}
@@ -234,6 +243,7 @@ func (l *linter) ranges(n schema.Node) {
 			keyword, token string
 			strict         bool
 		}{{"maximum", b.Maximum, false}, {"exclusiveMaximum", b.ExclusiveMaximum, true}} {
+			// Equal bounds leave one number, unless either excludes it.
 			if c, ok := compare(low.token, high.token); ok && (c > 0 || c == 0 && (low.strict || high.strict)) {
 				l.report("empty-range", n.Pointer()+"/"+high.keyword, "no number passes both %s %s and %s %s", low.keyword, low.token, high.keyword, high.token)
 			}

@@ -1,6 +1,7 @@
 package lint
 
 const (
+	// The sources of rules; doc.go has the addresses and dates.
 	openAIDocs    = "OpenAI, Structured model outputs: Supported schemas"
 	anthropicDocs = "Anthropic, Structured outputs: JSON Schema limitations"
 	anthropicAPI  = "observed: 400 invalid_request_error of the Messages API"
@@ -24,6 +25,8 @@ func Rules(p Profile) []Rule {
 	return nil
 }
 
+// named prefixes the ids of rules with their profile. Profiles share names for the
+// same problem, and differ in severity, hint and source.
 func named(p Profile, rules []Rule) []Rule {
 	for i := range rules {
 		rules[i].ID = string(p) + "/" + rules[i].ID

@@ -78,6 +78,8 @@ type tally struct {
 	properties, optional, enum, text, unions int
 }
 
+// count sums up the schemas that w has visited, each once, however many references
+// lead to it.
 func count(s *schema.Schema, w *walk) tally {
 	var t tally
 	for _, d := range s.Definitions() {

@@ -6,7 +6,7 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// walk holds what one pass over a schema finds out for the rules.
+// walk holds what the rules need to know of a schema as a whole, from one pass.
 type walk struct {
 	order     []schema.Node // all schemas inside it but boolean ones, in source order
 	boolean   []schema.Node
@@ -15,6 +15,8 @@ type walk struct {
 	used      map[string]bool // names that references lead to
 }
 
+// newWalk visits the root and then every definition, including those that nothing
+// refers to: they are part of the file.
 func newWalk(s *schema.Schema) *walk {
 	w := &walk{used: make(map[string]bool)}
 	seen := make(map[schema.Node]bool)

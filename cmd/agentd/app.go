@@ -39,6 +39,8 @@ func run(ctx context.Context, args []string, a *app) int {
 	return code
 }
 
+// rootCommand returns the whole command tree. Cobra prints neither errors nor
+// usage: run does, so that every error has the same form and exit status.
 func (a *app) rootCommand() *cobra.Command {
 	cmd := a.group(&cobra.Command{
 		Use:   "agentd",
@@ -52,6 +54,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.awaitCommand(), a.dlqCommand(), a.permissionsCommand(), a.identityCommand(), a.approvalsCommand(),
 		a.capabilitiesCommand(), a.auditCommand(), a.versionCommand(),
 	)
+	// VarP takes the current value as the flag's default.
 	a.Format = output.Table
 	flags := cmd.PersistentFlags()
 	flags.StringVarP(&a.FleetDir, "fleet", "C", "", "folder of fleet.yaml, or one below it (default: $AGENTD_FLEET_ROOT, then the working directory)")

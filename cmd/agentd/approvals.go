@@ -22,6 +22,8 @@ func (a *app) approvalsCommand() *cobra.Command {
 	)
 }
 
+// approvalsListCommand returns `agentd approvals list`. Payloads may hold personal
+// data, so it shows them only on request.
 func (a *app) approvalsListCommand() *cobra.Command {
 	var agent string
 	var payload bool
@@ -36,6 +38,9 @@ func (a *app) approvalsListCommand() *cobra.Command {
 	return cmd
 }
 
+// approvalsDecideCommand returns the command called verb, which approves or denies.
+// There is no flag for who decides: the agent reads the user from the socket's peer
+// credentials, which a flag could only falsify.
 func (a *app) approvalsDecideCommand(verb, short string, approve bool) *cobra.Command {
 	d := approvals.Decision{Approve: approve}
 	cmd := &cobra.Command{

@@ -57,6 +57,8 @@ func conditionFlags(cmd *cobra.Command) func() audit.Conditions {
 	}
 }
 
+// auditQueryCommand returns `agentd audit query`. --follow excludes --order and
+// --until, which have no meaning for records that are still to come.
 func (a *app) auditQueryCommand() *cobra.Command {
 	var q audit.QueryRequest
 	var conditions func() audit.Conditions
@@ -107,6 +109,8 @@ func (a *app) auditStatsCommand() *cobra.Command {
 	return cmd
 }
 
+// auditExportCommand returns `agentd audit export`. It takes one log only, because
+// a cursor is a position in one.
 func (a *app) auditExportCommand() *cobra.Command {
 	var r audit.ExportRequest
 	var conditions func() audit.Conditions
@@ -143,6 +147,8 @@ func (a *app) auditExportCommand() *cobra.Command {
 	return cmd
 }
 
+// auditVerifyCommand returns `agentd audit verify`. Keys, checkpoints and witnesses
+// are repeatable: each adds a claim that the log must meet.
 func (a *app) auditVerifyCommand() *cobra.Command {
 	var r audit.VerifyRequest
 	cmd := &cobra.Command{
@@ -193,6 +199,8 @@ func (a *app) auditProveCommand() *cobra.Command {
 	return cmd
 }
 
+// auditVerifyProofCommand returns `agentd audit verify-proof`. --key has no
+// default: a key found beside the proof would prove nothing.
 func (a *app) auditVerifyProofCommand() *cobra.Command {
 	var keys []string
 	cmd := &cobra.Command{

@@ -9,6 +9,8 @@ import (
 	"github.com/agentd/agentd/internal/cli/audit"
 )
 
+// auditRedactCommand returns `agentd audit redact`. It requires a condition: a
+// redaction of everything by a forgotten flag could not be undone.
 func (a *app) auditRedactCommand() *cobra.Command {
 	var r audit.RedactRequest
 	cmd := &cobra.Command{

@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/internal/cli/capabilities"
 )
 
+// capabilitiesCommand returns `agentd capabilities`. Its commands read files only.
 func (a *app) capabilitiesCommand() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use: "capabilities", Aliases: []string{"caps"}, Short: "Look at capability files and their schemas",
@@ -44,6 +45,8 @@ func (a *app) capabilitiesShowCommand() *cobra.Command {
 	return cmd
 }
 
+// capabilitiesValidateCommand returns `agentd capabilities validate`, which checks
+// a payload by the same code as a call does.
 func (a *app) capabilitiesValidateCommand() *cobra.Command {
 	var choice capabilities.Choice
 	var payload, side string
@@ -102,6 +105,8 @@ func (a *app) capabilitiesLintCommand() *cobra.Command {
 	return cmd
 }
 
+// capabilitiesGenCommand returns `agentd capabilities gen`, meant for go:generate
+// and, with --check, for CI.
 func (a *app) capabilitiesGenCommand() *cobra.Command {
 	var r capabilities.GenRequest
 	cmd := &cobra.Command{

@@ -21,6 +21,8 @@ func (a *app) demoCommand() *cobra.Command {
 	}
 }
 
+// versionCommand returns `agentd version`. It is a command and not a flag, so that
+// -o json applies to it.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,

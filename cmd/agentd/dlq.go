@@ -24,6 +24,8 @@ func (a *app) dlqCommand() *cobra.Command {
 	)
 }
 
+// dlqListCommand returns `agentd dlq list`, the only one of the group that covers
+// several agents: numbers are those of one agent's queue.
 func (a *app) dlqListCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
@@ -34,6 +36,8 @@ func (a *app) dlqListCommand() *cobra.Command {
 	return cmd
 }
 
+// dlqShowCommand returns `agentd dlq show`. It prints JSON in every format, because
+// a body is JSON.
 func (a *app) dlqShowCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
@@ -45,6 +49,8 @@ func (a *app) dlqShowCommand() *cobra.Command {
 	return cmd
 }
 
+// dlqChangeCommand returns the command called verb, which applies change to letters
+// by number.
 func (a *app) dlqChangeCommand(verb, short string, change func(context.Context, *cli.Env, string, []string) error) *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{

@@ -9,6 +9,8 @@ import (
 	fleetcli "github.com/agentd/agentd/internal/cli/fleet"
 )
 
+// fleetCommand returns `agentd fleet`. All of its commands but run, peers --verify
+// and status read files only.
 func (a *app) fleetCommand() *cobra.Command {
 	return a.group(&cobra.Command{Use: "fleet", Short: "Run the fleet, and look at its files"},
 		a.fleetRunCommand(), a.fleetValidateCommand(), a.fleetListCommand(), a.fleetCapabilitiesCommand(),
@@ -16,6 +18,8 @@ func (a *app) fleetCommand() *cobra.Command {
 	)
 }
 
+// fleetValidateCommand returns `agentd fleet validate`, the check to run before a
+// deployment.
 func (a *app) fleetValidateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "validate", Short: "Check every file of the fleet; exit status 3 when there are errors", Args: cobra.NoArgs,
@@ -37,6 +41,8 @@ func (a *app) fleetCapabilitiesCommand() *cobra.Command {
 	}
 }
 
+// fleetGraphCommand returns `agentd fleet graph`. Its formats are those of other
+// programs, hence --format and not -o.
 func (a *app) fleetGraphCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -73,6 +79,8 @@ func (a *app) fleetPeersCommand() *cobra.Command {
 	return cmd
 }
 
+// fleetStatusCommand returns `agentd fleet status`. It shows processes; `agentd
+// fleet peers` shows what callers can reach.
 func (a *app) fleetStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
@@ -88,6 +96,8 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 	}
 }
 
+// fleetNATSConfigCommand returns `agentd fleet nats-config`. The configuration goes
+// to standard output, so that --output does not apply to it.
 func (a *app) fleetNATSConfigCommand() *cobra.Command {
 	var keys string
 	cmd := &cobra.Command{

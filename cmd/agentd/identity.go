@@ -9,6 +9,8 @@ import (
 	identitycli "github.com/agentd/agentd/internal/cli/identity"
 )
 
+// identityCommand returns `agentd identity`. Its commands work on files and need no
+// running agent; agents see a change when they reload.
 func (a *app) identityCommand() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:   "identity",
@@ -28,6 +30,8 @@ func (a *app) identityListCommand() *cobra.Command {
 	return cmd
 }
 
+// identityPublishCommand returns `agentd identity publish`. It only adds public
+// keys, so that its output can be reviewed and checked in.
 func (a *app) identityPublishCommand() *cobra.Command {
 	var agents []string
 	cmd := &cobra.Command{
@@ -44,6 +48,8 @@ func (a *app) identityPublishCommand() *cobra.Command {
 	return cmd
 }
 
+// identityRotateCommand returns `agentd identity rotate`. The defaults leave an
+// hour to publish the new key and a day for slow hosts to reload.
 func (a *app) identityRotateCommand() *cobra.Command {
 	var r identitycli.RotateRequest
 	cmd := &cobra.Command{

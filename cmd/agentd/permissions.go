@@ -13,6 +13,8 @@ func (a *app) permissionsCommand() *cobra.Command {
 		a.permissionsExplainCommand())
 }
 
+// permissionsExplainCommand returns `agentd permissions explain`, which reads the
+// fleet's files only: it works while no agent runs.
 func (a *app) permissionsExplainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain <from> <to> <capability>",

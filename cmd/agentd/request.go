@@ -11,6 +11,8 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
+// requestCommand returns `agentd request`. The payload is optional: without one the
+// call has no arguments.
 func (a *app) requestCommand() *cobra.Command {
 	var c call.Call
 	cmd := &cobra.Command{
@@ -46,6 +48,8 @@ func (a *app) requestCommand() *cobra.Command {
 	return cmd
 }
 
+// awaitCommand returns `agentd await`. It may run on another host than the request
+// did: the broker has what it needs.
 func (a *app) awaitCommand() *cobra.Command {
 	var caller cli.Caller
 	var timeout time.Duration
@@ -70,6 +74,8 @@ func (a *app) awaitCommand() *cobra.Command {
 	return cmd
 }
 
+// progressCommand returns `agentd progress`, for skills in languages without an
+// SDK.
 func (a *app) progressCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "progress <json | @file | ->",

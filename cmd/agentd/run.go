@@ -34,6 +34,9 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
+// fleetRunCommand returns `agentd fleet run`, which stands here and not with the
+// rest of `agentd fleet` because it shares all but the choice of agents with
+// `agentd run`.
 func (a *app) fleetRunCommand() *cobra.Command {
 	var watching bool
 	cmd := &cobra.Command{
@@ -71,6 +74,7 @@ func (a *app) brokerCommand() *cobra.Command {
 	flags.StringVar(&r.Store, "store", "", "folder for streams (default: the file's, then agentd/broker in $XDG_STATE_HOME)")
 	flags.StringVar(&r.ConfigFile, "config", "", "configuration file for nats-server")
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
+		// The flag's default must not override the port of a configuration file.
 		if flags.Changed("port") || r.ConfigFile == "" {
 			r.Port = &port
 		}

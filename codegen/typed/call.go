@@ -66,6 +66,8 @@ func Request[Out any](ctx context.Context, caller Caller, to, capability string,
 		return out, err
 	}
 	if err := Unmarshal(answer, &out); err != nil {
+		// out may be half filled; a caller that ignores the error gets the zero
+		// value instead.
 		var none Out
 		return none, fmt.Errorf("decode the response of %s/%s: %w", to, capability, err)
 	}

@@ -48,6 +48,8 @@ func decodeInto(data []byte, v any) (err error) {
 // decode is decodeInto for every type. A type that implements json.Unmarshaler,
 // as generated objects, enums and unions do, decodes itself.
 func decode(data []byte, v reflect.Value) error {
+	// Pointers come first below: null must become nil, not reach the element's
+	// UnmarshalJSON.
 	if v.Kind() != reflect.Pointer {
 		if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 			return u.UnmarshalJSON(data)
@@ -69,6 +71,8 @@ func decode(data []byte, v reflect.Value) error {
 	return decodeScalar(data, v)
 }
 
+// decodeSlice makes an empty slice rather than nil for [], which encodes to []
+// again.
 func decodeSlice(data []byte, v reflect.Value) error {
 	if data[0] != '[' {
 		return fault("must be an array")
@@ -79,6 +83,7 @@ func decodeSlice(data []byte, v reflect.Value) error {
 			v.Grow(1)
 		}
 		v.SetLen(i + 1)
+		// Growing may reuse memory that holds an older value.
 		v.Index(i).SetZero()
 		if err := decode(element, v.Index(i)); err != nil {
 			return at(strconv.Itoa(i), err)
@@ -87,6 +92,7 @@ func decodeSlice(data []byte, v reflect.Value) error {
 	})
 }
 
+// decodeMap fills a map, whose keys may be of any string type.
 func decodeMap(data []byte, v reflect.Value) error {
 	if data[0] != '{' {
 		return fault("must be an object")
@@ -98,6 +104,7 @@ func decodeMap(data []byte, v reflect.Value) error {
 	return fillMap(all, v)
 }
 
+// fillMap is decodeMap for members that are split already.
 func fillMap(all []member, v reflect.Value) error {
 	v.Set(reflect.MakeMapWithSize(v.Type(), len(all)))
 	for _, m := range all {
@@ -115,6 +122,7 @@ func fillMap(all []member, v reflect.Value) error {
 func decodeScalar(data []byte, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.String:
+		// json.Number is a string to reflection, but holds a JSON number.
 		if v.Type() == reflect.TypeFor[json.Number]() {
 			if !isNumber(data) {
 				return fault("must be a number")
@@ -141,6 +149,7 @@ func decodeScalar(data []byte, v reflect.Value) error {
 	return json.Unmarshal(data, v.Addr().Interface())
 }
 
+// parseString returns the characters of a JSON string.
 func parseString(data []byte) (string, error) {
 	if data[0] != '"' {
 		return "", fault("must be a string")
@@ -191,6 +200,7 @@ func parseInteger(data []byte) (int64, error) {
 	const beyond = "is beyond the range of int64"
 	const mostDigits = 400 // expanding 1e999999999 would cost memory without bound
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(data)), "e")
+	// Zero with any exponent, such as 0e999999999.
 	if strings.Trim(mantissa, "-0.") == "" {
 		return 0, nil
 	}

@@ -26,6 +26,7 @@ func encodeAny(dst []byte, v any) ([]byte, error) {
 	return encode(dst, reflect.ValueOf(v))
 }
 
+// encode writes any value of a generated type. An invalid Value is an untyped nil.
 func encode(dst []byte, v reflect.Value) ([]byte, error) {
 	if !v.IsValid() {
 		return append(dst, "null"...), nil
@@ -71,6 +72,7 @@ func marshaler(v reflect.Value) (m json.Marshaler, ok bool) {
 	return m, ok
 }
 
+// encodeNumber writes the zero json.Number as 0, as encoding/json does.
 func encodeNumber(dst []byte, n json.Number) ([]byte, error) {
 	if n == "" {
 		n = "0"
@@ -82,6 +84,7 @@ func encodeNumber(dst []byte, n json.Number) ([]byte, error) {
 	return append(dst, data...), nil
 }
 
+// encodeSlice writes a nil slice as [], see the package comment.
 func encodeSlice(dst []byte, v reflect.Value) ([]byte, error) {
 	dst = append(dst, '[')
 	for i := range v.Len() {
@@ -96,6 +99,7 @@ func encodeSlice(dst []byte, v reflect.Value) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
+// sortedKeys makes the output of maps the same every time.
 func sortedKeys(m reflect.Value) []string {
 	var keys []string
 	for _, k := range m.MapKeys() {

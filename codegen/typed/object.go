@@ -53,6 +53,7 @@ func (d *ObjectDecoder) take(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
+// decode decodes one member and keeps the first fault, under the member's name.
 func (d *ObjectDecoder) decode(name string, raw []byte, v any) {
 	if err := decodeInto(raw, v); err != nil {
 		d.err = at(name, err)
@@ -111,6 +112,8 @@ func (d *ObjectDecoder) Rest(v any) {
 	if d.err != nil || len(d.left) == 0 {
 		return
 	}
+	// A repeated member would be left in d.left and pass as one that the schema
+	// does not name. UnmarshalJSON may be called without the check of Unmarshal.
 	for _, name := range d.taken {
 		if _, twice := d.take(name); twice {
 			d.err = at(name, fault("is there twice"))
@@ -145,6 +148,7 @@ func EncodeObject() *ObjectEncoder {
 	return &ObjectEncoder{out: append(make([]byte, 0, 256), '{'), names: make([]string, 0, 8)}
 }
 
+// member writes a name and a value, with a comma before all but the first.
 func (e *ObjectEncoder) member(name string, v any) {
 	if e.err != nil {
 		return
@@ -187,6 +191,7 @@ func (e *ObjectEncoder) Rest(v any) {
 	if m.Len() == 0 {
 		return
 	}
+	// Only declared names can collide: a map holds each of its own once.
 	declared := len(e.names)
 	for _, name := range sortedKeys(m) {
 		if slices.Contains(e.names[:declared], name) && e.err == nil {

@@ -10,7 +10,7 @@ import (
 type ValueError struct {
 	// Path is an RFC 6901 pointer to the value; "" is the root.
 	Path string
-	// Message says what is wrong. It holds no part of the value but, for a
+	// Message is what is wrong. It holds no part of the value but, for a
 	// surplus member, its name.
 	Message string
 }
@@ -53,6 +53,7 @@ type Optional[T any] struct {
 // Some returns an Optional that is present.
 func Some[T any](value T) Optional[T] { return Optional[T]{Set: true, Value: value} }
 
+// target and value are how the codec reaches into an Optional without knowing T.
 func (o *Optional[T]) target() any       { o.Set = true; return &o.Value }
 func (o Optional[T]) value() (any, bool) { return o.Value, o.Set }
 

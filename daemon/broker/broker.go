@@ -23,7 +23,7 @@ const (
 // startTimeout bounds a start whose context has no deadline.
 const startTimeout = 30 * time.Second
 
-// A Config says where a broker listens and keeps its streams. The zero value
+// A Config describes where a broker listens and keeps its streams. The zero value
 // is a broker on 127.0.0.1:4222 without streams.
 type Config struct {
 	// ConfigFile is a configuration file for nats-server; "" is none. The other fields
@@ -79,6 +79,7 @@ func Start(ctx context.Context, cfg Config) (*Broker, error) {
 	return b, nil
 }
 
+// options merges cfg over the configuration file, and the defaults below both.
 func options(cfg Config) (*server.Options, error) {
 	opts := &server.Options{}
 	if cfg.ConfigFile != "" {
@@ -112,6 +113,8 @@ func options(cfg Config) (*server.Options, error) {
 	return opts, nil
 }
 
+// canListen checks that the port is free. Another process may still take it before
+// the server does, which awaitReady then reports.
 func canListen(ctx context.Context, opts *server.Options) error {
 	port := max(opts.Port, 0) // RandomPort is negative
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(opts.Host, strconv.Itoa(port)))
@@ -150,6 +153,7 @@ func (b *Broker) Addr() string { return b.addr.String() }
 // URL returns the address for clients on this machine.
 func (b *Broker) URL() string {
 	host := b.addr.IP
+	// 0.0.0.0 is no address to connect to.
 	if host.IsUnspecified() {
 		host = net.IPv4(127, 0, 0, 1)
 	}
@@ -169,6 +173,8 @@ func (b *Broker) JetStream() (dir string, on bool) {
 // to stop in the background. Stopping twice is harmless.
 func (b *Broker) Stop(ctx context.Context) error {
 	stopped := make(chan struct{})
+	// nats-server cannot be interrupted while it stops. The goroutine ends when it
+	// has stopped, even if Stop has returned before.
 	go func() {
 		b.server.Shutdown()
 		b.server.WaitForShutdown()

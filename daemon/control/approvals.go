@@ -64,10 +64,13 @@ type decision struct {
 }
 
 const (
+	// Room for a reason whose every character is escaped.
 	maxDecisionBytes = 16 << 10
 	maxReasonBytes   = 2048
 )
 
+// listApprovals handles GET /v1/approvals. Payloads may hold personal data, so a
+// list has them only on request.
 func (a Agent) listApprovals(w http.ResponseWriter, r *http.Request) {
 	waiting := []Approval{}
 	if a.Approvals != nil {
@@ -81,6 +84,7 @@ func (a Agent) listApprovals(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, waiting)
 }
 
+// decideApproval handles POST /v1/approvals/{id}.
 func (a Agent) decideApproval(w http.ResponseWriter, r *http.Request) {
 	var d decision
 	if err := decodeStrict(http.MaxBytesReader(w, r.Body, maxDecisionBytes), &d); err != nil {
@@ -93,6 +97,8 @@ func (a Agent) decideApproval(w http.ResponseWriter, r *http.Request) {
 	}
 	var missing error = &NoApprovalError{ID: r.PathValue("id")}
 	if a.Approvals != nil {
+		// A decision that has begun is completed, even if the client disconnects:
+		// the call may already be out of the table.
 		missing = a.Approvals.Decide(context.WithoutCancel(r.Context()), r.PathValue("id"), caller.Approval{
 			Granted: d.Approve, By: userFrom(r.Context()), Reason: d.Reason,
 		})

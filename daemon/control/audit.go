@@ -54,6 +54,7 @@ type match struct {
 	Text        string            `json:"text,omitempty"`
 }
 
+// matchOf leaves out After, Limit and Order, which have no meaning for a change.
 func matchOf(f auditchain.Filter) match {
 	return match{
 		Kinds: f.Kinds, Tenant: f.Tenant, Peer: f.Peer, Capability: f.Capability, Side: f.Side,
@@ -124,6 +125,7 @@ func changeAudit(keeper AuditKeeper, w http.ResponseWriter, r *http.Request, req
 	if err != nil {
 		status, code := http.StatusInternalServerError, auditchain.CodeOf(err)
 		switch code {
+		// An error from below the log, such as a full disk.
 		case 0:
 			code = auditchain.CodeIO
 		case auditchain.CodeInvalid:
@@ -145,6 +147,7 @@ func decodeStrict(r io.Reader, into any) error {
 	if err != nil {
 		return err
 	}
+	// encoding/json would accept duplicate members and use the last.
 	if err := ijson.Check(body, maxDepth); err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ func (c *Calls) Register(ctx context.Context) (token string, release func()) {
 	}
 }
 
+// find returns the context that was registered under a token.
 func (c *Calls) find(token string) (context.Context, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -121,6 +121,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, paren
 // open makes one HTTP request and returns a response with status 200, whose body
 // the caller closes. Other statuses are errors.
 func (c *Client) open(ctx context.Context, method, path string, body []byte, header http.Header) (*http.Response, error) {
+	// The host is a placeholder: the dialer ignores it.
 	req, err := http.NewRequestWithContext(ctx, method, "http://agentd"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
@@ -134,6 +135,7 @@ func (c *Client) open(ctx context.Context, method, path string, body []byte, hea
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
+		// No socket, or one that a killed process left behind.
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, &NotRunningError{Socket: c.socket, Err: err}
 		}
@@ -149,6 +151,8 @@ func (c *Client) open(ctx context.Context, method, path string, body []byte, hea
 	}
 	var f fault
 	if json.Unmarshal(data, &f) != nil || f.Error.Code == "" {
+		// Not from the handlers of this package, such as the mux's own 404 from an
+		// older agent.
 		f.Error = faultBody{Code: "http", Message: resp.Status}
 	}
 	return nil, &RefusedError{HTTPStatus: resp.StatusCode, Code: f.Error.Code, Message: f.Error.Message}

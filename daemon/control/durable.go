@@ -57,6 +57,8 @@ const codeLetter = "dead-letter"
 // again; the bound keeps forgotten connections from piling up.
 const maxAwait = time.Hour
 
+// await handles GET /v1/results/{id}. No answer in time is a result with code
+// timeout, not an HTTP error.
 func (a Agent) await(w http.ResponseWriter, r *http.Request) {
 	ms, err := strconv.ParseInt(r.URL.Query().Get("timeoutMs"), 10, 64)
 	if err != nil || ms < 1 || ms > maxAwait.Milliseconds() {
@@ -67,6 +69,7 @@ func (a Agent) await(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, http.StatusNotFound, rpc.CodeNeedsDurable.String(), "this agent keeps no calls")
 		return
 	}
+	// r.Context ends when the client disconnects, and with it the wait.
 	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
 	defer cancel()
 	writeJSON(w, http.StatusOK, a.Durable.Await(ctx, r.PathValue("id")))

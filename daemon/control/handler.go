@@ -87,6 +87,9 @@ func NewHandler(a Agent) http.Handler {
 	return mux
 }
 
+// request handles POST /v1/request. It checks only that the body is a request; the
+// Caller judges everything else, so that the CLI, skills and Go programs get the
+// same errors.
 func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBytes))
 	if err != nil {
@@ -133,10 +136,13 @@ func (a Agent) callContext(r *http.Request) (ctx context.Context, cancel func(),
 		return nil, func() {}, false
 	}
 	ctx, cancelCause := context.WithCancelCause(parent)
+	// The values of one context and the end of both: parent gives the values, and
+	// this line adds the request's end.
 	stop := context.AfterFunc(r.Context(), func() { cancelCause(context.Cause(r.Context())) })
 	return ctx, func() { stop(); cancelCause(nil) }, true
 }
 
+// capabilities handles GET /v1/agent/capabilities. It passes the JSON on as it is.
 func (a Agent) capabilities(w http.ResponseWriter, _ *http.Request) {
 	if a.Capabilities == nil {
 		writeFault(w, http.StatusNotFound, rpc.CodeNoCapability.String(), "this agent only calls others; it offers no capabilities")
@@ -161,10 +167,13 @@ type faultBody struct {
 	Message string `json:"message"`
 }
 
+// writeFault responds with an error of the API itself: no call was made.
 func writeFault(w http.ResponseWriter, status int, code, message string) {
 	writeJSON(w, status, fault{Error: faultBody{Code: code, Message: message}})
 }
 
+// writeJSON encodes v before it writes the status, so that a value that cannot be
+// encoded becomes a proper error.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)

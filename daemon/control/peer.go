@@ -19,6 +19,7 @@ func withUser(ctx context.Context, conn net.Conn) context.Context {
 		return ctx
 	}
 	name := fmt.Sprintf("uid:%d", uid)
+	// A user that the system does not know, as in a container, is shown by number.
 	if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
 		name = fmt.Sprintf("%s (uid:%d)", u.Username, uid)
 	}

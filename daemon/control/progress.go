@@ -67,6 +67,8 @@ func wantsStream(r *http.Request) bool {
 
 // progress reports the progress of the call that the request names to its caller.
 func (a Agent) progress(w http.ResponseWriter, r *http.Request) {
+	// Twice the limit, so that white space around a value does not count;
+	// rpc.Progress applies the limit itself.
 	value, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 2*rpc.MaxProgressBytes))
 	if err != nil {
 		writeFault(w, http.StatusRequestEntityTooLarge, rpc.CodePayloadTooLarge.String(), fmt.Sprintf("more than the %d bytes that progress may have", rpc.MaxProgressBytes))

@@ -36,6 +36,7 @@ func Listen(ctx context.Context, path string, h http.Handler, log *slog.Logger) 
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
+	// After MkdirAll, which is content with a folder that another user has made.
 	if err := checkOwner(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
@@ -46,16 +47,20 @@ func Listen(ctx context.Context, path string, h http.Handler, log *slog.Logger) 
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
+	// The folder keeps others out until this has taken effect.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), listener.Close())
 	}
 	s := &Server{
 		listener: listener, path: path, done: make(chan error, 1),
 		http: &http.Server{
+			// There is no WriteTimeout: a response may take as long as the longest
+			// call.
 			Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 			MaxHeaderBytes: 64 << 10, ConnContext: withUser, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
 	}
+	// Serve returns when Shutdown closes the listener; Shutdown receives its error.
 	go func() { s.done <- s.http.Serve(listener) }()
 	return s, nil
 }
@@ -70,6 +75,7 @@ func checkOwner(dir string) error {
 			return fmt.Errorf("control socket: %w", err)
 		}
 		stat, ok := info.Sys().(*syscall.Stat_t)
+		// root may own the parent, as it does /run/user and /tmp.
 		if ok && int(stat.Uid) != os.Getuid() && stat.Uid != 0 {
 			return fmt.Errorf("control socket: the folder %s belongs to another user: set XDG_RUNTIME_DIR to a folder of your own", d)
 		}

@@ -85,6 +85,7 @@ type PeerStatus struct {
 	Error string `json:"error,omitempty"`
 }
 
+// status handles GET /v1/agent/status.
 func (a Agent) status(w http.ResponseWriter, _ *http.Request) {
 	if a.Status == nil {
 		writeFault(w, http.StatusNotFound, rpc.CodeInvalidRequest.String(), "this agent reports no status")

@@ -45,6 +45,8 @@ func (e *Env) FleetRoot() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// Without a working directory, or with the fleet outside of it, the absolute
+	// path is still right, only longer.
 	if cwd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(cwd, root); err == nil && filepath.IsLocal(rel) {
 			return rel, nil

@@ -53,6 +53,8 @@ func ExitCode(err error) (code int, print bool) {
 	if err == nil {
 		return 0, false
 	}
+	// AsType also finds an ExitError that EachRunning has wrapped with an agent's
+	// id.
 	if exit, ok := errors.AsType[*ExitError](err); ok {
 		return exit.Code, exit.Err != nil
 	}

@@ -27,6 +27,8 @@ func (e *Env) EachRunning(ctx context.Context, agent string, use func(id string,
 		return errors.New("no agent of this fleet is running here")
 	}
 	for _, id := range running {
+		// A named agent is not looked up first: the client's own error says that it
+		// does not run.
 		client := control.NewClient(paths.Socket(id))
 		err := use(id, client)
 		client.Close()

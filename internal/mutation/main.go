@@ -43,6 +43,8 @@ func main() {
 // errBelowMinimum reports that the tests of a package kill too few mutants.
 var errBelowMinimum = errors.New("the tests of a package notice too little")
 
+// parseOptions reads the command line. It reports a bad flag, and the usage for -h,
+// on stderr.
 func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("mutation", flag.ContinueOnError)
@@ -91,6 +93,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	// The test binaries of many mutants are large; nothing may stay behind.
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	var results []result
 	for _, p := range packages {
@@ -101,6 +104,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		}
 		results = append(results, found)
 	}
+	// Report everything before failing for the first package below the minimum.
 	report(stdout, results)
 	for _, r := range results {
 		if r.rate() < o.minimum {

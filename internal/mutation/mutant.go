@@ -78,6 +78,7 @@ func mutantsIn(path string, src []byte) ([]mutant, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The tests of a generator cover what it generates.
 	if ast.IsGenerated(file) {
 		return nil, nil
 	}
@@ -89,6 +90,8 @@ func mutantsIn(path string, src []byte) ([]mutant, error) {
 // shuffle puts mutants in an order that depends on the seed and the package
 // alone. A sample is its beginning, so that a larger one contains a smaller.
 func shuffle(mutants []mutant, seed uint64, importPath string) {
+	// The import path enters the seed, or packages of the same size would be
+	// sampled at the same places.
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(importPath))
 	rand.New(rand.NewPCG(seed, h.Sum64())).Shuffle(len(mutants), func(i, j int) {

@@ -17,6 +17,8 @@ type finder struct {
 
 // visit is the function for ast.Inspect.
 func (f *finder) visit(n ast.Node) bool {
+	// ast.Inspect calls with nil after the children of each node that returned
+	// true, so pushes and pops match.
 	if n == nil {
 		f.stack = f.stack[:len(f.stack)-1]
 		return true
@@ -29,6 +31,7 @@ func (f *finder) visit(n ast.Node) bool {
 	return true
 }
 
+// parent returns the node around the current one, or nil for the file.
 func (f *finder) parent() ast.Node {
 	if len(f.stack) == 0 {
 		return nil
@@ -43,6 +46,8 @@ func (f *finder) mutate(n ast.Node) {
 		f.binary(n)
 	case *ast.IfStmt:
 		f.invert(n.Cond)
+		// An early exit that is never taken stands for a forgotten check. The
+		// condition stays in the code, so that its variables stay in use.
 		if exits(n.Body) && n.Else == nil {
 			f.add("never taken", n.Cond, "false && ("+f.text(n.Cond)+")", "if "+f.text(n.Cond), "")
 		}
@@ -98,16 +103,21 @@ func (f *finder) binary(n *ast.BinaryExpr) {
 	default:
 		return
 	}
+	// && and || combine conditions that no other rule reaches. The operands of a
+	// comparison are values, hence the return above.
 	f.invert(n.X)
 	f.invert(n.Y)
 }
 
+// operator adds a mutant of the operator alone; the report shows the operands with
+// it.
 func (f *finder) operator(kind string, n *ast.BinaryExpr, op token.Token) {
 	x, y := f.text(n.X), f.text(n.Y)
 	f.addRange(kind, n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), op.String(),
 		x+" "+n.Op.String()+" "+y, x+" "+op.String()+" "+y)
 }
 
+// negation returns the opposite of a comparison.
 func negation(op token.Token) (token.Token, bool) {
 	switch op {
 	case token.EQL:
@@ -126,6 +136,7 @@ func negation(op token.Token) (token.Token, bool) {
 	return op, false
 }
 
+// boundary returns the comparison that differs in the case of equality only.
 func boundary(op token.Token) (token.Token, bool) {
 	switch op {
 	case token.LSS:
@@ -191,6 +202,7 @@ func (f *finder) tagless() bool {
 	return ok && s.Tag == nil
 }
 
+// dropClause adds a mutant without the clause.
 func (f *finder) dropClause(n ast.Stmt, before string) {
 	f.add("case dropped", n, "", before, "")
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A result is what came of one package.
+// A result is the outcome for one package.
 type result struct {
 	name      string
 	mutants   int // in the package
@@ -40,7 +40,8 @@ func (r *result) add(m mutant, v verdict) {
 	}
 }
 
-// judged counts the mutants that count.
+// judged is the number of mutants with a verdict about the tests: those that
+// compile.
 func (r *result) judged() int { return r.killed + r.timedOut + len(r.survivors) }
 
 // rate is the share of judged mutants that are dead, in percent. Without

@@ -52,6 +52,8 @@ func isLog(call *ast.CallExpr) bool {
 	default:
 		return false
 	}
+	// The receiver's last name decides: log.Info, c.cfg.Logger.Warn and
+	// Logger().Error are all log calls, while t.Error and err.Error are not.
 	receiver := method.X
 	if call, ok := receiver.(*ast.CallExpr); ok {
 		receiver = call.Fun
@@ -85,14 +87,15 @@ func isSizeHint(call *ast.CallExpr, argument ast.Expr) bool {
 	if len(call.Args) == 3 {
 		return argument == call.Args[2]
 	}
+	// The second argument of a slice is its length, which callers see.
 	_, isMap := call.Args[0].(*ast.MapType)
 	return isMap && argument == call.Args[1]
 }
 
-// constantSkipped reports whether one more or less of a literal is of no
-// account: file modes, bounds in the thousands, -1 as a mark (which is looked
-// for with < 0), where an enumeration begins, and durations such as
-// 5*time.Second.
+// constantSkipped reports whether one more or less of a literal makes no difference
+// that a test should notice: file modes, bounds in the thousands, -1 as a marker
+// (which code tests with < 0), the first value of an enumeration, and durations
+// such as 5*time.Second.
 func (f *finder) constantSkipped(n *ast.BasicLit) bool {
 	const bound = 5 // digits
 	if strings.HasPrefix(n.Value, "0o") || strings.HasPrefix(n.Value, "0b") || len(n.Value) >= bound {
@@ -110,6 +113,8 @@ func (f *finder) constantSkipped(n *ast.BasicLit) bool {
 	return false
 }
 
+// isDuration reports whether an expression is a unit of time, by its package alone:
+// the source is not type-checked.
 func isDuration(n ast.Expr) bool {
 	unit, ok := n.(*ast.SelectorExpr)
 	if !ok {

@@ -70,6 +70,8 @@ func (r *runner) sample(ctx context.Context, all []mutant) (result, error) {
 	take := func() (mutant, bool) {
 		mu.Lock()
 		defer mu.Unlock()
+		// Mutants that run count as judged. One that turns out not to compile gives
+		// its place back, and another takes it.
 		enough := r.options.sample > 0 && out.judged()+out.running >= r.options.sample
 		if fault != nil || enough || next == len(all) {
 			return mutant{}, false
@@ -80,6 +82,8 @@ func (r *runner) sample(ctx context.Context, all []mutant) (result, error) {
 	}
 	for worker := range r.options.parallel {
 		wg.Go(func() {
+			// One folder for each worker, reused: the next mutant overwrites the
+			// files of the last.
 			dir := filepath.Join(r.scratch, strconv.Itoa(worker))
 			for m, ok := take(); ok; m, ok = take() {
 				v, err := r.judge(ctx, m, dir)
@@ -140,6 +144,8 @@ func (r *runner) judge(ctx context.Context, m mutant, dir string) (verdict, erro
 	if err != nil || binary == "" {
 		return invalid, errors.Join(err, ctx.Err())
 	}
+	// After the build: a mutant that does not compile must not count as a survivor,
+	// even in code that no test enters.
 	if r.covered.misses(r.pkg.ImportPath+"/"+filepath.Base(m.file), m.line, column(src, m.start)) {
 		return uncovered, nil
 	}
@@ -147,6 +153,8 @@ func (r *runner) judge(ctx context.Context, m mutant, dir string) (verdict, erro
 	defer cancel()
 	err = r.command(limited, dir, binary, "-test.failfast").Run()
 	switch {
+	// The interruption of the whole run also ends limited; it is no verdict on the
+	// mutant.
 	case ctx.Err() != nil:
 		return invalid, ctx.Err()
 	case limited.Err() != nil:
@@ -175,6 +183,8 @@ func (r *runner) build(ctx context.Context, m mutant, src []byte, dir string) (b
 	binary = filepath.Join(dir, "package.test")
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlayFile, "-o", binary, r.pkg.ImportPath)
 	cmd.Dir = r.options.dir
+	// The compiler rejects the mutant, or the command was interrupted: judge tells
+	// the two apart by ctx.
 	if cmd.Run() != nil {
 		return "", nil
 	}
@@ -186,6 +196,8 @@ func (r *runner) build(ctx context.Context, m mutant, src []byte, dir string) (b
 func (r *runner) command(ctx context.Context, tmp, binary string, flags ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, binary, flags...)
 	cmd.Dir = r.pkg.Dir
+	// One processor for each: -p mutants run side by side, and the timeout compares
+	// with a baseline that ran the same way.
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "TMPDIR="+tmp)
 	cmd.WaitDelay = time.Second // a child of the test may hold its output open
 	return cmd

@@ -51,6 +51,7 @@ func selectPackages(ctx context.Context, o options) ([]pkg, error) {
 		} else if err != nil {
 			return nil, err
 		}
+		// Without tests every mutant survives, which measures nothing.
 		tested := len(p.TestGoFiles)+len(p.XTestGoFiles) > 0
 		if tested && len(p.GoFiles) > 0 && (changed == nil || changed[p.Dir]) {
 			packages = append(packages, p)
@@ -66,10 +67,13 @@ func changedFolders(ctx context.Context, dir, revision string) (map[string]bool,
 	if err != nil {
 		return nil, err
 	}
+	// The merge base, not the tip of revision: commits made there since must not
+	// count as changes here.
 	committed, err := output(ctx, dir, "git", "diff", "--name-only", "--merge-base", revision)
 	if err != nil {
 		return nil, err
 	}
+	// New files that git does not know yet would otherwise be missed.
 	untracked, err := output(ctx, dir, "git", "ls-files", "--others", "--exclude-standard", "--full-name")
 	if err != nil {
 		return nil, err

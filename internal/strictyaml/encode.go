@@ -12,6 +12,8 @@ func (v Value) AppendJSON(dst []byte) []byte {
 	return appendNode(dst, v.node)
 }
 
+// appendNode cannot recurse without end: the parser bounds depth and has expanded
+// aliases into a tree.
 func appendNode(dst []byte, n *node) []byte {
 	switch n.kind {
 	case Map:

@@ -32,9 +32,9 @@ func (p Position) Fault(message, hint string) Fault {
 // A Fault is one thing wrong with a file.
 type Fault struct {
 	Position
-	// Message says what is wrong. It never shows a value that could be a secret.
+	// Message is what is wrong. It never shows a value that could be a secret.
 	Message string `json:"message"`
-	// Hint says what to do about it; it may be empty.
+	// Hint is what to do about it; it may be empty.
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -108,6 +108,8 @@ func Join(errs ...error) error {
 
 // sortFaults orders faults by file (first seen first), then by position.
 func sortFaults(faults []Fault) {
+	// By first appearance, not by name: callers load files in an order that makes
+	// sense to readers.
 	rank := make(map[string]int)
 	for _, f := range faults {
 		if _, ok := rank[f.File]; !ok {
@@ -132,6 +134,7 @@ type faults struct {
 // full reports that another fault would only be counted.
 func (f *faults) full() bool { return len(f.list) >= maxFaults }
 
+// add keeps a fault, or only counts it once there are too many.
 func (f *faults) add(p Position, message, hint string) {
 	if f.full() {
 		f.omitted++
@@ -140,10 +143,12 @@ func (f *faults) add(p Position, message, hint string) {
 	f.list = append(f.list, p.Fault(message, hint))
 }
 
+// err returns the faults so far, in the order of their places, or nil.
 func (f *faults) err() error {
 	if len(f.list) == 0 {
 		return nil
 	}
+	// A copy: Err may be called while faults are still being found.
 	list := slices.Clone(f.list)
 	sortFaults(list)
 	return &Error{Faults: list, Omitted: f.omitted}

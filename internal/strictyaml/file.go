@@ -44,9 +44,11 @@ func ReadFile(path, name string) (*File, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
+	// Reading a folder would give an error that does not say what is wrong.
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory, not a file", name)
 	}
+	// One byte more than allowed, so that Parse sees that the file is too large.
 	src, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)

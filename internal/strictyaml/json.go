@@ -70,6 +70,7 @@ func (b *jsonBuilder) value(i, depth int) (n *node, end int, err error) {
 	case c == '-' || isDigit(c):
 		n.kind = Number
 		end, _, err = ijson.ScanNumber(b.src, i)
+		// After an error end is 0, hence max.
 		if n.text = string(b.src[i:max(i, end)]); len(n.text) > maxNumber {
 			err = b.fatal(n.line, n.column, errLongNumber.Error(), "")
 		}
@@ -116,6 +117,8 @@ func (b *jsonBuilder) object(n *node, i, depth int) (end int, err error) {
 		b.enter(k.name)
 		item, end, err := b.value(value, depth+1)
 		if err == nil {
+			// While the key is still on the path: a duplicate is reported under its
+			// pointer.
 			b.addMember(n, seen, k, item)
 		}
 		b.leave()

@@ -26,6 +26,8 @@ type Object struct {
 func (v Value) Object() *Object {
 	o := &Object{value: v}
 	if !v.is(Map) {
+		// One fault about the kind, rather than one more for each key that the
+		// caller asks for.
 		o.value.node = nil
 	}
 	return o
@@ -44,12 +46,15 @@ func (o *Object) Get(name string) Value {
 			}
 		}
 	}
+	// An absent value has the place of the mapping around it, so that a fault about
+	// it still points somewhere useful.
 	return Value{file: o.value.file, pointer: join(o.value.pointer, name), line: o.value.line, column: o.value.column}
 }
 
 // Need returns the member called name. Its absence is a fault.
 func (o *Object) Need(name string) Value {
 	v := o.Get(name)
+	// Where the mapping itself is missing or faulty, that fault is enough.
 	if !v.Present() && o.value.node != nil {
 		at := o.value.Position()
 		o.value.file.faults.add(at, fmt.Sprintf("the key %q is missing", name), "")

@@ -117,6 +117,7 @@ func decimal(s string) (string, bool, error) {
 			return "", false, nil
 		}
 	}
+	// Checked last: a long text that is no number is a string of any length.
 	if len(s) > maxNumber {
 		return "0", true, errLongNumber
 	}
@@ -130,6 +131,7 @@ func decimal(s string) (string, bool, error) {
 	return sign + whole + fraction + exponent, true, nil
 }
 
+// leadingDigits splits s behind its first run of digits, which may be empty.
 func leadingDigits(s string) (digits, rest string) {
 	i := 0
 	for i < len(s) && isDigit(s[i]) {
@@ -140,6 +142,8 @@ func leadingDigits(s string) (digits, rest string) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// isHex reports whether c is a digit of base 16 in either case, as the core schema
+// allows.
 func isHex(c byte) bool {
 	return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }

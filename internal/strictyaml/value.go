@@ -136,6 +136,7 @@ func wholeNumber(token string) (n int64, ok bool) {
 	if n, err := strconv.ParseInt(token, 10, 64); err == nil {
 		return n, true
 	}
+	// 6e4 and 60000.0 do not parse as integers but are whole.
 	f, err := strconv.ParseFloat(token, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
 		return 0, false
@@ -149,6 +150,7 @@ func (v Value) Float(low, high float64) float64 {
 		return 0
 	}
 	f, err := strconv.ParseFloat(v.node.text, 64)
+	// The error is for a number out of the range of float64.
 	if err != nil || f < low || f > high {
 		v.file.faults.add(v.own(), fmt.Sprintf("expected a number from %v to %v", low, high), "")
 		return 0

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
 
+// quoted are the styles that make a scalar a string, whatever it looks like.
 const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 
 // yaml parses the source as one YAML document. The builder, not the library,
@@ -27,6 +28,7 @@ func (p *parser) yaml() error {
 	if err := load(loader, &doc); err != nil {
 		return p.syntax(err)
 	}
+	// io.EOF is the good case: there is no second document.
 	if err := load(loader, &second); !errors.Is(err, io.EOF) {
 		if err != nil {
 			return p.syntax(err)
@@ -83,6 +85,8 @@ func (b *yamlBuilder) build(n *yaml.Node, depth int) (*node, error) {
 	}
 	switch n.Kind {
 	case yaml.AliasNode:
+		// An anchor may be used inside the value that it names, which no tree can
+		// hold.
 		if b.open[n.Alias] {
 			b.fault(n, fmt.Sprintf("the alias *%s refers to a value that contains it", n.Value), "")
 			return &node{kind: Null, line: n.Line, column: n.Column}, nil
@@ -180,6 +184,8 @@ func (b *yamlBuilder) key(n *yaml.Node) (k key, ok bool) {
 func (b *yamlBuilder) scalar(n *yaml.Node) *node {
 	out := &node{kind: String, text: n.Value, line: n.Line, column: n.Column}
 	tag := n.ShortTag()
+	// Without a written tag the library's ShortTag is its own guess, by the rules
+	// of YAML 1.1.
 	if n.Style&yaml.TaggedStyle == 0 {
 		if n.Style&quoted != 0 {
 			return out
@@ -187,6 +193,7 @@ func (b *yamlBuilder) scalar(n *yaml.Node) *node {
 		tag = ""
 	}
 	switch tag {
+	// Dates have no JSON type; a tagged one is the string that it looks like.
 	case "!!str", "!!timestamp":
 		return out
 	case "", "!!int", "!!float", "!!bool", "!!null":

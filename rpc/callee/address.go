@@ -32,6 +32,7 @@ func (c *call) checkVersion() *rpc.Error {
 	}
 	version, err := envelope.ParseFleetVersion(text)
 	switch {
+	// Without a bound the version is only for the warning below.
 	case err != nil && least.IsZero():
 		return nil
 	case !sent:
@@ -66,6 +67,7 @@ func (c *call) checkHops() *rpc.Error {
 // resolve finds the capability in the contract that the agent serves now. The call
 // keeps that contract to its end, whatever is loaded meanwhile.
 func (c *call) resolve() *rpc.Error {
+	// One load for the whole call: SetContract may replace it at any time.
 	c.served = c.inbox.served.Load()
 	var ok bool
 	if c.capability, ok = c.served.contract.Lookup(c.request.Capability); !ok {

@@ -53,6 +53,7 @@ func (c *call) accept() *rpc.Error {
 // serve takes an accepted request to its end, on a worker. It ends the call even
 // when the handler ends the goroutine, as runtime.Goexit does.
 func (c *call) serve() {
+	// Runs last: Shutdown must not close the transports before the reply is out.
 	defer c.inbox.serving.Done()
 	defer c.ctx.end(nil)
 	var answer json.RawMessage
@@ -62,7 +63,7 @@ func (c *call) serve() {
 		if !returned {
 			err = c.skillError(errGoexit)
 		}
-		// Before the reply: whoever gets it may call again at once.
+		// Before the reply: the caller may call again as soon as it has it.
 		c.inbox.unregister(c)
 		c.finish(answer, err)
 	}()
@@ -81,6 +82,7 @@ func (c *call) process() (json.RawMessage, *rpc.Error) {
 			return nil, err
 		}
 	}
+	// See runOnce for why it stands between the permissions and the limits.
 	return c.runOnce((*call).run)
 }
 
@@ -111,15 +113,16 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 	return answer, nil
 }
 
-// finish sends the outcome to whoever waits for it, and to the access log.
+// finish sends the outcome to the caller or the queue, and to the access log.
 func (c *call) finish(answer json.RawMessage, err *rpc.Error) {
 	switch {
 	case c.delivery != nil:
 		c.finishDelivery(answer, err)
 	case err == nil:
+		// An answer too large for the transport turns the outcome into an error.
 		err = c.reply(wire.Answer(answer))
 	case err.Code == rpc.CodeCancelled:
-		// Nobody waits for an answer.
+		// The caller has stopped waiting.
 	default:
 		_ = c.reply(wire.Failure(c.refuse(err))) // err is the outcome already
 	}

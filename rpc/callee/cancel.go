@@ -24,6 +24,8 @@ func (in *Inbox) receiveControl(m transport.Message) {
 		return
 	}
 	in.mu.Lock()
+	// By message id, not correlation id: a late cancellation of one attempt must
+	// not end the next.
 	c := in.running[e.CausedBy]
 	in.mu.Unlock()
 	// Only the caller may cancel its call.

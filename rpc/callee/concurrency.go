@@ -39,7 +39,8 @@ func (c *call) occupy() (release func(), err *rpc.Error) {
 	turn := make(chan struct{})
 	s.waiting = append(s.waiting, turn)
 	in.mu.Unlock()
-	// In the queue it holds its place in flight, too: MaxInFlight bounds both.
+	// A waiting request keeps its place in flight, so MaxInFlight bounds the queues
+	// of all capabilities together.
 	select {
 	case <-turn:
 		return release, nil
@@ -55,6 +56,7 @@ func (in *Inbox) release(s *slots, limit int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s.running--
+	// A loop, because a raised limit can free several slots at once.
 	for s.running < limit && len(s.waiting) > 0 {
 		s.running++
 		close(s.waiting[0])

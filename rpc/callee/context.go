@@ -34,6 +34,7 @@ func (c *callContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	// cancel stops the timer as well.
 	case c.full != nil:
 		c.cancel(cause)
 	case !c.ended:
@@ -81,6 +82,8 @@ func (c *callContext) whole() context.Context {
 	if c.ended {
 		cancel(c.cause)
 	}
+	// The deadline is the inner context, so that cancelling the outer one with a
+	// cause ends both.
 	ctx, stopTimer := context.WithDeadline(ctx, c.deadline)
 	c.full = ctx
 	c.cancel = func(cause error) { cancel(cause); stopTimer() }

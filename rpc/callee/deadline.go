@@ -23,6 +23,8 @@ func (c *call) setDeadline() *rpc.Error {
 		if c.delivery != nil { // a queued request's deadline is when the answer expires
 			latest = declared
 		}
+		// A caller's clock may be ahead, or its deadline absurd; neither keeps a
+		// skill running for longer than a call may take.
 		if c.deadline.After(latest) {
 			c.deadline = latest
 		}
@@ -31,8 +33,8 @@ func (c *call) setDeadline() *rpc.Error {
 	return nil
 }
 
-// checkInterrupted refuses to begin with a skill that nobody waits for: the checks
-// before may have taken until the deadline.
+// checkInterrupted refuses to start a skill whose caller has stopped waiting: the
+// checks before it may have taken until the deadline.
 func (c *call) checkInterrupted() *rpc.Error {
 	if c.ctx.Err() == nil {
 		return nil
@@ -48,6 +50,7 @@ func (c *call) interrupted(late string) *rpc.Error {
 		return rpc.NewError(rpc.CodeCancelled, cause, "the caller cancelled the call")
 	case errors.Is(cause, ErrCallerGone):
 		return rpc.NewError(rpc.CodeCancelled, cause, "the caller is gone")
+	// BUSY tells the caller that another replica may serve it.
 	case errors.Is(cause, ErrShutdown):
 		return rpc.NewError(rpc.CodeBusy, cause, "%s shut down before the skill had finished", c.inbox.cfg.Self)
 	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):

@@ -34,11 +34,12 @@ func (in *Inbox) decodeFor(name string, t transport.Transport, m transport.Messa
 	return &call{inbox: in, transport: t, request: e, start: time.Now()}
 }
 
+// ignore logs a message that is dropped unanswered.
 func (in *Inbox) ignore(topic, why string) {
 	in.cfg.Logger.Warn("message ignored", "topic", topic, "reason", why)
 }
 
-// findReplyTopic finds out where the answer goes. A request whose answer can go
+// findReplyTopic determines where the answer goes. A request whose answer can go
 // nowhere is logged and dropped.
 func (c *call) findReplyTopic(m transport.Message) bool {
 	if c.request.Kind == envelope.Event {
@@ -50,6 +51,8 @@ func (c *call) findReplyTopic(m transport.Message) bool {
 	case ok && kind == c.transport.Kind():
 		c.replyTopic = topic
 		return true
+	// Plain clients of the broker name the reply topic in the message and not in
+	// the envelope.
 	case !ok && m.Reply != "":
 		c.replyTopic = m.Reply
 		return true

@@ -57,6 +57,8 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(in.root, storeTimeout)
+	// An earlier delivery may have been answered just before its acknowledgement
+	// was lost: serving it again would repeat its effects.
 	answered, err := d.Answered(ctx, c.callKey())
 	cancel()
 	switch {
@@ -64,6 +66,7 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 		c.logUnacknowledged(d.Retry())
 	case answered: // and the acknowledgement was lost
 		c.remove()
+	// No attempt is left, and none has stored an answer.
 	case d.Spent():
 		c.finish(nil, rpc.NewError(rpc.CodeInternal, nil, "every attempt ended without a word: %s crashed or was killed each time", in.cfg.Self))
 	default:
@@ -75,9 +78,10 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 	}
 }
 
-// verifyQueued checks who sends a request that a queue keeps. Its coming again is no
-// replay. But it must have been meant for a queue, and its deadline must not be later
-// than answers are kept: until then the stored answer tells a repetition.
+// verifyQueued checks the sender of a request from a queue. A second delivery is no
+// replay. But the request must have been meant for a queue, and its deadline must
+// not be later than answers are kept: until then the stored answer shows a
+// repetition.
 func (c *call) verifyQueued() error {
 	proven, err := c.inbox.verifier.Verify(c.request)
 	if err != nil || !proven {
@@ -114,7 +118,7 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 		c.putBack(0) // another replica takes it at once
 		return
 	case err != nil && err.Code == rpc.CodeCancelled:
-		c.remove() // nobody waits for an answer
+		c.remove() // the caller has stopped waiting
 		return
 	case err != nil && c.staysQueued(err):
 		c.putBack(max(err.RetryAfter(), busyDelay))
@@ -139,6 +143,8 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 		c.logUnacknowledged(d.Retry())
 		return
 	}
+	// Stored as the answer and kept as a dead letter: the caller learns that it
+	// failed, and an operator can redrive it.
 	if err != nil && isTransient(err) {
 		c.logUnacknowledged(d.DeadLetter(ctx, fmt.Sprintf("%s after %d attempts: %s", err.Code, d.Attempt(), err.Message)))
 		return

@@ -91,6 +91,7 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 	if err != nil {
 		return nil, err
 	}
+	// Released after keep: a repetition that waits must find the outcome.
 	defer release()
 	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest)
 	if berr != nil {
@@ -103,6 +104,7 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 	case prior.State == PriorDone:
 		c.replayed = true
 		return wire.ParseReply(prior.Reply)
+	// An idempotent capability may simply run again.
 	case prior.State == PriorBegun && !c.capability.Idempotent:
 		return nil, rpc.NewError(rpc.CodeOutcomeUnknown, nil, "a request with this idempotency key began before, and whether it took effect is not known")
 	}
@@ -111,6 +113,7 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 	return data, err
 }
 
+// keyConflict is the error for a key that is used for two different requests.
 func keyConflict() *rpc.Error {
 	return rpc.NewError(rpc.CodeIdempotencyConflict, nil, "another request with this idempotency key had another payload")
 }
@@ -148,6 +151,7 @@ func (c *call) join(name KeyedRequest, digest [sha256.Size]byte) (release func()
 			}, nil
 		}
 		in.mu.Unlock()
+		// Waiting would not help: one key cannot stand for two payloads.
 		if first.digest != digest {
 			return nil, keyConflict()
 		}
@@ -169,6 +173,7 @@ func (c *call) keep(name KeyedRequest, data json.RawMessage, err *rpc.Error) {
 	switch {
 	case err == nil:
 		serr = store.Finish(ctx, name, wire.Answer(data).Bytes())
+	// Nothing has happened, or the skill itself says that trying again is safe.
 	case !c.began, err.Code == rpc.CodeHandlerError && err.Retryable:
 		serr = store.Forget(ctx, name)
 	case err.Code == rpc.CodeHandlerError, err.Code == rpc.CodeBadSkillOutput, err.Code == rpc.CodeSchemaViolation, err.Code == rpc.CodePayloadTooLarge:

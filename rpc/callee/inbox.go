@@ -171,6 +171,7 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 	}
 	var missing []error
 	for _, c := range contract.Capabilities {
+		// All of them at once: an author fixes the file in one go.
 		if handlers[c.Skill] == nil {
 			missing = append(missing, fmt.Errorf("callee: capability %q: nothing runs its skill %q", c.Name, c.Skill))
 		}

@@ -16,6 +16,7 @@ func (c *call) register() *rpc.Error {
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "a request with this messageId is running already")
 	}
 	in.running[c.request.MessageID] = c
+	// Under the same lock as closed: Shutdown sets closed before it waits.
 	in.serving.Add(1)
 	return nil
 }

@@ -17,6 +17,7 @@ func (c *call) limitRate() *rpc.Error {
 	if quota.Allowed {
 		return nil
 	}
+	// One record for a series of refusals, so that a flood does not fill the disk.
 	if quota.Report {
 		r := c.refusal(rpc.CodeRateLimited)
 		r.Quota = quota

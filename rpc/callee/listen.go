@@ -25,8 +25,8 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 	if opened.control, err = t.Subscribe(wire.ControlTopic(topic), "", in.receiveControl); err != nil {
 		return fmt.Errorf("callee: %w", err)
 	}
-	// The requests topic comes last: whoever can call the agent can also cancel the
-	// call and ask for the contract.
+	// The requests topic comes last: an agent that can be called can also be asked
+	// for its contract and have calls cancelled.
 	topics := map[string]transport.Handler{
 		wire.CapabilitiesTopic(topic): func(m transport.Message) { in.receiveCapabilities(t, m) },
 	}
@@ -34,6 +34,7 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 		topics[wire.ServiceTopic(topic, name)] = func(m transport.Message) { in.receiveService(t, m, name, service) }
 	}
 	for _, last := range []map[string]transport.Handler{topics, {topic: func(m transport.Message) { in.receive(t, m) }}} {
+		// Each pass is one stage; the order within a stage does not matter.
 		for on, h := range last {
 			s, err := t.Subscribe(on, in.Group(), h)
 			if err != nil {
@@ -46,6 +47,8 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 	defer in.mu.Unlock()
 	known := slices.ContainsFunc(in.subscriptions, func(s subscriptions) bool { return s.transport == t })
 	in.subscriptions = append(in.subscriptions, opened)
+	// One checker for each transport, however many topics the inbox takes from it.
+	// It ends with in.root.
 	if w, ok := t.(ReplyWatcher); ok && !known {
 		in.checking.Go(func() { in.checkCallers(w, t) })
 	}
@@ -80,8 +83,12 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 			errs = append(errs, r.Drain(ctx))
 		}
 	}
+	// Side by side with the requests of the topics: both share the time that ctx
+	// gives.
 	stopped := stopReceivers(ctx, receivers)
 	finished := make(chan struct{})
+	// Ends at the latest when the last handler returns, for which Shutdown waits in
+	// any case.
 	go func() { in.serving.Wait(); close(finished) }()
 	select {
 	case <-finished:

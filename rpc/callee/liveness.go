@@ -23,13 +23,14 @@ const (
 	// maxMisses is how many checks in a row must find nobody: a caller that is
 	// reconnecting is away for a moment.
 	maxMisses = 2
-	// maxQuestions is how many callers are checked at the same time. A caller that is
-	// gone takes a second to check: it is silence that tells.
+	// maxQuestions is how many callers are checked at the same time. A caller that
+	// is gone takes a second to check, because only its silence shows it.
 	maxQuestions = 64
 )
 
-// checkCallers cancels the requests whose caller's process has died: nobody waits
-// for them, and nobody else can cancel them. It runs until the inbox stops.
+// checkCallers cancels the requests whose caller's process has died: their answers
+// have no reader, and no other process can cancel them. It runs until the inbox
+// stops.
 func (in *Inbox) checkCallers(w ReplyWatcher, t transport.Transport) {
 	every := in.cfg.Limits.CallerCheck
 	ticker := time.NewTicker(every)
@@ -52,6 +53,8 @@ func (in *Inbox) checkOnce(w ReplyWatcher, running map[string][]*call) {
 		slots <- struct{}{}
 		checking.Go(func() {
 			defer func() { <-slots }()
+			// All calls of one process share its inbox, so one question covers
+			// them.
 			gone := !w.Listening(in.root, inbox+".")
 			for _, c := range calls {
 				c.noteCaller(gone)

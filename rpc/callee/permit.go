@@ -36,6 +36,7 @@ func (c *call) permit() *rpc.Error {
 	return rpc.NewError(rpc.CodeDenied, nil, "permission denied: %s may not call %s of %s", c.request.From, c.capability.Name, in.cfg.Self)
 }
 
+// refusal returns the record of a refused request, for its caller to complete.
 func (c *call) refusal(code rpc.Code) rpc.Refusal {
 	return rpc.Refusal{
 		Role: rpc.RoleCallee, Code: code, TenantID: c.request.TenantID, Capability: c.capability.Name, Peer: c.request.From,

@@ -58,6 +58,7 @@ func (p *progressPublisher) Report(value json.RawMessage) error {
 	if p.closed || p.call.ctx.Err() != nil {
 		return rpc.NewError(rpc.CodeInvalidRequest, context.Cause(&p.call.ctx), "the call that reports progress has ended")
 	}
+	// Numbers are spent on lost events too, so that the caller can see a gap.
 	p.seq++
 	if !p.allowed(time.Now()) {
 		p.lost++
@@ -67,9 +68,11 @@ func (p *progressPublisher) Report(value json.RawMessage) error {
 		var ctx context.Context
 		ctx, p.stop = context.WithCancel(&p.call.ctx)
 		p.queue, p.done = make(chan progressEvent, progressQueue), make(chan struct{})
+		// close ends this goroutine and waits for it.
 		go p.publish(ctx, p.queue)
 	}
 	select {
+	// A copy: the skill may reuse its buffer once Report returns.
 	case p.queue <- progressEvent{seq: p.seq, value: append(json.RawMessage(nil), value...)}:
 	default:
 		p.lost++

@@ -53,6 +53,8 @@ func (c *replayCache) take(from envelope.Address, messageID string, until, now t
 	if len(c.taken) >= maxRemembered {
 		return false, true
 	}
+	// Rounded up: forgetting early would let a replay in, forgetting late costs a
+	// little memory.
 	second := until.Unix() + 1
 	c.taken[key] = struct{}{}
 	c.until[second] = append(c.until[second], key)
@@ -76,6 +78,7 @@ func (c *replayCache) sweep(now int64) {
 	}
 }
 
+// forget drops the requests of one second, unless that second is not over.
 func (c *replayCache) forget(second, now int64) {
 	if second >= now {
 		return

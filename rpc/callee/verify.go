@@ -53,6 +53,7 @@ func (c *call) checkFirst() error {
 		why.Reason = identity.NoDeadline
 		return why
 	}
+	// A late request needs no memory: its deadline refuses every replay as well.
 	if !deadline.After(c.start) {
 		return nil // setDeadline refuses it, with an answer
 	}

@@ -34,7 +34,7 @@ type Approval struct {
 	Granted bool
 	// By is the person who decided, "" when nobody did in time.
 	By string
-	// Reason is what that person said; it may be empty.
+	// Reason is what that person wrote; it may be empty.
 	Reason string
 }
 
@@ -46,6 +46,8 @@ type Approver interface {
 	Approve(ctx context.Context, r ApprovalRequest) (Approval, error)
 }
 
+// errNobodyDecided is the cause of a denial for want of a decision. A person's
+// refusal has no cause.
 var errNobodyDecided = errors.New("nobody decided")
 
 // approve waits for a person's decision where a permission demands one. A timeout
@@ -66,6 +68,7 @@ func (c *call) approve(ctx context.Context) *rpc.Error {
 		TenantID: c.tenant(), CorrelationID: c.ids.correlation, SessionID: c.session(),
 	})
 	switch {
+	// First: when the call has ended, the approver's error only repeats that.
 	case ctx.Err() != nil:
 		return c.gaveUp(ctx)
 	case err != nil:

@@ -14,6 +14,8 @@ import (
 // When this end gives up first, it asks the callee to stop.
 func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envelope, *rpc.Error) {
 	defer c.client.pending.recycle(pending)
+	// The timer belongs to the slot and is reused, so that a call allocates none.
+	// Since Go 1.23 a stopped timer has no stale value in its channel.
 	pending.timer.Reset(time.Until(c.until))
 	idle := newIdleTimer(c.request.IdleTimeout)
 	defer idle.stop()
@@ -24,6 +26,8 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 			c.onProgress(e)
 			idle.reset()
 		case o := <-pending.outcome:
+			// select picks at random among ready cases, so events from before the
+			// reply may still be queued.
 			c.drainProgress(pending.progress)
 			return o.reply, o.err
 		case <-pending.timer.C:
@@ -59,8 +63,11 @@ func (c *call) cancelCallee(ctx context.Context) {
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability, TenantID: c.tenant(),
 		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
 	}
+	// Signed like a request: callees accept a cancellation only from the caller of
+	// the call.
 	data, err := wire.Seal(c.client.cfg.Identity, &e)
 	if err == nil {
+		// ctx has often ended: that is why the call is cancelled.
 		err = c.transport.Publish(context.WithoutCancel(ctx), transport.Message{Topic: wire.ControlTopic(c.peer.Topic), Data: data})
 	}
 	if err != nil {

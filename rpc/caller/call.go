@@ -77,6 +77,8 @@ func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	if err := c.checkGate(ctx, digest); err != nil {
 		return nil, err
 	}
+	// A new message id: the callee would reject a repeated one as a replay. The
+	// correlation id stays, and with it the reply topic.
 	c.ids.message = c.client.ids.One()
 	return c.send(ctx)
 }
@@ -91,8 +93,8 @@ func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) 
 	if err != nil {
 		return nil, err
 	}
-	// The breaker must hear of every attempt that it let pass, or a half-open one
-	// stays half open.
+	// The breaker must get the outcome of every attempt that it let pass, or a
+	// half-open one stays half open.
 	var reply *envelope.Envelope
 	if c.client.cfg.Checks.Breakers != nil {
 		start := time.Now()
@@ -116,6 +118,8 @@ func (c *call) roundTrip(ctx context.Context) (*envelope.Envelope, *rpc.Error) {
 	if err != nil {
 		return nil, err
 	}
+	// The correlation id is the token of the reply topic; receive finds the slot by
+	// it.
 	if err := c.publish(ctx, envelope.Request, c.transport.inbox.Topic(c.ids.correlation)); err != nil {
 		c.client.pending.cancel(slot)
 		return nil, err
@@ -157,6 +161,7 @@ type call struct {
 // id is fresh for every attempt too.
 type ids struct{ message, correlation string }
 
+// newCall stamps the start of the call: every timeout and latency counts from here.
 func (c *Client) newCall(r rpc.Request) *call {
 	message, correlation := c.ids.Two()
 	return &call{client: c, request: r, ids: ids{message: message, correlation: correlation}, start: time.Now()}
@@ -172,6 +177,8 @@ func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 		r.CostEstimate = c.capability.Cost
 	}
 	if err != nil {
+		// An error from the peer names the peer; what has no name yet was found at
+		// this end.
 		if err.DetectedBy == "" {
 			err.DetectedBy = c.client.cfg.Self
 		}

@@ -120,6 +120,8 @@ func New(cfg Config) (*Client, error) {
 		pending: newPendingTable(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
 	}
 	err := c.openInboxes()
+	// Also after an error: handlers of the inboxes that are open wait for it, and
+	// Close waits for them.
 	close(c.opened)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -149,6 +151,8 @@ func (c *Client) openInboxes() error {
 // Close ends every pending call as abandoned, refuses new ones and closes the
 // reply inboxes. It may be called twice.
 func (c *Client) Close() error {
+	// Pending calls end first, so that none of them waits for an inbox that no
+	// longer exists.
 	c.pending.abandon()
 	var errs []error
 	for _, t := range c.transports {

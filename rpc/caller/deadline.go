@@ -16,6 +16,7 @@ func (c *call) setDeadline(ctx context.Context) *rpc.Error {
 		declared = c.capability.Timeout
 	}
 	from := c.start
+	// A timeout that the caller gave covers the approval too; see approve.
 	if c.request.Timeout == 0 && !c.approved.IsZero() {
 		from = c.approved
 	}
@@ -43,6 +44,7 @@ func (c *call) setAttemptDeadline(another bool) {
 // gaveUp is the error of a call whose context has ended.
 func (c *call) gaveUp(ctx context.Context) *rpc.Error {
 	cause := context.Cause(ctx)
+	// Err, not the cause: a caller may cancel with any cause of its own.
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return rpc.NewError(rpc.CodeTimeout, cause,
 			"agent-rpc timed out after %dms (correlationId=%s)", time.Since(c.start).Milliseconds(), c.ids.correlation)

@@ -38,6 +38,8 @@ func (c *call) durableQueue() (transport.CallQueue, *rpc.Error) {
 			return nil, nil
 		}
 		return q, nil // nil on a transport within one process: there is nothing to outlive
+	// A peer whose contract is unknown may keep requests: the broker knows whether
+	// a queue exists.
 	case c.capability != nil && !durable:
 		return nil, rpc.NewError(rpc.CodeNeedsDurable, nil, "%s does not keep requests for %q: its capabilities.yaml must say `delivery: durable`", c.peer.Address, c.capability.Name)
 	case q == nil:
@@ -54,6 +56,7 @@ func (c *call) enqueue(ctx context.Context, q transport.CallQueue) (json.RawMess
 		return nil, err
 	}
 	c.attempted, c.delivery = 1, envelope.DeliveryDurable
+	// Asynchronous calls and events end with the broker's acknowledgement.
 	waits := c.request.Mode != rpc.ModeAsync && c.request.Mode != rpc.ModeFireAndForget
 	if !waits {
 		c.deadline = c.start.Add(asyncTimeout(c.request.Timeout))
@@ -143,14 +146,19 @@ func (c *call) awaitStored(ctx context.Context, q transport.CallQueue, store fun
 		}
 	}
 	data, err := q.Await(waiting, key, begin)
+	// Await returns begin's error, but not as an *rpc.Error.
 	if refused != nil {
 		return nil, refused
 	}
 	if err != nil {
+		// waiting carries the call's deadline; ctx alone would not show that it has
+		// passed.
 		gaveUp := c.gaveUp(waiting)
 		if waiting.Err() == nil {
 			return nil, rpc.NewError(rpc.CodeDisconnected, err, "the broker cannot be asked for the answer")
 		}
+		// An asynchronous call goes on when one awaiting process gives up: another
+		// may await it.
 		if c.request.Mode != rpc.ModeAsync {
 			c.cancelCallee(ctx)
 		}
@@ -199,6 +207,7 @@ func (c *Client) Await(ctx context.Context, correlationID string) (*rpc.Result, 
 func (c *call) recall(ctx context.Context) (transport.CallQueue, *rpc.Error) {
 	asking, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
+	// The error for an agent without queues; each queue replaces it by its own.
 	last := fmt.Errorf("this process speaks no transport that keeps calls: %w", transport.ErrNotStored)
 	for kind, q := range c.client.cfg.Queues {
 		text, err := q.Noted(asking, c.ids.correlation)
@@ -226,6 +235,7 @@ func (c *call) restore(ctx context.Context, kind string, text []byte) *rpc.Error
 	}
 	c.request = rpc.Request{To: note.To, Capability: note.Capability, Mode: rpc.ModeAsync}
 	c.ids.message = note.MessageID
+	// The tenant of the original call, which need not be the client's own.
 	c.parent = &rpc.Invocation{TenantID: note.TenantID}
 	var ok bool
 	if c.peer, ok = c.client.cfg.Peers.Peer(note.To); !ok || c.peer.Transport != kind {
@@ -235,7 +245,8 @@ func (c *call) restore(ctx context.Context, kind string, text []byte) *rpc.Error
 		c.capability, _ = c.peer.Contract.Lookup(note.Capability)
 	}
 	c.transport = c.client.transports[kind]
-	// The answer may be given at the last moment, and stored a little later.
+	// The callee may answer at the last moment, and the broker store it a little
+	// later.
 	c.until = time.UnixMilli(note.Deadline).Add(rpc.MaxTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(c.until) {
 		c.until = d

@@ -54,8 +54,8 @@ func (p Probe) Published(ctx context.Context) ([]byte, error) {
 // passGate lets the call go on if the contracts of both ends agree.
 func (c *call) passGate(ctx context.Context) *rpc.Error { return c.checkGate(ctx, "") }
 
-// checkGate asks the gate. stale is the digest by which the peer has just said that
-// its contract is another, or "".
+// checkGate asks the gate. stale is the digest with which the peer has just refused
+// the call, or "".
 func (c *call) checkGate(ctx context.Context, stale string) *rpc.Error {
 	gate := c.client.cfg.Checks.Gate
 	if gate == nil || c.capability == nil {
@@ -92,6 +92,8 @@ func (c *Client) Published(ctx context.Context, to envelope.Address) ([]byte, er
 	return data, nil
 }
 
+// published asks agentd itself on a topic of its own, past permissions and gate:
+// the gate needs the answer to decide.
 func (c *Client) published(ctx context.Context, peer rpc.Peer) (json.RawMessage, *rpc.Error) {
 	peer.Topic = wire.CapabilitiesTopic(peer.Topic)
 	return c.callAgentd(ctx, peer, wire.CapabilitiesName, json.RawMessage("null"))

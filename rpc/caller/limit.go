@@ -62,13 +62,16 @@ func (c *call) health(err *rpc.Error, replied bool, took time.Duration) policy.O
 	switch {
 	case err == nil:
 		return policy.Succeeded
+	// Silence, or the callee's own report that it ran out of time.
 	case err.Code == rpc.CodeTimeout, err.Code == rpc.CodeDeadlineExceeded && replied:
 		if took < fairChance {
 			return policy.Inconclusive
 		}
 		return policy.Failed
+	// Only what the peer reports about itself counts against it.
 	case replied && err.Code == rpc.CodeInternal && err.DetectedBy == c.peer.Address:
 		return policy.Failed
+	// Any other answer, even a refusal, shows a peer that works.
 	case replied:
 		return policy.Succeeded
 	}

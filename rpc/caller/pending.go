@@ -29,13 +29,13 @@ type binding struct {
 	progress      *progressStream // nil for a caller that wants no progress
 }
 
-// A pendingCall waits for its one outcome. It is used again for other calls, so
-// only two may hold it: the call that reserved it, and whoever has removed it from
-// the table; and neither after its outcome has been received.
+// A pendingCall waits for its one outcome. It is reused for other calls, so only
+// two may hold it: the call that reserved it, and the goroutine that has removed it
+// from the table; and neither after its outcome has been received.
 type pendingCall struct {
 	binding
 	outcome  chan outcome // holds one
-	timer    *time.Timer  // stopped while nobody waits
+	timer    *time.Timer  // stopped while no call uses the slot
 	unproven bool         // a reply came that did not prove its sender; guarded by pendingTable.mu
 }
 
@@ -46,8 +46,8 @@ type outcome struct {
 }
 
 // pendingTable holds the calls that wait for replies, by reply token. Its lock is
-// held for map operations only. Whoever removes a call from the table completes it:
-// that is how every call has exactly one outcome.
+// held for map operations only. The goroutine that removes a call from the table
+// completes it: that is how every call has exactly one outcome.
 type pendingTable struct {
 	capacity int
 
@@ -121,6 +121,8 @@ func (t *pendingTable) complete(b binding, o outcome) bool {
 	}
 	delete(t.calls, b.correlationID)
 	t.mu.Unlock()
+	// Outside the lock, and it never blocks: the channel holds one, and by removing
+	// the call this goroutine has become its only sender.
 	c.outcome <- o
 	return true
 }
@@ -163,6 +165,7 @@ func (t *pendingTable) take(match func(*pendingCall) bool) []*pendingCall {
 // abandon ends every call and refuses new ones.
 func (t *pendingTable) abandon() {
 	t.mu.Lock()
+	// Set before take: a call that is reserved afterwards would never be completed.
 	t.closed = true
 	t.mu.Unlock()
 	for _, c := range t.take(func(*pendingCall) bool { return true }) {

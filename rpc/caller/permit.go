@@ -26,6 +26,7 @@ func (c *call) permit(ctx context.Context) *rpc.Error {
 		c.ask = &ask
 		return nil
 	}
+	// The record is durable before the caller learns of the refusal.
 	r := c.refusal(rpc.CodeDenied)
 	r.Decision = decision
 	if err := check.Refusal(ctx, c.client.cfg.Records, r); err != nil {
@@ -35,6 +36,7 @@ func (c *call) permit(ctx context.Context) *rpc.Error {
 		c.client.cfg.Self, truncate.String(c.request.Capability, wire.MaxName), c.peer.Address, decision)
 }
 
+// refusal returns the record of a refused call, for its caller to complete.
 func (c *call) refusal(code rpc.Code) rpc.Refusal {
 	return rpc.Refusal{
 		Role: rpc.RoleCaller, Code: code, TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,

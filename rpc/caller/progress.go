@@ -34,6 +34,7 @@ func (s *progressStream) add(e *envelope.Envelope) (why string) {
 	switch {
 	case err != nil || seq < 1:
 		return "progress without a number"
+	// Gaps are fine: the callee numbers events that it loses.
 	case seq <= s.last:
 		return "progress that is repeated or out of order"
 	case len(e.Payload) > rpc.MaxProgressBytes:
@@ -51,6 +52,7 @@ func (s *progressStream) add(e *envelope.Envelope) (why string) {
 	return ""
 }
 
+// channel returns nil for a nil stream, which never becomes ready in a select.
 func (s *progressStream) channel() <-chan rpc.ProgressEvent {
 	if s == nil {
 		return nil
@@ -65,6 +67,8 @@ func (c *Client) receiveProgress(call binding, token string, e *envelope.Envelop
 	if call.progress != nil {
 		why = c.mismatch(call, e, envelope.Event)
 	}
+	// mismatch lets a reply omit it; an event without it could belong to another
+	// attempt.
 	if why == "" && e.CausedBy == "" {
 		why = "not caused by the request"
 	}
@@ -81,7 +85,8 @@ func (c *Client) receiveProgress(call binding, token string, e *envelope.Envelop
 	}
 }
 
-// onProgress hands one event to whoever made the call.
+// onProgress passes one event to the caller's function, on the goroutine that
+// awaits the reply.
 func (c *call) onProgress(e rpc.ProgressEvent) {
 	if c.request.OnProgress == nil {
 		return

@@ -24,7 +24,7 @@ func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic strin
 		return c.gaveUp(ctx)
 	}
 	if err := c.transport.Publish(ctx, transport.Message{Topic: c.peer.Topic, Reply: replyTopic, Data: data}); err != nil {
-		if ctx.Err() != nil { // the transport fails with the context; the caller's word counts
+		if ctx.Err() != nil { // report the caller's own end, not the transport's error that follows from it
 			return c.gaveUp(ctx)
 		}
 		return transportError(err, c.peer.Address)
@@ -51,8 +51,10 @@ func (c *call) encode(kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error
 	if err != nil {
 		return nil, sealError(err, c.peer.Address)
 	}
-	// Too large is told here, with the sizes: brokers close the connection over it.
+	// The size is checked here and reported with both numbers: brokers close the
+	// connection over a message that is too large.
 	most := c.transport.MaxMessageBytes()
+	// A stored request has headers of the queue besides.
 	if c.delivery != "" {
 		most -= transport.QueueOverheadBytes
 	}
@@ -70,7 +72,7 @@ func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosec
 func (c *call) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers {
 	digest := c.digest
 	if kind == envelope.Event {
-		digest = "" // the callee could not tell anybody that it is stale
+		digest = "" // an event has no reply that could report it as stale
 	}
 	progress := ""
 	if c.request.WantsProgress() && kind == envelope.Request {
@@ -106,7 +108,8 @@ func (c *call) traceparent() string {
 	return c.trace
 }
 
-// sealError is why a message could not be encoded.
+// sealError translates the error of encoding a message: a key of this agent that
+// cannot sign, or a request that makes no valid envelope.
 func sealError(err error, peer envelope.Address) *rpc.Error {
 	if reason := identity.ReasonOf(err); reason != 0 {
 		return rpc.NewError(rpc.CodeAuthFailed, err, "this agent cannot prove itself to %s: %s", peer, reason)

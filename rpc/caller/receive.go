@@ -9,8 +9,8 @@ import (
 
 // receive takes one message of a reply inbox, on the transport's goroutine. A reply
 // completes the call that it is bound to, once, and only if it proves its sender.
-// Everything else is counted and dropped: whoever learns a reply topic can publish
-// on it, and must not be able to end a call.
+// Everything else is counted and dropped: a process that learns a reply topic can
+// publish on it, and must not be able to end a call.
 func (c *Client) receive(kind string, m transport.Message) {
 	token, ok := c.transports[kind].inbox.Token(m.Topic)
 	switch {
@@ -43,6 +43,7 @@ func (c *Client) receive(kind string, m transport.Message) {
 		c.ignore(token, why)
 		return
 	}
+	// Signatures cost the most, so they come after the comparisons.
 	if _, err := c.verifier.Verify(reply); err != nil {
 		c.dropUnproven(call, reply, err)
 		return
@@ -62,7 +63,7 @@ func (c *Client) notice(kind string, n transport.Message) {
 	}
 }
 
-// mismatch says why reply is not what call waits for, or is "".
+// mismatch returns why reply is not what call waits for, or "" if it is.
 func (c *Client) mismatch(call binding, reply *envelope.Envelope, kind envelope.Kind) string {
 	switch {
 	case reply.Kind != kind:
@@ -91,6 +92,7 @@ func (c *Client) dropUnproven(call binding, reply *envelope.Envelope, why error)
 	}
 }
 
+// ignore counts and logs a message that completes no call. It never logs a payload.
 func (c *Client) ignore(token, why string) {
 	c.stale.Add(1)
 	c.cfg.Logger.Warn("reply ignored", "correlationId", token, "reason", why)

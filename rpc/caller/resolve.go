@@ -20,8 +20,8 @@ func (c *call) resolve(context.Context) *rpc.Error {
 	if c.peer, ok = c.client.cfg.Peers.Peer(c.request.To); !ok {
 		return rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q", c.request.To)
 	}
-	// No peer can declare a longer name, also where its contract is unknown: permission
-	// rules are not matched against whatever a caller makes up.
+	// No peer can declare a longer name. The bound also holds where its contract is
+	// unknown, so that permission rules are not matched against text of any length.
 	ok = len(c.request.Capability) <= capability.MaxNameBytes
 	if ok && c.peer.Contract != nil {
 		c.capability, ok = c.peer.Contract.Lookup(c.request.Capability)
@@ -32,6 +32,7 @@ func (c *call) resolve(context.Context) *rpc.Error {
 	if err := c.resolveTransport(); err != nil {
 		return err
 	}
+	// The callee checks it too; failing here saves the message.
 	if hops := c.hops(); hops > c.client.cfg.Limits.MaxHops {
 		return rpc.NewError(rpc.CodeHopLimit, nil, "%d calls led to this one: a loop?", hops-1)
 	}

@@ -24,6 +24,8 @@ func (c *call) retry(ctx context.Context) (json.RawMessage, *rpc.Error) {
 			return data, err
 		}
 		// The peer's own retry-after, where it gave one, is a lower bound.
+		// A pause that ends too late for another attempt returns the last error,
+		// which says more than a timeout.
 		if !c.pause(ctx, max(backoff.Delay(c.attempted, rand.Float64()), err.RetryAfter())) {
 			return data, err
 		}
@@ -43,6 +45,8 @@ func (c *call) retryPolicy() *capability.RetryPolicy {
 	return c.capability.RetryPolicy
 }
 
+// mayRetry reports whether p lets an attempt follow err. A policy without retryOn
+// retries every class.
 func mayRetry(p *capability.RetryPolicy, err *rpc.Error) bool {
 	class := retryClass(err)
 	return class != "" && (p.RetryOn == nil || slices.Contains(p.RetryOn, class))

@@ -86,6 +86,8 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("idempotency: %w", err)
 	}
+	// One connection: SQLite has one writer anyway, and waiting in Go is cheaper
+	// than retrying on a busy file.
 	db.SetMaxOpenConns(1)
 	s := &Store{path: path, ttl: o.TTL, now: o.Now, db: db}
 	if err := s.migrate(ctx); err != nil {
@@ -95,6 +97,8 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// migrate creates the tables of a new file. The transaction is immediate, so that
+// two processes cannot both find the file empty.
 func (s *Store) migrate(ctx context.Context) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -123,6 +127,9 @@ func (s *Store) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha256
 	if err := s.forgetExpired(ctx, now); err != nil {
 		return callee.Prior{}, err
 	}
+	// One statement decides whether the request is new, so no other can come in
+	// between. An expired row that forgetExpired has not reached yet counts as
+	// absent.
 	result, err := s.db.ExecContext(ctx, `
 		INSERT INTO request (caller, tenant, capability, key, payload, expires) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET payload = excluded.payload, reply = NULL, expires = excluded.expires WHERE expires <= ?`,
@@ -130,6 +137,7 @@ func (s *Store) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha256
 	if err != nil {
 		return callee.Prior{}, s.fault("remembering a request", err)
 	}
+	// A row was inserted, or an expired one reused: the request is new.
 	if n, err := result.RowsAffected(); err != nil || n > 0 {
 		return callee.Prior{}, s.fault("remembering a request", err)
 	}
@@ -141,6 +149,7 @@ func (s *Store) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha256
 		return callee.Prior{}, s.fault("reading a request", err)
 	}
 	prior := callee.Prior{State: callee.PriorBegun}
+	// A short digest would match nothing and turn every repetition into a conflict.
 	if copy(prior.Digest[:], payload) != sha256.Size {
 		return callee.Prior{}, s.fault("reading a request", errors.New("its digest is cut short"))
 	}
@@ -161,16 +170,19 @@ func (s *Store) Finish(ctx context.Context, r callee.KeyedRequest, reply json.Ra
 // Forget implements [callee.IdempotencyStore].
 func (s *Store) Forget(ctx context.Context, r callee.KeyedRequest) error {
 	_, err := s.db.ExecContext(ctx,
+		// Only without a reply: an outcome that is known is never forgotten early.
 		"DELETE FROM request WHERE caller = ? AND tenant = ? AND capability = ? AND key = ? AND reply IS NULL",
 		string(r.From), r.TenantID, r.Capability, r.Key)
 	return s.fault("forgetting a request", err)
 }
 
-// forgetExpired removes what nobody may ask for any more, now and then.
+// forgetExpired removes, now and then, what is past its time.
 func (s *Store) forgetExpired(ctx context.Context, now time.Time) error {
 	s.mu.Lock()
 	due := !now.Before(s.prune)
 	if due {
+		// At most once a minute, on the path of a request: the store needs no
+		// goroutine.
 		s.prune = now.Add(time.Minute)
 	}
 	s.mu.Unlock()
@@ -184,6 +196,7 @@ func (s *Store) forgetExpired(ctx context.Context, now time.Time) error {
 // Close closes the file.
 func (s *Store) Close() error { return s.fault("closing", s.db.Close()) }
 
+// fault names the file and what the store was doing; it is nil for a nil err.
 func (s *Store) fault(doing string, err error) error {
 	if err == nil {
 		return nil

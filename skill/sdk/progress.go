@@ -59,7 +59,7 @@ func Progress(ctx context.Context, value any) (wanted bool, err error) {
 	return answer.Wanted, nil
 }
 
-// ask makes a call, and returns its result as JSON. With tell it hears of progress.
+// ask makes a call, and returns its result as JSON. A non-nil tell gets its progress.
 func ask(ctx context.Context, env Environment, body []byte, tell func(ProgressEvent)) ([]byte, error) {
 	if tell == nil {
 		return post(ctx, env, "/v1/request", body)

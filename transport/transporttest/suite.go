@@ -32,6 +32,8 @@ func Run(t *testing.T, open func(t *testing.T) Broker) {
 		name string
 		run  func(t *testing.T, b Broker)
 	}{
+		// The order is from simple to involved, so that the first failure of a new
+		// transport points at the simplest broken property.
 		{"PublishReachesSubscriber", testPublish},
 		{"EverySubscriberGetsACopy", testFanOut},
 		{"OrderPerPublisher", testOrder},
@@ -56,6 +58,8 @@ func Run(t *testing.T, open func(t *testing.T) Broker) {
 	}
 }
 
+// connect opens a connection that is closed when the test ends. Closing must
+// succeed in every state that a test leaves behind.
 func connect(t *testing.T, b Broker) transport.Transport {
 	t.Helper()
 	c := b.Connect(t)
@@ -84,6 +88,8 @@ func publish(t *testing.T, c transport.Transport, topic, reply, data string) {
 	}
 }
 
+// receive returns the next value, or fails the test after [waitLimit]. It must run
+// on the test's own goroutine, since it calls Fatal.
 func receive[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
@@ -95,6 +101,8 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
+// wantCode checks that an error has a code for errors.Is and is a *transport.Error:
+// callers depend on both.
 func wantCode(t *testing.T, err error, want transport.Code) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -106,6 +114,8 @@ func wantCode(t *testing.T, err error, want transport.Code) {
 	}
 }
 
+// testPublish checks that a message crosses two connections with topic, reply and
+// data unchanged.
 func testPublish(t *testing.T, b Broker) {
 	pub, sub := connect(t, b), connect(t, b)
 	got := make(chan transport.Message, 1)
@@ -117,6 +127,7 @@ func testPublish(t *testing.T, b Broker) {
 	}
 }
 
+// testFanOut checks that subscriptions without a group each get every message.
 func testFanOut(t *testing.T, b Broker) {
 	c := connect(t, b)
 	got := make(chan string, 2)
@@ -129,11 +140,16 @@ func testFanOut(t *testing.T, b Broker) {
 	}
 }
 
+// testOrder checks that messages of one publisher arrive in the order in which it
+// published them. Publishers may interleave. All messages together stay below
+// MaxPending, so that none may be dropped.
 func testOrder(t *testing.T, b Broker) {
 	const publishers = 4
 	each := b.MaxPending / publishers
 	sub := connect(t, b)
 	done := make(chan struct{})
+	// Only the handler uses these, and a subscription runs its handler one message
+	// at a time.
 	var next [publishers]int
 	var total int
 	subscribe(t, sub, "t", "", func(m transport.Message) {
@@ -162,6 +178,9 @@ func testOrder(t *testing.T, b Broker) {
 	receive(t, done)
 }
 
+// testQueueGroup checks that the members of a group share messages: each goes to
+// one of them, and none of them is left out. With 300 messages and a random choice
+// among three, a member that gets nothing is not bad luck.
 func testQueueGroup(t *testing.T, b Broker) {
 	const messages = 300
 	pub := connect(t, b)
@@ -191,6 +210,8 @@ func testQueueGroup(t *testing.T, b Broker) {
 	}
 }
 
+// testInbox checks that a reply topic carries its token there and back. The token
+// is how a caller finds the call that a reply belongs to.
 func testInbox(t *testing.T, b Broker) {
 	caller, callee := connect(t, b), connect(t, b)
 	got := make(chan transport.Message, 2)
@@ -213,6 +234,8 @@ func testInbox(t *testing.T, b Broker) {
 	}
 }
 
+// testPrivateInboxes checks that equal tokens of two connections make different
+// topics: a reply must not reach another process.
 func testPrivateInboxes(t *testing.T, b Broker) {
 	one, two := connect(t, b), connect(t, b)
 	got := make(chan string, 4)
@@ -233,6 +256,8 @@ func testPrivateInboxes(t *testing.T, b Broker) {
 	}
 }
 
+// testNoResponders checks that a request without a receiver fails at once, by a
+// message to the reply topic, instead of by the caller's timeout.
 func testNoResponders(t *testing.T, b Broker) {
 	c := connect(t, b)
 	got := make(chan transport.Message, 1)
@@ -247,10 +272,14 @@ func testNoResponders(t *testing.T, b Broker) {
 	}
 }
 
+// testEventToNobody checks that an event without a receiver is no error: there is
+// no reply topic to report it to.
 func testEventToNobody(t *testing.T, b Broker) {
 	publish(t, connect(t, b), "nobody.here", "", "an event")
 }
 
+// testTooLarge checks both sides of MaxMessageBytes. A larger message must not get
+// to the broker, which would close the connection.
 func testTooLarge(t *testing.T, b Broker) {
 	c := connect(t, b)
 	got := make(chan int, 2)
@@ -265,6 +294,9 @@ func testTooLarge(t *testing.T, b Broker) {
 	}
 }
 
+// testBadTopic checks that topics with spaces, wildcards or empty parts are
+// rejected. A wildcard in a topic from a file would subscribe to the messages of
+// other agents.
 func testBadTopic(t *testing.T, b Broker) {
 	c := connect(t, b)
 	for _, topic := range []string{"", "a b", "a\nb", "a.*", "a.>", ".", ".a", "a.", "a..b", strings.Repeat("x", 3) + "\x00"} {
@@ -274,6 +306,8 @@ func testBadTopic(t *testing.T, b Broker) {
 	}
 }
 
+// testSlowConsumer checks that a full subscription drops messages and counts them,
+// rather than stopping its publishers.
 func testSlowConsumer(t *testing.T, b Broker) {
 	pub, sub := connect(t, b), connect(t, b)
 	release, started := make(chan struct{}), make(chan struct{})
@@ -301,6 +335,8 @@ func testSlowConsumer(t *testing.T, b Broker) {
 	close(release)
 }
 
+// testCancelled checks that Publish reports a context that has ended, and leaves
+// the error recognisable.
 func testCancelled(t *testing.T, b Broker) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -310,6 +346,9 @@ func testCancelled(t *testing.T, b Broker) {
 	}
 }
 
+// testUnsubscribe checks that a closed subscription gets nothing, and that closing
+// it twice is harmless. The second subscription shows that the messages were
+// delivered at all.
 func testUnsubscribe(t *testing.T, b Broker) {
 	c := connect(t, b)
 	got := make(chan string, 4)
@@ -328,6 +367,8 @@ func testUnsubscribe(t *testing.T, b Broker) {
 	}
 }
 
+// testCloseWaits checks that Close returns only when the running handler has: after
+// it, the caller may free what the handler uses.
 func testCloseWaits(t *testing.T, b Broker) {
 	c := connect(t, b)
 	started, release := make(chan struct{}), make(chan struct{})
@@ -350,6 +391,7 @@ func testCloseWaits(t *testing.T, b Broker) {
 	}
 }
 
+// testClosed checks that a closed transport fails every operation with Closed.
 func testClosed(t *testing.T, b Broker) {
 	c := connect(t, b)
 	for range 2 {
@@ -364,6 +406,8 @@ func testClosed(t *testing.T, b Broker) {
 	wantCode(t, err, transport.Closed)
 }
 
+// testDrain checks that draining a transport handles every message that has
+// arrived, and then closes it.
 func testDrain(t *testing.T, b Broker) {
 	const messages = 50
 	pub, sub := connect(t, b), connect(t, b)
@@ -398,6 +442,8 @@ func testDrain(t *testing.T, b Broker) {
 	wantCode(t, sub.Publish(t.Context(), transport.Message{Topic: "t"}), transport.Closed)
 }
 
+// testDrainBounded checks that Drain with a context that has ended still waits for
+// the running handler, and reports the context's error.
 func testDrainBounded(t *testing.T, b Broker) {
 	pub, sub := connect(t, b), connect(t, b)
 	started, release := make(chan struct{}), make(chan struct{})
@@ -414,8 +460,8 @@ func testDrainBounded(t *testing.T, b Broker) {
 	}
 }
 
-// A drained subscription loses nothing that came before, gets nothing that comes
-// after, and leaves its transport as it was.
+// testDrainSubscription checks that a drained subscription loses nothing that came
+// before, gets nothing that comes after, and leaves its transport as it was.
 func testDrainSubscription(t *testing.T, b Broker) {
 	const messages = 50
 	pub, sub := connect(t, b), connect(t, b)
@@ -461,6 +507,8 @@ func testDrainSubscription(t *testing.T, b Broker) {
 	}
 }
 
+// testDrainSubscriptionBounded checks the same for one subscription, whose error
+// has a code as well.
 func testDrainSubscriptionBounded(t *testing.T, b Broker) {
 	pub, sub := connect(t, b), connect(t, b)
 	started, release := make(chan struct{}), make(chan struct{})

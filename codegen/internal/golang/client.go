@@ -13,6 +13,8 @@ func (e *emitter) client() {
 	e.Line("\n// NewClient makes a client that calls through caller.")
 	e.Line("func NewClient(caller typed.Caller) *Client { return &Client{caller: caller} }")
 	for _, c := range e.api.Capabilities {
+		// A Ref, not the type itself, so that the signature shows the payload's
+		// name.
 		response := e.expr(&model.Type{Kind: model.Ref, Named: c.Response})
 		e.doc(c.Ident, c.Doc, fmt.Sprintf("calls %s.", c.Name))
 		e.Line("func (c *Client) %s(ctx context.Context, request %s, opts ...typed.CallOption) (%s, error) {",

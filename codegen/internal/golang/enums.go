@@ -34,11 +34,14 @@ func (e *emitter) enum(t *model.Type, doc string) {
 func (e *emitter) union(t *model.Type, doc string) {
 	e.doc(t.Name, doc, "is a union: exactly one field is set.")
 	e.Line("type %s struct {", t.Name)
+	// Labels may repeat among the parts; the scope numbers them.
 	scope := fieldScope()
 	var fields []string
 	for _, m := range t.Of {
 		label := m.Label()
 		if m.Kind == model.Ref {
+			// A definition's name starts with that of its payload, which the
+			// union's own name already has.
 			label = strings.TrimPrefix(label, e.prefix(label))
 		}
 		name := scope.Unique(ident.StartWithLetter(label, "X"))

@@ -17,6 +17,8 @@ func Emit(api *model.API) []byte {
 	e := &emitter{api: api, done: map[string]bool{}, consts: ident.NewScope()}
 	seen := map[*model.Type]bool{}
 	for _, n := range api.Types {
+		// All type names first: an enum constant written early must not take the
+		// name of a type written later.
 		e.reserve(n.Type, seen)
 		e.consts.Reserve(n.Name)
 	}
@@ -25,6 +27,8 @@ func Emit(api *model.API) []byte {
 	}
 	e.client()
 	e.server()
+	// The body is written before the header: only then is it known which imports it
+	// needs.
 	body := e.String()
 
 	var w source.Writer
@@ -44,7 +48,7 @@ func Emit(api *model.API) []byte {
 	w.WriteString(body)
 	formatted, err := format.Source([]byte(w.String()))
 	if err != nil {
-		return []byte(w.String()) // a bug of this package; the compiler says which
+		return []byte(w.String()) // a bug of this package: the compiler's error shows where
 	}
 	return formatted
 }

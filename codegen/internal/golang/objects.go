@@ -12,6 +12,8 @@ func (e *emitter) object(t *model.Type, doc string) {
 	e.doc(t.Name, doc, "is an object.")
 	e.Line("type %s struct {", t.Name)
 	scope := fieldScope()
+	// The codec's lines are collected while the fields are written, so that all
+	// three agree in names and order.
 	var decode, encode source.Writer
 	for _, m := range t.Members {
 		if m.Type.Flatten().Kind == model.Never && !m.Required {

@@ -23,6 +23,7 @@ func (e *emitter) plain(t *model.Type) string {
 	case model.Boolean:
 		return "bool"
 	case model.Integer:
+		// Neither int64 nor float64 holds such numbers exactly.
 		if t.Big {
 			e.usesJSON = true
 			return "json.Number"

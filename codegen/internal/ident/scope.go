@@ -27,6 +27,7 @@ func (s *Scope) Reserve(names ...string) {
 func (s *Scope) Unique(name string) string {
 	out := name
 	for n := 2; s.taken[strings.ToLower(out)]; n++ {
+		// "v1" and 2 make v1_2: v12 would look like a twelfth version.
 		if last := name[len(name)-1]; last >= '0' && last <= '9' {
 			out = name + "_" + strconv.Itoa(n)
 		} else {

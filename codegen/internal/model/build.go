@@ -87,6 +87,8 @@ func (b *builder) build(n schema.Node, among kinds) *Type {
 	}
 	if name, target, ok := n.Ref(); ok {
 		ref := &Type{Kind: Ref, Named: b.define(name, target)}
+		// The whole target fits among the kinds. Otherwise the surrounding schema
+		// narrows it, which only an intersection can express.
 		if b.kinds(target)&^among == 0 {
 			return ref
 		}
@@ -94,6 +96,7 @@ func (b *builder) build(n schema.Node, among kinds) *Type {
 	}
 	own, asserts := b.own(n, k)
 	var parts []*Type
+	// Without assertions of its own, a schema is what its branches are.
 	if asserts {
 		parts = append(parts, own)
 	}
@@ -166,6 +169,8 @@ func (b *builder) own(n schema.Node, k kinds) (t *Type, asserts bool) {
 	return UnionOf(types...), true
 }
 
+// order returns the types in declared order, or else in the fixed one, so that the
+// same schema always gives the same text.
 func order(n schema.Node) []schema.Type {
 	if types := n.Types(); types != nil {
 		return types
@@ -207,6 +212,7 @@ func anyOf(types []schema.Type, k kinds) *Type {
 	return UnionOf(of...)
 }
 
+// array builds the type of n's arrays. Their length is left to validation.
 func (b *builder) array(n schema.Node) *Type {
 	elem := anyType
 	if items, ok := n.Items(); ok {
@@ -215,6 +221,8 @@ func (b *builder) array(n schema.Node) *Type {
 	return &Type{Kind: Array, Elem: elem}
 }
 
+// object builds the type of n's objects, or Never where a required member can have
+// no value.
 func (b *builder) object(n schema.Node) *Type {
 	t := &Type{Kind: Object, Elem: anyType}
 	if more, ok := n.Additional(); ok {
@@ -226,11 +234,15 @@ func (b *builder) object(n schema.Node) *Type {
 	for _, p := range n.Properties() {
 		declared[p.Name] = true
 		m := Member{Name: p.Name, Doc: p.Schema.Description(), Type: b.build(p.Schema, allKinds), Required: p.Required}
+		// An optional member without values stays: it keeps others from using the
+		// name.
 		if m.Required && m.Type.Kind == Never {
 			return neverType
 		}
 		t.Members = append(t.Members, m)
 	}
+	// required may name members that properties does not; their type is that of any
+	// further member.
 	for _, name := range n.Required() {
 		if declared[name] {
 			continue

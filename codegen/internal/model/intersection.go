@@ -37,6 +37,7 @@ func (b *builder) intersection(types ...*Type) *Type {
 	return t
 }
 
+// structured reports whether a type holds others, or may.
 func structured(t *Type) bool {
 	switch t.Kind {
 	case Object, Array, Ref, Union, Intersection:
@@ -83,6 +84,8 @@ func (m *merger) flatten(t *Type) *Type {
 	return flat
 }
 
+// merge returns a type for the values that both a and b accept, or a wider one.
+// depth counts references and members followed, not calls.
 func (m *merger) merge(a, b *Type, depth int) *Type {
 	a, b = m.flatten(a), m.flatten(b)
 	m.budget--
@@ -91,6 +94,7 @@ func (m *merger) merge(a, b *Type, depth int) *Type {
 		return neverType
 	case a.Kind == Any:
 		return b
+	// Giving up returns one side, which accepts at least the intersection.
 	case b.Kind == Any || depth > mergeDepth || m.budget < 0:
 		return a
 	case a.Kind == Ref && b.Kind == Ref && a.Named == b.Named:
@@ -109,6 +113,7 @@ func (m *merger) merge(a, b *Type, depth int) *Type {
 	return scalars(a, b)
 }
 
+// unions merges each part of a with each part of b, as (a|b)&(c|d) is ac|ad|bc|bd.
 func (m *merger) unions(a, b *Type, depth int) *Type {
 	as, bs := []*Type{a}, []*Type{b}
 	if a.Kind == Union {
@@ -129,9 +134,13 @@ func (m *merger) unions(a, b *Type, depth int) *Type {
 	return UnionOf(out...)
 }
 
+// objects merges two objects member by member. A member that only one of them names
+// has to fit the other's Elem as well. An object that requires a member without
+// values is Never.
 func (m *merger) objects(a, b *Type, depth int) *Type {
 	out := &Type{Kind: Object}
 	if a.Elem != nil && b.Elem != nil {
+		// No value fits both: no further member can exist, so the object is closed.
 		if out.Elem = m.merge(a.Elem, b.Elem, depth); out.Elem.Kind == Never {
 			out.Elem = nil
 		}
@@ -172,6 +181,7 @@ func scalars(a, b *Type) *Type {
 	if a.Kind == Enum && b.Kind == Enum {
 		return commonValues(a, b)
 	}
+	// The narrower type comes first, which halves the cases below.
 	if b.Kind == Enum || a.Kind == Number && b.Kind == Integer {
 		a, b = b, a
 	}
@@ -180,16 +190,21 @@ func scalars(a, b *Type) *Type {
 		return &Type{Kind: Integer, Big: a.Big && b.Big}
 	case a.Kind == b.Kind, a.Kind == Integer && b.Kind == Number, a.Kind == Enum && within(a, b):
 		return a
+	// An enum that holds fractions: kept whole, although some of its values may be
+	// no integers.
 	case a.Kind == Enum && a.Base == Number && b.Kind == Integer:
 		return a
 	}
 	return neverType
 }
 
+// within reports whether the values of an enum are of t's kind.
 func within(enum, t *Type) bool {
 	return enum.Base == t.Kind || enum.Base == Integer && t.Kind == Number
 }
 
+// commonValues returns the enum of the values that both enums have, or Never. It
+// compares texts, which literalType has made canonical.
 func commonValues(a, b *Type) *Type {
 	if a.Base == Number && b.Base == Integer {
 		a, b = b, a

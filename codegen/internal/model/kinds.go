@@ -20,6 +20,7 @@ const (
 	allKinds   = kindNull | kindBoolean | kindNumber | kindString | kindArray | kindObject
 )
 
+// kindOf returns the kinds that a name of the keyword type stands for.
 func kindOf(t schema.Type) kinds {
 	switch t {
 	case schema.TypeNull:
@@ -57,6 +58,7 @@ func (b *builder) kinds(n schema.Node) kinds {
 	return k
 }
 
+// countKinds intersects what each keyword of n allows.
 func (b *builder) countKinds(n schema.Node) kinds {
 	if accepts, ok := n.Boolean(); ok {
 		if accepts {

@@ -28,6 +28,8 @@ func literalType(raw []byte, t schema.Type, text string) *Type {
 		return &Type{Kind: Integer, Big: true}
 	case schema.TypeNumber:
 		f, err := strconv.ParseFloat(string(raw), 64)
+		// A float that rounds to infinity or to a whole number is not the value
+		// that the schema means.
 		if err != nil || math.IsInf(f, 0) || f == math.Trunc(f) {
 			return &Type{Kind: Number}
 		}
@@ -38,6 +40,8 @@ func literalType(raw []byte, t schema.Type, text string) *Type {
 	return literalObject(raw)
 }
 
+// literalArray returns the type of arrays of a literal's elements. Length and order
+// are lost, which widens.
 func literalArray(raw []byte) *Type {
 	var elems []json.RawMessage
 	if json.Unmarshal(raw, &elems) != nil {
@@ -50,6 +54,8 @@ func literalArray(raw []byte) *Type {
 	return &Type{Kind: Array, Elem: UnionOf(types...)}
 }
 
+// literalObject returns an object with exactly the members of a literal. It reads
+// tokens rather than a map, to keep their order.
 func literalObject(raw []byte) *Type {
 	open := &Type{Kind: Object, Elem: anyType}
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -16,6 +16,8 @@ func (s *names) assignAll(all []*Named) {
 		s.set(n.Type, func() string { return n.Name })
 	}
 	for _, n := range all {
+		// For languages whose classes cannot include null: the class needs a name
+		// beside that of the nullable alias.
 		rest, nullable := n.Type.Nullable()
 		if nullable && rest.Kind == Object {
 			n.NotNull = s.scope.Unique(n.Name + "Object")
@@ -38,6 +40,7 @@ func (s *names) set(t *Type, name func() string) (isNew bool) {
 		}
 		rest.Name = name()
 		if t.Kind == Union {
+			// The union with null has no other name; emitters look at either.
 			t.Name = rest.Name
 		}
 	}

@@ -26,6 +26,8 @@ func markRecursive(types []*Named) {
 		}
 		walk(n.Type)
 	}
+	// A search from each type. Schemas have few definitions, so the square of their
+	// number does not matter.
 	for _, start := range types {
 		seen := map[*Named]bool{}
 		var reach func(n *Named)

@@ -15,6 +15,9 @@ func (t *Type) key() string {
 	return b.String()
 }
 
+// appendKey writes each part in parentheses or quotes, so that two different types
+// never have the same text. It does not follow references, so it ends for recursive
+// types.
 func (t *Type) appendKey(b *strings.Builder) {
 	b.WriteByte('(')
 	b.WriteString(strconv.Itoa(int(t.Kind)))
@@ -58,6 +61,7 @@ func UnionOf(types ...*Type) *Type {
 	for _, t := range flat {
 		has[t.Kind] = true
 	}
+	// A union with Any accepts everything; its other parts would only mislead.
 	if has[Any] {
 		return anyType
 	}
@@ -67,6 +71,8 @@ func UnionOf(types ...*Type) *Type {
 		if t.Kind == Never || covered(t, has) {
 			continue
 		}
+		// Enums with one value each, as from a oneOf of consts, read better as one
+		// enum.
 		if at := slices.IndexFunc(out, func(o *Type) bool { return joinable(o, t) }); at >= 0 {
 			out[at] = joinEnums(out[at], t)
 			continue
@@ -106,6 +112,8 @@ func joinable(a, b *Type) bool {
 	return a.Base == b.Base || numbers(a) && numbers(b)
 }
 
+// joinEnums returns one enum with the values of both, in order. true and false
+// together are Boolean.
 func joinEnums(a, b *Type) *Type {
 	values := slices.Clone(a.Values)
 	for _, v := range b.Values {

@@ -16,6 +16,7 @@ func (e *emitter) inside(t *model.Type, doc string) {
 		return
 	}
 	if class {
+		// Before the parts: a recursive type reaches itself again.
 		e.done[t.Name] = true
 	}
 	e.parts(t)

@@ -22,8 +22,11 @@ func (e *emitter) methods(w *source.Writer, api *model.API, class, how, async, r
 		method := strings.ToLower(strings.Join(ident.CamelWords(c.Name), "_"))
 		method = ident.StartWithLetter(method, "call_")
 		if slices.Contains(keywords(), method) || slices.Contains(typeWords(), method) {
+			// The trailing underscore that PEP 8 proposes for such names.
 			method += "_"
 		}
+		// Refs, not the types themselves, so that signatures show the payloads'
+		// names.
 		payload, response := &model.Type{Kind: model.Ref, Named: c.Request}, &model.Type{Kind: model.Ref, Named: c.Response}
 		w.Line("\n    %sdef %s(", async, scope.Unique(method))
 		w.Line("        self, payload: %s, *, timeout_ms: int | None = None, idempotency_key: str | None = None", e.expr(payload, false))

@@ -39,6 +39,8 @@ func Emit(api *model.API) []byte {
 	for _, n := range api.Types {
 		e.named(n)
 	}
+	// The types are written before the header: only then is it known what to import
+	// from typing.
 	types := e.String()
 
 	var w source.Writer
@@ -79,6 +81,8 @@ func (e *emitter) quote(s string) string {
 // None.
 func (e *emitter) named(n *model.Named) {
 	rest, nullable := n.Type.Nullable()
+	// A TypedDict is a class statement of its own; everything else is an expression
+	// that an alias can name.
 	class := rest.Kind == model.Object && rest.Name == n.Name && isTypedDict(rest)
 	if class && !nullable {
 		e.inside(rest, n.Doc)

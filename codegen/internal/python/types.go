@@ -69,6 +69,8 @@ func (e *emitter) expr(t *model.Type, evaluated bool) string {
 	case model.Union:
 		var parts []string
 		for _, m := range t.Of {
+			// Types that differ in the model may be the same in Python, such as
+			// integers with and without Big.
 			if text := e.expr(m, evaluated); !slices.Contains(parts, text) {
 				parts = append(parts, text)
 			}
@@ -80,6 +82,7 @@ func (e *emitter) expr(t *model.Type, evaluated bool) string {
 	return "Any"
 }
 
+// join writes a union of parts; see expr for why it has two forms.
 func (e *emitter) join(parts []string, evaluated bool) string {
 	if evaluated {
 		return "Union[" + strings.Join(parts, ", ") + "]"
@@ -87,6 +90,7 @@ func (e *emitter) join(parts []string, evaluated bool) string {
 	return strings.Join(parts, " | ")
 }
 
+// enum writes the values as a Literal (PEP 586), which cannot hold floats.
 func (e *emitter) enum(t *model.Type) string {
 	values := make([]string, len(t.Values))
 	for i, v := range t.Values {

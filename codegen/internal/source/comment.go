@@ -9,6 +9,8 @@ import (
 // control characters, none that reverse the direction of text, and no
 // directive of a type checker. It is nil for a blank description.
 func CommentLines(doc string) []string {
+	// Every character that some target language takes as the end of a line: a
+	// description must not leave its comment.
 	lines := strings.FieldsFunc(doc, func(r rune) bool {
 		return r == '\n' || r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029
 	})
@@ -20,6 +22,7 @@ func CommentLines(doc string) []string {
 			}
 			return r
 		}, line)
+		// "@ts-ignore" in a comment would switch off checks of the next line.
 		line = strings.TrimSpace(strings.ReplaceAll(line, "@ts-", "@ ts-"))
 		if line != "" {
 			out = append(out, line)

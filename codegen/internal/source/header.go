@@ -23,6 +23,8 @@ func Header(agentID string, capabilities []string, digest string) []string {
 // Owner returns the id of the agent that a generated file's header names, or
 // "" for a file that was not generated.
 func Owner(content []byte) string {
+	// Files of users lie beside generated ones. Only a file that this command wrote
+	// may be replaced.
 	marker, rest, _ := strings.Cut(string(content), "\n")
 	if !strings.Contains(marker, command) {
 		return ""

@@ -20,6 +20,7 @@ func Quote(s string, beyond func(rune) string) string {
 			b.WriteString(`\n`)
 		case r == '\t':
 			b.WriteString(`\t`)
+		// Readable text stays readable; everything invisible is escaped.
 		case unicode.IsPrint(r) && !reorders(r):
 			b.WriteRune(r)
 		case r > 0xffff:

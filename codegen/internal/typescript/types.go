@@ -89,6 +89,7 @@ func (e *emitter) object(t *model.Type, indent string, sealed bool) string {
 			return "Record<string, unknown>"
 		}
 	}
+	// A writer of its own, since an object is an expression inside a longer line.
 	inner := emitter{bare: e.bare}
 	inner.Line("{")
 	deeper := indent + "  "
@@ -103,6 +104,7 @@ func (e *emitter) object(t *model.Type, indent string, sealed bool) string {
 		inner.doc(deeper, m.Doc)
 		inner.Line("%s%s%s: %s;", deeper, name, mark, e.typ(m.Type, deeper, false))
 	}
+	// A signature of unknown adds nothing to a sealed object but would open it.
 	if more := e.others(t, deeper); more != "" && (more != "unknown" || !sealed) {
 		inner.Line("%s[key: string]: %s;", deeper, more)
 	}

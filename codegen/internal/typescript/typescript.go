@@ -57,6 +57,7 @@ type emitter struct {
 
 // doc writes a doc comment.
 func (e *emitter) doc(indent, text string) {
+	// "*/" would end the comment and turn the rest of a description into code.
 	lines := source.CommentLines(strings.ReplaceAll(text, "*/", "*\\/"))
 	switch len(lines) {
 	case 0:

@@ -74,6 +74,8 @@ func Prune(ctx context.Context, env *cli.Env, r PruneRequest) error {
 	}.run(ctx)
 }
 
+// checkReason rejects an empty reason before anything is opened: the record of the
+// erasure needs one.
 func checkReason(reason string) error {
 	if strings.TrimSpace(reason) == "" {
 		return cli.Usage("--reason: must not be empty; it is recorded")
@@ -110,6 +112,8 @@ func redactable(ctx context.Context, log Log, filter auditchain.Filter) (string,
 func prunable(ctx context.Context, log Log, before time.Time) (string, error) {
 	kinds := slices.DeleteFunc(auditchain.Kinds(), func(k auditchain.Kind) bool { return k == auditchain.KindCheckpoint })
 	var ends [2]auditchain.Entry
+	// Two queries for one record each find both ends without reading the records in
+	// between, which may be millions.
 	for i, order := range []auditchain.Order{auditchain.OldestFirst, auditchain.NewestFirst} {
 		for entry, err := range log.Query(ctx, auditchain.Filter{Kinds: kinds, Until: before, Limit: 1, Order: order}) {
 			if err != nil {
@@ -149,7 +153,7 @@ type erasedLog struct {
 	// of the records that document it.
 	Count   int64   `json:"count"`
 	Records []int64 `json:"records"`
-	// Error tells why the log was not changed, or not completely.
+	// Error is why the log was not changed, or not completely.
 	Error string `json:"error,omitempty"`
 }
 
@@ -175,6 +179,8 @@ func (e eraser) run(ctx context.Context) error {
 		one := erasedLog{Agent: s.Agent, Records: []int64{}}
 		err := daemon.WithAuditKeeper(ctx, s.DB, s.Socket, func(keeper control.AuditKeeper) error {
 			done, err := e.erase(ctx, keeper)
+			// Set also when err is not nil: an erasure that failed half way has
+			// done something.
 			one.Count, one.Records = done.Count, append(one.Records, done.Records...)
 			return err
 		})

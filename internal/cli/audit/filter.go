@@ -96,6 +96,7 @@ func setCondition(f *auditchain.Filter, flag, name, value string, now time.Time)
 	return err
 }
 
+// joinKinds lists kinds for an error message.
 func joinKinds(kinds []auditchain.Kind) string {
 	names := make([]string, len(kinds))
 	for i, k := range kinds {

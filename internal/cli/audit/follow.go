@@ -24,10 +24,11 @@ func follow(parent context.Context, env *cli.Env, logs []Log, filter auditchain.
 	if err != nil {
 		return err
 	}
+	// The limit applies to the backlog alone; what comes after is endless.
 	filter.Limit = 0
 	ctx, stop := context.WithCancelCause(parent)
 	defer stop(nil)
-	records := make(chan record) // unbuffered: whoever reads standard output sets the pace
+	records := make(chan record) // unbuffered: the reader of standard output sets the pace
 	var followers sync.WaitGroup
 	for i, l := range logs {
 		followers.Go(func() {
@@ -46,6 +47,8 @@ func follow(parent context.Context, env *cli.Env, logs []Log, filter auditchain.
 			}
 		})
 	}
+	// This goroutine ends when the last follower does, and closing the channel is
+	// what ends the loop below.
 	go func() { followers.Wait(); close(records) }()
 	// Receive until the channel is closed, even after an error: only then has
 	// every follower returned and left the readers, which the caller closes next.
@@ -82,6 +85,8 @@ func (w followWriter) backlog(ctx context.Context, logs []Log, filter auditchain
 		if err != nil {
 			return nil, err
 		}
+		// Also for records that are not shown because other logs have newer ones:
+		// following must begin after them.
 		from[r.log] = max(from[r.log], r.Seq)
 		if filter.Limit == 0 {
 			if err := w.write(&r); err != nil {
@@ -99,6 +104,7 @@ func (w followWriter) backlog(ctx context.Context, logs []Log, filter auditchain
 	return from, nil
 }
 
+// header writes the names of the columns, which JSON Lines does not have.
 func (w followWriter) header() error {
 	if w.env.Format == output.JSONL {
 		return nil
@@ -106,6 +112,8 @@ func (w followWriter) header() error {
 	return w.row(recordHeader())
 }
 
+// write writes one record at once, unbuffered: a reader of --follow expects each
+// record when it happens.
 func (w followWriter) write(r *record) error {
 	if w.env.Format == output.JSONL {
 		data, err := r.json()

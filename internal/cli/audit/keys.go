@@ -29,6 +29,8 @@ func readKeys(values []string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--key: %w", err)
 		}
+		// A .pub file has a line for each key that the log ever had; all of them
+		// are trusted, since the log was signed with one after another.
 		own := strings.Fields(string(text))
 		if _, err := checkpoint.NewKeys(own...); err != nil || len(own) == 0 {
 			return nil, fmt.Errorf("--key: %s is no file of verifier keys: give the .pub file of a log", value)

@@ -62,6 +62,8 @@ func withOneLog(ctx context.Context, env *cli.Env, choice Choice, use func(Log) 
 	return openSources(ctx, sources, func(logs []Log) error { return use(logs[0]) })
 }
 
+// ambiguous returns the usage error for a command that needs one log of several. It
+// spells out the flags to choose from.
 func ambiguous(sources []Source) error {
 	agents := make([]string, len(sources))
 	for i, s := range sources {
@@ -70,6 +72,9 @@ func ambiguous(sources []Source) error {
 	return cli.Usage("the fleet has several logs: choose one with --agent %s, or with --db <file>", strings.Join(agents, ", --agent "))
 }
 
+// openSources opens every source before use runs, so that a log that cannot be
+// opened fails the command before any output. It closes them in all cases, and
+// joins the errors of closing to that of use.
 func openSources(ctx context.Context, sources []Source, use func([]Log) error) (err error) {
 	var logs []Log
 	defer func() {
@@ -90,6 +95,7 @@ func openSources(ctx context.Context, sources []Source, use func([]Log) error) (
 // findSources locates the chosen logs. With --db a fleet is optional: it only
 // helps to find the agent that has the database open.
 func findSources(env *cli.Env, choice Choice) ([]Source, error) {
+	// The error counts only below, when the fleet is what selects the logs.
 	members, fleetName, err := memberSources(env)
 	if choice.DB != "" {
 		return []Source{{Agent: choice.DB, DB: choice.DB, Socket: socketOf(choice.DB, members)}}, nil
@@ -99,9 +105,14 @@ func findSources(env *cli.Env, choice Choice) ([]Source, error) {
 	}
 	var existing []Source
 	for _, s := range members {
+		// A chosen member is returned even without a database: opening it reports
+		// the missing file by path, which helps more than "no log".
 		if s.Agent == choice.Agent {
 			return []Source{s}, nil
 		}
+		// Only a missing file means that the member has no log yet. A file that
+		// cannot be examined, for example for want of permission, must fail later
+		// with that error.
 		if _, err := os.Stat(s.DB); !errors.Is(err, fs.ErrNotExist) {
 			existing = append(existing, s)
 		}

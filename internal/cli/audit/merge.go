@@ -26,6 +26,9 @@ func mergeLogs(ctx context.Context, logs []Log, filter auditchain.Filter) iter.S
 		var cursors []*cursor
 		for i, l := range logs {
 			next, stop := iter.Pull2(l.Query(ctx, filter))
+			// Deferred to the end of the merge: stop releases the iterator's
+			// goroutine and its SQL statement, also when the consumer breaks off
+			// early.
 			defer stop()
 			c := &cursor{next: next, record: record{log: i, agent: l.Agent}}
 			more, err := c.advance()
@@ -72,6 +75,7 @@ func (c *cursor) advance() (more bool, err error) {
 // Records of the same millisecond are ordered by agent, so that the same query
 // always prints the same sequence.
 func first(cursors []*cursor, order auditchain.Order) int {
+	// A linear scan: a fleet has a handful of logs, for which a heap would not pay.
 	best := 0
 	for i := range cursors {
 		x, y := &cursors[i].record, &cursors[best].record

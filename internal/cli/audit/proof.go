@@ -26,6 +26,8 @@ func VerifyProof(env *cli.Env, file string, keys []string) error {
 	}
 	var text []byte
 	if file == "-" {
+		// One byte more than the limit, so that the parser sees and rejects a proof
+		// that is too long instead of a truncated one.
 		text, err = io.ReadAll(io.LimitReader(env.Stdin, proof.MaxBytes+1))
 	} else {
 		text, err = cli.ReadFile(file, proof.MaxBytes)
@@ -61,6 +63,8 @@ type checkedProof struct {
 	Content      *proof.Content `json:"content,omitempty"`
 }
 
+// checkProof copies members out of the proof only after Verify has accepted all of
+// it.
 func checkProof(text []byte, trusted *checkpoint.Keys) checkedProof {
 	p, err := proof.Parse(text)
 	if err != nil {
@@ -77,6 +81,8 @@ func checkProof(text []byte, trusted *checkpoint.Keys) checkedProof {
 	}
 }
 
+// write prints the verdict. Text from the proof goes through output.Printable: a
+// stranger may have made the file.
 func (c *checkedProof) write(env *cli.Env, name string) error {
 	if env.Format != output.Table {
 		return env.WriteJSON(c)

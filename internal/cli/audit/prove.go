@@ -59,6 +59,8 @@ func writeProof(env *cli.Env, p *proof.Proof, out string) error {
 	if err != nil {
 		return err
 	}
+	// The error of Close counts: on some file systems it is the only sign that the
+	// data did not reach the disk.
 	_, err = file.Write(text.Bytes())
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err

@@ -59,10 +59,13 @@ func (q *QueryRequest) filter(now time.Time) (auditchain.Filter, error) {
 		return f, err
 	}
 	f.Limit, f.After, f.Order = q.Limit, q.After, auditchain.NewestFirst
+	// After a given record, the default order reads forward: "the tail" of what
+	// follows would skip records between the two pages.
 	if q.Order == orderTail && q.After > 0 {
 		q.Order = orderOldest
 	}
 	switch q.Order {
+	// Both select from the newest end; they differ only in how the page is printed.
 	case orderTail, orderNewest:
 	case orderOldest:
 		f.Order = auditchain.OldestFirst
@@ -105,6 +108,7 @@ func writePage(ctx context.Context, env *cli.Env, logs []Log, filter auditchain.
 			return err
 		}
 	}
+	// In the default order nothing has been printed so far.
 	for i := range slices.Backward(tail) {
 		if err := out.write(&tail[i]); err != nil {
 			return err

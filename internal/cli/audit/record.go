@@ -40,6 +40,8 @@ func (w *recordWriter) write(r *record) error {
 	if w.env.Format == output.JSONL {
 		return output.WriteJSONBytes(w.out, output.JSONL, data)
 	}
+	// The array is written element by element, in the same layout that
+	// output.WriteJSON gives a whole one.
 	separator := ",\n  "
 	if first {
 		separator = "[\n  "
@@ -88,6 +90,8 @@ func (r *record) json() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Drop the closing brace of the first object and the opening brace of the
+	// second. Neither object is ever empty.
 	return append(append(front[:len(front)-1], ','), entry[1:]...), nil
 }
 
@@ -108,6 +112,8 @@ func (r *record) detail() string {
 	if r.Erased() {
 		return fmt.Sprintf("erased by record %d", r.ErasedBy)
 	}
+	// The kind that readers look at most gets a readable form; the others show
+	// their body.
 	if v, err := r.SchemaViolation(); err == nil {
 		parts := make([]string, len(v.Violations))
 		for i, violation := range v.Violations {

@@ -76,6 +76,8 @@ func (s *logStats) facts() [][]string {
 			[]string{s.Agent, "oldest", s.Oldest.Format(time.RFC3339)},
 			[]string{s.Agent, "newest", s.Newest.Format(time.RFC3339)})
 	}
+	// Records after the newest checkpoint are chained but not signed: a process
+	// that can write the file could still rewrite them.
 	checkpoint := fmt.Sprintf("covers the records up to number %d", s.Signed)
 	if s.Signed == 0 {
 		checkpoint = "none yet"

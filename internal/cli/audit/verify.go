@@ -60,6 +60,8 @@ type verifiedLog struct {
 	*auditchain.Report
 }
 
+// verify checks the logs one after another and prints the verdicts together, so
+// that a broken first log does not hide the state of the others.
 func verify(ctx context.Context, env *cli.Env, logs []Log, opts auditchain.VerifyOptions, witnesses []witness) error {
 	var all []verifiedLog
 	broken := false
@@ -70,6 +72,7 @@ func verify(ctx context.Context, env *cli.Env, logs []Log, opts auditchain.Verif
 			if err != nil {
 				return err
 			}
+			// Clip makes append copy: the logs must not share the array of opts.
 			own.Witnesses = append(slices.Clip(own.Witnesses), connected)
 		}
 		report, err := l.Verify(ctx, own)
@@ -88,6 +91,8 @@ func verify(ctx context.Context, env *cli.Env, logs []Log, opts auditchain.Verif
 	return nil
 }
 
+// writeVerified prints one verdict for each log, with the faults of a broken one
+// below it.
 func writeVerified(env *cli.Env, all []verifiedLog, tenant string) error {
 	if env.Format != output.Table {
 		return cli.WriteList(env, all)
@@ -102,6 +107,7 @@ func writeVerified(env *cli.Env, all []verifiedLog, tenant string) error {
 		for _, f := range v.Faults {
 			fmt.Fprintf(env.Stdout, "    %s\n", output.Printable(f.String()))
 		}
+		// The report keeps only the first faults; the count covers all of them.
 		if more := v.FaultCount - int64(len(v.Faults)); more > 0 {
 			fmt.Fprintf(env.Stdout, "    … %d more\n", more)
 		}

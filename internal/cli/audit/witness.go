@@ -21,6 +21,9 @@ type witness struct {
 	folder *folderWitness
 }
 
+// parseWitnesses reads the values of --witness: an agent's address, or an existing
+// folder. A folder is opened here, so that a bad path is reported before the
+// verification, which may take minutes, begins.
 func parseWitnesses(values []string) ([]witness, error) {
 	var all []witness
 	// Folders come first, whatever the order of the flags: the report names
@@ -105,6 +108,7 @@ func (w agentWitness) Name() string { return string(w.address) }
 
 // Latest implements [checkpoint.Witness].
 func (w agentWitness) Latest(ctx context.Context, origin string) ([]byte, error) {
+	// The short way first: it works without a broker.
 	note, err := witnessed(ctx, w.direct, "", origin)
 	if !notRunning(err) || w.via == "" {
 		return note, err
@@ -121,12 +125,17 @@ func (w agentWitness) Cosign(context.Context, []byte, int64, tlog.TreeProof) ([]
 	return nil, errCannotCosign
 }
 
+// witnessed asks the agent behind a control socket for the newest checkpoint of
+// origin: its own copy when by is "", else the copy that the agent by keeps,
+// fetched over the transport.
 func witnessed(ctx context.Context, socket string, by envelope.Address, origin string) ([]byte, error) {
 	client := control.NewClient(socket)
 	defer client.Close()
 	return client.Witnessed(ctx, by, origin)
 }
 
+// notRunning reports whether err means that no agent listens on the socket. Any
+// other error is an answer, and trying another way would hide it.
 func notRunning(err error) bool {
 	_, ok := errors.AsType[*control.NotRunningError](err)
 	return ok

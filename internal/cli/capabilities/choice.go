@@ -38,6 +38,8 @@ func (c Choice) document(env *cli.Env, name string) (*capability.Document, error
 		}
 		return m.Capabilities, nil
 	}
+	// Neither flag: the name alone selects the file, as long as only one member
+	// declares it.
 	var found []*capability.Document
 	var ids []string
 	for _, m := range f.Members {

@@ -43,6 +43,8 @@ func Diff(ctx context.Context, env *cli.Env, r DiffRequest) error {
 	return writeCompat(env, compat.Compare(old.Published(), new.Published(), direction), r.Format, new.Path)
 }
 
+// load loads the old and the new document. Of two files it reports the faults of
+// both at once.
 func (r *DiffRequest) load(ctx context.Context) (old, new *capability.Document, err error) {
 	if r.Against == "" {
 		if len(r.Files) != 2 {
@@ -70,6 +72,8 @@ func loadFromGit(ctx context.Context, ref, path string) (*capability.Document, e
 		return nil, cli.Usage("--against: %q is no ref", ref)
 	}
 	var stdout, stderr bytes.Buffer
+	// "./" makes git take the path as relative to cmd.Dir instead of to the root of
+	// the repository.
 	cmd := exec.CommandContext(ctx, "git", "show", ref+":./"+filepath.ToSlash(filepath.Base(path)))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Dir(path), &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -58,6 +58,8 @@ func Gen(env *cli.Env, r GenRequest) error {
 		return cli.Usage("give either --peer <id> or --capabilities <path>")
 	}
 	if r.JSON && env.Format == output.Table {
+		// A copy: the environment belongs to the caller, and --json concerns this
+		// command alone.
 		own := *env
 		own.Format, env = output.JSON, &own
 	}
@@ -110,6 +112,7 @@ func (r genResult) check(env *cli.Env, err error) error {
 	return cli.Finding(err)
 }
 
+// write prints the result, in a table as one sentence that begins with verb.
 func (r genResult) write(env *cli.Env, verb string) error {
 	if env.Format != output.Table {
 		return env.WriteJSON(r)
@@ -137,6 +140,8 @@ func (r *GenRequest) load(env *cli.Env) (*capability.Document, error) {
 		}
 		opts.Agent = envelope.AddressOf(id)
 		found, ok := capability.Find(dir)
+		// Nothing found: let the error of loading name the file that the user most
+		// likely meant.
 		if path = found; !ok {
 			path = filepath.Join(dir, "capabilities.yaml")
 		}

@@ -85,6 +85,8 @@ func replaceFile(path string, data []byte) error {
 		return err
 	}
 	_, err = tmp.Write(data)
+	// CreateTemp makes files that only their owner can read; a lock file is checked
+	// in and read by everyone.
 	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)

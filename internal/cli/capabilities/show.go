@@ -25,6 +25,8 @@ func Show(env *cli.Env, choice Choice, name string) error {
 	}{string(doc.Agent), c.Name, doc.Published().ToolSchemas[c.Name]})
 }
 
+// writeCapability prints a table of the fields that are set, and below it the two
+// schemas as they stand in the file.
 func writeCapability(env *cli.Env, doc *capability.Document, c *capability.Capability) error {
 	colors := env.Colors()
 	fmt.Fprintf(env.Stdout, "%s  %s\n", colors.Bold(c.Name), output.Printable(c.Description))

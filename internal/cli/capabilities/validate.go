@@ -34,6 +34,8 @@ func Validate(env *cli.Env, choice Choice, name, side, payload string) error {
 	return nil
 }
 
+// writeReport prints the verdict and the violations. A payload that is not JSON has
+// no violations, so its syntax error takes their place.
 func writeReport(env *cli.Env, report schema.Report) error {
 	violations := report.Violations
 	if report.Verdict == schema.Malformed {
@@ -56,6 +58,8 @@ func writeReport(env *cli.Env, report schema.Report) error {
 	}
 	fmt.Fprintf(env.Stdout, "%s %s\n", colors.Bad("✗"), report.Verdict)
 	for _, v := range violations {
+		// Quoted, so that the root, whose pointer is empty, is visible and control
+		// characters in member names are escaped.
 		path, _ := json.Marshal(v.Path) // a string always marshals
 		fmt.Fprintf(env.Stdout, "  %s %s\n", path, output.Printable(v.Message))
 	}

@@ -43,6 +43,8 @@ func Run(ctx context.Context, env *cli.Env) error {
 
 // play starts the fleet, makes the calls and stops the fleet. The audit logs stay.
 func play(ctx context.Context, env *cli.Env, cfg daemon.Config) (err error) {
+	// Checked before anything starts, so that a fleet of the user's own gets this
+	// error and no calls.
 	for _, id := range []string{concierge, reviewer} {
 		if m, ok := cfg.Fleet.Member(id); !ok || m.ClientOnly() {
 			return &NotSampleError{Root: cfg.Fleet.Root}
@@ -75,6 +77,8 @@ func showLogs(ctx context.Context, env *cli.Env, start time.Time) error {
 	fmt.Fprintf(env.Stdout, "\n%s\n", colors.Bold("The audit records of these calls:"))
 	table := *env // also with -o json: the records illustrate, they are no result
 	table.Format = output.Table
+	// Only records of this run: the logs of the sample persist from one demo to the
+	// next.
 	err := audit.Query(ctx, &table, audit.QueryRequest{Conditions: audit.Conditions{
 		"kind": {string(auditchain.KindSchemaViolation)}, "since": {start.Format(time.RFC3339Nano)},
 	}})

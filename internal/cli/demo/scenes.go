@@ -57,19 +57,24 @@ func (s *stage) call(ctx context.Context, from requester, r rpc.Request, want rp
 	return result, nil
 }
 
+// title prints the heading of the nth scene.
 func (s *stage) title(n int, text string) {
 	fmt.Fprintf(s.out, "\n%s\n", s.colors.Bold(fmt.Sprintf("%d. %s", n, text)))
 }
 
+// remark prints one sentence on what the call above has shown.
 func (s *stage) remark(format string, args ...any) {
 	fmt.Fprintf(s.out, "%s %s\n", s.colors.Good("→"), fmt.Sprintf(format, args...))
 }
 
+// reviewRequest returns a request for a review of the sample patch. Both strings
+// are constants of the demo, so %q is good enough for JSON.
 func reviewRequest(to envelope.Address, severity string) rpc.Request {
 	payload := fmt.Sprintf(`{"prUrl":%q,"severity":%q}`, patch, severity)
 	return rpc.Request{To: to, Capability: "review-pr", Payload: json.RawMessage(payload), SessionID: "demo"}
 }
 
+// review is the call that succeeds.
 func (s *stage) review(ctx context.Context, n int) error {
 	s.title(n, "A review. Payload and answer are validated at both ends.")
 	result, err := s.call(ctx, s.caller.Client(), reviewRequest(envelope.AddressOf(reviewer), "low"), rpc.StatusOK)
@@ -87,6 +92,8 @@ func (s *stage) review(ctx context.Context, n int) error {
 	return nil
 }
 
+// badRequest is the call whose payload the caller's own end rejects. The count of
+// messages on the bus proves that none was sent for it.
 func (s *stage) badRequest(ctx context.Context, n int) error {
 	s.title(n, `A request that breaks the schema: severity is "critical".`)
 	before := s.fleet.Bus.Published()
@@ -98,6 +105,7 @@ func (s *stage) badRequest(ctx context.Context, n int) error {
 	return nil
 }
 
+// badResponse is the call whose answer breaks the contract that the caller holds.
 func (s *stage) badResponse(ctx context.Context, n int) error {
 	s.title(n, "An answer that breaks the schema, from an agent that does not check itself.")
 	client, stop, err := s.startRogue()
@@ -146,6 +154,8 @@ capabilities: [{name: review-pr}]
 	if err != nil {
 		return nil, nil, err
 	}
+	// The inbox goes first: it may still answer over the transports that close
+	// after it.
 	return client, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -153,6 +163,7 @@ capabilities: [{name: review-pr}]
 	}, nil
 }
 
+// unknownPeer is the call to an agent that no peers file lists.
 func (s *stage) unknownPeer(ctx context.Context, n int) error {
 	s.title(n, "A peer that the peers file does not list.")
 	_, err := s.call(ctx, s.caller.Client(), reviewRequest(nobody, "med"), rpc.StatusError)

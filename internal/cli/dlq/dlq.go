@@ -25,6 +25,9 @@ func List(ctx context.Context, env *cli.Env, agent string) error {
 	var all []letter
 	err := env.EachRunning(ctx, agent, func(id string, client *control.Client) error {
 		letters, err := client.Letters(ctx)
+		// The agent answered, so it runs; it refuses because it has no durable
+		// capabilities. Asked for every agent, the user does not want that as an
+		// error.
 		if _, notDurable := errors.AsType[*control.RefusedError](err); notDurable && agent == "" {
 			return nil
 		}
@@ -107,6 +110,8 @@ func change(ctx context.Context, env *cli.Env, agent string, numbers []string, d
 	return err
 }
 
+// parseNumbers converts every argument before the first letter changes, so that a
+// typing error in the last one does not leave half of the work done.
 func parseNumbers(args []string) ([]uint64, error) {
 	numbers := make([]uint64, len(args))
 	for i, arg := range args {

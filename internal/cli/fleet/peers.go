@@ -75,9 +75,12 @@ func listPeers(_ context.Context, env *cli.Env, as string, only []envelope.Addre
 	var peers []peer
 	for _, m := range members {
 		for _, p := range m.Peers {
+			// A peers file may list the agent that reads it, since several agents
+			// may share one file.
 			if p.Address == m.Address || len(only) > 0 && !slices.Contains(only, p.Address) {
 				continue
 			}
+			// Loading guarantees at least one transport, in order of preference.
 			preferred := p.Transports[0]
 			row := peer{m.ID, control.PeerStatus{
 				Peer: p.Address, Transport: string(preferred.Kind), Subject: preferred.Requests, External: !p.InFleet, State: control.PeerNotProbed,
@@ -108,6 +111,8 @@ func verifyPeers(ctx context.Context, env *cli.Env, as string, only []envelope.A
 	return peers, err
 }
 
+// writePeers prints one row for each peer of each agent. Latency, instances and
+// version are unknown without --verify.
 func writePeers(env *cli.Env, peers []peer) error {
 	if env.Format != output.Table {
 		return cli.WriteList(env, peers)

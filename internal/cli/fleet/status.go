@@ -50,6 +50,7 @@ func Status(ctx context.Context, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	// One bound for sockets and broker together: a status that hangs is of no use.
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	found, err := localInstances(ctx, f, paths)
@@ -84,6 +85,7 @@ func localInstances(ctx context.Context, f *fleet.Fleet, paths daemon.Paths) ([]
 	}
 	var found []instance
 	for _, id := range running {
+		// A socket of an agent that fleet.yaml no longer lists.
 		if _, ok := f.Member(id); !ok {
 			continue
 		}
@@ -91,6 +93,8 @@ func localInstances(ctx context.Context, f *fleet.Fleet, paths daemon.Paths) ([]
 		s, err := client.Status(ctx)
 		client.Close()
 		if err != nil {
+			// It has a socket and does not answer properly, which is worth a row of
+			// its own rather than "down".
 			found = append(found, instance{Agent: id, Where: "local", State: stateNotReady, Notes: []string{err.Error()}})
 			continue
 		}
@@ -99,6 +103,8 @@ func localInstances(ctx context.Context, f *fleet.Fleet, paths daemon.Paths) ([]
 	return found, nil
 }
 
+// newInstance converts an agent's answer. The reason why an agent is not ready
+// comes before its other notes, since the table shows only the first.
 func newInstance(where string, s control.Status) instance {
 	i := instance{
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
@@ -136,6 +142,8 @@ func byMember(f *fleet.Fleet, found []instance) []instance {
 	return all
 }
 
+// writeInstances prints one row for each instance; a member that runs twice has
+// two.
 func writeInstances(env *cli.Env, all []instance) error {
 	if env.Format != output.Table {
 		return cli.WriteList(env, all)

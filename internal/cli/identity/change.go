@@ -28,6 +28,9 @@ func Publish(env *cli.Env, agents []string) error {
 			return err
 		}
 	}
+	// One write at the end: an error above leaves identities.yaml as it was,
+	// although keys made on the way stay in their stores, and the next run
+	// publishes them.
 	if err := fleet.WriteIdentities(f.Root, f.Identities); err != nil {
 		return err
 	}

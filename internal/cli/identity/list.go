@@ -60,6 +60,7 @@ func findStores(env *cli.Env, agents []string) (*fleet.Fleet, []store, error) {
 	}
 	var stores []store
 	for _, m := range f.Members {
+		// The order is that of fleet.yaml, whatever the order of the flags.
 		if len(agents) == 0 || slices.Contains(agents, m.ID) {
 			stores = append(stores, store{identity.Store{Path: paths.Identity(m.ID)}, m})
 		}
@@ -91,6 +92,9 @@ const (
 	stateExpired  = "expired"  // is accepted no longer
 )
 
+// state returns the state of a key with window w at now. A key whose window has no
+// end is active: rotation sets the end of the old key's window when it makes the
+// new one.
 func state(w identity.Window, now time.Time) string {
 	switch {
 	case now.Before(w.NotBefore):
@@ -103,6 +107,8 @@ func state(w identity.Window, now time.Time) string {
 	return stateRetiring
 }
 
+// write prints the keys. SINCE is when a key begins to sign, which for a key that
+// replaces none is its creation.
 func write(env *cli.Env, keys []key) error {
 	if env.Format != output.Table {
 		return env.WriteJSON(keys)

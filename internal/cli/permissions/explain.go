@@ -35,11 +35,14 @@ func Explain(env *cli.Env, from, to, capability string) error {
 		return err
 	}
 	if !e.Allowed {
+		// The explanation is already on standard output; the finding carries only
+		// the exit status.
 		return cli.Finding(nil)
 	}
 	return nil
 }
 
+// parseAddress accepts a bare agent id as well as an address.
 func parseAddress(text string) (envelope.Address, error) {
 	if !strings.Contains(text, "://") {
 		text = string(envelope.AddressOf(text))
@@ -51,6 +54,9 @@ func parseAddress(text string) (envelope.Address, error) {
 	return address, nil
 }
 
+// write prints the verdict, the decision at each end, and the notes of the
+// explanation. Capability comes from the command line and may hold control
+// characters.
 func write(env *cli.Env, e *policy.Explanation) error {
 	if env.Format != output.Table {
 		return env.WriteJSON(e)

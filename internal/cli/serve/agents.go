@@ -62,6 +62,8 @@ func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
 	}
 	fmt.Fprintln(env.Stderr, "ready. press ctrl-c to stop.")
 	err = untilDone(ctx, env, watching, f.Daemons...)
+	// ctx has ended by now, and with it everything derived from it. The shutdown
+	// needs a context that is still alive, with the fleet's own bound.
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.ShutdownTimeout())
 	defer cancel()
 	return errors.Join(err, f.Stop(stopCtx))

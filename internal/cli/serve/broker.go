@@ -27,6 +27,8 @@ type BrokerRequest struct {
 func Broker(ctx context.Context, env *cli.Env, r BrokerRequest) error {
 	cfg := broker.Config{ConfigFile: r.ConfigFile, Host: r.Host, StoreDir: r.Store}
 	switch {
+	// broker.Config uses 0 for "not set", so a port of 0 from the command line
+	// becomes RandomPort.
 	case r.Port == nil:
 	case *r.Port == 0:
 		cfg.Port = broker.RandomPort
@@ -37,6 +39,7 @@ func Broker(ctx context.Context, env *cli.Env, r BrokerRequest) error {
 	if cfg.Logger, err = env.Logger(); err != nil {
 		return err
 	}
+	// A configuration file decides by itself whether and where streams are kept.
 	if cfg.StoreDir == "" && cfg.ConfigFile == "" {
 		if cfg.StoreDir, err = broker.DefaultStoreDir(env.Getenv); err != nil {
 			return err
@@ -46,12 +49,15 @@ func Broker(ctx context.Context, env *cli.Env, r BrokerRequest) error {
 	if err != nil {
 		return err
 	}
+	// The URL is the only line on standard output; all that is meant for a person
+	// goes to standard error.
 	fmt.Fprintln(env.Stdout, b.URL())
 	if dir, on := b.JetStream(); on {
 		fmt.Fprintf(env.Stderr, "streams are kept in %s\n", dir)
 	}
 	fmt.Fprintln(env.Stderr, "ready. press ctrl-c to stop.")
 	<-ctx.Done()
+	// ctx has ended, so the stop runs under its own bound.
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), brokerStopTimeout)
 	defer cancel()
 	return b.Stop(stopCtx)

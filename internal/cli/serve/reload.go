@@ -22,6 +22,8 @@ import (
 // an error when an agent has lost its broker for good.
 func untilDone(ctx context.Context, env *cli.Env, watching bool, agents ...*daemon.Daemon) error {
 	systemd := sdnotify.New(env.Getenv, os.Getpid())
+	// Deferred calls run in reverse: cancel ends the helpers, Wait joins them, and
+	// only then does systemd hear that the agents are stopping.
 	notify(env, systemd, sdnotify.Ready)
 	defer notify(env, systemd, sdnotify.Stopping)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -29,6 +31,8 @@ func untilDone(ctx context.Context, env *cli.Env, watching bool, agents ...*daem
 	defer helpers.Wait()
 	defer cancel(nil)
 
+	// One slot is enough: signals that arrive during a reload collapse into one
+	// more reload, which reads the files as they are then.
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -36,6 +40,7 @@ func untilDone(ctx context.Context, env *cli.Env, watching bool, agents ...*daem
 	if watching {
 		helpers.Go(func() { watchFiles(ctx, env, agents, changed) })
 	}
+	// Watch returns at once when the unit has no watchdog.
 	helpers.Go(func() { systemd.Watch(ctx, func() bool { return alive(ctx, agents) }) })
 	for _, d := range agents {
 		if lost := d.Lost(); lost != nil {
@@ -51,6 +56,8 @@ func untilDone(ctx context.Context, env *cli.Env, watching bool, agents ...*daem
 	for {
 		select {
 		case <-ctx.Done():
+			// SIGINT and SIGTERM cancel the parent, which is the normal end; any
+			// other cause is a lost broker, and the command fails with it.
 			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 				return cause
 			}
@@ -58,6 +65,8 @@ func untilDone(ctx context.Context, env *cli.Env, watching bool, agents ...*daem
 		case <-hup:
 		case <-changed:
 		}
+		// systemd wants the time of the reload from the monotonic clock, to tell
+		// this reload from an earlier one (sd_notify(3), MONOTONIC_USEC).
 		notify(env, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
 		reload(env, agents)
 		notify(env, systemd, sdnotify.Ready)
@@ -111,6 +120,8 @@ func notify(env *cli.Env, systemd sdnotify.Notifier, state string) {
 // alive reports whether the control API of every agent answers. One that answers
 // that it is not ready is alive: restarting it would not bring its broker back.
 func alive(ctx context.Context, agents []*daemon.Daemon) bool {
+	// The bound covers all agents together. It keeps a socket that accepts but
+	// never answers from delaying the watchdog's verdict without end.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for _, d := range agents {

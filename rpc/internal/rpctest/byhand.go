@@ -15,6 +15,8 @@ import (
 // Tap returns what is published on the topics of Reviewer from now on.
 func (w *World) Tap(t testing.TB) <-chan *envelope.Envelope {
 	t.Helper()
+	// Room for more than any test publishes: a handler that blocked would hold up
+	// the bus.
 	seen := make(chan *envelope.Envelope, 100)
 	for _, on := range []string{Topic, Topic + ".control"} {
 		_, err := w.CalleeConn.Subscribe(on, "", func(m transport.Message) {

@@ -58,6 +58,7 @@ func NewDurableWorld(t testing.TB, h rpc.Handler, q *Queue, options ...Option) *
 	return w
 }
 
+// fail returns the error that the test has set for an operation, or nil.
 func (q *Queue) fail(operation string) error {
 	if q.Fail == nil {
 		return nil
@@ -110,6 +111,7 @@ func (q *Queue) Await(ctx context.Context, key transport.CallKey, begin func(con
 	}
 	for {
 		q.mu.Lock()
+		// Both under one lock: an answer stored after this closes more.
 		answer, more := q.answers[key], q.answered
 		q.mu.Unlock()
 		if answer != nil {
@@ -275,6 +277,7 @@ func (d *delivery) PutBack(ctx context.Context, after time.Duration) error {
 	return d.end(ctx, "PutBack", fmt.Sprint("put back for ", after))
 }
 
+// end notes how a delivery ended, in the form that [Queue.Ends] returns.
 func (d *delivery) end(ctx context.Context, operation, how string) error {
 	if err := d.queue.fail(operation); err != nil {
 		return err

@@ -75,6 +75,7 @@ func NewWorld(t testing.TB, h rpc.Handler, options ...Option) *World {
 	if w.Inbox, err = callee.New(ic); err != nil {
 		t.Fatal(err)
 	}
+	// The callee first, so that the first call of a test finds it listening.
 	if err := w.Inbox.Listen(w.CalleeConn, Topic); err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +112,7 @@ func (w *World) CallWith(ctx context.Context, t testing.TB, r rpc.Request) *rpc.
 	switch {
 	case res.Status == rpc.StatusOK && (err != nil || res.Error != nil):
 		t.Fatalf("status ok with the error %v", err)
+	// The very same error, not an equal one: callers compare and inspect either.
 	case res.Status != rpc.StatusOK && (!errors.As(err, &typed) || typed != res.Error):
 		t.Fatalf("status %s with the error %v, and in the result %v", res.Status, err, res.Error)
 	case res.Status != rpc.StatusOK && res.Error.DetectedBy == "":

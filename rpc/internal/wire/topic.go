@@ -11,7 +11,7 @@ const CapabilitiesName = "agentd.capabilities"
 func CapabilitiesTopic(requests string) string { return requests + ".capabilities" }
 
 // ControlTopic is where the processes of a callee take control events. Every
-// replica gets every event, since only one of them runs the call that it is about.
+// replica gets every event, because only one of them runs the call in question.
 func ControlTopic(requests string) string { return requests + ".control" }
 
 // ServiceName stands for a capability in requests to one of agentd's own services.
