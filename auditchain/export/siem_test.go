@@ -315,7 +315,7 @@ func TestCEFLeavesOutWhatIsAbsent(t *testing.T) {
 }
 
 // hostile is text that breaks a line, a field, a terminal or an encoding.
-var hostile = []string{ //nolint:gochecknoglobals // a constant
+var hostile = []string{
 	"a\nCEF:0|evil|x|1|y|z|10|", "a\r\nb", "a|b", `a\|b`, "a=b cs1=root", `a\=b`, `a\`, `\n`, "a\x00b", "\x1b[31mred\x1b[0m", "\x7f",
 	"\u202egnp.exe", "\u2066isolate\u2069", "line\u2028separator\u2029", "\ufeffbom", `"quoted"`, "<script>", "' OR 1=1 --", "${jndi:ldap://x}", "é😀", " ", "a  b ",
 }

@@ -165,7 +165,7 @@ func (w witnesses) Witnessed(ctx context.Context, by envelope.Address, origin st
 }
 
 // moment is a fixed time, as the API prints it.
-var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) //nolint:gochecknoglobals // a constant
+var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // whole is an agent with every part of the API.
 func whole(t *testing.T) control.Agent {
