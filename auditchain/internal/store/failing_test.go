@@ -106,3 +106,18 @@ func TestCancelledReads(t *testing.T) {
 		}
 	}
 }
+
+// The newest checkpoint is the one over the most records, whatever the order in
+// which they were stored.
+func TestNewestCheckpointIsTheLargest(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t, filepath.Join(t.TempDir(), "audit.db"), store.SQLite)
+	for i, size := range []int64{2, 3, 1} {
+		if err := w.InsertCheckpoint(size, int64(i), []byte{'a' + byte(size)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if size, note, err := w.NewestCheckpoint(t.Context()); err != nil || size != 3 || string(note) != "d" {
+		t.Errorf("%d, %s, %v", size, note, err)
+	}
+}
