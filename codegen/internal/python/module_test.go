@@ -157,3 +157,18 @@ func TestSharedTypesAreDeclaredOnce(t *testing.T) {
 		}
 	}
 }
+
+// An intersection shares the classes of its parts' members: one class, named after the
+// path that is met first.
+func TestIntersectionsShareClasses(t *testing.T) {
+	text := module(t, `{"name":"x","inputSchema":{"type":"object","properties":{"p":{"$ref":"#/definitions/d"},
+		"q":{"allOf":[{"$ref":"#/definitions/d"},{"type":"object","required":["m"]}]}},
+		"definitions":{"d":{"type":"object","properties":{"m":{"type":"object","properties":{"a":{}},"additionalProperties":false}}}}}}`)
+	for _, want := range []string{
+		"class XRequestQM(TypedDict):\n", "    m: NotRequired[XRequestQM]\n", "class XRequestQ(TypedDict):\n    m: XRequestQM\n",
+	} {
+		if got := strings.Count(text, want); got != 1 {
+			t.Errorf("%d times %q, want once in\n%.900s", got, want, text)
+		}
+	}
+}
