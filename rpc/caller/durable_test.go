@@ -137,20 +137,31 @@ func TestAwait(t *testing.T) {
 }
 
 // An answer may be stored a little after the deadline of its call; later there is
-// none to wait for.
+// none to wait for. A context may end the wait earlier, and never later.
 func TestAwaitEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := rpctest.NewQueue()
-		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), durable(t, q))
-		r := inMode(rpc.ModeAsync)
-		r.Timeout = time.Hour
-		id := w.Call(t, r).CorrelationID
-		res, _ := w.Client.Await(t.Context(), id)
-		rpctest.WantStatus(t, res, rpc.StatusTimeout, rpc.CodeTimeout)
-		if res.Latency != time.Hour+rpc.MaxTimeout {
-			t.Errorf("waited for %s", res.Latency)
-		}
-	})
+	const last = time.Hour + rpc.MaxTimeout
+	for _, test := range []struct{ patience, want time.Duration }{
+		{0, last}, {time.Minute, time.Minute}, {last - 1, last - 1}, {last, last}, {last + 1, last}, {48 * time.Hour, last},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := rpctest.NewQueue()
+			w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), durable(t, q))
+			r := inMode(rpc.ModeAsync)
+			r.Timeout = time.Hour
+			id := w.Call(t, r).CorrelationID
+			ctx := t.Context()
+			if test.patience > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, test.patience)
+				defer cancel()
+			}
+			res, _ := w.Client.Await(ctx, id)
+			rpctest.WantStatus(t, res, rpc.StatusTimeout, rpc.CodeTimeout)
+			if res.Latency != test.want {
+				t.Errorf("with a context of %s it waited for %s, want %s", test.patience, res.Latency, test.want)
+			}
+		})
+	}
 }
 
 // A caller that gives up a synchronous call cancels it at the callee.

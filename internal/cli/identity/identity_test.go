@@ -171,3 +171,38 @@ func TestState(t *testing.T) {
 		}
 	}
 }
+
+// A key whose time is over is listed, and published no more; the machine's other
+// members and the agents of other machines keep their entries.
+func TestExpiredKeysAreNotPublished(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, clitest.Office)
+	if err := Publish(&env.Env, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := Rotate(&env.Env, RotateRequest{Agent: "desk"}); err != nil { // at once, without overlap
+		t.Fatal(err)
+	}
+	if err := Publish(&env.Env, []string{"desk"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys(t, env) {
+		old := k.State == stateExpired
+		if k.Published == old || old && (k.Agent != "desk" || k.NotAfter.IsZero()) {
+			t.Errorf("%+v", k)
+		}
+	}
+	if got := keys(t, env, "desk"); len(got) != 2 || got[0].State != stateExpired || got[1].State != stateActive {
+		t.Errorf("%+v", got)
+	}
+	env.Reset()
+	env.Format = output.Table
+	if err := List(&env.Env, []string{"desk"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"desk   expired  false", "desk   active   true", "UNTIL", "PUBLIC KEY"} {
+		if !strings.Contains(env.Out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, env.Out)
+		}
+	}
+}
