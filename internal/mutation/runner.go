@@ -53,9 +53,24 @@ func (r *runner) run(ctx context.Context) (result, error) {
 		return result{}, err
 	}
 	shuffle(all, r.options.seed, r.pkg.ImportPath)
+	defer removeFailFiles(r.pkg.Dir)()
 	found, err := r.sample(ctx, all)
 	found.name, found.mutants, found.took = r.pkg.name(), len(all), time.Since(began)
 	return found, err
+}
+
+// removeFailFiles returns a function that removes the files in which pgregory.net/rapid
+// keeps the inputs of failed properties, unless dir has some already: they are about
+// mutants, and the next run of the real tests would replay them.
+func removeFailFiles(dir string) func() {
+	kept := filepath.Join(dir, "testdata", "rapid")
+	if _, err := os.Stat(kept); err == nil {
+		return func() {}
+	}
+	return func() {
+		_ = os.RemoveAll(kept)            // what stays does no harm but to be replayed
+		_ = os.Remove(filepath.Dir(kept)) // fails if testdata holds more
+	}
 }
 
 // sample gives mutants to workers, and stops when enough have been judged.
