@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
@@ -70,5 +71,19 @@ func TestRefusalsFailClosed(t *testing.T) {
 	w.CallWith(ctx, t, rpctest.Request())
 	if len(working.All()) != 1 {
 		t.Error("a cancelled caller keeps its refusal out of the log")
+	}
+}
+
+// A peer whose contract is unknown takes any name that a capability can have. A longer
+// one is refused before the permissions see it, whose rules would otherwise be matched
+// against whatever a caller makes up.
+func TestLongNamesReachNoRule(t *testing.T) {
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(cc *caller.Config, _ *callee.Config) {
+		cc.Peers = rpc.Peers{rpctest.Reviewer: {Address: rpctest.Reviewer, Transport: "memory", Topic: rpctest.Topic}}
+		cc.Checks.Authorizer, cc.Records.Refusals = rpctest.Deny(), &rpctest.Refusals{}
+	})
+	for n, code := range map[int]rpc.Code{capability.MaxNameBytes: rpc.CodeDenied, capability.MaxNameBytes + 1: rpc.CodeNoCapability} {
+		res := w.Call(t, rpc.Request{To: rpctest.Reviewer, Capability: strings.Repeat("x", n)})
+		rpctest.WantStatus(t, res, rpc.StatusError, code)
 	}
 }
