@@ -212,6 +212,10 @@ func TestRepetitionWhileTheFirstRuns(t *testing.T) {
 		rpctest.WantStatus(t, w.Call(t, conflicting), rpc.StatusError, rpc.CodeIdempotencyConflict)
 		rpctest.WantStatus(t, w.Call(t, hasty), rpc.StatusTimeout, 0)
 		time.Sleep(time.Second) // the callee has given up on it too
+		synctest.Wait()
+		if n := w.Inbox.InFlight(); n != 2 {
+			t.Errorf("%d requests are in flight, want the first and the one that still waits for it", n)
+		}
 		close(gate.Finish)
 		a, b := <-first, <-second
 		if a.Status != rpc.StatusOK || a.Replayed || b.Status != rpc.StatusOK || !b.Replayed || len(gate.Running) != 1 {
