@@ -15,8 +15,9 @@ import (
 // Reopen opens the database of a broken writer again, so that a fault of the disk
 // that has passed does not take a restart. It does nothing to a sound writer.
 //
-// It makes the checks of [Open] and one more: every record that this writer has
-// acknowledged must still be there. It never creates a log: without its files the
+// It makes the checks of [Open], and others that only a running writer can make: all
+// that it has acknowledged must still be there, and nothing but what it has written.
+// It never creates a log: without its files the
 // writer stays broken, and [Writer.Broken] has the newest reason.
 func (w *Writer) Reopen(ctx context.Context) error {
 	if w.broken == nil {
@@ -97,27 +98,33 @@ func (w *Writer) resume(ctx context.Context, before *Writer) error {
 	if err := w.loadHead(ctx); err != nil {
 		return err
 	}
-	if err := w.checkAcknowledged(ctx, &before.head); err != nil {
+	if err := w.checkWritten(ctx, before); err != nil {
 		return err
 	}
 	_, err = w.recover(ctx)
 	return err
 }
 
-// checkAcknowledged compares the database with the newest state that callers were
-// told is durable. After a failed sync the disk may have lost some of it.
-func (w *Writer) checkAcknowledged(ctx context.Context, head *Head) error {
-	if w.head.Seq < head.Seq {
+// checkWritten compares the database with what before has written: the newest state
+// that callers were told is durable, which the disk may have lost in part after a
+// failed sync; or that of the transaction whose outcome nobody knows. What else is
+// there was written by somebody else, and must not be signed.
+func (w *Writer) checkWritten(ctx context.Context, before *Writer) error {
+	durable, inDoubt := &before.head, &before.inDoubt
+	if w.head.Seq < durable.Seq {
 		return &auditerr.Error{Code: auditerr.CodeRollback, Path: w.db.Path,
-			Msg:  fmt.Sprintf("the log ends at record %d, but %d were durable", w.head.Seq, head.Seq),
+			Msg:  fmt.Sprintf("the log ends at record %d, but %d were durable", w.head.Seq, durable.Seq),
 			Hint: "the disk has lost records, or the database is an old copy: restore the newest one, or keep what is left as evidence and start the agent again"}
 	}
-	root, err := w.db.Tree(ctx).Root(head.Seq)
+	root, err := w.db.Tree(ctx).Root(durable.Seq)
 	if err != nil {
 		return err
 	}
-	if root != head.Tree.Root() {
-		return w.db.Tampered(fmt.Sprintf("the first %d records are not those that were written", head.Seq), nil)
+	if root != durable.Tree.Root() {
+		return w.db.Tampered(fmt.Sprintf("the first %d records are not those that were written", durable.Seq), nil)
+	}
+	if w.head.Hash != durable.Hash && w.head.Hash != inDoubt.Hash {
+		return w.db.Tampered(fmt.Sprintf("another program has written the records after %d", durable.Seq), nil)
 	}
 	return nil
 }

@@ -50,8 +50,10 @@ type Writer struct {
 	files [2]os.FileInfo
 	// clockBehind is true while the clock is behind the newest record.
 	clockBehind bool
-	// broken is the error after which nothing more is written.
-	broken error
+	// broken is the error after which nothing more is written, and inDoubt the state
+	// that the transaction would have left which met it.
+	broken  error
+	inDoubt Head
 
 	scratch []byte
 }
@@ -133,10 +135,12 @@ func (w *Writer) Commit(change func(next *Head) error) error {
 		err = w.db.Commit()
 	}
 	if err != nil {
-		return w.rollback(err)
-	}
-	if err := w.checkFiles(); err != nil {
+		err = w.rollback(err)
+	} else if err = w.checkFiles(); err != nil {
 		w.broken = err
+	}
+	if err != nil {
+		w.inDoubt = next
 		return err
 	}
 	w.head = next
