@@ -147,9 +147,9 @@ func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err
 // nil for an empty log.
 func (l *Log) Checkpoint(ctx context.Context) (signed []byte, err error) {
 	err = l.do(ctx, func(w *chain.Writer) error {
-		err := w.Sign()
+		l.signing = w.Sign()
 		signed = w.Head().Note
-		return err
+		return l.signing
 	})
 	return signed, err
 }
