@@ -48,8 +48,30 @@ type AgentFile struct {
 	Limits Limits
 	// Durable holds the block durable.
 	Durable Durable
+	// Ignored are the keys of the file that agentd accepts for the sake of the
+	// reference runtime, and does not act on.
+	Ignored []IgnoredKey
 
 	validatorAt Position
+}
+
+// An IgnoredKey is a key that the reference runtime reads, and agentd does not.
+type IgnoredKey struct {
+	// Key is the path of the key, such as quotas or audit.retention.
+	Key string
+	// Position is where the key stands.
+	Position Position
+}
+
+// ignore accepts keys that agentd does not act on, and returns those that the file
+// has. prefix is the path of the block.
+func ignore(o *strictyaml.Object, prefix string, keys ...string) (found []IgnoredKey) {
+	for _, key := range keys {
+		if v := o.Get(key); v.Present() {
+			found = append(found, IgnoredKey{Key: prefix + key, Position: v.Position()})
+		}
+	}
+	return found
 }
 
 // Skill returns the skill of that name.
@@ -192,10 +214,10 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
 	a.decodeSecurity(o.Get("security"))
-	a.Audit = decodeAudit(o.Get("audit"))
+	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))
-	o.PassOver(referenceKeys()...)
+	a.Ignored = append(a.Ignored, ignore(o, "", referenceKeys()...)...)
 	o.PassOverPrefix("x-")
 	o.Done()
 	return a
