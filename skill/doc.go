@@ -24,7 +24,8 @@
 //	AGENTD_DEADLINE         when the caller stops waiting, ms since the Unix epoch
 //	AGENTD_AGENT            this agent's address
 //	AGENTD_CAPABILITY       the capability's name
-//	AGENTD_CALLER           the caller's address, as true as its proof
+//	AGENTD_CALLER           the caller's address
+//	AGENTD_CALLER_PROVEN    true if the request has proven it, and false
 //	AGENTD_CORRELATION_ID   the call's, the same at both ends
 //	AGENTD_MESSAGE_ID       the request's, another one for each attempt
 //	AGENTD_SESSION_ID       the session of the caller's skill

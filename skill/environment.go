@@ -26,6 +26,7 @@ func callEnvironment(inv *rpc.Invocation) ([]string, error) {
 	variables := [...]struct{ name, value string }{
 		{"AGENTD_CAPABILITY", inv.Capability},
 		{"AGENTD_CALLER", string(inv.From)},
+		{"AGENTD_CALLER_PROVEN", strconv.FormatBool(inv.Proven)},
 		{"AGENTD_MESSAGE_ID", inv.MessageID},
 		{"AGENTD_CORRELATION_ID", inv.CorrelationID},
 		{"AGENTD_SESSION_ID", inv.SessionID},

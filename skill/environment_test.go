@@ -31,14 +31,14 @@ func environmentOf(t *testing.T, inv *rpc.Invocation) (map[string]string, error)
 func TestProgramsKnowTheirCall(t *testing.T) {
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	inv := invocation(`{}`)
-	inv.From, inv.MessageID, inv.SessionID, inv.TenantID = "agent://desk", "m-1", "s-1", "acme"
+	inv.From, inv.Proven, inv.MessageID, inv.SessionID, inv.TenantID = "agent://desk", true, "m-1", "s-1", "acme"
 	inv.IdempotencyKey, inv.Traceparent, inv.Hops = "k-1", trace, 3
 	said := map[string]string{
 		"AGENTD_CALLER": "agent://desk", "AGENTD_MESSAGE_ID": "m-1", "AGENTD_CORRELATION_ID": "c-1", "AGENTD_SESSION_ID": "s-1",
 		"AGENTD_TENANT_ID": "acme", "AGENTD_IDEMPOTENCY_KEY": "k-1", "AGENTD_TRACEPARENT": trace, "TRACEPARENT": trace,
-		"AGENTD_HOPS": "3", "AGENTD_CAPABILITY": "review-pr", "AGENTD_DEADLINE": "1800000000000", "AGENTD_CALL": "",
+		"AGENTD_CALLER_PROVEN": "true", "AGENTD_HOPS": "3", "AGENTD_CAPABILITY": "review-pr", "AGENTD_DEADLINE": "1800000000000", "AGENTD_CALL": "",
 	}
-	bare := map[string]string{"AGENTD_HOPS": "1", "AGENTD_CAPABILITY": "x"}
+	bare := map[string]string{"AGENTD_HOPS": "1", "AGENTD_CAPABILITY": "x", "AGENTD_CALLER_PROVEN": "false"}
 	for name := range said {
 		t.Setenv(name, "of another call")
 	}

@@ -40,6 +40,7 @@ func condition(name string) (bool, error) {
 type known struct {
 	Payload        json.RawMessage `json:"payload"`
 	Caller         string          `json:"caller"`
+	CallerProven   *bool           `json:"callerProven"`
 	Agent          string          `json:"agent"`
 	Capability     string          `json:"capability"`
 	CorrelationID  string          `json:"correlationId"`
@@ -77,7 +78,7 @@ func goSkill() {
 		}
 		env := sdk.EnvironmentFrom(ctx)
 		out := known{
-			Payload: payload, Caller: env.Caller, Agent: env.Agent, Capability: env.Capability, CorrelationID: env.CorrelationID,
+			Payload: payload, Caller: env.Caller, CallerProven: &env.CallerProven, Agent: env.Agent, Capability: env.Capability, CorrelationID: env.CorrelationID,
 			MessageID: env.MessageID, SessionID: env.SessionID, TenantID: env.TenantID, IdempotencyKey: env.IdempotencyKey,
 			Traceparent: env.Traceparent, Hops: env.Hops, DeadlineMs: env.Deadline.UnixMilli(),
 		}
@@ -140,6 +141,9 @@ func knowsCall(ts *testscript.TestScript, neg bool, args []string) {
 		if c.got != c.want {
 			ts.Fatalf("%s: %q, want %q", c.what, c.got, c.want)
 		}
+	}
+	if k.CallerProven == nil || *k.CallerProven { // the fleet has no identities
+		ts.Fatalf("the caller counts as proven, or nobody says")
 	}
 	inner := k.Nested.Response.Traceparent
 	if len(k.Traceparent) != 55 || len(inner) != 55 || k.Traceparent[:35] != inner[:35] || k.Traceparent[36:52] == inner[36:52] {

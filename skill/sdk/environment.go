@@ -16,6 +16,7 @@ const (
 	EnvAgent          = "AGENTD_AGENT"
 	EnvCapability     = "AGENTD_CAPABILITY"
 	EnvCaller         = "AGENTD_CALLER"
+	EnvCallerProven   = "AGENTD_CALLER_PROVEN"
 	EnvMessageID      = "AGENTD_MESSAGE_ID"
 	EnvCorrelationID  = "AGENTD_CORRELATION_ID"
 	EnvSessionID      = "AGENTD_SESSION_ID"
@@ -40,9 +41,11 @@ type Environment struct {
 	Agent string
 	// Capability is the name of the capability that was called ([EnvCapability]).
 	Capability string
-	// Caller is the address of the agent that calls ([EnvCaller]). It is proven if the
-	// fleet has identities and requires them, and a claim otherwise.
+	// Caller is the address of the agent that calls ([EnvCaller]).
 	Caller string
+	// CallerProven says that the request has proven that it is Caller's
+	// ([EnvCallerProven]). Otherwise Caller is the sender's word.
+	CallerProven bool
 	// MessageID names the request ([EnvMessageID]). Each attempt has its own.
 	MessageID string
 	// CorrelationID names the call in the logs and audit records of both agents
@@ -68,7 +71,8 @@ type Environment struct {
 func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	env := Environment{
 		Socket: getenv(EnvSocket), Call: getenv(EnvCall), FleetRoot: getenv(EnvFleetRoot),
-		Agent: getenv(EnvAgent), Capability: getenv(EnvCapability), Caller: getenv(EnvCaller),
+		Agent: getenv(EnvAgent), Capability: getenv(EnvCapability),
+		Caller: getenv(EnvCaller), CallerProven: getenv(EnvCallerProven) == "true",
 		MessageID: getenv(EnvMessageID), CorrelationID: getenv(EnvCorrelationID), SessionID: getenv(EnvSessionID),
 		TenantID: getenv(EnvTenantID), IdempotencyKey: getenv(EnvIdempotencyKey), Traceparent: getenv(EnvTraceparent),
 	}

@@ -185,6 +185,8 @@ const takesObject: ReadonlySet<string> = new Set<string>(["triage-pr"]);
 export interface Call {
   /** The address of the agent that calls. */
   caller: string;
+  /** The request has proven that. Otherwise caller is its word. */
+  callerProven: boolean;
   /** The address of the agent that serves the call. */
   agent: string;
   capability: string;
@@ -207,6 +209,7 @@ export function currentCall(): Call {
   const get = (name: string): string => env["AGENTD_" + name] ?? "";
   return {
     caller: get("CALLER"),
+    callerProven: get("CALLER_PROVEN") === "true",
     agent: get("AGENT"),
     capability: get("CAPABILITY"),
     correlationId: get("CORRELATION_ID"),

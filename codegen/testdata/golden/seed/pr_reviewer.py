@@ -197,6 +197,7 @@ class Call(NamedTuple):
     "The call that a skill serves. A text is empty where the caller gave none."
 
     caller: str  # the address of the agent that calls
+    caller_proven: bool  # the request has proven that; otherwise caller is its word
     agent: str  # of the agent that serves the call
     capability: str
     correlation_id: str
@@ -217,6 +218,7 @@ class Call(NamedTuple):
 
         return cls(
             caller=get("CALLER"),
+            caller_proven=get("CALLER_PROVEN") == "true",
             agent=get("AGENT"),
             capability=get("CAPABILITY"),
             correlation_id=get("CORRELATION_ID"),
