@@ -71,7 +71,7 @@ type nested struct {
 // kit's calls.
 func goSkill() {
 	var mux typed.Mux
-	typed.Handle(&mux, "whoami", "whoami", func(ctx context.Context, in shapes.GetUserRequest) (any, error) {
+	typed.Handle(&mux, "go-whoami", "go", func(ctx context.Context, in shapes.GetUserRequest) (any, error) {
 		payload, err := typed.Marshal(in)
 		if err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func goSkill() {
 		}
 		for i := range 2 {
 			var outcome typed.Outcome
-			response, err := typed.Request[json.RawMessage](ctx, sdk.Caller(), "agent://end", "seen", nil,
+			response, err := typed.Request[json.RawMessage](ctx, sdk.Caller(), "agent://kits", "seen", nil,
 				[]typed.CallOption{typed.WithOutcome(&outcome), typed.WithIdempotencyKey("nested-of-" + env.CorrelationID)})
 			if err != nil {
 				return nil, err
@@ -105,12 +105,12 @@ func goSkill() {
 	sdk.Serve(&mux)
 }
 
-// knowsCall checks the result of a call of whoami: knowscall <file> <agent> <session>
-// <key> <payload>. A nested call must be part of the same trace, under another span,
-// and its kit must tell what its result says.
+// knowsCall checks what a skill knows of a call: knowscall <file> <capability>
+// <session> <key> <payload>. A nested call must be part of the same trace, under
+// another span, and its kit must tell what its result says.
 func knowsCall(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 5 {
-		ts.Fatalf("usage: knowscall <file> <agent> <session> <key> <payload>")
+		ts.Fatalf("usage: knowscall <file> <capability> <session> <key> <payload>")
 	}
 	var result struct {
 		CorrelationID string `json:"correlationId"`
@@ -126,8 +126,8 @@ func knowsCall(ts *testscript.TestScript, neg bool, args []string) {
 	for _, c := range []struct{ what, got, want string }{
 		{"payload", string(k.Payload), args[4]},
 		{"caller", k.Caller, "agent://desk"},
-		{"agent", k.Agent, "agent://" + args[1]},
-		{"capability", k.Capability, "whoami"},
+		{"agent", k.Agent, "agent://kits"},
+		{"capability", k.Capability, args[1]},
 		{"correlation id", k.CorrelationID, result.CorrelationID},
 		{"session", k.SessionID, args[2]},
 		{"tenant", k.TenantID, ""},

@@ -53,6 +53,6 @@ func served(m *typed.Mux) func(context.Context, json.RawMessage) (json.RawMessag
 			}
 			return answer, err
 		}
-		return nil, fmt.Errorf("nothing is registered for the capability %q of %s", name, EnvCapability)
+		return nil, fmt.Errorf("nothing is registered for the capability %q (%s)", name, EnvCapability)
 	}
 }
