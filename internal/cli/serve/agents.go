@@ -19,6 +19,10 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	calls, err := env.LogsCalls()
+	if err != nil {
+		return daemon.Config{}, err
+	}
 	f, err := env.LoadFleet(fleet.LoadOptions{})
 	if err != nil {
 		return daemon.Config{}, err
@@ -27,7 +31,7 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	return daemon.Config{Fleet: f, Paths: paths, Logger: log, Version: cli.Version(), NATS: nats.FromEnv(env.Getenv)}, nil
+	return daemon.Config{Fleet: f, Paths: paths, Logger: log, LogCalls: calls, Version: cli.Version(), NATS: nats.FromEnv(env.Getenv)}, nil
 }
 
 // Agent runs one member of the fleet until ctx ends. With watching, changed
