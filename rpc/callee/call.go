@@ -61,7 +61,7 @@ func (c *call) serve() {
 	returned := false
 	defer func() {
 		if !returned {
-			err = c.skillError(errGoexit)
+			err = c.logFailure(c.skillError(errGoexit))
 		}
 		// Before the reply: the caller may call again as soon as it has it.
 		c.inbox.unregister(c)
@@ -104,11 +104,11 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 		return nil, err
 	}
 	answer, err := c.runSkill() // HANDLER_ERROR and its like
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = c.validateAnswer(answer) // SCHEMA_VIOLATION, side response
 	}
-	if err := c.validateAnswer(answer); err != nil { // SCHEMA_VIOLATION, side response
-		return nil, err
+	if err != nil {
+		return nil, c.logFailure(err)
 	}
 	return answer, nil
 }
@@ -153,6 +153,7 @@ type call struct {
 	// What became of it.
 	misses   int           // look-ups in a row that found no caller; the liveness check's own
 	began    bool          // the skill was run
+	incident string        // of its failure in the log, or ""
 	worked   time.Duration // how long it ran
 	replayed bool          // the answer is that of an earlier request
 }
