@@ -153,10 +153,7 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 
 // isEnding reports whether a request failed because the inbox shuts down.
 func (in *Inbox) isEnding(err *rpc.Error) bool {
-	in.mu.Lock()
-	closed := in.closed
-	in.mu.Unlock()
-	return in.root.Err() != nil || closed && err.Code == rpc.CodeBusy
+	return in.root.Err() != nil || in.requests.isClosed() && err.Code == rpc.CodeBusy
 }
 
 // staysQueued reports a refusal before anything was tried: the request waits in the
