@@ -135,6 +135,7 @@ type call struct {
 	request    *envelope.Envelope
 	replyTopic string // "" for an event
 	start      time.Time
+	proven     bool               // the request proves its sender
 	delivery   transport.Delivery // nil for a request that no queue keeps
 
 	next *call // in the queue of workers

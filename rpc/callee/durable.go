@@ -83,8 +83,8 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 // not be later than answers are kept: until then the stored answer shows a
 // repetition.
 func (c *call) verifyQueued() error {
-	proven, err := c.inbox.verifier.Verify(c.request)
-	if err != nil || !proven {
+	var err error
+	if c.proven, err = c.inbox.verifier.Verify(c.request); err != nil || !c.proven {
 		return err
 	}
 	why := &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID, Reason: identity.NoDeadline}

@@ -37,7 +37,7 @@ func (c *call) handle() (answer json.RawMessage, err error) {
 	trace, _ := c.request.Headers.Get(envelope.HeaderTraceparent)
 	key, _ := c.request.Headers.Get(envelope.HeaderIdempotencyKey)
 	c.invocation = rpc.Invocation{
-		From: c.request.From, Capability: c.capability.Name, Payload: c.request.Payload,
+		From: c.request.From, Proven: c.proven, Capability: c.capability.Name, Payload: c.request.Payload,
 		MessageID: c.request.MessageID, CorrelationID: c.request.CorrelationID,
 		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: trace,
 		IdempotencyKey: key, Hops: wire.Hops(c.request.Headers), Deadline: c.deadline,
