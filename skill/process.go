@@ -92,7 +92,7 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	err = cmd.Wait()
 	// What the program left running in its group goes with it.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	stderr.flush()
+	stderr.close()
 	return p.outcome(ctx, cmd.ProcessState, stdout.buf.Bytes(), err)
 }
 

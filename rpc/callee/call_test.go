@@ -161,20 +161,21 @@ func TestAnswerFreesTheSlot(t *testing.T) {
 	}
 }
 
+// Without a queue, what finds no slot is refused at once, and told when to come again.
 func TestBusyCallee(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
 		close(started)
 		<-release
 		return json.RawMessage(rpctest.ValidAnswer), nil
-	}), func(_ *caller.Config, ic *callee.Config) { ic.Limits.MaxInFlight = 1 })
+	}), func(_ *caller.Config, ic *callee.Config) { ic.Limits.MaxInFlight, ic.Limits.MaxQueued = 1, -1 })
 	first := make(chan *rpc.Result)
 	go func() { res, _ := w.Client.RequestAgent(context.Background(), rpctest.Request()); first <- res }()
 	rpctest.Wait(t, started)
 	res := w.Call(t, rpctest.Request())
 	rpctest.WantStatus(t, res, rpc.StatusBusy, rpc.CodeBusy)
-	if res.Error.DetectedBy != rpctest.Reviewer {
-		t.Errorf("refused by %s", res.Error.DetectedBy)
+	if res.Error.DetectedBy != rpctest.Reviewer || res.Error.RetryAfter() != time.Second || !res.Error.Retryable {
+		t.Errorf("refused by %s, retry after %s", res.Error.DetectedBy, res.Error.RetryAfter())
 	}
 	close(release)
 	rpctest.Wait(t, first)

@@ -124,8 +124,7 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 		c.putBack(max(err.RetryAfter(), busyDelay))
 		return
 	case err != nil && isTransient(err) && !d.Last():
-		c.inbox.cfg.Logger.Info("request put back", "from", c.request.From, "capability", c.request.Capability,
-			"correlationId", c.request.CorrelationID, "attempt", d.Attempt(), "code", err.Code.String())
+		c.log().Info("request put back", "attempt", d.Attempt(), "code", err.Code.String())
 		c.logUnacknowledged(d.Retry())
 		return
 	}
@@ -139,7 +138,7 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	if serr := c.store(ctx, payload); serr != nil {
-		c.inbox.cfg.Logger.Error("answer not stored; the request comes again", "from", c.request.From, "correlationId", c.request.CorrelationID, "error", serr)
+		c.log().Error("answer not stored; the request comes again", "error", serr)
 		c.logUnacknowledged(d.Retry())
 		return
 	}
@@ -154,10 +153,7 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 
 // isEnding reports whether a request failed because the inbox shuts down.
 func (in *Inbox) isEnding(err *rpc.Error) bool {
-	in.mu.Lock()
-	closed := in.closed
-	in.mu.Unlock()
-	return in.root.Err() != nil || closed && err.Code == rpc.CodeBusy
+	return in.root.Err() != nil || in.requests.isClosed() && err.Code == rpc.CodeBusy
 }
 
 // staysQueued reports a refusal before anything was tried: the request waits in the
@@ -214,7 +210,7 @@ func (c *call) remove() {
 // request then comes again and its answer is found.
 func (c *call) logUnacknowledged(err error) {
 	if err != nil {
-		c.inbox.cfg.Logger.Warn("the queue did not acknowledge the end of a request; it comes again", "correlationId", c.request.CorrelationID, "error", err)
+		c.log().Warn("the queue did not acknowledge the end of a request; it comes again", "error", err)
 	}
 }
 

@@ -5,9 +5,7 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/identity"
-	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // verify checks who sends a request and that it comes for the first time. It
@@ -34,10 +32,9 @@ func (c *call) passed(why error) bool {
 		return true
 	}
 	in := c.inbox
-	in.cfg.Logger.Warn("message dropped: it does not prove its sender", "from", c.request.From,
-		"correlationId", truncate.String(c.request.CorrelationID, wire.MaxName), "reason", why.Error())
+	c.log().Warn("message dropped: it does not prove its sender", "reason", why.Error())
 	if err := in.verifier.Record(in.root, c.request, why); err != nil {
-		in.cfg.Logger.Error("refused proof not recorded", "from", c.request.From, "error", err)
+		c.log().Error("refused proof not recorded", "error", err)
 	}
 	return false
 }
