@@ -37,7 +37,7 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 	}
 	violation := auditchain.SchemaViolation{
 		TenantID: v.TenantID, CapabilityName: v.Capability, PeerID: string(v.Peer), Side: auditchain.Side(v.Side),
-		Violations: violations, CorrelationID: v.CorrelationID, SessionID: v.SessionID,
+		Violations: violations, CorrelationID: v.CorrelationID, TraceID: v.TraceID, SessionID: v.SessionID,
 	}
 	record, err := violation.Record()
 	if err != nil {

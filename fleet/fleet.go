@@ -139,6 +139,9 @@ type Peer struct {
 	Pinned bool
 	// InFleet reports whether the peer is a member of the fleet.
 	InFleet bool
+	// Foreign reports whether another system than agentd may run the peer: it is no
+	// member, or its agent.yaml names skill documents of the reference runtime.
+	Foreign bool
 	// MinSchemaVersion is the oldest contract the caller accepts; "" is any.
 	MinSchemaVersion string
 	// Position is where the peers file declares the peer.

@@ -135,6 +135,7 @@ type call struct {
 	transport  transport.Transport
 	request    *envelope.Envelope
 	replyTopic string // "" for an event
+	trace      string // the traceparent, also of nested calls
 	start      time.Time
 	delivery   transport.Delivery // nil for a request that no queue keeps
 
@@ -155,6 +156,8 @@ type call struct {
 	began    bool          // the skill was run
 	worked   time.Duration // how long it ran
 	replayed bool          // the answer is that of an earlier request
+
+	unrecorded int64 // malformed messages without a record, for the record of this one
 }
 
 // recordable refuses requests while no access record of them can be kept.

@@ -111,6 +111,8 @@ type Inbox struct {
 	verifier *check.Verifier
 	replay   *replayCache
 	denials  policy.Sampler // which denials get records
+	// malformed decides which malformed messages get records.
+	malformed policy.Sampler
 
 	served atomic.Pointer[servedContract]
 
@@ -153,6 +155,7 @@ func New(cfg Config) (*Inbox, error) {
 		running: map[string]*call{}, slots: map[string]*slots{}, keyed: map[KeyedRequest]*keyedRun{},
 	}
 	in.denials.PerSecond = check.RecordsPerSecond
+	in.malformed.PerSecond = check.RecordsPerSecond
 	return in, in.SetContract(cfg.Contract, cfg.Handlers)
 }
 

@@ -34,16 +34,17 @@ func TestCallRecords(t *testing.T) {
 	}
 	for i, want := range []rpc.CallRecord{
 		{Capability: "review-pr", Mode: rpc.ModeSync, Status: rpc.StatusOK, Attempts: 1, SessionID: "s-1", Cost: map[string]float64{"usd": 0.5}},
-		{Capability: "review-pr", Mode: rpc.ModeSync, Status: rpc.StatusSchemaViolation, Code: rpc.CodeSchemaViolation, Cost: map[string]float64{"usd": 0.5}},
+		{Capability: "review-pr", Mode: rpc.ModeSync, Status: rpc.StatusSchemaViolation, Code: rpc.CodeSchemaViolation},
 		{Capability: strings.Repeat("f", 128) + "…", Mode: rpc.ModeSync, Status: rpc.StatusError, Code: rpc.CodeNoCapability},
 		{Capability: "review-pr", Mode: rpc.Mode(strings.Repeat("m", 32) + "…"), Status: rpc.StatusError, Code: rpc.CodeInvalidRequest},
 	} {
 		r := got[i]
-		if r.Start.Before(start) || len(r.TraceID) != 32 {
+		if r.Start.Before(start) || len(r.TraceID) != 32 || r.TraceID != results[i].TraceID {
 			t.Errorf("record %d began at %s, trace %q", i, r.Start, r.TraceID)
 		}
 		want.Role, want.Peer, want.TenantID = rpc.RoleCaller, rpctest.Reviewer, "acme"
 		want.Start, want.TraceID, want.Latency, want.CorrelationID = r.Start, r.TraceID, results[i].Latency, results[i].CorrelationID
+		want.ExecutionTime = results[i].ExecutionTime
 		if want.Code != 0 {
 			want.DetectedBy = rpctest.Concierge
 		}

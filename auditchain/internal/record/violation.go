@@ -34,6 +34,8 @@ type SchemaViolation struct {
 	Violations []Violation `json:"violations"`
 	// CorrelationID is the correlation id of the call.
 	CorrelationID string `json:"correlationId"`
+	// TraceID is that of the call's W3C trace, if it is known.
+	TraceID string `json:"traceId,omitempty"`
 	// SessionID is the session that caused the call, if any.
 	SessionID string `json:"sessionId,omitempty"`
 }
@@ -74,8 +76,9 @@ func (v SchemaViolation) Record() (Record, error) {
 		PeerID         string      `json:"peerId"`
 		SessionID      string      `json:"sessionId,omitempty"`
 		Side           Side        `json:"side"`
+		TraceID        string      `json:"traceId,omitempty"`
 		Violations     []Violation `json:"violations"`
-	}{v.CapabilityName, v.CorrelationID, v.PeerID, v.SessionID, v.Side, v.Violations})
+	}{v.CapabilityName, v.CorrelationID, v.PeerID, v.SessionID, v.Side, v.TraceID, v.Violations})
 	if err != nil {
 		return Record{}, &auditerr.Error{Code: auditerr.CodeInvalid, Msg: "a schema violation", Err: err}
 	}
