@@ -167,6 +167,8 @@ type Environment struct {
 	Overrides map[string]Override
 	// Position is where fleet.yaml declares it; zero for the implicit one.
 	Position Position
+
+	refs []fileRef
 }
 
 // An Override is what an environment changes for one member. A nil list

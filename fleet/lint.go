@@ -41,6 +41,8 @@ const (
 	SkillMissing Code = "skill.missing"
 	// OverrideUnknown is an environment's override for no member.
 	OverrideUnknown Code = "override.unknown"
+	// RefMissing is a file that an environment names and that is not there.
+	RefMissing Code = "ref.missing"
 )
 
 // A Finding is one problem in a fleet's files.
@@ -110,6 +112,7 @@ func (f *Fleet) Lint() Findings {
 	findings = append(findings, f.lintDeploy()...)
 	findings = append(findings, f.lintSkills()...)
 	findings = append(findings, f.lintOverrides()...)
+	findings = append(findings, f.lintRefs()...)
 	// "error" sorts before "warning".
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
 	return findings
