@@ -64,6 +64,7 @@ func TestScripts(t *testing.T) {
 			"exits":      exits,
 			"waitfor":    waitFor,
 			"eventually": eventually,
+			"post":       postRequest,
 		},
 	})
 }
