@@ -56,7 +56,10 @@ func (c *call) attempt() int {
 	if c.delivery != nil {
 		return c.delivery.Attempt()
 	}
-	text, _ := c.request.Headers.Get(envelope.HeaderAttempt)
+	text, ok := c.request.Headers.Get(envelope.HeaderAttempt)
+	if !ok {
+		return 1 // most requests: an error of Atoi would cost an allocation
+	}
 	if n, err := strconv.Atoi(text); err == nil && n > 1 && n <= maxAttempt {
 		return n
 	}

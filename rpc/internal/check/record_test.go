@@ -140,6 +140,9 @@ func TestRefusedProofsAreRecorded(t *testing.T) {
 			r.Capability != strings.Repeat("c", wire.MaxName)+"…" || r.CorrelationID != strings.Repeat("i", wire.MaxName)+"…" || r.Proof != why || r.Unrecorded != 0 {
 			t.Errorf("record %+v", r)
 		}
+		if len(r.TraceID) != 32 {
+			t.Errorf("the record is of the trace %q", r.TraceID)
+		}
 		e.TenantID = "a\n"
 		if err := v.Record(ctx, e, errors.New("strange")); err != nil {
 			t.Fatal(err)
