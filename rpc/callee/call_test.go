@@ -88,7 +88,6 @@ func TestCalleeRefuses(t *testing.T) {
 // no answer and do not stop the inbox.
 func TestCalleeIgnores(t *testing.T) {
 	for name, change := range map[string]func(*envelope.Envelope){
-		"no reply topic":                     func(e *envelope.Envelope) { e.ReplyTo = "" },
 		"a reply topic on another transport": func(e *envelope.Envelope) { e.ReplyTo = "kafka://replies" },
 		"a response":                         func(e *envelope.Envelope) { e.Kind = envelope.Response },
 	} {

@@ -122,6 +122,8 @@ type Inbox struct {
 	verifier *check.Verifier
 	replay   *replayCache
 	denials  policy.Sampler // which denials get records
+	// malformed decides which malformed messages get records.
+	malformed policy.Sampler
 
 	served atomic.Pointer[servedContract]
 
@@ -161,6 +163,7 @@ func New(cfg Config) (*Inbox, error) {
 		keyed: map[KeyedRequest]*keyedRun{},
 	}
 	in.denials.PerSecond = check.RecordsPerSecond
+	in.malformed.PerSecond = check.RecordsPerSecond
 	return in, in.SetContract(cfg.Contract, cfg.Handlers)
 }
 
