@@ -25,9 +25,8 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	if m.ClientOnly() {
 		return nil
 	}
-	limits := m.Agent.Limits
 	d.stats.setCapabilities(m.Capabilities.Names())
-	d.answers, err = idempotency.Open(ctx, d.cfg.Paths.Idempotency(m.ID), idempotency.Options{TTL: limits.IdempotencyTTL})
+	d.answers, err = idempotency.Open(ctx, d.cfg.Paths.Idempotency(m.ID), idempotency.Options{TTL: m.Agent.Limits.IdempotencyTTL})
 	if err != nil {
 		return err
 	}
@@ -46,13 +45,9 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		},
 		Services:    map[string]callee.Service{witnessService: d.serveWitness},
-		Idempotency: d.answers,
-		Identity:    &d.keyring,
-		Limits: callee.Limits{
-			ClockSkew:       m.Agent.Security.ClockSkew,
-			MaxInFlight:     limits.MaxInFlight,
-			MaxPayloadBytes: limits.MaxPayloadBytes,
-		},
+		Idempotency:  d.answers,
+		Identity:     &d.keyring,
+		Limits:       calleeLimits(m),
 		FleetVersion: version,
 		Logger:       d.log,
 	})

@@ -27,6 +27,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		return nil, unknown
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
+	d.loaded.Store(cfg.Fleet)
 	d.member.Store(member)
 	if err := d.start(ctx); err != nil {
 		// ctx may have ended, which may be why the start failed.

@@ -156,7 +156,7 @@ func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
 func (d *Daemon) Warnings() []string {
 	d.witnesses.mu.Lock()
 	defer d.witnesses.mu.Unlock()
-	var all []string
+	all := d.restartWarnings()
 	for _, name := range slices.Sorted(maps.Keys(d.witnesses.conflicts)) {
 		all = append(all, "audit log: "+d.witnesses.conflicts[name])
 	}

@@ -59,7 +59,7 @@ func (c *call) checkAddressee() *rpc.Error {
 
 // checkHops ends loops of nested calls.
 func (c *call) checkHops() *rpc.Error {
-	if most := c.inbox.cfg.Limits.MaxHops; wire.Hops(c.request.Headers) > most {
+	if most := c.inbox.limits.Load().MaxHops; wire.Hops(c.request.Headers) > most {
 		return rpc.NewError(rpc.CodeHopLimit, nil, "more than %d calls led to this one: a loop?", most)
 	}
 	return nil

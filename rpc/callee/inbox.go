@@ -113,6 +113,7 @@ type Inbox struct {
 	denials  policy.Sampler // which denials get records
 
 	served atomic.Pointer[servedContract]
+	limits atomic.Pointer[Limits] // complete; cfg.Limits has those of New
 
 	mu            sync.Mutex
 	subscriptions []subscriptions            // guarded by mu
@@ -153,6 +154,7 @@ func New(cfg Config) (*Inbox, error) {
 		running: map[string]*call{}, slots: map[string]*slots{}, keyed: map[KeyedRequest]*keyedRun{},
 	}
 	in.denials.PerSecond = check.RecordsPerSecond
+	in.SetLimits(cfg.Limits)
 	return in, in.SetContract(cfg.Contract, cfg.Handlers)
 }
 
@@ -185,4 +187,12 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 	}
 	in.served.Store(&servedContract{contract: contract, handlers: handlers, published: published})
 	return nil
+}
+
+// SetLimits replaces the limits of requests that arrive from now on. How many
+// requests a durable queue hands over at once, and how often callers are checked,
+// stay as they were.
+func (in *Inbox) SetLimits(l Limits) {
+	l = l.withDefaults()
+	in.limits.Store(&l)
 }

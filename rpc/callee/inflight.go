@@ -7,7 +7,7 @@ func (c *call) register() *rpc.Error {
 	in := c.inbox
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	switch most := in.cfg.Limits.MaxInFlight; {
+	switch most := in.limits.Load().MaxInFlight; {
 	case in.closed:
 		return rpc.NewError(rpc.CodeBusy, nil, "%s is shutting down", in.cfg.Self)
 	case len(in.running) >= most:

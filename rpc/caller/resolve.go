@@ -35,7 +35,7 @@ func (c *call) resolve(context.Context) *rpc.Error {
 		return err
 	}
 	// The callee checks it too; failing here saves the message.
-	if hops := c.hops(); hops > c.client.cfg.Limits.MaxHops {
+	if hops := c.hops(); hops > c.client.limits.Load().MaxHops {
 		return rpc.NewError(rpc.CodeHopLimit, nil, "%d calls led to this one: a loop?", hops-1)
 	}
 	return nil
