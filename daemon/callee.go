@@ -44,7 +44,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 			Limiter:         d.limiter(),
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		},
-		Services:    map[string]callee.Service{witnessService: d.serveWitness},
+		Services:     map[string]callee.Service{witnessService: d.serveWitness},
 		Idempotency:  d.answers,
 		Identity:     &d.keyring,
 		Limits:       calleeLimits(m),

@@ -29,7 +29,7 @@ type Daemon struct {
 	ready   atomic.Bool // from the end of Start to the beginning of Stop
 
 	// What a reload swaps. Calls read it without a lock.
-	reloading   sync.Mutex // serializes reloads
+	reloading   sync.Mutex                  // serializes reloads
 	loaded      atomic.Pointer[fleet.Fleet] // the files in force; cfg.Fleet has those of the start
 	member      atomic.Pointer[fleet.Member]
 	waiting     atomic.Pointer[[]string] // keys that take a restart; nil before the first reload

@@ -73,7 +73,7 @@ func setCondition(f *auditchain.Filter, flag, name, value string, now time.Time)
 	case "tenant":
 		f.Tenant = value
 	case "peer":
-		f.Peer = value
+		f.Peer = string(cli.Address(value))
 	case "capability":
 		f.Capability = value
 	case "side":
