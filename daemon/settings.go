@@ -61,6 +61,7 @@ func agentSettings() []setting {
 		row("limits.maxPayloadBytes", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPayloadBytes }),
 		row("limits.maxInFlight", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxInFlight }),
 		row("limits.maxPending", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPending }),
+		row("limits.maxViolations", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxViolations }),
 		row("limits.idempotencyTtlMs", restart, func(a *fleet.AgentFile) any { return a.Limits.IdempotencyTTL }),
 		row("limits.shutdownTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Limits.ShutdownTimeout }),
 		row("durable", restart, func(a *fleet.AgentFile) any {

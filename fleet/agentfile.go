@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/internal/strictyaml"
+	"github.com/agentd/agentd/schema"
 )
 
 // An AgentFile holds what agent.yaml tells agentd. The reference runtime
@@ -156,6 +157,9 @@ type Limits struct {
 	// MaxPending bounds the calls that wait for a reply. The default is
 	// 10,000.
 	MaxPending int
+	// MaxViolations bounds the violations that a result and a record list. The
+	// default is 100, the most [MostViolations].
+	MaxViolations int
 	// IdempotencyTTL is how long responses to requests with an idempotency
 	// key are kept. The default is 24 h.
 	IdempotencyTTL time.Duration
@@ -166,8 +170,15 @@ type Limits struct {
 
 // DefaultLimits returns the limits of a member whose file sets none.
 func DefaultLimits() Limits {
-	return Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second}
+	return Limits{
+		MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, MaxViolations: schema.DefaultMaxViolations,
+		IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
+	}
 }
+
+// MostViolations is the highest [Limits.MaxViolations]: what a caller takes from a
+// peer.
+const MostViolations = 1000
 
 const (
 	defaultMaxOutput = 4 << 20
@@ -330,6 +341,9 @@ func decodeLimits(v strictyaml.Value) Limits {
 		if n := o.Get(name).Int(1, math.MaxInt32); n != 0 {
 			*limit = int(n)
 		}
+	}
+	if n := o.Get("maxViolations").Int(1, MostViolations); n != 0 {
+		limits.MaxViolations = int(n)
 	}
 	if d := o.Get("shutdownTimeoutMs").Millis(maxDuration); d != 0 {
 		limits.ShutdownTimeout = d
