@@ -13,16 +13,7 @@ import (
 	"github.com/agentd/agentd/internal/spelling"
 )
 
-// Address is the address of an agent that a command line names by its address or by
-// its id alone. It does not check the result.
-func Address(agent string) envelope.Address {
-	if agent != "" && !strings.Contains(agent, "://") {
-		return envelope.AddressOf(agent)
-	}
-	return envelope.Address(agent)
-}
-
-// ID is the id of such an agent.
+// ID is the id of an agent that a command line names by its address or its id.
 func ID(agent string) string {
 	return strings.TrimPrefix(agent, string(envelope.AddressOf("")))
 }

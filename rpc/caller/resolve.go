@@ -80,6 +80,8 @@ func checkRequest(r *rpc.Request) *rpc.Error {
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "capability: must not be empty")
 	case r.Timeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "timeoutMs: must not be negative")
+	case !check.ValidSession(r.SessionID):
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "sessionId: must have at most %d bytes of UTF-8 and no control character", check.MaxTenantBytes)
 	case r.IdleTimeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "idleTimeoutMs: must not be negative")
 	case r.WantsProgress() && r.Mode != "" && r.Mode != rpc.ModeSync:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
 	"github.com/agentd/agentd/rpc"
@@ -49,7 +50,7 @@ func Request(ctx context.Context, env *cli.Env, c Call) error {
 	client := control.NewClient(socket)
 	defer client.Close()
 	request := rpc.Request{
-		To: cli.Address(c.To), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
+		To: envelope.AddressFor(c.To), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
 		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session,
 	}
 	if c.Progress {

@@ -43,7 +43,7 @@ func Explain(env *cli.Env, from, to, capability string) error {
 
 // parseAddress reads an agent's address or id. Errors name the argument.
 func parseAddress(argument, text string) (envelope.Address, error) {
-	address, err := envelope.ParseAddress(string(cli.Address(text)))
+	address, err := envelope.ParseAddress(string(envelope.AddressFor(text)))
 	if err != nil {
 		return "", cli.Usage("%s: %s", argument, err)
 	}
