@@ -28,6 +28,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		return nil, unknown
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
+	d.loaded.Store(cfg.Fleet)
 	d.conditions = health.NewBoard(d.log)
 	if cfg.LogCalls {
 		d.stats.log = d.log
@@ -88,6 +89,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		}
 	}
 	// Publishes what the steps have set to readers that check ready first.
+	d.warnOfMissingFiles()
 	d.ready.Store(true)
 	d.log.Info("started", "socket", d.Socket(), "audit", d.AuditDB())
 	return nil

@@ -67,6 +67,7 @@ func TestScripts(t *testing.T) {
 			"exits":      exits,
 			"waitfor":    waitFor,
 			"eventually": eventually,
+			"post":       postRequest,
 		},
 	})
 }

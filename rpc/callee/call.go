@@ -134,6 +134,7 @@ type call struct {
 	transport  transport.Transport
 	request    *envelope.Envelope
 	replyTopic string // "" for an event
+	trace      string // the traceparent, also of nested calls
 	start      time.Time
 	proven     bool               // the request proves its sender
 	delivery   transport.Delivery // nil for a request that no queue keeps
@@ -164,6 +165,8 @@ type call struct {
 	incident string        // of its failure in the log, or ""
 	worked   time.Duration // how long it ran
 	replayed bool          // the answer is that of an earlier request
+
+	unrecorded int64 // malformed messages without a record, for the record of this one
 }
 
 // recordable refuses requests while no access record of them can be kept.
@@ -172,5 +175,5 @@ func (c *call) recordable() *rpc.Error { return check.Recordable(c.inbox.cfg.Rec
 // session is the session of the caller's skill, or "".
 func (c *call) session() string {
 	s, _ := c.request.Headers.Get(envelope.HeaderSession)
-	return s
+	return check.RecordedSession(s) // a request with another is refused
 }

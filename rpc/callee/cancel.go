@@ -1,8 +1,6 @@
 package callee
 
 import (
-	"time"
-
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
 )
@@ -20,7 +18,7 @@ func (in *Inbox) receiveControl(m transport.Message) {
 		in.ignore(m.Topic, "not a cancellation event")
 		return
 	}
-	if event := (&call{inbox: in, request: e, start: time.Now()}); !event.verifySender() {
+	if event := in.newCall(nil, e); !event.verifySender() {
 		return
 	}
 	// By message id, not correlation id: a late cancellation of one attempt must

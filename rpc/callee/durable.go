@@ -47,7 +47,8 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 		in.deadLetter(d, "not a request with a correlation id of letters, digits and -")
 		return
 	}
-	c := &call{inbox: in, transport: t, request: e, start: time.Now(), delivery: d}
+	c := in.newCall(t, e)
+	c.delivery = d
 	if err := c.verifyQueued(); !c.passed(err) {
 		in.deadLetter(d, "it does not prove its sender: "+err.Error())
 		return
@@ -92,7 +93,7 @@ func (c *call) verifyQueued() error {
 		why.Reason = identity.Replayed
 		return why
 	}
-	latest := c.start.Add(rpc.DefaultAsyncTimeout + 2*c.inbox.cfg.Limits.ClockSkew)
+	latest := c.start.Add(rpc.DefaultAsyncTimeout + 2*c.inbox.limits.Load().ClockSkew)
 	if c.request.Deadline == 0 || time.UnixMilli(c.request.Deadline).After(latest) {
 		return why
 	}

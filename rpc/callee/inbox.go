@@ -122,8 +122,11 @@ type Inbox struct {
 	verifier *check.Verifier
 	replay   *replayCache
 	denials  policy.Sampler // which denials get records
+	// malformed decides which malformed messages get records.
+	malformed policy.Sampler
 
 	served atomic.Pointer[servedContract]
+	limits atomic.Pointer[Limits] // complete; cfg.Limits has those of New
 
 	mu            sync.Mutex
 	subscriptions []subscriptions            // guarded by mu
@@ -161,6 +164,8 @@ func New(cfg Config) (*Inbox, error) {
 		keyed: map[KeyedRequest]*keyedRun{},
 	}
 	in.denials.PerSecond = check.RecordsPerSecond
+	in.malformed.PerSecond = check.RecordsPerSecond
+	in.SetLimits(cfg.Limits)
 	return in, in.SetContract(cfg.Contract, cfg.Handlers)
 }
 
@@ -193,4 +198,13 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 	}
 	in.served.Store(&servedContract{contract: contract, handlers: handlers, published: published})
 	return nil
+}
+
+// SetLimits replaces the limits of requests that arrive from now on. How many
+// requests a durable queue hands over at once, and how often callers are checked,
+// stay as they were.
+func (in *Inbox) SetLimits(l Limits) {
+	l = l.withDefaults()
+	in.limits.Store(&l)
+	in.requests.setLimits(l)
 }
