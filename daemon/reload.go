@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/policy"
 )
 
@@ -19,7 +18,7 @@ type reloadedState struct {
 	member  *fleet.Member
 	caller  *policy.CallerRules
 	callee  *policy.CalleeRules
-	keyring *identity.Keyring
+	keyring *memberKeys
 }
 
 // Reload reads the fleet's files again and swaps what they say about capabilities,
@@ -49,6 +48,7 @@ func (d *Daemon) Reload() error {
 	d.permissions.callee.Store(next.callee)
 	d.peers.current.Store(d.peersOf(next.member))
 	d.member.Store(next.member)
+	d.judgeIdentity()
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
 	defer cancel()
 	if err := d.audit.lifecycle(ctx, "reloaded", d.cfg.Version); err != nil {
@@ -82,6 +82,6 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	if s.caller, s.callee, err = readPermissions(member); err != nil {
 		return s, err
 	}
-	s.keyring, err = d.readKeyring(f, member)
+	s.keyring, err = d.readKeys(f, member)
 	return s, err
 }
