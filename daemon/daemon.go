@@ -29,6 +29,7 @@ type Daemon struct {
 	ready   atomic.Bool // from the end of Start to the beginning of Stop
 
 	conditions *health.Board // what is wrong now
+	identity   func()        // ends the watch of the keys; nil before it began
 
 	// What a reload swaps. Calls read it without a lock.
 	reloading   sync.Mutex                  // serializes reloads
