@@ -126,7 +126,7 @@ func newCallBody(r *rpc.CallRecord) callBody {
 	body := callBody{
 		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
 		TraceID: r.TraceID, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
-		Replayed: r.Replayed, StartMs: r.Start.UnixMilli(), LatencyMs: millis(r.Latency), ExecutionTimeMs: millis(r.ExecutionTime),
+		Replayed: r.Replayed, StartMs: r.Start.UnixMilli(), LatencyMs: milliseconds(r.Latency), ExecutionTimeMs: milliseconds(r.ExecutionTime),
 		CostEstimate: r.Cost, Unrecorded: r.Unrecorded,
 	}
 	if r.Code != 0 {
@@ -135,8 +135,8 @@ func newCallBody(r *rpc.CallRecord) callBody {
 	return body
 }
 
-// millis is d in ms, to the microsecond.
-func millis(d time.Duration) float64 {
+// milliseconds is d in ms, to the microsecond.
+func milliseconds(d time.Duration) float64 {
 	return float64(d.Microseconds()) / float64(time.Millisecond/time.Microsecond)
 }
 

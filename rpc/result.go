@@ -83,8 +83,8 @@ type resultJSON struct {
 }
 
 // MarshalJSON writes {status, correlationId, traceId?, latencyMs, executionTimeMs?,
-// costEstimate?, replayed?, queued?, response?, schemaSide?, violations?, violationsOmitted?, error?}; times
-// are in ms, to the microsecond.
+// costEstimate?, replayed?, queued?, response?, schemaSide?, violations?,
+// violationsOmitted?, error?}; times are in ms, to the microsecond.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return marshal(resultJSON{
 		Status: r.Status, CorrelationID: r.CorrelationID, TraceID: r.TraceID,

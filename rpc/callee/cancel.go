@@ -21,11 +21,9 @@ func (in *Inbox) receiveControl(m transport.Message) {
 	if event := in.newCall(nil, e); !event.verifySender() {
 		return
 	}
-	in.mu.Lock()
 	// By message id, not correlation id: a late cancellation of one attempt must
 	// not end the next.
-	c := in.running[e.CausedBy]
-	in.mu.Unlock()
+	c := in.requests.find(e.CausedBy)
 	// Only the caller may cancel its call.
 	if c != nil && c.request.From == e.From && c.request.CorrelationID == e.CorrelationID {
 		c.ctx.end(ErrCallerCancelled)

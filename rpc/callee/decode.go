@@ -65,7 +65,7 @@ func (c *call) findReplyTopic(m transport.Message) bool {
 		c.replyTopic = topic
 	case ok:
 		why := rpc.NewError(rpc.CodeInvalidRequest, nil, "its replyTo is on another transport than the request")
-		c.inbox.cfg.Logger.Warn("request ignored", "from", c.request.From, "correlationId", c.request.CorrelationID, "reason", why.Message)
+		c.log().Warn("request ignored", "reason", why.Message)
 		c.record(why)
 		return false
 	default:

@@ -28,19 +28,6 @@ func RateLimited(q policy.Quota, callee envelope.Address, f *capability.Capabili
 	return e
 }
 
-// brief is d without the zeros that [time.Duration.String] ends with: 1m rather than
-// 1m0s.
-func brief(d time.Duration) string {
-	text := d.String()
-	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = cut + "m"
-	}
-	if cut, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = cut + "h"
-	}
-	return text
-}
-
 // CircuitOpen returns the error of a call that a breaker does not let through.
 func CircuitOpen(s policy.BreakerStatus, now time.Time) *rpc.Error {
 	until := s.Until.Add(time.Second - 1).Truncate(time.Second).UTC().Format(time.RFC3339)
@@ -67,6 +54,19 @@ type circuitDetails struct {
 	Failed int    `json:"failed"`
 	Calls  int    `json:"calls"`
 	Cause  string `json:"cause"`
+}
+
+// brief is d without the zeros that [time.Duration.String] ends with: 1m rather than
+// 1m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = cut + "m"
+	}
+	if cut, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = cut + "h"
+	}
+	return text
 }
 
 // RetryIn returns the details of an error that asks the caller to wait; see
