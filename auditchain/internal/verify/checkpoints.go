@@ -132,9 +132,9 @@ func (h *signedHead) conflict(class Class) Class {
 }
 
 // open checks the signature of a tree head. It returns nil and a fault if the
-// signature is not a good one. Both are nil where that cannot be judged: once a
-// record is missing, no tree head can prove the change of keys after it, and that
-// its successor is not trusted only follows from the fault which is reported.
+// signature is not a good one. Both are nil where the reason has been reported: once
+// a record is missing, no tree head can prove the change of keys after it, and without
+// the file of public keys no signature can be checked.
 func (v *verifier) open(h signedHead) (*checkpoint.Signed, *Fault) {
 	signed, err := checkpoint.Open(h.note, v.trusted)
 	f := &Fault{Class: CheckpointForged, Seq: h.parsed.Size}
@@ -143,6 +143,14 @@ func (v *verifier) open(h signedHead) (*checkpoint.Signed, *Fault) {
 		return signed, nil
 	case err == nil:
 		f.Detail = h.from + " is of another log, " + signed.Origin
+	case errors.Is(err, checkpoint.ErrUntrusted) && v.keyless:
+		// One missing file is one fault, however many checkpoints need it.
+		if v.keylessSaid {
+			return nil, nil
+		}
+		v.keylessSaid = true
+		f.Class, f.Detail = KeyUntrusted, "there is no key to check signatures with: "+v.db.Path+sidecar.PublicSuffix+
+			" is missing (a backup of the database alone leaves it out: copy it too, or give the keys)"
 	case errors.Is(err, checkpoint.ErrUntrusted):
 		if claimed, cerr := checkpoint.Open(h.note, v.claimed); v.treeLost && cerr == nil && claimed.Origin == v.report.Origin {
 			return nil, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/agentd/agentd/auditchain"
@@ -187,4 +188,21 @@ func TestMissingRecordBeforeKeyChange(t *testing.T) {
 	if !untrusted {
 		t.Errorf("a log that is signed with another key: %v", report.Faults)
 	}
+}
+
+// A copy of the database alone, as SQLite's .backup makes one, says which file it
+// lacks, and nothing else is wrong with it.
+func TestCopyWithoutPublicKeys(t *testing.T) {
+	t.Parallel()
+	s := audittest.NewScene(t)
+	for _, suffix := range sidecar.Suffixes() {
+		if err := os.Remove(s.Path + suffix); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	report := audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{})
+	if report.FaultCount != 1 || report.Faults[0].Class != verify.KeyUntrusted || !strings.Contains(report.Faults[0].Detail, s.Path+".pub is missing") {
+		t.Errorf("%d faults: %v", report.FaultCount, report.Faults)
+	}
+	audittest.WantIntact(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{TrustedKeys: s.Keys}), audittest.SceneRecords-5)
 }

@@ -42,6 +42,9 @@ type verifier struct {
 	trusted *checkpoint.Keys
 	// claimed are trusted and every successor that the chain names, proven or not.
 	claimed *checkpoint.Keys
+	// keyless is true where no key is trusted because the file of public keys is
+	// missing or empty; keylessSaid, once that is reported.
+	keyless, keylessSaid bool
 	// changes are changes of keys that no checkpoint has covered yet.
 	changes []seenKeyChange
 	tree    merkle.Frontier
@@ -72,7 +75,7 @@ func newVerifier(ctx context.Context, db *store.DB, options Options) (*verifier,
 		if keys, err = sidecar.ReadPublicKeys(db.Path); err != nil {
 			return nil, err
 		}
-		v.report.KeysFromFile = true
+		v.report.KeysFromFile, v.keyless = true, len(keys) == 0
 	}
 	if v.trusted, err = checkpoint.NewKeys(keys...); err != nil {
 		return nil, &auditerr.Error{Code: auditerr.CodeInvalid, Path: db.Path, Msg: "the trusted keys", Err: err, Hint: "give verifier keys as in the .pub file"}
