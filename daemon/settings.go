@@ -84,7 +84,7 @@ func peerSettings() []setting {
 		}}
 	}
 	return []setting{
-		row("peers.agent", swapped, func(p *fleet.Peer) any { return []any{p.Address, p.InFleet} }),
+		row("peers.agent", swapped, func(p *fleet.Peer) any { return []any{p.Address, p.InFleet, p.Foreign} }),
 		row("peers.transports", swapped, func(p *fleet.Peer) any { return transportsOf(p.Transports, false) }),
 		{"rpc-peers.yaml", "peers.transports.servers", restart, func(_ *fleet.Fleet, m *fleet.Member) any {
 			// One connection serves all peers, and the first that needs it names the

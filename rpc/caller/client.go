@@ -89,6 +89,7 @@ type Client struct {
 	transports map[string]replyingTransport // by kind; complete once opened is closed
 	opened     chan struct{}
 	pending    *pendingTable
+	detached   *detachedCalls
 	limits     atomic.Pointer[Limits] // complete; cfg.Limits has those of New
 	verifier   *check.Verifier
 	ids        id.Source
@@ -118,7 +119,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		cfg: cfg, transports: map[string]replyingTransport{}, opened: make(chan struct{}),
-		pending: newPendingTable(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
+		pending: newPendingTable(cfg.Limits.MaxPending), detached: newDetachedCalls(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
 	}
 	c.SetLimits(cfg.Limits)
 	err := c.openInboxes()
@@ -163,6 +164,7 @@ func (c *Client) Close() error {
 	// Pending calls end first, so that none of them waits for an inbox that no
 	// longer exists.
 	c.pending.abandon()
+	c.detached.close()
 	var errs []error
 	for _, t := range c.transports {
 		errs = append(errs, t.inbox.Close())
