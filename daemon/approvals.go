@@ -114,7 +114,7 @@ func (a *approvals) record(ctx context.Context, call *waitingCall, outcome strin
 	defer cancel()
 	r := call.request
 	return a.audit.append(ctx, auditchain.KindApproval, r.TenantID, approvalBody{
-		ID: call.id, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, SessionID: r.SessionID,
+		ID: call.id, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, TraceID: r.TraceID, SessionID: r.SessionID,
 		Rule: r.Rule.String(), Decision: outcome, Approver: d.By, Reason: d.Reason, WaitedMs: time.Since(r.Start).Milliseconds(),
 	})
 }

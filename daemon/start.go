@@ -88,6 +88,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		}
 	}
 	// Publishes what the steps have set to readers that check ready first.
+	d.warnOfMissingFiles()
 	d.ready.Store(true)
 	d.log.Info("started", "socket", d.Socket(), "audit", d.AuditDB())
 	return nil

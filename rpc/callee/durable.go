@@ -47,7 +47,8 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 		in.deadLetter(d, "not a request with a correlation id of letters, digits and -")
 		return
 	}
-	c := &call{inbox: in, transport: t, request: e, start: time.Now(), delivery: d}
+	c := in.newCall(t, e)
+	c.delivery = d
 	if err := c.verifyQueued(); !c.passed(err) {
 		in.deadLetter(d, "it does not prove its sender: "+err.Error())
 		return
@@ -83,8 +84,8 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 // not be later than answers are kept: until then the stored answer shows a
 // repetition.
 func (c *call) verifyQueued() error {
-	proven, err := c.inbox.verifier.Verify(c.request)
-	if err != nil || !proven {
+	var err error
+	if c.proven, err = c.inbox.verifier.Verify(c.request); err != nil || !c.proven {
 		return err
 	}
 	why := &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID, Reason: identity.NoDeadline}
@@ -153,10 +154,7 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 
 // isEnding reports whether a request failed because the inbox shuts down.
 func (in *Inbox) isEnding(err *rpc.Error) bool {
-	in.mu.Lock()
-	closed := in.closed
-	in.mu.Unlock()
-	return in.root.Err() != nil || closed && err.Code == rpc.CodeBusy
+	return in.root.Err() != nil || in.requests.isClosed() && err.Code == rpc.CodeBusy
 }
 
 // staysQueued reports a refusal before anything was tried: the request waits in the

@@ -130,9 +130,8 @@ func (c *call) publishProgress(ctx context.Context, p progressEvent) error {
 	}
 	e := c.message(envelope.Event)
 	e.Payload = p.value
-	e.Headers = envelope.Headers{{Key: envelope.HeaderProgress, Value: strconv.Itoa(p.seq)}}
-	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
-		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderTraceparent, Value: trace})
+	e.Headers = envelope.Headers{
+		{Key: envelope.HeaderProgress, Value: strconv.Itoa(p.seq)}, {Key: envelope.HeaderTraceparent, Value: c.trace},
 	}
 	data, err := wire.Seal(c.inbox.cfg.Identity, &e)
 	if err != nil {

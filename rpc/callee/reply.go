@@ -32,18 +32,19 @@ func (c *call) reply(r wire.Reply) (instead *rpc.Error) {
 }
 
 func (c *call) encodeReply(r wire.Reply) ([]byte, error) {
-	var headers [3]envelope.Header
+	var headers [4]envelope.Header
 	e := c.message(envelope.Response)
 	e.Headers, e.Payload = headers[:0], r.Value
 	e.WrapPayload(r.Before, r.After)
-	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
-		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderTraceparent, Value: trace})
-	}
+	e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderTraceparent, Value: c.trace})
 	if c.began {
 		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderExecution, Value: strconv.FormatInt(c.worked.Microseconds(), 10)})
 	}
 	if c.replayed {
 		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderReplayed, Value: "true"})
+	}
+	if c.delivery != nil && c.delivery.Attempt() > 1 {
+		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderAttempt, Value: strconv.Itoa(c.delivery.Attempt())})
 	}
 	return wire.Seal(c.inbox.cfg.Identity, &e)
 }

@@ -36,7 +36,7 @@ func (in *Inbox) receiveService(t transport.Transport, m transport.Message, name
 		}
 	}
 	go func() { // counted by register; Shutdown waits for it
-		defer in.serving.Done()
+		defer in.requests.serving.Done()
 		defer c.ctx.end(nil)
 		defer in.unregister(c)
 		_ = c.reply(c.serviceAnswer(service)) // as above

@@ -34,14 +34,13 @@ func (c *call) handle() (answer json.RawMessage, err error) {
 			err = fmt.Errorf("the skill panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	trace, _ := c.request.Headers.Get(envelope.HeaderTraceparent)
 	key, _ := c.request.Headers.Get(envelope.HeaderIdempotencyKey)
 	c.invocation = rpc.Invocation{
-		From: c.request.From, Capability: c.capability.Name, Payload: c.request.Payload,
+		From: c.request.From, Proven: c.proven, Capability: c.capability.Name, Payload: c.request.Payload,
 		MessageID: c.request.MessageID, CorrelationID: c.request.CorrelationID,
-		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: trace,
+		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: c.trace,
 		IdempotencyKey: key, Hops: wire.Hops(c.request.Headers), Deadline: c.deadline,
-		Event: c.request.Kind == envelope.Event,
+		Event: c.waitsForNothing(),
 	}
 	if p := newProgressPublisher(c); p != nil {
 		c.invocation.Reporter = p

@@ -11,8 +11,8 @@ import (
 // verify checks who sends a request and that it comes for the first time. It
 // returns false for a request that has been dropped.
 func (c *call) verify() bool {
-	proven, err := c.inbox.verifier.Verify(c.request)
-	if err == nil && proven {
+	var err error
+	if c.proven, err = c.inbox.verifier.Verify(c.request); err == nil && c.proven {
 		err = c.checkFirst()
 	}
 	return c.passed(err)

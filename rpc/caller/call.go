@@ -9,6 +9,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -59,6 +60,8 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 		// The broker keeps the request and repeats it; retrying here as well would
 		// multiply the attempts.
 		return c.enqueue(ctx, queue)
+	case c.request.Mode == rpc.ModeAsync:
+		return nil, c.detach(ctx)
 	}
 	return c.retry(ctx) // calls attempt until one succeeds
 }
@@ -77,6 +80,8 @@ func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	if err := c.checkGate(ctx, digest); err != nil {
 		return nil, err
 	}
+	c.resent++
+	c.failures = append(c.failures, err.Code)
 	// A new message id: the callee would reject a repeated one as a replay. The
 	// correlation id stays, and with it the reply topic.
 	c.ids.message = c.client.ids.One()
@@ -86,6 +91,7 @@ func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
 // send sends one request and returns the answer. The limits count every request, of
 // every attempt.
 func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) {
+	c.run = run{ran: c.run.ran}
 	if err := c.limitRate(ctx); err != nil {
 		return nil, err
 	}
@@ -106,7 +112,9 @@ func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) 
 	if reply, err = c.roundTrip(ctx); err != nil {
 		return nil, err
 	}
-	return c.validateReply(ctx, reply)
+	data, err = c.validateReply(ctx, reply)
+	c.run.noteOutcome(err)
+	return data, c.asTimeout(err)
 }
 
 // roundTrip reserves a slot, publishes the request and awaits the reply. The
@@ -148,13 +156,14 @@ type call struct {
 
 	// What the attempts have found out.
 	attempted int        // attempts made
-	failures  []rpc.Code // of those that another one followed
+	resent    int        // requests that attempts sent once more
+	failures  []rpc.Code // of the requests that another one followed
 
-	approved time.Time     // when a person let the call go on
-	executed time.Duration // how long the skill ran, by the last reply
-	replayed bool          // the last reply repeats an earlier one
-	queued   bool          // the broker has stored the call; its answer is awaited later
-	delivery string        // envelope.DeliveryDurable once the request goes to a queue
+	approved  time.Time     // when a person let the call go on
+	run       run           // what the replies report of the skill
+	queued    bool          // the answer is awaited later
+	published chan struct{} // closed with the first published request, if somebody waits for that
+	delivery  string        // envelope.DeliveryDurable once the request goes to a queue
 }
 
 // ids are fresh for every call, so two calls of one turn never collide. The message
@@ -170,10 +179,10 @@ func (c *Client) newCall(r rpc.Request) *call {
 // result is what RequestAgent returns.
 func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 	r := &rpc.Result{
-		Status: rpc.StatusOK, CorrelationID: c.ids.correlation, Latency: time.Since(c.start), ExecutionTime: c.executed,
-		Replayed: c.replayed, Queued: c.queued && err == nil, Response: response,
+		Status: rpc.StatusOK, CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), Latency: time.Since(c.start),
+		ExecutionTime: c.run.took, Replayed: c.run.replayed, Queued: c.queued && err == nil, Response: response,
 	}
-	if c.capability != nil {
+	if c.capability != nil && c.run.ran {
 		r.CostEstimate = c.capability.Cost
 	}
 	if err != nil {
