@@ -65,7 +65,7 @@ func (a *approvals) Approve(ctx context.Context, r caller.ApprovalRequest) (call
 		// A full table denies, and the denial is recorded like any other.
 		return caller.Approval{}, a.record(ctx, call, "overflow", caller.Approval{})
 	}
-	a.log.Warn("a call waits for approval", "id", call.id, "peer", r.Peer, "capability", r.Capability, "until", call.until)
+	a.log.Warn("a call waits for approval", "id", call.id, "peer", r.Peer, "capability", r.Capability, "correlationId", r.CorrelationID, "traceId", r.TraceID, "until", call.until)
 	timer := time.NewTimer(time.Until(call.until))
 	defer timer.Stop()
 	select {

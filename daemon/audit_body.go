@@ -115,13 +115,18 @@ func newCallBody(r *rpc.CallRecord) callBody {
 	body := callBody{
 		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
 		TraceID: r.TraceID, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
-		StartMs: r.Start.UnixMilli(), LatencyMs: float64(r.Latency.Microseconds()) / float64(time.Millisecond/time.Microsecond),
+		StartMs: r.Start.UnixMilli(), LatencyMs: milliseconds(r.Latency),
 		CostEstimate: r.Cost,
 	}
 	if r.Code != 0 {
 		body.Code = r.Code.String()
 	}
 	return body
+}
+
+// milliseconds is a duration to the microsecond.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Microseconds()) / float64(time.Millisecond/time.Microsecond)
 }
 
 // An approvalBody is the body of a record of kind approval.

@@ -37,6 +37,9 @@ type Error struct {
 	Side Side
 	// Violations is set for CodeSchemaViolation.
 	Violations []schema.Violation
+	// ViolationsOmitted counts those that Violations leaves out; see
+	// [schema.Report].
+	ViolationsOmitted int
 	// RemoteCode is the peer's own code, for CodeRemote.
 	RemoteCode string
 	// Details is a JSON object that depends on the code, or nil.

@@ -62,7 +62,7 @@ func (c *call) serve() {
 	returned := false
 	defer func() {
 		if !returned {
-			err = c.skillError(errGoexit)
+			err = c.logFailure(c.skillError(errGoexit))
 		}
 		// Before the reply: the caller may call again as soon as it has it.
 		c.inbox.unregister(c)
@@ -103,11 +103,11 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 		return nil, err
 	}
 	answer, err := c.runSkill() // HANDLER_ERROR and its like
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = c.validateAnswer(answer) // SCHEMA_VIOLATION, side response
 	}
-	if err := c.validateAnswer(answer); err != nil { // SCHEMA_VIOLATION, side response
-		return nil, err
+	if err != nil {
+		return nil, c.logFailure(err)
 	}
 	return answer, nil
 }
@@ -135,6 +135,7 @@ type call struct {
 	request    *envelope.Envelope
 	replyTopic string // "" for an event
 	start      time.Time
+	proven     bool               // the request proves its sender
 	delivery   transport.Delivery // nil for a request that no queue keeps
 
 	next *call // in the queue of workers
@@ -160,6 +161,7 @@ type call struct {
 	// What became of it.
 	misses   int           // look-ups in a row that found no caller; the liveness check's own
 	began    bool          // the skill was run
+	incident string        // of its failure in the log, or ""
 	worked   time.Duration // how long it ran
 	replayed bool          // the answer is that of an earlier request
 }

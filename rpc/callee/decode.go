@@ -61,6 +61,6 @@ func (c *call) findReplyTopic(m transport.Message) bool {
 	default:
 		why = "a request without replyTo waits for nothing"
 	}
-	c.inbox.cfg.Logger.Warn("request ignored", "from", c.request.From, "correlationId", c.request.CorrelationID, "reason", why)
+	c.log().Warn("request ignored", "reason", why)
 	return false
 }

@@ -204,7 +204,12 @@ func TestProofOfAQueuedRequest(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				proven, refused := rpctest.Proven(t)
-				counted, q := &runs{skill: rpctest.Answers(rpctest.ValidAnswer)}, rpctest.NewQueue()
+				counted, q := &runs{skill: rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+					if !inv.Proven {
+						t.Error("the skill takes its caller's word")
+					}
+					return json.RawMessage(rpctest.ValidAnswer), nil
+				})}, rpctest.NewQueue()
 				rpctest.NewDurableWorld(t, counted, q, proven)
 				e := queued()
 				e.From = rpctest.Concierge

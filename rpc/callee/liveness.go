@@ -91,7 +91,7 @@ func (c *call) noteCaller(gone bool) {
 		return
 	}
 	if c.misses++; c.misses == maxMisses {
-		c.inbox.cfg.Logger.Info("request ended: its caller is gone", "from", c.request.From, "capability", c.request.Capability, "correlationId", c.request.CorrelationID)
+		c.log().Info("request ended: its caller is gone")
 		c.ctx.end(ErrCallerGone)
 	}
 }

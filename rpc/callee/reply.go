@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
@@ -27,7 +26,7 @@ func (c *call) reply(r wire.Reply) (instead *rpc.Error) {
 		err = c.transport.Publish(c.inbox.answering, transport.Message{Topic: c.replyTopic, Data: data})
 	}
 	if err != nil {
-		c.inbox.cfg.Logger.Error("reply not sent", "to", c.request.From, "correlationId", c.request.CorrelationID, "error", err)
+		c.log().Error("reply not sent", "error", err)
 	}
 	return instead
 }
@@ -58,10 +57,12 @@ func (c *call) message(kind envelope.Kind) envelope.Envelope {
 	}
 }
 
-// refuse marks err as found by this agent and logs it.
+// refuse marks err as found by this agent and logs it, unless it is a skill's failure,
+// which is in the log already.
 func (c *call) refuse(err *rpc.Error) *rpc.Error {
 	err.DetectedBy = c.inbox.cfg.Self
-	c.inbox.cfg.Logger.Info("request refused", "from", c.request.From, "capability", truncate.String(c.request.Capability, wire.MaxName),
-		"correlationId", c.request.CorrelationID, "code", err.Code.String(), "reason", err.Message)
+	if c.incident == "" {
+		c.log().Info("request refused", "code", err.Code.String(), "reason", err.Message)
+	}
 	return err
 }

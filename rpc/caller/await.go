@@ -71,7 +71,7 @@ func (c *call) cancelCallee(ctx context.Context) {
 		err = c.transport.Publish(context.WithoutCancel(ctx), transport.Message{Topic: wire.ControlTopic(c.peer.Topic), Data: data})
 	}
 	if err != nil {
-		c.client.cfg.Logger.Warn("cancel not sent", "correlationId", c.ids.correlation, "error", err)
+		c.log().Warn("cancel not sent", "error", err)
 	}
 }
 
