@@ -62,6 +62,24 @@ func (d *Document) computeDigests() error {
 	return err
 }
 
+// ContractDigest returns the digest of what t publishes for the capability called
+// name, computed here: Digest is the publisher's own word.
+func (t ToolSchema) ContractDigest(name string) (string, error) {
+	seen := observable{Name: name}
+	var err error
+	if t.InputSchema != nil {
+		if seen.Input, err = schemaDigest(t.InputSchema); err != nil {
+			return "", err
+		}
+	}
+	if t.OutputSchema != nil {
+		if seen.Output, err = schemaDigest(t.OutputSchema); err != nil {
+			return "", err
+		}
+	}
+	return digestOf(seen)
+}
+
 // digestOf returns the digest of v's canonical JSON (RFC 8785).
 func digestOf(v any) (string, error) {
 	canonical, err := jcs.Marshal(v)
