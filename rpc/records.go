@@ -145,4 +145,7 @@ type CallRecord struct {
 	TenantID, SessionID string
 	// Cost is what the capability declares. It must not be changed.
 	Cost map[string]float64
+	// Unproven is why the call went on although the drift gate had proven nothing; ""
+	// if it had, or has nothing to do with the call. The caller's end sets it.
+	Unproven string
 }

@@ -26,7 +26,7 @@ func (c *call) record(r *rpc.Result) {
 		Capability: truncate.String(c.request.Capability, wire.MaxName), Mode: rpc.Mode(truncate.String(string(mode), maxModeBytes)),
 		Status: r.Status, Attempts: c.attempted, Retried: c.failures, Latency: r.Latency,
 		TraceID: trace.ID(c.traceparent()), CorrelationID: r.CorrelationID, TenantID: c.tenant(), SessionID: c.session(),
-		Cost: r.CostEstimate,
+		Cost: r.CostEstimate, Unproven: r.Unproven,
 	}
 	if r.Error != nil {
 		out.Code, out.DetectedBy = r.Error.Code, r.Error.DetectedBy
