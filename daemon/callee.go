@@ -12,7 +12,6 @@ import (
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
-	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/natsauth"
@@ -27,8 +26,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	}
 	limits := m.Agent.Limits
 	d.stats.setCapabilities(m.Capabilities.Names())
-	d.answers, err = idempotency.Open(ctx, d.cfg.Paths.Idempotency(m.ID), idempotency.Options{TTL: limits.IdempotencyTTL})
-	if err != nil {
+	if err := d.openAnswers(ctx); err != nil {
 		return err
 	}
 	_, version, err := fleetVersion(os.Getenv)

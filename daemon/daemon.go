@@ -10,11 +10,11 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
-	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/discovery"
@@ -27,6 +27,8 @@ type Daemon struct {
 	log     *slog.Logger
 	started time.Time
 	ready   atomic.Bool // from the end of Start to the beginning of Stop
+
+	conditions *health.Board // what is wrong now
 
 	// What a reload swaps. Calls read it without a lock.
 	reloading   sync.Mutex // serializes reloads
@@ -43,9 +45,9 @@ type Daemon struct {
 	approvals  *approvals
 	client     *caller.Client
 	witnesses  witnesses
-	answers    *idempotency.Store // nil for an agent that only calls others
-	inbox      *callee.Inbox      // nil for an agent that only calls others
-	calls      control.Calls      // ties what a skill's process calls to the call that it serves
+	answers    *answerStore  // nil for an agent that only calls others
+	inbox      *callee.Inbox // nil for an agent that only calls others
+	calls      control.Calls // ties what a skill's process calls to the call that it serves
 	control    *control.Server
 
 	mailbox        *durable.Mailbox // nil unless a queue keeps requests to the agent
@@ -59,9 +61,9 @@ type Daemon struct {
 // behind this check.
 var errNotReady = errors.New("the agent is starting or stopping")
 
-// Ready returns nil while the agent accepts calls, and otherwise why it does not. An
-// agent without its broker is not ready, although it runs: supervisors should look at
-// it, and need not restart it.
+// Ready returns nil while the agent serves every call, and otherwise why it does not:
+// it starts or stops, has no broker, or something that calls depend on fails. Such an
+// agent runs: supervisors should look at it, and need not restart it.
 func (d *Daemon) Ready() error {
 	if !d.ready.Load() {
 		return errNotReady
@@ -72,7 +74,7 @@ func (d *Daemon) Ready() error {
 			return fmt.Errorf("%s: %w", t.Kind(), c.Err())
 		}
 	}
-	return nil
+	return d.conditions.Err()
 }
 
 // Lost returns a channel that is closed when the agent can never be reached again

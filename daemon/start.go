@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 )
 
@@ -27,6 +28,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		return nil, unknown
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
+	d.conditions = health.NewBoard(d.log)
 	d.member.Store(member)
 	if err := d.start(ctx); err != nil {
 		// ctx may have ended, which may be why the start failed.
@@ -114,7 +116,11 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.audit = auditor{log: log, settings: func() *fleet.Audit { return &d.Member().Agent.Audit }}
+	recovered := make(chan struct{}, 1)
+	d.audit = auditor{
+		log: log, health: d.watchAudit(log, recovered), recovered: recovered,
+		settings: func() *fleet.Audit { return &d.Member().Agent.Audit },
+	}
 	return nil
 }
 

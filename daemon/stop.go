@@ -41,7 +41,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	// Both ends are closed by now, so no further call can end unrecorded.
 	d.access.close(ctx)
 	if d.answers != nil {
-		errs = append(errs, d.answers.Close())
+		errs = append(errs, d.answers.close())
 	}
 	if d.audit.log != nil {
 		if wasReady { // a start that failed is no stop
@@ -49,6 +49,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 			errs = append(errs, d.audit.lifecycle(recordCtx, "stopped", d.cfg.Version))
 			cancel()
 		}
+		d.audit.health.Close()
 		errs = append(errs, d.audit.log.Close())
 	}
 	d.log.Info("stopped")

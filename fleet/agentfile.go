@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/internal/strictyaml"
+	"github.com/agentd/agentd/schema"
 )
 
 // An AgentFile holds what agent.yaml tells agentd. The reference runtime
@@ -47,8 +48,30 @@ type AgentFile struct {
 	Limits Limits
 	// Durable holds the block durable.
 	Durable Durable
+	// Ignored are the keys of the file that agentd accepts for the sake of the
+	// reference runtime, and does not act on.
+	Ignored []IgnoredKey
 
 	validatorAt Position
+}
+
+// An IgnoredKey is a key that the reference runtime reads, and agentd does not.
+type IgnoredKey struct {
+	// Key is the path of the key, such as quotas or audit.retention.
+	Key string
+	// Position is where the key stands.
+	Position Position
+}
+
+// ignore accepts keys that agentd does not act on, and returns those that the file
+// has. prefix is the path of the block.
+func ignore(o *strictyaml.Object, prefix string, keys ...string) (found []IgnoredKey) {
+	for _, key := range keys {
+		if v := o.Get(key); v.Present() {
+			found = append(found, IgnoredKey{Key: prefix + key, Position: v.Position()})
+		}
+	}
+	return found
 }
 
 // Skill returns the skill of that name.
@@ -134,6 +157,9 @@ type Limits struct {
 	// MaxPending bounds the calls that wait for a reply. The default is
 	// 10,000.
 	MaxPending int
+	// MaxViolations bounds the violations that a result and a record list. The
+	// default is 100, the most [MostViolations].
+	MaxViolations int
 	// IdempotencyTTL is how long responses to requests with an idempotency
 	// key are kept. The default is 24 h.
 	IdempotencyTTL time.Duration
@@ -144,8 +170,15 @@ type Limits struct {
 
 // DefaultLimits returns the limits of a member whose file sets none.
 func DefaultLimits() Limits {
-	return Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second}
+	return Limits{
+		MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, MaxViolations: schema.DefaultMaxViolations,
+		IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
+	}
 }
+
+// MostViolations is the highest [Limits.MaxViolations]: what a caller takes from a
+// peer.
+const MostViolations = 1000
 
 const (
 	defaultMaxOutput = 4 << 20
@@ -181,10 +214,10 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
 	a.decodeSecurity(o.Get("security"))
-	a.Audit = decodeAudit(o.Get("audit"))
+	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))
-	o.PassOver(referenceKeys()...)
+	a.Ignored = append(a.Ignored, ignore(o, "", referenceKeys()...)...)
 	o.PassOverPrefix("x-")
 	o.Done()
 	return a
@@ -308,6 +341,9 @@ func decodeLimits(v strictyaml.Value) Limits {
 		if n := o.Get(name).Int(1, math.MaxInt32); n != 0 {
 			*limit = int(n)
 		}
+	}
+	if n := o.Get("maxViolations").Int(1, MostViolations); n != 0 {
+		limits.MaxViolations = int(n)
 	}
 	if d := o.Get("shutdownTimeoutMs").Millis(maxDuration); d != 0 {
 		limits.ShutdownTimeout = d

@@ -57,6 +57,10 @@ func (f *Fleet) Member(id string) (*Member, bool) {
 	return nil, false
 }
 
+// Show returns the form in which faults name an absolute path: relative to the
+// folder that the fleet was loaded from, if the path is below it.
+func (f *Fleet) Show(abs string) string { return paths{root: f.Root, shown: f.shown}.name(abs) }
+
 // Runtime holds version ranges; "" is any version.
 type Runtime struct {
 	Declaragent, Bun string

@@ -49,6 +49,7 @@ func TestNumbersOfAgentYAMLAreBounded(t *testing.T) {
 		{"/limits/maxPayloadBytes", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxPayloadBytes) }},
 		{"/limits/maxInFlight", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxInFlight) }},
 		{"/limits/maxPending", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxPending) }},
+		{"/limits/maxViolations", 1, 1000, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxViolations) }},
 		{"/limits/shutdownTimeoutMs", 1, ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Limits.ShutdownTimeout) }},
 		{"/limits/idempotencyTtlMs", 1, ms(31 * day), func(a *fleet.AgentFile) int64 { return ms(a.Limits.IdempotencyTTL) }},
 		{"/durable/replicas", 1, 5, func(a *fleet.AgentFile) int64 { return int64(a.Durable.Replicas) }},
@@ -94,10 +95,10 @@ func TestDefaultsOfAgentYAML(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := fleet.Limits{
-			MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000,
+			MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, MaxViolations: 100,
 			IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
 		}
-		if a.Limits != want || a.Durable != (fleet.Durable{}) || a.Security != (fleet.Security{}) {
+		if a.Limits != want || a.Durable != (fleet.Durable{Position: a.Durable.Position}) || a.Security != (fleet.Security{}) {
 			t.Errorf("%q: %+v", text, a)
 		}
 		if a.Audit.CaptureBytes != 16<<10 || a.Audit.FailOpen || a.Audit.Witnesses != nil || a.Audit.Captures("x") {

@@ -37,6 +37,9 @@ type Error struct {
 	Side Side
 	// Violations is set for CodeSchemaViolation.
 	Violations []schema.Violation
+	// ViolationsOmitted counts those that Violations leaves out; see
+	// [schema.Report].
+	ViolationsOmitted int
 	// RemoteCode is the peer's own code, for CodeRemote.
 	RemoteCode string
 	// Details is a JSON object that depends on the code, or nil.
@@ -119,12 +122,13 @@ func (e *Error) SetCodeText(text string) {
 }
 
 // RetryAfter is how long the failing end asks the caller to wait before it calls
-// again; 0 where the error does not say. Only CodeRateLimited and CodeCircuitOpen do.
+// again; 0 where the error does not say. Only CodeRateLimited, CodeCircuitOpen and
+// CodeBusy do.
 func (e *Error) RetryAfter() time.Duration {
 	var d struct {
 		Seconds float64 `json:"retry_after_seconds"`
 	}
-	if e.Code != CodeRateLimited && e.Code != CodeCircuitOpen || json.Unmarshal(e.Details, &d) != nil {
+	if e.Code != CodeRateLimited && e.Code != CodeCircuitOpen && e.Code != CodeBusy || json.Unmarshal(e.Details, &d) != nil {
 		return 0
 	}
 	return time.Duration(min(max(d.Seconds, 0), MaxTimeout.Seconds()) * float64(time.Second))

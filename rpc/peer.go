@@ -27,6 +27,14 @@ type PeerTable interface {
 	Peer(envelope.Address) (Peer, bool)
 }
 
+// A PeerExplainer is a [PeerTable] that can tell why it lacks a peer: which file
+// lists the peers, and which there are.
+type PeerExplainer interface {
+	PeerTable
+	// ExplainMissing completes the sentence "no peer registered for …: ".
+	ExplainMissing(envelope.Address) string
+}
+
 // Peers is a fixed [PeerTable].
 type Peers map[envelope.Address]Peer
 

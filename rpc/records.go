@@ -52,6 +52,8 @@ type SchemaViolation struct {
 	Side Side
 	// Violations is not empty.
 	Violations []schema.Violation
+	// ViolationsOmitted counts those that Violations leaves out.
+	ViolationsOmitted int
 	// Payload is the payload itself. It contains whatever the caller or the skill
 	// put into it: keep it only where the operator asked for that.
 	Payload json.RawMessage

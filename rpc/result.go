@@ -58,6 +58,9 @@ type Result struct {
 	SchemaSide Side
 	// Violations is every way in which the payload violates its schema, up to a bound.
 	Violations []schema.Violation
+	// ViolationsOmitted counts those beyond the bound; [schema.MaxOmitted] means so
+	// many or more.
+	ViolationsOmitted int
 	// Error is nil exactly when Status is ok.
 	Error *Error
 }
@@ -76,19 +79,20 @@ type resultJSON struct {
 	Response      json.RawMessage    `json:"response,omitempty"`
 	SchemaSide    Side               `json:"schemaSide,omitempty"`
 	Violations    []schema.Violation `json:"violations,omitempty"`
+	Omitted       int                `json:"violationsOmitted,omitempty"`
 	Error         *Error             `json:"error,omitempty"`
 }
 
 // MarshalJSON writes {status, correlationId, latencyMs, executionTimeMs?,
 // costEstimate?, replayed?, queued?, unproven?, unprovenReason?, response?, schemaSide?,
-// violations?, error?}; times are in ms, to the microsecond.
+// violations?, violationsOmitted?, error?}; times are in ms, to the microsecond.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return marshal(resultJSON{
 		Status: r.Status, CorrelationID: r.CorrelationID,
 		LatencyMs:   float64(r.Latency.Microseconds()) / 1000,
 		ExecutionMs: float64(r.ExecutionTime.Microseconds()) / 1000, CostEstimate: r.CostEstimate, Replayed: r.Replayed, Queued: r.Queued,
 		Unproven: r.Unproven != "", UnprovenWhy: r.Unproven,
-		Response: r.Response, SchemaSide: r.SchemaSide, Violations: r.Violations, Error: r.Error,
+		Response: r.Response, SchemaSide: r.SchemaSide, Violations: r.Violations, Omitted: r.ViolationsOmitted, Error: r.Error,
 	})
 }
 
@@ -115,10 +119,10 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Latency:       time.Duration(j.LatencyMs * float64(time.Millisecond)),
 		ExecutionTime: time.Duration(j.ExecutionMs * float64(time.Millisecond)), CostEstimate: j.CostEstimate, Replayed: j.Replayed, Queued: j.Queued,
 		Unproven: j.UnprovenWhy,
-		Response: j.Response, SchemaSide: j.SchemaSide, Violations: j.Violations, Error: j.Error,
+		Response: j.Response, SchemaSide: j.SchemaSide, Violations: j.Violations, ViolationsOmitted: j.Omitted, Error: j.Error,
 	}
 	if r.Error != nil {
-		r.Error.Side, r.Error.Violations = r.SchemaSide, r.Violations
+		r.Error.Side, r.Error.Violations, r.Error.ViolationsOmitted = r.SchemaSide, r.Violations, r.ViolationsOmitted
 	}
 	return nil
 }

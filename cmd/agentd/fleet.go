@@ -21,10 +21,19 @@ func (a *app) fleetCommand() *cobra.Command {
 // fleetValidateCommand returns `agentd fleet validate`, the check to run before a
 // deployment.
 func (a *app) fleetValidateCommand() *cobra.Command {
-	return &cobra.Command{
+	var strict bool
+	cmd := &cobra.Command{
 		Use: "validate", Short: "Check every file of the fleet; exit status 3 when there are errors", Args: cobra.NoArgs,
-		RunE: a.do(func(context.Context, []string) error { return fleetcli.Validate(&a.Env) }),
+		Long: "Check every file of the fleet, each for itself and all of them together: names that lead nowhere,\n" +
+			"calls that nobody can make, subjects that cannot be subscribed, programs that are not there,\n" +
+			"bounds that contradict each other, and keys without effect.\n\n" +
+			"Errors (✗) keep an agent from starting. Warnings (!) are about what will not work here, and notes\n" +
+			"(·) about what is taken as intended. Each has a stable name, a place and, mostly, a remedy.",
+		Example: "  agentd fleet validate --strict -o json",
+		RunE:    a.do(func(context.Context, []string) error { return fleetcli.Validate(&a.Env, strict) }),
 	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "fail on warnings, too")
+	return cmd
 }
 
 func (a *app) fleetListCommand() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 )
@@ -32,6 +33,9 @@ type Status struct {
 	Reason string `json:"reason,omitempty"`
 	// Warnings are what somebody should look at.
 	Warnings []string `json:"warnings,omitempty"`
+	// Conditions are what is wrong now, oldest first. Those that are not advisory are
+	// in Reason as well, the others among the Warnings.
+	Conditions []health.Condition `json:"conditions,omitempty"`
 	// Transports are the kinds of its transports.
 	Transports []string `json:"transports"`
 	// Requests is the number of requests answered, and Errors of those among them

@@ -2,6 +2,7 @@ package callee
 
 import (
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
@@ -71,7 +72,10 @@ func (c *call) resolve() *rpc.Error {
 	c.served = c.inbox.served.Load()
 	var ok bool
 	if c.capability, ok = c.served.contract.Lookup(c.request.Capability); !ok {
-		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.inbox.cfg.Self, truncate.String(c.request.Capability, wire.MaxName))
+		// The names are published to every agent that can ask; the path of the file is
+		// this machine's own.
+		name := truncate.String(c.request.Capability, wire.MaxName)
+		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q: it has %s", c.inbox.cfg.Self, name, spelling.Among(name, c.served.contract.Names()))
 	}
 	return nil
 }

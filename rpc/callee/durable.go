@@ -163,7 +163,9 @@ func (in *Inbox) isEnding(err *rpc.Error) bool {
 // staysQueued reports a refusal before anything was tried: the request waits in the
 // queue, until its deadline.
 func (c *call) staysQueued(err *rpc.Error) bool {
-	return c.request.Deadline != 0 && (err.Code == rpc.CodeBusy || err.Code == rpc.CodeRateLimited)
+	// An audit log that will take records again, on a full disk for one.
+	unrecordable := err.Code == rpc.CodeAuditFailed && err.Retryable && !c.began
+	return c.request.Deadline != 0 && (err.Code == rpc.CodeBusy || err.Code == rpc.CodeRateLimited || unrecordable)
 }
 
 // isTransient reports whether a later attempt may succeed.

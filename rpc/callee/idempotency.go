@@ -96,7 +96,7 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest)
 	if berr != nil {
 		c.logFailure("", berr)
-		return nil, rpc.NewError(rpc.CodeInternal, berr, "%s cannot tell now whether it has seen this idempotency key", c.inbox.cfg.Self)
+		return nil, rpc.NewError(rpc.CodeInternal, berr, "%s cannot tell now whether it has seen this idempotency key", c.inbox.cfg.Self).Explain()
 	}
 	switch {
 	case prior.State != PriorNone && prior.Digest != digest:

@@ -38,7 +38,7 @@ func (c *call) validate(side rpc.Side, payload []byte) *rpc.Error {
 	}
 	aerr := check.Violation(&c.ctx, c.inbox.cfg.Records, rpc.SchemaViolation{
 		TenantID: c.request.TenantID, Capability: c.capability.Name, Peer: c.request.From,
-		Side: side, Violations: err.Violations, Payload: payload,
+		Side: side, Violations: err.Violations, ViolationsOmitted: err.ViolationsOmitted, Payload: payload,
 		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
 	})
 	if aerr != nil {

@@ -72,7 +72,7 @@ func (c *call) approve(ctx context.Context) *rpc.Error {
 	case ctx.Err() != nil:
 		return c.gaveUp(ctx)
 	case err != nil:
-		return rpc.NewError(rpc.CodeAuditFailed, err, "the call of %s needs approval, and the decision could not be recorded", name)
+		return rpc.NewError(rpc.CodeAuditFailed, err, "the call of %s needs approval, and the decision could not be recorded", name).Explain()
 	case approval.Granted:
 		c.approved = time.Now()
 		return nil

@@ -189,7 +189,8 @@ func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 		if err.DetectedBy == "" {
 			err.DetectedBy = c.client.cfg.Self
 		}
-		r.Status, r.Error, r.SchemaSide, r.Violations = err.Code.Status(), err, err.Side, err.Violations
+		r.Status, r.Error, r.SchemaSide = err.Code.Status(), err, err.Side
+		r.Violations, r.ViolationsOmitted = err.Violations, err.ViolationsOmitted
 	}
 	return r
 }

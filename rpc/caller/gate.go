@@ -189,7 +189,7 @@ func (c *call) gateError(ctx context.Context, err error) *rpc.Error {
 func (c *Client) Published(ctx context.Context, to envelope.Address) ([]byte, error) {
 	peer, ok := c.cfg.Peers.Peer(to)
 	if !ok {
-		return nil, rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q", to)
+		return nil, noPeer(c.cfg.Peers, to)
 	}
 	data, err := c.published(ctx, peer)
 	if err != nil {

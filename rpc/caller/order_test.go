@@ -53,9 +53,9 @@ func (driftGate) Check(context.Context, caller.Probe) (caller.Clearance, error) 
 
 func openBreakers() *policy.Breakers {
 	b := policy.NewBreakers()
-	for range policy.BreakerFailures {
-		p, _, _ := b.Pass(rpctest.Reviewer, time.Now())
-		b.Done(p, policy.Failed, time.Now())
+	for range policy.DefaultBreakerSettings().MinCalls {
+		p, _, _ := b.Pass(rpctest.Reviewer, "review-pr", time.Now())
+		b.Done(p, policy.Failed, "EAGENTRPC_TIMEOUT", time.Now())
 	}
 	return b
 }

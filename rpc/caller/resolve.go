@@ -2,9 +2,11 @@ package caller
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
@@ -18,7 +20,7 @@ func (c *call) resolve(context.Context) *rpc.Error {
 	}
 	var ok bool
 	if c.peer, ok = c.client.cfg.Peers.Peer(c.request.To); !ok {
-		return rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q", c.request.To)
+		return noPeer(c.client.cfg.Peers, c.request.To)
 	}
 	// No peer can declare a longer name. The bound also holds where its contract is
 	// unknown, so that permission rules are not matched against text of any length.
@@ -27,7 +29,7 @@ func (c *call) resolve(context.Context) *rpc.Error {
 		c.capability, ok = c.peer.Contract.Lookup(c.request.Capability)
 	}
 	if !ok {
-		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.peer.Address, truncate.String(c.request.Capability, wire.MaxName))
+		return noCapability(c.peer, c.request.Capability)
 	}
 	if err := c.resolveTransport(); err != nil {
 		return err
@@ -37,6 +39,26 @@ func (c *call) resolve(context.Context) *rpc.Error {
 		return rpc.NewError(rpc.CodeHopLimit, nil, "%d calls led to this one: a loop?", hops-1)
 	}
 	return nil
+}
+
+// noPeer is the error for an agent that is no peer. It names the file to look at,
+// where the table knows one.
+func noPeer(peers rpc.PeerTable, to envelope.Address) *rpc.Error {
+	explanation := ""
+	if e, ok := peers.(rpc.PeerExplainer); ok {
+		explanation = ": " + e.ExplainMissing(to)
+	}
+	return rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q%s", to, explanation)
+}
+
+// noCapability is the error for a name that the peer's file, as far as it is known,
+// does not declare.
+func noCapability(peer rpc.Peer, name string) *rpc.Error {
+	shown, explanation := truncate.String(name, wire.MaxName), ""
+	if peer.Contract != nil {
+		explanation = fmt.Sprintf(": %s has %s", peer.Contract.Path, spelling.Among(shown, peer.Contract.Names()))
+	}
+	return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q%s", peer.Address, shown, explanation)
 }
 
 // resolveTransport finds this process's transport of the kind that reaches the peer.

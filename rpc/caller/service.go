@@ -15,7 +15,7 @@ import (
 func (c *Client) CallService(ctx context.Context, to envelope.Address, service string, request json.RawMessage) (json.RawMessage, error) {
 	peer, ok := c.cfg.Peers.Peer(to)
 	if !ok {
-		return nil, rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q", to)
+		return nil, noPeer(c.cfg.Peers, to)
 	}
 	peer.Topic = wire.ServiceTopic(peer.Topic, service)
 	answer, err := c.callAgentd(ctx, peer, wire.ServiceName(service), request)

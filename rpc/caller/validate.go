@@ -59,7 +59,7 @@ func (c *call) validateReply(ctx context.Context, reply *envelope.Envelope) (jso
 func (c *call) auditViolation(ctx context.Context, err *rpc.Error, payload []byte) *rpc.Error {
 	return check.Violation(ctx, c.client.cfg.Records, rpc.SchemaViolation{
 		TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,
-		Side: err.Side, Violations: err.Violations, Payload: payload,
+		Side: err.Side, Violations: err.Violations, ViolationsOmitted: err.ViolationsOmitted, Payload: payload,
 		CorrelationID: c.ids.correlation, SessionID: c.session(),
 	})
 }

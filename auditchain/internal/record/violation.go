@@ -32,6 +32,8 @@ type SchemaViolation struct {
 	Side Side `json:"side"`
 	// Violations lists the broken rules, in the validator's order.
 	Violations []Violation `json:"violations"`
+	// ViolationsOmitted counts the broken rules that Violations leaves out.
+	ViolationsOmitted int `json:"violationsOmitted,omitempty"`
 	// CorrelationID is the correlation id of the call.
 	CorrelationID string `json:"correlationId"`
 	// SessionID is the session that caused the call, if any.
@@ -75,7 +77,8 @@ func (v SchemaViolation) Record() (Record, error) {
 		SessionID      string      `json:"sessionId,omitempty"`
 		Side           Side        `json:"side"`
 		Violations     []Violation `json:"violations"`
-	}{v.CapabilityName, v.CorrelationID, v.PeerID, v.SessionID, v.Side, v.Violations})
+		Omitted        int         `json:"violationsOmitted,omitempty"`
+	}{v.CapabilityName, v.CorrelationID, v.PeerID, v.SessionID, v.Side, v.Violations, v.ViolationsOmitted})
 	if err != nil {
 		return Record{}, &auditerr.Error{Code: auditerr.CodeInvalid, Msg: "a schema violation", Err: err}
 	}

@@ -15,9 +15,15 @@ import (
 	"modernc.org/sqlite"
 )
 
-// busyTimeout is how long, in milliseconds, SQLite waits for another program to
-// release its lock.
-const busyTimeout = 5000
+// The times, in milliseconds, that SQLite waits for another program to release its
+// lock. Every call of an agent waits behind its writer, so that gives up sooner.
+const (
+	readerTimeout = 5000
+	writerTimeout = 1000
+)
+
+// maxIdle is the number of a reader's connections that stay open, as by default.
+const maxIdle = 2
 
 // Connect makes database connections from a data source name. Tests put a
 // failing disk between the log and the driver here.
@@ -50,7 +56,9 @@ func Resolve(path string) (string, error) {
 // DataSource returns the URI of a database, with parameters of SQLite and of
 // the driver. A path may contain any character, including those that have a
 // meaning in a URI.
-func DataSource(path, parameters string) string {
+func DataSource(path, parameters string) string { return dataSource(path, parameters, readerTimeout) }
+
+func dataSource(path, parameters string, busyTimeout int) string {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
 	return fmt.Sprintf("%s?%s&_pragma=busy_timeout(%d)", u.String(), parameters, busyTimeout)
 }
@@ -102,6 +110,13 @@ func openReader(ctx context.Context, path, mode string, connect Connect) (*Reade
 // Conn returns one connection of the pool, for statements whose result depends
 // on the connection. The caller closes it.
 func (r *Reader) Conn(ctx context.Context) (*sql.Conn, error) { return r.pool.Conn(ctx) }
+
+// Reconnect closes the connections that nobody uses, so that further queries open
+// the files that now have the database's name.
+func (r *Reader) Reconnect() {
+	r.pool.SetMaxIdleConns(-1)
+	r.pool.SetMaxIdleConns(maxIdle)
+}
 
 // Close closes the connections.
 func (r *Reader) Close() error { return r.Wrap("closing the database", r.pool.Close()) }

@@ -112,7 +112,7 @@ func TestWriterPragmas(t *testing.T) {
 		"synchronous":    {"2", "2"}, // FULL
 		"secure_delete":  {"1", ""},
 		"trusted_schema": {"0", "0"},
-		"busy_timeout":   {"5000", "5000"},
+		"busy_timeout":   {"1000", "5000"},
 		"query_only":     {"0", "1"},
 	} {
 		for i, db := range []store.DB{w.DB, r.DB} {

@@ -119,6 +119,9 @@ func (r *record) detail() string {
 		for i, violation := range v.Violations {
 			parts[i] = strings.TrimSpace(violation.Path + " " + violation.Message)
 		}
+		if v.ViolationsOmitted > 0 {
+			parts = append(parts, fmt.Sprintf("and %d more", v.ViolationsOmitted))
+		}
 		return strings.Join(parts, "; ")
 	}
 	return string(r.Body)

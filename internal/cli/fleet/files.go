@@ -1,27 +1,30 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/fleetlint"
 	"github.com/agentd/agentd/internal/output"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // Validate checks every file of the fleet, and prints all that it finds. The
-// error is a finding when one of them is an error.
-func Validate(env *cli.Env) error {
+// error is a finding when one of them is an error, or with strict a warning.
+func Validate(env *cli.Env, strict bool) error {
 	root, err := env.FleetRoot()
 	if err != nil {
 		return err
 	}
-	findings, err := fleet.Validate(root, cli.FleetOptions(fleet.LoadOptions{}))
+	findings, err := fleetlint.Validate(root, cli.FleetOptions(fleet.LoadOptions{}))
 	if err != nil {
 		return err
 	}
+	bad := findings.Failed() || strict && findings.Count(fleet.SeverityWarning) > 0
 	if env.Format == output.Table {
 		err = findings.WriteText(env.Stdout)
 	} else {
@@ -31,12 +34,15 @@ func Validate(env *cli.Env) error {
 		err = env.WriteJSON(struct {
 			OK       bool           `json:"ok"`
 			Findings fleet.Findings `json:"findings"`
-		}{!findings.Failed(), findings})
+		}{!bad, findings})
 	}
-	if err == nil && findings.Failed() {
-		err = cli.Finding(nil)
+	switch {
+	case err != nil || !bad:
+		return err
+	case findings.Failed():
+		return cli.Finding(nil)
 	}
-	return err
+	return cli.Finding(errors.New("--strict: warnings fail the validation"))
 }
 
 // List prints the members of the fleet.

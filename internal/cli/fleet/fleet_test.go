@@ -18,24 +18,28 @@ func TestValidate(t *testing.T) {
 	t.Parallel()
 	env := clitest.New(t, clitest.Office)
 	env.Format = output.JSONL
-	if err := Validate(&env.Env); clitest.Code(err) != cli.ExitFinding || !strings.Contains(env.Out.String(), "peer.dangling") {
+	if err := Validate(&env.Env, true); err != nil || !strings.Contains(env.Out.String(), `"ok":true,"findings":[{"severity":"note","code":"peer.dangling"`) {
 		t.Errorf("a peer without a file: %v: %s", err, env.Out)
 	}
-	env.Write(t, "rpc-peers.yaml", "version: 1\npeers:\n  - agent: agent://clerk\n    transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\n")
+	env.Write(t, "rpc-peers.yaml", "version: 1\npeers:\n  - agent: agent://clerc\n    transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\n")
 	env.Reset()
-	if err := Validate(&env.Env); err != nil || !strings.Contains(env.Out.String(), `"ok":true,"findings":[`) {
-		t.Errorf("%v: %s", err, env.Out)
+	if err := Validate(&env.Env, false); err != nil || !strings.Contains(env.Out.String(), `"ok":true,"findings":[{"severity":"warning"`) {
+		t.Errorf("a warning: %v: %s", err, env.Out)
+	}
+	env.Reset()
+	if err := Validate(&env.Env, true); clitest.Code(err) != cli.ExitFinding || !strings.Contains(err.Error(), "--strict") || !strings.Contains(env.Out.String(), `"ok":false,"findings":[{"severity":"warning"`) {
+		t.Errorf("a warning, strictly: %v: %s", err, env.Out)
 	}
 	env.Write(t, "clerk/agent.yaml", "name: clerk\nskils: {}\n")
 	env.Write(t, "desk/agent.yaml", "name: desk\npermission: {}\n")
 	env.Reset()
-	err := Validate(&env.Env)
+	err := Validate(&env.Env, false)
 	if clitest.Code(err) != cli.ExitFinding || !strings.Contains(env.Out.String(), `"ok":false`) {
 		t.Errorf("%v: %s", err, env.Out)
 	}
 	env.Reset()
 	env.Format = output.Table
-	if err := Validate(&env.Env); clitest.Code(err) != cli.ExitFinding {
+	if err := Validate(&env.Env, false); clitest.Code(err) != cli.ExitFinding {
 		t.Errorf("%v", err)
 	}
 	for _, want := range []string{"clerk/agent.yaml:2:", "desk/agent.yaml:2:", "skills", "permissions"} { // every fault, with the nearest key
@@ -43,7 +47,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("no %s in %s", want, env.Out)
 		}
 	}
-	if err := Validate(&clitest.New(t, "").Env); clitest.Code(err) != cli.ExitFailed {
+	if err := Validate(&clitest.New(t, "").Env, false); clitest.Code(err) != cli.ExitFailed {
 		t.Errorf("no fleet: %v", err)
 	}
 }

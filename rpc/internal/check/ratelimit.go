@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 )
@@ -20,6 +21,33 @@ func RateLimited(q policy.Quota, callee envelope.Address, f *capability.Capabili
 		ResetAt: q.ResetAt.Add(time.Second - 1).Truncate(time.Second).UTC().Format(time.RFC3339),
 	})
 	return e
+}
+
+// CircuitOpen returns the error of a call that a breaker does not let through.
+func CircuitOpen(s policy.BreakerStatus, now time.Time) *rpc.Error {
+	until := s.Until.Add(time.Second - 1).Truncate(time.Second).UTC().Format(time.RFC3339)
+	what := "is not called until " + until
+	if s.State == policy.BreakerHalfOpen {
+		what = "is being tried with a few calls, and with further ones at " + until
+	}
+	e := rpc.NewError(rpc.CodeCircuitOpen, nil, "%s of %s %s: %d of %d calls failed, the last one with %s",
+		truncate.String(s.Capability, capability.MaxNameBytes), s.Peer, what, s.Failed, s.Calls, s.Cause)
+	e.Details = details(circuitDetails{
+		retryDetails: retryIn(max(0, s.Until.Sub(now))), State: s.State, Until: until, Failed: s.Failed, Calls: s.Calls, Cause: s.Cause,
+	})
+	return e
+}
+
+// circuitDetails are the details of CodeCircuitOpen.
+type circuitDetails struct {
+	retryDetails
+	State policy.BreakerState `json:"state"`
+	// Until is when calls are let through again (RFC 3339), rounded up to a second.
+	Until string `json:"until"`
+	// Failed of Calls calls failed when the breaker opened, the last one with Cause.
+	Failed int    `json:"failed"`
+	Calls  int    `json:"calls"`
+	Cause  string `json:"cause"`
 }
 
 // RetryIn returns the details of an error that asks the caller to wait; see
@@ -38,8 +66,8 @@ type quotaDetails struct {
 	ResetAt string `json:"reset_at"`
 }
 
-// retryDetails are the details of CodeCircuitOpen, and a part of those of
-// CodeRateLimited.
+// retryDetails are the details of CodeBusy, and a part of those of CodeCircuitOpen
+// and CodeRateLimited.
 type retryDetails struct {
 	// RetryAfterSeconds is rounded up to the millisecond: a caller that waits this
 	// long must not come too early.

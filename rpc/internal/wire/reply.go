@@ -61,6 +61,7 @@ type failure struct {
 	DetectedBy envelope.Address   `json:"detectedBy,omitempty"`
 	SchemaSide rpc.Side           `json:"schemaSide,omitempty"`
 	Violations []schema.Violation `json:"violations,omitempty"`
+	Omitted    int                `json:"violationsOmitted,omitempty"`
 	Details    json.RawMessage    `json:"details,omitempty"`
 }
 
@@ -68,7 +69,7 @@ type failure struct {
 func Failure(err *rpc.Error) Reply {
 	f := failure{
 		Code: err.CodeText(), Message: err.Message, Retryable: err.Retryable, DetectedBy: err.DetectedBy,
-		SchemaSide: err.Side, Violations: err.Violations, Details: err.Details,
+		SchemaSide: err.Side, Violations: err.Violations, Omitted: err.ViolationsOmitted, Details: err.Details,
 	}
 	out, merr := marshalFailure(f)
 	if merr != nil { // Details is not JSON: send the rest, the reply matters more
@@ -109,13 +110,14 @@ func ParseReply(payload []byte) (data json.RawMessage, err *rpc.Error) {
 	}
 	e := &rpc.Error{
 		Message: f.Message, Retryable: f.Retryable, DetectedBy: f.DetectedBy,
-		Side: f.SchemaSide, Violations: f.Violations, Details: f.Details,
+		Side: f.SchemaSide, Violations: f.Violations, ViolationsOmitted: min(max(f.Omitted, 0), schema.MaxOmitted), Details: f.Details,
 	}
 	e.SetCodeText(f.Code)
 	e.Message = truncate.String(e.Message, MaxText)
 	e.RemoteCode = truncate.String(e.RemoteCode, MaxName)
-	if len(e.Violations) > maxRemoteViolations {
+	if more := len(e.Violations) - maxRemoteViolations; more > 0 {
 		e.Violations = e.Violations[:maxRemoteViolations]
+		e.ViolationsOmitted = min(e.ViolationsOmitted+more, schema.MaxOmitted)
 	}
 	if len(e.Details) > MaxText {
 		e.Details = nil

@@ -50,7 +50,7 @@ func TestReplyRoundTrip(t *testing.T) {
 	}
 	sent := &rpc.Error{
 		Code: rpc.CodeSchemaViolation, Message: "a <b> & c", Retryable: true, DetectedBy: "agent://a", Side: rpc.SideResponse,
-		Violations: []schema.Violation{{Path: "/x", Message: "no"}}, Details: json.RawMessage(`{"d":1}`),
+		Violations: []schema.Violation{{Path: "/x", Message: "no"}}, ViolationsOmitted: 3, Details: json.RawMessage(`{"d":1}`),
 	}
 	payload := Failure(sent).Bytes()
 	if !bytes.Contains(payload, []byte("a <b> & c")) || bytes.HasSuffix(payload, []byte("\n")) {
@@ -86,8 +86,11 @@ func TestParseReplyBounds(t *testing.T) {
 		{"foreign code", failure(`"code":"` + strings.Repeat("X", 129) + `"`), func(e *rpc.Error) bool {
 			return e.Code == rpc.CodeRemote && len(e.RemoteCode) == 128+len("…")
 		}},
-		{"violations", failure(violations(1001)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 }},
-		{"violations that fit", failure(violations(1000)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 }},
+		{"violations", failure(violations(1001)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 && e.ViolationsOmitted == 1 }},
+		{"violations that fit", failure(violations(1000)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 && e.ViolationsOmitted == 0 }},
+		{"omitted violations", failure(violations(1) + `,"violationsOmitted":7`), func(e *rpc.Error) bool { return len(e.Violations) == 1 && e.ViolationsOmitted == 7 }},
+		{"too many omitted", failure(violations(1001) + `,"violationsOmitted":1000000`), func(e *rpc.Error) bool { return e.ViolationsOmitted == schema.MaxOmitted }},
+		{"negative", failure(violations(1) + `,"violationsOmitted":-7`), func(e *rpc.Error) bool { return e.ViolationsOmitted == 0 }},
 		{"details", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", 2047) + `"`), func(e *rpc.Error) bool { return e.Details == nil }},
 		{"details that fit", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", 2046) + `"`), func(e *rpc.Error) bool {
 			return len(e.Details) == 2048
