@@ -194,6 +194,9 @@ func TestContractDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got, err := p.ContractsDigest(); err != nil || got != doc.Digest() {
+		t.Errorf("all together: %s, %v, want %s", got, err, doc.Digest())
+	}
 	for name, entry := range p.ToolSchemas {
 		c, _ := doc.Lookup(name)
 		entry.Digest = "sha256:a lie"

@@ -16,6 +16,9 @@ import (
 // stranger's request, and is then as long as a message.
 const maxRecordedName = 128
 
+// maxRecordedReason bounds a reason that may quote a peer.
+const maxRecordedReason = 512
+
 func truncateName(name string) string { return truncate.String(name, maxRecordedName) }
 
 // A refusalBody is the body of a record of kind permission_denied or rate_limited.
@@ -109,6 +112,10 @@ type callBody struct {
 	LatencyMs float64 `json:"latencyMs"`
 	// CostEstimate is what the contract declares. Its name is the reference system's.
 	CostEstimate map[string]float64 `json:"cost_estimate,omitempty"`
+	// Unproven is set where the drift gate let the call go on although it had proven
+	// nothing, and UnprovenReason says why.
+	Unproven       bool   `json:"unproven,omitempty"`
+	UnprovenReason string `json:"unprovenReason,omitempty"`
 }
 
 func newCallBody(r *rpc.CallRecord) callBody {
@@ -116,7 +123,7 @@ func newCallBody(r *rpc.CallRecord) callBody {
 		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
 		TraceID: r.TraceID, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
 		StartMs: r.Start.UnixMilli(), LatencyMs: float64(r.Latency.Microseconds()) / float64(time.Millisecond/time.Microsecond),
-		CostEstimate: r.Cost,
+		CostEstimate: r.Cost, Unproven: r.Unproven != "", UnprovenReason: truncate.String(r.Unproven, maxRecordedReason),
 	}
 	if r.Code != 0 {
 		body.Code = r.Code.String()

@@ -16,7 +16,7 @@ import (
 const defaultApprovalTimeout = 5 * time.Minute
 
 // openClient builds the caller's end. What a reload swaps (peers, keyring,
-// permissions) goes in by reference; limits and the drift mode stay until a restart.
+// permissions) goes in by reference; limits stay until a restart.
 func (d *Daemon) openClient(context.Context) (err error) {
 	agent := d.Member().Agent
 	d.peers.current.Store(d.peersOf(d.Member()))
@@ -31,6 +31,7 @@ func (d *Daemon) openClient(context.Context) (err error) {
 		return err
 	}
 	d.approvals = newApprovals(d.audit, cmp.Or(agent.Security.ApprovalTimeout, defaultApprovalTimeout), d.log)
+	d.gate = d.newGate(drift.Mode(agent.Drift))
 	d.client, err = caller.New(caller.Config{
 		Self:       d.Member().Address,
 		Peers:      &d.peers,
@@ -42,13 +43,16 @@ func (d *Daemon) openClient(context.Context) (err error) {
 			Limiter:    policy.NewRateLimiter(0),
 			Approver:   d.approvals,
 			Breakers:   policy.NewBreakers(),
-			Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(agent.Drift), Auditor: d.audit, Logger: d.log}),
+			Gate:       d.gate,
 		},
 		Identity:     &d.keyring,
 		FleetVersion: version,
 		Limits:       caller.Limits{MaxPending: agent.Limits.MaxPending, MaxPayloadBytes: agent.Limits.MaxPayloadBytes},
 		Logger:       d.log,
 	})
+	if err == nil {
+		d.followPeers()
+	}
 	return err
 }
 

@@ -49,6 +49,7 @@ func (d *Daemon) Reload() error {
 	d.permissions.callee.Store(next.callee)
 	d.peers.current.Store(d.peersOf(next.member))
 	d.member.Store(next.member)
+	d.reloadGate(next.member)
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
 	defer cancel()
 	if err := d.audit.lifecycle(ctx, "reloaded", d.cfg.Version); err != nil {

@@ -64,9 +64,6 @@ func (o Options) withDefaults() Options {
 			*d.field = d.standard
 		}
 	}
-	if o.Mode == "" {
-		o.Mode = Enforce
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -116,8 +113,14 @@ func (g *Gate) Close() { g.crew.close() }
 // Mode is what the gate does about drift now.
 func (g *Gate) Mode() Mode { return *g.mode.Load() }
 
-// SetMode changes what the gate does about drift, from the next call on.
-func (g *Gate) SetMode(m Mode) { g.mode.Store(&m) }
+// SetMode changes what the gate does about drift, from the next call on. "" is
+// Enforce.
+func (g *Gate) SetMode(m Mode) {
+	if m == "" {
+		m = Enforce
+	}
+	g.mode.Store(&m)
+}
 
 // Hear tells the gate that a peer may serve another contract now. revision is that of
 // what it serves, or "". It is a hint and believed in nothing: the next call has the

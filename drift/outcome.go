@@ -60,10 +60,12 @@ func readAnswer(peer envelope.Address, data []byte, err error) answer {
 func failure(peer envelope.Address, err error) outcome {
 	code := rpc.CodeOf(err)
 	var e *rpc.Error
-	if errors.As(err, &e) && e.DetectedBy == peer {
-		// The peer's own words. One that is busy says nothing about its contracts.
-		if code == rpc.CodeBusy || code == rpc.CodeRateLimited {
-			return unreachable
+	if errors.As(err, &e) && e.DetectedBy == peer { // the peer's own words
+		switch code {
+		case rpc.CodeBusy, rpc.CodeRateLimited:
+			return unreachable // it says nothing about its contracts
+		case rpc.CodeVersionSkew, rpc.CodeTenantMismatch:
+			return unreachable // it refuses all calls of this agent, and gives each this reason
 		}
 		return malformed
 	}

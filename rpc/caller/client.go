@@ -92,6 +92,7 @@ type Client struct {
 	verifier   *check.Verifier
 	ids        id.Source
 	stale      atomic.Uint64
+	followed   followed
 }
 
 // A replyingTransport is a transport with this client's reply inbox on it.
@@ -154,7 +155,7 @@ func (c *Client) Close() error {
 	// Pending calls end first, so that none of them waits for an inbox that no
 	// longer exists.
 	c.pending.abandon()
-	var errs []error
+	errs := []error{c.followed.close()}
 	for _, t := range c.transports {
 		errs = append(errs, t.inbox.Close())
 	}

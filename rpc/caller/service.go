@@ -25,6 +25,18 @@ func (c *Client) CallService(ctx context.Context, to envelope.Address, service s
 	return answer, nil
 }
 
+// Reaches reports whether anybody answers where a peer takes requests, within the
+// deadline of ctx or 30 s. It asks for what an agent publishes, which on that topic is
+// no capability: the answer of a peer of any make is that it has none.
+func (c *Client) Reaches(ctx context.Context, to envelope.Address) bool {
+	peer, ok := c.cfg.Peers.Peer(to)
+	if !ok {
+		return false
+	}
+	_, err := c.callAgentd(ctx, peer, wire.CapabilitiesName, json.RawMessage("null"))
+	return err == nil || err.DetectedBy == peer.Address
+}
+
 // callAgentd sends one request to the topic of peer and waits for the answer. An
 // error that the peer answered, or an answer that makes no sense, has the peer as
 // DetectedBy; one of this end has nobody.
