@@ -322,7 +322,7 @@ func TestGateNoticesAChangedPeer(t *testing.T) {
 	w.replace(contract(t, f(needs, "")))
 	_, err := w.call(`{"a":1}`)
 	var found *drift.SchemaDriftError
-	if !errors.As(err, &found) || w.ran.Load() != 2 || w.probed() != 2+questions {
+	if !errors.As(err, &found) || w.ran.Load() != 2 || w.probed() != 2+doubts {
 		t.Errorf("a breaking change: %v, ran %d, %d probes", err, w.ran.Load(), w.probed())
 	}
 }

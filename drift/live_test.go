@@ -224,8 +224,9 @@ func TestGateAsksAgainAfterNonsense(t *testing.T) {
 	})
 }
 
-// questions is how many a poll has that meets nothing but refusals.
-const questions = 6
+// questions is how many a poll has that meets nothing but refusals, and doubts how
+// many it has after a proof.
+const questions, doubts = 6, 10
 
 // A silent peer holds up the first calls for as long as is configured, and later ones
 // for next to nothing.

@@ -47,9 +47,10 @@ const (
 	// refusalBurst is how many polls in a row refusals may cause; one a second in the
 	// long run.
 	refusalBurst = 5
-	// maxQuestions bounds one poll. Replicas take turns: with one odd replica among
-	// three, one poll in seven hundred meets none of the others.
-	maxQuestions = 6
+	// maxQuestions bounds one poll. Each question may meet another replica: with one odd
+	// replica among three, one poll in seven hundred meets none of the others. A poll
+	// that would overturn a proof asks more: one in sixty thousand.
+	maxQuestions, maxDoubts = 6, 10
 	// shortWait is how long a call that may go on waits for news about its peer.
 	shortWait = 250 * time.Millisecond
 )
@@ -252,7 +253,13 @@ func (g *Gate) ask(ctx context.Context, s *peerState, t *toolState, f *flight, p
 	var found []*capability.Published
 	var last answer
 	passes, met := false, wanted == "" && p.Stale == ""
-	for range maxQuestions {
+	most := maxQuestions
+	s.mu.RLock()
+	if len(t.accepted) > 0 {
+		most = maxDoubts
+	}
+	s.mu.RUnlock()
+	for range most {
 		data, err := p.Published(ctx)
 		last = readAnswer(s.address, data, err)
 		if last.outcome == gaveUp || last.outcome == unreachable {

@@ -147,7 +147,7 @@ func TestRollBack(t *testing.T) {
 		if counts := d.outcomes(t, 50); counts["EAGENTRPC_SCHEMA_DRIFT"] != 50 {
 			t.Errorf("broken: %v", counts)
 		}
-		if sent := d.bus.Published() - before; sent > 2*questions {
+		if sent := d.bus.Published() - before; sent > 2*doubts {
 			t.Errorf("%d messages for calls that are refused", sent)
 		}
 		for i := range d.replicas {
