@@ -43,6 +43,12 @@ type ToolSchema struct {
 	Progress bool `json:"progress,omitempty"`
 	// TimeoutMs is 0 if the capability leaves the timeout to its caller.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
+	// ID, Version and Category are the owner's; "" if not given.
+	ID       string `json:"id,omitempty"`
+	Version  string `json:"version,omitempty"`
+	Category string `json:"category,omitempty"`
+	// Permissions are what the skill needs, such as network:read.
+	Permissions []string `json:"permissions,omitempty"`
 	// Fault is why this entry cannot be used, for one that was read from a peer. The
 	// other fields are then unset. One odd entry says nothing about the others.
 	Fault error `json:"-"`
@@ -70,6 +76,7 @@ func (d *Document) Published() *Published {
 		t := ToolSchema{
 			Digest: c.Digest, Description: c.Description, Since: c.Since,
 			Idempotent: c.Idempotent, Progress: c.Progress, TimeoutMs: c.Timeout.Milliseconds(),
+			ID: c.ID, Version: c.Version, Category: c.Category, Permissions: c.Permissions,
 		}
 		if c.Input != nil {
 			t.InputSchema = c.Input.Source

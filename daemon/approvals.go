@@ -65,7 +65,7 @@ func (a *approvals) Approve(ctx context.Context, r caller.ApprovalRequest) (call
 		// A full table denies, and the denial is recorded like any other.
 		return caller.Approval{}, a.record(ctx, call, "overflow", caller.Approval{})
 	}
-	a.log.Warn("a call waits for approval", "id", call.id, "peer", r.Peer, "capability", r.Capability, "until", call.until)
+	a.log.Warn("a call waits for approval", "id", call.id, "peer", r.Peer, "capability", r.Capability, "correlationId", r.CorrelationID, "traceId", r.TraceID, "until", call.until)
 	timer := time.NewTimer(time.Until(call.until))
 	defer timer.Stop()
 	select {
@@ -114,7 +114,7 @@ func (a *approvals) record(ctx context.Context, call *waitingCall, outcome strin
 	defer cancel()
 	r := call.request
 	return a.audit.append(ctx, auditchain.KindApproval, r.TenantID, approvalBody{
-		ID: call.id, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, SessionID: r.SessionID,
+		ID: call.id, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, TraceID: r.TraceID, SessionID: r.SessionID,
 		Rule: r.Rule.String(), Decision: outcome, Approver: d.By, Reason: d.Reason, WaitedMs: time.Since(r.Start).Milliseconds(),
 	})
 }

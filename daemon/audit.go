@@ -43,7 +43,8 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 	}
 	violation := auditchain.SchemaViolation{
 		TenantID: v.TenantID, CapabilityName: v.Capability, PeerID: string(v.Peer), Side: auditchain.Side(v.Side),
-		Violations: violations, ViolationsOmitted: v.ViolationsOmitted, CorrelationID: v.CorrelationID, SessionID: v.SessionID,
+		Violations: violations, ViolationsOmitted: v.ViolationsOmitted,
+		CorrelationID: v.CorrelationID, TraceID: v.TraceID, SessionID: v.SessionID,
 	}
 	record, err := violation.Record()
 	if err != nil {

@@ -48,7 +48,7 @@ func (d *Daemon) peersOf(m *fleet.Member) *peerList {
 		spec := d.chooseTransport(p)
 		peers[p.Address] = rpc.Peer{
 			Address: p.Address, Transport: string(spec.Kind), Topic: spec.Requests, Contract: p.Document,
-			MinSchemaVersion: p.MinSchemaVersion,
+			Foreign: p.Foreign, MinSchemaVersion: p.MinSchemaVersion,
 		}
 	}
 	return &peerList{Peers: peers, member: m}

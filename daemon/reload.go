@@ -8,6 +8,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
 )
 
 // reloadRecordTimeout bounds the record of a reload.
@@ -16,10 +17,11 @@ const reloadRecordTimeout = 5 * time.Second
 // A reloadedState is what a reload puts in force, read and checked as a whole
 // before any of it is.
 type reloadedState struct {
-	member  *fleet.Member
-	caller  *policy.CallerRules
-	callee  *policy.CalleeRules
-	keyring *identity.Keyring
+	member   *fleet.Member
+	handlers map[string]rpc.Handler
+	caller   *policy.CallerRules
+	callee   *policy.CalleeRules
+	keyring  *identity.Keyring
 }
 
 // Reload reads the fleet's files again and swaps what they say about capabilities,
@@ -37,7 +39,7 @@ func (d *Daemon) Reload() error {
 	}
 	// The contract is the only part that can still be rejected: it must come first.
 	if d.inbox != nil {
-		if err := d.inbox.SetContract(next.member.Capabilities, d.handlers(next.member)); err != nil {
+		if err := d.inbox.SetContract(next.member.Capabilities, next.handlers); err != nil {
 			return fmt.Errorf("reload: %w", err)
 		}
 		d.stats.setCapabilities(next.member.Capabilities.Names())
@@ -57,6 +59,7 @@ func (d *Daemon) Reload() error {
 		// A log that takes no records refuses the calls anyway.
 		d.log.Error("reload not recorded", "error", err)
 	}
+	d.warnOfMissingFiles()
 	d.log.Info("reloaded")
 	return nil
 }
@@ -80,6 +83,11 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 		return s, fmt.Errorf("%s starts or stops having requests kept (delivery: durable), which takes a restart", member.ID)
 	}
 	s.member = member
+	if d.inbox != nil {
+		if s.handlers, err = d.handlers(f, member); err != nil {
+			return s, err
+		}
+	}
 	if s.caller, s.callee, err = readPermissions(member); err != nil {
 		return s, err
 	}

@@ -29,6 +29,9 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
 	d.conditions = health.NewBoard(d.log)
+	if cfg.LogCalls {
+		d.stats.log = d.log
+	}
 	d.member.Store(member)
 	if err := d.start(ctx); err != nil {
 		// ctx may have ended, which may be why the start failed.
@@ -85,8 +88,9 @@ func (d *Daemon) start(ctx context.Context) error {
 		}
 	}
 	// Publishes what the steps have set to readers that check ready first.
+	d.warnOfMissingFiles()
 	d.ready.Store(true)
-	d.log.Info("ready", "socket", d.Socket(), "audit", d.AuditDB())
+	d.log.Info("started", "socket", d.Socket(), "audit", d.AuditDB())
 	return nil
 }
 

@@ -36,6 +36,12 @@ const (
 	HeaderReplayed = "x-agentd-replayed"
 	// HeaderDelivery is DeliveryDurable on a Request that was sent through a queue.
 	HeaderDelivery = "x-agentd-delivery"
+	// HeaderMode is "async" or "fire-and-forget" on a Request whose caller does not wait
+	// for the answer.
+	HeaderMode = "x-agentd-mode"
+	// HeaderAttempt is, on a Request, which of its call's requests it is, where it is
+	// not the first. On a Response it is which delivery out of a queue was answered.
+	HeaderAttempt = "x-agentd-attempt"
 	// HeaderProgress is "accept" on a Request whose caller wants progress events, and
 	// the number of the event, from 1, on such an Event.
 	HeaderProgress = "x-agentd-progress"

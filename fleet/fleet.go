@@ -143,6 +143,9 @@ type Peer struct {
 	Pinned bool
 	// InFleet reports whether the peer is a member of the fleet.
 	InFleet bool
+	// Foreign reports whether another system than agentd may run the peer: it is no
+	// member, or its agent.yaml names skill documents of the reference runtime.
+	Foreign bool
 	// MinSchemaVersion is the oldest contract the caller accepts; "" is any.
 	MinSchemaVersion string
 	// Position is where the peers file declares the peer.
@@ -168,6 +171,8 @@ type Environment struct {
 	Overrides map[string]Override
 	// Position is where fleet.yaml declares it; zero for the implicit one.
 	Position Position
+
+	refs []fileRef
 }
 
 // An Override is what an environment changes for one member. A nil list

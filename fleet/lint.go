@@ -50,6 +50,8 @@ const (
 	SkillMissing Code = "skill.missing"
 	// OverrideUnknown is an environment's override for no member.
 	OverrideUnknown Code = "override.unknown"
+	// RefMissing is a file that an environment names and that is not there.
+	RefMissing Code = "ref.missing"
 )
 
 // A Finding is one problem in a fleet's files.
@@ -137,6 +139,7 @@ func (f *Fleet) Lint() Findings {
 	findings = append(findings, f.lintDeploy()...)
 	findings = append(findings, f.lintSkills()...)
 	findings = append(findings, f.lintOverrides()...)
+	findings = append(findings, f.lintRefs()...)
 	findings.Sort()
 	return findings
 }

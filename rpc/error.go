@@ -44,6 +44,9 @@ type Error struct {
 	RemoteCode string
 	// Details is a JSON object that depends on the code, or nil.
 	Details json.RawMessage
+	// RetryIn is how long to wait before calling again, where the failing end knows;
+	// 0 where it does not. Details may say the same in whole seconds.
+	RetryIn time.Duration
 
 	cause error
 }
@@ -122,11 +125,14 @@ func (e *Error) SetCodeText(text string) {
 }
 
 // RetryAfter is how long the failing end asks the caller to wait before it calls
-// again; 0 where the error does not say. Only CodeRateLimited, CodeCircuitOpen and
-// CodeBusy do.
+// again: RetryIn, or else what Details say, which only those of CodeRateLimited,
+// CodeCircuitOpen and CodeBusy do. It is 0 where the error does not say.
 func (e *Error) RetryAfter() time.Duration {
 	var d struct {
 		Seconds float64 `json:"retry_after_seconds"`
+	}
+	if e.RetryIn > 0 {
+		return min(e.RetryIn, MaxTimeout)
 	}
 	if e.Code != CodeRateLimited && e.Code != CodeCircuitOpen && e.Code != CodeBusy || json.Unmarshal(e.Details, &d) != nil {
 		return 0

@@ -34,13 +34,16 @@ type Result struct {
 	Status Status
 	// CorrelationID names the call in logs and audit records at both ends.
 	CorrelationID string
+	// TraceID is that of the W3C trace that the call belongs to, 32 hex digits.
+	TraceID string
 	// Latency is the time that RequestAgent took.
 	Latency time.Duration
 	// ExecutionTime is how long the skill ran, as reported by the callee; 0 when it
 	// reports none or did not run the skill.
 	ExecutionTime time.Duration
 	// CostEstimate is the declared cost of a call, in units of the capability's
-	// owner. It must not be changed.
+	// owner. It is nil unless the skill is known to have run for this call. It must not
+	// be changed.
 	CostEstimate map[string]float64
 	// Replayed is set when the answer repeats that to an earlier request with the
 	// same idempotency key.
@@ -69,6 +72,7 @@ type Result struct {
 type resultJSON struct {
 	Status        Status             `json:"status"`
 	CorrelationID string             `json:"correlationId"`
+	TraceID       string             `json:"traceId,omitempty"`
 	LatencyMs     float64            `json:"latencyMs"`
 	ExecutionMs   float64            `json:"executionTimeMs,omitempty"`
 	CostEstimate  map[string]float64 `json:"costEstimate,omitempty"`
@@ -83,12 +87,12 @@ type resultJSON struct {
 	Error         *Error             `json:"error,omitempty"`
 }
 
-// MarshalJSON writes {status, correlationId, latencyMs, executionTimeMs?,
+// MarshalJSON writes {status, correlationId, traceId?, latencyMs, executionTimeMs?,
 // costEstimate?, replayed?, queued?, unproven?, unprovenReason?, response?, schemaSide?,
 // violations?, violationsOmitted?, error?}; times are in ms, to the microsecond.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return marshal(resultJSON{
-		Status: r.Status, CorrelationID: r.CorrelationID,
+		Status: r.Status, CorrelationID: r.CorrelationID, TraceID: r.TraceID,
 		LatencyMs:   float64(r.Latency.Microseconds()) / 1000,
 		ExecutionMs: float64(r.ExecutionTime.Microseconds()) / 1000, CostEstimate: r.CostEstimate, Replayed: r.Replayed, Queued: r.Queued,
 		Unproven: r.Unproven != "", UnprovenWhy: r.Unproven,
@@ -115,7 +119,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("rpc: not a result: %w", err)
 	}
 	*r = Result{
-		Status: j.Status, CorrelationID: j.CorrelationID,
+		Status: j.Status, CorrelationID: j.CorrelationID, TraceID: j.TraceID,
 		Latency:       time.Duration(j.LatencyMs * float64(time.Millisecond)),
 		ExecutionTime: time.Duration(j.ExecutionMs * float64(time.Millisecond)), CostEstimate: j.CostEstimate, Replayed: j.Replayed, Queued: j.Queued,
 		Unproven: j.UnprovenWhy,

@@ -30,10 +30,14 @@ func run(ctx context.Context, args []string, a *app) int {
 	if code == cli.ExitFailed && !a.started {
 		code = cli.ExitUsage // cobra has rejected the flags or arguments
 	}
-	if print {
+	switch log, logErr := a.Logger(); {
+	case !print:
+	case a.LogFormat == "json" && logErr == nil: // the last line is one of the log as well
+		log.Error(err.Error(), "exitStatus", code)
+	default:
 		fmt.Fprintf(a.Stderr, "agentd: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
-	if code == cli.ExitUsage {
+	if code == cli.ExitUsage && a.LogFormat != "json" {
 		fmt.Fprintln(a.Stderr, "Run `agentd --help`, or --help after the command, for how to use it.")
 	}
 	return code

@@ -42,6 +42,7 @@ func (a *app) requestCommand() *cobra.Command {
 	f.StringVar(&c.Mode, "mode", string(rpc.ModeSync), "sync, async or fire-and-forget")
 	f.StringVar(&c.IdempotencyKey, "idempotency-key", "", "calls with the same key are served once")
 	f.StringVar(&c.Session, "session", "", "session id for the audit records")
+	f.StringVar(&c.Traceparent, "traceparent", "", "W3C trace context that the call continues (default: $TRACEPARENT)")
 	f.DurationVar(&c.Timeout, "timeout", 0, "how long to wait, 1ms to 10m (default: the capability's timeoutMs, then 30s)")
 	f.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "end the call when neither progress nor the reply arrives for this long (default: never)")
 	f.BoolVar(&c.Progress, "progress", false, "print the skill's progress to standard error, one event a line")

@@ -30,8 +30,20 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "id of the member to run (required)")
 	cmd.Flags().BoolVar(&watching, "watch", true, "reload the files when they change")
+	a.logCallsFlag(cmd)
 	required(cmd, "agent")
 	return cmd
+}
+
+// logCallsFlag adds --log-calls. Without it, the environment decides.
+func (a *app) logCallsFlag(cmd *cobra.Command) {
+	var on bool
+	cmd.Flags().BoolVar(&on, "log-calls", false, "log a line for each call, at both ends (default: $AGENTD_LOG_CALLS, then false)")
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if cmd.Flags().Changed("log-calls") {
+			a.LogCalls = &on
+		}
+	}
 }
 
 // fleetRunCommand returns `agentd fleet run`, which stands here and not with the
@@ -52,6 +64,7 @@ func (a *app) fleetRunCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&watching, "watch", true, "reload the files when they change")
+	a.logCallsFlag(cmd)
 	return cmd
 }
 

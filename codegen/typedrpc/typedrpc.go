@@ -22,6 +22,12 @@ func Caller(r Requester) typed.Caller {
 			To: envelope.Address(c.To), Capability: c.Capability, Payload: c.Payload,
 			Timeout: c.Timeout, IdempotencyKey: c.IdempotencyKey,
 		})
+		if c.Outcome != nil && result != nil {
+			*c.Outcome = typed.Outcome{
+				CorrelationID: result.CorrelationID, Latency: result.Latency, ExecutionTime: result.ExecutionTime,
+				CostEstimate: result.CostEstimate, Replayed: result.Replayed, Queued: result.Queued,
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

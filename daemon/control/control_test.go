@@ -322,3 +322,44 @@ func Example() {
 	fmt.Println(result.Status, string(result.Response), err)
 	// Output: ok "hello" <nil>
 }
+
+// A program that is traced has its calls join the trace: by the header that such
+// programs send, or by what the request itself says, which goes before it.
+func TestRequestJoinsTrace(t *testing.T) {
+	const id, parent = "0af7651916cd43dd8448eb211c80319c", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	var got rpc.Request
+	_, s := serve(t, control.Agent{Caller: caller(func(_ context.Context, r rpc.Request) (*rpc.Result, error) {
+		got = r
+		return ok(r), nil
+	})})
+	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", s.Path())
+	}}}
+	defer web.CloseIdleConnections()
+	for _, test := range []struct {
+		header, body string
+		status       int
+		trace        string
+	}{
+		{parent, `{"to":"agent://b","capability":"x"}`, http.StatusOK, id},
+		{"nonsense", `{"to":"agent://b","capability":"x"}`, http.StatusOK, ""},
+		{"", `{"to":"agent://b","capability_id":"x","parameters":1,"trace_id":"0af76519-16cd-43dd-8448-eb211c80319c"}`, http.StatusOK, id},
+		{parent, `{"to":"agent://b","capability":"x","traceId":"11111111111111111111111111111111"}`, http.StatusOK, strings.Repeat("1", 32)},
+		{parent, `{"to":"agent://b","capability":"x","traceId":"mine"}`, http.StatusBadRequest, ""},
+	} {
+		got = rpc.Request{}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://agentd/v1/request", strings.NewReader(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("traceparent", test.header)
+		resp, err := web.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != test.status || rpc.TraceID(got.Traceparent) != test.trace {
+			t.Errorf("%s with %q: status %d, trace %q", test.body, test.header, resp.StatusCode, got.Traceparent)
+		}
+	}
+}

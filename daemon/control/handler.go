@@ -15,6 +15,10 @@ import (
 // HeaderCall names the running call that a nested request belongs to.
 const HeaderCall = "Agentd-Call"
 
+// HeaderTraceparent is the W3C trace context of the program that makes a request. The
+// call continues it unless the request names a trace itself.
+const HeaderTraceparent = "traceparent"
+
 // MaxRequestBytes bounds the body of a request. The agent's own limit on payloads
 // is smaller, and is applied by its [Caller].
 const MaxRequestBytes = 32 << 20
@@ -103,8 +107,12 @@ func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	}
 	var request rpc.Request
 	if err := json.Unmarshal(body, &request); err != nil {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?}: "+err.Error())
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?, traceparent? or traceId?}: "+err.Error())
 		return
+	}
+	// A malformed one begins no trace and is no fault (Trace Context, section 4.3).
+	if parent := r.Header.Get(HeaderTraceparent); request.Traceparent == "" && rpc.TraceID(parent) != "" {
+		request.Traceparent = parent
 	}
 	ctx, cancel, ok := a.callContext(r)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon"
@@ -28,6 +29,8 @@ type Env struct {
 	Format output.Format
 	// LogLevel and LogFormat are --log-level and --log-format.
 	LogLevel, LogFormat string
+	// LogCalls is --log-calls, nil where it is not given.
+	LogCalls *bool
 }
 
 // FleetRoot returns the folder of the fleet's fleet.yaml. The path is relative
@@ -120,6 +123,23 @@ func (e *Env) Logger() (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(e.Stderr, opts)), nil
 	}
 	return nil, Usage("--log-format: must be text or json, not %q", e.LogFormat)
+}
+
+// LogsCalls returns whether each call gets a line in the log: what --log-calls says,
+// else $AGENTD_LOG_CALLS, else false.
+func (e *Env) LogsCalls() (bool, error) {
+	text := e.Getenv("AGENTD_LOG_CALLS")
+	switch {
+	case e.LogCalls != nil:
+		return *e.LogCalls, nil
+	case text == "":
+		return false, nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, Usage("AGENTD_LOG_CALLS: must be true or false, not %q", text)
+	}
+	return on, nil
 }
 
 // WriteJSON writes v to standard output, as one value in the chosen format.

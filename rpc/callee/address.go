@@ -44,7 +44,7 @@ func (c *call) checkVersion() *rpc.Error {
 		return rpc.NewError(rpc.CodeVersionSkew, nil, "the caller's fleet, %s, is older than %s takes", text, cfg.Self)
 	}
 	if own := cfg.FleetVersion; !own.IsZero() && version.Compare(own) > 0 {
-		cfg.Logger.Warn("fleet.version.skew: the caller's fleet is newer", "from", c.request.From, "version", text)
+		c.log().Warn("fleet.version.skew: the caller's fleet is newer", "version", text)
 	}
 	return nil
 }

@@ -68,14 +68,16 @@ func (s *subscriptions) close() error {
 // Group is the queue group in which the agent's replicas share requests.
 func (in *Inbox) Group() string { return wire.QueueGroup(in.cfg.Self) }
 
-// Shutdown takes no more requests and waits for those that run. When ctx ends first,
-// it cancels their contexts and waits for them all the same, and the error wraps
-// ctx's. Requests that had arrived and not begun are refused as busy; later ones are
-// the broker's to report.
+// Shutdown takes no more requests and waits for those that run or wait for their turn,
+// which comes in order as before. When ctx ends first, it cancels their contexts and
+// waits for them all the same, and the error wraps ctx's; those that waited are refused
+// as busy. So are requests that had arrived and not been accepted. Later ones are the
+// broker's to report.
 func (in *Inbox) Shutdown(ctx context.Context) error {
+	in.requests.close()
 	in.mu.Lock()
 	subscribed, receivers := in.subscriptions, in.receivers
-	in.subscriptions, in.receivers, in.closed = nil, nil, true
+	in.subscriptions, in.receivers = nil, nil
 	in.mu.Unlock()
 	// Requests first and control last, so that running calls can be cancelled until
 	// the end.
@@ -91,7 +93,7 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 	finished := make(chan struct{})
 	// Ends at the latest when the last handler returns, for which Shutdown waits in
 	// any case.
-	go func() { in.serving.Wait(); close(finished) }()
+	go func() { in.requests.serving.Wait(); close(finished) }()
 	select {
 	case <-finished:
 	case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -42,7 +43,7 @@ func (c *call) permit() *rpc.Error {
 func (c *call) refusal(code rpc.Code) rpc.Refusal {
 	return rpc.Refusal{
 		Role: rpc.RoleCallee, Code: code, TenantID: c.request.TenantID, Capability: c.capability.Name, Peer: c.request.From,
-		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
+		CorrelationID: c.request.CorrelationID, TraceID: trace.ID(c.trace), SessionID: c.session(),
 	}
 }
 

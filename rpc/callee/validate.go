@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/trace"
 )
 
 // validateRequest validates the payload against the inputSchema, although the
@@ -39,7 +40,7 @@ func (c *call) validate(side rpc.Side, payload []byte) *rpc.Error {
 	aerr := check.Violation(&c.ctx, c.inbox.cfg.Records, rpc.SchemaViolation{
 		TenantID: c.request.TenantID, Capability: c.capability.Name, Peer: c.request.From,
 		Side: side, Violations: err.Violations, ViolationsOmitted: err.ViolationsOmitted, Payload: payload,
-		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
+		CorrelationID: c.request.CorrelationID, TraceID: trace.ID(c.trace), SessionID: c.session(),
 	})
 	if aerr != nil {
 		return aerr

@@ -31,8 +31,7 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 			c.drainProgress(pending.progress)
 			return o.reply, o.err
 		case <-pending.timer.C:
-			gaveUp = rpc.NewError(rpc.CodeTimeout, context.DeadlineExceeded,
-				"agent-rpc timed out after %dms (correlationId=%s)", c.until.Sub(c.start).Milliseconds(), c.ids.correlation)
+			gaveUp = c.timedOut(context.DeadlineExceeded)
 		case <-idle.channel():
 			gaveUp = rpc.NewError(rpc.CodeTimeout, context.DeadlineExceeded,
 				"agent-rpc timed out: no progress for %dms (correlationId=%s)", c.request.IdleTimeout.Milliseconds(), c.ids.correlation)
@@ -64,7 +63,9 @@ func (c *call) cancelCallee(ctx context.Context) {
 	e := envelope.Envelope{
 		Kind: envelope.Event, MessageID: c.client.ids.One(), CorrelationID: c.ids.correlation, CausedBy: c.ids.message,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability, TenantID: c.tenant(),
-		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
+		Headers: envelope.Headers{
+			{Key: envelope.HeaderControl, Value: envelope.ControlCancel}, {Key: envelope.HeaderTraceparent, Value: c.traceparent()},
+		},
 	}
 	// Signed like a request: callees accept a cancellation only from the caller of
 	// the call.
@@ -74,7 +75,7 @@ func (c *call) cancelCallee(ctx context.Context) {
 		err = c.transport.Publish(context.WithoutCancel(ctx), transport.Message{Topic: wire.ControlTopic(c.peer.Topic), Data: data})
 	}
 	if err != nil {
-		c.client.cfg.Logger.Warn("cancel not sent", "correlationId", c.ids.correlation, "error", err)
+		c.log().Warn("cancel not sent", "error", err)
 	}
 }
 

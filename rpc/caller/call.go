@@ -9,6 +9,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/trace"
 )
 
 // RequestAgent makes one call and waits for its outcome. The result is never
@@ -60,6 +61,8 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 		data, err := c.enqueue(ctx, queue)
 		_, err = c.heedStale(ctx, err, true)
 		return data, err
+	case c.request.Mode == rpc.ModeAsync:
+		return nil, c.detach(ctx)
 	}
 	return c.retry(ctx) // calls attempt until one succeeds
 }
@@ -80,6 +83,8 @@ func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
 		if !resend {
 			return data, err
 		}
+		c.resent++
+		c.failures = append(c.failures, err.Code)
 		// A new message id: the callee would reject a repeated one as a replay. The
 		// correlation id stays, and with it the reply topic.
 		c.ids.message = c.client.ids.One()
@@ -89,6 +94,7 @@ func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
 // send sends one request and returns the answer. The limits count every request, of
 // every attempt.
 func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) {
+	c.run = run{ran: c.run.ran}
 	if err := c.limitRate(ctx); err != nil {
 		return nil, err
 	}
@@ -109,7 +115,9 @@ func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) 
 	if reply, err = c.roundTrip(ctx); err != nil {
 		return nil, err
 	}
-	return c.validateReply(ctx, reply)
+	data, err = c.validateReply(ctx, reply)
+	c.run.noteOutcome(err)
+	return data, c.asTimeout(err)
 }
 
 // roundTrip reserves a slot, publishes the request and awaits the reply. The
@@ -153,14 +161,15 @@ type call struct {
 
 	// What the attempts have found out.
 	attempted int        // attempts made
-	failures  []rpc.Code // of those that another one followed
+	resent    int        // requests that attempts sent once more
+	failures  []rpc.Code // of the requests that another one followed
 
-	approved time.Time     // when a person let the call go on
-	executed time.Duration // how long the skill ran, by the last reply
-	replayed bool          // the last reply repeats an earlier one
-	queued   bool          // the broker has stored the call; its answer is awaited later
-	garbled  bool          // bytes that are no envelope came where the reply should
-	delivery string        // envelope.DeliveryDurable once the request goes to a queue
+	approved  time.Time     // when a person let the call go on
+	run       run           // what the replies report of the skill
+	queued    bool          // the answer is awaited later
+	garbled   bool          // bytes that are no envelope came where the reply should
+	published chan struct{} // closed with the first published request, if somebody waits for that
+	delivery  string        // envelope.DeliveryDurable once the request goes to a queue
 }
 
 // ids are fresh for every call, so two calls of one turn never collide. The message
@@ -176,11 +185,11 @@ func (c *Client) newCall(r rpc.Request) *call {
 // result is what RequestAgent returns.
 func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 	r := &rpc.Result{
-		Status: rpc.StatusOK, CorrelationID: c.ids.correlation, Latency: time.Since(c.start), ExecutionTime: c.executed,
-		Replayed: c.replayed, Queued: c.queued && err == nil, Response: response,
+		Status: rpc.StatusOK, CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), Latency: time.Since(c.start),
+		ExecutionTime: c.run.took, Replayed: c.run.replayed, Queued: c.queued && err == nil, Response: response,
 		Unproven: c.clearance.Unproven,
 	}
-	if c.capability != nil {
+	if c.capability != nil && c.run.ran {
 		r.CostEstimate = c.capability.Cost
 	}
 	if err != nil {

@@ -89,6 +89,7 @@ type Client struct {
 	transports map[string]replyingTransport // by kind; complete once opened is closed
 	opened     chan struct{}
 	pending    *pendingTable
+	detached   *detachedCalls
 	verifier   *check.Verifier
 	ids        id.Source
 	stale      atomic.Uint64
@@ -118,7 +119,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		cfg: cfg, transports: map[string]replyingTransport{}, opened: make(chan struct{}),
-		pending: newPendingTable(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
+		pending: newPendingTable(cfg.Limits.MaxPending), detached: newDetachedCalls(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
 	}
 	err := c.openInboxes()
 	// Also after an error: handlers of the inboxes that are open wait for it, and
@@ -155,6 +156,7 @@ func (c *Client) Close() error {
 	// Pending calls end first, so that none of them waits for an inbox that no
 	// longer exists.
 	c.pending.abandon()
+	c.detached.close()
 	errs := []error{c.followed.close()}
 	for _, t := range c.transports {
 		errs = append(errs, t.inbox.Close())

@@ -75,21 +75,21 @@ func TestReadExecution(t *testing.T) {
 		"-1": 0, "-600000000": 0, "9223372036854775807": 0, "9223372036854775808": 0, "-9223372036854775808": 0,
 		"": 0, "1.5": 0, "1e3": 0, " 1": 0, "0x10": 0, "1us": 0,
 	} {
-		c := &call{executed: time.Hour} // of an earlier attempt
-		c.readExecution(envelope.Headers{{Key: envelope.HeaderExecution, Value: text}})
-		if c.executed != want || c.replayed {
-			t.Errorf("%q: %s, replayed %v, want %s", text, c.executed, c.replayed, want)
+		c := &call{run: run{took: time.Hour}} // of an earlier attempt
+		c.readRun(envelope.Headers{{Key: envelope.HeaderExecution, Value: text}})
+		if c.run.took != want || c.run.replayed {
+			t.Errorf("%q: %s, replayed %v, want %s", text, c.run.took, c.run.replayed, want)
 		}
 	}
 	for text, want := range map[string]bool{"true": true, "True": false, "1": false, "": false, "false": false} {
-		c := &call{replayed: true}
-		c.readExecution(envelope.Headers{{Key: envelope.HeaderReplayed, Value: text}})
-		if c.replayed != want {
-			t.Errorf("%q: replayed %v", text, c.replayed)
+		c := &call{run: run{replayed: true}}
+		c.readRun(envelope.Headers{{Key: envelope.HeaderReplayed, Value: text}})
+		if c.run.replayed != want {
+			t.Errorf("%q: replayed %v", text, c.run.replayed)
 		}
 	}
-	c := &call{executed: time.Hour, replayed: true}
-	if c.readExecution(nil); c.executed != 0 || c.replayed {
-		t.Errorf("without headers: %s, replayed %v", c.executed, c.replayed)
+	c := &call{run: run{took: time.Hour, replayed: true}}
+	if c.readRun(nil); c.run.took != 0 || c.run.replayed {
+		t.Errorf("without headers: %s, replayed %v", c.run.took, c.run.replayed)
 	}
 }

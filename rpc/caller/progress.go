@@ -91,7 +91,7 @@ func (c *call) onProgress(e rpc.ProgressEvent) {
 	if c.request.OnProgress == nil {
 		return
 	}
-	e.Attempt = c.attempted + 1
+	e.Attempt = c.requests() + 1
 	c.request.OnProgress(e)
 }
 

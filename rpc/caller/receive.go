@@ -89,7 +89,7 @@ func (c *Client) dropUnproven(call binding, reply *envelope.Envelope, why error)
 	c.pending.distrust(call)
 	c.ignore(call.correlationID, why.Error())
 	if err := c.verifier.Record(context.Background(), reply, why); err != nil {
-		c.cfg.Logger.Error("refused proof not recorded", "correlationId", call.correlationID, "error", err)
+		c.cfg.Logger.Error("refused proof not recorded", "peer", call.peer, "correlationId", call.correlationID, "error", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -82,6 +83,8 @@ func checkRequest(r *rpc.Request) *rpc.Error {
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "timeoutMs: must not be negative")
 	case r.IdleTimeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "idleTimeoutMs: must not be negative")
+	case r.Traceparent != "" && !trace.Valid(r.Traceparent):
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "traceparent: must be a W3C trace context, such as 00-<32 hex digits>-<16 hex digits>-01")
 	case r.WantsProgress() && r.Mode != "" && r.Mode != rpc.ModeSync:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "only a call of mode sync has progress or an idle timeout")
 	}

@@ -85,6 +85,17 @@ type Result struct {
 	CorrelationID string `json:"correlationId"`
 	// LatencyMs is the duration of the call in milliseconds.
 	LatencyMs float64 `json:"latencyMs"`
+	// ExecutionTimeMs is how long the peer's skill ran, by the peer's word; 0 where
+	// it says nothing or ran no skill.
+	ExecutionTimeMs float64 `json:"executionTimeMs,omitempty"`
+	// CostEstimate is what the contract declares, in units of the peer's owner.
+	CostEstimate map[string]float64 `json:"costEstimate,omitempty"`
+	// Replayed says that the response repeats that to an earlier call with the same
+	// idempotency key.
+	Replayed bool `json:"replayed,omitempty"`
+	// Queued says that the broker has stored a call of [ModeAsync]. Its response is
+	// awaited by CorrelationID.
+	Queued bool `json:"queued,omitempty"`
 	// Response is the callee's result as it came. On a response-side
 	// violation that this side found, it is the violating value.
 	Response json.RawMessage `json:"response,omitempty"`
@@ -92,6 +103,8 @@ type Result struct {
 	SchemaSide string `json:"schemaSide,omitempty"`
 	// Violations lists what broke the schema with [StatusSchemaViolation].
 	Violations []Violation `json:"violations,omitempty"`
+	// ViolationsOmitted counts those beyond the agent's limits.maxViolations.
+	ViolationsOmitted int `json:"violationsOmitted,omitempty"`
 	// Error is set with every status but [StatusOK].
 	Error *ResultError `json:"error,omitempty"`
 
@@ -114,6 +127,10 @@ type ResultError struct {
 	Message string `json:"message"`
 	// Retryable says that the same call may succeed later.
 	Retryable bool `json:"retryable"`
+	// DetectedBy is the address of the agent whose agentd refused the call.
+	DetectedBy string `json:"detectedBy,omitempty"`
+	// Details is an object that depends on Code, or nil.
+	Details json.RawMessage `json:"details,omitempty"`
 }
 
 // Err returns nil with [StatusOK] and a [*CallError] with any other status.
@@ -125,10 +142,14 @@ func (r *Result) Err() error {
 }
 
 // Decode stores the response in the value that out points to. With another
-// status than [StatusOK] it returns what [Result.Err] does and leaves out alone.
+// status than [StatusOK] it returns what [Result.Err] does and leaves out alone. A
+// call that is queued, and an event, have no response: that is an error too.
 func (r *Result) Decode(out any) error {
 	if err := r.Err(); err != nil {
 		return err
+	}
+	if r.Response == nil {
+		return fmt.Errorf("sdk: the call of %s/%s has no response, queued: %t", r.to, r.capability, r.Queued)
 	}
 	if err := json.Unmarshal(r.Response, out); err != nil {
 		return fmt.Errorf("sdk: decode the response of %s/%s: %w", r.to, r.capability, err)

@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/codegen/typed"
 	"github.com/agentd/agentd/skill/sdk"
 )
 
@@ -118,6 +120,40 @@ func TestRequestAgentOutcomes(t *testing.T) {
 	}
 	if call.Retryable() {
 		t.Error("a schema violation counts as retryable")
+	}
+}
+
+// What a result says beside the answer is there for the skill, in the kit's own words
+// and in those of generated clients.
+func TestResultsSayHowTheyCameAbout(t *testing.T) {
+	ctx := answer(t, 200, `{"status":"ok","correlationId":"id","latencyMs":2.5,"executionTimeMs":1.25,"costEstimate":{"usd":0.5},"replayed":true,"response":1}`)
+	result, err := sdk.RequestAgent(ctx, sdk.Request{To: "agent://b", Capability: "c"})
+	if err != nil || result.ExecutionTimeMs != 1.25 || result.CostEstimate["usd"] != 0.5 || !result.Replayed || result.Queued {
+		t.Errorf("%+v, %v", result, err)
+	}
+	var outcome typed.Outcome
+	n, err := typed.Request[int64](ctx, sdk.Caller(), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&outcome)})
+	want := typed.Outcome{
+		CorrelationID: "id", Latency: 2500 * time.Microsecond, ExecutionTime: 1250 * time.Microsecond,
+		CostEstimate: map[string]float64{"usd": 0.5}, Replayed: true,
+	}
+	if err != nil || n != 1 || !reflect.DeepEqual(outcome, want) {
+		t.Errorf("%d, %v, outcome %+v, want %+v", n, err, outcome, want)
+	}
+	// A call that is queued has no response yet, and says so.
+	ctx = answer(t, 200, `{"status":"ok","correlationId":"id","latencyMs":1,"queued":true}`)
+	result, err = sdk.RequestAgent(ctx, sdk.Request{To: "agent://b", Capability: "c", Mode: sdk.ModeAsync})
+	if err != nil || !result.Queued || result.Decode(new(int)) == nil {
+		t.Errorf("%+v, %v, Decode %v", result, err, result.Decode(new(int)))
+	}
+	// A call that fails has an outcome as well, and tells how much it leaves out.
+	ctx = answer(t, 200, `{"status":"schema-violation","correlationId":"id2","latencyMs":1,"schemaSide":"request","violations":[{"path":"","message":"m"}],
+		"violationsOmitted":6,"error":{"code":"EAGENTRPC_SCHEMA_VIOLATION","message":"m","retryable":false,"detectedBy":"agent://b","details":{"a":1}}}`)
+	_, err = typed.Request[int64](ctx, sdk.Caller(), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&outcome)})
+	var call *sdk.CallError
+	if !errors.As(err, &call) || outcome.CorrelationID != "id2" || outcome.Replayed || call.Result.ViolationsOmitted != 6 ||
+		call.Result.Error.DetectedBy != "agent://b" || string(call.Result.Error.Details) != `{"a":1}` {
+		t.Errorf("%v, outcome %+v", err, outcome)
 	}
 }
 

@@ -36,6 +36,8 @@ type SchemaViolation struct {
 	ViolationsOmitted int `json:"violationsOmitted,omitempty"`
 	// CorrelationID is the correlation id of the call.
 	CorrelationID string `json:"correlationId"`
+	// TraceID is that of the call's W3C trace, if it is known.
+	TraceID string `json:"traceId,omitempty"`
 	// SessionID is the session that caused the call, if any.
 	SessionID string `json:"sessionId,omitempty"`
 }
@@ -76,9 +78,10 @@ func (v SchemaViolation) Record() (Record, error) {
 		PeerID         string      `json:"peerId"`
 		SessionID      string      `json:"sessionId,omitempty"`
 		Side           Side        `json:"side"`
+		TraceID        string      `json:"traceId,omitempty"`
 		Violations     []Violation `json:"violations"`
 		Omitted        int         `json:"violationsOmitted,omitempty"`
-	}{v.CapabilityName, v.CorrelationID, v.PeerID, v.SessionID, v.Side, v.Violations, v.ViolationsOmitted})
+	}{v.CapabilityName, v.CorrelationID, v.PeerID, v.SessionID, v.Side, v.TraceID, v.Violations, v.ViolationsOmitted})
 	if err != nil {
 		return Record{}, &auditerr.Error{Code: auditerr.CodeInvalid, Msg: "a schema violation", Err: err}
 	}

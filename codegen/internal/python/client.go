@@ -65,3 +65,20 @@ const asyncCall = `
                 writer.close()
         return self._result(reply)
 `
+
+// handlers writes the type of what serve takes: a handler for each capability.
+func (e *emitter) handlers(w *source.Writer, api *model.API) {
+	var takers []string
+	for _, name := range api.ObjectTakers() {
+		takers = append(takers, e.quote(name)+",")
+	}
+	w.Line("\n\n#: The capabilities that take an object, and no null.")
+	w.Line("_TAKES_OBJECT: frozenset[str] = frozenset((%s))", strings.Join(takers, " "))
+	w.Line("\n#: The code behind capabilities.\nHandlers = TypedDict(\n    \"Handlers\",\n    {")
+	for _, c := range api.Capabilities {
+		payload := e.expr(&model.Type{Kind: model.Ref, Named: c.Request}, true)
+		response := e.expr(&model.Type{Kind: model.Ref, Named: c.Response}, true)
+		w.Line("        %s: Callable[[%s, \"Call\"], Union[%s, Awaitable[%s]]],", e.quote(c.Name), payload, response, response)
+	}
+	w.Line("    },\n    total=False,\n)")
+}

@@ -14,26 +14,32 @@ class CallFailure(TypedDict):
 _T = TypeVar("_T")
 
 
-class Ok(TypedDict, Generic[_T]):
-    status: Literal["ok"]
+class Outcome(TypedDict):
+    "What every result says. Where a member is absent, there is nothing to say."
+
     correlationId: str
     latencyMs: float
+    executionTimeMs: NotRequired[float]  # how long the skill ran, by the callee's word
+    costEstimate: NotRequired[dict[str, float]]  # what the contract declares, in units of the callee's owner
+    replayed: NotRequired[bool]  # the answer repeats that to an earlier call with the same idempotency key
+    queued: NotRequired[bool]  # a broker has stored the call, and there is no answer yet
+
+
+class Ok(Outcome, Generic[_T]):
+    status: Literal["ok"]
     response: _T
 
 
-class Failed(TypedDict):
+class Failed(Outcome):
     status: Literal["error", "timeout", "abandoned", "busy"]
-    correlationId: str
-    latencyMs: float
     error: CallFailure
 
 
-class SchemaViolation(TypedDict):
+class SchemaViolation(Outcome):
     status: Literal["schema-violation"]
-    correlationId: str
-    latencyMs: float
     schemaSide: Literal["request", "response"]
     violations: list[Violation]
+    violationsOmitted: NotRequired[int]  # how many more there are than are listed
     response: NotRequired[Any]  # the answer that failed its schema, where this end found that
     error: CallFailure
 

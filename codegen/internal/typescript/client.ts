@@ -13,9 +13,18 @@ export interface CallFailure {
   details?: unknown;
 }
 
-interface Outcome {
+/** What every result says. Where a member is absent, there is nothing to say. */
+export interface Outcome {
   correlationId: string;
   latencyMs: number;
+  /** How long the skill ran, by the callee's word. */
+  executionTimeMs?: number;
+  /** What the contract declares, in units of the callee's owner. */
+  costEstimate?: Record<string, number>;
+  /** The answer repeats that to an earlier call with the same idempotency key. */
+  replayed?: boolean;
+  /** A broker has stored the call, and there is no answer yet. */
+  queued?: boolean;
 }
 
 /** The outcome of a call, told apart by status. */
@@ -26,6 +35,8 @@ export type Result<T> =
       status: "schema-violation";
       schemaSide: "request" | "response";
       violations: Array<Violation>;
+      /** How many more there are than are listed. */
+      violationsOmitted?: number;
       /** The answer that failed its schema, where this end found that. */
       response?: unknown;
       error: CallFailure;

@@ -27,6 +27,9 @@ type Call struct {
 	Mode           string
 	IdempotencyKey string
 	Session        string
+	// Traceparent is the W3C trace context to continue. "" means that of the
+	// environment variable TRACEPARENT, if it has one.
+	Traceparent string
 	// Timeout is 0 for the capability's own. IdleTimeout is 0 for none.
 	Timeout, IdleTimeout time.Duration
 	// Progress prints the skill's progress to standard error.
@@ -57,6 +60,11 @@ func Request(ctx context.Context, env *cli.Env, c Call) error {
 	request := rpc.Request{
 		To: envelope.Address(to), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
 		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session,
+		Traceparent: c.Traceparent,
+	}
+	// Programs that were not started by a traced one may have anything there.
+	if inherited := env.Getenv("TRACEPARENT"); c.Traceparent == "" && rpc.TraceID(inherited) != "" {
+		request.Traceparent = inherited
 	}
 	if c.Progress {
 		request.OnProgress = func(e rpc.ProgressEvent) { writeProgress(env, e) }

@@ -2,6 +2,7 @@ package capabilities
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/cli"
@@ -40,8 +41,12 @@ func writeCapability(env *cli.Env, doc *capability.Document, c *capability.Capab
 	if c.Progress {
 		rows = append(rows, []string{"progress", "true"})
 	}
-	if c.Since != "" {
-		rows = append(rows, []string{"since", c.Since})
+	for _, f := range [][]string{
+		{"since", c.Since}, {"id", c.ID}, {"version", c.Version}, {"category", c.Category}, {"permissions", strings.Join(c.Permissions, ", ")},
+	} {
+		if f[1] != "" {
+			rows = append(rows, []string{f[0], output.Printable(f[1])})
+		}
 	}
 	if err := env.WriteTable([]string{"FIELD", "VALUE"}, rows); err != nil {
 		return err

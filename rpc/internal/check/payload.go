@@ -34,11 +34,12 @@ func Payload(contract *capability.Contract, payload []byte, side rpc.Side, name 
 	if contract.Validator == nil {
 		return rpc.NewError(rpc.CodeInternal, nil, "the contract of %q was loaded for inspection only and cannot validate its %s", name, side)
 	}
-	judge := contract.Check
+	var report schema.Report
 	if side == rpc.SideRequest {
-		judge = contract.CheckArguments
+		report = contract.CheckArguments(payload)
+	} else {
+		report = contract.Check(payload)
 	}
-	report := judge(payload)
 	switch report.Verdict {
 	case schema.Valid:
 		return nil

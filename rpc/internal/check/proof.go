@@ -10,6 +10,7 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -65,6 +66,7 @@ func (v *Verifier) Record(ctx context.Context, e *envelope.Envelope, why error) 
 	return v.records.Refusals.RecordRefusal(ctx, rpc.Refusal{
 		Time: time.Now(), Role: v.role, Code: rpc.CodeAuthFailed, TenantID: RecordedTenant(truncate.String(e.TenantID, wire.MaxName)),
 		Capability: truncate.String(e.Capability, wire.MaxName), Peer: e.From, CorrelationID: truncate.String(e.CorrelationID, wire.MaxName),
-		Proof: proof, Unrecorded: unrecorded,
+		TraceID: trace.ID(wire.Traceparent(e.Headers)),
+		Proof:   proof, Unrecorded: unrecorded,
 	})
 }

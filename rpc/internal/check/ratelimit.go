@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/capability"
@@ -13,8 +14,12 @@ import (
 
 // RateLimited returns the error of a call to f of callee that q refuses.
 func RateLimited(q policy.Quota, callee envelope.Address, f *capability.Capability) *rpc.Error {
-	e := rpc.NewError(rpc.CodeRateLimited, nil, "rate limit exceeded: %s of %s takes %d calls in %s from one caller",
-		f.Name, callee, q.Limit, f.RateLimit.Period)
+	e := rpc.NewError(rpc.CodeRateLimited, nil,
+		"rate limit exceeded: %s of %s lets each caller make %d calls at once, and allows %d more every %s; the next one is possible in %s",
+		f.Name, callee, f.RateLimit.Burst, q.Limit, brief(f.RateLimit.Period), brief(q.RetryAfter.Round(time.Millisecond)))
+	// A caller that came a second later than it may would waste most of a limit of many
+	// calls a second.
+	e.RetryIn = q.RetryAfter
 	e.Details = details(quotaDetails{
 		Error: "rate_limit_exceeded", Message: "Too many requests", retryDetails: retryIn(q.RetryAfter),
 		Limit: q.Limit, Remaining: q.Remaining,
@@ -50,6 +55,19 @@ type circuitDetails struct {
 	Cause  string `json:"cause"`
 }
 
+// brief is d without the zeros that [time.Duration.String] ends with: 1m rather than
+// 1m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = cut + "m"
+	}
+	if cut, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = cut + "h"
+	}
+	return text
+}
+
 // RetryIn returns the details of an error that asks the caller to wait; see
 // [rpc.Error.RetryAfter].
 func RetryIn(d time.Duration) json.RawMessage { return details(retryIn(d)) }
@@ -69,16 +87,16 @@ type quotaDetails struct {
 // retryDetails are the details of CodeBusy, and a part of those of CodeCircuitOpen
 // and CodeRateLimited.
 type retryDetails struct {
-	// RetryAfterSeconds is rounded up to the millisecond: a caller that waits this
-	// long must not come too early.
-	RetryAfterSeconds float64 `json:"retry_after_seconds"`
+	// RetryAfterSeconds is rounded up: a caller that waits this long must not come too
+	// early.
+	RetryAfterSeconds int64 `json:"retry_after_seconds"`
 }
 
 func retryIn(d time.Duration) retryDetails {
-	return retryDetails{RetryAfterSeconds: float64((d+time.Millisecond-1)/time.Millisecond) / 1000}
+	return retryDetails{RetryAfterSeconds: int64((d + time.Second - 1) / time.Second)}
 }
 
 func details(v any) json.RawMessage {
-	out, _ := json.Marshal(v) // finite numbers and strings always marshal
+	out, _ := json.Marshal(v) // numbers and strings always marshal
 	return out
 }

@@ -10,7 +10,23 @@ import asyncio
 import json
 import os
 import socket
-from typing import Any, Generic, Literal, Never, NotRequired, TypeAlias, TypeVar, TypedDict, Union
+import sys
+from typing import (
+    Any,
+    Awaitable,
+    Callable,
+    Generic,
+    Literal,
+    NamedTuple,
+    Never,
+    NoReturn,
+    NotRequired,
+    TypeAlias,
+    TypeVar,
+    TypedDict,
+    Union,
+    cast,
+)
 
 ADDRESS = "agent://shapes"
 
@@ -315,26 +331,32 @@ class CallFailure(TypedDict):
 _T = TypeVar("_T")
 
 
-class Ok(TypedDict, Generic[_T]):
-    status: Literal["ok"]
+class Outcome(TypedDict):
+    "What every result says. Where a member is absent, there is nothing to say."
+
     correlationId: str
     latencyMs: float
+    executionTimeMs: NotRequired[float]  # how long the skill ran, by the callee's word
+    costEstimate: NotRequired[dict[str, float]]  # what the contract declares, in units of the callee's owner
+    replayed: NotRequired[bool]  # the answer repeats that to an earlier call with the same idempotency key
+    queued: NotRequired[bool]  # a broker has stored the call, and there is no answer yet
+
+
+class Ok(Outcome, Generic[_T]):
+    status: Literal["ok"]
     response: _T
 
 
-class Failed(TypedDict):
+class Failed(Outcome):
     status: Literal["error", "timeout", "abandoned", "busy"]
-    correlationId: str
-    latencyMs: float
     error: CallFailure
 
 
-class SchemaViolation(TypedDict):
+class SchemaViolation(Outcome):
     status: Literal["schema-violation"]
-    correlationId: str
-    latencyMs: float
     schemaSide: Literal["request", "response"]
     violations: list[Violation]
+    violationsOmitted: NotRequired[int]  # how many more there are than are listed
     response: NotRequired[Any]  # the answer that failed its schema, where this end found that
     error: CallFailure
 
@@ -670,3 +692,120 @@ class AsyncClient(_Endpoint):
             finally:
                 writer.close()
         return self._result(reply)
+
+
+#: The capabilities that take an object, and no null.
+_TAKES_OBJECT: frozenset[str] = frozenset(("nullable", "tagged-union", "tree", "endless", "intersections", "empty", "maps", "get-user", "get_user", "getUser", "names", "enums", "merges", "literal",))
+
+#: The code behind capabilities.
+Handlers = TypedDict(
+    "Handlers",
+    {
+        "loose": Callable[["LooseRequest", "Call"], Union["LooseResponse", Awaitable["LooseResponse"]]],
+        "nullable": Callable[["NullableRequest", "Call"], Union["NullableResponse", Awaitable["NullableResponse"]]],
+        "tagged-union": Callable[["TaggedUnionRequest", "Call"], Union["TaggedUnionResponse", Awaitable["TaggedUnionResponse"]]],
+        "tree": Callable[["TreeRequest", "Call"], Union["TreeResponse", Awaitable["TreeResponse"]]],
+        "endless": Callable[["EndlessRequest", "Call"], Union["EndlessResponse", Awaitable["EndlessResponse"]]],
+        "intersections": Callable[["IntersectionsRequest", "Call"], Union["IntersectionsResponse", Awaitable["IntersectionsResponse"]]],
+        "empty": Callable[["EmptyRequest", "Call"], Union["EmptyResponse", Awaitable["EmptyResponse"]]],
+        "maps": Callable[["MapsRequest", "Call"], Union["MapsResponse", Awaitable["MapsResponse"]]],
+        "get-user": Callable[["GetUserRequest", "Call"], Union["GetUserResponse", Awaitable["GetUserResponse"]]],
+        "get_user": Callable[["GetUser2Request", "Call"], Union["GetUser2Response", Awaitable["GetUser2Response"]]],
+        "getUser": Callable[["GetUser3Request", "Call"], Union["GetUser3Response", Awaitable["GetUser3Response"]]],
+        "3d-render": Callable[["X3dRenderRequest", "Call"], Union["X3dRenderResponse", Awaitable["X3dRenderResponse"]]],
+        "import": Callable[["ImportRequest", "Call"], Union["ImportResponse", Awaitable["ImportResponse"]]],
+        "close": Callable[["CloseRequest", "Call"], Union["CloseResponse", Awaitable["CloseResponse"]]],
+        "names": Callable[["NamesRequest", "Call"], Union["NamesResponse", Awaitable["NamesResponse"]]],
+        "enums": Callable[["EnumsRequest", "Call"], Union["EnumsResponse", Awaitable["EnumsResponse"]]],
+        "corners": Callable[["CornersRequest", "Call"], Union["CornersResponse", Awaitable["CornersResponse"]]],
+        "merges": Callable[["MergesRequest", "Call"], Union["MergesResponse", Awaitable["MergesResponse"]]],
+        "a1": Callable[["A1Request", "Call"], Union["A1Response", Awaitable["A1Response"]]],
+        "a-1": Callable[["A1_2Request", "Call"], Union["A1_2Response", Awaitable["A1_2Response"]]],
+        "literal": Callable[["LiteralRequest", "Call"], Union["LiteralResponse", Awaitable["LiteralResponse"]]],
+    },
+    total=False,
+)
+
+
+class Call(NamedTuple):
+    "The call that a skill serves. A text is empty where the caller gave none."
+
+    caller: str  # the address of the agent that calls
+    caller_proven: bool  # the request has proven that; otherwise caller is its word
+    agent: str  # of the agent that serves the call
+    capability: str
+    correlation_id: str
+    message_id: str
+    session_id: str
+    tenant_id: str
+    idempotency_key: str
+    traceparent: str  # the W3C trace context
+    hops: int  # the calls that led here, this one included
+    deadline_ms: int | None  # when the caller stops waiting, in ms since the Unix epoch
+
+    @classmethod
+    def current(cls) -> Call:
+        "Reads what agentd put into the environment of the skill's process."
+
+        def get(name: str) -> str:
+            return os.environ.get("AGENTD_" + name, "")
+
+        return cls(
+            caller=get("CALLER"),
+            caller_proven=get("CALLER_PROVEN") == "true",
+            agent=get("AGENT"),
+            capability=get("CAPABILITY"),
+            correlation_id=get("CORRELATION_ID"),
+            message_id=get("MESSAGE_ID"),
+            session_id=get("SESSION_ID"),
+            tenant_id=get("TENANT_ID"),
+            idempotency_key=get("IDEMPOTENCY_KEY"),
+            traceparent=get("TRACEPARENT"),
+            hops=int(get("HOPS") or 0),
+            deadline_ms=int(get("DEADLINE")) if get("DEADLINE") else None,
+        )
+
+
+class SkillError(Exception):
+    "A failure that the caller may read. Any other exception stays in the log of agentd."
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retryable = retryable
+
+
+def serve(handlers: Handlers) -> NoReturn:
+    """Serves the call that this process was started for, and ends the process.
+
+    While a handler runs, standard output is standard error: what it prints goes to the log.
+    """
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    status, text = _run(cast("dict[str, Callable[[Any, Call], Any]]", handlers))
+    with os.fdopen(answer, "wb") as stream:
+        stream.write(text)
+    sys.exit(status)
+
+
+def _run(handlers: dict[str, Callable[[Any, Call], Any]]) -> tuple[int, bytes]:
+    call = Call.current()
+    handler = handlers.get(call.capability)
+    if handler is None:
+        print(f"nothing serves the capability {call.capability!r}", file=sys.stderr)
+        return 1, b""
+    try:
+        result = handler(_arguments(sys.stdin.buffer.read(), call.capability), call)
+        if asyncio.iscoroutine(result):
+            result = asyncio.run(result)
+    except SkillError as e:
+        sys.excepthook(type(e), e, e.__traceback__)
+        failure = {"error": {"message": e.message, "retryable": e.retryable}}
+        return 75 if e.retryable else 1, json.dumps(failure).encode()
+    return 0, json.dumps(result, allow_nan=False).encode()
+
+
+def _arguments(text: bytes, capability: str) -> Any:
+    "The payload. A call without arguments is {} where the schema takes an object and no null."
+    payload = json.loads(text) if text.strip() else None
+    return {} if payload is None and capability in _TAKES_OBJECT else payload
