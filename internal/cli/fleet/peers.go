@@ -138,10 +138,8 @@ func (p *peer) note() string {
 	switch {
 	case p.Error != "":
 		return p.Error
-	case len(p.Drifts) == 1:
-		return p.Drifts[0].Reason
 	case p.Drifts != nil:
-		return p.Drifts[0].Reason + "; and another contract of " + strings.Join(p.Differ[1:], ", ")
+		return "another contract of " + strings.Join(p.Differ, ", ") + ": " + p.Drifts[0].Reason
 	case p.Differ != nil: // from an agent that does not say more
 		return "another contract of " + strings.Join(p.Differ, ", ")
 	case len(p.Contracts) > 1:
