@@ -61,6 +61,7 @@ func (d *Daemon) Reload() error {
 	d.member.Store(next.member)
 	d.awaitRestart(next)
 	d.judgeIdentity()
+	d.reloadGate(next.member)
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
 	defer cancel()
 	if err := d.audit.lifecycle(ctx, "reloaded", d.cfg.Version); err != nil {

@@ -25,6 +25,7 @@ type OverflowSubscriber interface {
 // subscriptions are those of the inbox on one transport.
 type subscriptions struct {
 	transport transport.Transport
+	topic     string                   // of requests
 	requests  []transport.Subscription // for requests of every kind
 	control   transport.Subscription
 }
@@ -32,7 +33,7 @@ type subscriptions struct {
 // Listen takes the requests of topic. Replicas of the agent that listen on the same
 // topic share them. It may be called for several transports.
 func (in *Inbox) Listen(t transport.Transport, topic string) error {
-	opened := subscriptions{transport: t}
+	opened := subscriptions{transport: t, topic: topic}
 	var err error
 	if opened.control, err = t.Subscribe(wire.ControlTopic(topic), "", in.receiveControl); err != nil {
 		return fmt.Errorf("callee: %w", err)
@@ -57,6 +58,7 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 		return errors.Join(fmt.Errorf("callee: %w", err), opened.close())
 	}
 	opened.requests = append(opened.requests, s)
+	in.announce(&opened)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	known := slices.ContainsFunc(in.subscriptions, func(s subscriptions) bool { return s.transport == t })
