@@ -36,11 +36,11 @@ func (r requester) RequestAgent(_ context.Context, request rpc.Request) (*rpc.Re
 func TestOutcome(t *testing.T) {
 	result := &rpc.Result{
 		Status: rpc.StatusOK, CorrelationID: "c", TraceID: "t", Latency: time.Second, ExecutionTime: time.Millisecond,
-		CostEstimate: map[string]float64{"usd": 1}, Replayed: true, Queued: true, Response: json.RawMessage("7"),
+		CostEstimate: map[string]float64{"usd": 1}, Replayed: true, Queued: true, Unproven: "old", Response: json.RawMessage("7"),
 	}
 	want := typed.Outcome{
 		CorrelationID: "c", TraceID: "t", Latency: time.Second, ExecutionTime: time.Millisecond,
-		CostEstimate: map[string]float64{"usd": 1}, Replayed: true, Queued: true,
+		CostEstimate: map[string]float64{"usd": 1}, Replayed: true, Queued: true, Unproven: "old",
 	}
 	var got typed.Outcome
 	n, err := typed.Request[int64](t.Context(), typedrpc.Caller(requester{result}), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&got), typed.WithTraceparent(parent)})

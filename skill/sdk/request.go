@@ -101,8 +101,8 @@ type Result struct {
 	// Queued says that the broker has stored a call of [ModeAsync]. Its response is
 	// awaited by CorrelationID.
 	Queued bool `json:"queued,omitempty"`
-	// Unproven says that the call went on although it could not be shown that the
-	// contracts of both agents agree, and UnprovenReason why.
+	// Unproven says that the call went on although it was not proven that the contracts
+	// of both ends agree, and UnprovenReason why.
 	Unproven       bool   `json:"unproven,omitempty"`
 	UnprovenReason string `json:"unprovenReason,omitempty"`
 	// Response is the callee's result as it came. On a response-side

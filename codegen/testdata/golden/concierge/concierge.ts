@@ -66,8 +66,9 @@ export interface Outcome {
   replayed?: boolean;
   /** A broker has stored the call, and there is no answer yet. */
   queued?: boolean;
-  /** The call went on although it could not be shown that the contracts of both ends agree. */
+  /** It is not proven that the contracts of both ends agree. */
   unproven?: boolean;
+  /** Why not. */
   unprovenReason?: string;
 }
 
