@@ -32,6 +32,7 @@ func (d *Daemon) openClient(context.Context) (err error) {
 		return err
 	}
 	d.approvals = newApprovals(d.audit, approvalTimeout(d.Member()), d.log)
+	d.gate = d.newGate(drift.Mode(agent.Drift))
 	d.client, err = caller.New(caller.Config{
 		Self:       d.Member().Address,
 		Peers:      &d.peers,
@@ -43,13 +44,16 @@ func (d *Daemon) openClient(context.Context) (err error) {
 			Limiter:    policy.NewRateLimiter(0),
 			Approver:   d.approvals,
 			Breakers:   policy.NewBreakers(),
-			Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(agent.Drift), Auditor: d.audit, Logger: d.log}),
+			Gate:       d.gate,
 		},
 		Identity:     &d.keyring,
 		FleetVersion: version,
 		Limits:       callerLimits(d.Member()),
 		Logger:       d.log,
 	})
+	if err == nil {
+		d.followPeers()
+	}
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
@@ -29,6 +30,7 @@ type Daemon struct {
 	ready   atomic.Bool // from the end of Start to the beginning of Stop
 
 	conditions *health.Board // what is wrong now
+	identity   func()        // ends the watch of the keys; nil before it began
 
 	// What a reload swaps. Calls read it without a lock.
 	reloading   sync.Mutex                  // serializes reloads
@@ -45,6 +47,7 @@ type Daemon struct {
 	access     *accessLog            // nil when agent.yaml turns it off
 	stats      callStats
 	approvals  *approvals
+	gate       *drift.Gate
 	client     *caller.Client
 	witnesses  witnesses
 	answers    *answerStore  // nil for an agent that only calls others

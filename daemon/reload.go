@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
@@ -25,7 +24,7 @@ type reloadedState struct {
 	handlers map[string]rpc.Handler
 	caller   *policy.CallerRules
 	callee   *policy.CalleeRules
-	keyring  *identity.Keyring
+	keyring  *memberKeys
 }
 
 // Reload reads the fleet's files again and swaps what a running agent can change:
@@ -61,6 +60,8 @@ func (d *Daemon) Reload() error {
 	d.loaded.Store(next.fleet)
 	d.member.Store(next.member)
 	d.awaitRestart(next)
+	d.judgeIdentity()
+	d.reloadGate(next.member)
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
 	defer cancel()
 	if err := d.audit.lifecycle(ctx, "reloaded", d.cfg.Version); err != nil {
@@ -125,7 +126,7 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	if s.caller, s.callee, err = readPermissions(member); err != nil {
 		return s, err
 	}
-	s.keyring, err = d.readKeyring(s.fleet, member)
+	s.keyring, err = d.readKeys(s.fleet, member)
 	return s, err
 }
 

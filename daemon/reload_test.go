@@ -181,7 +181,6 @@ func TestReloadSwapsLimits(t *testing.T) {
 // what was served before.
 func TestReloadSwaps(t *testing.T) {
 	all := files()
-	all["caller/agent.yaml"] += "drift: 'off'\n" // the gate would keep what the callee served before
 	cfg := load(t, all)
 	f := startFleet(t, withGo(cfg))
 	defer stop(t, f)

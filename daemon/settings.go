@@ -46,7 +46,7 @@ func agentSettings() []setting {
 		row("version", swapped, func(a *fleet.AgentFile) any { return a.Version }),
 		row("description", swapped, func(a *fleet.AgentFile) any { return a.Description }),
 		row("validator", swapped, func(a *fleet.AgentFile) any { return a.Validator }),
-		row("drift", restart, func(a *fleet.AgentFile) any { return a.Drift }),
+		row("drift", swapped, func(a *fleet.AgentFile) any { return a.Drift }),
 		row("skills", swapped, func(a *fleet.AgentFile) any { return []any{skillsOf(a), a.SkillFiles} }),
 		row("permissions", swapped, func(a *fleet.AgentFile) any { return permissionsOf(a.Permissions) }),
 		row("scopes", swapped, func(a *fleet.AgentFile) any { return patterns(a.Scopes) }), // with security.defaultPermissions

@@ -35,6 +35,9 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	if d.client != nil {
 		errs = append(errs, d.client.Close())
 	}
+	if d.gate != nil {
+		d.gate.Close()
+	}
 	for _, t := range d.transports {
 		errs = append(errs, t.Close())
 	}
@@ -42,6 +45,9 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	d.access.close(ctx)
 	if d.answers != nil {
 		errs = append(errs, d.answers.close())
+	}
+	if d.identity != nil {
+		d.identity()
 	}
 	if d.audit.log != nil {
 		if wasReady { // a start that failed is no stop

@@ -19,12 +19,14 @@ func (a *app) requestCommand() *cobra.Command {
 		Use:   "request <agent://id> <capability> [json | @file | -]",
 		Short: "Call a capability through a running agent, and print the result as JSON",
 		Long: "Call a capability of a peer, through the control socket of a running agent, and print\n" +
-			"the result: {status, correlationId, latencyMs, response?, schemaSide?, violations?, error?}.\n\n" +
+			"the result: {status, correlationId, traceId, latencyMs, executionTimeMs?, costEstimate?, response?,\n" +
+			"schemaSide?, violations?, error?}.\n\n" +
 			"The exit status is 0 when the status is ok, and 4 when the call was made and ended otherwise.\n" +
 			"The calling agent is --as, or the only one that runs. Inside a skill it is the skill's own agent,\n" +
 			"and the call is part of the one that the skill serves.\n\n" +
 			"With --mode async the request is left with the broker, if the capability says `delivery: durable`:\n" +
-			"the result says `queued`, and `agentd await <correlation-id>` fetches the answer.",
+			"the result says `queued`, and `agentd await <correlation-id>` fetches the answer. For an agent of\n" +
+			"another system the calling agent keeps the answer instead, as long as it runs.",
 		Example: "  agentd request agent://pr-reviewer review-pr @pr.json\n" +
 			"  echo '{\"query\":\"secrets\"}' | agentd request --as concierge librarian search-notes -",
 		Args: arguments(2, "agent", "capability", "payload"),
@@ -43,7 +45,7 @@ func (a *app) requestCommand() *cobra.Command {
 	f.StringVar(&c.IdempotencyKey, "idempotency-key", "", "calls with the same key are served once")
 	f.StringVar(&c.Session, "session", "", "session id for the audit records")
 	f.StringVar(&c.Traceparent, "traceparent", "", "W3C trace context that the call continues (default: $TRACEPARENT)")
-	f.DurationVar(&c.Timeout, "timeout", 0, "how long to wait, 1ms to 10m (default: the capability's timeoutMs, then 30s)")
+	f.DurationVar(&c.Timeout, "timeout", 0, "how long to wait for all attempts together, 1ms to 10m (default: the capability's timeoutMs, then 30s, for each attempt)")
 	f.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "end the call when neither progress nor the reply arrives for this long (default: never)")
 	f.BoolVar(&c.Progress, "progress", false, "print the skill's progress to standard error, one event a line")
 	return cmd

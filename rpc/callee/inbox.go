@@ -174,9 +174,10 @@ type servedContract struct {
 	contract  *capability.Document
 	handlers  map[string]rpc.Handler
 	published []byte // JSON
+	revision  string // of published
 }
 
-// SetContract replaces what the inbox serves. Running calls are finished under the
+// SetContract replaces what the inbox serves, and tells callers. Running calls are finished under the
 // contract that they began with. After an error everything is as it was.
 func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]rpc.Handler) error {
 	if contract == nil {
@@ -192,11 +193,15 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 	if missing != nil {
 		return errors.Join(missing...)
 	}
-	published, err := contract.Published().JSON()
+	form := contract.Published()
+	published, err := form.JSON()
 	if err != nil {
 		return fmt.Errorf("callee: %w", err)
 	}
-	in.served.Store(&servedContract{contract: contract, handlers: handlers, published: published})
+	before := in.served.Swap(&servedContract{contract: contract, handlers: handlers, published: published, revision: form.Revision})
+	if before != nil && before.revision != form.Revision {
+		in.announceAll()
+	}
 	return nil
 }
 
