@@ -16,7 +16,8 @@ import (
 const defaultApprovalTimeout = 5 * time.Minute
 
 // openClient builds the caller's end. What a reload swaps (peers, keyring,
-// permissions) goes in by reference; limits and the drift mode stay until a restart.
+// permissions, breakers) goes in by reference; limits and the drift mode stay until a
+// restart.
 func (d *Daemon) openClient(context.Context) (err error) {
 	agent := d.Member().Agent
 	d.peers.current.Store(d.peersOf(d.Member()))
@@ -31,6 +32,7 @@ func (d *Daemon) openClient(context.Context) (err error) {
 		return err
 	}
 	d.approvals = newApprovals(d.audit, cmp.Or(agent.Security.ApprovalTimeout, defaultApprovalTimeout), d.log)
+	d.breakers = d.newBreakers(agent.Breaker)
 	d.client, err = caller.New(caller.Config{
 		Self:       d.Member().Address,
 		Peers:      &d.peers,
@@ -41,7 +43,7 @@ func (d *Daemon) openClient(context.Context) (err error) {
 			Authorizer: callerAuthorizer{&d.permissions},
 			Limiter:    policy.NewRateLimiter(0),
 			Approver:   d.approvals,
-			Breakers:   policy.NewBreakers(),
+			Breakers:   d.breakers,
 			Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(agent.Drift), Auditor: d.audit, Logger: d.log}),
 		},
 		Identity:     &d.keyring,

@@ -12,6 +12,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -44,6 +45,7 @@ type Daemon struct {
 	stats      callStats
 	approvals  *approvals
 	client     *caller.Client
+	breakers   *policy.Breakers
 	witnesses  witnesses
 	answers    *answerStore  // nil for an agent that only calls others
 	inbox      *callee.Inbox // nil for an agent that only calls others

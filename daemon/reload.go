@@ -23,10 +23,10 @@ type reloadedState struct {
 }
 
 // Reload reads the fleet's files again and swaps what they say about capabilities,
-// skills, peers, identities and permissions. Calls that run finish under the rules
+// skills, peers, identities, permissions, breakers and queues. Calls that run finish under the rules
 // that they began with, and the audit log gets a record of the reload. After an
 // error nothing has changed, and the error names the file at fault. What a running
-// agent cannot change (its transports, limits and audit log) takes a restart.
+// agent cannot change (its transports, other limits and audit log) takes a restart.
 // It is safe for concurrent use.
 func (d *Daemon) Reload() error {
 	d.reloading.Lock()
@@ -48,6 +48,7 @@ func (d *Daemon) Reload() error {
 	d.permissions.caller.Store(next.caller)
 	d.permissions.callee.Store(next.callee)
 	d.peers.current.Store(d.peersOf(next.member))
+	d.applyLimits(next.member.Agent)
 	d.member.Store(next.member)
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
 	defer cancel()
