@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -49,6 +50,7 @@ type Daemon struct {
 	approvals  *approvals
 	gate       *drift.Gate
 	client     *caller.Client
+	breakers   *policy.Breakers
 	witnesses  witnesses
 	answers    *answerStore  // nil for an agent that only calls others
 	inbox      *callee.Inbox // nil for an agent that only calls others

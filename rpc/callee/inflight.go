@@ -1,7 +1,6 @@
 package callee
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -143,11 +142,7 @@ type Load struct {
 	Running, Waiting, Bytes int
 	// Refused counts the requests that found the queue full since the inbox began.
 	Refused int
-	// Full is set from the first of them until the queue has been empty.
-	Full bool
-}
-
-// String returns the numbers in words.
-func (l Load) String() string {
-	return fmt.Sprintf("%s: %d running, %d waiting", l.Capability, l.Running, l.Waiting)
+	// Full is set from the first of them, at Since, until the queue has been empty.
+	Full  bool
+	Since time.Time
 }
