@@ -67,12 +67,16 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 func (a auditor) RecordSchemaDrift(ctx context.Context, r drift.Record) error {
 	body := map[string]any{
 		"peerId": r.Peer, "capabilityName": r.Capability, "reason": r.Err.Error(), "enforced": r.Enforced,
+		"correlationId": r.Call.CorrelationID, "traceId": r.Call.TraceID,
+	}
+	if r.Call.SessionID != "" {
+		body["sessionId"] = r.Call.SessionID
 	}
 	var detailed caller.DetailedError
 	if errors.As(r.Err, &detailed) {
 		body["details"] = detailed.Details()
 	}
-	return a.append(ctx, auditchain.KindSchemaDrift, "", body)
+	return a.append(ctx, auditchain.KindSchemaDrift, r.Call.TenantID, body)
 }
 
 // RecordRefusal implements [rpc.RefusalAuditor].

@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
@@ -32,8 +33,10 @@ type Daemon struct {
 	identity   func()        // ends the watch of the keys; nil before it began
 
 	// What a reload swaps. Calls read it without a lock.
-	reloading   sync.Mutex // serializes reloads
+	reloading   sync.Mutex                  // serializes reloads
+	loaded      atomic.Pointer[fleet.Fleet] // the files in force; cfg.Fleet has those of the start
 	member      atomic.Pointer[fleet.Member]
+	waiting     atomic.Pointer[[]string] // keys that take a restart; nil before the first reload
 	peers       peerTable
 	permissions permissions
 	keyring     keyringHolder
@@ -44,6 +47,7 @@ type Daemon struct {
 	access     *accessLog            // nil when agent.yaml turns it off
 	stats      callStats
 	approvals  *approvals
+	gate       *drift.Gate
 	client     *caller.Client
 	witnesses  witnesses
 	answers    *answerStore  // nil for an agent that only calls others
@@ -111,6 +115,8 @@ func (d *Daemon) Member() *fleet.Member { return d.member.Load() }
 // Socket is the path of the control socket.
 func (d *Daemon) Socket() string { return d.cfg.Paths.Socket(d.Member().ID) }
 
-// AuditDB is the path of the audit log. It follows the files, but the open log stays
-// where it is until a restart.
-func (d *Daemon) AuditDB() string { return AuditDB(d.Member(), d.cfg.Paths) }
+// AuditDB is the path of the open audit log, whatever the files say by now.
+func (d *Daemon) AuditDB() string {
+	started, _ := d.cfg.Fleet.Member(d.Member().ID)
+	return AuditDB(started, d.cfg.Paths)
+}

@@ -40,6 +40,11 @@ func (h *keyringHolder) Verify(e *envelope.Envelope) (proven bool, err error) {
 	return h.current.Load().Verify(e)
 }
 
+// Provider is how an agent proves itself, for records.
+func (h *keyringHolder) Provider(a envelope.Address) identity.Provider {
+	return h.current.Load().Provider(a)
+}
+
 // loadKeyring puts the keys of the files in force.
 func (d *Daemon) loadKeyring(context.Context) error {
 	keys, err := d.readKeys(d.cfg.Fleet, d.Member())

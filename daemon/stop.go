@@ -35,6 +35,9 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	if d.client != nil {
 		errs = append(errs, d.client.Close())
 	}
+	if d.gate != nil {
+		d.gate.Close()
+	}
 	for _, t := range d.transports {
 		errs = append(errs, t.Close())
 	}

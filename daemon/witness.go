@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
@@ -141,7 +142,9 @@ func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
 }
 
 // Warnings are texts about what an operator should look at although the agent is ready.
-func (d *Daemon) Warnings() []string { return d.conditions.Warnings() }
+func (d *Daemon) Warnings() []string {
+	return slices.Concat(d.conditions.Warnings(), d.gate.Troubles(), d.restartWarnings())
+}
 
 // Witnessed is the newest checkpoint of the log called origin that a witness holds,
 // or nil. The witness is a peer, or this agent itself if by is its address or empty.

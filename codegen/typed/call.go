@@ -41,6 +41,9 @@ type Outcome struct {
 	Replayed bool
 	// Queued says that a broker has stored the call, and that there is no answer yet.
 	Queued bool
+	// Unproven is why the call went on although it was not proven that the contracts of
+	// both ends agree; "" for every other call.
+	Unproven string
 }
 
 // A Caller makes calls. It returns the callee's answer, or an error where the

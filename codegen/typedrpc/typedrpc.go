@@ -25,7 +25,7 @@ func Caller(r Requester) typed.Caller {
 		if c.Outcome != nil && result != nil {
 			*c.Outcome = typed.Outcome{
 				CorrelationID: result.CorrelationID, Latency: result.Latency, ExecutionTime: result.ExecutionTime,
-				CostEstimate: result.CostEstimate, Replayed: result.Replayed, Queued: result.Queued,
+				CostEstimate: result.CostEstimate, Replayed: result.Replayed, Queued: result.Queued, Unproven: result.Unproven,
 			}
 		}
 		if err != nil {

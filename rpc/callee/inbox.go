@@ -126,6 +126,7 @@ type Inbox struct {
 	malformed policy.Sampler
 
 	served atomic.Pointer[servedContract]
+	limits atomic.Pointer[Limits] // complete; cfg.Limits has those of New
 
 	mu            sync.Mutex
 	subscriptions []subscriptions            // guarded by mu
@@ -164,6 +165,7 @@ func New(cfg Config) (*Inbox, error) {
 	}
 	in.denials.PerSecond = check.RecordsPerSecond
 	in.malformed.PerSecond = check.RecordsPerSecond
+	in.SetLimits(cfg.Limits)
 	return in, in.SetContract(cfg.Contract, cfg.Handlers)
 }
 
@@ -172,9 +174,10 @@ type servedContract struct {
 	contract  *capability.Document
 	handlers  map[string]rpc.Handler
 	published []byte // JSON
+	revision  string // of published
 }
 
-// SetContract replaces what the inbox serves. Running calls are finished under the
+// SetContract replaces what the inbox serves, and tells callers. Running calls are finished under the
 // contract that they began with. After an error everything is as it was.
 func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]rpc.Handler) error {
 	if contract == nil {
@@ -190,10 +193,23 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 	if missing != nil {
 		return errors.Join(missing...)
 	}
-	published, err := contract.Published().JSON()
+	form := contract.Published()
+	published, err := form.JSON()
 	if err != nil {
 		return fmt.Errorf("callee: %w", err)
 	}
-	in.served.Store(&servedContract{contract: contract, handlers: handlers, published: published})
+	before := in.served.Swap(&servedContract{contract: contract, handlers: handlers, published: published, revision: form.Revision})
+	if before != nil && before.revision != form.Revision {
+		in.announceAll()
+	}
 	return nil
+}
+
+// SetLimits replaces the limits of requests that arrive from now on. How many
+// requests a durable queue hands over at once, and how often callers are checked,
+// stay as they were.
+func (in *Inbox) SetLimits(l Limits) {
+	l = l.withDefaults()
+	in.limits.Store(&l)
+	in.requests.setLimits(l)
 }

@@ -45,7 +45,10 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 		o := <-pending.outcome
 		return o.reply, o.err
 	}
-	c.cancelCallee(ctx)
+	if !c.agentd { // agentd's own answers take no time that a cancellation could save
+		c.cancelCallee(ctx)
+	}
+	c.garbled = pending.garbled
 	if gaveUp.Code == rpc.CodeTimeout && pending.unproven {
 		// "Timed out" would send its reader looking for a slow skill. What is wrong is a
 		// key, or an impostor.

@@ -9,8 +9,8 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/trace"
-	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // RequestAgent makes one call and waits for its outcome. The result is never
@@ -20,6 +20,7 @@ import (
 // The call ends at the earliest of its timeout, the context's deadline and the
 // reply. A caller that stops waiting cancels the callee's skill.
 func (c *Client) RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error) {
+	r.To = envelope.AddressFor(string(r.To))
 	call := c.newCall(r)
 	call.parent = rpc.InvocationFrom(ctx)
 	response, err := call.do(ctx)
@@ -59,33 +60,37 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	case queue != nil:
 		// The broker keeps the request and repeats it; retrying here as well would
 		// multiply the attempts.
-		return c.enqueue(ctx, queue)
+		data, err := c.enqueue(ctx, queue)
+		_, err = c.heedStale(ctx, err, true)
+		return data, err
 	case c.request.Mode == rpc.ModeAsync:
 		return nil, c.detach(ctx)
 	}
 	return c.retry(ctx) // calls attempt until one succeeds
 }
 
+// maxResends is how often a request is sent again after refusals for a stale
+// contract. While a peer is deployed anew some of its replicas serve another
+// contract, and each message may meet another replica: with one odd replica among
+// three, one call in eighty meets it four times.
+const maxResends = 3
+
 // attempt makes one attempt. If the peer refuses it because its contract has changed,
-// the skill has not run: the gate looks again, and the request is sent once more.
+// the skill has not run: the gate looks again, and if it still sees a contract under
+// which the call can be served, the request is sent once more.
 func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
-	data, err := c.send(ctx)
-	if err == nil || c.client.cfg.Checks.Gate == nil {
-		return data, err
+	for sent := 0; ; sent++ {
+		data, err := c.send(ctx)
+		resend, err := c.heedStale(ctx, err, sent == maxResends)
+		if !resend {
+			return data, err
+		}
+		c.resent++
+		c.failures = append(c.failures, err.Code)
+		// A new message id: the callee would reject a repeated one as a replay. The
+		// correlation id stays, and with it the reply topic.
+		c.ids.message = c.client.ids.One()
 	}
-	digest := wire.StaleDigest(err)
-	if digest == "" {
-		return data, err
-	}
-	if err := c.checkGate(ctx, digest); err != nil {
-		return nil, err
-	}
-	c.resent++
-	c.failures = append(c.failures, err.Code)
-	// A new message id: the callee would reject a repeated one as a replay. The
-	// correlation id stays, and with it the reply topic.
-	c.ids.message = c.client.ids.One()
-	return c.send(ctx)
 }
 
 // send sends one request and returns the answer. The limits count every request, of
@@ -143,13 +148,15 @@ type call struct {
 	start   time.Time
 	parent  *rpc.Invocation // the invocation that makes this nested call, or nil
 
+	agentd bool // it is answered by the peer's agentd, not by a skill
+
 	// What the checks have found out, in their order.
 
 	peer       rpc.Peer
 	transport  replyingTransport
 	capability *capability.Capability // nil when the peer's contract is unknown
 	ask        *policy.Decision       // the permission that demands an approval, or nil
-	digest     string                 // of the peer's own capability, where the gate knows it
+	clearance  Clearance              // what the gate said
 	trace      string                 // the traceparent, once there is one
 	deadline   time.Time              // of the call
 	until      time.Time              // of this attempt; never after deadline
@@ -162,6 +169,7 @@ type call struct {
 	approved  time.Time     // when a person let the call go on
 	run       run           // what the replies report of the skill
 	queued    bool          // the answer is awaited later
+	garbled   bool          // bytes that are no envelope came where the reply should
 	published chan struct{} // closed with the first published request, if somebody waits for that
 	delivery  string        // envelope.DeliveryDurable once the request goes to a queue
 }
@@ -181,6 +189,7 @@ func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 	r := &rpc.Result{
 		Status: rpc.StatusOK, CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), Latency: time.Since(c.start),
 		ExecutionTime: c.run.took, Replayed: c.run.replayed, Queued: c.queued && err == nil, Response: response,
+		Unproven: c.clearance.Unproven,
 	}
 	if c.capability != nil && c.run.ran {
 		r.CostEstimate = c.capability.Cost
@@ -210,5 +219,5 @@ func (c *call) session() string {
 	if c.request.SessionID == "" && c.parent != nil {
 		return c.parent.SessionID
 	}
-	return c.request.SessionID
+	return check.RecordedSession(c.request.SessionID) // a call with another is refused
 }

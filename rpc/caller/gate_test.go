@@ -25,11 +25,12 @@ type gatekeeper struct {
 	probes []caller.Probe
 }
 
-func (g *gatekeeper) Check(ctx context.Context, p caller.Probe) (string, error) {
+func (g *gatekeeper) Check(ctx context.Context, p caller.Probe) (caller.Clearance, error) {
 	g.mu.Lock()
 	g.probes = append(g.probes, p)
 	g.mu.Unlock()
-	return g.check(ctx, p)
+	digest, err := g.check(ctx, p)
+	return caller.Clearance{Digest: digest}, err
 }
 
 func gated(g *gatekeeper) rpctest.Option {
@@ -105,10 +106,11 @@ func TestStaleContract(t *testing.T) {
 		second func(digest string) (string, error) // what the gate finds then
 		code   rpc.Code
 		sent   int
+		probes int
 	}{
-		{"compatible", func(digest string) (string, error) { return digest, nil }, 0, 2},
-		{"drifted", func(string) (string, error) { return "", errors.New("drifted") }, rpc.CodeSchemaDrift, 1},
-		{"changed once more", func(string) (string, error) { return "sha256:older", nil }, rpc.CodeSchemaStale, 2},
+		{"compatible", func(digest string) (string, error) { return digest, nil }, 0, 2, 2},
+		{"drifted", func(string) (string, error) { return "", errors.New("drifted") }, rpc.CodeSchemaDrift, 1, 2},
+		{"changes over and over", func(string) (string, error) { return "sha256:older", nil }, rpc.CodeSchemaStale, 4, 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := &gatekeeper{check: func(_ context.Context, p caller.Probe) (string, error) {
@@ -129,7 +131,7 @@ func TestStaleContract(t *testing.T) {
 			for range test.sent {
 				messages[rpctest.Wait(t, seen).MessageID] = true
 			}
-			if len(messages) != test.sent || len(seen) != 0 || len(g.probes) != 2 {
+			if len(messages) != test.sent || len(seen) != 0 || len(g.probes) != test.probes || g.probes[len(g.probes)-1].Final != (test.probes == 5) {
 				t.Errorf("%d requests, and %d more; %d probes", len(messages), len(seen), len(g.probes))
 			}
 		})

@@ -37,6 +37,7 @@ type pendingCall struct {
 	outcome  chan outcome // holds one
 	timer    *time.Timer  // stopped while no call uses the slot
 	unproven bool         // a reply came that did not prove its sender; guarded by pendingTable.mu
+	garbled  bool         // bytes came that are no envelope; guarded by pendingTable.mu
 }
 
 // An outcome ends a pendingCall: a reply, or the reason why none comes.
@@ -49,17 +50,23 @@ type outcome struct {
 // held for map operations only. The goroutine that removes a call from the table
 // completes it: that is how every call has exactly one outcome.
 type pendingTable struct {
-	capacity int
-
-	mu     sync.Mutex
-	calls  map[string]*pendingCall // guarded by mu
-	closed bool                    // guarded by mu
+	mu       sync.Mutex
+	capacity int                     // guarded by mu
+	calls    map[string]*pendingCall // guarded by mu
+	closed   bool                    // guarded by mu
 
 	spare sync.Pool // of *pendingCall
 }
 
 func newPendingTable(capacity int) *pendingTable {
 	return &pendingTable{capacity: capacity, calls: map[string]*pendingCall{}}
+}
+
+// setCapacity bounds new calls. Those that wait go on, even if they are more.
+func (t *pendingTable) setCapacity(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.capacity = n
 }
 
 // reserve takes a slot. A full table refuses the new call and never evicts another.
@@ -94,7 +101,7 @@ func (t *pendingTable) cancel(c *pendingCall) {
 // one, has been received.
 func (t *pendingTable) recycle(c *pendingCall) {
 	c.timer.Stop()
-	c.binding, c.unproven = binding{}, false
+	c.binding, c.unproven, c.garbled = binding{}, false, false
 	t.spare.Put(c)
 }
 
@@ -133,6 +140,16 @@ func (t *pendingTable) distrust(b binding) {
 	defer t.mu.Unlock()
 	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
 		c.unproven = true
+	}
+}
+
+// garble notes that bytes arrived that are no envelope. The call goes on: anybody who
+// learns a reply topic can publish them, and the real reply may still come.
+func (t *pendingTable) garble(b binding) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
+		c.garbled = true
 	}
 }
 

@@ -32,6 +32,7 @@ func (c *Client) receive(kind string, m transport.Message) {
 	}
 	reply, err := envelope.Decode(m.Data)
 	if err != nil {
+		c.pending.garble(call)
 		c.ignore(token, err.Error())
 		return
 	}

@@ -96,6 +96,10 @@ type Result struct {
 	// Queued says that the broker has stored a call of [ModeAsync]. Its response is
 	// awaited by CorrelationID.
 	Queued bool `json:"queued,omitempty"`
+	// Unproven says that the call went on although it was not proven that the contracts
+	// of both ends agree, and UnprovenReason why.
+	Unproven       bool   `json:"unproven,omitempty"`
+	UnprovenReason string `json:"unprovenReason,omitempty"`
 	// Response is the callee's result as it came. On a response-side
 	// violation that this side found, it is the violating value.
 	Response json.RawMessage `json:"response,omitempty"`

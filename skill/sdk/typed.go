@@ -25,7 +25,7 @@ func Caller() typed.Caller {
 		if c.Outcome != nil {
 			*c.Outcome = typed.Outcome{
 				CorrelationID: result.CorrelationID, Latency: ms(result.LatencyMs), ExecutionTime: ms(result.ExecutionTimeMs),
-				CostEstimate: result.CostEstimate, Replayed: result.Replayed, Queued: result.Queued,
+				CostEstimate: result.CostEstimate, Replayed: result.Replayed, Queued: result.Queued, Unproven: result.UnprovenReason,
 			}
 		}
 		return result.Response, result.Err()

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -68,25 +69,67 @@ func dataSource(path, parameters string, busyTimeout int) string {
 type Reader struct {
 	DB
 	pool *sql.DB
+	copy string // a folder to remove with the reader, or ""
 }
 
 // OpenReader opens the log at path for reading, whether or not its folder can
 // be written to. The path must be resolved.
 func OpenReader(ctx context.Context, path string, connect Connect) (*Reader, error) {
-	r, err := openReader(ctx, path, "mode=ro", connect)
+	r, err := openReader(ctx, path, path, "mode=ro", connect)
 	if auditerr.CodeOf(err) != auditerr.CodeReadOnly {
 		return r, err
 	}
 	// SQLite shares a database through a file in the same folder, which it cannot
 	// create here. If nobody has the database open, it needs no sharing.
 	if _, statErr := os.Stat(path + "-wal"); errors.Is(statErr, fs.ErrNotExist) {
-		return openReader(ctx, path, "mode=ro&immutable=1", connect)
+		return openReader(ctx, path, path, "mode=ro&immutable=1", connect)
+	}
+	// A process that was killed has left records in the write-ahead log. Whoever has the
+	// database open would have that file, too.
+	if _, statErr := os.Stat(path + "-shm"); errors.Is(statErr, fs.ErrNotExist) {
+		return openCopy(ctx, path, connect)
 	}
 	return r, err
 }
 
-func openReader(ctx context.Context, path, mode string, connect Connect) (*Reader, error) {
-	connector, err := connect(DataSource(path, mode+"&_pragma=query_only(1)&_pragma=trusted_schema(0)"))
+// openCopy opens a copy of a database that nobody has open, together with its
+// write-ahead log, in the temporary folder.
+func openCopy(ctx context.Context, path string, connect Connect) (*Reader, error) {
+	folder, err := os.MkdirTemp("", "agentd-audit-") // readable by this user alone
+	if err != nil {
+		return nil, auditerr.Wrap(path, "copying the database to where it can be read", err)
+	}
+	source := filepath.Join(folder, filepath.Base(path))
+	r, err := (*Reader)(nil), errors.Join(copyFile(path, source), copyFile(path+"-wal", source+"-wal"))
+	if err != nil {
+		err = auditerr.Wrap(path, "copying the database to where it can be read", err)
+	} else {
+		r, err = openReader(ctx, path, source, "mode=ro", connect)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	r.copy = folder
+	return r, nil
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// openReader opens the file source as the database at path.
+func openReader(ctx context.Context, path, source, mode string, connect Connect) (*Reader, error) {
+	connector, err := connect(DataSource(source, mode+"&_pragma=query_only(1)&_pragma=trusted_schema(0)"))
 	if err != nil {
 		return nil, auditerr.Wrap(path, "opening the database", err)
 	}
@@ -119,4 +162,10 @@ func (r *Reader) Reconnect() {
 }
 
 // Close closes the connections.
-func (r *Reader) Close() error { return r.Wrap("closing the database", r.pool.Close()) }
+func (r *Reader) Close() error {
+	err := r.Wrap("closing the database", r.pool.Close())
+	if r.copy != "" {
+		err = errors.Join(err, os.RemoveAll(r.copy))
+	}
+	return err
+}

@@ -37,7 +37,7 @@ func Peers(ctx context.Context, env *cli.Env, r PeersRequest) error {
 	only := make([]envelope.Address, len(r.Only))
 	for i, text := range r.Only {
 		var err error
-		if only[i], err = envelope.ParseAddress(text); err != nil {
+		if only[i], err = envelope.ParseAddress(string(envelope.AddressFor(text))); err != nil {
 			return cli.Usage("%v", err)
 		}
 	}
@@ -138,8 +138,16 @@ func (p *peer) note() string {
 	switch {
 	case p.Error != "":
 		return p.Error
-	case p.Differ != nil:
+	case p.Drifts != nil:
+		return "another contract of " + strings.Join(p.Differ, ", ") + ": " + p.Drifts[0].Reason
+	case p.Differ != nil: // from an agent that does not say more
 		return "another contract of " + strings.Join(p.Differ, ", ")
+	case len(p.Contracts) > 1:
+		return fmt.Sprintf("its replicas offer %d different contracts", len(p.Contracts))
+	case p.NoContract:
+		return "publishes no contract"
+	case p.Unusable != nil:
+		return "offers " + strings.Join(p.Unusable, ", ") + ", which this agent's copy of its file lacks"
 	case p.External:
 		return "no member of the fleet"
 	}

@@ -37,8 +37,9 @@ func CircuitOpen(s policy.BreakerStatus, now time.Time) *rpc.Error {
 	}
 	e := rpc.NewError(rpc.CodeCircuitOpen, nil, "%s of %s %s: %d of %d calls failed, the last one with %s",
 		truncate.String(s.Capability, capability.MaxNameBytes), s.Peer, what, s.Failed, s.Calls, s.Cause)
+	e.RetryIn = max(0, s.Until.Sub(now))
 	e.Details = details(circuitDetails{
-		retryDetails: retryIn(max(0, s.Until.Sub(now))), State: s.State, Until: until, Failed: s.Failed, Calls: s.Calls, Cause: s.Cause,
+		retryDetails: retryIn(e.RetryIn), State: s.State, Until: until, Failed: s.Failed, Calls: s.Calls, Cause: s.Cause,
 	})
 	return e
 }

@@ -106,6 +106,7 @@ func (u *User) addCallee(m *fleet.Member) {
 	for _, subject := range requests {
 		// Right below the subject are those of cancellations, services and durable calls.
 		u.Subscribe = append(u.Subscribe, subject, subject+".*")
+		u.Publish = append(u.Publish, ChangedSubject(subject))
 	}
 	service := ServiceName(m.ID)
 	u.Subscribe = append(u.Subscribe, "$SRV.*", "$SRV.*."+service, "$SRV.*."+service+".*")
@@ -139,6 +140,7 @@ func (u *User) addCaller(m *fleet.Member, opts Options) {
 		}
 		for _, subject := range subjects {
 			u.Publish = append(u.Publish, subject, subject+".*")
+			u.Subscribe = append(u.Subscribe, ChangedSubject(subject))
 		}
 		u.Publish = append(u.Publish, "$SRV.*."+ServiceName(p.Address.ID()))
 		if mayKeepRequests(p.Document) {

@@ -79,6 +79,8 @@ class Outcome(TypedDict):
     costEstimate: NotRequired[dict[str, float]]  # what the contract declares, in units of the callee's owner
     replayed: NotRequired[bool]  # the answer repeats that to an earlier call with the same idempotency key
     queued: NotRequired[bool]  # a broker has stored the call, and there is no answer yet
+    unproven: NotRequired[bool]  # it is not proven that the contracts of both ends agree
+    unprovenReason: NotRequired[str]  # why not
 
 
 class Ok(Outcome, Generic[_T]):

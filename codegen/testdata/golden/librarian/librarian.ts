@@ -61,6 +61,10 @@ export interface Outcome {
   replayed?: boolean;
   /** A broker has stored the call, and there is no answer yet. */
   queued?: boolean;
+  /** It is not proven that the contracts of both ends agree. */
+  unproven?: boolean;
+  /** Why not. */
+  unprovenReason?: string;
 }
 
 /** The outcome of a call, told apart by status. */
