@@ -55,15 +55,15 @@ func TestStalledDisk(t *testing.T) {
 func TestTellCheckpoint(t *testing.T) {
 	d := &Daemon{conditions: health.NewBoard(slog.New(slog.DiscardHandler))}
 	d.tellCheckpoint(nil)
-	if len(d.Warnings()) != 0 {
-		t.Errorf("%v", d.Warnings())
+	if len(d.conditions.Warnings()) != 0 {
+		t.Errorf("%v", d.conditions.Warnings())
 	}
 	d.tellCheckpoint(errors.New("no space"))
-	if w := d.Warnings(); len(w) != 1 || !strings.Contains(w[0], "no space") || d.conditions.Err() != nil {
+	if w := d.conditions.Warnings(); len(w) != 1 || !strings.Contains(w[0], "no space") || d.conditions.Err() != nil {
 		t.Errorf("%v, %v", w, d.conditions.Err())
 	}
 	d.tellCheckpoint(nil)
-	if len(d.Warnings()) != 0 {
-		t.Errorf("%v", d.Warnings())
+	if len(d.conditions.Warnings()) != 0 {
+		t.Errorf("%v", d.conditions.Warnings())
 	}
 }
