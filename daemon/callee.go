@@ -23,7 +23,6 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	if m.ClientOnly() {
 		return nil
 	}
-	limits := m.Agent.Limits
 	d.stats.setCapabilities(m.Capabilities.Names())
 	if err := d.openAnswers(ctx); err != nil {
 		return err
@@ -46,14 +45,10 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 			Limiter:         d.limiter(),
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		},
-		Services:    map[string]callee.Service{witnessService: d.serveWitness},
-		Idempotency: d.answers,
-		Identity:    &d.keyring,
-		Limits: callee.Limits{
-			ClockSkew:       m.Agent.Security.ClockSkew,
-			MaxInFlight:     limits.MaxInFlight,
-			MaxPayloadBytes: limits.MaxPayloadBytes,
-		},
+		Services:     map[string]callee.Service{witnessService: d.serveWitness},
+		Idempotency:  d.answers,
+		Identity:     &d.keyring,
+		Limits:       calleeLimits(m),
 		FleetVersion: version,
 		Logger:       d.log,
 	})

@@ -30,10 +30,13 @@ type Daemon struct {
 	ready   atomic.Bool // from the end of Start to the beginning of Stop
 
 	conditions *health.Board // what is wrong now
+	identity   func()        // ends the watch of the keys; nil before it began
 
 	// What a reload swaps. Calls read it without a lock.
-	reloading   sync.Mutex // serializes reloads
+	reloading   sync.Mutex                  // serializes reloads
+	loaded      atomic.Pointer[fleet.Fleet] // the files in force; cfg.Fleet has those of the start
 	member      atomic.Pointer[fleet.Member]
+	waiting     atomic.Pointer[[]string] // keys that take a restart; nil before the first reload
 	peers       peerTable
 	permissions permissions
 	keyring     keyringHolder
@@ -112,6 +115,8 @@ func (d *Daemon) Member() *fleet.Member { return d.member.Load() }
 // Socket is the path of the control socket.
 func (d *Daemon) Socket() string { return d.cfg.Paths.Socket(d.Member().ID) }
 
-// AuditDB is the path of the audit log. It follows the files, but the open log stays
-// where it is until a restart.
-func (d *Daemon) AuditDB() string { return AuditDB(d.Member(), d.cfg.Paths) }
+// AuditDB is the path of the open audit log, whatever the files say by now.
+func (d *Daemon) AuditDB() string {
+	started, _ := d.cfg.Fleet.Member(d.Member().ID)
+	return AuditDB(started, d.cfg.Paths)
+}

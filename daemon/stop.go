@@ -46,6 +46,9 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	if d.answers != nil {
 		errs = append(errs, d.answers.close())
 	}
+	if d.identity != nil {
+		d.identity()
+	}
 	if d.audit.log != nil {
 		if wasReady { // a start that failed is no stop
 			recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopRecordTimeout)

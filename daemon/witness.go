@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
@@ -142,7 +143,7 @@ func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
 
 // Warnings are texts about what an operator should look at although the agent is ready.
 func (d *Daemon) Warnings() []string {
-	return append(d.conditions.Warnings(), d.gate.Troubles()...)
+	return slices.Concat(d.conditions.Warnings(), d.gate.Troubles(), d.restartWarnings())
 }
 
 // Witnessed is the newest checkpoint of the log called origin that a witness holds,

@@ -119,7 +119,7 @@ environments:
 		"! [ref.missing] fleet.yaml:6:5: /environments/base/tenantsRef: tenantsRef names ./tenants.yaml, and there is no such file",
 		"! [ref.missing] fleet.yaml:7:5: /environments/base/secretsRef: secretsRef names ./secrets.yaml, and there is no such file",
 		"! [ref.missing] fleet.yaml:13:5: /environments/child/channelsRef: channelsRef names ./channels.yaml, and there is no such file",
-		"✓ fleet validates clean.\n",
+		"✓ fleet validates; warnings: 3.\n",
 	}, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -47,7 +47,7 @@ const (
 
 // A Request is one call to a capability of a peer.
 type Request struct {
-	// To is the agent to call. Required.
+	// To is the agent to call: its address, or its id alone. Required.
 	To envelope.Address `json:"to"`
 	// Capability is the name of the function. Required.
 	Capability string `json:"capability"`

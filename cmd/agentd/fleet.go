@@ -23,7 +23,7 @@ func (a *app) fleetCommand() *cobra.Command {
 func (a *app) fleetValidateCommand() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
-		Use: "validate", Short: "Check every file of the fleet; exit status 3 when there are errors", Args: cobra.NoArgs,
+		Use: "validate", Short: "Check every file of the fleet; exit status 3 when there are errors", Args: arguments(0),
 		Long: "Check every file of the fleet, each for itself and all of them together: names that lead nowhere,\n" +
 			"calls that nobody can make, subjects that cannot be subscribed, programs that are not there,\n" +
 			"bounds that contradict each other, and keys without effect.\n\n" +
@@ -38,14 +38,14 @@ func (a *app) fleetValidateCommand() *cobra.Command {
 
 func (a *app) fleetListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the members of the fleet", Args: cobra.NoArgs,
+		Use: "list", Short: "List the members of the fleet", Args: arguments(0),
 		RunE: a.do(func(context.Context, []string) error { return fleetcli.List(&a.Env) }),
 	}
 }
 
 func (a *app) fleetCapabilitiesCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "capabilities", Short: "List what the members offer", Args: cobra.NoArgs,
+		Use: "capabilities", Short: "List what the members offer", Args: arguments(0),
 		RunE: a.do(func(context.Context, []string) error { return fleetcli.Capabilities(&a.Env) }),
 	}
 }
@@ -55,7 +55,7 @@ func (a *app) fleetCapabilitiesCommand() *cobra.Command {
 func (a *app) fleetGraphCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use: "graph", Short: "Draw who may call whom", Args: cobra.NoArgs,
+		Use: "graph", Short: "Draw who may call whom", Args: arguments(0),
 		Example: "  agentd fleet graph --format dot | dot -Tsvg > fleet.svg",
 		RunE: a.do(func(context.Context, []string) error {
 			return fleetcli.Graph(&a.Env, fleet.GraphFormat(format))
@@ -100,7 +100,7 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 			"The exit status is 3 when a member does not run, or is not ready.",
 		Example: "  agentd fleet status\n" +
 			"  agentd fleet status -o json | jq -r '.[] | select(.state != \"ready\") | .agent'",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error { return fleetcli.Status(ctx, &a.Env) }),
 	}
 }
@@ -118,7 +118,7 @@ func (a *app) fleetNATSConfigCommand() *cobra.Command {
 			"in the folder of --keys, and the configuration holds public keys only.",
 		Example: "  agentd fleet nats-config > nats.conf\n  agentd broker --config nats.conf\n" +
 			"  AGENTD_NATS_NKEY=keys/pr-reviewer.nk agentd run --agent pr-reviewer",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(context.Context, []string) error { return fleetcli.NATSConfig(&a.Env, keys) }),
 	}
 	cmd.Flags().StringVar(&keys, "keys", "", "folder of the members' nkey seeds (default: nats in the fleet's state folder)")

@@ -27,7 +27,7 @@ func (a *app) requestCommand() *cobra.Command {
 			"the result says `queued`, and `agentd await <correlation-id>` fetches the answer.",
 		Example: "  agentd request agent://pr-reviewer review-pr @pr.json\n" +
 			"  echo '{\"query\":\"secrets\"}' | agentd request --as concierge librarian search-notes -",
-		Args: cobra.RangeArgs(2, 3),
+		Args: arguments(2, "agent", "capability", "payload"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			c.To, c.Capability = args[0], args[1]
 			if len(args) == 3 {
@@ -63,7 +63,7 @@ func (a *app) awaitCommand() *cobra.Command {
 			"The exit status is 0 when the status is ok, and 4 when the call ended otherwise, or has not ended yet.",
 		Example: "  id=$(agentd request --mode async indexer reindex @job.json -o json | jq -r .correlationId)\n" +
 			"  agentd await $id --timeout 10m",
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, "correlation-id"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			return call.Await(ctx, &a.Env, caller, args[0], timeout)
 		}),
@@ -84,7 +84,7 @@ func (a *app) progressCommand() *cobra.Command {
 		Long: "Inside a skill: report the progress of the running call to its caller, as any JSON value of at most 64 KiB.\n" +
 			"The capability must have `progress: true`. It is no error when the caller does not listen.",
 		Example: "  agentd progress '{\"done\":3,\"of\":10}'",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, "json"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			return call.Progress(ctx, &a.Env, args[0])
 		}),

@@ -23,7 +23,7 @@ func (a *app) runCommand() *cobra.Command {
 			"As a systemd service of Type=notify or notify-reload it reports when it is ready, and with WatchdogSec\n" +
 			"that it is alive. The exit status is 1 when the NATS server closes its connection for good.",
 		Example: "  agentd run --agent pr-reviewer",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			return serve.Agent(ctx, &a.Env, agent, watching)
 		}),
@@ -58,7 +58,7 @@ func (a *app) fleetRunCommand() *cobra.Command {
 			"SIGTERM or SIGINT stops it gracefully; a second one kills it. SIGHUP reloads the files, and so\n" +
 			"does a change of a file unless --watch=false: capabilities, skills, peers and permissions are\n" +
 			"replaced, or, when a file is faulty, nothing is.",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			return serve.Fleet(ctx, &a.Env, watching)
 		}),
@@ -79,7 +79,7 @@ func (a *app) brokerCommand() *cobra.Command {
 			"and prints its URL on standard output once it accepts connections. To restrict which agent\n" +
 			"may reach which, use the permissions that `agentd fleet nats-config` writes.",
 		Example: "  agentd broker\n  agentd fleet nats-config > nats.conf && agentd broker --config nats.conf",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 	}
 	flags := cmd.Flags()
 	flags.Uint16Var(&port, "port", broker.DefaultPort, "TCP port; 0 is any free one (default with --config: the file's)")

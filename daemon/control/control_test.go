@@ -114,12 +114,17 @@ func TestMalformedRequestsMakeNoCall(t *testing.T) {
 	}{
 		{"not JSON", "POST", "/v1/request", []byte(`{"to"`), "", 400, "EAGENTRPC_INVALID_REQUEST"},
 		{"unknown key", "POST", "/v1/request", []byte(`{"capabilty":"x"}`), "", 400, "capabilty"},
-		{"wrong type", "POST", "/v1/request", []byte(`{"timeoutMs":"soon"}`), "", 400, "timeoutMs"},
-		{"too large", "POST", "/v1/request", bytes.Repeat([]byte(" "), control.MaxRequestBytes+1), "", 413, "32 MiB"},
+		{"wrong type", "POST", "/v1/request", []byte(`{"timeoutMs":"soon"}`), "", 400, ": timeoutMs: must be a whole number, not string\"}}"},
+		{"half a millisecond", "POST", "/v1/request", []byte(`{"timeoutMs":0.5}`), "", 400, ": timeoutMs: must be a whole number, not 0.5\"}}"},
+		{"number as agent", "POST", "/v1/request", []byte(`{"to":7}`), "", 400, ": to: must be a string, not number\"}}"},
+		{"no object", "POST", "/v1/request", []byte(`[1]`), "", 400, ": the body: must be an object, not array\"}}"},
+		{"member twice", "POST", "/v1/request", []byte(`{"to":"a","\u0074o":"b","payload":{}}`), "", 400, "duplicate"},
+		{"no body", "POST", "/v1/request", nil, "", 400, "the body is empty"},
+		{"too large", "POST", "/v1/request", bytes.Repeat([]byte(" "), control.MaxRequestBytes+1), "", 413, "larger than 32768 KiB"},
 		{"ended call", "POST", "/v1/request", []byte(`{}`), "no-such-token", 403, "has ended"},
 		{"no capabilities", "GET", "/v1/agent/capabilities", nil, "", 404, "offers no capabilities"},
-		{"unknown path", "GET", "/v2/request", nil, "", 404, ""},
-		{"wrong method", "GET", "/v1/request", nil, "", 405, ""},
+		{"unknown path", "GET", "/v2/request", nil, "", 404, `{"error":{"code":"not-found","message":"this API has no path \"/v2/request\""}}`},
+		{"wrong method", "GET", "/v1/request", nil, "", 405, `{"error":{"code":"method-not-allowed","message":"/v1/request takes POST, not GET"}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), test.method, "http://agentd"+test.path, bytes.NewReader(test.body))

@@ -237,7 +237,7 @@ func TestGoodRequests(t *testing.T) {
 		{"letters left", "GET", "/v1/dlq", "", `[` + fmt.Sprintf(letter, 3, "refused", 1, "") + `]`},
 		{"witnessed", "POST", "/v1/audit/witnessed", `{"witness":"agent://w","origin":"o"}`, `{"checkpoint":"agent://w holds o"}`},
 		{"redact", "POST", "/v1/audit/redact", `{"match":{"session":"s-1"},"reason":"r"}`, `{"records":[2],"count":1}`},
-		{"prune", "POST", "/v1/audit/prune", `{"before":"2001-01-01T00:00:00Z","reason":"r"}`, `{"records":null,"count":0}`},
+		{"prune", "POST", "/v1/audit/prune", `{"before":"2001-01-01T00:00:00Z","reason":"r"}`, `{"records":[],"count":0}`},
 	} {
 		got := send(t, s, test.method, test.path, test.body, nil)
 		if got.status != http.StatusOK || strings.TrimSuffix(got.body, "\n") != test.want || got.header.Get("Content-Type") != "application/json" {
@@ -288,8 +288,9 @@ func TestUnknownPaths(t *testing.T) {
 		"/v1/audit", "/v1/audit/erase", "/v1/results", "/v1/results/", "/metrics", "/debug/pprof/", "/V1/request",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			if got := send(t, s, method, path, `{}`, nil); got.status != http.StatusNotFound {
-				t.Errorf("%s %s: status %d", method, path, got.status)
+			got := send(t, s, method, path, `{}`, nil)
+			if code, _ := got.fault(t); got.status != http.StatusNotFound || code != "not-found" || got.header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s %s: status %d, %s", method, path, got.status, got.body)
 			}
 		}
 	}
@@ -338,8 +339,12 @@ func TestMalformedBodies(t *testing.T) {
 			"too deep":           strings.Repeat(`{"match":`, 20) + `1` + strings.Repeat(`}`, 20),
 		} {
 			got := send(t, s, http.MethodPost, path, body, nil)
-			if fault, _ := got.fault(t); got.status != http.StatusBadRequest || fault != code {
-				t.Errorf("%s, %s: status %d, %s; want 400 and %s", path, name, got.status, got.body, code)
+			want := http.StatusBadRequest
+			if name == "too large" {
+				want = http.StatusRequestEntityTooLarge
+			}
+			if fault, _ := got.fault(t); got.status != want || fault != code {
+				t.Errorf("%s, %s: status %d, %s; want %d and %s", path, name, got.status, got.body, want, code)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func NewHandler(a Agent) http.Handler {
 			Warnings []string `json:"warnings,omitempty"`
 		}{"ready", warnings})
 	})
-	return mux
+	return router{mux}
 }
 
 // request handles POST /v1/request. It checks only that the body is a request; the
@@ -97,16 +97,15 @@ func NewHandler(a Agent) http.Handler {
 func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBytes))
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			writeFault(w, http.StatusRequestEntityTooLarge, rpc.CodePayloadTooLarge.String(), "the request is larger than 32 MiB")
-			return
+		code := rpc.CodeInvalidRequest
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			code = rpc.CodePayloadTooLarge
 		}
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request could not be read: "+err.Error())
+		refuseBody(w, code.String(), "the request could not be read", err)
 		return
 	}
 	var request rpc.Request
-	if err := json.Unmarshal(body, &request); err != nil {
+	if err := decodeCall(body, &request); err != nil {
 		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?, traceparent? or traceId?}: "+err.Error())
 		return
 	}

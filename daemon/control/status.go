@@ -129,12 +129,15 @@ type verifyRequest struct {
 func (a Agent) verifyPeers(w http.ResponseWriter, r *http.Request) {
 	var request verifyRequest
 	if err := decodeStrict(http.MaxBytesReader(w, r.Body, maxAuditRequestBytes), &request); err != nil {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {peers?}: "+err.Error())
+		refuseBody(w, rpc.CodeInvalidRequest.String(), "the request is not {peers?}", err)
 		return
 	}
 	if a.VerifyPeers == nil {
 		writeFault(w, http.StatusNotFound, rpc.CodeInvalidRequest.String(), "this agent asks no peers")
 		return
+	}
+	for i, p := range request.Peers {
+		request.Peers[i] = envelope.AddressFor(string(p))
 	}
 	writeJSON(w, http.StatusOK, a.VerifyPeers(r.Context(), request.Peers))
 }

@@ -208,3 +208,20 @@ func TestConditionsInTheirOrder(t *testing.T) {
 		}
 	})
 }
+
+// A look is repeated until it is stopped, and none runs afterwards.
+func TestRepeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks atomic.Int32
+		stop := Repeat(time.Second, func() { looks.Add(1) })
+		if looks.Load() != 1 {
+			t.Error("the first look waits")
+		}
+		time.Sleep(3500 * time.Millisecond)
+		stop()
+		time.Sleep(time.Minute)
+		if n := looks.Load(); n != 4 {
+			t.Errorf("%d looks", n)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon"
@@ -144,6 +145,17 @@ func (e *Env) LogsCalls() (bool, error) {
 
 // WriteJSON writes v to standard output, as one value in the chosen format.
 func (e *Env) WriteJSON(v any) error { return output.WriteJSON(e.Stdout, e.Format, v) }
+
+// WriteText writes what write does to standard output, without the characters that a
+// terminal would act on: files of other owners hold names and descriptions.
+func (e *Env) WriteText(write func(io.Writer) error) error {
+	var text strings.Builder
+	if err := write(&text); err != nil {
+		return err
+	}
+	_, err := io.WriteString(e.Stdout, output.PrintableText(text.String()))
+	return err
+}
 
 // WriteTable writes an aligned table to standard output.
 func (e *Env) WriteTable(header []string, rows [][]string) error {

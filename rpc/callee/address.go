@@ -9,11 +9,14 @@ import (
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
-// checkTenant refuses tenants that this agent does not serve, and those whose name
-// could not be recorded.
+// checkTenant refuses tenants that this agent does not serve, and tenants and sessions
+// whose names could not be recorded.
 func (c *call) checkTenant() *rpc.Error {
 	if !check.ValidTenant(c.request.TenantID) {
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "tenantId: must have at most %d bytes and no control character", check.MaxTenantBytes)
+	}
+	if session, _ := c.request.Headers.Get(envelope.HeaderSession); !check.ValidSession(session) {
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "%s: must have at most %d bytes of UTF-8 and no control character", envelope.HeaderSession, check.MaxTenantBytes)
 	}
 	if own := c.inbox.cfg.TenantID; own != "" && c.request.TenantID != own {
 		return rpc.NewError(rpc.CodeTenantMismatch, nil, "%s does not serve this tenant", c.inbox.cfg.Self)
@@ -59,7 +62,7 @@ func (c *call) checkAddressee() *rpc.Error {
 
 // checkHops ends loops of nested calls.
 func (c *call) checkHops() *rpc.Error {
-	if most := c.inbox.cfg.Limits.MaxHops; wire.Hops(c.request.Headers) > most {
+	if most := c.inbox.limits.Load().MaxHops; wire.Hops(c.request.Headers) > most {
 		return rpc.NewError(rpc.CodeHopLimit, nil, "more than %d calls led to this one: a loop?", most)
 	}
 	return nil

@@ -175,5 +175,5 @@ func (c *call) recordable() *rpc.Error { return check.Recordable(c.inbox.cfg.Rec
 // session is the session of the caller's skill, or "".
 func (c *call) session() string {
 	s, _ := c.request.Headers.Get(envelope.HeaderSession)
-	return s
+	return check.RecordedSession(s) // a request with another is refused
 }

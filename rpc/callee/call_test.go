@@ -46,6 +46,12 @@ func TestCalleeRefuses(t *testing.T) {
 		{"another tenant", func(e *envelope.Envelope) { e.TenantID = "other" }, "EAGENTRPC_TENANT_MISMATCH"},
 		{"a tenant that no record can name", func(e *envelope.Envelope) { e.TenantID = "acme\n" }, "EAGENTRPC_INVALID_REQUEST"},
 		{"a tenant that is too long", func(e *envelope.Envelope) { e.TenantID = strings.Repeat("a", 1025) }, "EAGENTRPC_INVALID_REQUEST"},
+		{"a session that no record can name", func(e *envelope.Envelope) {
+			e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderSession, Value: "s\x7f"})
+		}, "EAGENTRPC_INVALID_REQUEST"},
+		{"a session that is too long", func(e *envelope.Envelope) {
+			e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderSession, Value: strings.Repeat("s", 1025)})
+		}, "EAGENTRPC_INVALID_REQUEST"},
 		{"no tenant", func(e *envelope.Envelope) { e.TenantID = "" }, "EAGENTRPC_TENANT_MISMATCH"},
 		{"another agent's request", func(e *envelope.Envelope) { e.To = "agent://other" }, "EAGENTRPC_MISADDRESSED"},
 		{"too many hops", func(e *envelope.Envelope) {

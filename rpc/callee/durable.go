@@ -93,7 +93,7 @@ func (c *call) verifyQueued() error {
 		why.Reason = identity.Replayed
 		return why
 	}
-	latest := c.start.Add(rpc.DefaultAsyncTimeout + 2*c.inbox.cfg.Limits.ClockSkew)
+	latest := c.start.Add(rpc.DefaultAsyncTimeout + 2*c.inbox.limits.Load().ClockSkew)
 	if c.request.Deadline == 0 || time.UnixMilli(c.request.Deadline).After(latest) {
 		return why
 	}

@@ -126,6 +126,7 @@ type Inbox struct {
 	malformed policy.Sampler
 
 	served atomic.Pointer[servedContract]
+	limits atomic.Pointer[Limits] // complete; cfg.Limits has those of New
 
 	mu            sync.Mutex
 	subscriptions []subscriptions            // guarded by mu
@@ -164,6 +165,7 @@ func New(cfg Config) (*Inbox, error) {
 	}
 	in.denials.PerSecond = check.RecordsPerSecond
 	in.malformed.PerSecond = check.RecordsPerSecond
+	in.SetLimits(cfg.Limits)
 	return in, in.SetContract(cfg.Contract, cfg.Handlers)
 }
 
@@ -201,4 +203,13 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 		in.announceAll()
 	}
 	return nil
+}
+
+// SetLimits replaces the limits of requests that arrive from now on. How many
+// requests a durable queue hands over at once, and how often callers are checked,
+// stay as they were.
+func (in *Inbox) SetLimits(l Limits) {
+	l = l.withDefaults()
+	in.limits.Store(&l)
+	in.requests.setLimits(l)
 }

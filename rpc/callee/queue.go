@@ -213,13 +213,11 @@ func (r *requests) drained(l *lane) time.Duration {
 	return min(max(l.took*time.Duration(l.accepted)/time.Duration(atOnce), least), most)
 }
 
-// SetQueueLimits puts MaxInFlight, MaxQueued and MaxQueuedBytes in force; the other
-// limits stay. What waits already is not refused any more.
-func (in *Inbox) SetQueueLimits(limits Limits) {
-	r := in.requests
+// setLimits puts other bounds in force. What waits already is not refused any more.
+func (r *requests) setLimits(l Limits) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.limits = limits.withDefaults()
+	r.limits = l
 	r.grant()
 }
 

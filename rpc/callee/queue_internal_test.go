@@ -93,7 +93,7 @@ func TestChangedLimits(t *testing.T) {
 	for range 5 {
 		_, _ = y.arrive("x", 0, 0)
 	}
-	in.SetQueueLimits(Limits{MaxInFlight: 3, MaxQueued: -1})
+	in.SetLimits(Limits{MaxInFlight: 3, MaxQueued: -1})
 	if _, err := y.arrive("x", 0, 0); y.running != 3 || y.waiting != 2 || err == nil {
 		t.Errorf("%d run, %d wait, the next one: %v", y.running, y.waiting, err)
 	}

@@ -20,7 +20,7 @@ func (c *call) validateRequest() *rpc.Error {
 // validateAnswer bounds the skill's answer and validates it against the
 // outputSchema.
 func (c *call) validateAnswer(answer json.RawMessage) *rpc.Error {
-	if n, most := len(answer), c.inbox.cfg.Limits.MaxPayloadBytes; n > most {
+	if n, most := len(answer), c.inbox.limits.Load().MaxPayloadBytes; n > most {
 		return rpc.NewError(rpc.CodePayloadTooLarge, nil, "the skill answered %d bytes, and %d are allowed", n, most)
 	}
 	err := c.validate(rpc.SideResponse, answer)

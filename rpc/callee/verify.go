@@ -42,7 +42,7 @@ func (c *call) passed(why error) bool {
 // checkFirst refuses a proven request that was accepted before. Requests without a
 // proof are not remembered: strangers could fill the memory.
 func (c *call) checkFirst() error {
-	skew := c.inbox.cfg.Limits.ClockSkew
+	skew := c.inbox.limits.Load().ClockSkew
 	deadline := time.UnixMilli(c.request.Deadline).Add(skew)
 	why := &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID}
 	if c.request.Deadline == 0 || deadline.After(c.start.Add(rpc.MaxTimeout+2*skew)) {

@@ -9,6 +9,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/trace"
 )
 
@@ -19,6 +20,7 @@ import (
 // The call ends at the earliest of its timeout, the context's deadline and the
 // reply. A caller that stops waiting cancels the callee's skill.
 func (c *Client) RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error) {
+	r.To = envelope.AddressFor(string(r.To))
 	call := c.newCall(r)
 	call.parent = rpc.InvocationFrom(ctx)
 	response, err := call.do(ctx)
@@ -217,5 +219,5 @@ func (c *call) session() string {
 	if c.request.SessionID == "" && c.parent != nil {
 		return c.parent.SessionID
 	}
-	return c.request.SessionID
+	return check.RecordedSession(c.request.SessionID) // a call with another is refused
 }

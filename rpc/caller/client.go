@@ -90,6 +90,7 @@ type Client struct {
 	opened     chan struct{}
 	pending    *pendingTable
 	detached   *detachedCalls
+	limits     atomic.Pointer[Limits] // complete; cfg.Limits has those of New
 	verifier   *check.Verifier
 	ids        id.Source
 	stale      atomic.Uint64
@@ -121,6 +122,7 @@ func New(cfg Config) (*Client, error) {
 		cfg: cfg, transports: map[string]replyingTransport{}, opened: make(chan struct{}),
 		pending: newPendingTable(cfg.Limits.MaxPending), detached: newDetachedCalls(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
 	}
+	c.SetLimits(cfg.Limits)
 	err := c.openInboxes()
 	// Also after an error: handlers of the inboxes that are open wait for it, and
 	// Close waits for them.
@@ -129,6 +131,13 @@ func New(cfg Config) (*Client, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+// SetLimits replaces the limits of calls that begin from now on.
+func (c *Client) SetLimits(l Limits) {
+	l = l.withDefaults()
+	c.limits.Store(&l)
+	c.pending.setCapacity(l.MaxPending)
 }
 
 // openInboxes subscribes to replies. A transport may deliver before the map of

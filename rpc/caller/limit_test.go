@@ -64,7 +64,7 @@ func TestCircuitBreaker(t *testing.T) {
 		if ran.Load() != before || res.Latency != 0 || !res.Error.Retryable || res.Error.RetryAfter() != 5*time.Second {
 			t.Errorf("ran %d, latency %s, retry after %s", ran.Load()-before, res.Latency, res.Error.RetryAfter())
 		}
-		until := opened.Add(5 * time.Second).UTC().Format(time.RFC3339)
+		until := opened.Add(6*time.Second - 1).Truncate(time.Second).UTC().Format(time.RFC3339)
 		if want := "review-pr of agent://pr-reviewer is not called until " + until + ": 20 of 20 calls failed, the last one with EAGENTRPC_"; !strings.HasPrefix(res.Error.Message, want) ||
 			!strings.Contains(string(res.Error.Details), `"state":"open","until":"`+until+`","failed":20,"calls":20,"cause":"EAGENTRPC_`) {
 			t.Errorf("%s\n%s", res.Error.Message, res.Error.Details)

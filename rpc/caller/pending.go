@@ -50,17 +50,23 @@ type outcome struct {
 // held for map operations only. The goroutine that removes a call from the table
 // completes it: that is how every call has exactly one outcome.
 type pendingTable struct {
-	capacity int
-
-	mu     sync.Mutex
-	calls  map[string]*pendingCall // guarded by mu
-	closed bool                    // guarded by mu
+	mu       sync.Mutex
+	capacity int                     // guarded by mu
+	calls    map[string]*pendingCall // guarded by mu
+	closed   bool                    // guarded by mu
 
 	spare sync.Pool // of *pendingCall
 }
 
 func newPendingTable(capacity int) *pendingTable {
 	return &pendingTable{capacity: capacity, calls: map[string]*pendingCall{}}
+}
+
+// setCapacity bounds new calls. Those that wait go on, even if they are more.
+func (t *pendingTable) setCapacity(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.capacity = n
 }
 
 // reserve takes a slot. A full table refuses the new call and never evicts another.

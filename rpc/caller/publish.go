@@ -128,7 +128,10 @@ func (c *call) traceparent() string {
 // cannot sign, or a request that makes no valid envelope.
 func sealError(err error, peer envelope.Address) *rpc.Error {
 	if reason := identity.ReasonOf(err); reason != 0 {
-		return rpc.NewError(rpc.CodeAuthFailed, err, "this agent cannot prove itself to %s: %s", peer, reason)
+		e := rpc.NewError(rpc.CodeAuthFailed, err, "this agent cannot prove itself to %s: %s", peer, reason)
+		// Time, or a new key in the files, mends a key that is out of its time.
+		e.Retryable = reason == identity.NotYetValid || reason == identity.Expired
+		return e
 	}
 	return rpc.NewError(rpc.CodeInvalidRequest, err, "%s", err)
 }

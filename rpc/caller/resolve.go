@@ -36,7 +36,7 @@ func (c *call) resolve(context.Context) *rpc.Error {
 		return err
 	}
 	// The callee checks it too; failing here saves the message.
-	if hops := c.hops(); hops > c.client.cfg.Limits.MaxHops {
+	if hops := c.hops(); hops > c.client.limits.Load().MaxHops {
 		return rpc.NewError(rpc.CodeHopLimit, nil, "%d calls led to this one: a loop?", hops-1)
 	}
 	return nil
@@ -81,6 +81,8 @@ func checkRequest(r *rpc.Request) *rpc.Error {
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "capability: must not be empty")
 	case r.Timeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "timeoutMs: must not be negative")
+	case !check.ValidSession(r.SessionID):
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "sessionId: must have at most %d bytes of UTF-8 and no control character", check.MaxTenantBytes)
 	case r.IdleTimeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "idleTimeoutMs: must not be negative")
 	case r.Traceparent != "" && !trace.Valid(r.Traceparent):

@@ -17,7 +17,7 @@ func (c *call) validateRequest(ctx context.Context) *rpc.Error {
 	if len(c.request.Payload) == 0 {
 		c.request.Payload = json.RawMessage("null")
 	}
-	if n, most := len(c.request.Payload), c.client.cfg.Limits.MaxPayloadBytes; n > most {
+	if n, most := len(c.request.Payload), c.client.limits.Load().MaxPayloadBytes; n > most {
 		return rpc.NewError(rpc.CodePayloadTooLarge, nil, "the payload has %d bytes, and %d are allowed", n, most)
 	}
 	err := check.Payload(check.Contract(c.capability, rpc.SideRequest), c.request.Payload, rpc.SideRequest, c.request.Capability)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
@@ -40,10 +39,6 @@ type Call struct {
 // object to is in the result: only a call that could not be made at all, for
 // example because no agent runs, has another error than [cli.ExitCall].
 func Request(ctx context.Context, env *cli.Env, c Call) error {
-	to := c.To
-	if !strings.Contains(to, "://") {
-		to = string(envelope.AddressOf(to))
-	}
 	payload := json.RawMessage("null")
 	if c.Payload != nil {
 		var err error
@@ -58,7 +53,7 @@ func Request(ctx context.Context, env *cli.Env, c Call) error {
 	client := control.NewClient(socket)
 	defer client.Close()
 	request := rpc.Request{
-		To: envelope.Address(to), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
+		To: envelope.AddressFor(c.To), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
 		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session,
 		Traceparent: c.Traceparent,
 	}
@@ -126,7 +121,7 @@ func Progress(ctx context.Context, env *cli.Env, payload string) error {
 // carries the result alone. A failed write does not fail the call.
 func writeProgress(env *cli.Env, e rpc.ProgressEvent) {
 	if env.Format == output.Table {
-		fmt.Fprintf(env.Stderr, "progress %d: %s\n", e.Seq, e.Value)
+		fmt.Fprintf(env.Stderr, "progress %d: %s\n", e.Seq, output.Printable(string(e.Value)))
 		return
 	}
 	_ = output.WriteJSON(env.Stderr, output.JSONL, e)

@@ -26,7 +26,7 @@ func Validate(env *cli.Env, strict bool) error {
 	}
 	bad := findings.Failed() || strict && findings.Count(fleet.SeverityWarning) > 0
 	if env.Format == output.Table {
-		err = findings.WriteText(env.Stdout)
+		err = env.WriteText(findings.WriteText)
 	} else {
 		if findings == nil {
 			findings = fleet.Findings{} // an empty array, never null
@@ -52,7 +52,7 @@ func List(env *cli.Env) error {
 		return err
 	}
 	if env.Format == output.Table {
-		return f.List().WriteText(env.Stdout)
+		return env.WriteText(f.List().WriteText)
 	}
 	return env.WriteJSON(f.List())
 }
@@ -64,7 +64,7 @@ func Capabilities(env *cli.Env) error {
 		return err
 	}
 	if env.Format == output.Table {
-		return f.Capabilities().WriteText(env.Stdout)
+		return env.WriteText(f.Capabilities().WriteText)
 	}
 	return env.WriteJSON(f.Capabilities())
 }

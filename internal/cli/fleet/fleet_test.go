@@ -134,7 +134,7 @@ func TestPeersOfFiles(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", test.request, got, test.want)
 		}
 	}
-	for want, r := range map[string]PeersRequest{"has no agent": {As: "nobody"}, "clerk": {Only: []string{"clerk"}}} {
+	for want, r := range map[string]PeersRequest{"has no agent": {As: "nobody"}, "a..b": {Only: []string{"a..b"}}} {
 		if err := Peers(t.Context(), &env.Env, r); clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", r, err)
 		}

@@ -37,7 +37,7 @@ func Peers(ctx context.Context, env *cli.Env, r PeersRequest) error {
 	only := make([]envelope.Address, len(r.Only))
 	for i, text := range r.Only {
 		var err error
-		if only[i], err = envelope.ParseAddress(text); err != nil {
+		if only[i], err = envelope.ParseAddress(string(envelope.AddressFor(text))); err != nil {
 			return cli.Usage("%v", err)
 		}
 	}

@@ -28,6 +28,11 @@ type Verifier struct {
 	sampler  policy.Sampler
 }
 
+// providers is an identity that knows how each agent proves itself. A keyring does.
+type providers interface {
+	Provider(envelope.Address) identity.Provider
+}
+
 // NewVerifier returns the verifier of one end. Without an identity it accepts every
 // message.
 func NewVerifier(role rpc.Role, identity rpc.Identity, records rpc.Records) *Verifier {
@@ -60,6 +65,13 @@ func (v *Verifier) Record(ctx context.Context, e *envelope.Envelope, why error) 
 	proof, ok := errors.AsType[*identity.Error](why)
 	if !ok {
 		proof = &identity.Error{Reason: identity.BadSignature, Peer: e.From}
+	}
+	// A message whose proof is right and which is refused all the same, such as a
+	// repeated one, names no provider.
+	if known, ok := v.identity.(providers); ok && proof.Provider == "" {
+		complete := *proof
+		complete.Provider = known.Provider(e.From)
+		proof = &complete
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RecordTimeout)
 	defer cancel()
