@@ -48,6 +48,7 @@ type Daemon struct {
 	stats      callStats
 	approvals  *approvals
 	gate       *drift.Gate
+	following  following // of the peers' announcements
 	client     *caller.Client
 	witnesses  witnesses
 	answers    *answerStore  // nil for an agent that only calls others
