@@ -203,6 +203,18 @@ func TestVerifyPeersProves(t *testing.T) {
 	if s := verify(); s.State != control.PeerReachable || s.Drifts != nil || fmt.Sprint(s.Unusable) != "[dog]" || s.Contracts != nil {
 		t.Errorf("%+v", s)
 	}
+	// Another fleet on the same broker has an agent of this name: it is no replica.
+	foreign := load(t, func() map[string]string {
+		all := maps.Clone(all)
+		all["fleet.yaml"] = strings.Replace(all["fleet.yaml"], "name: t", "name: other", 1)
+		all["callee/capabilities.yaml"] = strings.ReplaceAll(pinned, "agents.callee.requests", "other.callee.requests")
+		return all
+	}())
+	foreign.Handlers = handle(echo)
+	startAgent(t, foreign, "callee")
+	if s := verify(); s.Instances != 1 || s.Contracts != nil {
+		t.Errorf("beside another fleet: %+v", s)
+	}
 	odd := load(t, func() map[string]string {
 		all := maps.Clone(all)
 		all["callee/capabilities.yaml"] = strings.Replace(pinned, goSchema, goBroken, 1)
