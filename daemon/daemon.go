@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -48,7 +49,9 @@ type Daemon struct {
 	stats      callStats
 	approvals  *approvals
 	gate       *drift.Gate
+	following  following // of the peers' announcements
 	client     *caller.Client
+	breakers   *policy.Breakers
 	witnesses  witnesses
 	answers    *answerStore  // nil for an agent that only calls others
 	inbox      *callee.Inbox // nil for an agent that only calls others

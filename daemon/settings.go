@@ -47,6 +47,7 @@ func agentSettings() []setting {
 		row("description", swapped, func(a *fleet.AgentFile) any { return a.Description }),
 		row("validator", swapped, func(a *fleet.AgentFile) any { return a.Validator }),
 		row("drift", swapped, func(a *fleet.AgentFile) any { return a.Drift }),
+		row("breaker", swapped, func(a *fleet.AgentFile) any { return a.Breaker }),
 		row("skills", swapped, func(a *fleet.AgentFile) any { return []any{skillsOf(a), a.SkillFiles} }),
 		row("permissions", swapped, func(a *fleet.AgentFile) any { return permissionsOf(a.Permissions) }),
 		row("scopes", swapped, func(a *fleet.AgentFile) any { return patterns(a.Scopes) }), // with security.defaultPermissions
@@ -60,6 +61,8 @@ func agentSettings() []setting {
 		row("audit.onFailure", restart, func(a *fleet.AgentFile) any { return a.Audit.FailOpen }),
 		row("limits.maxPayloadBytes", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPayloadBytes }),
 		row("limits.maxInFlight", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxInFlight }),
+		row("limits.maxQueued", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxQueued }),
+		row("limits.maxQueuedBytes", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxQueuedBytes }),
 		row("limits.maxPending", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPending }),
 		row("limits.maxViolations", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxViolations }),
 		row("limits.idempotencyTtlMs", restart, func(a *fleet.AgentFile) any { return a.Limits.IdempotencyTTL }),

@@ -143,7 +143,11 @@ func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
 
 // Warnings are texts about what an operator should look at although the agent is ready.
 func (d *Daemon) Warnings() []string {
-	return slices.Concat(d.conditions.Warnings(), d.gate.Troubles(), d.restartWarnings())
+	all := d.conditions.Warnings()
+	for _, c := range d.overload() {
+		all = append(all, c.String())
+	}
+	return slices.Concat(all, d.gate.Troubles(), d.restartWarnings())
 }
 
 // Witnessed is the newest checkpoint of the log called origin that a witness holds,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -9,12 +10,12 @@ import (
 	fleetcli "github.com/agentd/agentd/internal/cli/fleet"
 )
 
-// fleetCommand returns `agentd fleet`. All of its commands but run, peers --verify
-// and status read files only.
+// fleetCommand returns `agentd fleet`. All of its commands but run, peers --verify,
+// status and reset-breaker read files only.
 func (a *app) fleetCommand() *cobra.Command {
 	return a.group(&cobra.Command{Use: "fleet", Short: "Run the fleet, and look at its files"},
 		a.fleetRunCommand(), a.fleetValidateCommand(), a.fleetListCommand(), a.fleetCapabilitiesCommand(),
-		a.fleetGraphCommand(), a.fleetPeersCommand(), a.fleetStatusCommand(), a.fleetNATSConfigCommand(),
+		a.fleetGraphCommand(), a.fleetPeersCommand(), a.fleetStatusCommand(), a.fleetResetBreakerCommand(), a.fleetNATSConfigCommand(),
 	)
 }
 
@@ -103,6 +104,27 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error { return fleetcli.Status(ctx, &a.Env) }),
 	}
+}
+
+// fleetResetBreakerCommand returns `agentd fleet reset-breaker`.
+func (a *app) fleetResetBreakerCommand() *cobra.Command {
+	var agent string
+	cmd := &cobra.Command{
+		Use:   "reset-breaker [<peer>[/<capability>]]",
+		Short: "Close circuit breakers now, without waiting for their cool-down",
+		Long: "Close the circuit breakers of the agents that run here, so that they call a capability again at\n" +
+			"once: those of a peer, of one of its capabilities, or all. The output lists those that were open\n" +
+			"or half-open; `agentd fleet status -o json` lists them all. A breaker opens again when calls go\n" +
+			"on failing.",
+		Example: "  agentd fleet reset-breaker\n" +
+			"  agentd fleet reset-breaker pr-reviewer/review-pr --as concierge",
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			return fleetcli.ResetBreakers(ctx, &a.Env, agent, strings.Join(args, ""))
+		}),
+	}
+	cmd.Flags().StringVar(&agent, "as", "", "the calling agent (default: every agent that runs here)")
+	return cmd
 }
 
 // fleetNATSConfigCommand returns `agentd fleet nats-config`. The configuration goes

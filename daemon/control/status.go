@@ -42,6 +42,13 @@ type Status struct {
 	// that failed.
 	Requests int `json:"requests"`
 	Errors   int `json:"errors"`
+	// Capabilities are those of its capabilities that have been called.
+	Capabilities []CapabilityLoad `json:"capabilities,omitempty"`
+	// Dropped is the number of messages that came faster than they could be taken or
+	// refused.
+	Dropped uint64 `json:"dropped,omitempty"`
+	// Breakers are those of the capabilities that it has called.
+	Breakers []Breaker `json:"breakers,omitempty"`
 }
 
 // A PeerState is the outcome of asking a peer what it offers.

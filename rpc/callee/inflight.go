@@ -1,7 +1,6 @@
 package callee
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -52,7 +51,8 @@ func (r *requests) add(c *call) (err *rpc.Error, full bool) {
 	l := r.lane(c)
 	if why := r.refuses(l, c); why != "" {
 		e := rpc.NewError(rpc.CodeBusy, nil, "%s %s", c.inbox.cfg.Self, why)
-		e.Details = check.RetryIn(r.drained(l))
+		e.RetryIn = r.drained(l)
+		e.Details = check.RetryIn(e.RetryIn)
 		// Nothing is refused where the broker keeps the request: it comes again.
 		return e, c.delivery == nil && l.refuse()
 	}
@@ -142,11 +142,7 @@ type Load struct {
 	Running, Waiting, Bytes int
 	// Refused counts the requests that found the queue full since the inbox began.
 	Refused int
-	// Full is set from the first of them until the queue has been empty.
-	Full bool
-}
-
-// String returns the numbers in words.
-func (l Load) String() string {
-	return fmt.Sprintf("%s: %d running, %d waiting", l.Capability, l.Running, l.Waiting)
+	// Full is set from the first of them, at Since, until the queue has been empty.
+	Full  bool
+	Since time.Time
 }

@@ -230,7 +230,7 @@ func (in *Inbox) Loads() []Load {
 	for _, l := range r.lanes {
 		if !l.service {
 			all = append(all, Load{
-				Capability: l.name, Running: l.running, Waiting: l.queue.Len(), Bytes: l.bytes, Refused: l.refused, Full: !l.full.IsZero(),
+				Capability: l.name, Running: l.running, Waiting: l.queue.Len(), Bytes: l.bytes, Refused: l.refused, Full: !l.full.IsZero(), Since: l.full,
 			})
 		}
 	}
