@@ -122,7 +122,7 @@ func (a auditor) write(ctx context.Context, records []auditchain.Record) (writte
 }
 
 // trouble implements [appender].
-func (a auditor) trouble() (err error, over <-chan struct{}) { return a.health.Err(), a.recovered }
+func (a auditor) trouble() (over <-chan struct{}, why error) { return a.recovered, a.health.Err() }
 
 // appendCalls implements [appender]. A record that cannot be marshalled is left out,
 // and does not keep the others of its batch from the disk.

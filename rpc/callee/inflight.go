@@ -51,7 +51,8 @@ func (r *requests) add(c *call) (err *rpc.Error, full bool) {
 	l := r.lane(c)
 	if why := r.refuses(l, c); why != "" {
 		e := rpc.NewError(rpc.CodeBusy, nil, "%s %s", c.inbox.cfg.Self, why)
-		e.Details = check.RetryIn(r.drained(l))
+		e.RetryIn = r.drained(l)
+		e.Details = check.RetryIn(e.RetryIn)
 		// Nothing is refused where the broker keeps the request: it comes again.
 		return e, c.delivery == nil && l.refuse()
 	}

@@ -209,7 +209,6 @@ func TestOverflowIsDiscardedByClose(t *testing.T) {
 
 // A hungLog keeps whoever reports the first refusal.
 type hungLog struct {
-	slog.Handler
 	kept          atomic.Bool
 	hung, release chan struct{}
 }
@@ -224,6 +223,10 @@ func (h *hungLog) Handle(_ context.Context, r slog.Record) error {
 
 func (h *hungLog) Enabled(context.Context, slog.Level) bool { return true }
 
+func (h *hungLog) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h *hungLog) WithGroup(string) slog.Handler { return h }
+
 // A callee that is stuck on its way to accept requests, such as by a log that nobody
 // reads, refuses those too many as busy, at once and by its own word.
 func TestRequestsOverflow(t *testing.T) {
@@ -233,7 +236,7 @@ func TestRequestsOverflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &hungLog{Handler: slog.DiscardHandler, hung: make(chan struct{}), release: make(chan struct{})}
+	log := &hungLog{hung: make(chan struct{}), release: make(chan struct{})}
 	begun, finish := make(chan struct{}, 100), make(chan struct{})
 	inbox, err := callee.New(callee.Config{
 		Self: calleeAddress, Contract: doc, Records: rpc.Records{Auditor: nobodyAudits{t}}, Limits: callee.Limits{MaxInFlight: 1, MaxQueued: -1},

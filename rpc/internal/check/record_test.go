@@ -227,3 +227,15 @@ func TestRateLimited(t *testing.T) {
 		}
 	}
 }
+
+// Periods are shown as their owner would write them.
+func TestBrief(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1500 * time.Millisecond: "1.5s", 10 * time.Second: "10s", time.Minute: "1m", 90 * time.Second: "1m30s",
+		10 * time.Minute: "10m", time.Hour: "1h", 20 * time.Hour: "20h", 70 * time.Minute: "1h10m", time.Hour + time.Second: "1h0m1s",
+	} {
+		if got := brief(d); got != want {
+			t.Errorf("%d is %s, want %s", d, got, want)
+		}
+	}
+}
