@@ -49,6 +49,7 @@ type Daemon struct {
 	stats      callStats
 	approvals  *approvals
 	gate       *drift.Gate
+	following  following // of the peers' announcements
 	client     *caller.Client
 	breakers   *policy.Breakers
 	witnesses  witnesses

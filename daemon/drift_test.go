@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,8 +15,11 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // Contracts of the capability go, held against the one of files.
@@ -198,6 +202,18 @@ func TestVerifyPeersProves(t *testing.T) {
 	// Something more is offered, and nothing has drifted.
 	if s := verify(); s.State != control.PeerReachable || s.Drifts != nil || fmt.Sprint(s.Unusable) != "[dog]" || s.Contracts != nil {
 		t.Errorf("%+v", s)
+	}
+	// Another fleet on the same broker has an agent of this name: it is no replica.
+	foreign := load(t, func() map[string]string {
+		all := maps.Clone(all)
+		all["fleet.yaml"] = strings.Replace(all["fleet.yaml"], "name: t", "name: other", 1)
+		all["callee/capabilities.yaml"] = strings.ReplaceAll(pinned, "agents.callee.requests", "other.callee.requests")
+		return all
+	}())
+	foreign.Handlers = handle(echo)
+	startAgent(t, foreign, "callee")
+	if s := verify(); s.Instances != 1 || s.Contracts != nil {
+		t.Errorf("beside another fleet: %+v", s)
 	}
 	odd := load(t, func() map[string]string {
 		all := maps.Clone(all)
@@ -409,4 +425,81 @@ func (l *traffic) stop() map[string]int {
 	l.cancel()
 	l.done.Wait()
 	return l.all
+}
+
+// A peer of another make that takes requests and publishes nothing is reachable; calls to
+// it are not checked, or go on unproven where this agent holds a contract of it.
+func TestPeerThatPublishesNothing(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "")
+	cfg := load(t, pinnedFiles(server.URL()))
+	conn := natsConn(t, server.URL())
+	if _, err := conn.Subscribe("agents.callee.requests", "", func(m transport.Message) {
+		request, err := envelope.Decode(m.Data)
+		if err != nil {
+			t.Errorf("request: %v", err)
+			return
+		}
+		payload := `{"ok":true,"data":{"n":1}}`
+		if request.Capability != "go" {
+			payload = `{"ok":false,"error":{"code":"ENOCAPABILITY","message":"what is that?"}}`
+		}
+		reply := envelope.Envelope{
+			Kind: envelope.Response, MessageID: "r", CorrelationID: request.CorrelationID, From: "agent://callee", To: request.From,
+			Capability: request.Capability, Payload: json.RawMessage(payload),
+		}
+		data, err := reply.Encode()
+		if err == nil {
+			err = conn.Publish(context.Background(), transport.Message{Topic: m.Reply, Data: data})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	caller := startAgent(t, cfg, "caller")
+	if res, err := callGoResult(t, caller); err != nil || !strings.Contains(res.Unproven, "does not say what it serves") {
+		t.Errorf("%v, unproven: %q", err, res.Unproven)
+	}
+	if s := caller.Status(); len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "calls of go go on unproven since") {
+		t.Errorf("warnings %q", s.Warnings)
+	}
+	found := caller.VerifyPeers(t.Context(), nil)
+	if len(found) != 1 || found[0].State != control.PeerReachable || !found[0].NoContract || found[0].Error != "" {
+		t.Errorf("%+v", found)
+	}
+}
+
+// On a broker whose permissions are older than announcements, agents start and call
+// each other; that changes are not heard is said once.
+func TestBrokerThatForbidsAnnouncements(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, natsFiles("nats://127.0.0.1:1"))
+	cfg.Handlers = handle(echo)
+	rules, err := natsauth.Derive(cfg.Fleet, natsauth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := rules.EnsureKeys(filepath.Join(cfg.Paths.State, "nats"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conf strings.Builder
+	if err := rules.WriteConfig(&conf, keys); err != nil {
+		t.Fatal(err)
+	}
+	cfg.NATS.Servers = []string{natstest.Run(t, strings.ReplaceAll(conf.String(), "agentd.changed.", "agentd.other.")).URL()}
+	startAgent(t, cfg, "callee")
+	callerCfg, logged := logTo(cfg)
+	caller := startAgent(t, callerCfg, "caller")
+	if _, err := callGoResult(t, caller); err != nil {
+		t.Error(err)
+	}
+	if err := caller.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if text := logged(); strings.Count(text, "contracts are not heard at once") != 1 {
+		t.Errorf("logged %s", text)
+	}
 }

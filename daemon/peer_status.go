@@ -52,7 +52,7 @@ func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerS
 	}
 	var found replicas
 	if conn, ok := d.transport(spec.Kind).(*nats.Conn); ok {
-		found = findReplicas(ctx, conn, p.Address)
+		found = findReplicas(ctx, conn, p.Address, spec.Requests)
 		s.Instances, s.Version, s.Contracts = len(found.digests), found.version, found.contracts()
 	}
 	start := time.Now()
@@ -109,17 +109,18 @@ func (r replicas) contracts() map[string]int {
 	return counts
 }
 
-// findReplicas finds the running instances of an agent. A peer that does not announce
-// itself has none, which does not mean that it cannot be called.
-func findReplicas(ctx context.Context, conn *nats.Conn, a envelope.Address) (r replicas) {
+// findReplicas finds the running instances of the agent that takes requests at a
+// subject. A peer that does not announce itself has none, which does not mean that it
+// cannot be called.
+func findReplicas(ctx context.Context, conn *nats.Conn, a envelope.Address, subject string) (r replicas) {
 	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(a.ID()), findQuiet)
 	if err != nil {
 		return replicas{}
 	}
 	var versions []string
 	for _, i := range found {
-		// Two ids may share a service name: only the address distinguishes them.
-		if i.Metadata[MetadataAgent] == string(a) {
+		// Two ids may share a service name, and two fleets an address.
+		if i.Metadata[MetadataAgent] == string(a) && slices.Contains(i.Subjects, subject) {
 			r.digests = append(r.digests, i.Metadata[MetadataDigest])
 			versions = append(versions, cmp.Or(i.Metadata[MetadataVersion], i.Version))
 		}

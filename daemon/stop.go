@@ -32,6 +32,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	if d.control != nil {
 		errs = append(errs, d.control.Shutdown(ctx))
 	}
+	d.following.close()
 	if d.client != nil {
 		errs = append(errs, d.client.Close())
 	}

@@ -36,7 +36,7 @@
 // Whatever keeps calls from being proven ends: each standing of a capability
 // (tool.go) has a time from which the next call has the peer asked again, sooner if
 // there is news of the peer. The replicas of a peer may serve different contracts
-// while it is deployed anew, so one poll asks several times, and calls go on as long
-// as one contract that was met is proven. Requests carry the digests of what was
-// proven, and a replica that serves anything else refuses them unrun.
+// while it is deployed anew, so one poll (poll.go) asks several times, and calls go
+// on as long as one contract that was met is proven. Requests carry the digests of
+// what was proven, and a replica that serves anything else refuses them unrun.
 package drift

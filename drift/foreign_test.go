@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -279,18 +280,52 @@ func TestGateIsBoundedByTheCall(t *testing.T) {
 		if rpc.CodeOf(err) != rpc.CodeTimeout || time.Since(start) != r.Timeout || !strings.Contains(err.Error(), "what it serves") {
 			t.Errorf("%v after %s: %+v", err, time.Since(start), res)
 		}
-		// The peer is asked still, for those who have more time, and then answers: it
-		// has drifted.
-		s.says(publishes(tools("", `"g":{}`)))
-		if _, err := s.call(`{"a":1}`); s.requests.Load() != 0 && err != nil {
-			t.Errorf("%v, and the call was sent", err)
+		// The question goes on for those who have more time. It has no answer, and only
+		// then do calls go on.
+		if res, err := s.call(`{"a":1}`); err != nil || res.Unproven == "" || time.Since(start) != 2*time.Second || s.asked.Load() != 1 {
+			t.Errorf("%v after %s and %d questions: %+v", err, time.Since(start), s.asked.Load(), res)
 		}
+		// Asked again, the peer says that it has drifted.
+		s.says(publishes(tools("", `"g":{}`)))
 		time.Sleep(10 * time.Second)
 		var found *drift.SchemaDriftError
 		if _, err := s.call(`{"a":1}`); !errors.As(err, &found) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// A peer's word about its own contract is not believed.
+func TestGateBelievesNoDigest(t *testing.T) {
+	built := contractOf(t)
+	c, _ := built.Lookup("f")
+	s := newForeigner(t, built, drift.Options{})
+	s.says(publishes(tools(`"digest":"`+built.Digest()+`",`, `"f":{"digest":"`+c.Digest+`","inputSchema":{"type":"object","required":["b"]}}`)))
+	s.listen(t)
+	var found *drift.SchemaDriftError
+	if _, err := s.call(`{"a":1}`); !errors.As(err, &found) || found.Live == c.Digest || found.Live == "" {
+		t.Errorf("%v: %+v", err, found)
+	}
+}
+
+// A proof that ran out of time refuses the call and is not kept: the machine may have
+// been busy.
+func TestGateKeepsNoProofThatRanOutOfTime(t *testing.T) {
+	s := newForeigner(t, contractOf(t), drift.Options{Budget: schema.Budget{Time: 1}})
+	s.says(publishes(tools("", goodTool)))
+	s.listen(t)
+	for range 2 {
+		var stuck *drift.UnsupportedCloudToolSchema
+		if _, err := s.call(`{"a":1}`); !errors.As(err, &stuck) || stuck.Reason != schema.ReasonTime {
+			t.Errorf("%v", err)
+		}
+		if troubles := s.gate.Troubles(); len(troubles) != 0 {
+			t.Errorf("it is kept: %v", troubles)
+		}
+	}
+	if s.requests.Load() != 0 {
+		t.Error("an undecided call was sent")
+	}
 }
 
 // A hundred calls that meet a silent peer wait for one question together, not for one

@@ -3,7 +3,6 @@ package drift
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +31,7 @@ type peerState struct {
 	unusable   []string                // what the peer offers and this agent's copy of its file lacks
 	told       string                  // the revision for which that was logged
 
-	poll   *flight   // under way, or nil
+	poll   *flight   // the poll under way, or nil
 	ended  time.Time // when the last poll ended
 	due    time.Time // when a call has the peer asked because of news; zero: there is none
 	wanted string    // the revision that the news is about, or ""
@@ -195,23 +194,6 @@ func (s *peerState) mustAsk(t *toolState, st standing, p *caller.Probe, now time
 	return 0, true // a proof is renewed behind the calls' backs
 }
 
-// startPoll begins to ask the peer what it serves, unless somebody does already. It
-// returns nil when the gate is closed. The caller holds mu.
-func (g *Gate) startPoll(s *peerState, t *toolState, p caller.Probe) *flight {
-	if s.poll != nil {
-		return s.poll
-	}
-	f := newFlight(p.Capability.Name)
-	f.asks = true
-	p = p.Detached()
-	wanted := s.wanted
-	if !g.crew.run(f, g.opts.ProbeTimeout, func(ctx context.Context) { g.ask(ctx, s, t, f, p, wanted) }) {
-		return nil
-	}
-	s.poll, s.due, s.wanted = f, time.Time{}, ""
-	return f
-}
-
 // startProof begins to compare the contract of a call with the peer's answers.
 func (g *Gate) startProof(s *peerState, t *toolState, p caller.Probe) *flight {
 	if t.proof != nil {
@@ -244,94 +226,6 @@ func (g *Gate) verdictFor(ctx context.Context, s *peerState, f *flight, p caller
 		f.transient[live.Revision] = v
 	}
 	return v
-}
-
-// ask is a poll. It asks until an answer lets the call go on whose poll it is, and
-// until it has met the contract that it looks for: each question may meet another
-// replica.
-func (g *Gate) ask(ctx context.Context, s *peerState, t *toolState, f *flight, p caller.Probe, wanted string) {
-	var found []*capability.Published
-	var last answer
-	passes, met := false, wanted == "" && p.Stale == ""
-	most := maxQuestions
-	s.mu.RLock()
-	if len(t.accepted) > 0 {
-		most = maxDoubts
-	}
-	s.mu.RUnlock()
-	for range most {
-		data, err := p.Published(ctx)
-		last = readAnswer(s.address, data, err)
-		if last.outcome == gaveUp || last.outcome == unreachable {
-			break // asking on would ask nobody
-		}
-		if last.outcome != answered {
-			// The answer may have taken all the time there was; ctx may be about to end.
-			if end, _ := ctx.Deadline(); !time.Now().Before(end) {
-				break
-			}
-			continue
-		}
-		if !slices.ContainsFunc(found, func(have *capability.Published) bool { return have.Revision == last.live.Revision }) {
-			if found = append(found, last.live); len(found) == 1 {
-				s.learn(g, p, last, slices.Clone(found))
-				f.landed() // other capabilities need not wait for this one's proof
-			}
-			v := g.verdictFor(ctx, s, f, p, last.live)
-			passes = passes || v.err == nil
-			met = met || last.live.Revision == wanted || p.Stale != "" && v.claimed == p.Stale
-		}
-		if passes && met {
-			break
-		}
-	}
-	switch {
-	case len(found) > 1:
-		s.learn(g, p, answer{outcome: answered}, found)
-	case len(found) == 1: // learned already
-	case g.crew.ctx.Err() != nil:
-		f.err = caller.ErrGateClosed
-	case last.outcome == gaveUp:
-		f.err = last.err
-	default:
-		s.learn(g, p, last, nil)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.poll, s.ended, t.polled = nil, time.Now(), s.generation
-	if next := s.ended.Add(pollGap); !s.due.IsZero() && s.due.Before(next) { // news that came meanwhile
-		s.due = next
-	}
-}
-
-// learn puts what the peer has answered in the place of what was known before.
-func (s *peerState) learn(g *Gate, p caller.Probe, a answer, found []*capability.Published) {
-	tell := false
-	s.mu.Lock()
-	defer func() {
-		unusable := s.unusable
-		s.mu.Unlock()
-		if tell {
-			g.opts.Logger.Info("drift gate: the peer offers capabilities that this agent's copy of its file lacks, so it cannot call them",
-				"peer", s.address, "capabilities", unusable)
-		}
-	}()
-	s.generation++
-	s.outcome, s.why, s.answers, s.unusable = a.outcome, a.err, found, nil
-	if p.Peer.Contract == nil {
-		return
-	}
-	for _, live := range found {
-		for name := range live.ToolSchemas {
-			if _, known := p.Peer.Contract.Lookup(name); !known && !slices.Contains(s.unusable, name) {
-				s.unusable = append(s.unusable, name)
-			}
-		}
-	}
-	slices.Sort(s.unusable)
-	if len(s.unusable) > 0 && s.told != found[0].Revision {
-		s.told, tell = found[0].Revision, true
-	}
 }
 
 // hear notes that the peer may serve something else now. revision is what it serves,

@@ -186,7 +186,7 @@ func (g *Gate) verdictOn(ctx context.Context, s *peerState, p caller.Probe, live
 
 // proveOnce compares a pair of contracts, unless that was done before: a form may
 // change in its words alone. kept is false for a proof that ran out of time.
-func (g *Gate) proveOnce(ctx context.Context, s *peerState, t *toolState, p caller.Probe, tool capability.ToolSchema, pair contracts) (err error, kept bool) { //nolint:revive // the error is the verdict
+func (g *Gate) proveOnce(ctx context.Context, s *peerState, t *toolState, p caller.Probe, tool capability.ToolSchema, pair contracts) (err error, kept bool) {
 	s.mu.RLock()
 	err, known := t.proofs[pair]
 	s.mu.RUnlock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
@@ -16,6 +17,28 @@ type followed struct {
 	mu     sync.Mutex
 	topics map[followedTopic]transport.Subscription // guarded by mu
 	closed bool                                     // guarded by mu
+
+	now atomic.Pointer[audience] // read without waiting for a subscription
+}
+
+// An audience is who hears what of whom.
+type audience struct {
+	hear  func(peer envelope.Address, revision string)
+	peers []rpc.Peer
+}
+
+// missed tells of every peer on a transport whose connection was lost: announcements
+// may have been missed meanwhile.
+func (f *followed) missed(kind string) {
+	a := f.now.Load()
+	if a == nil {
+		return
+	}
+	for _, p := range a.peers {
+		if p.Transport == kind {
+			a.hear(p.Address, "")
+		}
+	}
 }
 
 // A followedTopic is where one peer announces what it serves.
@@ -25,8 +48,8 @@ type followedTopic struct {
 }
 
 // Follow calls hear whenever one of the peers announces that it serves another
-// contract now, with the revision of its published form. It replaces the peers of an
-// earlier call. Notices prove nothing: a hint is all that they are. hear must not
+// contract now, with the revision of its published form, and with "" when it may have
+// missed that. It replaces the peers of an earlier call. Notices prove nothing: a hint is all that they are. hear must not
 // block.
 //
 // A peer whose notices cannot be heard is part of the error; the others are followed
@@ -37,6 +60,7 @@ func (c *Client) Follow(peers []rpc.Peer, hear func(peer envelope.Address, revis
 	if c.followed.closed {
 		return nil
 	}
+	c.followed.now.Store(&audience{hear, peers})
 	var errs []error
 	before, now := c.followed.topics, map[followedTopic]transport.Subscription{}
 	for _, p := range peers {

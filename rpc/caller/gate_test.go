@@ -98,6 +98,57 @@ func TestGate(t *testing.T) {
 	})
 }
 
+// What keeps a gate from an answer has a code of its own: only what it has found out
+// about the peer is drift. And it is told when the call must end.
+func TestGateErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := errors.New("disk full")
+		for _, test := range []struct {
+			err  error
+			code rpc.Code
+		}{
+			{caller.ErrGateClosed, rpc.CodeAbandoned},
+			{&caller.UnrecordedError{Found: detailed{errors.New("drifted")}, Err: full}, rpc.CodeAuditFailed},
+			{context.DeadlineExceeded, rpc.CodeTimeout},
+			{rpc.NewError(rpc.CodeBusy, nil, "no room to ask"), rpc.CodeBusy},
+			{detailed{rpc.NewError(rpc.CodeBusy, nil, "the peer's own words")}, rpc.CodeSchemaDrift},
+			{detailed{context.DeadlineExceeded}, rpc.CodeSchemaDrift},
+		} {
+			g := &gatekeeper{check: func(context.Context, caller.Probe) (string, error) { return "", test.err }}
+			w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), gated(g))
+			r := rpctest.Request()
+			r.Timeout = 3 * time.Second
+			start := time.Now()
+			if res := w.Call(t, r); res.Error == nil || res.Error.Code != test.code {
+				t.Errorf("%v: %+v, want %s", test.err, res.Error, test.code)
+			}
+			if p := g.probes[0]; !p.Deadline.Equal(start.Add(r.Timeout)) || p.IDs().CorrelationID == "" || len(p.IDs().TraceID) != 32 {
+				t.Errorf("probe %+v", p)
+			}
+			if p := g.probes[0].Detached(); p.IDs() != (caller.CallIDs{}) {
+				t.Errorf("a detached probe names the call %+v", p.IDs())
+			}
+			w.StopInbox(t)
+		}
+	})
+}
+
+// A peer of another make answers that it has no such capability; one that is not there
+// answers nothing.
+func TestReaches(t *testing.T) {
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
+	if !w.Client.Reaches(t.Context(), rpctest.Reviewer) {
+		t.Error("an agent that answers is not reached")
+	}
+	if w.Client.Reaches(t.Context(), "agent://nobody") {
+		t.Error("an agent that is no peer is reached")
+	}
+	w.StopInbox(t)
+	if w.Client.Reaches(t.Context(), rpctest.Reviewer) {
+		t.Error("an agent that has stopped is reached")
+	}
+}
+
 // A peer that has just loaded another contract refuses the request without running
 // its skill. The gate looks again, and there is one more attempt.
 func TestStaleContract(t *testing.T) {

@@ -57,6 +57,9 @@ func (c *Client) receive(kind string, m transport.Message) {
 // notice ends the calls that a notice of a transport is about: those to its topic,
 // or all calls by that transport.
 func (c *Client) notice(kind string, n transport.Message) {
+	if n.Topic == "" {
+		c.followed.missed(kind)
+	}
 	for _, call := range c.pending.take(func(p *pendingCall) bool {
 		return p.transport == kind && (n.Topic == "" || n.Topic == p.topic)
 	}) {
