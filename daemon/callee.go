@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
@@ -46,6 +47,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		},
 		Services:    map[string]callee.Service{witnessService: d.serveWitness},
+		ReplyTopics: d.replyTopics,
 		Idempotency: d.answers,
 		Identity:    &d.keyring,
 		Limits: callee.Limits{
@@ -135,6 +137,14 @@ func (d *Daemon) listen(ctx context.Context) error {
 	}
 	if supported == 0 {
 		return fmt.Errorf("this process supports none of the agent's transports %v, so nobody could call it", kinds)
+	}
+	return nil
+}
+
+// replyTopics are where the files say that a caller takes its answers.
+func (d *Daemon) replyTopics(caller envelope.Address) []string {
+	if p, ok := d.Member().Peer(caller); ok {
+		return p.ReplyTopics
 	}
 	return nil
 }

@@ -139,6 +139,9 @@ type Peer struct {
 	Pinned bool
 	// InFleet reports whether the peer is a member of the fleet.
 	InFleet bool
+	// ReplyTopics are where the peer takes the answers to its own calls, if not in
+	// the inbox that its id implies. One that ends in .> covers all below.
+	ReplyTopics []string
 	// MinSchemaVersion is the oldest contract the caller accepts; "" is any.
 	MinSchemaVersion string
 	// Position is where the peers file declares the peer.

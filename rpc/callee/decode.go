@@ -40,7 +40,7 @@ func (in *Inbox) ignore(topic, why string) {
 }
 
 // findReplyTopic determines where the answer goes. A request whose answer can go
-// nowhere is logged and dropped.
+// nowhere, or only to another agent, is logged and dropped.
 func (c *call) findReplyTopic(m transport.Message) bool {
 	if c.request.Kind == envelope.Event {
 		return true
@@ -49,13 +49,11 @@ func (c *call) findReplyTopic(m transport.Message) bool {
 	why := ""
 	switch {
 	case ok && kind == c.transport.Kind():
-		c.replyTopic = topic
-		return true
+		return c.replyTo(topic)
 	// Plain clients of the broker name the reply topic in the message and not in
 	// the envelope.
 	case !ok && m.Reply != "":
-		c.replyTopic = m.Reply
-		return true
+		return c.replyTo(m.Reply)
 	case ok:
 		why = "its replyTo is on another transport than the request"
 	default:

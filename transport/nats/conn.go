@@ -13,6 +13,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -116,6 +117,9 @@ func (c *Conn) Err() error {
 	}
 	return nil
 }
+
+// OwnsReply implements [transport.Transport]. See [OwnsReply].
+func (c *Conn) OwnsReply(agent envelope.Address, topic string) bool { return OwnsReply(agent, topic) }
 
 // Publish implements [transport.Transport]. It waits only for room in the connection's
 // write buffer, and at most for Options.WriteTimeout.

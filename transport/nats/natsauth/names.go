@@ -1,11 +1,13 @@
 package natsauth
 
-import "strings"
+import (
+	"strings"
 
-// InboxPrefix is the parent subject of an agent's reply inboxes, for the prefix option
-// of its connection. A + in the place of each dot keeps it one subject part, so that no
-// agent's prefix is below another's.
-func InboxPrefix(id string) string { return "_INBOX." + strings.ReplaceAll(id, ".", "+") }
+	"github.com/agentd/agentd/transport/nats"
+)
+
+// InboxPrefix is the parent subject of an agent's reply inboxes.
+func InboxPrefix(id string) string { return nats.InboxPrefix(id) }
 
 // ServiceName is an agent's name as a NATS micro service (ADR-32), and in the names of
 // its streams and buckets. None of them may contain dots.
