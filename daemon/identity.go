@@ -32,6 +32,9 @@ func (h *keyringHolder) Verify(e *envelope.Envelope) (proven bool, err error) {
 	return h.current.Load().Verify(e)
 }
 
+// Proves implements [rpc.Identity].
+func (h *keyringHolder) Proves(peer envelope.Address) bool { return h.current.Load().Proves(peer) }
+
 // loadKeyring puts the keys of the files in force.
 func (d *Daemon) loadKeyring(context.Context) error {
 	keyring, err := d.readKeyring(d.cfg.Fleet, d.Member())

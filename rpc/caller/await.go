@@ -19,6 +19,8 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 	pending.timer.Reset(time.Until(c.until))
 	idle := newIdleTimer(c.request.IdleTimeout)
 	defer idle.stop()
+	var question presence
+	defer question.end()
 	var gaveUp *rpc.Error
 	for gaveUp == nil {
 		select {
@@ -30,6 +32,12 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 			// reply may still be queued.
 			c.drainProgress(pending.progress)
 			return o.reply, o.err
+		case <-pending.doubted:
+			question.ask(ctx, c)
+		case there := <-question.answer:
+			if !there {
+				gaveUp = transportError(transport.NoResponders, c.peer.Address)
+			}
 		case <-pending.timer.C:
 			gaveUp = rpc.NewError(rpc.CodeTimeout, context.DeadlineExceeded,
 				"agent-rpc timed out after %dms (correlationId=%s)", c.until.Sub(c.start).Milliseconds(), c.ids.correlation)
@@ -46,7 +54,9 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 		o := <-pending.outcome
 		return o.reply, o.err
 	}
-	c.cancelCallee(ctx)
+	if gaveUp.Code != rpc.CodeNoResponders && !c.isQuestion() {
+		c.cancelCallee(ctx)
+	}
 	if gaveUp.Code == rpc.CodeTimeout && pending.unproven {
 		// "Timed out" would send its reader looking for a slow skill. What is wrong is a
 		// key, or an impostor.
