@@ -68,7 +68,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 // to capabilities with a shared rate limit together with the agent's other replicas.
 func (d *Daemon) limiter() rpc.Limiter {
 	local := policy.NewRateLimiter(0)
-	conn := d.nats()
+	conn := d.jetStreamConn()
 	if conn == nil {
 		return local
 	}
@@ -77,7 +77,7 @@ func (d *Daemon) limiter() rpc.Limiter {
 		d.log.Warn("rate limits are not shared", "error", err)
 		return local
 	}
-	return quota.New(quota.Options{JetStream: js, Bucket: natsauth.LimitsBucket(d.Member().ID), Local: local, Logger: d.log})
+	return quota.New(quota.Options{JetStream: js, Bucket: natsauth.LimitsBucket(d.Member().ID), Provisioned: conn.Provisioned(), Local: local, Logger: d.log})
 }
 
 // handlers returns what runs the member's skills, by skill name. It does not check that

@@ -37,7 +37,7 @@ func RequestsSubject(topic string) string { return topic + ".durable" }
 // ResultsSubject is the parent subject of an agent's answers to one caller. The caller
 // stands last, so that a permission can end in it.
 func ResultsSubject(callee, caller string) string {
-	return "agentd.results." + ServiceName(callee) + "." + ServiceName(caller)
+	return resultsOf(callee) + "." + ServiceName(caller)
 }
 
 // AnsweredSubject is the parent subject on which the broker republishes the answers of a
