@@ -34,7 +34,7 @@ const (
 	// is one: while a cluster elects a leader, nobody takes messages either.
 	noStreamTime = time.Second
 	// noServiceTime is the same where the agent may not ask.
-	noServiceTime = 4 * time.Second
+	noServiceTime = 2 * time.Second
 	// clusterTime is how long a cluster may lack a leader, or servers for the replicas
 	// of a stream, when an agent starts.
 	clusterTime = 30 * time.Second

@@ -120,21 +120,21 @@ func derive(t *testing.T, f *fleet.Fleet) (rules *natsauth.Rules, conf, keyDir s
 
 // A stage is a server with the rules of a fleet.
 type stage struct {
-	t      *testing.T
-	server *natstest.Server
-	keys   string
+	t    *testing.T
+	url  string
+	keys string
 }
 
 func newStage(t *testing.T) *stage {
 	_, conf, keys := derive(t, triage(t))
-	return &stage{t: t, server: natstest.Run(t, conf), keys: keys}
+	return &stage{t: t, url: natstest.Run(t, conf).URL(), keys: keys}
 }
 
 // as connects as a member.
 func (s *stage) as(id string) *nats.Conn {
 	s.t.Helper()
 	c, err := nats.Connect(s.t.Context(), nats.Options{
-		Servers: []string{s.server.URL()}, NKeySeedFile: natsauth.KeyFile(s.keys, id), InboxPrefix: natsauth.InboxPrefix(id),
+		Servers: []string{s.url}, NKeySeedFile: natsauth.KeyFile(s.keys, id), InboxPrefix: natsauth.InboxPrefix(id),
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -147,7 +147,7 @@ func (s *stage) as(id string) *nats.Conn {
 func (s *stage) jetStream(id string) *nats.Conn {
 	s.t.Helper()
 	c, err := nats.Connect(s.t.Context(), nats.Options{
-		Servers: []string{s.server.URL()}, NKeySeedFile: natsauth.KeyFile(s.keys, natsauth.QueueKey(id)), InboxPrefix: natsauth.InboxPrefix(id),
+		Servers: []string{s.url}, NKeySeedFile: natsauth.KeyFile(s.keys, natsauth.QueueKey(id)), InboxPrefix: natsauth.InboxPrefix(id),
 		JetStreamPrefix: natsauth.APIPrefix,
 	})
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *stage) jetStream(id string) *nats.Conn {
 // operator connects as the owner of JetStream.
 func (s *stage) operator() jetstream.JetStream {
 	s.t.Helper()
-	c, err := nats.Connect(s.t.Context(), nats.Options{Servers: []string{s.server.URL()}, NKeySeedFile: natsauth.KeyFile(s.keys, natsauth.OperatorKey)})
+	c, err := nats.Connect(s.t.Context(), nats.Options{Servers: []string{s.url}, NKeySeedFile: natsauth.KeyFile(s.keys, natsauth.OperatorKey)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -333,11 +333,11 @@ func TestReplyTopicsOfOthers(t *testing.T) {
 
 func TestStrangersAreRefused(t *testing.T) {
 	s := newStage(t)
-	if _, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.server.URL()}}); !errors.Is(err, transport.Denied) {
+	if _, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.url}}); !errors.Is(err, transport.Denied) {
 		t.Errorf("without a key: %v", err)
 	}
 	_, _, others := derive(t, triage(t))
-	_, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.server.URL()}, NKeySeedFile: natsauth.KeyFile(others, "desk")})
+	_, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.url}, NKeySeedFile: natsauth.KeyFile(others, "desk")})
 	if !errors.Is(err, transport.Denied) {
 		t.Errorf("with a key of another fleet: %v", err)
 	}
@@ -363,7 +363,7 @@ func TestSharedLimits(t *testing.T) {
 		member{id: "team.notes", subject: "agents.team.notes.requests", shared: true},
 		member{id: "other", subject: "agents.other.requests", shared: true},
 	))
-	s := &stage{t: t, server: natstest.Run(t, conf+"\njetstream {}\n"), keys: keys}
+	s := &stage{t: t, url: natstest.Run(t, conf+"\njetstream {}\n").URL(), keys: keys}
 	s.provision(rules)
 	c := &capability.Capability{Name: "s", RateLimit: &capability.RateLimit{Requests: 3, Burst: 3, Period: time.Hour, Shared: true}}
 	limiter := func(as, of string, log io.Writer) *quota.Limiter {
@@ -398,14 +398,20 @@ func TestSharedLimits(t *testing.T) {
 	}
 }
 
-// Calls are kept on a server with these rules; answers are for their caller alone.
+// Calls are kept on a server with these rules, of each supported version; answers are for
+// their caller alone.
 func TestDurableCalls(t *testing.T) {
 	rules, conf, keys := derive(t, load(t,
 		member{id: "desk", peers: []string{"team.notes agents.team.notes.requests"}},
 		member{id: "spy", peers: []string{"team.notes agents.team.notes.requests"}},
 		member{id: "team.notes", subject: "agents.team.notes.requests", durable: true},
 	))
-	s := &stage{t: t, server: natstest.Run(t, conf+"\njetstream {}\n"), keys: keys}
+	natstest.EachVersion(t, conf+"\njetstream {}\n", func(t *testing.T, url string) {
+		testDurableCalls(t, &stage{t: t, url: url, keys: keys}, rules)
+	})
+}
+
+func testDurableCalls(t *testing.T, s *stage, rules *natsauth.Rules) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	calls := func(id string) *durable.Calls {
