@@ -50,8 +50,8 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 	return d.connectJetStream(ctx, opts)
 }
 
-// connectNATS connects, and tries again with the key that `agentd fleet nats-config`
-// has left for the agent if the server demands credentials and none are configured.
+// connectNATS connects, and tries again with the credentials that `agentd fleet
+// nats-config` has left for the agent if the server demands credentials and none are configured.
 // The key does not come first because a server without users refuses a client that
 // presents one.
 //
@@ -61,14 +61,25 @@ func (d *Daemon) connectNATS(ctx context.Context, opts nats.Options) (*nats.Conn
 	if !errors.Is(err, transport.Denied) || opts.Authenticates() {
 		return conn, opts, err
 	}
-	key := natsauth.KeyFile(filepath.Join(d.cfg.Paths.State, "nats"), d.Member().ID)
-	// Without the file, the server's own refusal is the better error.
-	if _, missing := os.Stat(key); missing != nil {
-		return conn, opts, err
+	dir, id := filepath.Join(d.cfg.Paths.State, "nats"), d.Member().ID
+	// Without a file, the server's own refusal is the better error.
+	if creds := natsauth.CredsFile(dir, id); exists(creds) {
+		with := opts
+		with.CredsFile = creds
+		if conn, err = nats.Connect(ctx, with); !errors.Is(err, transport.Denied) {
+			return conn, with, err
+		}
 	}
-	opts.NKeySeedFile = key
-	conn, err = nats.Connect(ctx, opts)
+	if key := natsauth.KeyFile(dir, id); exists(key) {
+		opts.NKeySeedFile = key
+		conn, err = nats.Connect(ctx, opts)
+	}
 	return conn, opts, err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // connectJetStream makes a second connection where JetStream belongs to an operator: the
@@ -84,7 +95,7 @@ func (d *Daemon) connectJetStream(ctx context.Context, opts nats.Options) error 
 		return nil
 	}
 	beside := natsauth.BesideKey(*credentials)
-	if _, err := os.Stat(beside); err != nil {
+	if !exists(beside) {
 		return nil
 	}
 	*credentials = beside

@@ -100,6 +100,7 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 // to standard output, so that --output does not apply to it.
 func (a *app) fleetNATSConfigCommand() *cobra.Command {
 	var keys string
+	var r fleetcli.JWTRequest
 	cmd := &cobra.Command{
 		Use:   "nats-config",
 		Short: "Write nats-server permissions: who may call whom, enforced by the broker",
@@ -108,12 +109,24 @@ func (a *app) fleetNATSConfigCommand() *cobra.Command {
 			"read its own replies, answer its callers, and nothing else. JetStream has an account of its own;\n" +
 			"members use it from further accounts, which import what each of them needs.\n\n" +
 			"Users are identified by nkeys: missing seeds are created in the folder of --keys, and the\n" +
-			"configuration holds public keys only.",
+			"configuration holds public keys only.\n\n" +
+			"With --jwt it writes the same for a NATS system in operator mode: accounts, signed with the seed of\n" +
+			"--signing-key, to that folder, and the users' credentials to the folder of --keys. With --push it sends\n" +
+			"the accounts to the servers too, with AGENTD_NATS_CREDS of a user of the system account, so that no\n" +
+			"server is restarted when an agent is new.",
 		Example: "  agentd fleet nats-config > nats.conf\n  agentd broker --config nats.conf\n" +
 			"  AGENTD_NATS_NKEY=keys/pr-reviewer.nk agentd run --agent pr-reviewer",
 		Args: cobra.NoArgs,
-		RunE: a.do(func(context.Context, []string) error { return fleetcli.NATSConfig(&a.Env, keys) }),
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			if r.Keys = keys; r.Dir != "" {
+				return fleetcli.NATSAccounts(ctx, &a.Env, r)
+			}
+			return fleetcli.NATSConfig(&a.Env, keys)
+		}),
 	}
+	cmd.Flags().StringVar(&r.Dir, "jwt", "", "write accounts for operator mode to this folder")
+	cmd.Flags().StringVar(&r.SigningKey, "signing-key", "", "with --jwt: file with the seed of the operator or of one of its signing keys")
+	cmd.Flags().BoolVar(&r.Push, "push", false, "with --jwt: send the accounts to the servers")
 	cmd.Flags().StringVar(&keys, "keys", "", "folder of the members' nkey seeds (default: nats in the fleet's state folder)")
 	return cmd
 }

@@ -77,8 +77,15 @@ func connectOperator(ctx context.Context, env *cli.Env, f *fleet.Fleet, keyDir s
 	opts.Name = "agentd/provision"
 	conn, err := nats.Connect(ctx, opts)
 	if errors.Is(err, transport.Denied) && !opts.Authenticates() {
+		if creds := natsauth.CredsFile(keyDir, natsauth.OperatorKey); exists(creds) {
+			with := opts
+			with.CredsFile = creds
+			if conn, err := nats.Connect(ctx, with); !errors.Is(err, transport.Denied) {
+				return conn, err
+			}
+		}
 		key := natsauth.KeyFile(keyDir, natsauth.OperatorKey)
-		if _, missing := os.Stat(key); missing != nil {
+		if !exists(key) {
 			return nil, fmt.Errorf("%w\n(the operator's key is not in %s: name its folder with --keys, or set AGENTD_NATS_NKEY or AGENTD_NATS_CREDS)", err, keyDir)
 		}
 		opts.NKeySeedFile = key
@@ -123,4 +130,9 @@ func writeProvisioned(env *cli.Env, all []provisioned) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Agent, p.Kind, p.Name, p.State, strings.Join(p.Settings, "; "))
 	}
 	return w.Flush()
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

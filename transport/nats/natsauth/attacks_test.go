@@ -156,6 +156,7 @@ func (a *arena) pulled() string {
 // No attack of a member does harm on a server with the rules, whichever its version and
 // whichever client the attacker has.
 func TestAttacks(t *testing.T) {
+	t.Parallel()
 	rules, conf, keys := hostileFleet(t)
 	natstest.EachVersion(t, conf+"\n"+storage, func(t *testing.T, url string) {
 		a := newArena(t, url, rules, keys)
@@ -190,6 +191,7 @@ func hasNode() bool {
 
 // The attacks are real: where everybody shares an account with JetStream, they do harm.
 func TestAttacksBite(t *testing.T) {
+	t.Parallel()
 	rules, _, _ := hostileFleet(t)
 	a := newArena(t, natstest.Run(t, storage).URL(), rules, "")
 	for i, attack := range attacks(rules, "") {

@@ -56,10 +56,22 @@ func ensureKey(path string) (public string, err error) {
 	return pair.PublicKey()
 }
 
-// createKey generates a seed. Of two processes that do so at the same time one fails,
+// ensureSeed makes a seed in a file, unless there is a file.
+func ensureSeed(path string, create func() (nkeys.KeyPair, error)) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	_, err := createSeed(path, create)
+	return err
+}
+
+// createKey generates the seed of a user.
+func createKey(path string) (public string, err error) { return createSeed(path, nkeys.CreateUser) }
+
+// createSeed generates a seed. Of two processes that do so at the same time one fails,
 // instead of each using a key that the other overwrites.
-func createKey(path string) (public string, err error) {
-	pair, err := nkeys.CreateUser()
+func createSeed(path string, create func() (nkeys.KeyPair, error)) (public string, err error) {
+	pair, err := create()
 	if err != nil {
 		return "", err
 	}

@@ -123,6 +123,8 @@ type stage struct {
 	t    *testing.T
 	url  string
 	keys string
+
+	creds bool // connects with credentials files
 }
 
 func newStage(t *testing.T) *stage {
@@ -133,9 +135,19 @@ func newStage(t *testing.T) *stage {
 // as connects as a member.
 func (s *stage) as(id string) *nats.Conn {
 	s.t.Helper()
-	c, err := nats.Connect(s.t.Context(), nats.Options{
-		Servers: []string{s.url}, NKeySeedFile: natsauth.KeyFile(s.keys, id), InboxPrefix: natsauth.InboxPrefix(id),
-	})
+	return s.connect(id, nats.Options{InboxPrefix: natsauth.InboxPrefix(id)})
+}
+
+// connect connects with the key, or the credentials, of a name.
+func (s *stage) connect(name string, opts nats.Options) *nats.Conn {
+	s.t.Helper()
+	opts.Servers = []string{s.url}
+	if s.creds {
+		opts.CredsFile = natsauth.CredsFile(s.keys, name)
+	} else {
+		opts.NKeySeedFile = natsauth.KeyFile(s.keys, name)
+	}
+	c, err := nats.Connect(s.t.Context(), opts)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -146,26 +158,13 @@ func (s *stage) as(id string) *nats.Conn {
 // jetStream connects a member to its part of JetStream.
 func (s *stage) jetStream(id string) *nats.Conn {
 	s.t.Helper()
-	c, err := nats.Connect(s.t.Context(), nats.Options{
-		Servers: []string{s.url}, NKeySeedFile: natsauth.KeyFile(s.keys, natsauth.QueueKey(id)), InboxPrefix: natsauth.InboxPrefix(id),
-		JetStreamPrefix: natsauth.APIPrefix,
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = c.Close() })
-	return c
+	return s.connect(natsauth.QueueKey(id), nats.Options{InboxPrefix: natsauth.InboxPrefix(id), JetStreamPrefix: natsauth.APIPrefix})
 }
 
 // operator connects as the owner of JetStream.
 func (s *stage) operator() jetstream.JetStream {
 	s.t.Helper()
-	c, err := nats.Connect(s.t.Context(), nats.Options{Servers: []string{s.url}, NKeySeedFile: natsauth.KeyFile(s.keys, natsauth.OperatorKey)})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = c.Close() })
-	js, err := c.JetStream()
+	js, err := s.connect(natsauth.OperatorKey, nats.Options{}).JetStream()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -401,6 +400,7 @@ func TestSharedLimits(t *testing.T) {
 // Calls are kept on a server with these rules, of each supported version; answers are for
 // their caller alone.
 func TestDurableCalls(t *testing.T) {
+	t.Parallel()
 	rules, conf, keys := derive(t, load(t,
 		member{id: "desk", peers: []string{"team.notes agents.team.notes.requests"}},
 		member{id: "spy", peers: []string{"team.notes agents.team.notes.requests"}},
