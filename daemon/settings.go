@@ -115,6 +115,7 @@ func peerSettings() []setting {
 			}
 			return []any{p.Document.Path, p.Document.Digest(), p.Pinned}
 		}),
+		row("peers.replyTopics", func(p *fleet.Peer) any { return p.ReplyTopics }),
 		row("peers.minSchemaVersion", func(p *fleet.Peer) any { return p.MinSchemaVersion }),
 	}
 }

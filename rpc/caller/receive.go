@@ -27,7 +27,7 @@ func (c *Client) receive(kind string, m transport.Message) {
 		return
 	}
 	if m.Err != nil {
-		c.pending.complete(call, outcome{err: transportError(m.Err, call.peer)})
+		c.undelivered(call, m.Err)
 		return
 	}
 	reply, err := envelope.Decode(m.Data)
@@ -52,6 +52,17 @@ func (c *Client) receive(kind string, m transport.Message) {
 	if !c.pending.complete(call, outcome{reply: reply}) {
 		c.ignore(token, "the call has ended")
 	}
+}
+
+// undelivered takes the broker's word that a request reached nobody. It came on the
+// call's own reply topic, where others may publish too, so that it does not end a call
+// whose peer proves what it sends: presence.go asks the peer.
+func (c *Client) undelivered(call binding, why error) {
+	if c.verifier.Proves(call.peer) {
+		c.pending.doubt(call)
+		return
+	}
+	c.pending.complete(call, outcome{err: transportError(why, call.peer)})
 }
 
 // notice ends the calls that a notice of a transport is about: those to its topic,
