@@ -14,7 +14,7 @@ func (c *call) reserve() (*pendingCall, *rpc.Error) {
 	return c.client.pending.reserve(binding{
 		peer: c.peer.Address, transport: c.peer.Transport, topic: c.peer.Topic,
 		correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant(),
-		progress: newProgressStream(&c.request),
+		progress: newProgressStream(&c.request), capability: c.request.Capability, trace: c.traceparent(),
 	})
 }
 
@@ -27,6 +27,8 @@ type binding struct {
 	messageID     string
 	tenantID      string
 	progress      *progressStream // nil for a caller that wants no progress
+
+	capability, trace string // for the log
 }
 
 // A pendingCall waits for its one outcome. It is reused for other calls, so only
