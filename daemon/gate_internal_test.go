@@ -26,6 +26,7 @@ func TestFollowing(t *testing.T) {
 		}
 		try()
 		time.Sleep(10 * refollow)
+		synctest.Wait()
 		if tries != 4 {
 			t.Errorf("%d tries", tries)
 		}
@@ -33,6 +34,7 @@ func TestFollowing(t *testing.T) {
 		try()
 		f.close()
 		time.Sleep(10 * refollow)
+		synctest.Wait()
 		if tries != 1 {
 			t.Errorf("tried %d times after the end", tries-1)
 		}

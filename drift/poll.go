@@ -2,7 +2,10 @@ package drift
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/capability"
@@ -106,30 +109,43 @@ func (q *poll) end() {
 
 // learn puts what the peer has answered in the place of what was known before.
 func (s *peerState) learn(g *Gate, p caller.Probe, a answer, found []*capability.Published) {
-	tell := false
+	unusable := unknownTo(p.Peer.Contract, found) // without the lock: the peer determines how many there are
 	s.mu.Lock()
-	defer func() {
-		unusable := s.unusable
-		s.mu.Unlock()
-		if tell {
-			g.opts.Logger.Info("drift gate: the peer offers capabilities that this agent's copy of its file lacks, so it cannot call them",
-				"peer", s.address, "capabilities", unusable)
-		}
-	}()
 	s.generation++
-	s.outcome, s.why, s.answers, s.unusable = a.outcome, a.err, found, nil
-	if p.Peer.Contract == nil {
-		return
+	s.outcome, s.why, s.answers, s.unusable = a.outcome, a.err, found, unusable
+	tell := len(unusable) > 0 && s.told != found[0].Revision
+	if tell {
+		s.told = found[0].Revision
 	}
+	s.mu.Unlock()
+	if tell {
+		g.opts.Logger.Info("drift gate: the peer offers capabilities that this agent's copy of its file lacks, so it cannot call them",
+			"peer", s.address, "capabilities", fewOf(unusable))
+	}
+}
+
+// unknownTo returns the names, sorted, that a peer offers and the contract of it that
+// this agent holds lacks. Nil without a contract.
+func unknownTo(contract *capability.Document, found []*capability.Published) []string {
+	if contract == nil {
+		return nil
+	}
+	names := map[string]bool{}
 	for _, live := range found {
 		for name := range live.ToolSchemas {
-			if _, known := p.Peer.Contract.Lookup(name); !known && !slices.Contains(s.unusable, name) {
-				s.unusable = append(s.unusable, name)
+			if _, known := contract.Lookup(name); !known && len(name) <= capability.MaxNameBytes {
+				names[name] = true
 			}
 		}
 	}
-	slices.Sort(s.unusable)
-	if len(s.unusable) > 0 && s.told != found[0].Revision {
-		s.told, tell = found[0].Revision, true
+	return slices.Sorted(maps.Keys(names))
+}
+
+// fewOf lists names of which a peer determines how many there are.
+func fewOf(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
 	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

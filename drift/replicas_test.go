@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -224,6 +226,23 @@ func TestGateTellsWhatItCannotUse(t *testing.T) {
 	want := []string{"agent://callee offers even-fresher, fresh, which this agent's copy of its file lacks"}
 	if got := w.gate.Troubles(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A peer that offers a lot is told in few words.
+func TestGateTellsFewNames(t *testing.T) {
+	s := newForeigner(t, contractOf(t), drift.Options{})
+	var all strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&all, `"n%05d":{},`, i)
+	}
+	s.says(publishes(tools("", all.String()+`"`+strings.Repeat("x", 200)+`":{},`+goodTool)))
+	s.listen(t)
+	if _, err := s.call(`{"a":1}`); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.gate.Troubles(); len(got) != 1 || !strings.Contains(got[0], "n00009 and 9990 more") {
+		t.Errorf("%.300q", got)
 	}
 }
 

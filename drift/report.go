@@ -142,7 +142,7 @@ func (s *peerState) troubles(now time.Time) (all []string) {
 		}
 	}
 	if len(s.unusable) > 0 {
-		all = append(all, fmt.Sprintf("%s offers %s, which this agent's copy of its file lacks", s.address, strings.Join(s.unusable, ", ")))
+		all = append(all, fmt.Sprintf("%s offers %s, which this agent's copy of its file lacks", s.address, fewOf(s.unusable)))
 	}
 	return all
 }

@@ -153,7 +153,12 @@ func (p *peer) note() string {
 	case len(p.Contracts) > 1:
 		return fmt.Sprintf("its replicas offer %d different contracts", len(p.Contracts))
 	case p.Unusable != nil:
-		return "offers " + strings.Join(p.Unusable, ", ") + ", which this agent's copy of its file lacks"
+		const most = 5 // the peer determines how many there are
+		names := strings.Join(p.Unusable[:min(most, len(p.Unusable))], ", ")
+		if more := len(p.Unusable) - most; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		return "offers " + names + ", which this agent's copy of its file lacks"
 	case p.External:
 		return "no member of the fleet"
 	}
