@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -21,6 +22,8 @@ type Instance struct {
 	Version string
 	// Metadata is the service's own. Nothing proves it.
 	Metadata map[string]string
+	// Subjects are where it takes requests, each once.
+	Subjects []string
 	// Started is when it started, by its own clock.
 	Started time.Time
 	// Requests and Errors are the sums over all endpoints.
@@ -91,6 +94,9 @@ func parse(data []byte) (i Instance, ok bool) {
 		if e != nil {
 			i.Requests += e.NumRequests
 			i.Errors += e.NumErrors
+			if !slices.Contains(i.Subjects, e.Subject) {
+				i.Subjects = append(i.Subjects, e.Subject)
+			}
 		}
 	}
 	return i, true

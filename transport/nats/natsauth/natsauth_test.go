@@ -350,7 +350,7 @@ func TestDerive(t *testing.T) {
 	if !slices.Equal(rules.External, []envelope.Address{"agent://elsewhere"}) || !strings.Contains(conf, "#   agent://elsewhere") {
 		t.Errorf("external peers %v", rules.External)
 	}
-	if p := rules.Users[2].Publish; !slices.Equal(p, []string{"_INBOX.OBSERVER.>", "_INBOX.reviewer.>"}) {
+	if p := rules.Users[2].Publish; !slices.Equal(p, []string{"$SRV.STATS.team_notes", "_INBOX.team+notes.>", "_INBOX.OBSERVER.>", "_INBOX.reviewer.>"}) {
 		t.Errorf("an agent without peers may publish to %v", p)
 	}
 }
