@@ -14,7 +14,7 @@ import (
 // durableOptions are the settings of agent.yaml.
 func (d *Daemon) durableOptions(conn *nats.Conn) durable.Options {
 	opts := DurableOptions(d.Member())
-	opts.Conn, opts.Logger = conn, d.log
+	opts.Conn, opts.Fleet, opts.Logger = conn, d.cfg.Fleet.Name, d.log
 	return opts
 }
 

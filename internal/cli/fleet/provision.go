@@ -101,7 +101,9 @@ func provisionAll(ctx context.Context, conn *nats.Conn, f *fleet.Fleet, rules *n
 	}
 	for _, q := range rules.Queues {
 		m, _ := f.Member(q.ID) // the rules are derived from the members
-		resources := durable.ResourcesOf(daemon.DurableOptions(m), q.Requests, q.Calls)
+		opts := daemon.DurableOptions(m)
+		opts.Fleet = f.Name
+		resources := durable.ResourcesOf(opts, q.Requests, q.Calls)
 		if q.Limits {
 			resources.Buckets = append(resources.Buckets, quota.BucketConfig(natsauth.LimitsBucket(q.ID), 0))
 		}

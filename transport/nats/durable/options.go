@@ -16,6 +16,9 @@ type Options struct {
 	Conn *nats.Conn
 	// Agent is the id of the agent whose calls are kept. Required.
 	Agent string
+	// Fleet is the name of the agent's fleet. A stream of another fleet is not used. ""
+	// is no fleet.
+	Fleet string
 	// Replicas is how many servers of a cluster keep each stream, from 1 to 5; 0 is 1.
 	Replicas int
 	// AckWait is how long the broker waits for a sign of life from the replica that
@@ -118,8 +121,13 @@ func (o *Options) consumer() jetstream.ConsumerConfig {
 
 // stream returns what the configurations of all of an agent's streams share.
 func (o *Options) stream(name, subject, what string) jetstream.StreamConfig {
+	var metadata map[string]string
+	if o.Fleet != "" {
+		metadata = map[string]string{fleetMetadata: o.Fleet}
+	}
 	return jetstream.StreamConfig{
-		Name: name, Subjects: []string{subject}, Description: "agentd: " + what + " of agent://" + o.Agent,
+		Metadata: metadata,
+		Name:     name, Subjects: []string{subject}, Description: "agentd: " + what + " of agent://" + o.Agent,
 		Storage: jetstream.FileStorage, Replicas: o.Replicas, AllowDirect: true,
 	}
 }

@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -79,5 +80,26 @@ func TestProvision(t *testing.T) {
 	}
 	if got := states(true); !slices.Equal(got, five(durable.AsWanted)) {
 		t.Errorf("in the end: %v", got)
+	}
+}
+
+// A queue that another fleet has filled is not served, nor is it taken over by accident.
+func TestStreamOfAnotherFleet(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "jetstream {}")
+	conn, err := nats.Connect(t.Context(), nats.Options{Servers: []string{server.URL()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, step := range []struct {
+		fleet string
+		opens bool
+	}{{"one", true}, {"one", true}, {"two", false}, {"", true}} {
+		_, err := durable.OpenMailbox(t.Context(), topic, durable.Options{Conn: conn, Agent: "callee.v2", Fleet: step.fleet})
+		var setting *durable.SettingError
+		if step.opens != (err == nil) || err != nil && (!errors.As(err, &setting) || setting.Setting != "fleet" || setting.Have != "one" || setting.Want != "two") {
+			t.Errorf("fleet %q: %v", step.fleet, err)
+		}
 	}
 }

@@ -6,14 +6,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// fleetMetadata is the key under which a stream names the fleet that it belongs to.
+const fleetMetadata = "agentd.fleet"
+
 // differences are the settings of a stream that an agent relies on and that are not as
 // it needs them.
 func differences(have, want jetstream.StreamConfig) (all []*SettingError) {
+	ours, theirs := want.Metadata[fleetMetadata], have.Metadata[fleetMetadata]
 	for _, setting := range []struct {
 		name       string
 		have, want any
 		same       bool
 	}{
+		{"fleet", theirs, ours, theirs == ours || theirs == "" || ours == ""}, // older streams name none
 		{"subjects", have.Subjects, want.Subjects, slices.Equal(have.Subjects, want.Subjects)},
 		{"retention", have.Retention, want.Retention, have.Retention == want.Retention},
 		{"replicas", have.Replicas, want.Replicas, have.Replicas == want.Replicas},

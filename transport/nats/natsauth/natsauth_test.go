@@ -362,7 +362,8 @@ func TestDerive(t *testing.T) {
 	if !slices.Equal(rules.External, []envelope.Address{"agent://elsewhere"}) || !strings.Contains(conf, "#   agent://elsewhere") {
 		t.Errorf("external peers %v", rules.External)
 	}
-	if p := rules.Users[2].Publish; !slices.Equal(p, []string{"agentd.changed.agents.team.notes.requests", "_INBOX.OBSERVER.>", "_INBOX.reviewer.>"}) {
+	want := []string{"agentd.changed.agents.team.notes.requests", "$SRV.STATS.team_notes", "_INBOX.team+notes.>", "_INBOX.OBSERVER.>", "_INBOX.reviewer.>"}
+	if p := rules.Users[2].Publish; !slices.Equal(p, want) {
 		t.Errorf("an agent without peers may publish to %v", p)
 	}
 }

@@ -111,6 +111,8 @@ func (u *User) addCallee(m *fleet.Member) {
 	}
 	service := ServiceName(m.ID)
 	u.Subscribe = append(u.Subscribe, "$SRV.*", "$SRV.*."+service, "$SRV.*."+service+".*")
+	// To find another fleet's agent of the same name, and its own replicas.
+	u.Publish = append(u.Publish, "$SRV.STATS."+service, InboxPrefix(m.ID)+".>")
 }
 
 // addCaller adds what calling its peers takes. A peer that the member may not call
