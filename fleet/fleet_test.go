@@ -141,7 +141,6 @@ event-sources:
 mcp: {supervised: all}
 audit: {export: {kind: datadog, apiKey: "env:K"}}
 controlPlane: {auth: {enabled: false}}
-tenants: [./tenants.yaml]
 quotas: {dailyTokenUSD: 5}
 rpc: {auth: {enabled: false}}
 `,

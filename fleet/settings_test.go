@@ -347,7 +347,7 @@ func TestUnknownKeys(t *testing.T) {
 	}
 	for _, key := range []string{
 		"model", "temperature", "maxTokens", "subagentDepthCap", "systemPrompt", "plugins", "event-sources",
-		"channels", "tools", "rpc", "mcp", "controlPlane", "tenants", "secrets", "quotas", "observability", "x-", "x-anything",
+		"channels", "tools", "rpc", "mcp", "controlPlane", "secrets", "quotas", "observability", "x-", "x-anything",
 	} {
 		if _, err := agentWith(t, key+": {any: [thing]}"); err != nil {
 			t.Errorf("%s: %v", key, err)

@@ -22,11 +22,12 @@ type Letter struct {
 	Time     time.Time `json:"time"`
 	Reason   string    `json:"reason"`
 	Attempts int       `json:"attempts"`
-	// From, Capability and CorrelationID are the call's, and "" when the message was
+	// From, Capability, CorrelationID and TenantID are the call's, and "" when the message was
 	// no valid request.
 	From          envelope.Address `json:"from,omitempty"`
 	Capability    string           `json:"capability,omitempty"`
 	CorrelationID string           `json:"correlationId,omitempty"`
+	TenantID      string           `json:"tenantId,omitempty"`
 	// Deadline is the call's, in Unix milliseconds. After it, redriving is pointless.
 	Deadline int64 `json:"deadline,omitempty"`
 	// Bytes is the size of the body.

@@ -109,7 +109,7 @@ func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	}
 	var request rpc.Request
 	if err := decodeCall(body, &request); err != nil {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?, traceparent? or traceId?}: "+err.Error())
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?, tenantId?, traceparent? or traceId?}: "+err.Error())
 		return
 	}
 	// A malformed one begins no trace and is no fault (Trace Context, section 4.3).

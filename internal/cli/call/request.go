@@ -26,6 +26,7 @@ type Call struct {
 	Mode           string
 	IdempotencyKey string
 	Session        string
+	Tenant         string
 	// Traceparent is the W3C trace context to continue. "" means that of the
 	// environment variable TRACEPARENT, if it has one.
 	Traceparent string
@@ -54,7 +55,7 @@ func Request(ctx context.Context, env *cli.Env, c Call) error {
 	defer client.Close()
 	request := rpc.Request{
 		To: envelope.AddressFor(c.To), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
-		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session,
+		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session, TenantID: c.Tenant,
 		Traceparent: c.Traceparent,
 	}
 	// Programs that were not started by a traced one may have anything there.
