@@ -84,7 +84,7 @@ func Await(ctx context.Context, env *cli.Env, caller cli.Caller, correlationID s
 	}
 	client := control.NewClient(socket)
 	defer client.Close()
-	result, err := client.Await(ctx, correlationID, timeout)
+	result, err := client.Await(ctx, correlationID, timeout, env.Getenv("AGENTD_CALL"))
 	if err != nil {
 		return err
 	}
