@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -94,4 +95,23 @@ func TestTenantOfAClientIsAName(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "TenantID") {
 		t.Errorf("%v", err)
 	}
+}
+
+// The caller counts the calls of each tenant for themselves, those of skills too.
+func TestRateLimitOfATenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		doc := rpctest.ContractWith(t, "    rateLimit: {requests: 1, period: 1h}\n")
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(doc, &rpctest.Refusals{}), func(cc *caller.Config, _ *callee.Config) {
+			cc.Checks.Limiter = policy.NewRateLimiter(0)
+		})
+		for _, tenant := range []string{"acme", "beta", ""} {
+			serving := rpc.WithInvocation(t.Context(), &rpc.Invocation{TenantID: tenant})
+			rpctest.WantStatus(t, w.CallWith(serving, t, rpctest.Request()), rpc.StatusOK, 0)
+			res := w.Call(t, ofTenant(tenant))
+			rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeRateLimited)
+			if res.Error.DetectedBy != rpctest.Concierge {
+				t.Errorf("limited by %s", res.Error.DetectedBy)
+			}
+		}
+	})
 }

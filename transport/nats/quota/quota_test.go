@@ -249,3 +249,17 @@ func BenchmarkTake(b *testing.B) {
 		}
 	})
 }
+
+// The replicas count the calls of each tenant for themselves.
+func TestTenantsHaveSharedLimitsOfTheirOwn(t *testing.T) {
+	s := natstest.Run(t, withJetStream)
+	a, b, c := replica(t, s, nil), replica(t, s, nil), limited(1, 1, time.Hour)
+	for _, tenant := range []string{"", "acme", "beta"} {
+		if !a.Take("agent://alice", tenant, c, start).Allowed {
+			t.Errorf("the first call of %q is refused", tenant)
+		}
+		if b.Take("agent://alice", tenant, c, start).Allowed {
+			t.Errorf("the second call of %q is allowed", tenant)
+		}
+	}
+}
