@@ -71,6 +71,9 @@ type Head struct {
 	// is none.
 	Signed int64
 	Note   []byte
+	// Sealed is true if the newest record seals the log: the next one is signed in its
+	// own transaction.
+	Sealed bool
 }
 
 // clone returns a head that can move on while h stays.
@@ -128,7 +131,7 @@ func (w *Writer) Commit(change func(next *Head) error) error {
 		return w.rollback(err)
 	}
 	err := change(&next)
-	if err == nil && next.Seq-next.Signed >= w.options.CheckpointRecords {
+	if err == nil && next.mustSign(&w.head, w.options.CheckpointRecords) {
 		err = w.sign(&next, w.key)
 	}
 	if err == nil {
@@ -145,6 +148,14 @@ func (w *Writer) Commit(change func(next *Head) error) error {
 	}
 	w.head = next
 	return nil
+}
+
+// mustSign reports whether the transaction that leads from before to h signs. After a
+// record that seals the log, and in a log without a checkpoint, it always does: what
+// stands there unsigned was appended by somebody else.
+func (h *Head) mustSign(before *Head, every int64) bool {
+	unsigned := h.Seq - h.Signed
+	return unsigned >= every || unsigned > 0 && (h.Signed == 0 || before.Sealed)
 }
 
 // rollback undoes a failed transaction. If the failure leaves the contents of
@@ -203,7 +214,7 @@ func (w *Writer) insert(next *Head, p *record.Prepared) error {
 	if err := w.db.InsertRecord(p, hash); err != nil {
 		return err
 	}
-	next.Seq, next.Time, next.Hash = p.Header.Seq, p.Header.Time, hash
+	next.Seq, next.Time, next.Hash, next.Sealed = p.Header.Seq, p.Header.Time, hash, false
 	var err error
 	next.Tree.Add(hash, func(level int, position int64, hash tlog.Hash) {
 		if err == nil {
@@ -213,17 +224,24 @@ func (w *Writer) insert(next *Head, p *record.Prepared) error {
 	return err
 }
 
-// InsertOwn appends, within a transaction, a record that the log itself makes.
+// InsertOwn appends, within a transaction, a record that the log itself makes. The
+// caller signs a record of a reserved kind in the same transaction.
 func (w *Writer) InsertOwn(next *Head, kind record.Kind, body any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
 	var p record.Prepared
-	if err := p.Prepare(&record.Record{Kind: kind, Body: text}); err != nil {
+	prepare := p.Prepare
+	if kind.Reserved() {
+		prepare = p.PrepareSealed
+	}
+	if err := prepare(&record.Record{Kind: kind, Body: text}); err != nil {
 		return err
 	}
-	return w.insert(next, &p)
+	err = w.insert(next, &p)
+	next.Sealed = kind.Reserved()
+	return err
 }
 
 // Authorise appends the record that allows an erasure and signs it in the same
@@ -238,6 +256,18 @@ func (w *Writer) Authorise(kind record.Kind, body any) (seq int64, err error) {
 		return w.sign(next, w.key)
 	})
 	return seq, err
+}
+
+// Stop appends the record of a clean stop, which [record.Prepared.PrepareSealed] has
+// prepared, and signs it in the same transaction.
+func (w *Writer) Stop(p *record.Prepared) error {
+	return w.Commit(func(next *Head) error {
+		if err := w.insert(next, p); err != nil {
+			return err
+		}
+		next.Sealed = true
+		return w.sign(next, w.key)
+	})
 }
 
 // Sign signs a checkpoint, unless the newest one covers every record.

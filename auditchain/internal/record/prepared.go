@@ -25,8 +25,16 @@ type Prepared struct {
 	Salt [chainhash.SaltSize]byte
 }
 
-// Prepare validates r and fills p from it.
+// Prepare validates r and fills p from it. It rejects a record that
+// would seal the log, as [Prepared.PrepareSealed] does.
 func (p *Prepared) Prepare(r *Record) error {
+	if IsSealed(r.Kind, r.Body) {
+		return fmt.Errorf("the body has the member %q, with which the log itself says that nothing unsigned follows", sealMember)
+	}
+	return p.prepare(r)
+}
+
+func (p *Prepared) prepare(r *Record) error {
 	tenant := r.Tenant
 	if tenant == "" {
 		tenant = DefaultTenant
