@@ -59,7 +59,8 @@ func open(ctx context.Context, path string, options Options, connect store.Conne
 		return nil, err
 	}
 	w, found, err := chain.Open(ctx, path, chain.Options{
-		Name: options.Name, CheckpointRecords: options.CheckpointRecords, ReplaceLostKey: options.ReplaceLostKey, Now: options.Now,
+		Name: options.Name, CheckpointRecords: options.CheckpointRecords, ReplaceLostKey: options.ReplaceLostKey,
+		Now: options.Now, Elapsed: options.elapsed,
 	}, connect)
 	if err != nil {
 		return nil, err

@@ -50,8 +50,11 @@ type Options struct {
 	// ReplaceLostKey makes Open generate a new signing key if the log's is gone.
 	// The log records the replacement, and auditors have to be given the new key.
 	ReplaceLostKey bool
-	// Now is the clock; nil means [time.Now].
+	// Now is the clock; nil means [time.Now]. Only of that one the log can tell that
+	// it was set ahead.
 	Now func() time.Time
+
+	elapsed func() time.Duration
 }
 
 // withDefaults validates the options and replaces zero values.
@@ -79,6 +82,8 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+		start := time.Now()
+		o.elapsed = func() time.Duration { return time.Since(start) } // by the monotonic clock
 	}
 	return o, nil
 }

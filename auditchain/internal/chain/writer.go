@@ -19,7 +19,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Options configures a writer. All fields are required.
+// Options configures a writer. All fields but Elapsed are required.
 type Options struct {
 	// Name becomes part of the origin of a new log.
 	Name string
@@ -30,6 +30,9 @@ type Options struct {
 	ReplaceLostKey bool
 	// Now is the clock.
 	Now func() time.Time
+	// Elapsed is the time that has passed, whatever the clock says; without it, a
+	// clock that jumps ahead is followed at once.
+	Elapsed func() time.Duration
 }
 
 // A Writer owns the connection that writes and the head of the chain. Its
@@ -48,6 +51,7 @@ type Writer struct {
 	// files are the database and its write-ahead log as the first commit found
 	// them.
 	files [2]os.FileInfo
+	clock clock
 	// clockBehind is true while the clock is behind the newest record.
 	clockBehind bool
 	// broken is the error after which nothing more is written, and inDoubt the state
@@ -209,7 +213,11 @@ func (w *Writer) checkFiles() error {
 
 // insert chains a record to the head and writes its row.
 func (w *Writer) insert(next *Head, p *record.Prepared) error {
-	p.Header.Seq, p.Header.Time = next.Seq+1, w.now(next)
+	var reading int64
+	p.Header.Seq = next.Seq + 1
+	if p.Header.Time, reading = w.now(next); reading != p.Header.Time {
+		p.Stamp(reading)
+	}
 	hash := chainhash.Record(&w.scratch, next.Hash, &p.Header)
 	if err := w.db.InsertRecord(p, hash); err != nil {
 		return err
@@ -286,5 +294,6 @@ func (w *Writer) sign(next *Head, key *checkpoint.Key) error {
 		return err
 	}
 	next.Signed, next.Note = next.Seq, note
-	return w.db.InsertCheckpoint(next.Seq, w.now(next), note)
+	now, _ := w.now(next)
+	return w.db.InsertCheckpoint(next.Seq, now, note)
 }

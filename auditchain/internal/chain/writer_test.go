@@ -2,7 +2,9 @@ package chain_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -280,4 +282,61 @@ func TestClockStepIsRecorded(t *testing.T) {
 		t.Errorf("steps %v, times %v", steps, times)
 	}
 	audittest.WantIntact(t, audittest.Verify(t, r, auditchain.VerifyOptions{}), 10)
+}
+
+// A clock that jumps ahead is recorded, and followed only if it stays there: one wrong
+// reading does not stop the log's time. Records with another time than the clock's say
+// what it was.
+func TestClockAhead(t *testing.T) {
+	t.Parallel()
+	now, passed := time.UnixMilli(audittest.ClockStart), time.Duration(0)
+	o := options()
+	o.Now, o.Elapsed = func() time.Time { return now }, func() time.Duration { return passed }
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w, _ := openWriter(t, path, o, store.SQLite)
+	century := 876_000 * time.Hour
+	for _, step := range []struct{ clock, passed time.Duration }{
+		{0, 0},
+		{900 * time.Millisecond, 0},            // too small to count
+		{century, time.Second},                 // one wrong reading
+		{2*time.Second - century, time.Second}, // and right again
+		{time.Hour, time.Second},               // set, and it stays so
+		{9 * time.Second, 9 * time.Second},
+		{time.Second, time.Second},
+		{-time.Minute, time.Second},
+	} {
+		now, passed = now.Add(step.clock), passed+step.passed
+		mustAppend(t, w, 1)
+	}
+	w.Close()
+	r := audittest.OpenReader(t, path)
+	var got []string
+	for _, e := range audittest.Collect(t, r, auditchain.Filter{}) {
+		var body struct {
+			Event string
+			Clock int64
+		}
+		if err := json.Unmarshal(e.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if body.Clock > 0 {
+			body.Clock -= audittest.ClockStart
+		}
+		got = append(got, strings.TrimSpace(fmt.Sprintln(e.Time.UnixMilli()-audittest.ClockStart, body.Clock, body.Event)))
+	}
+	const hour, far = 3600_000, 876_000 * 3600_000
+	want := []string{
+		"0 0",
+		"900 0",
+		fmt.Sprint(1900, " ", far+900, " clock-stepped-forward"), fmt.Sprint(1900, " ", far+900),
+		"2900 0",
+		fmt.Sprint(3900, " ", hour+2900, " clock-stepped-forward"), fmt.Sprint(3900, " ", hour+2900),
+		fmt.Sprint(12900, " ", hour+11900),
+		fmt.Sprint(hour+12900, " 0"),
+		fmt.Sprint(hour+12900, " ", hour-47100, " clock-stepped-back"), fmt.Sprint(hour+12900, " ", hour-47100),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	audittest.WantIntact(t, audittest.Verify(t, r, auditchain.VerifyOptions{}), int64(len(want)))
 }

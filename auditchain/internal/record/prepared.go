@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -50,6 +51,28 @@ func (p *Prepared) prepare(r *Record) error {
 		Digest: chainhash.Digest(&scratch, p.Salt[:], &p.Content),
 	}
 	return nil
+}
+
+// Stamp adds the clock's reading, in Unix milliseconds, to the body, as the member clock:
+// the record's time is another one. A body that has such a member, or no room for it,
+// stays as it is.
+func (p *Prepared) Stamp(reading int64) {
+	for name := range members(p.Content.Body) {
+		if string(name) == `"clock"` {
+			return
+		}
+	}
+	text := strconv.AppendInt([]byte(`{"clock":`), reading, 10)
+	if len(p.Content.Body) > len("{}") {
+		text = append(text, ',')
+	}
+	body, err := jcs.Append(nil, append(text, p.Content.Body[1:]...))
+	if err != nil || len(body) > MaxBodyBytes {
+		return
+	}
+	p.Content.Body = body
+	var scratch []byte
+	p.Header.Digest = chainhash.Digest(&scratch, p.Salt[:], &p.Content)
 }
 
 // content validates the record and brings its body into canonical form.
