@@ -1,6 +1,7 @@
 package auditchain_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/auditchain/internal/audittest"
 	"github.com/agentd/agentd/auditchain/internal/sidecar"
+	"github.com/agentd/agentd/auditchain/internal/verify"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
 	"golang.org/x/mod/sumdb/tlog"
@@ -27,7 +29,9 @@ type office struct {
 	db         string
 	key        string
 	checkpoint []byte
-	witness    string // the folder of the witness, as it was then
+	witness    string   // the folder of the witness, as it was then
+	witnessKey []string // the witness's keys
+	logged     bytes.Buffer
 }
 
 var officeFiles = map[string]string{
@@ -85,6 +89,9 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	o.witness = o.cfg.Paths.Witness("clerk")
+	if o.witnessKey, err = auditchain.PublicKeysOf(o.cfg.Paths.AuditDB("clerk")); err != nil {
+		t.Fatal(err)
+	}
 	return o
 }
 
@@ -129,7 +136,8 @@ func (o *office) run(t *testing.T) {
 // copy is the office with a state folder of its own, to be damaged.
 func (o *office) copy(t *testing.T) (*office, *audittest.Scene) {
 	t.Helper()
-	dir, c := shortDir(t), *o
+	dir := shortDir(t)
+	c := &office{cfg: o.cfg, key: o.key, checkpoint: o.checkpoint, witness: o.witness, witnessKey: o.witnessKey}
 	c.cfg.Paths = daemon.Paths{State: filepath.Join(dir, "s"), Runtime: filepath.Join(dir, "r")}
 	c.db = c.cfg.Paths.AuditDB("desk")
 	if err := os.CopyFS(c.cfg.Paths.State, os.DirFS(o.cfg.Paths.State)); err != nil {
@@ -144,7 +152,7 @@ func (o *office) copy(t *testing.T) (*office, *audittest.Scene) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &c, audittest.SceneAt(t, c.db)
+	return c, audittest.SceneAt(t, c.db)
 }
 
 // A keptWitness shows what a witness kept.
@@ -169,7 +177,7 @@ func (o *office) audit(t *testing.T) *auditchain.Report {
 		t.Fatal(err)
 	}
 	return audittest.VerifyPath(t, o.db, auditchain.VerifyOptions{
-		TrustedKeys: []string{o.key}, Checkpoints: [][]byte{o.checkpoint}, Witnesses: []checkpoint.Witness{keptWitness{store}},
+		TrustedKeys: []string{o.key}, Checkpoints: [][]byte{o.checkpoint}, Witnesses: []checkpoint.Witness{keptWitness{store}}, WitnessKeys: o.witnessKey,
 	})
 }
 
@@ -187,8 +195,8 @@ func TestAttacksOnTheLog(t *testing.T) {
 	t.Parallel()
 	original := newOffice(t)
 	sound := original.audit(t)
-	if !sound.OK() {
-		t.Fatalf("before any attack: %v", sound.Faults)
+	if !sound.OK() || len(sound.Witnesses) != 1 {
+		t.Fatalf("before any attack: %+v", sound)
 	}
 	last := sound.Last
 	run := func(statements string) func(*testing.T, *audittest.Scene) {
@@ -304,4 +312,41 @@ func resignAll(t *testing.T, s *audittest.Scene) {
 	s.SQL(`INSERT INTO checkpoints VALUES (?, 1, ?)`, c.Size, string(note))
 	s.Write(sidecar.CheckpointSuffix, note)
 	s.Write(sidecar.PublicSuffix, []byte(key.Verifier()+"\n"))
+}
+
+// Somebody who can write to a witness's folder puts an older checkpoint of the log there,
+// which the log's key has signed, and cuts the log back to it. The answer lacks the
+// witness's signature: it confirms nothing, and the witness itself says so when it runs.
+func TestEditedWitness(t *testing.T) {
+	t.Parallel()
+	o, s := newOffice(t).copy(t)
+	o.witness = o.cfg.Paths.Witness("clerk")
+	var older []byte
+	if err := s.DB().QueryRowContext(t.Context(), `SELECT note FROM checkpoints WHERE size = 138`).Scan(&older); err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoint.Parse(string(older))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SQL(`DELETE FROM records WHERE seq > ?1; DELETE FROM checkpoints WHERE size > ?1`, c.Size)
+	s.Write(sidecar.CheckpointSuffix, older)
+	store, err := checkpoint.NewFolderStore(o.witness)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Save(t.Context(), c.Origin, older); err != nil {
+		t.Fatal(err)
+	}
+	o.checkpoint = older // the auditor has kept nothing newer
+	for _, when := range []string{"at rest", "after a start"} {
+		audittest.WantFault(t, o.audit(t), verify.WitnessUnproven, c.Size)
+		if when == "at rest" {
+			o.cfg.Logger = slog.New(slog.NewTextHandler(&o.logged, nil))
+			_ = o.start(t)
+		}
+	}
+	if text := o.logged.String(); !strings.Contains(text, "store was edited") {
+		t.Errorf("logged %s", text)
+	}
 }

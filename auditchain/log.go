@@ -224,5 +224,7 @@ func (l *Log) AddWitness(w checkpoint.Witness) { l.publisher.AddWitness(w) }
 // of this one, also after that has changed. For store and trust see
 // [checkpoint.NewKeeper].
 func (l *Log) Keeper(store checkpoint.Store, trust func(origin string) []string) *checkpoint.Keeper {
-	return checkpoint.NewKeeper(l.writer.SigningKey, store, trust)
+	k := checkpoint.NewKeeper(l.writer.SigningKey, store, trust)
+	k.OwnKeys(l.PublicKeys)
+	return k
 }

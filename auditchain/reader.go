@@ -77,6 +77,10 @@ func (r *Reader) Origin() string { return r.db.Identity.Origin }
 // first.
 func (r *Reader) PublicKeys() ([]string, error) { return sidecar.ReadPublicKeys(r.db.Path) }
 
+// PublicKeysOf returns the verifier keys in the file beside the database at path, oldest
+// first, none if there is no such file.
+func PublicKeysOf(path string) ([]string, error) { return sidecar.ReadPublicKeys(path) }
+
 // Checkpoint returns the newest signed checkpoint from the file beside the
 // database, or nil if there is none yet.
 func (r *Reader) Checkpoint() ([]byte, error) { return sidecar.ReadCheckpoint(r.db.Path) }

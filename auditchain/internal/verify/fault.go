@@ -52,6 +52,9 @@ const (
 	// IndexAltered is an index that does not list what the records say, so that
 	// queries and exports lack records or show others.
 	IndexAltered
+	// WitnessUnproven is a witness that was asked and has not confirmed the log: its
+	// answer lacks its own signature.
+	WitnessUnproven
 )
 
 //nolint:gochecknoglobals // a table of constants
@@ -60,7 +63,7 @@ var classNames = [...]string{
 	ForgedErasure: "forged-erasure", TimeReversed: "time-reversed", TreeAltered: "tree-altered",
 	Rewritten: "rewritten", Truncated: "truncated", CheckpointForged: "checkpoint-forged",
 	KeyUntrusted: "key-untrusted", WitnessConflict: "witness-conflict", SchemaAltered: "schema-altered",
-	Unreadable: "unreadable", UnsignedTail: "unsigned-tail", RecordAdded: "record-added", IndexAltered: "index-altered",
+	Unreadable: "unreadable", UnsignedTail: "unsigned-tail", RecordAdded: "record-added", IndexAltered: "index-altered", WitnessUnproven: "witness-unproven",
 }
 
 // String returns the class's name, such as "record-altered".

@@ -45,6 +45,8 @@ type verifier struct {
 	trusted *checkpoint.Keys
 	// claimed are trusted and every successor that the chain names, proven or not.
 	claimed *checkpoint.Keys
+	// witnessKeys are those of the options.
+	witnessKeys *checkpoint.Keys
 	// keyless is true where no key is trusted because the file of public keys is
 	// missing or empty; keylessSaid, once that is reported.
 	keyless, keylessSaid bool
@@ -88,6 +90,9 @@ func newVerifier(ctx context.Context, db *store.DB, options Options) (*verifier,
 	// The keys are those that trusted has just taken.
 	if v.claimed, err = checkpoint.NewKeys(keys...); err != nil {
 		return nil, err
+	}
+	if v.witnessKeys, err = checkpoint.NewWitnessKeys(options.WitnessKeys...); err != nil {
+		return nil, &auditerr.Error{Code: auditerr.CodeInvalid, Path: db.Path, Msg: "the keys of the witnesses", Err: err, Hint: "give lines of the .pub files of their logs"}
 	}
 	err = db.CheckSchema(ctx)
 	if altered, ok := errors.AsType[*auditerr.Error](err); ok && altered.Code == auditerr.CodeTampered {
@@ -217,6 +222,7 @@ func (v *verifier) finish(ctx context.Context, last int64) error {
 	if err := v.compareBeyond(ctx, last); err != nil {
 		return err
 	}
+	v.checkQuorum()
 	if err := v.checkRows(ctx); err != nil {
 		return err
 	}

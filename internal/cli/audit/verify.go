@@ -22,6 +22,11 @@ type VerifyRequest struct {
 	Checkpoints []string
 	// Witnesses are agent://<id>, or folders in which a witness keeps checkpoints.
 	Witnesses []string
+	// WitnessKeys are the witnesses' verifier keys, or files of them, besides those that
+	// the log's agent.yaml pins and those of members on this machine.
+	WitnessKeys []string
+	// Quorum is how many witnesses must confirm; 0 means what agent.yaml says, or all.
+	Quorum int
 	// FromCheckpoint trusts what the newest checkpoint covers.
 	FromCheckpoint bool
 	// Tenant is the tenant whose records to count; "" counts none.
@@ -33,8 +38,15 @@ type VerifyRequest struct {
 func Verify(ctx context.Context, env *cli.Env, r VerifyRequest) error {
 	opts := auditchain.VerifyOptions{FromCheckpoint: r.FromCheckpoint, Tenant: r.Tenant}
 	var err error
-	if opts.TrustedKeys, err = readKeys(r.Keys); err != nil {
+	if opts.TrustedKeys, err = readKeys("--key", r.Keys); err != nil {
 		return err
+	}
+	if opts.WitnessKeys, err = readKeys("--witness-key", r.WitnessKeys); err != nil {
+		return err
+	}
+	opts.Quorum = r.Quorum
+	if r.Quorum < 0 || r.Quorum > len(r.Witnesses) {
+		return cli.Usage("--quorum: %d of %d witnesses cannot confirm", r.Quorum, len(r.Witnesses))
 	}
 	for _, name := range r.Checkpoints {
 		text, err := cli.ReadFile(name, checkpoint.MaxBytes)
@@ -81,6 +93,11 @@ func verify(ctx context.Context, env *cli.Env, logs []Log, opts auditchain.Verif
 			}
 			// Clip makes append copy: the logs must not share the array of opts.
 			own.Witnesses = append(slices.Clip(own.Witnesses), connected)
+		}
+		if len(witnesses) > 0 {
+			if err := pinWitnesses(env, l, witnesses, &own); err != nil {
+				return err
+			}
 		}
 		report, err := l.Verify(ctx, own)
 		if err != nil {
@@ -141,6 +158,12 @@ func (v *verifiedLog) summary(tenant string) string {
 	}
 	for _, name := range v.Witnesses {
 		fmt.Fprintf(&b, ", confirmed by witness %s", name)
+	}
+	for _, name := range v.WitnessesUnpinned {
+		fmt.Fprintf(&b, ", confirmed by witness %s under a key that nobody has pinned (--witness-key)", name)
+	}
+	for _, name := range v.WitnessesSilent {
+		fmt.Fprintf(&b, ", not by %s", name)
 	}
 	return b.String()
 }
