@@ -119,15 +119,11 @@ func (w *Writer) openNote(ctx context.Context, note []byte) (*checkpoint.Signed,
 			Msg:  fmt.Sprintf("its checkpoint is of another log, %s; this one is %s", shown.Origin, w.db.Identity.Origin),
 			Hint: "restore the checkpoint file that belongs to this database"}
 	}
-	change, err := w.keyChange(ctx, shown.Size)
+	signers, err := w.signersOf(ctx, shown.Size)
 	if err != nil {
 		return nil, err
 	}
-	signer := change.Key
-	if change.seq == shown.Size && change.Event == record.KeyRotated {
-		signer = change.Previous // which signs the record that names its successor
-	}
-	keys, err := checkpoint.NewKeys(signer)
+	keys, err := checkpoint.NewKeys(signers...)
 	if err != nil {
 		return nil, w.db.Tampered("the record of a signing key cannot be read", err)
 	}
@@ -136,6 +132,21 @@ func (w *Writer) openNote(ctx context.Context, note []byte) (*checkpoint.Signed,
 		return nil, w.db.Tampered("a checkpoint of the log is not genuine", err)
 	}
 	return signed, nil
+}
+
+// signersOf returns the key that may have signed a checkpoint of a size. Of a checkpoint
+// over more than the log has, which proves that the database is an old copy, the log may
+// not know the key any more: then all in the file of public keys count. Such a
+// checkpoint is never accepted.
+func (w *Writer) signersOf(ctx context.Context, size int64) ([]string, error) {
+	if size > w.head.Seq {
+		return sidecar.ReadPublicKeys(w.db.Path)
+	}
+	change, err := w.keyChange(ctx, size)
+	if change.seq == size && change.Event == record.KeyRotated {
+		return []string{change.Previous}, err // which signs the record that names its successor
+	}
+	return []string{change.Key}, err
 }
 
 // checkCovered compares the tree with one signed checkpoint.
