@@ -142,6 +142,10 @@ func (d *Daemon) recoverAudit(ctx context.Context, log *auditchain.Log) error {
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
+	if err := checkRoom(log.Path()); err != nil {
+		why, _ := auditTrouble(&auditchain.Error{Code: auditchain.CodeFull, Path: log.Path(), Msg: "trying to write", Err: err, Hint: "free some disk space"})
+		return why
+	}
 	if err := log.Reopen(ctx); err != nil {
 		return auditCheckFailure(ctx, err)
 	}

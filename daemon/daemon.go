@@ -45,6 +45,7 @@ type Daemon struct {
 	// What is opened once, in the order of start.
 	audit      auditor
 	transports []transport.Transport // one of each kind
+	jetStream  *nats.Conn            // the connection to an operator's JetStream; nil uses that of NATS
 	access     *accessLog            // nil when agent.yaml turns it off
 	stats      callStats
 	approvals  *approvals
@@ -81,6 +82,9 @@ func (d *Daemon) Ready() error {
 		if c, ok := t.(interface{ Err() error }); ok && c.Err() != nil {
 			return fmt.Errorf("%s: %w", t.Kind(), c.Err())
 		}
+	}
+	if d.jetStream != nil && d.jetStream.Err() != nil {
+		return fmt.Errorf("JetStream: %w", d.jetStream.Err())
 	}
 	return d.conditions.Err()
 }

@@ -80,6 +80,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.openInbox,
 		d.openControl,
 		d.recordStart,
+		d.checkFleet,
 		d.listen,
 		d.announce,
 		d.addWitnesses,

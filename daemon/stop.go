@@ -42,6 +42,9 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	for _, t := range d.transports {
 		errs = append(errs, t.Close())
 	}
+	if d.jetStream != nil {
+		errs = append(errs, d.jetStream.Close())
+	}
 	// Both ends are closed by now, so no further call can end unrecorded.
 	d.access.close(ctx)
 	if d.answers != nil {

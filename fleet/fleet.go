@@ -146,6 +146,9 @@ type Peer struct {
 	// Foreign reports whether another system than agentd may run the peer: it is no
 	// member, or its agent.yaml names skill documents of the reference runtime.
 	Foreign bool
+	// ReplyTopics are where the peer takes the answers to its own calls, if not in
+	// the inbox that its id implies. One that ends in .> covers all below.
+	ReplyTopics []string
 	// MinSchemaVersion is the oldest contract the caller accepts; "" is any.
 	MinSchemaVersion string
 	// Position is where the peers file declares the peer.

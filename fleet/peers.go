@@ -3,6 +3,8 @@ package fleet
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
@@ -64,6 +66,7 @@ func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 			Address:          capability.DecodeAddress(o.Need("agent")),
 			Transports:       capability.DecodeTransports(o.Need("transports"), capability.PeerSide),
 			Auth:             decodeAuth(o.Get("auth")),
+			ReplyTopics:      decodeReplyTopics(o.Get("replyTopics")),
 			MinSchemaVersion: decodeMinVersion(o.Get("minSchemaVersion")),
 			Position:         v.Position(),
 		},
@@ -71,4 +74,23 @@ func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 	}
 	entry.pin = pin{path: p.inside(entry.pinAt, base), agent: entry.Address}
 	return entry
+}
+
+// decodeReplyTopics reads where a peer takes answers. Subjects that start with $ are
+// those of the broker itself, and a wildcard in the middle would cover other agents.
+func decodeReplyTopics(v strictyaml.Value) []string {
+	var topics []string
+	for _, item := range v.List() {
+		topic := item.Text()
+		if topic == "" {
+			continue // a fault already
+		}
+		parts := strings.Split(strings.TrimSuffix(topic, ".>"), ".")
+		if strings.HasPrefix(topic, "$") || slices.Contains(parts, "") || strings.ContainsAny(strings.Join(parts, ""), "*> \t\r\n") || topic == "_INBOX.>" {
+			item.Fault(fmt.Sprintf("%q is no topic of one agent", topic), "write a whole topic, or one with .> at its end")
+			continue
+		}
+		topics = append(topics, topic)
+	}
+	return topics
 }

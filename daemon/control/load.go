@@ -55,7 +55,7 @@ type resetRequest struct {
 func (a Agent) resetBreakers(w http.ResponseWriter, r *http.Request) {
 	var request resetRequest
 	if err := decodeStrict(http.MaxBytesReader(w, r.Body, maxAuditRequestBytes), &request); err != nil {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {peer?, capability?}: "+err.Error())
+		refuseBody(w, rpc.CodeInvalidRequest.String(), "the request is not {peer?, capability?}", err)
 		return
 	}
 	if a.ResetBreakers == nil {

@@ -41,6 +41,9 @@ type Config struct {
 	// Identity proves what this agent sends and checks what it receives. Nil sends
 	// bare claims, and accepts them.
 	Identity rpc.Identity
+	// ReplyTopics are the topics where a caller may have its answers besides those that
+	// the transport knows to be its own; one that ends in .> covers all below. Optional.
+	ReplyTopics func(caller envelope.Address) []string
 	// TenantID, if set, is the only tenant that is served: requests of another, or of
 	// none, are refused.
 	TenantID string

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -236,6 +237,13 @@ func (c *Conn) Kind() string { return Kind }
 
 // MaxMessageBytes returns the bound of the bus.
 func (c *Conn) MaxMessageBytes() int { return c.bus.opts.MaxMessageBytes }
+
+// OwnsReply implements [transport.Transport]. A reply topic is an inbox of the bus. All
+// inboxes belong to the agents of one process, which do not need protection from each
+// other.
+func (c *Conn) OwnsReply(_ envelope.Address, topic string) bool {
+	return strings.HasPrefix(topic, inboxPrefix)
+}
 
 // Publish implements [transport.Transport]. It never blocks.
 func (c *Conn) Publish(ctx context.Context, m transport.Message) error {

@@ -66,6 +66,11 @@ type Options struct {
 	Name string
 	// InboxPrefix is the parent subject of reply inboxes. Default: _INBOX.
 	InboxPrefix string
+	// JetStreamPrefix is the parent subject of the JetStream API, where the account
+	// imports parts of it from another. What there is in JetStream then belongs to an
+	// operator: it can be used, and neither made nor changed. Default: $JS.API, the
+	// account's own.
+	JetStreamPrefix string
 
 	// MaxPending is how many messages may wait for the handler of a subscription;
 	// further ones are dropped. Default [DefaultMaxPending].

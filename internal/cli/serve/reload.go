@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -101,6 +102,16 @@ func reload(out console, agents []*daemon.Daemon) {
 	if err := errors.Join(errs...); err != nil {
 		out.fault(fmt.Sprintf("agentd: %s\nThe agents go on with the files that they have.", err),
 			"not reloaded: the agents go on with the files that they have", "error", err)
+		return
+	}
+	var waiting []string
+	for _, d := range agents {
+		for _, key := range d.AwaitsRestart() {
+			waiting = append(waiting, d.Member().ID+": "+key)
+		}
+	}
+	if len(waiting) > 0 {
+		out.say("reloaded, but for what takes a restart: "+strings.Join(waiting, ", "), "reloaded", "waiting", waiting)
 		return
 	}
 	out.say("reloaded.", "reloaded")

@@ -120,7 +120,7 @@ func (m *Mailbox) Redrive(ctx context.Context, topic string, number uint64) (Let
 	if err == nil {
 		// With the first message's id the stream would drop it as a duplicate.
 		id := jetstream.WithMsgID(fmt.Sprintf("redrive/%d/%s", number, l.Request.MessageID))
-		err = publish(ctx, m.js, natsauth.RequestsStream(m.opts.Agent), natsauth.RequestsSubject(topic), l.Data, nil, id)
+		err = publish(ctx, m.opts.Conn, m.js, natsauth.RequestsStream(m.opts.Agent), natsauth.RequestsSubject(topic), l.Data, nil, id)
 	}
 	if err != nil {
 		return l, fmt.Errorf("durable: %w", err)

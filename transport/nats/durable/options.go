@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // Options configures [Calls] or a [Mailbox]. Zero fields have defaults.
@@ -15,6 +16,9 @@ type Options struct {
 	Conn *nats.Conn
 	// Agent is the id of the agent whose calls are kept. Required.
 	Agent string
+	// Fleet is the name of the agent's fleet. A stream of another fleet is not used. ""
+	// is no fleet.
+	Fleet string
 	// Replicas is how many servers of a cluster keep each stream, from 1 to 5; 0 is 1.
 	Replicas int
 	// AckWait is how long the broker waits for a sign of life from the replica that
@@ -85,10 +89,45 @@ func (o *Options) delay(attempt int) time.Duration {
 	return d
 }
 
+// notes is the configuration of the bucket of an agent's notes about its calls.
+func (o *Options) notes() jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket: natsauth.CallsBucket(o.Agent), Description: "agentd: the asynchronous calls of agent://" + o.Agent,
+		TTL: keepNotes, Replicas: o.Replicas,
+	}
+}
+
+// streams are the configurations of an agent's streams: of the requests to it, whose
+// topic is topic, of its answers and of its dead letters.
+func (o *Options) streams(topic string) []jetstream.StreamConfig {
+	requests := o.stream(natsauth.RequestsStream(o.Agent), natsauth.RequestsSubject(topic), "requests")
+	requests.Retention, requests.MaxAge, requests.Duplicates = jetstream.WorkQueuePolicy, keepRequests, dedupeWindow
+	requests.MaxBytes, requests.Discard = o.MaxBytes, jetstream.DiscardNew
+	results := o.stream(natsauth.ResultsStream(o.Agent), "agentd.results."+natsauth.ServiceName(o.Agent)+".>", "answers")
+	results.MaxAge, results.MaxMsgsPerSubject = o.ResultTTL, 1
+	results.RePublish = &jetstream.RePublish{Source: results.Subjects[0], Destination: "agentd.answered." + natsauth.ServiceName(o.Agent) + ".>"}
+	dead := o.stream(natsauth.DeadStream(o.Agent), natsauth.DeadSubject(o.Agent), "dead letters")
+	dead.MaxAge, dead.MaxMsgs = o.DeadTTL, maxDead
+	return []jetstream.StreamConfig{requests, results, dead}
+}
+
+// consumer is the configuration of the consumer that an agent's replicas share.
+func (o *Options) consumer() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable: natsauth.ConsumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: o.AckWait, MaxAckPending: maxUnderway,
+		MaxDeliver: -1, // delivery.go counts; the broker would drop requests without a dead letter
+	}
+}
+
 // stream returns what the configurations of all of an agent's streams share.
 func (o *Options) stream(name, subject, what string) jetstream.StreamConfig {
+	var metadata map[string]string
+	if o.Fleet != "" {
+		metadata = map[string]string{fleetMetadata: o.Fleet}
+	}
 	return jetstream.StreamConfig{
-		Name: name, Subjects: []string{subject}, Description: "agentd: " + what + " of agent://" + o.Agent,
+		Metadata: metadata,
+		Name:     name, Subjects: []string{subject}, Description: "agentd: " + what + " of agent://" + o.Agent,
 		Storage: jetstream.FileStorage, Replicas: o.Replicas, AllowDirect: true,
 	}
 }
