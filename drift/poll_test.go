@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/envelope"
@@ -104,4 +106,38 @@ func TestProofsBelongToAContract(t *testing.T) {
 	if also.Load() != "" {
 		t.Errorf("the request may be served under %q too", also.Load())
 	}
+}
+
+// A caller that has heard of a change asks before it sends a payload: the request is
+// sent once, and not refused as stale first.
+func TestNewsSpareTheStaleRoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, contract(t, f(narrow, "")), contract(t, f(narrow, "")), drift.Options{})
+		heard := make(chan struct{}, 10)
+		if err := w.client.Follow([]rpc.Peer{w.peers[calleeAddr]}, func(peer envelope.Address, revision string) {
+			w.gate.Hear(peer, revision)
+			heard <- struct{}{}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var sent atomic.Int64
+		if _, err := w.conn.Subscribe(topic, "", func(transport.Message) { sent.Add(1) }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.call(`{"a":1}`); err != nil {
+			t.Fatal(err)
+		}
+		w.replace(contract(t, f(wide, "")))
+		<-heard
+		time.Sleep(1100 * time.Millisecond) // in the bubble: a peer is asked once a second for news
+		if _, err := w.call(`{"a":1}`); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.conn.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if sent.Load() != 2 || w.ran.Load() != 2 {
+			t.Errorf("%d requests for 2 calls, %d runs", sent.Load(), w.ran.Load())
+		}
+	})
 }
