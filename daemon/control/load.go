@@ -62,7 +62,7 @@ func (a Agent) resetBreakers(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, http.StatusNotFound, rpc.CodeInvalidRequest.String(), "this agent has no breakers")
 		return
 	}
-	writeJSON(w, http.StatusOK, a.ResetBreakers(request.Peer, request.Capability))
+	writeJSON(w, http.StatusOK, a.ResetBreakers(envelope.AddressFor(string(request.Peer)), request.Capability))
 }
 
 // ResetBreakers closes the agent's circuit breakers of a peer, or of all if peer is "",
