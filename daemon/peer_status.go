@@ -88,7 +88,9 @@ func (d *Daemon) publishesNothing(ctx context.Context, p *fleet.Peer, why error)
 	if errors.As(why, &published) {
 		return true // it has answered, without a contract
 	}
-	return rpc.CodeOf(why) == rpc.CodeNoResponders && d.client.Reaches(ctx, p.Address)
+	// The absence of a peer with an identity takes its time to be believed.
+	code := rpc.CodeOf(why)
+	return (code == rpc.CodeNoResponders || code == rpc.CodeTimeout) && d.client.Reaches(ctx, p.Address)
 }
 
 // replicas are the running instances of an agent, as they announce themselves on NATS.

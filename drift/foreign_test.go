@@ -158,6 +158,7 @@ func TestForeignPeers(t *testing.T) {
 		{"a refusal that claims to be ours", contract, "CANCELLED", payload(`{"ok":false,"error":{"code":"EAGENTRPC_CANCELLED","message":"no","detectedBy":"agent://caller"}}`)},
 		{"a refusal in words", contract, "", payload(`{"ok":false,"error":"go away"}`)},
 		{"a peer that is busy", unproven, "BUSY", payload(`{"ok":false,"error":{"code":"EAGENTRPC_BUSY","message":"later"}}`)},
+		{"a peer whose form is too large", unproven, "TOO_LARGE", payload(`{"ok":false,"error":{"code":"EAGENTRPC_PAYLOAD_TOO_LARGE","message":"2 MiB"}}`)},
 		{"a peer that refuses all calls of ours", unproven, "EVERSION_SKEW", payload(`{"ok":false,"error":{"code":"EVERSION_SKEW","message":"too old"}}`)},
 		{"plain text", contract, "no envelope", bytesOf(`hello`)},
 		{"bytes that are no UTF-8", contract, "no envelope", bytesOf("\xff\xfe")},
