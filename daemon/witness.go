@@ -147,7 +147,7 @@ func (d *Daemon) Warnings() []string {
 	for _, c := range d.overload() {
 		all = append(all, c.String())
 	}
-	return slices.Concat(all, d.gate.Troubles(), d.restartWarnings())
+	return slices.Concat(all, d.gate.Warnings(), d.restartWarnings())
 }
 
 // Witnessed is the newest checkpoint of the log called origin that a witness holds,

@@ -115,7 +115,7 @@ func TestNewsSpareTheStaleRoundTrip(t *testing.T) {
 		w := newWorld(t, contract(t, f(narrow, "")), contract(t, f(narrow, "")), drift.Options{})
 		heard := make(chan struct{}, 10)
 		if err := w.client.Follow([]rpc.Peer{w.peers[calleeAddr]}, func(peer envelope.Address, revision string) {
-			w.gate.Hear(peer, revision)
+			w.gate.Notify(peer, revision)
 			heard <- struct{}{}
 		}); err != nil {
 			t.Fatal(err)
