@@ -48,7 +48,7 @@ func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerS
 		var finding sync.WaitGroup
 		var instances int
 		var version string
-		finding.Go(func() { instances, version = findReplicas(ctx, conn, p.Address) })
+		finding.Go(func() { instances, version = findReplicas(ctx, conn, p.Address, d.cfg.Fleet.BrokerName(p.Address)) })
 		defer func() { finding.Wait(); s.Instances, s.Version = instances, version }()
 	}
 	start := time.Now()
@@ -82,8 +82,8 @@ func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerS
 // findReplicas counts the running instances of an agent and lists their versions, as
 // they announce themselves on NATS. A peer that does not announce itself has none,
 // which does not mean that it cannot be called.
-func findReplicas(ctx context.Context, conn *nats.Conn, a envelope.Address) (instances int, version string) {
-	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(a.ID()), findQuiet)
+func findReplicas(ctx context.Context, conn *nats.Conn, a envelope.Address, name string) (instances int, version string) {
+	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(name), findQuiet)
 	if err != nil {
 		return 0, ""
 	}
