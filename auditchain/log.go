@@ -26,6 +26,7 @@ type Log struct {
 	queue              chan *pendingAppend
 	control            chan *command
 	stopped            chan struct{} // closed when write has returned
+	signing            error         // of the last checkpoint that was due; the goroutine's that runs write
 
 	mu     sync.RWMutex // held for reading while sending to queue or control
 	closed bool         // guarded by mu
@@ -106,7 +107,7 @@ func (l *Log) Close() error {
 // written and the context's error is returned; if it ends while the record is
 // being written, the error has [CodeUncertain]. After any other error the record
 // is not in the log, except after [CodeIO]: then nobody knows before the log is
-// opened again.
+// opened again, by [Log.Reopen] or the next start.
 func (l *Log) Append(ctx context.Context, record Record) (seq int64, err error) {
 	r, err := l.enqueue(ctx, &record)
 	if err != nil {
@@ -146,9 +147,9 @@ func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err
 // nil for an empty log.
 func (l *Log) Checkpoint(ctx context.Context) (signed []byte, err error) {
 	err = l.do(ctx, func(w *chain.Writer) error {
-		err := w.Sign()
+		l.signing = w.Sign()
 		signed = w.Head().Note
-		return err
+		return l.signing
 	})
 	return signed, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/agentd/agentd/auditchain/internal/chain"
+	"github.com/agentd/agentd/auditchain/internal/erase"
 )
 
 // Recovery is what [Open] found.
@@ -33,6 +34,8 @@ type Status struct {
 	// Records is the number of the newest durable record, Signed that of the
 	// newest under a checkpoint.
 	Records, Signed int64
+	// Signing is the error of the last checkpoint that was due by time, or nil.
+	Signing error
 	// CheckpointFile is the error of the last write of the checkpoint file.
 	CheckpointFile error
 	// Witnesses maps each witness asked so far to the outcome: nil if it has
@@ -41,11 +44,13 @@ type Status struct {
 	Witnesses map[string]error
 }
 
-// Status returns the state of the log. It works on a broken log too.
+// Status returns the state of the log. It works on a broken log too, and it notices
+// files that were deleted or replaced since the last append.
 func (l *Log) Status(ctx context.Context) (Status, error) {
 	var s Status
 	c := &command{done: make(chan error, 1), always: true, run: func(w *chain.Writer) error {
-		s.Broken, s.Records, s.Signed = w.Broken(), w.Head().Seq, w.Head().Signed
+		s.Broken, s.Signing = w.Check(), l.signing
+		s.Records, s.Signed = w.Head().Seq, w.Head().Signed
 		return nil
 	}}
 	if err := l.runCommand(ctx, c); err != nil {
@@ -53,4 +58,23 @@ func (l *Log) Status(ctx context.Context) (Status, error) {
 	}
 	s.Witnesses, s.CheckpointFile = l.publisher.Status()
 	return s, nil
+}
+
+// Reopen ends the state that [Status.Broken] reports, where its cause has passed: it
+// opens the database again, with the checks of [Open], and makes sure that every
+// acknowledged record is still there. A log whose files are gone stays as it is; no
+// new one is created. Reopen does nothing to a log that is not broken.
+func (l *Log) Reopen(ctx context.Context) error {
+	return l.runCommand(ctx, &command{done: make(chan error, 1), always: true, run: func(w *chain.Writer) error {
+		broken := w.Broken() != nil
+		if err := w.Reopen(ctx); err != nil || !broken {
+			return err
+		}
+		if _, err := erase.Resume(ctx, w); err != nil { // as at a start
+			return err
+		}
+		// The readers' connections may be to files that are no longer there.
+		l.db.Reconnect()
+		return nil
+	}})
 }

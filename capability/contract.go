@@ -28,6 +28,15 @@ type Contract struct {
 // place above.
 func (c *Contract) Locate(pointer string) Position { return c.at.Locate(pointer) }
 
+// CheckArguments is [Contract.Check] for the payload of a call, which may be null
+// or absent; see [schema.Schema.Arguments].
+func (c *Contract) CheckArguments(payload []byte) schema.Report {
+	if c != nil && c.Schema != nil {
+		payload = c.Schema.Arguments(payload)
+	}
+	return c.Check(payload)
+}
+
 // Check validates a payload. A nil contract accepts every payload: a
 // capability without a schema takes loose JSON.
 func (c *Contract) Check(payload []byte) schema.Report {

@@ -50,6 +50,19 @@ func (e *NoEngineError) Error() string {
 	return fmt.Sprintf("validator %q is not built into this program, which has %s", e.Name, strings.Join(e.Have, ", "))
 }
 
+// Limited returns e with other limits on what one payload can cost.
+func Limited(e Engine, l schema.Limits) Engine { return limited{e, l} }
+
+type limited struct {
+	Engine
+	limits schema.Limits
+}
+
+// Compile compiles s under the limits.
+func (e limited) Compile(s *schema.Schema) (Validator, error) {
+	return e.Engine.Compile(s.WithLimits(e.limits))
+}
+
 // EngineNamed returns the engine of that name out of [Native] and plugged; ""
 // is [Native]. The error is a [*NoEngineError].
 func EngineNamed(name string, plugged ...Engine) (Engine, error) {

@@ -54,7 +54,7 @@ func tsc(t *testing.T, exact bool, files ...string) {
 	t.Helper()
 	command := nodeTool(t, "typescript", "bin", "tsc")
 	command = append(command, "--strict", "--noEmit", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
-		"--lib", "es2022", "--types", "", "--noUnusedLocals", "--noUncheckedIndexedAccess", "--noPropertyAccessFromIndexSignature")
+		"--lib", "es2022", "--types", "", "--noUnusedLocals", "--erasableSyntaxOnly", "--noUncheckedIndexedAccess", "--noPropertyAccessFromIndexSignature")
 	if exact {
 		command = append(command, "--exactOptionalPropertyTypes")
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
@@ -31,11 +30,15 @@ type appender interface {
 	// appendCalls writes a batch. It returns how many records were written, and why
 	// the others were not.
 	appendCalls(ctx context.Context, calls []rpc.CallRecord) (written int, err error)
+	// trouble returns why no record can be written at present, or nil, and where the
+	// end of trouble is signalled.
+	trouble() (over <-chan struct{}, why error)
 }
 
 // An accessLog records every call after it has ended. If calls end faster than the
 // disk takes records, it drops records rather than delay calls, counts them, and
-// records the count as a gap.
+// records the count as a gap. While the log takes none, records wait for its recovery,
+// as many as the queue holds.
 //
 // One goroutine writes. close ends it.
 type accessLog struct {
@@ -49,8 +52,6 @@ type accessLog struct {
 	done   sync.WaitGroup
 	wake   chan struct{} // has room for one signal: records wait, or the log is closed
 	ending chan struct{} // closed with closed, so that the writer stops lingering
-
-	failing atomic.Pointer[error] // why the newest batch was not written, or nil
 
 	mu      sync.Mutex
 	waiting []rpc.CallRecord // guarded by mu
@@ -112,13 +113,13 @@ func (a *accessLog) RecordCall(r rpc.CallRecord) {
 }
 
 // Refuses implements [rpc.AccessLog]. It lags behind: the calls whose records failed
-// have been made. Refused calls are recorded as well, which is how the log finds out
-// that it can write again.
+// have been made. Refused calls are recorded as well.
 func (a *accessLog) Refuses() error {
-	if err := a.failing.Load(); err != nil && !a.failOpen {
-		return *err
+	if a.failOpen {
+		return nil
 	}
-	return nil
+	_, why := a.log.trouble()
+	return why
 }
 
 // wakeWriter never blocks. A signal that is pending covers this record too, since
@@ -136,41 +137,68 @@ func (a *accessLog) write() {
 	var batch []rpc.CallRecord
 	linger := time.NewTimer(accessLinger)
 	defer linger.Stop()
+	over, _ := a.log.trouble()
 	for {
-		<-a.wake
+		recovered := false
+		select {
+		case <-a.wake:
+		case <-over:
+			recovered = true
+		}
 		// Since Go 1.23, Reset leaves no stale tick in the channel.
 		linger.Reset(accessLinger)
 		select {
 		case <-linger.C:
 		case <-a.ending:
 		}
+		_, why := a.log.trouble()
 		a.mu.Lock()
-		batch, a.waiting = a.waiting, batch[:0] // two buffers take turns
 		closed := a.closed
+		if why != nil && !closed { // what waits is written when the trouble is over
+			a.mu.Unlock()
+			continue
+		}
+		batch, a.waiting = a.waiting, batch[:0] // two buffers take turns
 		a.mu.Unlock()
-		a.writeBatch(batch)
+		if a.writeBatch(batch, recovered, closed) {
+			batch = nil // it waits again
+		}
 		if closed {
 			return // RecordCall adds nothing to a closed log
 		}
 	}
 }
 
-// writeBatch writes one batch and notes whether the log takes records. It runs on
-// the writer's goroutine only.
-func (a *accessLog) writeBatch(batch []rpc.CallRecord) {
+// writeBatch writes one batch. It returns true if the batch is to be written again: it
+// has met trouble before any of it was on the disk. Otherwise what was not written is
+// counted as lost.
+func (a *accessLog) writeBatch(batch []rpc.CallRecord, recovered, last bool) (again bool) {
 	written, err := a.log.appendCalls(a.ctx, batch)
-	failing := &err
-	if err == nil || auditchain.CodeOf(err) == auditchain.CodeInvalid {
-		failing = nil // one invalid record says nothing about the next
-	}
-	a.failing.Store(failing)
-	if err != nil {
+	switch {
+	case err == nil:
+	case written == 0 && unwritten(err) && !last:
+		a.mu.Lock()
+		a.waiting = append(batch, a.waiting...)
+		a.mu.Unlock()
+		return true
+	default:
 		a.countLost(int64(len(batch)-written), failureCode(err))
 	}
-	// The log takes records again, so it would take the gap's too.
-	if written > 0 {
-		a.recordGap(a.ctx, false)
+	// The log takes records, so it would take the gap's too.
+	if written > 0 || recovered && err == nil {
+		_ = a.recordGap(a.ctx, recovered) // what is not recorded now is in the next one
 	}
+	return false
+}
+
+// unwritten reports whether nothing of a transaction that failed with err is in the
+// log. After other errors a record that is written again could be there twice.
+func unwritten(err error) bool {
+	switch auditchain.CodeOf(err) {
+	case auditchain.CodeFull, auditchain.CodeBusy, auditchain.CodeReadOnly:
+		return true
+	}
+	return false
 }
 
 // failureCode names an error for a gap record. Errors without a code of the audit
@@ -194,14 +222,14 @@ func (a *accessLog) countLost(n int64, code string) {
 	a.gap.To, a.gap.Code = now, code
 }
 
-// recordGap records what was dropped since the last gap record. Unless it is final
+// recordGap records what was dropped since the last gap record. Unless it must be now,
 // it waits until the gap is gapInterval long.
-func (a *accessLog) recordGap(ctx context.Context, final bool) {
+func (a *accessLog) recordGap(ctx context.Context, now bool) error {
 	a.gapMu.Lock()
 	gap := a.gap
-	if gap.Lost == 0 || !final && time.Since(time.UnixMilli(gap.From)) < gapInterval {
+	if gap.Lost == 0 || !now && time.Since(time.UnixMilli(gap.From)) < gapInterval {
 		a.gapMu.Unlock()
-		return
+		return nil
 	}
 	a.gap = accessGap{}
 	a.gapMu.Unlock() // RecordCall must not wait for the disk
@@ -209,16 +237,14 @@ func (a *accessLog) recordGap(ctx context.Context, final bool) {
 	err := a.log.append(ctx, auditchain.KindLifecycle, "", gap)
 	if err == nil {
 		a.logger.Warn("calls went unrecorded", "lost", gap.Lost, "reason", gap.Code)
-		return
-	}
-	if final {
-		a.logger.Error("calls went unrecorded, and the audit log did not take the gap record either", "lost", gap.Lost, "error", err)
+		return nil
 	}
 	// Put it back: the next gap record covers it, from its own beginning.
 	a.countLost(gap.Lost, failureCode(err))
 	a.gapMu.Lock()
 	a.gap.From = min(a.gap.From, gap.From)
 	a.gapMu.Unlock()
+	return err
 }
 
 // close writes what waits until ctx ends, records what was dropped, and waits for
@@ -241,5 +267,9 @@ func (a *accessLog) close(ctx context.Context) {
 	a.cancel()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalGapTimeout)
 	defer cancel()
-	a.recordGap(last, true)
+	if err := a.recordGap(last, true); err != nil {
+		a.gapMu.Lock()
+		defer a.gapMu.Unlock()
+		a.logger.Error("calls went unrecorded, and the audit log did not take the gap record either", "lost", a.gap.Lost, "error", err)
+	}
 }

@@ -20,6 +20,18 @@ type disk struct {
 	fail  error         // guarded by mu
 	calls int           // guarded by mu
 	gaps  []accessGap   // guarded by mu
+
+	troubled error // the failure that it has met; guarded by mu
+	over     chan struct{}
+}
+
+func newDisk() *disk { return &disk{over: make(chan struct{}, 1)} }
+
+// trouble implements [appender]: from the first failure until set mends it.
+func (d *disk) trouble() (<-chan struct{}, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.over, d.troubled
 }
 
 func (d *disk) append(ctx context.Context, kind auditchain.Kind, _ string, body any) error {
@@ -31,11 +43,15 @@ func (d *disk) append(ctx context.Context, kind auditchain.Kind, _ string, body 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if fail != nil {
-		return fail
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if fail != nil {
+		why, trouble := auditTrouble(fail)
+		if trouble {
+			d.troubled = why
+		}
+		return why
+	}
 	if gap, ok := body.(accessGap); ok && kind == auditchain.KindLifecycle {
 		d.gaps = append(d.gaps, gap)
 	} else {
@@ -59,6 +75,10 @@ func (d *disk) set(pace time.Duration, fail error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pace, d.fail = pace, fail
+	if d.troubled != nil && fail == nil {
+		d.troubled = nil
+		d.over <- struct{}{}
+	}
 }
 
 // lost sums what the gaps tell.
@@ -75,7 +95,8 @@ func (d *disk) lost() (n int64) {
 // last record, and told.
 func TestAccessLogLosesRatherThanWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &disk{pace: time.Minute}
+		d := newDisk()
+		d.pace = time.Minute
 		a := newAccessLog(d, false, slog.New(slog.DiscardHandler))
 		const calls = 2*accessQueue + 1000
 		start := time.Now()
@@ -103,33 +124,63 @@ func TestAccessLogLosesRatherThanWaits(t *testing.T) {
 	})
 }
 
-// A log that fails for a while loses records, and tells when it works again.
+// A log that fails for a while loses what was in doubt, and tells so when it works
+// again, without another call. What has not been tried waits, and so does what a full
+// disk has refused.
 func TestAccessLogTellsOfFailures(t *testing.T) {
+	for code, lost := range map[auditchain.Code]int64{auditchain.CodeIO: 5, auditchain.CodeFull: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDisk()
+			d.fail = &auditchain.Error{Code: code}
+			a := newAccessLog(d, false, slog.New(slog.DiscardHandler))
+			for range 5 {
+				a.RecordCall(rpc.CallRecord{})
+			}
+			time.Sleep(2 * time.Second)
+			for range 3 {
+				a.RecordCall(rpc.CallRecord{})
+			}
+			time.Sleep(2 * time.Second)
+			if d.lost() != 0 || d.calls != 0 {
+				t.Errorf("%v: the disk took records", code)
+			}
+			d.set(0, nil)
+			time.Sleep(2 * accessLinger)
+			synctest.Wait()
+			if d.lost() != lost || len(d.gaps) > 1 || int64(d.calls) != 8-lost {
+				t.Errorf("%v: gaps %+v, %d calls", code, d.gaps, d.calls)
+			}
+			a.close(t.Context())
+		})
+	}
+}
+
+// While the log takes no records, as many wait as the queue holds; the others are
+// counted. What waits at the end is tried once more.
+func TestAccessLogQueueIsBoundedInTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &disk{fail: errors.New("disk full")}
-		a := newAccessLog(d, false, slog.New(slog.DiscardHandler))
-		for range 5 {
+		d := newDisk()
+		d.fail = &auditchain.Error{Code: auditchain.CodeFull}
+		a := newAccessLog(d, true, slog.New(slog.DiscardHandler))
+		for range 3 * accessQueue {
 			a.RecordCall(rpc.CallRecord{})
+			synctest.Wait()
 		}
-		time.Sleep(2 * time.Second)
-		if d.lost() != 0 {
-			t.Error("the disk was full and took a record")
-		}
-		d.set(0, nil)
-		a.RecordCall(rpc.CallRecord{})
-		time.Sleep(2 * accessLinger)
-		synctest.Wait()
-		if d.lost() != 5 || len(d.gaps) != 1 || d.calls != 1 {
-			t.Errorf("gaps %+v, %d calls", d.gaps, d.calls)
-		}
+		d.mu.Lock()
+		d.fail = nil // and nobody has noticed yet
+		d.mu.Unlock()
 		a.close(t.Context())
+		if int64(d.calls)+d.lost() != 3*accessQueue || d.calls < accessQueue || d.calls > 2*accessQueue {
+			t.Errorf("%d recorded, %d told as lost", d.calls, d.lost())
+		}
 	})
 }
 
 // Closing ends with its context, and what was given up is told.
 func TestAccessLogCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &disk{pace: time.Hour}
+		d := newDisk()
+		d.pace = time.Hour
 		a := newAccessLog(d, false, slog.New(slog.DiscardHandler))
 		for range 100 {
 			a.RecordCall(rpc.CallRecord{})
@@ -155,7 +206,7 @@ func TestAccessLogCloseIsBounded(t *testing.T) {
 func TestAccessLogFailsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, failOpen := range []bool{false, true} {
-			d := &disk{}
+			d := newDisk()
 			a := newAccessLog(d, failOpen, slog.New(slog.DiscardHandler))
 			one := func() error {
 				a.RecordCall(rpc.CallRecord{})
@@ -165,10 +216,14 @@ func TestAccessLogFailsClosed(t *testing.T) {
 			if err := one(); err != nil {
 				t.Error(err)
 			}
-			full := errors.New("the disk is full")
+			full := &auditchain.Error{Code: auditchain.CodeFull}
 			d.set(0, full)
 			if err := one(); failOpen && err != nil || !failOpen && !errors.Is(err, full) {
 				t.Errorf("failOpen %v: calls are refused with %v", failOpen, err)
+			}
+			d.set(0, nil)
+			if err := one(); err != nil {
+				t.Errorf("the disk has room again: %v", err)
 			}
 			// A record that cannot be one is lost, and no reason to refuse other calls.
 			d.set(0, &auditchain.Error{Code: auditchain.CodeInvalid})
@@ -176,11 +231,8 @@ func TestAccessLogFailsClosed(t *testing.T) {
 				t.Errorf("calls are refused for somebody else's record: %v", err)
 			}
 			d.set(0, nil)
-			if err := one(); err != nil {
-				t.Errorf("the disk has room again: %v", err)
-			}
 			a.close(t.Context())
-			if d.lost() != 2 {
+			if d.lost() != 1 { // the one that cannot be a record
 				t.Errorf("%d records were lost", d.lost())
 			}
 		}

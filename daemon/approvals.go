@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,7 +30,7 @@ const (
 // it, be it for a person, the end of its time, or the end of its caller's patience.
 type approvals struct {
 	audit   auditor
-	timeout time.Duration
+	timeout atomic.Int64 // a time.Duration; a reload changes it for calls that begin to wait
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -50,8 +51,12 @@ var (
 )
 
 func newApprovals(a auditor, timeout time.Duration, log *slog.Logger) *approvals {
-	return &approvals{audit: a, timeout: timeout, log: log, waiting: map[string]*waitingCall{}}
+	all := &approvals{audit: a, log: log, waiting: map[string]*waitingCall{}}
+	all.setTimeout(timeout)
+	return all
 }
+
+func (a *approvals) setTimeout(timeout time.Duration) { a.timeout.Store(int64(timeout)) }
 
 // Approve implements [caller.Approver]. It blocks until somebody decides, the
 // approval's time is up, or ctx ends. Every outcome is recorded before it returns.
@@ -60,12 +65,12 @@ func (a *approvals) Approve(ctx context.Context, r caller.ApprovalRequest) (call
 	if err != nil {
 		return caller.Approval{}, fmt.Errorf("approval: %w", err)
 	}
-	call := &waitingCall{id: id.String(), request: r, until: time.Now().Add(a.timeout), decision: make(chan caller.Approval, 1)}
+	call := &waitingCall{id: id.String(), request: r, until: time.Now().Add(time.Duration(a.timeout.Load())), decision: make(chan caller.Approval, 1)}
 	if !a.add(call) {
 		// A full table denies, and the denial is recorded like any other.
 		return caller.Approval{}, a.record(ctx, call, "overflow", caller.Approval{})
 	}
-	a.log.Warn("a call waits for approval", "id", call.id, "peer", r.Peer, "capability", r.Capability, "until", call.until)
+	a.log.Warn("a call waits for approval", "id", call.id, "peer", r.Peer, "capability", r.Capability, "correlationId", r.CorrelationID, "traceId", r.TraceID, "until", call.until)
 	timer := time.NewTimer(time.Until(call.until))
 	defer timer.Stop()
 	select {
@@ -114,7 +119,7 @@ func (a *approvals) record(ctx context.Context, call *waitingCall, outcome strin
 	defer cancel()
 	r := call.request
 	return a.audit.append(ctx, auditchain.KindApproval, r.TenantID, approvalBody{
-		ID: call.id, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, SessionID: r.SessionID,
+		ID: call.id, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, TraceID: r.TraceID, SessionID: r.SessionID,
 		Rule: r.Rule.String(), Decision: outcome, Approver: d.By, Reason: d.Reason, WaitedMs: time.Since(r.Start).Milliseconds(),
 	})
 }

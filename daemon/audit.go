@@ -8,15 +8,21 @@ import (
 	"fmt"
 
 	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
 )
 
-// An auditor writes what calls must record to the agent's audit log.
+// An auditor writes what calls must record to the agent's audit log. While the log
+// takes no records, its methods fail at once.
 type auditor struct {
 	log *auditchain.Log
+	// health knows whether the log takes records.
+	health *health.Monitor
+	// recovered has a signal whenever it takes them again.
+	recovered <-chan struct{}
 	// settings returns which payloads to keep. It is a function because a reload may
 	// change them between two violations.
 	settings func() *fleet.Audit
@@ -37,7 +43,8 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 	}
 	violation := auditchain.SchemaViolation{
 		TenantID: v.TenantID, CapabilityName: v.Capability, PeerID: string(v.Peer), Side: auditchain.Side(v.Side),
-		Violations: violations, CorrelationID: v.CorrelationID, SessionID: v.SessionID,
+		Violations: violations, ViolationsOmitted: v.ViolationsOmitted,
+		CorrelationID: v.CorrelationID, TraceID: v.TraceID, SessionID: v.SessionID,
 	}
 	record, err := violation.Record()
 	if err != nil {
@@ -52,7 +59,7 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 		records = append(records, captured)
 	}
 	// One call for both, so that they cost one wait for the disk.
-	_, err = a.log.AppendAll(ctx, records)
+	_, err = a.write(ctx, records)
 	return err
 }
 
@@ -60,12 +67,16 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 func (a auditor) RecordSchemaDrift(ctx context.Context, r drift.Record) error {
 	body := map[string]any{
 		"peerId": r.Peer, "capabilityName": r.Capability, "reason": r.Err.Error(), "enforced": r.Enforced,
+		"correlationId": r.Call.CorrelationID, "traceId": r.Call.TraceID,
+	}
+	if r.Call.SessionID != "" {
+		body["sessionId"] = r.Call.SessionID
 	}
 	var detailed caller.DetailedError
 	if errors.As(r.Err, &detailed) {
 		body["details"] = detailed.Details()
 	}
-	return a.append(ctx, auditchain.KindSchemaDrift, "", body)
+	return a.append(ctx, auditchain.KindSchemaDrift, r.Call.TenantID, body)
 }
 
 // RecordRefusal implements [rpc.RefusalAuditor].
@@ -92,9 +103,26 @@ func (a auditor) append(ctx context.Context, kind auditchain.Kind, tenant string
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	_, err = a.log.Append(ctx, auditchain.Record{Kind: kind, Tenant: tenant, Body: data})
+	_, err = a.write(ctx, []auditchain.Record{{Kind: kind, Tenant: tenant, Body: data}})
 	return err
 }
+
+// write writes records, in their order. It returns how many are durable, and why the
+// first of the others is not.
+func (a auditor) write(ctx context.Context, records []auditchain.Record) (written int, err error) {
+	if err := a.health.Err(); err != nil {
+		return 0, err
+	}
+	written, err = a.log.AppendAll(ctx, records)
+	why, trouble := auditTrouble(err)
+	if trouble {
+		a.health.Fail(why)
+	}
+	return written, why
+}
+
+// trouble implements [appender].
+func (a auditor) trouble() (over <-chan struct{}, why error) { return a.recovered, a.health.Err() }
 
 // appendCalls implements [appender]. A record that cannot be marshalled is left out,
 // and does not keep the others of its batch from the disk.
@@ -110,6 +138,6 @@ func (a auditor) appendCalls(ctx context.Context, calls []rpc.CallRecord) (writt
 	}
 	// The log's own error counts more than that of one record: it concerns the
 	// whole batch.
-	written, aerr := a.log.AppendAll(ctx, records)
+	written, aerr := a.write(ctx, records)
 	return written, cmp.Or(aerr, err)
 }

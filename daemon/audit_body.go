@@ -16,6 +16,9 @@ import (
 // stranger's request, and is then as long as a message.
 const maxRecordedName = 128
 
+// maxRecordedReason bounds a reason that may quote a peer.
+const maxRecordedReason = 512
+
 func truncateName(name string) string { return truncate.String(name, maxRecordedName) }
 
 // A refusalBody is the body of a record of kind permission_denied or rate_limited.
@@ -24,6 +27,7 @@ type refusalBody struct {
 	Capability    string           `json:"capabilityName"`
 	Peer          envelope.Address `json:"peerId"`
 	CorrelationID string           `json:"correlationId"`
+	TraceID       string           `json:"traceId,omitempty"`
 	SessionID     string           `json:"sessionId,omitempty"`
 	Code          rpc.Code         `json:"code"`
 	// Target, Reason and Rule belong to permission_denied. Target is what the caller's
@@ -42,7 +46,7 @@ type refusalBody struct {
 
 func newRefusalBody(r *rpc.Refusal) refusalBody {
 	return refusalBody{
-		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID, Code: r.Code,
+		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, TraceID: r.TraceID, SessionID: r.SessionID, Code: r.Code,
 	}
 }
 
@@ -74,6 +78,7 @@ type authBody struct {
 	Decision      string           `json:"decision"` // always "reject"
 	Reason        string           `json:"reason"`
 	CorrelationID string           `json:"correlationId"`
+	TraceID       string           `json:"traceId,omitempty"`
 	Subject       string           `json:"subject,omitempty"` // the key's name
 	// Unrecorded counts the rejected proofs, of any sender, since the last record.
 	Unrecorded int64 `json:"unrecorded,omitempty"`
@@ -82,7 +87,7 @@ type authBody struct {
 func newAuthBody(r *rpc.Refusal) authBody {
 	return authBody{
 		Role: r.Role, Peer: r.Peer, Provider: string(r.Proof.Provider), Decision: "reject", Reason: r.Proof.Reason.String(),
-		CorrelationID: r.CorrelationID, Subject: r.Proof.KeyID, Unrecorded: r.Unrecorded,
+		CorrelationID: r.CorrelationID, TraceID: r.TraceID, Subject: r.Proof.KeyID, Unrecorded: r.Unrecorded,
 	}
 }
 
@@ -100,28 +105,47 @@ type callBody struct {
 	// Code and DetectedBy are "" for a call that succeeded.
 	Code       string           `json:"code,omitempty"`
 	DetectedBy envelope.Address `json:"detectedBy,omitempty"`
-	// Attempts is 0 for a call that was refused before the first.
+	// Attempts, at the caller, counts the requests, and is 0 for a call that was refused
+	// before the first. At the callee it is which of them this one is.
 	Attempts int        `json:"attempts"`
 	Retried  []rpc.Code `json:"retried,omitempty"`
+	// Replayed is set when the answer is that to an earlier request with the same
+	// idempotency key.
+	Replayed bool `json:"replayed,omitempty"`
 	// StartMs is Unix time by this end's clock. LatencyMs is what this end measured,
 	// to the microsecond.
 	StartMs   int64   `json:"startMs"`
 	LatencyMs float64 `json:"latencyMs"`
-	// CostEstimate is what the contract declares. Its name is the reference system's.
+	// ExecutionTimeMs is how long the skill ran, to the microsecond, if it did.
+	ExecutionTimeMs float64 `json:"executionTimeMs,omitempty"`
+	// CostEstimate is what the contract declares, if the skill ran. Its name is the
+	// reference system's.
 	CostEstimate map[string]float64 `json:"cost_estimate,omitempty"`
+	// Unproven is set where the drift gate let the call go on although it had proven
+	// nothing, and UnprovenReason says why.
+	Unproven       bool   `json:"unproven,omitempty"`
+	UnprovenReason string `json:"unprovenReason,omitempty"`
+	// Unrecorded counts the malformed messages since the last record of one.
+	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
 
 func newCallBody(r *rpc.CallRecord) callBody {
 	body := callBody{
 		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
 		TraceID: r.TraceID, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
-		StartMs: r.Start.UnixMilli(), LatencyMs: float64(r.Latency.Microseconds()) / float64(time.Millisecond/time.Microsecond),
-		CostEstimate: r.Cost,
+		Replayed: r.Replayed, StartMs: r.Start.UnixMilli(), LatencyMs: milliseconds(r.Latency), ExecutionTimeMs: milliseconds(r.ExecutionTime),
+		CostEstimate: r.Cost, Unrecorded: r.Unrecorded,
+		Unproven: r.Unproven != "", UnprovenReason: truncate.String(r.Unproven, maxRecordedReason),
 	}
 	if r.Code != 0 {
 		body.Code = r.Code.String()
 	}
 	return body
+}
+
+// milliseconds is d in ms, to the microsecond.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Microseconds()) / float64(time.Millisecond/time.Microsecond)
 }
 
 // An approvalBody is the body of a record of kind approval.
@@ -130,6 +154,7 @@ type approvalBody struct {
 	Peer          envelope.Address `json:"peerId"`
 	Capability    string           `json:"capabilityName"`
 	CorrelationID string           `json:"correlationId"`
+	TraceID       string           `json:"traceId,omitempty"`
 	SessionID     string           `json:"sessionId,omitempty"`
 	Rule          string           `json:"rule"`
 	// Decision is approve, deny, expire (nobody decided in time), cancel (the

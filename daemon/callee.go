@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
@@ -13,7 +12,6 @@ import (
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
-	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/natsauth"
@@ -26,35 +24,33 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	if m.ClientOnly() {
 		return nil
 	}
-	limits := m.Agent.Limits
 	d.stats.setCapabilities(m.Capabilities.Names())
-	d.answers, err = idempotency.Open(ctx, d.cfg.Paths.Idempotency(m.ID), idempotency.Options{TTL: limits.IdempotencyTTL})
-	if err != nil {
+	if err := d.openAnswers(ctx); err != nil {
 		return err
 	}
 	_, version, err := fleetVersion(os.Getenv)
 	if err != nil {
 		return err
 	}
+	handlers, err := d.handlers(d.cfg.Fleet, m)
+	if err != nil {
+		return err
+	}
 	d.inbox, err = callee.New(callee.Config{
 		Self:     m.Address,
 		Contract: m.Capabilities,
-		Handlers: d.handlers(m),
+		Handlers: handlers,
 		Records:  d.records(),
 		Checks: callee.Checks{
 			Authorizer:      calleeAuthorizer{&d.permissions},
 			Limiter:         d.limiter(),
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		},
-		Services:    map[string]callee.Service{witnessService: d.serveWitness},
-		ReplyTopics: d.replyTopics,
-		Idempotency: d.answers,
-		Identity:    &d.keyring,
-		Limits: callee.Limits{
-			ClockSkew:       m.Agent.Security.ClockSkew,
-			MaxInFlight:     limits.MaxInFlight,
-			MaxPayloadBytes: limits.MaxPayloadBytes,
-		},
+		Services:     map[string]callee.Service{witnessService: d.serveWitness},
+		ReplyTopics:  d.replyTopics,
+		Idempotency:  d.answers,
+		Identity:     &d.keyring,
+		Limits:       calleeLimits(m),
 		FleetVersion: version,
 		Logger:       d.log,
 	})
@@ -82,23 +78,27 @@ func (d *Daemon) limiter() rpc.Limiter {
 
 // handlers returns what runs the member's skills, by skill name. It does not check that
 // they cover the contract: callee.New and SetContract reject one that they do not.
-func (d *Daemon) handlers(m *fleet.Member) map[string]rpc.Handler {
+func (d *Daemon) handlers(f *fleet.Fleet, m *fleet.Member) (map[string]rpc.Handler, error) {
+	variables, err := f.EnvFileVariables(m)
+	if err != nil {
+		return nil, err
+	}
 	handlers := map[string]rpc.Handler{}
 	for _, s := range m.Agent.Skills {
-		handlers[s.Name] = d.process(s.Process)
+		handlers[s.Name] = d.process(s.Process, variables)
 	}
 	// Go functions replace processes of the same name.
 	maps.Copy(handlers, d.cfg.Handlers)
-	return handlers
+	return handlers, nil
 }
 
-// process returns a skill that runs a command. The variables that agentd sets come
-// after those of agent.yaml and so override them: a skill must reach the agent that
-// runs it, and no other.
-func (d *Daemon) process(p *fleet.Process) *skill.Process {
+// process returns a skill that runs a command, with those variables of the .env files
+// that it names. The variables that agentd sets come after those of agent.yaml and so
+// override them: a skill must reach the agent that runs it, and no other.
+func (d *Daemon) process(p *fleet.Process, variables []fleet.Variable) *skill.Process {
 	return &skill.Process{
 		Command: p.Command, Dir: p.Dir, InheritEnv: p.InheritEnv,
-		Env: append(slices.Clone(p.Env),
+		Env: append(append(namedVariables(p, variables, os.LookupEnv), p.Env...),
 			"AGENTD_SOCKET="+d.Socket(),
 			"AGENTD_AGENT="+string(d.Member().Address),
 			"AGENTD_FLEET_ROOT="+d.cfg.Fleet.Root),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/drift"
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
@@ -16,7 +17,7 @@ import (
 const defaultApprovalTimeout = 5 * time.Minute
 
 // openClient builds the caller's end. What a reload swaps (peers, keyring,
-// permissions) goes in by reference; limits and the drift mode stay until a restart.
+// permissions, breakers) goes in by reference; Reload sets the limits anew.
 func (d *Daemon) openClient(context.Context) (err error) {
 	agent := d.Member().Agent
 	d.peers.current.Store(d.peersOf(d.Member()))
@@ -30,7 +31,9 @@ func (d *Daemon) openClient(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.approvals = newApprovals(d.audit, cmp.Or(agent.Security.ApprovalTimeout, defaultApprovalTimeout), d.log)
+	d.approvals = newApprovals(d.audit, approvalTimeout(d.Member()), d.log)
+	d.gate = d.newGate(drift.Mode(agent.Drift))
+	d.breakers = d.newBreakers(agent.Breaker)
 	d.client, err = caller.New(caller.Config{
 		Self:       d.Member().Address,
 		Peers:      &d.peers,
@@ -41,15 +44,23 @@ func (d *Daemon) openClient(context.Context) (err error) {
 			Authorizer: callerAuthorizer{&d.permissions},
 			Limiter:    policy.NewRateLimiter(0),
 			Approver:   d.approvals,
-			Breakers:   policy.NewBreakers(),
-			Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(agent.Drift), Auditor: d.audit, Logger: d.log}),
+			Breakers:   d.breakers,
+			Gate:       d.gate,
 		},
 		Identity:     &d.keyring,
 		FleetVersion: version,
-		Limits:       caller.Limits{MaxPending: agent.Limits.MaxPending, MaxPayloadBytes: agent.Limits.MaxPayloadBytes},
+		Limits:       callerLimits(d.Member()),
 		Logger:       d.log,
 	})
+	if err == nil {
+		d.followPeers()
+	}
 	return err
+}
+
+// approvalTimeout is how long a member's calls wait for a person.
+func approvalTimeout(m *fleet.Member) time.Duration {
+	return cmp.Or(m.Agent.Security.ApprovalTimeout, defaultApprovalTimeout)
 }
 
 // records is where both ends keep what they must account for. The statistics stand

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -8,9 +10,11 @@ import (
 )
 
 // callStats count the requests that the agent serves, and pass every call on to the
-// access log. The counts are since the start of the process.
+// process's log, if that is to have a line for each, and to the access log. The counts
+// are since the start of the process.
 type callStats struct {
 	next rpc.AccessLog // nil for none
+	log  *slog.Logger  // nil for no line a call
 
 	mu           sync.Mutex
 	byCapability map[string]*callCounts // guarded by mu
@@ -29,9 +33,29 @@ func (s *callStats) RecordCall(r rpc.CallRecord) {
 	if r.Role == rpc.RoleCallee && r.Code != rpc.CodeNoCapability {
 		s.count(&r)
 	}
+	if s.log != nil {
+		logCall(s.log, &r)
+	}
 	if s.next != nil {
 		s.next.RecordCall(r)
 	}
+}
+
+// logCall writes one line about a call, with the names of the audit records.
+func logCall(log *slog.Logger, r *rpc.CallRecord) {
+	attrs := []slog.Attr{
+		slog.String("role", string(r.Role)), slog.String("peer", string(r.Peer)), slog.String("capability", r.Capability),
+		slog.String("correlationId", r.CorrelationID), slog.String("traceId", r.TraceID),
+		slog.String("mode", string(r.Mode)), slog.String("status", string(r.Status)),
+		slog.Int("attempts", r.Attempts), slog.Float64("latencyMs", milliseconds(r.Latency)),
+	}
+	if r.Code != 0 {
+		attrs = append(attrs, slog.String("code", r.Code.String()), slog.String("detectedBy", string(r.DetectedBy)))
+	}
+	if r.SessionID != "" {
+		attrs = append(attrs, slog.String("sessionId", r.SessionID))
+	}
+	log.LogAttrs(context.Background(), slog.LevelInfo, "call", attrs...)
 }
 
 // Refuses implements [rpc.AccessLog].

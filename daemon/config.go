@@ -29,6 +29,8 @@ type Config struct {
 	Version string
 	// Logger is required; it gets the agent's id as an attribute.
 	Logger *slog.Logger
+	// LogCalls writes one line a call to Logger, at each end.
+	LogCalls bool
 }
 
 // An UnknownAgentError reports that a fleet has no such member.

@@ -10,11 +10,13 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
-	"github.com/agentd/agentd/rpc/idempotency"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/discovery"
@@ -28,9 +30,14 @@ type Daemon struct {
 	started time.Time
 	ready   atomic.Bool // from the end of Start to the beginning of Stop
 
+	conditions *health.Board // what is wrong now
+	identity   func()        // ends the watch of the keys; nil before it began
+
 	// What a reload swaps. Calls read it without a lock.
-	reloading   sync.Mutex // serializes reloads
+	reloading   sync.Mutex                  // serializes reloads
+	loaded      atomic.Pointer[fleet.Fleet] // the files in force; cfg.Fleet has those of the start
 	member      atomic.Pointer[fleet.Member]
+	waiting     atomic.Pointer[[]string] // keys that take a restart; nil before the first reload
 	peers       peerTable
 	permissions permissions
 	keyring     keyringHolder
@@ -42,11 +49,14 @@ type Daemon struct {
 	access     *accessLog            // nil when agent.yaml turns it off
 	stats      callStats
 	approvals  *approvals
+	gate       *drift.Gate
+	following  following // of the peers' announcements
 	client     *caller.Client
+	breakers   *policy.Breakers
 	witnesses  witnesses
-	answers    *idempotency.Store // nil for an agent that only calls others
-	inbox      *callee.Inbox      // nil for an agent that only calls others
-	calls      control.Calls      // ties what a skill's process calls to the call that it serves
+	answers    *answerStore  // nil for an agent that only calls others
+	inbox      *callee.Inbox // nil for an agent that only calls others
+	calls      control.Calls // ties what a skill's process calls to the call that it serves
 	control    *control.Server
 
 	mailbox        *durable.Mailbox // nil unless a queue keeps requests to the agent
@@ -60,9 +70,9 @@ type Daemon struct {
 // behind this check.
 var errNotReady = errors.New("the agent is starting or stopping")
 
-// Ready returns nil while the agent accepts calls, and otherwise why it does not. An
-// agent without its broker is not ready, although it runs: supervisors should look at
-// it, and need not restart it.
+// Ready returns nil while the agent serves every call, and otherwise why it does not:
+// it starts or stops, has no broker, or something that calls depend on fails. Such an
+// agent runs: supervisors should look at it, and need not restart it.
 func (d *Daemon) Ready() error {
 	if !d.ready.Load() {
 		return errNotReady
@@ -76,7 +86,7 @@ func (d *Daemon) Ready() error {
 	if d.jetStream != nil && d.jetStream.Err() != nil {
 		return fmt.Errorf("JetStream: %w", d.jetStream.Err())
 	}
-	return nil
+	return d.conditions.Err()
 }
 
 // Lost returns a channel that is closed when the agent can never be reached again
@@ -112,6 +122,8 @@ func (d *Daemon) Member() *fleet.Member { return d.member.Load() }
 // Socket is the path of the control socket.
 func (d *Daemon) Socket() string { return d.cfg.Paths.Socket(d.Member().ID) }
 
-// AuditDB is the path of the audit log. It follows the files, but the open log stays
-// where it is until a restart.
-func (d *Daemon) AuditDB() string { return AuditDB(d.Member(), d.cfg.Paths) }
+// AuditDB is the path of the open audit log, whatever the files say by now.
+func (d *Daemon) AuditDB() string {
+	started, _ := d.cfg.Fleet.Member(d.Member().ID)
+	return AuditDB(started, d.cfg.Paths)
+}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
@@ -17,7 +18,14 @@ import (
 // A keyringHolder holds the keyring with which messages are signed and verified. A
 // reload swaps it.
 type keyringHolder struct {
-	current atomic.Pointer[identity.Keyring]
+	current atomic.Pointer[memberKeys]
+}
+
+// memberKeys are what a member's identity consists of, as the files say.
+type memberKeys struct {
+	*identity.Keyring
+	own       []identity.OwnKey    // empty where no peer verifies them
+	published []identity.PublicKey // what identities.yaml says of them; nil if nothing
 }
 
 var _ rpc.Identity = (*keyringHolder)(nil)
@@ -32,26 +40,32 @@ func (h *keyringHolder) Verify(e *envelope.Envelope) (proven bool, err error) {
 	return h.current.Load().Verify(e)
 }
 
+// Provider is how an agent proves itself, for records.
+func (h *keyringHolder) Provider(a envelope.Address) identity.Provider {
+	return h.current.Load().Provider(a)
+}
+
 // Proves implements [rpc.Identity].
 func (h *keyringHolder) Proves(peer envelope.Address) bool { return h.current.Load().Proves(peer) }
 
 // loadKeyring puts the keys of the files in force.
 func (d *Daemon) loadKeyring(context.Context) error {
-	keyring, err := d.readKeyring(d.cfg.Fleet, d.Member())
+	keys, err := d.readKeys(d.cfg.Fleet, d.Member())
 	if err != nil {
 		return err
 	}
-	d.keyring.current.Store(keyring)
+	d.keyring.current.Store(keys)
+	d.identity = health.Repeat(identityInterval, d.judgeIdentity)
 	return nil
 }
 
-// readKeyring reads the keys of a member and of those that it exchanges messages
+// readKeys reads the keys of a member and of those that it exchanges messages
 // with, and puts nothing in force. A key that cannot be read is an error: to
 // continue without it would mean to believe whatever an agent says about itself.
 //
 // The member's own key pair is created when the first agent is found that needs it,
 // so that fleets without identities have no key files.
-func (d *Daemon) readKeyring(f *fleet.Fleet, m *fleet.Member) (*identity.Keyring, error) {
+func (d *Daemon) readKeys(f *fleet.Fleet, m *fleet.Member) (*memberKeys, error) {
 	opts := identity.Options{Self: m.Address, Peers: map[envelope.Address]identity.Peer{}}
 	if require := m.Agent.Security.RequireAuth; require != nil {
 		opts.Require = *require
@@ -71,7 +85,15 @@ func (d *Daemon) readKeyring(f *fleet.Fleet, m *fleet.Member) (*identity.Keyring
 		}
 		opts.Peers[a] = peer
 	}
-	return identity.NewKeyring(opts)
+	keyring, err := identity.NewKeyring(opts)
+	if err != nil {
+		return nil, err
+	}
+	keys := &memberKeys{Keyring: keyring, own: opts.Own}
+	if auth := f.Identity(m, m.Address); auth != nil {
+		keys.published = publicKeys(auth)
+	}
+	return keys, nil
 }
 
 // withIdentity lists the agents whose messages to m carry a proof, each once: m's
@@ -109,14 +131,18 @@ func readPeerKeys(auth *fleet.PeerAuth) (identity.Peer, error) {
 			})
 		}
 	case fleet.NKey:
-		for _, k := range auth.PublicKeys {
-			peer.Public = append(peer.Public, identity.PublicKey{
-				Key: k.Key, Window: identity.Window{NotBefore: k.NotBefore, NotAfter: k.NotAfter},
-			})
-		}
+		peer.Public = publicKeys(auth)
 	default:
 		return peer, fmt.Errorf("this version cannot check the provider %s, "+
 			"so it could accept no message from that agent (use hmac or nkey)", auth.Provider)
 	}
 	return peer, nil
+}
+
+// publicKeys are the public keys that the files list of one agent.
+func publicKeys(auth *fleet.PeerAuth) (all []identity.PublicKey) {
+	for _, k := range auth.PublicKeys {
+		all = append(all, identity.PublicKey{Key: k.Key, Window: identity.Window{NotBefore: k.NotBefore, NotAfter: k.NotAfter}})
+	}
+	return all
 }

@@ -3,11 +3,14 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 )
 
 // reloadRecordTimeout bounds the record of a reload.
@@ -16,18 +19,20 @@ const reloadRecordTimeout = 5 * time.Second
 // A reloadedState is what a reload puts in force, read and checked as a whole
 // before any of it is.
 type reloadedState struct {
-	member  *fleet.Member
-	caller  *policy.CallerRules
-	callee  *policy.CalleeRules
-	keyring *identity.Keyring
+	fleet    *fleet.Fleet
+	member   *fleet.Member
+	handlers map[string]rpc.Handler
+	caller   *policy.CallerRules
+	callee   *policy.CalleeRules
+	keyring  *memberKeys
 }
 
-// Reload reads the fleet's files again and swaps what they say about capabilities,
-// skills, peers, identities and permissions. Calls that run finish under the rules
-// that they began with, and the audit log gets a record of the reload. After an
-// error nothing has changed, and the error names the file at fault. What a running
-// agent cannot change (its transports, limits and audit log) takes a restart.
-// It is safe for concurrent use.
+// Reload reads the fleet's files again and swaps what a running agent can change:
+// capabilities, skills, peers, identities, permissions, breakers and limits; the table in
+// settings.go has every key. What takes a restart waits for it, and is named in the
+// log and by [Daemon.AwaitsRestart]. Calls that run finish under the rules that they
+// began with, and the audit log gets a record of the reload. After an error nothing
+// has changed, and the error names the file at fault. It is safe for concurrent use.
 func (d *Daemon) Reload() error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
@@ -37,10 +42,11 @@ func (d *Daemon) Reload() error {
 	}
 	// The contract is the only part that can still be rejected: it must come first.
 	if d.inbox != nil {
-		if err := d.inbox.SetContract(next.member.Capabilities, d.handlers(next.member)); err != nil {
+		if err := d.inbox.SetContract(next.member.Capabilities, next.handlers); err != nil {
 			return fmt.Errorf("reload: %w", err)
 		}
 		d.stats.setCapabilities(next.member.Capabilities.Names())
+		d.inbox.SetLimits(calleeLimits(next.member))
 	}
 	// Each of these is swapped by itself. A call that runs meanwhile may see the new
 	// keys with the old permissions: both were in force at some moment of its own time.
@@ -48,7 +54,15 @@ func (d *Daemon) Reload() error {
 	d.permissions.caller.Store(next.caller)
 	d.permissions.callee.Store(next.callee)
 	d.peers.current.Store(d.peersOf(next.member))
+	d.client.SetLimits(callerLimits(next.member))
+	d.breakers.Configure(policy.BreakerSettings(next.member.Agent.Breaker), time.Now())
+	d.approvals.setTimeout(approvalTimeout(next.member))
+	before := reloadedState{fleet: d.loaded.Load(), member: d.Member()}
+	d.loaded.Store(next.fleet)
 	d.member.Store(next.member)
+	d.awaitRestart(next)
+	d.judgeIdentity()
+	d.reloadGate(next.member)
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
 	defer cancel()
 	if err := d.audit.lifecycle(ctx, "reloaded", d.cfg.Version); err != nil {
@@ -56,32 +70,75 @@ func (d *Daemon) Reload() error {
 		// A log that takes no records refuses the calls anyway.
 		d.log.Error("reload not recorded", "error", err)
 	}
-	d.log.Info("reloaded")
+	d.warnOfMissingFiles()
+	d.log.Info("reloaded", "swapped", changed(swapped, before, next))
 	return nil
 }
 
-// readFiles reads everything that a reload swaps, and rejects what only a restart
-// can change.
+// awaitRestart notes which keys differ from those that the agent was started with.
+// Reverting one of them takes it off the list again.
+func (d *Daemon) awaitRestart(next reloadedState) {
+	started, _ := d.cfg.Fleet.Member(next.member.ID)
+	waiting := changed(restart, reloadedState{fleet: d.cfg.Fleet, member: started}, next)
+	d.waiting.Store(&waiting)
+	if len(waiting) > 0 {
+		d.log.Warn("a restart is needed: the rest of the files is in force", "waiting", waiting)
+	}
+}
+
+// AwaitsRestart lists the keys whose new values the last reload could not put in
+// force, such as "agent.yaml: audit.witnesses".
+func (d *Daemon) AwaitsRestart() []string {
+	if waiting := d.waiting.Load(); waiting != nil {
+		return *waiting
+	}
+	return nil
+}
+
+// restartWarnings say so to whoever looks at the agent.
+func (d *Daemon) restartWarnings() []string {
+	if waiting := d.AwaitsRestart(); len(waiting) > 0 {
+		return []string{"a restart is needed for " + strings.Join(waiting, ", ")}
+	}
+	return nil
+}
+
+// readFiles reads everything that a reload swaps, and refuses what no running agent
+// could turn into.
 func (d *Daemon) readFiles() (s reloadedState, err error) {
-	f, err := d.cfg.Fleet.Reload()
-	if err != nil {
+	if s.fleet, err = d.cfg.Fleet.Reload(); err != nil {
 		return s, err
 	}
 	running := d.Member()
-	member, ok := f.Member(running.ID)
+	member, ok := s.fleet.Member(running.ID)
 	// What the running daemon was assembled around; see start.
 	switch {
 	case !ok:
 		return s, fmt.Errorf("the fleet no longer has the agent %q", running.ID)
 	case member.ClientOnly() != running.ClientOnly():
 		return s, fmt.Errorf("%s starts or stops offering capabilities, which takes a restart", member.ID)
-	case !member.ClientOnly() && member.Capabilities.KeepsRequests() != running.Capabilities.KeepsRequests():
-		return s, fmt.Errorf("%s starts or stops having requests kept (delivery: durable), which takes a restart", member.ID)
 	}
 	s.member = member
+	if d.inbox != nil {
+		if s.handlers, err = d.handlers(s.fleet, member); err != nil {
+			return s, err
+		}
+	}
 	if s.caller, s.callee, err = readPermissions(member); err != nil {
 		return s, err
 	}
-	s.keyring, err = d.readKeyring(f, member)
+	s.keyring, err = d.readKeys(s.fleet, member)
 	return s, err
+}
+
+// callerLimits are the bounds on the calls that a member makes.
+func callerLimits(m *fleet.Member) caller.Limits {
+	return caller.Limits{MaxPending: m.Agent.Limits.MaxPending, MaxPayloadBytes: m.Agent.Limits.MaxPayloadBytes}
+}
+
+// calleeLimits are the bounds on the calls that a member serves.
+func calleeLimits(m *fleet.Member) callee.Limits {
+	limits := queueLimits(m.Agent.Limits)
+	limits.ClockSkew, limits.MaxPayloadBytes = m.Agent.Security.ClockSkew, m.Agent.Limits.MaxPayloadBytes
+	return limits
 }

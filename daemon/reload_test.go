@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
@@ -40,9 +42,6 @@ func TestReloadRefuses(t *testing.T) {
 		"it begins to offer": {"caller", func(all map[string]string) {
 			all["caller/capabilities.yaml"] = "version: 1\nagent: agent://caller\ntransports: [{kind: memory, topics: {requests: c}}]\ncapabilities: [{name: go}]\n"
 		}, "caller starts or stops offering capabilities"},
-		"requests are kept now": {"callee", func(all map[string]string) {
-			all["callee/capabilities.yaml"] = durableFiles(server.URL())["callee/capabilities.yaml"]
-		}, "delivery: durable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := natsFiles(server.URL())
@@ -73,11 +72,116 @@ func TestReloadRefuses(t *testing.T) {
 	}
 }
 
+// What takes a restart waits for it, by name, and the rest is in force. Taking the
+// change back ends the wait.
+func TestReloadWaitsForRestart(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "jetstream {}")
+	all := natsFiles(server.URL())
+	cfg := load(t, all)
+	cfg.Handlers = handle(echo)
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	callee, _ := f.Daemon("callee")
+	caller, _ := f.Daemon("caller")
+	audit := callee.AuditDB()
+
+	durable := durableFiles(server.URL())["callee/capabilities.yaml"] + "  - {name: more, skill: go}\n"
+	rewrite(t, cfg, "callee/capabilities.yaml", strings.Replace(durable, "agents.callee.requests", "agents.elsewhere.requests", 1))
+	rewrite(t, cfg, "callee/agent.yaml", all["callee/agent.yaml"]+"audit: {onFailure: open}\ndurable: {maxDeliver: 2}\n")
+	rewrite(t, cfg, "fleet.yaml", strings.Replace(all["fleet.yaml"], "path: ./callee", "path: ./callee, auditDb: ./other.db", 1))
+	for _, d := range f.Daemons {
+		if err := d.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"agent.yaml: audit.onFailure", "agent.yaml: durable", "capabilities.yaml: transports", "capabilities.yaml: delivery: durable", "fleet.yaml: agents.auditDb"}
+	if got := callee.AwaitsRestart(); !slices.Equal(got, want) {
+		t.Errorf("waits for\n%q, want\n%q", got, want)
+	}
+	if got := caller.AwaitsRestart(); len(got) != 0 {
+		t.Errorf("the caller waits for %q", got)
+	}
+	if got := callee.Status().Warnings; len(got) != 1 || !strings.Contains(got[0], "a restart is needed for agent.yaml: audit.onFailure, ") {
+		t.Errorf("warnings %q", got)
+	}
+	if callee.AuditDB() != audit {
+		t.Errorf("the open log is said to be %s, and is %s", callee.AuditDB(), audit)
+	}
+	if _, ok := callee.Member().Capabilities.Lookup("more"); !ok {
+		t.Error("the rest is not in force")
+	}
+	for name, text := range all {
+		rewrite(t, cfg, name, text)
+	}
+	for _, d := range f.Daemons {
+		if err := d.Reload(); err != nil || len(d.AwaitsRestart()) != 0 || len(d.Warnings()) != 0 {
+			t.Errorf("taken back: %v, %q, %q", err, d.AwaitsRestart(), d.Warnings())
+		}
+	}
+	if _, err := goCall(t, f); err != nil {
+		t.Errorf("a call afterwards: %v", err)
+	}
+}
+
+// Limits of calls are in force for the calls that begin after a reload, at both ends.
+func TestReloadSwapsLimits(t *testing.T) {
+	t.Parallel()
+	all := files()
+	cfg := load(t, all)
+	started, release := make(chan struct{}, 1), make(chan struct{})
+	cfg.Handlers = handle(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		if string(inv.Payload) != `{"n":1}` {
+			return inv.Payload, nil
+		}
+		started <- struct{}{}
+		<-release
+		return inv.Payload, nil
+	})
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	callee, _ := f.Daemon("callee")
+	caller, _ := f.Daemon("caller")
+	reload := func(d *daemon.Daemon, limits string) {
+		t.Helper()
+		id := d.Member().ID
+		rest := slices.DeleteFunc(strings.SplitAfter(all[id+"/agent.yaml"], "\n"), func(line string) bool { return strings.HasPrefix(line, "limits: ") })
+		rewrite(t, cfg, id+"/agent.yaml", strings.Join(rest, "")+"limits: "+limits+"\n")
+		if err := d.Reload(); err != nil || len(d.AwaitsRestart()) != 0 {
+			t.Fatal(err, d.AwaitsRestart())
+		}
+	}
+	big := `{"n":2,"text":"` + strings.Repeat("x", 100) + `"}`
+	reload(caller, "{maxPayloadBytes: 50}")
+	if err := callGo(t, caller, big); rpc.CodeOf(err) != rpc.CodePayloadTooLarge {
+		t.Errorf("a large request: %v", err)
+	}
+	reload(caller, "{maxPending: 1}")
+	done := make(chan error, 1)
+	go func() { done <- callGo(t, caller, `{"n":1}`) }()
+	<-started
+	if err := callGo(t, caller, `{"n":2}`); rpc.CodeOf(err) != rpc.CodeBusy {
+		t.Errorf("a second call that waits: %v", err)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	reload(caller, "{}")
+	reload(callee, "{maxPayloadBytes: 50}")
+	if err := callGo(t, caller, big); rpc.CodeOf(err) != rpc.CodePayloadTooLarge && rpc.CodeOf(err) != rpc.CodeBadSkillOutput {
+		t.Errorf("a large response: %v", err)
+	}
+	reload(callee, "{}")
+	if err := callGo(t, caller, big); err != nil {
+		t.Errorf("with the defaults again: %v", err)
+	}
+}
+
 // A reload brings capabilities, skills and peers into force, and keeps the counts of
 // what was served before.
 func TestReloadSwaps(t *testing.T) {
 	all := files()
-	all["caller/agent.yaml"] += "drift: 'off'\n" // the gate would keep what the callee served before
 	cfg := load(t, all)
 	f := startFleet(t, withGo(cfg))
 	defer stop(t, f)
@@ -196,6 +300,66 @@ func TestConcurrentReloads(t *testing.T) {
 		}
 		if n != reloads {
 			t.Errorf("%s has recorded %d reloads, want %d", agent, n, reloads)
+		}
+	}
+}
+
+// A call to an agent that is no peer says where peers are listed, and which there are.
+func TestNoPeerNamesTheFile(t *testing.T) {
+	t.Parallel()
+	all := files()
+	cfg := load(t, all)
+	f := startFleet(t, withGo(cfg))
+	defer stop(t, f)
+	caller, _ := f.Daemon("caller")
+	message := func(to envelope.Address) string {
+		t.Helper()
+		_, err := caller.Client().RequestAgent(t.Context(), rpc.Request{To: to, Capability: "go"})
+		if rpc.CodeOf(err) != rpc.CodeNoPeer {
+			t.Errorf("%s: %v", to, err)
+		}
+		return err.Error()
+	}
+	if got := message("agent://calee"); !strings.Contains(got, filepath.Join(cfg.Fleet.Root, "rpc-peers.yaml")+` lists callee; did you mean "callee"?`) {
+		t.Error(got)
+	}
+	rewrite(t, cfg, "fleet.yaml", strings.Replace(all["fleet.yaml"], "environments: {default: {peersRef: ./rpc-peers.yaml}}\n", "", 1))
+	if err := os.Remove(filepath.Join(cfg.Fleet.Root, "rpc-peers.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := caller.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := message("callee"); !strings.Contains(got, "agent://caller has no peers file: list it in rpc-peers.yaml beside fleet.yaml") {
+		t.Error(got)
+	}
+}
+
+// What a reload says about the gate, it does: a mode that is changed counts at once.
+func TestReloadSwapsTheDriftMode(t *testing.T) {
+	t.Parallel()
+	all := files()
+	cfg := load(t, all)
+	f := startFleet(t, withGo(cfg))
+	defer stop(t, f)
+	callee, _ := f.Daemon("callee")
+	caller, _ := f.Daemon("caller")
+	// Only the callee reads this: the caller holds what it was built against.
+	rewrite(t, cfg, "callee/capabilities.yaml", strings.Replace(all["callee/capabilities.yaml"], "n: {type: integer}", "n: {type: string}", 1))
+	if err := callee.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, cfg, "callee/capabilities.yaml", all["callee/capabilities.yaml"])
+	for _, test := range []struct {
+		mode string
+		code rpc.Code // of the gate, or of the callee that the call has reached
+	}{{"enforce", rpc.CodeSchemaDrift}, {"off", rpc.CodeSchemaViolation}, {"enforce", rpc.CodeSchemaDrift}, {"warn", rpc.CodeSchemaViolation}} {
+		rewrite(t, cfg, "caller/agent.yaml", all["caller/agent.yaml"]+"drift: '"+test.mode+"'\n")
+		if err := caller.Reload(); err != nil || len(caller.AwaitsRestart()) != 0 {
+			t.Fatal(err, caller.AwaitsRestart())
+		}
+		if err := callGo(t, caller, `{"n":1}`); rpc.CodeOf(err) != test.code {
+			t.Errorf("%s: %v, want %v", test.mode, err, test.code)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 )
 
@@ -27,6 +28,11 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		return nil, unknown
 	}
 	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
+	d.loaded.Store(cfg.Fleet)
+	d.conditions = health.NewBoard(d.log)
+	if cfg.LogCalls {
+		d.stats.log = d.log
+	}
 	d.member.Store(member)
 	if err := d.start(ctx); err != nil {
 		// ctx may have ended, which may be why the start failed.
@@ -84,8 +90,9 @@ func (d *Daemon) start(ctx context.Context) error {
 		}
 	}
 	// Publishes what the steps have set to readers that check ready first.
+	d.warnOfMissingFiles()
 	d.ready.Store(true)
-	d.log.Info("ready", "socket", d.Socket(), "audit", d.AuditDB())
+	d.log.Info("started", "socket", d.Socket(), "audit", d.AuditDB())
 	return nil
 }
 
@@ -115,7 +122,11 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.audit = auditor{log: log, settings: func() *fleet.Audit { return &d.Member().Agent.Audit }}
+	recovered := make(chan struct{}, 1)
+	d.audit = auditor{
+		log: log, health: d.watchAudit(log, recovered), recovered: recovered,
+		settings: func() *fleet.Audit { return &d.Member().Agent.Audit },
+	}
 	return nil
 }
 
@@ -125,6 +136,7 @@ func (d *Daemon) openControl(ctx context.Context) (err error) {
 	agent := control.Agent{
 		Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
 		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Durable: d,
+		ResetBreakers: d.resetBreakers,
 	}
 	if !d.Member().ClientOnly() {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }

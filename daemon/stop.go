@@ -32,8 +32,12 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	if d.control != nil {
 		errs = append(errs, d.control.Shutdown(ctx))
 	}
+	d.following.close()
 	if d.client != nil {
 		errs = append(errs, d.client.Close())
+	}
+	if d.gate != nil {
+		d.gate.Close()
 	}
 	for _, t := range d.transports {
 		errs = append(errs, t.Close())
@@ -44,7 +48,10 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	// Both ends are closed by now, so no further call can end unrecorded.
 	d.access.close(ctx)
 	if d.answers != nil {
-		errs = append(errs, d.answers.Close())
+		errs = append(errs, d.answers.close())
+	}
+	if d.identity != nil {
+		d.identity()
 	}
 	if d.audit.log != nil {
 		if wasReady { // a start that failed is no stop
@@ -52,6 +59,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 			errs = append(errs, d.audit.lifecycle(recordCtx, "stopped", d.cfg.Version))
 			cancel()
 		}
+		d.audit.health.Close()
 		errs = append(errs, d.audit.log.Close())
 	}
 	d.log.Info("stopped")

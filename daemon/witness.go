@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/auditchain/witness"
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 )
@@ -29,14 +28,10 @@ const (
 	conflictRecordTimeout = 10 * time.Second
 )
 
-// witnesses are both sides of witnessing: the server that witnesses other agents'
-// logs, and the conflicts that the witnesses of the agent's own log have reported.
+// witnesses are the side of witnessing that serves other agents' logs.
 type witnesses struct {
 	server  *witness.Server // nil for an agent that only calls others
 	sampler policy.Sampler  // of the records of inconsistent checkpoints
-
-	mu        sync.Mutex
-	conflicts map[string]string // the last conflict of our log, by witness; guarded by mu
 }
 
 // A witnessBody is the body of a lifecycle record about witnessing.
@@ -117,27 +112,22 @@ func (d *Daemon) serveWitness(ctx context.Context, from envelope.Address, questi
 }
 
 // onWitness takes what a witness of this agent's log has answered to a checkpoint.
-// A conflict stays among the warnings until that witness co-signs again.
+// A conflict holds until that witness co-signs again: one that no longer answers has
+// taken nothing back.
 func (d *Daemon) onWitness(name string, err error) {
-	conflict := errors.Is(err, checkpoint.ErrInconsistent)
-	d.witnesses.mu.Lock()
-	delete(d.witnesses.conflicts, name)
-	if conflict {
-		if d.witnesses.conflicts == nil {
-			d.witnesses.conflicts = map[string]string{}
-		}
-		d.witnesses.conflicts[name] = err.Error()
-	}
-	d.witnesses.mu.Unlock()
 	switch {
-	case conflict:
-		d.log.Error("a witness has seen another history of the audit log: verify the log, and find out who changed it", "witness", name, "reason", err)
+	case errors.Is(err, checkpoint.ErrInconsistent):
+		d.conditions.Begin(health.Condition{
+			Kind: health.Witness, Subject: name, Code: "conflict", Effect: "a witness has seen another history of the audit log", Cause: err.Error(),
+			Remedy: "verify the log (agentd audit verify) and find out who changed it; restore the log that the witness knows",
+		})
 		ctx, cancel := context.WithTimeout(context.Background(), conflictRecordTimeout)
 		defer cancel()
 		d.recordWitness(ctx, witnessBody{Event: auditchain.EventWitnessConflict, Peer: name, Reason: err.Error()})
 	case err != nil:
 		d.log.Warn("a witness has not co-signed the audit log; agentd will try again", "witness", name, "reason", err)
 	default:
+		d.conditions.End(health.Witness, name)
 		d.log.Info("a witness has co-signed the audit log", "witness", name)
 	}
 }
@@ -151,16 +141,13 @@ func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
 	}
 }
 
-// Warnings are texts about what an operator should look at while the agent still
-// accepts calls.
+// Warnings are texts about what an operator should look at although the agent is ready.
 func (d *Daemon) Warnings() []string {
-	d.witnesses.mu.Lock()
-	defer d.witnesses.mu.Unlock()
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(d.witnesses.conflicts)) {
-		all = append(all, "audit log: "+d.witnesses.conflicts[name])
+	all := d.conditions.Warnings()
+	for _, c := range d.overload() {
+		all = append(all, c.String())
 	}
-	return all
+	return slices.Concat(all, d.gate.Troubles(), d.restartWarnings())
 }
 
 // Witnessed is the newest checkpoint of the log called origin that a witness holds,

@@ -74,7 +74,7 @@ func TestWitnessHoldsTheCheckpoint(t *testing.T) {
 }
 
 // A log that was replaced is noticed by its witness: both sides record it, and the
-// log's agent warns until somebody has looked.
+// log's agent is not ready until somebody has looked.
 func TestReplacedLogIsNoticed(t *testing.T) {
 	t.Parallel()
 	cfg := witnessed(t)
@@ -93,13 +93,13 @@ func TestReplacedLogIsNoticed(t *testing.T) {
 	cfg, logged := logTo(cfg)
 	f = startFleet(t, cfg)
 	caller, _ = f.Daemon("caller")
-	eventually(t, "a warning", func() bool { return len(caller.Status().Warnings) == 1 })
-	if w := caller.Warnings()[0]; !strings.HasPrefix(w, "audit log: ") || !strings.Contains(w, "rewritten") {
-		t.Errorf("the warning is %q", w)
+	eventually(t, "a conflict", func() bool { return !caller.Status().Ready })
+	status := caller.Status()
+	if want := "audit-witness: a witness has seen another history of the audit log: "; !strings.HasPrefix(status.Reason, want) ||
+		!strings.Contains(status.Reason, "rewritten") || len(status.Conditions) != 1 || status.Conditions[0].Subject != "agent://callee" {
+		t.Errorf("the status is %+v", status)
 	}
-	if !caller.Status().Ready {
-		t.Error("a warning is no reason to accept no calls")
-	}
+	// The agent's calls do not depend on it.
 	if _, err := goCall(t, f); err != nil {
 		t.Error(err)
 	}

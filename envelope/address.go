@@ -33,6 +33,15 @@ func ParseAddress(s string) (Address, error) {
 // AddressOf returns the address of the agent with an id that has been checked.
 func AddressOf(id string) Address { return Address(addressScheme + id) }
 
+// AddressFor returns the address that people mean by an agent's address or by its
+// id alone. It checks neither.
+func AddressFor(agent string) Address {
+	if agent == "" || strings.Contains(agent, "://") {
+		return Address(agent)
+	}
+	return AddressOf(agent)
+}
+
 // ID returns the part after agent://.
 func (a Address) ID() string { return strings.TrimPrefix(string(a), addressScheme) }
 

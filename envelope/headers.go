@@ -24,6 +24,11 @@ const (
 	// HeaderSchemaDigest is the digest of the capability against which the caller
 	// has proven its own contract.
 	HeaderSchemaDigest = "x-agentd-schema-digest"
+	// HeaderSchemaAlso are digests of other contracts of the capability under which the
+	// request may be served as well, separated by spaces: those of replicas that are not
+	// deployed anew yet, or are already. A callee that does not know this header goes by
+	// HeaderSchemaDigest alone.
+	HeaderSchemaAlso = "x-agentd-schema-also"
 	// HeaderExecution is how long the skill ran, in µs, on a Response.
 	HeaderExecution = "x-agentd-execution-us"
 	// HeaderReplayed is "true" on a Response that repeats the answer to an earlier
@@ -31,6 +36,12 @@ const (
 	HeaderReplayed = "x-agentd-replayed"
 	// HeaderDelivery is DeliveryDurable on a Request that was sent through a queue.
 	HeaderDelivery = "x-agentd-delivery"
+	// HeaderMode is "async" or "fire-and-forget" on a Request whose caller does not wait
+	// for the answer.
+	HeaderMode = "x-agentd-mode"
+	// HeaderAttempt is, on a Request, which of its call's requests it is, where it is
+	// not the first. On a Response it is which delivery out of a queue was answered.
+	HeaderAttempt = "x-agentd-attempt"
 	// HeaderProgress is "accept" on a Request whose caller wants progress events, and
 	// the number of the event, from 1, on such an Event.
 	HeaderProgress = "x-agentd-progress"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/internal/strictyaml"
+	"github.com/agentd/agentd/schema"
 )
 
 // An AgentFile holds what agent.yaml tells agentd. The reference runtime
@@ -47,8 +48,32 @@ type AgentFile struct {
 	Limits Limits
 	// Durable holds the block durable.
 	Durable Durable
+	// Breaker holds the block breaker, with defaults for what the file leaves out.
+	Breaker Breaker
+	// Ignored are the keys of the file that agentd accepts for the sake of the
+	// reference runtime, and does not act on.
+	Ignored []IgnoredKey
 
 	validatorAt Position
+}
+
+// An IgnoredKey is a key that the reference runtime reads, and agentd does not.
+type IgnoredKey struct {
+	// Key is the path of the key, such as quotas or audit.retention.
+	Key string
+	// Position is where the key stands.
+	Position Position
+}
+
+// ignore accepts keys that agentd does not act on, and returns those that the file
+// has. prefix is the path of the block.
+func ignore(o *strictyaml.Object, prefix string, keys ...string) (found []IgnoredKey) {
+	for _, key := range keys {
+		if v := o.Get(key); v.Present() {
+			found = append(found, IgnoredKey{Key: prefix + key, Position: v.Position()})
+		}
+	}
+	return found
 }
 
 // Skill returns the skill of that name.
@@ -131,9 +156,17 @@ type Limits struct {
 	MaxPayloadBytes int
 	// MaxInFlight bounds the calls served at once. The default is 256.
 	MaxInFlight int
+	// MaxQueued bounds the calls of one capability that wait to be served. The
+	// default is 2,048; with 0, none waits.
+	MaxQueued int
+	// MaxQueuedBytes bounds their payloads. The default is 64 MiB.
+	MaxQueuedBytes int
 	// MaxPending bounds the calls that wait for a reply. The default is
 	// 10,000.
 	MaxPending int
+	// MaxViolations bounds the violations that a result and a record list. The
+	// default is 100, the most [MostViolations].
+	MaxViolations int
 	// IdempotencyTTL is how long responses to requests with an idempotency
 	// key are kept. The default is 24 h.
 	IdempotencyTTL time.Duration
@@ -144,8 +177,16 @@ type Limits struct {
 
 // DefaultLimits returns the limits of a member whose file sets none.
 func DefaultLimits() Limits {
-	return Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second}
+	return Limits{
+		MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxQueued: 2048, MaxQueuedBytes: 64 << 20, MaxPending: 10_000,
+		MaxViolations:  schema.DefaultMaxViolations,
+		IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
+	}
 }
+
+// MostViolations is the highest [Limits.MaxViolations]: what a caller takes from a
+// peer.
+const MostViolations = 1000
 
 const (
 	defaultMaxOutput = 4 << 20
@@ -181,10 +222,11 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
 	a.decodeSecurity(o.Get("security"))
-	a.Audit = decodeAudit(o.Get("audit"))
+	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))
-	o.PassOver(referenceKeys()...)
+	a.Breaker = decodeBreaker(o.Get("breaker"))
+	a.Ignored = append(a.Ignored, ignore(o, "", referenceKeys()...)...)
 	o.PassOverPrefix("x-")
 	o.Done()
 	return a
@@ -303,11 +345,18 @@ func decodeLimits(v strictyaml.Value) Limits {
 	defer o.Done()
 	for name, limit := range map[string]*int{
 		"maxPayloadBytes": &limits.MaxPayloadBytes, "maxInFlight": &limits.MaxInFlight, "maxPending": &limits.MaxPending,
+		"maxQueuedBytes": &limits.MaxQueuedBytes,
 	} {
 		// 0 stands for absent or faulty: the default stays.
 		if n := o.Get(name).Int(1, math.MaxInt32); n != 0 {
 			*limit = int(n)
 		}
+	}
+	if v := o.Get("maxQueued"); v.Present() {
+		limits.MaxQueued = int(v.Int(0, math.MaxInt32))
+	}
+	if n := o.Get("maxViolations").Int(1, MostViolations); n != 0 {
+		limits.MaxViolations = int(n)
 	}
 	if d := o.Get("shutdownTimeoutMs").Millis(maxDuration); d != 0 {
 		limits.ShutdownTimeout = d

@@ -49,10 +49,10 @@ func (a *Audit) Captures(capability string) bool { return slices.Contains(a.Capt
 
 // decodeAudit reads the block audit. The reference runtime's keys in it
 // configure its exporters and are ignored.
-func decodeAudit(v strictyaml.Value) Audit {
-	a := Audit{CaptureBytes: DefaultCaptureBytes}
+func decodeAudit(v strictyaml.Value) (a Audit, ignored []IgnoredKey) {
+	a.CaptureBytes = DefaultCaptureBytes
 	if !v.Present() {
-		return a
+		return a, nil
 	}
 	o := v.Object()
 	defer o.Done()
@@ -72,8 +72,7 @@ func decodeAudit(v strictyaml.Value) Audit {
 		a.CaptureBytes = int(n)
 	}
 	a.FailOpen = o.Get("onFailure").Enum("closed", "open") == "open"
-	o.PassOver("export", "exporters", "backpressure", "retention")
-	return a
+	return a, ignore(o, "audit.", "export", "exporters", "backpressure", "retention")
 }
 
 // checkWitnesses reports witnesses that are no peers. A member can only send

@@ -26,6 +26,8 @@ type Durable struct {
 	DeadTTL time.Duration
 	// MaxBytes bounds the queued requests. The default is 256 MiB.
 	MaxBytes int64
+	// Position is where the block stands.
+	Position Position
 }
 
 // decodeDurable reads the block durable.
@@ -45,6 +47,7 @@ func decodeDurable(v strictyaml.Value) (d Durable) {
 	)
 	o := v.Object()
 	defer o.Done()
+	d.Position = v.Position()
 	d.Replicas = int(o.Get("replicas").Int(1, maxReplicas))
 	d.AckWait = millisFrom(o.Get("ackWaitMs"), minAckWait, maxDuration)
 	d.MaxDeliver = int(o.Get("maxDeliver").Int(1, maxDeliver))

@@ -4,6 +4,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/strictyaml"
+	"github.com/agentd/agentd/schema"
 )
 
 // capabilityOptions returns the options for the capabilities file at path,
@@ -14,17 +15,19 @@ func (l *loader) capabilityOptions(path string, agent envelope.Address) capabili
 	}
 }
 
-// engined is a document under an engine of that name.
+// engined is a document under an engine of that name, which lists so many
+// violations.
 type engined struct {
-	document *capability.Document
-	engine   string
+	document      *capability.Document
+	engine        string
+	maxViolations int
 }
 
 // selectEngine gives a member the validator that its agent.yaml names, for its
 // own contracts and for its view of its peers'. Two members may look at one
-// peer through different validators.
+// peer through different validators. So is the bound on listed violations.
 func (l *loader) selectEngine(m *Member) {
-	if m.Agent == nil || m.Agent.Validator == "" || l.opts.InspectOnly {
+	if m.Agent == nil || l.opts.InspectOnly {
 		return // for inspection nothing is validated
 	}
 	e, err := capability.EngineNamed(m.Agent.Validator, l.opts.Engines...)
@@ -32,19 +35,24 @@ func (l *loader) selectEngine(m *Member) {
 		l.failed(&strictyaml.Error{Faults: []Fault{m.Agent.validatorAt.Fault(err.Error(), "use native, or a program that has it")}})
 		return
 	}
-	m.Capabilities = l.withEngine(m.Capabilities, e)
+	most := m.Agent.Limits.MaxViolations
+	m.Capabilities = l.withEngine(m.Capabilities, e, most)
 	for _, p := range m.Peers {
-		p.Document = l.withEngine(p.Document, e)
+		p.Document = l.withEngine(p.Document, e, most)
 	}
 }
 
-// withEngine returns d under an engine, made once for each pair. A nil d stays
-// nil.
-func (l *loader) withEngine(d *capability.Document, e capability.Engine) *capability.Document {
-	if d == nil || e.Name() == (capability.Native{}).Name() {
+// withEngine returns d under an engine that lists at most so many violations, made
+// once for each triple. A nil d stays nil.
+func (l *loader) withEngine(d *capability.Document, e capability.Engine, maxViolations int) *capability.Document {
+	byDefault := maxViolations == schema.DefaultMaxViolations
+	if d == nil || byDefault && e.Name() == (capability.Native{}).Name() {
 		return d
 	}
-	key := engined{d, e.Name()}
+	if !byDefault {
+		e = capability.Limited(e, schema.Limits{MaxViolations: maxViolations})
+	}
+	key := engined{d, e.Name(), maxViolations}
 	// Members share the documents of their peers, and compiling a schema again is
 	// the slow part of a load.
 	if out, ok := l.engines[key]; ok {

@@ -41,38 +41,22 @@ func decodeEnvironments(v strictyaml.Value, p paths) []*Environment {
 func decodeEnvironment(e strictyaml.Entry, p paths) *declared {
 	o := e.Value.Object()
 	d := &declared{inherit: o.Get("inherit"), Environment: Environment{
-		Name:        e.Name,
-		TenantsRef:  p.carried(o.Get("tenantsRef")),
-		PeersRef:    p.inside(o.Get("peersRef"), p.root),
-		SecretsRef:  p.carried(o.Get("secretsRef")),
-		ChannelsRef: p.carried(o.Get("channelsRef")),
-		EnvFiles:    decodePaths(o.Get("envFiles"), p),
-		Overrides:   make(map[string]Override),
-		Position:    e.Value.Position(),
+		Name:      e.Name,
+		PeersRef:  p.inside(o.Get("peersRef"), p.root),
+		Overrides: make(map[string]Override),
+		Position:  e.Value.Position(),
 	}}
+	d.decodeRefs(o, p)
 	for _, member := range o.Get("overrides").Entries() {
 		m := member.Value.Object()
 		d.Overrides[member.Name] = Override{
 			SecretScopes: m.Get("secretScopes").Texts(),
-			EnvFiles:     decodePaths(m.Get("envFiles"), p),
+			EnvFiles:     d.decodeEnvFiles(m.Get(envFilesKey), member.Name, p),
 		}
 		m.Done()
 	}
 	o.Done()
 	return d
-}
-
-// decodePaths reads a list of paths. It returns nil for an absent list, which
-// inherits, and an empty one for an empty list, which overrides.
-func decodePaths(v strictyaml.Value, p paths) []string {
-	if v.Kind() == strictyaml.Absent {
-		return nil
-	}
-	out := []string{}
-	for _, item := range v.List() {
-		out = append(out, p.carried(item))
-	}
-	return out
 }
 
 // resolver applies inheritance, once to each environment.
@@ -125,6 +109,7 @@ func (r *resolver) parent(d *declared) *Environment {
 func inherit(parent *Environment, d *declared) Environment {
 	env := d.Environment
 	env.Chain = append(slices.Clone(parent.Chain), d.Name)
+	env.refs = inheritRefs(parent, d)
 	for _, f := range []struct{ own, inherited *string }{
 		{&env.TenantsRef, &parent.TenantsRef}, {&env.PeersRef, &parent.PeersRef},
 		{&env.SecretsRef, &parent.SecretsRef}, {&env.ChannelsRef, &parent.ChannelsRef},

@@ -59,6 +59,10 @@ func (f *Fleet) Member(id string) (*Member, bool) {
 	return nil, false
 }
 
+// Show returns the form in which faults name an absolute path: relative to the
+// folder that the fleet was loaded from, if the path is below it.
+func (f *Fleet) Show(abs string) string { return paths{root: f.Root, shown: f.shown}.name(abs) }
+
 // Runtime holds version ranges; "" is any version.
 type Runtime struct {
 	Declaragent, Bun string
@@ -149,6 +153,9 @@ type Peer struct {
 	Pinned bool
 	// InFleet reports whether the peer is a member of the fleet.
 	InFleet bool
+	// Foreign reports whether another system than agentd may run the peer: it is no
+	// member, or its agent.yaml names skill documents of the reference runtime.
+	Foreign bool
 	// ReplyTopics are where the peer takes the answers to its own calls, if not in
 	// the inbox that its id implies. One that ends in .> covers all below.
 	ReplyTopics []string
@@ -177,6 +184,8 @@ type Environment struct {
 	Overrides map[string]Override
 	// Position is where fleet.yaml declares it; zero for the implicit one.
 	Position Position
+
+	refs []fileRef
 }
 
 // An Override is what an environment changes for one member. A nil list

@@ -15,11 +15,19 @@ import (
 // A Severity determines whether a finding makes validation fail.
 type Severity string
 
-// An error makes validation fail; a warning does not.
+// An error makes validation fail. A warning is about something that will not
+// work, but need not be wrong everywhere: a program may be missing on this machine
+// only. A note says what is taken as intended.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
+	SeverityNote    Severity = "note"
 )
+
+// rank orders severities, the worst first.
+func (s Severity) rank() int {
+	return slices.Index([]Severity{SeverityError, SeverityWarning, SeverityNote}, s)
+}
 
 // A Code names a rule. Codes are stable.
 type Code string
@@ -29,7 +37,8 @@ const (
 	// ConfigInvalid is a fault of a file: the fleet does not load.
 	ConfigInvalid Code = "config.invalid"
 	// PeerDangling is a peer that is no member, pins no capabilities and is not
-	// external (an id with a dot is).
+	// external (an id with a dot is): a note, or a warning where the id looks like
+	// a misspelt member's.
 	PeerDangling Code = "peer.dangling"
 	// PeerClientOnly is a peer that offers no capabilities.
 	PeerClientOnly Code = "peer.client-only"
@@ -41,6 +50,8 @@ const (
 	SkillMissing Code = "skill.missing"
 	// OverrideUnknown is an environment's override for no member.
 	OverrideUnknown Code = "override.unknown"
+	// RefMissing is a file that an environment names and that is not there.
+	RefMissing Code = "ref.missing"
 )
 
 // A Finding is one problem in a fleet's files.
@@ -58,6 +69,22 @@ type Finding struct {
 // Findings are the results of a validation, errors first.
 type Findings []Finding
 
+// Sort puts the worst first, and leaves the order within one severity alone.
+func (f Findings) Sort() {
+	slices.SortStableFunc(f, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
+}
+
+// Count returns the number of findings of one severity.
+func (f Findings) Count(s Severity) int {
+	n := 0
+	for _, x := range f {
+		if x.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
 // Failed reports whether there is an error among the findings.
 func (f Findings) Failed() bool {
 	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
@@ -68,14 +95,15 @@ func (f Findings) Failed() bool {
 func (f Findings) WriteText(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range f {
-		mark := "!"
-		if x.Severity == SeverityError {
-			mark = "✗"
-		}
+		mark := map[Severity]string{SeverityError: "✗", SeverityWarning: "!", SeverityNote: "·"}[x.Severity]
 		fault := x.Position.Fault(x.Message, x.Hint)
 		fmt.Fprintf(&b, "%s [%s] %s\n", mark, x.Code, fault)
 	}
-	if !f.Failed() {
+	switch warnings := f.Count(SeverityWarning); {
+	case f.Failed():
+	case warnings > 0:
+		fmt.Fprintf(&b, "✓ fleet validates; warnings: %d.\n", warnings)
+	default:
 		b.WriteString("✓ fleet validates clean.\n")
 	}
 	_, err := io.WriteString(w, b.String())
@@ -101,8 +129,9 @@ func Validate(root string, opts LoadOptions) (Findings, error) {
 	return f.Lint(), nil
 }
 
-// Lint reports what is suspicious in a fleet that loads: errors first, and in
-// declared order otherwise.
+// Lint reports names in a fleet's files that lead nowhere: errors first, and in
+// declared order otherwise. Package internal/fleetlint adds what cannot work although
+// every name is right.
 func (f *Fleet) Lint() Findings {
 	findings := Findings{}
 	findings = append(findings, f.lintPeers()...)
@@ -110,8 +139,8 @@ func (f *Fleet) Lint() Findings {
 	findings = append(findings, f.lintDeploy()...)
 	findings = append(findings, f.lintSkills()...)
 	findings = append(findings, f.lintOverrides()...)
-	// "error" sorts before "warning".
-	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
+	findings = append(findings, f.lintRefs()...)
+	findings.Sort()
 	return findings
 }
 
@@ -136,11 +165,7 @@ func (f *Fleet) lintPeers() Findings {
 			seen[p.Position] = true
 			switch {
 			case !p.InFleet:
-				findings = append(findings, Finding{
-					Severity: SeverityError, Code: PeerDangling, Position: p.Position,
-					Message: fmt.Sprintf("the peer %s is no agent of this fleet", p.Address),
-					Hint:    "declare it in fleet.yaml, or name its capabilities file with the key capabilities",
-				})
+				findings = append(findings, f.foreign(p))
 			case p.Document == nil:
 				findings = append(findings, Finding{
 					Severity: SeverityWarning, Code: PeerClientOnly, Position: p.Position,
@@ -150,6 +175,24 @@ func (f *Fleet) lintPeers() Findings {
 		}
 	}
 	return findings
+}
+
+// foreign makes the finding for a peer that is no member and has no capabilities
+// file. Such calls work, without a check of their payloads.
+func (f *Fleet) foreign(p *Peer) Finding {
+	ids := make([]string, len(f.Members))
+	for i, m := range f.Members {
+		ids[i] = m.ID
+	}
+	finding := Finding{
+		Severity: SeverityNote, Code: PeerDangling, Position: p.Position,
+		Message: fmt.Sprintf("the peer %s is no agent of this fleet, and has no capabilities file: calls to it are not checked", p.Address),
+		Hint:    "name its file with the key capabilities",
+	}
+	if near := spelling.DidYouMean(p.Address.ID(), ids); near != "" {
+		finding.Severity, finding.Hint = SeverityWarning, near
+	}
+	return finding
 }
 
 // lintDuplicates reports the second and later members that offer a capability

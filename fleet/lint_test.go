@@ -33,19 +33,20 @@ func TestLint(t *testing.T) {
 	}{
 		{"clean", files{"agents/pr-reviewer/agent.yaml": runner("review-pr")}, "✓ fleet validates clean.\n"},
 		{"skills elsewhere", nil,
-			"! [skill.missing] agents/pr-reviewer/capabilities.yaml:9:5: /capabilities/0: the capability \"review-pr\" runs the skill \"review-pr\", which agent.yaml of \"pr-reviewer\" does not declare\n✓ fleet validates clean.\n"},
+			"! [skill.missing] agents/pr-reviewer/capabilities.yaml:9:5: /capabilities/0: the capability \"review-pr\" runs the skill \"review-pr\", which agent.yaml of \"pr-reviewer\" does not declare\n✓ fleet validates; warnings: 1.\n"},
 		{"skill typo", files{"agents/pr-reviewer/agent.yaml": runner("reviewpr")},
 			"✗ [skill.missing] agents/pr-reviewer/capabilities.yaml:9:5: /capabilities/0: the capability \"review-pr\" runs the skill \"review-pr\", which agent.yaml of \"pr-reviewer\" does not declare (did you mean \"reviewpr\"?)\n"},
 		{"peers", files{
 			"agents/pr-reviewer/agent.yaml": runner("review-pr"),
 			"rpc-peers.yaml":                "version: 1\npeers:\n  - agent: agent://librarian\n" + memory + "  - agent: agent://concierge\n" + memory + "  - agent: agent://billing.acme\n" + memory,
-		}, "✗ [peer.dangling] rpc-peers.yaml:3:5: /peers/0: the peer agent://librarian is no agent of this fleet (declare it in fleet.yaml, or name its capabilities file with the key capabilities)\n" +
-			"! [peer.client-only] rpc-peers.yaml:5:5: /peers/1: the peer agent://concierge offers no capabilities\n"},
+		}, "! [peer.client-only] rpc-peers.yaml:5:5: /peers/1: the peer agent://concierge offers no capabilities\n" +
+			"· [peer.dangling] rpc-peers.yaml:3:5: /peers/0: the peer agent://librarian is no agent of this fleet, and has no capabilities file: calls to it are not checked (name its file with the key capabilities)\n" +
+			"✓ fleet validates; warnings: 1.\n"},
 		{"duplicate capability", files{
 			"agents/pr-reviewer/agent.yaml":      runner("review-pr"),
 			"agents/concierge/capabilities.yaml": capabilitiesOf("concierge", "review-pr"),
 			"agents/concierge/agent.yaml":        "name: concierge\nskills: {review-pr: {process: {command: [x]}}}\n",
-		}, "! [capability.duplicate] agents/pr-reviewer/capabilities.yaml:9:5: /capabilities/0: the capability \"review-pr\" is offered by agent://concierge and by agent://pr-reviewer\n✓ fleet validates clean.\n"},
+		}, "! [capability.duplicate] agents/pr-reviewer/capabilities.yaml:9:5: /capabilities/0: the capability \"review-pr\" is offered by agent://concierge and by agent://pr-reviewer\n✓ fleet validates; warnings: 1.\n"},
 		{"deploy target and override", files{
 			"agents/pr-reviewer/agent.yaml": runner("review-pr"),
 			"fleet.yaml": strings.NewReplacer("target: cloud-run-reviewer", "target: cloud-run-reviewr", "    envFiles:\n      - ./.env\n", "    overrides: {conciergee: {}}\n").

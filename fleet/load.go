@@ -275,6 +275,7 @@ func (l *loader) loadPin(e peerEntry) error {
 func (l *loader) document(f *Fleet, peer *Peer, e peerEntry) {
 	member, ok := f.Member(peer.Address.ID())
 	peer.InFleet = ok
+	peer.Foreign = !ok || member.Agent != nil && len(member.Agent.SkillFiles) > 0
 	if e.pin.path != "" {
 		peer.Document, peer.Pinned = l.pins[e.pin], true
 		return

@@ -48,6 +48,15 @@ func decodePeers(file *strictyaml.File, path string, p paths) []peerEntry {
 	return peers
 }
 
+// decodeMinVersion reads a version that a peer's capabilities must have at least.
+func decodeMinVersion(v strictyaml.Value) string {
+	text := v.Text()
+	if _, ok := capability.ParseSchemaVersion(text); v.Present() && text != "" && !ok {
+		v.Fault(fmt.Sprintf("%q is no version: nothing could be compared with it", text), "up to four numbers, such as 1.2 or v1.2.0")
+	}
+	return text
+}
+
 // decodePeer reads one peer. base is the peers file's directory.
 func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 	o := v.Object()
@@ -58,7 +67,7 @@ func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 			Transports:       capability.DecodeTransports(o.Need("transports"), capability.PeerSide),
 			Auth:             decodeAuth(o.Get("auth")),
 			ReplyTopics:      decodeReplyTopics(o.Get("replyTopics")),
-			MinSchemaVersion: o.Get("minSchemaVersion").Text(),
+			MinSchemaVersion: decodeMinVersion(o.Get("minSchemaVersion")),
 			Position:         v.Position(),
 		},
 		pinAt: o.Get("capabilities"),

@@ -174,6 +174,14 @@ func (k *Keyring) Verify(e *envelope.Envelope) (proven bool, err error) {
 	return true, nil
 }
 
+// Provider is how an agent proves itself, as far as its keys are known.
+func (k *Keyring) Provider(a envelope.Address) Provider {
+	if keys := k.peers[a]; keys != nil {
+		return keys.provider
+	}
+	return Internal
+}
+
 // check returns why the proof of e is rejected, or 0. The validity of the key is
 // checked before the signature: an expired key is reported as such whatever
 // the signature, and costs no hash.

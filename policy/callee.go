@@ -68,6 +68,15 @@ func missingScope(a *fleet.AgentFile, scopes []rule, c *capability.Capability) *
 	return nil
 }
 
+// MissingScope returns the first scope that a capability needs and its agent has not
+// been granted, or "".
+func (c *CalleeRules) MissingScope(capability string) string {
+	if rules, ok := c.capabilities[capability]; ok && rules.missing != nil {
+		return rules.missing.Pattern
+	}
+	return ""
+}
+
 // Decide reports whether the agent serves a capability to another. It relies on
 // from: the sender must have been verified before, as far as it has to be.
 //

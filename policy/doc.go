@@ -19,7 +19,7 @@
 // # Limits
 //
 // A [RateLimiter] holds a token bucket for each pair of an agent and a capability,
-// in bounded memory. [Breakers] stop calls to a peer for a while after it has
-// failed repeatedly. A [Backoff] computes how long to wait before another attempt,
+// in bounded memory. [Breakers] stop calls to a capability for a while when most of
+// them fail. A [Backoff] computes how long to wait before another attempt,
 // and a [Sampler] which refusals are recorded.
 package policy

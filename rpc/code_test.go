@@ -109,7 +109,7 @@ func TestErrorJSON(t *testing.T) {
 	}
 }
 
-// Only limits and breakers say how long to wait, and a peer's nonsense is clamped.
+// Only limits, breakers and full queues say how long to wait, and a peer's nonsense is clamped.
 func TestRetryAfter(t *testing.T) {
 	for _, test := range []struct {
 		code    rpc.Code
@@ -118,7 +118,8 @@ func TestRetryAfter(t *testing.T) {
 	}{
 		{rpc.CodeRateLimited, `{"retry_after_seconds":2.5}`, 2500 * time.Millisecond},
 		{rpc.CodeCircuitOpen, `{"retry_after_seconds":30}`, 30 * time.Second},
-		{rpc.CodeBusy, `{"retry_after_seconds":30}`, 0},
+		{rpc.CodeBusy, `{"retry_after_seconds":30}`, 30 * time.Second},
+		{rpc.CodeTimeout, `{"retry_after_seconds":30}`, 0},
 		{rpc.CodeRateLimited, `{"retry_after_seconds":-1}`, 0},
 		{rpc.CodeRateLimited, `{"retry_after_seconds":1e300}`, rpc.MaxTimeout},
 		{rpc.CodeRateLimited, `{"retry_after_seconds":600}`, rpc.MaxTimeout},

@@ -37,10 +37,16 @@ type Error struct {
 	Side Side
 	// Violations is set for CodeSchemaViolation.
 	Violations []schema.Violation
+	// ViolationsOmitted counts those that Violations leaves out; see
+	// [schema.Report].
+	ViolationsOmitted int
 	// RemoteCode is the peer's own code, for CodeRemote.
 	RemoteCode string
 	// Details is a JSON object that depends on the code, or nil.
 	Details json.RawMessage
+	// RetryIn is how long to wait before calling again, where the failing end knows;
+	// 0 where it does not. Details may say the same in whole seconds.
+	RetryIn time.Duration
 
 	cause error
 }
@@ -119,12 +125,16 @@ func (e *Error) SetCodeText(text string) {
 }
 
 // RetryAfter is how long the failing end asks the caller to wait before it calls
-// again; 0 where the error does not say. Only CodeRateLimited and CodeCircuitOpen do.
+// again: RetryIn, or else what Details say, which only those of CodeRateLimited,
+// CodeCircuitOpen and CodeBusy do. It is 0 where the error does not say.
 func (e *Error) RetryAfter() time.Duration {
 	var d struct {
 		Seconds float64 `json:"retry_after_seconds"`
 	}
-	if e.Code != CodeRateLimited && e.Code != CodeCircuitOpen || json.Unmarshal(e.Details, &d) != nil {
+	if e.RetryIn > 0 {
+		return min(e.RetryIn, MaxTimeout)
+	}
+	if e.Code != CodeRateLimited && e.Code != CodeCircuitOpen && e.Code != CodeBusy || json.Unmarshal(e.Details, &d) != nil {
 		return 0
 	}
 	return time.Duration(min(max(d.Seconds, 0), MaxTimeout.Seconds()) * float64(time.Second))

@@ -12,8 +12,11 @@ import (
 
 // An Invocation is one run of a capability at the callee.
 type Invocation struct {
-	// From is the caller. It is only as true as the request's proof makes it.
+	// From is the caller.
 	From envelope.Address
+	// Proven is set when the request has proven that it is From's. Otherwise From is
+	// the sender's word.
+	Proven bool
 	// Capability is the name of the function.
 	Capability string
 	// Payload is the request's, already validated. It must not be changed.

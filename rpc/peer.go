@@ -16,6 +16,10 @@ type Peer struct {
 	// Contract is the capabilities file that the caller was built against. Nil means
 	// that it is unknown: every name may be called, with any JSON.
 	Contract *capability.Document
+	// Foreign is set for a peer that another system than agentd may run: one outside
+	// the fleet, or one whose files are those of the reference system. Such a peer need
+	// not keep asynchronous requests.
+	Foreign bool
 	// MinSchemaVersion is the oldest `since` of a capability that the caller
 	// accepts; "" accepts all. The drift gate enforces it.
 	MinSchemaVersion string
@@ -25,6 +29,14 @@ type Peer struct {
 type PeerTable interface {
 	// Peer returns the peer with an address, and whether there is one.
 	Peer(envelope.Address) (Peer, bool)
+}
+
+// A PeerExplainer is a [PeerTable] that can tell why it lacks a peer: which file
+// lists the peers, and which there are.
+type PeerExplainer interface {
+	PeerTable
+	// ExplainMissing completes the sentence "no peer registered for …: ".
+	ExplainMissing(envelope.Address) string
 }
 
 // Peers is a fixed [PeerTable].

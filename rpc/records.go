@@ -52,11 +52,15 @@ type SchemaViolation struct {
 	Side Side
 	// Violations is not empty.
 	Violations []schema.Violation
+	// ViolationsOmitted counts those that Violations leaves out.
+	ViolationsOmitted int
 	// Payload is the payload itself. It contains whatever the caller or the skill
 	// put into it: keep it only where the operator asked for that.
 	Payload json.RawMessage
 	// CorrelationID is the call's.
 	CorrelationID string
+	// TraceID is 32 hex digits.
+	TraceID string
 	// SessionID is the caller's session, or "".
 	SessionID string
 }
@@ -86,6 +90,8 @@ type Refusal struct {
 	Peer envelope.Address
 	// CorrelationID is the call's.
 	CorrelationID string
+	// TraceID is 32 hex digits.
+	TraceID string
 	// SessionID is the caller's session, or "".
 	SessionID string
 	// Decision is that of the permissions, for CodeDenied.
@@ -130,19 +136,33 @@ type CallRecord struct {
 	Code   Code
 	// DetectedBy is the agent whose agentd refused the call, "" for StatusOK.
 	DetectedBy envelope.Address
-	// Attempts counts the attempts, including those that a limit stopped; 0 for a
-	// call that was refused before the first.
+	// Attempts counts, at the caller, the requests that the call has led to, including
+	// those that a limit stopped; 0 for a call that was refused before the first. At
+	// the callee it is which of them this one is.
 	Attempts int
 	// Retried are the codes of the attempts that another one followed.
 	Retried []Code
 	// Latency is how long this end waited, or worked.
 	Latency time.Duration
-	// TraceID is 32 hex digits, or "".
+	// ExecutionTime is how long the skill ran, as far as this end knows; 0 when it did
+	// not run.
+	ExecutionTime time.Duration
+	// Replayed is set when the answer is that to an earlier request with the same
+	// idempotency key.
+	Replayed bool
+	// Unrecorded counts the malformed messages since the last record of one that have
+	// no record of their own. Only records with CodeInvalidEnvelope have it.
+	Unrecorded int64
+	// TraceID is 32 hex digits.
 	TraceID string
 	// CorrelationID is the same at both ends.
 	CorrelationID string
 	// TenantID and SessionID are the call's, or "".
 	TenantID, SessionID string
-	// Cost is what the capability declares. It must not be changed.
+	// Cost is what the capability declares, if the skill is known to have run for this
+	// call, and nil for refusals and replays. It must not be changed.
 	Cost map[string]float64
+	// Unproven is why the call went on although the drift gate had proven nothing; ""
+	// if it had, or has nothing to do with the call. The caller's end sets it.
+	Unproven string
 }

@@ -1,9 +1,7 @@
 package rpc
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -49,7 +47,7 @@ const (
 
 // A Request is one call to a capability of a peer.
 type Request struct {
-	// To is the agent to call. Required.
+	// To is the agent to call: its address, or its id alone. Required.
 	To envelope.Address `json:"to"`
 	// Capability is the name of the function. Required.
 	Capability string `json:"capability"`
@@ -65,6 +63,9 @@ type Request struct {
 	// SessionID is the session of the calling skill, for the audit records.
 	// A nested call inherits it when this field is empty.
 	SessionID string `json:"sessionId,omitempty"`
+	// Traceparent is the W3C trace context that the call continues. Empty means that
+	// of the call which this one is nested in, or a new trace.
+	Traceparent string `json:"traceparent,omitempty"`
 	// OnProgress is called with the skill's progress events, in order, on the
 	// goroutine that called RequestAgent and never after that has returned. The
 	// call does not return before it does. Nil asks the callee for no progress.
@@ -79,53 +80,6 @@ type Request struct {
 
 // WantsProgress reports whether the callee is asked for progress events.
 func (r *Request) WantsProgress() bool { return r.OnProgress != nil || r.IdleTimeout > 0 }
-
-// requestJSON adds the fields whose unit differs between Go and JSON.
-type requestJSON struct {
-	requestFields
-	TimeoutMs     int64 `json:"timeoutMs,omitempty"`
-	IdleTimeoutMs int64 `json:"idleTimeoutMs,omitempty"`
-}
-
-type requestFields Request
-
-// MarshalJSON writes {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?,
-// idempotencyKey?, sessionId?}. It leaves OnProgress out.
-func (r Request) MarshalJSON() ([]byte, error) {
-	return marshal(requestJSON{requestFields: requestFields(r), TimeoutMs: wholeMs(r.Timeout), IdleTimeoutMs: wholeMs(r.IdleTimeout)})
-}
-
-// wholeMs is d in ms. It rounds less than 1 ms up to 1: 0 would mean no timeout.
-func wholeMs(d time.Duration) int64 {
-	if d > 0 && d < time.Millisecond {
-		return 1
-	}
-	return d.Milliseconds()
-}
-
-// UnmarshalJSON reads what MarshalJSON writes. An unknown key and a timeoutMs or
-// idleTimeoutMs outside 0…9,000,000,000 are errors.
-func (r *Request) UnmarshalJSON(data []byte) error {
-	var j requestJSON
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&j); err != nil {
-		return err
-	}
-	const mostMs = 9_000_000_000 // fits a time.Duration
-	for _, f := range []struct {
-		name string
-		ms   int64
-	}{{"timeoutMs", j.TimeoutMs}, {"idleTimeoutMs", j.IdleTimeoutMs}} {
-		if f.ms < 0 || f.ms > mostMs {
-			return fmt.Errorf("%s: must be between 0 and %d", f.name, int64(mostMs))
-		}
-	}
-	*r = Request(j.requestFields)
-	r.Timeout = time.Duration(j.TimeoutMs) * time.Millisecond
-	r.IdleTimeout = time.Duration(j.IdleTimeoutMs) * time.Millisecond
-	return nil
-}
 
 // EffectiveTimeout is how long a call may take when its caller asks for asked and
 // its capability declares declared: the first of the two that is positive, else

@@ -69,6 +69,61 @@ func TestRequestTimeouts(t *testing.T) {
 	}
 }
 
+// The keys of the ARAL standard mean the same as ours.
+func TestRequestSynonyms(t *testing.T) {
+	for text, want := range map[string]rpc.Request{
+		`{"to":"agent://a","capability_id":"web_search","parameters":{"query":"x","n":1.0},"timeout_ms":30000}`: {
+			To: "agent://a", Capability: "web_search", Payload: json.RawMessage(`{"query":"x","n":1.0}`), Timeout: 30 * time.Second,
+		},
+		`{"idle_timeout_ms":7,"idempotency_key":"k","session_id":"s"}`: {IdleTimeout: 7 * time.Millisecond, IdempotencyKey: "k", SessionID: "s"},
+		`{"parameters":null}`: {Payload: json.RawMessage(`null`)},
+	} {
+		var got rpc.Request
+		if err := json.Unmarshal([]byte(text), &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for _, both := range [][2]string{
+		{`"capability":"x"`, `"capability_id":"x"`}, {`"payload":1`, `"parameters":1`}, {`"timeoutMs":1`, `"timeout_ms":1`},
+		{`"idleTimeoutMs":1`, `"idle_timeout_ms":1`}, {`"idempotencyKey":"k"`, `"idempotency_key":"k"`}, {`"sessionId":"s"`, `"session_id":"s"`},
+		{`"traceId":"0af7651916cd43dd8448eb211c80319c"`, `"trace_id":"0af7651916cd43dd8448eb211c80319c"`},
+	} {
+		name, _, _ := strings.Cut(both[1], ":")
+		err := json.Unmarshal([]byte(`{`+both[0]+`,`+both[1]+`}`), &rpc.Request{})
+		if err == nil || !strings.Contains(err.Error(), strings.Trim(name, `"`)+" are the same") {
+			t.Errorf("%s with %s: %v", both[0], both[1], err)
+		}
+	}
+}
+
+// A request joins a trace that is given whole, or by its id.
+func TestRequestTrace(t *testing.T) {
+	const id, parent = "0af7651916cd43dd8448eb211c80319c", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for _, text := range []string{
+		`{"traceparent":"` + parent + `"}`, `{"trace_id":"` + id + `"}`, `{"traceId":"0AF76519-16CD-43DD-8448-EB211C80319C"}`,
+		`{"traceparent":"` + parent + `","trace_id":"` + id + `"}`,
+	} {
+		var r rpc.Request
+		if err := json.Unmarshal([]byte(text), &r); err != nil || rpc.TraceID(r.Traceparent) != id {
+			t.Errorf("%s: %q, %v", text, r.Traceparent, err)
+		}
+		if strings.Contains(text, parent) && r.Traceparent != parent {
+			t.Errorf("%s: %q", text, r.Traceparent)
+		}
+		again, err := json.Marshal(r)
+		if err != nil || !strings.Contains(string(again), `"traceparent":"`+r.Traceparent+`"`) || strings.Contains(string(again), "traceId") {
+			t.Errorf("%s, %v", again, err)
+		}
+	}
+	for _, bad := range []string{
+		`{"trace_id":"uuid"}`, `{"traceId":"` + strings.Repeat("0", 32) + `"}`, `{"traceparent":"` + parent + `","traceId":"` + strings.Repeat("1", 32) + `"}`,
+	} {
+		if err := json.Unmarshal([]byte(bad), &rpc.Request{}); err == nil || !strings.HasPrefix(err.Error(), "traceId: ") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestWantsProgress(t *testing.T) {
 	for _, test := range []struct {
 		request rpc.Request

@@ -47,6 +47,15 @@ func TestResultJSONMembers(t *testing.T) {
 			CostEstimate: map[string]float64{"usd": 0.5}, Replayed: true, Response: json.RawMessage(`[1]`),
 		},
 		`{"status":"ok","correlationId":"c","latencyMs":0,"queued":true}`: {Status: rpc.StatusOK, CorrelationID: "c", Queued: true},
+		`{"status":"schema-violation","correlationId":"c","latencyMs":0,"schemaSide":"request","violations":[{"path":"/a","message":"m"}],` +
+			`"violationsOmitted":4,"error":{"code":"EAGENTRPC_SCHEMA_VIOLATION","message":"m","retryable":false}}`: {
+			Status: rpc.StatusSchemaViolation, CorrelationID: "c", SchemaSide: rpc.SideRequest,
+			Violations: []schema.Violation{{Path: "/a", Message: "m"}}, ViolationsOmitted: 4,
+			Error: &rpc.Error{
+				Code: rpc.CodeSchemaViolation, Message: "m", Side: rpc.SideRequest,
+				Violations: []schema.Violation{{Path: "/a", Message: "m"}}, ViolationsOmitted: 4,
+			},
+		},
 		`{"status":"busy","correlationId":"c","latencyMs":0,"error":{"code":"EAGENTRPC_BUSY","message":"m","retryable":true}}`: {
 			Status: rpc.StatusBusy, CorrelationID: "c", Error: &rpc.Error{Code: rpc.CodeBusy, Message: "m", Retryable: true},
 		},

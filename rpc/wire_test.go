@@ -209,7 +209,7 @@ func FuzzWire(f *testing.F) {
 		}
 		var e rpc.Error
 		if json.Unmarshal(data, &e) == nil {
-			if after := e.RetryAfter(); after < 0 || after > rpc.MaxTimeout || after > 0 && e.Code != rpc.CodeRateLimited && e.Code != rpc.CodeCircuitOpen {
+			if after := e.RetryAfter(); after < 0 || after > rpc.MaxTimeout || after > 0 && e.Code != rpc.CodeRateLimited && e.Code != rpc.CodeCircuitOpen && e.Code != rpc.CodeBusy {
 				t.Errorf("%s asks to wait %s", data, after)
 			}
 			if (e.Code == rpc.CodeRemote) != (e.RemoteCode != "") && e.CodeText() != rpc.CodeRemote.String() {

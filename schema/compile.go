@@ -82,6 +82,7 @@ func Compile(src []byte) (*Schema, error) {
 	share(root, c.nodes)
 	s := &Schema{root: root, source: slices.Clone(src), nodes: c.nodes, literals: c.literals, limits: defaultLimits()}
 	s.memoise = needsMemo(c.nodes)
+	s.objects = s.takesObjects()
 	return s, nil
 }
 

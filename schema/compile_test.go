@@ -196,9 +196,9 @@ func TestCompileHostileSchemas(t *testing.T) {
 	refs := object(20_000, func(i int) string { return fmt.Sprintf(`"d%d":{"$ref":"#/definitions/d%d"}`, i, i+1) })
 	for name, src := range map[string]string{
 		"a long chain of references": `{"$ref":"#/definitions/d0","definitions":` + refs[:len(refs)-1] + `,"d20000":{"type":"null"}}}`,
-		"many properties":            `{"properties":` + object(100_000, func(i int) string { return fmt.Sprintf(`"property%d":{}`, i) }) + `}`,
+		"many properties":            `{"properties":` + object(40_000, func(i int) string { return fmt.Sprintf(`"property%d":{}`, i) }) + `}`,
 		"deep nesting":               strings.Repeat(`{"items":`, 250) + `{}` + strings.Repeat(`}`, 250),
-		"many branches":              `{"anyOf":` + list(50_000, func(i int) string { return fmt.Sprintf(`{"const":%d}`, i) }) + `}`,
+		"many branches":              `{"anyOf":` + list(20_000, func(i int) string { return fmt.Sprintf(`{"const":%d}`, i) }) + `}`,
 		"many patterns":              `{"allOf":` + list(2000, func(i int) string { return fmt.Sprintf(`{"pattern":"^[a-z]{1,%d}x?$"}`, i%60+1) }) + `}`,
 		"a large pattern":            `{"pattern":"^(?:[a-z]{1,100}\\.){0,9}$"}`,
 	} {

@@ -171,11 +171,9 @@ func (e *explainer) breaks(t termID) (bool, []byte) {
 	const share = 16
 	r, cut := p.limited(p.budget.Steps/share, func() result { return p.sat(goal) })
 	switch {
-	case cut || r.status == statusMaybe:
-		return true, nil
-	case r.status == statusUnsat:
+	case r.status == statusUnsat && !cut:
 		return p.spent != "", nil
-	case p.forms[a].valid(r.value) && p.forms[b].check(r.value) == Invalid:
+	case r.status == statusSat && p.forms[a].valid(r.value) && p.forms[b].check(r.value) == Invalid:
 		return true, slices.Clone(r.value)
 	}
 	return true, nil

@@ -1,19 +1,25 @@
 package schema
 
 import (
+	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestFormats(t *testing.T) {
+// formatExamples are strings that have a format, and strings that nearly have it.
+type formatExamples struct {
+	format    Format
+	good, bad []string
+}
+
+func examplesOfFormats() []formatExamples {
 	label := strings.Repeat("a", 63)
-	for _, c := range []struct {
-		format    Format
-		good, bad []string
-	}{
+	return []formatExamples{
 		{FormatUUID, []string{
 			"00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
 			"2EB8AA08-AA98-11EA-B4AA-73B441D16380", "0191a2b3-c4d5-7e6f-8a9b-0c1d2e3f4a5b",
@@ -51,14 +57,14 @@ func TestFormats(t *testing.T) {
 		{FormatURI, []string{
 			"http://foo.bar/?baz=qux#quux", "http://foo.com/blah_(wikipedia)_blah#cite-1", "urn:oasis:names:specification:docbook:dtd:xml:4.1.2",
 			"mailto:John.Doe@example.com", "tel:+1-816-555-1212", "ldap://[2001:db8::7]/c=GB?objectClass?one", "file:///etc/fstab", "a:",
-			"http://-.~_!$&'()*+,;=:%40:80%2f::::::@example.com", "http://[v1.fe80::a+en1]", "http://example.com:/", "http://[::]",
+			"http://-.~_!$&'()*+,;=:%40:80%2f::::::@example.com", "http://[v1.fe80::a+en1]", "http://[VF.x]", "http://[v0aF.~:!]", "http://example.com:/", "http://[::]",
 			"http://1.2.3.999", "x+y-z.1:rest", "http://@/", "http:a:b", "http:///", "nats://a.b:4222", "http://[1:2:3:4:5:6:1.2.3.4]/",
 			"http://[1:2:3:4:5:6:7::]",
 		}, []string{
 			"", "//foo.bar/", "/abc", "abc", "#frag", ":foo", "1http://a", "ht_tp://a", "http://a b", "http://a\\b", "http://a/%", "http://a/%1",
 			"http://a/%zz", "http://a/<>", "http://a/{x}", "http://a/^", "http://a/`", "http://a/|", "http://a/\"", "http://a:b/", "http://[::1",
 			"http://[::1]x", "http://::1]", "http://[:::1]", "http://[1::2::3]", "http://[1:2:3:4:5:6:7]", "http://[1:2:3:4:5:6:7:8:9]",
-			"http://[12345::]", "http://[::1.2.3]", "http://[::1.2.3.4:5]", "http://[::01.2.3.4]", "http://[v.x]", "http://[v1.]", "http://[]",
+			"http://[12345::]", "http://[::1.2.3]", "http://[::1.2.3.4:5]", "http://[::01.2.3.4]", "http://[v.x]", "http://[v1.]", "http://[v1]", "http://[vg.x]", "http://[v1.%41]", "http://[v1./]", "http://[]",
 			"http://a#b#c", "http://é", "http://a/é", "http:/[::1]", "http://a@b@c", "http://a\n", "http://[::1]:x", "http://[1:]", "http://[:1]",
 			"http://[::1%25eth0]",
 		}},
@@ -68,7 +74,11 @@ func TestFormats(t *testing.T) {
 		}, []string{
 			"a:b:é", "1:b", ":", "_:x", "\\\\WINDOWS\\share", "#fr\\ag", "#a#b", "/%zz", "/a b", "//h:x", "//a@b@c", "/[", "//[::1", "é", "a\x00", "<",
 		}},
-	} {
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for _, c := range examplesOfFormats() {
 		for _, s := range c.good {
 			if !c.format.match([]byte(s)) {
 				t.Errorf("%s: %q is refused", c.format, s)
@@ -77,6 +87,54 @@ func TestFormats(t *testing.T) {
 		for _, s := range c.bad {
 			if c.format.match([]byte(s)) {
 				t.Errorf("%s: %q is accepted", c.format, s)
+			}
+		}
+	}
+}
+
+// TestEveryDate holds the calendar to that of package time: the days before, in
+// and after every month, in years of every kind.
+func TestEveryDate(t *testing.T) {
+	for _, year := range []int{0, 4, 100, 400, 1900, 2000, 2023, 2024, 2100, 9996, 9999} {
+		for month := range 14 {
+			for day := range 33 {
+				text := fmt.Sprintf("%04d-%02d-%02dT00:00:00Z", year, month, day)
+				_, err := time.Parse(time.RFC3339, text)
+				if FormatDateTime.match([]byte(text)) != (err == nil) {
+					t.Errorf("%s: package time says %v", text, err)
+				}
+			}
+		}
+	}
+}
+
+// TestFormatsByEdits changes one character of each example, which makes strings
+// on both sides of every rule, and holds the validator to the expressions by
+// which the prover knows the formats: they are written apart from one another.
+func TestFormatsByEdits(t *testing.T) {
+	for _, c := range examplesOfFormats() {
+		matches := func(how fit) func(s string) bool {
+			var all []*regexp.Regexp
+			for _, source := range formatLanguages(c.format, how) {
+				all = append(all, regexp.MustCompile(source))
+			}
+			return func(s string) bool {
+				return !slices.ContainsFunc(all, func(re *regexp.Regexp) bool { return !re.MatchString(s) })
+			}
+		}
+		within, over := matches(fitNarrow), matches(fitClose)
+		for _, example := range c.good {
+			if len(example) > 90 {
+				continue
+			}
+			for i := range len(example) {
+				for _, edit := range []string{"", "0", "6", "g", ":", ".", "-", "@", "%", "[", "]", "\"", "\\", "/", " ", example[i:i+1] + example[i:i+1]} {
+					s := example[:i] + edit + example[i+1:]
+					got := c.format.match([]byte(s))
+					if within(s) && !got || got && !over(s) {
+						t.Errorf("%s: %q is accepted: %v; the languages say %v to %v", c.format, s, got, within(s), over(s))
+					}
+				}
 			}
 		}
 	}

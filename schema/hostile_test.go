@@ -131,7 +131,7 @@ func hostileTexts() []hostileCase {
 	return []hostileCase{
 		{"a long string", `{"type":"string","maxLength":5000000}`, quoted(long), schema.Valid, 0},
 		{"a string too long", `{"maxLength":10}`, quoted(long), schema.Invalid, 0},
-		{"a long string of escapes", `{"minLength":1000000}`, quoted(repeat(`\u00e9`, 900_000)), schema.Invalid, 0},
+		{"a long string of escapes", `{"minLength":400000}`, quoted(repeat(`\u00e9`, 300_000)), schema.Invalid, 0},
 		{"a long string beyond ASCII", `{"minLength":1666667}`, quoted(repeat("日", 1_666_666)), schema.Invalid, 0},
 		{"a long string against an enum", `{"enum":["a","b"]}`, quoted(long), schema.Invalid, 0},
 		{"a pattern that makes others backtrack", `{"pattern":"^(a+)+$"}`, quoted(repeat("a", 50_000) + "!"), schema.Invalid, 0},

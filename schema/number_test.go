@@ -160,3 +160,19 @@ func TestBounds(t *testing.T) {
 		}
 	})
 }
+
+// TestSumsOfLongNumbers holds the arithmetic on exponents that no int64 holds to
+// math/big, with carries and borrows of every length.
+func TestSumsOfLongNumbers(t *testing.T) {
+	for _, digits := range []string{
+		"1" + strings.Repeat("0", 18), "1" + strings.Repeat("0", 30), strings.Repeat("9", 19), strings.Repeat("9", 40), "12345678901234567890123", "5" + strings.Repeat("9", 25), "10" + strings.Repeat("9", 20),
+	} {
+		whole, _ := new(big.Int).SetString(digits, 10)
+		for _, add := range []int64{0, 1, -1, 9, -9, 10, -10, 11, 99, -99, 100, 8_765_432, -8_765_432, 999_999_999_999_999_999, -999_999_999_999_999_999} {
+			want := "k" + new(big.Int).Add(whole, big.NewInt(add)).String()
+			if got := string(appendSum([]byte("k"), []byte(digits), add)); got != want {
+				t.Errorf("%s + %d: %s, want %s", digits, add, got, want)
+			}
+		}
+	}
+}

@@ -347,6 +347,12 @@ func propertySet(name string) (runeSet, bool) {
 		}
 		name = value
 	}
+	// The parser takes more than names: a caret negates there.
+	for i := range len(name) {
+		if !is(name[i], classAlpha|classDigit) && name[i] != '_' {
+			return nil, false
+		}
+	}
 	tree, err := syntax.Parse(`\p{`+name+`}`, syntax.Perl|syntax.UnicodeGroups)
 	switch {
 	case err != nil:

@@ -27,6 +27,19 @@ type engines struct {
 	whole    *parallel // of the pattern before trimSearch
 	language *regular.Language
 	regexp   *regexp.Regexp
+	effort   effort
+}
+
+// effort is what the automata of patterns cost to build and to keep, in counts
+// that are the same on every machine.
+type effort struct {
+	steps, states, classes int // of the complete automaton
+	links, groups, words   int // of the parallel one
+}
+
+func (e *effort) add(o effort) {
+	e.steps, e.states, e.classes = e.steps+o.steps, e.states+o.states, e.classes+o.classes
+	e.links, e.groups, e.words = e.links+o.links, e.groups+o.groups, e.words+o.words
 }
 
 func newEngines(t testing.TB, source string) *engines {
@@ -45,8 +58,17 @@ func newEngines(t testing.TB, source string) *engines {
 	if err != nil {
 		t.Fatalf("%q: %v", source, err)
 	}
-	ample := func() *int { steps := 1 << 24; return &steps }
-	e.dfa, e.parallel, e.whole = newDFA(trimmed, ample()), newParallel(trimmed, ample()), newParallel(whole, ample())
+	const ample = 1 << 24
+	steps, links, more := ample, ample, ample
+	e.dfa, e.parallel, e.whole = newDFA(trimmed, &steps), newParallel(trimmed, &links), newParallel(whole, &more)
+	e.effort = effort{steps: ample - steps, links: ample - links, classes: trimmed.classes + len(trimmed.starts)}
+	if e.dfa != nil {
+		e.effort.states = len(e.dfa.final)
+	}
+	if e.parallel != nil {
+		e.effort.groups = len(e.parallel.links[0].groups) + len(e.parallel.links[1].groups)
+		e.effort.words = e.parallel.links[0].work() + e.parallel.links[1].work()
+	}
 	if e.language, err = regular.Search(p.tree); err != nil && !errors.Is(err, regular.ErrUnsupported) {
 		t.Fatalf("%q: %v", source, err)
 	}
@@ -105,6 +127,7 @@ func TestEnginesAgainstV8(t *testing.T) {
 		t.Fatal(err)
 	}
 	patterns, complete, strings := 0, 0, 0
+	var total effort
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); patterns++ {
 		var v struct {
 			Pattern     string
@@ -114,6 +137,7 @@ func TestEnginesAgainstV8(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := newEngines(t, v.Pattern)
+		total.add(e.effort)
 		if e.dfa != nil {
 			complete++
 		}
@@ -129,6 +153,11 @@ func TestEnginesAgainstV8(t *testing.T) {
 	}
 	if patterns < 1500 || strings < 30_000 || complete < 1400 {
 		t.Errorf("%d patterns, %d of them complete automata, %d strings: the file is cut short", patterns, complete, strings)
+	}
+	// What a peer's patterns cost to load is bounded in these steps. An automaton
+	// that is right but larger than it was shows here and nowhere else.
+	if want := (effort{steps: 11_362_093, states: 25_679, classes: 479_634, links: 138_296, groups: 3_913, words: 38_950}); total != want {
+		t.Errorf("the automata of all patterns took %+v, not %+v", total, want)
 	}
 }
 

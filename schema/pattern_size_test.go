@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"errors"
+	"regexp/syntax"
 	"strings"
 	"testing"
 )
@@ -96,6 +98,78 @@ func TestWorkOfLongRepetitions(t *testing.T) {
 		}
 		if work := e.parallel.links[0].work(); work > most || work < 4*e.parallel.width {
 			t.Errorf("%s: a character takes %d words, want at most %d", source, work, most)
+		}
+	}
+}
+
+// TestProgramSize pins the estimate by which patterns are counted before they are
+// compiled, and holds it to what the compiler writes.
+func TestProgramSize(t *testing.T) {
+	for source, want := range map[string]int{
+		``: 1, `a`: 2, `abc`: 4, `[a-z]`: 1, `[acegikmoqsuwy]`: 4, `a|bc`: 6, `(?:abc)*`: 5, `a{3}`: 9, `(?:ab){2,5}`: 20, `a{2,}`: 6, `a{0}`: 3,
+		`(?:a{100}){10}`: 3010, `(?:(?:(?:(?:a{999}){999}){999}){999})`: 1 << 24,
+	} {
+		tree, err := syntax.Parse(source, syntax.Perl|syntax.WasDollar)
+		if errors.As(err, new(*syntax.Error)) {
+			tree = &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'a'}}
+			for range 4 { // beyond what the parser takes
+				tree = &syntax.Regexp{Op: syntax.OpRepeat, Min: 999, Max: 999, Sub: []*syntax.Regexp{tree}}
+			}
+		}
+		if got := programSize(tree); got != want {
+			t.Errorf("%s: %d, want %d", source, got, want)
+		}
+	}
+}
+
+// TestWhichPatternsAreTooLarge tells a pattern that no automaton runs from one for
+// which the patterns before it have left no room.
+func TestWhichPatternsAreTooLarge(t *testing.T) {
+	const long, huge = `[ab]*a[ab]{30}$`, `[ab]*a(?:b{9}[ab]{90}){10}(?:a?){300}c`
+	for _, c := range []struct {
+		name, pattern string
+		left          patternBudget
+		want          string // the message, or "" for none
+	}{
+		{"ample", long, *budget(), ""},
+		{"no steps", long, patternBudget{size: 1 << 20, links: 1 << 20}, ""},
+		{"no links", long, patternBudget{size: 1 << 20, steps: 1 << 20}, "the patterns of the schema are too large together"},
+		{"no links, and a small pattern", `^a$`, patternBudget{size: 1 << 20, steps: 1 << 20}, ""},
+		{"no size", `^a$`, patternBudget{steps: 1 << 20, links: 1 << 20}, "the patterns of the schema are too large together"},
+		{"size for the source only", `^(?:abc){100}$`, patternBudget{size: 100, steps: 1 << 20, links: 1 << 20}, "the patterns of the schema are too large together"},
+		{"by itself", huge, *budget(), "pattern is too large to run in linear time"},
+		{"by itself, no steps", huge, patternBudget{size: 1 << 20, links: 1 << 20}, "the patterns of the schema are too large together"},
+		{"without any repetition", `[ab]*a` + strings.Repeat(`[ab]`, 4200) + `$`, *budget(), "pattern is too large to run in linear time"},
+	} {
+		left := c.left
+		p, refused := compilePattern(c.pattern, &left)
+		switch {
+		case refused == nil && (c.want != "" || p == nil):
+			t.Errorf("%s: compiled", c.name)
+		case refused != nil && (c.want == "" || !strings.HasPrefix(refused.message, c.want)):
+			t.Errorf("%s: %+v", c.name, *refused)
+		}
+	}
+}
+
+// TestLargestTable builds automata around the size at which the rows of a table
+// no longer have offsets of 16 bits.
+func TestLargestTable(t *testing.T) {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	for n, complete := range map[int]bool{16: true, 17: false} {
+		text := strings.Repeat(letters, n)
+		p, refused := compilePattern("^"+text+"$", budget())
+		if refused != nil {
+			t.Fatal(*refused)
+		}
+		if (p.dfa != nil) != complete || (p.parallel != nil) == complete {
+			t.Errorf("%d characters: complete automaton %v", len(text), p.dfa != nil)
+		}
+		if p.dfa != nil && len(p.dfa.next) > maxTable {
+			t.Errorf("%d entries", len(p.dfa.next))
+		}
+		if !p.match([]byte(text)) || p.match([]byte(text[1:])) || p.match([]byte(text+"a")) || p.match([]byte(strings.Replace(text, "9a", "9b", 1))) {
+			t.Errorf("%d characters: wrong verdict", len(text))
 		}
 	}
 }

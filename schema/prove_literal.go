@@ -52,9 +52,6 @@ func (p *prover) excluded(st *state, raw []byte) bool {
 func (p *prover) excludedOf(st *state) int {
 	n := 0
 	for _, set := range st.out {
-		if set.sorts&st.sort == 0 {
-			continue
-		}
 		for _, id := range set.ids {
 			if sortOf(p.values[id]) == st.sort {
 				n++

@@ -171,10 +171,7 @@ func (t *term) amount() (*amount, bool) {
 	}
 	// The value is 0.DIGITS × 10^exp, which is DIGITS × 10^(exp-length).
 	digits := strings.ReplaceAll(string(d.digits), ".", "")
-	c, ok := new(big.Int).SetString(digits, 10)
-	if !ok {
-		return nil, false
-	}
+	c, _ := new(big.Int).SetString(digits, 10)
 	if d.neg {
 		c.Neg(c)
 	}

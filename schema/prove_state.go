@@ -133,15 +133,9 @@ func (st *state) pushOr(p *prover, id termID) bool {
 			live = append(live, arm)
 		}
 	}
-	switch len(live) {
-	case 0:
-		return false
-	case 1:
-		return st.push(p, live[0])
-	case len(p.terms[id].args):
-	default:
+	if len(live) < len(p.terms[id].args) {
 		// Some arms are gone. The shorter disjunction is a term of its own, and
-		// may have collapsed.
+		// may have collapsed: to one arm, or to false.
 		id = p.or(live...)
 		if p.terms[id].op != opOr {
 			return st.push(p, id)

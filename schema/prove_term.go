@@ -329,9 +329,7 @@ func (p *prover) negation(t term) termID {
 	if s := sortOfOp(t.op); s != 0 {
 		only = p.ofSorts(s)
 	}
-	// Most negations change op alone; the cached fields must not be copied.
-	opposite := t
-	opposite.known, opposite.negated = false, false
+	opposite := t // most negations change op alone
 	switch t.op {
 	case opAnd, opOr:
 		args := make([]termID, 0, len(t.args))

@@ -16,6 +16,10 @@ const (
 	maxPath        = 2048 // bytes of a path
 	maxNameShown   = 64   // bytes of a member name in a message
 	maxShown       = 200  // bytes of schema text in a message
+	// maxListed is bytes of all paths and messages. Six times as many, which is what
+	// JSON makes of control characters, still fit a record and a message of 1 MiB:
+	// otherwise a payload could keep its violation out of the audit log.
+	maxListed = 128 << 10
 )
 
 // reporter lists the violations of a payload that is strict JSON and known to
@@ -31,10 +35,11 @@ type reporter struct {
 	run    *run
 	data   []byte
 	limits Limits
-	found  []Violation
-	limit  int                    // how many violations may be listed here
+	found  []Violation            // the first of them, at most Limits.MaxViolations
+	size   int                    // the bytes of their paths and messages
+	count  int                    // all violations
+	limit  int                    // how many violations may be counted here
 	full   bool                   // the limit was met; what follows is not looked at
-	cut    bool                   // violations were left out for Limits.MaxViolations
 	path   []byte                 // the pointer to the value in hand
 	done   map[judgement]struct{} // what has been listed
 }
@@ -54,29 +59,44 @@ func (s *Schema) explain(doc []byte) Report {
 	r.remember(true)
 	r.begin(doc)
 	p := &reporter{
-		run: r, data: doc, limits: s.limits, limit: s.limits.MaxViolations,
-		done: map[judgement]struct{}{},
+		run: r, data: doc, limits: s.limits,
+		// Without MaxOmitted where the sum would overflow.
+		limit: max(s.limits.MaxViolations, s.limits.MaxViolations+MaxOmitted),
+		done:  map[judgement]struct{}{},
 	}
 	p.value(s.root, ijson.SkipSpace(doc, 0))
-	return Report{Verdict: Invalid, Violations: p.found, Truncated: p.cut}
+	omitted := p.count - len(p.found)
+	return Report{Verdict: Invalid, Violations: p.found, Truncated: omitted > 0, Omitted: omitted}
 }
 
-// add lists a violation of the value at the current path, unless the list is
-// full.
+// add lists a violation of the value at the current path, or only counts it if the
+// list is full.
 func (p *reporter) add(k Keyword, message string) {
-	if len(p.found) >= p.limit {
+	if p.count >= p.limit {
 		p.full = true
-		// Only the limit of the whole report counts as truncated; a combinator
-		// showing its first causes does not.
-		p.cut = p.cut || p.limit == p.limits.MaxViolations
 		return
 	}
-	p.found = append(p.found, Violation{truncate.String(string(p.path), maxPath), message, k})
+	p.count++
+	if p.listing() {
+		v := Violation{truncate.String(string(p.path), maxPath), message, k}
+		p.found = append(p.found, v)
+		p.size += len(v.Path) + len(v.Message)
+	}
+}
+
+// listing reports whether there is room for another violation.
+func (p *reporter) listing() bool {
+	return len(p.found) < p.limits.MaxViolations && p.size < maxListed
 }
 
 // under runs f with one more segment on the path. The path is one buffer that
-// grows and shrinks, because most of the paths walked have no violation.
+// grows and shrinks, because most of the paths walked have no violation. Where
+// violations are only counted, nobody reads it.
 func (p *reporter) under(segment string, f func()) {
+	if !p.listing() {
+		f()
+		return
+	}
 	size := len(p.path)
 	p.path = append(append(p.path, '/'), escapeSegment(truncate.String(segment, maxPathSegment))...)
 	f()
@@ -370,7 +390,7 @@ func (p *reporter) closest(c *combinator, i int) {
 	// The causes get a limit of their own, so that one value that fits nothing
 	// does not crowd out the faults of others.
 	limit := p.limit
-	p.limit = min(limit, len(p.found)+maxCauses)
+	p.limit = min(limit, p.count+maxCauses)
 	// A tag that belongs to no branch is the fault itself; the branches would
 	// only report that the tag is another.
 	if k, decided := p.run.pick(c.dispatch, i, p.limits.MaxDepth); !decided {
@@ -382,8 +402,8 @@ func (p *reporter) closest(c *combinator, i int) {
 			p.add(KeywordEnum, "value not in enum "+c.dispatch.text(c.to))
 		})
 	}
-	// The list may go on unless the report itself is full.
-	p.limit, p.full = limit, p.cut
+	// The list may go on unless the limit around this one is met as well.
+	p.limit, p.full = limit, p.count >= limit
 }
 
 // furthest returns the branch that accepts the type of the value and whose first

@@ -168,3 +168,50 @@ func TestSampleAgreesWithContainment(t *testing.T) {
 		}
 	})
 }
+
+// TestWitnessesHaveABound asks for values that fit the bound and for those that
+// are one byte longer.
+func TestWitnessesHaveABound(t *testing.T) {
+	for src, size := range map[string]int{
+		`{"type":"string","minLength":10}`:                                                              10, // of characters
+		`{"type":"string","minLength":200}`:                                                             200,
+		`{"type":"string","pattern":"^x{40}$"}`:                                                         40,
+		`{"type":"array","minItems":30,"items":{"const":7}}`:                                            62,
+		`{"type":"object","required":["a"],"properties":{"a":{"const":"0123456789"}}}`:                  12, // of values
+		`{"type":"object","required":["a","b"],"properties":{"a":{"const":1234567},"b":{"const":123}}}`: 10,
+	} {
+		s := mustCompile(t, src)
+		for bound, fits := range map[int]bool{size + 1: true, size - 1: false} {
+			got, err := schema.SampleWithin(t.Context(), s, schema.Budget{Witness: bound, Time: time.Minute})
+			var doubt *schema.UndecidedError
+			if fits != (err == nil) || !fits && (!errors.As(err, &doubt) || doubt.Reason != schema.ReasonWitness) {
+				t.Errorf("%s within %d: %s, %v", src, bound, got, err)
+			}
+			answer := schema.IsSubschemaWithin(t.Context(), s, mustCompile(t, `{"not":{}}`), schema.Budget{Witness: bound, Time: time.Minute})
+			if fits != (answer.Answer == schema.Refuted) || !fits && answer.Reason != schema.ReasonWitness {
+				t.Errorf("%s within %d: %+v", src, bound, answer)
+			}
+		}
+	}
+}
+
+// TestValuesThatNestDeep has a chain of definitions as long as a value that the
+// prover will build, and one that is longer.
+func TestValuesThatNestDeep(t *testing.T) {
+	chain := func(n int) *schema.Schema {
+		links := object(n, func(i int) string {
+			return fmt.Sprintf(`"d%d":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/d%d"}}`, i, i+1)
+		})
+		return mustCompile(t, `{"$ref":"#/definitions/d0","definitions":`+links[:len(links)-1]+fmt.Sprintf(`,"d%d":{"const":1}}}`, n))
+	}
+	for n, reason := range map[int]schema.Reason{100: "", 2000: schema.ReasonDepth} {
+		got, err := schema.SampleWithin(t.Context(), chain(n), unboundedTime())
+		var doubt *schema.UndecidedError
+		switch {
+		case reason == "" && string(got) != strings.Repeat("[", n)+"1"+strings.Repeat("]", n):
+			t.Errorf("%d levels: %s, %v", n, got, err)
+		case reason != "" && (!errors.As(err, &doubt) || doubt.Reason != reason):
+			t.Errorf("%d levels: %.60s, %v", n, got, err)
+		}
+	}
+}

@@ -17,6 +17,7 @@ type Schema struct {
 	source   []byte    // the JSON that was compiled
 	literals interner  // the values of const and enum; only read
 	memoise  bool      // judge through a memo, see needsMemo
+	objects  bool      // {} stands for null, see Arguments
 	limits   Limits    // every field set
 	runs     sync.Pool // of *run
 }
@@ -30,9 +31,17 @@ type Limits struct {
 	// MaxBytes is the length of the longest payload, in bytes. Longer ones
 	// are malformed. The default is 64 MiB.
 	MaxBytes int
-	// MaxViolations is how many violations are listed. The default is 100.
+	// MaxViolations is how many violations are listed, at most as many as fill
+	// 128 KiB. The default is [DefaultMaxViolations].
 	MaxViolations int
 }
+
+// DefaultMaxViolations is the default of [Limits].
+const DefaultMaxViolations = 100
+
+// MaxOmitted is the most that [Report.Omitted] counts to: a payload can hold
+// millions of violations, and finding one of a union means trying every branch.
+const MaxOmitted = 1000
 
 // mostDepth is the highest bound on depth. With maxNesting steps for each
 // level, the stack stays within some 500 MB.
@@ -40,7 +49,7 @@ const mostDepth = 4096
 
 // defaultLimits are the limits that [Limits] documents.
 func defaultLimits() Limits {
-	return Limits{MaxDepth: ijson.DefaultMaxDepth, MaxBytes: 64 << 20, MaxViolations: 100}
+	return Limits{MaxDepth: ijson.DefaultMaxDepth, MaxBytes: 64 << 20, MaxViolations: DefaultMaxViolations}
 }
 
 // WithLimits returns the same schema under other limits. It shares the compiled
@@ -58,9 +67,12 @@ func (s *Schema) WithLimits(l Limits) *Schema {
 	}
 	return &Schema{
 		root: s.root, nodes: s.nodes, source: s.source,
-		literals: s.literals, memoise: s.memoise, limits: d,
+		literals: s.literals, memoise: s.memoise, objects: s.objects, limits: d,
 	}
 }
+
+// Limits returns the limits of s, every field set.
+func (s *Schema) Limits() Limits { return s.limits }
 
 // Source returns the schema's JSON as it was compiled.
 func (s *Schema) Source() []byte { return slices.Clone(s.source) }
@@ -112,6 +124,11 @@ type Report struct {
 	Violations []Violation
 	// Truncated says that there are more violations than the limit.
 	Truncated bool
+	// Omitted counts the violations that were left out for the limit, so that it
+	// is positive exactly if Truncated is set. [MaxOmitted] means so many or more.
+	// Of a union that nothing fits, the first eight causes are violations, and no
+	// others: the author may have meant another branch.
+	Omitted int
 	// Syntax is set where Verdict is Malformed.
 	Syntax *SyntaxError
 }

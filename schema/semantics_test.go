@@ -162,6 +162,36 @@ func TestEveryPrefixIsMalformed(t *testing.T) {
 	}
 }
 
+// TestMalformedWhereItIsJudged puts a wrong byte in the place of each other, in
+// payloads whose every part is judged and not read over.
+func TestMalformedWhereItIsJudged(t *testing.T) {
+	for src, doc := range map[string]string{
+		`{"items":{"type":"integer"},"minItems":1}`:                                                                           ` [ 1 , 20 , 3 ] `,
+		`{"items":{"items":{}},"uniqueItems":true}`:                                                                           `[[1],[2,3]]`,
+		`{"properties":{"a":{"type":"string"},"b":{"type":"null"}},"additionalProperties":{"type":"boolean"}}`:                ` { "a" : "x" , "b":null,"c":true } `,
+		`{"enum":[{"a":[1,"x"]}]}`:                                                                                            `{"a":[1,"x"]}`,
+		`{"anyOf":[{"items":{"type":"string"}},{"items":{"type":"integer"}}]}`:                                                `[1,2]`,
+		`{"oneOf":[{"properties":{"k":{"const":"a"}},"required":["k"]},{"properties":{"k":{"const":"b"}},"required":["k"]}]}`: `{"z":[1],"k":"b"}`,
+		`{"pattern":"^a.c$","maxLength":9}`:                                                                                   `"a\u0062c"`,
+		`{"type":"number","minimum":-9.5}`:                                                                                    `-1.5e0`,
+	} {
+		s := mustCompile(t, src)
+		if !s.Valid([]byte(doc)) {
+			t.Fatalf("%s does not accept %s", src, doc)
+		}
+		for i := range len(doc) {
+			for _, by := range []string{"", " ", ",", ":", "[", "]", "{", "}", `"`, "0", "1", "-", ".", "e", "x", `\`, "\x00", "\xff"} {
+				for _, changed := range []string{doc[:i] + by + doc[i+1:], doc[:i] + by + doc[i:], doc[:i] + by} {
+					checkConsistent(t, s, []byte(changed))
+					if got := s.Check([]byte(changed)).Verdict; !json.Valid([]byte(changed)) && got != schema.Malformed {
+						t.Errorf("%s on %q: %v, want malformed", src, changed, got)
+					}
+				}
+			}
+		}
+	}
+}
+
 // FuzzValidate judges arbitrary bytes by schemas that use every part of the
 // engine: it must not panic, its two answers must agree, and white space must
 // not matter.

@@ -5,7 +5,7 @@ import "testing"
 // A declared name is known in every spelling, and one that needs escapes is not
 // taken for bytes that look like it.
 func TestSpellingOfNames(t *testing.T) {
-	s := mustCompile(t, `{"properties":{"a\"b":{"type":"null"},"c\\d":{"type":"null"},"e":{"type":"null"},"é":{"type":"null"},"":{"type":"null"}},
+	s := mustCompile(t, `{"properties":{"x\ny":{"type":"null"},"e\":null,\"f":{"type":"null"},"a\"b":{"type":"null"},"c\\d":{"type":"null"},"e":{"type":"null"},"é":{"type":"null"},"":{"type":"null"}},
 		"required":["é"],"additionalProperties":false}`)
 	for doc, want := range map[string]bool{
 		`{"a\"b":null,"c\\d":null,"e":null,"é":null,"":null}`:                   true,
@@ -24,6 +24,10 @@ func TestSpellingOfNames(t *testing.T) {
 		`{"e`:                            false,
 		`{"é":null,"":null,"":null}`:     false,
 		`{"é":null,"f":null}`:            false,
+		`{"x\ny":null,"é":null}`:         true,
+		"{\"x\ny\":null,\"é\":null}":     false, // a control character in a string is not JSON
+		`{"e\":null,\"f":null,"é":null}`: true,
+		`{"e":null,"f":null,"é":null}`:   false, // two members, of which the second is not declared
 	} {
 		if got := s.Valid([]byte(doc)); got != want {
 			t.Errorf("Valid(%s) = %t", doc, got)

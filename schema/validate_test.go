@@ -276,3 +276,73 @@ func TestSyntaxErrorIsTyped(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestReportsKeepToTheirBounds has values that a message just shows, and those that
+// are one byte too long for it; and as many causes as are listed, and one more.
+func TestReportsKeepToTheirBounds(t *testing.T) {
+	message := func(src, doc string) string {
+		t.Helper()
+		got := mustCompile(t, src).Validate([]byte(doc))
+		if len(got) == 0 {
+			t.Fatalf("%.80s accepts %.80s", src, doc)
+		}
+		return got[0].Message
+	}
+	quoted := func(n int) string { return `"` + strings.Repeat("v", n-2) + `"` }
+	for n, cut := range map[int]bool{199: false, 200: false, 201: true} {
+		if got := message(`{"const":`+quoted(n)+`}`, `1`); strings.HasSuffix(got, quoted(n)) == cut {
+			t.Errorf("const of %d bytes: %s", n, got)
+		}
+		if got := message(`{"type":"string","pattern":"`+strings.Repeat("x", n)+`"}`, `"y"`); strings.Contains(got, "…") != cut {
+			t.Errorf("pattern of %d bytes: %s", n, got)
+		}
+		// The bracket counts, and so does the comma between two.
+		if got := message(`{"enum":[`+quoted(n-1)+`]}`, `1`); strings.Contains(got, "…") != cut {
+			t.Errorf("enum of %d bytes: %s", n, got)
+		}
+		if got := message(`{"enum":["a",`+quoted(n-5)+`]}`, `1`); strings.Contains(got, "…") != cut || !strings.Contains(got, `["a",`) {
+			t.Errorf("enum of %d bytes in two values: %s", n, got)
+		}
+	}
+	s := mustCompile(t, `{"properties":{"a":{"anyOf":[{"items":{"type":"string"}}]},"b":{"type":"null"}}}`)
+	for wrong, want := range map[int]int{7: 9, 8: 10, 9: 10, 50: 10} { // with anyOf itself and /b
+		if got := s.Validate([]byte(`{"a":[` + strings.Repeat("1,", wrong-1) + `1],"b":1}`)); len(got) != want || got[len(got)-1].Path != "/b" {
+			t.Errorf("%d wrong elements: %d violations", wrong, len(got))
+		}
+	}
+}
+
+// TestObjectsOfManyProperties crosses the sizes at which the marks of properties
+// take another word: each name is required, known, and refused twice.
+func TestObjectsOfManyProperties(t *testing.T) {
+	for _, n := range []int{1, 63, 64, 65, 66, 127, 128, 129, 192, 193} {
+		members := func(but int) string {
+			var all []string
+			for i := range n {
+				if i != but {
+					all = append(all, fmt.Sprintf(`"p%d":0`, i))
+				}
+			}
+			return strings.Join(all, ",")
+		}
+		names := list(n, func(i int) string { return fmt.Sprintf(`"p%d"`, i) })
+		s := mustCompile(t, `{"properties":`+object(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) })+`,"required":`+names+`,"additionalProperties":false}`)
+		if !s.Valid([]byte("{" + members(-1) + "}")) {
+			t.Errorf("%d properties: refused", n)
+		}
+		for _, i := range []int{0, n / 2, n - 1} {
+			if got := s.Validate([]byte("{" + members(i) + "}")); len(got) != 1 || got[0].Keyword != schema.KeywordRequired {
+				t.Errorf("%d properties without p%d: %v", n, i, got)
+			}
+			twice := []byte(fmt.Sprintf(`{%s,"p%d":0}`, members(-1), i))
+			if s.Valid(twice) || s.Check(twice).Verdict != schema.Malformed {
+				t.Errorf("%d properties with p%d twice: %v", n, i, s.Check(twice).Verdict)
+			}
+			// An object inside has marks of its own.
+			inner := mustCompile(t, `{"properties":{"x":{},"o":`+string(s.Source())+`},"additionalProperties":`+string(s.Source())+`}`)
+			if !inner.Valid([]byte(`{"o":{`+members(-1)+`},"q":{`+members(-1)+`}}`)) || inner.Valid([]byte(`{"o":{`+members(-1)+`},"q":{`+members(i)+`}}`)) {
+				t.Errorf("%d properties in objects: wrong", n)
+			}
+		}
+	}
+}

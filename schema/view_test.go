@@ -166,3 +166,35 @@ func TestDispatchIsSound(t *testing.T) {
 		}
 	}
 }
+
+// TestViewOfNothing asks a schema for what it does not have, and one that has
+// each keyword.
+func TestViewOfNothing(t *testing.T) {
+	empty := mustCompile(t, `{}`).Root()
+	_, additional := empty.Additional()
+	_, items := empty.Items()
+	_, not := empty.Not()
+	_, constant := empty.Const()
+	if empty.Required() != nil || empty.Properties() != nil || empty.HasObject() || empty.PatternRE2() != "" || empty.Pattern() != "" || empty.Format() != "" ||
+		empty.OneOf() != nil || empty.AnyOf() != nil || empty.AllOf() != nil || empty.Enum() != nil || additional || items || not || constant || empty.IsZero() {
+		t.Error("an empty schema has keywords")
+	}
+	if !(schema.Node{}).IsZero() {
+		t.Error("no schema is one")
+	}
+	full := mustCompile(t, `{"oneOf":[{"type":"null"},{"minLength":1,"format":"uuid"}],"anyOf":[{"maxLength":2},true,{"pattern":"^\\d"}],"allOf":[{"required":["b","a"]}]}`).Root()
+	one, some, all := full.OneOf(), full.AnyOf(), full.AllOf()
+	if len(one) != 2 || len(some) != 3 || len(all) != 1 || one[1].Pointer() != "/oneOf/1" || some[2].Pointer() != "/anyOf/2" || all[0].Pointer() != "/allOf/0" {
+		t.Fatalf("%d, %d and %d branches", len(one), len(some), len(all))
+	}
+	// Strings with a length alone have neither pattern nor format.
+	if some[0].Pattern() != "" || some[0].PatternRE2() != "" || one[1].Format() != schema.FormatUUID || some[2].PatternRE2() == "" || some[2].Format() != "" {
+		t.Error("wrong pattern or format")
+	}
+	if low, high := one[1].Length(); low != 1 || high >= 0 {
+		t.Errorf("length %d to %d", low, high)
+	}
+	if got := fmt.Sprint(all[0].Required()); got != "[b a]" {
+		t.Errorf("required %s", got)
+	}
+}

@@ -15,15 +15,27 @@
 // group gets SIGTERM, and SIGKILL after a grace period.
 //
 // The environment is PATH, HOME, TMPDIR, USER and LANG of agentd, what the configuration
-// adds, and:
+// adds, and what follows. All of it is set for each call, to "" where there is nothing
+// to say.
 //
-//	AGENTD_SOCKET      the Unix socket of the agent's control API
-//	AGENTD_CALL        the running call's token; the HTTP header Agentd-Call
-//	                   of a nested request carries it
-//	AGENTD_DEADLINE    when the caller stops waiting, ms since the Unix epoch
-//	AGENTD_AGENT       this agent's address
-//	AGENTD_CAPABILITY  the capability's name
-//	AGENTD_FLEET_ROOT  the folder of fleet.yaml
+//	AGENTD_SOCKET           the Unix socket of the agent's control API
+//	AGENTD_CALL             the running call's token; the HTTP header Agentd-Call
+//	                        of a nested request carries it
+//	AGENTD_DEADLINE         when the caller stops waiting, ms since the Unix epoch
+//	AGENTD_AGENT            this agent's address
+//	AGENTD_CAPABILITY       the capability's name
+//	AGENTD_CALLER           the caller's address
+//	AGENTD_CALLER_PROVEN    true if the request has proven it, and false
+//	AGENTD_CORRELATION_ID   the call's, the same at both ends
+//	AGENTD_MESSAGE_ID       the request's, another one for each attempt
+//	AGENTD_SESSION_ID       the session of the caller's skill
+//	AGENTD_TENANT_ID        the call's tenant
+//	AGENTD_IDEMPOTENCY_KEY  the caller's
+//	AGENTD_TRACEPARENT      the W3C trace context, also as TRACEPARENT
+//	AGENTD_HOPS             the calls that led here, this one included
+//	AGENTD_FLEET_ROOT       the folder of fleet.yaml
+//
+// A call with an id or a key that no variable can hold fails.
 //
 // A skill tells of its progress with POST /v1/agent/progress on that socket.
 //

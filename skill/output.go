@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/agentd/agentd/rpc"
 )
@@ -30,51 +31,100 @@ func (b *cappedBuffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
+// The bounds of what one call may write to the log. The lines are bounded as well
+// because a record of the log is much longer than a short line.
 const (
-	maxLineBytes   = 8 << 10
-	maxStderrBytes = 1 << 20
+	maxLineBytes = 8 << 10
+	maxLogLines  = 1000
+	maxLogBytes  = 256 << 10
 )
 
-// A lineLogger writes standard error to the log, one record a line. It bounds
-// what one call may write, so that a program cannot fill the disk with its
-// log.
+// escapedBytes is the length of a control character in a record, such as \u0000.
+const escapedBytes = 6
+
+// A lineLogger writes standard error to the log, one record a line, within the bounds.
+// A line that is too long is cut. What is left out is counted, and told at the end.
 type lineLogger struct {
 	log  *slog.Logger
-	line []byte
-	left int
+	line []byte // without its end, which has not come yet
+	cut  int    // bytes of it that are left out
+	some bool   // it has begun, although it may be empty
+
+	lines, bytes    int // written so far
+	lost, lostBytes int // lines that were not written, and all bytes that were not
 }
 
 func newLineLogger(log *slog.Logger, inv *rpc.Invocation) *lineLogger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &lineLogger{
-		log:  log.With("capability", inv.Capability, "correlationId", inv.CorrelationID),
-		left: maxStderrBytes,
-	}
+	return &lineLogger{log: log.With("peer", inv.From, "capability", inv.Capability, "correlationId", inv.CorrelationID, "traceId", inv.TraceID())}
 }
 
 func (l *lineLogger) Write(p []byte) (int, error) {
-	for _, c := range p {
-		if c == '\n' || len(l.line) == maxLineBytes {
-			l.flush()
+	rest := p
+	for len(rest) > 0 {
+		text, after, ended := bytes.Cut(rest, []byte{'\n'})
+		l.add(text)
+		if ended {
+			l.end()
 		}
-		if c != '\n' {
-			l.line = append(l.line, c)
-		}
+		rest = after
 	}
 	return len(p), nil
 }
 
-// flush writes the line that has been collected so far, even if it has no end
-// yet.
-func (l *lineLogger) flush() {
-	if len(l.line) > 0 && l.left > 0 {
-		if l.left -= len(l.line); l.left <= 0 {
-			l.log.Warn("skill writes too much to standard error; the rest of this call's is dropped")
-		} else {
-			l.log.LogAttrs(context.Background(), slog.LevelInfo, "skill", slog.String("stderr", string(l.line)))
+// add continues the line.
+func (l *lineLogger) add(text []byte) {
+	room := max(0, maxLineBytes-len(l.line))
+	if l.full() {
+		room = 0
+	}
+	kept := min(room, len(text))
+	l.line = append(l.line, text[:kept]...)
+	l.cut += len(text) - kept
+	l.some = l.some || len(text) > 0
+}
+
+// full reports whether the bounds are reached.
+func (l *lineLogger) full() bool { return l.lines >= maxLogLines || l.bytes >= maxLogBytes }
+
+// end writes the line. An empty one is left out, and is no loss.
+func (l *lineLogger) end() {
+	switch text := strings.ToValidUTF8(string(bytes.TrimSuffix(l.line, []byte{'\r'})), "\uFFFD"); {
+	case !l.some:
+	case l.full():
+		l.lost++
+		l.lostBytes += len(l.line) + l.cut
+	case len(text) > 0:
+		attrs := []slog.Attr{slog.String("stderr", text)}
+		if l.cut > 0 {
+			attrs = append(attrs, slog.Int("omittedBytes", l.cut))
+			l.lostBytes += l.cut
+		}
+		l.lines++
+		l.bytes += cost(text)
+		l.log.LogAttrs(context.Background(), slog.LevelInfo, "skill", attrs...)
+	}
+	l.line, l.cut, l.some = l.line[:0], 0, false
+}
+
+// cost is about what a line takes in the log.
+func cost(text string) int {
+	n := len(text)
+	for _, c := range []byte(text) {
+		if c < ' ' {
+			n += escapedBytes - 1
 		}
 	}
-	l.line = l.line[:0]
+	return n
+}
+
+// close writes a last line that has no end, and says what was left out.
+func (l *lineLogger) close() {
+	l.end()
+	if l.lost > 0 || l.lostBytes > 0 {
+		l.log.LogAttrs(context.Background(), slog.LevelWarn, "the skill wrote more to standard error than the log takes of one call",
+			slog.Int("lines", l.lines), slog.Int("omittedLines", l.lost), slog.Int("omittedBytes", l.lostBytes))
+	}
 }

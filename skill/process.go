@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -81,27 +80,32 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	defer cancel(nil)
 	stdout := &cappedBuffer{most: p.maxOutput(), overflow: func() { cancel(errTooMuchOutput) }}
 	stderr := newLineLogger(p.Logger, inv)
-	cmd, release := p.command(ctx, inv)
+	cmd, release, err := p.command(ctx, inv)
+	if err != nil {
+		return nil, err
+	}
 	defer release()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	err := cmd.Start()
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, &rpc.SkillError{Message: "the skill could not be started", Err: err}
 	}
 	err = cmd.Wait()
 	// What the program left running in its group goes with it.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	stderr.flush()
+	stderr.close()
 	return p.outcome(ctx, cmd.ProcessState, stdout.buf.Bytes(), err)
 }
 
-func (p *Process) command(ctx context.Context, inv *rpc.Invocation) (*exec.Cmd, func()) {
+// command returns the program, ready to start, and what to call when it has ended.
+func (p *Process) command(ctx context.Context, inv *rpc.Invocation) (*exec.Cmd, func(), error) {
+	ofCall, err := callEnvironment(inv)
+	if err != nil {
+		return nil, nil, err
+	}
 	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
 	cmd.Dir = p.Dir
 	cmd.Stdin = bytes.NewReader(inv.Payload)
-	cmd.Env = append(p.environment(os.Environ()),
-		"AGENTD_DEADLINE="+strconv.FormatInt(inv.Deadline.UnixMilli(), 10),
-		"AGENTD_CAPABILITY="+inv.Capability)
+	cmd.Env = append(p.environment(os.Environ()), ofCall...)
 	release := func() {}
 	if p.Calls != nil {
 		var token string
@@ -121,7 +125,7 @@ func (p *Process) command(ctx context.Context, inv *rpc.Invocation) (*exec.Cmd, 
 	if cmd.WaitDelay <= 0 {
 		cmd.WaitDelay = DefaultKillGrace
 	}
-	return cmd, release
+	return cmd, release, nil
 }
 
 func (p *Process) maxOutput() int {

@@ -287,6 +287,7 @@ func TestProcessEnvironment(t *testing.T) {
 	for name, want := range map[string]string{
 		"SECRET_TOKEN": "", "EXACT_NOT": "", "GOTEST_A": "1", "EXACT": "2", "OWN": "4", "PATH": os.Getenv("PATH"),
 		"AGENTD_CALL": "token", "AGENTD_CAPABILITY": "review-pr", "AGENTD_DEADLINE": "1800000000000",
+		"AGENTD_CALLER": "", "AGENTD_CORRELATION_ID": "c-1", "AGENTD_HOPS": "1",
 	} {
 		if env[name] != want {
 			t.Errorf("%s is %q, want %q", name, env[name], want)
@@ -311,7 +312,7 @@ func TestStandardErrorIsBounded(t *testing.T) {
 	if err != nil || string(out) != `"done"` {
 		t.Fatalf("got %s, %v", out, err)
 	}
-	if n := len(log.String()); n > 2<<20 || !strings.Contains(log.String(), "too much") {
+	if n := len(log.String()); n > 512<<10 || !strings.Contains(log.String(), "omittedLines=4032 omittedBytes=16515072") {
 		t.Errorf("%d bytes of log for 16 MiB of standard error", n)
 	}
 }
@@ -333,6 +334,11 @@ func TestFunc(t *testing.T) {
 	}
 	if _, err := add.Handle(t.Context(), invocation(`[]`)); err == nil {
 		t.Error("a list fits a struct")
+	}
+	for _, absent := range []string{"", "null", " null\n"} {
+		if out, err := add.Handle(t.Context(), invocation(absent)); err != nil || string(out) != `{"sum":0}` {
+			t.Errorf("%q: %s, %v", absent, out, err)
+		}
 	}
 	bad := skill.Func(func(context.Context, any) (chan int, error) { return nil, nil })
 	if _, err := bad.Handle(t.Context(), invocation(`{}`)); err == nil {

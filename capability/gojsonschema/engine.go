@@ -12,12 +12,17 @@ import (
 
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/internal/jcs"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/schema"
 )
 
-// maxViolations bounds the violations in one report, as package schema's
-// default does.
-const maxViolations = 100
+// Bounds of what a report can hold, in bytes: of a path, of a message, and of all
+// of them, as in package schema.
+const (
+	maxPath    = 2048
+	maxMessage = 512
+	maxListed  = 128 << 10
+)
 
 // A Validator checks payloads with the library. It is safe for concurrent use.
 type Validator struct {
@@ -166,7 +171,7 @@ func (v *Validator) Check(payload []byte) schema.Report {
 	if len(found) == 0 {
 		return schema.Report{Verdict: schema.Valid}
 	}
-	return report(found)
+	return report(found, v.native.Limits().MaxViolations)
 }
 
 // limit returns the report of a payload that the engine cannot judge.
@@ -191,11 +196,14 @@ func (v *Validator) judge(canonical []byte) (found []library.ResultError, err er
 }
 
 // report turns the library's errors into violations. It sorts them, because
-// the library iterates over Go maps and returns them in random order.
-func report(found []library.ResultError) schema.Report {
+// the library iterates over Go maps and returns them in random order. It lists the
+// first most of them.
+func report(found []library.ResultError, most int) schema.Report {
 	out := schema.Report{Verdict: schema.Invalid}
 	for _, f := range found {
 		if violation, ok := violation(f); ok {
+			violation.Path = truncate.String(violation.Path, maxPath)
+			violation.Message = truncate.String(violation.Message, maxMessage)
 			out.Violations = append(out.Violations, violation)
 		}
 	}
@@ -205,8 +213,16 @@ func report(found []library.ResultError) schema.Report {
 	// A schema that several branches refer to reports the same error more than
 	// once.
 	out.Violations = slices.Compact(out.Violations)
-	if len(out.Violations) > maxViolations {
-		out.Violations, out.Truncated = out.Violations[:maxViolations], true
+	size := 0
+	for i, v := range out.Violations {
+		// What names and numbers of a payload make of them must fit a record.
+		if size += len(v.Path) + len(v.Message); size > maxListed {
+			most = min(most, i+1)
+			break
+		}
+	}
+	if more := len(out.Violations) - most; more > 0 {
+		out.Violations, out.Truncated, out.Omitted = out.Violations[:most], true, min(more, schema.MaxOmitted)
 	}
 	return out
 }

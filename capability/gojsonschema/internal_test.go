@@ -11,6 +11,7 @@ import (
 	library "github.com/xeipuuv/gojsonschema"
 	"pgregory.net/rapid"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/schema"
 )
 
@@ -113,9 +114,9 @@ func TestPanicsAreContained(t *testing.T) {
 // A report is sorted, has no doubles, and lists so many violations and no more.
 func TestReportsAreBounded(t *testing.T) {
 	_, v := compiled(t, `{"type":"array","items":{"type":"boolean"}}`)
-	for n, want := range map[int]int{1: 1, maxViolations - 1: maxViolations - 1, maxViolations: maxViolations, maxViolations + 1: maxViolations} {
+	for n, want := range map[int]int{1: 1, schema.DefaultMaxViolations - 1: schema.DefaultMaxViolations - 1, schema.DefaultMaxViolations: schema.DefaultMaxViolations, schema.DefaultMaxViolations + 1: schema.DefaultMaxViolations} {
 		r := v.Check([]byte("[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]"))
-		if len(r.Violations) != want || r.Truncated != (n > maxViolations) {
+		if len(r.Violations) != want || r.Truncated != (n > want) || r.Omitted != n-want {
 			t.Errorf("%d wrong items: %d violations, truncated %t", n, len(r.Violations), r.Truncated)
 		}
 		for i := 1; i < len(r.Violations); i++ {
@@ -123,6 +124,22 @@ func TestReportsAreBounded(t *testing.T) {
 				t.Errorf("%q stands before %q", r.Violations[i-1].Path, r.Violations[i].Path)
 			}
 		}
+	}
+	s, err := schema.Compile([]byte(`{"type":"array","items":{"type":"boolean"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := capability.Limited(Engine{}, schema.Limits{MaxViolations: 2}).Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := few.Check([]byte(`[1,2,3,4,5]`)); len(r.Violations) != 2 || r.Omitted != 3 {
+		t.Errorf("under another limit: %+v", r)
+	}
+	_, v = compiled(t, `{"additionalProperties":false}`)
+	long := strings.Repeat("n", 3*maxPath)
+	if r := v.Check([]byte(`{"` + long + `":1}`)); len(r.Violations) != 1 || len(r.Violations[0].Path) > maxPath+4 || len(r.Violations[0].Message) > maxMessage+4 {
+		t.Errorf("a long name: %d violations", len(r.Violations))
 	}
 	_, v = compiled(t, `{"allOf":[{"type":"string"},{"type":"string"}]}`)
 	if r := v.Check([]byte(`1`)); len(r.Violations) != 1 {

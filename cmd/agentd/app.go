@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,7 +16,8 @@ import (
 // logic behind them is in the packages below internal/cli.
 type app struct {
 	cli.Env
-	started bool // cobra has accepted the command line, and a command runs
+	started bool  // cobra has accepted the command line, and a command runs
+	misled  error // help was asked about a command that does not exist
 }
 
 // run executes one command line and returns the exit status.
@@ -26,14 +28,25 @@ func run(ctx context.Context, args []string, a *app) int {
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.misled
+	}
 	code, print := cli.ExitCode(err)
-	if code == cli.ExitFailed && !a.started {
+	switch {
+	case code == cli.ExitFailed && !a.started:
 		code = cli.ExitUsage // cobra has rejected the flags or arguments
+	// Whatever the command was doing fails with its context; that is no news.
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		code, err = cli.ExitInterrupted, errors.New("interrupted")
 	}
-	if print {
-		fmt.Fprintf(a.Stderr, "agentd: %s\n", strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	switch log, logErr := a.Logger(); {
+	case !print:
+	case a.LogsJSON() && logErr == nil: // the last line is one of the log as well
+		log.Error(err.Error(), "exitStatus", code)
+	default:
+		fmt.Fprintf(a.Stderr, "agentd: %s\n", output.PrintableText(strings.ReplaceAll(err.Error(), "\n", "\n  ")))
 	}
-	if code == cli.ExitUsage {
+	if code == cli.ExitUsage && !a.LogsJSON() {
 		fmt.Fprintln(a.Stderr, "Run `agentd --help`, or --help after the command, for how to use it.")
 	}
 	return code
@@ -54,13 +67,24 @@ func (a *app) rootCommand() *cobra.Command {
 		a.awaitCommand(), a.dlqCommand(), a.permissionsCommand(), a.identityCommand(), a.approvalsCommand(),
 		a.capabilitiesCommand(), a.auditCommand(), a.versionCommand(),
 	)
+	// Cobra prints the help of the group for an unknown command, with status 0: a script
+	// that asks `agentd fleet prune --help` would take that for a yes.
+	help := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			a.misled = unknownCommand(cmd, words[0])
+			return
+		}
+		help(cmd, args)
+	})
+	cmd.SetHelpCommand(a.helpCommand(cmd))
 	// VarP takes the current value as the flag's default.
 	a.Format = output.Table
 	flags := cmd.PersistentFlags()
 	flags.StringVarP(&a.FleetDir, "fleet", "C", "", "folder of fleet.yaml, or one below it (default: $AGENTD_FLEET_ROOT, then the working directory)")
 	flags.VarP(&a.Format, "output", "o", "table, json or jsonl")
 	flags.StringVar(&a.LogLevel, "log-level", "", "debug, info, warn or error (default: $AGENTD_LOG_LEVEL, then info)")
-	flags.StringVar(&a.LogFormat, "log-format", "text", "text or json")
+	flags.StringVar(&a.LogFormat, "log-format", "", "text or json (default: $AGENTD_LOG_FORMAT, then text)")
 	return cmd
 }
 
@@ -74,14 +98,25 @@ func (a *app) group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Comma
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			text += "; did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return cli.Usage("%s", text)
+		return unknownCommand(cmd, args[0])
 	}
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// helpCommand returns `agentd help`, which fails for an unknown command, too.
+func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [command]…", Short: "Explain a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(cmd, rest[0])
+			}
+			cmd.InitDefaultHelpFlag() // which the text mentions
+			return cmd.Help()
+		},
+	}
 }
 
 // do adapts the function behind a command for cobra.

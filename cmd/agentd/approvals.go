@@ -28,7 +28,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 	var agent string
 	var payload bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the calls that wait", Args: cobra.NoArgs,
+		Use: "list", Short: "List the calls that wait", Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			return approvals.List(ctx, &a.Env, agent, payload)
 		}),
@@ -47,7 +47,7 @@ func (a *app) approvalsDecideCommand(verb, short string, approve bool) *cobra.Co
 		Use:     verb + " <id>",
 		Short:   short,
 		Example: "  agentd approvals " + verb + " 019aa8f4-5c1e-7b02-9d3c-2f6e8a417c55 --reason 'ticket 1234'",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, "id"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			d.ID = args[0]
 			return approvals.Decide(ctx, &a.Env, d)

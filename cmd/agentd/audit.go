@@ -75,7 +75,7 @@ func (a *app) auditQueryCommand() *cobra.Command {
 			"  agentd audit query --agent concierge --since 2h -o jsonl | jq .violations\n" +
 			"  agentd audit query --agent concierge --order oldest --limit 500 --after 500\n" +
 			"  agentd audit query --follow --peer agent://pr-reviewer",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			q.Conditions = conditions()
 			return audit.Query(ctx, &a.Env, q)
@@ -102,7 +102,7 @@ func (a *app) auditStatsCommand() *cobra.Command {
 			"are by kind, tenant, peer and capability, the most frequent first.",
 		Example: "  agentd audit stats\n" +
 			"  agentd audit stats --agent reviewer -o json | jq '.[0].path'",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error { return audit.Stats(ctx, &a.Env, logs) }),
 	}
 	logFlags(cmd, &logs)
@@ -130,7 +130,7 @@ func (a *app) auditExportCommand() *cobra.Command {
 			"--kind payload_capture. With --follow, new records are exported as they are written, until ctrl-c.",
 		Example: "  agentd audit export --agent reviewer --format ocsf --to reviewer.ocsf --cursor siem\n" +
 			"  agentd audit export --agent reviewer --format cef --cursor syslog --follow | logger",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			r.Conditions = conditions()
 			return audit.Export(ctx, &a.Env, r)
@@ -164,7 +164,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			"  agentd audit verify --agent reviewer --from-checkpoint\n" +
 			"  agentd audit verify --agent reviewer --witness agent://librarian\n" +
 			"  agentd audit verify --db copy.db --key reviewer.pub --checkpoint friday.checkpoint",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error { return audit.Verify(ctx, &a.Env, r) }),
 	}
 	logFlags(cmd, &r.Logs)
@@ -187,7 +187,7 @@ func (a *app) auditProveCommand() *cobra.Command {
 			"alone. A record can be proven once it is signed, some seconds after it was written.",
 		Example: "  agentd audit prove 17 --agent reviewer --out proof.json\n" +
 			"  agentd audit prove 17 --db audit.db --without-content > proof.json",
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, "seq"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			r.Seq = args[0]
 			return audit.Prove(ctx, &a.Env, r)
@@ -211,7 +211,7 @@ func (a *app) auditVerifyProofCommand() *cobra.Command {
 			"take the key from somebody that you trust, not from whoever gave you the proof.",
 		Example: "  agentd audit verify-proof proof.json --key reviewer.pub\n" +
 			"  cat proof.json | agentd audit verify-proof - --key 'agentd.audit/reviewer/3f9a0c52+0acb1d2e+AYE…'",
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, "file"),
 		RunE: a.do(func(_ context.Context, args []string) error { return audit.VerifyProof(&a.Env, args[0], keys) }),
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "trust this verifier key, or those in this file (required)")

@@ -24,7 +24,7 @@ func (a *app) auditRedactCommand() *cobra.Command {
 			"undone. Backups and exports keep their copies: treat those as well.",
 		Example: "  agentd audit redact --match session=s-17 --reason 'erasure request 4711'\n" +
 			"  agentd audit redact --agent reviewer --match peer=agent://alice --match until=90d --reason policy --yes",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error { return audit.Redact(ctx, &a.Env, r) }),
 	}
 	logFlags(cmd, &r.Logs)
@@ -48,7 +48,7 @@ func (a *app) auditPruneCommand() *cobra.Command {
 			"undone: export first what must be kept.",
 		Example: "  agentd audit prune --older-than 90d --reason 'retention policy'\n" +
 			"  agentd audit prune --db audit.db --older-than 2026-01-01T00:00:00Z --reason archived --yes -o json",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error { return audit.Prune(ctx, &a.Env, r) }),
 	}
 	logFlags(cmd, &r.Logs)
@@ -69,7 +69,7 @@ func (a *app) auditRotateKeyCommand() *cobra.Command {
 			"signed with the old key, so anyone who trusts the old key can verify the new one from the log\n" +
 			"itself. Old public keys stay in the .pub file; the old private key is removed.",
 		Example: "  agentd audit rotate-key --agent reviewer",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 		RunE:    a.do(func(ctx context.Context, _ []string) error { return audit.RotateKey(ctx, &a.Env, logs) }),
 	}
 	logFlags(cmd, &logs)

@@ -33,10 +33,10 @@ func (a *app) capabilitiesShowCommand() *cobra.Command {
 	var choice capabilities.Choice
 	cmd := &cobra.Command{
 		Use:   "show <capability>",
-		Short: "Show a capability as its callers see it",
+		Short: "Show what a capability declares, and what its callers see of it",
 		Example: "  agentd capabilities show review-pr\n" +
 			"  agentd capabilities show review-pr --capabilities ./capabilities.yaml -o json",
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, "capability"),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			return capabilities.Show(&a.Env, choice, args[0])
 		}),
@@ -55,7 +55,7 @@ func (a *app) capabilitiesValidateCommand() *cobra.Command {
 		Short: "Check a payload against a capability's schema; exit status 3 when it is invalid",
 		Example: "  agentd capabilities validate review-pr --payload @pr.json\n" +
 			"  agentd capabilities validate review-pr --side response --payload '{\"verdict\":\"approve\"}'",
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, "capability"),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			return capabilities.Validate(&a.Env, choice, args[0], side, payload)
 		}),
@@ -74,7 +74,7 @@ func (a *app) capabilitiesSampleCommand() *cobra.Command {
 		Use:     "sample <capability>",
 		Short:   "Print a payload that the capability's schema accepts",
 		Example: "  agentd capabilities sample review-pr | agentd request pr-reviewer review-pr -",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, "capability"),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			return capabilities.Sample(&a.Env, choice, args[0], side)
 		}),
@@ -95,7 +95,7 @@ func (a *app) capabilitiesLintCommand() *cobra.Command {
 			"is given the capability as a tool. The profiles are draft-07-subset (agentd itself),\n" +
 			"openai-strict, anthropic and gemini.",
 		Example: "  agentd capabilities lint agents/pr-reviewer/capabilities.yaml --profile openai-strict",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, "file"),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			return capabilities.Lint(&a.Env, args[0], profile, opts)
 		}),
@@ -110,7 +110,7 @@ func (a *app) capabilitiesLintCommand() *cobra.Command {
 func (a *app) capabilitiesGenCommand() *cobra.Command {
 	var r capabilities.GenRequest
 	cmd := &cobra.Command{
-		Use: "gen", Short: "Write a typed client for a peer's capabilities", Args: cobra.NoArgs,
+		Use: "gen", Short: "Write a typed client for a peer's capabilities", Args: arguments(0),
 		Long: "Write a typed client for the capabilities of one agent. The same capabilities give the\n" +
 			"same bytes everywhere, so that the file can be kept under version control; --check writes\n" +
 			"nothing and exits with 3 when the file differs from what would be written.",
@@ -143,7 +143,7 @@ func (a *app) capabilitiesDiffCommand() *cobra.Command {
 			"breaking difference is shown with a value that breaks, wherever there is one.",
 		Example: "  agentd capabilities diff old.yaml new.yaml\n" +
 			"  agentd capabilities diff --against git:main agents/pr-reviewer/capabilities.yaml -o sarif",
-		Args: cobra.RangeArgs(1, 2),
+		Args: arguments(1, "old", "new"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			r.Files = args
 			return capabilities.Diff(ctx, &a.Env, r)
@@ -161,7 +161,7 @@ const lockFileUsage = "the lock file (default: " + capabilities.LockName + " bes
 func (a *app) capabilitiesLockCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use: "lock", Short: "Record the full contracts of every peer, for `capabilities check`", Args: cobra.NoArgs,
+		Use: "lock", Short: "Record the full contracts of every peer, for `capabilities check`", Args: arguments(0),
 		RunE: a.do(func(context.Context, []string) error { return capabilities.Lock(&a.Env, path) }),
 	}
 	cmd.Flags().StringVar(&path, "lock", "", lockFileUsage)
@@ -171,7 +171,7 @@ func (a *app) capabilitiesLockCommand() *cobra.Command {
 func (a *app) capabilitiesCheckCommand() *cobra.Command {
 	var path, format string
 	cmd := &cobra.Command{
-		Use: "check", Short: "Explain what has changed since `capabilities lock`; exit status 3 when it breaks callers", Args: cobra.NoArgs,
+		Use: "check", Short: "Explain what has changed since `capabilities lock`; exit status 3 when it breaks callers", Args: arguments(0),
 		RunE: a.do(func(context.Context, []string) error { return capabilities.Check(&a.Env, path, format) }),
 	}
 	cmd.Flags().StringVar(&path, "lock", "", lockFileUsage)

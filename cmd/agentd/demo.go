@@ -16,7 +16,7 @@ func (a *app) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "Run the sample fleet in this process and show four calls and their audit records",
-		Args:  cobra.NoArgs,
+		Args:  arguments(0),
 		RunE:  a.do(func(ctx context.Context, _ []string) error { return demo.Run(ctx, &a.Env) }),
 	}
 }
@@ -25,7 +25,7 @@ func (a *app) demoCommand() *cobra.Command {
 // -o json applies to it.
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: arguments(0),
 		RunE: a.do(func(context.Context, []string) error {
 			v := map[string]string{"version": cli.Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
 			if a.Format != output.Table {

@@ -29,7 +29,7 @@ func (a *app) dlqCommand() *cobra.Command {
 func (a *app) dlqListCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the requests, the oldest first; no bodies", Args: cobra.NoArgs,
+		Use: "list", Short: "List the requests, the oldest first; no bodies", Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error { return dlq.List(ctx, &a.Env, agent) }),
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the agent that was called (default: every agent that runs here)")
@@ -41,7 +41,7 @@ func (a *app) dlqListCommand() *cobra.Command {
 func (a *app) dlqShowCommand() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
-		Use: "show --agent <id> <number>", Short: "Show one request with its body, as JSON", Args: cobra.ExactArgs(1),
+		Use: "show --agent <id> <number>", Short: "Show one request with its body, as JSON", Args: arguments(1, "number"),
 		RunE: a.do(func(ctx context.Context, args []string) error { return dlq.Show(ctx, &a.Env, agent, args[0]) }),
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the agent that was called (required)")
@@ -54,7 +54,7 @@ func (a *app) dlqShowCommand() *cobra.Command {
 func (a *app) dlqChangeCommand(verb, short string, change func(context.Context, *cli.Env, string, []string) error) *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
-		Use: verb + " --agent <id> <number>…", Short: short, Args: cobra.MinimumNArgs(1),
+		Use: verb + " --agent <id> <number>…", Short: short, Args: arguments(1, "number…"),
 		RunE: a.do(func(ctx context.Context, args []string) error { return change(ctx, &a.Env, agent, args) }),
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "the agent that was called (required)")

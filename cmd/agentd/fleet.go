@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -9,34 +10,44 @@ import (
 	fleetcli "github.com/agentd/agentd/internal/cli/fleet"
 )
 
-// fleetCommand returns `agentd fleet`. All of its commands but run, peers --verify
-// and status read files only.
+// fleetCommand returns `agentd fleet`. All of its commands but run, peers --verify,
+// status and reset-breaker read files only.
 func (a *app) fleetCommand() *cobra.Command {
 	return a.group(&cobra.Command{Use: "fleet", Short: "Run the fleet, and look at its files"},
 		a.fleetRunCommand(), a.fleetValidateCommand(), a.fleetListCommand(), a.fleetCapabilitiesCommand(),
-		a.fleetGraphCommand(), a.fleetPeersCommand(), a.fleetStatusCommand(), a.fleetNATSConfigCommand(), a.fleetProvisionCommand(),
+		a.fleetGraphCommand(), a.fleetPeersCommand(), a.fleetStatusCommand(), a.fleetResetBreakerCommand(),
+		a.fleetNATSConfigCommand(), a.fleetProvisionCommand(),
 	)
 }
 
 // fleetValidateCommand returns `agentd fleet validate`, the check to run before a
 // deployment.
 func (a *app) fleetValidateCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "validate", Short: "Check every file of the fleet; exit status 3 when there are errors", Args: cobra.NoArgs,
-		RunE: a.do(func(context.Context, []string) error { return fleetcli.Validate(&a.Env) }),
+	var strict bool
+	cmd := &cobra.Command{
+		Use: "validate", Short: "Check every file of the fleet; exit status 3 when there are errors", Args: arguments(0),
+		Long: "Check every file of the fleet, each for itself and all of them together: names that lead nowhere,\n" +
+			"calls that nobody can make, subjects that cannot be subscribed, programs that are not there,\n" +
+			"bounds that contradict each other, and keys without effect.\n\n" +
+			"Errors (✗) keep an agent from starting. Warnings (!) are about what will not work here, and notes\n" +
+			"(·) about what is taken as intended. Each has a stable name, a place and, mostly, a remedy.",
+		Example: "  agentd fleet validate --strict -o json",
+		RunE:    a.do(func(context.Context, []string) error { return fleetcli.Validate(&a.Env, strict) }),
 	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "fail on warnings, too")
+	return cmd
 }
 
 func (a *app) fleetListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the members of the fleet", Args: cobra.NoArgs,
+		Use: "list", Short: "List the members of the fleet", Args: arguments(0),
 		RunE: a.do(func(context.Context, []string) error { return fleetcli.List(&a.Env) }),
 	}
 }
 
 func (a *app) fleetCapabilitiesCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "capabilities", Short: "List what the members offer", Args: cobra.NoArgs,
+		Use: "capabilities", Short: "List what the members offer", Args: arguments(0),
 		RunE: a.do(func(context.Context, []string) error { return fleetcli.Capabilities(&a.Env) }),
 	}
 }
@@ -46,7 +57,7 @@ func (a *app) fleetCapabilitiesCommand() *cobra.Command {
 func (a *app) fleetGraphCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use: "graph", Short: "Draw who may call whom", Args: cobra.NoArgs,
+		Use: "graph", Short: "Draw who may call whom", Args: arguments(0),
 		Example: "  agentd fleet graph --format dot | dot -Tsvg > fleet.svg",
 		RunE: a.do(func(context.Context, []string) error {
 			return fleetcli.Graph(&a.Env, fleet.GraphFormat(format))
@@ -91,9 +102,30 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 			"The exit status is 3 when a member does not run, or is not ready.",
 		Example: "  agentd fleet status\n" +
 			"  agentd fleet status -o json | jq -r '.[] | select(.state != \"ready\") | .agent'",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error { return fleetcli.Status(ctx, &a.Env) }),
 	}
+}
+
+// fleetResetBreakerCommand returns `agentd fleet reset-breaker`.
+func (a *app) fleetResetBreakerCommand() *cobra.Command {
+	var agent string
+	cmd := &cobra.Command{
+		Use:   "reset-breaker [<peer>[/<capability>]]",
+		Short: "Close circuit breakers now, without waiting for their cool-down",
+		Long: "Close the circuit breakers of the agents that run here, so that they call a capability again at\n" +
+			"once: those of a peer, of one of its capabilities, or all. The output lists those that were open\n" +
+			"or half-open; `agentd fleet status -o json` lists them all. A breaker opens again when calls go\n" +
+			"on failing.",
+		Example: "  agentd fleet reset-breaker\n" +
+			"  agentd fleet reset-breaker pr-reviewer/review-pr --as concierge",
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			return fleetcli.ResetBreakers(ctx, &a.Env, agent, strings.Join(args, ""))
+		}),
+	}
+	cmd.Flags().StringVar(&agent, "as", "", "the calling agent (default: every agent that runs here)")
+	return cmd
 }
 
 // fleetNATSConfigCommand returns `agentd fleet nats-config`. The configuration goes
@@ -116,7 +148,7 @@ func (a *app) fleetNATSConfigCommand() *cobra.Command {
 			"server is restarted when an agent is new.",
 		Example: "  agentd fleet nats-config > nats.conf\n  agentd broker --config nats.conf\n" +
 			"  AGENTD_NATS_NKEY=keys/pr-reviewer.nk agentd run --agent pr-reviewer",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			if r.Keys = keys; r.Dir != "" {
 				return fleetcli.NATSAccounts(ctx, &a.Env, r)

@@ -23,7 +23,7 @@ func (a *app) identityCommand() *cobra.Command {
 func (a *app) identityListCommand() *cobra.Command {
 	var agents []string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the public keys of the agents that run here", Args: cobra.NoArgs,
+		Use: "list", Short: "List the public keys of the agents that run here", Args: arguments(0),
 		RunE: a.do(func(context.Context, []string) error { return identitycli.List(&a.Env, agents) }),
 	}
 	cmd.Flags().StringSliceVar(&agents, "agent", nil, "only these agents (default: every member)")
@@ -41,7 +41,7 @@ func (a *app) identityPublishCommand() *cobra.Command {
 			"has none. The entries of other agents stay as they are, so that every host of a fleet can add its\n" +
 			"own. From the next start or reload on, agents accept messages of those listed only with a proof.",
 		Example: "  agentd identity publish --agent pr-reviewer\n  git add identities.yaml",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 		RunE:    a.do(func(context.Context, []string) error { return identitycli.Publish(&a.Env, agents) }),
 	}
 	cmd.Flags().StringSliceVar(&agents, "agent", nil, "only these agents (default: every member)")
@@ -59,7 +59,7 @@ func (a *app) identityRotateCommand() *cobra.Command {
 			"longer. In between, publish the new key (identity publish), and let every agent reload its files\n" +
 			"(SIGHUP, or a restart).",
 		Example: "  agentd identity rotate --agent pr-reviewer --after 1h --overlap 24h\n  agentd identity publish --agent pr-reviewer",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 		RunE:    a.do(func(context.Context, []string) error { return identitycli.Rotate(&a.Env, r) }),
 	}
 	f := cmd.Flags()

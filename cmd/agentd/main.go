@@ -3,11 +3,12 @@
 //
 // # Exit status
 //
-//	0  done; for run, fleet run and broker also: stopped gracefully by SIGINT or SIGTERM
-//	1  the command failed; standard error says why
-//	2  the command line is wrong
-//	3  the command did its work, and what it checked is bad: invalid files, a broken chain
-//	4  the call was made, and its status is not ok
+//	0    done; for run, fleet run and broker also: stopped gracefully by SIGINT or SIGTERM
+//	1    the command failed; standard error says why
+//	2    the command line is wrong
+//	3    the command did its work, and what it checked is bad: invalid files, a broken chain
+//	4    the call was made, and its status is not ok
+//	130  the command was interrupted before it was done
 package main
 
 import (

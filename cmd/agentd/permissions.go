@@ -22,7 +22,7 @@ func (a *app) permissionsExplainCommand() *cobra.Command {
 		Long: "Explain whether a call is allowed, and which rule of which file decides, at each end.\n" +
 			"The exit status is 3 when the call would be denied.",
 		Example: "  agentd permissions explain concierge pr-reviewer review-pr",
-		Args:    cobra.ExactArgs(3),
+		Args:    arguments(3, "from", "to", "capability"),
 		RunE: a.do(func(_ context.Context, args []string) error {
 			return permissions.Explain(&a.Env, args[0], args[1], args[2])
 		}),

@@ -19,15 +19,17 @@ func (a *app) requestCommand() *cobra.Command {
 		Use:   "request <agent://id> <capability> [json | @file | -]",
 		Short: "Call a capability through a running agent, and print the result as JSON",
 		Long: "Call a capability of a peer, through the control socket of a running agent, and print\n" +
-			"the result: {status, correlationId, latencyMs, response?, schemaSide?, violations?, error?}.\n\n" +
+			"the result: {status, correlationId, traceId, latencyMs, executionTimeMs?, costEstimate?, response?,\n" +
+			"schemaSide?, violations?, error?}.\n\n" +
 			"The exit status is 0 when the status is ok, and 4 when the call was made and ended otherwise.\n" +
 			"The calling agent is --as, or the only one that runs. Inside a skill it is the skill's own agent,\n" +
 			"and the call is part of the one that the skill serves.\n\n" +
 			"With --mode async the request is left with the broker, if the capability says `delivery: durable`:\n" +
-			"the result says `queued`, and `agentd await <correlation-id>` fetches the answer.",
+			"the result says `queued`, and `agentd await <correlation-id>` fetches the answer. For an agent of\n" +
+			"another system the calling agent keeps the answer instead, as long as it runs.",
 		Example: "  agentd request agent://pr-reviewer review-pr @pr.json\n" +
 			"  echo '{\"query\":\"secrets\"}' | agentd request --as concierge librarian search-notes -",
-		Args: cobra.RangeArgs(2, 3),
+		Args: arguments(2, "agent", "capability", "payload"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			c.To, c.Capability = args[0], args[1]
 			if len(args) == 3 {
@@ -42,7 +44,8 @@ func (a *app) requestCommand() *cobra.Command {
 	f.StringVar(&c.Mode, "mode", string(rpc.ModeSync), "sync, async or fire-and-forget")
 	f.StringVar(&c.IdempotencyKey, "idempotency-key", "", "calls with the same key are served once")
 	f.StringVar(&c.Session, "session", "", "session id for the audit records")
-	f.DurationVar(&c.Timeout, "timeout", 0, "how long to wait, 1ms to 10m (default: the capability's timeoutMs, then 30s)")
+	f.StringVar(&c.Traceparent, "traceparent", "", "W3C trace context that the call continues (default: $TRACEPARENT)")
+	f.DurationVar(&c.Timeout, "timeout", 0, "how long to wait for all attempts together, 1ms to 10m (default: the capability's timeoutMs, then 30s, for each attempt)")
 	f.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "end the call when neither progress nor the reply arrives for this long (default: never)")
 	f.BoolVar(&c.Progress, "progress", false, "print the skill's progress to standard error, one event a line")
 	return cmd
@@ -62,7 +65,7 @@ func (a *app) awaitCommand() *cobra.Command {
 			"The exit status is 0 when the status is ok, and 4 when the call ended otherwise, or has not ended yet.",
 		Example: "  id=$(agentd request --mode async indexer reindex @job.json -o json | jq -r .correlationId)\n" +
 			"  agentd await $id --timeout 10m",
-		Args: cobra.ExactArgs(1),
+		Args: arguments(1, "correlation-id"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			return call.Await(ctx, &a.Env, caller, args[0], timeout)
 		}),
@@ -83,7 +86,7 @@ func (a *app) progressCommand() *cobra.Command {
 		Long: "Inside a skill: report the progress of the running call to its caller, as any JSON value of at most 64 KiB.\n" +
 			"The capability must have `progress: true`. It is no error when the caller does not listen.",
 		Example: "  agentd progress '{\"done\":3,\"of\":10}'",
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments(1, "json"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			return call.Progress(ctx, &a.Env, args[0])
 		}),

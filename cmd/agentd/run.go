@@ -23,15 +23,27 @@ func (a *app) runCommand() *cobra.Command {
 			"As a systemd service of Type=notify or notify-reload it reports when it is ready, and with WatchdogSec\n" +
 			"that it is alive. The exit status is 1 when the NATS server closes its connection for good.",
 		Example: "  agentd run --agent pr-reviewer",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			return serve.Agent(ctx, &a.Env, agent, watching)
 		}),
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "id of the member to run (required)")
 	cmd.Flags().BoolVar(&watching, "watch", true, "reload the files when they change")
+	a.logCallsFlag(cmd)
 	required(cmd, "agent")
 	return cmd
+}
+
+// logCallsFlag adds --log-calls. Without it, the environment decides.
+func (a *app) logCallsFlag(cmd *cobra.Command) {
+	var on bool
+	cmd.Flags().BoolVar(&on, "log-calls", false, "log a line for each call, at both ends (default: $AGENTD_LOG_CALLS, then false)")
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if cmd.Flags().Changed("log-calls") {
+			a.LogCalls = &on
+		}
+	}
 }
 
 // fleetRunCommand returns `agentd fleet run`, which stands here and not with the
@@ -46,12 +58,13 @@ func (a *app) fleetRunCommand() *cobra.Command {
 			"SIGTERM or SIGINT stops it gracefully; a second one kills it. SIGHUP reloads the files, and so\n" +
 			"does a change of a file unless --watch=false: capabilities, skills, peers and permissions are\n" +
 			"replaced, or, when a file is faulty, nothing is.",
-		Args: cobra.NoArgs,
+		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			return serve.Fleet(ctx, &a.Env, watching)
 		}),
 	}
 	cmd.Flags().BoolVar(&watching, "watch", true, "reload the files when they change")
+	a.logCallsFlag(cmd)
 	return cmd
 }
 
@@ -66,7 +79,7 @@ func (a *app) brokerCommand() *cobra.Command {
 			"and prints its URL on standard output once it accepts connections. To restrict which agent\n" +
 			"may reach which, use the permissions that `agentd fleet nats-config` writes.",
 		Example: "  agentd broker\n  agentd fleet nats-config > nats.conf && agentd broker --config nats.conf",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 	}
 	flags := cmd.Flags()
 	flags.Uint16Var(&port, "port", broker.DefaultPort, "TCP port; 0 is any free one (default with --config: the file's)")

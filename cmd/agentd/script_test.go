@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"agentd": main})
+	testscript.Main(m, map[string]func(){"agentd": main, "goskill": goSkill})
 }
 
 // TestScripts drives the binary as its users do.
@@ -49,12 +49,15 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("XDG_RUNTIME_DIR", runtime)
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv(nodeModulesEnv, os.Getenv(nodeModulesEnv))
 			for name, value := range goEnv {
 				env.Setenv(name, value)
 			}
 			return nil
 		},
+		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"knowscall":  knowsCall,
 			"waitready":  waitReady,
 			"bigfile":    bigFile,
 			"sql":        sqlCommand,
@@ -64,6 +67,7 @@ func TestScripts(t *testing.T) {
 			"exits":      exits,
 			"waitfor":    waitFor,
 			"eventually": eventually,
+			"post":       postRequest,
 		},
 	})
 }

@@ -20,6 +20,35 @@ type Call struct {
 	Timeout time.Duration
 	// IdempotencyKey lets the callee recognise a repeated call; "" means none.
 	IdempotencyKey string
+	// Traceparent is the W3C trace context that the call continues; "" leaves it to
+	// the Caller, which continues that of the call which this one is nested in.
+	Traceparent string
+	// Outcome, if it is not nil, is filled in by the Caller.
+	Outcome *Outcome
+}
+
+// An Outcome is what a call's result says beside the answer.
+type Outcome struct {
+	// CorrelationID names the call in the logs and audit records of both ends.
+	CorrelationID string
+	// TraceID is that of the W3C trace that the call belongs to, 32 hex digits.
+	TraceID string
+	// Latency is how long the caller waited.
+	Latency time.Duration
+	// ExecutionTime is how long the skill ran, by the callee's word; 0 where it says
+	// nothing or ran no skill.
+	ExecutionTime time.Duration
+	// CostEstimate is what the contract declares, in units of the callee's owner. It
+	// must not be changed.
+	CostEstimate map[string]float64
+	// Replayed says that the answer repeats that to an earlier call with the same
+	// idempotency key.
+	Replayed bool
+	// Queued says that a broker has stored the call, and that there is no answer yet.
+	Queued bool
+	// Unproven is why the call went on although it was not proven that the contracts of
+	// both ends agree; "" for every other call.
+	Unproven string
 }
 
 // A Caller makes calls. It returns the callee's answer, or an error where the
@@ -44,6 +73,15 @@ func WithTimeout(d time.Duration) CallOption { return func(c *Call) { c.Timeout 
 
 // WithIdempotencyKey lets the callee recognise a repeated call.
 func WithIdempotencyKey(key string) CallOption { return func(c *Call) { c.IdempotencyKey = key } }
+
+// WithTraceparent lets a call continue a W3C trace context, such as that of a span
+// which the caller has begun.
+func WithTraceparent(traceparent string) CallOption {
+	return func(c *Call) { c.Traceparent = traceparent }
+}
+
+// WithOutcome fills *o in when the call has ended, also one that fails.
+func WithOutcome(o *Outcome) CallOption { return func(c *Call) { c.Outcome = o } }
 
 // Request implements the methods of generated clients: it encodes the request,
 // makes the call and decodes the response. The error is the Caller's, or wraps a
@@ -94,13 +132,29 @@ type Skill struct {
 // Skills returns all skills, in the order of registration.
 func (m *Mux) Skills() []Skill { return append([]Skill(nil), m.skills...) }
 
+// A RequestError is the failure of a skill whose type cannot hold the request.
+type RequestError struct {
+	// Capability is what was called.
+	Capability string
+	// Err wraps a [*ValueError], whose text holds no value of the request.
+	Err error
+}
+
+func (e *RequestError) Error() string {
+	return "decode the request of " + e.Capability + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *RequestError) Unwrap() error { return e.Err }
+
 // Handle registers a typed function as a skill. A request that the type cannot
-// hold fails with an error that wraps a [*ValueError].
+// hold fails with a [*RequestError]. One that is null or absent is {} to a type that
+// does not take null.
 func Handle[In, Out any](m *Mux, capability, skill string, fn func(ctx context.Context, request In) (Out, error)) {
 	m.skills = append(m.skills, Skill{Capability: capability, Name: skill, Run: func(ctx context.Context, payload json.RawMessage) (json.RawMessage, error) {
 		var in In
-		if err := Unmarshal(payload, &in); err != nil {
-			return nil, fmt.Errorf("decode the request of %s: %w", capability, err)
+		if err := UnmarshalArguments(payload, &in); err != nil {
+			return nil, &RequestError{Capability: capability, Err: err}
 		}
 		out, err := fn(ctx, in)
 		if err != nil {

@@ -88,7 +88,7 @@ func (a Agent) listApprovals(w http.ResponseWriter, r *http.Request) {
 func (a Agent) decideApproval(w http.ResponseWriter, r *http.Request) {
 	var d decision
 	if err := decodeStrict(http.MaxBytesReader(w, r.Body, maxDecisionBytes), &d); err != nil {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the decision is not {approve, reason}, and nothing was decided: "+err.Error())
+		refuseBody(w, rpc.CodeInvalidRequest.String(), "the decision is not {approve, reason}, and nothing was decided", err)
 		return
 	}
 	if len(d.Reason) > maxReasonBytes {

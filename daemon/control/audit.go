@@ -1,16 +1,13 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
-	"github.com/agentd/agentd/internal/ijson"
 )
 
 // maxAuditRequestBytes bounds the body of a request to change the audit log. It
@@ -81,6 +78,14 @@ type erasure struct {
 	Count   int64   `json:"count"`
 }
 
+// erasureOf writes no records as an empty list: a client may take its length.
+func erasureOf(e auditchain.Erasure) erasure {
+	if e.Records == nil {
+		e.Records = []int64{}
+	}
+	return erasure(e)
+}
+
 // rotation is the response to POST /v1/audit/rotate-key.
 type rotation struct {
 	VerifierKey string `json:"verifierKey"`
@@ -90,7 +95,7 @@ func (a Agent) redactAudit(w http.ResponseWriter, r *http.Request) {
 	var request redactRequest
 	changeAudit(a.Audit, w, r, &request, func(ctx context.Context) (any, error) {
 		done, err := a.Audit.Redact(ctx, request.Match.filter(), request.Reason)
-		return erasure(done), err
+		return erasureOf(done), err
 	})
 }
 
@@ -98,7 +103,7 @@ func (a Agent) pruneAudit(w http.ResponseWriter, r *http.Request) {
 	var request pruneRequest
 	changeAudit(a.Audit, w, r, &request, func(ctx context.Context) (any, error) {
 		done, err := a.Audit.Prune(ctx, request.Before, request.Reason)
-		return erasure(done), err
+		return erasureOf(done), err
 	})
 }
 
@@ -118,7 +123,7 @@ func changeAudit(keeper AuditKeeper, w http.ResponseWriter, r *http.Request, req
 		return
 	}
 	if err := decodeStrict(http.MaxBytesReader(w, r.Body, maxAuditRequestBytes), request); err != nil {
-		writeFault(w, http.StatusBadRequest, auditchain.CodeInvalid.String(), "the request was not understood, and nothing was changed: "+err.Error())
+		refuseBody(w, auditchain.CodeInvalid.String(), "the request was not understood, and nothing was changed", err)
 		return
 	}
 	answer, err := change(context.WithoutCancel(r.Context()))
@@ -137,23 +142,6 @@ func changeAudit(keeper AuditKeeper, w http.ResponseWriter, r *http.Request, req
 		return
 	}
 	writeJSON(w, http.StatusOK, answer)
-}
-
-// decodeStrict decodes one JSON object. It rejects unknown and duplicate members:
-// overlooking a condition would erase more than the client meant.
-func decodeStrict(r io.Reader, into any) error {
-	const maxDepth = 8
-	body, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	// encoding/json would accept duplicate members and use the last.
-	if err := ijson.Check(body, maxDepth); err != nil {
-		return err
-	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	return dec.Decode(into)
 }
 
 // Redact has the agent redact its own log, see [auditchain.Log.Redact]. The

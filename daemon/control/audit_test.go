@@ -141,15 +141,19 @@ func TestRefusedAuditChanges(t *testing.T) {
 		{"condition given twice", "/v1/audit/redact", `{"match":{"session":"s-9","session":"s-1"},"reason":"r"}`, "duplicate"},
 		{"more after it", "/v1/audit/redact", `{"match":{"session":"s-1"},"reason":"r"}{}`, "understood"},
 		{"unknown kind", "/v1/audit/redact", `{"match":{"kinds":["secrets"]},"reason":"r"}`, "secrets"},
-		{"too large", "/v1/audit/redact", `{"match":{"text":"` + strings.Repeat("x", 64<<10) + `"},"reason":"r"}`, "too large"},
+		{"too large", "/v1/audit/redact", `{"match":{"text":"` + strings.Repeat("x", 64<<10) + `"},"reason":"r"}`, "larger than 64 KiB"},
 		{"no time", "/v1/audit/prune", `{"reason":"r"}`, "time"},
 		{"no such time", "/v1/audit/prune", `{"before":"yesterday","reason":"r"}`, "yesterday"},
 		{"nothing", "/v1/audit/rotate-key", ``, "understood"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			status, body := post(test.path, test.body)
-			if status != http.StatusBadRequest || !strings.Contains(body, `"code":"invalid"`) || !strings.Contains(body, test.says) {
-				t.Errorf("status %d, body %s; want 400 and %q", status, body, test.says)
+			want := http.StatusBadRequest
+			if test.name == "too large" {
+				want = http.StatusRequestEntityTooLarge
+			}
+			if status != want || !strings.Contains(body, `"code":"invalid"`) || !strings.Contains(body, test.says) {
+				t.Errorf("status %d, body %s; want %d and %q", status, body, want, test.says)
 			}
 		})
 	}

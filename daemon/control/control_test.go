@@ -114,12 +114,17 @@ func TestMalformedRequestsMakeNoCall(t *testing.T) {
 	}{
 		{"not JSON", "POST", "/v1/request", []byte(`{"to"`), "", 400, "EAGENTRPC_INVALID_REQUEST"},
 		{"unknown key", "POST", "/v1/request", []byte(`{"capabilty":"x"}`), "", 400, "capabilty"},
-		{"wrong type", "POST", "/v1/request", []byte(`{"timeoutMs":"soon"}`), "", 400, "timeoutMs"},
-		{"too large", "POST", "/v1/request", bytes.Repeat([]byte(" "), control.MaxRequestBytes+1), "", 413, "32 MiB"},
+		{"wrong type", "POST", "/v1/request", []byte(`{"timeoutMs":"soon"}`), "", 400, ": timeoutMs: must be a whole number, not string\"}}"},
+		{"half a millisecond", "POST", "/v1/request", []byte(`{"timeoutMs":0.5}`), "", 400, ": timeoutMs: must be a whole number, not 0.5\"}}"},
+		{"number as agent", "POST", "/v1/request", []byte(`{"to":7}`), "", 400, ": to: must be a string, not number\"}}"},
+		{"no object", "POST", "/v1/request", []byte(`[1]`), "", 400, ": the body: must be an object, not array\"}}"},
+		{"member twice", "POST", "/v1/request", []byte(`{"to":"a","\u0074o":"b","payload":{}}`), "", 400, "duplicate"},
+		{"no body", "POST", "/v1/request", nil, "", 400, "the body is empty"},
+		{"too large", "POST", "/v1/request", bytes.Repeat([]byte(" "), control.MaxRequestBytes+1), "", 413, "larger than 32768 KiB"},
 		{"ended call", "POST", "/v1/request", []byte(`{}`), "no-such-token", 403, "has ended"},
 		{"no capabilities", "GET", "/v1/agent/capabilities", nil, "", 404, "offers no capabilities"},
-		{"unknown path", "GET", "/v2/request", nil, "", 404, ""},
-		{"wrong method", "GET", "/v1/request", nil, "", 405, ""},
+		{"unknown path", "GET", "/v2/request", nil, "", 404, `{"error":{"code":"not-found","message":"this API has no path \"/v2/request\""}}`},
+		{"wrong method", "GET", "/v1/request", nil, "", 405, `{"error":{"code":"method-not-allowed","message":"/v1/request takes POST, not GET"}}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), test.method, "http://agentd"+test.path, bytes.NewReader(test.body))
@@ -321,4 +326,45 @@ func Example() {
 	}, "")
 	fmt.Println(result.Status, string(result.Response), err)
 	// Output: ok "hello" <nil>
+}
+
+// A program that is traced has its calls join the trace: by the header that such
+// programs send, or by what the request itself says, which goes before it.
+func TestRequestJoinsTrace(t *testing.T) {
+	const id, parent = "0af7651916cd43dd8448eb211c80319c", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	var got rpc.Request
+	_, s := serve(t, control.Agent{Caller: caller(func(_ context.Context, r rpc.Request) (*rpc.Result, error) {
+		got = r
+		return ok(r), nil
+	})})
+	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", s.Path())
+	}}}
+	defer web.CloseIdleConnections()
+	for _, test := range []struct {
+		header, body string
+		status       int
+		trace        string
+	}{
+		{parent, `{"to":"agent://b","capability":"x"}`, http.StatusOK, id},
+		{"nonsense", `{"to":"agent://b","capability":"x"}`, http.StatusOK, ""},
+		{"", `{"to":"agent://b","capability_id":"x","parameters":1,"trace_id":"0af76519-16cd-43dd-8448-eb211c80319c"}`, http.StatusOK, id},
+		{parent, `{"to":"agent://b","capability":"x","traceId":"11111111111111111111111111111111"}`, http.StatusOK, strings.Repeat("1", 32)},
+		{parent, `{"to":"agent://b","capability":"x","traceId":"mine"}`, http.StatusBadRequest, ""},
+	} {
+		got = rpc.Request{}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://agentd/v1/request", strings.NewReader(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("traceparent", test.header)
+		resp, err := web.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != test.status || rpc.TraceID(got.Traceparent) != test.trace {
+			t.Errorf("%s with %q: status %d, trace %q", test.body, test.header, resp.StatusCode, got.Traceparent)
+		}
+	}
 }

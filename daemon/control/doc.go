@@ -2,11 +2,13 @@
 // that only its owner can open.
 //
 //	POST /v1/request             one call; the body is {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?,
-//	                             idempotencyKey?, sessionId?}
+//	                             idempotencyKey?, sessionId?, traceparent? or traceId?}, or in the spelling of the ARAL
+//	                             standard: {to, capability_id, parameters?, timeout_ms?, trace_id?, …}
 //	POST /v1/agent/progress      the progress of a running call, any JSON value; responds {wanted}
 //	GET  /v1/agent/capabilities  what the agent offers, as its callers see it
 //	GET  /v1/agent/status        the agent at a glance, see [Status]
 //	POST /v1/peers/verify        has the agent ask its peers what they serve; {peers?} responds [PeerStatus…]
+//	POST /v1/breakers/reset      closes circuit breakers before their time; {peer?, capability?} responds [Breaker…]
 //	GET  /v1/approvals           the calls that wait for a person; with ?payload=1 their payloads, too
 //	POST /v1/approvals/{id}      decides one of them; {approve, reason?}
 //	GET  /v1/results/{id}        waits for the result of an asynchronous call, at most ?timeoutMs
@@ -21,8 +23,9 @@
 //	GET  /healthz                200 while the process lives
 //	GET  /readyz                 200 while the agent accepts calls, 503 before and after
 //
-// A call that was made responds 200 with its result, {status, correlationId, latencyMs,
-// response?, schemaSide?, violations?, error?}, whatever its status. Other HTTP
+// A call that was made responds 200 with its result, {status, correlationId, traceId,
+// latencyMs, executionTimeMs?, costEstimate?, replayed?, queued?, response?,
+// schemaSide?, violations?, error?}, whatever its status. Other HTTP
 // statuses mean that no call was made; their body is {"error":{"code","message"}}.
 //
 // The response to a request with Accept: application/x-ndjson is a stream of lines:
@@ -33,6 +36,9 @@
 // Each change is a record of the log. Once begun it is completed, even if the
 // client disconnects. Times are RFC 3339. An error's code is the text of an
 // auditchain.Code.
+//
+// The header traceparent of a request (W3C Trace Context) makes the call a part of that
+// trace, unless its body names one.
 //
 // A skill's process names the call that it serves in the header Agentd-Call, by the
 // token from its environment. Its request is then a nested call: it ends with that

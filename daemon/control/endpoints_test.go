@@ -18,6 +18,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	rpccaller "github.com/agentd/agentd/rpc/caller"
 )
@@ -199,6 +200,16 @@ func whole(t *testing.T) control.Agent {
 			{Number: 3, Time: moment, Reason: "refused", Attempts: 1, Bytes: 2, Body: json.RawMessage(`[]`)},
 		}},
 		Audit: openLog(t, "s-1"),
+		ResetBreakers: func(peer envelope.Address, capability string) []control.Breaker {
+			all := []control.Breaker{}
+			if peer == "agent://b" && capability == "x" {
+				all = append(all, control.Breaker{
+					Peer: peer, Capability: capability, State: policy.BreakerOpen, Since: moment, Until: moment.Add(time.Minute),
+					Calls: 20, Failed: 19, Cause: "EAGENTRPC_TIMEOUT", Refused: 3, Opened: 1,
+				})
+			}
+			return all
+		},
 	}
 }
 
@@ -223,6 +234,11 @@ func TestGoodRequests(t *testing.T) {
 			"one peer", "POST", "/v1/peers/verify", `{"peers":["agent://b"]}`,
 			`[{"peer":"agent://b","transport":"nats","subject":"s","external":false,"status":"reachable"}]`,
 		},
+		{
+			"breakers", "POST", "/v1/breakers/reset", `{"peer":"agent://b","capability":"x"}`,
+			`[{"peer":"agent://b","capability":"x","state":"open","since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","calls":20,"failed":19,"cause":"EAGENTRPC_TIMEOUT","refused":3,"opened":1}]`,
+		},
+		{"no breakers", "POST", "/v1/breakers/reset", `{}`, `[]`},
 		{"approvals", "GET", "/v1/approvals", "", `[` + approval + `}]`},
 		{"approvals, without payloads", "GET", "/v1/approvals?payload=0", "", `[` + approval + `}]`},
 		{"approvals, with payloads", "GET", "/v1/approvals?payload=1", "", `[` + approval + `,"payload":{"amount":1}}]`},
@@ -237,7 +253,7 @@ func TestGoodRequests(t *testing.T) {
 		{"letters left", "GET", "/v1/dlq", "", `[` + fmt.Sprintf(letter, 3, "refused", 1, "") + `]`},
 		{"witnessed", "POST", "/v1/audit/witnessed", `{"witness":"agent://w","origin":"o"}`, `{"checkpoint":"agent://w holds o"}`},
 		{"redact", "POST", "/v1/audit/redact", `{"match":{"session":"s-1"},"reason":"r"}`, `{"records":[2],"count":1}`},
-		{"prune", "POST", "/v1/audit/prune", `{"before":"2001-01-01T00:00:00Z","reason":"r"}`, `{"records":null,"count":0}`},
+		{"prune", "POST", "/v1/audit/prune", `{"before":"2001-01-01T00:00:00Z","reason":"r"}`, `{"records":[],"count":0}`},
 	} {
 		got := send(t, s, test.method, test.path, test.body, nil)
 		if got.status != http.StatusOK || strings.TrimSuffix(got.body, "\n") != test.want || got.header.Get("Content-Type") != "application/json" {
@@ -250,7 +266,7 @@ func TestGoodRequests(t *testing.T) {
 func endpoints() map[string][]string {
 	get, post := []string{http.MethodGet, http.MethodHead}, []string{http.MethodPost}
 	return map[string][]string{
-		"/v1/request": post, "/v1/agent/progress": post, "/v1/agent/capabilities": get, "/v1/agent/status": get, "/v1/peers/verify": post,
+		"/v1/request": post, "/v1/agent/progress": post, "/v1/agent/capabilities": get, "/v1/agent/status": get, "/v1/peers/verify": post, "/v1/breakers/reset": post,
 		"/v1/approvals": get, "/v1/approvals/x": post, "/v1/results/x": get, "/v1/dlq": get, "/v1/dlq/3": append([]string{http.MethodDelete}, get...),
 		"/v1/dlq/3/redrive": post, "/v1/audit/redact": post, "/v1/audit/prune": post, "/v1/audit/rotate-key": post, "/v1/audit/witnessed": post,
 		"/healthz": get, "/readyz": get,
@@ -288,8 +304,9 @@ func TestUnknownPaths(t *testing.T) {
 		"/v1/audit", "/v1/audit/erase", "/v1/results", "/v1/results/", "/metrics", "/debug/pprof/", "/V1/request",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			if got := send(t, s, method, path, `{}`, nil); got.status != http.StatusNotFound {
-				t.Errorf("%s %s: status %d", method, path, got.status)
+			got := send(t, s, method, path, `{}`, nil)
+			if code, _ := got.fault(t); got.status != http.StatusNotFound || code != "not-found" || got.header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s %s: status %d, %s", method, path, got.status, got.body)
 			}
 		}
 	}
@@ -314,10 +331,14 @@ func TestMalformedBodies(t *testing.T) {
 			t.Error("peers were asked")
 			return nil
 		},
+		ResetBreakers: func(envelope.Address, string) []control.Breaker {
+			t.Error("breakers were reset")
+			return nil
+		},
 	})
 	invalid := rpc.CodeInvalidRequest.String()
 	for path, code := range map[string]string{
-		"/v1/request": invalid, "/v1/peers/verify": invalid, "/v1/approvals/a-1": invalid, "/v1/audit/redact": "invalid",
+		"/v1/request": invalid, "/v1/peers/verify": invalid, "/v1/breakers/reset": invalid, "/v1/approvals/a-1": invalid, "/v1/audit/redact": "invalid",
 		"/v1/audit/prune": "invalid", "/v1/audit/rotate-key": "invalid", "/v1/audit/witnessed": "invalid",
 	} {
 		for name, body := range map[string]string{
@@ -338,8 +359,12 @@ func TestMalformedBodies(t *testing.T) {
 			"too deep":           strings.Repeat(`{"match":`, 20) + `1` + strings.Repeat(`}`, 20),
 		} {
 			got := send(t, s, http.MethodPost, path, body, nil)
-			if fault, _ := got.fault(t); got.status != http.StatusBadRequest || fault != code {
-				t.Errorf("%s, %s: status %d, %s; want 400 and %s", path, name, got.status, got.body, code)
+			want := http.StatusBadRequest
+			if name == "too large" {
+				want = http.StatusRequestEntityTooLarge
+			}
+			if fault, _ := got.fault(t); got.status != want || fault != code {
+				t.Errorf("%s, %s: status %d, %s; want %d and %s", path, name, got.status, got.body, want, code)
 			}
 		}
 	}
@@ -398,6 +423,7 @@ func TestMissingParts(t *testing.T) {
 		{"GET", "/v1/agent/capabilities", "", 404, rpc.CodeNoCapability.String(), "only calls others"},
 		{"GET", "/v1/agent/status", "", 404, rpc.CodeInvalidRequest.String(), "no status"},
 		{"POST", "/v1/peers/verify", "{}", 404, rpc.CodeInvalidRequest.String(), "asks no peers"},
+		{"POST", "/v1/breakers/reset", "{}", 404, rpc.CodeInvalidRequest.String(), "no breakers"},
 		{"POST", "/v1/approvals/a-1", `{"approve":true}`, 404, "no-approval", "a-1"},
 		{"GET", "/v1/results/c?timeoutMs=1", "", 404, rpc.CodeNeedsDurable.String(), "keeps no calls"},
 		{"GET", "/v1/dlq", "", 404, "dead-letter", "keeps no calls"},

@@ -15,6 +15,10 @@ import (
 // HeaderCall names the running call that a nested request belongs to.
 const HeaderCall = "Agentd-Call"
 
+// HeaderTraceparent is the W3C trace context of the program that makes a request. The
+// call continues it unless the request names a trace itself.
+const HeaderTraceparent = "traceparent"
+
 // MaxRequestBytes bounds the body of a request. The agent's own limit on payloads
 // is smaller, and is applied by its [Caller].
 const MaxRequestBytes = 32 << 20
@@ -46,6 +50,8 @@ type Agent struct {
 	Status func() Status
 	// VerifyPeers asks peers what they serve. It may be nil.
 	VerifyPeers func(ctx context.Context, only []envelope.Address) []PeerStatus
+	// ResetBreakers closes circuit breakers, see [Client.ResetBreakers]. It may be nil.
+	ResetBreakers func(peer envelope.Address, capability string) []Breaker
 	// Durable are the calls that outlive the process. It may be nil.
 	Durable Durable
 	// Audit is the agent's audit log. It may be nil.
@@ -60,6 +66,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("GET /v1/agent/capabilities", a.capabilities)
 	mux.HandleFunc("GET /v1/agent/status", a.status)
 	mux.HandleFunc("POST /v1/peers/verify", a.verifyPeers)
+	mux.HandleFunc("POST /v1/breakers/reset", a.resetBreakers)
 	mux.HandleFunc("POST /v1/audit/redact", a.redactAudit)
 	mux.HandleFunc("POST /v1/audit/prune", a.pruneAudit)
 	mux.HandleFunc("POST /v1/audit/rotate-key", a.rotateAuditKey)
@@ -84,7 +91,7 @@ func NewHandler(a Agent) http.Handler {
 			Warnings []string `json:"warnings,omitempty"`
 		}{"ready", warnings})
 	})
-	return mux
+	return router{mux}
 }
 
 // request handles POST /v1/request. It checks only that the body is a request; the
@@ -93,18 +100,21 @@ func NewHandler(a Agent) http.Handler {
 func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBytes))
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			writeFault(w, http.StatusRequestEntityTooLarge, rpc.CodePayloadTooLarge.String(), "the request is larger than 32 MiB")
-			return
+		code := rpc.CodeInvalidRequest
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			code = rpc.CodePayloadTooLarge
 		}
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request could not be read: "+err.Error())
+		refuseBody(w, code.String(), "the request could not be read", err)
 		return
 	}
 	var request rpc.Request
-	if err := json.Unmarshal(body, &request); err != nil {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?}: "+err.Error())
+	if err := decodeCall(body, &request); err != nil {
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?, traceparent? or traceId?}: "+err.Error())
 		return
+	}
+	// A malformed one begins no trace and is no fault (Trace Context, section 4.3).
+	if parent := r.Header.Get(HeaderTraceparent); request.Traceparent == "" && rpc.TraceID(parent) != "" {
+		request.Traceparent = parent
 	}
 	ctx, cancel, ok := a.callContext(r)
 	defer cancel()

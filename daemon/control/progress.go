@@ -71,7 +71,11 @@ func (a Agent) progress(w http.ResponseWriter, r *http.Request) {
 	// rpc.Progress applies the limit itself.
 	value, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 2*rpc.MaxProgressBytes))
 	if err != nil {
-		writeFault(w, http.StatusRequestEntityTooLarge, rpc.CodePayloadTooLarge.String(), fmt.Sprintf("more than the %d bytes that progress may have", rpc.MaxProgressBytes))
+		code := rpc.CodeInvalidRequest
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			code = rpc.CodePayloadTooLarge
+		}
+		refuseBody(w, code.String(), fmt.Sprintf("progress of at most %d bytes could not be read", rpc.MaxProgressBytes), err)
 		return
 	}
 	var call context.Context

@@ -31,7 +31,7 @@ type witnessedAnswer struct {
 func (a Agent) witnessed(w http.ResponseWriter, r *http.Request) {
 	var request witnessedRequest
 	if err := decodeStrict(http.MaxBytesReader(w, r.Body, maxAuditRequestBytes), &request); err != nil {
-		writeFault(w, http.StatusBadRequest, auditchain.CodeInvalid.String(), "the request is not {witness, origin}: "+err.Error())
+		refuseBody(w, auditchain.CodeInvalid.String(), "the request is not {witness, origin}", err)
 		return
 	}
 	if a.Witnesses == nil {

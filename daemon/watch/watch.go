@@ -21,6 +21,8 @@ type Watcher struct {
 	// changed files may refer to other files. A file that does not exist yet is
 	// watched for, provided that its folder exists.
 	Files func() []string
+	// Began is called once, when changes are noticed from now on. It may be nil.
+	Began func()
 	// Changed is called after a change, from one goroutine.
 	Changed func()
 	// Quiet is [DefaultQuiet] when 0.
@@ -48,6 +50,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 	defer func() { _ = events.Close() }() // nothing is written through it
 	watched := w.add(events)
+	if w.Began != nil {
+		w.Began()
+	}
 	settled := time.NewTimer(time.Hour)
 	settled.Stop()
 	defer settled.Stop()

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon"
@@ -28,6 +31,8 @@ type Env struct {
 	Format output.Format
 	// LogLevel and LogFormat are --log-level and --log-format.
 	LogLevel, LogFormat string
+	// LogCalls is --log-calls, nil where it is not given.
+	LogCalls *bool
 }
 
 // FleetRoot returns the folder of the fleet's fleet.yaml. The path is relative
@@ -99,7 +104,8 @@ func (e *Env) InspectFleet() (*fleet.Fleet, daemon.Paths, error) {
 func (e *Env) Colors() output.Colors { return output.ColorsFor(e.Stdout, e.Getenv) }
 
 // Logger returns a logger that writes diagnostics to standard error, at the
-// level of --log-level, else of $AGENTD_LOG_LEVEL, else at info.
+// level of --log-level, else of $AGENTD_LOG_LEVEL, else at info, and in the format of
+// --log-format, else of $AGENTD_LOG_FORMAT, else as text.
 func (e *Env) Logger() (*slog.Logger, error) {
 	level := e.LogLevel
 	if level == "" {
@@ -113,17 +119,51 @@ func (e *Env) Logger() (*slog.Logger, error) {
 		}
 		opts.Level = l
 	}
-	switch e.LogFormat {
+	switch e.logFormat() {
 	case "text":
 		return slog.New(slog.NewTextHandler(e.Stderr, opts)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(e.Stderr, opts)), nil
 	}
-	return nil, Usage("--log-format: must be text or json, not %q", e.LogFormat)
+	return nil, Usage("--log-format: must be text or json, not %q", e.logFormat())
+}
+
+// LogsJSON reports whether every line on standard error is to be JSON.
+func (e *Env) LogsJSON() bool { return e.logFormat() == "json" }
+
+// logFormat is --log-format, else $AGENTD_LOG_FORMAT, else text.
+func (e *Env) logFormat() string { return cmp.Or(e.LogFormat, e.Getenv("AGENTD_LOG_FORMAT"), "text") }
+
+// LogsCalls returns whether each call gets a line in the log: what --log-calls says,
+// else $AGENTD_LOG_CALLS, else false.
+func (e *Env) LogsCalls() (bool, error) {
+	text := e.Getenv("AGENTD_LOG_CALLS")
+	switch {
+	case e.LogCalls != nil:
+		return *e.LogCalls, nil
+	case text == "":
+		return false, nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, Usage("AGENTD_LOG_CALLS: must be true or false, not %q", text)
+	}
+	return on, nil
 }
 
 // WriteJSON writes v to standard output, as one value in the chosen format.
 func (e *Env) WriteJSON(v any) error { return output.WriteJSON(e.Stdout, e.Format, v) }
+
+// WriteText writes what write does to standard output, without the characters that a
+// terminal would act on: files of other owners hold names and descriptions.
+func (e *Env) WriteText(write func(io.Writer) error) error {
+	var text strings.Builder
+	if err := write(&text); err != nil {
+		return err
+	}
+	_, err := io.WriteString(e.Stdout, output.PrintableText(text.String()))
+	return err
+}
 
 // WriteTable writes an aligned table to standard output.
 func (e *Env) WriteTable(header []string, rows [][]string) error {

@@ -6,29 +6,53 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/spelling"
 )
+
+// ID is the id of an agent that a command line names by its address or its id.
+func ID(agent string) string {
+	return strings.TrimPrefix(agent, string(envelope.AddressOf("")))
+}
+
+// checkMember returns a usage error for an agent that the fleet does not have and
+// that does not run either: it may run for longer than fleet.yaml lists it.
+func checkMember(ctx context.Context, f *fleet.Fleet, paths daemon.Paths, flag, id string) error {
+	if _, ok := f.Member(id); ok || control.Answers(ctx, paths.Socket(id)) {
+		return nil
+	}
+	ids := make([]string, len(f.Members))
+	for i, m := range f.Members {
+		ids[i] = m.ID
+	}
+	return Usage("%s: the fleet %s has no agent %q; it has %s", flag, f.Name, id, spelling.Among(id, ids))
+}
 
 // EachRunning calls use with a client for each agent of the fleet that runs on
 // this machine, in the order of their ids, or for the named agent only. It stops
 // at the first error, which then names the agent.
 func (e *Env) EachRunning(ctx context.Context, agent string, use func(id string, client *control.Client) error) error {
-	_, paths, err := e.InspectFleet()
+	f, paths, err := e.InspectFleet()
 	if err != nil {
 		return err
 	}
-	running := []string{agent}
+	running := []string{ID(agent)}
 	if agent == "" {
-		if running, err = paths.Running(ctx); err != nil {
-			return err
-		}
+		running, err = paths.Running(ctx)
+	} else {
+		err = checkMember(ctx, f, paths, "--agent", ID(agent))
+	}
+	if err != nil {
+		return err
 	}
 	if len(running) == 0 {
 		return errors.New("no agent of this fleet is running here")
 	}
 	for _, id := range running {
-		// A named agent is not looked up first: the client's own error says that it
-		// does not run.
+		// The client's own error says that a named agent does not run.
 		client := control.NewClient(paths.Socket(id))
 		err := use(id, client)
 		client.Close()
@@ -57,12 +81,13 @@ func (e *Env) Socket(ctx context.Context, c Caller) (string, error) {
 	if own := e.Getenv("AGENTD_SOCKET"); own != "" && c.Agent == "" {
 		return own, nil
 	}
-	_, paths, err := e.InspectFleet()
+	f, paths, err := e.InspectFleet()
 	if err != nil {
 		return "", err
 	}
 	if c.Agent != "" {
-		return paths.Socket(c.Agent), nil
+		id := ID(c.Agent)
+		return paths.Socket(id), checkMember(ctx, f, paths, "--as", id)
 	}
 	running, err := paths.Running(ctx)
 	if err != nil {

@@ -50,8 +50,10 @@ func TestEachRunning(t *testing.T) {
 	if ids, err := visit("", own); len(ids) != 1 || !errors.Is(err, own) || !strings.HasPrefix(err.Error(), "clerk: ") {
 		t.Errorf("%v, %v; want to stop at the first error, which names the agent", ids, err)
 	}
-	var notRunning *control.NotRunningError
-	if _, err := visit("nobody", nil); !errors.As(err, &notRunning) {
+	if ids, err := visit("agent://desk", nil); err != nil || !slices.Equal(ids, []string{"desk"}) {
+		t.Errorf("by its address: %v, %v", ids, err)
+	}
+	if _, err := visit("dsek", nil); clitest.Code(err) != cli.ExitUsage || err.Error() != `--agent: the fleet office has no agent "dsek"; it has clerk, desk; did you mean "desk"?` {
 		t.Errorf("%v", err)
 	}
 }

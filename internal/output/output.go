@@ -39,14 +39,20 @@ func (f *Format) String() string { return string(*f) }
 func (f *Format) Type() string { return "format" }
 
 // WriteJSON writes v as JSON, indented unless f is JSONL. It does not escape text
-// for HTML: a payload passes through unchanged.
+// for HTML, but for terminals: what would be unprintable stands there as \uXXXX,
+// which is the same text to a program.
 func WriteJSON(w io.Writer, f Format, v any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if f != JSONL {
 		enc.SetIndent("", "  ")
 	}
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(printableJSON(b.Bytes()))
+	return err
 }
 
 // WriteJSONBytes writes a JSON text like [WriteJSON]. It keeps the order of members
@@ -63,7 +69,7 @@ func WriteJSONBytes(w io.Writer, f Format, data []byte) error {
 		return err
 	}
 	b.WriteByte('\n')
-	_, err = w.Write(b.Bytes())
+	_, err = w.Write(printableJSON(b.Bytes()))
 	return err
 }
 
@@ -88,24 +94,6 @@ func WriteTable(w io.Writer, header []string, rows [][]string) error {
 		}
 	}
 	return nil
-}
-
-// Printable escapes control characters (C0, DEL and C1), with which text from
-// elsewhere could move a terminal's cursor or hide what stands before it.
-func Printable(s string) string {
-	clean := func(r rune) bool { return r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) }
-	if !strings.ContainsFunc(s, func(r rune) bool { return !clean(r) }) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if clean(r) {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, `\x%02x`, r)
-		}
-	}
-	return b.String()
 }
 
 // Colors styles text for terminals. The zero value leaves text alone.

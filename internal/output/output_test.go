@@ -3,6 +3,7 @@ package output_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -87,8 +88,52 @@ func TestPrintableKeepsText(t *testing.T) {
 			rt.Fatalf("%q became %q", s, got)
 		}
 	})
-	if got := output.Printable("a\x00\x7f\u009bb"); got != `a\x00\x7f\x9bb` {
+}
+
+// Text that would deceive a reader is escaped: what moves the cursor, what shows
+// text in another order than it has, and what cannot be seen.
+func TestPrintableEscapes(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\x00\x7f\u009bb":          `a\x00\x7f\x9bb`,
+		"\x1b[2Jgone":               `\x1b[2Jgone`,
+		"refuse\u202eevorppa":       `refuse\u202eevorppa`,
+		"\u2066a\u2069\u200f\u061c": `\u2066a\u2069\u200f\u061c`,
+		"one\u2028two":              `one\u2028two`,
+		"tag\U000e0061":             `tag\U000e0061`,
+		"bad\xffbyte":               `bad\xffbyte`,
+		"replaced \ufffd":           "replaced \ufffd",
+		"שלום, família 👩\u200d👩 wörld": "שלום, família 👩\u200d👩 wörld",
+	} {
+		if got := output.Printable(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	if got := output.PrintableText("a\n\tb\r\u202e"); got != "a\n\tb\\x0d\\u202e" {
 		t.Errorf("%q", got)
+	}
+}
+
+// JSON is escaped too, and means the same to a program.
+func TestJSONIsPrintable(t *testing.T) {
+	const text = "\u202e\u007f\u0085\u2066\U000e0061é\n"
+	for _, format := range []output.Format{output.JSON, output.JSONL} {
+		var value, raw bytes.Buffer
+		source, err := json.Marshal(map[string]string{"a": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(output.WriteJSON(&value, format, map[string]string{"a": text}), output.WriteJSONBytes(&raw, format, source)); err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []string{value.String(), raw.String()} {
+			var back map[string]string
+			if err := json.Unmarshal([]byte(got), &back); err != nil || back["a"] != text {
+				t.Errorf("%s: %v, %q", got, err, back)
+			}
+			if output.PrintableText(got) != got || !strings.Contains(got, `\u202e`) || !strings.Contains(got, "é") {
+				t.Errorf("%q", got)
+			}
+		}
 	}
 }
 

@@ -18,6 +18,26 @@ func DidYouMean(name string, known []string) string {
 	return ""
 }
 
+// maxListed bounds the names of a list in a message, which a file may make long.
+const maxListed = 12
+
+// Among lists the known names in words, and the one that a misspelt name was
+// probably meant to be: `a, b and 3 more; did you mean "b"?`. It returns "nothing"
+// if there are none.
+func Among(name string, known []string) string {
+	if len(known) == 0 {
+		return "nothing"
+	}
+	text := strings.Join(known[:min(len(known), maxListed)], ", ")
+	if more := len(known) - maxListed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if hint := DidYouMean(name, known); hint != "" {
+		text += "; " + hint
+	}
+	return text
+}
+
 // Nearest returns the member of known that name most likely stands for, or "".
 // Names that differ only in case or in - and _ are nearest; otherwise at most a
 // third of name may be mistyped (Damerau-Levenshtein distance), or the end of

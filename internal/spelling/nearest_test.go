@@ -97,3 +97,22 @@ func TestNearestFindsOneTypo(t *testing.T) {
 		}
 	})
 }
+
+// A message lists what there is, within a bound, and what was probably meant.
+func TestAmong(t *testing.T) {
+	long := strings.Split("abcdefghijklmnopqrstuvwxyz", "")
+	for _, c := range []struct {
+		name  string
+		known []string
+		want  string
+	}{
+		{"file", nil, "nothing"},
+		{"flie", []string{"echo", "file"}, `echo, file; did you mean "file"?`},
+		{"other", []string{"echo", "file"}, "echo, file"},
+		{"other", long, "a, b, c, d, e, f, g, h, i, j, k, l and 14 more"},
+	} {
+		if got := Among(c.name, c.known); got != c.want {
+			t.Errorf("Among(%q, %v) = %q, want %q", c.name, c.known, got, c.want)
+		}
+	}
+}

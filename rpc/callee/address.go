@@ -2,17 +2,21 @@ package callee
 
 import (
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
-// checkTenant refuses tenants that this agent does not serve, and those whose name
-// could not be recorded.
+// checkTenant refuses tenants that this agent does not serve, and tenants and sessions
+// whose names could not be recorded.
 func (c *call) checkTenant() *rpc.Error {
 	if !check.ValidTenant(c.request.TenantID) {
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "tenantId: must have at most %d bytes and no control character", check.MaxTenantBytes)
+	}
+	if session, _ := c.request.Headers.Get(envelope.HeaderSession); !check.ValidSession(session) {
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "%s: must have at most %d bytes of UTF-8 and no control character", envelope.HeaderSession, check.MaxTenantBytes)
 	}
 	if own := c.inbox.cfg.TenantID; own != "" && c.request.TenantID != own {
 		return rpc.NewError(rpc.CodeTenantMismatch, nil, "%s does not serve this tenant", c.inbox.cfg.Self)
@@ -43,7 +47,7 @@ func (c *call) checkVersion() *rpc.Error {
 		return rpc.NewError(rpc.CodeVersionSkew, nil, "the caller's fleet, %s, is older than %s takes", text, cfg.Self)
 	}
 	if own := cfg.FleetVersion; !own.IsZero() && version.Compare(own) > 0 {
-		cfg.Logger.Warn("fleet.version.skew: the caller's fleet is newer", "from", c.request.From, "version", text)
+		c.log().Warn("fleet.version.skew: the caller's fleet is newer", "version", text)
 	}
 	return nil
 }
@@ -58,7 +62,7 @@ func (c *call) checkAddressee() *rpc.Error {
 
 // checkHops ends loops of nested calls.
 func (c *call) checkHops() *rpc.Error {
-	if most := c.inbox.cfg.Limits.MaxHops; wire.Hops(c.request.Headers) > most {
+	if most := c.inbox.limits.Load().MaxHops; wire.Hops(c.request.Headers) > most {
 		return rpc.NewError(rpc.CodeHopLimit, nil, "more than %d calls led to this one: a loop?", most)
 	}
 	return nil
@@ -71,7 +75,10 @@ func (c *call) resolve() *rpc.Error {
 	c.served = c.inbox.served.Load()
 	var ok bool
 	if c.capability, ok = c.served.contract.Lookup(c.request.Capability); !ok {
-		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.inbox.cfg.Self, truncate.String(c.request.Capability, wire.MaxName))
+		// The names are published to every agent that can ask; the path of the file is
+		// this machine's own.
+		name := truncate.String(c.request.Capability, wire.MaxName)
+		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q: it has %s", c.inbox.cfg.Self, name, spelling.Among(name, c.served.contract.Names()))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package callee
 
 import (
+	"container/list"
 	"encoding/json"
 	"time"
 
@@ -31,8 +32,8 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 	in.workers.start(c)
 }
 
-// accept makes the quick checks and registers the call as running. What runs at once
-// is bounded here, before anything that costs.
+// accept makes the quick checks and registers the call. What runs and waits is bounded
+// here, before anything that costs, so that one too many is answered at once.
 func (c *call) accept() *rpc.Error {
 	for _, check := range [...]func(*call) *rpc.Error{
 		(*call).checkTenant,    // TENANT_MISMATCH
@@ -54,14 +55,14 @@ func (c *call) accept() *rpc.Error {
 // when the handler ends the goroutine, as runtime.Goexit does.
 func (c *call) serve() {
 	// Runs last: Shutdown must not close the transports before the reply is out.
-	defer c.inbox.serving.Done()
+	defer c.inbox.requests.serving.Done()
 	defer c.ctx.end(nil)
 	var answer json.RawMessage
 	var err *rpc.Error
 	returned := false
 	defer func() {
 		if !returned {
-			err = c.skillError(errGoexit)
+			err = c.logFailure(c.skillError(errGoexit))
 		}
 		// Before the reply: the caller may call again as soon as it has it.
 		c.inbox.unregister(c)
@@ -92,11 +93,9 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 	if err := c.limitRate(); err != nil { // RATE_LIMITED
 		return nil, err
 	}
-	release, err := c.occupy() // BUSY
-	if err != nil {
+	if err := c.awaitTurn(); err != nil { // DEADLINE_EXCEEDED, CANCELLED
 		return nil, err
 	}
-	defer release()
 	if err := c.validateRequest(); err != nil { // SCHEMA_VIOLATION, side request
 		return nil, err
 	}
@@ -104,11 +103,11 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 		return nil, err
 	}
 	answer, err := c.runSkill() // HANDLER_ERROR and its like
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = c.validateAnswer(answer) // SCHEMA_VIOLATION, side response
 	}
-	if err := c.validateAnswer(answer); err != nil { // SCHEMA_VIOLATION, side response
-		return nil, err
+	if err != nil {
+		return nil, c.logFailure(err)
 	}
 	return answer, nil
 }
@@ -135,10 +134,20 @@ type call struct {
 	transport  transport.Transport
 	request    *envelope.Envelope
 	replyTopic string // "" for an event
+	trace      string // the traceparent, also of nested calls
 	start      time.Time
+	proven     bool               // the request proves its sender
 	delivery   transport.Delivery // nil for a request that no queue keeps
 
 	next *call // in the queue of workers
+
+	// Its place among the requests of its capability. Guarded by requests.mu, but that
+	// lane and turn do not change once they are set.
+
+	lane  *lane
+	turn  chan struct{} // closed when it may run; nil if it need not wait
+	place *list.Element // in the queue of the lane, while it waits
+	slot  bool          // it runs
 
 	// What the checks have found out.
 
@@ -153,8 +162,11 @@ type call struct {
 	// What became of it.
 	misses   int           // look-ups in a row that found no caller; the liveness check's own
 	began    bool          // the skill was run
+	incident string        // of its failure in the log, or ""
 	worked   time.Duration // how long it ran
 	replayed bool          // the answer is that of an earlier request
+
+	unrecorded int64 // malformed messages without a record, for the record of this one
 }
 
 // recordable refuses requests while no access record of them can be kept.
@@ -163,5 +175,5 @@ func (c *call) recordable() *rpc.Error { return check.Recordable(c.inbox.cfg.Rec
 // session is the session of the caller's skill, or "".
 func (c *call) session() string {
 	s, _ := c.request.Headers.Get(envelope.HeaderSession)
-	return s
+	return check.RecordedSession(s) // a request with another is refused
 }

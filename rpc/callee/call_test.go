@@ -46,6 +46,12 @@ func TestCalleeRefuses(t *testing.T) {
 		{"another tenant", func(e *envelope.Envelope) { e.TenantID = "other" }, "EAGENTRPC_TENANT_MISMATCH"},
 		{"a tenant that no record can name", func(e *envelope.Envelope) { e.TenantID = "acme\n" }, "EAGENTRPC_INVALID_REQUEST"},
 		{"a tenant that is too long", func(e *envelope.Envelope) { e.TenantID = strings.Repeat("a", 1025) }, "EAGENTRPC_INVALID_REQUEST"},
+		{"a session that no record can name", func(e *envelope.Envelope) {
+			e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderSession, Value: "s\x7f"})
+		}, "EAGENTRPC_INVALID_REQUEST"},
+		{"a session that is too long", func(e *envelope.Envelope) {
+			e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderSession, Value: strings.Repeat("s", 1025)})
+		}, "EAGENTRPC_INVALID_REQUEST"},
 		{"no tenant", func(e *envelope.Envelope) { e.TenantID = "" }, "EAGENTRPC_TENANT_MISMATCH"},
 		{"another agent's request", func(e *envelope.Envelope) { e.To = "agent://other" }, "EAGENTRPC_MISADDRESSED"},
 		{"too many hops", func(e *envelope.Envelope) {
@@ -88,7 +94,6 @@ func TestCalleeRefuses(t *testing.T) {
 // no answer and do not stop the inbox.
 func TestCalleeIgnores(t *testing.T) {
 	for name, change := range map[string]func(*envelope.Envelope){
-		"no reply topic":                     func(e *envelope.Envelope) { e.ReplyTo = "" },
 		"a reply topic on another transport": func(e *envelope.Envelope) { e.ReplyTo = "kafka://replies" },
 		"a response":                         func(e *envelope.Envelope) { e.Kind = envelope.Response },
 	} {
@@ -161,20 +166,21 @@ func TestAnswerFreesTheSlot(t *testing.T) {
 	}
 }
 
+// Without a queue, what finds no slot is refused at once, and told when to come again.
 func TestBusyCallee(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
 		close(started)
 		<-release
 		return json.RawMessage(rpctest.ValidAnswer), nil
-	}), func(_ *caller.Config, ic *callee.Config) { ic.Limits.MaxInFlight = 1 })
+	}), func(_ *caller.Config, ic *callee.Config) { ic.Limits.MaxInFlight, ic.Limits.MaxQueued = 1, -1 })
 	first := make(chan *rpc.Result)
 	go func() { res, _ := w.Client.RequestAgent(context.Background(), rpctest.Request()); first <- res }()
 	rpctest.Wait(t, started)
 	res := w.Call(t, rpctest.Request())
 	rpctest.WantStatus(t, res, rpc.StatusBusy, rpc.CodeBusy)
-	if res.Error.DetectedBy != rpctest.Reviewer {
-		t.Errorf("refused by %s", res.Error.DetectedBy)
+	if res.Error.DetectedBy != rpctest.Reviewer || res.Error.RetryAfter() != time.Second || !res.Error.Retryable {
+		t.Errorf("refused by %s, retry after %s", res.Error.DetectedBy, res.Error.RetryAfter())
 	}
 	close(release)
 	rpctest.Wait(t, first)

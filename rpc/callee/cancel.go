@@ -1,8 +1,6 @@
 package callee
 
 import (
-	"time"
-
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
 )
@@ -20,14 +18,12 @@ func (in *Inbox) receiveControl(m transport.Message) {
 		in.ignore(m.Topic, "not a cancellation event")
 		return
 	}
-	if event := (&call{inbox: in, request: e, start: time.Now()}); !event.verifySender() {
+	if event := in.newCall(nil, e); !event.verifySender() {
 		return
 	}
-	in.mu.Lock()
 	// By message id, not correlation id: a late cancellation of one attempt must
 	// not end the next.
-	c := in.running[e.CausedBy]
-	in.mu.Unlock()
+	c := in.requests.find(e.CausedBy)
 	// Only the caller may cancel its call.
 	if c != nil && c.request.From == e.From && c.request.CorrelationID == e.CorrelationID {
 		c.ctx.end(ErrCallerCancelled)

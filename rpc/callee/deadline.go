@@ -15,7 +15,7 @@ func (c *call) setDeadline() *rpc.Error {
 	declared := now.Add(rpc.EffectiveTimeout(0, c.capability.Timeout))
 	c.deadline = declared
 	if c.request.Deadline != 0 {
-		c.deadline = time.UnixMilli(c.request.Deadline).Add(c.inbox.cfg.Limits.ClockSkew)
+		c.deadline = time.UnixMilli(c.request.Deadline).Add(c.inbox.limits.Load().ClockSkew)
 		if !c.deadline.After(now) {
 			return rpc.NewError(rpc.CodeDeadlineExceeded, context.DeadlineExceeded, "the request arrived after its deadline")
 		}

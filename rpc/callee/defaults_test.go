@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -14,27 +15,33 @@ import (
 	"github.com/agentd/agentd/rpc/internal/rpctest"
 )
 
-// The documented defaults hold: 256 requests run at once and the next one is refused,
-// and a chain of 16 calls is served.
+// The documented defaults hold: 256 requests run at once, 2,048 more wait and the next
+// one is refused, and a chain of 16 calls is served.
 func TestDefaultLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := rpctest.NewGate()
+		var running, most atomic.Int32
 		w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
 			<-gate.Finish
 			return json.RawMessage(rpctest.ValidAnswer), nil
 		}), func(cc *caller.Config, ic *callee.Config) { cc.Limits, ic.Limits = caller.Limits{}, callee.Limits{} })
-		var running []<-chan *rpc.Result
-		for range 256 {
-			running = append(running, w.Start(t.Context(), rpctest.Request()))
+		var calls []<-chan *rpc.Result
+		for range 256 + 2048 {
+			calls = append(calls, w.Start(t.Context(), rpctest.Request()))
 		}
 		synctest.Wait()
-		if n := w.Inbox.InFlight(); n != 256 {
+		if n := running.Load(); n != 256 {
 			t.Fatalf("%d requests run, want 256", n)
 		}
 		rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusBusy, rpc.CodeBusy)
 		close(gate.Finish)
-		for _, res := range running {
+		for _, res := range calls {
 			rpctest.WantStatus(t, <-res, rpc.StatusOK, 0)
+		}
+		if n := most.Load(); n != 256 {
+			t.Errorf("%d requests ran at once", n)
 		}
 		nested := rpc.WithInvocation(t.Context(), &rpc.Invocation{Hops: 15})
 		rpctest.WantStatus(t, w.CallWith(nested, t, rpctest.Request()), rpc.StatusOK, 0)

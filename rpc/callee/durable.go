@@ -47,7 +47,8 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 		in.deadLetter(d, "not a request with a correlation id of letters, digits and -")
 		return
 	}
-	c := &call{inbox: in, transport: t, request: e, start: time.Now(), delivery: d}
+	c := in.newCall(t, e)
+	c.delivery = d
 	if err := c.verifyQueued(); !c.passed(err) {
 		in.deadLetter(d, "it does not prove its sender: "+err.Error())
 		return
@@ -83,8 +84,8 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 // not be later than answers are kept: until then the stored answer shows a
 // repetition.
 func (c *call) verifyQueued() error {
-	proven, err := c.inbox.verifier.Verify(c.request)
-	if err != nil || !proven {
+	var err error
+	if c.proven, err = c.inbox.verifier.Verify(c.request); err != nil || !c.proven {
 		return err
 	}
 	why := &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID, Reason: identity.NoDeadline}
@@ -92,7 +93,7 @@ func (c *call) verifyQueued() error {
 		why.Reason = identity.Replayed
 		return why
 	}
-	latest := c.start.Add(rpc.DefaultAsyncTimeout + 2*c.inbox.cfg.Limits.ClockSkew)
+	latest := c.start.Add(rpc.DefaultAsyncTimeout + 2*c.inbox.limits.Load().ClockSkew)
 	if c.request.Deadline == 0 || time.UnixMilli(c.request.Deadline).After(latest) {
 		return why
 	}
@@ -124,8 +125,7 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 		c.putBack(max(err.RetryAfter(), busyDelay))
 		return
 	case err != nil && isTransient(err) && !d.Last():
-		c.inbox.cfg.Logger.Info("request put back", "from", c.request.From, "capability", c.request.Capability,
-			"correlationId", c.request.CorrelationID, "attempt", d.Attempt(), "code", err.Code.String())
+		c.log().Info("request put back", "attempt", d.Attempt(), "code", err.Code.String())
 		c.logUnacknowledged(d.Retry())
 		return
 	}
@@ -139,7 +139,7 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	if serr := c.store(ctx, payload); serr != nil {
-		c.inbox.cfg.Logger.Error("answer not stored; the request comes again", "from", c.request.From, "correlationId", c.request.CorrelationID, "error", serr)
+		c.log().Error("answer not stored; the request comes again", "error", serr)
 		c.logUnacknowledged(d.Retry())
 		return
 	}
@@ -154,16 +154,15 @@ func (c *call) finishDelivery(answer json.RawMessage, err *rpc.Error) {
 
 // isEnding reports whether a request failed because the inbox shuts down.
 func (in *Inbox) isEnding(err *rpc.Error) bool {
-	in.mu.Lock()
-	closed := in.closed
-	in.mu.Unlock()
-	return in.root.Err() != nil || closed && err.Code == rpc.CodeBusy
+	return in.root.Err() != nil || in.requests.isClosed() && err.Code == rpc.CodeBusy
 }
 
 // staysQueued reports a refusal before anything was tried: the request waits in the
 // queue, until its deadline.
 func (c *call) staysQueued(err *rpc.Error) bool {
-	return c.request.Deadline != 0 && (err.Code == rpc.CodeBusy || err.Code == rpc.CodeRateLimited)
+	// An audit log that will take records again, on a full disk for one.
+	unrecordable := err.Code == rpc.CodeAuditFailed && err.Retryable && !c.began
+	return c.request.Deadline != 0 && (err.Code == rpc.CodeBusy || err.Code == rpc.CodeRateLimited || unrecordable)
 }
 
 // isTransient reports whether a later attempt may succeed.
@@ -212,7 +211,7 @@ func (c *call) remove() {
 // request then comes again and its answer is found.
 func (c *call) logUnacknowledged(err error) {
 	if err != nil {
-		c.inbox.cfg.Logger.Warn("the queue did not acknowledge the end of a request; it comes again", "correlationId", c.request.CorrelationID, "error", err)
+		c.log().Warn("the queue did not acknowledge the end of a request; it comes again", "error", err)
 	}
 }
 

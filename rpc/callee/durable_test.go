@@ -204,7 +204,12 @@ func TestProofOfAQueuedRequest(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				proven, refused := rpctest.Proven(t)
-				counted, q := &runs{skill: rpctest.Answers(rpctest.ValidAnswer)}, rpctest.NewQueue()
+				counted, q := &runs{skill: rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+					if !inv.Proven {
+						t.Error("the skill takes its caller's word")
+					}
+					return json.RawMessage(rpctest.ValidAnswer), nil
+				})}, rpctest.NewQueue()
 				rpctest.NewDurableWorld(t, counted, q, proven)
 				e := queued()
 				e.From = rpctest.Concierge
@@ -487,4 +492,45 @@ func TestQueuedRequestRunsNoLongerThanDeclared(t *testing.T) {
 			t.Errorf("the skills had %s and %s, want 5s and 2s", a, b)
 		}
 	})
+}
+
+// Both ends record how the caller of a durable call waits, and how often the queue
+// delivered it.
+func TestRecordsOfDurableCalls(t *testing.T) {
+	for _, mode := range []rpc.Mode{rpc.ModeSync, rpc.ModeAsync, rpc.ModeFireAndForget} {
+		synctest.Test(t, func(t *testing.T) {
+			atCaller, atCallee := &rpctest.Calls{}, &rpctest.Calls{}
+			fails := 1
+			w := rpctest.NewDurableWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+				if fails--; fails >= 0 {
+					return nil, &rpc.SkillError{Message: "later", Retryable: true}
+				}
+				return json.RawMessage(rpctest.ValidAnswer), nil
+			}), rpctest.NewQueue(), func(cc *caller.Config, ic *callee.Config) {
+				cc.Records.Access, ic.Records.Access = atCaller, atCallee
+			})
+			r := rpctest.Request()
+			r.Mode = mode
+			rpctest.WantStatus(t, w.Call(t, r), rpc.StatusOK, 0)
+			time.Sleep(time.Minute) // the queue waits before the second delivery
+			synctest.Wait()
+			callers, callees := atCaller.All(), atCallee.All()
+			if len(callers) != 1 || len(callees) != 2 {
+				t.Fatalf("%d and %d records", len(callers), len(callees))
+			}
+			// Only a caller that waits learns of the second delivery.
+			want := 1
+			if mode == rpc.ModeSync {
+				want = 2
+			}
+			if callers[0].Mode != mode || callers[0].Attempts != want {
+				t.Errorf("%s: the caller's record %+v", mode, callers[0])
+			}
+			for i, got := range callees {
+				if got.Mode != mode || got.Attempts != i+1 {
+					t.Errorf("%s: record %d of the callee %+v", mode, i, got)
+				}
+			}
+		})
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"log/slog"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/jcs"
@@ -95,8 +97,12 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 	defer release()
 	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest)
 	if berr != nil {
-		c.logFailure("", berr)
-		return nil, rpc.NewError(rpc.CodeInternal, berr, "%s cannot tell now whether it has seen this idempotency key", c.inbox.cfg.Self)
+		// The store did not fail: there was no time for it.
+		if late := c.interrupted("the deadline passed before the skill could begin"); late != nil {
+			return nil, late
+		}
+		c.logUnkept(berr)
+		return nil, rpc.NewError(rpc.CodeInternal, berr, "%s cannot tell now whether it has seen this idempotency key", c.inbox.cfg.Self).Explain()
 	}
 	switch {
 	case prior.State != PriorNone && prior.Digest != digest:
@@ -180,6 +186,16 @@ func (c *call) keep(name KeyedRequest, data json.RawMessage, err *rpc.Error) {
 		serr = store.Finish(ctx, name, wire.Failure(err).Bytes())
 	}
 	if serr != nil { // the caller gets its answer anyway; a repetition learns that the outcome is unknown
-		c.logFailure("", serr)
+		c.logUnkept(serr)
 	}
+}
+
+// logUnkept logs that the store of answers has failed. Where the failure lasts, whoever
+// watches the store has said so already, once for all calls.
+func (c *call) logUnkept(err error) {
+	level := slog.LevelError
+	if _, watched := errors.AsType[*rpc.RecordError](err); watched {
+		level = slog.LevelDebug
+	}
+	c.log().Log(&c.ctx, level, "the store of answers has failed", "error", err)
 }

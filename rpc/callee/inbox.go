@@ -65,8 +65,15 @@ type Checks struct {
 
 // Limits bound what one inbox does.
 type Limits struct {
-	// MaxInFlight bounds the requests that run at once. Default 256.
+	// MaxInFlight bounds the requests that run at once, of all capabilities together.
+	// Default 256.
 	MaxInFlight int
+	// MaxQueued bounds the requests of one capability that wait for their turn.
+	// Default 2,048; negative means none.
+	MaxQueued int
+	// MaxQueuedBytes bounds the payloads of those that wait. A single larger one may
+	// wait all the same. Default 64 MiB.
+	MaxQueuedBytes int
 	// MaxPayloadBytes bounds what a handler may answer. Default 1 MiB.
 	MaxPayloadBytes int
 	// MaxHops bounds the length of a chain of nested calls. Default 16.
@@ -80,11 +87,15 @@ type Limits struct {
 	CallerCheck time.Duration
 }
 
-const defaultMaxInFlight = 256
-
 func (l Limits) withDefaults() Limits {
 	if l.MaxInFlight <= 0 {
 		l.MaxInFlight = defaultMaxInFlight
+	}
+	if l.MaxQueued == 0 {
+		l.MaxQueued = defaultMaxQueued
+	}
+	if l.MaxQueuedBytes <= 0 {
+		l.MaxQueuedBytes = defaultMaxQueuedBytes
 	}
 	if l.MaxPayloadBytes <= 0 {
 		l.MaxPayloadBytes = rpc.DefaultMaxPayloadBytes
@@ -106,24 +117,24 @@ type Inbox struct {
 	root      context.Context // ends when the inbox stops by force
 	stop      context.CancelCauseFunc
 	answering context.Context // does not end: an answer that exists is sent
-	serving   sync.WaitGroup  // the running requests
 	checking  sync.WaitGroup  // the liveness checks
 	workers   *workers
+	requests  *requests
 
 	ids      id.Source
 	verifier *check.Verifier
 	replay   *replayCache
 	denials  policy.Sampler // which denials get records
+	// malformed decides which malformed messages get records.
+	malformed policy.Sampler
 
 	served atomic.Pointer[servedContract]
+	limits atomic.Pointer[Limits] // complete; cfg.Limits has those of New
 
 	mu            sync.Mutex
 	subscriptions []subscriptions            // guarded by mu
 	receivers     []transport.Receiver       // guarded by mu
-	running       map[string]*call           // by messageId; guarded by mu
-	slots         map[string]*slots          // by capability; guarded by mu
 	keyed         map[KeyedRequest]*keyedRun // underway; guarded by mu
-	closed        bool                       // guarded by mu
 }
 
 // Causes with which the context of a handler ends; see [context.Cause].
@@ -151,11 +162,13 @@ func New(cfg Config) (*Inbox, error) {
 	}
 	root, stop := context.WithCancelCause(context.Background())
 	in := &Inbox{
-		cfg: cfg, root: root, stop: stop, answering: context.WithoutCancel(root), workers: newWorkers(),
+		cfg: cfg, root: root, stop: stop, answering: context.WithoutCancel(root), workers: newWorkers(), requests: newRequests(cfg.Limits),
 		verifier: check.NewVerifier(rpc.RoleCallee, cfg.Identity, cfg.Records), replay: newReplayCache(),
-		running: map[string]*call{}, slots: map[string]*slots{}, keyed: map[KeyedRequest]*keyedRun{},
+		keyed: map[KeyedRequest]*keyedRun{},
 	}
 	in.denials.PerSecond = check.RecordsPerSecond
+	in.malformed.PerSecond = check.RecordsPerSecond
+	in.SetLimits(cfg.Limits)
 	return in, in.SetContract(cfg.Contract, cfg.Handlers)
 }
 
@@ -164,9 +177,10 @@ type servedContract struct {
 	contract  *capability.Document
 	handlers  map[string]rpc.Handler
 	published []byte // JSON
+	revision  string // of published
 }
 
-// SetContract replaces what the inbox serves. Running calls are finished under the
+// SetContract replaces what the inbox serves, and tells callers. Running calls are finished under the
 // contract that they began with. After an error everything is as it was.
 func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]rpc.Handler) error {
 	if contract == nil {
@@ -182,10 +196,23 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 	if missing != nil {
 		return errors.Join(missing...)
 	}
-	published, err := contract.Published().JSON()
+	form := contract.Published()
+	published, err := form.JSON()
 	if err != nil {
 		return fmt.Errorf("callee: %w", err)
 	}
-	in.served.Store(&servedContract{contract: contract, handlers: handlers, published: published})
+	before := in.served.Swap(&servedContract{contract: contract, handlers: handlers, published: published, revision: form.Revision})
+	if before != nil && before.revision != form.Revision {
+		in.announceAll()
+	}
 	return nil
+}
+
+// SetLimits replaces the limits of requests that arrive from now on. How many
+// requests a durable queue hands over at once, and how often callers are checked,
+// stay as they were.
+func (in *Inbox) SetLimits(l Limits) {
+	l = l.withDefaults()
+	in.limits.Store(&l)
+	in.requests.setLimits(l)
 }

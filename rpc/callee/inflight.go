@@ -1,44 +1,148 @@
 package callee
 
-import "github.com/agentd/agentd/rpc"
+import (
+	"sync"
+	"time"
 
-// register counts the call among those that run, unless there is no room for it.
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
+)
+
+// requests are those that the inbox has accepted and not ended. Some of them run, the
+// others wait for their turn (queue.go).
+type requests struct {
+	serving sync.WaitGroup // also until they have been answered
+
+	mu      sync.Mutex
+	limits  Limits           // guarded by mu, as are all below
+	closed  bool             // no more are accepted
+	all     map[string]*call // by messageId
+	running int              // those that have a slot
+	waiting int              // those that wait in lanes
+	lanes   map[string]*lane // by capability, or name of a service
+	turns   []*lane          // those with waiting requests, in the order of their turns
+}
+
+func newRequests(l Limits) *requests {
+	return &requests{limits: l, all: map[string]*call{}, lanes: map[string]*lane{}}
+}
+
+// register accepts the call, unless there is no room for it.
 func (c *call) register() *rpc.Error {
 	in := c.inbox
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	switch most := in.cfg.Limits.MaxInFlight; {
-	case in.closed:
-		return rpc.NewError(rpc.CodeBusy, nil, "%s is shutting down", in.cfg.Self)
-	case len(in.running) >= most:
-		return rpc.NewError(rpc.CodeBusy, nil, "%s runs %d requests already", in.cfg.Self, most)
-	case in.running[c.request.MessageID] != nil:
-		return rpc.NewError(rpc.CodeInvalidRequest, nil, "a request with this messageId is running already")
+	err, full := in.requests.add(c)
+	if full {
+		in.cfg.Logger.Warn("queue full: requests are refused as busy until it has been empty", "capability", c.request.Capability, "reason", err.Message)
 	}
-	in.running[c.request.MessageID] = c
-	// Under the same lock as closed: Shutdown sets closed before it waits.
-	in.serving.Add(1)
-	return nil
+	return err
 }
 
-// unregister frees the room of the call. in.serving counts it until it has been
+// add accepts a call. full is true for the first one that finds the queue of its
+// capability full.
+func (r *requests) add(c *call) (err *rpc.Error, full bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return rpc.NewError(rpc.CodeBusy, nil, "%s is shutting down", c.inbox.cfg.Self), false
+	case r.all[c.request.MessageID] != nil:
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "a request with this messageId is running already"), false
+	}
+	l := r.lane(c)
+	if why := r.refuses(l, c); why != "" {
+		e := rpc.NewError(rpc.CodeBusy, nil, "%s %s", c.inbox.cfg.Self, why)
+		e.RetryIn = r.drained(l)
+		e.Details = check.RetryIn(e.RetryIn)
+		// Nothing is refused where the broker keeps the request: it comes again.
+		return e, c.delivery == nil && l.refuse()
+	}
+	c.lane = l
+	r.all[c.request.MessageID] = c
+	l.accepted++
+	l.bytes += c.size()
+	// Under the same lock as closed: Shutdown sets closed before it waits.
+	r.serving.Add(1)
+	return nil, false
+}
+
+// unregister frees the room of a call. requests.serving counts it until it has been
 // answered too.
 func (in *Inbox) unregister(c *call) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	delete(in.running, c.request.MessageID)
+	if refused, since := in.requests.remove(c); refused > 0 {
+		in.cfg.Logger.Info("queue empty again: requests are accepted", "capability", c.request.Capability,
+			"refused", refused, "for", time.Since(since).Round(time.Millisecond).String())
+	}
 }
 
-// isRunning reports whether a request is being served.
-func (in *Inbox) isRunning(messageID string) bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.running[messageID] != nil
+// remove takes a call out, and gives its slot to the next. refused is not 0 when that
+// ends a time in which the queue of the capability was full.
+func (r *requests) remove(c *call) (refused int, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := c.lane
+	delete(r.all, c.request.MessageID)
+	l.accepted--
+	if c.slot {
+		r.running--
+		l.running--
+		l.note(c.worked)
+		r.grant()
+	} else {
+		l.bytes -= c.size()
+	}
+	return l.emptied()
 }
 
-// InFlight is the number of requests that run.
+// find returns the call with a message id, or nil.
+func (r *requests) find(messageID string) *call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all[messageID]
+}
+
+// list returns all calls.
+func (r *requests) list() []*call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*call, 0, len(r.all))
+	for _, c := range r.all {
+		all = append(all, c)
+	}
+	return all
+}
+
+// close accepts no more calls.
+func (r *requests) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+}
+
+func (r *requests) isClosed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
+}
+
+// isRunning reports whether a request is being served, or waits to be.
+func (in *Inbox) isRunning(messageID string) bool { return in.requests.find(messageID) != nil }
+
+// InFlight is the number of requests that run or wait for their turn.
 func (in *Inbox) InFlight() int {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return len(in.running)
+	in.requests.mu.Lock()
+	defer in.requests.mu.Unlock()
+	return len(in.requests.all)
+}
+
+// A Load is what the inbox does for one capability at a moment.
+type Load struct {
+	Capability string
+	// Running is the number of requests that have a slot, Waiting of those that wait
+	// for one. Bytes counts the payloads of all that have none.
+	Running, Waiting, Bytes int
+	// Refused counts the requests that found the queue full since the inbox began.
+	Refused int
+	// Full is set from the first of them, at Since, until the queue has been empty.
+	Full  bool
+	Since time.Time
 }

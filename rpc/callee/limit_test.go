@@ -3,7 +3,9 @@ package callee_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -108,7 +110,8 @@ func TestQuotasOfCallers(t *testing.T) {
 func TestConcurrencyIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := rpctest.NewGate()
-		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 2\n"), &rpctest.Refusals{}))
+		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 2\n"), &rpctest.Refusals{}),
+			func(_ *caller.Config, ic *callee.Config) { ic.Limits.MaxQueued = 8 })
 		f := rpctest.NewForeignCaller(t, w)
 		send := func(i int) {
 			e := f.Request()
@@ -248,6 +251,108 @@ func TestConcurrencyUnderExpiringDeadlines(t *testing.T) {
 		synctest.Wait()
 		if running.Load() != limit {
 			t.Errorf("%d of %d slots are free afterwards", running.Load(), limit)
+		}
+	})
+}
+
+// A capability that is slow fills neither the queue nor, where it is bounded by its
+// concurrency, the slots of another one.
+func TestSlowCapabilityHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := rpctest.NewGate()
+		fast := rpctest.Answers(rpctest.ValidAnswer)
+		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 2\n"), &rpctest.Refusals{}), func(_ *caller.Config, ic *callee.Config) {
+			ic.Limits.MaxInFlight, ic.Limits.MaxQueued = 3, 5
+			ic.Handlers["loose"] = fast
+		})
+		var slow []<-chan *rpc.Result
+		for range 2 + 5 {
+			slow = append(slow, w.Start(t.Context(), rpctest.Request()))
+			synctest.Wait()
+		}
+		rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusBusy, rpc.CodeBusy)
+		loose := rpctest.Request()
+		loose.Capability = "loose"
+		for range 10 {
+			rpctest.WantStatus(t, w.Call(t, loose), rpc.StatusOK, 0)
+		}
+		want := []callee.Load{{Capability: "loose"}, {
+			Capability: "review-pr", Running: 2, Waiting: 5, Bytes: 5 * len(rpctest.ValidRequest), Refused: 1, Full: true, Since: time.Now(),
+		}}
+		if got := w.Inbox.Loads(); !slices.Equal(got, want) {
+			t.Errorf("loads %+v, want %+v", got, want)
+		}
+		close(h.Finish)
+		for _, res := range slow {
+			rpctest.WantStatus(t, <-res, rpc.StatusOK, 0)
+		}
+		// It is told when a queue is full, once, and when that has ended.
+		log := w.CalleeLog.String()
+		if strings.Count(log, "queue full") != 1 || strings.Count(log, `msg="queue empty again: requests are accepted" capability=review-pr refused=1`) != 1 {
+			t.Errorf("log:\n%s", log)
+		}
+	})
+}
+
+// At shutdown what runs and waits is served in order, and what arrives is refused. When
+// the time is over, what still waits is refused too, without running.
+func TestShutdownServesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := rpctest.NewGate()
+		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 1\n    timeoutMs: 60000\n"), &rpctest.Refusals{}))
+		f := rpctest.NewForeignCaller(t, w)
+		for i := range 5 {
+			e := f.Request()
+			e.MessageID = fmt.Sprint("m-", i)
+			w.Publish(t, rpctest.Topic, e)
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		down := make(chan error)
+		go func() { down <- w.Inbox.Shutdown(ctx) }()
+		for i := range 3 {
+			h.Finish <- struct{}{}
+			synctest.Wait()
+			if reply := <-f.Replies; reply.CausedBy != fmt.Sprint("m-", i) || rpctest.ReplyCode(t, reply) != "" {
+				t.Errorf("reply %d to %s: %s", i, reply.CausedBy, reply.Payload)
+			}
+		}
+		if err := <-down; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("shutdown: %v", err)
+		}
+		for range 2 {
+			if reply := <-f.Replies; rpctest.ReplyCode(t, reply) != "EAGENTRPC_BUSY" {
+				t.Errorf("reply to %s: %s", reply.CausedBy, reply.Payload)
+			}
+		}
+		if n := len(h.Running); n != 4 {
+			t.Errorf("%d have run, want the three that were served and the one that was cut short", n)
+		}
+	})
+}
+
+// A repetition of a request that runs waits for its answer, and neither takes the slot
+// that the first one needs nor is held up by the queue behind it.
+func TestRepetitionInAFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := rpctest.NewGate()
+		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 1\n"), &rpctest.Refusals{}), func(_ *caller.Config, ic *callee.Config) {
+			ic.Idempotency = &remembers{prior: map[callee.KeyedRequest]callee.Prior{}}
+		})
+		r := rpctest.Request()
+		var calls []<-chan *rpc.Result
+		for i := range 12 {
+			r.IdempotencyKey = fmt.Sprint("k-", i%4)
+			calls = append(calls, w.Start(t.Context(), r))
+		}
+		synctest.Wait()
+		close(h.Finish)
+		for _, res := range calls {
+			rpctest.WantStatus(t, <-res, rpc.StatusOK, 0)
+		}
+		if n := len(h.Running); n != 4 {
+			t.Errorf("ran %d times, want once for each key", n)
 		}
 	})
 }

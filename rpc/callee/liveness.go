@@ -67,10 +67,8 @@ func (in *Inbox) checkOnce(w ReplyWatcher, running map[string][]*call) {
 // longRunning returns the requests by t that began before a time, by the reply inbox
 // of their caller's process.
 func (in *Inbox) longRunning(t transport.Transport, before time.Time) map[string][]*call {
-	in.mu.Lock()
-	defer in.mu.Unlock()
 	var all map[string][]*call
-	for _, c := range in.running {
+	for _, c := range in.requests.list() {
 		last := strings.LastIndexByte(c.replyTopic, '.')
 		// Only callers that are agentd listen in a way that can be checked.
 		_, agentd := c.request.Headers.Get(envelope.HeaderHops)
@@ -93,7 +91,7 @@ func (c *call) noteCaller(gone bool) {
 		return
 	}
 	if c.misses++; c.misses == maxMisses {
-		c.inbox.cfg.Logger.Info("request ended: its caller is gone", "from", c.request.From, "capability", c.request.Capability, "correlationId", c.request.CorrelationID)
+		c.log().Info("request ended: its caller is gone")
 		c.ctx.end(ErrCallerGone)
 	}
 }

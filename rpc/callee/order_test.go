@@ -67,13 +67,13 @@ func calleeChecks() []calleeCheck {
 		{"hops", header(envelope.HeaderHops, "17"), rpc.CodeHopLimit, ""},
 		{"capability", func(a *arrival) { a.e.Capability = "unknown" }, rpc.CodeNoCapability, ""},
 		{"deadline", func(a *arrival) { a.e.Deadline = time.Now().Add(-time.Minute).UnixMilli() }, rpc.CodeDeadlineExceeded, ""},
-		// What runs at once is bounded at the door, before anything that costs.
-		{"in flight", func(a *arrival) { a.inbox.Limits.MaxInFlight = 5 }, rpc.CodeBusy, ""},
+		// What runs and waits is bounded at the door, before anything that costs.
+		{"queue", func(a *arrival) { a.occupy, a.inbox.Limits.MaxQueued = true, 4 }, rpc.CodeBusy, ""},
 		{"permission", func(a *arrival) { a.inbox.Checks.Authorizer = rpctest.Only(blocker) }, rpc.CodeDenied, "EAGENTRPC_DENIED"},
 		{"contract", header(envelope.HeaderSchemaDigest, "sha256:other"), rpc.CodeSchemaStale, ""},
 		{"idempotency", func(a *arrival) { a.inbox.Idempotency = takenKeys{} }, rpc.CodeIdempotencyConflict, ""},
 		{"rate limit", func(a *arrival) { a.inbox.Checks.Limiter = rpctest.Only(blocker) }, rpc.CodeRateLimited, "EAGENTRPC_RATE_LIMITED"},
-		{"concurrency", func(a *arrival) { a.occupy = true }, rpc.CodeBusy, ""},
+		{"turn", func(a *arrival) { a.occupy = true }, rpc.CodeDeadlineExceeded, ""},
 		{"input schema", func(a *arrival) { a.e.Payload = json.RawMessage(`{}`) }, rpc.CodeSchemaViolation, "violation of the request"},
 		{"skill", func(a *arrival) { a.handler = rpctest.Fails(errors.New("no")) }, rpc.CodeHandlerError, ""},
 		{"output schema", func(a *arrival) { a.handler = rpctest.Answers(`{}`) }, rpc.CodeSchemaViolation, "violation of the response"},
@@ -136,6 +136,10 @@ func arrive(t *testing.T, failing []calleeCheck) {
 		w.PublishSigned(t, rpctest.Topic, a.e, nil)
 	}
 	synctest.Wait()
+	if a.occupy && len(f.Replies) == 0 {
+		time.Sleep(2 * time.Minute) // until after its deadline
+		synctest.Wait()
+	}
 	code, replied := "", len(f.Replies) > 0
 	if replied {
 		code = rpctest.ReplyCode(t, rpctest.Wait(t, f.Replies))

@@ -1,12 +1,15 @@
 package callee
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -40,15 +43,18 @@ func (c *call) permit() *rpc.Error {
 func (c *call) refusal(code rpc.Code) rpc.Refusal {
 	return rpc.Refusal{
 		Role: rpc.RoleCallee, Code: code, TenantID: c.request.TenantID, Capability: c.capability.Name, Peer: c.request.From,
-		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
+		CorrelationID: c.request.CorrelationID, TraceID: trace.ID(c.trace), SessionID: c.session(),
 	}
 }
 
-// checkDigest refuses a request whose caller holds another contract than the one
-// served: its drift gate must look again.
+// checkDigest refuses a request whose caller has proven nothing about the contract
+// that is served: its drift gate must look again.
 func (c *call) checkDigest() *rpc.Error {
 	held, ok := c.request.Headers.Get(envelope.HeaderSchemaDigest)
 	if !ok || held == c.capability.Digest {
+		return nil
+	}
+	if also, _ := c.request.Headers.Get(envelope.HeaderSchemaAlso); slices.Contains(strings.Fields(also), c.capability.Digest) {
 		return nil
 	}
 	return wire.Stale(c.capability.Name, c.capability.Digest)

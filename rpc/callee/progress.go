@@ -98,7 +98,7 @@ func (p *progressPublisher) publish(ctx context.Context, queue <-chan progressEv
 	defer close(p.done)
 	for e := range queue {
 		if err := p.call.publishProgress(ctx, e); err != nil {
-			p.call.inbox.cfg.Logger.Debug("progress lost", "correlationId", p.call.request.CorrelationID, "seq", e.seq, "error", err)
+			p.call.log().Debug("progress lost", "seq", e.seq, "error", err)
 		}
 	}
 }
@@ -111,8 +111,7 @@ func (p *progressPublisher) close() {
 	queue, lost := p.queue, p.lost
 	p.mu.Unlock()
 	if lost > 0 {
-		p.call.inbox.cfg.Logger.Warn("progress lost: more than the bounds let through",
-			"capability", p.call.request.Capability, "correlationId", p.call.request.CorrelationID, "lost", lost)
+		p.call.log().Warn("progress lost: more than the bounds let through", "lost", lost)
 	}
 	if queue == nil {
 		return
@@ -131,9 +130,8 @@ func (c *call) publishProgress(ctx context.Context, p progressEvent) error {
 	}
 	e := c.message(envelope.Event)
 	e.Payload = p.value
-	e.Headers = envelope.Headers{{Key: envelope.HeaderProgress, Value: strconv.Itoa(p.seq)}}
-	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
-		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderTraceparent, Value: trace})
+	e.Headers = envelope.Headers{
+		{Key: envelope.HeaderProgress, Value: strconv.Itoa(p.seq)}, {Key: envelope.HeaderTraceparent, Value: c.trace},
 	}
 	data, err := wire.Seal(c.inbox.cfg.Identity, &e)
 	if err != nil {

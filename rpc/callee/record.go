@@ -1,6 +1,7 @@
 package callee
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -19,20 +20,48 @@ func (c *call) record(err *rpc.Error) {
 	}
 	out := rpc.CallRecord{
 		Start: c.start, Role: rpc.RoleCallee, Peer: c.request.From, Capability: truncate.String(c.request.Capability, wire.MaxName),
-		Mode: rpc.ModeSync, Status: rpc.StatusOK, Latency: time.Since(c.start), Attempts: 1,
+		Mode: c.mode(), Status: rpc.StatusOK, Latency: time.Since(c.start), Attempts: c.attempt(),
+		ExecutionTime: c.worked, Replayed: c.replayed, Unrecorded: c.unrecorded, TraceID: trace.ID(c.trace),
 		CorrelationID: c.request.CorrelationID, TenantID: check.RecordedTenant(c.request.TenantID), SessionID: c.session(),
-	}
-	if c.request.Kind == envelope.Event {
-		out.Mode = rpc.ModeFireAndForget
-	}
-	if parent, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
-		out.TraceID = trace.ID(parent)
 	}
 	if err != nil {
 		out.Status, out.Code, out.DetectedBy = err.Code.Status(), err.Code, c.inbox.cfg.Self
 	}
-	if c.capability != nil {
+	if c.began { // what did not run has cost nothing
 		out.Cost = c.capability.Cost
 	}
 	access.RecordCall(out)
+}
+
+// mode is what the caller waits for, as far as the request says.
+func (c *call) mode() rpc.Mode {
+	text, _ := c.request.Headers.Get(envelope.HeaderMode)
+	switch mode := rpc.Mode(text); {
+	case c.request.Kind == envelope.Event:
+		return rpc.ModeFireAndForget
+	case mode == rpc.ModeAsync, mode == rpc.ModeFireAndForget:
+		return mode
+	case c.waitsForNothing():
+		return rpc.ModeAsync // of a foreign caller that has nowhere to get an answer
+	}
+	return rpc.ModeSync
+}
+
+// maxAttempt bounds the number that a caller gives its attempt.
+const maxAttempt = 1 << 20
+
+// attempt is which request of its call this is: the delivery's number, or what the
+// caller says.
+func (c *call) attempt() int {
+	if c.delivery != nil {
+		return c.delivery.Attempt()
+	}
+	text, ok := c.request.Headers.Get(envelope.HeaderAttempt)
+	if !ok {
+		return 1 // most requests: an error of Atoi would cost an allocation
+	}
+	if n, err := strconv.Atoi(text); err == nil && n > 1 && n <= maxAttempt {
+		return n
+	}
+	return 1
 }

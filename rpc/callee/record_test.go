@@ -35,7 +35,7 @@ func TestCallRecords(t *testing.T) {
 			e.TenantID = "acme"
 			e.Headers = envelope.Headers{{Key: envelope.HeaderTraceparent, Value: traceparent}, {Key: envelope.HeaderSession, Value: "s-1"}}
 		}, rpc.CallRecord{Capability: "review-pr", TenantID: "acme", SessionID: "s-1", TraceID: traceparent[3:35], Cost: cost}},
-		{func(e *envelope.Envelope) { e.Payload = json.RawMessage(`{}`) }, rpc.CallRecord{Capability: "review-pr", Code: rpc.CodeSchemaViolation, Cost: cost}},
+		{func(e *envelope.Envelope) { e.Payload = json.RawMessage(`{}`) }, rpc.CallRecord{Capability: "review-pr", Code: rpc.CodeSchemaViolation}},
 		{func(e *envelope.Envelope) { e.Capability = strings.Repeat("f", 129) },
 			rpc.CallRecord{Capability: strings.Repeat("f", 128) + "…", Code: rpc.CodeNoCapability}},
 		{func(e *envelope.Envelope) { e.TenantID = "a\n" }, rpc.CallRecord{Capability: "review-pr", Code: rpc.CodeInvalidRequest}},
@@ -54,6 +54,16 @@ func TestCallRecords(t *testing.T) {
 			t.Errorf("record %d began at %s and took %s", i, got.Start, got.Latency)
 		}
 		want.Start, want.Latency, want.Role, want.Peer, want.Attempts, want.CorrelationID = got.Start, got.Latency, rpc.RoleCallee, "agent://foreign", 1, e.CorrelationID
+		// A trace begins here where the sender began none.
+		if want.TraceID == "" {
+			want.TraceID = got.TraceID
+		}
+		if want.Cost != nil {
+			want.ExecutionTime = got.ExecutionTime
+		}
+		if len(got.TraceID) != 32 || (got.ExecutionTime > 0) != (want.Cost != nil) {
+			t.Errorf("record %d is of the trace %q, and the skill ran for %s", i, got.TraceID, got.ExecutionTime)
+		}
 		if want.Mode == "" {
 			want.Mode = rpc.ModeSync
 		}

@@ -113,7 +113,8 @@ func TestReplayCacheTellsRequestsApart(t *testing.T) {
 // was. One that is remembered already stays a replay.
 func TestFullReplayCacheRefuses(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
-	in := &Inbox{replay: newReplayCache()}
+	in := &Inbox{replay: newReplayCache(), requests: newRequests(Limits{})}
+	in.SetLimits(Limits{})
 	check := func(id string) error {
 		c := &call{inbox: in, start: start, request: &envelope.Envelope{
 			From: "agent://a", MessageID: id, Deadline: start.Add(time.Minute).UnixMilli(), Auth: envelope.Auth{KeyID: "k-1"},

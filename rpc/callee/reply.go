@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
@@ -27,24 +26,25 @@ func (c *call) reply(r wire.Reply) (instead *rpc.Error) {
 		err = c.transport.Publish(c.inbox.answering, transport.Message{Topic: c.replyTopic, Data: data})
 	}
 	if err != nil {
-		c.inbox.cfg.Logger.Error("reply not sent", "to", c.request.From, "correlationId", c.request.CorrelationID, "error", err)
+		c.log().Error("reply not sent", "error", err)
 	}
 	return instead
 }
 
 func (c *call) encodeReply(r wire.Reply) ([]byte, error) {
-	var headers [3]envelope.Header
+	var headers [4]envelope.Header
 	e := c.message(envelope.Response)
 	e.Headers, e.Payload = headers[:0], r.Value
 	e.WrapPayload(r.Before, r.After)
-	if trace, ok := c.request.Headers.Get(envelope.HeaderTraceparent); ok {
-		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderTraceparent, Value: trace})
-	}
+	e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderTraceparent, Value: c.trace})
 	if c.began {
 		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderExecution, Value: strconv.FormatInt(c.worked.Microseconds(), 10)})
 	}
 	if c.replayed {
 		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderReplayed, Value: "true"})
+	}
+	if c.delivery != nil && c.delivery.Attempt() > 1 {
+		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderAttempt, Value: strconv.Itoa(c.delivery.Attempt())})
 	}
 	return wire.Seal(c.inbox.cfg.Identity, &e)
 }
@@ -58,10 +58,12 @@ func (c *call) message(kind envelope.Kind) envelope.Envelope {
 	}
 }
 
-// refuse marks err as found by this agent and logs it.
+// refuse marks err as found by this agent and logs it, unless it is a skill's failure,
+// which is in the log already.
 func (c *call) refuse(err *rpc.Error) *rpc.Error {
 	err.DetectedBy = c.inbox.cfg.Self
-	c.inbox.cfg.Logger.Info("request refused", "from", c.request.From, "capability", truncate.String(c.request.Capability, wire.MaxName),
-		"correlationId", c.request.CorrelationID, "code", err.Code.String(), "reason", err.Message)
+	if c.incident == "" {
+		c.log().Info("request refused", "code", err.Code.String(), "reason", err.Message)
+	}
 	return err
 }

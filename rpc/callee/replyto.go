@@ -19,11 +19,10 @@ func (c *call) replyTo(topic string) bool {
 		return true
 	}
 	in := c.inbox
-	in.cfg.Logger.Warn("request dropped: its reply topic is not the caller's", "from", c.request.From,
-		"replyTopic", truncate.String(topic, wire.MaxName), "correlationId", truncate.String(c.request.CorrelationID, wire.MaxName))
+	c.log().Warn("request dropped: its reply topic is not the caller's", "replyTopic", truncate.String(topic, wire.MaxName))
 	why := &identity.Error{Reason: identity.ForeignReply, Peer: c.request.From}
 	if err := in.verifier.Record(in.root, c.request, why); err != nil {
-		in.cfg.Logger.Error("foreign reply topic not recorded", "from", c.request.From, "error", err)
+		c.log().Error("foreign reply topic not recorded", "error", err)
 	}
 	return false
 }

@@ -36,7 +36,7 @@ func (in *Inbox) receiveService(t transport.Transport, m transport.Message, name
 		}
 	}
 	go func() { // counted by register; Shutdown waits for it
-		defer in.serving.Done()
+		defer in.requests.serving.Done()
 		defer c.ctx.end(nil)
 		defer in.unregister(c)
 		_ = c.reply(c.serviceAnswer(service)) // as above
@@ -46,7 +46,7 @@ func (in *Inbox) receiveService(t transport.Transport, m transport.Message, name
 func (c *call) serviceAnswer(service Service) wire.Reply {
 	answer, err := service(&c.ctx, c.request.From, c.request.Payload)
 	if err != nil {
-		c.logFailure("", err)
+		c.log().Error("service failed", "error", err)
 		return wire.Failure(c.refuse(rpc.NewError(rpc.CodeHandlerError, nil, "%s could not answer", c.inbox.cfg.Self)))
 	}
 	return wire.Answer(answer)

@@ -34,14 +34,13 @@ func (c *call) handle() (answer json.RawMessage, err error) {
 			err = fmt.Errorf("the skill panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	trace, _ := c.request.Headers.Get(envelope.HeaderTraceparent)
 	key, _ := c.request.Headers.Get(envelope.HeaderIdempotencyKey)
 	c.invocation = rpc.Invocation{
-		From: c.request.From, Capability: c.capability.Name, Payload: c.request.Payload,
+		From: c.request.From, Proven: c.proven, Capability: c.capability.Name, Payload: c.request.Payload,
 		MessageID: c.request.MessageID, CorrelationID: c.request.CorrelationID,
-		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: trace,
+		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: c.trace,
 		IdempotencyKey: key, Hops: wire.Hops(c.request.Headers), Deadline: c.deadline,
-		Event: c.request.Kind == envelope.Event,
+		Event: c.waitsForNothing(),
 	}
 	if p := newProgressPublisher(c); p != nil {
 		c.invocation.Reporter = p
@@ -60,9 +59,6 @@ func (c *call) handle() (answer json.RawMessage, err error) {
 func (c *call) skillError(err error) *rpc.Error {
 	var public *rpc.SkillError
 	if errors.As(err, &public) {
-		if public.Err != nil {
-			c.logFailure("", public)
-		}
 		code := public.Code
 		if code != rpc.CodeBadSkillOutput && code != rpc.CodeDeadlineExceeded {
 			code = rpc.CodeHandlerError
@@ -74,16 +70,32 @@ func (c *call) skillError(err error) *rpc.Error {
 	if e := c.interrupted("the skill did not answer before the deadline"); e != nil {
 		return e
 	}
-	incident := newIncident()
-	c.logFailure(incident, err)
-	return rpc.NewError(rpc.CodeHandlerError, err, "the skill failed (incident %s in the log of %s)", incident, c.inbox.cfg.Self)
+	c.incident = newIncident()
+	return rpc.NewError(rpc.CodeHandlerError, err, "the skill failed (incident %s in the log of %s)", c.incident, c.inbox.cfg.Self)
 }
 
 // newIncident names a failure in the log: the random end of a UUID, short enough to
 // be read out.
 func newIncident() string { return uuid.NewString()[28:] }
 
-func (c *call) logFailure(incident string, err error) {
-	c.inbox.cfg.Logger.Error("skill failed", "capability", c.request.Capability, "from", c.request.From,
-		"correlationId", c.request.CorrelationID, "incident", incident, "error", err.Error())
+// logFailure logs err where it is the skill's own failure, with what the caller does
+// not learn, and returns it. The caller gets the incident's id in the details.
+func (c *call) logFailure(err *rpc.Error) *rpc.Error {
+	switch err.Code {
+	case rpc.CodeHandlerError, rpc.CodeBadSkillOutput, rpc.CodeSchemaViolation, rpc.CodePayloadTooLarge:
+	default: // the call has ended, or its record could not be written
+		return err
+	}
+	if c.incident == "" {
+		c.incident = newIncident()
+	}
+	if err.Details == nil {
+		err.Details = json.RawMessage(`{"incident":"` + c.incident + `"}`)
+	}
+	why := err.Message
+	if cause := err.Unwrap(); cause != nil {
+		why = cause.Error()
+	}
+	c.log().Error("skill failed", "incident", c.incident, "code", err.Code.String(), "error", why)
+	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/trace"
 )
 
 // validateRequest validates the payload against the inputSchema, although the
@@ -19,7 +20,7 @@ func (c *call) validateRequest() *rpc.Error {
 // validateAnswer bounds the skill's answer and validates it against the
 // outputSchema.
 func (c *call) validateAnswer(answer json.RawMessage) *rpc.Error {
-	if n, most := len(answer), c.inbox.cfg.Limits.MaxPayloadBytes; n > most {
+	if n, most := len(answer), c.inbox.limits.Load().MaxPayloadBytes; n > most {
 		return rpc.NewError(rpc.CodePayloadTooLarge, nil, "the skill answered %d bytes, and %d are allowed", n, most)
 	}
 	err := c.validate(rpc.SideResponse, answer)
@@ -38,8 +39,8 @@ func (c *call) validate(side rpc.Side, payload []byte) *rpc.Error {
 	}
 	aerr := check.Violation(&c.ctx, c.inbox.cfg.Records, rpc.SchemaViolation{
 		TenantID: c.request.TenantID, Capability: c.capability.Name, Peer: c.request.From,
-		Side: side, Violations: err.Violations, Payload: payload,
-		CorrelationID: c.request.CorrelationID, SessionID: c.session(),
+		Side: side, Violations: err.Violations, ViolationsOmitted: err.ViolationsOmitted, Payload: payload,
+		CorrelationID: c.request.CorrelationID, TraceID: trace.ID(c.trace), SessionID: c.session(),
 	})
 	if aerr != nil {
 		return aerr

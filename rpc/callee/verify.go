@@ -5,16 +5,14 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/identity"
-	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // verify checks who sends a request and that it comes for the first time. It
 // returns false for a request that has been dropped.
 func (c *call) verify() bool {
-	proven, err := c.inbox.verifier.Verify(c.request)
-	if err == nil && proven {
+	var err error
+	if c.proven, err = c.inbox.verifier.Verify(c.request); err == nil && c.proven {
 		err = c.checkFirst()
 	}
 	return c.passed(err)
@@ -34,10 +32,9 @@ func (c *call) passed(why error) bool {
 		return true
 	}
 	in := c.inbox
-	in.cfg.Logger.Warn("message dropped: it does not prove its sender", "from", c.request.From,
-		"correlationId", truncate.String(c.request.CorrelationID, wire.MaxName), "reason", why.Error())
+	c.log().Warn("message dropped: it does not prove its sender", "reason", why.Error())
 	if err := in.verifier.Record(in.root, c.request, why); err != nil {
-		in.cfg.Logger.Error("refused proof not recorded", "from", c.request.From, "error", err)
+		c.log().Error("refused proof not recorded", "error", err)
 	}
 	return false
 }
@@ -45,7 +42,7 @@ func (c *call) passed(why error) bool {
 // checkFirst refuses a proven request that was accepted before. Requests without a
 // proof are not remembered: strangers could fill the memory.
 func (c *call) checkFirst() error {
-	skew := c.inbox.cfg.Limits.ClockSkew
+	skew := c.inbox.limits.Load().ClockSkew
 	deadline := time.UnixMilli(c.request.Deadline).Add(skew)
 	why := &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID}
 	if c.request.Deadline == 0 || deadline.After(c.start.Add(rpc.MaxTimeout+2*skew)) {

@@ -92,6 +92,11 @@ func TestReplayedRequestRunsOnce(t *testing.T) {
 		if got := kept.Proofs(); got != "callee replayed, callee replayed, callee replayed" || ran.Load() != 1 || len(f.Replies) != 1 {
 			t.Errorf("ran %d times, %d replies, recorded %q", ran.Load(), len(f.Replies), got)
 		}
+		for _, refusal := range kept.All() {
+			if refusal.Proof.Provider != identity.HMAC || refusal.Proof.Peer != rpctest.Concierge || refusal.Proof.KeyID == "" {
+				t.Errorf("the record says %+v", refusal.Proof)
+			}
+		}
 		// Once it may be forgotten it is late, and is told so.
 		time.Sleep(2 * time.Minute)
 		w.PublishSigned(t, rpctest.Topic, e, rpctest.Keyring(t, rpctest.Concierge, rpctest.Reviewer))

@@ -10,6 +10,7 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -24,8 +25,8 @@ type ApprovalRequest struct {
 	Payload json.RawMessage
 	// Rule is the permission that demands the approval.
 	Rule policy.Rule
-	// TenantID, CorrelationID and SessionID are the call's.
-	TenantID, CorrelationID, SessionID string
+	// TenantID, CorrelationID, SessionID and TraceID are the call's.
+	TenantID, CorrelationID, SessionID, TraceID string
 }
 
 // An Approval is a decision.
@@ -65,14 +66,14 @@ func (c *call) approve(ctx context.Context) *rpc.Error {
 	name := truncate.String(c.request.Capability, wire.MaxName)
 	approval, err := c.client.cfg.Checks.Approver.Approve(ctx, ApprovalRequest{
 		Start: c.start, Peer: c.peer.Address, Capability: c.request.Capability, Payload: c.request.Payload, Rule: c.ask.Rule,
-		TenantID: c.tenant(), CorrelationID: c.ids.correlation, SessionID: c.session(),
+		TenantID: c.tenant(), CorrelationID: c.ids.correlation, SessionID: c.session(), TraceID: trace.ID(c.traceparent()),
 	})
 	switch {
 	// First: when the call has ended, the approver's error only repeats that.
 	case ctx.Err() != nil:
 		return c.gaveUp(ctx)
 	case err != nil:
-		return rpc.NewError(rpc.CodeAuditFailed, err, "the call of %s needs approval, and the decision could not be recorded", name)
+		return rpc.NewError(rpc.CodeAuditFailed, err, "the call of %s needs approval, and the decision could not be recorded", name).Explain()
 	case approval.Granted:
 		c.approved = time.Now()
 		return nil

@@ -80,7 +80,7 @@ func TestApproval(t *testing.T) {
 				}
 				if test.clerk != nil {
 					asked := test.clerk.asked[0]
-					if asked.Peer != rpctest.Reviewer || asked.Capability != "review-pr" || string(asked.Payload) != rpctest.ValidRequest || asked.SessionID != "s-1" || asked.CorrelationID != res.CorrelationID {
+					if asked.Peer != rpctest.Reviewer || asked.Capability != "review-pr" || string(asked.Payload) != rpctest.ValidRequest || asked.SessionID != "s-1" || asked.CorrelationID != res.CorrelationID || asked.TraceID != res.TraceID || asked.TraceID == "" {
 						t.Errorf("asked %+v", asked)
 					}
 				} else if len(kept.All()) != 1 {

@@ -39,8 +39,7 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 				gaveUp = transportError(transport.NoResponders, c.peer.Address)
 			}
 		case <-pending.timer.C:
-			gaveUp = rpc.NewError(rpc.CodeTimeout, context.DeadlineExceeded,
-				"agent-rpc timed out after %dms (correlationId=%s)", c.until.Sub(c.start).Milliseconds(), c.ids.correlation)
+			gaveUp = c.timedOut(context.DeadlineExceeded)
 		case <-idle.channel():
 			gaveUp = rpc.NewError(rpc.CodeTimeout, context.DeadlineExceeded,
 				"agent-rpc timed out: no progress for %dms (correlationId=%s)", c.request.IdleTimeout.Milliseconds(), c.ids.correlation)
@@ -54,9 +53,12 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 		o := <-pending.outcome
 		return o.reply, o.err
 	}
-	if gaveUp.Code != rpc.CodeNoResponders && !c.isQuestion() {
+	// agentd's own answers take no time that a cancellation could save, and nobody hears
+	// the cancellation of a call to a peer that is not there.
+	if gaveUp.Code != rpc.CodeNoResponders && !c.agentd {
 		c.cancelCallee(ctx)
 	}
+	c.garbled = pending.garbled
 	if gaveUp.Code == rpc.CodeTimeout && pending.unproven {
 		// "Timed out" would send its reader looking for a slow skill. What is wrong is a
 		// key, or an impostor.
@@ -71,7 +73,9 @@ func (c *call) cancelCallee(ctx context.Context) {
 	e := envelope.Envelope{
 		Kind: envelope.Event, MessageID: c.client.ids.One(), CorrelationID: c.ids.correlation, CausedBy: c.ids.message,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability, TenantID: c.tenant(),
-		Headers: envelope.Headers{{Key: envelope.HeaderControl, Value: envelope.ControlCancel}},
+		Headers: envelope.Headers{
+			{Key: envelope.HeaderControl, Value: envelope.ControlCancel}, {Key: envelope.HeaderTraceparent, Value: c.traceparent()},
+		},
 	}
 	// Signed like a request: callees accept a cancellation only from the caller of
 	// the call.
@@ -81,7 +85,7 @@ func (c *call) cancelCallee(ctx context.Context) {
 		err = c.transport.Publish(context.WithoutCancel(ctx), transport.Message{Topic: wire.ControlTopic(c.peer.Topic), Data: data})
 	}
 	if err != nil {
-		c.client.cfg.Logger.Warn("cancel not sent", "correlationId", c.ids.correlation, "error", err)
+		c.log().Warn("cancel not sent", "error", err)
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/trace"
 )
 
 // RequestAgent makes one call and waits for its outcome. The result is never
@@ -19,6 +20,7 @@ import (
 // The call ends at the earliest of its timeout, the context's deadline and the
 // reply. A caller that stops waiting cancels the callee's skill.
 func (c *Client) RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error) {
+	r.To = envelope.AddressFor(string(r.To))
 	call := c.newCall(r)
 	call.parent = rpc.InvocationFrom(ctx)
 	response, err := call.do(ctx)
@@ -58,34 +60,43 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	case queue != nil:
 		// The broker keeps the request and repeats it; retrying here as well would
 		// multiply the attempts.
-		return c.enqueue(ctx, queue)
+		data, err := c.enqueue(ctx, queue)
+		_, err = c.heedStale(ctx, err, true)
+		return data, err
+	case c.request.Mode == rpc.ModeAsync:
+		return nil, c.detach(ctx)
 	}
 	return c.retry(ctx) // calls attempt until one succeeds
 }
 
+// maxResends is how often a request is sent again after refusals for a stale
+// contract. While a peer is deployed anew some of its replicas serve another
+// contract, and each message may meet another replica: with one odd replica among
+// three, one call in eighty meets it four times.
+const maxResends = 3
+
 // attempt makes one attempt. If the peer refuses it because its contract has changed,
-// the skill has not run: the gate looks again, and the request is sent once more.
+// the skill has not run: the gate looks again, and if it still sees a contract under
+// which the call can be served, the request is sent once more.
 func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
-	data, err := c.send(ctx)
-	if err == nil || c.client.cfg.Checks.Gate == nil {
-		return data, err
+	for sent := 0; ; sent++ {
+		data, err := c.send(ctx)
+		resend, err := c.heedStale(ctx, err, sent == maxResends)
+		if !resend {
+			return data, err
+		}
+		c.resent++
+		c.failures = append(c.failures, err.Code)
+		// A new message id: the callee would reject a repeated one as a replay. The
+		// correlation id stays, and with it the reply topic.
+		c.ids.message = c.client.ids.One()
 	}
-	digest := wire.StaleDigest(err)
-	if digest == "" {
-		return data, err
-	}
-	if err := c.checkGate(ctx, digest); err != nil {
-		return nil, err
-	}
-	// A new message id: the callee would reject a repeated one as a replay. The
-	// correlation id stays, and with it the reply topic.
-	c.ids.message = c.client.ids.One()
-	return c.send(ctx)
 }
 
 // send sends one request and returns the answer. The limits count every request, of
 // every attempt.
 func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) {
+	c.run = run{ran: c.run.ran}
 	if err := c.limitRate(ctx); err != nil {
 		return nil, err
 	}
@@ -106,7 +117,9 @@ func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) 
 	if reply, err = c.roundTrip(ctx); err != nil {
 		return nil, err
 	}
-	return c.validateReply(ctx, reply)
+	data, err = c.validateReply(ctx, reply)
+	c.run.noteOutcome(err)
+	return data, c.asTimeout(err)
 }
 
 // roundTrip reserves a slot, publishes the request and awaits the reply. The
@@ -135,26 +148,30 @@ type call struct {
 	start   time.Time
 	parent  *rpc.Invocation // the invocation that makes this nested call, or nil
 
+	agentd bool // it is answered by the peer's agentd, not by a skill
+
 	// What the checks have found out, in their order.
 
 	peer       rpc.Peer
 	transport  replyingTransport
 	capability *capability.Capability // nil when the peer's contract is unknown
 	ask        *policy.Decision       // the permission that demands an approval, or nil
-	digest     string                 // of the peer's own capability, where the gate knows it
+	clearance  Clearance              // what the gate said
 	trace      string                 // the traceparent, once there is one
 	deadline   time.Time              // of the call
 	until      time.Time              // of this attempt; never after deadline
 
 	// What the attempts have found out.
 	attempted int        // attempts made
-	failures  []rpc.Code // of those that another one followed
+	resent    int        // requests that attempts sent once more
+	failures  []rpc.Code // of the requests that another one followed
 
-	approved time.Time     // when a person let the call go on
-	executed time.Duration // how long the skill ran, by the last reply
-	replayed bool          // the last reply repeats an earlier one
-	queued   bool          // the broker has stored the call; its answer is awaited later
-	delivery string        // envelope.DeliveryDurable once the request goes to a queue
+	approved  time.Time     // when a person let the call go on
+	run       run           // what the replies report of the skill
+	queued    bool          // the answer is awaited later
+	garbled   bool          // bytes that are no envelope came where the reply should
+	published chan struct{} // closed with the first published request, if somebody waits for that
+	delivery  string        // envelope.DeliveryDurable once the request goes to a queue
 }
 
 // ids are fresh for every call, so two calls of one turn never collide. The message
@@ -170,10 +187,11 @@ func (c *Client) newCall(r rpc.Request) *call {
 // result is what RequestAgent returns.
 func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 	r := &rpc.Result{
-		Status: rpc.StatusOK, CorrelationID: c.ids.correlation, Latency: time.Since(c.start), ExecutionTime: c.executed,
-		Replayed: c.replayed, Queued: c.queued && err == nil, Response: response,
+		Status: rpc.StatusOK, CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), Latency: time.Since(c.start),
+		ExecutionTime: c.run.took, Replayed: c.run.replayed, Queued: c.queued && err == nil, Response: response,
+		Unproven: c.clearance.Unproven,
 	}
-	if c.capability != nil {
+	if c.capability != nil && c.run.ran {
 		r.CostEstimate = c.capability.Cost
 	}
 	if err != nil {
@@ -182,7 +200,8 @@ func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 		if err.DetectedBy == "" {
 			err.DetectedBy = c.client.cfg.Self
 		}
-		r.Status, r.Error, r.SchemaSide, r.Violations = err.Code.Status(), err, err.Side, err.Violations
+		r.Status, r.Error, r.SchemaSide = err.Code.Status(), err, err.Side
+		r.Violations, r.ViolationsOmitted = err.Violations, err.ViolationsOmitted
 	}
 	return r
 }
@@ -200,5 +219,5 @@ func (c *call) session() string {
 	if c.request.SessionID == "" && c.parent != nil {
 		return c.parent.SessionID
 	}
-	return c.request.SessionID
+	return check.RecordedSession(c.request.SessionID) // a call with another is refused
 }

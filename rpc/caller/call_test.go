@@ -97,6 +97,13 @@ func TestResponseViolationFoundByCaller(t *testing.T) {
 	}
 }
 
+func TestCallByID(t *testing.T) {
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
+	r := rpctest.Request()
+	r.To, r.SessionID = envelope.Address(r.To.ID()), strings.Repeat("s", 1024)
+	rpctest.WantStatus(t, w.Call(t, r), rpc.StatusOK, 0)
+}
+
 func TestRefusalsBeforeTheWire(t *testing.T) {
 	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(cc *caller.Config, _ *callee.Config) {
 		cc.Peers.(rpc.Peers)["agent://far"] = rpc.Peer{Address: "agent://far", Transport: "nats", Topic: "x"}
@@ -114,7 +121,12 @@ func TestRefusalsBeforeTheWire(t *testing.T) {
 		code   rpc.Code
 		says   string
 	}{
-		{"bad address", func(r *rpc.Request) { r.To = "pr-reviewer" }, rpc.CodeInvalidRequest, "agent://<id>"},
+		{"bad address", func(r *rpc.Request) { r.To = "https://pr-reviewer" }, rpc.CodeInvalidRequest, "agent://<id>"},
+		{"no address", func(r *rpc.Request) { r.To = "" }, rpc.CodeInvalidRequest, "agent://<id>"},
+		{"id with ..", func(r *rpc.Request) { r.To = "a..b" }, rpc.CodeInvalidRequest, "`..`"},
+		{"id of no peer", func(r *rpc.Request) { r.To = "nobody" }, rpc.CodeNoPeer, `no peer registered for "agent://nobody"`},
+		{"session that no record can name", func(r *rpc.Request) { r.SessionID = "s\n" }, rpc.CodeInvalidRequest, "sessionId: must have at most 1024 bytes"},
+		{"session that is too long", func(r *rpc.Request) { r.SessionID = strings.Repeat("s", 1025) }, rpc.CodeInvalidRequest, "sessionId"},
 		{"address with ..", func(r *rpc.Request) { r.To = "agent://a..b" }, rpc.CodeInvalidRequest, "`..`"},
 		{"no capability", func(r *rpc.Request) { r.Capability = "" }, rpc.CodeInvalidRequest, "capability"},
 		{"negative timeout", func(r *rpc.Request) { r.Timeout = -1 }, rpc.CodeInvalidRequest, "timeoutMs"},

@@ -89,9 +89,12 @@ type Client struct {
 	transports map[string]replyingTransport // by kind; complete once opened is closed
 	opened     chan struct{}
 	pending    *pendingTable
+	detached   *detachedCalls
+	limits     atomic.Pointer[Limits] // complete; cfg.Limits has those of New
 	verifier   *check.Verifier
 	ids        id.Source
 	stale      atomic.Uint64
+	followed   followed
 }
 
 // A replyingTransport is a transport with this client's reply inbox on it.
@@ -117,8 +120,9 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		cfg: cfg, transports: map[string]replyingTransport{}, opened: make(chan struct{}),
-		pending: newPendingTable(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
+		pending: newPendingTable(cfg.Limits.MaxPending), detached: newDetachedCalls(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
 	}
+	c.SetLimits(cfg.Limits)
 	err := c.openInboxes()
 	// Also after an error: handlers of the inboxes that are open wait for it, and
 	// Close waits for them.
@@ -127,6 +131,13 @@ func New(cfg Config) (*Client, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+// SetLimits replaces the limits of calls that begin from now on.
+func (c *Client) SetLimits(l Limits) {
+	l = l.withDefaults()
+	c.limits.Store(&l)
+	c.pending.setCapacity(l.MaxPending)
 }
 
 // openInboxes subscribes to replies. A transport may deliver before the map of
@@ -154,7 +165,8 @@ func (c *Client) Close() error {
 	// Pending calls end first, so that none of them waits for an inbox that no
 	// longer exists.
 	c.pending.abandon()
-	var errs []error
+	c.detached.close()
+	errs := []error{c.followed.close()}
 	for _, t := range c.transports {
 		errs = append(errs, t.inbox.Close())
 	}

@@ -23,12 +23,14 @@ type callNote struct {
 	To         envelope.Address `json:"to"`
 	Capability string           `json:"capability"`
 	MessageID  string           `json:"messageId"`
+	Trace      string           `json:"traceparent,omitempty"`
 	TenantID   string           `json:"tenantId,omitempty"`
 	Deadline   int64            `json:"deadline"` // Unix ms
 }
 
 // durableQueue returns the queue that keeps the call, or nil for a call that goes straight
-// to the callee.
+// to the callee. An asynchronous call goes straight only to a foreign peer, whose
+// system may know no queues; see detach.
 func (c *call) durableQueue() (transport.CallQueue, *rpc.Error) {
 	durable := c.capability != nil && c.capability.Delivery == capability.DeliveryDurable
 	q := c.client.cfg.Queues[c.peer.Transport]
@@ -40,6 +42,8 @@ func (c *call) durableQueue() (transport.CallQueue, *rpc.Error) {
 		return q, nil // nil on a transport within one process: there is nothing to outlive
 	// A peer whose contract is unknown may keep requests: the broker knows whether
 	// a queue exists.
+	case c.peer.Foreign && (q == nil || c.capability != nil && !durable || c.client.detached.knowsNoQueue(c.peer.Address)):
+		return nil, nil
 	case c.capability != nil && !durable:
 		return nil, rpc.NewError(rpc.CodeNeedsDurable, nil, "%s does not keep requests for %q: its capabilities.yaml must say `delivery: durable`", c.peer.Address, c.capability.Name)
 	case q == nil:
@@ -65,6 +69,9 @@ func (c *call) enqueue(ctx context.Context, q transport.CallQueue) (json.RawMess
 	if c.request.Mode == rpc.ModeAsync {
 		// Before the request: an answer without a note could not be judged.
 		if err := c.note(ctx, q); err != nil {
+			if c.mayDetach() && ctx.Err() == nil { // a broker that keeps nothing takes no notes either
+				return nil, c.detach(ctx)
+			}
 			return nil, err
 		}
 	}
@@ -83,6 +90,10 @@ func (c *call) enqueue(ctx context.Context, q transport.CallQueue) (json.RawMess
 	storing, cancel := context.WithTimeout(ctx, rpc.DefaultTimeout)
 	defer cancel()
 	if err := store(storing); err != nil {
+		if errors.Is(err, transport.ErrNoQueue) && c.mayDetach() {
+			c.client.detached.noteNoQueue(c.peer.Address)
+			return nil, c.detach(ctx)
+		}
 		return nil, c.notStored(ctx, err)
 	}
 	c.queued = c.request.Mode == rpc.ModeAsync
@@ -114,7 +125,7 @@ func asyncTimeout(asked time.Duration) time.Duration {
 // agent.
 func (c *call) note(ctx context.Context, q transport.CallQueue) *rpc.Error {
 	text, err := json.Marshal(callNote{
-		To: c.peer.Address, Capability: c.request.Capability, MessageID: c.ids.message, TenantID: c.tenant(),
+		To: c.peer.Address, Capability: c.request.Capability, MessageID: c.ids.message, Trace: c.traceparent(), TenantID: c.tenant(),
 		Deadline: ceilMilli(c.deadline),
 	})
 	if err == nil {
@@ -182,15 +193,22 @@ func (c *call) acceptStored(ctx context.Context, data []byte) (json.RawMessage, 
 		_ = c.client.verifier.Record(ctx, reply, err) // the call fails anyway
 		return nil, rpc.NewError(rpc.CodeAuthFailed, err, "the answer does not prove that it is from %s", c.peer.Address)
 	}
-	return c.validateReply(ctx, reply)
+	answer, refused := c.validateReply(ctx, reply)
+	c.run.noteOutcome(refused)
+	return answer, refused
 }
 
 // Await waits for the answer to an asynchronous call of this agent, until ctx ends;
-// another process of the agent may have made the call. The result is judged like
+// another process of the agent may have made the call, unless it was to a foreign
+// peer that keeps no requests: the answer to such a call is in the process that made
+// it. The result is judged like
 // that of a synchronous call, and a call may be awaited again. While there is no
 // answer the code is CodeTimeout; for an unknown call it is CodeInvalidRequest.
 func (c *Client) Await(ctx context.Context, correlationID string) (*rpc.Result, error) {
 	call := &call{client: c, ids: ids{correlation: correlationID}, start: time.Now()}
+	if d := c.detached.find(correlationID); d != nil {
+		return call.awaitDetached(ctx, d)
+	}
 	q, err := call.recall(ctx)
 	if err != nil {
 		return call.result(nil, err), err
@@ -234,7 +252,7 @@ func (c *call) restore(ctx context.Context, kind string, text []byte) *rpc.Error
 		return rpc.NewError(rpc.CodeInternal, err, "what was noted of the call cannot be read")
 	}
 	c.request = rpc.Request{To: note.To, Capability: note.Capability, Mode: rpc.ModeAsync}
-	c.ids.message = note.MessageID
+	c.ids.message, c.trace = note.MessageID, note.Trace
 	// The tenant of the original call, which need not be the client's own.
 	c.parent = &rpc.Invocation{TenantID: note.TenantID}
 	var ok bool

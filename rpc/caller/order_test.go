@@ -47,15 +47,15 @@ func (d *departure) peer(change func(*rpc.Peer)) {
 // driftGate refuses every call.
 type driftGate struct{}
 
-func (driftGate) Check(context.Context, caller.Probe) (string, error) {
-	return "", errors.New("drifted")
+func (driftGate) Check(context.Context, caller.Probe) (caller.Clearance, error) {
+	return caller.Clearance{}, errors.New("drifted")
 }
 
 func openBreakers() *policy.Breakers {
 	b := policy.NewBreakers()
-	for range policy.BreakerFailures {
-		p, _, _ := b.Pass(rpctest.Reviewer, time.Now())
-		b.Done(p, policy.Failed, time.Now())
+	for range policy.DefaultBreakerSettings().MinCalls {
+		p, _, _ := b.Pass(rpctest.Reviewer, "review-pr", time.Now())
+		b.Done(p, policy.Failed, "EAGENTRPC_TIMEOUT", time.Now())
 	}
 	return b
 }

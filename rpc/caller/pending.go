@@ -14,7 +14,7 @@ func (c *call) reserve() (*pendingCall, *rpc.Error) {
 	return c.client.pending.reserve(binding{
 		peer: c.peer.Address, transport: c.peer.Transport, topic: c.peer.Topic,
 		correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant(),
-		progress: newProgressStream(&c.request),
+		progress: newProgressStream(&c.request), capability: c.request.Capability, trace: c.traceparent(),
 	})
 }
 
@@ -27,6 +27,8 @@ type binding struct {
 	messageID     string
 	tenantID      string
 	progress      *progressStream // nil for a caller that wants no progress
+
+	capability, trace string // for the log
 }
 
 // A pendingCall waits for its one outcome. It is reused for other calls, so only
@@ -38,6 +40,7 @@ type pendingCall struct {
 	doubted  chan struct{} // holds one: somebody said that the peer is not there
 	timer    *time.Timer   // stopped while no call uses the slot
 	unproven bool          // a reply came that did not prove its sender; guarded by pendingTable.mu
+	garbled  bool          // bytes came that are no envelope; guarded by pendingTable.mu
 }
 
 // An outcome ends a pendingCall: a reply, or the reason why none comes.
@@ -50,17 +53,23 @@ type outcome struct {
 // held for map operations only. The goroutine that removes a call from the table
 // completes it: that is how every call has exactly one outcome.
 type pendingTable struct {
-	capacity int
-
-	mu     sync.Mutex
-	calls  map[string]*pendingCall // guarded by mu
-	closed bool                    // guarded by mu
+	mu       sync.Mutex
+	capacity int                     // guarded by mu
+	calls    map[string]*pendingCall // guarded by mu
+	closed   bool                    // guarded by mu
 
 	spare sync.Pool // of *pendingCall
 }
 
 func newPendingTable(capacity int) *pendingTable {
 	return &pendingTable{capacity: capacity, calls: map[string]*pendingCall{}}
+}
+
+// setCapacity bounds new calls. Those that wait go on, even if they are more.
+func (t *pendingTable) setCapacity(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.capacity = n
 }
 
 // reserve takes a slot. A full table refuses the new call and never evicts another.
@@ -99,7 +108,7 @@ func (t *pendingTable) recycle(c *pendingCall) {
 	case <-c.doubted:
 	default:
 	}
-	c.binding, c.unproven = binding{}, false
+	c.binding, c.unproven, c.garbled = binding{}, false, false
 	t.spare.Put(c)
 }
 
@@ -138,6 +147,16 @@ func (t *pendingTable) distrust(b binding) {
 	defer t.mu.Unlock()
 	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
 		c.unproven = true
+	}
+}
+
+// garble notes that bytes arrived that are no envelope. The call goes on: anybody who
+// learns a reply topic can publish them, and the real reply may still come.
+func (t *pendingTable) garble(b binding) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
+		c.garbled = true
 	}
 }
 

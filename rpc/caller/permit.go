@@ -7,6 +7,7 @@ import (
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -40,6 +41,6 @@ func (c *call) permit(ctx context.Context) *rpc.Error {
 func (c *call) refusal(code rpc.Code) rpc.Refusal {
 	return rpc.Refusal{
 		Role: rpc.RoleCaller, Code: code, TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,
-		CorrelationID: c.ids.correlation, SessionID: c.session(),
+		CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), SessionID: c.session(),
 	}
 }

@@ -36,7 +36,10 @@ func TestDeniedAtTheCaller(t *testing.T) {
 	if got.Time.IsZero() || got.Decision != policy.Decision(rpctest.Deny()) {
 		t.Errorf("record %+v", got)
 	}
-	got.Time, got.Decision = time.Time{}, policy.Decision{}
+	if len(got.TraceID) != 32 || got.TraceID != res.TraceID {
+		t.Errorf("the record is of the trace %q, the result of %q", got.TraceID, res.TraceID)
+	}
+	got.Time, got.Decision, got.TraceID = time.Time{}, policy.Decision{}, ""
 	if want := (rpc.Refusal{
 		Role: rpc.RoleCaller, Code: rpc.CodeDenied, Capability: "review-pr", Peer: rpctest.Reviewer,
 		CorrelationID: res.CorrelationID, SessionID: "s-1",

@@ -29,17 +29,24 @@ func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic strin
 		}
 		return transportError(err, c.peer.Address)
 	}
+	if c.published != nil {
+		close(c.published)
+		c.published = nil
+	}
 	return nil
 }
 
 // encode makes the message. replyTopic is "" when no reply is expected.
 func (c *call) encode(kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error) {
-	var headers [8]envelope.Header // room for all of them on the stack
+	var headers [11]envelope.Header // room for all of them on the stack
 	e := envelope.Envelope{
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
 		Deadline: ceilMilli(c.until), TenantID: c.tenant(),
 		Headers: c.headers(headers[:0], kind), Payload: c.request.Payload,
+	}
+	if replyTopic != "" {
+		e.Deadline = ceilMilli(c.until.Add(-replyMargin(time.Until(c.until))))
 	}
 	if c.parent != nil {
 		e.CausedBy = c.parent.MessageID
@@ -70,13 +77,19 @@ func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosec
 
 // headers appends the request's headers to h.
 func (c *call) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers {
-	digest := c.digest
+	contract := c.clearance
 	if kind == envelope.Event {
-		digest = "" // an event has no reply that could report it as stale
+		contract = Clearance{} // an event has no reply that could report it as stale
 	}
-	progress := ""
+	progress, mode, attempt := "", "", ""
 	if c.request.WantsProgress() && kind == envelope.Request {
 		progress = wire.ProgressAccepted
+	}
+	if c.request.Mode != rpc.ModeSync && kind == envelope.Request {
+		mode = string(c.request.Mode)
+	}
+	if n := c.requests() + 1; n > 1 && c.delivery == "" {
+		attempt = strconv.Itoa(n)
 	}
 	h = append(h,
 		envelope.Header{Key: envelope.HeaderTraceparent, Value: c.traceparent()},
@@ -85,8 +98,11 @@ func (c *call) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers 
 		{Key: envelope.HeaderFleetVersion, Value: c.client.cfg.FleetVersion},
 		{Key: envelope.HeaderSession, Value: c.session()},
 		{Key: envelope.HeaderIdempotencyKey, Value: c.request.IdempotencyKey},
-		{Key: envelope.HeaderSchemaDigest, Value: digest},
+		{Key: envelope.HeaderSchemaDigest, Value: contract.Digest},
+		{Key: envelope.HeaderSchemaAlso, Value: contract.Also},
 		{Key: envelope.HeaderDelivery, Value: c.delivery},
+		{Key: envelope.HeaderMode, Value: mode},
+		{Key: envelope.HeaderAttempt, Value: attempt},
 		{Key: envelope.HeaderProgress, Value: progress},
 	} {
 		if optional.Value != "" {
@@ -99,8 +115,8 @@ func (c *call) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers 
 // traceparent is the same for every attempt.
 func (c *call) traceparent() string {
 	if c.trace == "" {
-		parent := ""
-		if c.parent != nil {
+		parent := c.request.Traceparent
+		if parent == "" && c.parent != nil {
 			parent = c.parent.Traceparent
 		}
 		c.trace = trace.Child(parent)
@@ -112,7 +128,10 @@ func (c *call) traceparent() string {
 // cannot sign, or a request that makes no valid envelope.
 func sealError(err error, peer envelope.Address) *rpc.Error {
 	if reason := identity.ReasonOf(err); reason != 0 {
-		return rpc.NewError(rpc.CodeAuthFailed, err, "this agent cannot prove itself to %s: %s", peer, reason)
+		e := rpc.NewError(rpc.CodeAuthFailed, err, "this agent cannot prove itself to %s: %s", peer, reason)
+		// Time, or a new key in the files, mends a key that is out of its time.
+		e.Retryable = reason == identity.NotYetValid || reason == identity.Expired
+		return e
 	}
 	return rpc.NewError(rpc.CodeInvalidRequest, err, "%s", err)
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -24,9 +23,9 @@ func (c *call) record(r *rpc.Result) {
 	out := rpc.CallRecord{
 		Start: c.start, Role: rpc.RoleCaller, Peer: envelope.Address(truncate.String(string(c.request.To), wire.MaxName)),
 		Capability: truncate.String(c.request.Capability, wire.MaxName), Mode: rpc.Mode(truncate.String(string(mode), maxModeBytes)),
-		Status: r.Status, Attempts: c.attempted, Retried: c.failures, Latency: r.Latency,
-		TraceID: trace.ID(c.traceparent()), CorrelationID: r.CorrelationID, TenantID: c.tenant(), SessionID: c.session(),
-		Cost: r.CostEstimate,
+		Status: r.Status, Attempts: c.requests(), Retried: c.failures, Latency: r.Latency,
+		ExecutionTime: r.ExecutionTime, Replayed: r.Replayed, TraceID: r.TraceID, CorrelationID: r.CorrelationID, TenantID: c.tenant(), SessionID: c.session(),
+		Cost: r.CostEstimate, Unproven: r.Unproven,
 	}
 	if r.Error != nil {
 		out.Code, out.DetectedBy = r.Error.Code, r.Error.DetectedBy

@@ -1,9 +1,11 @@
 package caller_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,16 +36,17 @@ func TestCallRecords(t *testing.T) {
 	}
 	for i, want := range []rpc.CallRecord{
 		{Capability: "review-pr", Mode: rpc.ModeSync, Status: rpc.StatusOK, Attempts: 1, SessionID: "s-1", Cost: map[string]float64{"usd": 0.5}},
-		{Capability: "review-pr", Mode: rpc.ModeSync, Status: rpc.StatusSchemaViolation, Code: rpc.CodeSchemaViolation, Cost: map[string]float64{"usd": 0.5}},
+		{Capability: "review-pr", Mode: rpc.ModeSync, Status: rpc.StatusSchemaViolation, Code: rpc.CodeSchemaViolation},
 		{Capability: strings.Repeat("f", 128) + "…", Mode: rpc.ModeSync, Status: rpc.StatusError, Code: rpc.CodeNoCapability},
 		{Capability: "review-pr", Mode: rpc.Mode(strings.Repeat("m", 32) + "…"), Status: rpc.StatusError, Code: rpc.CodeInvalidRequest},
 	} {
 		r := got[i]
-		if r.Start.Before(start) || len(r.TraceID) != 32 {
+		if r.Start.Before(start) || len(r.TraceID) != 32 || r.TraceID != results[i].TraceID {
 			t.Errorf("record %d began at %s, trace %q", i, r.Start, r.TraceID)
 		}
 		want.Role, want.Peer, want.TenantID = rpc.RoleCaller, rpctest.Reviewer, "acme"
 		want.Start, want.TraceID, want.Latency, want.CorrelationID = r.Start, r.TraceID, results[i].Latency, results[i].CorrelationID
+		want.ExecutionTime = results[i].ExecutionTime
 		if want.Code != 0 {
 			want.DetectedBy = rpctest.Concierge
 		}
@@ -62,5 +65,22 @@ func TestCallsWithoutRecordAreRefused(t *testing.T) {
 	rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeAuditFailed)
 	if res.Error.DetectedBy != rpctest.Concierge || len(seen) != 0 || len(calls.All()) != 1 {
 		t.Errorf("%v by %s, %d published, %d records tried", res.Error, res.Error.DetectedBy, len(seen), len(calls.All()))
+	}
+}
+
+// The record counts every request that the call led to: also the one that was sent
+// again because the peer had loaded another contract.
+func TestRecordCountsResentRequests(t *testing.T) {
+	calls := &rpctest.Calls{}
+	g := &gatekeeper{check: func(_ context.Context, p caller.Probe) (string, error) {
+		if p.Stale == "" {
+			return "sha256:old", nil
+		}
+		return p.Stale, nil
+	}}
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), gated(g), func(cc *caller.Config, _ *callee.Config) { cc.Records.Access = calls })
+	rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+	if r := calls.All()[0]; r.Attempts != 2 || !slices.Equal(r.Retried, []rpc.Code{rpc.CodeSchemaStale}) {
+		t.Errorf("%d attempts, repeated because of %v", r.Attempts, r.Retried)
 	}
 }

@@ -2,12 +2,15 @@ package caller
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -18,7 +21,7 @@ func (c *call) resolve(context.Context) *rpc.Error {
 	}
 	var ok bool
 	if c.peer, ok = c.client.cfg.Peers.Peer(c.request.To); !ok {
-		return rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q", c.request.To)
+		return noPeer(c.client.cfg.Peers, c.request.To)
 	}
 	// No peer can declare a longer name. The bound also holds where its contract is
 	// unknown, so that permission rules are not matched against text of any length.
@@ -27,16 +30,36 @@ func (c *call) resolve(context.Context) *rpc.Error {
 		c.capability, ok = c.peer.Contract.Lookup(c.request.Capability)
 	}
 	if !ok {
-		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q", c.peer.Address, truncate.String(c.request.Capability, wire.MaxName))
+		return noCapability(c.peer, c.request.Capability)
 	}
 	if err := c.resolveTransport(); err != nil {
 		return err
 	}
 	// The callee checks it too; failing here saves the message.
-	if hops := c.hops(); hops > c.client.cfg.Limits.MaxHops {
+	if hops := c.hops(); hops > c.client.limits.Load().MaxHops {
 		return rpc.NewError(rpc.CodeHopLimit, nil, "%d calls led to this one: a loop?", hops-1)
 	}
 	return nil
+}
+
+// noPeer is the error for an agent that is no peer. It names the file to look at,
+// where the table knows one.
+func noPeer(peers rpc.PeerTable, to envelope.Address) *rpc.Error {
+	explanation := ""
+	if e, ok := peers.(rpc.PeerExplainer); ok {
+		explanation = ": " + e.ExplainMissing(to)
+	}
+	return rpc.NewError(rpc.CodeNoPeer, nil, "no peer registered for %q%s", to, explanation)
+}
+
+// noCapability is the error for a name that the peer's file, as far as it is known,
+// does not declare.
+func noCapability(peer rpc.Peer, name string) *rpc.Error {
+	shown, explanation := truncate.String(name, wire.MaxName), ""
+	if peer.Contract != nil {
+		explanation = fmt.Sprintf(": %s has %s", peer.Contract.Path, spelling.Among(shown, peer.Contract.Names()))
+	}
+	return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q%s", peer.Address, shown, explanation)
 }
 
 // resolveTransport finds this process's transport of the kind that reaches the peer.
@@ -58,8 +81,12 @@ func checkRequest(r *rpc.Request) *rpc.Error {
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "capability: must not be empty")
 	case r.Timeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "timeoutMs: must not be negative")
+	case !check.ValidSession(r.SessionID):
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "sessionId: must have at most %d bytes of UTF-8 and no control character", check.MaxTenantBytes)
 	case r.IdleTimeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "idleTimeoutMs: must not be negative")
+	case r.Traceparent != "" && !trace.Valid(r.Traceparent):
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "traceparent: must be a W3C trace context, such as 00-<32 hex digits>-<16 hex digits>-01")
 	case r.WantsProgress() && r.Mode != "" && r.Mode != rpc.ModeSync:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "only a call of mode sync has progress or an idle timeout")
 	}

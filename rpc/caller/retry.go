@@ -45,6 +45,9 @@ func (c *call) retryPolicy() *capability.RetryPolicy {
 	return c.capability.RetryPolicy
 }
 
+// requests counts the requests that the call has led to.
+func (c *call) requests() int { return c.attempted + c.resent }
+
 // mayRetry reports whether p lets an attempt follow err. A policy without retryOn
 // retries every class.
 func mayRetry(p *capability.RetryPolicy, err *rpc.Error) bool {

@@ -3,22 +3,22 @@ package caller
 import (
 	"context"
 	"encoding/json"
-	"strconv"
-	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // validateRequest validates the payload against the inputSchema. A violation is
 // durable in the audit log before the caller learns of it.
 func (c *call) validateRequest(ctx context.Context) *rpc.Error {
-	if len(c.request.Payload) == 0 {
-		c.request.Payload = json.RawMessage("null")
+	if ijson.SkipSpace(c.request.Payload, 0) == len(c.request.Payload) {
+		c.request.Payload = json.RawMessage("null") // absent; a message holds no white space alone
 	}
-	if n, most := len(c.request.Payload), c.client.cfg.Limits.MaxPayloadBytes; n > most {
+	if n, most := len(c.request.Payload), c.client.limits.Load().MaxPayloadBytes; n > most {
 		return rpc.NewError(rpc.CodePayloadTooLarge, nil, "the payload has %d bytes, and %d are allowed", n, most)
 	}
 	err := check.Payload(check.Contract(c.capability, rpc.SideRequest), c.request.Payload, rpc.SideRequest, c.request.Capability)
@@ -34,7 +34,7 @@ func (c *call) validateRequest(ctx context.Context) *rpc.Error {
 // validates an answer against the outputSchema. An answer that violates it is
 // returned beside the error, for debugging.
 func (c *call) validateReply(ctx context.Context, reply *envelope.Envelope) (json.RawMessage, *rpc.Error) {
-	c.readExecution(reply.Headers)
+	c.readRun(reply.Headers)
 	contract := check.Contract(c.capability, rpc.SideResponse)
 	if data, ok := wire.BareAnswer(reply.Payload); ok && check.Payload(contract, data, rpc.SideResponse, c.request.Capability) == nil {
 		return data, nil // valid, and therefore one JSON value, as BareAnswer requires
@@ -59,20 +59,7 @@ func (c *call) validateReply(ctx context.Context, reply *envelope.Envelope) (jso
 func (c *call) auditViolation(ctx context.Context, err *rpc.Error, payload []byte) *rpc.Error {
 	return check.Violation(ctx, c.client.cfg.Records, rpc.SchemaViolation{
 		TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,
-		Side: err.Side, Violations: err.Violations, Payload: payload,
-		CorrelationID: c.ids.correlation, SessionID: c.session(),
+		Side: err.Side, Violations: err.Violations, ViolationsOmitted: err.ViolationsOmitted, Payload: payload,
+		CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), SessionID: c.session(),
 	})
-}
-
-// readExecution reads what a reply reports of the skill's run. The headers are the
-// peer's word: values that make no sense are ignored.
-func (c *call) readExecution(h envelope.Headers) {
-	text, _ := h.Get(envelope.HeaderExecution)
-	us, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || us < 0 || us > rpc.MaxTimeout.Microseconds() {
-		us = 0
-	}
-	c.executed = time.Duration(us) * time.Microsecond
-	replayed, _ := h.Get(envelope.HeaderReplayed)
-	c.replayed = replayed == "true"
 }

@@ -49,6 +49,7 @@ type Options struct {
 // A Store is an open file. It is safe for concurrent use by one process.
 type Store struct {
 	path string
+	file os.FileInfo // as it was opened
 	ttl  time.Duration
 	now  func() time.Time
 	db   *sql.DB
@@ -76,11 +77,13 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("idempotency: %w", err)
 	}
-	if err := f.Close(); err != nil {
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("idempotency: %w", err)
 	}
 	source := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
-		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)"}, "_txlock": {"immediate"},
+		// Calls wait for a file that another program has locked.
+		"_pragma": {"busy_timeout(1000)", "journal_mode(WAL)", "synchronous(FULL)"}, "_txlock": {"immediate"},
 	}.Encode()}
 	db, err := sql.Open("sqlite", source.String())
 	if err != nil {
@@ -89,7 +92,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	// One connection: SQLite has one writer anyway, and waiting in Go is cheaper
 	// than retrying on a busy file.
 	db.SetMaxOpenConns(1)
-	s := &Store{path: path, ttl: o.TTL, now: o.Now, db: db}
+	s := &Store{path: path, file: info, ttl: o.TTL, now: o.Now, db: db}
 	if err := s.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("idempotency: %s: %w (if it is damaged, move it away: "+
 			"the agent then answers repetitions as if they were new)", path, err), db.Close())
@@ -195,11 +198,3 @@ func (s *Store) forgetExpired(ctx context.Context, now time.Time) error {
 
 // Close closes the file.
 func (s *Store) Close() error { return s.fault("closing", s.db.Close()) }
-
-// fault names the file and what the store was doing; it is nil for a nil err.
-func (s *Store) fault(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("idempotency: %s: %s: %w", s.path, doing, err)
-}

@@ -10,8 +10,8 @@
 // A process skill in any language keeps this contract; the package keeps it
 // for Go programs.
 //
-//   - stdin holds the payload: one JSON value, then end of file. An envelope
-//     without a payload gives an empty stdin.
+//   - stdin holds the payload: one JSON value, then end of file. That of a call
+//     without arguments is null, or nothing.
 //   - stdout takes the result: one JSON value, with exit code 0.
 //   - stderr takes log lines. agentd logs them and never sends them on.
 //   - Another exit code is a failure. The caller then sees a generic message,
@@ -22,11 +22,9 @@
 //     for launchers that hide the exit code, as `go run` does.
 //   - SIGTERM says that the call was cancelled or that its deadline passed.
 //
-// The environment holds AGENTD_SOCKET (Unix socket of the agent's control
-// API), AGENTD_CALL (token of this invocation), AGENTD_DEADLINE (epoch
-// milliseconds), AGENTD_FLEET_ROOT (absolute folder of fleet.yaml),
-// AGENTD_AGENT (agent:// address of the agent that serves the call) and
-// AGENTD_CAPABILITY (name of the capability). [Environment] is the same, typed.
+// The environment tells of the call: who calls what, until when, under which
+// ids, tenant, session, idempotency key and trace. [Environment] is the same,
+// typed, and names the variables.
 //
 // # Calling other agents
 //

@@ -9,12 +9,21 @@ import (
 
 // Names of the environment variables that agentd sets for a process skill.
 const (
-	EnvSocket     = "AGENTD_SOCKET"
-	EnvCall       = "AGENTD_CALL"
-	EnvDeadline   = "AGENTD_DEADLINE"
-	EnvFleetRoot  = "AGENTD_FLEET_ROOT"
-	EnvAgent      = "AGENTD_AGENT"
-	EnvCapability = "AGENTD_CAPABILITY"
+	EnvSocket         = "AGENTD_SOCKET"
+	EnvCall           = "AGENTD_CALL"
+	EnvDeadline       = "AGENTD_DEADLINE"
+	EnvFleetRoot      = "AGENTD_FLEET_ROOT"
+	EnvAgent          = "AGENTD_AGENT"
+	EnvCapability     = "AGENTD_CAPABILITY"
+	EnvCaller         = "AGENTD_CALLER"
+	EnvCallerProven   = "AGENTD_CALLER_PROVEN"
+	EnvMessageID      = "AGENTD_MESSAGE_ID"
+	EnvCorrelationID  = "AGENTD_CORRELATION_ID"
+	EnvSessionID      = "AGENTD_SESSION_ID"
+	EnvTenantID       = "AGENTD_TENANT_ID"
+	EnvIdempotencyKey = "AGENTD_IDEMPOTENCY_KEY"
+	EnvTraceparent    = "AGENTD_TRACEPARENT"
+	EnvHops           = "AGENTD_HOPS"
 )
 
 // An Environment describes the running call to a process skill. A field is
@@ -32,17 +41,40 @@ type Environment struct {
 	Agent string
 	// Capability is the name of the capability that was called ([EnvCapability]).
 	Capability string
+	// Caller is the address of the agent that calls ([EnvCaller]).
+	Caller string
+	// CallerProven says that the request has proven that it is Caller's
+	// ([EnvCallerProven]). Otherwise Caller is the sender's word.
+	CallerProven bool
+	// MessageID names the request ([EnvMessageID]). Each attempt has its own.
+	MessageID string
+	// CorrelationID names the call in the logs and audit records of both agents
+	// ([EnvCorrelationID]).
+	CorrelationID string
+	// SessionID is the session of the caller's skill ([EnvSessionID]).
+	SessionID string
+	// TenantID is the tenant that the call is for ([EnvTenantID]).
+	TenantID string
+	// IdempotencyKey is what the caller marks repetitions of one call with
+	// ([EnvIdempotencyKey]).
+	IdempotencyKey string
+	// Traceparent is the W3C trace context of the call ([EnvTraceparent]). Nested
+	// calls continue it by themselves.
+	Traceparent string
+	// Hops counts the calls that led here, this one included ([EnvHops]). 0 means
+	// that nobody said.
+	Hops int
 }
 
 // ReadEnvironment reads the variables of [Environment] through getenv,
 // usually [os.Getenv]. The error names a variable that cannot be understood.
 func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	env := Environment{
-		Socket:     getenv(EnvSocket),
-		Call:       getenv(EnvCall),
-		FleetRoot:  getenv(EnvFleetRoot),
-		Agent:      getenv(EnvAgent),
-		Capability: getenv(EnvCapability),
+		Socket: getenv(EnvSocket), Call: getenv(EnvCall), FleetRoot: getenv(EnvFleetRoot),
+		Agent: getenv(EnvAgent), Capability: getenv(EnvCapability),
+		Caller: getenv(EnvCaller), CallerProven: getenv(EnvCallerProven) == "true",
+		MessageID: getenv(EnvMessageID), CorrelationID: getenv(EnvCorrelationID), SessionID: getenv(EnvSessionID),
+		TenantID: getenv(EnvTenantID), IdempotencyKey: getenv(EnvIdempotencyKey), Traceparent: getenv(EnvTraceparent),
 	}
 	if text := getenv(EnvDeadline); text != "" {
 		ms, err := strconv.ParseInt(text, 10, 64)
@@ -50,6 +82,13 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 			return Environment{}, fmt.Errorf("sdk: %s=%q is not a positive number of epoch milliseconds", EnvDeadline, text)
 		}
 		env.Deadline = time.UnixMilli(ms)
+	}
+	if text := getenv(EnvHops); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n <= 0 {
+			return Environment{}, fmt.Errorf("sdk: %s=%q is not a positive number", EnvHops, text)
+		}
+		env.Hops = n
 	}
 	return env, nil
 }

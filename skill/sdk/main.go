@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/agentd/agentd/codegen/typed"
 )
 
 // Exit codes of a process skill.
@@ -42,8 +44,10 @@ func Main[In, Out any](fn func(ctx context.Context, in In) (Out, error)) {
 // and returns the exit code, having written the result or the public error to
 // stdout and everything else to stderr.
 //
-// The payload must be one JSON value that fits In, without unknown members; an
-// empty stdin and null leave In at its zero value. A payload that does not fit
+// The payload must be one JSON value that fits In, without unknown members. An
+// empty stdin and null are calls without arguments: In is then what null is to it
+// or, where it takes no null, what {} is, which is its zero value unless it decodes
+// itself otherwise. A payload that does not fit
 // is a [PublicError] to the caller. An error of fn that wraps a PublicError is
 // shown to the caller, any other only logged. A context error and a retryable
 // [CallError] exit with [ExitRetryable].
@@ -88,18 +92,17 @@ func readPayload(r io.Reader, in any) error {
 	if err != nil {
 		return fmt.Errorf("read the payload from stdin: %w", err)
 	}
-	if len(bytes.TrimSpace(data)) == 0 {
+	return typed.Arguments(data, func(payload []byte) error {
+		dec := json.NewDecoder(bytes.NewReader(payload))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(in); err != nil {
+			return &PublicError{Message: "the payload does not fit the skill: " + payloadFault(err), Cause: err}
+		}
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			return Fail("the payload does not fit the skill: more than one JSON value")
+		}
 		return nil
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(in); err != nil {
-		return &PublicError{Message: "the payload does not fit the skill: " + payloadFault(err), Cause: err}
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Fail("the payload does not fit the skill: more than one JSON value")
-	}
-	return nil
+	})
 }
 
 // payloadFault describes what is wrong with a payload in the caller's terms:

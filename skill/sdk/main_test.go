@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 			fmt.Println("a forgotten print")
 			return greet(ctx, in)
 		})
+	case "shapes":
+		serveShapes()
 	case "wait":
 		sdk.Main(func(ctx context.Context, _ greeting) (greeted, error) {
 			fmt.Fprintln(os.Stderr, "ready")
@@ -85,7 +87,8 @@ func child(t *testing.T, name, stdin string, env ...string) (cmd *exec.Cmd, stdo
 	t.Cleanup(cancel)
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	cmd = exec.CommandContext(ctx, exe)
-	cmd.Env = append(append(os.Environ(), childEnv+"="+name), env...)
+	// A program built with the race detector would linger for a second.
+	cmd.Env = append(append(os.Environ(), childEnv+"="+name, "GORACE=atexit_sleep_ms=0"), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), stdout, stderr
 	return cmd, stdout, stderr
 }
@@ -213,6 +216,8 @@ func TestRunEnvironment(t *testing.T) {
 	vars := map[string]string{
 		sdk.EnvSocket: "/run/a.sock", sdk.EnvCall: "token", sdk.EnvFleetRoot: "/fleet", sdk.EnvAgent: "agent://a",
 		sdk.EnvCapability: "greet", sdk.EnvDeadline: strconv.FormatInt(deadline.UnixMilli(), 10),
+		sdk.EnvCaller: "agent://desk", sdk.EnvCallerProven: "true", sdk.EnvMessageID: "m", sdk.EnvCorrelationID: "c", sdk.EnvSessionID: "s", sdk.EnvTenantID: "t",
+		sdk.EnvIdempotencyKey: "k", sdk.EnvTraceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", sdk.EnvHops: "2",
 	}
 	var got sdk.Environment
 	var until time.Time
@@ -221,20 +226,25 @@ func TestRunEnvironment(t *testing.T) {
 		until, _ = ctx.Deadline()
 		return greet(ctx, in)
 	})
-	want := sdk.Environment{Socket: "/run/a.sock", Call: "token", Deadline: deadline, FleetRoot: "/fleet", Agent: "agent://a", Capability: "greet"}
+	want := sdk.Environment{
+		Socket: "/run/a.sock", Call: "token", Deadline: deadline, FleetRoot: "/fleet", Agent: "agent://a", Capability: "greet",
+		Caller: "agent://desk", CallerProven: true, MessageID: "m", CorrelationID: "c", SessionID: "s", TenantID: "t", IdempotencyKey: "k",
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Hops: 2,
+	}
 	if code != 0 || got != want || !until.Equal(deadline) {
 		t.Errorf("exit %d (%s), environment %+v, deadline %s\nwant %+v", code, stderr, got, until, want)
 	}
 }
 
-func TestRunRefusesBadDeadline(t *testing.T) {
-	for _, text := range []string{"soon", "-5", "0", "1e12", "99999999999999999999"} {
+func TestRunRefusesBadNumbers(t *testing.T) {
+	for i, text := range []string{"soon", "-5", "0", "1e12", "99999999999999999999"} {
+		name := []string{sdk.EnvDeadline, sdk.EnvHops}[i%2]
 		called := false
-		code, stdout, stderr := run(t, `{}`, map[string]string{sdk.EnvDeadline: text}, func(context.Context, greeting) (greeted, error) {
+		code, stdout, stderr := run(t, `{}`, map[string]string{name: text}, func(context.Context, greeting) (greeted, error) {
 			called = true
 			return greeted{}, nil
 		})
-		if code != sdk.ExitFailed || called || stdout != "" || !strings.Contains(stderr, sdk.EnvDeadline) {
+		if code != sdk.ExitFailed || called || stdout != "" || !strings.Contains(stderr, name) {
 			t.Errorf("%q: exit %d, called %t, stdout %q, stderr %q", text, code, called, stdout, stderr)
 		}
 	}

@@ -54,6 +54,9 @@ type Request struct {
 	// IdempotencyKey makes a repeated call return the first one's result.
 	// Empty means none.
 	IdempotencyKey string
+	// Traceparent is the W3C trace context that the call continues, such as that of a
+	// span of the skill's own. Empty continues that of the running call.
+	Traceparent string
 	// OnProgress receives the events of the peer's skill in order. It runs on
 	// the goroutine that called RequestAgent, and never after that has
 	// returned. Nil does not ask for events.
@@ -83,8 +86,25 @@ type Result struct {
 	Status Status `json:"status"`
 	// CorrelationID names the call in the logs and audit chains of both sides.
 	CorrelationID string `json:"correlationId"`
+	// TraceID is that of the W3C trace that the call belongs to, 32 hex digits.
+	TraceID string `json:"traceId,omitempty"`
 	// LatencyMs is the duration of the call in milliseconds.
 	LatencyMs float64 `json:"latencyMs"`
+	// ExecutionTimeMs is how long the peer's skill ran, by the peer's word; 0 where
+	// it says nothing or ran no skill.
+	ExecutionTimeMs float64 `json:"executionTimeMs,omitempty"`
+	// CostEstimate is what the contract declares, in units of the peer's owner.
+	CostEstimate map[string]float64 `json:"costEstimate,omitempty"`
+	// Replayed says that the response repeats that to an earlier call with the same
+	// idempotency key.
+	Replayed bool `json:"replayed,omitempty"`
+	// Queued says that the broker has stored a call of [ModeAsync]. Its response is
+	// awaited by CorrelationID.
+	Queued bool `json:"queued,omitempty"`
+	// Unproven says that the call went on although it was not proven that the contracts
+	// of both ends agree, and UnprovenReason why.
+	Unproven       bool   `json:"unproven,omitempty"`
+	UnprovenReason string `json:"unprovenReason,omitempty"`
 	// Response is the callee's result as it came. On a response-side
 	// violation that this side found, it is the violating value.
 	Response json.RawMessage `json:"response,omitempty"`
@@ -92,6 +112,8 @@ type Result struct {
 	SchemaSide string `json:"schemaSide,omitempty"`
 	// Violations lists what broke the schema with [StatusSchemaViolation].
 	Violations []Violation `json:"violations,omitempty"`
+	// ViolationsOmitted counts those beyond the agent's limits.maxViolations.
+	ViolationsOmitted int `json:"violationsOmitted,omitempty"`
 	// Error is set with every status but [StatusOK].
 	Error *ResultError `json:"error,omitempty"`
 
@@ -114,6 +136,10 @@ type ResultError struct {
 	Message string `json:"message"`
 	// Retryable says that the same call may succeed later.
 	Retryable bool `json:"retryable"`
+	// DetectedBy is the address of the agent whose agentd refused the call.
+	DetectedBy string `json:"detectedBy,omitempty"`
+	// Details is an object that depends on Code, or nil.
+	Details json.RawMessage `json:"details,omitempty"`
 }
 
 // Err returns nil with [StatusOK] and a [*CallError] with any other status.
@@ -125,10 +151,14 @@ func (r *Result) Err() error {
 }
 
 // Decode stores the response in the value that out points to. With another
-// status than [StatusOK] it returns what [Result.Err] does and leaves out alone.
+// status than [StatusOK] it returns what [Result.Err] does and leaves out alone. A
+// call that is queued, and an event, have no response: that is an error too.
 func (r *Result) Decode(out any) error {
 	if err := r.Err(); err != nil {
 		return err
+	}
+	if r.Response == nil {
+		return fmt.Errorf("sdk: the call of %s/%s has no response, queued: %t", r.to, r.capability, r.Queued)
 	}
 	if err := json.Unmarshal(r.Response, out); err != nil {
 		return fmt.Errorf("sdk: decode the response of %s/%s: %w", r.to, r.capability, err)
@@ -192,9 +222,10 @@ func requestBody(req Request) ([]byte, error) {
 		TimeoutMs      int64  `json:"timeoutMs,omitempty"`
 		Mode           Mode   `json:"mode"`
 		IdempotencyKey string `json:"idempotencyKey,omitempty"`
+		Traceparent    string `json:"traceparent,omitempty"`
 		IdleTimeoutMs  int64  `json:"idleTimeoutMs,omitempty"`
 	}{
-		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey,
+		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey, Traceparent: req.Traceparent,
 		TimeoutMs: wholeMs(req.Timeout), IdleTimeoutMs: wholeMs(req.IdleTimeout),
 	})
 	if err != nil {

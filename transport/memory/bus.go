@@ -17,6 +17,7 @@ const Kind = "memory"
 const (
 	defaultMaxMessageBytes = 4 << 20
 	defaultMaxPending      = 65_536
+	defaultMaxPendingBytes = 64 << 20
 	inboxPrefix            = "_inbox."
 )
 
@@ -27,6 +28,9 @@ type Options struct {
 	// MaxPending is how many messages may wait in a subscription for its handler.
 	// Default 65,536.
 	MaxPending int
+	// MaxPendingBytes bounds them in bytes. A single larger one may wait all the same.
+	// Default 64 MiB.
+	MaxPendingBytes int
 }
 
 // A Bus is a broker inside one process. It has no goroutine of its own and does not
@@ -62,6 +66,9 @@ func NewBus(opts Options) *Bus {
 	}
 	if opts.MaxPending <= 0 {
 		opts.MaxPending = defaultMaxPending
+	}
+	if opts.MaxPendingBytes <= 0 {
+		opts.MaxPendingBytes = defaultMaxPendingBytes
 	}
 	return &Bus{opts: opts, topics: map[string]*topic{}, inboxes: map[string]*subscription{}}
 }

@@ -28,8 +28,10 @@ type Conn struct {
 	log        *slog.Logger
 	jsPrefix   string // of an imported JetStream API, or ""
 	maxPending int
-	roundTrip  time.Duration // bounds waiting for the server to confirm something
-	ended      chan struct{} // closed when nats.go makes no more callbacks
+	// maxPendingBytes bounds what waits beside maxPending, where that is ours to bound.
+	maxPendingBytes int
+	roundTrip       time.Duration // bounds waiting for the server to confirm something
+	ended           chan struct{} // closed when nats.go makes no more callbacks
 
 	// What calls need to know about the connection. nats.go could tell, but takes a
 	// lock that it holds while it dials, for up to Options.ConnectTimeout: every call
@@ -63,7 +65,7 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 		return nil, &transport.Error{Code: transport.Failed, Op: "connect", Cause: context.Cause(ctx)}
 	}
 	c := &Conn{
-		log: r.Logger, jsPrefix: r.JetStreamPrefix, maxPending: r.MaxPending, roundTrip: r.ConnectTimeout,
+		log: r.Logger, jsPrefix: r.JetStreamPrefix, maxPending: r.MaxPending, maxPendingBytes: r.MaxPendingBytes, roundTrip: r.ConnectTimeout,
 		ended: make(chan struct{}), subs: map[*subscription]struct{}{},
 	}
 	options := append(r.natsOptions(), natsgo.Timeout(timeout),
@@ -156,7 +158,7 @@ func (c *Conn) Subscribe(topic, group string, h transport.Handler) (transport.Su
 	if err := transport.CheckTopic("subscribe", topic); err != nil {
 		return nil, err
 	}
-	s := newSubscription(c, topic, h)
+	s := newSubscription(c, topic, c.maxPending, h)
 	if err := s.start("subscribe", topic, group); err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func (c *Conn) Subscribe(topic, group string, h transport.Handler) (transport.Su
 // OpenInbox implements [transport.Transport].
 func (c *Conn) OpenInbox(h transport.Handler) (transport.Inbox, error) {
 	name := c.nc.NewInbox()
-	s := newSubscription(c, name+".*", withoutProbes(h))
+	s := newSubscription(c, name+".*", c.maxPending, withoutProbes(h))
 	s.prefix = name + "."
 	if err := s.start("inbox", s.topic, ""); err != nil {
 		return nil, err

@@ -16,12 +16,13 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultServer         = natsgo.DefaultURL
-	DefaultMaxPending     = 16_384
-	DefaultConnectTimeout = 5 * time.Second
-	DefaultReconnectWait  = 250 * time.Millisecond
-	DefaultPingInterval   = 5 * time.Second
-	DefaultWriteTimeout   = 2 * time.Second
+	DefaultServer          = natsgo.DefaultURL
+	DefaultMaxPending      = 16_384
+	DefaultMaxPendingBytes = 64 << 20
+	DefaultConnectTimeout  = 5 * time.Second
+	DefaultReconnectWait   = 250 * time.Millisecond
+	DefaultPingInterval    = 5 * time.Second
+	DefaultWriteTimeout    = 2 * time.Second
 )
 
 // maxPingsOut is how many pings may be unanswered: after three silent intervals the
@@ -74,6 +75,9 @@ type Options struct {
 	// MaxPending is how many messages may wait for the handler of a subscription;
 	// further ones are dropped. Default [DefaultMaxPending].
 	MaxPending int
+	// MaxPendingBytes bounds those messages in bytes, for [Conn.SubscribeOverflow].
+	// Default [DefaultMaxPendingBytes].
+	MaxPendingBytes int
 	// ConnectTimeout bounds connecting to one server, and waiting for a server to
 	// confirm a subscription. Default [DefaultConnectTimeout].
 	ConnectTimeout time.Duration
@@ -142,6 +146,7 @@ func (o Options) resolve() (*resolved, error) {
 func (o *Options) setDefaults() {
 	setDefault(&o.Name, "agentd")
 	setDefault(&o.MaxPending, DefaultMaxPending)
+	setDefault(&o.MaxPendingBytes, DefaultMaxPendingBytes)
 	setDefault(&o.ConnectTimeout, DefaultConnectTimeout)
 	setDefault(&o.ReconnectWait, DefaultReconnectWait)
 	setDefault(&o.PingInterval, DefaultPingInterval)

@@ -81,7 +81,7 @@ func Wrap(path, doing string, err error) error {
 		return err
 	}
 	e := &Error{Path: path, Msg: doing, Err: err}
-	e.Code, e.Hint = CodeIO, "the log refuses writes until it is opened again; check the disk and the system log"
+	e.Code, e.Hint = CodeIO, "check the disk and the system log; the log refuses writes until it has been opened again, which a running agent does by itself"
 	if sqliteErr, ok := errors.AsType[*sqlite.Error](err); ok {
 		e.classify(sqliteErr.Code() & primaryCode)
 	} else if errors.Is(err, fs.ErrPermission) {

@@ -46,7 +46,7 @@ func Open(ctx context.Context, path string, options Options, connect store.Conne
 		lock.Release()
 		return nil, Found{}, err
 	}
-	w := &Writer{db: db, lock: lock, options: options}
+	w := &Writer{db: db, lock: lock, options: options, connect: connect}
 	created, err := w.load(ctx)
 	if err != nil {
 		_ = w.Close() // err is what matters

@@ -38,6 +38,7 @@ type Writer struct {
 	db      *store.Writer
 	lock    *filelock.Lock
 	options Options
+	connect store.Connect
 	key     *checkpoint.Key
 	// published is key, for other goroutines.
 	published atomic.Pointer[checkpoint.Key]
@@ -49,8 +50,10 @@ type Writer struct {
 	files [2]os.FileInfo
 	// clockBehind is true while the clock is behind the newest record.
 	clockBehind bool
-	// broken is the error after which nothing more is written.
-	broken error
+	// broken is the error after which nothing more is written, and inDoubt the state
+	// that the transaction would have left which met it.
+	broken  error
+	inDoubt Head
 
 	scratch []byte
 }
@@ -83,7 +86,8 @@ func (w *Writer) DB() *store.Writer { return w.db }
 // Head returns the newest committed state.
 func (w *Writer) Head() *Head { return &w.head }
 
-// Broken returns the error after which the writer refuses to write, or nil.
+// Broken returns the error after which the writer refuses to write, until
+// [Writer.Reopen] has opened the database again. It is nil for a sound writer.
 func (w *Writer) Broken() error { return w.broken }
 
 // SigningKey returns the key that signs checkpoints at present. It may be called
@@ -131,10 +135,12 @@ func (w *Writer) Commit(change func(next *Head) error) error {
 		err = w.db.Commit()
 	}
 	if err != nil {
-		return w.rollback(err)
-	}
-	if err := w.checkFiles(); err != nil {
+		err = w.rollback(err)
+	} else if err = w.checkFiles(); err != nil {
 		w.broken = err
+	}
+	if err != nil {
+		w.inDoubt = next
 		return err
 	}
 	w.head = next
@@ -161,6 +167,16 @@ func (w *Writer) rollback(cause error) error {
 	return errors.Join(err, rollbackErr, readErr)
 }
 
+// Check finds out what happened to the files while nobody wrote: a writer whose
+// files are gone is broken from here on. It returns what [Writer.Broken] does.
+func (w *Writer) Check() error {
+	// Before its first commit the writer has not seen its files yet.
+	if w.broken == nil && w.files[0] != nil {
+		w.broken = w.checkFiles()
+	}
+	return w.broken
+}
+
 // checkFiles checks that the transaction just committed went into the files that
 // the next start will open. SQLite keeps writing into deleted or replaced files
 // without noticing.
@@ -174,7 +190,7 @@ func (w *Writer) checkFiles() error {
 		if err != nil || !os.SameFile(info, w.files[i]) {
 			return &auditerr.Error{Code: auditerr.CodeIO, Path: w.db.Path, Err: err,
 				Msg:  "the file " + name + " was deleted or replaced while the log was open",
-				Hint: "leave the files of an open log alone; open it again and verify it: records since the last start may be lost"}
+				Hint: "leave the files of an open log alone: put this one back, and the log goes on; without it, restore a backup and start the agent again"}
 		}
 	}
 	return nil

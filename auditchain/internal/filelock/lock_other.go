@@ -10,3 +10,6 @@ func Acquire(string) (*Lock, error) { return nil, ErrUnsupported }
 
 // Release does nothing.
 func (*Lock) Release() {}
+
+// Held returns false.
+func (*Lock) Held() bool { return false }

@@ -53,6 +53,17 @@ func (l *Lock) sign() error {
 	return err
 }
 
+// Held reports whether the file that the lock is on still has its name. A process
+// that looks for the lock on a file that replaced it would not find it.
+func (l *Lock) Held() bool {
+	mine, err := l.file.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(l.file.Name())
+	return err == nil && os.SameFile(mine, named)
+}
+
 // Release releases the lock. The file stays: removing it would let two processes
 // each lock a file of that name. Closing the file would not be enough: a child
 // process that is being forked holds every descriptor until it executes its

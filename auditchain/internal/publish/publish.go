@@ -99,8 +99,8 @@ func (p *Publisher) Status() (witnesses map[string]error, file error) {
 	return maps.Clone(p.outcomes), p.fileErr
 }
 
-// run publishes until newest is closed. Witnesses that have not co-signed are
-// asked again at growing intervals.
+// run publishes until newest is closed. What has failed is tried again at growing
+// intervals: the file, and the witnesses that have not co-signed.
 func (p *Publisher) run() {
 	defer close(p.done)
 	wait := firstRetry
@@ -118,10 +118,11 @@ func (p *Publisher) run() {
 		case <-p.joined:
 			p.retryWitnesses()
 		case <-retry.C:
+			p.retryFile()
 			p.retryWitnesses()
 			wait = min(2*wait, lastRetry)
 		}
-		if len(p.behind()) > 0 {
+		if len(p.behind()) > 0 || p.unwritten() {
 			retry.Reset(wait)
 		} else {
 			retry.Stop()
@@ -138,6 +139,22 @@ func (p *Publisher) publish(note []byte) {
 	witnesses := slices.Clone(p.witnesses)
 	p.mu.Unlock()
 	p.showAll(witnesses, note)
+}
+
+// unwritten reports whether the newest checkpoint is missing from its file.
+func (p *Publisher) unwritten() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fileErr != nil
+}
+
+// retryFile writes the checkpoint published last to its file, if that has failed.
+func (p *Publisher) retryFile() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fileErr != nil {
+		p.fileErr = sidecar.WriteCheckpoint(p.db.Path, p.published)
+	}
 }
 
 // retryWitnesses shows the checkpoint published last to the witnesses that are

@@ -18,6 +18,8 @@ type PayloadCapture struct {
 	Side Side `json:"side"`
 	// CorrelationID is the correlation id of the call.
 	CorrelationID string `json:"correlationId"`
+	// TraceID is that of the call's W3C trace, if it is known.
+	TraceID string `json:"traceId,omitempty"`
 	// SessionID is the session that caused the call, if any.
 	SessionID string `json:"sessionId,omitempty"`
 	// Bytes is the payload's size.
@@ -32,7 +34,7 @@ type PayloadCapture struct {
 func (v *SchemaViolation) CapturePayload(payload []byte, limit int) PayloadCapture {
 	c := PayloadCapture{
 		CapabilityName: v.CapabilityName, PeerID: v.PeerID, Side: v.Side,
-		CorrelationID: v.CorrelationID, SessionID: v.SessionID, Bytes: len(payload),
+		CorrelationID: v.CorrelationID, TraceID: v.TraceID, SessionID: v.SessionID, Bytes: len(payload),
 	}
 	if len(payload) <= limit {
 		c.Payload = string(payload)

@@ -32,8 +32,12 @@ type SchemaViolation struct {
 	Side Side `json:"side"`
 	// Violations lists the broken rules, in the validator's order.
 	Violations []Violation `json:"violations"`
+	// ViolationsOmitted counts the broken rules that Violations leaves out.
+	ViolationsOmitted int `json:"violationsOmitted,omitempty"`
 	// CorrelationID is the correlation id of the call.
 	CorrelationID string `json:"correlationId"`
+	// TraceID is that of the call's W3C trace, if it is known.
+	TraceID string `json:"traceId,omitempty"`
 	// SessionID is the session that caused the call, if any.
 	SessionID string `json:"sessionId,omitempty"`
 }
@@ -74,8 +78,10 @@ func (v SchemaViolation) Record() (Record, error) {
 		PeerID         string      `json:"peerId"`
 		SessionID      string      `json:"sessionId,omitempty"`
 		Side           Side        `json:"side"`
+		TraceID        string      `json:"traceId,omitempty"`
 		Violations     []Violation `json:"violations"`
-	}{v.CapabilityName, v.CorrelationID, v.PeerID, v.SessionID, v.Side, v.Violations})
+		Omitted        int         `json:"violationsOmitted,omitempty"`
+	}{v.CapabilityName, v.CorrelationID, v.PeerID, v.SessionID, v.Side, v.TraceID, v.Violations, v.ViolationsOmitted})
 	if err != nil {
 		return Record{}, &auditerr.Error{Code: auditerr.CodeInvalid, Msg: "a schema violation", Err: err}
 	}

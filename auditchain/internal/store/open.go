@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -15,9 +16,15 @@ import (
 	"modernc.org/sqlite"
 )
 
-// busyTimeout is how long, in milliseconds, SQLite waits for another program to
-// release its lock.
-const busyTimeout = 5000
+// The times, in milliseconds, that SQLite waits for another program to release its
+// lock. Every call of an agent waits behind its writer, so that gives up sooner.
+const (
+	readerTimeout = 5000
+	writerTimeout = 1000
+)
+
+// maxIdle is the number of a reader's connections that stay open, as by default.
+const maxIdle = 2
 
 // Connect makes database connections from a data source name. Tests put a
 // failing disk between the log and the driver here.
@@ -50,7 +57,9 @@ func Resolve(path string) (string, error) {
 // DataSource returns the URI of a database, with parameters of SQLite and of
 // the driver. A path may contain any character, including those that have a
 // meaning in a URI.
-func DataSource(path, parameters string) string {
+func DataSource(path, parameters string) string { return dataSource(path, parameters, readerTimeout) }
+
+func dataSource(path, parameters string, busyTimeout int) string {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
 	return fmt.Sprintf("%s?%s&_pragma=busy_timeout(%d)", u.String(), parameters, busyTimeout)
 }
@@ -60,25 +69,67 @@ func DataSource(path, parameters string) string {
 type Reader struct {
 	DB
 	pool *sql.DB
+	copy string // a folder to remove with the reader, or ""
 }
 
 // OpenReader opens the log at path for reading, whether or not its folder can
 // be written to. The path must be resolved.
 func OpenReader(ctx context.Context, path string, connect Connect) (*Reader, error) {
-	r, err := openReader(ctx, path, "mode=ro", connect)
+	r, err := openReader(ctx, path, path, "mode=ro", connect)
 	if auditerr.CodeOf(err) != auditerr.CodeReadOnly {
 		return r, err
 	}
 	// SQLite shares a database through a file in the same folder, which it cannot
 	// create here. If nobody has the database open, it needs no sharing.
 	if _, statErr := os.Stat(path + "-wal"); errors.Is(statErr, fs.ErrNotExist) {
-		return openReader(ctx, path, "mode=ro&immutable=1", connect)
+		return openReader(ctx, path, path, "mode=ro&immutable=1", connect)
+	}
+	// A process that was killed has left records in the write-ahead log. Whoever has the
+	// database open would have that file, too.
+	if _, statErr := os.Stat(path + "-shm"); errors.Is(statErr, fs.ErrNotExist) {
+		return openCopy(ctx, path, connect)
 	}
 	return r, err
 }
 
-func openReader(ctx context.Context, path, mode string, connect Connect) (*Reader, error) {
-	connector, err := connect(DataSource(path, mode+"&_pragma=query_only(1)&_pragma=trusted_schema(0)"))
+// openCopy opens a copy of a database that nobody has open, together with its
+// write-ahead log, in the temporary folder.
+func openCopy(ctx context.Context, path string, connect Connect) (*Reader, error) {
+	folder, err := os.MkdirTemp("", "agentd-audit-") // readable by this user alone
+	if err != nil {
+		return nil, auditerr.Wrap(path, "copying the database to where it can be read", err)
+	}
+	source := filepath.Join(folder, filepath.Base(path))
+	r, err := (*Reader)(nil), errors.Join(copyFile(path, source), copyFile(path+"-wal", source+"-wal"))
+	if err != nil {
+		err = auditerr.Wrap(path, "copying the database to where it can be read", err)
+	} else {
+		r, err = openReader(ctx, path, source, "mode=ro", connect)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	r.copy = folder
+	return r, nil
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }() // nothing was written through it
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// openReader opens the file source as the database at path.
+func openReader(ctx context.Context, path, source, mode string, connect Connect) (*Reader, error) {
+	connector, err := connect(DataSource(source, mode+"&_pragma=query_only(1)&_pragma=trusted_schema(0)"))
 	if err != nil {
 		return nil, auditerr.Wrap(path, "opening the database", err)
 	}
@@ -103,5 +154,18 @@ func openReader(ctx context.Context, path, mode string, connect Connect) (*Reade
 // on the connection. The caller closes it.
 func (r *Reader) Conn(ctx context.Context) (*sql.Conn, error) { return r.pool.Conn(ctx) }
 
+// Reconnect closes the connections that nobody uses, so that further queries open
+// the files that now have the database's name.
+func (r *Reader) Reconnect() {
+	r.pool.SetMaxIdleConns(-1)
+	r.pool.SetMaxIdleConns(maxIdle)
+}
+
 // Close closes the connections.
-func (r *Reader) Close() error { return r.Wrap("closing the database", r.pool.Close()) }
+func (r *Reader) Close() error {
+	err := r.Wrap("closing the database", r.pool.Close())
+	if r.copy != "" {
+		err = errors.Join(err, os.RemoveAll(r.copy))
+	}
+	return err
+}

@@ -45,7 +45,7 @@ func OpenWriter(ctx context.Context, path string, connect Connect) (*Writer, err
 	case !errors.Is(err, fs.ErrExist):
 		return nil, auditerr.Wrap(path, "creating the database", err)
 	}
-	connector, err := connect(DataSource(path, writerParameters))
+	connector, err := connect(dataSource(path, writerParameters, writerTimeout))
 	if err != nil {
 		return nil, auditerr.Wrap(path, "opening the database", err)
 	}

@@ -154,7 +154,7 @@ func (c *chain) check(ctx context.Context, r *row) (Fault, error) {
 
 	computed := chainhash.Record(&c.scratch, c.previous, &header)
 	sound := sized && (computed == stored || c.lost)
-	if !sound && sized && c.computed != c.previous {
+	if !sound && sized {
 		computed = chainhash.Record(&c.scratch, c.computed, &header)
 		sound = computed == stored
 	}

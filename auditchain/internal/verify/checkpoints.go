@@ -95,7 +95,9 @@ func (v *verifier) compareHeads(ctx context.Context) {
 func (v *verifier) compareHead(h signedHead) {
 	signed, f := v.open(h)
 	if signed == nil {
-		v.add(f)
+		if f != nil {
+			v.add(*f)
+		}
 		return
 	}
 	if v.treeLost {
@@ -130,16 +132,29 @@ func (h *signedHead) conflict(class Class) Class {
 }
 
 // open checks the signature of a tree head. It returns nil and a fault if the
-// signature is not a good one.
-func (v *verifier) open(h signedHead) (*checkpoint.Signed, Fault) {
+// signature is not a good one. Both are nil where the reason has been reported: once
+// a record is missing, no tree head can prove the change of keys after it, and without
+// the file of public keys no signature can be checked.
+func (v *verifier) open(h signedHead) (*checkpoint.Signed, *Fault) {
 	signed, err := checkpoint.Open(h.note, v.trusted)
-	f := Fault{Class: CheckpointForged, Seq: h.parsed.Size}
+	f := &Fault{Class: CheckpointForged, Seq: h.parsed.Size}
 	switch {
 	case err == nil && signed.Origin == v.report.Origin:
-		return signed, f
+		return signed, nil
 	case err == nil:
 		f.Detail = h.from + " is of another log, " + signed.Origin
+	case errors.Is(err, checkpoint.ErrUntrusted) && v.keyless:
+		// One missing file is one fault, however many checkpoints need it.
+		if v.keylessSaid {
+			return nil, nil
+		}
+		v.keylessSaid = true
+		f.Class, f.Detail = KeyUntrusted, "there is no key to check signatures with: "+v.db.Path+sidecar.PublicSuffix+
+			" is missing (a backup of the database alone leaves it out: copy it too, or give the keys)"
 	case errors.Is(err, checkpoint.ErrUntrusted):
+		if claimed, cerr := checkpoint.Open(h.note, v.claimed); v.treeLost && cerr == nil && claimed.Origin == v.report.Origin {
+			return nil, nil
+		}
 		f.Class, f.Detail = KeyUntrusted, h.from+": "+err.Error()
 	default:
 		f.Detail = h.from + ": " + err.Error()
@@ -188,8 +203,9 @@ func (v *verifier) compareBeyond(ctx context.Context, last int64) error {
 	for _, h := range beyond {
 		signed, f := v.open(h)
 		switch {
+		case signed == nil && f != nil:
+			rejected = append(rejected, *f)
 		case signed == nil:
-			rejected = append(rejected, f)
 		case signed.Size > last && (largest == nil || signed.Size > largest.Size):
 			largest, from = signed, h
 		}
@@ -231,6 +247,7 @@ func (v *verifier) noteKeyChange(r *checkedRecord) {
 	var change record.KeyChange
 	if json.Unmarshal(r.body, &change) == nil && change.Event == record.KeyRotated {
 		v.changes = append(v.changes, seenKeyChange{r.seq, change})
+		_ = v.claimed.Add(change.Key) // a key that cannot be parsed signs nothing
 	}
 }
 

@@ -174,6 +174,10 @@ func TestFaultSentencesFromOutside(t *testing.T) {
 			options{TrustedKeys: both, Checkpoints: [][]byte{sign(650, stranger), sign(800, stranger), sign(700, stranger)}},
 			"records 601 to 800: truncated: the log ends at record 600, a given checkpoint covers 800",
 		},
+		"the first of several of one size": {
+			options{TrustedKeys: both, Checkpoints: [][]byte{sign(700, stranger)}, Witnesses: witnesses(sign(700, stranger))},
+			"records 601 to 700: truncated: the log ends at record 600, a given checkpoint covers 700",
+		},
 		"one beyond the end of an unknown key": {
 			options{TrustedKeys: s.Keys, Checkpoints: [][]byte{sign(650, stranger)}},
 			"record 650: key-untrusted: a given checkpoint: checkpoint: not signed by a trusted key",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/agentd/agentd/auditchain"
@@ -163,4 +164,45 @@ func resign(t *testing.T, s *audittest.Scene) {
 	}
 	s.Write(sidecar.CheckpointSuffix, sign(s.Read(sidecar.CheckpointSuffix)))
 	s.Write(sidecar.PublicSuffix, []byte(key.Verifier()+"\n"))
+}
+
+// A missing record is one fault. After it no change of keys can be proven, which says
+// nothing about the keys that the chain names later; another key is a fault still.
+func TestMissingRecordBeforeKeyChange(t *testing.T) {
+	t.Parallel()
+	s := audittest.NewScene(t)
+	s.SQL(`DELETE FROM records WHERE seq = 100`)
+	report := audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{TrustedKeys: s.Keys[:1]})
+	audittest.WantFault(t, report, verify.RecordMissing, 100)
+	if report.FaultCount != 1 {
+		t.Errorf("%d faults: %v", report.FaultCount, report.Faults)
+	}
+	resigned := audittest.NewScene(t)
+	resign(t, resigned)
+	resigned.SQL(`DELETE FROM records WHERE seq = 50`)
+	report = audittest.VerifyPath(t, resigned.Path, auditchain.VerifyOptions{TrustedKeys: resigned.Keys[:1]})
+	untrusted := false
+	for _, f := range report.Faults {
+		untrusted = untrusted || f.Class == verify.KeyUntrusted
+	}
+	if !untrusted {
+		t.Errorf("a log that is signed with another key: %v", report.Faults)
+	}
+}
+
+// A copy of the database alone, as SQLite's .backup makes one, says which file it
+// lacks, and nothing else is wrong with it.
+func TestCopyWithoutPublicKeys(t *testing.T) {
+	t.Parallel()
+	s := audittest.NewScene(t)
+	for _, suffix := range sidecar.Suffixes() {
+		if err := os.Remove(s.Path + suffix); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	report := audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{})
+	if report.FaultCount != 1 || report.Faults[0].Class != verify.KeyUntrusted || !strings.Contains(report.Faults[0].Detail, s.Path+".pub is missing") {
+		t.Errorf("%d faults: %v", report.FaultCount, report.Faults)
+	}
+	audittest.WantIntact(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{TrustedKeys: s.Keys}), audittest.SceneRecords-5)
 }

@@ -40,6 +40,11 @@ type verifier struct {
 	// trusted starts with the auditor's keys and grows with each change of keys
 	// that one of them signed.
 	trusted *checkpoint.Keys
+	// claimed are trusted and every successor that the chain names, proven or not.
+	claimed *checkpoint.Keys
+	// keyless is true where no key is trusted because the file of public keys is
+	// missing or empty; keylessSaid, once that is reported.
+	keyless, keylessSaid bool
 	// changes are changes of keys that no checkpoint has covered yet.
 	changes []seenKeyChange
 	tree    merkle.Frontier
@@ -70,10 +75,14 @@ func newVerifier(ctx context.Context, db *store.DB, options Options) (*verifier,
 		if keys, err = sidecar.ReadPublicKeys(db.Path); err != nil {
 			return nil, err
 		}
-		v.report.KeysFromFile = true
+		v.report.KeysFromFile, v.keyless = true, len(keys) == 0
 	}
 	if v.trusted, err = checkpoint.NewKeys(keys...); err != nil {
 		return nil, &auditerr.Error{Code: auditerr.CodeInvalid, Path: db.Path, Msg: "the trusted keys", Err: err, Hint: "give verifier keys as in the .pub file"}
+	}
+	// The keys are those that trusted has just taken.
+	if v.claimed, err = checkpoint.NewKeys(keys...); err != nil {
+		return nil, err
 	}
 	err = db.CheckSchema(ctx)
 	if altered, ok := errors.AsType[*auditerr.Error](err); ok && altered.Code == auditerr.CodeTampered {

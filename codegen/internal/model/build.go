@@ -31,6 +31,7 @@ func New(doc *capability.Document) (*API, error) {
 			*side.to = types[0]
 			api.Types = append(api.Types, types...)
 		}
+		out.TakesObject = c.Input != nil && string(c.Input.Schema.Arguments(nil)) == "{}"
 		api.Capabilities = append(api.Capabilities, out)
 	}
 	names.assignAll(api.Types)

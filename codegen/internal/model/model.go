@@ -28,6 +28,18 @@ func (a *API) Names() []string {
 	return names
 }
 
+// ObjectTakers returns the names of those that are set [Capability.TakesObject], in
+// declared order.
+func (a *API) ObjectTakers() []string {
+	var names []string
+	for _, c := range a.Capabilities {
+		if c.TakesObject {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
 // A Capability is one function of an API.
 type Capability struct {
 	// Name is what callers put into a request.
@@ -39,6 +51,9 @@ type Capability struct {
 	Skill string
 	// Doc is the description, as declared.
 	Doc string
+	// TakesObject is set where a call without arguments is judged as {}: null and
+	// an absent payload then become {} for the skill; see [schema.Schema.Arguments].
+	TakesObject bool
 	// Timeout is 0 where the capability leaves it to the caller.
 	Timeout time.Duration
 	// Request and Response are the payloads. Without a schema their type is Any.

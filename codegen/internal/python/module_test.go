@@ -41,9 +41,9 @@ func TestImports(t *testing.T) {
 		`{"type":"object","properties":{"a":{}}}`: false,
 	} {
 		text := module(t, `{"name":"x","inputSchema":`+schema+`}`)
-		_, imports, _ := strings.Cut(text, "\nfrom typing import ")
-		imports, _, _ = strings.Cut(imports, "\n")
-		names := strings.Split(imports, ", ")
+		_, imports, _ := strings.Cut(text, "\nfrom typing import (\n    ")
+		imports, _, _ = strings.Cut(imports, ",\n)\n")
+		names := strings.Split(imports, ",\n    ")
 		if !slices.IsSorted(names) || slices.Contains(names, "Never") != want {
 			t.Errorf("%s imports %s, want Never: %v", schema, imports, want)
 		}
@@ -58,19 +58,29 @@ func TestMethods(t *testing.T) {
 	for _, want := range []string{
 		`
     def review_pr(
-        self, payload: ReviewPrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: ReviewPrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Reviews.\nTwice.\nCalls review-pr."
-        return self._call("review-pr", payload, timeout_ms, idempotency_key)
+        return self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
 `, `
     async def review_pr(
-        self, payload: ReviewPrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: ReviewPrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Reviews.\nTwice.\nCalls review-pr."
-        return await self._call("review-pr", payload, timeout_ms, idempotency_key)
+        return await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
 `, `
         "Calls bare."
-        return self._call("bare", payload, timeout_ms, idempotency_key)
+        return self._call("bare", payload, timeout_ms, idempotency_key, traceparent)
 `, "\nReviewPrRequest: TypeAlias = str\n", "\nBareRequest: TypeAlias = Any\n", "\nBareResponse: TypeAlias = Any\n",
 	} {
 		if strings.Count(text, want) != 1 {
@@ -80,6 +90,34 @@ func TestMethods(t *testing.T) {
 	blocking, waiting := strings.Index(text, "\nclass Client(_Endpoint):\n"), strings.Index(text, "\nclass AsyncClient(_Endpoint):\n")
 	if blocking < 0 || waiting < blocking || strings.Contains(text[blocking:waiting], "await") {
 		t.Errorf("the classes stand at %d and %d", blocking, waiting)
+	}
+}
+
+// A module says what each handler takes and returns, and which capabilities take {}
+// for null.
+func TestHandlers(t *testing.T) {
+	const ref = `{"allOf":[{"$ref":"#/definitions/p"}],"definitions":{"p":{"type":"object"}}}`
+	for capabilities, want := range map[string]string{
+		`{"name":"a-b","inputSchema":` + ref + `,"outputSchema":{"type":"string"}},{"name":"n","inputSchema":{"type":["object","null"]}},{"name":"o","inputSchema":{"type":"object"}}`: `
+_TAKES_OBJECT: frozenset[str] = frozenset(("a-b", "o",))
+
+#: The code behind capabilities.
+Handlers = TypedDict(
+    "Handlers",
+    {
+        "a-b": Callable[["ABRequest", "Call"], Union["ABResponse", Awaitable["ABResponse"]]],
+        "n": Callable[["NRequest", "Call"], Union["NResponse", Awaitable["NResponse"]]],
+        "o": Callable[["ORequest", "Call"], Union["OResponse", Awaitable["OResponse"]]],
+    },
+    total=False,
+)
+`,
+		`{"name":"s","inputSchema":{"type":"string"}}`: "\n_TAKES_OBJECT: frozenset[str] = frozenset(())\n",
+		`{"name":"s"}`: "\n_TAKES_OBJECT: frozenset[str] = frozenset(())\n",
+	} {
+		if text := module(t, capabilities); !strings.Contains(text, want) {
+			t.Errorf("%s lacks\n%s", capabilities, want)
+		}
 	}
 }
 

@@ -23,12 +23,19 @@ func Path(id string) string {
 
 // importedModules returns the modules that a generated one imports. One of the
 // same name beside it would hide them.
-func importedModules() []string { return []string{"asyncio", "json", "os", "socket", "typing"} }
+func importedModules() []string {
+	return []string{"asyncio", "json", "os", "socket", "sys", "typing"}
+}
 
 // runtime is what a module holds beside types and methods.
 //
 //go:embed runtime.py
 var runtime string
+
+// skill is what it holds for the code behind capabilities.
+//
+//go:embed skill.py
+var skill string
 
 // Emit writes the module of api.
 func Emit(api *model.API) []byte {
@@ -48,18 +55,23 @@ func Emit(api *model.API) []byte {
 	for _, line := range source.Header(api.Agent.ID(), api.Names(), api.Digest) {
 		w.Line("# %s", line)
 	}
-	names := []string{"Any", "Generic", "Literal", "NotRequired", "TypeAlias", "TypedDict", "TypeVar", "Union"}
+	names := []string{
+		"Any", "Awaitable", "Callable", "Generic", "Literal", "NamedTuple", "NoReturn", "NotRequired", "TypeAlias", "TypedDict", "TypeVar", "Union", "cast",
+	}
 	if e.uses["Never"] {
 		names = append(names, "Never")
 	}
 	slices.Sort(names)
 	w.Line("\"Typed clients of %s.\"\n\nfrom __future__ import annotations\n", api.Agent)
-	w.Line("import asyncio\nimport json\nimport os\nimport socket\nfrom typing import %s\n", strings.Join(names, ", "))
+	w.Line("import asyncio\nimport json\nimport os\nimport socket\nimport sys")
+	w.Line("from typing import (\n    %s,\n)\n", strings.Join(names, ",\n    "))
 	w.Line("ADDRESS = %s", e.quote(string(api.Agent)))
 	w.WriteString(types)
 	w.WriteString("\n\n" + runtime)
 	e.methods(&w, api, "Client", "blocks until the outcome is there", "", blockingCall)
 	e.methods(&w, api, "AsyncClient", "works with asyncio; cancelling a call cancels it at the callee", "async ", asyncCall)
+	e.handlers(&w, api)
+	w.WriteString("\n\n" + skill)
 	return []byte(w.String())
 }
 

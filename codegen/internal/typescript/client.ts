@@ -13,9 +13,24 @@ export interface CallFailure {
   details?: unknown;
 }
 
-interface Outcome {
+/** What every result says. Where a member is absent, there is nothing to say. */
+export interface Outcome {
   correlationId: string;
+  /** That of the W3C trace that the call belongs to. */
+  traceId?: string;
   latencyMs: number;
+  /** How long the skill ran, by the callee's word. */
+  executionTimeMs?: number;
+  /** What the contract declares, in units of the callee's owner. */
+  costEstimate?: Record<string, number>;
+  /** The answer repeats that to an earlier call with the same idempotency key. */
+  replayed?: boolean;
+  /** A broker has stored the call, and there is no answer yet. */
+  queued?: boolean;
+  /** It is not proven that the contracts of both ends agree. */
+  unproven?: boolean;
+  /** Why not. */
+  unprovenReason?: string;
 }
 
 /** The outcome of a call, told apart by status. */
@@ -26,6 +41,8 @@ export type Result<T> =
       status: "schema-violation";
       schemaSide: "request" | "response";
       violations: Array<Violation>;
+      /** How many more there are than are listed. */
+      violationsOmitted?: number;
       /** The answer that failed its schema, where this end found that. */
       response?: unknown;
       error: CallFailure;
@@ -41,6 +58,8 @@ export interface RequestOptions {
   endpoint?: Endpoint;
   timeoutMs?: number;
   idempotencyKey?: string;
+  /** The W3C trace context to continue. The default is that of the call that this process serves. */
+  traceparent?: string;
   /** An AbortSignal: it ends the wait, and the callee's skill. */
   signal?: object;
 }
@@ -61,8 +80,8 @@ export async function requestAgent<C extends keyof Capabilities>(
   payload: Capabilities[C]["request"],
   options: RequestOptions = {},
 ): Promise<Result<Capabilities[C]["response"]>> {
-  const { endpoint = fromEnvironment(), timeoutMs, idempotencyKey, signal } = options;
-  const body = JSON.stringify({ to: address, capability, payload, timeoutMs, idempotencyKey });
+  const { endpoint = fromEnvironment(), timeoutMs, idempotencyKey, traceparent, signal } = options;
+  const body = JSON.stringify({ to: address, capability, payload, timeoutMs, idempotencyKey, traceparent });
   const headers: Record<string, string> = { "Content-Type": "application/json" };
   if (endpoint.call !== undefined) headers["Agentd-Call"] = endpoint.call;
   const reply =

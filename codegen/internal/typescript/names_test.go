@@ -8,6 +8,19 @@ import (
 	"github.com/agentd/agentd/codegen/internal/typescript"
 )
 
+// A module says which capabilities take {} for null.
+func TestTakesObject(t *testing.T) {
+	for capabilities, want := range map[string]string{
+		`{"name":"a-b","inputSchema":{"anyOf":[{"type":"object"}]}},{"name":"n","inputSchema":{"type":["object","null"]}},{"name":"o","inputSchema":{"type":"object"}}`: `new Set<string>(["a-b", "o"]);`,
+		`{"name":"s","inputSchema":{"type":"string"}}`: `new Set<string>([]);`,
+		`{"name":"s"}`: `new Set<string>([]);`,
+	} {
+		if text := string(typescript.Emit(modeltest.Capabilities(t, capabilities))); !strings.Contains(text, "\nconst takesObject: ReadonlySet<string> = "+want+"\n") {
+			t.Errorf("%s lacks %s", capabilities, want)
+		}
+	}
+}
+
 func TestPath(t *testing.T) {
 	for id, want := range map[string]string{
 		"pr-reviewer": "pr-reviewer.ts", "a.b_c": "a.b_c.ts", "d": "d.ts", "3d": "3d.ts",

@@ -24,6 +24,11 @@ func Path(id string) string {
 //go:embed client.ts
 var client string
 
+// skill is the part for the code behind capabilities, the same for all too.
+//
+//go:embed skill.ts
+var skill string
+
 // Emit writes the module of api.
 func Emit(api *model.API) []byte {
 	e := emitter{bare: regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`)}
@@ -46,6 +51,13 @@ func Emit(api *model.API) []byte {
 	e.Line("/** The agent that these capabilities are of. */")
 	e.Line("export const address = %s;\n", e.quote(string(api.Agent)))
 	e.WriteString(client)
+	quoted := make([]string, 0, len(api.Capabilities))
+	for _, name := range api.ObjectTakers() {
+		quoted = append(quoted, e.quote(name))
+	}
+	e.Line("\n/** The capabilities that take an object, and no null. */")
+	e.Line("const takesObject: ReadonlySet<string> = new Set<string>([%s]);\n", strings.Join(quoted, ", "))
+	e.WriteString(skill)
 	return []byte(e.String())
 }
 

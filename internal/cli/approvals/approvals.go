@@ -2,8 +2,8 @@ package approvals
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
@@ -32,7 +32,7 @@ func List(ctx context.Context, env *cli.Env, agent string, payload bool) error {
 		return err
 	}
 	if env.Format != output.Table {
-		return env.WriteJSON(waiting)
+		return cli.WriteList(env, waiting)
 	}
 	header := []string{"ID", "AGENT", "PEER", "CAPABILITY", "WAITS", "LEFT", "RULE"}
 	if payload {
@@ -61,35 +61,56 @@ type Decision struct {
 	Reason  string
 }
 
-// Decide lets a waiting call proceed, or denies it. It offers the decision to
-// one agent after the other until one knows the call: ids are random, so no two
-// agents have the same.
+// Decide lets a waiting call proceed, or denies it. The id may be cut as long as one
+// waiting call begins with it: a person copies it from a list.
 func Decide(ctx context.Context, env *cli.Env, d Decision) error {
-	decidedBy := ""
-	err := env.EachRunning(ctx, d.Agent, func(id string, client *control.Client) error {
-		if decidedBy != "" {
-			return nil
-		}
-		err := client.Decide(ctx, d.ID, d.Approve, d.Reason)
-		if _, unknown := errors.AsType[*control.NoApprovalError](err); unknown {
-			return nil
-		}
-		decidedBy = id
+	if d.ID == "" {
+		return cli.Usage("<id>: must not be empty; `agentd approvals list` shows the ids")
+	}
+	call, err := find(ctx, env, d)
+	if err != nil {
 		return err
+	}
+	err = env.EachRunning(ctx, call.Agent, func(_ string, client *control.Client) error {
+		return client.Decide(ctx, call.ID, d.Approve, d.Reason)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case decidedBy == "":
-		return &control.NoApprovalError{ID: d.ID}
 	}
 	if env.Format != output.Table {
-		return env.WriteJSON(map[string]any{"id": d.ID, "agent": decidedBy, "approved": d.Approve})
+		return env.WriteJSON(map[string]any{"id": call.ID, "agent": call.Agent, "approved": d.Approve})
 	}
 	verb := "deny"
 	if d.Approve {
 		verb = "approve"
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s: the decision about %s is recorded: %s\n", decidedBy, d.ID, verb)
+	_, err = fmt.Fprintf(env.Stdout, "%s: the decision about %s is recorded: %s\n", call.Agent, call.ID, verb)
 	return err
+}
+
+// find returns the one waiting call whose id begins with the decision's.
+func find(ctx context.Context, env *cli.Env, d Decision) (waitingCall, error) {
+	var found []waitingCall
+	err := env.EachRunning(ctx, d.Agent, func(id string, client *control.Client) error {
+		calls, err := client.Approvals(ctx, false)
+		for _, c := range calls {
+			if strings.HasPrefix(c.ID, d.ID) {
+				found = append(found, waitingCall{id, c})
+			}
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return waitingCall{}, err
+	case len(found) == 0:
+		return waitingCall{}, &control.NoApprovalError{ID: d.ID}
+	case len(found) > 1:
+		ids := make([]string, len(found))
+		for i, c := range found {
+			ids[i] = c.ID
+		}
+		return waitingCall{}, cli.Usage("<id>: %d waiting calls begin with %q: %s", len(found), d.ID, strings.Join(ids, ", "))
+	}
+	return found[0], nil
 }

@@ -22,6 +22,7 @@ func sign(t *testing.T, env *clitest.Env) (id string, caller *clitest.Env, ended
 	own.Out, own.Err = &clitest.Buffer{}, &clitest.Buffer{}
 	own.Stdout, own.Stderr = own.Out, own.Err
 	payload := `{"name":"Ada"}`
+	before := waitingCalls(t, env)
 	done := make(chan error, 1)
 	go func() {
 		done <- call.Request(t.Context(), &own.Env, call.Call{
@@ -29,23 +30,28 @@ func sign(t *testing.T, env *clitest.Env) (id string, caller *clitest.Env, ended
 		})
 	}()
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		env.Reset()
-		env.Format = output.JSON
-		if err := List(t.Context(), &env.Env, "", false); err != nil {
-			t.Fatal(err)
-		}
-		var waiting []waitingCall
-		if err := json.Unmarshal([]byte(env.Out.String()), &waiting); err != nil {
-			t.Fatal(err)
-		}
-		if len(waiting) == 1 {
-			return waiting[0].ID, &own, done
+		if waiting := waitingCalls(t, env); len(waiting) > len(before) {
+			return waiting[len(waiting)-1].ID, &own, done // the newest is last
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("the call does not wait: %s", own.Out)
 		}
 		time.Sleep(time.Millisecond) // between two looks at the agent
 	}
+}
+
+// waitingCalls returns the calls that wait, the oldest first.
+func waitingCalls(t *testing.T, env *clitest.Env) (waiting []waitingCall) {
+	t.Helper()
+	env.Reset()
+	env.Format = output.JSON
+	if err := List(t.Context(), &env.Env, "", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(env.Out.String()), &waiting); err != nil {
+		t.Fatal(err)
+	}
+	return waiting
 }
 
 // An approved call goes on, a denied one ends with the reason; either way nothing
@@ -81,6 +87,10 @@ func TestDecide(t *testing.T) {
 		}
 	}
 	env.Reset()
+	if err := List(t.Context(), &env.Env, "", true); err != nil || env.Out.String() != "" {
+		t.Errorf("%v: %s", err, env.Out)
+	}
+	env.Format = output.JSON
 	if err := List(t.Context(), &env.Env, "", true); err != nil || env.Out.String() != "[]\n" {
 		t.Errorf("%v: %s", err, env.Out)
 	}
@@ -109,10 +119,25 @@ func TestListShowsPayloadOnDemand(t *testing.T) {
 	if err := Decide(t.Context(), &env.Env, Decision{ID: id, Agent: "clerk"}); err == nil {
 		t.Error("another agent decided")
 	}
-	if err := Decide(t.Context(), &env.Env, Decision{ID: id, Agent: "desk"}); err != nil || env.Out.String() != "desk: the decision about "+id+" is recorded: deny\n" {
+	// The beginning of an id will do, while it is that of one call only.
+	_, _, second := sign(t, env)
+	if err := Decide(t.Context(), &env.Env, Decision{ID: id[:4]}); clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), "2 waiting calls begin with") || !strings.Contains(err.Error(), id) {
+		t.Errorf("an ambiguous id: %v", err)
+	}
+	if err := Decide(t.Context(), &env.Env, Decision{}); clitest.Code(err) != cli.ExitUsage {
+		t.Errorf("no id: %v", err)
+	}
+	env.Reset()
+	env.Format = output.Table
+	if err := Decide(t.Context(), &env.Env, Decision{ID: id[:35], Agent: "agent://desk"}); err != nil || env.Out.String() != "desk: the decision about "+id+" is recorded: deny\n" {
 		t.Errorf("%v: %s", err, env.Out)
 	}
 	<-ended
+	env.Reset()
+	if err := Decide(t.Context(), &env.Env, Decision{ID: "0"}); err != nil {
+		t.Error(err)
+	}
+	<-second
 }
 
 func TestNobodyRuns(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/cli"
 )
 
@@ -73,7 +74,7 @@ func setCondition(f *auditchain.Filter, flag, name, value string, now time.Time)
 	case "tenant":
 		f.Tenant = value
 	case "peer":
-		f.Peer = value
+		f.Peer = string(envelope.AddressFor(value))
 	case "capability":
 		f.Capability = value
 	case "side":

@@ -69,7 +69,7 @@ func TestParseMatches(t *testing.T) {
 	f, err := parseMatches(append(all, "kind=lifecycle"), now)
 	want := auditchain.Filter{
 		Kinds:  []auditchain.Kind{auditchain.KindRPCCall, auditchain.KindLifecycle},
-		Tenant: "a=b,tenant", Peer: "a=b,peer", Capability: "a=b,capability", Side: auditchain.SideRequest,
+		Tenant: "a=b,tenant", Peer: "agent://a=b,peer", Capability: "a=b,capability", Side: auditchain.SideRequest,
 		Correlation: "a=b,correlation", Session: "a=b,session", Text: "a=b,text",
 		Since: now.Add(-2 * time.Hour), Until: now.Add(-time.Hour),
 	}

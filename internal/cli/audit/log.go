@@ -103,6 +103,7 @@ func findSources(env *cli.Env, choice Choice) ([]Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	choice.Agent = cli.ID(choice.Agent)
 	var existing []Source
 	for _, s := range members {
 		// A chosen member is returned even without a database: opening it reports

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
@@ -27,6 +26,9 @@ type Call struct {
 	Mode           string
 	IdempotencyKey string
 	Session        string
+	// Traceparent is the W3C trace context to continue. "" means that of the
+	// environment variable TRACEPARENT, if it has one.
+	Traceparent string
 	// Timeout is 0 for the capability's own. IdleTimeout is 0 for none.
 	Timeout, IdleTimeout time.Duration
 	// Progress prints the skill's progress to standard error.
@@ -37,10 +39,6 @@ type Call struct {
 // object to is in the result: only a call that could not be made at all, for
 // example because no agent runs, has another error than [cli.ExitCall].
 func Request(ctx context.Context, env *cli.Env, c Call) error {
-	to := c.To
-	if !strings.Contains(to, "://") {
-		to = string(envelope.AddressOf(to))
-	}
 	payload := json.RawMessage("null")
 	if c.Payload != nil {
 		var err error
@@ -55,8 +53,13 @@ func Request(ctx context.Context, env *cli.Env, c Call) error {
 	client := control.NewClient(socket)
 	defer client.Close()
 	request := rpc.Request{
-		To: envelope.Address(to), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
+		To: envelope.AddressFor(c.To), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
 		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session,
+		Traceparent: c.Traceparent,
+	}
+	// Programs that were not started by a traced one may have anything there.
+	if inherited := env.Getenv("TRACEPARENT"); c.Traceparent == "" && rpc.TraceID(inherited) != "" {
+		request.Traceparent = inherited
 	}
 	if c.Progress {
 		request.OnProgress = func(e rpc.ProgressEvent) { writeProgress(env, e) }
@@ -118,7 +121,7 @@ func Progress(ctx context.Context, env *cli.Env, payload string) error {
 // carries the result alone. A failed write does not fail the call.
 func writeProgress(env *cli.Env, e rpc.ProgressEvent) {
 	if env.Format == output.Table {
-		fmt.Fprintf(env.Stderr, "progress %d: %s\n", e.Seq, e.Value)
+		fmt.Fprintf(env.Stderr, "progress %d: %s\n", e.Seq, output.Printable(string(e.Value)))
 		return
 	}
 	_ = output.WriteJSON(env.Stderr, output.JSONL, e)

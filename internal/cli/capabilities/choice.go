@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/capability"
-	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 )
@@ -29,7 +28,7 @@ func (c Choice) document(env *cli.Env, name string) (*capability.Document, error
 		return nil, err
 	}
 	if c.Peer != "" {
-		m, ok := f.Member(strings.TrimPrefix(c.Peer, string(envelope.AddressOf(""))))
+		m, ok := f.Member(cli.ID(c.Peer))
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("the fleet %s has no agent %q", f.Name, c.Peer)

@@ -10,7 +10,8 @@ import (
 )
 
 // Validate checks a payload, given like the payload of a call, against the
-// schema of one side of a capability. The error is a finding when it is invalid.
+// schema of one side of a capability; "" is the payload of a call without
+// arguments. The error is a finding when it is invalid.
 func Validate(env *cli.Env, choice Choice, name, side, payload string) error {
 	_, c, err := choice.find(env, name)
 	if err != nil {
@@ -20,11 +21,17 @@ func Validate(env *cli.Env, choice Choice, name, side, payload string) error {
 	if err != nil {
 		return err
 	}
-	data, err := env.Payload(payload)
-	if err != nil {
-		return err
+	var data []byte
+	if payload != "" {
+		if data, err = env.Payload(payload); err != nil {
+			return err
+		}
 	}
-	report := contract.Check(data)
+	check := contract.Check
+	if side == "request" {
+		check = contract.CheckArguments // as a call does
+	}
+	report := check(data)
 	if err := writeReport(env, report); err != nil {
 		return err
 	}
@@ -49,7 +56,8 @@ func writeReport(env *cli.Env, report schema.Report) error {
 			Verdict    string             `json:"verdict"`
 			Violations []schema.Violation `json:"violations"`
 			Truncated  bool               `json:"truncated"`
-		}{report.Verdict.String(), violations, report.Truncated})
+			Omitted    int                `json:"violationsOmitted,omitempty"`
+		}{report.Verdict.String(), violations, report.Truncated, report.Omitted})
 	}
 	colors := env.Colors()
 	if report.Verdict == schema.Valid {
@@ -64,7 +72,15 @@ func writeReport(env *cli.Env, report schema.Report) error {
 		fmt.Fprintf(env.Stdout, "  %s %s\n", path, output.Printable(v.Message))
 	}
 	if report.Truncated {
-		fmt.Fprintln(env.Stdout, "  … and more")
+		fmt.Fprintf(env.Stdout, "  … and %s\n", omitted(report.Omitted))
 	}
 	return nil
+}
+
+// omitted says how many violations are not listed. Counting ends at a bound.
+func omitted(n int) string {
+	if n >= schema.MaxOmitted {
+		return fmt.Sprintf("at least %d more", n)
+	}
+	return fmt.Sprintf("%d more", n)
 }

@@ -1,24 +1,28 @@
 package fleet
 
 import (
+	"errors"
+
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/fleetlint"
 	"github.com/agentd/agentd/internal/output"
 )
 
 // Validate checks every file of the fleet, and prints all that it finds. The
-// error is a finding when one of them is an error.
-func Validate(env *cli.Env) error {
+// error is a finding when one of them is an error, or with strict a warning.
+func Validate(env *cli.Env, strict bool) error {
 	root, err := env.FleetRoot()
 	if err != nil {
 		return err
 	}
-	findings, err := fleet.Validate(root, cli.FleetOptions(fleet.LoadOptions{}))
+	findings, err := fleetlint.Validate(root, cli.FleetOptions(fleet.LoadOptions{}))
 	if err != nil {
 		return err
 	}
+	bad := findings.Failed() || strict && findings.Count(fleet.SeverityWarning) > 0
 	if env.Format == output.Table {
-		err = findings.WriteText(env.Stdout)
+		err = env.WriteText(findings.WriteText)
 	} else {
 		if findings == nil {
 			findings = fleet.Findings{} // an empty array, never null
@@ -26,12 +30,15 @@ func Validate(env *cli.Env) error {
 		err = env.WriteJSON(struct {
 			OK       bool           `json:"ok"`
 			Findings fleet.Findings `json:"findings"`
-		}{!findings.Failed(), findings})
+		}{!bad, findings})
 	}
-	if err == nil && findings.Failed() {
-		err = cli.Finding(nil)
+	switch {
+	case err != nil || !bad:
+		return err
+	case findings.Failed():
+		return cli.Finding(nil)
 	}
-	return err
+	return cli.Finding(errors.New("--strict: warnings fail the validation"))
 }
 
 // List prints the members of the fleet.
@@ -41,7 +48,7 @@ func List(env *cli.Env) error {
 		return err
 	}
 	if env.Format == output.Table {
-		return f.List().WriteText(env.Stdout)
+		return env.WriteText(f.List().WriteText)
 	}
 	return env.WriteJSON(f.List())
 }
@@ -53,7 +60,7 @@ func Capabilities(env *cli.Env) error {
 		return err
 	}
 	if env.Format == output.Table {
-		return f.Capabilities().WriteText(env.Stdout)
+		return env.WriteText(f.Capabilities().WriteText)
 	}
 	return env.WriteJSON(f.Capabilities())
 }

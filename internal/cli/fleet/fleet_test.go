@@ -18,24 +18,28 @@ func TestValidate(t *testing.T) {
 	t.Parallel()
 	env := clitest.New(t, clitest.Office)
 	env.Format = output.JSONL
-	if err := Validate(&env.Env); clitest.Code(err) != cli.ExitFinding || !strings.Contains(env.Out.String(), "peer.dangling") {
+	if err := Validate(&env.Env, true); err != nil || !strings.Contains(env.Out.String(), `"ok":true,"findings":[{"severity":"note","code":"peer.dangling"`) {
 		t.Errorf("a peer without a file: %v: %s", err, env.Out)
 	}
-	env.Write(t, "rpc-peers.yaml", "version: 1\npeers:\n  - agent: agent://clerk\n    transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\n")
+	env.Write(t, "rpc-peers.yaml", "version: 1\npeers:\n  - agent: agent://clerc\n    transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\n")
 	env.Reset()
-	if err := Validate(&env.Env); err != nil || !strings.Contains(env.Out.String(), `"ok":true,"findings":[`) {
-		t.Errorf("%v: %s", err, env.Out)
+	if err := Validate(&env.Env, false); err != nil || !strings.Contains(env.Out.String(), `"ok":true,"findings":[{"severity":"warning"`) {
+		t.Errorf("a warning: %v: %s", err, env.Out)
+	}
+	env.Reset()
+	if err := Validate(&env.Env, true); clitest.Code(err) != cli.ExitFinding || !strings.Contains(err.Error(), "--strict") || !strings.Contains(env.Out.String(), `"ok":false,"findings":[{"severity":"warning"`) {
+		t.Errorf("a warning, strictly: %v: %s", err, env.Out)
 	}
 	env.Write(t, "clerk/agent.yaml", "name: clerk\nskils: {}\n")
 	env.Write(t, "desk/agent.yaml", "name: desk\npermission: {}\n")
 	env.Reset()
-	err := Validate(&env.Env)
+	err := Validate(&env.Env, false)
 	if clitest.Code(err) != cli.ExitFinding || !strings.Contains(env.Out.String(), `"ok":false`) {
 		t.Errorf("%v: %s", err, env.Out)
 	}
 	env.Reset()
 	env.Format = output.Table
-	if err := Validate(&env.Env); clitest.Code(err) != cli.ExitFinding {
+	if err := Validate(&env.Env, false); clitest.Code(err) != cli.ExitFinding {
 		t.Errorf("%v", err)
 	}
 	for _, want := range []string{"clerk/agent.yaml:2:", "desk/agent.yaml:2:", "skills", "permissions"} { // every fault, with the nearest key
@@ -43,7 +47,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("no %s in %s", want, env.Out)
 		}
 	}
-	if err := Validate(&clitest.New(t, "").Env); clitest.Code(err) != cli.ExitFailed {
+	if err := Validate(&clitest.New(t, "").Env, false); clitest.Code(err) != cli.ExitFailed {
 		t.Errorf("no fleet: %v", err)
 	}
 }
@@ -130,7 +134,7 @@ func TestPeersOfFiles(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", test.request, got, test.want)
 		}
 	}
-	for want, r := range map[string]PeersRequest{"has no agent": {As: "nobody"}, "clerk": {Only: []string{"clerk"}}} {
+	for want, r := range map[string]PeersRequest{"has no agent": {As: "nobody"}, "a..b": {Only: []string{"a..b"}}} {
 		if err := Peers(t.Context(), &env.Env, r); clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", r, err)
 		}
@@ -166,6 +170,10 @@ func TestPeerTable(t *testing.T) {
 		{"a", control.PeerStatus{Peer: "agent://c", State: control.PeerDrifted, Differ: []string{"x", "y"}, Digest: "odd\x07"}},
 		{"a", control.PeerStatus{Peer: "agent://d", State: control.PeerUnreachable, Error: "no answer", External: true}},
 		{"a", control.PeerStatus{Peer: "agent://e", State: control.PeerExternal, External: true}},
+		{"a", control.PeerStatus{Peer: "agent://f", State: control.PeerDrifted, Differ: []string{"x", "y"}, Drifts: []control.PeerDrift{{Capability: "x", Reason: "no"}, {Capability: "y"}}}},
+		{"a", control.PeerStatus{Peer: "agent://g", State: control.PeerReachable, NoContract: true, External: true}},
+		{"a", control.PeerStatus{Peer: "agent://h", State: control.PeerReachable, Contracts: map[string]int{"s": 1, "t": 2}}},
+		{"a", control.PeerStatus{Peer: "agent://i", State: control.PeerReachable, Unusable: []string{"x", "y"}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +188,10 @@ func TestPeerTable(t *testing.T) {
 		`a agent://c drifted - - - odd\x07 another contract of x, y`,
 		"a agent://d unreachable - - - - no answer",
 		"a agent://e external - - - - no member of the fleet",
+		"a agent://f drifted - - - - another contract of x, y: no",
+		"a agent://g reachable (publishes no contract) - - - - no member of the fleet",
+		"a agent://h reachable - - - - its replicas offer 2 different contracts",
+		"a agent://i reachable - - - - offers x, y, which this agent's copy of its file lacks",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

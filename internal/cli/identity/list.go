@@ -53,15 +53,17 @@ func findStores(env *cli.Env, agents []string) (*fleet.Fleet, []store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, id := range agents {
-		if _, ok := f.Member(id); !ok {
-			return nil, nil, cli.Usage("--agent: the fleet has no agent %q", id)
+	ids := make([]string, len(agents))
+	for i, agent := range agents {
+		ids[i] = cli.ID(agent)
+		if _, ok := f.Member(ids[i]); !ok {
+			return nil, nil, cli.Usage("--agent: the fleet has no agent %q", agent)
 		}
 	}
 	var stores []store
 	for _, m := range f.Members {
 		// The order is that of fleet.yaml, whatever the order of the flags.
-		if len(agents) == 0 || slices.Contains(agents, m.ID) {
+		if len(agents) == 0 || slices.Contains(ids, m.ID) {
 			stores = append(stores, store{identity.Store{Path: paths.Identity(m.ID)}, m})
 		}
 	}
@@ -111,7 +113,7 @@ func state(w identity.Window, now time.Time) string {
 // replaces none is its creation.
 func write(env *cli.Env, keys []key) error {
 	if env.Format != output.Table {
-		return env.WriteJSON(keys)
+		return cli.WriteList(env, keys)
 	}
 	rows := make([][]string, len(keys))
 	for i, k := range keys {

@@ -2,7 +2,6 @@ package permissions
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
@@ -15,11 +14,11 @@ import (
 // decides at each end. from and to are addresses, or ids alone. The error is a
 // finding when the call would be denied.
 func Explain(env *cli.Env, from, to, capability string) error {
-	caller, err := parseAddress(from)
+	caller, err := parseAddress("<from>", from)
 	if err != nil {
 		return err
 	}
-	callee, err := parseAddress(to)
+	callee, err := parseAddress("<to>", to)
 	if err != nil {
 		return err
 	}
@@ -42,14 +41,11 @@ func Explain(env *cli.Env, from, to, capability string) error {
 	return nil
 }
 
-// parseAddress accepts a bare agent id as well as an address.
-func parseAddress(text string) (envelope.Address, error) {
-	if !strings.Contains(text, "://") {
-		text = string(envelope.AddressOf(text))
-	}
-	address, err := envelope.ParseAddress(text)
+// parseAddress reads an agent's address or id. Errors name the argument.
+func parseAddress(argument, text string) (envelope.Address, error) {
+	address, err := envelope.ParseAddress(string(envelope.AddressFor(text)))
 	if err != nil {
-		return "", cli.Usage("%s", err)
+		return "", cli.Usage("%s: %s", argument, err)
 	}
 	return address, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
@@ -17,6 +19,10 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	calls, err := env.LogsCalls()
+	if err != nil {
+		return daemon.Config{}, err
+	}
 	f, err := env.LoadFleet(fleet.LoadOptions{})
 	if err != nil {
 		return daemon.Config{}, err
@@ -25,25 +31,28 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	return daemon.Config{Fleet: f, Paths: paths, Logger: log, Version: cli.Version(), NATS: nats.FromEnv(env.Getenv)}, nil
+	return daemon.Config{Fleet: f, Paths: paths, Logger: log, LogCalls: calls, Version: cli.Version(), NATS: nats.FromEnv(env.Getenv)}, nil
 }
 
 // Agent runs one member of the fleet until ctx ends. With watching, changed
 // files are reloaded.
 func Agent(ctx context.Context, env *cli.Env, agent string, watching bool) error {
+	s := service{watching: watching, loading: time.Now()}
 	cfg, err := Config(env)
 	if err != nil {
 		return err
 	}
-	return daemon.Run(ctx, cfg, agent, func(ctx context.Context, d *daemon.Daemon) error {
-		fmt.Fprintf(env.Stderr, "agent %s is ready. press ctrl-c to stop.\n", d.Member().ID)
-		return untilDone(ctx, env, watching, d)
-	})
+	s.out = console{env, cfg.Logger}
+	s.ready = func() {
+		s.out.say(fmt.Sprintf("agent %s is ready. press ctrl-c to stop.", agent), "ready", "agent", agent)
+	}
+	return daemon.Run(ctx, cfg, agent, func(ctx context.Context, d *daemon.Daemon) error { return s.untilDone(ctx, d) })
 }
 
 // Fleet runs every member of the fleet until ctx ends. With watching, changed
 // files are reloaded.
 func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
+	s := service{watching: watching, loading: time.Now()}
 	cfg, err := Config(env)
 	if err != nil {
 		return err
@@ -52,19 +61,28 @@ func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.Stderr, "fleet: %s\nrunning %d agents:\n", cfg.Fleet.Name, len(f.Daemons))
-	for _, d := range f.Daemons {
-		offers := "client-only"
-		if c := d.Member().Capabilities; c != nil {
-			offers = fmt.Sprintf("capabilities=%d", len(c.Capabilities))
-		}
-		fmt.Fprintf(env.Stderr, "  • %s  %s  socket=%s\n", d.Member().ID, offers, d.Socket())
+	s.out = console{env, cfg.Logger}
+	s.ready = func() {
+		s.out.say(introduce(cfg.Fleet.Name, f)+"ready. press ctrl-c to stop.", "ready", "fleet", cfg.Fleet.Name, "agents", len(f.Daemons))
 	}
-	fmt.Fprintln(env.Stderr, "ready. press ctrl-c to stop.")
-	err = untilDone(ctx, env, watching, f.Daemons...)
+	err = s.untilDone(ctx, f.Daemons...)
 	// ctx has ended by now, and with it everything derived from it. The shutdown
 	// needs a context that is still alive, with the fleet's own bound.
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.ShutdownTimeout())
 	defer cancel()
 	return errors.Join(err, f.Stop(stopCtx))
+}
+
+// introduce lists the agents of a running fleet.
+func introduce(name string, f *daemon.Fleet) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "fleet: %s\nrunning %d agents:\n", name, len(f.Daemons))
+	for _, d := range f.Daemons {
+		offers := "client-only"
+		if c := d.Member().Capabilities; c != nil {
+			offers = fmt.Sprintf("capabilities=%d", len(c.Capabilities))
+		}
+		fmt.Fprintf(&text, "  • %s  %s  socket=%s\n", d.Member().ID, offers, d.Socket())
+	}
+	return text.String()
 }

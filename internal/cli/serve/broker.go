@@ -52,10 +52,11 @@ func Broker(ctx context.Context, env *cli.Env, r BrokerRequest) error {
 	// The URL is the only line on standard output; all that is meant for a person
 	// goes to standard error.
 	fmt.Fprintln(env.Stdout, b.URL())
+	out := console{env, cfg.Logger}
 	if dir, on := b.JetStream(); on {
-		fmt.Fprintf(env.Stderr, "streams are kept in %s\n", dir)
+		out.say("streams are kept in "+dir, "streams are kept", "folder", dir)
 	}
-	fmt.Fprintln(env.Stderr, "ready. press ctrl-c to stop.")
+	out.say("ready. press ctrl-c to stop.", "ready", "url", b.URL())
 	<-ctx.Done()
 	// ctx has ended, so the stop runs under its own bound.
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), brokerStopTimeout)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -13,19 +14,27 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/watch"
-	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/sdnotify"
 )
 
+// A service is what a command does while its agents run.
+type service struct {
+	out      console
+	watching bool      // reload the files when they change
+	loading  time.Time // when the command began to read them
+	ready    func()    // says that the agents are ready
+}
+
 // untilDone waits for ctx. Meanwhile it reloads the agents' files on SIGHUP and,
-// with watching, when one of them changes, and keeps systemd informed. It returns
-// an error when an agent has lost its broker for good.
-func untilDone(ctx context.Context, env *cli.Env, watching bool, agents ...*daemon.Daemon) error {
-	systemd := sdnotify.New(env.Getenv, os.Getpid())
+// with watching, when one of them changes, and keeps systemd informed. The agents are
+// ready once a change of a file would be noticed. It returns an error when an agent has
+// lost its broker for good.
+func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error {
+	out := s.out
+	systemd := sdnotify.New(out.env.Getenv, os.Getpid())
 	// Deferred calls run in reverse: cancel ends the helpers, Wait joins them, and
 	// only then does systemd hear that the agents are stopping.
-	notify(env, systemd, sdnotify.Ready)
-	defer notify(env, systemd, sdnotify.Stopping)
+	defer notify(out, systemd, sdnotify.Stopping)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var helpers sync.WaitGroup
 	defer helpers.Wait()
@@ -37,9 +46,19 @@ func untilDone(ctx context.Context, env *cli.Env, watching bool, agents ...*daem
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	changed := make(chan struct{}, 1)
-	if watching {
-		helpers.Go(func() { watchFiles(ctx, env, agents, changed) })
+	if s.watching {
+		begun := make(chan struct{})
+		helpers.Go(func() { watchFiles(ctx, out, agents, changed, begun) })
+		<-begun
+		if changedSince(s.loading, agents) {
+			select {
+			case changed <- struct{}{}:
+			default: // the watch has seen one already
+			}
+		}
 	}
+	s.ready()
+	notify(out, systemd, sdnotify.Ready)
 	// Watch returns at once when the unit has no watchdog.
 	helpers.Go(func() { systemd.Watch(ctx, func() bool { return alive(ctx, agents) }) })
 	for _, d := range agents {
@@ -67,28 +86,42 @@ func untilDone(ctx context.Context, env *cli.Env, watching bool, agents ...*daem
 		}
 		// systemd wants the time of the reload from the monotonic clock, to tell
 		// this reload from an earlier one (sd_notify(3), MONOTONIC_USEC).
-		notify(env, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
-		reload(env, agents)
-		notify(env, systemd, sdnotify.Ready)
+		notify(out, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
+		reload(out, agents)
+		notify(out, systemd, sdnotify.Ready)
 	}
 }
 
 // reload reloads the files of every agent. An agent whose files are faulty goes
 // on with what it has; the fault is reported.
-func reload(env *cli.Env, agents []*daemon.Daemon) {
+func reload(out console, agents []*daemon.Daemon) {
 	var errs []error
 	for _, d := range agents {
 		errs = append(errs, d.Reload())
 	}
 	if err := errors.Join(errs...); err != nil {
-		fmt.Fprintf(env.Stderr, "agentd: %s\nThe agents go on with the files that they have.\n", err)
+		out.fault(fmt.Sprintf("agentd: %s\nThe agents go on with the files that they have.", err),
+			"not reloaded: the agents go on with the files that they have", "error", err)
 		return
 	}
-	fmt.Fprintln(env.Stderr, "reloaded.")
+	var waiting []string
+	for _, d := range agents {
+		for _, key := range d.AwaitsRestart() {
+			waiting = append(waiting, d.Member().ID+": "+key)
+		}
+	}
+	if len(waiting) > 0 {
+		out.say("reloaded, but for what takes a restart: "+strings.Join(waiting, ", "), "reloaded", "waiting", waiting)
+		return
+	}
+	out.say("reloaded.", "reloaded")
 }
 
-// watchFiles sends on changed when a file of the agents changes, until ctx ends.
-func watchFiles(ctx context.Context, env *cli.Env, agents []*daemon.Daemon, changed chan<- struct{}) {
+// watchFiles sends on changed when a file of the agents changes, until ctx ends. It
+// closes begun once it notices changes, or has found that it cannot.
+func watchFiles(ctx context.Context, out console, agents []*daemon.Daemon, changed chan<- struct{}, begun chan<- struct{}) {
+	begin := sync.OnceFunc(func() { close(begun) })
+	defer begin()
 	w := watch.Watcher{
 		Files: func() (all []string) {
 			for _, d := range agents {
@@ -96,24 +129,38 @@ func watchFiles(ctx context.Context, env *cli.Env, agents []*daemon.Daemon, chan
 			}
 			return all
 		},
+		Began: begin,
 		Changed: func() {
 			select {
 			case changed <- struct{}{}:
 			default: // the pending reload will see this change, too
 			}
 		},
-		Failed: func(err error) { fmt.Fprintf(env.Stderr, "agentd: %s\n", err) },
+		Failed: func(err error) { out.fault("agentd: "+err.Error(), "a folder is not watched", "error", err) },
 	}
 	if err := w.Run(ctx); err != nil {
-		fmt.Fprintf(env.Stderr, "agentd: %s\nFiles are reloaded on SIGHUP only.\n", err)
+		out.fault(fmt.Sprintf("agentd: %s\nFiles are reloaded on SIGHUP only.", err), "files are reloaded on SIGHUP only", "error", err)
 	}
+}
+
+// changedSince reports whether a file was written while the agents were starting, when
+// nobody watched.
+func changedSince(t time.Time, agents []*daemon.Daemon) bool {
+	for _, d := range agents {
+		for _, file := range d.Files() {
+			if info, err := os.Stat(file); err == nil && info.ModTime().After(t) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // notify informs systemd, if it started the process. A failure is no reason to
 // stop the agents.
-func notify(env *cli.Env, systemd sdnotify.Notifier, state string) {
+func notify(out console, systemd sdnotify.Notifier, state string) {
 	if err := systemd.Notify(state); err != nil {
-		fmt.Fprintf(env.Stderr, "agentd: %s\n", err)
+		out.fault("agentd: "+err.Error(), "systemd was not notified", "error", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/agentd/agentd/capability"
@@ -35,9 +34,11 @@ func Payload(contract *capability.Contract, payload []byte, side rpc.Side, name 
 	if contract.Validator == nil {
 		return rpc.NewError(rpc.CodeInternal, nil, "the contract of %q was loaded for inspection only and cannot validate its %s", name, side)
 	}
-	report := contract.Validator.Check(payload)
-	if report.Verdict == schema.Invalid && side == rpc.SideRequest && string(payload) == "null" {
-		report = noArguments(contract, report)
+	var report schema.Report
+	if side == rpc.SideRequest {
+		report = contract.CheckArguments(payload)
+	} else {
+		report = contract.Check(payload)
 	}
 	switch report.Verdict {
 	case schema.Valid:
@@ -45,28 +46,16 @@ func Payload(contract *capability.Contract, payload []byte, side rpc.Side, name 
 	case schema.Malformed:
 		return rpc.NewError(rpc.CodeInvalidPayload, report.Syntax, "the %s is not JSON: %s", side, report.Syntax)
 	}
-	err := rpc.NewError(rpc.CodeSchemaViolation, nil, "capability %q %s failed schema validation: %s", name, side, summary(report.Violations))
-	err.Side, err.Violations = side, report.Violations
+	err := rpc.NewError(rpc.CodeSchemaViolation, nil, "capability %q %s failed schema validation: %s", name, side, summary(report))
+	err.Side, err.Violations, err.ViolationsOmitted = side, report.Violations, report.Omitted
 	return err
 }
 
-// noArguments judges a call without arguments: for a schema of objects null counts
-// as {}, in this check only. The null itself is what travels.
-func noArguments(contract *capability.Contract, null schema.Report) schema.Report {
-	if contract.Schema == nil || !slices.Contains(contract.Schema.Root().Resolve().Types(), schema.TypeObject) {
-		return null
-	}
-	return contract.Validator.Check([]byte("{}"))
-}
-
 // summary puts the first violations into one line.
-func summary(violations []schema.Violation) string {
+func summary(r schema.Report) string {
 	const most = 3
 	s := ""
-	for i, v := range violations {
-		if i == most {
-			return s + "; and " + strconv.Itoa(len(violations)-most) + " more"
-		}
+	for i, v := range r.Violations[:min(most, len(r.Violations))] {
 		if i > 0 {
 			s += "; "
 		}
@@ -75,5 +64,12 @@ func summary(violations []schema.Violation) string {
 		}
 		s += v.Message
 	}
-	return s
+	more := len(r.Violations) - most + r.Omitted
+	switch {
+	case more <= 0:
+		return s
+	case r.Omitted >= schema.MaxOmitted: // counting ends there
+		return s + "; and at least " + strconv.Itoa(more) + " more"
+	}
+	return s + "; and " + strconv.Itoa(more) + " more"
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/schema"
 )
 
 const contracts = `
@@ -18,6 +19,13 @@ capabilities:
   - name: object
     inputSchema: {type: object, properties: {a: {type: integer}, b: {type: integer}, c: {type: integer}, d: {type: integer}}}
     outputSchema: {type: object}
+  - name: nested
+    inputSchema:
+      allOf: [{$ref: "#/definitions/p"}]
+      definitions: {p: {anyOf: [{type: object}, {type: string}]}}
+  - name: nullable
+    inputSchema: {type: [object, "null"], required: [a]}
+  - {name: strings, inputSchema: {type: array, items: {type: string}}}
   - name: required
     inputSchema: {type: object, required: [a]}
   - name: number
@@ -53,6 +61,11 @@ func TestPayload(t *testing.T) {
 		{"object", `[]`, rpc.SideResponse, rpc.CodeSchemaViolation, `capability "object" response failed`},
 		// Without arguments, null counts as {} for a schema of objects, and only there.
 		{"object", `null`, rpc.SideRequest, 0, ""},
+		{"object", " null\n", rpc.SideRequest, 0, ""},
+		{"object", ``, rpc.SideRequest, 0, ""},
+		{"nested", `null`, rpc.SideRequest, 0, ""},
+		{"nested", `[]`, rpc.SideRequest, rpc.CodeSchemaViolation, "request"},
+		{"nullable", `null`, rpc.SideRequest, 0, ""},
 		{"object", `null`, rpc.SideResponse, rpc.CodeSchemaViolation, "response"},
 		{"required", `null`, rpc.SideRequest, rpc.CodeSchemaViolation, `missing required property "a"`},
 		{"number", `null`, rpc.SideRequest, rpc.CodeSchemaViolation, "integer"},
@@ -91,6 +104,14 @@ func TestSummary(t *testing.T) {
 		err := Payload(contract, []byte(payload), rpc.SideRequest, "object")
 		if err == nil || strings.Count(err.Message, "; /") != 2 || !strings.HasSuffix(err.Message, more) || strings.Contains(err.Message, "more") != (more != "") {
 			t.Errorf("%s: %v", payload, err)
+		}
+	}
+	// Those that the report leaves out count as well.
+	list := Contract(lookup(t, "strings", true), rpc.SideRequest)
+	for n, want := range map[int]string{150: "; and 147 more", 5000: "; and at least 1097 more"} {
+		err := Payload(list, []byte("["+strings.TrimSuffix(strings.Repeat("1,", n), ",")+"]"), rpc.SideRequest, "strings")
+		if err == nil || len(err.Violations) != 100 || err.ViolationsOmitted != min(n-100, schema.MaxOmitted) || !strings.HasSuffix(err.Message, want) {
+			t.Errorf("%d violations: %v", n, err)
 		}
 	}
 }

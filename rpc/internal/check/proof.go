@@ -10,6 +10,7 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -25,6 +26,11 @@ type Verifier struct {
 	identity rpc.Identity // nil accepts every message
 	records  rpc.Records
 	sampler  policy.Sampler
+}
+
+// providers is an identity that knows how each agent proves itself. A keyring does.
+type providers interface {
+	Provider(envelope.Address) identity.Provider
 }
 
 // NewVerifier returns the verifier of one end. Without an identity it accepts every
@@ -65,11 +71,19 @@ func (v *Verifier) Record(ctx context.Context, e *envelope.Envelope, why error) 
 	if !ok {
 		proof = &identity.Error{Reason: identity.BadSignature, Peer: e.From}
 	}
+	// A message whose proof is right and which is refused all the same, such as a
+	// repeated one, names no provider.
+	if known, ok := v.identity.(providers); ok && proof.Provider == "" {
+		complete := *proof
+		complete.Provider = known.Provider(e.From)
+		proof = &complete
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RecordTimeout)
 	defer cancel()
 	return v.records.Refusals.RecordRefusal(ctx, rpc.Refusal{
 		Time: time.Now(), Role: v.role, Code: rpc.CodeAuthFailed, TenantID: RecordedTenant(truncate.String(e.TenantID, wire.MaxName)),
 		Capability: truncate.String(e.Capability, wire.MaxName), Peer: e.From, CorrelationID: truncate.String(e.CorrelationID, wire.MaxName),
-		Proof: proof, Unrecorded: unrecorded,
+		TraceID: trace.ID(wire.Traceparent(e.Headers)),
+		Proof:   proof, Unrecorded: unrecorded,
 	})
 }

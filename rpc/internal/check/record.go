@@ -32,7 +32,7 @@ func Violation(ctx context.Context, records rpc.Records, v rpc.SchemaViolation) 
 	defer cancel()
 	v.Time = time.Now()
 	if err := records.Auditor.RecordSchemaViolation(ctx, v); err != nil {
-		return rpc.NewError(rpc.CodeAuditFailed, err, "the %s of %s fails its schema, and the audit record of it could not be written", v.Side, v.Capability)
+		return rpc.NewError(rpc.CodeAuditFailed, err, "the %s of %s fails its schema, and the audit record of it could not be written", v.Side, v.Capability).Explain()
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func Refusal(ctx context.Context, records rpc.Records, r rpc.Refusal) *rpc.Error
 	defer cancel()
 	r.Time = time.Now()
 	if err := records.Refusals.RecordRefusal(ctx, r); err != nil {
-		return rpc.NewError(rpc.CodeAuditFailed, err, "the call of %s is refused, and the audit record of it could not be written", truncate.String(r.Capability, wire.MaxName))
+		return rpc.NewError(rpc.CodeAuditFailed, err, "the call of %s is refused, and the audit record of it could not be written", truncate.String(r.Capability, wire.MaxName)).Explain()
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func Recordable(records rpc.Records) *rpc.Error {
 		return nil
 	}
 	if err := records.Access.Refuses(); err != nil {
-		return rpc.NewError(rpc.CodeAuditFailed, err, "the record of the call could not be written")
+		return rpc.NewError(rpc.CodeAuditFailed, err, "no record of the call can be kept").Explain()
 	}
 	return nil
 }

@@ -140,6 +140,9 @@ func TestRefusedProofsAreRecorded(t *testing.T) {
 			r.Capability != strings.Repeat("c", wire.MaxName)+"…" || r.CorrelationID != strings.Repeat("i", wire.MaxName)+"…" || r.Proof != why || r.Unrecorded != 0 {
 			t.Errorf("record %+v", r)
 		}
+		if len(r.TraceID) != 32 {
+			t.Errorf("the record is of the trace %q", r.TraceID)
+		}
 		e.TenantID = "a\n"
 		if err := v.Record(ctx, e, errors.New("strange")); err != nil {
 			t.Fatal(err)
@@ -209,16 +212,30 @@ func TestVerify(t *testing.T) {
 func TestRateLimited(t *testing.T) {
 	reset := time.Date(2026, 1, 2, 3, 4, 5, 1, time.FixedZone("", 3600))
 	f := lookup(t, "loose", true)
-	f.RateLimit = &capability.RateLimit{Requests: 7, Period: time.Minute}
+	f.RateLimit = &capability.RateLimit{Requests: 7, Period: time.Minute, Burst: 3}
 	err := RateLimited(policy.Quota{Limit: 7, Remaining: 1, RetryAfter: 1500*time.Millisecond + 1, ResetAt: reset}, "agent://a", f)
-	want := `{"error":"rate_limit_exceeded","message":"Too many requests","retry_after_seconds":1.501,"limit":7,"remaining":1,"reset_at":"2026-01-02T02:04:06Z"}`
-	if err.Code != rpc.CodeRateLimited || string(err.Details) != want || err.RetryAfter() != 1501*time.Millisecond ||
-		err.Message != "rate limit exceeded: loose of agent://a takes 7 calls in 1m0s from one caller" {
+	want := `{"error":"rate_limit_exceeded","message":"Too many requests","retry_after_seconds":2,"limit":7,"remaining":1,"reset_at":"2026-01-02T02:04:06Z"}`
+	if err.Code != rpc.CodeRateLimited || string(err.Details) != want || err.RetryAfter() != 1500*time.Millisecond+1 ||
+		err.Message != "rate limit exceeded: loose of agent://a lets each caller make 3 calls at once, and allows 7 more every 1m; the next one is possible in 1.501s" {
 		t.Errorf("%v %s, want %s", err, err.Details, want)
 	}
-	for d, want := range map[time.Duration]string{0: `{"retry_after_seconds":0}`, time.Second: `{"retry_after_seconds":1}`, 1: `{"retry_after_seconds":0.001}`} {
+	for d, want := range map[time.Duration]string{
+		0: `{"retry_after_seconds":0}`, 1: `{"retry_after_seconds":1}`, time.Second: `{"retry_after_seconds":1}`, time.Second + 1: `{"retry_after_seconds":2}`,
+	} {
 		if got := RetryIn(d); !json.Valid(got) || string(got) != want {
 			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+}
+
+// Periods are shown as their owner would write them.
+func TestBrief(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1500 * time.Millisecond: "1.5s", 10 * time.Second: "10s", time.Minute: "1m", 90 * time.Second: "1m30s",
+		10 * time.Minute: "10m", time.Hour: "1h", 20 * time.Hour: "20h", 70 * time.Minute: "1h10m", time.Hour + time.Second: "1h0m1s",
+	} {
+		if got := brief(d); got != want {
+			t.Errorf("%d is %s, want %s", d, got, want)
 		}
 	}
 }

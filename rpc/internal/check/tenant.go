@@ -1,5 +1,7 @@
 package check
 
+import "unicode/utf8"
+
 // MaxTenantBytes bounds a tenant's name.
 const MaxTenantBytes = 1024
 
@@ -21,4 +23,16 @@ func RecordedTenant(name string) string {
 		return ""
 	}
 	return name
+}
+
+// ValidSession reports whether a session's id can be a column of a record, by which
+// an erasure finds all records of a session.
+func ValidSession(id string) bool { return ValidTenant(id) && utf8.ValidString(id) }
+
+// RecordedSession returns id, or "" where no column could hold it.
+func RecordedSession(id string) string {
+	if !ValidSession(id) {
+		return ""
+	}
+	return id
 }

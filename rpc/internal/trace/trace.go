@@ -1,14 +1,22 @@
 package trace
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"strings"
+)
+
+// length is that of a traceparent of version 00: 00-<trace id>-<span id>-<flags>.
+const length = 55
 
 // Child continues the trace of parent, a W3C traceparent (Trace Context level 1,
 // section 3.2), with a fresh span id. It starts a new trace when parent is empty
-// or malformed, as section 4.3 demands.
+// or malformed, as section 4.3 demands. The result is of version 00, the only one
+// that this package writes, whatever the version of parent.
 func Child(parent string) string {
-	var b [55]byte
-	if valid(parent) {
+	var b [length]byte
+	if Valid(parent) {
 		copy(b[:], parent)
+		copy(b[:], "00")
 	} else {
 		copy(b[:], "00-")
 		putHex(b[3:], rand.Uint64()|1) // an all-zero id is invalid
@@ -23,10 +31,24 @@ func Child(parent string) string {
 // ID returns the trace id of a traceparent, 32 hex digits, or "" for a malformed
 // one.
 func ID(traceparent string) string {
-	if !valid(traceparent) {
+	if !Valid(traceparent) {
 		return ""
 	}
 	return traceparent[3:35]
+}
+
+// FromID returns a traceparent of the trace called id: 32 hex digits, or a UUID,
+// which is the same with dashes. ok is false for anything else.
+func FromID(id string) (traceparent string, ok bool) {
+	const uuid = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+	if len(id) == len(uuid) && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {
+		id = strings.ReplaceAll(id, "-", "")
+	}
+	parent := "00-" + strings.ToLower(id) + "-0000000000000001-01"
+	if !Valid(parent) {
+		return "", false
+	}
+	return Child(parent), true
 }
 
 // putHex writes v as 16 hex digits.
@@ -37,17 +59,20 @@ func putHex(dst []byte, v uint64) {
 	}
 }
 
-func valid(s string) bool {
+// Valid reports whether s is a traceparent. One of a later version may be longer
+// (section 3.2.4).
+func Valid(s string) bool {
 	const form = "vv-tttttttttttttttttttttttttttttttt-pppppppppppppppp-ff"
-	if len(s) != len(form) {
+	if len(s) < length || len(s) > length && (s[:2] == "00" || s[length] != '-') {
 		return false
 	}
-	for i := range len(s) {
+	for i := range length {
 		c := s[i]
 		hex := '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
 		if form[i] == '-' && c != '-' || form[i] != '-' && !hex {
 			return false
 		}
 	}
-	return s[:2] != "ff" // version ff is forbidden
+	// Version ff and ids of nothing but zeros are forbidden.
+	return s[:2] != "ff" && strings.Trim(s[3:35], "0") != "" && strings.Trim(s[36:52], "0") != ""
 }

@@ -8,7 +8,7 @@ import (
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// A child keeps its parent's version, trace id and flags, and has a span of its own.
+// A child keeps its parent's trace id and flags, and has a span of its own.
 func TestChild(t *testing.T) {
 	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`)
 	a, b := Child(parent), Child(parent)
@@ -25,7 +25,9 @@ func TestTraceBegins(t *testing.T) {
 	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`)
 	seen := map[string]bool{}
 	for _, malformed := range []string{
-		"", parent[:54], parent + "0", "ff" + parent[2:], strings.ToUpper(parent), strings.Replace(parent, "-", "_", 1),
+		"", parent[:54], parent + "0", parent + "-0", "ff" + parent[2:], "cc" + parent[2:] + ".0",
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+		strings.ToUpper(parent), strings.Replace(parent, "-", "_", 1),
 		strings.Replace(parent, "0af", "-af", 1), strings.Replace(parent, "0af", "0gf", 1), strings.Replace(parent, "0af", "0:f", 1),
 		strings.Replace(parent, "0af", "0`f", 1), strings.Replace(parent, "0af", "/af", 1),
 	} {
@@ -43,6 +45,33 @@ func TestTraceBegins(t *testing.T) {
 	}
 	if id := ID(parent); id != "0af7651916cd43dd8448eb211c80319c" {
 		t.Errorf("trace id %s", id)
+	}
+}
+
+// A parent of a later version, which may be longer, goes on in version 00.
+func TestLaterVersion(t *testing.T) {
+	for _, later := range []string{"cc" + parent[2:], "01" + parent[2:] + "-what-comes-later"} {
+		if got := Child(later); got[:36] != parent[:36] || got[52:] != parent[52:] || len(got) != len(parent) {
+			t.Errorf("%s goes on as %s", later, got)
+		}
+	}
+}
+
+// A trace can be named by its id alone, also in the form of a UUID.
+func TestFromID(t *testing.T) {
+	const id = "0af7651916cd43dd8448eb211c80319c"
+	for _, text := range []string{id, strings.ToUpper(id), "0af76519-16cd-43dd-8448-eb211c80319c", "0AF76519-16CD-43DD-8448-EB211C80319C"} {
+		if got, ok := FromID(text); !ok || ID(got) != id {
+			t.Errorf("%s names %s, %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{
+		"", id[1:], id + "0", "0af76519-16cd43dd-8448-eb211c80319c", "0af7651916cd-43dd-8448-eb211c80319c0000", "uuid", strings.Repeat("0", 32),
+		"0af7651916cd43dd8448eb211c80319g", parent, "0af76519-16cd-43dd-8448-eb211c8031-9",
+	} {
+		if got, ok := FromID(text); ok || got != "" {
+			t.Errorf("%q names %s", text, got)
+		}
 	}
 }
 

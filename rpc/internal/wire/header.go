@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc/internal/trace"
 )
 
 // ProgressAccepted is the value of [envelope.HeaderProgress] on the request of a
@@ -30,6 +31,15 @@ func Hops(h envelope.Headers) int {
 		return 1
 	}
 	return n
+}
+
+// Traceparent returns the W3C trace context in h or, where there is none that is
+// valid, that of a new trace.
+func Traceparent(h envelope.Headers) string {
+	if parent, ok := h.Get(envelope.HeaderTraceparent); ok && trace.Valid(parent) {
+		return parent
+	}
+	return trace.Child("")
 }
 
 // Seal encodes a message with the proof of its sender. Without a signer the sender

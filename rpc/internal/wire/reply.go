@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/agentd/agentd/envelope"
-
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
@@ -61,14 +61,18 @@ type failure struct {
 	DetectedBy envelope.Address   `json:"detectedBy,omitempty"`
 	SchemaSide rpc.Side           `json:"schemaSide,omitempty"`
 	Violations []schema.Violation `json:"violations,omitempty"`
+	Omitted    int                `json:"violationsOmitted,omitempty"`
 	Details    json.RawMessage    `json:"details,omitempty"`
+	// RetryAfterMs is rounded up.
+	RetryAfterMs int64 `json:"retryAfterMs,omitempty"`
 }
 
 // Failure returns the reply with err.
 func Failure(err *rpc.Error) Reply {
 	f := failure{
 		Code: err.CodeText(), Message: err.Message, Retryable: err.Retryable, DetectedBy: err.DetectedBy,
-		SchemaSide: err.Side, Violations: err.Violations, Details: err.Details,
+		SchemaSide: err.Side, Violations: err.Violations, Omitted: err.ViolationsOmitted, Details: err.Details,
+		RetryAfterMs: int64((err.RetryIn + time.Millisecond - 1) / time.Millisecond),
 	}
 	out, merr := marshalFailure(f)
 	if merr != nil { // Details is not JSON: send the rest, the reply matters more
@@ -104,18 +108,27 @@ func ParseReply(payload []byte) (data json.RawMessage, err *rpc.Error) {
 		return data, nil
 	}
 	var f failure
-	if uerr := json.Unmarshal(rawError, &f); uerr != nil || f.Code == "" {
-		return nil, rpc.NewError(rpc.CodeInvalidEnvelope, uerr, "the peer's reply reports a failure without a code")
+	var text string
+	switch {
+	// Skills of the reference system may fail with a text alone.
+	case json.Unmarshal(rawError, &text) == nil && text != "":
+		return nil, rpc.NewError(rpc.CodeHandlerError, nil, "%s", truncate.String(text, MaxText))
+	case json.Unmarshal(rawError, &f) != nil || f.Code == "" && f.Message == "":
+		return nil, rpc.NewError(rpc.CodeInvalidEnvelope, nil, "the peer's reply reports a failure without a code")
+	case f.Code == "":
+		return nil, rpc.NewError(rpc.CodeInvalidEnvelope, nil, "the peer's reply reports a failure without a code: %s", truncate.String(f.Message, MaxText))
 	}
 	e := &rpc.Error{
 		Message: f.Message, Retryable: f.Retryable, DetectedBy: f.DetectedBy,
-		Side: f.SchemaSide, Violations: f.Violations, Details: f.Details,
+		Side: f.SchemaSide, Violations: f.Violations, ViolationsOmitted: min(max(f.Omitted, 0), schema.MaxOmitted), Details: f.Details,
+		RetryIn: time.Duration(min(max(f.RetryAfterMs, 0), rpc.MaxTimeout.Milliseconds())) * time.Millisecond,
 	}
 	e.SetCodeText(f.Code)
 	e.Message = truncate.String(e.Message, MaxText)
 	e.RemoteCode = truncate.String(e.RemoteCode, MaxName)
-	if len(e.Violations) > maxRemoteViolations {
+	if more := len(e.Violations) - maxRemoteViolations; more > 0 {
 		e.Violations = e.Violations[:maxRemoteViolations]
+		e.ViolationsOmitted = min(e.ViolationsOmitted+more, schema.MaxOmitted)
 	}
 	if len(e.Details) > MaxText {
 		e.Details = nil

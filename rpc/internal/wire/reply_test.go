@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/rpc"
@@ -50,7 +51,8 @@ func TestReplyRoundTrip(t *testing.T) {
 	}
 	sent := &rpc.Error{
 		Code: rpc.CodeSchemaViolation, Message: "a <b> & c", Retryable: true, DetectedBy: "agent://a", Side: rpc.SideResponse,
-		Violations: []schema.Violation{{Path: "/x", Message: "no"}}, Details: json.RawMessage(`{"d":1}`),
+		Violations: []schema.Violation{{Path: "/x", Message: "no"}}, ViolationsOmitted: 3, Details: json.RawMessage(`{"d":1}`),
+		RetryIn: 1500 * time.Millisecond,
 	}
 	payload := Failure(sent).Bytes()
 	if !bytes.Contains(payload, []byte("a <b> & c")) || bytes.HasSuffix(payload, []byte("\n")) {
@@ -86,8 +88,11 @@ func TestParseReplyBounds(t *testing.T) {
 		{"foreign code", failure(`"code":"` + strings.Repeat("X", 129) + `"`), func(e *rpc.Error) bool {
 			return e.Code == rpc.CodeRemote && len(e.RemoteCode) == 128+len("…")
 		}},
-		{"violations", failure(violations(1001)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 }},
-		{"violations that fit", failure(violations(1000)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 }},
+		{"violations", failure(violations(1001)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 && e.ViolationsOmitted == 1 }},
+		{"violations that fit", failure(violations(1000)), func(e *rpc.Error) bool { return len(e.Violations) == 1000 && e.ViolationsOmitted == 0 }},
+		{"omitted violations", failure(violations(1) + `,"violationsOmitted":7`), func(e *rpc.Error) bool { return len(e.Violations) == 1 && e.ViolationsOmitted == 7 }},
+		{"too many omitted", failure(violations(1001) + `,"violationsOmitted":1000000`), func(e *rpc.Error) bool { return e.ViolationsOmitted == schema.MaxOmitted }},
+		{"negative", failure(violations(1) + `,"violationsOmitted":-7`), func(e *rpc.Error) bool { return e.ViolationsOmitted == 0 }},
 		{"details", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", 2047) + `"`), func(e *rpc.Error) bool { return e.Details == nil }},
 		{"details that fit", failure(`"code":"HANDLER_ERROR","details":"` + strings.Repeat("x", 2046) + `"`), func(e *rpc.Error) bool {
 			return len(e.Details) == 2048
@@ -96,7 +101,15 @@ func TestParseReplyBounds(t *testing.T) {
 		{"our code, retryable by its word", failure(`"code":"EAGENTRPC_DENIED","retryable":true`), func(e *rpc.Error) bool { return e.Retryable }},
 		{"our code, not retryable", failure(`"code":"EAGENTRPC_DENIED"`), func(e *rpc.Error) bool { return !e.Retryable }},
 		{"the skill decides", failure(`"code":"HANDLER_ERROR","retryable":true`), func(e *rpc.Error) bool { return e.Retryable }},
-		{"no code", failure(`"message":"m"`), invalid},
+		{"no code", failure(`"message":"m"`), func(e *rpc.Error) bool { return invalid(e) && strings.HasSuffix(e.Message, ": m") }},
+		{"a text", `{"ok":false,"error":"no such note"}`, func(e *rpc.Error) bool {
+			return e.Code == rpc.CodeHandlerError && e.Message == "no such note" && !e.Retryable
+		}},
+		{"a long text", `{"ok":false,"error":"` + strings.Repeat("x", 2049) + `"}`, func(e *rpc.Error) bool { return len(e.Message) == 2048+len("…") }},
+		{"an empty text", `{"ok":false,"error":""}`, invalid},
+		{"a wait", failure(`"code":"EAGENTRPC_RATE_LIMITED","retryAfterMs":1500`), func(e *rpc.Error) bool { return e.RetryAfter() == 1500*time.Millisecond }},
+		{"an endless wait", failure(`"code":"EAGENTRPC_RATE_LIMITED","retryAfterMs":9223372036854775807`), func(e *rpc.Error) bool { return e.RetryAfter() == rpc.MaxTimeout }},
+		{"a wait that is over", failure(`"code":"EAGENTRPC_RATE_LIMITED","retryAfterMs":-5`), func(e *rpc.Error) bool { return e.RetryAfter() == 0 }},
 		{"no error", `{"ok":false}`, invalid},
 		{"error is no object", `{"ok":false,"error":7}`, invalid},
 		{"no ok", `{"data":1}`, noShape},

@@ -22,10 +22,10 @@ type Instance struct {
 	Version string
 	// Metadata is the service's own. Nothing proves it.
 	Metadata map[string]string
-	// Subjects are where it takes requests, each once.
-	Subjects []string
 	// Started is when it started, by its own clock.
 	Started time.Time
+	// Subjects are where its endpoints take requests, each once.
+	Subjects []string
 	// Requests and Errors are the sums over all endpoints.
 	Requests, Errors int
 	// Latency is how long its reply took.

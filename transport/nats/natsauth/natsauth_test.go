@@ -237,6 +237,12 @@ func TestCallsAlongThePeersFiles(t *testing.T) {
 		}
 		s.publish(caller, call.topic+".control", "", "cancel")
 		wait(t, control)
+		changed := make(chan string, 1)
+		if _, err := caller.Subscribe(natsauth.ChangedSubject(call.topic), "", func(m transport.Message) { changed <- string(m.Data) }); err != nil {
+			t.Fatal(err)
+		}
+		s.publish(callee, natsauth.ChangedSubject(call.topic), "", "news")
+		wait(t, changed)
 	}
 }
 
@@ -255,7 +261,10 @@ func TestForbiddenSubscriptions(t *testing.T) {
 	s := newStage(t)
 	inbox, _ := s.inbox(s.as("desk"))
 	for id, topics := range map[string][]string{
-		"desk":       {"agents.desk.requests", "agents.reviewer.requests", "agents.reviewer.requests.control", "anything"},
+		"desk": {
+			"agents.desk.requests", "agents.reviewer.requests", "agents.reviewer.requests.control", "anything",
+			"agentd.changed.agents.team.notes.requests",
+		},
 		"reviewer":   {"agents.team.notes.requests", inbox.Topic("x"), "_INBOX.other.x", "agents.reviewer"},
 		"team.notes": {"agents.reviewer.requests", inbox.Topic("x"), "$SRV.PING.reviewer", "$SYS.ACCOUNT.x"},
 	} {
@@ -272,7 +281,10 @@ func TestForbiddenPublications(t *testing.T) {
 	s := newStage(t)
 	private, _ := s.inbox(s.as("desk"))
 	for id, topics := range map[string][]string{
-		"desk":       {"agents.team.notes.requests", "agents.team.notes.requests.control", "anything", "$SRV.PING"},
+		"desk": {
+			"agents.team.notes.requests", "agents.team.notes.requests.control", "anything", "$SRV.PING",
+			"agentd.changed.agents.reviewer.requests",
+		},
 		"reviewer":   {"_INBOX.team+notes.x", "agents.desk.requests", "agents.reviewer.requests", "agents.desk.responses"},
 		"team.notes": {private.Topic("x"), "agents.reviewer.requests", "$JS.API.INFO"},
 	} {
@@ -350,7 +362,7 @@ func TestDerive(t *testing.T) {
 	if !slices.Equal(rules.External, []envelope.Address{"agent://elsewhere"}) || !strings.Contains(conf, "#   agent://elsewhere") {
 		t.Errorf("external peers %v", rules.External)
 	}
-	if p := rules.Users[2].Publish; !slices.Equal(p, []string{"$SRV.STATS.team_notes", "_INBOX.team+notes.>", "_INBOX.OBSERVER.>", "_INBOX.reviewer.>"}) {
+	if p := rules.Users[2].Publish; !slices.Equal(p, []string{"agentd.changed.agents.team.notes.requests", "$SRV.STATS.team_notes", "_INBOX.team+notes.>", "_INBOX.OBSERVER.>", "_INBOX.reviewer.>"}) {
 		t.Errorf("an agent without peers may publish to %v", p)
 	}
 }

@@ -107,6 +107,7 @@ func (u *User) addCallee(f *fleet.Fleet, m *fleet.Member) {
 	for _, subject := range requests {
 		// Right below the subject are those of cancellations, services and durable calls.
 		u.Subscribe = append(u.Subscribe, subject, subject+".*")
+		u.Publish = append(u.Publish, ChangedSubject(subject))
 	}
 	service := ServiceName(f.BrokerName(m.Address))
 	u.Subscribe = append(u.Subscribe, "$SRV.*", "$SRV.*."+service, "$SRV.*."+service+".*")
@@ -133,6 +134,7 @@ func (u *User) addCaller(f *fleet.Fleet, m *fleet.Member, opts Options) {
 		}
 		for _, subject := range subjects {
 			u.Publish = append(u.Publish, subject, subject+".*")
+			u.Subscribe = append(u.Subscribe, ChangedSubject(subject))
 		}
 		u.Publish = append(u.Publish, "$SRV.*."+ServiceName(f.BrokerName(p.Address)))
 	}

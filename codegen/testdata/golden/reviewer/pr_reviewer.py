@@ -10,7 +10,22 @@ import asyncio
 import json
 import os
 import socket
-from typing import Any, Generic, Literal, NotRequired, TypeAlias, TypeVar, TypedDict, Union
+import sys
+from typing import (
+    Any,
+    Awaitable,
+    Callable,
+    Generic,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    NotRequired,
+    TypeAlias,
+    TypeVar,
+    TypedDict,
+    Union,
+    cast,
+)
 
 ADDRESS = "agent://pr-reviewer"
 
@@ -55,26 +70,35 @@ class CallFailure(TypedDict):
 _T = TypeVar("_T")
 
 
-class Ok(TypedDict, Generic[_T]):
-    status: Literal["ok"]
+class Outcome(TypedDict):
+    "What every result says. Where a member is absent, there is nothing to say."
+
     correlationId: str
+    traceId: NotRequired[str]  # that of the W3C trace that the call belongs to
     latencyMs: float
+    executionTimeMs: NotRequired[float]  # how long the skill ran, by the callee's word
+    costEstimate: NotRequired[dict[str, float]]  # what the contract declares, in units of the callee's owner
+    replayed: NotRequired[bool]  # the answer repeats that to an earlier call with the same idempotency key
+    queued: NotRequired[bool]  # a broker has stored the call, and there is no answer yet
+    unproven: NotRequired[bool]  # it is not proven that the contracts of both ends agree
+    unprovenReason: NotRequired[str]  # why not
+
+
+class Ok(Outcome, Generic[_T]):
+    status: Literal["ok"]
     response: _T
 
 
-class Failed(TypedDict):
+class Failed(Outcome):
     status: Literal["error", "timeout", "abandoned", "busy"]
-    correlationId: str
-    latencyMs: float
     error: CallFailure
 
 
-class SchemaViolation(TypedDict):
+class SchemaViolation(Outcome):
     status: Literal["schema-violation"]
-    correlationId: str
-    latencyMs: float
     schemaSide: Literal["request", "response"]
     violations: list[Violation]
+    violationsOmitted: NotRequired[int]  # how many more there are than are listed
     response: NotRequired[Any]  # the answer that failed its schema, where this end found that
     error: CallFailure
 
@@ -100,12 +124,16 @@ class _Endpoint:
         self._path = path
         self._token = call if socket_path or call else os.environ.get("AGENTD_CALL")
 
-    def _request(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> bytes:
+    def _request(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> bytes:
         request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
         if timeout_ms is not None:
             request["timeoutMs"] = timeout_ms
         if key is not None:
             request["idempotencyKey"] = key
+        if trace is not None:
+            request["traceparent"] = trace
         body = json.dumps(request, allow_nan=False).encode()
         token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
         head = (
@@ -133,13 +161,20 @@ class Client(_Endpoint):
     "Calls the capabilities of agent://pr-reviewer; blocks until the outcome is there."
 
     def review_pr(
-        self, payload: ReviewPrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: ReviewPrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Review a GitHub pull request.\nCalls review-pr."
-        return self._call("review-pr", payload, timeout_ms, idempotency_key)
+        return self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
 
-    def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
-        request = self._request(capability, payload, timeout_ms, key)
+    def _call(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> Any:
+        request = self._request(capability, payload, timeout_ms, key, trace)
         chunks: list[bytes] = []
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
             stream.settimeout(self._wait(timeout_ms))
@@ -154,13 +189,20 @@ class AsyncClient(_Endpoint):
     "Calls the capabilities of agent://pr-reviewer; works with asyncio; cancelling a call cancels it at the callee."
 
     async def review_pr(
-        self, payload: ReviewPrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: ReviewPrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Review a GitHub pull request.\nCalls review-pr."
-        return await self._call("review-pr", payload, timeout_ms, idempotency_key)
+        return await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
 
-    async def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
-        request = self._request(capability, payload, timeout_ms, key)
+    async def _call(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> Any:
+        request = self._request(capability, payload, timeout_ms, key, trace)
         async with asyncio.timeout(self._wait(timeout_ms)):
             reader, writer = await asyncio.open_unix_connection(self._path)
             try:
@@ -170,3 +212,102 @@ class AsyncClient(_Endpoint):
             finally:
                 writer.close()
         return self._result(reply)
+
+
+#: The capabilities that take an object, and no null.
+_TAKES_OBJECT: frozenset[str] = frozenset(("review-pr",))
+
+#: The code behind capabilities.
+Handlers = TypedDict(
+    "Handlers",
+    {
+        "review-pr": Callable[["ReviewPrRequest", "Call"], Union["ReviewPrResponse", Awaitable["ReviewPrResponse"]]],
+    },
+    total=False,
+)
+
+
+class Call(NamedTuple):
+    "The call that a skill serves. A text is empty where the caller gave none."
+
+    caller: str  # the address of the agent that calls
+    caller_proven: bool  # the request has proven that; otherwise caller is its word
+    agent: str  # of the agent that serves the call
+    capability: str
+    correlation_id: str
+    message_id: str
+    session_id: str
+    tenant_id: str
+    idempotency_key: str
+    traceparent: str  # the W3C trace context
+    hops: int  # the calls that led here, this one included
+    deadline_ms: int | None  # when the caller stops waiting, in ms since the Unix epoch
+
+    @classmethod
+    def current(cls) -> Call:
+        "Reads what agentd put into the environment of the skill's process."
+
+        def get(name: str) -> str:
+            return os.environ.get("AGENTD_" + name, "")
+
+        return cls(
+            caller=get("CALLER"),
+            caller_proven=get("CALLER_PROVEN") == "true",
+            agent=get("AGENT"),
+            capability=get("CAPABILITY"),
+            correlation_id=get("CORRELATION_ID"),
+            message_id=get("MESSAGE_ID"),
+            session_id=get("SESSION_ID"),
+            tenant_id=get("TENANT_ID"),
+            idempotency_key=get("IDEMPOTENCY_KEY"),
+            traceparent=get("TRACEPARENT"),
+            hops=int(get("HOPS") or 0),
+            deadline_ms=int(get("DEADLINE")) if get("DEADLINE") else None,
+        )
+
+
+class SkillError(Exception):
+    "A failure that the caller may read. Any other exception stays in the log of agentd."
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retryable = retryable
+
+
+def serve(handlers: Handlers) -> NoReturn:
+    """Serves the call that this process was started for, and ends the process.
+
+    While a handler runs, standard output is standard error: what it prints goes to the log.
+    """
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    status, text = _run(cast("dict[str, Callable[[Any, Call], Any]]", handlers))
+    with os.fdopen(answer, "wb") as stream:
+        stream.write(text)
+    sys.exit(status)
+
+
+def _run(handlers: dict[str, Callable[[Any, Call], Any]]) -> tuple[int, bytes]:
+    call = Call.current()
+    handler = handlers.get(call.capability)
+    if handler is None:
+        print(f"nothing serves the capability {call.capability!r}", file=sys.stderr)
+        return 1, b""
+    try:
+        result = handler(_arguments(sys.stdin.buffer.read(), call.capability), call)
+        if asyncio.iscoroutine(result):
+            result = asyncio.run(result)
+    except SkillError as e:
+        print("skill failed:", e.message, file=sys.stderr)
+        if e.__cause__ is not None:  # raise SkillError(…) from …
+            sys.excepthook(type(e.__cause__), e.__cause__, e.__cause__.__traceback__)
+        failure = {"error": {"message": e.message, "retryable": e.retryable}}
+        return 75 if e.retryable else 1, json.dumps(failure).encode()
+    return 0, json.dumps(result, allow_nan=False).encode()
+
+
+def _arguments(text: bytes, capability: str) -> Any:
+    "The payload. A call without arguments is {} where the schema takes an object and no null."
+    payload = json.loads(text) if text.strip() else None
+    return {} if payload is None and capability in _TAKES_OBJECT else payload

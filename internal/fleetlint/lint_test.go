@@ -1,0 +1,214 @@
+package fleetlint_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/fleetlint"
+)
+
+// office is a fleet in which everything works: desk calls clerk.
+const office = `
+-- fleet.yaml --
+version: 1
+name: office
+agents: [{id: desk, path: ./desk}, {id: clerk, path: ./clerk}]
+-- rpc-peers.yaml --
+version: 1
+peers:
+  - agent: agent://clerk
+    transports: [{kind: nats, servers: ["nats://127.0.0.1:4222"], subjects: {requests: agents.clerk.requests}}]
+-- desk/agent.yaml --
+name: desk
+-- clerk/agent.yaml --
+name: clerk
+skills: {file: {process: {command: [sh, -c, cat]}}}
+-- clerk/capabilities.yaml --
+version: 1
+agent: agent://clerk
+transports: [{kind: nats, servers: ["nats://127.0.0.1:4222"], subjects: {requests: agents.clerk.requests}}]
+capabilities:
+  - name: file
+`
+
+// check writes the office with some files replaced, and returns what the rules say
+// of it, one finding a line.
+func check(t *testing.T, changes string) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, f := range append(txtar.Parse([]byte(office)).Files, txtar.Parse([]byte(changes)).Files...) {
+		path := filepath.FromSlash(f.Name)
+		if len(f.Data) == 0 {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	findings, err := fleetlint.Validate(".", fleet.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := findings.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+const (
+	clean     = "✓ fleet validates clean.\n"
+	oneDoubt  = "✓ fleet validates; warnings: 1.\n"
+	twoDoubts = "✓ fleet validates; warnings: 2.\n"
+	clerkOf   = "-- clerk/capabilities.yaml --\nversion: 1\nagent: agent://clerk\n"
+	nats      = "{kind: nats, servers: [s], subjects: {requests: agents.clerk.requests}}"
+)
+
+// atLeast is the peers file of a desk that asks for a version of the clerk's.
+func atLeast(version string) string {
+	return "-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clerk, minSchemaVersion: " + version + ", transports: [" + nats + "]}]\n"
+}
+
+// capabilities is the clerk's file with one capability of these keys, on line 4.
+func capabilities(keys string) string {
+	return clerkOf + "transports: [" + nats + "]\ncapabilities: [{name: file, " + keys + "}]\n"
+}
+
+// taking is the clerk's file with these transports, on line 3.
+func taking(transports string) string {
+	return clerkOf + "transports: [" + transports + "]\ncapabilities: [{name: file}]\n"
+}
+
+func TestRules(t *testing.T) {
+	for name, test := range map[string]struct{ changes, want string }{
+		"all is well": {"", clean},
+
+		"nobody has peers": {"-- rpc-peers.yaml --\n",
+			"! [call.none] fleet.yaml:3:10: /agents/0: no agent of this fleet can call anybody (list the agents that may be called in rpc-peers.yaml beside fleet.yaml)\n" + oneDoubt},
+		"nobody is permitted": {"-- desk/agent.yaml --\nname: desk\npermissions: {deny: [\"RequestAgent:**\"]}\n",
+			"! [call.none] fleet.yaml:3:10: /agents/0: no agent of this fleet can call anybody (`agentd permissions explain <from> <to> <capability>` names the rule that decides)\n" + oneDoubt},
+		"the callee serves others": {capabilities(`callers: ["agent://board"]`),
+			"! [call.none] fleet.yaml:3:10: /agents/0: no agent of this fleet can call anybody (`agentd permissions explain <from> <to> <capability>` names the rule that decides)\n" + oneDoubt},
+		"a person decides": {"-- desk/agent.yaml --\nname: desk\npermissions: {ask: [\"RequestAgent:agent://clerk/*\"]}\n", clean},
+		"no agents": {"-- fleet.yaml --\nversion: 1\nname: office\nagents: []\n",
+			"! [call.none] fleet.yaml:1:1: the fleet has no agents: nothing runs (list its agents under agents)\n" +
+				"! [peers.unused] rpc-peers.yaml:1:1: no agent of this fleet reads this peers file (name it as peersRef of an environment in fleet.yaml, or remove it)\n" + twoDoubts},
+		"one agent, called from elsewhere": {"-- fleet.yaml --\nversion: 1\nname: office\nagents: [{id: clerk, path: ./clerk}]\n", clean},
+		"one agent that can do nothing": {"-- fleet.yaml --\nversion: 1\nname: office\nagents: [{id: desk, path: ./desk}]\n-- rpc-peers.yaml --\nversion: 1\npeers: []\n",
+			"! [call.none] fleet.yaml:3:10: /agents/0: no agent of this fleet can call anybody (list the agents that may be called in rpc-peers.yaml beside fleet.yaml)\n" + oneDoubt},
+		"one of three is idle": {"-- fleet.yaml --\nversion: 1\nname: office\nagents:\n  - {id: desk, path: ./desk}\n  - {id: clerk, path: ./clerk}\n  - {id: idle, path: ./idle}\n" +
+			"-- idle/agent.yaml --\nname: idle\n-- idle/rpc-peers.yaml --\nversion: 1\npeers: []\n",
+			"! [call.none] fleet.yaml:6:5: /agents/2: agent \"idle\" offers no capabilities, and can call nobody (`agentd permissions explain <from> <to> <capability>` names the rule that decides)\n" + oneDoubt},
+
+		"a rule for nothing": {"-- desk/agent.yaml --\nname: desk\npermissions:\n  allow: [\"RequestAgent:agent://clerk/file\", \"RequestAgent:agent://clerk/flie\", \"Bash:*\"]\n  deny: [\"RequestAgent:agent://later/*\"]\n",
+			"! [permission.unmatched] desk/agent.yaml:3:46: /permissions/allow/1: the rule \"RequestAgent:agent://clerk/flie\" matches no capability of a peer (`agentd fleet graph` shows who offers what)\n" + oneDoubt},
+		"a scope is not granted": {capabilities(`permissions: ["network:read"]`) + "-- clerk/agent.yaml --\nname: clerk\nscopes: [\"database:*\"]\nskills: {file: {process: {command: [cat]}}}\n",
+			"! [scope.ungranted] clerk/capabilities.yaml:4:16: /capabilities/0: the capability \"file\" needs the scope \"network:read\", which agent \"clerk\" does not grant: every call to it is denied (add it to scopes in clerk/agent.yaml)\n" + oneDoubt},
+		"a pattern that cannot be read": {capabilities(`callers: ["agent://` + strings.Repeat("x", 600) + `"]`),
+			"✗ [permission.malformed] fleet.yaml:3:36: /agents/1: clerk/capabilities.yaml:4: policy: the pattern has 608 bytes, more than 512\n"},
+
+		"an identity that cannot be checked": {"-- identities.yaml --\nversion: 1\nidentities:\n  - agent: agent://desk\n    auth: {provider: oidc, issuer: i, audience: a}\n",
+			"✗ [auth.unsupported] identities.yaml:4:5: /identities/0/auth: agentd cannot check the provider oidc of agent://desk: no agent that exchanges messages with it starts (use hmac or nkey)\n"},
+
+		"an environment without members": {"-- fleet.yaml --\nversion: 1\nname: office\nagents: [{id: desk, path: ./desk}, {id: clerk, path: ./clerk}]\nenvironments: {default: {}, prod: {peersRef: ./prod/peers.yaml}}\n-- prod/peers.yaml --\nversion: 1\npeers: []\n",
+			"! [peers.unused] prod/peers.yaml:1:1: no agent of this fleet reads this peers file (name it as peersRef of an environment in fleet.yaml, or remove it)\n" + oneDoubt},
+		"peers in a folder of no agent": {"-- config/rpc-peers.yaml --\nversion: 1\npeers: []\n-- .git/rpc-peers.yaml --\nx\n-- other/fleet.yaml --\nx\n-- other/rpc-peers.yaml --\nx\n",
+			"! [peers.unused] config/rpc-peers.yaml:1:1: no agent of this fleet reads this peers file (name it as peersRef of an environment in fleet.yaml, or remove it)\n" + oneDoubt},
+
+		"a wildcard": {taking(strings.Replace(nats, "agents.clerk.requests", `"agents.*"`, 1)),
+			"✗ [transport.subject] clerk/capabilities.yaml:3:14: /transports/0: \"agents.*\" cannot be subscribed: a subject has no empty part, no white space and no wildcard (parts of letters, digits, - and _ between single dots, such as agents.clerk.requests)\n"},
+		"the server's own subjects": {taking(nats + ", " + strings.Replace(nats, "agents.clerk", "$JS.API", 1)),
+			"! [transport.subject] clerk/capabilities.yaml:3:87: /transports/1: \"$JS.API.requests\" belongs to the NATS server: requests there reach no agent (such as agents.clerk.requests)\n" + oneDoubt},
+		"another subject than the peers file's": {taking(strings.Replace(nats, "agents.clerk", "office.clerk", 1)),
+			"! [transport.mismatch] rpc-peers.yaml:4:18: /peers/0/transports/0: agent \"clerk\" takes no requests at agents.clerk.requests: calls this way find nobody (write office.clerk.requests)\n" + oneDoubt},
+		"another kind than the peers file's": {taking("{kind: memory, topics: {requests: agents.clerk.requests}}"),
+			"! [transport.mismatch] rpc-peers.yaml:4:18: /peers/0/transports/0: agent \"clerk\" takes no requests by nats: calls this way find nobody\n" + oneDoubt},
+		"two agents at one subject": {"-- desk/capabilities.yaml --\nversion: 1\nagent: agent://desk\ntransports: [" + nats + "]\ncapabilities: [{name: greet}]\n-- desk/agent.yaml --\nname: desk\nskills: {greet: {process: {command: [cat]}}}\n",
+			"! [transport.shared] clerk/capabilities.yaml:3:14: /transports/0: the agents \"desk\" and \"clerk\" both take requests at agents.clerk.requests, and get each other's (such as agents.clerk.requests)\n" + oneDoubt},
+		"a kind that nobody speaks": {taking("{kind: kafka, brokers: [b], topics: {requests: r}}") + "-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clerk, transports: [{kind: kafka, brokers: [b], topics: {requests: r}}]}]\n",
+			"! [transport.unsupported] clerk/capabilities.yaml:3:14: /transports/0: agent \"clerk\" takes requests by kafka only, which agentd does not speak: it does not start (add one of kind nats or memory)\n" +
+				"! [transport.unsupported] rpc-peers.yaml:2:45: /peers/0/transports/0: agent://clerk is reached by kafka only, which agentd does not speak: every call to it ends as EAGENTRPC_NO_TRANSPORT (add one of kind nats or memory)\n" + twoDoubts},
+		"a kind beside others": {taking("{kind: kafka, brokers: [b], topics: {requests: r}}, " + nats),
+			"· [transport.unsupported] clerk/capabilities.yaml:3:14: /transports/0: agent \"clerk\" takes requests by kafka too, which agentd does not speak: it uses the others\n" + clean},
+		"an unknown kind": {taking("{kind: pigeon}"),
+			"✗ [config.invalid] clerk/capabilities.yaml:3:21: /transports/0/kind: expected one of memory, nats, kafka, sqs, amqp, mqtt\n"},
+		"durable without a broker": {clerkOf + "transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\ncapabilities: [{name: file, delivery: durable, rateLimit: {requests: 1, shared: true}}]\n-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clerk, transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]}]\n",
+			"! [transport.lacks] clerk/capabilities.yaml:4:16: /capabilities/0: the capability \"file\" says `delivery: durable`, and agent \"clerk\" is not on NATS, which keeps requests (add a transport of kind nats)\n" +
+				"! [transport.lacks] clerk/capabilities.yaml:4:16: /capabilities/0: the rate limit of \"file\" is shared, and agent \"clerk\" is not on NATS, where its replicas could count together (add a transport of kind nats)\n" + twoDoubts},
+
+		"no such program": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [no-such-program]}}}\n",
+			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs \"no-such-program\", which is no program in $PATH on this machine\n" + oneDoubt},
+		"a program that is a text": {"-- bin/file --\nx\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [./bin/file]}}}\n",
+			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs bin/file, which is no program on this machine\n" + oneDoubt},
+		"no such folder": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat], dir: ./work}}}\n",
+			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs in the folder work, which is not there\n" + oneDoubt},
+		"no such script": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [sh, -e, file.sh, other.py], dir: clerk}}}\n",
+			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs the script clerk/file.sh, which is not there (relative paths begin at dir, which is the fleet's root unless the skill says otherwise)\n" + oneDoubt},
+		"a script": {"-- clerk/file.sh --\ncat\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [sh, file.sh], dir: clerk}}}\n", clean},
+
+		"instances": {"-- fleet.yaml --\nversion: 1\nname: office\nagents: [{id: desk, path: ./desk}, {id: clerk, path: ./clerk, deploy: {target: t, minInstances: 3, maxInstances: 2}}]\ndeploy: {targets: {t: {kind: k}}}\n",
+			"! [bounds.contradict] fleet.yaml:3:72: /agents/1/deploy/target: agent \"clerk\" is to have at least 3 instances and at most 2\n" + oneDoubt},
+		"longer than a call": {capabilities("timeoutMs: 3600000"),
+			"! [bounds.contradict] clerk/capabilities.yaml:4:16: /capabilities/0: timeoutMs of \"file\" is 1h0m0s, and no call may take longer than 10m0s (use `delivery: durable` for longer work)\n" + oneDoubt},
+		"more runs than requests": {capabilities("concurrency: 9") + "-- clerk/agent.yaml --\nname: clerk\nlimits: {maxInFlight: 8}\nskills: {file: {process: {command: [cat]}}}\n",
+			"! [bounds.contradict] clerk/capabilities.yaml:4:16: /capabilities/0: concurrency of \"file\" is 9, and agent \"clerk\" serves at most 8 requests at once (raise limits.maxInFlight in agent.yaml, or lower concurrency)\n" + oneDoubt},
+		"results are forgotten": {"-- clerk/agent.yaml --\nname: clerk\ndurable: {resultTtlMs: 3600000, ackWaitMs: 600000, maxDeliver: 7}\nskills: {file: {process: {command: [cat]}}}\n",
+			"! [bounds.contradict] clerk/agent.yaml:2:1: /durable: results are kept for 1h0m0s, and a request may be delivered again for 1h10m0s: it could be served twice (make resultTtlMs longer than ackWaitMs times maxDeliver)\n" + oneDoubt},
+		"no value passes": {capabilities("inputSchema: {type: object, properties: {n: {type: integer, minimum: 3, maximum: 2}}, required: [n]}"),
+			"! [bounds.contradict] clerk/capabilities.yaml:4:29: /capabilities/0/inputSchema: no value passes the inputSchema of \"file\": every call to it fails (its demands contradict each other)\n" + oneDoubt},
+		"retries that are not made": {capabilities("retryPolicy: {maxAttempts: 3}"),
+			"! [retry.unsafe] clerk/capabilities.yaml:4:16: /capabilities/0: the retryPolicy of \"file\" has no effect but for calls with an idempotency key: it is not idempotent (say `idempotent: true` if repeating a call does no harm)\n" + oneDoubt},
+		"retries that are": {capabilities("idempotent: true, retryPolicy: {maxAttempts: 3}"), clean},
+
+		"a version without a contract": {"-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://archive, minSchemaVersion: '1', transports: [" + nats + "]}]\n",
+			"✗ [version.unenforced] rpc-peers.yaml:2:9: /peers/0: minSchemaVersion of agent://archive cannot hold: no contract of it is known here, so calls to it are not checked (name the peer's file with the key capabilities)\n" +
+				"· [peer.dangling] rpc-peers.yaml:2:9: /peers/0: the peer agent://archive is no agent of this fleet, and has no capabilities file: calls to it are not checked (name its file with the key capabilities)\n"},
+		"a version that nobody checks": {atLeast("'1'") + capabilities("since: '1'") + "-- desk/agent.yaml --\nname: desk\ndrift: 'off'\n",
+			"✗ [version.unenforced] rpc-peers.yaml:2:9: /peers/0: minSchemaVersion of agent://clerk cannot hold: agent \"desk\" says `drift: off`, and the drift gate is what checks it (remove one of both)\n"},
+		"a version that refuses nothing": {atLeast("'1'") + capabilities("since: '1'") + "-- desk/agent.yaml --\nname: desk\ndrift: warn\n",
+			"! [version.unenforced] rpc-peers.yaml:2:9: /peers/0: minSchemaVersion of agent://clerk refuses nothing: agent \"desk\" says `drift: warn` (say `drift: enforce`)\n" + oneDoubt},
+		"a version that is not met": {atLeast("'1.10'") + capabilities("since: '1.9'"),
+			"! [version.unmet] rpc-peers.yaml:2:9: /peers/0: agent \"desk\" asks for version 1.10 of agent://clerk or later, and \"file\" says since \"1.9\": every call to it is refused (raise its since, or lower minSchemaVersion)\n" + oneDoubt},
+		"a version that is met": {atLeast("'1.9'") + capabilities("since: v1.10"), clean},
+		"a version that is none": {atLeast("banana"),
+			"✗ [config.invalid] rpc-peers.yaml:2:32: /peers/0/minSchemaVersion: \"banana\" is no version: nothing could be compared with it (up to four numbers, such as 1.2 or v1.2.0)\n"},
+
+		"keys without effect": {"-- desk/agent.yaml --\nname: desk\nmodel: m\nquotas: {calls: 1}\naudit: {retention: 90d}\ntemperature: 1\n",
+			"! [key.ignored] desk/agent.yaml:4:9: /audit/retention: agentd does not act on the key \"audit.retention\" (`agentd audit prune --older-than` removes records)\n" +
+				"! [key.ignored] desk/agent.yaml:3:1: /quotas: agentd does not act on the key \"quotas\" (rateLimit and concurrency in capabilities.yaml bound calls)\n" +
+				"· [key.ignored] desk/agent.yaml:2:1: /model: left to the reference runtime: model, temperature\n" + twoDoubts},
+		"scopes of a shared secret": {"-- rpc-peers.yaml --\nversion: 1\npeers:\n  - agent: agent://clerk\n    transports: [" + nats + "]\n    auth: {provider: hmac, keyId: k, secretRef: \"env:S\", scopes: [a]}\n",
+			"! [key.ignored] rpc-peers.yaml:5:5: /peers/0/auth: the provider hmac has no tokens, so its scopes protect nothing (permissions and callers decide who may call)\n" + oneDoubt},
+		"secret scopes": {"-- fleet.yaml --\nversion: 1\nname: office\nagents: [{id: desk, path: ./desk}, {id: clerk, path: ./clerk}]\nenvironments: {default: {overrides: {desk: {secretScopes: [a]}}}}\n",
+			"! [key.ignored] fleet.yaml:4:16: /environments/default: agentd does not act on secretScopes of \"desk\" in the environment \"default\" (inheritEnv of a skill names the variables that it gets)\n" + oneDoubt},
+
+		"a foreign peer": {"-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://archive, transports: [" + nats + "]}]\n",
+			"· [peer.dangling] rpc-peers.yaml:2:9: /peers/0: the peer agent://archive is no agent of this fleet, and has no capabilities file: calls to it are not checked (name its file with the key capabilities)\n" + clean},
+		"a misspelt peer": {"-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clrek, transports: [" + nats + "]}]\n",
+			"! [peer.dangling] rpc-peers.yaml:2:9: /peers/0: the peer agent://clrek is no agent of this fleet, and has no capabilities file: calls to it are not checked (did you mean \"clerk\"?)\n" + oneDoubt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := check(t, test.changes); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestValidateWithoutAFleet(t *testing.T) {
+	if _, err := fleetlint.Validate(t.TempDir(), fleet.LoadOptions{}); err == nil {
+		t.Error("a folder without a fleet validates")
+	}
+}

@@ -1,0 +1,79 @@
+package fleetlint
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/fleet"
+)
+
+// skills reports programs that cannot be started on this machine, in the way in
+// which skill.Process starts them.
+func (c *checker) skills() {
+	for _, m := range c.fleet.Members {
+		for _, s := range m.Agent.Skills {
+			c.program(m, s)
+		}
+	}
+}
+
+func (c *checker) program(m *fleet.Member, s fleet.Skill) {
+	const machine = "on this machine"
+	p := s.Process
+	if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
+		c.warn(SkillProgram, s.Position, "", "the skill %q of agent %q runs in the folder %s, which is not there", s.Name, m.ID, c.show(p.Dir))
+		return
+	}
+	name := p.Command[0]
+	if strings.ContainsRune(name, filepath.Separator) {
+		// The system resolves such a path in the folder that the process starts in.
+		if path := inDir(p.Dir, name); !executable(path) {
+			c.warn(SkillProgram, s.Position, "", "the skill %q of agent %q runs %s, which is no program %s", s.Name, m.ID, c.show(path), machine)
+			return
+		}
+	} else if _, err := exec.LookPath(name); err != nil && !errors.Is(err, exec.ErrDot) {
+		c.warn(SkillProgram, s.Position, "", "the skill %q of agent %q runs %q, which is no program in $PATH %s", s.Name, m.ID, name, machine)
+		return
+	}
+	if script := scriptOf(p.Command); script != "" {
+		if _, err := os.Stat(inDir(p.Dir, script)); errors.Is(err, fs.ErrNotExist) {
+			c.warn(SkillProgram, s.Position, "relative paths begin at dir, which is the fleet's root unless the skill says otherwise",
+				"the skill %q of agent %q runs the script %s, which is not there", s.Name, m.ID, c.show(inDir(p.Dir, script)))
+		}
+	}
+}
+
+// scriptOf returns the file that an interpreter is given, or "": the first argument
+// that is no option, if it looks like the name of a program's text.
+func scriptOf(command []string) string {
+	suffixes := []string{".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".php", ".lua", ".jar"}
+	for _, arg := range command[1:] {
+		if strings.HasPrefix(arg, "-") {
+			continue
+		}
+		// A command line for a shell, such as sh -c 'run x.py', is no name.
+		if slices.Contains(suffixes, filepath.Ext(arg)) && !strings.ContainsAny(arg, " \t\n;|&$*") {
+			return arg
+		}
+		return ""
+	}
+	return ""
+}
+
+func inDir(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+func executable(path string) bool {
+	const anyExecute = 0o111
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&anyExecute != 0
+}

@@ -1,0 +1,230 @@
+package callee
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+)
+
+// A yard is the requests of an inbox, without the rest of it.
+type yard struct {
+	*requests
+	sent int
+}
+
+func newYard(l Limits) *yard { return &yard{requests: newRequests(l.withDefaults())} }
+
+// arrive lets one request arrive, which then waits for its turn or has it.
+func (y *yard) arrive(name string, concurrency, bytes int) (*call, *rpc.Error) {
+	y.sent++
+	c := &call{
+		inbox:      &Inbox{cfg: Config{Self: "agent://self"}},
+		request:    &envelope.Envelope{MessageID: fmt.Sprint(y.sent), Capability: name, Payload: json.RawMessage(strings.Repeat("x", bytes))},
+		capability: &capability.Capability{Name: name, Concurrency: concurrency},
+	}
+	if err, _ := y.add(c); err != nil {
+		return c, err
+	}
+	y.begin(c)
+	return c, nil
+}
+
+func (y *yard) end(c *call) {
+	y.leave(c)
+	y.remove(c)
+	y.serving.Done()
+}
+
+// A request whose turn comes at the moment at which it gives up passes the turn on: the
+// slot is neither lost nor given away twice.
+func TestLeavingAtOnesTurnPassesItOn(t *testing.T) {
+	y := newYard(Limits{})
+	first, _ := y.arrive("x", 1, 0)
+	leaver, _ := y.arrive("x", 1, 0)
+	next, _ := y.arrive("x", 1, 0)
+	y.end(first)
+	if !leaver.slot || next.slot || y.running != 1 {
+		t.Fatalf("the slot was handed to %v, %v; %d running", leaver.slot, next.slot, y.running)
+	}
+	y.end(leaver) // its deadline has passed meanwhile
+	if !next.slot || y.running != 1 || y.waiting != 0 {
+		t.Errorf("next runs: %v, %d running, %d waiting", next.slot, y.running, y.waiting)
+	}
+	y.end(next)
+	if y.running != 0 || len(y.all) != 0 || len(y.turns) != 0 {
+		t.Errorf("%d running after the last one ended", y.running)
+	}
+}
+
+// After a reload that raises a limit, one release lets several in, and after one that
+// lowers it none, until fewer run.
+func TestChangedLimits(t *testing.T) {
+	y := newYard(Limits{})
+	var calls []*call
+	for range 6 {
+		c, _ := y.arrive("x", 1, 0)
+		calls = append(calls, c)
+	}
+	last, _ := y.arrive("x", 3, 0) // made under the new contract
+	y.end(calls[0])
+	if y.running != 3 {
+		t.Fatalf("%d run, want 3", y.running)
+	}
+	y.arrive("x", 1, 0)
+	y.end(calls[1])
+	y.end(calls[2])
+	if y.running != 1 || calls[4].slot {
+		t.Fatalf("%d run, want 1", y.running)
+	}
+	y.end(calls[3])
+	if !calls[4].slot || last.slot {
+		t.Error("they do not run in order")
+	}
+	in := &Inbox{requests: newRequests(Limits{MaxInFlight: 1}.withDefaults())}
+	y = &yard{requests: in.requests}
+	for range 5 {
+		_, _ = y.arrive("x", 0, 0)
+	}
+	in.SetLimits(Limits{MaxInFlight: 3, MaxQueued: -1})
+	if _, err := y.arrive("x", 0, 0); y.running != 3 || y.waiting != 2 || err == nil {
+		t.Errorf("%d run, %d wait, the next one: %v", y.running, y.waiting, err)
+	}
+}
+
+// The queue is bounded in requests and in bytes, for each capability by itself, and
+// says when it will have been served.
+func TestQueueIsBounded(t *testing.T) {
+	y := newYard(Limits{MaxInFlight: 4, MaxQueued: 3, MaxQueuedBytes: 1000})
+	fill := func(name string, concurrency, n, bytes int) {
+		t.Helper()
+		for i := range n {
+			if _, err := y.arrive(name, concurrency, bytes); err != nil {
+				t.Fatalf("%s %d: %v", name, i, err)
+			}
+		}
+	}
+	fill("count", 2, 2+3, 0)
+	if _, err := y.arrive("count", 2, 0); err == nil || err.Code != rpc.CodeBusy || !strings.Contains(err.Message, "runs 2 requests of count, and 3 more wait (limits.maxQueued)") {
+		t.Errorf("got %v", err)
+	}
+	fill("bytes", 1, 1, 700)
+	fill("bytes", 1, 2, 500) // what runs does not count
+	if _, err := y.arrive("bytes", 1, 1); err == nil || err.Code != rpc.CodeBusy || !strings.Contains(err.Message, "with payloads of 1000 bytes (limits.maxQueuedBytes)") {
+		t.Errorf("got %v", err)
+	}
+	fill("large", 1, 1, 0)
+	fill("large", 1, 1, 2000) // larger than all, and alone
+	if _, err := y.arrive("large", 1, 1); err == nil {
+		t.Error("one more waits beside it")
+	}
+	// All four slots are taken, and yet a capability that nobody has called has its queue.
+	fill("fast", 0, 3, 0)
+	_, err := y.arrive("fast", 0, 0)
+	if err == nil || err.RetryAfter() != time.Second {
+		t.Errorf("got %v", err)
+	}
+	l := y.lanes["fast"]
+	for range 100 {
+		l.note(8 * time.Second)
+	}
+	if got := y.drained(l); got != 6*time.Second { // three of 8 s, four at once
+		t.Errorf("served in %s", got)
+	}
+	l.note(1000 * time.Hour)
+	if got := y.drained(l); got != time.Minute {
+		t.Errorf("served in %s", got)
+	}
+}
+
+// Capabilities take turns at the slots, and those of one are served in order.
+func TestCapabilitiesTakeTurns(t *testing.T) {
+	y := newYard(Limits{MaxInFlight: 1})
+	running, _ := y.arrive("slow", 0, 0)
+	waiting := map[string][]*call{}
+	for range 3 {
+		for _, name := range []string{"slow", "slow", "fast", "slow"} {
+			c, _ := y.arrive(name, 0, 0)
+			waiting[name] = append(waiting[name], c)
+		}
+	}
+	order := ""
+	for y.waiting > 0 {
+		y.end(running)
+		for name, queue := range waiting {
+			if len(queue) > 0 && queue[0].slot {
+				order += name[:1]
+				running, waiting[name] = queue[0], queue[1:]
+			}
+		}
+	}
+	if order != "sfsfsfssssss" {
+		t.Errorf("served in the order %s", order)
+	}
+}
+
+// Whatever arrives, runs, gives up and changes: no bound is exceeded, no slot is lost,
+// and nothing waits that could run.
+func TestQueueModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := Limits{MaxInFlight: rapid.IntRange(1, 5).Draw(t, "in flight"), MaxQueued: rapid.IntRange(1, 5).Draw(t, "queued")}
+		y := newYard(limits)
+		names := []string{"a", "b", "c"}
+		concurrency := map[string]int{"a": 0, "b": 1, "c": 3}
+		var here []*call
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			if len(here) > 0 && rapid.Bool().Draw(t, "ends") {
+				i := rapid.IntRange(0, len(here)-1).Draw(t, "which")
+				y.end(here[i])
+				here = append(here[:i], here[i+1:]...)
+			} else {
+				name := rapid.SampledFrom(names).Draw(t, "name")
+				if c, err := y.arrive(name, concurrency[name], 0); err == nil {
+					here = append(here, c)
+				}
+			}
+			y.check(t, here, limits, concurrency)
+		}
+		for len(here) > 0 {
+			y.end(here[0])
+			here = here[1:]
+		}
+		if y.running != 0 || y.waiting != 0 || len(y.turns) != 0 || len(y.all) != 0 {
+			t.Fatalf("left over: %d running, %d waiting, %d turns", y.running, y.waiting, len(y.turns))
+		}
+	})
+}
+
+func (y *yard) check(t *rapid.T, here []*call, limits Limits, concurrency map[string]int) {
+	running, waiting := map[string]int{}, map[string]int{}
+	total := 0
+	for _, c := range here {
+		if c.slot {
+			running[c.lane.name]++
+			total++
+		} else {
+			waiting[c.lane.name]++
+		}
+	}
+	if total != y.running || total > limits.MaxInFlight {
+		t.Fatalf("%d run, counted %d, at most %d", total, y.running, limits.MaxInFlight)
+	}
+	for name, most := range concurrency {
+		if most > 0 && running[name] > most {
+			t.Fatalf("%d of %s run", running[name], name)
+		}
+		if waiting[name] > limits.MaxQueued {
+			t.Fatalf("%d wait for %s", waiting[name], name)
+		}
+		if waiting[name] > 0 && total < limits.MaxInFlight && (most == 0 || running[name] < most) {
+			t.Fatalf("%s waits, and could run", name)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package callee_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
+	"github.com/agentd/agentd/rpc/internal/rpctest"
+)
+
+// invoked is a skill that tells how it was invoked.
+func invoked(ran chan<- rpc.Invocation) rpc.Handler {
+	return rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		ran <- *inv
+		return json.RawMessage(rpctest.ValidAnswer), nil
+	})
+}
+
+// Every record of a request has the trace that its sender began or, where that began
+// none, one that begins at its arrival. The skill's nested calls and the reply join it.
+func TestTraceOfEveryRecord(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for name, test := range map[string]struct {
+		header  string
+		payload string
+		option  rpctest.Option
+	}{
+		"continued":            {parent, rpctest.ValidRequest, nil},
+		"begun":                {"", rpctest.ValidRequest, nil},
+		"malformed":            {"00-0-0-00", rpctest.ValidRequest, nil},
+		"of a violation":       {parent, `{}`, nil},
+		"begun at a violation": {"", `{}`, nil},
+		"of a denial": {"", rpctest.ValidRequest, func(_ *caller.Config, ic *callee.Config) {
+			ic.Checks.Authorizer = rpctest.Deny()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls, refusals, ran := &rpctest.Calls{}, &rpctest.Refusals{}, make(chan rpc.Invocation, 1)
+				w := rpctest.NewWorld(t, invoked(ran), func(cc *caller.Config, ic *callee.Config) {
+					ic.Records.Access, ic.Records.Refusals = calls, refusals
+					if test.option != nil {
+						test.option(cc, ic)
+					}
+				})
+				f := rpctest.NewForeignCaller(t, w)
+				e := f.Request()
+				e.Payload = json.RawMessage(test.payload)
+				if test.header != "" {
+					e.Headers = envelope.Headers{{Key: envelope.HeaderTraceparent, Value: test.header}}
+				}
+				w.Publish(t, rpctest.Topic, e)
+				reply := rpctest.Wait(t, f.Replies)
+				synctest.Wait()
+				trace := calls.All()[0].TraceID
+				if len(trace) != 32 || test.header == parent && trace != parent[3:35] {
+					t.Errorf("trace %q", trace)
+				}
+				if got, _ := reply.Headers.Get(envelope.HeaderTraceparent); rpc.TraceID(got) != trace {
+					t.Errorf("the reply is of the trace %q", got)
+				}
+				if len(ran) == 1 {
+					if inv := <-ran; inv.TraceID() != trace {
+						t.Errorf("the skill runs in the trace %q", inv.Traceparent)
+					}
+				}
+				for _, v := range w.CalleeViolations.All() {
+					if v.TraceID != trace {
+						t.Errorf("the violation is of the trace %q", v.TraceID)
+					}
+				}
+				for _, r := range refusals.All() {
+					if r.TraceID != trace {
+						t.Errorf("the refusal is of the trace %q", r.TraceID)
+					}
+				}
+				if n := len(ran) + len(w.CalleeViolations.All()) + len(refusals.All()); test.payload == `{}` && n != 1 {
+					t.Errorf("%d records", n)
+				}
+			})
+		})
+	}
+}
+
+// The callee's record tells which attempt of the call it is, how the caller waits,
+// whether the skill ran and for how long.
+func TestRecordsOfAttemptsAndReplays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := &rpctest.Calls{}
+		store := &remembers{prior: map[callee.KeyedRequest]callee.Prior{}}
+		doc := rpctest.ContractWith(t, "    idempotent: true\n    cost: {usd: 0.5}\n    retryPolicy: {maxAttempts: 3, initialDelayMs: 100}\n")
+		fails := 1
+		w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+			time.Sleep(time.Second)
+			if fails--; fails >= 0 {
+				return nil, &rpc.SkillError{Message: "later", Retryable: true}
+			}
+			return json.RawMessage(rpctest.ValidAnswer), nil
+		}), rpctest.Both(doc, &rpctest.Refusals{}), func(_ *caller.Config, ic *callee.Config) { ic.Records.Access, ic.Idempotency = calls, store })
+		r := rpctest.Request()
+		r.IdempotencyKey = "k"
+		for range 2 {
+			rpctest.WantStatus(t, w.Call(t, r), rpc.StatusOK, 0)
+		}
+		synctest.Wait()
+		all := calls.All()
+		if len(all) != 3 {
+			t.Fatalf("%d records", len(all))
+		}
+		for i, want := range []rpc.CallRecord{
+			{Attempts: 1, Code: rpc.CodeHandlerError, ExecutionTime: time.Second, Cost: map[string]float64{}},
+			{Attempts: 2, ExecutionTime: time.Second, Cost: map[string]float64{}},
+			{Attempts: 1, Replayed: true},
+		} {
+			got := all[i]
+			if got.Attempts != want.Attempts || got.Code != want.Code || got.ExecutionTime != want.ExecutionTime || got.Replayed != want.Replayed || (got.Cost == nil) != (want.Cost == nil) {
+				t.Errorf("record %d: %+v", i, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,21 @@
+package caller
+
+import (
+	"log/slog"
+
+	"github.com/agentd/agentd/internal/truncate"
+	"github.com/agentd/agentd/rpc/internal/trace"
+	"github.com/agentd/agentd/rpc/internal/wire"
+)
+
+// log returns the logger for lines about the call. Each of them has what it takes to
+// find the call in other logs and in the audit records of both ends.
+func (c *call) log() *slog.Logger {
+	return c.client.cfg.Logger.With("peer", truncate.String(string(c.request.To), wire.MaxName),
+		"capability", truncate.String(c.request.Capability, wire.MaxName), "correlationId", c.ids.correlation, "traceId", trace.ID(c.traceparent()))
+}
+
+// about is what lines about a call have that a message names.
+func (b *binding) about() []any {
+	return []any{"peer", b.peer, "capability", truncate.String(b.capability, wire.MaxName), "traceId", trace.ID(b.trace)}
+}
