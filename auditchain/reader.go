@@ -137,6 +137,10 @@ type (
 	FaultClass = verify.Class
 )
 
+// FaultSchemaAltered is the class of a log whose tables were changed, which may be why it
+// cannot be opened for reading.
+const FaultSchemaAltered = verify.SchemaAltered
+
 // Verify recomputes every hash of the log, compares the result with every signed
 // checkpoint it can get, and reports the faults. It reads in pages and in
 // constant memory, and may run while the log is written to.

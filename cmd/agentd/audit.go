@@ -18,7 +18,7 @@ func (a *app) auditCommand() *cobra.Command {
 	},
 		a.auditQueryCommand(), a.auditStatsCommand(), a.auditExportCommand(),
 		a.auditVerifyCommand(), a.auditProveCommand(), a.auditVerifyProofCommand(),
-		a.auditRedactCommand(), a.auditPruneCommand(), a.auditRotateKeyCommand(),
+		a.auditRedactCommand(), a.auditPruneCommand(), a.auditRotateKeyCommand(), a.auditQuarantineCommand(),
 	)
 }
 

@@ -21,14 +21,14 @@ import (
 func TestFaultText(t *testing.T) {
 	t.Parallel()
 	for want, f := range map[string]verify.Fault{
-		"schema-altered: detail":                   {Class: verify.SchemaAltered, Detail: "detail"},
-		"record 7: record-altered: detail":         {Class: verify.RecordAltered, Seq: 7, Detail: "detail"},
-		"record 7: truncated: detail":              {Class: verify.Truncated, Seq: 7, Last: 7, Detail: "detail"},
-		"records 7 to 8: record-missing: detail":   {Class: verify.RecordMissing, Seq: 7, Last: 8, Detail: "detail"},
-		"record 7: fault(200): ":                   {Class: 200, Seq: 7},
-		"record 1: fault(0): without a class":      {Seq: 1, Detail: "without a class"},
-		"record 2: unreadable: the last known one": {Class: verify.Unreadable, Seq: 2, Detail: "the last known one"},
-		"record 2: fault(14): one too many":        {Class: verify.Unreadable + 1, Seq: 2, Detail: "one too many"},
+		"schema-altered: detail":                  {Class: verify.SchemaAltered, Detail: "detail"},
+		"record 7: record-altered: detail":        {Class: verify.RecordAltered, Seq: 7, Detail: "detail"},
+		"record 7: truncated: detail":             {Class: verify.Truncated, Seq: 7, Last: 7, Detail: "detail"},
+		"records 7 to 8: record-missing: detail":  {Class: verify.RecordMissing, Seq: 7, Last: 8, Detail: "detail"},
+		"record 7: fault(200): ":                  {Class: 200, Seq: 7},
+		"record 1: fault(0): without a class":     {Seq: 1, Detail: "without a class"},
+		"record 2: index-altered: the last known": {Class: verify.IndexAltered, Seq: 2, Detail: "the last known"},
+		"record 2: fault(17): one too many":       {Class: verify.IndexAltered + 1, Seq: 2, Detail: "one too many"},
 	} {
 		if got := f.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

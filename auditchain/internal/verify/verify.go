@@ -22,6 +22,9 @@ func Run(ctx context.Context, db *store.DB, options Options) (*Report, error) {
 		return nil, err
 	}
 	if err := v.run(ctx); err != nil {
+		if v.schemaAltered && auditerr.BadStatement(err) {
+			return &v.report, nil // it needs what the altered schema no longer has
+		}
 		if code := auditerr.CodeOf(err); code != auditerr.CodeCorrupt && code != auditerr.CodeTampered {
 			return nil, err
 		}
@@ -48,6 +51,8 @@ type verifier struct {
 	// changes are changes of keys that no checkpoint has covered yet.
 	changes []seenKeyChange
 	tree    merkle.Frontier
+	// schemaAltered is true where a fault of the schema has been reported.
+	schemaAltered bool
 	// treeLost is true once a hash is unknown: no root can be computed any more.
 	treeLost bool
 	// outside are the signed tree heads from outside the database, by size.
@@ -87,18 +92,20 @@ func newVerifier(ctx context.Context, db *store.DB, options Options) (*verifier,
 	err = db.CheckSchema(ctx)
 	if altered, ok := errors.AsType[*auditerr.Error](err); ok && altered.Code == auditerr.CodeTampered {
 		v.add(Fault{Class: SchemaAltered, Detail: altered.Msg})
+		v.schemaAltered = true
 	} else if err != nil {
 		return nil, err
 	}
-	if err := v.collectOutside(ctx); err != nil {
-		return nil, err
-	}
-	v.erasures, err = loadErasures(ctx, db)
-	return v, err
+	return v, v.collectOutside(ctx)
 }
 
 // run goes through the log once.
 func (v *verifier) run(ctx context.Context) error {
+	erasures, err := loadErasures(ctx, v.db)
+	if err != nil {
+		return err
+	}
+	v.erasures = erasures
 	first, last, err := v.begin(ctx)
 	if err != nil {
 		return err
@@ -210,19 +217,70 @@ func (v *verifier) finish(ctx context.Context, last int64) error {
 	if err := v.compareBeyond(ctx, last); err != nil {
 		return err
 	}
-	authority := v.erasures.authority
-	if authority <= v.report.Signed || !v.report.OK() {
+	if err := v.checkRows(ctx); err != nil {
+		return err
+	}
+	if !v.report.OK() {
 		return nil
+	}
+	authority := v.erasures.authority
+	if authority <= v.report.Signed {
+		return v.finishTail(ctx, last)
 	}
 	if authority > last {
 		// An erasure that was made during this run: its record lies beyond the
 		// range, and so does the checkpoint over it.
 		signed, err := v.signedSince(ctx, authority)
-		if signed || err != nil {
+		if err != nil {
 			return err
+		}
+		if signed {
+			return v.finishTail(ctx, last)
 		}
 	}
 	v.add(Fault{Class: ForgedErasure, Seq: authority, Detail: "it allows records or contents to be gone, but no checkpoint covers it"})
+	return nil
+}
+
+// checkRows looks for what the pass over the records cannot meet: rows outside the
+// numbering, and indexes that do not list what the records say. A run from a
+// checkpoint leaves the indexes out: they are as long as the log.
+func (v *verifier) checkRows(ctx context.Context) error {
+	f, err := checkNumbers(ctx, v.db)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		v.add(*f)
+	}
+	if v.options.FromCheckpoint {
+		return nil
+	}
+	finding, err := v.db.CheckIndexes(ctx)
+	if err != nil {
+		return err
+	}
+	if finding != "" {
+		v.add(Fault{Class: IndexAltered, Detail: finding + ": queries and exports do not show what the records say"})
+	}
+	return nil
+}
+
+// finishTail applies the rule for the records after the last good checkpoint. The
+// first record of a log is signed as it is written, so that a log of which nothing is
+// signed is no log, however young.
+func (v *verifier) finishTail(ctx context.Context, last int64) error {
+	if v.report.Signed == 0 && last > 0 {
+		v.add(*unsignedLog(last))
+		return nil
+	}
+	f, err := checkTail(ctx, v.db, v.report.Signed, last)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		v.add(*f)
+	}
 	return nil
 }
 

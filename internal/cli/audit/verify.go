@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +48,13 @@ func Verify(ctx context.Context, env *cli.Env, r VerifyRequest) error {
 		return err
 	}
 	err = withLogs(ctx, env, r.Logs, func(logs []Log) error { return verify(ctx, env, logs, opts, witnesses) })
-	if code := auditchain.CodeOf(err); code == auditchain.CodeTampered || code == auditchain.CodeCorrupt {
+	if altered, ok := errors.AsType[*auditchain.Error](err); ok && altered.Code == auditchain.CodeTampered {
+		// A log that cannot be opened, for want of what the rest hangs on.
+		report := &auditchain.Report{Keys: []string{}, Faults: []auditchain.Fault{{Class: auditchain.FaultSchemaAltered, Detail: altered.Msg}}, FaultCount: 1}
+		werr := writeVerified(env, []verifiedLog{{Agent: altered.Path, Report: report}}, "")
+		return cli.Finding(errors.Join(err, werr))
+	}
+	if auditchain.CodeOf(err) == auditchain.CodeCorrupt {
 		return cli.Finding(err) // the file is too damaged to be read to its end
 	}
 	return err
