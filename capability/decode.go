@@ -110,7 +110,7 @@ func (d *decoder) capability(v strictyaml.Value) *Capability {
 		Description: o.Get("description").String(),
 		Timeout:     o.GetAny("timeoutMs", "timeout_ms").Millis(maxWait),
 		Idempotent:  o.Get("idempotent").Bool(),
-		Since:       o.Get("since").String(),
+		Since:       decodeSince(o.Get("since")),
 		Skill:       o.Get("skill").Text(),
 		Position:    v.Position(),
 	}
@@ -122,6 +122,17 @@ func (d *decoder) capability(v strictyaml.Value) *Capability {
 	decodeCarried(o, c)
 	o.Done()
 	return c
+}
+
+// decodeSince reads the release that introduced a contract. Callers compare it with
+// their minSchemaVersion, so that one which cannot be compared would be refused by all
+// of those that ask.
+func decodeSince(v strictyaml.Value) string {
+	since := v.String()
+	if _, ok := ParseSchemaVersion(since); !ok && since != "" {
+		v.Fault(fmt.Sprintf("%q is no release", since), `up to four numbers, such as "1.2.0"`)
+	}
+	return since
 }
 
 // decodeName reads a capability's name. The grammar is narrow because names

@@ -62,6 +62,41 @@ func (d *Document) computeDigests() error {
 	return err
 }
 
+// ContractDigest returns the digest of what t publishes for the capability called
+// name, computed here: Digest is the publisher's own word.
+func (t ToolSchema) ContractDigest(name string) (string, error) {
+	seen := observable{Name: name}
+	var err error
+	if t.InputSchema != nil {
+		if seen.Input, err = schemaDigest(t.InputSchema); err != nil {
+			return "", err
+		}
+	}
+	if t.OutputSchema != nil {
+		if seen.Output, err = schemaDigest(t.OutputSchema); err != nil {
+			return "", err
+		}
+	}
+	return digestOf(seen)
+}
+
+// ContractsDigest returns the digest of all entries together, as [Document.Digest]
+// does, computed here. Entries that cannot be used are left out.
+func (p *Published) ContractsDigest() (string, error) {
+	digests := make(map[string]string, len(p.ToolSchemas))
+	for name, t := range p.ToolSchemas {
+		if t.Fault != nil {
+			continue
+		}
+		digest, err := t.ContractDigest(name)
+		if err != nil {
+			return "", err
+		}
+		digests[name] = digest
+	}
+	return digestOf(digests)
+}
+
 // digestOf returns the digest of v's canonical JSON (RFC 8785).
 func digestOf(v any) (string, error) {
 	canonical, err := jcs.Marshal(v)

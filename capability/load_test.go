@@ -202,6 +202,10 @@ func TestBadFiles(t *testing.T) {
 			`f.yaml:9:17: /capabilities/0/idempotent: expected a boolean but got a string`,
 			`f.yaml:10:12: /capabilities/0/since: expected a string but got a number (quote the value)`,
 			`f.yaml:11:12: /capabilities/0/skill: expected a string but got null`}},
+		{"since", head + "  - {name: a, since: banana}\n  - {name: b, since: \"1.2.3.4.5\"}\n  - {name: c, since: \"1.x\"}\n  - {name: d, since: v1.2}\n  - {name: e, since: \"\"}\n", []string{
+			`f.yaml:7:15: /capabilities/0/since: "banana" is no release (up to four numbers, such as "1.2.0")`,
+			`f.yaml:8:15: /capabilities/1/since: "1.2.3.4.5" is no release (up to four numbers, such as "1.2.0")`,
+			`f.yaml:9:15: /capabilities/2/since: "1.x" is no release (up to four numbers, such as "1.2.0")`}},
 		{"schema of another type", head + "  - name: x\n    inputSchema: true\n    outputSchema:\n", []string{
 			`f.yaml:8:5: /capabilities/0/inputSchema: capability "x" inputSchema: schema must be a JSON object (leave the key out for loose JSON)`,
 			`f.yaml:9:5: /capabilities/0/outputSchema: capability "x" outputSchema: schema must be a JSON object (leave the key out for loose JSON)`}},

@@ -2,11 +2,8 @@ package capability
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/internal/jcs"
 )
 
@@ -25,6 +22,10 @@ type Published struct {
 	Digest string `json:"digest"`
 	// ToolSchemas is keyed by capability name.
 	ToolSchemas map[string]ToolSchema `json:"tool_schemas"`
+	// Revision covers the whole form, words and versions included: it changes with
+	// every change that a caller could see. [ParsePublished] and [Published.JSON] set
+	// it.
+	Revision string `json:"-"`
 }
 
 // A ToolSchema is one published capability.
@@ -48,13 +49,19 @@ type ToolSchema struct {
 	Category string `json:"category,omitempty"`
 	// Permissions are what the skill needs, such as network:read.
 	Permissions []string `json:"permissions,omitempty"`
+	// Fault is why this entry cannot be used, for one that was read from a peer. The
+	// other fields are then unset. One odd entry says nothing about the others.
+	Fault error `json:"-"`
 }
 
 // A PublishedError reports why a published form cannot be used.
 type PublishedError struct {
-	// NewerMajor reports a well-formed version with another major number, as
-	// a later, incompatible release would write it.
+	// NewerMajor reports a version with a greater major number, as a later,
+	// incompatible release would write it.
 	NewerMajor bool
+	// Absent reports an object with neither of the form's keys: the peer publishes no
+	// capabilities, perhaps because it is older than the form.
+	Absent bool
 	// Reason describes the fault in words, for people.
 	Reason string
 }
@@ -84,48 +91,10 @@ func (d *Document) Published() *Published {
 
 // JSON returns the canonical form (RFC 8785): equal documents give equal
 // bytes.
-func (p *Published) JSON() ([]byte, error) { return jcs.Marshal(p) }
-
-// ParsePublished reads what [Published.JSON] or a later minor version wrote.
-// It ignores unknown keys, because a newer minor version may add some. The
-// error is a [*PublishedError]. Schemas are neither compiled nor compared
-// with their digests here.
-func ParsePublished(data []byte) (*Published, error) {
-	if err := ijson.Check(data, ijson.DefaultMaxDepth); err != nil {
-		return nil, &PublishedError{Reason: err.Error()}
+func (p *Published) JSON() ([]byte, error) {
+	out, err := jcs.Marshal(p)
+	if err == nil {
+		p.Revision = sum(out)
 	}
-	var p Published
-	if err := json.Unmarshal(data, &p); err != nil {
-		return nil, &PublishedError{Reason: "not of the published form: " + typeFault(err)}
-	}
-	major, minor, ok := strings.Cut(p.Version, ".")
-	switch {
-	case !ok || !digits(major) || !digits(minor):
-		return nil, &PublishedError{Reason: "capabilities_version is missing or not of the form major.minor"}
-	case major != "1":
-		return nil, &PublishedError{NewerMajor: true, Reason: fmt.Sprintf("capabilities_version %s is not supported, only 1.x is", p.Version)}
-	case p.ToolSchemas == nil:
-		return nil, &PublishedError{Reason: "tool_schemas is missing"}
-	}
-	if _, err := envelope.ParseAddress(string(p.Agent)); err != nil {
-		return nil, &PublishedError{Reason: "agent: " + err.Error()}
-	}
-	for name, t := range p.ToolSchemas {
-		if !isObjectOrAbsent(t.InputSchema) || !isObjectOrAbsent(t.OutputSchema) {
-			return nil, &PublishedError{Reason: fmt.Sprintf("capability %q: a schema must be a JSON object", name)}
-		}
-	}
-	return &p, nil
+	return out, err
 }
-
-// isObjectOrAbsent reports whether a schema is absent or an object. The first
-// byte decides, because the text is known to be JSON.
-func isObjectOrAbsent(schema json.RawMessage) bool { return schema == nil || schema[0] == '{' }
-
-// digits reports whether s is a short decimal number.
-func digits(s string) bool {
-	return s != "" && len(s) < 10 && strings.Trim(s, "0123456789") == ""
-}
-
-// typeFault returns encoding/json's message without the name of its package.
-func typeFault(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }

@@ -119,28 +119,125 @@ func TestPublishedForm(t *testing.T) {
 
 func TestParsePublished(t *testing.T) {
 	const rest = `,"agent":"agent://a","digest":"d","tool_schemas":{"x":{"digest":"e","later":1}},"later":{}}`
-	if _, err := capability.ParsePublished([]byte(`{"capabilities_version":"1.7"` + rest)); err != nil {
-		t.Errorf("a later minor version is refused: %v", err)
+	for _, src := range []string{
+		`{"capabilities_version":"1.7"` + rest,
+		`{"capabilities_version":"1.0","tool_schemas":{}}`,            // no agent, as other implementations write it
+		`{"capabilities_version":"1.0","digest":7,"tool_schemas":{}}`, // nobody believes it anyway
+	} {
+		if _, err := capability.ParsePublished([]byte(src)); err != nil {
+			t.Errorf("%s is refused: %v", src, err)
+		}
 	}
 	for _, c := range []struct {
-		src, want string
-		newer     bool
+		src, want     string
+		newer, absent bool
 	}{
-		{`{"capabilities_version":"2.0"` + rest, `capabilities_version 2.0 is not supported, only 1.x is`, true},
-		{`{"capabilities_version":"1"` + rest, `capabilities_version is missing or not of the form major.minor`, false},
-		{`{"capabilities_version":1.0` + rest, `not of the published form`, false},
-		{`{"x":1` + rest, `capabilities_version is missing`, false},
-		{`{"capabilities_version":"1.0","agent":"agent://a"}`, `tool_schemas is missing`, false},
-		{`{"capabilities_version":"1.0","agent":"agent://../a","tool_schemas":{}}`, "agent: ", false},
-		{`{"capabilities_version":"1.0","agent":"agent://a","tool_schemas":{"x":{"inputSchema":true}}}`, `capability "x": a schema must be a JSON object`, false},
-		{`{"capabilities_version":"1.0","capabilities_version":"1.0"}`, `duplicate key`, false},
-		{`[]`, `not of the published form`, false},
-		{``, `invalid JSON`, false},
+		{src: `{"capabilities_version":"2.0"` + rest, want: `capabilities_version 2.0 is not supported, only 1.x is`, newer: true},
+		{src: `{"capabilities_version":"2.0","tool_schemas":[],"agent":7}`, want: `capabilities_version 2.0 is not supported`, newer: true},
+		{src: `{"capabilities_version":"2.0"}`, want: `capabilities_version 2.0 is not supported`, newer: true},
+		{src: `{"capabilities_version":"10.1.2-rc"}`, want: `capabilities_version 10.1.2-rc is not supported`, newer: true},
+		{src: `{"capabilities_version":3` + rest, want: `capabilities_version 3 is not supported`, newer: true},
+		{src: `{"capabilities_version":"1"` + rest, want: `capabilities_version is missing or not of the form major.minor`},
+		{src: `{"capabilities_version":"0.9"` + rest, want: `capabilities_version is missing or not of the form major.minor`},
+		{src: `{"capabilities_version":1.0` + rest, want: `capabilities_version is missing or not of the form major.minor`},
+		{src: `{"capabilities_version":null` + rest, want: `capabilities_version is missing`},
+		{src: `{"x":1` + rest, want: `capabilities_version is missing`},
+		{src: `{"x":1,"agent":"agent://a"}`, want: `neither capabilities_version nor tool_schemas`, absent: true},
+		{src: `{}`, want: `neither capabilities_version nor tool_schemas`, absent: true},
+		{src: `{"capabilities_version":"1.0","agent":"agent://a"}`, want: `tool_schemas is missing`},
+		{src: `{"capabilities_version":"1.0","tool_schemas":null}`, want: `tool_schemas is missing`},
+		{src: `{"capabilities_version":"1.0","tool_schemas":[]}`, want: `tool_schemas is missing or no object`},
+		{src: `{"capabilities_version":"1.0","agent":"agent://../a","tool_schemas":{}}`, want: "agent: "},
+		{src: `{"capabilities_version":"1.0","agent":7,"tool_schemas":{}}`, want: "agent: not a string"},
+		{src: `{"capabilities_version":"1.0","capabilities_version":"1.0"}`, want: `duplicate key`},
+		{src: `[]`, want: `not of the published form`},
+		{src: `null`, want: `not of the published form`},
+		{src: `"1.0"`, want: `not of the published form`},
+		{src: ``, want: `invalid JSON`},
 	} {
 		_, err := capability.ParsePublished([]byte(c.src))
 		var pe *capability.PublishedError
-		if !errors.As(err, &pe) || !strings.Contains(pe.Reason, c.want) || pe.NewerMajor != c.newer {
+		if !errors.As(err, &pe) || !strings.Contains(pe.Reason, c.want) || pe.NewerMajor != c.newer || pe.Absent != c.absent {
 			t.Errorf("%s: got %v, want %s", c.src, err, c.want)
+		}
+	}
+}
+
+// An entry that cannot be used does not spoil the others.
+func TestParsePublishedEntries(t *testing.T) {
+	p, err := capability.ParsePublished([]byte(`{"capabilities_version":"1.0","tool_schemas":{
+		"good":{"inputSchema":{"type":"object"},"digest":"x"},"bare":{},"bool":{"inputSchema":true},"null":{"outputSchema":null},
+		"list":[],"nothing":null,"text":"t","since":{"since":7},"late":{"timeoutMs":"soon"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"good": "", "bare": "", "bool": "a schema must be a JSON object", "null": "a schema must be a JSON object", "list": "not of the published form",
+		"nothing": "it is no object", "text": "not of the published form", "since": "not of the published form", "late": "not of the published form",
+	} {
+		entry, ok := p.ToolSchemas[name]
+		if !ok || (entry.Fault == nil) != (want == "") || want != "" && !strings.Contains(entry.Fault.Error(), want) {
+			t.Errorf("%s: %+v, want %q", name, entry, want)
+		}
+	}
+}
+
+// The digest of a published entry is computed from its schemas. It is that of the
+// capability that published them, whatever the entry says.
+func TestContractDigest(t *testing.T) {
+	doc := parse(t, reviewPR)
+	out, err := doc.Published().JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := capability.ParsePublished(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.ContractsDigest(); err != nil || got != doc.Digest() {
+		t.Errorf("all together: %s, %v, want %s", got, err, doc.Digest())
+	}
+	for name, entry := range p.ToolSchemas {
+		c, _ := doc.Lookup(name)
+		entry.Digest = "sha256:a lie"
+		if got, err := entry.ContractDigest(name); err != nil || got != c.Digest {
+			t.Errorf("%s: %s, %v, want %s", name, got, err, c.Digest)
+		}
+	}
+}
+
+// The revision covers everything that a caller can see: also a version, which the
+// digest of the contract leaves out.
+func TestRevision(t *testing.T) {
+	revision := func(src string) string {
+		t.Helper()
+		p := parse(t, src).Published()
+		out, err := p.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := capability.ParsePublished(append([]byte(" "), out...))
+		if err != nil || read.Revision != p.Revision || p.Revision == "" {
+			t.Errorf("published as %q, read as %+v, %v", p.Revision, read, err)
+		}
+		return p.Revision
+	}
+	if revision(reviewPR) == revision(strings.Replace(reviewPR, "1.1.0", "1.2.0", 1)) {
+		t.Error("another since leaves the revision as it is")
+	}
+}
+
+func TestSchemaVersion(t *testing.T) {
+	for _, text := range []string{"", "banana", "1.2.3.4.5", "1..2", "-1", "1.x", "vv1", "4294967296", " 1"} {
+		if v, ok := capability.ParseSchemaVersion(text); ok {
+			t.Errorf("%q is %v", text, v)
+		}
+	}
+	for _, pair := range [][2]string{{"1.9", "1.10"}, {"1", "1.0.0.1"}, {"v1.2", "v2"}, {"0.9.9.9", "1"}} {
+		older, ok := capability.ParseSchemaVersion(pair[0])
+		newer, ok2 := capability.ParseSchemaVersion(pair[1])
+		if !ok || !ok2 || !older.Before(newer) || newer.Before(older) || older.Before(older) {
+			t.Errorf("%s is not before %s", pair[0], pair[1])
 		}
 	}
 }

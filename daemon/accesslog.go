@@ -30,9 +30,9 @@ type appender interface {
 	// appendCalls writes a batch. It returns how many records were written, and why
 	// the others were not.
 	appendCalls(ctx context.Context, calls []rpc.CallRecord) (written int, err error)
-	// trouble returns why no record can be written at present, or nil, and where to
-	// wait for the end of trouble.
-	trouble() (why error, over <-chan struct{})
+	// trouble returns why no record can be written at present, or nil, and where the
+	// end of trouble is signalled.
+	trouble() (over <-chan struct{}, why error)
 }
 
 // An accessLog records every call after it has ended. If calls end faster than the
@@ -118,7 +118,7 @@ func (a *accessLog) Refuses() error {
 	if a.failOpen {
 		return nil
 	}
-	why, _ := a.log.trouble()
+	_, why := a.log.trouble()
 	return why
 }
 
@@ -137,7 +137,7 @@ func (a *accessLog) write() {
 	var batch []rpc.CallRecord
 	linger := time.NewTimer(accessLinger)
 	defer linger.Stop()
-	_, over := a.log.trouble()
+	over, _ := a.log.trouble()
 	for {
 		recovered := false
 		select {
@@ -151,7 +151,7 @@ func (a *accessLog) write() {
 		case <-linger.C:
 		case <-a.ending:
 		}
-		why, _ := a.log.trouble()
+		_, why := a.log.trouble()
 		a.mu.Lock()
 		closed := a.closed
 		if why != nil && !closed { // what waits is written when the trouble is over

@@ -28,10 +28,10 @@ type disk struct {
 func newDisk() *disk { return &disk{over: make(chan struct{}, 1)} }
 
 // trouble implements [appender]: from the first failure until set mends it.
-func (d *disk) trouble() (error, <-chan struct{}) {
+func (d *disk) trouble() (<-chan struct{}, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.troubled, d.over
+	return d.over, d.troubled
 }
 
 func (d *disk) append(ctx context.Context, kind auditchain.Kind, _ string, body any) error {

@@ -28,7 +28,8 @@ var _ callee.IdempotencyStore = (*answerStore)(nil)
 // openAnswers opens the store of answers to keyed requests.
 func (d *Daemon) openAnswers(ctx context.Context) error {
 	member := d.Member()
-	store, err := idempotency.Open(ctx, d.cfg.Paths.Idempotency(member.ID), idempotency.Options{TTL: member.Agent.Limits.IdempotencyTTL})
+	path := d.cfg.Paths.Idempotency(member.ID)
+	store, err := idempotency.Open(ctx, path, idempotency.Options{TTL: member.Agent.Limits.IdempotencyTTL})
 	if err != nil {
 		return err
 	}
@@ -36,10 +37,13 @@ func (d *Daemon) openAnswers(ctx context.Context) error {
 		Interval: answersInterval,
 		Describe: describeAnswers,
 		Check: func(ctx context.Context, failing bool) error {
-			if failing {
-				return store.CheckWrite(ctx)
+			if !failing {
+				return store.CheckFile()
 			}
-			return store.CheckFile()
+			if err := checkRoom(path); err != nil {
+				return &idempotency.Error{Path: path, Cause: idempotency.CauseFull, Doing: "trying to write", Err: err}
+			}
+			return store.CheckWrite(ctx)
 		},
 		Ended: func() {},
 	})}

@@ -67,12 +67,16 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 func (a auditor) RecordSchemaDrift(ctx context.Context, r drift.Record) error {
 	body := map[string]any{
 		"peerId": r.Peer, "capabilityName": r.Capability, "reason": r.Err.Error(), "enforced": r.Enforced,
+		"correlationId": r.Call.CorrelationID, "traceId": r.Call.TraceID,
+	}
+	if r.Call.SessionID != "" {
+		body["sessionId"] = r.Call.SessionID
 	}
 	var detailed caller.DetailedError
 	if errors.As(r.Err, &detailed) {
 		body["details"] = detailed.Details()
 	}
-	return a.append(ctx, auditchain.KindSchemaDrift, "", body)
+	return a.append(ctx, auditchain.KindSchemaDrift, r.Call.TenantID, body)
 }
 
 // RecordRefusal implements [rpc.RefusalAuditor].
@@ -128,7 +132,7 @@ func (a auditor) write(ctx context.Context, records []auditchain.Record) (writte
 }
 
 // trouble implements [appender].
-func (a auditor) trouble() (err error, over <-chan struct{}) { return a.health.Err(), a.recovered }
+func (a auditor) trouble() (over <-chan struct{}, why error) { return a.recovered, a.health.Err() }
 
 // appendCalls implements [appender]. A record that cannot be marshalled is left out,
 // and does not keep the others of its batch from the disk.

@@ -16,6 +16,9 @@ import (
 // stranger's request, and is then as long as a message.
 const maxRecordedName = 128
 
+// maxRecordedReason bounds a reason that may quote a peer.
+const maxRecordedReason = 512
+
 func truncateName(name string) string { return truncate.String(name, maxRecordedName) }
 
 // A refusalBody is the body of a record of kind permission_denied or rate_limited.
@@ -118,6 +121,10 @@ type callBody struct {
 	// CostEstimate is what the contract declares, if the skill ran. Its name is the
 	// reference system's.
 	CostEstimate map[string]float64 `json:"cost_estimate,omitempty"`
+	// Unproven is set where the drift gate let the call go on although it had proven
+	// nothing, and UnprovenReason says why.
+	Unproven       bool   `json:"unproven,omitempty"`
+	UnprovenReason string `json:"unprovenReason,omitempty"`
 	// Unrecorded counts the malformed messages since the last record of one.
 	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
@@ -128,6 +135,7 @@ func newCallBody(r *rpc.CallRecord) callBody {
 		TraceID: r.TraceID, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
 		Replayed: r.Replayed, StartMs: r.Start.UnixMilli(), LatencyMs: milliseconds(r.Latency), ExecutionTimeMs: milliseconds(r.ExecutionTime),
 		CostEstimate: r.Cost, Unrecorded: r.Unrecorded,
+		Unproven: r.Unproven != "", UnprovenReason: truncate.String(r.Unproven, maxRecordedReason),
 	}
 	if r.Code != 0 {
 		body.Code = r.Code.String()

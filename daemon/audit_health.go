@@ -44,18 +44,18 @@ func auditTrouble(err error) (why error, trouble bool) {
 	case code == auditchain.CodeClosed:
 		return &rpc.RecordError{Cause: code.String(), Text: "it is stopping", Passes: true, Err: err}, false
 	}
-	text, passes := "its audit log cannot be trusted or read until somebody has looked at it", false
+	text, transient := "its audit log cannot be trusted or read until somebody has looked at it", false
 	switch code {
 	case auditchain.CodeFull:
-		text, passes = "the disk with its audit log is full", true
+		text, transient = "the disk with its audit log is full", true
 	case auditchain.CodeReadOnly:
-		text, passes = "its audit log cannot be written: it is read-only, or may not be opened", true
+		text, transient = "its audit log cannot be written: it is read-only, or may not be opened", true
 	case auditchain.CodeBusy, auditchain.CodeLocked:
-		text, passes = "another program holds its audit log", true
+		text, transient = "another program holds its audit log", true
 	case auditchain.CodeIO:
-		text, passes = "its audit log cannot be written: the disk fails, or the files are gone", true
+		text, transient = "its audit log cannot be written: the disk fails, or the files are gone", true
 	}
-	return &rpc.RecordError{Cause: code.String(), Text: text, Passes: passes, Err: err}, true
+	return &rpc.RecordError{Cause: code.String(), Text: text, Passes: transient, Err: err}, true
 }
 
 // watchAudit begins to watch the audit log. Whenever trouble with it is over, it sends
@@ -141,6 +141,10 @@ func (d *Daemon) recoverAudit(ctx context.Context, log *auditchain.Log) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
+	}
+	if err := checkRoom(log.Path()); err != nil {
+		why, _ := auditTrouble(&auditchain.Error{Code: auditchain.CodeFull, Path: log.Path(), Msg: "trying to write", Err: err, Hint: "free some disk space"})
+		return why
 	}
 	if err := log.Reopen(ctx); err != nil {
 		return auditCheckFailure(ctx, err)

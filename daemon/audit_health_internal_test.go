@@ -3,10 +3,12 @@ package daemon
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -32,5 +34,36 @@ func TestAuditTrouble(t *testing.T) {
 		if why, trouble := auditTrouble(err); trouble || !errors.Is(why, err) && err != nil || err == nil && why != nil {
 			t.Errorf("%s: %v, %v", name, why, trouble)
 		}
+	}
+}
+
+// A check that runs out of time has found a disk that does not answer. Its end is the
+// monitor's own business.
+func TestStalledDisk(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	var why *rpc.RecordError
+	if err := auditCheckFailure(ctx, ctx.Err()); !errors.As(err, &why) || why.Cause != causeStalled || !why.Passes {
+		t.Errorf("%v", err)
+	}
+	if err := auditCheckFailure(ctx, nil); err != nil {
+		t.Errorf("a check that succeeded at the last moment: %v", err)
+	}
+}
+
+// A checkpoint that is not in its file is a warning, until it is.
+func TestTellCheckpoint(t *testing.T) {
+	d := &Daemon{conditions: health.NewBoard(slog.New(slog.DiscardHandler))}
+	d.tellCheckpoint(nil)
+	if len(d.conditions.Warnings()) != 0 {
+		t.Errorf("%v", d.conditions.Warnings())
+	}
+	d.tellCheckpoint(errors.New("no space"))
+	if w := d.conditions.Warnings(); len(w) != 1 || !strings.Contains(w[0], "no space") || d.conditions.Err() != nil {
+		t.Errorf("%v, %v", w, d.conditions.Err())
+	}
+	d.tellCheckpoint(nil)
+	if len(d.conditions.Warnings()) != 0 {
+		t.Errorf("%v", d.conditions.Warnings())
 	}
 }

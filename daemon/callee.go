@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
@@ -46,6 +47,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		},
 		Services:     map[string]callee.Service{witnessService: d.serveWitness},
+		ReplyTopics:  d.replyTopics,
 		Idempotency:  d.answers,
 		Identity:     &d.keyring,
 		Limits:       calleeLimits(m),
@@ -62,7 +64,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 // to capabilities with a shared rate limit together with the agent's other replicas.
 func (d *Daemon) limiter() rpc.Limiter {
 	local := policy.NewRateLimiter(0)
-	conn := d.nats()
+	conn := d.jetStreamConn()
 	if conn == nil {
 		return local
 	}
@@ -71,7 +73,7 @@ func (d *Daemon) limiter() rpc.Limiter {
 		d.log.Warn("rate limits are not shared", "error", err)
 		return local
 	}
-	return quota.New(quota.Options{JetStream: js, Bucket: natsauth.LimitsBucket(d.Member().ID), Local: local, Logger: d.log})
+	return quota.New(quota.Options{JetStream: js, Bucket: natsauth.LimitsBucket(d.cfg.Fleet.BrokerName(d.Member().Address)), Provisioned: conn.Provisioned(), Local: local, Logger: d.log})
 }
 
 // handlers returns what runs the member's skills, by skill name. It does not check that
@@ -135,6 +137,14 @@ func (d *Daemon) listen(ctx context.Context) error {
 	}
 	if supported == 0 {
 		return fmt.Errorf("this process supports none of the agent's transports %v, so nobody could call it", kinds)
+	}
+	return nil
+}
+
+// replyTopics are where the files say that a caller takes its answers.
+func (d *Daemon) replyTopics(caller envelope.Address) []string {
+	if p, ok := d.Member().Peer(caller); ok {
+		return p.ReplyTopics
 	}
 	return nil
 }

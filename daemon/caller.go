@@ -17,7 +17,7 @@ import (
 const defaultApprovalTimeout = 5 * time.Minute
 
 // openClient builds the caller's end. What a reload swaps (peers, keyring,
-// permissions) goes in by reference; Reload sets the limits anew.
+// permissions, breakers) goes in by reference; Reload sets the limits anew.
 func (d *Daemon) openClient(context.Context) (err error) {
 	agent := d.Member().Agent
 	d.peers.current.Store(d.peersOf(d.Member()))
@@ -32,6 +32,8 @@ func (d *Daemon) openClient(context.Context) (err error) {
 		return err
 	}
 	d.approvals = newApprovals(d.audit, approvalTimeout(d.Member()), d.log)
+	d.gate = d.newGate(drift.Mode(agent.Drift))
+	d.breakers = d.newBreakers(agent.Breaker)
 	d.client, err = caller.New(caller.Config{
 		Self:       d.Member().Address,
 		Peers:      &d.peers,
@@ -42,14 +44,17 @@ func (d *Daemon) openClient(context.Context) (err error) {
 			Authorizer: callerAuthorizer{&d.permissions},
 			Limiter:    policy.NewRateLimiter(0),
 			Approver:   d.approvals,
-			Breakers:   policy.NewBreakers(),
-			Gate:       drift.NewGate(drift.Options{Mode: drift.Mode(agent.Drift), Auditor: d.audit, Logger: d.log}),
+			Breakers:   d.breakers,
+			Gate:       d.gate,
 		},
 		Identity:     &d.keyring,
 		FleetVersion: version,
 		Limits:       callerLimits(d.Member()),
 		Logger:       d.log,
 	})
+	if err == nil {
+		d.followPeers()
+	}
 	return err
 }
 

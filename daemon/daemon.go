@@ -11,7 +11,9 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -43,10 +45,14 @@ type Daemon struct {
 	// What is opened once, in the order of start.
 	audit      auditor
 	transports []transport.Transport // one of each kind
+	jetStream  *nats.Conn            // the connection to an operator's JetStream; nil uses that of NATS
 	access     *accessLog            // nil when agent.yaml turns it off
 	stats      callStats
 	approvals  *approvals
+	gate       *drift.Gate
+	following  following // of the peers' announcements
 	client     *caller.Client
+	breakers   *policy.Breakers
 	witnesses  witnesses
 	answers    *answerStore  // nil for an agent that only calls others
 	inbox      *callee.Inbox // nil for an agent that only calls others
@@ -76,6 +82,9 @@ func (d *Daemon) Ready() error {
 		if c, ok := t.(interface{ Err() error }); ok && c.Err() != nil {
 			return fmt.Errorf("%s: %w", t.Kind(), c.Err())
 		}
+	}
+	if d.jetStream != nil && d.jetStream.Err() != nil {
+		return fmt.Errorf("JetStream: %w", d.jetStream.Err())
 	}
 	return d.conditions.Err()
 }

@@ -35,7 +35,7 @@ func (d *Daemon) announce(context.Context) (err error) {
 	if conn == nil || d.inbox == nil {
 		return nil
 	}
-	d.announcement, err = discovery.Announce(conn, natsauth.ServiceName(d.Member().ID), d.service)
+	d.announcement, err = discovery.Announce(conn, natsauth.ServiceName(d.cfg.Fleet.BrokerName(d.Member().Address)), d.service)
 	return err
 }
 
@@ -74,16 +74,13 @@ func (d *Daemon) service() discovery.Service {
 // Servers in opts take precedence over the first that the files name; with neither
 // it finds nobody. The answers are the agents' own: nothing proves them.
 func FindAgents(ctx context.Context, f *fleet.Fleet, opts nats.Options) ([]control.Status, error) {
-	for _, m := range f.Members {
-		if specs := natsSpecs(m); len(specs) > 0 {
-			opts = opts.WithServers(specs[0].Servers)
-			break
-		}
-	}
+	opts = ServersOf(f, opts)
 	if len(opts.Servers) == 0 && opts.Context == "" {
 		return nil, nil
 	}
 	opts.Name = "agentd/status"
+	// Where the broker has permissions, agents answer below this prefix.
+	opts.InboxPrefix = natsauth.InboxPrefix(natsauth.ObserverKey)
 	conn, err := nats.Connect(ctx, opts)
 	if err != nil {
 		return nil, fmt.Errorf("nats: %w", err)
@@ -102,4 +99,15 @@ func FindAgents(ctx context.Context, f *fleet.Fleet, opts nats.Options) ([]contr
 		})
 	}
 	return all, err
+}
+
+// ServersOf returns opts with the servers of a fleet's NATS system: the first that its
+// files name, unless opts has some.
+func ServersOf(f *fleet.Fleet, opts nats.Options) nats.Options {
+	for _, m := range f.Members {
+		if specs := natsSpecs(m); len(specs) > 0 {
+			return opts.WithServers(specs[0].Servers)
+		}
+	}
+	return opts
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
@@ -12,17 +13,24 @@ import (
 
 // durableOptions are the settings of agent.yaml.
 func (d *Daemon) durableOptions(conn *nats.Conn) durable.Options {
-	s := d.Member().Agent.Durable
+	opts := DurableOptions(d.cfg.Fleet, d.Member())
+	opts.Conn, opts.Logger = conn, d.log
+	return opts
+}
+
+// DurableOptions are the settings that a member's agent.yaml has for its queues.
+func DurableOptions(f *fleet.Fleet, m *fleet.Member) durable.Options {
+	s := m.Agent.Durable
 	return durable.Options{
-		Conn: conn, Agent: d.Member().ID, Replicas: s.Replicas, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver,
-		ResultTTL: s.ResultTTL, DeadTTL: s.DeadTTL, MaxBytes: s.MaxBytes, Logger: d.log,
+		Agent: m.ID, Fleet: f.Name, NameOf: f.BrokerName, Replicas: s.Replicas, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver,
+		ResultTTL: s.ResultTTL, DeadTTL: s.DeadTTL, MaxBytes: s.MaxBytes,
 	}
 }
 
 // queues are the queues that keep this agent's calls to durable capabilities, by
 // transport. Opening them creates nothing on the broker.
 func (d *Daemon) queues() (map[string]transport.CallQueue, error) {
-	conn := d.nats()
+	conn := d.jetStreamConn()
 	if conn == nil {
 		return nil, nil
 	}
@@ -39,7 +47,7 @@ func (d *Daemon) listenDurable(ctx context.Context, conn *nats.Conn, subject str
 	if !d.Member().Capabilities.KeepsRequests() {
 		return nil
 	}
-	if d.mailbox, err = durable.OpenMailbox(ctx, subject, d.durableOptions(conn)); err != nil {
+	if d.mailbox, err = durable.OpenMailbox(ctx, subject, d.durableOptions(d.jetStreamConn())); err != nil {
 		return err
 	}
 	d.mailboxSubject = subject

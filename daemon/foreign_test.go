@@ -47,7 +47,7 @@ func newReferenceAgent(t *testing.T, url string, answer func(request map[string]
 			reply["correlationId"], reply["causedBy"], reply["payload"] = request["correlationId"], request["messageId"], answer(request)
 			time.AfterFunc(50*time.Millisecond, func() { _ = r.publish(strings.TrimPrefix(replyTo, "nats://"), reply) }) // the test may have ended
 		},
-		"agents.reference.responses": func(reply map[string]any) { r.answers <- reply },
+		"agents.reference.elsewhere.responses": func(reply map[string]any) { r.answers <- reply },
 	} {
 		if _, err := nc.Subscribe(subject, func(m *natsgo.Msg) {
 			var e map[string]any
@@ -164,7 +164,7 @@ func TestRequestsOfReferenceAgents(t *testing.T) {
 	})
 	callee := startAgent(t, cfg, "callee")
 	request := r.envelope("request", "agent://callee", "go")
-	request["payload"], request["replyTo"] = map[string]any{"n": 1}, "nats://agents.reference.responses"
+	request["payload"], request["replyTo"] = map[string]any{"n": 1}, "nats://agents.reference.elsewhere.responses"
 	r.send(t, request)
 	if e := receive(t, r.answers); fmt.Sprint(e["payload"]) != "map[data:map[n:1] ok:true]" || e["correlationId"] != "turn-1" || e["causedBy"] != request["messageId"] {
 		t.Errorf("answer %v", e)
@@ -186,7 +186,7 @@ func TestRequestsOfReferenceAgents(t *testing.T) {
 	// Version 2, with and without a place to say so.
 	request["version"], request["messageId"], request["correlationId"] = 2, "m-3", "turn-3"
 	r.send(t, request)
-	request["replyTo"], request["messageId"], request["correlationId"] = "nats://agents.reference.responses", "m-4", "turn-4"
+	request["replyTo"], request["messageId"], request["correlationId"] = "nats://agents.reference.elsewhere.responses", "m-4", "turn-4"
 	r.send(t, request)
 	e := receive(t, r.answers)
 	failure, _ := e["payload"].(map[string]any)["error"].(map[string]any)

@@ -45,6 +45,9 @@ func (h *keyringHolder) Provider(a envelope.Address) identity.Provider {
 	return h.current.Load().Provider(a)
 }
 
+// Proves implements [rpc.Identity].
+func (h *keyringHolder) Proves(peer envelope.Address) bool { return h.current.Load().Proves(peer) }
+
 // loadKeyring puts the keys of the files in force.
 func (d *Daemon) loadKeyring(context.Context) error {
 	keys, err := d.readKeys(d.cfg.Fleet, d.Member())

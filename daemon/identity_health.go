@@ -11,7 +11,7 @@ import (
 
 // identityInterval is how often the keys in force are looked at: they begin and end to
 // be valid without any file changing.
-const identityInterval = 2 * time.Second
+const identityInterval = time.Second
 
 // judgeIdentity shows what is wrong with the keys in force, and takes back what no
 // longer is.

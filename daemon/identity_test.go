@@ -1,6 +1,8 @@
 package daemon_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,11 +10,14 @@ import (
 	"testing"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
+
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -117,5 +122,63 @@ func TestIdentityThatCannotBeChecked(t *testing.T) {
 		if !strings.Contains(err.Error(), "identities.yaml:2: the identity of agent://caller") {
 			t.Errorf("%s: %v", auth, err)
 		}
+	}
+}
+
+// Whoever sees a request on the broker can write the server's own "no responders" to
+// its reply subject. That ends no call to a peer with an identity.
+func TestForgedNoResponders(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "")
+	cfg := load(t, natsFiles(server.URL()))
+	release := make(chan struct{})
+	cfg.Handlers = handle(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return inv.Payload, nil
+	})
+	publishKeys(t, cfg, "callee", "caller")
+	reloaded, err := cfg.Fleet.Reload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Fleet = reloaded
+	startAgent(t, cfg, "callee")
+	caller := startAgent(t, cfg, "caller")
+	forger := natsConn(t, server.URL()).Client()
+	forged := make(chan string, 99)
+	if _, err := forger.Subscribe("agents.callee.>", func(m *natsgo.Msg) {
+		if m.Reply == "" {
+			return
+		}
+		answer := &natsgo.Msg{Subject: m.Reply, Header: natsgo.Header{"Status": {"503"}}}
+		if err := forger.PublishMsg(answer); err != nil {
+			t.Error(err)
+		}
+		forged <- m.Subject
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := forger.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- callGo(t, caller, `{"n":1}`) }()
+	// The gate's question, the call, and the question that the doubt raises.
+	for subject, again := "", 0; again < 1; {
+		if subject == "agents.callee.requests" {
+			again++
+		}
+		select {
+		case subject = <-forged:
+		case err := <-done:
+			t.Fatalf("the call ended: %v", err)
+		}
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Errorf("the call: %v", err)
 	}
 }

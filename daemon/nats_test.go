@@ -172,6 +172,7 @@ func TestFindAgents(t *testing.T) {
 	other := load(t, func() map[string]string {
 		all := natsFiles(server.URL())
 		all["fleet.yaml"] = strings.Replace(all["fleet.yaml"], "name: t", "name: other", 1)
+		all["callee/capabilities.yaml"] = strings.Replace(all["callee/capabilities.yaml"], "agents.callee.requests", "other.callee.requests", 1)
 		return all
 	}())
 	other.Handlers = handle(echo)
@@ -197,6 +198,51 @@ func TestFindAgents(t *testing.T) {
 	server.Stop()
 	if _, err := daemon.FindAgents(t.Context(), cfg.Fleet, nats.Options{}); !errors.Is(err, transport.Disconnected) {
 		t.Errorf("without a broker: %v", err)
+	}
+}
+
+// Two fleets on one broker never serve each other's calls: the second agent on a subject
+// refuses to start, and starts once the first is gone.
+func TestAnotherFleetOnTheSubject(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "")
+	cfg := load(t, natsFiles(server.URL()))
+	cfg.Handlers = handle(echo)
+	first, err := daemon.Start(t.Context(), cfg, "callee")
+	if err != nil {
+		t.Fatal(err)
+	}
+	startAgent(t, replicaOf(t, cfg, "v"), "callee") // one of the same fleet is a replica
+	all := natsFiles(server.URL())
+	all["fleet.yaml"] = strings.Replace(all["fleet.yaml"], "name: t", "name: other", 1)
+	other := load(t, all)
+	other.Handlers = handle(echo)
+	_, err = daemon.Start(t.Context(), other, "callee")
+	var conflict *daemon.FleetConflictError
+	if !errors.As(err, &conflict) || conflict.Fleet != "other" || conflict.Other != "t" || conflict.Subject != "agents.callee.requests" ||
+		!strings.Contains(err.Error(), `"other"`) || !strings.Contains(err.Error(), `"t"`) {
+		t.Fatalf("%v, want a conflict", err)
+	}
+	stop(t, &daemon.Fleet{Daemons: []*daemon.Daemon{first}})
+	if err := callGo(t, startAgent(t, cfg, "caller"), `{"n":1}`); err != nil {
+		t.Errorf("the fleet that was first: %v", err)
+	}
+}
+
+// When the first fleet is gone, the second may have its subjects.
+func TestAfterAnotherFleet(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "")
+	for _, name := range []string{"t", "other", "t"} {
+		all := natsFiles(server.URL())
+		all["fleet.yaml"] = strings.Replace(all["fleet.yaml"], "name: t", "name: "+name, 1)
+		cfg := load(t, all)
+		cfg.Handlers = handle(echo)
+		d, err := daemon.Start(t.Context(), cfg, "callee")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop(t, &daemon.Fleet{Daemons: []*daemon.Daemon{d}})
 	}
 }
 

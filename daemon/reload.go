@@ -28,7 +28,7 @@ type reloadedState struct {
 }
 
 // Reload reads the fleet's files again and swaps what a running agent can change:
-// capabilities, skills, peers, identities, permissions and limits; the table in
+// capabilities, skills, peers, identities, permissions, breakers and limits; the table in
 // settings.go has every key. What takes a restart waits for it, and is named in the
 // log and by [Daemon.AwaitsRestart]. Calls that run finish under the rules that they
 // began with, and the audit log gets a record of the reload. After an error nothing
@@ -55,12 +55,14 @@ func (d *Daemon) Reload() error {
 	d.permissions.callee.Store(next.callee)
 	d.peers.current.Store(d.peersOf(next.member))
 	d.client.SetLimits(callerLimits(next.member))
+	d.breakers.Configure(policy.BreakerSettings(next.member.Agent.Breaker), time.Now())
 	d.approvals.setTimeout(approvalTimeout(next.member))
 	before := reloadedState{fleet: d.loaded.Load(), member: d.Member()}
 	d.loaded.Store(next.fleet)
 	d.member.Store(next.member)
 	d.awaitRestart(next)
 	d.judgeIdentity()
+	d.reloadGate(next.member)
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
 	defer cancel()
 	if err := d.audit.lifecycle(ctx, "reloaded", d.cfg.Version); err != nil {
@@ -136,7 +138,7 @@ func callerLimits(m *fleet.Member) caller.Limits {
 
 // calleeLimits are the bounds on the calls that a member serves.
 func calleeLimits(m *fleet.Member) callee.Limits {
-	return callee.Limits{
-		ClockSkew: m.Agent.Security.ClockSkew, MaxInFlight: m.Agent.Limits.MaxInFlight, MaxPayloadBytes: m.Agent.Limits.MaxPayloadBytes,
-	}
+	limits := queueLimits(m.Agent.Limits)
+	limits.ClockSkew, limits.MaxPayloadBytes = m.Agent.Security.ClockSkew, m.Agent.Limits.MaxPayloadBytes
+	return limits
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
@@ -181,7 +182,6 @@ func TestReloadSwapsLimits(t *testing.T) {
 // what was served before.
 func TestReloadSwaps(t *testing.T) {
 	all := files()
-	all["caller/agent.yaml"] += "drift: 'off'\n" // the gate would keep what the callee served before
 	cfg := load(t, all)
 	f := startFleet(t, withGo(cfg))
 	defer stop(t, f)
@@ -300,6 +300,66 @@ func TestConcurrentReloads(t *testing.T) {
 		}
 		if n != reloads {
 			t.Errorf("%s has recorded %d reloads, want %d", agent, n, reloads)
+		}
+	}
+}
+
+// A call to an agent that is no peer says where peers are listed, and which there are.
+func TestNoPeerNamesTheFile(t *testing.T) {
+	t.Parallel()
+	all := files()
+	cfg := load(t, all)
+	f := startFleet(t, withGo(cfg))
+	defer stop(t, f)
+	caller, _ := f.Daemon("caller")
+	message := func(to envelope.Address) string {
+		t.Helper()
+		_, err := caller.Client().RequestAgent(t.Context(), rpc.Request{To: to, Capability: "go"})
+		if rpc.CodeOf(err) != rpc.CodeNoPeer {
+			t.Errorf("%s: %v", to, err)
+		}
+		return err.Error()
+	}
+	if got := message("agent://calee"); !strings.Contains(got, filepath.Join(cfg.Fleet.Root, "rpc-peers.yaml")+` lists callee; did you mean "callee"?`) {
+		t.Error(got)
+	}
+	rewrite(t, cfg, "fleet.yaml", strings.Replace(all["fleet.yaml"], "environments: {default: {peersRef: ./rpc-peers.yaml}}\n", "", 1))
+	if err := os.Remove(filepath.Join(cfg.Fleet.Root, "rpc-peers.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := caller.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := message("callee"); !strings.Contains(got, "agent://caller has no peers file: list it in rpc-peers.yaml beside fleet.yaml") {
+		t.Error(got)
+	}
+}
+
+// What a reload says about the gate, it does: a mode that is changed counts at once.
+func TestReloadSwapsTheDriftMode(t *testing.T) {
+	t.Parallel()
+	all := files()
+	cfg := load(t, all)
+	f := startFleet(t, withGo(cfg))
+	defer stop(t, f)
+	callee, _ := f.Daemon("callee")
+	caller, _ := f.Daemon("caller")
+	// Only the callee reads this: the caller holds what it was built against.
+	rewrite(t, cfg, "callee/capabilities.yaml", strings.Replace(all["callee/capabilities.yaml"], "n: {type: integer}", "n: {type: string}", 1))
+	if err := callee.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, cfg, "callee/capabilities.yaml", all["callee/capabilities.yaml"])
+	for _, test := range []struct {
+		mode string
+		code rpc.Code // of the gate, or of the callee that the call has reached
+	}{{"enforce", rpc.CodeSchemaDrift}, {"off", rpc.CodeSchemaViolation}, {"enforce", rpc.CodeSchemaDrift}, {"warn", rpc.CodeSchemaViolation}} {
+		rewrite(t, cfg, "caller/agent.yaml", all["caller/agent.yaml"]+"drift: '"+test.mode+"'\n")
+		if err := caller.Reload(); err != nil || len(caller.AwaitsRestart()) != 0 {
+			t.Fatal(err, caller.AwaitsRestart())
+		}
+		if err := callGo(t, caller, `{"n":1}`); rpc.CodeOf(err) != test.code {
+			t.Errorf("%s: %v, want %v", test.mode, err, test.code)
 		}
 	}
 }

@@ -47,7 +47,8 @@ func agentSettings() []setting {
 		row("version", swapped, func(a *fleet.AgentFile) any { return a.Version }),
 		row("description", swapped, func(a *fleet.AgentFile) any { return a.Description }),
 		row("validator", swapped, func(a *fleet.AgentFile) any { return a.Validator }),
-		row("drift", restart, func(a *fleet.AgentFile) any { return a.Drift }),
+		row("drift", swapped, func(a *fleet.AgentFile) any { return a.Drift }),
+		row("breaker", swapped, func(a *fleet.AgentFile) any { return a.Breaker }),
 		row("skills", swapped, func(a *fleet.AgentFile) any { return []any{skillsOf(a), a.SkillFiles} }),
 		row("permissions", swapped, func(a *fleet.AgentFile) any { return permissionsOf(a.Permissions) }),
 		row("scopes", swapped, func(a *fleet.AgentFile) any { return patterns(a.Scopes) }), // with security.defaultPermissions
@@ -62,6 +63,8 @@ func agentSettings() []setting {
 		row("audit.onFailure", restart, func(a *fleet.AgentFile) any { return a.Audit.FailOpen }),
 		row("limits.maxPayloadBytes", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPayloadBytes }),
 		row("limits.maxInFlight", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxInFlight }),
+		row("limits.maxQueued", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxQueued }),
+		row("limits.maxQueuedBytes", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxQueuedBytes }),
 		row("limits.maxPending", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPending }),
 		row("limits.maxViolations", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxViolations }),
 		row("limits.idempotencyTtlMs", restart, func(a *fleet.AgentFile) any { return a.Limits.IdempotencyTTL }),
@@ -76,8 +79,8 @@ func agentSettings() []setting {
 
 // peerSettings are the keys of the peers file. A key's value is that of all peers.
 func peerSettings() []setting {
-	row := func(key string, e effect, value func(p *fleet.Peer) any) setting {
-		return setting{"rpc-peers.yaml", key, e, func(_ *fleet.Fleet, m *fleet.Member) any {
+	row := func(key string, value func(p *fleet.Peer) any) setting {
+		return setting{"rpc-peers.yaml", key, swapped, func(_ *fleet.Fleet, m *fleet.Member) any {
 			all := make([]any, len(m.Peers))
 			for i, p := range m.Peers {
 				all[i] = value(p)
@@ -86,8 +89,8 @@ func peerSettings() []setting {
 		}}
 	}
 	return []setting{
-		row("peers.agent", swapped, func(p *fleet.Peer) any { return []any{p.Address, p.InFleet, p.Foreign} }),
-		row("peers.transports", swapped, func(p *fleet.Peer) any { return transportsOf(p.Transports, false) }),
+		row("peers.agent", func(p *fleet.Peer) any { return []any{p.Address, p.InFleet, p.Foreign} }),
+		row("peers.transports", func(p *fleet.Peer) any { return transportsOf(p.Transports, false) }),
 		{"rpc-peers.yaml", "peers.transports.servers", restart, func(_ *fleet.Fleet, m *fleet.Member) any {
 			// One connection serves all peers, and the first that needs it names the
 			// servers; see openTransports.
@@ -100,7 +103,7 @@ func peerSettings() []setting {
 			}
 			return []string(nil)
 		}},
-		row("peers.auth", swapped, func(p *fleet.Peer) any {
+		row("peers.auth", func(p *fleet.Peer) any {
 			if p.Auth == nil {
 				return nil
 			}
@@ -108,13 +111,14 @@ func peerSettings() []setting {
 			a.Position = fleet.Position{}
 			return a
 		}),
-		row("peers.capabilities", swapped, func(p *fleet.Peer) any {
+		row("peers.capabilities", func(p *fleet.Peer) any {
 			if p.Document == nil {
 				return nil
 			}
 			return []any{p.Document.Path, p.Document.Digest(), p.Pinned}
 		}),
-		row("peers.minSchemaVersion", swapped, func(p *fleet.Peer) any { return p.MinSchemaVersion }),
+		row("peers.replyTopics", func(p *fleet.Peer) any { return p.ReplyTopics }),
+		row("peers.minSchemaVersion", func(p *fleet.Peer) any { return p.MinSchemaVersion }),
 	}
 }
 

@@ -48,6 +48,8 @@ func fill(v reflect.Value, path, other string) (paths []string) {
 		v.SetBool(differs)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(pick[int64](differs, 2, 1))
+	case reflect.Float64:
+		v.SetFloat(pick(differs, 2.0, 1.0))
 	default:
 		panic("no value for " + path + " of type " + v.Type().String())
 	}

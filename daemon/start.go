@@ -80,6 +80,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.openInbox,
 		d.openControl,
 		d.recordStart,
+		d.checkFleet,
 		d.listen,
 		d.announce,
 		d.addWitnesses,
@@ -147,6 +148,7 @@ func (d *Daemon) openControl(ctx context.Context) (err error) {
 	agent := control.Agent{
 		Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
 		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Durable: d,
+		ResetBreakers: d.resetBreakers,
 	}
 	if !d.Member().ClientOnly() {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }

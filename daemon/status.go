@@ -11,7 +11,7 @@ func (d *Daemon) Status() control.Status {
 	member, calls := d.Member(), d.stats.total()
 	s := control.Status{
 		Agent: member.Address, Fleet: d.cfg.Fleet.Name, Version: d.cfg.Version, PID: os.Getpid(), Started: d.started,
-		Ready: true, Warnings: d.Warnings(), Conditions: d.conditions.Active(), Requests: calls.requests, Errors: calls.errors,
+		Ready: true, Warnings: d.Warnings(), Conditions: append(d.conditions.Active(), d.overload()...), Requests: calls.requests, Errors: calls.errors,
 	}
 	if err := d.Ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()
@@ -24,6 +24,7 @@ func (d *Daemon) Status() control.Status {
 	if !member.ClientOnly() {
 		s.Digest = member.Capabilities.Digest()
 	}
+	d.addLoad(&s)
 	for _, t := range d.transports {
 		s.Transports = append(s.Transports, t.Kind())
 	}

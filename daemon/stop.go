@@ -27,11 +27,18 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	if d.control != nil {
 		errs = append(errs, d.control.Shutdown(ctx))
 	}
+	d.following.close()
 	if d.client != nil {
 		errs = append(errs, d.client.Close())
 	}
+	if d.gate != nil {
+		d.gate.Close()
+	}
 	for _, t := range d.transports {
 		errs = append(errs, t.Close())
+	}
+	if d.jetStream != nil {
+		errs = append(errs, d.jetStream.Close())
 	}
 	// Both ends are closed by now, so no further call can end unrecorded.
 	d.access.close(ctx)

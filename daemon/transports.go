@@ -42,30 +42,79 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 	// The permissions of `agentd fleet nats-config` allow replies below this prefix only.
 	opts.InboxPrefix = natsauth.InboxPrefix(d.Member().ID)
 	opts.Logger = d.log
-	conn, err := d.connectNATS(ctx, opts)
+	conn, opts, err := d.connectNATS(ctx, opts)
 	if err != nil {
 		return fmt.Errorf("nats: %w\n(start a server with `agentd broker`, name another one in AGENTD_NATS_URL, or run the whole fleet in one process with `agentd fleet run`)", err)
 	}
 	d.transports = append(d.transports, conn)
+	return d.connectJetStream(ctx, opts)
+}
+
+// connectNATS connects, and tries again with the credentials that `agentd fleet
+// nats-config` has left for the agent if the server demands credentials and none are configured.
+// The key does not come first because a server without users refuses a client that
+// presents one.
+//
+// The options that it returns are those with which it has connected.
+func (d *Daemon) connectNATS(ctx context.Context, opts nats.Options) (*nats.Conn, nats.Options, error) {
+	conn, err := nats.Connect(ctx, opts)
+	if !errors.Is(err, transport.Denied) || opts.Authenticates() {
+		return conn, opts, err
+	}
+	dir, id := filepath.Join(d.cfg.Paths.State, "nats"), d.Member().ID
+	// Without a file, the server's own refusal is the better error.
+	if creds := natsauth.CredsFile(dir, id); exists(creds) {
+		with := opts
+		with.CredsFile = creds
+		if conn, err = nats.Connect(ctx, with); !errors.Is(err, transport.Denied) {
+			return conn, with, err
+		}
+	}
+	if key := natsauth.KeyFile(dir, id); exists(key) {
+		opts.NKeySeedFile = key
+		conn, err = nats.Connect(ctx, opts)
+	}
+	return conn, opts, err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// connectJetStream makes a second connection where JetStream belongs to an operator: the
+// agent then has credentials for the account that imports its part of JetStream, in a
+// file beside those for calls. The two are apart because JetStream answers to any subject
+// of the account that a request comes from, without a check.
+func (d *Daemon) connectJetStream(ctx context.Context, opts nats.Options) error {
+	credentials := &opts.NKeySeedFile
+	if opts.CredsFile != "" {
+		credentials = &opts.CredsFile
+	}
+	if *credentials == "" {
+		return nil
+	}
+	beside := natsauth.BesideKey(*credentials)
+	if !exists(beside) {
+		return nil
+	}
+	*credentials = beside
+	opts.Name += "/jetstream"
+	opts.JetStreamPrefix = natsauth.APIPrefix
+	conn, err := nats.Connect(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("nats: the account for JetStream, with %s: %w", beside, err)
+	}
+	d.jetStream = conn
 	return nil
 }
 
-// connectNATS connects, and tries again with the key that `agentd fleet nats-config`
-// has left for the agent if the server demands credentials and none are configured.
-// The key does not come first because a server without users refuses a client that
-// presents one.
-func (d *Daemon) connectNATS(ctx context.Context, opts nats.Options) (*nats.Conn, error) {
-	conn, err := nats.Connect(ctx, opts)
-	if !errors.Is(err, transport.Denied) || opts.Authenticates() {
-		return conn, err
+// jetStreamConn returns the connection by which the agent uses JetStream, or nil.
+func (d *Daemon) jetStreamConn() *nats.Conn {
+	if d.jetStream != nil {
+		return d.jetStream
 	}
-	key := natsauth.KeyFile(filepath.Join(d.cfg.Paths.State, "nats"), d.Member().ID)
-	// Without the file, the server's own refusal is the better error.
-	if _, missing := os.Stat(key); missing != nil {
-		return conn, err
-	}
-	opts.NKeySeedFile = key
-	return nats.Connect(ctx, opts)
+	return d.nats()
 }
 
 // memoryReaches reports whether the member and all its peers list memory.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
@@ -156,7 +157,13 @@ func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
 }
 
 // Warnings are texts about what an operator should look at although the agent is ready.
-func (d *Daemon) Warnings() []string { return append(d.conditions.Warnings(), d.restartWarnings()...) }
+func (d *Daemon) Warnings() []string {
+	all := d.conditions.Warnings()
+	for _, c := range d.overload() {
+		all = append(all, c.String())
+	}
+	return slices.Concat(all, d.gate.Warnings(), d.restartWarnings())
+}
 
 // Witnessed is the newest checkpoint of the log called origin that a witness holds,
 // or nil. The witness is a peer, or this agent itself if by is its address or empty.

@@ -53,9 +53,11 @@ func (e *SchemaDriftError) Details() json.RawMessage {
 	}{"SchemaDriftError", e.Side, e.Witness, e.Built, e.Live})
 }
 
-// An UnsupportedSchemaError reports that it cannot be decided whether two contracts
+// An UnsupportedCloudToolSchema reports that it cannot be decided whether two contracts
 // agree. The gate fails closed: such a call is refused.
-type UnsupportedSchemaError struct {
+//
+//nolint:errname // the specification's name
+type UnsupportedCloudToolSchema struct {
 	// Peer is the agent that was to be called.
 	Peer envelope.Address
 	// Capability is the name of the function.
@@ -71,7 +73,7 @@ type UnsupportedSchemaError struct {
 	Err error
 }
 
-func (e *UnsupportedSchemaError) Error() string {
+func (e *UnsupportedCloudToolSchema) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("schema drift: %s %s: the peer's %s schema is not one that agentd can check: %s", e.Peer, e.Capability, e.Side, e.Err)
 	}
@@ -79,28 +81,34 @@ func (e *UnsupportedSchemaError) Error() string {
 }
 
 // Unwrap returns Err.
-func (e *UnsupportedSchemaError) Unwrap() error { return e.Err }
+func (e *UnsupportedCloudToolSchema) Unwrap() error { return e.Err }
 
 // Details implements [caller.DetailedError].
-func (e *UnsupportedSchemaError) Details() json.RawMessage {
+func (e *UnsupportedCloudToolSchema) Details() json.RawMessage {
 	return details(struct {
 		Error   string        `json:"error"`
 		Side    rpc.Side      `json:"side"`
 		Reason  schema.Reason `json:"reason,omitempty"`
 		Pointer string        `json:"pointer"`
-	}{"UnsupportedSchemaError", e.Side, e.Reason, e.Pointer})
+	}{"UnsupportedCloudToolSchema", e.Side, e.Reason, e.Pointer})
 }
 
-// A CapabilitiesContractError reports that a peer described its capabilities in a
-// malformed way, or in a newer major version of the format.
+// A CapabilitiesContractError reports that a peer described its capabilities, or one
+// of them, in a malformed way, or in a newer major version of the format.
 type CapabilitiesContractError struct {
 	// Peer is the agent that answered.
 	Peer envelope.Address
+	// Capability is the one that is described in a malformed way; "" for the whole
+	// answer.
+	Capability string
 	// Err is what is wrong with the answer.
 	Err error
 }
 
 func (e *CapabilitiesContractError) Error() string {
+	if e.Capability != "" {
+		return fmt.Sprintf("schema drift: %s %s: %s", e.Peer, e.Capability, e.Err)
+	}
 	return fmt.Sprintf("schema drift: %s: %s", e.Peer, e.Err)
 }
 

@@ -70,19 +70,19 @@ func TestGateFailsClosedOnBothSides(t *testing.T) {
 		details string
 		budget  schema.Budget
 	}{
-		"input outside the subset":  {`{"digest":"sha256:1","inputSchema":` + outside + `}`, rpc.SideRequest, `{"error":"UnsupportedSchemaError","side":"request","pointer":""}`, schema.Budget{}},
-		"output outside the subset": {`{"digest":"sha256:1","inputSchema":` + wideJSON + `,"outputSchema":` + outside + `}`, rpc.SideResponse, `{"error":"UnsupportedSchemaError","side":"response","pointer":""}`, schema.Budget{}},
+		"input outside the subset":  {`{"digest":"sha256:1","inputSchema":` + outside + `}`, rpc.SideRequest, `{"error":"UnsupportedCloudToolSchema","side":"request","pointer":""}`, schema.Budget{}},
+		"output outside the subset": {`{"digest":"sha256:1","inputSchema":` + wideJSON + `,"outputSchema":` + outside + `}`, rpc.SideResponse, `{"error":"UnsupportedCloudToolSchema","side":"response","pointer":""}`, schema.Budget{}},
 		"a pattern of another sort": {`{"digest":"sha256:1","inputSchema":` + lookahead + `}`, rpc.SideRequest, "", schema.Budget{}},
 		"input undecided":           {`{"digest":"sha256:1","inputSchema":` + wideJSON + `}`, rpc.SideRequest, "", little},
 		"output undecided":          {`{"digest":"sha256:1","outputSchema":` + wideJSON + `}`, rpc.SideResponse, "", little},
-		"output that is no schema":  {`{"digest":"sha256:1","outputSchema":{"type":7}}`, rpc.SideResponse, `{"error":"UnsupportedSchemaError","side":"response","pointer":""}`, schema.Budget{}},
+		"output that is no schema":  {`{"digest":"sha256:1","outputSchema":{"type":7}}`, rpc.SideResponse, `{"error":"UnsupportedCloudToolSchema","side":"response","pointer":""}`, schema.Budget{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStub(t, contract(t, f(narrow, narrow)), drift.Options{Budget: test.budget}, test.tool)
 			res, err := s.call(`{"a":1}`)
-			var found *drift.UnsupportedSchemaError
+			var found *drift.UnsupportedCloudToolSchema
 			if !errors.As(err, &found) || rpc.CodeOf(err) != rpc.CodeSchemaDrift {
-				t.Fatalf("got %v and %v, want an UnsupportedSchemaError", res, err)
+				t.Fatalf("got %v and %v, want an UnsupportedCloudToolSchema", res, err)
 			}
 			if found.Side != test.side || found.Peer != calleeAddr || found.Capability != "f" || s.requests.Load() != 0 {
 				t.Errorf("%+v, %d requests sent", found, s.requests.Load())
@@ -185,7 +185,7 @@ func dotted(numbers []uint32) string {
 // a peer that is mended is called without a restart.
 func TestGateAsksAgainAfterNonsense(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStub(t, contract(t, f(narrow, "")), drift.Options{RetryAfter: time.Minute}, `7`)
+		s := newStub(t, contract(t, f(narrow, "")), drift.Options{Retry: time.Minute, MaxRetry: time.Minute}, `7`)
 		for range 3 {
 			_, err := s.call(`{"a":1}`)
 			var found *drift.CapabilitiesContractError
@@ -193,38 +193,53 @@ func TestGateAsksAgainAfterNonsense(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 		}
-		if n, records := s.probed(), s.ledger.all(); n != 1 || len(records) != 1 {
-			t.Errorf("%d questions, %d records", n, len(records))
+		// One poll: each question might have met another replica.
+		asked := s.probed()
+		if records := s.ledger.all(); asked != questions || len(records) != 1 {
+			t.Errorf("%d questions, %d records", asked, len(records))
 		}
 		s.mu.Lock()
 		s.f = `{"digest":"sha256:1","inputSchema":` + wideJSON + `}`
 		s.mu.Unlock()
-		time.Sleep(time.Minute - time.Second) // in the bubble
+		time.Sleep(29 * time.Second) // in the bubble
 		if _, err := s.call(`{"a":1}`); err == nil {
 			t.Error("asked again too early")
 		}
-		time.Sleep(time.Second)
-		if _, err := s.call(`{"a":1}`); err != nil || s.requests.Load() != 1 || s.probed() != 2 {
+		time.Sleep(31 * time.Second)
+		if _, err := s.call(`{"a":1}`); err != nil || s.requests.Load() != 1 || s.probed() != asked+1 {
 			t.Errorf("%v, %d requests, %d questions", err, s.requests.Load(), s.probed())
 		}
-		time.Sleep(time.Hour)
-		if _, err := s.call(`{"a":1}`); err != nil || s.probed() != 2 {
-			t.Errorf("an answer that made sense does not age: %v, %d questions", err, s.probed())
+		time.Sleep(2 * time.Minute)
+		if _, err := s.call(`{"a":1}`); err != nil || s.probed() != asked+1 {
+			t.Errorf("an answer that made sense was asked for again: %v, %d questions", err, s.probed())
+		}
+		time.Sleep(3 * time.Minute)
+		if _, err := s.call(`{"a":1}`); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if s.probed() != asked+2 {
+			t.Errorf("a proof is not renewed: %d questions", s.probed())
 		}
 	})
 }
 
-// How long a silent peer holds up the first call is the operator's choice.
+// questions is how many a poll has that meets nothing but refusals, and doubts how
+// many it has after a proof.
+const questions, doubts = 6, 10
+
+// A silent peer holds up the first calls for as long as is configured, and later ones
+// for next to nothing.
 func TestGateWaitsAsLongAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		s := newWorld(t, contract(t, f(narrow, "")), nil, drift.Options{
-			ProbeTimeout: 250 * time.Millisecond, RetryAfter: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			ProbeTimeout: 1250 * time.Millisecond, Retry: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if _, err := s.conn.Subscribe(topic, "", func(m transport.Message) { answer(t, s.conn, m, `{"ok":true,"data":{"a":1}}`) }); err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []time.Duration{250 * time.Millisecond, 0, 0} {
+		for i, want := range []time.Duration{1250 * time.Millisecond, 0, 0} {
 			start := time.Now()
 			if _, err := s.call(`{"a":1}`); err != nil || time.Since(start) != want {
 				t.Errorf("call %d: %v after %s, want %s", i, err, time.Since(start), want)
@@ -233,9 +248,13 @@ func TestGateWaitsAsLongAsConfigured(t *testing.T) {
 		time.Sleep(time.Second) // in the bubble
 		start := time.Now()
 		if _, err := s.call(`{"a":1}`); err != nil || time.Since(start) != 250*time.Millisecond {
-			t.Errorf("after RetryAfter: %v after %s", err, time.Since(start))
+			t.Errorf("the call that has it asked again: %v after %s", err, time.Since(start))
 		}
-		if warnings := strings.Count(log.String(), "calls to it go on unproven"); warnings != 2 || !strings.Contains(log.String(), "peer=agent://callee") {
+		start = time.Now()
+		if _, err := s.call(`{"a":1}`); err != nil || time.Since(start) != 0 {
+			t.Errorf("a call while it is being asked: %v after %s", err, time.Since(start))
+		}
+		if warnings := strings.Count(log.String(), "calls to it go on unproven"); warnings != 1 || !strings.Contains(log.String(), "peer=agent://callee") {
 			t.Errorf("%d warnings:\n%s", warnings, log.String())
 		}
 	})
@@ -283,7 +302,7 @@ func TestGateRecordsBeforeItAnswers(t *testing.T) {
 		t.Errorf("%v, want the drift and why it could not be recorded", err)
 	}
 	w.ledger.setFail(nil)
-	if _, err := w.call(`{"a":1}`); !errors.As(err, &found) || errors.Is(err, full) || len(w.ledger.all()) != 1 || w.probed() != 1 {
+	if _, err := w.call(`{"a":1}`); !errors.As(err, &found) || errors.Is(err, full) || len(w.ledger.all()) != 1 || w.probed() != questions {
 		t.Errorf("%v, %d records, %d questions", err, len(w.ledger.all()), w.probed())
 	}
 }
@@ -328,7 +347,7 @@ func TestGateOfAnUncompiledContract(t *testing.T) {
 	*fn = bare
 	s := newStub(t, built, drift.Options{}, `{"digest":"sha256:1","inputSchema":`+outside+`,"outputSchema":`+outside+`}`)
 	_, err := s.call(`{"a":1}`)
-	var drifted *drift.UnsupportedSchemaError
+	var drifted *drift.UnsupportedCloudToolSchema
 	if errors.As(err, &drifted) {
 		t.Errorf("%v", err)
 	}
@@ -357,8 +376,8 @@ func TestErrorsAreBounded(t *testing.T) {
 	if got := string(broken.Details()) + broken.Error(); got != `{"error":"CapabilitiesContractError"}schema drift: agent://callee: no` {
 		t.Error(got)
 	}
-	stuck := &drift.UnsupportedSchemaError{Peer: calleeAddr, Capability: "f", Side: rpc.SideResponse, Reason: "budget", Pointer: "/a"}
-	if got := string(stuck.Details()); got != `{"error":"UnsupportedSchemaError","side":"response","reason":"budget","pointer":"/a"}` {
+	stuck := &drift.UnsupportedCloudToolSchema{Peer: calleeAddr, Capability: "f", Side: rpc.SideResponse, Reason: "budget", Pointer: "/a"}
+	if got := string(stuck.Details()); got != `{"error":"UnsupportedCloudToolSchema","side":"response","reason":"budget","pointer":"/a"}` {
 		t.Error(got)
 	}
 	if want := `schema drift: agent://callee f: it cannot be decided whether the response schemas agree (budget, at "/a")`; stuck.Error() != want {

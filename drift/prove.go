@@ -14,16 +14,16 @@ import (
 // the caller everything that the peer may answer. The containments run in
 // opposite directions: a peer may accept more than before, and answer less.
 //
-// A contract that was loaded for inspection only has no compiled schemas, and
+// digest is that of live, computed here. A contract that was loaded for inspection only has no compiled schemas, and
 // nothing is proven with it; validation refuses its calls later.
-func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, budget schema.Budget) error {
+func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, digest string, budget schema.Budget) error {
 	if mine := p.Capability.Input; mine != nil && mine.Schema != nil && live.InputSchema != nil {
 		theirs, err := compile(p, rpc.SideRequest, live.InputSchema)
 		if err != nil {
 			return err
 		}
 		answer := schema.IsSubschemaWithin(ctx, mine.Schema, theirs, budget)
-		if err := verdictOf(p, live, rpc.SideRequest, answer, "a payload that this agent may send is refused by the peer"); err != nil {
+		if err := verdictOf(p, digest, rpc.SideRequest, answer, "a payload that this agent may send is refused by the peer"); err != nil {
 			return err
 		}
 	}
@@ -33,7 +33,7 @@ func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, budg
 			return err
 		}
 		answer := schema.IsSubschemaWithin(ctx, theirs, mine.Schema, budget)
-		return verdictOf(p, live, rpc.SideResponse, answer, "an answer that the peer may give is refused by this agent")
+		return verdictOf(p, digest, rpc.SideResponse, answer, "an answer that the peer may give is refused by this agent")
 	}
 	return nil
 }
@@ -45,24 +45,24 @@ func compile(p caller.Probe, side rpc.Side, source json.RawMessage) (*schema.Sch
 	}
 	s, err := schema.Compile(source)
 	if err != nil {
-		return nil, &UnsupportedSchemaError{Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Err: err}
+		return nil, &UnsupportedCloudToolSchema{Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Err: err}
 	}
 	return s, nil
 }
 
 // verdictOf turns the answer of a proof into an error, or nil. It fails closed: any
 // answer but the two that decide is an error.
-func verdictOf(p caller.Probe, live capability.ToolSchema, side rpc.Side, answer schema.Containment, reason string) error {
+func verdictOf(p caller.Probe, digest string, side rpc.Side, answer schema.Containment, reason string) error {
 	switch answer.Answer {
 	case schema.Proven:
 		return nil
 	case schema.Refuted:
 		return &SchemaDriftError{
 			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Witness: answer.Witness,
-			Reason: reason, Built: p.Capability.Digest, Live: live.Digest,
+			Reason: reason, Built: p.Capability.Digest, Live: digest,
 		}
 	default:
-		return &UnsupportedSchemaError{
+		return &UnsupportedCloudToolSchema{
 			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Reason: answer.Reason, Pointer: answer.Pointer,
 		}
 	}

@@ -24,6 +24,11 @@ const (
 	// HeaderSchemaDigest is the digest of the capability against which the caller
 	// has proven its own contract.
 	HeaderSchemaDigest = "x-agentd-schema-digest"
+	// HeaderSchemaAlso are digests of other contracts of the capability under which the
+	// request may be served as well, separated by spaces: those of replicas that are not
+	// deployed anew yet, or are already. A callee that does not know this header goes by
+	// HeaderSchemaDigest alone.
+	HeaderSchemaAlso = "x-agentd-schema-also"
 	// HeaderExecution is how long the skill ran, in µs, on a Response.
 	HeaderExecution = "x-agentd-execution-us"
 	// HeaderReplayed is "true" on a Response that repeats the answer to an earlier

@@ -48,6 +48,8 @@ type AgentFile struct {
 	Limits Limits
 	// Durable holds the block durable.
 	Durable Durable
+	// Breaker holds the block breaker, with defaults for what the file leaves out.
+	Breaker Breaker
 	// Ignored are the keys of the file that agentd accepts for the sake of the
 	// reference runtime, and does not act on.
 	Ignored []IgnoredKey
@@ -154,6 +156,11 @@ type Limits struct {
 	MaxPayloadBytes int
 	// MaxInFlight bounds the calls served at once. The default is 256.
 	MaxInFlight int
+	// MaxQueued bounds the calls of one capability that wait to be served. The
+	// default is 2,048; with 0, none waits.
+	MaxQueued int
+	// MaxQueuedBytes bounds their payloads. The default is 64 MiB.
+	MaxQueuedBytes int
 	// MaxPending bounds the calls that wait for a reply. The default is
 	// 10,000.
 	MaxPending int
@@ -171,7 +178,8 @@ type Limits struct {
 // DefaultLimits returns the limits of a member whose file sets none.
 func DefaultLimits() Limits {
 	return Limits{
-		MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, MaxViolations: schema.DefaultMaxViolations,
+		MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxQueued: 2048, MaxQueuedBytes: 64 << 20, MaxPending: 10_000,
+		MaxViolations:  schema.DefaultMaxViolations,
 		IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
 	}
 }
@@ -217,6 +225,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))
+	a.Breaker = decodeBreaker(o.Get("breaker"))
 	a.Ignored = append(a.Ignored, ignore(o, "", referenceKeys()...)...)
 	o.PassOverPrefix("x-")
 	o.Done()
@@ -336,11 +345,15 @@ func decodeLimits(v strictyaml.Value) Limits {
 	defer o.Done()
 	for name, limit := range map[string]*int{
 		"maxPayloadBytes": &limits.MaxPayloadBytes, "maxInFlight": &limits.MaxInFlight, "maxPending": &limits.MaxPending,
+		"maxQueuedBytes": &limits.MaxQueuedBytes,
 	} {
 		// 0 stands for absent or faulty: the default stays.
 		if n := o.Get(name).Int(1, math.MaxInt32); n != 0 {
 			*limit = int(n)
 		}
+	}
+	if v := o.Get("maxQueued"); v.Present() {
+		limits.MaxQueued = int(v.Int(0, math.MaxInt32))
 	}
 	if n := o.Get("maxViolations").Int(1, MostViolations); n != 0 {
 		limits.MaxViolations = int(n)

@@ -37,6 +37,8 @@ type Fleet struct {
 	Deploy Deploy
 	// RPC holds fleet-wide settings for calls.
 	RPC RPC
+	// Broker holds the settings for brokers.
+	Broker Broker
 	// Identities describe how agents prove their identity, from
 	// [IdentitiesName].
 	Identities []Identity
@@ -73,6 +75,14 @@ type RPC struct {
 	// MinFleetVersion refuses callers from an older fleet, and callers that
 	// send no version. The zero value refuses nobody.
 	MinFleetVersion envelope.FleetVersion
+}
+
+// Broker are fleet-wide settings for brokers.
+type Broker struct {
+	// FleetNames puts the fleet's name into everything that its agents use on a broker.
+	FleetNames bool
+	// Position is where the block stands.
+	Position Position
 }
 
 // A Member is one agent of a fleet.
@@ -146,6 +156,9 @@ type Peer struct {
 	// Foreign reports whether another system than agentd may run the peer: it is no
 	// member, or its agent.yaml names skill documents of the reference runtime.
 	Foreign bool
+	// ReplyTopics are where the peer takes the answers to its own calls, if not in
+	// the inbox that its id implies. One that ends in .> covers all below.
+	ReplyTopics []string
 	// MinSchemaVersion is the oldest contract the caller accepts; "" is any.
 	MinSchemaVersion string
 	// Position is where the peers file declares the peer.

@@ -120,7 +120,7 @@ x-owner: {team: tools}
 	if s := a.Security; s.RequireAuth == nil || !*s.RequireAuth || !s.NoAuditLog {
 		t.Errorf("security %+v", a.Security)
 	}
-	if a.Limits != (fleet.Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 4, MaxPending: 10_000, MaxViolations: 100, IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 100 * time.Millisecond}) {
+	if a.Limits != (fleet.Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 4, MaxQueued: 2048, MaxQueuedBytes: 64 << 20, MaxPending: 10_000, MaxViolations: 100, IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 100 * time.Millisecond}) {
 		t.Errorf("limits %+v", a.Limits)
 	}
 	if a.Version != "2.0" || a.Description != "Reviews." || a.Validator != "native" {
@@ -356,6 +356,14 @@ func TestBadFleets(t *testing.T) {
 			`rpc-peers.yaml:8:5: /peers/1/auth: the key "secretRef" is missing`,
 			`rpc-peers.yaml:8:38: /peers/1/auth/secret: unknown key "secret" (did you mean "secretRef"?)`,
 			`rpc-peers.yaml:9:5: /peers/1/capabilites: unknown key "capabilites" (did you mean "capabilities"?)`}},
+		{"reply topics", peers("  - agent: agent://x\n    replyTopics: [a.b, a.>, _INBOX.x.>, $JS.API.x, _INBOX.>, '>', 'a.*.b', 'a b', a..b, '']\n" + memory), []string{
+			`rpc-peers.yaml:4:41: /peers/0/replyTopics/3: "$JS.API.x" is no topic of one agent (write a whole topic, or one with .> at its end)`,
+			`rpc-peers.yaml:4:52: /peers/0/replyTopics/4: "_INBOX.>" is no topic of one agent (write a whole topic, or one with .> at its end)`,
+			`rpc-peers.yaml:4:62: /peers/0/replyTopics/5: ">" is no topic of one agent (write a whole topic, or one with .> at its end)`,
+			`rpc-peers.yaml:4:67: /peers/0/replyTopics/6: "a.*.b" is no topic of one agent (write a whole topic, or one with .> at its end)`,
+			`rpc-peers.yaml:4:76: /peers/0/replyTopics/7: "a b" is no topic of one agent (write a whole topic, or one with .> at its end)`,
+			`rpc-peers.yaml:4:83: /peers/0/replyTopics/8: "a..b" is no topic of one agent (write a whole topic, or one with .> at its end)`,
+			`rpc-peers.yaml:4:89: /peers/0/replyTopics/9: the string must not be empty`}},
 		{"pins", peers("  - agent: agent://a\n    capabilities: ../a.yaml\n" + memory + "  - agent: agent://b\n    capabilities: b.yaml\n" + memory + "  - agent: agent://c\n    capabilities: agents/pr-reviewer/capabilities.yaml\n" + memory), []string{
 			`rpc-peers.yaml:4:5: /peers/0/capabilities: the path leads out of the fleet's root (move the file below fleet.yaml)`,
 			`rpc-peers.yaml:7:5: /peers/1/capabilities: no capabilities config at b.yaml`,

@@ -50,6 +50,7 @@ func decodeManifest(file *strictyaml.File, p paths) manifest {
 		Runtime:     decodeRuntime(o.Get("runtime")),
 		Deploy:      decodeDeploy(o.Get("deploy")),
 		RPC:         decodeRPC(o.Get("rpc")),
+		Broker:      decodeBroker(o.Get("broker")),
 		Hosts:       decodeHosts(o.Get("hosts")),
 	}
 	m := manifest{fleet: f}

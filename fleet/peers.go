@@ -3,6 +3,8 @@ package fleet
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
@@ -46,6 +48,15 @@ func decodePeers(file *strictyaml.File, path string, p paths) []peerEntry {
 	return peers
 }
 
+// decodeMinVersion reads a version that a peer's capabilities must have at least.
+func decodeMinVersion(v strictyaml.Value) string {
+	text := v.Text()
+	if _, ok := capability.ParseSchemaVersion(text); v.Present() && text != "" && !ok {
+		v.Fault(fmt.Sprintf("%q is no version: nothing could be compared with it", text), "up to four numbers, such as 1.2 or v1.2.0")
+	}
+	return text
+}
+
 // decodePeer reads one peer. base is the peers file's directory.
 func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 	o := v.Object()
@@ -55,11 +66,31 @@ func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 			Address:          capability.DecodeAddress(o.Need("agent")),
 			Transports:       capability.DecodeTransports(o.Need("transports"), capability.PeerSide),
 			Auth:             decodeAuth(o.Get("auth")),
-			MinSchemaVersion: o.Get("minSchemaVersion").Text(),
+			ReplyTopics:      decodeReplyTopics(o.Get("replyTopics")),
+			MinSchemaVersion: decodeMinVersion(o.Get("minSchemaVersion")),
 			Position:         v.Position(),
 		},
 		pinAt: o.Get("capabilities"),
 	}
 	entry.pin = pin{path: p.inside(entry.pinAt, base), agent: entry.Address}
 	return entry
+}
+
+// decodeReplyTopics reads where a peer takes answers. Subjects that start with $ are
+// those of the broker itself, and a wildcard in the middle would cover other agents.
+func decodeReplyTopics(v strictyaml.Value) []string {
+	var topics []string
+	for _, item := range v.List() {
+		topic := item.Text()
+		if topic == "" {
+			continue // a fault already
+		}
+		parts := strings.Split(strings.TrimSuffix(topic, ".>"), ".")
+		if strings.HasPrefix(topic, "$") || slices.Contains(parts, "") || strings.ContainsAny(strings.Join(parts, ""), "*> \t\r\n") || topic == "_INBOX.>" {
+			item.Fault(fmt.Sprintf("%q is no topic of one agent", topic), "write a whole topic, or one with .> at its end")
+			continue
+		}
+		topics = append(topics, topic)
+	}
+	return topics
 }

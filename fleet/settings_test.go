@@ -48,6 +48,13 @@ func TestNumbersOfAgentYAMLAreBounded(t *testing.T) {
 	}{
 		{"/limits/maxPayloadBytes", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxPayloadBytes) }},
 		{"/limits/maxInFlight", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxInFlight) }},
+		{"/limits/maxQueued", 0, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxQueued) }},
+		{"/limits/maxQueuedBytes", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxQueuedBytes) }},
+		{"/breaker/minCalls", 1, 1_000_000, func(a *fleet.AgentFile) int64 { return int64(a.Breaker.MinCalls) }},
+		{"/breaker/probes", 1, 1_000_000, func(a *fleet.AgentFile) int64 { return int64(a.Breaker.Probes) }},
+		{"/breaker/windowMs", 1, ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Breaker.Window) }},
+		{"/breaker/coolDownMs", 1, ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Breaker.CoolDown) }},
+		{"/breaker/maxCoolDownMs", 5000, ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Breaker.MaxCoolDown) }},
 		{"/limits/maxPending", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxPending) }},
 		{"/limits/maxViolations", 1, 1000, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxViolations) }},
 		{"/limits/shutdownTimeoutMs", 1, ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Limits.ShutdownTimeout) }},
@@ -89,14 +96,18 @@ func TestNumbersOfAgentYAMLAreBounded(t *testing.T) {
 
 // What a file does not say has a default, whichever block is missing or empty.
 func TestDefaultsOfAgentYAML(t *testing.T) {
-	for _, text := range []string{"", "limits: {}\naudit: {}\nsecurity: {}\ndurable: {}\npermissions: {}"} {
+	for _, text := range []string{"", "limits: {}\naudit: {}\nsecurity: {}\ndurable: {}\npermissions: {}\nbreaker: {}"} {
 		a, err := agentWith(t, text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := fleet.Limits{
-			MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxPending: 10_000, MaxViolations: 100,
+			MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxQueued: 2048, MaxQueuedBytes: 64 << 20, MaxPending: 10_000, MaxViolations: 100,
 			IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
+		}
+		breaker := fleet.Breaker{Threshold: 0.9, MinCalls: 20, Window: 30 * time.Second, CoolDown: 5 * time.Second, MaxCoolDown: time.Minute, Probes: 3}
+		if a.Breaker != breaker {
+			t.Errorf("%q: breaker %+v", text, a.Breaker)
 		}
 		if a.Limits != want || a.Durable != (fleet.Durable{Position: a.Durable.Position}) || a.Security != (fleet.Security{}) {
 			t.Errorf("%q: %+v", text, a)
@@ -114,6 +125,34 @@ func TestDefaultsOfAgentYAML(t *testing.T) {
 	}
 	if p := a.Skills[0].Process; p.MaxOutputBytes != 4<<20 || p.KillGrace != 2*time.Second || p.Env != nil || p.InheritEnv != nil {
 		t.Errorf("process %+v", p)
+	}
+}
+
+func TestBreakerBlock(t *testing.T) {
+	for text, want := range map[string]func(*fleet.Breaker){
+		"off":               func(b *fleet.Breaker) { b.Off = true },
+		"{threshold: 1}":    func(b *fleet.Breaker) { b.Threshold = 1 },
+		"{threshold: 0.01}": func(b *fleet.Breaker) { b.Threshold = 0.01 },
+		"{minCalls: 5, windowMs: 10000, coolDownMs: 1000, maxCoolDownMs: 2000, probes: 1}": func(b *fleet.Breaker) {
+			*b = fleet.Breaker{Threshold: 0.9, MinCalls: 5, Window: 10 * time.Second, CoolDown: time.Second, MaxCoolDown: 2 * time.Second, Probes: 1}
+		},
+		"{coolDownMs: 90000}": func(b *fleet.Breaker) { b.CoolDown, b.MaxCoolDown = 90*time.Second, 90*time.Second },
+	} {
+		b := fleet.DefaultBreaker()
+		want(&b)
+		if a, err := agentWith(t, "breaker: "+text); err != nil || a.Breaker != b {
+			t.Errorf("%s: %+v, %v", text, a, err)
+		}
+	}
+	for text, want := range map[string][2]string{
+		"on":               {"/breaker", "expected one of off"},
+		"{threshold: 0}":   {"/breaker/threshold", "from 0.01 to 1"},
+		"{threshold: 1.1}": {"/breaker/threshold", "from 0.01 to 1"},
+		"{coolDownMs: 2000, maxCoolDownMs: 1999}": {"/breaker/maxCoolDownMs", "expected a whole number from 2000 to"},
+		"{failures: 5}": {"/breaker/failures", "unknown"},
+	} {
+		_, err := agentWith(t, "breaker: "+text)
+		wantFault(t, err, want[0], want[1])
 	}
 }
 

@@ -34,6 +34,8 @@ const (
 	// TooMany: the memory for accepted messages is full, so that a replay of this
 	// one could not be detected.
 	TooMany
+	// ForeignReply: the answer is to go to a topic that is not the sender's.
+	ForeignReply
 
 	reasonEnd // one past the last
 )
@@ -42,7 +44,7 @@ func (r Reason) text() string {
 	return [reasonEnd]string{
 		MissingAuth: "missing-auth", WrongKind: "wrong-kind", UnknownPeer: "unknown-peer", UnknownKey: "unknown-key",
 		NotYetValid: "not-yet-valid", Expired: "expired", BadSignature: "bad-signature", Replayed: "replayed",
-		NoDeadline: "no-deadline", TooMany: "too-many",
+		NoDeadline: "no-deadline", TooMany: "too-many", ForeignReply: "foreign-reply",
 	}[r]
 }
 

@@ -152,6 +152,12 @@ func (k *Keyring) Sign(to envelope.Address, form []byte) (envelope.Auth, error) 
 	return envelope.Auth{}, refused
 }
 
+// Proves reports whether Verify demands a proof of what peer sends.
+func (k *Keyring) Proves(peer envelope.Address) bool {
+	keys := k.peers[peer]
+	return k.require || keys != nil && keys.provider != Internal
+}
+
 // Verify checks that e comes from the agent it claims to come from. proven is false
 // for a message that is accepted without a proof. The error is an [*Error].
 func (k *Keyring) Verify(e *envelope.Envelope) (proven bool, err error) {

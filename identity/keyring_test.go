@@ -487,7 +487,7 @@ func TestReasonTexts(t *testing.T) {
 		texts = append(texts, r.String())
 	}
 	if got, want := strings.Join(texts, " "), "missing-auth wrong-kind unknown-peer unknown-key not-yet-valid expired bad-signature replayed "+
-		"no-deadline too-many"; got != want {
+		"no-deadline too-many foreign-reply"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
@@ -502,7 +502,7 @@ func TestReasonsRoundTrip(t *testing.T) {
 		}
 		seen[string(text)] = true
 	}
-	for _, bad := range []identity.Reason{0, identity.TooMany + 1, 99} {
+	for _, bad := range []identity.Reason{0, identity.ForeignReply + 1, 99} {
 		if _, err := bad.MarshalText(); err == nil || bad.String() != fmt.Sprintf("Reason(%d)", bad) {
 			t.Errorf("%d is no reason", bad)
 		}

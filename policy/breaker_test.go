@@ -341,7 +341,7 @@ func TestBreakerChanges(t *testing.T) {
 		"search open->half-open 2/2 " + cause + " for 0s after 0s refused 1 reset false",
 		"search half-open->open 2/2 " + cause + " for 10s after 0s refused 1 reset false",
 		"search open->half-open 2/2 " + cause + " for 0s after 0s refused 2 reset false",
-		"search half-open->closed 2/2 " + cause + " for 0s after 15s refused 0 reset false",
+		"search half-open->closed 2/2 " + cause + " for 0s after 15s refused 2 reset false",
 		"search closed->open 2/2 " + cause + " for 5s after 0s refused 0 reset false",
 		"search open->closed 2/2 " + cause + " for 0s after 0s refused 0 reset true",
 	}

@@ -153,6 +153,7 @@ func (b *breaker) enter(state BreakerState, now time.Time, reset bool) {
 		return
 	}
 	change.BreakerStatus = b.statusOf(b.opened)
+	change.Refused = b.refused // also in the end
 	if state == BreakerClosed {
 		change.OpenFor = now.Sub(b.from)
 	}

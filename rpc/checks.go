@@ -33,4 +33,6 @@ type Identity interface {
 	// that. proven is false for a message that is accepted without a proof. The
 	// error is an [*identity.Error].
 	Verify(e *envelope.Envelope) (proven bool, err error)
+	// Proves reports whether what a peer sends must carry a proof.
+	Proves(peer envelope.Address) bool
 }

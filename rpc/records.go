@@ -162,4 +162,7 @@ type CallRecord struct {
 	// Cost is what the capability declares, if the skill is known to have run for this
 	// call, and nil for refusals and replays. It must not be changed.
 	Cost map[string]float64
+	// Unproven is why the call went on although the drift gate had proven nothing; ""
+	// if it had, or has nothing to do with the call. The caller's end sets it.
+	Unproven string
 }

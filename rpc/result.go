@@ -51,6 +51,9 @@ type Result struct {
 	// Queued is set for an asynchronous call that the broker has stored. Await
 	// returns its answer by CorrelationID.
 	Queued bool
+	// Unproven is why the drift gate let the call go on although it could not prove
+	// that the contracts of both ends agree; "" for every other call.
+	Unproven string
 	// Response is the answer when Status is ok, and the raw answer when this end
 	// found that it violates the outputSchema. It is nil otherwise.
 	Response json.RawMessage
@@ -75,6 +78,8 @@ type resultJSON struct {
 	CostEstimate  map[string]float64 `json:"costEstimate,omitempty"`
 	Replayed      bool               `json:"replayed,omitempty"`
 	Queued        bool               `json:"queued,omitempty"`
+	Unproven      bool               `json:"unproven,omitempty"`
+	UnprovenWhy   string             `json:"unprovenReason,omitempty"`
 	Response      json.RawMessage    `json:"response,omitempty"`
 	SchemaSide    Side               `json:"schemaSide,omitempty"`
 	Violations    []schema.Violation `json:"violations,omitempty"`
@@ -83,13 +88,14 @@ type resultJSON struct {
 }
 
 // MarshalJSON writes {status, correlationId, traceId?, latencyMs, executionTimeMs?,
-// costEstimate?, replayed?, queued?, response?, schemaSide?, violations?,
-// violationsOmitted?, error?}; times are in ms, to the microsecond.
+// costEstimate?, replayed?, queued?, unproven?, unprovenReason?, response?, schemaSide?,
+// violations?, violationsOmitted?, error?}; times are in ms, to the microsecond.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return marshal(resultJSON{
 		Status: r.Status, CorrelationID: r.CorrelationID, TraceID: r.TraceID,
 		LatencyMs:   float64(r.Latency.Microseconds()) / 1000,
 		ExecutionMs: float64(r.ExecutionTime.Microseconds()) / 1000, CostEstimate: r.CostEstimate, Replayed: r.Replayed, Queued: r.Queued,
+		Unproven: r.Unproven != "", UnprovenWhy: r.Unproven,
 		Response: r.Response, SchemaSide: r.SchemaSide, Violations: r.Violations, Omitted: r.ViolationsOmitted, Error: r.Error,
 	})
 }
@@ -116,6 +122,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 		Status: j.Status, CorrelationID: j.CorrelationID, TraceID: j.TraceID,
 		Latency:       time.Duration(j.LatencyMs * float64(time.Millisecond)),
 		ExecutionTime: time.Duration(j.ExecutionMs * float64(time.Millisecond)), CostEstimate: j.CostEstimate, Replayed: j.Replayed, Queued: j.Queued,
+		Unproven: j.UnprovenWhy,
 		Response: j.Response, SchemaSide: j.SchemaSide, Violations: j.Violations, ViolationsOmitted: j.Omitted, Error: j.Error,
 	}
 	if r.Error != nil {

@@ -5,7 +5,8 @@
 // proofs of containment, samples and code generation; a [Node] is its
 // read-only view. [Schema.Valid] answers yes or no, reads the payload once and
 // allocates nothing when it is valid; [Schema.Check] and [Schema.Validate]
-// also say what is wrong.
+// also say what is wrong. [Schema.Arguments] is the rule for calls without
+// arguments.
 //
 // # The subset
 //

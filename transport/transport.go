@@ -1,6 +1,10 @@
 package transport
 
-import "context"
+import (
+	"context"
+
+	"github.com/agentd/agentd/envelope"
+)
 
 // A Message is published on a topic.
 type Message struct {
@@ -48,6 +52,12 @@ type Transport interface {
 	// arrived before its cause.
 	// Codes: Closed, Disconnected, Denied.
 	OpenInbox(h Handler) (Inbox, error)
+
+	// OwnsReply reports whether a reply topic belongs to an agent, by the form of the
+	// transport's reply topics. A message names its own reply topic, and whoever
+	// answers publishes there with rights that the sender may lack: only the sender's
+	// own topics may be answered.
+	OwnsReply(agent envelope.Address, topic string) bool
 
 	// MaxMessageBytes is the largest Data that Publish accepts.
 	MaxMessageBytes() int

@@ -41,12 +41,12 @@ func run(ctx context.Context, args []string, a *app) int {
 	}
 	switch log, logErr := a.Logger(); {
 	case !print:
-	case a.LogFormat == "json" && logErr == nil: // the last line is one of the log as well
+	case a.LogsJSON() && logErr == nil: // the last line is one of the log as well
 		log.Error(err.Error(), "exitStatus", code)
 	default:
 		fmt.Fprintf(a.Stderr, "agentd: %s\n", output.PrintableText(strings.ReplaceAll(err.Error(), "\n", "\n  ")))
 	}
-	if code == cli.ExitUsage && a.LogFormat != "json" {
+	if code == cli.ExitUsage && !a.LogsJSON() {
 		fmt.Fprintln(a.Stderr, "Run `agentd --help`, or --help after the command, for how to use it.")
 	}
 	return code
@@ -84,7 +84,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVarP(&a.FleetDir, "fleet", "C", "", "folder of fleet.yaml, or one below it (default: $AGENTD_FLEET_ROOT, then the working directory)")
 	flags.VarP(&a.Format, "output", "o", "table, json or jsonl")
 	flags.StringVar(&a.LogLevel, "log-level", "", "debug, info, warn or error (default: $AGENTD_LOG_LEVEL, then info)")
-	flags.StringVar(&a.LogFormat, "log-format", "text", "text or json")
+	flags.StringVar(&a.LogFormat, "log-format", "", "text or json (default: $AGENTD_LOG_FORMAT, then text)")
 	return cmd
 }
 

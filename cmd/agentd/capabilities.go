@@ -33,7 +33,7 @@ func (a *app) capabilitiesShowCommand() *cobra.Command {
 	var choice capabilities.Choice
 	cmd := &cobra.Command{
 		Use:   "show <capability>",
-		Short: "Show a capability as its callers see it",
+		Short: "Show what a capability declares, and what its callers see of it",
 		Example: "  agentd capabilities show review-pr\n" +
 			"  agentd capabilities show review-pr --capabilities ./capabilities.yaml -o json",
 		Args: arguments(1, "capability"),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -9,12 +10,13 @@ import (
 	fleetcli "github.com/agentd/agentd/internal/cli/fleet"
 )
 
-// fleetCommand returns `agentd fleet`. All of its commands but run, peers --verify
-// and status read files only.
+// fleetCommand returns `agentd fleet`. All of its commands but run, peers --verify,
+// status and reset-breaker read files only.
 func (a *app) fleetCommand() *cobra.Command {
 	return a.group(&cobra.Command{Use: "fleet", Short: "Run the fleet, and look at its files"},
 		a.fleetRunCommand(), a.fleetValidateCommand(), a.fleetListCommand(), a.fleetCapabilitiesCommand(),
-		a.fleetGraphCommand(), a.fleetPeersCommand(), a.fleetStatusCommand(), a.fleetNATSConfigCommand(),
+		a.fleetGraphCommand(), a.fleetPeersCommand(), a.fleetStatusCommand(), a.fleetResetBreakerCommand(),
+		a.fleetNATSConfigCommand(), a.fleetProvisionCommand(),
 	)
 }
 
@@ -105,22 +107,79 @@ func (a *app) fleetStatusCommand() *cobra.Command {
 	}
 }
 
+// fleetResetBreakerCommand returns `agentd fleet reset-breaker`.
+func (a *app) fleetResetBreakerCommand() *cobra.Command {
+	var agent string
+	cmd := &cobra.Command{
+		Use:   "reset-breaker [<peer>[/<capability>]]",
+		Short: "Close circuit breakers now, without waiting for their cool-down",
+		Long: "Close the circuit breakers of the agents that run here, so that they call a capability again at\n" +
+			"once: those of a peer, of one of its capabilities, or all. The output lists those that were open\n" +
+			"or half-open; `agentd fleet status -o json` lists them all. A breaker opens again when calls go\n" +
+			"on failing.",
+		Example: "  agentd fleet reset-breaker\n" +
+			"  agentd fleet reset-breaker pr-reviewer/review-pr --as concierge",
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			return fleetcli.ResetBreakers(ctx, &a.Env, agent, strings.Join(args, ""))
+		}),
+	}
+	cmd.Flags().StringVar(&agent, "as", "", "the calling agent (default: every agent that runs here)")
+	return cmd
+}
+
 // fleetNATSConfigCommand returns `agentd fleet nats-config`. The configuration goes
 // to standard output, so that --output does not apply to it.
 func (a *app) fleetNATSConfigCommand() *cobra.Command {
 	var keys string
+	var r fleetcli.JWTRequest
 	cmd := &cobra.Command{
 		Use:   "nats-config",
 		Short: "Write nats-server permissions: who may call whom, enforced by the broker",
-		Long: "Write an authorization block for nats-server from the fleet's files. Each member gets a user\n" +
+		Long: "Write accounts and users for nats-server from the fleet's files. Each member gets a user\n" +
 			"that may publish to the peers that its permissions let it call, subscribe to its own subjects,\n" +
-			"read its own replies, and nothing else. Users are identified by nkeys: missing seeds are created\n" +
-			"in the folder of --keys, and the configuration holds public keys only.",
+			"read its own replies, answer its callers, and nothing else. JetStream has an account of its own;\n" +
+			"members use it from further accounts, which import what each of them needs.\n\n" +
+			"Users are identified by nkeys: missing seeds are created in the folder of --keys, and the\n" +
+			"configuration holds public keys only.\n\n" +
+			"With --jwt it writes the same for a NATS system in operator mode: accounts, signed with the seed of\n" +
+			"--signing-key, to that folder, and the users' credentials to the folder of --keys. With --push it sends\n" +
+			"the accounts to the servers too, with AGENTD_NATS_CREDS of a user of the system account, so that no\n" +
+			"server is restarted when an agent is new.",
 		Example: "  agentd fleet nats-config > nats.conf\n  agentd broker --config nats.conf\n" +
 			"  AGENTD_NATS_NKEY=keys/pr-reviewer.nk agentd run --agent pr-reviewer",
 		Args: arguments(0),
-		RunE: a.do(func(context.Context, []string) error { return fleetcli.NATSConfig(&a.Env, keys) }),
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			if r.Keys = keys; r.Dir != "" {
+				return fleetcli.NATSAccounts(ctx, &a.Env, r)
+			}
+			return fleetcli.NATSConfig(&a.Env, keys)
+		}),
 	}
+	cmd.Flags().StringVar(&r.Dir, "jwt", "", "write accounts for operator mode to this folder")
+	cmd.Flags().StringVar(&r.SigningKey, "signing-key", "", "with --jwt: file with the seed of the operator or of one of its signing keys")
+	cmd.Flags().BoolVar(&r.Push, "push", false, "with --jwt: send the accounts to the servers")
 	cmd.Flags().StringVar(&keys, "keys", "", "folder of the members' nkey seeds (default: nats in the fleet's state folder)")
+	return cmd
+}
+
+// fleetProvisionCommand returns `agentd fleet provision`, which has an operator's rights.
+func (a *app) fleetProvisionCommand() *cobra.Command {
+	var r fleetcli.ProvisionRequest
+	cmd := &cobra.Command{
+		Use:   "provision",
+		Short: "Make the streams, consumers and buckets that the members use in JetStream",
+		Long: "Make the streams, consumers and key-value buckets that the members use in JetStream, and change\n" +
+			"those that differ from what the fleet's files say. Under the rules of `agentd fleet nats-config`\n" +
+			"members can make and change nothing there themselves. It may be repeated.\n\n" +
+			"It connects with the credentials of AGENTD_NATS_NKEY or AGENTD_NATS_CREDS, or else with the\n" +
+			"operator's key in the folder of --keys. With --check it changes nothing, and the exit status is 3\n" +
+			"when something is missing or differs.",
+		Example: "  agentd fleet provision\n  agentd fleet provision --check -o json",
+		Args:    cobra.NoArgs,
+		RunE:    a.do(func(ctx context.Context, _ []string) error { return fleetcli.Provision(ctx, &a.Env, r) }),
+	}
+	cmd.Flags().StringVar(&r.Keys, "keys", "", "folder of the keys (default: nats in the fleet's state folder)")
+	cmd.Flags().BoolVar(&r.Check, "check", false, "change nothing, and say what differs")
 	return cmd
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/agentd/agentd/rpc"
@@ -64,5 +66,21 @@ func TestLogsOfACall(t *testing.T) {
 		} else {
 			trace[r["correlationId"]] = id
 		}
+	}
+}
+
+// A command that fails says so in the log's format as well: it is the line that an
+// operator looks for.
+func TestLastLineIsJSON(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("agentd", "run", "--agent", "nobody", "--fleet", t.TempDir())
+	cmd.Env = append(os.Environ(), "AGENTD_LOG_FORMAT=json")
+	out, err := cmd.CombinedOutput()
+	var line struct {
+		Level, Msg string
+		ExitStatus int
+	}
+	if jerr := json.Unmarshal(out, &line); err == nil || jerr != nil || line.Level != "ERROR" || line.ExitStatus != 1 || line.Msg == "" {
+		t.Errorf("%v, %v: %s", err, jerr, out)
 	}
 }

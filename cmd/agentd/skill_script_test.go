@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -51,16 +52,20 @@ type known struct {
 	Traceparent    string          `json:"traceparent"`
 	Hops           int             `json:"hops"`
 	DeadlineMs     int64           `json:"deadlineMs"`
-	// FirstMs is the executionTimeMs of a nested call, and Nested the result of its
-	// repetition.
-	FirstMs float64 `json:"firstMs"`
-	Nested  *nested `json:"nested"`
+	// FirstMs and FirstCost are the executionTimeMs and the costEstimate of a nested
+	// call, and Nested is the result of its repetition, which costs nothing.
+	FirstMs   float64            `json:"firstMs"`
+	FirstCost map[string]float64 `json:"firstCost"`
+	// OwnTrace is the trace of a nested call that continues a span of the skill's own.
+	OwnTrace string  `json:"ownTrace"`
+	Nested   *nested `json:"nested"`
 }
 
 // A nested is the result of a nested call, as the kit of the language shows it.
 type nested struct {
 	Response        known              `json:"response"`
 	CorrelationID   string             `json:"correlationId"`
+	TraceID         string             `json:"traceId"`
 	ExecutionTimeMs float64            `json:"executionTimeMs"`
 	CostEstimate    map[string]float64 `json:"costEstimate"`
 	Replayed        bool               `json:"replayed"`
@@ -71,7 +76,7 @@ type nested struct {
 // kit's calls.
 func goSkill() {
 	var mux typed.Mux
-	typed.Handle(&mux, "whoami", "whoami", func(ctx context.Context, in shapes.GetUserRequest) (any, error) {
+	typed.Handle(&mux, "go-whoami", "go", func(ctx context.Context, in shapes.GetUserRequest) (any, error) {
 		payload, err := typed.Marshal(in)
 		if err != nil {
 			return nil, err
@@ -84,33 +89,37 @@ func goSkill() {
 		}
 		for i := range 2 {
 			var outcome typed.Outcome
-			response, err := typed.Request[json.RawMessage](ctx, sdk.Caller(), "agent://end", "seen", nil,
+			response, err := typed.Request[json.RawMessage](ctx, sdk.Caller(), "agent://kits", "seen", nil,
 				[]typed.CallOption{typed.WithOutcome(&outcome), typed.WithIdempotencyKey("nested-of-" + env.CorrelationID)})
 			if err != nil {
 				return nil, err
 			}
 			if i == 0 {
-				out.FirstMs = float64(outcome.ExecutionTime) / float64(time.Millisecond)
+				out.FirstMs, out.FirstCost = float64(outcome.ExecutionTime)/float64(time.Millisecond), outcome.CostEstimate
 			}
 			out.Nested = &nested{
-				CorrelationID: outcome.CorrelationID, ExecutionTimeMs: float64(outcome.ExecutionTime) / float64(time.Millisecond),
+				CorrelationID: outcome.CorrelationID, TraceID: outcome.TraceID, ExecutionTimeMs: float64(outcome.ExecutionTime) / float64(time.Millisecond),
 				CostEstimate: outcome.CostEstimate, Replayed: outcome.Replayed, Queued: outcome.Queued,
 			}
 			if err := json.Unmarshal(response, &out.Nested.Response); err != nil {
 				return nil, err
 			}
 		}
-		return out, nil
+		var own typed.Outcome
+		_, err = typed.Request[json.RawMessage](ctx, sdk.Caller(), "agent://kits", "seen", nil,
+			[]typed.CallOption{typed.WithOutcome(&own), typed.WithTraceparent("00-" + strings.Repeat("5", 32) + "-" + strings.Repeat("6", 16) + "-01")})
+		out.OwnTrace = own.TraceID
+		return out, err
 	})
 	sdk.Serve(&mux)
 }
 
-// knowsCall checks the result of a call of whoami: knowscall <file> <agent> <session>
-// <key> <payload>. A nested call must be part of the same trace, under another span,
-// and its kit must tell what its result says.
+// knowsCall checks what a skill knows of a call: knowscall <file> <capability>
+// <session> <key> <payload>. A nested call must be part of the same trace, under
+// another span, and its kit must tell what its result says.
 func knowsCall(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 5 {
-		ts.Fatalf("usage: knowscall <file> <agent> <session> <key> <payload>")
+		ts.Fatalf("usage: knowscall <file> <capability> <session> <key> <payload>")
 	}
 	var result struct {
 		CorrelationID string `json:"correlationId"`
@@ -126,8 +135,8 @@ func knowsCall(ts *testscript.TestScript, neg bool, args []string) {
 	for _, c := range []struct{ what, got, want string }{
 		{"payload", string(k.Payload), args[4]},
 		{"caller", k.Caller, "agent://desk"},
-		{"agent", k.Agent, "agent://" + args[1]},
-		{"capability", k.Capability, "whoami"},
+		{"agent", k.Agent, "agent://kits"},
+		{"capability", k.Capability, args[1]},
 		{"correlation id", k.CorrelationID, result.CorrelationID},
 		{"session", k.SessionID, args[2]},
 		{"tenant", k.TenantID, ""},
@@ -155,8 +164,11 @@ func knowsCall(ts *testscript.TestScript, neg bool, args []string) {
 	if k.MessageID == "" || k.MessageID == k.Nested.Response.MessageID || k.Nested.CorrelationID == "" {
 		ts.Fatalf("message %q, nested call %q", k.MessageID, k.Nested.CorrelationID)
 	}
+	if k.OwnTrace != strings.Repeat("5", 32) || k.Nested.TraceID != k.Traceparent[3:35] {
+		ts.Fatalf("the traces are %q and %q", k.OwnTrace, k.Nested.TraceID)
+	}
 	n := k.Nested
-	if !n.Replayed || n.Queued || n.CostEstimate["usd"] != 0.5 || n.ExecutionTimeMs != 0 || k.FirstMs <= 0 {
-		ts.Fatalf("the nested call took %v ms, and its repetition is %+v", k.FirstMs, n)
+	if !n.Replayed || n.Queued || k.FirstCost["usd"] != 0.5 || len(n.CostEstimate) != 0 || n.ExecutionTimeMs != 0 || k.FirstMs <= 0 {
+		ts.Fatalf("the nested call took %v ms and cost %v, and its repetition is %+v", k.FirstMs, k.FirstCost, n)
 	}
 }

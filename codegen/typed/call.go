@@ -20,6 +20,9 @@ type Call struct {
 	Timeout time.Duration
 	// IdempotencyKey lets the callee recognise a repeated call; "" means none.
 	IdempotencyKey string
+	// Traceparent is the W3C trace context that the call continues; "" leaves it to
+	// the Caller, which continues that of the call which this one is nested in.
+	Traceparent string
 	// Outcome, if it is not nil, is filled in by the Caller.
 	Outcome *Outcome
 }
@@ -28,6 +31,8 @@ type Call struct {
 type Outcome struct {
 	// CorrelationID names the call in the logs and audit records of both ends.
 	CorrelationID string
+	// TraceID is that of the W3C trace that the call belongs to, 32 hex digits.
+	TraceID string
 	// Latency is how long the caller waited.
 	Latency time.Duration
 	// ExecutionTime is how long the skill ran, by the callee's word; 0 where it says
@@ -41,6 +46,9 @@ type Outcome struct {
 	Replayed bool
 	// Queued says that a broker has stored the call, and that there is no answer yet.
 	Queued bool
+	// Unproven is why the call went on although it was not proven that the contracts of
+	// both ends agree; "" for every other call.
+	Unproven string
 }
 
 // A Caller makes calls. It returns the callee's answer, or an error where the
@@ -65,6 +73,12 @@ func WithTimeout(d time.Duration) CallOption { return func(c *Call) { c.Timeout 
 
 // WithIdempotencyKey lets the callee recognise a repeated call.
 func WithIdempotencyKey(key string) CallOption { return func(c *Call) { c.IdempotencyKey = key } }
+
+// WithTraceparent lets a call continue a W3C trace context, such as that of a span
+// which the caller has begun.
+func WithTraceparent(traceparent string) CallOption {
+	return func(c *Call) { c.Traceparent = traceparent }
+}
 
 // WithOutcome fills *o in when the call has ended, also one that fails.
 func WithOutcome(o *Outcome) CallOption { return func(c *Call) { c.Outcome = o } }

@@ -20,12 +20,13 @@ func Caller(r Requester) typed.Caller {
 	return typed.CallerFunc(func(ctx context.Context, c typed.Call) (json.RawMessage, error) {
 		result, err := r.RequestAgent(ctx, rpc.Request{
 			To: envelope.Address(c.To), Capability: c.Capability, Payload: c.Payload,
-			Timeout: c.Timeout, IdempotencyKey: c.IdempotencyKey,
+			Timeout: c.Timeout, IdempotencyKey: c.IdempotencyKey, Traceparent: c.Traceparent,
 		})
 		if c.Outcome != nil && result != nil {
 			*c.Outcome = typed.Outcome{
-				CorrelationID: result.CorrelationID, Latency: result.Latency, ExecutionTime: result.ExecutionTime,
-				CostEstimate: result.CostEstimate, Replayed: result.Replayed, Queued: result.Queued,
+				CorrelationID: result.CorrelationID, TraceID: result.TraceID, Latency: result.Latency,
+				ExecutionTime: result.ExecutionTime, CostEstimate: result.CostEstimate,
+				Replayed: result.Replayed, Queued: result.Queued, Unproven: result.Unproven,
 			}
 		}
 		if err != nil {

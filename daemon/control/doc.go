@@ -8,6 +8,7 @@
 //	GET  /v1/agent/capabilities  what the agent offers, as its callers see it
 //	GET  /v1/agent/status        the agent at a glance, see [Status]
 //	POST /v1/peers/verify        has the agent ask its peers what they serve; {peers?} responds [PeerStatus…]
+//	POST /v1/breakers/reset      closes circuit breakers before their time; {peer?, capability?} responds [Breaker…]
 //	GET  /v1/approvals           the calls that wait for a person; with ?payload=1 their payloads, too
 //	POST /v1/approvals/{id}      decides one of them; {approve, reason?}
 //	GET  /v1/results/{id}        waits for the result of an asynchronous call, at most ?timeoutMs

@@ -18,6 +18,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	rpccaller "github.com/agentd/agentd/rpc/caller"
 )
@@ -199,6 +200,16 @@ func whole(t *testing.T) control.Agent {
 			{Number: 3, Time: moment, Reason: "refused", Attempts: 1, Bytes: 2, Body: json.RawMessage(`[]`)},
 		}},
 		Audit: openLog(t, "s-1"),
+		ResetBreakers: func(peer envelope.Address, capability string) []control.Breaker {
+			all := []control.Breaker{}
+			if peer == "agent://b" && capability == "x" {
+				all = append(all, control.Breaker{
+					Peer: peer, Capability: capability, State: policy.BreakerOpen, Since: moment, Until: moment.Add(time.Minute),
+					Calls: 20, Failed: 19, Cause: "EAGENTRPC_TIMEOUT", Refused: 3, Opened: 1,
+				})
+			}
+			return all
+		},
 	}
 }
 
@@ -223,6 +234,11 @@ func TestGoodRequests(t *testing.T) {
 			"one peer", "POST", "/v1/peers/verify", `{"peers":["agent://b"]}`,
 			`[{"peer":"agent://b","transport":"nats","subject":"s","external":false,"status":"reachable"}]`,
 		},
+		{
+			"breakers", "POST", "/v1/breakers/reset", `{"peer":"agent://b","capability":"x"}`,
+			`[{"peer":"agent://b","capability":"x","state":"open","since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","calls":20,"failed":19,"cause":"EAGENTRPC_TIMEOUT","refused":3,"opened":1}]`,
+		},
+		{"no breakers", "POST", "/v1/breakers/reset", `{}`, `[]`},
 		{"approvals", "GET", "/v1/approvals", "", `[` + approval + `}]`},
 		{"approvals, without payloads", "GET", "/v1/approvals?payload=0", "", `[` + approval + `}]`},
 		{"approvals, with payloads", "GET", "/v1/approvals?payload=1", "", `[` + approval + `,"payload":{"amount":1}}]`},
@@ -250,7 +266,7 @@ func TestGoodRequests(t *testing.T) {
 func endpoints() map[string][]string {
 	get, post := []string{http.MethodGet, http.MethodHead}, []string{http.MethodPost}
 	return map[string][]string{
-		"/v1/request": post, "/v1/agent/progress": post, "/v1/agent/capabilities": get, "/v1/agent/status": get, "/v1/peers/verify": post,
+		"/v1/request": post, "/v1/agent/progress": post, "/v1/agent/capabilities": get, "/v1/agent/status": get, "/v1/peers/verify": post, "/v1/breakers/reset": post,
 		"/v1/approvals": get, "/v1/approvals/x": post, "/v1/results/x": get, "/v1/dlq": get, "/v1/dlq/3": append([]string{http.MethodDelete}, get...),
 		"/v1/dlq/3/redrive": post, "/v1/audit/redact": post, "/v1/audit/prune": post, "/v1/audit/rotate-key": post, "/v1/audit/witnessed": post,
 		"/healthz": get, "/readyz": get,
@@ -315,10 +331,14 @@ func TestMalformedBodies(t *testing.T) {
 			t.Error("peers were asked")
 			return nil
 		},
+		ResetBreakers: func(envelope.Address, string) []control.Breaker {
+			t.Error("breakers were reset")
+			return nil
+		},
 	})
 	invalid := rpc.CodeInvalidRequest.String()
 	for path, code := range map[string]string{
-		"/v1/request": invalid, "/v1/peers/verify": invalid, "/v1/approvals/a-1": invalid, "/v1/audit/redact": "invalid",
+		"/v1/request": invalid, "/v1/peers/verify": invalid, "/v1/breakers/reset": invalid, "/v1/approvals/a-1": invalid, "/v1/audit/redact": "invalid",
 		"/v1/audit/prune": "invalid", "/v1/audit/rotate-key": "invalid", "/v1/audit/witnessed": "invalid",
 	} {
 		for name, body := range map[string]string{
@@ -403,6 +423,7 @@ func TestMissingParts(t *testing.T) {
 		{"GET", "/v1/agent/capabilities", "", 404, rpc.CodeNoCapability.String(), "only calls others"},
 		{"GET", "/v1/agent/status", "", 404, rpc.CodeInvalidRequest.String(), "no status"},
 		{"POST", "/v1/peers/verify", "{}", 404, rpc.CodeInvalidRequest.String(), "asks no peers"},
+		{"POST", "/v1/breakers/reset", "{}", 404, rpc.CodeInvalidRequest.String(), "no breakers"},
 		{"POST", "/v1/approvals/a-1", `{"approve":true}`, 404, "no-approval", "a-1"},
 		{"GET", "/v1/results/c?timeoutMs=1", "", 404, rpc.CodeNeedsDurable.String(), "keeps no calls"},
 		{"GET", "/v1/dlq", "", 404, "dead-letter", "keeps no calls"},

@@ -50,6 +50,8 @@ type Agent struct {
 	Status func() Status
 	// VerifyPeers asks peers what they serve. It may be nil.
 	VerifyPeers func(ctx context.Context, only []envelope.Address) []PeerStatus
+	// ResetBreakers closes circuit breakers, see [Client.ResetBreakers]. It may be nil.
+	ResetBreakers func(peer envelope.Address, capability string) []Breaker
 	// Durable are the calls that outlive the process. It may be nil.
 	Durable Durable
 	// Audit is the agent's audit log. It may be nil.
@@ -64,6 +66,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("GET /v1/agent/capabilities", a.capabilities)
 	mux.HandleFunc("GET /v1/agent/status", a.status)
 	mux.HandleFunc("POST /v1/peers/verify", a.verifyPeers)
+	mux.HandleFunc("POST /v1/breakers/reset", a.resetBreakers)
 	mux.HandleFunc("POST /v1/audit/redact", a.redactAudit)
 	mux.HandleFunc("POST /v1/audit/prune", a.pruneAudit)
 	mux.HandleFunc("POST /v1/audit/rotate-key", a.rotateAuditKey)

@@ -42,6 +42,13 @@ type Status struct {
 	// that failed.
 	Requests int `json:"requests"`
 	Errors   int `json:"errors"`
+	// Capabilities are those of its capabilities that have been called.
+	Capabilities []CapabilityLoad `json:"capabilities,omitempty"`
+	// Dropped is the number of messages that came faster than they could be taken or
+	// refused.
+	Dropped uint64 `json:"dropped,omitempty"`
+	// Breakers are those of the capabilities that it has called.
+	Breakers []Breaker `json:"breakers,omitempty"`
 }
 
 // A PeerState is the outcome of asking a peer what it offers.
@@ -54,7 +61,8 @@ const (
 	PeerNotProbed PeerState = "not-yet-probed"
 	// PeerExternal means that it was not asked, and is no member of the fleet.
 	PeerExternal PeerState = "external"
-	// PeerReachable means that it offers what the caller was built against.
+	// PeerReachable means that it offers what the caller was built against, or what is
+	// proven compatible with it; or that there is nothing that could differ.
 	PeerReachable PeerState = "reachable"
 	// PeerDrifted means that it offers something else.
 	PeerDrifted PeerState = "drifted"
@@ -82,11 +90,32 @@ type PeerStatus struct {
 	// Digest covers what it offers now, or for a peer that was not asked, what its
 	// file offers.
 	Digest string `json:"digest,omitempty"`
-	// Differ are the capabilities whose contract differs from the one that the caller
-	// was built against.
+	// Differ are the capabilities whose contract does not agree with the one that the
+	// caller was built against.
 	Differ []string `json:"differ,omitempty"`
+	// Drifts are what is wrong with these, a reason and, where there is one, a witness
+	// for each.
+	Drifts []PeerDrift `json:"drifts,omitempty"`
+	// Unusable are the capabilities that it offers, and the agent's copy of its file
+	// lacks.
+	Unusable []string `json:"unusable,omitempty"`
+	// Contracts counts its replicas by the digest of what they offer, where that
+	// differs.
+	Contracts map[string]int `json:"contracts,omitempty"`
+	// NoContract is set for a peer that answers and publishes no contract.
+	NoContract bool `json:"noContract,omitempty"`
 	// Error is why it is unreachable, or what is wrong with its answer.
 	Error string `json:"error,omitempty"`
+}
+
+// A PeerDrift is one capability of a peer to which calls are refused.
+type PeerDrift struct {
+	// Capability is its name.
+	Capability string `json:"capability"`
+	// Reason is what is wrong, in words.
+	Reason string `json:"reason"`
+	// Details are those of the error that a call meets: {error, side?, witness?, …}.
+	Details json.RawMessage `json:"details,omitempty"`
 }
 
 // status handles GET /v1/agent/status.

@@ -27,6 +27,10 @@ const (
 	Idempotency Kind = "idempotency-store"
 	// Identity is a key that is missing, not published, or out of its time.
 	Identity Kind = "identity"
+	// Circuit is a capability of a peer that is not called, because most calls failed.
+	Circuit Kind = "circuit"
+	// Queue is a capability of this agent with more requests than it can take.
+	Queue Kind = "queue"
 )
 
 // A Condition is one thing that is wrong.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"os"
@@ -103,7 +104,8 @@ func (e *Env) InspectFleet() (*fleet.Fleet, daemon.Paths, error) {
 func (e *Env) Colors() output.Colors { return output.ColorsFor(e.Stdout, e.Getenv) }
 
 // Logger returns a logger that writes diagnostics to standard error, at the
-// level of --log-level, else of $AGENTD_LOG_LEVEL, else at info.
+// level of --log-level, else of $AGENTD_LOG_LEVEL, else at info, and in the format of
+// --log-format, else of $AGENTD_LOG_FORMAT, else as text.
 func (e *Env) Logger() (*slog.Logger, error) {
 	level := e.LogLevel
 	if level == "" {
@@ -117,14 +119,20 @@ func (e *Env) Logger() (*slog.Logger, error) {
 		}
 		opts.Level = l
 	}
-	switch e.LogFormat {
+	switch e.logFormat() {
 	case "text":
 		return slog.New(slog.NewTextHandler(e.Stderr, opts)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(e.Stderr, opts)), nil
 	}
-	return nil, Usage("--log-format: must be text or json, not %q", e.LogFormat)
+	return nil, Usage("--log-format: must be text or json, not %q", e.logFormat())
 }
+
+// LogsJSON reports whether every line on standard error is to be JSON.
+func (e *Env) LogsJSON() bool { return e.logFormat() == "json" }
+
+// logFormat is --log-format, else $AGENTD_LOG_FORMAT, else text.
+func (e *Env) logFormat() string { return cmp.Or(e.LogFormat, e.Getenv("AGENTD_LOG_FORMAT"), "text") }
 
 // LogsCalls returns whether each call gets a line in the log: what --log-calls says,
 // else $AGENTD_LOG_CALLS, else false.

@@ -69,6 +69,7 @@ func TestLogger(t *testing.T) {
 		{"loud", "", "text", false, false, "--log-level: must be debug, info, warn or error"},
 		{"", "loud", "text", false, false, "--log-level"},
 		{"", "", "xml", false, false, "--log-format: must be text or json"},
+		{"", "", "", true, false, ""},
 	} {
 		env := clitest.New(t, "")
 		env.LogLevel, env.Vars["AGENTD_LOG_LEVEL"], env.LogFormat = test.flag, test.variable, test.format
@@ -89,6 +90,47 @@ func TestLogger(t *testing.T) {
 		if strings.Contains(got, "an info") != test.info || strings.Contains(got, "a debug") != test.debug ||
 			test.info && strings.HasPrefix(got, "{") != (test.format == "json") {
 			t.Errorf("%+v: %s", test, got)
+		}
+	}
+}
+
+// The environment chooses the format where the flag does not.
+func TestLogFormatOfTheEnvironment(t *testing.T) {
+	env := clitest.New(t, "")
+	if env.LogsJSON() {
+		t.Error("text is the default")
+	}
+	env.Vars["AGENTD_LOG_FORMAT"] = "json"
+	if !env.LogsJSON() {
+		t.Error("the variable does not count")
+	}
+	env.LogFormat = "text"
+	if env.LogsJSON() {
+		t.Error("the flag does not win")
+	}
+	env.LogFormat, env.Vars["AGENTD_LOG_FORMAT"] = "", "xml"
+	if _, err := env.Logger(); clitest.Code(err) != cli.ExitUsage {
+		t.Error(err)
+	}
+}
+
+// Calls get a line each where the flag says so, else where the variable does.
+func TestLogsCalls(t *testing.T) {
+	yes, no := true, false
+	for _, test := range []struct {
+		flag     *bool
+		variable string
+		want     bool
+		fails    bool
+	}{
+		{nil, "", false, false}, {nil, "true", true, false}, {nil, "0", false, false}, {&no, "true", false, false}, {&yes, "", true, false},
+		{nil, "often", false, true},
+	} {
+		env := clitest.New(t, "")
+		env.LogCalls, env.Vars["AGENTD_LOG_CALLS"] = test.flag, test.variable
+		got, err := env.LogsCalls()
+		if got != test.want || (clitest.Code(err) == cli.ExitUsage) != test.fails {
+			t.Errorf("%+v: %v, %v", test, got, err)
 		}
 	}
 }

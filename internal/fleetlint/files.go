@@ -73,7 +73,7 @@ func (c *checker) findPeersFiles() (found []string) {
 
 // effects says of keys that a reader expects to do something what does that here.
 func effects() map[string]string {
-	return map[string]string{
+	return map[string]string{ //nolint:gosec // advice about keys, and no secrets
 		"quotas":             "rateLimit and concurrency in capabilities.yaml bound calls",
 		"secrets":            "a skill gets env, inheritEnv and the environment's envFiles",
 		"tenants":            "callers and permissions decide who may call",

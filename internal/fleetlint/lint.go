@@ -41,6 +41,11 @@ const (
 	// RetryUnsafe: a retry policy without effect, since repeating the call may do
 	// harm.
 	RetryUnsafe fleet.Code = "retry.unsafe"
+	// VersionUnenforced: a minSchemaVersion that nothing holds the peer to.
+	VersionUnenforced fleet.Code = "version.unenforced"
+	// VersionUnmet: a capability is older than a caller accepts, and every call to it
+	// is refused.
+	VersionUnmet fleet.Code = "version.unmet"
 	// KeyIgnored: a key that agentd does not act on.
 	KeyIgnored fleet.Code = "key.ignored"
 )
@@ -71,6 +76,7 @@ func Check(f *fleet.Fleet) fleet.Findings {
 	c.transports()
 	c.skills()
 	c.bounds()
+	c.versions()
 	c.ignored()
 	c.found.Sort()
 	return c.found

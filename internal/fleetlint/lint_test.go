@@ -76,6 +76,11 @@ const (
 	nats      = "{kind: nats, servers: [s], subjects: {requests: agents.clerk.requests}}"
 )
 
+// atLeast is the peers file of a desk that asks for a version of the clerk's.
+func atLeast(version string) string {
+	return "-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clerk, minSchemaVersion: " + version + ", transports: [" + nats + "]}]\n"
+}
+
 // capabilities is the clerk's file with one capability of these keys, on line 4.
 func capabilities(keys string) string {
 	return clerkOf + "transports: [" + nats + "]\ncapabilities: [{name: file, " + keys + "}]\n"
@@ -166,6 +171,19 @@ func TestRules(t *testing.T) {
 		"retries that are not made": {capabilities("retryPolicy: {maxAttempts: 3}"),
 			"! [retry.unsafe] clerk/capabilities.yaml:4:16: /capabilities/0: the retryPolicy of \"file\" has no effect but for calls with an idempotency key: it is not idempotent (say `idempotent: true` if repeating a call does no harm)\n" + oneDoubt},
 		"retries that are": {capabilities("idempotent: true, retryPolicy: {maxAttempts: 3}"), clean},
+
+		"a version without a contract": {"-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://archive, minSchemaVersion: '1', transports: [" + nats + "]}]\n",
+			"✗ [version.unenforced] rpc-peers.yaml:2:9: /peers/0: minSchemaVersion of agent://archive cannot hold: no contract of it is known here, so calls to it are not checked (name the peer's file with the key capabilities)\n" +
+				"· [peer.dangling] rpc-peers.yaml:2:9: /peers/0: the peer agent://archive is no agent of this fleet, and has no capabilities file: calls to it are not checked (name its file with the key capabilities)\n"},
+		"a version that nobody checks": {atLeast("'1'") + capabilities("since: '1'") + "-- desk/agent.yaml --\nname: desk\ndrift: 'off'\n",
+			"✗ [version.unenforced] rpc-peers.yaml:2:9: /peers/0: minSchemaVersion of agent://clerk cannot hold: agent \"desk\" says `drift: off`, and the drift gate is what checks it (remove one of both)\n"},
+		"a version that refuses nothing": {atLeast("'1'") + capabilities("since: '1'") + "-- desk/agent.yaml --\nname: desk\ndrift: warn\n",
+			"! [version.unenforced] rpc-peers.yaml:2:9: /peers/0: minSchemaVersion of agent://clerk refuses nothing: agent \"desk\" says `drift: warn` (say `drift: enforce`)\n" + oneDoubt},
+		"a version that is not met": {atLeast("'1.10'") + capabilities("since: '1.9'"),
+			"! [version.unmet] rpc-peers.yaml:2:9: /peers/0: agent \"desk\" asks for version 1.10 of agent://clerk or later, and \"file\" says since \"1.9\": every call to it is refused (raise its since, or lower minSchemaVersion)\n" + oneDoubt},
+		"a version that is met": {atLeast("'1.9'") + capabilities("since: v1.10"), clean},
+		"a version that is none": {atLeast("banana"),
+			"✗ [config.invalid] rpc-peers.yaml:2:32: /peers/0/minSchemaVersion: \"banana\" is no version: nothing could be compared with it (up to four numbers, such as 1.2 or v1.2.0)\n"},
 
 		"keys without effect": {"-- desk/agent.yaml --\nname: desk\nmodel: m\nquotas: {calls: 1}\naudit: {retention: 90d}\ntemperature: 1\n",
 			"! [key.ignored] desk/agent.yaml:4:9: /audit/retention: agentd does not act on the key \"audit.retention\" (`agentd audit prune --older-than` removes records)\n" +

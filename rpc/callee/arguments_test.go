@@ -59,7 +59,7 @@ func TestCallWithoutArguments(t *testing.T) {
 				got = inv.Payload
 				return json.RawMessage("1"), nil
 			}), serving(withInput(t, test.input, 100), callerToo))
-			for _, payload := range []string{"", "null", " null\n"} {
+			for _, payload := range []string{"", " \t", "null", " null\n"} {
 				got = nil
 				r := rpctest.Request()
 				r.Payload = json.RawMessage(payload)

@@ -142,11 +142,11 @@ type call struct {
 	next *call // in the queue of workers
 
 	// Its place among the requests of its capability. Guarded by requests.mu, but that
-	// lane and turn do not change once they are set.
+	// queue and turn do not change once they are set.
 
-	lane  *lane
+	queue *capabilityQueue
 	turn  chan struct{} // closed when it may run; nil if it need not wait
-	place *list.Element // in the queue of the lane, while it waits
+	place *list.Element // in queue.waiting, while it waits
 	slot  bool          // it runs
 
 	// What the checks have found out.

@@ -54,7 +54,8 @@ func (in *Inbox) ignore(topic, why string) {
 // findReplyTopic determines where the answer goes: nowhere for an event, and for a
 // request without replyTo, which is how callers of the reference system may send one
 // whose answer they do not wait for. A request that names a place that this process
-// cannot reach is recorded and dropped: its sender waits for an answer.
+// cannot reach is recorded and dropped: its sender waits for an answer. So is one
+// whose answer would go to another agent.
 func (c *call) findReplyTopic(m transport.Message) bool {
 	if c.request.Kind == envelope.Event {
 		return true
@@ -62,16 +63,16 @@ func (c *call) findReplyTopic(m transport.Message) bool {
 	kind, topic, ok := strings.Cut(c.request.ReplyTo, "://")
 	switch {
 	case ok && kind == c.transport.Kind():
-		c.replyTopic = topic
+		return c.replyTo(topic)
 	case ok:
 		why := rpc.NewError(rpc.CodeInvalidRequest, nil, "its replyTo is on another transport than the request")
 		c.log().Warn("request ignored", "reason", why.Message)
 		c.record(why)
 		return false
-	default:
+	case m.Reply != "":
 		// Plain clients of the broker name the reply topic in the message and not in
 		// the envelope.
-		c.replyTopic = m.Reply
+		return c.replyTo(m.Reply)
 	}
 	return true
 }

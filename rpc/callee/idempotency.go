@@ -97,6 +97,10 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 	defer release()
 	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest)
 	if berr != nil {
+		// The store did not fail: there was no time for it.
+		if late := c.interrupted("the deadline passed before the skill could begin"); late != nil {
+			return nil, late
+		}
 		c.logUnkept(berr)
 		return nil, rpc.NewError(rpc.CodeInternal, berr, "%s cannot tell now whether it has seen this idempotency key", c.inbox.cfg.Self).Explain()
 	}

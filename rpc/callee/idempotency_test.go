@@ -226,3 +226,23 @@ func TestRepetitionWhileTheFirstRuns(t *testing.T) {
 		}
 	})
 }
+
+// A deadline that passes while the store is asked is a deadline, not a fault of the
+// store: the caller may try again where it would not after a fault.
+func TestDeadlinePassesInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &remembers{prior: map[callee.KeyedRequest]callee.Prior{}, fail: func(string) error {
+			time.Sleep(2 * time.Second)
+			return context.DeadlineExceeded
+		}}
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(_ *caller.Config, ic *callee.Config) { ic.Idempotency = store })
+		f := rpctest.NewForeignCaller(t, w)
+		e := f.Request()
+		e.Deadline = time.Now().Add(time.Second).UnixMilli()
+		e.Headers = envelope.Headers{{Key: envelope.HeaderIdempotencyKey, Value: "k"}}
+		w.Publish(t, rpctest.Topic, e)
+		if code := rpctest.ReplyCode(t, rpctest.Wait(t, f.Replies)); code != "EAGENTRPC_DEADLINE_EXCEEDED" {
+			t.Errorf("code %s", code)
+		}
+	})
+}

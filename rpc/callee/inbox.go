@@ -41,6 +41,9 @@ type Config struct {
 	// Identity proves what this agent sends and checks what it receives. Nil sends
 	// bare claims, and accepts them.
 	Identity rpc.Identity
+	// ReplyTopics are the topics where a caller may have its answers besides those that
+	// the transport knows to be its own; one that ends in .> covers all below. Optional.
+	ReplyTopics func(caller envelope.Address) []string
 	// TenantID, if set, is the only tenant that is served: requests of another, or of
 	// none, are refused.
 	TenantID string
@@ -174,9 +177,10 @@ type servedContract struct {
 	contract  *capability.Document
 	handlers  map[string]rpc.Handler
 	published []byte // JSON
+	revision  string // of published
 }
 
-// SetContract replaces what the inbox serves. Running calls are finished under the
+// SetContract replaces what the inbox serves, and tells callers. Running calls are finished under the
 // contract that they began with. After an error everything is as it was.
 func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]rpc.Handler) error {
 	if contract == nil {
@@ -192,11 +196,15 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 	if missing != nil {
 		return errors.Join(missing...)
 	}
-	published, err := contract.Published().JSON()
+	form := contract.Published()
+	published, err := form.JSON()
 	if err != nil {
 		return fmt.Errorf("callee: %w", err)
 	}
-	in.served.Store(&servedContract{contract: contract, handlers: handlers, published: published})
+	before := in.served.Swap(&servedContract{contract: contract, handlers: handlers, published: published, revision: form.Revision})
+	if before != nil && before.revision != form.Revision {
+		in.announceAll()
+	}
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package callee
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -15,17 +14,17 @@ type requests struct {
 	serving sync.WaitGroup // also until they have been answered
 
 	mu      sync.Mutex
-	limits  Limits           // guarded by mu, as are all below
-	closed  bool             // no more are accepted
-	all     map[string]*call // by messageId
-	running int              // those that have a slot
-	waiting int              // those that wait in lanes
-	lanes   map[string]*lane // by capability, or name of a service
-	turns   []*lane          // those with waiting requests, in the order of their turns
+	limits  Limits                      // guarded by mu, as are all below
+	closed  bool                        // no more are accepted
+	all     map[string]*call            // by messageId
+	running int                         // those that have a slot
+	waiting int                         // those that wait in queues
+	queues  map[string]*capabilityQueue // by capability, or name of a service
+	turns   []*capabilityQueue          // those with waiting requests, in the order of their turns
 }
 
 func newRequests(l Limits) *requests {
-	return &requests{limits: l, all: map[string]*call{}, lanes: map[string]*lane{}}
+	return &requests{limits: l, all: map[string]*call{}, queues: map[string]*capabilityQueue{}}
 }
 
 // register accepts the call, unless there is no room for it.
@@ -49,17 +48,18 @@ func (r *requests) add(c *call) (err *rpc.Error, full bool) {
 	case r.all[c.request.MessageID] != nil:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "a request with this messageId is running already"), false
 	}
-	l := r.lane(c)
-	if why := r.refuses(l, c); why != "" {
+	q := r.queueOf(c)
+	if why := r.refuses(q, c); why != "" {
 		e := rpc.NewError(rpc.CodeBusy, nil, "%s %s", c.inbox.cfg.Self, why)
-		e.Details = check.RetryIn(r.drained(l))
+		e.RetryIn = r.drained(q)
+		e.Details = check.RetryIn(e.RetryIn)
 		// Nothing is refused where the broker keeps the request: it comes again.
-		return e, c.delivery == nil && l.refuse()
+		return e, c.delivery == nil && q.refuse()
 	}
-	c.lane = l
+	c.queue = q
 	r.all[c.request.MessageID] = c
-	l.accepted++
-	l.bytes += c.size()
+	q.accepted++
+	q.bytes += c.size()
 	// Under the same lock as closed: Shutdown sets closed before it waits.
 	r.serving.Add(1)
 	return nil, false
@@ -79,18 +79,18 @@ func (in *Inbox) unregister(c *call) {
 func (r *requests) remove(c *call) (refused int, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := c.lane
+	q := c.queue
 	delete(r.all, c.request.MessageID)
-	l.accepted--
+	q.accepted--
 	if c.slot {
 		r.running--
-		l.running--
-		l.note(c.worked)
+		q.running--
+		q.note(c.worked)
 		r.grant()
 	} else {
-		l.bytes -= c.size()
+		q.bytes -= c.size()
 	}
-	return l.emptied()
+	return q.emptied()
 }
 
 // find returns the call with a message id, or nil.
@@ -142,11 +142,7 @@ type Load struct {
 	Running, Waiting, Bytes int
 	// Refused counts the requests that found the queue full since the inbox began.
 	Refused int
-	// Full is set from the first of them until the queue has been empty.
-	Full bool
-}
-
-// String returns the numbers in words.
-func (l Load) String() string {
-	return fmt.Sprintf("%s: %d running, %d waiting", l.Capability, l.Running, l.Waiting)
+	// Full is set from the first of them, at Since, until the queue has been empty.
+	Full  bool
+	Since time.Time
 }

@@ -276,7 +276,9 @@ func TestSlowCapabilityHoldsUpNoOther(t *testing.T) {
 		for range 10 {
 			rpctest.WantStatus(t, w.Call(t, loose), rpc.StatusOK, 0)
 		}
-		want := []callee.Load{{Capability: "loose"}, {Capability: "review-pr", Running: 2, Waiting: 5, Bytes: 5 * len(rpctest.ValidRequest), Refused: 1, Full: true}}
+		want := []callee.Load{{Capability: "loose"}, {
+			Capability: "review-pr", Running: 2, Waiting: 5, Bytes: 5 * len(rpctest.ValidRequest), Refused: 1, Full: true, Since: time.Now(),
+		}}
 		if got := w.Inbox.Loads(); !slices.Equal(got, want) {
 			t.Errorf("loads %+v, want %+v", got, want)
 		}

@@ -5,14 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
 )
 
+// An OverflowSubscriber is a transport that hands over the messages that find no room
+// in the queue of a subscription. Where a transport does not, and does not tell the
+// publisher either, a request too many would be dropped in silence.
+type OverflowSubscriber interface {
+	// SubscribeOverflow is [transport.Transport] Subscribe, but that messages which find
+	// no room while they wait for h go to overflow, at the same time as others to h.
+	SubscribeOverflow(topic, group string, h, overflow transport.Handler) (transport.Subscription, error)
+}
+
 // subscriptions are those of the inbox on one transport.
 type subscriptions struct {
 	transport transport.Transport
+	topic     string                   // of requests
 	requests  []transport.Subscription // for requests of every kind
 	control   transport.Subscription
 }
@@ -20,7 +33,7 @@ type subscriptions struct {
 // Listen takes the requests of topic. Replicas of the agent that listen on the same
 // topic share them. It may be called for several transports.
 func (in *Inbox) Listen(t transport.Transport, topic string) error {
-	opened := subscriptions{transport: t}
+	opened := subscriptions{transport: t, topic: topic}
 	var err error
 	if opened.control, err = t.Subscribe(wire.ControlTopic(topic), "", in.receiveControl); err != nil {
 		return fmt.Errorf("callee: %w", err)
@@ -33,16 +46,19 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 	for name, service := range in.cfg.Services {
 		topics[wire.ServiceTopic(topic, name)] = func(m transport.Message) { in.receiveService(t, m, name, service) }
 	}
-	for _, last := range []map[string]transport.Handler{topics, {topic: func(m transport.Message) { in.receive(t, m) }}} {
-		// Each pass is one stage; the order within a stage does not matter.
-		for on, h := range last {
-			s, err := t.Subscribe(on, in.Group(), h)
-			if err != nil {
-				return errors.Join(fmt.Errorf("callee: %w", err), opened.close())
-			}
-			opened.requests = append(opened.requests, s)
+	for on, h := range topics { // in any order
+		s, err := t.Subscribe(on, in.Group(), h)
+		if err != nil {
+			return errors.Join(fmt.Errorf("callee: %w", err), opened.close())
 		}
+		opened.requests = append(opened.requests, s)
 	}
+	s, err := in.subscribe(t, topic)
+	if err != nil {
+		return errors.Join(fmt.Errorf("callee: %w", err), opened.close())
+	}
+	opened.requests = append(opened.requests, s)
+	in.announce(&opened)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	known := slices.ContainsFunc(in.subscriptions, func(s subscriptions) bool { return s.transport == t })
@@ -53,6 +69,45 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 		in.checking.Go(func() { in.checkCallers(w, t) })
 	}
 	return nil
+}
+
+// subscribe takes the requests of a topic, and refuses those too many if t shows them.
+func (in *Inbox) subscribe(t transport.Transport, topic string) (transport.Subscription, error) {
+	receive := func(m transport.Message) { in.receive(t, m) }
+	if o, ok := t.(OverflowSubscriber); ok {
+		return o.SubscribeOverflow(topic, in.Group(), receive, func(m transport.Message) { in.receiveOverflow(t, m) })
+	}
+	return t.Subscribe(topic, in.Group(), receive)
+}
+
+// receiveOverflow refuses a request that receive has no time for. It must prove its
+// sender like every other one: an answer to whatever topic a stranger names would make
+// this agent its mouthpiece.
+func (in *Inbox) receiveOverflow(t transport.Transport, m transport.Message) {
+	c := in.decode(t, m)
+	if c == nil || !c.verify() || !c.findReplyTopic(m) {
+		return
+	}
+	err := rpc.NewError(rpc.CodeBusy, nil, "%s has more requests waiting than it can look at", in.cfg.Self)
+	err.Details = check.RetryIn(overflowDelay)
+	c.finish(nil, err)
+}
+
+// overflowDelay is when the caller of a request that nobody had time for may come again.
+const overflowDelay = time.Second
+
+// Dropped is the number of messages that the transports of the inbox have dropped
+// because they came faster than they could be taken or refused.
+func (in *Inbox) Dropped() (n uint64) {
+	in.mu.Lock()
+	subscribed := slices.Clone(in.subscriptions)
+	in.mu.Unlock()
+	for _, s := range subscribed {
+		for _, r := range append(slices.Clone(s.requests), s.control) {
+			n += r.Dropped()
+		}
+	}
+	return n
 }
 
 func (s *subscriptions) close() error {

@@ -72,7 +72,7 @@ func (c *call) canBeTold(m transport.Message) bool {
 	case !ok:
 		c.replyTopic = m.Reply
 	}
-	return c.replyTopic != ""
+	return c.replyTopic != "" && c.ownsReply(c.replyTopic)
 }
 
 // recordMalformed writes the access record of a malformed message. Anybody can send

@@ -1,6 +1,8 @@
 package callee
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -45,11 +47,14 @@ func (c *call) refusal(code rpc.Code) rpc.Refusal {
 	}
 }
 
-// checkDigest refuses a request whose caller holds another contract than the one
-// served: its drift gate must look again.
+// checkDigest refuses a request whose caller has proven nothing about the contract
+// that is served: its drift gate must look again.
 func (c *call) checkDigest() *rpc.Error {
 	held, ok := c.request.Headers.Get(envelope.HeaderSchemaDigest)
 	if !ok || held == c.capability.Digest {
+		return nil
+	}
+	if also, _ := c.request.Headers.Get(envelope.HeaderSchemaAlso); slices.Contains(strings.Fields(also), c.capability.Digest) {
 		return nil
 	}
 	return wire.Stale(c.capability.Name, c.capability.Digest)

@@ -19,18 +19,18 @@ const (
 	deliveriesPerSlot = 4
 )
 
-// A lane is the requests of one capability: those that run, and the queue of those
-// that wait, in the order of their arrival. Each capability has a queue of its own,
-// so that a slow one does not fill that of a fast one, and they take turns when a slot
-// is free. Only a request that has passed permissions and limits waits, and none holds
+// A capabilityQueue has the requests of one capability: those that run, and those
+// that wait, in the order of their arrival. Each capability has a queue of its own, so
+// that a slow one does not fill that of a fast one, and they take turns when a slot is
+// free. Only a request that has passed permissions and limits waits, and none holds
 // a slot meanwhile.
-type lane struct {
+type capabilityQueue struct {
 	name     string
 	service  bool      // and no capability: it has no queue
 	limit    int       // the capability's concurrency; 0 for none
 	accepted int       // all of its requests
 	running  int       // those that have a slot
-	queue    list.List // of *call; those that wait
+	waiting  list.List // of *call
 	bytes    int       // of the payloads of those without a slot
 
 	took    time.Duration // what a run takes, as a moving average
@@ -39,46 +39,46 @@ type lane struct {
 	before  int           // refused before that
 }
 
-// lane returns the lane of a call.
-func (r *requests) lane(c *call) *lane {
-	l := r.lanes[c.request.Capability]
-	if l == nil {
+// queueOf returns the queue of a call.
+func (r *requests) queueOf(c *call) *capabilityQueue {
+	q := r.queues[c.request.Capability]
+	if q == nil {
 		name := strings.Clone(c.request.Capability) // it is a part of the message
-		l = &lane{name: name, service: c.capability == nil}
-		r.lanes[name] = l
+		q = &capabilityQueue{name: name, service: c.capability == nil}
+		r.queues[name] = q
 	}
-	if !l.service {
-		l.limit = c.capability.Concurrency // a reload may have changed it
+	if !q.service {
+		q.limit = c.capability.Concurrency // a reload may have changed it
 	}
-	return l
+	return q
 }
 
 // refuses returns why there is no room for a call, or "".
-func (r *requests) refuses(l *lane, c *call) string {
+func (r *requests) refuses(q *capabilityQueue, c *call) string {
 	most := r.limits.MaxInFlight
 	atOnce := most
-	if l.limit > 0 {
-		atOnce = min(most, l.limit)
+	if q.limit > 0 {
+		atOnce = min(most, q.limit)
 	}
 	// What is on its way to a slot counts as if it had it.
-	if len(r.all)-r.waiting < most && l.accepted < atOnce {
+	if len(r.all)-r.waiting < most && q.accepted < atOnce {
 		return ""
 	}
 	// A free slot belongs to one of those that are on their way, although it has none yet.
-	free := max(0, min(most-r.running, atOnce-l.running))
-	queued := max(0, l.accepted-l.running-free)
+	free := max(0, min(most-r.running, atOnce-q.running))
+	queued := max(0, q.accepted-q.running-free)
 	switch {
-	case l.service:
+	case q.service:
 		return fmt.Sprintf("runs %d requests already", len(r.all)-r.waiting)
 	case c.delivery != nil:
-		if len(r.all)-r.waiting < most && l.accepted < (1+deliveriesPerSlot)*atOnce {
+		if len(r.all)-r.waiting < most && q.accepted < (1+deliveriesPerSlot)*atOnce {
 			return ""
 		}
-		return fmt.Sprintf("runs %d requests of %s, and %d more wait", l.running, l.name, queued)
+		return fmt.Sprintf("runs %d requests of %s, and %d more wait", q.running, q.name, queued)
 	case queued >= r.limits.MaxQueued:
-		return fmt.Sprintf("runs %d requests of %s, and %d more wait (limits.maxQueued)", l.running, l.name, queued)
-	case l.bytes > 0 && l.bytes+c.size() > r.limits.MaxQueuedBytes:
-		return fmt.Sprintf("runs %d requests of %s, and %d more wait, with payloads of %d bytes (limits.maxQueuedBytes)", l.running, l.name, queued, l.bytes)
+		return fmt.Sprintf("runs %d requests of %s, and %d more wait (limits.maxQueued)", q.running, q.name, queued)
+	case q.bytes > 0 && q.bytes+c.size() > r.limits.MaxQueuedBytes:
+		return fmt.Sprintf("runs %d requests of %s, and %d more wait, with payloads of %d bytes (limits.maxQueuedBytes)", q.running, q.name, queued, q.bytes)
 	}
 	return ""
 }
@@ -106,16 +106,16 @@ func (c *call) awaitTurn() *rpc.Error {
 func (r *requests) begin(c *call) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := c.lane
-	if l.queue.Len() == 0 && l.mayRun() && r.running < r.limits.MaxInFlight {
+	q := c.queue
+	if q.waiting.Len() == 0 && q.mayRun() && r.running < r.limits.MaxInFlight {
 		r.start(c)
 		return nil
 	}
-	if l.queue.Len() == 0 {
-		r.turns = append(r.turns, l)
+	if q.waiting.Len() == 0 {
+		r.turns = append(r.turns, q)
 	}
 	r.waiting++
-	c.turn, c.place = make(chan struct{}), l.queue.PushBack(c)
+	c.turn, c.place = make(chan struct{}), q.waiting.PushBack(c)
 	return c.turn
 }
 
@@ -129,23 +129,23 @@ func (r *requests) leave(c *call) {
 	}
 }
 
-func (l *lane) mayRun() bool { return l.limit == 0 || l.running < l.limit }
+func (q *capabilityQueue) mayRun() bool { return q.limit == 0 || q.running < q.limit }
 
 // start gives a call a slot.
 func (r *requests) start(c *call) {
 	c.slot = true
 	r.running++
-	c.lane.running++
-	c.lane.bytes -= c.size()
+	c.queue.running++
+	c.queue.bytes -= c.size()
 }
 
 func (r *requests) dequeue(c *call) {
-	l := c.lane
-	l.queue.Remove(c.place)
+	q := c.queue
+	q.waiting.Remove(c.place)
 	c.place = nil
 	r.waiting--
-	if l.queue.Len() == 0 {
-		i := slices.Index(r.turns, l)
+	if q.waiting.Len() == 0 {
+		i := slices.Index(r.turns, q)
 		r.turns = slices.Delete(r.turns, i, i+1)
 	}
 }
@@ -154,15 +154,15 @@ func (r *requests) dequeue(c *call) {
 // run as many as they may miss theirs.
 func (r *requests) grant() {
 	for missed := 0; missed < len(r.turns) && r.running < r.limits.MaxInFlight; {
-		l := r.turns[0]
+		q := r.turns[0]
 		copy(r.turns, r.turns[1:])
-		r.turns[len(r.turns)-1] = l
-		if !l.mayRun() {
+		r.turns[len(r.turns)-1] = q
+		if !q.mayRun() {
 			missed++
 			continue
 		}
 		missed = 0
-		next := l.queue.Front().Value.(*call)
+		next := q.waiting.Front().Value.(*call)
 		r.dequeue(next)
 		r.start(next)
 		close(next.turn)
@@ -170,47 +170,47 @@ func (r *requests) grant() {
 }
 
 // refuse counts a request that finds no room, and reports whether it is the first.
-func (l *lane) refuse() bool {
-	first := l.full.IsZero()
+func (q *capabilityQueue) refuse() bool {
+	first := q.full.IsZero()
 	if first {
-		l.full, l.before = time.Now(), l.refused
+		q.full, q.before = time.Now(), q.refused
 	}
-	l.refused++
+	q.refused++
 	return first
 }
 
 // emptied returns how many requests found the queue full since when, if that has come
 // to an end. Only an empty queue ends it, so that a queue at its bound does not
 // report every other request.
-func (l *lane) emptied() (refused int, since time.Time) {
-	if l.full.IsZero() || l.accepted > l.running {
+func (q *capabilityQueue) emptied() (refused int, since time.Time) {
+	if q.full.IsZero() || q.accepted > q.running {
 		return 0, since
 	}
-	refused, since = l.refused-l.before, l.full
-	l.full = time.Time{}
+	refused, since = q.refused-q.before, q.full
+	q.full = time.Time{}
 	return refused, since
 }
 
 // note takes the time of one run into the average.
-func (l *lane) note(took time.Duration) {
+func (q *capabilityQueue) note(took time.Duration) {
 	switch {
 	case took <= 0: // the skill did not run
-	case l.took == 0:
-		l.took = took
+	case q.took == 0:
+		q.took = took
 	default:
-		l.took += (took - l.took) / 8
+		q.took += (took - q.took) / 8
 	}
 }
 
-// drained estimates when the queue of a lane has been served, for callers that are to
+// drained estimates when the queue of a capability has been served, for callers that are to
 // come again.
-func (r *requests) drained(l *lane) time.Duration {
+func (r *requests) drained(q *capabilityQueue) time.Duration {
 	const least, most = time.Second, time.Minute
 	atOnce := r.limits.MaxInFlight
-	if l.limit > 0 {
-		atOnce = min(atOnce, l.limit)
+	if q.limit > 0 {
+		atOnce = min(atOnce, q.limit)
 	}
-	return min(max(l.took*time.Duration(l.accepted)/time.Duration(atOnce), least), most)
+	return min(max(q.took*time.Duration(q.accepted)/time.Duration(atOnce), least), most)
 }
 
 // setLimits puts other bounds in force. What waits already is not refused any more.
@@ -226,11 +226,11 @@ func (in *Inbox) Loads() []Load {
 	r := in.requests
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]Load, 0, len(r.lanes))
-	for _, l := range r.lanes {
-		if !l.service {
+	all := make([]Load, 0, len(r.queues))
+	for _, q := range r.queues {
+		if !q.service {
 			all = append(all, Load{
-				Capability: l.name, Running: l.running, Waiting: l.queue.Len(), Bytes: l.bytes, Refused: l.refused, Full: !l.full.IsZero(),
+				Capability: q.name, Running: q.running, Waiting: q.waiting.Len(), Bytes: q.bytes, Refused: q.refused, Full: !q.full.IsZero(), Since: q.full,
 			})
 		}
 	}

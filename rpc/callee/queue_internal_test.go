@@ -14,16 +14,16 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// A yard is the requests of an inbox, without the rest of it.
-type yard struct {
+// arrivals are the requests of an inbox, without the rest of it.
+type arrivals struct {
 	*requests
 	sent int
 }
 
-func newYard(l Limits) *yard { return &yard{requests: newRequests(l.withDefaults())} }
+func newArrivals(l Limits) *arrivals { return &arrivals{requests: newRequests(l.withDefaults())} }
 
 // arrive lets one request arrive, which then waits for its turn or has it.
-func (y *yard) arrive(name string, concurrency, bytes int) (*call, *rpc.Error) {
+func (y *arrivals) arrive(name string, concurrency, bytes int) (*call, *rpc.Error) {
 	y.sent++
 	c := &call{
 		inbox:      &Inbox{cfg: Config{Self: "agent://self"}},
@@ -37,7 +37,7 @@ func (y *yard) arrive(name string, concurrency, bytes int) (*call, *rpc.Error) {
 	return c, nil
 }
 
-func (y *yard) end(c *call) {
+func (y *arrivals) end(c *call) {
 	y.leave(c)
 	y.remove(c)
 	y.serving.Done()
@@ -46,7 +46,7 @@ func (y *yard) end(c *call) {
 // A request whose turn comes at the moment at which it gives up passes the turn on: the
 // slot is neither lost nor given away twice.
 func TestLeavingAtOnesTurnPassesItOn(t *testing.T) {
-	y := newYard(Limits{})
+	y := newArrivals(Limits{})
 	first, _ := y.arrive("x", 1, 0)
 	leaver, _ := y.arrive("x", 1, 0)
 	next, _ := y.arrive("x", 1, 0)
@@ -67,7 +67,7 @@ func TestLeavingAtOnesTurnPassesItOn(t *testing.T) {
 // After a reload that raises a limit, one release lets several in, and after one that
 // lowers it none, until fewer run.
 func TestChangedLimits(t *testing.T) {
-	y := newYard(Limits{})
+	y := newArrivals(Limits{})
 	var calls []*call
 	for range 6 {
 		c, _ := y.arrive("x", 1, 0)
@@ -89,7 +89,7 @@ func TestChangedLimits(t *testing.T) {
 		t.Error("they do not run in order")
 	}
 	in := &Inbox{requests: newRequests(Limits{MaxInFlight: 1}.withDefaults())}
-	y = &yard{requests: in.requests}
+	y = &arrivals{requests: in.requests}
 	for range 5 {
 		_, _ = y.arrive("x", 0, 0)
 	}
@@ -102,7 +102,7 @@ func TestChangedLimits(t *testing.T) {
 // The queue is bounded in requests and in bytes, for each capability by itself, and
 // says when it will have been served.
 func TestQueueIsBounded(t *testing.T) {
-	y := newYard(Limits{MaxInFlight: 4, MaxQueued: 3, MaxQueuedBytes: 1000})
+	y := newArrivals(Limits{MaxInFlight: 4, MaxQueued: 3, MaxQueuedBytes: 1000})
 	fill := func(name string, concurrency, n, bytes int) {
 		t.Helper()
 		for i := range n {
@@ -131,22 +131,22 @@ func TestQueueIsBounded(t *testing.T) {
 	if err == nil || err.RetryAfter() != time.Second {
 		t.Errorf("got %v", err)
 	}
-	l := y.lanes["fast"]
+	q := y.queues["fast"]
 	for range 100 {
-		l.note(8 * time.Second)
+		q.note(8 * time.Second)
 	}
-	if got := y.drained(l); got != 6*time.Second { // three of 8 s, four at once
+	if got := y.drained(q); got != 6*time.Second { // three of 8 s, four at once
 		t.Errorf("served in %s", got)
 	}
-	l.note(1000 * time.Hour)
-	if got := y.drained(l); got != time.Minute {
+	q.note(1000 * time.Hour)
+	if got := y.drained(q); got != time.Minute {
 		t.Errorf("served in %s", got)
 	}
 }
 
 // Capabilities take turns at the slots, and those of one are served in order.
 func TestCapabilitiesTakeTurns(t *testing.T) {
-	y := newYard(Limits{MaxInFlight: 1})
+	y := newArrivals(Limits{MaxInFlight: 1})
 	running, _ := y.arrive("slow", 0, 0)
 	waiting := map[string][]*call{}
 	for range 3 {
@@ -175,7 +175,7 @@ func TestCapabilitiesTakeTurns(t *testing.T) {
 func TestQueueModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := Limits{MaxInFlight: rapid.IntRange(1, 5).Draw(t, "in flight"), MaxQueued: rapid.IntRange(1, 5).Draw(t, "queued")}
-		y := newYard(limits)
+		y := newArrivals(limits)
 		names := []string{"a", "b", "c"}
 		concurrency := map[string]int{"a": 0, "b": 1, "c": 3}
 		var here []*call
@@ -202,15 +202,15 @@ func TestQueueModel(t *testing.T) {
 	})
 }
 
-func (y *yard) check(t *rapid.T, here []*call, limits Limits, concurrency map[string]int) {
+func (y *arrivals) check(t *rapid.T, here []*call, limits Limits, concurrency map[string]int) {
 	running, waiting := map[string]int{}, map[string]int{}
 	total := 0
 	for _, c := range here {
 		if c.slot {
-			running[c.lane.name]++
+			running[c.queue.name]++
 			total++
 		} else {
-			waiting[c.lane.name]++
+			waiting[c.queue.name]++
 		}
 	}
 	if total != y.running || total > limits.MaxInFlight {

@@ -19,6 +19,8 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 	pending.timer.Reset(time.Until(c.until))
 	idle := newIdleTimer(c.request.IdleTimeout)
 	defer idle.stop()
+	var question *presence
+	defer func() { question.end() }() // of the one that there is by then
 	var gaveUp *rpc.Error
 	for gaveUp == nil {
 		select {
@@ -30,6 +32,12 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 			// reply may still be queued.
 			c.drainProgress(pending.progress)
 			return o.reply, o.err
+		case <-pending.doubted:
+			question = question.ask(ctx, c)
+		case there := <-question.answer():
+			if !there {
+				gaveUp = transportError(transport.NoResponders, c.peer.Address)
+			}
 		case <-pending.timer.C:
 			gaveUp = c.timedOut(context.DeadlineExceeded)
 		case <-idle.channel():
@@ -45,7 +53,12 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 		o := <-pending.outcome
 		return o.reply, o.err
 	}
-	c.cancelCallee(ctx)
+	// agentd's own answers take no time that a cancellation could save, and nobody hears
+	// the cancellation of a call to a peer that is not there.
+	if gaveUp.Code != rpc.CodeNoResponders && !c.agentd {
+		c.cancelCallee(ctx)
+	}
+	c.garbled = pending.garbled
 	if gaveUp.Code == rpc.CodeTimeout && pending.unproven {
 		// "Timed out" would send its reader looking for a slow skill. What is wrong is a
 		// key, or an impostor.

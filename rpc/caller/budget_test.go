@@ -3,6 +3,7 @@ package caller_test
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,7 @@ func TestBudget(t *testing.T) {
 				r := rpctest.Request()
 				r.Timeout = test.timeout
 				res := w.CallWith(ctx, t, r)
+				synctest.Wait()
 				rpctest.WantStatus(t, res, rpc.StatusTimeout, rpc.CodeTimeout)
 				if len(f.requests) != test.attempts || res.Latency < test.least || res.Latency > test.most {
 					t.Errorf("%d attempts in %s", len(f.requests), res.Latency)
@@ -103,9 +105,9 @@ func TestTimeoutTellsExecutionTime(t *testing.T) {
 func TestSilentAttemptHasNoExecutionTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(rpctest.ContractWith(t, retried+"    cost: {usd: 0.5}\n"), &rpctest.Refusals{}))
-		n := 0
+		var n atomic.Int32
 		w.TakeOver(t, func(request *envelope.Envelope, send func(*envelope.Envelope)) {
-			if n++; n > 1 {
+			if n.Add(1) > 1 {
 				return
 			}
 			reply := rpctest.Reply(request)
@@ -115,8 +117,8 @@ func TestSilentAttemptHasNoExecutionTime(t *testing.T) {
 		})
 		res := w.Call(t, rpctest.Request())
 		rpctest.WantStatus(t, res, rpc.StatusTimeout, rpc.CodeTimeout)
-		if res.ExecutionTime != 0 || res.CostEstimate == nil || n != 4 {
-			t.Errorf("after %d attempts: ran for %s, cost %v", n, res.ExecutionTime, res.CostEstimate)
+		if res.ExecutionTime != 0 || res.CostEstimate == nil || n.Load() != 4 {
+			t.Errorf("after %d attempts: ran for %s, cost %v", n.Load(), res.ExecutionTime, res.CostEstimate)
 		}
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/trace"
-	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // RequestAgent makes one call and waits for its outcome. The result is never
@@ -61,33 +60,39 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	case queue != nil:
 		// The broker keeps the request and repeats it; retrying here as well would
 		// multiply the attempts.
-		return c.enqueue(ctx, queue)
+		data, err := c.enqueue(ctx, queue)
+		// Not sent again: the refusal is stored as the answer to this call. The gate looks
+		// again all the same, for the next one.
+		_, err = c.heedStale(ctx, err, false)
+		return data, err
 	case c.request.Mode == rpc.ModeAsync:
 		return nil, c.detach(ctx)
 	}
 	return c.retry(ctx) // calls attempt until one succeeds
 }
 
+// maxResends is how often a request is sent again after refusals for a stale
+// contract. While a peer is deployed anew some of its replicas serve another
+// contract, and each message may meet another replica: with one odd replica among
+// three, one call in eighty meets it four times.
+const maxResends = 3
+
 // attempt makes one attempt. If the peer refuses it because its contract has changed,
-// the skill has not run: the gate looks again, and the request is sent once more.
+// the skill has not run: the gate looks again, and if it still sees a contract under
+// which the call can be served, the request is sent once more.
 func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
-	data, err := c.send(ctx)
-	if err == nil || c.client.cfg.Checks.Gate == nil {
-		return data, err
+	for sent := 0; ; sent++ {
+		data, err := c.send(ctx)
+		resend, err := c.heedStale(ctx, err, sent == maxResends)
+		if !resend {
+			return data, err
+		}
+		c.resent++
+		c.failures = append(c.failures, err.Code)
+		// A new message id: the callee would reject a repeated one as a replay. The
+		// correlation id stays, and with it the reply topic.
+		c.ids.message = c.client.ids.One()
 	}
-	digest := wire.StaleDigest(err)
-	if digest == "" {
-		return data, err
-	}
-	if err := c.checkGate(ctx, digest); err != nil {
-		return nil, err
-	}
-	c.resent++
-	c.failures = append(c.failures, err.Code)
-	// A new message id: the callee would reject a repeated one as a replay. The
-	// correlation id stays, and with it the reply topic.
-	c.ids.message = c.client.ids.One()
-	return c.send(ctx)
 }
 
 // send sends one request and returns the answer. The limits count every request, of
@@ -145,13 +150,15 @@ type call struct {
 	start   time.Time
 	parent  *rpc.Invocation // the invocation that makes this nested call, or nil
 
+	agentd bool // it is answered by the peer's agentd, not by a skill
+
 	// What the checks have found out, in their order.
 
 	peer       rpc.Peer
 	transport  replyingTransport
 	capability *capability.Capability // nil when the peer's contract is unknown
 	ask        *policy.Decision       // the permission that demands an approval, or nil
-	digest     string                 // of the peer's own capability, where the gate knows it
+	clearance  Clearance              // what the gate said
 	trace      string                 // the traceparent, once there is one
 	deadline   time.Time              // of the call
 	until      time.Time              // of this attempt; never after deadline
@@ -164,6 +171,7 @@ type call struct {
 	approved  time.Time     // when a person let the call go on
 	run       run           // what the replies report of the skill
 	queued    bool          // the answer is awaited later
+	garbled   bool          // bytes that are no envelope came where the reply should
 	published chan struct{} // closed with the first published request, if somebody waits for that
 	delivery  string        // envelope.DeliveryDurable once the request goes to a queue
 }
@@ -183,6 +191,7 @@ func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 	r := &rpc.Result{
 		Status: rpc.StatusOK, CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), Latency: time.Since(c.start),
 		ExecutionTime: c.run.took, Replayed: c.run.replayed, Queued: c.queued && err == nil, Response: response,
+		Unproven: c.clearance.Unproven,
 	}
 	if c.capability != nil && c.run.ran {
 		r.CostEstimate = c.capability.Cost

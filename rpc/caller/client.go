@@ -94,6 +94,7 @@ type Client struct {
 	verifier   *check.Verifier
 	ids        id.Source
 	stale      atomic.Uint64
+	followed   followed
 }
 
 // A replyingTransport is a transport with this client's reply inbox on it.
@@ -165,7 +166,7 @@ func (c *Client) Close() error {
 	// longer exists.
 	c.pending.abandon()
 	c.detached.close()
-	var errs []error
+	errs := []error{c.followed.close()}
 	for _, t := range c.transports {
 		errs = append(errs, t.inbox.Close())
 	}

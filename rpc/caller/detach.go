@@ -33,7 +33,7 @@ func (c *call) mayDetach() bool {
 }
 
 // detach makes the call in the background and returns once its request is published.
-func (c *call) detach(ctx context.Context) *rpc.Error {
+func (c *call) detach(ctx context.Context) *rpc.Error { //nolint:contextcheck // the call outlives ctx
 	table := c.client.detached
 	kept, err := table.reserve(c.ids.correlation)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,11 +94,11 @@ func TestAsyncToForeignPeer(t *testing.T) {
 func TestAsyncToForeignPeerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), foreign(false))
-		payload := ""
+		var payload atomic.Value
 		w.TakeOver(t, func(request *envelope.Envelope, send func(*envelope.Envelope)) {
 			reply := rpctest.Reply(request)
-			reply.Payload = json.RawMessage(payload)
-			if payload != "" {
+			if answer := payload.Load().(string); answer != "" {
+				reply.Payload = json.RawMessage(answer)
 				send(reply)
 			}
 		})
@@ -113,7 +114,7 @@ func TestAsyncToForeignPeerFails(t *testing.T) {
 			{`{"ok":false,"error":"no such note"}`, rpc.StatusError, rpc.CodeHandlerError},
 			{``, rpc.StatusTimeout, rpc.CodeTimeout},
 		} {
-			payload = test.payload
+			payload.Store(test.payload)
 			r := asyncRequest()
 			r.Timeout = time.Minute
 			res := w.Call(t, r)

@@ -25,11 +25,12 @@ type gatekeeper struct {
 	probes []caller.Probe
 }
 
-func (g *gatekeeper) Check(ctx context.Context, p caller.Probe) (string, error) {
+func (g *gatekeeper) Check(ctx context.Context, p caller.Probe) (caller.Clearance, error) {
 	g.mu.Lock()
 	g.probes = append(g.probes, p)
 	g.mu.Unlock()
-	return g.check(ctx, p)
+	digest, err := g.check(ctx, p)
+	return caller.Clearance{Digest: digest}, err
 }
 
 func gated(g *gatekeeper) rpctest.Option {
@@ -97,6 +98,57 @@ func TestGate(t *testing.T) {
 	})
 }
 
+// What keeps a gate from an answer has a code of its own: only what it has found out
+// about the peer is drift. And it is told when the call must end.
+func TestGateErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := errors.New("disk full")
+		for _, test := range []struct {
+			err  error
+			code rpc.Code
+		}{
+			{caller.ErrGateClosed, rpc.CodeAbandoned},
+			{&caller.UnrecordedError{Found: detailed{errors.New("drifted")}, Err: full}, rpc.CodeAuditFailed},
+			{context.DeadlineExceeded, rpc.CodeTimeout},
+			{rpc.NewError(rpc.CodeBusy, nil, "no room to ask"), rpc.CodeBusy},
+			{detailed{rpc.NewError(rpc.CodeBusy, nil, "the peer's own words")}, rpc.CodeSchemaDrift},
+			{detailed{context.DeadlineExceeded}, rpc.CodeSchemaDrift},
+		} {
+			g := &gatekeeper{check: func(context.Context, caller.Probe) (string, error) { return "", test.err }}
+			w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), gated(g))
+			r := rpctest.Request()
+			r.Timeout = 3 * time.Second
+			start := time.Now()
+			if res := w.Call(t, r); res.Error == nil || res.Error.Code != test.code {
+				t.Errorf("%v: %+v, want %s", test.err, res.Error, test.code)
+			}
+			if p := g.probes[0]; !p.Deadline.Equal(start.Add(r.Timeout)) || p.IDs().CorrelationID == "" || len(p.IDs().TraceID) != 32 {
+				t.Errorf("probe %+v", p)
+			}
+			if p := g.probes[0].Detached(); p.IDs() != (caller.CallIDs{}) {
+				t.Errorf("a detached probe names the call %+v", p.IDs())
+			}
+			w.StopInbox(t)
+		}
+	})
+}
+
+// A peer of another make answers that it has no such capability; one that is not there
+// answers nothing.
+func TestReaches(t *testing.T) {
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
+	if !w.Client.Reaches(t.Context(), rpctest.Reviewer) {
+		t.Error("an agent that answers is not reached")
+	}
+	if w.Client.Reaches(t.Context(), "agent://nobody") {
+		t.Error("an agent that is no peer is reached")
+	}
+	w.StopInbox(t)
+	if w.Client.Reaches(t.Context(), rpctest.Reviewer) {
+		t.Error("an agent that has stopped is reached")
+	}
+}
+
 // A peer that has just loaded another contract refuses the request without running
 // its skill. The gate looks again, and there is one more attempt.
 func TestStaleContract(t *testing.T) {
@@ -105,10 +157,11 @@ func TestStaleContract(t *testing.T) {
 		second func(digest string) (string, error) // what the gate finds then
 		code   rpc.Code
 		sent   int
+		probes int
 	}{
-		{"compatible", func(digest string) (string, error) { return digest, nil }, 0, 2},
-		{"drifted", func(string) (string, error) { return "", errors.New("drifted") }, rpc.CodeSchemaDrift, 1},
-		{"changed once more", func(string) (string, error) { return "sha256:older", nil }, rpc.CodeSchemaStale, 2},
+		{"compatible", func(digest string) (string, error) { return digest, nil }, 0, 2, 2},
+		{"drifted", func(string) (string, error) { return "", errors.New("drifted") }, rpc.CodeSchemaDrift, 1, 2},
+		{"changes over and over", func(string) (string, error) { return "sha256:older", nil }, rpc.CodeSchemaStale, 4, 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := &gatekeeper{check: func(_ context.Context, p caller.Probe) (string, error) {
@@ -129,7 +182,7 @@ func TestStaleContract(t *testing.T) {
 			for range test.sent {
 				messages[rpctest.Wait(t, seen).MessageID] = true
 			}
-			if len(messages) != test.sent || len(seen) != 0 || len(g.probes) != 2 {
+			if len(messages) != test.sent || len(seen) != 0 || len(g.probes) != test.probes || g.probes[len(g.probes)-1].Final != (test.probes == 5) {
 				t.Errorf("%d requests, and %d more; %d probes", len(messages), len(seen), len(g.probes))
 			}
 		})
@@ -197,5 +250,26 @@ func TestCallServiceTimesOut(t *testing.T) {
 				t.Errorf("%v after %s, want %s", err, time.Since(start), most)
 			}
 		}
+	})
+}
+
+// A queued call that is refused as stale is not sent again, because the refusal is its
+// stored answer; the gate looks again, and the next call carries what it finds.
+func TestStaleContractOfAQueuedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		live := "sha256:old"
+		g := &gatekeeper{check: func(_ context.Context, p caller.Probe) (string, error) {
+			if p.Stale != "" && !p.Final {
+				live = p.Stale
+			}
+			return live, nil
+		}}
+		w := rpctest.NewDurableWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.NewQueue(), gated(g))
+		res := w.Call(t, rpctest.Request())
+		rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeSchemaStale)
+		if !res.Error.Retryable || len(g.probes) != 2 {
+			t.Errorf("%+v, %d probes", res.Error, len(g.probes))
+		}
+		rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
 	})
 }

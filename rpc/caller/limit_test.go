@@ -168,10 +168,10 @@ func TestSilentReplicaClosesNothing(t *testing.T) {
 		served, silence := 0, 0
 		for round := range 5 {
 			for _, res := range atOnce(t, w, 200, rpctest.Request()) {
-				switch {
-				case res.Status == rpc.StatusOK:
+				switch res.Status {
+				case rpc.StatusOK:
 					served++
-				case res.Status == rpc.StatusTimeout:
+				case rpc.StatusTimeout:
 					silence++
 				default:
 					t.Fatalf("round %d: %v", round, res.Error)

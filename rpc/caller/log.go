@@ -14,3 +14,8 @@ func (c *call) log() *slog.Logger {
 	return c.client.cfg.Logger.With("peer", truncate.String(string(c.request.To), wire.MaxName),
 		"capability", truncate.String(c.request.Capability, wire.MaxName), "correlationId", c.ids.correlation, "traceId", trace.ID(c.traceparent()))
 }
+
+// about is what lines about a call have that a message names.
+func (b *binding) about() []any {
+	return []any{"peer", b.peer, "capability", truncate.String(b.capability, wire.MaxName), "traceId", trace.ID(b.trace)}
+}

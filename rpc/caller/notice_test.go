@@ -94,6 +94,27 @@ func TestDisconnectionEndsEveryPendingCall(t *testing.T) {
 	}
 }
 
+// Announcements of peers may be missed while the connection is lost.
+func TestDisconnectionIsNewsOfEveryPeer(t *testing.T) {
+	client, conn, _ := noticeWorld(t)
+	heard := map[envelope.Address]string{}
+	peers := []rpc.Peer{
+		{Address: "agent://one", Transport: "memory", Topic: "agents.one.requests"},
+		{Address: "agent://far", Transport: "nats", Topic: "agents.far.requests"},
+	}
+	if err := client.Follow(peers, func(peer envelope.Address, revision string) { heard[peer] = "heard " + revision }); err != nil {
+		t.Fatal(err)
+	}
+	conn.notify(transport.Message{Topic: "agents.one.requests", Err: transport.Denied})
+	if len(heard) != 0 {
+		t.Errorf("a refusal is no news: %v", heard)
+	}
+	conn.notify(transport.Message{Err: transport.Disconnected})
+	if len(heard) != 1 || heard["agent://one"] != "heard " {
+		t.Errorf("heard of %v", heard)
+	}
+}
+
 func TestRefusalByTheBrokerEndsTheCallsToItsTopic(t *testing.T) {
 	client, conn, requests := noticeWorld(t)
 	results := start(t, client, requests, "one", "two")

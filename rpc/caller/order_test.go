@@ -47,8 +47,8 @@ func (d *departure) peer(change func(*rpc.Peer)) {
 // driftGate refuses every call.
 type driftGate struct{}
 
-func (driftGate) Check(context.Context, caller.Probe) (string, error) {
-	return "", errors.New("drifted")
+func (driftGate) Check(context.Context, caller.Probe) (caller.Clearance, error) {
+	return caller.Clearance{}, errors.New("drifted")
 }
 
 func openBreakers() *policy.Breakers {

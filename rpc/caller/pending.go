@@ -14,7 +14,7 @@ func (c *call) reserve() (*pendingCall, *rpc.Error) {
 	return c.client.pending.reserve(binding{
 		peer: c.peer.Address, transport: c.peer.Transport, topic: c.peer.Topic,
 		correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant(),
-		progress: newProgressStream(&c.request),
+		progress: newProgressStream(&c.request), capability: c.request.Capability, trace: c.traceparent(),
 	})
 }
 
@@ -27,6 +27,8 @@ type binding struct {
 	messageID     string
 	tenantID      string
 	progress      *progressStream // nil for a caller that wants no progress
+
+	capability, trace string // for the log
 }
 
 // A pendingCall waits for its one outcome. It is reused for other calls, so only
@@ -34,9 +36,11 @@ type binding struct {
 // from the table; and neither after its outcome has been received.
 type pendingCall struct {
 	binding
-	outcome  chan outcome // holds one
-	timer    *time.Timer  // stopped while no call uses the slot
-	unproven bool         // a reply came that did not prove its sender; guarded by pendingTable.mu
+	outcome  chan outcome  // holds one
+	doubted  chan struct{} // holds one: somebody said that the peer is not there
+	timer    *time.Timer   // stopped while no call uses the slot
+	unproven bool          // a reply came that did not prove its sender; guarded by pendingTable.mu
+	garbled  bool          // bytes came that are no envelope; guarded by pendingTable.mu
 }
 
 // An outcome ends a pendingCall: a reply, or the reason why none comes.
@@ -73,7 +77,7 @@ func (t *pendingTable) reserve(b binding) (*pendingCall, *rpc.Error) {
 	// A timer and a channel for each call would be garbage soon: they are reused.
 	c, _ := t.spare.Get().(*pendingCall)
 	if c == nil {
-		c = &pendingCall{outcome: make(chan outcome, 1), timer: time.NewTimer(time.Hour)}
+		c = &pendingCall{outcome: make(chan outcome, 1), doubted: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 		c.timer.Stop()
 	}
 	c.binding = b
@@ -100,7 +104,11 @@ func (t *pendingTable) cancel(c *pendingCall) {
 // one, has been received.
 func (t *pendingTable) recycle(c *pendingCall) {
 	c.timer.Stop()
-	c.binding, c.unproven = binding{}, false
+	select {
+	case <-c.doubted:
+	default:
+	}
+	c.binding, c.unproven, c.garbled = binding{}, false, false
 	t.spare.Put(c)
 }
 
@@ -139,6 +147,28 @@ func (t *pendingTable) distrust(b binding) {
 	defer t.mu.Unlock()
 	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
 		c.unproven = true
+	}
+}
+
+// garble notes that bytes arrived that are no envelope. The call goes on: anybody who
+// learns a reply topic can publish them, and the real reply may still come.
+func (t *pendingTable) garble(b binding) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
+		c.garbled = true
+	}
+}
+
+// doubt notes that somebody said that the peer is not there.
+func (t *pendingTable) doubt(b binding) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
+		select {
+		case c.doubted <- struct{}{}:
+		default: // the call knows
+		}
 	}
 }
 

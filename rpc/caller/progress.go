@@ -73,7 +73,7 @@ func (c *Client) receiveProgress(call binding, token string, e *envelope.Envelop
 		why = "not caused by the request"
 	}
 	if why != "" {
-		c.ignore(token, why)
+		c.ignore(token, why, call.about()...)
 		return
 	}
 	if _, err := c.verifier.Verify(e); err != nil {
@@ -81,7 +81,7 @@ func (c *Client) receiveProgress(call binding, token string, e *envelope.Envelop
 		return
 	}
 	if why := call.progress.add(e); why != "" {
-		c.ignore(token, why)
+		c.ignore(token, why, call.about()...)
 	}
 }
 

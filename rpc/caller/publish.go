@@ -38,7 +38,7 @@ func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic strin
 
 // encode makes the message. replyTopic is "" when no reply is expected.
 func (c *call) encode(kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error) {
-	var headers [10]envelope.Header // room for all of them on the stack
+	var headers [11]envelope.Header // room for all of them on the stack
 	e := envelope.Envelope{
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
@@ -77,9 +77,9 @@ func ceilMilli(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosec
 
 // headers appends the request's headers to h.
 func (c *call) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers {
-	digest := c.digest
+	contract := c.clearance
 	if kind == envelope.Event {
-		digest = "" // an event has no reply that could report it as stale
+		contract = Clearance{} // an event has no reply that could report it as stale
 	}
 	progress, mode, attempt := "", "", ""
 	if c.request.WantsProgress() && kind == envelope.Request {
@@ -98,7 +98,8 @@ func (c *call) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers 
 		{Key: envelope.HeaderFleetVersion, Value: c.client.cfg.FleetVersion},
 		{Key: envelope.HeaderSession, Value: c.session()},
 		{Key: envelope.HeaderIdempotencyKey, Value: c.request.IdempotencyKey},
-		{Key: envelope.HeaderSchemaDigest, Value: digest},
+		{Key: envelope.HeaderSchemaDigest, Value: contract.Digest},
+		{Key: envelope.HeaderSchemaAlso, Value: contract.Also},
 		{Key: envelope.HeaderDelivery, Value: c.delivery},
 		{Key: envelope.HeaderMode, Value: mode},
 		{Key: envelope.HeaderAttempt, Value: attempt},

@@ -27,12 +27,13 @@ func (c *Client) receive(kind string, m transport.Message) {
 		return
 	}
 	if m.Err != nil {
-		c.pending.complete(call, outcome{err: transportError(m.Err, call.peer)})
+		c.undelivered(call, m.Err)
 		return
 	}
 	reply, err := envelope.Decode(m.Data)
 	if err != nil {
-		c.ignore(token, err.Error())
+		c.pending.garble(call)
+		c.ignore(token, err.Error(), call.about()...)
 		return
 	}
 	if reply.Kind == envelope.Event {
@@ -40,7 +41,7 @@ func (c *Client) receive(kind string, m transport.Message) {
 		return
 	}
 	if why := c.mismatch(call, reply, envelope.Response); why != "" {
-		c.ignore(token, why)
+		c.ignore(token, why, call.about()...)
 		return
 	}
 	// Signatures cost the most, so they come after the comparisons.
@@ -49,13 +50,27 @@ func (c *Client) receive(kind string, m transport.Message) {
 		return
 	}
 	if !c.pending.complete(call, outcome{reply: reply}) {
-		c.ignore(token, "the call has ended")
+		c.ignore(token, "the call has ended", call.about()...)
 	}
+}
+
+// undelivered takes the broker's word that a request reached nobody. It came on the
+// call's own reply topic, where others may publish too, so that it does not end a call
+// whose peer proves what it sends: presence.go asks the peer.
+func (c *Client) undelivered(call binding, why error) {
+	if c.verifier.Proves(call.peer) {
+		c.pending.doubt(call)
+		return
+	}
+	c.pending.complete(call, outcome{err: transportError(why, call.peer)})
 }
 
 // notice ends the calls that a notice of a transport is about: those to its topic,
 // or all calls by that transport.
 func (c *Client) notice(kind string, n transport.Message) {
+	if n.Topic == "" {
+		c.followed.missed(kind)
+	}
 	for _, call := range c.pending.take(func(p *pendingCall) bool {
 		return p.transport == kind && (n.Topic == "" || n.Topic == p.topic)
 	}) {
@@ -86,14 +101,15 @@ func (c *Client) mismatch(call binding, reply *envelope.Envelope, kind envelope.
 // real reply may still come.
 func (c *Client) dropUnproven(call binding, reply *envelope.Envelope, why error) {
 	c.pending.distrust(call)
-	c.ignore(call.correlationID, why.Error())
+	c.ignore(call.correlationID, why.Error(), call.about()...)
 	if err := c.verifier.Record(context.Background(), reply, why); err != nil {
-		c.cfg.Logger.Error("refused proof not recorded", "peer", call.peer, "correlationId", call.correlationID, "error", err)
+		c.cfg.Logger.Error("refused proof not recorded", append(call.about(), "correlationId", call.correlationID, "error", err)...)
 	}
 }
 
-// ignore counts and logs a message that completes no call. It never logs a payload.
-func (c *Client) ignore(token, why string) {
+// ignore counts and logs a message that completes no call, with what is known about
+// the call that it names. It never logs a payload.
+func (c *Client) ignore(token, why string, about ...any) {
 	c.stale.Add(1)
-	c.cfg.Logger.Warn("reply ignored", "correlationId", token, "reason", why)
+	c.cfg.Logger.Warn("reply ignored", append(about, "correlationId", token, "reason", why)...)
 }

@@ -25,7 +25,7 @@ func (c *call) record(r *rpc.Result) {
 		Capability: truncate.String(c.request.Capability, wire.MaxName), Mode: rpc.Mode(truncate.String(string(mode), maxModeBytes)),
 		Status: r.Status, Attempts: c.requests(), Retried: c.failures, Latency: r.Latency,
 		ExecutionTime: r.ExecutionTime, Replayed: r.Replayed, TraceID: r.TraceID, CorrelationID: r.CorrelationID, TenantID: c.tenant(), SessionID: c.session(),
-		Cost: r.CostEstimate,
+		Cost: r.CostEstimate, Unproven: r.Unproven,
 	}
 	if r.Error != nil {
 		out.Code, out.DetectedBy = r.Error.Code, r.Error.DetectedBy

@@ -16,6 +16,7 @@ import (
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/rpc/internal/rpctest"
+	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -245,6 +246,9 @@ type lossyConn struct {
 }
 
 func (c *lossyConn) Publish(ctx context.Context, m transport.Message) error {
+	if m.Topic == wire.ChangedTopic(rpctest.Topic) { // no reply
+		return c.Conn.Publish(ctx, m)
+	}
 	c.mu.Lock()
 	lose := c.random.IntN(4) == 0
 	if lose {

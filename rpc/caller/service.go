@@ -25,17 +25,40 @@ func (c *Client) CallService(ctx context.Context, to envelope.Address, service s
 	return answer, nil
 }
 
-// callAgentd sends one request to the topic of peer and waits for the answer.
+// Reaches reports whether anybody answers where a peer takes requests, within the
+// deadline of ctx or 30 s. It asks for what an agent publishes, which on that topic is
+// no capability: the answer of a peer of any make is that it has none.
+func (c *Client) Reaches(ctx context.Context, to envelope.Address) bool {
+	peer, ok := c.cfg.Peers.Peer(to)
+	if !ok {
+		return false
+	}
+	_, err := c.callAgentd(ctx, peer, wire.CapabilitiesName, json.RawMessage("null"))
+	return err == nil || err.DetectedBy == peer.Address
+}
+
+// callAgentd sends one request to the topic of peer and waits for the answer. An
+// error that the peer answered, or an answer that makes no sense, has the peer as
+// DetectedBy; one of this end has nobody.
 func (c *Client) callAgentd(ctx context.Context, peer rpc.Peer, name string, request json.RawMessage) (json.RawMessage, *rpc.Error) {
 	call := c.newCall(rpc.Request{To: peer.Address, Capability: name, Payload: request})
-	call.peer = peer
+	call.peer, call.agentd = peer, true
 	if err := call.resolveTransport(); err != nil {
 		return nil, err
 	}
 	_ = call.setDeadline(ctx) // never fails
 	reply, err := call.roundTrip(ctx)
 	if err != nil {
+		if call.garbled && err.Code == rpc.CodeTimeout {
+			err = rpc.NewError(rpc.CodeInvalidEnvelope, err, "%s answered with bytes that are no envelope", peer.Address)
+			err.DetectedBy = peer.Address
+		}
 		return nil, err
 	}
-	return wire.ParseReply(reply.Payload)
+	answer, err := wire.ParseReply(reply.Payload)
+	if err != nil {
+		// Whoever the peer says has detected it: this end got it as an answer.
+		err.DetectedBy = peer.Address
+	}
+	return answer, err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/trace"
@@ -14,8 +15,8 @@ import (
 // validateRequest validates the payload against the inputSchema. A violation is
 // durable in the audit log before the caller learns of it.
 func (c *call) validateRequest(ctx context.Context) *rpc.Error {
-	if len(c.request.Payload) == 0 {
-		c.request.Payload = json.RawMessage("null")
+	if ijson.SkipSpace(c.request.Payload, 0) == len(c.request.Payload) {
+		c.request.Payload = json.RawMessage("null") // absent; a message holds no white space alone
 	}
 	if n, most := len(c.request.Payload), c.client.limits.Load().MaxPayloadBytes; n > most {
 		return rpc.NewError(rpc.CodePayloadTooLarge, nil, "the payload has %d bytes, and %d are allowed", n, most)

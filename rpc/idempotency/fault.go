@@ -102,8 +102,7 @@ func (s *Store) CheckWrite(ctx context.Context) error {
 		return s.fault("trying to write", err)
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	// A page of its own, so that a disk with room for a few bytes does not pass. No
-	// request has an empty key.
+	// A page of its own. No request has an empty key.
 	const page = 4096
 	for _, statement := range []string{
 		fmt.Sprintf("INSERT INTO request (caller, tenant, capability, key, payload, expires) VALUES ('', '', '', '', zeroblob(%d), 0)", page),

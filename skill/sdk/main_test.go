@@ -87,7 +87,8 @@ func child(t *testing.T, name, stdin string, env ...string) (cmd *exec.Cmd, stdo
 	t.Cleanup(cancel)
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	cmd = exec.CommandContext(ctx, exe)
-	cmd.Env = append(append(os.Environ(), childEnv+"="+name), env...)
+	// A program built with the race detector would linger for a second.
+	cmd.Env = append(append(os.Environ(), childEnv+"="+name, "GORACE=atexit_sleep_ms=0"), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), stdout, stderr
 	return cmd, stdout, stderr
 }

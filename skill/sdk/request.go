@@ -54,6 +54,9 @@ type Request struct {
 	// IdempotencyKey makes a repeated call return the first one's result.
 	// Empty means none.
 	IdempotencyKey string
+	// Traceparent is the W3C trace context that the call continues, such as that of a
+	// span of the skill's own. Empty continues that of the running call.
+	Traceparent string
 	// OnProgress receives the events of the peer's skill in order. It runs on
 	// the goroutine that called RequestAgent, and never after that has
 	// returned. Nil does not ask for events.
@@ -83,6 +86,8 @@ type Result struct {
 	Status Status `json:"status"`
 	// CorrelationID names the call in the logs and audit chains of both sides.
 	CorrelationID string `json:"correlationId"`
+	// TraceID is that of the W3C trace that the call belongs to, 32 hex digits.
+	TraceID string `json:"traceId,omitempty"`
 	// LatencyMs is the duration of the call in milliseconds.
 	LatencyMs float64 `json:"latencyMs"`
 	// ExecutionTimeMs is how long the peer's skill ran, by the peer's word; 0 where
@@ -96,6 +101,10 @@ type Result struct {
 	// Queued says that the broker has stored a call of [ModeAsync]. Its response is
 	// awaited by CorrelationID.
 	Queued bool `json:"queued,omitempty"`
+	// Unproven says that the call went on although it was not proven that the contracts
+	// of both ends agree, and UnprovenReason why.
+	Unproven       bool   `json:"unproven,omitempty"`
+	UnprovenReason string `json:"unprovenReason,omitempty"`
 	// Response is the callee's result as it came. On a response-side
 	// violation that this side found, it is the violating value.
 	Response json.RawMessage `json:"response,omitempty"`
@@ -213,9 +222,10 @@ func requestBody(req Request) ([]byte, error) {
 		TimeoutMs      int64  `json:"timeoutMs,omitempty"`
 		Mode           Mode   `json:"mode"`
 		IdempotencyKey string `json:"idempotencyKey,omitempty"`
+		Traceparent    string `json:"traceparent,omitempty"`
 		IdleTimeoutMs  int64  `json:"idleTimeoutMs,omitempty"`
 	}{
-		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey,
+		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey, Traceparent: req.Traceparent,
 		TimeoutMs: wholeMs(req.Timeout), IdleTimeoutMs: wholeMs(req.IdleTimeout),
 	})
 	if err != nil {

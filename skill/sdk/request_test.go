@@ -66,8 +66,8 @@ func TestRequestAgentOnTheWire(t *testing.T) {
 		{"least", sdk.Request{To: "agent://b", Capability: "c"},
 			`{"to":"agent://b","capability":"c","payload":null,"mode":"sync"}`},
 		{"all", sdk.Request{To: "agent://b", Capability: "c", Payload: map[string]any{"q": "a<b"}, Timeout: 1500 * time.Millisecond,
-			Mode: sdk.ModeFireAndForget, IdempotencyKey: "k1"},
-			`{"to":"agent://b","capability":"c","payload":{"q":"a<b"},"timeoutMs":1500,"mode":"fire-and-forget","idempotencyKey":"k1"}`},
+			Mode: sdk.ModeFireAndForget, IdempotencyKey: "k1", Traceparent: "00-t-s-01"},
+			`{"to":"agent://b","capability":"c","payload":{"q":"a<b"},"timeoutMs":1500,"mode":"fire-and-forget","idempotencyKey":"k1","traceparent":"00-t-s-01"}`},
 		{"idle timeout", sdk.Request{To: "agent://b", Capability: "c", IdleTimeout: 250 * time.Millisecond},
 			`{"to":"agent://b","capability":"c","payload":null,"mode":"sync","idleTimeoutMs":250}`},
 		{"raw payload, timeout rounded up", sdk.Request{To: "agent://b", Capability: "c", Payload: json.RawMessage(`{"n":1.00}`), Timeout: time.Nanosecond},
@@ -126,15 +126,16 @@ func TestRequestAgentOutcomes(t *testing.T) {
 // What a result says beside the answer is there for the skill, in the kit's own words
 // and in those of generated clients.
 func TestResultsSayHowTheyCameAbout(t *testing.T) {
-	ctx := answer(t, 200, `{"status":"ok","correlationId":"id","latencyMs":2.5,"executionTimeMs":1.25,"costEstimate":{"usd":0.5},"replayed":true,"response":1}`)
+	ctx := answer(t, 200, `{"status":"ok","correlationId":"id","latencyMs":2.5,"executionTimeMs":1.25,"costEstimate":{"usd":0.5},"replayed":true,"traceId":"t","unproven":true,"unprovenReason":"nobody answers","response":1}`)
 	result, err := sdk.RequestAgent(ctx, sdk.Request{To: "agent://b", Capability: "c"})
-	if err != nil || result.ExecutionTimeMs != 1.25 || result.CostEstimate["usd"] != 0.5 || !result.Replayed || result.Queued {
+	if err != nil || result.ExecutionTimeMs != 1.25 || result.CostEstimate["usd"] != 0.5 || !result.Replayed || result.Queued ||
+		result.TraceID != "t" || !result.Unproven || result.UnprovenReason != "nobody answers" {
 		t.Errorf("%+v, %v", result, err)
 	}
 	var outcome typed.Outcome
 	n, err := typed.Request[int64](ctx, sdk.Caller(), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&outcome)})
 	want := typed.Outcome{
-		CorrelationID: "id", Latency: 2500 * time.Microsecond, ExecutionTime: 1250 * time.Microsecond,
+		CorrelationID: "id", TraceID: "t", Unproven: "nobody answers", Latency: 2500 * time.Microsecond, ExecutionTime: 1250 * time.Microsecond,
 		CostEstimate: map[string]float64{"usd": 0.5}, Replayed: true,
 	}
 	if err != nil || n != 1 || !reflect.DeepEqual(outcome, want) {

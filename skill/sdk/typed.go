@@ -17,15 +17,16 @@ func Caller() typed.Caller {
 	return typed.CallerFunc(func(ctx context.Context, c typed.Call) (json.RawMessage, error) {
 		result, err := RequestAgent(ctx, Request{
 			To: c.To, Capability: c.Capability, Payload: c.Payload,
-			Timeout: c.Timeout, IdempotencyKey: c.IdempotencyKey,
+			Timeout: c.Timeout, IdempotencyKey: c.IdempotencyKey, Traceparent: c.Traceparent,
 		})
 		if err != nil {
 			return nil, err
 		}
 		if c.Outcome != nil {
 			*c.Outcome = typed.Outcome{
-				CorrelationID: result.CorrelationID, Latency: ms(result.LatencyMs), ExecutionTime: ms(result.ExecutionTimeMs),
-				CostEstimate: result.CostEstimate, Replayed: result.Replayed, Queued: result.Queued,
+				CorrelationID: result.CorrelationID, TraceID: result.TraceID, Latency: ms(result.LatencyMs),
+				ExecutionTime: ms(result.ExecutionTimeMs), CostEstimate: result.CostEstimate,
+				Replayed: result.Replayed, Queued: result.Queued, Unproven: result.UnprovenReason,
 			}
 		}
 		return result.Response, result.Err()
@@ -53,6 +54,6 @@ func served(m *typed.Mux) func(context.Context, json.RawMessage) (json.RawMessag
 			}
 			return answer, err
 		}
-		return nil, fmt.Errorf("nothing is registered for the capability %q of %s", name, EnvCapability)
+		return nil, fmt.Errorf("nothing is registered for the capability %q (%s)", name, EnvCapability)
 	}
 }

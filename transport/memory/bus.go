@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -16,6 +17,7 @@ const Kind = "memory"
 const (
 	defaultMaxMessageBytes = 4 << 20
 	defaultMaxPending      = 65_536
+	defaultMaxPendingBytes = 64 << 20
 	inboxPrefix            = "_inbox."
 )
 
@@ -26,6 +28,9 @@ type Options struct {
 	// MaxPending is how many messages may wait in a subscription for its handler.
 	// Default 65,536.
 	MaxPending int
+	// MaxPendingBytes bounds them in bytes. A single larger one may wait all the same.
+	// Default 64 MiB.
+	MaxPendingBytes int
 }
 
 // A Bus is a broker inside one process. It has no goroutine of its own and does not
@@ -61,6 +66,9 @@ func NewBus(opts Options) *Bus {
 	}
 	if opts.MaxPending <= 0 {
 		opts.MaxPending = defaultMaxPending
+	}
+	if opts.MaxPendingBytes <= 0 {
+		opts.MaxPendingBytes = defaultMaxPendingBytes
 	}
 	return &Bus{opts: opts, topics: map[string]*topic{}, inboxes: map[string]*subscription{}}
 }
@@ -229,6 +237,13 @@ func (c *Conn) Kind() string { return Kind }
 
 // MaxMessageBytes returns the bound of the bus.
 func (c *Conn) MaxMessageBytes() int { return c.bus.opts.MaxMessageBytes }
+
+// OwnsReply implements [transport.Transport]. A reply topic is an inbox of the bus. All
+// inboxes belong to the agents of one process, which do not need protection from each
+// other.
+func (c *Conn) OwnsReply(_ envelope.Address, topic string) bool {
+	return strings.HasPrefix(topic, inboxPrefix)
+}
 
 // Publish implements [transport.Transport]. It never blocks.
 func (c *Conn) Publish(ctx context.Context, m transport.Message) error {

@@ -228,6 +228,32 @@ func TestFullSubscription(t *testing.T) {
 	}
 }
 
+// The bytes that wait are bounded too, but for a single message.
+func TestFullOfBytes(t *testing.T) {
+	bus := memory.NewBus(memory.Options{MaxPendingBytes: 10})
+	c := bus.Connect()
+	defer c.Close()
+	slow := newHeld()
+	s := subscribe(t, c, "t", "", slow.handle)
+	publish(t, c, "t", "0")
+	<-slow.started
+	for _, tt := range []struct {
+		data string
+		fits bool
+	}{{"longer than ten", true}, {"x", false}} {
+		err := c.Publish(t.Context(), transport.Message{Topic: "t", Data: []byte(tt.data)})
+		if tt.fits && err != nil {
+			t.Errorf("%q does not fit: %v", tt.data, err)
+		} else if !tt.fits {
+			wantError(t, err, &transport.Error{Code: transport.SlowConsumer, Op: "publish", Topic: "t"})
+		}
+	}
+	close(slow.release)
+	if err := s.Drain(t.Context()); err != nil || s.Dropped() != 1 {
+		t.Errorf("drain: %v, %d dropped", err, s.Dropped())
+	}
+}
+
 // A group is full when each member is: then the message counts as one that is lost.
 func TestFullGroup(t *testing.T) {
 	c := memory.NewBus(memory.Options{MaxPending: 1}).Connect()

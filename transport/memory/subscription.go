@@ -24,6 +24,7 @@ type subscription struct {
 
 	mu       sync.Mutex
 	queue    []transport.Message // guarded by mu
+	bytes    int                 // of queue; guarded by mu
 	dropped  uint64              // guarded by mu
 	stopping bool                // no more messages are accepted; guarded by mu
 }
@@ -49,9 +50,11 @@ func (s *subscription) push(m transport.Message) bool {
 // tryPush appends m if there is room.
 func (s *subscription) tryPush(m transport.Message) bool {
 	s.mu.Lock()
-	ok := !s.stopping && len(s.queue) < s.conn.bus.opts.MaxPending
+	opts := &s.conn.bus.opts
+	ok := !s.stopping && len(s.queue) < opts.MaxPending && (s.bytes == 0 || s.bytes+len(m.Data) <= opts.MaxPendingBytes)
 	if ok {
 		s.queue = append(s.queue, m)
+		s.bytes += len(m.Data)
 	}
 	s.mu.Unlock()
 	if ok {
@@ -76,7 +79,7 @@ func (s *subscription) run() {
 	var batch []transport.Message
 	for {
 		s.mu.Lock()
-		batch, s.queue = s.queue, batch[:0]
+		batch, s.queue, s.bytes = s.queue, batch[:0], 0
 		stopping := s.stopping
 		s.mu.Unlock()
 		if s.discard.Load() || stopping && len(batch) == 0 {

@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -24,9 +26,12 @@ const Kind = "nats"
 type Conn struct {
 	nc         *natsgo.Conn
 	log        *slog.Logger
+	jsPrefix   string // of an imported JetStream API, or ""
 	maxPending int
-	roundTrip  time.Duration // bounds waiting for the server to confirm something
-	ended      chan struct{} // closed when nats.go makes no more callbacks
+	// maxPendingBytes bounds what waits beside maxPending, where that is ours to bound.
+	maxPendingBytes int
+	roundTrip       time.Duration // bounds waiting for the server to confirm something
+	ended           chan struct{} // closed when nats.go makes no more callbacks
 
 	// What calls need to know about the connection. nats.go could tell, but takes a
 	// lock that it holds while it dials, for up to Options.ConnectTimeout: every call
@@ -60,7 +65,7 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 		return nil, &transport.Error{Code: transport.Failed, Op: "connect", Cause: context.Cause(ctx)}
 	}
 	c := &Conn{
-		log: r.Logger, maxPending: r.MaxPending, roundTrip: r.ConnectTimeout,
+		log: r.Logger, jsPrefix: r.JetStreamPrefix, maxPending: r.MaxPending, maxPendingBytes: r.MaxPendingBytes, roundTrip: r.ConnectTimeout,
 		ended: make(chan struct{}), subs: map[*subscription]struct{}{},
 	}
 	options := append(r.natsOptions(), natsgo.Timeout(timeout),
@@ -94,12 +99,19 @@ func (c *Conn) Client() *natsgo.Conn { return c.nc }
 // JetStream is the server's JetStream, over this connection. It does not check that
 // the server has one: the first use does.
 func (c *Conn) JetStream() (jetstream.JetStream, error) {
-	js, err := jetstream.New(c.nc)
+	js, err := jetstream.NewWithAPIPrefix(c.nc, c.JetStreamAPI())
 	if err != nil {
 		return nil, &transport.Error{Code: transport.Failed, Op: "jetstream", Cause: err}
 	}
 	return js, nil
 }
+
+// JetStreamAPI is the parent subject of the JetStream API.
+func (c *Conn) JetStreamAPI() string { return cmp.Or(c.jsPrefix, "$JS.API") }
+
+// Provisioned reports whether what there is in JetStream belongs to an operator, see
+// [Options].JetStreamPrefix.
+func (c *Conn) Provisioned() bool { return c.jsPrefix != "" }
 
 // Ended returns a channel that is closed when the connection has ended for good: after
 // Close, or after a server error that no reconnection could repair. Rejected
@@ -116,6 +128,9 @@ func (c *Conn) Err() error {
 	}
 	return nil
 }
+
+// OwnsReply implements [transport.Transport]. See [OwnsReply].
+func (c *Conn) OwnsReply(agent envelope.Address, topic string) bool { return OwnsReply(agent, topic) }
 
 // Publish implements [transport.Transport]. It waits only for room in the connection's
 // write buffer, and at most for Options.WriteTimeout.
@@ -143,7 +158,7 @@ func (c *Conn) Subscribe(topic, group string, h transport.Handler) (transport.Su
 	if err := transport.CheckTopic("subscribe", topic); err != nil {
 		return nil, err
 	}
-	s := newSubscription(c, topic, h)
+	s := newSubscription(c, topic, c.maxPending, h)
 	if err := s.start("subscribe", topic, group); err != nil {
 		return nil, err
 	}
@@ -153,7 +168,7 @@ func (c *Conn) Subscribe(topic, group string, h transport.Handler) (transport.Su
 // OpenInbox implements [transport.Transport].
 func (c *Conn) OpenInbox(h transport.Handler) (transport.Inbox, error) {
 	name := c.nc.NewInbox()
-	s := newSubscription(c, name+".*", withoutProbes(h))
+	s := newSubscription(c, name+".*", c.maxPending, withoutProbes(h))
 	s.prefix = name + "."
 	if err := s.start("inbox", s.topic, ""); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@
 //
 // Where to look: conn.go publishes and drains, events.go handles what nats.go reports
 // about the connection, subscription.go is the queue between nats.go and a handler,
-// liveness.go finds out whether a caller still listens, and options.go, servers.go,
+// overflow.go is what happens to the messages that find no room there, liveness.go finds out whether a caller still listens, and options.go, servers.go,
 // context.go and environment.go decide where to connect and as whom.
 //
 // # Faults

@@ -32,14 +32,19 @@ func ExampleConnect() {
 	})
 }
 
-// BenchmarkRoundTrip is a request and its reply over loopback, without envelopes.
+// BenchmarkRoundTrip is a request and its reply over loopback, without envelopes, to a
+// plain subscription and to one that shows what overflows.
 func BenchmarkRoundTrip(b *testing.B) {
 	server := natstest.Run(b, "")
 	callee, caller := connect(b, nats.Options{Servers: []string{server.URL()}}), connect(b, nats.Options{Servers: []string{server.URL()}})
-	_, err := callee.Subscribe("t", "g", func(m transport.Message) {
+	reply := func(m transport.Message) {
 		_ = callee.Publish(context.Background(), transport.Message{Topic: m.Reply, Data: m.Data})
-	})
+	}
+	_, err := callee.Subscribe("plain", "g", reply)
 	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := callee.SubscribeOverflow("overflow", "g", reply, reply); err != nil {
 		b.Fatal(err)
 	}
 	replies := make(chan struct{}, 1)
@@ -48,11 +53,15 @@ func BenchmarkRoundTrip(b *testing.B) {
 		b.Fatal(err)
 	}
 	data := make([]byte, 200)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := caller.Publish(context.Background(), transport.Message{Topic: "t", Reply: inbox.Topic("x"), Data: data}); err != nil {
-			b.Fatal(err)
-		}
-		<-replies
+	for _, topic := range []string{"plain", "overflow"} {
+		b.Run(topic, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := caller.Publish(context.Background(), transport.Message{Topic: topic, Reply: inbox.Topic("x"), Data: data}); err != nil {
+					b.Fatal(err)
+				}
+				<-replies
+			}
+		})
 	}
 }

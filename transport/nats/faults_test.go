@@ -72,7 +72,7 @@ func newAuditedPair(t *testing.T, callerURL, calleeURL string, maxInFlight int, 
 	calleeConn := connect(t, opts)
 	p := &pair{}
 	p.inbox, err = callee.New(callee.Config{
-		Self: calleeAddress, Contract: doc, Records: rpc.Records{Auditor: calleeAuditor}, Limits: callee.Limits{MaxInFlight: maxInFlight},
+		Self: calleeAddress, Contract: doc, Records: rpc.Records{Auditor: calleeAuditor}, Limits: callee.Limits{MaxInFlight: maxInFlight, MaxQueued: maxInFlight},
 		Handlers: map[string]rpc.Handler{"echo": rpc.HandlerFunc(func(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 			p.started.Store(string(inv.Payload), time.Now())
 			if hold != nil {

@@ -16,12 +16,13 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultServer         = natsgo.DefaultURL
-	DefaultMaxPending     = 16_384
-	DefaultConnectTimeout = 5 * time.Second
-	DefaultReconnectWait  = 250 * time.Millisecond
-	DefaultPingInterval   = 5 * time.Second
-	DefaultWriteTimeout   = 2 * time.Second
+	DefaultServer          = natsgo.DefaultURL
+	DefaultMaxPending      = 16_384
+	DefaultMaxPendingBytes = 64 << 20
+	DefaultConnectTimeout  = 5 * time.Second
+	DefaultReconnectWait   = 250 * time.Millisecond
+	DefaultPingInterval    = 5 * time.Second
+	DefaultWriteTimeout    = 2 * time.Second
 )
 
 // maxPingsOut is how many pings may be unanswered: after three silent intervals the
@@ -65,10 +66,18 @@ type Options struct {
 	Name string
 	// InboxPrefix is the parent subject of reply inboxes. Default: _INBOX.
 	InboxPrefix string
+	// JetStreamPrefix is the parent subject of the JetStream API, where the account
+	// imports parts of it from another. What there is in JetStream then belongs to an
+	// operator: it can be used, and neither made nor changed. Default: $JS.API, the
+	// account's own.
+	JetStreamPrefix string
 
 	// MaxPending is how many messages may wait for the handler of a subscription;
 	// further ones are dropped. Default [DefaultMaxPending].
 	MaxPending int
+	// MaxPendingBytes bounds those messages in bytes, for [Conn.SubscribeOverflow].
+	// Default [DefaultMaxPendingBytes].
+	MaxPendingBytes int
 	// ConnectTimeout bounds connecting to one server, and waiting for a server to
 	// confirm a subscription. Default [DefaultConnectTimeout].
 	ConnectTimeout time.Duration
@@ -137,6 +146,7 @@ func (o Options) resolve() (*resolved, error) {
 func (o *Options) setDefaults() {
 	setDefault(&o.Name, "agentd")
 	setDefault(&o.MaxPending, DefaultMaxPending)
+	setDefault(&o.MaxPendingBytes, DefaultMaxPendingBytes)
 	setDefault(&o.ConnectTimeout, DefaultConnectTimeout)
 	setDefault(&o.ReconnectWait, DefaultReconnectWait)
 	setDefault(&o.PingInterval, DefaultPingInterval)

@@ -30,6 +30,8 @@ type subscription struct {
 	done    chan struct{} // closed when run has returned
 	stopped chan struct{} // closed when the server sends no more
 	discard atomic.Bool   // run drops what is queued
+	ended   func()        // called at the end of run, see SubscribeOverflow; nil for none
+	lost    atomic.Uint64 // messages dropped here, and not by nats.go
 
 	inner *natsgo.Subscription // set by start
 	drain sync.Once
@@ -40,9 +42,9 @@ type subscription struct {
 	dropped uint64
 }
 
-func newSubscription(c *Conn, topic string, h transport.Handler) *subscription {
+func newSubscription(c *Conn, topic string, room int, h transport.Handler) *subscription {
 	return &subscription{
-		conn: c, topic: topic, handler: h, queue: make(chan *natsgo.Msg, c.maxPending),
+		conn: c, topic: topic, handler: h, queue: make(chan *natsgo.Msg, room),
 		done: make(chan struct{}), stopped: make(chan struct{}),
 	}
 }
@@ -83,6 +85,9 @@ func (s *subscription) start(op, subject, group string) error {
 // run calls the handler with one message after another, until the end mark.
 func (s *subscription) run() {
 	defer close(s.done)
+	if s.ended != nil {
+		defer s.ended()
+	}
 	for m := range s.queue {
 		if m == nil || s.discard.Load() {
 			return
@@ -167,7 +172,7 @@ func (s *subscription) Dropped() uint64 {
 	if n, err := s.inner.Dropped(); err == nil {
 		s.dropped = uint64(n)
 	}
-	return s.dropped
+	return s.dropped + s.lost.Load()
 }
 
 // Topic implements [transport.Inbox].

@@ -2,6 +2,8 @@ package publish_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/auditchain/internal/audittest"
+	"github.com/agentd/agentd/auditchain/internal/sidecar"
 )
 
 // always is the key of a witness that never changes it.
@@ -91,5 +94,52 @@ func TestWitnessIsAskedAgain(t *testing.T) {
 	audittest.Close(t, l)
 	if note, err := keeper.Latest(t.Context(), l.Origin()); err != nil || note == nil {
 		t.Errorf("the witness keeps %q, %v", note, err)
+	}
+}
+
+// A checkpoint whose file could not be written is written once it can be, without a
+// new checkpoint.
+func TestFileIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	l := audittest.Open(t, auditchain.Options{CheckpointInterval: time.Hour})
+	file := l.Path() + sidecar.CheckpointSuffix
+	wait := func(what string, done func(error) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // between two looks
+			s, err := l.Status(t.Context())
+			if err != nil || time.Now().After(deadline) {
+				t.Fatalf("%s: %+v, %v", what, s, err)
+			}
+			if done(s.CheckpointFile) {
+				return
+			}
+		}
+	}
+	// The first commit of a log signs, too: its file must not come in between.
+	audittest.Fill(t, l, 3)
+	first, err := l.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait("the first checkpoint is written", func(error) bool {
+		got, err := os.ReadFile(file)
+		return err == nil && string(got) == string(first)
+	})
+	// Nothing can take the place of a folder that is not empty.
+	if err := errors.Join(os.Remove(file), os.MkdirAll(filepath.Join(file, "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	audittest.Fill(t, l, 1)
+	note, err := l.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait("the write fails", func(err error) bool { return err != nil })
+	if err := os.RemoveAll(file); err != nil {
+		t.Fatal(err)
+	}
+	wait("the write is made good", func(err error) bool { return err == nil })
+	if got, err := os.ReadFile(file); err != nil || string(got) != string(note) {
+		t.Errorf("the file has %q, %v", got, err)
 	}
 }

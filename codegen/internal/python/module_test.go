@@ -58,19 +58,29 @@ func TestMethods(t *testing.T) {
 	for _, want := range []string{
 		`
     def review_pr(
-        self, payload: ReviewPrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: ReviewPrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Reviews.\nTwice.\nCalls review-pr."
-        return self._call("review-pr", payload, timeout_ms, idempotency_key)
+        return self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
 `, `
     async def review_pr(
-        self, payload: ReviewPrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: ReviewPrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Reviews.\nTwice.\nCalls review-pr."
-        return await self._call("review-pr", payload, timeout_ms, idempotency_key)
+        return await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
 `, `
         "Calls bare."
-        return self._call("bare", payload, timeout_ms, idempotency_key)
+        return self._call("bare", payload, timeout_ms, idempotency_key, traceparent)
 `, "\nReviewPrRequest: TypeAlias = str\n", "\nBareRequest: TypeAlias = Any\n", "\nBareResponse: TypeAlias = Any\n",
 	} {
 		if strings.Count(text, want) != 1 {

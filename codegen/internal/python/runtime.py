@@ -18,11 +18,14 @@ class Outcome(TypedDict):
     "What every result says. Where a member is absent, there is nothing to say."
 
     correlationId: str
+    traceId: NotRequired[str]  # that of the W3C trace that the call belongs to
     latencyMs: float
     executionTimeMs: NotRequired[float]  # how long the skill ran, by the callee's word
     costEstimate: NotRequired[dict[str, float]]  # what the contract declares, in units of the callee's owner
     replayed: NotRequired[bool]  # the answer repeats that to an earlier call with the same idempotency key
     queued: NotRequired[bool]  # a broker has stored the call, and there is no answer yet
+    unproven: NotRequired[bool]  # it is not proven that the contracts of both ends agree
+    unprovenReason: NotRequired[str]  # why not
 
 
 class Ok(Outcome, Generic[_T]):
@@ -65,12 +68,16 @@ class _Endpoint:
         self._path = path
         self._token = call if socket_path or call else os.environ.get("AGENTD_CALL")
 
-    def _request(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> bytes:
+    def _request(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> bytes:
         request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
         if timeout_ms is not None:
             request["timeoutMs"] = timeout_ms
         if key is not None:
             request["idempotencyKey"] = key
+        if trace is not None:
+            request["traceparent"] = trace
         body = json.dumps(request, allow_nan=False).encode()
         token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
         head = (

@@ -70,7 +70,9 @@ def _run(handlers: dict[str, Callable[[Any, Call], Any]]) -> tuple[int, bytes]:
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
     except SkillError as e:
-        sys.excepthook(type(e), e, e.__traceback__)
+        print("skill failed:", e.message, file=sys.stderr)
+        if e.__cause__ is not None:  # raise SkillError(…) from …
+            sys.excepthook(type(e.__cause__), e.__cause__, e.__cause__.__traceback__)
         failure = {"error": {"message": e.message, "retryable": e.retryable}}
         return 75 if e.retryable else 1, json.dumps(failure).encode()
     return 0, json.dumps(result, allow_nan=False).encode()

@@ -91,8 +91,11 @@ export async function serve(handlers: Handlers): Promise<never> {
     const payload: unknown = (text.trim() === "" ? null : JSON.parse(text)) ?? (takesObject.has(call.capability) ? {} : null);
     return await end(0, JSON.stringify(await handler(payload, call)) ?? "null");
   } catch (e) {
-    process.stderr.write(String((e instanceof Error && e.stack) || e) + "\n");
-    if (!(e instanceof SkillError)) return await end(1, "");
+    if (!(e instanceof SkillError)) {
+      process.stderr.write(String((e instanceof Error && e.stack) || e) + "\n");
+      return await end(1, "");
+    }
+    process.stderr.write("skill failed: " + e.message + "\n");
     const error = { message: e.message, retryable: e.retryable };
     return await end(e.retryable ? 75 : 1, JSON.stringify({ error }));
   }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
@@ -112,17 +111,5 @@ func (r *record) detail() string {
 	if r.Erased() {
 		return fmt.Sprintf("erased by record %d", r.ErasedBy)
 	}
-	// The kind that readers look at most gets a readable form; the others show
-	// their body.
-	if v, err := r.SchemaViolation(); err == nil {
-		parts := make([]string, len(v.Violations))
-		for i, violation := range v.Violations {
-			parts[i] = strings.TrimSpace(violation.Path + " " + violation.Message)
-		}
-		if v.ViolationsOmitted > 0 {
-			parts = append(parts, fmt.Sprintf("and %d more", v.ViolationsOmitted))
-		}
-		return strings.Join(parts, "; ")
-	}
-	return string(r.Body)
+	return r.sentence()
 }

@@ -97,6 +97,61 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// Whatever a file declares of a capability is shown, in both forms.
+func TestShowShowsEverythingDeclared(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, clitest.Office)
+	env.Write(t, "clerk/capabilities.yaml", `version: 1
+agent: agent://clerk
+transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]
+capabilities:
+  - name: file
+    description: Files.
+    id: clerk.file
+    version: "3"
+    category: office
+    skill: echo
+    since: "1.2"
+    timeoutMs: 5000
+    idempotent: true
+    progress: true
+    delivery: durable
+    permissions: ["network:read", "database:*"]
+    callers: ["agent://desk", "agent://board-*"]
+    concurrency: 7
+    rateLimit: {requests: 10, period: 1m, burst: 20, shared: true}
+    retryPolicy: {maxAttempts: 4, initialDelayMs: 100, maxDelayMs: 900, backoffMultiplier: 1.5, retryOn: [timeout, busy]}
+    cost: {usd: 0.25, tokens: 1000}
+`)
+	if err := Show(&env.Env, Choice{}, "file"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"id           clerk.file\n", "version      3\n", "category     office\n", "since        1.2\n", "skill        echo\n", "timeoutMs    5000\n",
+		"idempotent   true\n", "progress     true\n", "delivery     durable\n", "permissions  network:read, database:*\n",
+		"callers      agent://desk, agent://board-*\n", "concurrency  7\n", "rateLimit    10 per 1m0s, bursts of 20, shared by the replicas\n",
+		"retryPolicy  4 attempts, 100 to 900 ms apart (×1.5), on timeout, busy\n", "cost         tokens 1000, usd 0.25\n",
+	} {
+		if !strings.Contains(env.Out.String(), want) {
+			t.Errorf("no %q in\n%s", want, env.Out)
+		}
+	}
+	env.Reset()
+	env.Format = output.JSONL
+	if err := Show(&env.Env, Choice{}, "file"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"id":"clerk.file"`, `"version":"3"`, `"category":"office"`, `"skill":"echo"`, `"delivery":"durable"`, `"permissions":["network:read","database:*"]`,
+		`"callers":["agent://desk","agent://board-*"]`, `"concurrency":7`, `"rateLimit":{"requests":10,"period":"1m0s","burst":20,"shared":true}`,
+		`"retryPolicy":{"maxAttempts":4,"backoffMultiplier":1.5,"initialDelayMs":100,"maxDelayMs":900,"retryOn":["timeout","busy"]}`, `"cost":{"tokens":1000,"usd":0.25}`,
+	} {
+		if !strings.Contains(env.Out.String(), want) {
+			t.Errorf("no %s in\n%s", want, env.Out)
+		}
+	}
+}
+
 // What Sample prints, Validate accepts.
 func TestSampleIsValid(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,8 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-// Show prints one capability as its callers see it.
+// Show prints one capability: what its callers see of it, and what else its file
+// declares.
 func Show(env *cli.Env, choice Choice, name string) error {
 	doc, c, err := choice.find(env, name)
 	if err != nil {
@@ -23,7 +24,8 @@ func Show(env *cli.Env, choice Choice, name string) error {
 		Agent string `json:"agent"`
 		Name  string `json:"name"`
 		capability.ToolSchema
-	}{string(doc.Agent), c.Name, doc.Published().ToolSchemas[c.Name]})
+		declared
+	}{string(doc.Agent), c.Name, doc.Published().ToolSchemas[c.Name], declaredOf(doc, c)})
 }
 
 // writeCapability prints a table of the fields that are set, and below it the two
@@ -41,11 +43,12 @@ func writeCapability(env *cli.Env, doc *capability.Document, c *capability.Capab
 	if c.Progress {
 		rows = append(rows, []string{"progress", "true"})
 	}
-	for _, f := range [][]string{
+	own := declaredOf(doc, c)
+	for _, f := range append([][]string{
 		{"since", c.Since}, {"id", c.ID}, {"version", c.Version}, {"category", c.Category}, {"permissions", strings.Join(c.Permissions, ", ")},
-	} {
+	}, own.rows()...) {
 		if f[1] != "" {
-			rows = append(rows, []string{f[0], output.Printable(f[1])})
+			rows = append(rows, f)
 		}
 	}
 	if err := env.WriteTable([]string{"FIELD", "VALUE"}, rows); err != nil {

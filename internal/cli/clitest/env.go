@@ -46,7 +46,7 @@ func New(t testing.TB, archive string) *Env {
 	}}
 	e.Env = cli.Env{
 		Stdin: strings.NewReader(""), Stdout: e.Out, Stderr: e.Err, Getenv: func(name string) string { return e.Vars[name] },
-		FleetDir: dir, Format: output.Table, LogFormat: "text",
+		FleetDir: dir, Format: output.Table,
 	}
 	for _, f := range txtar.Parse([]byte(archive)).Files {
 		e.Write(t, f.Name, string(f.Data))

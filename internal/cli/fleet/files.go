@@ -2,15 +2,11 @@ package fleet
 
 import (
 	"errors"
-	"fmt"
-	"path/filepath"
 
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/fleetlint"
 	"github.com/agentd/agentd/internal/output"
-	"github.com/agentd/agentd/policy"
-	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // Validate checks every file of the fleet, and prints all that it finds. The
@@ -85,37 +81,4 @@ func Graph(env *cli.Env, format fleet.GraphFormat) error {
 		return g.Write(env.Stdout, format)
 	}
 	return cli.Usage("--format: must be mermaid, dot or json, not %q", format)
-}
-
-// NATSConfig prints the authorization block for nats-server, with the members'
-// public keys, and makes those keys in keyDir that are missing. "" is the folder
-// nats in the fleet's state folder.
-func NATSConfig(env *cli.Env, keyDir string) error {
-	f, paths, err := env.InspectFleet()
-	if err != nil {
-		return err
-	}
-	mayCall, err := policy.Reach(f)
-	if err != nil {
-		return err
-	}
-	rules, err := natsauth.Derive(f, natsauth.Options{Allowed: mayCall})
-	if err != nil {
-		return err
-	}
-	if env.Format != output.Table {
-		return env.WriteJSON(rules) // the rules alone: no keys are made
-	}
-	if keyDir == "" {
-		keyDir = filepath.Join(paths.State, "nats")
-	}
-	keys, err := rules.EnsureKeys(keyDir)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(env.Stderr, "start each agent with its own key:")
-	for _, u := range rules.Users {
-		fmt.Fprintf(env.Stderr, "  AGENTD_NATS_NKEY=%s agentd run --agent %s\n", natsauth.KeyFile(keyDir, u.ID), u.ID)
-	}
-	return rules.WriteConfig(env.Stdout, keys)
 }

@@ -170,6 +170,10 @@ func TestPeerTable(t *testing.T) {
 		{"a", control.PeerStatus{Peer: "agent://c", State: control.PeerDrifted, Differ: []string{"x", "y"}, Digest: "odd\x07"}},
 		{"a", control.PeerStatus{Peer: "agent://d", State: control.PeerUnreachable, Error: "no answer", External: true}},
 		{"a", control.PeerStatus{Peer: "agent://e", State: control.PeerExternal, External: true}},
+		{"a", control.PeerStatus{Peer: "agent://f", State: control.PeerDrifted, Differ: []string{"x", "y"}, Drifts: []control.PeerDrift{{Capability: "x", Reason: "no"}, {Capability: "y"}}}},
+		{"a", control.PeerStatus{Peer: "agent://g", State: control.PeerReachable, NoContract: true, External: true}},
+		{"a", control.PeerStatus{Peer: "agent://h", State: control.PeerReachable, Contracts: map[string]int{"s": 1, "t": 2}}},
+		{"a", control.PeerStatus{Peer: "agent://i", State: control.PeerReachable, Unusable: []string{"x", "y"}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -184,6 +188,10 @@ func TestPeerTable(t *testing.T) {
 		`a agent://c drifted - - - odd\x07 another contract of x, y`,
 		"a agent://d unreachable - - - - no answer",
 		"a agent://e external - - - - no member of the fleet",
+		"a agent://f drifted - - - - another contract of x, y: no",
+		"a agent://g reachable (publishes no contract) - - - - no member of the fleet",
+		"a agent://h reachable - - - - its replicas offer 2 different contracts",
+		"a agent://i reachable - - - - offers x, y, which this agent's copy of its file lacks",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

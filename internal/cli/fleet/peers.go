@@ -127,10 +127,18 @@ func writePeers(env *cli.Env, peers []peer) error {
 			instances, version = strconv.Itoa(p.Instances), p.Version
 		}
 		rows[i] = []string{
-			p.Agent, string(p.Peer), p.Transport, p.Subject, string(p.State), latency, instances, version, shortDigest(p.Digest), p.note(),
+			p.Agent, string(p.Peer), p.Transport, p.Subject, p.status(), latency, instances, version, shortDigest(p.Digest), p.note(),
 		}
 	}
 	return env.WriteTable([]string{"AGENT", "PEER", "TRANSPORT", "SUBJECT", "STATUS", "LATENCY", "INSTANCES", "VERSION", "DIGEST", "NOTE"}, rows)
+}
+
+// status returns the state of a peer in words.
+func (p *peer) status() string {
+	if p.NoContract {
+		return string(p.State) + " (publishes no contract)"
+	}
+	return string(p.State)
 }
 
 // note returns the one thing about a peer that the user should look at first.
@@ -138,8 +146,19 @@ func (p *peer) note() string {
 	switch {
 	case p.Error != "":
 		return p.Error
-	case p.Differ != nil:
+	case p.Drifts != nil:
+		return "another contract of " + strings.Join(p.Differ, ", ") + ": " + p.Drifts[0].Reason
+	case p.Differ != nil: // from an agent that does not say more
 		return "another contract of " + strings.Join(p.Differ, ", ")
+	case len(p.Contracts) > 1:
+		return fmt.Sprintf("its replicas offer %d different contracts", len(p.Contracts))
+	case p.Unusable != nil:
+		const most = 5 // the peer determines how many there are
+		names := strings.Join(p.Unusable[:min(most, len(p.Unusable))], ", ")
+		if more := len(p.Unusable) - most; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		return "offers " + names + ", which this agent's copy of its file lacks"
 	case p.External:
 		return "no member of the fleet"
 	}

@@ -12,8 +12,12 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/transport/nats"
 )
+
+// whereLocal is where an instance runs that answers on its socket.
+const whereLocal = "local"
 
 // statusTimeout bounds how long all agents together may take to answer.
 const statusTimeout = 10 * time.Second
@@ -32,6 +36,16 @@ type instance struct {
 	// Requests is the number of calls answered, Errors of those that failed.
 	Requests int `json:"requests"`
 	Errors   int `json:"errors"`
+	// Running and Waiting are the numbers of requests that are served and that wait for
+	// it, and Dropped of messages that came too fast. Only local instances report them,
+	// as well as what follows.
+	Running int    `json:"running"`
+	Waiting int    `json:"waiting"`
+	Dropped uint64 `json:"dropped"`
+	// Capabilities are those that have been called, and Breakers those of the
+	// capabilities that the instance has called.
+	Capabilities []control.CapabilityLoad `json:"capabilities,omitempty"`
+	Breakers     []control.Breaker        `json:"breakers,omitempty"`
 	// Notes are what somebody should look at, the most important first.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -95,10 +109,10 @@ func localInstances(ctx context.Context, f *fleet.Fleet, paths daemon.Paths) ([]
 		if err != nil {
 			// It has a socket and does not answer properly, which is worth a row of
 			// its own rather than "down".
-			found = append(found, instance{Agent: id, Where: "local", State: stateNotReady, Notes: []string{err.Error()}})
+			found = append(found, instance{Agent: id, Where: whereLocal, State: stateNotReady, Notes: []string{err.Error()}})
 			continue
 		}
-		found = append(found, newInstance("local", s))
+		found = append(found, newInstance(whereLocal, s))
 	}
 	return found, nil
 }
@@ -109,6 +123,11 @@ func newInstance(where string, s control.Status) instance {
 	i := instance{
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
 		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings,
+		Dropped: s.Dropped, Capabilities: s.Capabilities, Breakers: s.Breakers,
+	}
+	for _, l := range s.Capabilities {
+		i.Running += l.Running
+		i.Waiting += l.Waiting
 	}
 	if !s.Ready {
 		i.State = stateNotReady
@@ -150,17 +169,46 @@ func writeInstances(env *cli.Env, all []instance) error {
 	}
 	rows := make([][]string, len(all))
 	for n, i := range all {
-		uptime, requests, errs, note := "-", "-", "-", ""
+		uptime, requests, errs, running, waiting, circuits, note := "-", "-", "-", "-", "-", "-", ""
 		if !i.Started.IsZero() {
 			uptime = time.Since(i.Started).Round(time.Second).String()
 			requests, errs = strconv.Itoa(i.Requests), strconv.Itoa(i.Errors)
 		}
+		if i.Where == whereLocal {
+			running, waiting, circuits = strconv.Itoa(i.Running), strconv.Itoa(i.Waiting), circuitsOf(i.Breakers)
+		}
 		if len(i.Notes) > 0 {
 			note = i.Notes[0]
 		}
-		rows[n] = []string{i.Agent, orDash(i.Where), i.State, orDash(i.Version), shortDigest(i.Digest), uptime, requests, errs, note}
+		rows[n] = []string{i.Agent, orDash(i.Where), i.State, orDash(i.Version), shortDigest(i.Digest), uptime, requests, errs, running, waiting, circuits, note}
 	}
-	return env.WriteTable([]string{"AGENT", "WHERE", "STATE", "VERSION", "DIGEST", "UPTIME", "CALLS", "ERRORS", "NOTE"}, rows)
+	return env.WriteTable([]string{"AGENT", "WHERE", "STATE", "VERSION", "DIGEST", "UPTIME", "CALLS", "ERRORS", "RUNNING", "WAITING", "CIRCUITS", "NOTE"}, rows)
+}
+
+// circuitsOf counts the breakers that are not closed, by their state.
+func circuitsOf(all []control.Breaker) string {
+	open, halfOpen := 0, 0
+	for _, b := range all {
+		//exhaustive:enforce
+		switch b.State {
+		case policy.BreakerOpen:
+			open++
+		case policy.BreakerHalfOpen:
+			halfOpen++
+		case policy.BreakerClosed:
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return "-"
+	case open > 0 && halfOpen > 0:
+		return fmt.Sprintf("%d open, %d half-open", open, halfOpen)
+	case open > 0:
+		return fmt.Sprintf("%d open", open)
+	case halfOpen > 0:
+		return fmt.Sprintf("%d half-open", halfOpen)
+	}
+	return "closed"
 }
 
 func orDash(s string) string {

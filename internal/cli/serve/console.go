@@ -24,7 +24,7 @@ func (c console) say(text, msg string, attrs ...any) { c.write(slog.LevelInfo, t
 func (c console) fault(text, msg string, attrs ...any) { c.write(slog.LevelError, text, msg, attrs) }
 
 func (c console) write(level slog.Level, text, msg string, attrs []any) {
-	if c.env.LogFormat != "json" {
+	if !c.env.LogsJSON() {
 		fmt.Fprintln(c.env.Stderr, text)
 		return
 	}

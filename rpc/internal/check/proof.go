@@ -50,6 +50,11 @@ func (v *Verifier) Verify(e *envelope.Envelope) (proven bool, err error) {
 	return v.identity.Verify(e)
 }
 
+// Proves reports whether what a peer sends must carry a proof.
+func (v *Verifier) Proves(peer envelope.Address) bool {
+	return v.identity != nil && v.identity.Proves(peer)
+}
+
 // Record writes the record of a message that was dropped because of why. It names
 // the claimed sender. Records above [RecordsPerSecond] are counted in the next one.
 // The error is that of writing; it changes nothing, since the message is dropped

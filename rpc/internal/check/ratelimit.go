@@ -16,7 +16,7 @@ import (
 func RateLimited(q policy.Quota, callee envelope.Address, f *capability.Capability) *rpc.Error {
 	e := rpc.NewError(rpc.CodeRateLimited, nil,
 		"rate limit exceeded: %s of %s lets each caller make %d calls at once, and allows %d more every %s; the next one is possible in %s",
-		f.Name, callee, f.RateLimit.Burst, q.Limit, brief(f.RateLimit.Period), brief(q.RetryAfter.Round(time.Millisecond)))
+		f.Name, callee, f.RateLimit.Burst, q.Limit, brief(f.RateLimit.Period), brief((q.RetryAfter + time.Millisecond - 1).Truncate(time.Millisecond)))
 	// A caller that came a second later than it may would waste most of a limit of many
 	// calls a second.
 	e.RetryIn = q.RetryAfter

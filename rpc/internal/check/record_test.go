@@ -216,7 +216,7 @@ func TestRateLimited(t *testing.T) {
 	err := RateLimited(policy.Quota{Limit: 7, Remaining: 1, RetryAfter: 1500*time.Millisecond + 1, ResetAt: reset}, "agent://a", f)
 	want := `{"error":"rate_limit_exceeded","message":"Too many requests","retry_after_seconds":2,"limit":7,"remaining":1,"reset_at":"2026-01-02T02:04:06Z"}`
 	if err.Code != rpc.CodeRateLimited || string(err.Details) != want || err.RetryAfter() != 1500*time.Millisecond+1 ||
-		err.Message != "rate limit exceeded: loose of agent://a lets each caller make 3 calls at once, and allows 7 more every 1m; the next one is possible in 1.5s" {
+		err.Message != "rate limit exceeded: loose of agent://a lets each caller make 3 calls at once, and allows 7 more every 1m; the next one is possible in 1.501s" {
 		t.Errorf("%v %s, want %s", err, err.Details, want)
 	}
 	for d, want := range map[time.Duration]string{
@@ -224,6 +224,18 @@ func TestRateLimited(t *testing.T) {
 	} {
 		if got := RetryIn(d); !json.Valid(got) || string(got) != want {
 			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+}
+
+// Periods are shown as their owner would write them.
+func TestBrief(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1500 * time.Millisecond: "1.5s", 10 * time.Second: "10s", time.Minute: "1m", 90 * time.Second: "1m30s",
+		10 * time.Minute: "10m", time.Hour: "1h", 20 * time.Hour: "20h", 70 * time.Minute: "1h10m", time.Hour + time.Second: "1h0m1s",
+	} {
+		if got := brief(d); got != want {
+			t.Errorf("%d is %s, want %s", d, got, want)
 		}
 	}
 }

@@ -54,6 +54,7 @@ func TestTopics(t *testing.T) {
 	for got, want := range map[string]string{
 		CapabilitiesTopic(requests):            "agents.a.requests.capabilities",
 		ControlTopic(requests):                 "agents.a.requests.control",
+		ChangedTopic(requests):                 "agentd.changed.agents.a.requests",
 		ServiceTopic(requests, "verify"):       "agents.a.requests.verify",
 		ServiceName("verify"):                  "agentd.verify",
 		QueueGroup("agent://pr-reviewer"):      "agents.pr-reviewer",

@@ -14,6 +14,10 @@ func CapabilitiesTopic(requests string) string { return requests + ".capabilitie
 // replica gets every event, because only one of them runs the call in question.
 func ControlTopic(requests string) string { return requests + ".control" }
 
+// ChangedTopic is where an agent tells that it serves another contract now. It is not
+// below the requests topic, where callers may publish.
+func ChangedTopic(requests string) string { return "agentd.changed." + requests }
+
 // ServiceName stands for a capability in requests to one of agentd's own services.
 func ServiceName(name string) string { return "agentd." + name }
 

@@ -103,11 +103,13 @@ func (a *Announcement) Close() error {
 	return errors.Join(errs...)
 }
 
-// answer replies to one discovery request. It ignores messages without a reply subject
-// and unknown verbs: subjects are open to everybody.
+// answer replies to one discovery request. It ignores messages without an inbox for the
+// reply, and unknown verbs: subjects are open to everybody.
 func (a *Announcement) answer(m *natsgo.Msg) {
 	verb := strings.Split(m.Subject, ".")[1]
-	if m.Reply == "" {
+	// Anything but an inbox could be a request, to an agent or to the server itself,
+	// that the sender may not make.
+	if !strings.HasPrefix(m.Reply, "_INBOX") {
 		return
 	}
 	s := a.describe()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -23,6 +24,8 @@ type Instance struct {
 	Metadata map[string]string
 	// Started is when it started, by its own clock.
 	Started time.Time
+	// Subjects are where its endpoints take requests, each once.
+	Subjects []string
 	// Requests and Errors are the sums over all endpoints.
 	Requests, Errors int
 	// Latency is how long its reply took.
@@ -91,6 +94,9 @@ func parse(data []byte) (i Instance, ok bool) {
 		if e != nil {
 			i.Requests += e.NumRequests
 			i.Errors += e.NumErrors
+			if !slices.Contains(i.Subjects, e.Subject) {
+				i.Subjects = append(i.Subjects, e.Subject)
+			}
 		}
 	}
 	return i, true

@@ -12,6 +12,18 @@ import (
 var ErrNoJetStream = errors.New("the NATS server has no JetStream for this agent: start it with `-js` (agentd broker does), " +
 	"or remove `delivery: durable` from the capabilities")
 
+// ErrNotProvisioned means that streams, consumers and buckets are an operator's to make,
+// and that one is missing.
+var ErrNotProvisioned = errors.New("an operator makes it with `agentd fleet provision`")
+
+// provisioned adds to an error about what an operator makes who makes it.
+func provisioned(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s cannot be used: %w: %w", what, ErrNotProvisioned, err)
+}
+
 // A SettingError means that a stream exists with another setting than the agent needs.
 // Others may rely on the setting, so the agent does not change it.
 type SettingError struct {

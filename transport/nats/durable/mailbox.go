@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -29,15 +28,10 @@ func OpenMailbox(ctx context.Context, topic string, opts Options) (*Mailbox, err
 	if m.js, err = m.opts.Conn.JetStream(); err != nil {
 		return nil, err
 	}
-	requests := m.opts.stream(natsauth.RequestsStream(opts.Agent), natsauth.RequestsSubject(topic), "requests")
-	requests.Retention, requests.MaxAge, requests.Duplicates = jetstream.WorkQueuePolicy, keepRequests, dedupeWindow
-	requests.MaxBytes, requests.Discard = m.opts.MaxBytes, jetstream.DiscardNew
-	results := m.opts.stream(natsauth.ResultsStream(opts.Agent), "agentd.results."+natsauth.ServiceName(opts.Agent)+".>", "answers")
-	results.MaxAge, results.MaxMsgsPerSubject = m.opts.ResultTTL, 1
-	results.RePublish = &jetstream.RePublish{Source: results.Subjects[0], Destination: "agentd.answered." + natsauth.ServiceName(opts.Agent) + ".>"}
-	dead := m.opts.stream(natsauth.DeadStream(opts.Agent), natsauth.DeadSubject(opts.Agent), "dead letters")
-	dead.MaxAge, dead.MaxMsgs = m.opts.DeadTTL, maxDead
-	for _, want := range []jetstream.StreamConfig{requests, results, dead} {
+	if m.opts.Conn.Provisioned() {
+		return m, m.checkProvisioned(ctx)
+	}
+	for _, want := range m.opts.streams(topic) {
 		if err := m.ensure(ctx, want); err != nil {
 			return nil, fmt.Errorf("durable: %w", err)
 		}
@@ -54,26 +48,27 @@ func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error
 		}
 		return fmt.Errorf("stream %s: %w", want.Name, err)
 	}
-	have := s.CachedInfo().Config
-	for _, setting := range []struct {
-		name       string
-		have, want any
-		same       bool
-	}{
-		{"subjects", have.Subjects, want.Subjects, slices.Equal(have.Subjects, want.Subjects)},
-		{"retention", have.Retention, want.Retention, have.Retention == want.Retention},
-		{"replicas", have.Replicas, want.Replicas, have.Replicas == want.Replicas},
-		{"max age", have.MaxAge, want.MaxAge, have.MaxAge == want.MaxAge},
-		{"max bytes", have.MaxBytes, want.MaxBytes, max(have.MaxBytes, 0) == max(want.MaxBytes, 0)},
-		{"discard policy", have.Discard, want.Discard, have.Discard == want.Discard},
-		{"messages per subject", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject, max(have.MaxMsgsPerSubject, 0) == max(want.MaxMsgsPerSubject, 0)},
-		{"republish", republish(have), republish(want), republish(have) == republish(want)},
-		{"direct access", have.AllowDirect, want.AllowDirect, have.AllowDirect},
-	} {
-		if !setting.same {
-			return &SettingError{Stream: want.Name, Setting: setting.name, Have: setting.have, Want: setting.want}
-		}
+	if different := differences(s.CachedInfo().Config, want); len(different) > 0 {
+		return different[0]
 	}
+	return nil
+}
+
+// checkProvisioned makes sure that an operator has made what serving takes, and takes
+// over the settings that this agent cannot change.
+func (m *Mailbox) checkProvisioned(ctx context.Context) error {
+	stream := natsauth.RequestsStream(m.opts.name())
+	ctx, cancel := context.WithTimeout(ctx, clusterTime)
+	defer cancel()
+	var consumer jetstream.Consumer
+	err := insist(ctx, func(ctx context.Context) (err error) {
+		consumer, err = m.js.Consumer(ctx, stream, natsauth.ConsumerName)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("durable: %w", provisioned("the consumer "+natsauth.ConsumerName+" of the stream "+stream, err))
+	}
+	m.opts.AckWait = consumer.CachedInfo().Config.AckWait
 	return nil
 }
 
@@ -94,12 +89,4 @@ func (m *Mailbox) stream(ctx context.Context, want jetstream.StreamConfig) (jets
 			return s, err
 		}
 	}
-}
-
-// republish describes where a stream republishes what it has stored.
-func republish(c jetstream.StreamConfig) string {
-	if c.RePublish == nil {
-		return "nothing"
-	}
-	return c.RePublish.Source + " to " + c.RePublish.Destination
 }

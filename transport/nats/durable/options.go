@@ -6,7 +6,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport/nats"
+	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // Options configures [Calls] or a [Mailbox]. Zero fields have defaults.
@@ -15,6 +17,11 @@ type Options struct {
 	Conn *nats.Conn
 	// Agent is the id of the agent whose calls are kept. Required.
 	Agent string
+	// Fleet is the name of the agent's fleet. A stream of another fleet is not used. ""
+	// is no fleet.
+	Fleet string
+	// NameOf is what names an agent's streams and buckets. Default: its id.
+	NameOf func(envelope.Address) string
 	// Replicas is how many servers of a cluster keep each stream, from 1 to 5; 0 is 1.
 	Replicas int
 	// AckWait is how long the broker waits for a sign of life from the replica that
@@ -61,6 +68,9 @@ func (o Options) withDefaults() Options {
 	set(&o.DeadTTL, 30*24*time.Hour)
 	set(&o.MaxBytes, 256<<20)
 	set(&o.FirstDelay, time.Second)
+	if o.NameOf == nil {
+		o.NameOf = envelope.Address.ID
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -85,10 +95,48 @@ func (o *Options) delay(attempt int) time.Duration {
 	return d
 }
 
+// name is what names the agent's own streams and buckets.
+func (o *Options) name() string { return o.NameOf(envelope.AddressOf(o.Agent)) }
+
+// notes is the configuration of the bucket of an agent's notes about its calls.
+func (o *Options) notes() jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket: natsauth.CallsBucket(o.name()), Description: "agentd: the asynchronous calls of agent://" + o.Agent,
+		TTL: keepNotes, Replicas: o.Replicas,
+	}
+}
+
+// streams are the configurations of an agent's streams: of the requests to it, whose
+// topic is topic, of its answers and of its dead letters.
+func (o *Options) streams(topic string) []jetstream.StreamConfig {
+	requests := o.stream(natsauth.RequestsStream(o.name()), natsauth.RequestsSubject(topic), "requests")
+	requests.Retention, requests.MaxAge, requests.Duplicates = jetstream.WorkQueuePolicy, keepRequests, dedupeWindow
+	requests.MaxBytes, requests.Discard = o.MaxBytes, jetstream.DiscardNew
+	results := o.stream(natsauth.ResultsStream(o.name()), "agentd.results."+natsauth.ServiceName(o.name())+".>", "answers")
+	results.MaxAge, results.MaxMsgsPerSubject = o.ResultTTL, 1
+	results.RePublish = &jetstream.RePublish{Source: results.Subjects[0], Destination: "agentd.answered." + natsauth.ServiceName(o.name()) + ".>"}
+	dead := o.stream(natsauth.DeadStream(o.name()), natsauth.DeadSubject(o.name()), "dead letters")
+	dead.MaxAge, dead.MaxMsgs = o.DeadTTL, maxDead
+	return []jetstream.StreamConfig{requests, results, dead}
+}
+
+// consumer is the configuration of the consumer that an agent's replicas share.
+func (o *Options) consumer() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable: natsauth.ConsumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: o.AckWait, MaxAckPending: maxUnderway,
+		MaxDeliver: -1, // delivery.go counts; the broker would drop requests without a dead letter
+	}
+}
+
 // stream returns what the configurations of all of an agent's streams share.
 func (o *Options) stream(name, subject, what string) jetstream.StreamConfig {
+	var metadata map[string]string
+	if o.Fleet != "" {
+		metadata = map[string]string{fleetMetadata: o.Fleet}
+	}
 	return jetstream.StreamConfig{
-		Name: name, Subjects: []string{subject}, Description: "agentd: " + what + " of agent://" + o.Agent,
+		Metadata: metadata,
+		Name:     name, Subjects: []string{subject}, Description: "agentd: " + what + " of agent://" + o.Agent,
 		Storage: jetstream.FileStorage, Replicas: o.Replicas, AllowDirect: true,
 	}
 }

@@ -11,17 +11,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/natsauth"
 )
 
 // resultSubject is the subject under which the answer to a call is stored.
-func resultSubject(k transport.CallKey) string {
-	return natsauth.ResultsSubject(k.Callee.ID(), k.Caller.ID()) + "." + k.CorrelationID
+func (o *Options) resultSubject(k transport.CallKey) string {
+	return natsauth.ResultsSubject(o.NameOf(k.Callee), o.NameOf(k.Caller)) + "." + k.CorrelationID
 }
 
 // answeredSubject is the subject to which the stream republishes a stored answer.
-func answeredSubject(k transport.CallKey) string {
-	return natsauth.AnsweredSubject(natsauth.ServiceName(k.Callee.ID()), k.Caller.ID()) + "." + k.CorrelationID
+func (o *Options) answeredSubject(k transport.CallKey) string {
+	return natsauth.AnsweredSubject(natsauth.ServiceName(o.NameOf(k.Callee)), o.NameOf(k.Caller)) + "." + k.CorrelationID
 }
 
 const (
@@ -32,6 +33,8 @@ const (
 	// noStreamTime is how long a subject may have no stream before we ask whether there
 	// is one: while a cluster elects a leader, nobody takes messages either.
 	noStreamTime = time.Second
+	// noServiceTime is the same where the agent may not ask.
+	noServiceTime = 2 * time.Second
 	// clusterTime is how long a cluster may lack a leader, or servers for the replicas
 	// of a stream, when an agent starts.
 	clusterTime = 30 * time.Second
@@ -44,8 +47,11 @@ const (
 // publish stores a message. While the broker does not say whether it has, publish
 // repeats it until ctx ends: the options must make a repetition harmless. The error
 // may wrap [transport.ErrNoQueue] or [transport.ErrQueueFull].
-func publish(ctx context.Context, js jetstream.JetStream, stream, subject string, data []byte, header natsgo.Header, opts ...jetstream.PublishOpt) error {
-	began := time.Now()
+func publish(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, stream, subject string, data []byte, header natsgo.Header, opts ...jetstream.PublishOpt) error {
+	began, patience := time.Now(), noStreamTime
+	if conn.Provisioned() {
+		patience = noServiceTime
+	}
 	for {
 		trying, cancel := context.WithTimeout(ctx, tryTime)
 		_, err := js.PublishMsg(trying, &natsgo.Msg{Subject: subject, Data: data, Header: header}, append(opts, jetstream.WithRetryAttempts(0))...)
@@ -54,7 +60,7 @@ func publish(ctx context.Context, js jetstream.JetStream, stream, subject string
 		case err == nil:
 			return nil
 		case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, natsgo.ErrNoResponders):
-			if time.Since(began) > noStreamTime && absent(ctx, js, stream) {
+			if time.Since(began) > patience && absent(ctx, conn, js, stream) {
 				return fmt.Errorf("%w: there is no stream %s", transport.ErrNoQueue, stream)
 			}
 		case hasCode(err, codeStoreFailed):
@@ -69,8 +75,12 @@ func publish(ctx context.Context, js jetstream.JetStream, stream, subject string
 }
 
 // absent reports whether the broker says that there is no such stream, or no
-// JetStream. Silence is no answer.
-func absent(ctx context.Context, js jetstream.JetStream, stream string) bool {
+// JetStream. Silence is no answer. About an operator's streams an agent may not ask: that
+// nobody takes the message has to do.
+func absent(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, stream string) bool {
+	if conn.Provisioned() {
+		return true
+	}
 	asking, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
 	_, err := js.Stream(asking, stream)
@@ -102,8 +112,8 @@ func isTransient(err error) bool {
 // lastFor returns what a stream holds under a subject, or [transport.ErrNotStored]. It
 // uses the direct-get API (ADR-31) with the subject in the topic, the form for which
 // the broker can have permissions.
-func lastFor(ctx context.Context, nc *natsgo.Conn, stream, subject string) ([]byte, error) {
-	m, err := nc.RequestMsgWithContext(ctx, natsgo.NewMsg("$JS.API.DIRECT.GET."+stream+"."+subject))
+func lastFor(ctx context.Context, conn *nats.Conn, stream, subject string) ([]byte, error) {
+	m, err := conn.Client().RequestMsgWithContext(ctx, natsgo.NewMsg(conn.JetStreamAPI()+".DIRECT.GET."+stream+"."+subject))
 	if err != nil {
 		return nil, err
 	}

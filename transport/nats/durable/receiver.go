@@ -42,10 +42,14 @@ func (r *receiver) open(ctx context.Context) (jetstream.MessagesContext, error) 
 	opts := &r.mailbox.opts
 	ctx, cancel := context.WithTimeout(ctx, opts.AckWait)
 	defer cancel()
-	consumer, err := r.mailbox.js.CreateOrUpdateConsumer(ctx, natsauth.RequestsStream(opts.Agent), jetstream.ConsumerConfig{
-		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: opts.AckWait, MaxAckPending: maxUnderway,
-		MaxDeliver: -1, // delivery.go counts; the broker would drop requests without a dead letter
-	})
+	stream := natsauth.RequestsStream(opts.name())
+	var consumer jetstream.Consumer
+	var err error
+	if opts.Conn.Provisioned() {
+		consumer, err = r.mailbox.js.Consumer(ctx, stream, natsauth.ConsumerName)
+	} else {
+		consumer, err = r.mailbox.js.CreateOrUpdateConsumer(ctx, stream, opts.consumer())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +59,10 @@ func (r *receiver) open(ctx context.Context) (jetstream.MessagesContext, error) 
 }
 
 const (
-	consumerName = "agentd"
-	pullTime     = 10 * time.Second
-	heartbeat    = time.Second
-	reopenPause  = time.Second
-	maxReason    = 1 << 10 // bytes
+	pullTime    = 10 * time.Second
+	heartbeat   = time.Second
+	reopenPause = time.Second
+	maxReason   = 1 << 10 // bytes
 )
 
 // fetch runs until the receiver is stopped. It opens the consumer again when the

@@ -33,7 +33,7 @@ func checkSubjects(f *fleet.Fleet) error {
 			}
 			claims = append(claims, claim{subject, m.ID})
 		}
-		if other, taken := services[ServiceName(m.ID)]; taken && len(requests) > 0 {
+		if other, taken := services[ServiceName(m.ID)]; taken {
 			errs = append(errs, fmt.Errorf("agents %s and %s have the same service name %s; rename one", other, m.ID, ServiceName(m.ID)))
 		}
 		services[ServiceName(m.ID)] = m.ID

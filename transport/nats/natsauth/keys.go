@@ -6,26 +6,35 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/nats-io/nkeys"
 )
 
-// KeyFile is the path of a member's seed in a folder of keys.
-func KeyFile(dir, id string) string { return filepath.Join(dir, id+".nk") }
+// KeyFile is the path of a seed in a folder of keys: that of a member's id, or of one
+// of the other names of [Rules.KeyNames].
+func KeyFile(dir, name string) string { return filepath.Join(dir, name+".nk") }
 
-// EnsureKeys returns the public keys of the users by member id, and generates a seed in
-// dir for each user that has none. Only the owner may read the seeds.
+// BesideKey is the path of the credentials with which an agent uses JetStream, given
+// those with which it makes calls: a key file, or a credentials file.
+func BesideKey(path string) string {
+	extension := filepath.Ext(path)
+	return strings.TrimSuffix(path, extension) + queueSuffix + extension
+}
+
+// EnsureKeys returns the public keys that the rules need, by name, and generates a seed
+// in dir for each that is missing. Only the owner may read the seeds.
 func (r *Rules) EnsureKeys(dir string) (map[string]string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("natsauth: %w", err)
 	}
-	keys := make(map[string]string, len(r.Users))
-	for _, u := range r.Users {
-		key, err := ensureKey(KeyFile(dir, u.ID))
+	keys := map[string]string{}
+	for _, name := range r.KeyNames() {
+		key, err := ensureKey(KeyFile(dir, name))
 		if err != nil {
-			return nil, fmt.Errorf("natsauth: key of agent %s: %w", u.ID, err)
+			return nil, fmt.Errorf("natsauth: key of %s: %w", name, err)
 		}
-		keys[u.ID] = key
+		keys[name] = key
 	}
 	return keys, nil
 }
@@ -47,10 +56,22 @@ func ensureKey(path string) (public string, err error) {
 	return pair.PublicKey()
 }
 
-// createKey generates a seed. Of two processes that do so at the same time one fails,
+// ensureSeed makes a seed in a file, unless there is a file.
+func ensureSeed(path string, create func() (nkeys.KeyPair, error)) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	_, err := createSeed(path, create)
+	return err
+}
+
+// createKey generates the seed of a user.
+func createKey(path string) (public string, err error) { return createSeed(path, nkeys.CreateUser) }
+
+// createSeed generates a seed. Of two processes that do so at the same time one fails,
 // instead of each using a key that the other overwrites.
-func createKey(path string) (public string, err error) {
-	pair, err := nkeys.CreateUser()
+func createSeed(path string, create func() (nkeys.KeyPair, error)) (public string, err error) {
+	pair, err := create()
 	if err != nil {
 		return "", err
 	}

@@ -1,11 +1,13 @@
 package natsauth
 
-import "strings"
+import (
+	"strings"
 
-// InboxPrefix is the parent subject of an agent's reply inboxes, for the prefix option
-// of its connection. A + in the place of each dot keeps it one subject part, so that no
-// agent's prefix is below another's.
-func InboxPrefix(id string) string { return "_INBOX." + strings.ReplaceAll(id, ".", "+") }
+	"github.com/agentd/agentd/transport/nats"
+)
+
+// InboxPrefix is the parent subject of an agent's reply inboxes.
+func InboxPrefix(id string) string { return nats.InboxPrefix(id) }
 
 // ServiceName is an agent's name as a NATS micro service (ADR-32), and in the names of
 // its streams and buckets. None of them may contain dots.
@@ -32,10 +34,14 @@ func DeadStream(id string) string { return "AGENTD_DEAD_" + ServiceName(id) }
 // subject of requests is topic.
 func RequestsSubject(topic string) string { return topic + ".durable" }
 
+// ChangedSubject is the subject on which an agent tells its callers that it serves another
+// contract now, for the agent whose subject of requests is topic.
+func ChangedSubject(topic string) string { return "agentd.changed." + topic }
+
 // ResultsSubject is the parent subject of an agent's answers to one caller. The caller
 // stands last, so that a permission can end in it.
 func ResultsSubject(callee, caller string) string {
-	return "agentd.results." + ServiceName(callee) + "." + ServiceName(caller)
+	return resultsOf(callee) + "." + ServiceName(caller)
 }
 
 // AnsweredSubject is the parent subject on which the broker republishes the answers of a

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
@@ -118,27 +120,71 @@ func derive(t *testing.T, f *fleet.Fleet) (rules *natsauth.Rules, conf, keyDir s
 
 // A stage is a server with the rules of a fleet.
 type stage struct {
-	t      *testing.T
-	server *natstest.Server
-	keys   string
+	t    *testing.T
+	url  string
+	keys string
+
+	creds bool // connects with credentials files
 }
 
 func newStage(t *testing.T) *stage {
 	_, conf, keys := derive(t, triage(t))
-	return &stage{t: t, server: natstest.Run(t, conf), keys: keys}
+	return &stage{t: t, url: natstest.Run(t, conf).URL(), keys: keys}
 }
 
 // as connects as a member.
 func (s *stage) as(id string) *nats.Conn {
 	s.t.Helper()
-	c, err := nats.Connect(s.t.Context(), nats.Options{
-		Servers: []string{s.server.URL()}, NKeySeedFile: natsauth.KeyFile(s.keys, id), InboxPrefix: natsauth.InboxPrefix(id),
-	})
+	return s.connect(id, nats.Options{InboxPrefix: natsauth.InboxPrefix(id)})
+}
+
+// connect connects with the key, or the credentials, of a name.
+func (s *stage) connect(name string, opts nats.Options) *nats.Conn {
+	s.t.Helper()
+	opts.Servers = []string{s.url}
+	if s.creds {
+		opts.CredsFile = natsauth.CredsFile(s.keys, name)
+	} else {
+		opts.NKeySeedFile = natsauth.KeyFile(s.keys, name)
+	}
+	c, err := nats.Connect(s.t.Context(), opts)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// jetStream connects a member to its part of JetStream.
+func (s *stage) jetStream(id string) *nats.Conn {
+	s.t.Helper()
+	return s.connect(natsauth.QueueKey(id), nats.Options{InboxPrefix: natsauth.InboxPrefix(id), JetStreamPrefix: natsauth.APIPrefix})
+}
+
+// operator connects as the owner of JetStream.
+func (s *stage) operator() jetstream.JetStream {
+	s.t.Helper()
+	js, err := s.connect(natsauth.OperatorKey, nats.Options{}).JetStream()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return js
+}
+
+// provision makes what the members use.
+func (s *stage) provision(rules *natsauth.Rules) jetstream.JetStream {
+	s.t.Helper()
+	js := s.operator()
+	for _, q := range rules.Queues {
+		resources := durable.ResourcesOf(durable.Options{Agent: q.ID}, q.Requests, q.Calls)
+		if q.Limits {
+			resources.Buckets = append(resources.Buckets, quota.BucketConfig(natsauth.LimitsBucket(q.ID), 1))
+		}
+		if _, err := resources.Provision(s.t.Context(), js, false); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return js
 }
 
 func wait[T any](t *testing.T, c <-chan T) T {
@@ -191,6 +237,12 @@ func TestCallsAlongThePeersFiles(t *testing.T) {
 		}
 		s.publish(caller, call.topic+".control", "", "cancel")
 		wait(t, control)
+		changed := make(chan string, 1)
+		if _, err := caller.Subscribe(natsauth.ChangedSubject(call.topic), "", func(m transport.Message) { changed <- string(m.Data) }); err != nil {
+			t.Fatal(err)
+		}
+		s.publish(callee, natsauth.ChangedSubject(call.topic), "", "news")
+		wait(t, changed)
 	}
 }
 
@@ -209,7 +261,10 @@ func TestForbiddenSubscriptions(t *testing.T) {
 	s := newStage(t)
 	inbox, _ := s.inbox(s.as("desk"))
 	for id, topics := range map[string][]string{
-		"desk":       {"agents.desk.requests", "agents.reviewer.requests", "agents.reviewer.requests.control", "anything"},
+		"desk": {
+			"agents.desk.requests", "agents.reviewer.requests", "agents.reviewer.requests.control", "anything",
+			"agentd.changed.agents.team.notes.requests",
+		},
 		"reviewer":   {"agents.team.notes.requests", inbox.Topic("x"), "_INBOX.other.x", "agents.reviewer"},
 		"team.notes": {"agents.reviewer.requests", inbox.Topic("x"), "$SRV.PING.reviewer", "$SYS.ACCOUNT.x"},
 	} {
@@ -226,8 +281,11 @@ func TestForbiddenPublications(t *testing.T) {
 	s := newStage(t)
 	private, _ := s.inbox(s.as("desk"))
 	for id, topics := range map[string][]string{
-		"desk":       {"agents.team.notes.requests", "agents.team.notes.requests.control", "anything", "$SRV.PING"},
-		"reviewer":   {private.Topic("x"), "agents.desk.requests", "agents.reviewer.requests"},
+		"desk": {
+			"agents.team.notes.requests", "agents.team.notes.requests.control", "anything", "$SRV.PING",
+			"agentd.changed.agents.reviewer.requests",
+		},
+		"reviewer":   {"_INBOX.team+notes.x", "agents.desk.requests", "agents.reviewer.requests", "agents.desk.responses"},
 		"team.notes": {private.Topic("x"), "agents.reviewer.requests", "$JS.API.INFO"},
 	} {
 		c := s.as(id)
@@ -241,8 +299,9 @@ func TestForbiddenPublications(t *testing.T) {
 	}
 }
 
-// A callee answers what it was asked, where it was asked to, once.
-func TestOneAnswerToARequest(t *testing.T) {
+// A callee answers its callers, as often as they are told of progress, and whatever reply
+// subject a request names, nobody else.
+func TestAnswersGoToCallersAlone(t *testing.T) {
 	s := newStage(t)
 	caller, callee := s.as("desk"), s.as("reviewer")
 	inbox, replies := s.inbox(caller)
@@ -250,72 +309,46 @@ func TestOneAnswerToARequest(t *testing.T) {
 	_, err := callee.Subscribe("agents.reviewer.requests", "g", func(m transport.Message) {
 		s.publish(callee, m.Reply, "", "first")
 		s.publish(callee, m.Reply, "", "second")
-		s.publish(callee, inbox.Topic("another"), "", "unasked")
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.publish(caller, "agents.reviewer.requests", inbox.Topic("one"), "q")
-	for _, topic := range []string{inbox.Topic("one"), inbox.Topic("another")} {
-		if m := wait(t, notices); m.Topic != topic || !errors.Is(m.Err, transport.Denied) {
-			t.Errorf("got %+v, want Denied on %s", m, topic)
+	for _, want := range []string{"first", "second"} {
+		if m := wait(t, replies); string(m.Data) != want {
+			t.Errorf("got %+v", m)
 		}
 	}
-	if m := wait(t, replies); string(m.Data) != "first" {
-		t.Errorf("got %+v", m)
-	}
-	// The server has refused the rest by now, and one connection keeps order.
-	s.publish(caller, "other.requests", inbox.Topic("end"), "q")
-	if m := wait(t, replies); m.Topic != inbox.Topic("end") {
-		t.Errorf("the caller got %+v besides the answer", m)
+	for _, foreign := range []string{"_INBOX.team+notes.x", "$JS.API.STREAM.PURGE.X", "agents.desk.requests", "agents.team.notes.responses", "$SYS.REQ.SERVER.PING"} {
+		s.publish(caller, "agents.reviewer.requests", foreign, "q")
+		for range 2 {
+			if m := wait(t, notices); m.Topic != foreign || !errors.Is(m.Err, transport.Denied) {
+				t.Errorf("got %+v, want Denied on %s", m, foreign)
+			}
+		}
 	}
 }
 
-// A callee that tells of its progress may publish as much of it as a call may
-// tell, and the reply, and no more.
-func TestProgressIsManyAnswers(t *testing.T) {
-	rules, conf, keys := derive(t, load(t,
-		member{id: "desk", peers: []string{"reviewer agents.reviewer.requests"}},
-		member{id: "reviewer", subject: "agents.reviewer.requests", tells: true},
-	))
-	if rules.Users[0].Answers != 0 || rules.Users[1].Answers < 30_000 {
-		t.Errorf("answers %d and %d", rules.Users[0].Answers, rules.Users[1].Answers)
-	}
-	s := &stage{t: t, server: natstest.Run(t, conf), keys: keys}
-	caller, callee := s.as("desk"), s.as("reviewer")
-	received := make(chan int, 1)
-	n := 0
-	inbox, err := caller.OpenInbox(func(transport.Message) {
-		if n++; n == rules.Users[1].Answers {
-			received <- n
+// What a peers file lists for a caller that is no member may be answered, too.
+func TestReplyTopicsOfOthers(t *testing.T) {
+	f := triage(t)
+	reviewer, _ := f.Member("reviewer")
+	reviewer.Peers[0].ReplyTopics = []string{"notes.answers", "notes.more.>"}
+	rules, _, _ := derive(t, f)
+	for _, subject := range []string{"notes.answers", "notes.more.>", "_INBOX.desk.>"} {
+		if !slices.Contains(rules.Users[1].Publish, subject) {
+			t.Errorf("the reviewer may publish to %v, want %s", rules.Users[1].Publish, subject)
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	_, notices := s.inbox(callee)
-	_, err = callee.Subscribe("agents.reviewer.requests", "g", func(m transport.Message) {
-		for range rules.Users[1].Answers + 1 {
-			s.publish(callee, m.Reply, "", "x")
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.publish(caller, "agents.reviewer.requests", inbox.Topic("one"), "q")
-	if m := wait(t, notices); m.Topic != inbox.Topic("one") || !errors.Is(m.Err, transport.Denied) {
-		t.Errorf("got %+v, want Denied", m)
-	}
-	wait(t, received)
 }
 
 func TestStrangersAreRefused(t *testing.T) {
 	s := newStage(t)
-	if _, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.server.URL()}}); !errors.Is(err, transport.Denied) {
+	if _, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.url}}); !errors.Is(err, transport.Denied) {
 		t.Errorf("without a key: %v", err)
 	}
 	_, _, others := derive(t, triage(t))
-	_, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.server.URL()}, NKeySeedFile: natsauth.KeyFile(others, "desk")})
+	_, err := nats.Connect(t.Context(), nats.Options{Servers: []string{s.url}, NKeySeedFile: natsauth.KeyFile(others, "desk")})
 	if !errors.Is(err, transport.Denied) {
 		t.Errorf("with a key of another fleet: %v", err)
 	}
@@ -329,7 +362,8 @@ func TestDerive(t *testing.T) {
 	if !slices.Equal(rules.External, []envelope.Address{"agent://elsewhere"}) || !strings.Contains(conf, "#   agent://elsewhere") {
 		t.Errorf("external peers %v", rules.External)
 	}
-	if p := rules.Users[2].Publish; !slices.Equal(p, []string{"_INBOX.reviewer.*.alive"}) {
+	want := []string{"agentd.changed.agents.team.notes.requests", "$SRV.STATS.team_notes", "_INBOX.team+notes.>", "_INBOX.OBSERVER.>", "_INBOX.reviewer.>"}
+	if p := rules.Users[2].Publish; !slices.Equal(p, want) {
 		t.Errorf("an agent without peers may publish to %v", p)
 	}
 }
@@ -337,19 +371,20 @@ func TestDerive(t *testing.T) {
 // Replicas of an agent share their limits on a server with its rules, and no
 // other agent can touch them.
 func TestSharedLimits(t *testing.T) {
-	_, conf, keys := derive(t, load(t,
+	rules, conf, keys := derive(t, load(t,
 		member{id: "team.notes", subject: "agents.team.notes.requests", shared: true},
 		member{id: "other", subject: "agents.other.requests", shared: true},
 	))
-	s := &stage{t: t, server: natstest.Run(t, conf+"\njetstream {}\n"), keys: keys}
+	s := &stage{t: t, url: natstest.Run(t, conf+"\njetstream {}\n").URL(), keys: keys}
+	s.provision(rules)
 	c := &capability.Capability{Name: "s", RateLimit: &capability.RateLimit{Requests: 3, Burst: 3, Period: time.Hour, Shared: true}}
 	limiter := func(as, of string, log io.Writer) *quota.Limiter {
-		js, err := s.as(as).JetStream()
+		js, err := s.jetStream(as).JetStream()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return quota.New(quota.Options{
-			JetStream: js, Bucket: natsauth.LimitsBucket(of), Local: policy.NewRateLimiter(0), Timeout: 5 * time.Second,
+			JetStream: js, Provisioned: true, Bucket: natsauth.LimitsBucket(of), Local: policy.NewRateLimiter(0), Timeout: 5 * time.Second,
 			Logger: slog.New(slog.NewTextHandler(log, nil)),
 		})
 	}
@@ -364,7 +399,7 @@ func TestSharedLimits(t *testing.T) {
 	if allowed != 3 || text.Len() > 0 {
 		t.Errorf("%d calls of 3 were allowed: %s", allowed, text.String())
 	}
-	intruder, err := s.as("other").JetStream()
+	intruder, err := s.jetStream("other").JetStream()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,18 +410,25 @@ func TestSharedLimits(t *testing.T) {
 	}
 }
 
-// Calls are kept on a server with these rules; answers are for their caller alone.
+// Calls are kept on a server with these rules, of each supported version; answers are for
+// their caller alone.
 func TestDurableCalls(t *testing.T) {
-	_, conf, keys := derive(t, load(t,
+	t.Parallel()
+	rules, conf, keys := derive(t, load(t,
 		member{id: "desk", peers: []string{"team.notes agents.team.notes.requests"}},
 		member{id: "spy", peers: []string{"team.notes agents.team.notes.requests"}},
 		member{id: "team.notes", subject: "agents.team.notes.requests", durable: true},
 	))
-	s := &stage{t: t, server: natstest.Run(t, conf+"\njetstream {}\n"), keys: keys}
+	natstest.EachVersion(t, conf+"\njetstream {}\n", func(t *testing.T, url string) {
+		testDurableCalls(t, &stage{t: t, url: url, keys: keys}, rules)
+	})
+}
+
+func testDurableCalls(t *testing.T, s *stage, rules *natsauth.Rules) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	calls := func(id string) *durable.Calls {
-		c, err := durable.NewCalls(durable.Options{Conn: s.as(id), Agent: id})
+		c, err := durable.NewCalls(durable.Options{Conn: s.jetStream(id), Agent: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -395,7 +437,8 @@ func TestDurableCalls(t *testing.T) {
 	if err := calls("desk").Enqueue(ctx, "agent://team.notes", "agents.team.notes.requests", "m-0", nil); !errors.Is(err, transport.ErrNoQueue) {
 		t.Errorf("before the streams are there: %v", err)
 	}
-	mailbox, err := durable.OpenMailbox(ctx, "agents.team.notes.requests", durable.Options{Conn: s.as("team.notes"), Agent: "team.notes", MaxDeliver: 1})
+	s.provision(rules)
+	mailbox, err := durable.OpenMailbox(ctx, "agents.team.notes.requests", durable.Options{Conn: s.jetStream("team.notes"), Agent: "team.notes", MaxDeliver: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

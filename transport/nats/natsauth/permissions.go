@@ -8,46 +8,29 @@ import (
 	"github.com/agentd/agentd/fleet"
 )
 
-// bucketSubjects are the subjects to which an agent publishes to create and use one
-// key-value bucket (ADR-8). Deleting it is not among them.
-func bucketSubjects(bucket string) []string {
-	stream := "KV_" + bucket
-	return []string{
-		"$JS.API.INFO", "$JS.API.STREAM.CREATE." + stream, "$JS.API.STREAM.UPDATE." + stream, "$JS.API.STREAM.INFO." + stream,
-		"$JS.API.DIRECT.GET." + stream + ".>", "$KV." + bucket + ".>",
-	}
-}
-
-// durableCalleeSubjects are the subjects to which an agent publishes to have requests
-// to it kept: those of its streams and its consumer, its answers and its dead letters.
-// requests is the subject of requests.
-func durableCalleeSubjects(id, requests string) []string {
-	queue, results, dead := RequestsStream(id), ResultsStream(id), DeadStream(id)
-	all := []string{
-		"$JS.API.CONSUMER.CREATE." + queue + ".>", "$JS.API.CONSUMER.MSG.NEXT." + queue + ".>", "$JS.ACK." + queue + ".>",
-		"$JS.API.DIRECT.GET." + results + ".>", "$JS.API.STREAM.PURGE." + results,
-		"$JS.API.STREAM.MSG.GET." + dead, "$JS.API.DIRECT.GET." + dead, "$JS.API.STREAM.MSG.DELETE." + dead,
-		"agentd.results." + ServiceName(id) + ".>", DeadSubject(id), RequestsSubject(requests),
-	}
-	for _, stream := range []string{queue, results, dead} {
-		all = append(all, "$JS.API.STREAM.CREATE."+stream, "$JS.API.STREAM.INFO."+stream)
-	}
-	return all
-}
-
-// durableCallerSubjects are the subjects to which an agent publishes to find out
-// whether a peer keeps requests, and to fetch the peer's answers. The stream has the
-// answers to all callers: the permission ends in the caller's own subject.
-func durableCallerSubjects(id, peer string) []string {
-	return []string{"$JS.API.STREAM.INFO." + RequestsStream(peer), "$JS.API.DIRECT.GET." + ResultsStream(peer) + "." + ResultsSubject(peer, id) + ".*"}
-}
-
-// probeSubjects are the subjects on which a callee checks whether its callers are
-// still connected, see Conn.Listening of package nats. No reply has such a subject.
-func probeSubjects(f *fleet.Fleet, callee *fleet.Member, opts Options) (all []string) {
+// answerSubjects are the subjects to which a callee publishes its answers and progress,
+// and on which it checks whether its callers are still connected: the inboxes of the
+// members that may call it, those of the observer, and what its peers file lists.
+//
+// The list takes the place of nats-server's allow_responses, which allows whatever reply
+// subject a request names, past every deny list: a caller could name the subject of
+// another agent.
+func answerSubjects(f *fleet.Fleet, callee *fleet.Member, opts Options) []string {
+	all := []string{InboxPrefix(ObserverKey) + ".>"}
 	for _, m := range f.Members {
-		if p, ok := m.Peer(callee.Address); ok && len(natsSubjects(p.Transports)) > 0 && opts.allows(m.Address, callee.Address) {
-			all = append(all, InboxPrefix(m.ID)+".*.alive")
+		if m.Address == callee.Address {
+			continue
+		}
+		p, ok := m.Peer(callee.Address)
+		if ok && len(natsSubjects(p.Transports)) > 0 && (opts.allows(m.Address, callee.Address) || witnesses(m, callee.Address)) {
+			all = append(all, InboxPrefix(m.ID)+".>")
+		}
+	}
+	for _, p := range callee.Peers {
+		for _, subject := range p.ReplyTopics {
+			if !slices.Contains(all, subject) {
+				all = append(all, subject)
+			}
 		}
 	}
 	return all

@@ -3,15 +3,10 @@ package natsauth
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 )
-
-// responseLifetime is how long a user may reply to a request: longer than any call may
-// take, which is ten minutes.
-const responseLifetime = 11 * time.Minute
 
 // maxReplies is how many messages a callee may publish for one call that reports
 // progress: in ten minutes the 50 events a second to which package rpc limits
@@ -24,6 +19,8 @@ type Rules struct {
 	Fleet string `json:"fleet"`
 	// Users are the members that use NATS, in declared order.
 	Users []User `json:"users"`
+	// Queues are what members use of JetStream, for those that use it.
+	Queues []Queue `json:"queues"`
 	// External are peers that are not members: the operator of the broker gives them
 	// users of their own.
 	External []envelope.Address `json:"external"`
@@ -41,8 +38,9 @@ type User struct {
 	Subscribe []string `json:"subscribe"`
 	// Responds reports whether it may reply to requests.
 	Responds bool `json:"responds"`
-	// Answers is how many messages it may publish for each request: one, or more if a
-	// capability reports progress. It is 0 for a user that may not reply.
+	// Answers is how many messages it publishes for each request: one, or more if a
+	// capability reports progress. It is 0 for a user that may not reply. The broker
+	// does not count them.
 	Answers int `json:"answers"`
 }
 
@@ -62,13 +60,16 @@ func Derive(f *fleet.Fleet, opts Options) (*Rules, error) {
 	if err := checkSubjects(f); err != nil {
 		return nil, err
 	}
-	r := &Rules{Fleet: f.Name, Users: []User{}, External: []envelope.Address{}}
+	r := &Rules{Fleet: f.Name, Users: []User{}, Queues: []Queue{}, External: []envelope.Address{}}
 	for _, m := range f.Members {
-		if u, ok := newUser(m, opts); ok {
+		if u, ok := newUser(f, m, opts); ok {
 			if u.Responds {
-				u.Publish = append(u.Publish, probeSubjects(f, m, opts)...)
+				u.Publish = append(u.Publish, answerSubjects(f, m, opts)...)
 			}
 			r.Users = append(r.Users, u)
+			if q, ok := newQueue(f, m, opts); ok {
+				r.Queues = append(r.Queues, q)
+			}
 		}
 		for _, p := range m.Peers {
 			if !p.InFleet && len(natsSubjects(p.Transports)) > 0 && !slices.Contains(r.External, p.Address) {
@@ -82,19 +83,19 @@ func Derive(f *fleet.Fleet, opts Options) (*Rules, error) {
 	return r, nil
 }
 
-// newUser derives the user of a member, but for the probes that it may send. ok is
+// newUser derives the user of a member, but for the answers that it may send. ok is
 // false for a member that does not use NATS.
-func newUser(m *fleet.Member, opts Options) (u User, ok bool) {
+func newUser(f *fleet.Fleet, m *fleet.Member, opts Options) (u User, ok bool) {
 	u = User{ID: m.ID, InboxPrefix: InboxPrefix(m.ID), Publish: []string{}}
 	u.Subscribe = []string{u.InboxPrefix + ".>"}
-	u.addCallee(m)
-	u.addCaller(m, opts)
+	u.addCallee(f, m)
+	u.addCaller(f, m, opts)
 	return u, u.Responds || len(u.Publish) > 0
 }
 
-// addCallee adds what serving requests takes: the requests themselves, discovery
-// (ADR-32), and the streams and the bucket of the member's own.
-func (u *User) addCallee(m *fleet.Member) {
+// addCallee adds what serving requests takes: the requests themselves, and discovery
+// (ADR-32).
+func (u *User) addCallee(f *fleet.Fleet, m *fleet.Member) {
 	requests := requestSubjects(m)
 	if len(requests) == 0 {
 		return
@@ -106,24 +107,18 @@ func (u *User) addCallee(m *fleet.Member) {
 	for _, subject := range requests {
 		// Right below the subject are those of cancellations, services and durable calls.
 		u.Subscribe = append(u.Subscribe, subject, subject+".*")
+		u.Publish = append(u.Publish, ChangedSubject(subject))
 	}
-	service := ServiceName(m.ID)
+	service := ServiceName(f.BrokerName(m.Address))
 	u.Subscribe = append(u.Subscribe, "$SRV.*", "$SRV.*."+service, "$SRV.*."+service+".*")
-	if m.Capabilities.KeepsRequests() {
-		for _, subject := range requests {
-			u.Publish = append(u.Publish, durableCalleeSubjects(m.ID, subject)...)
-		}
-	}
-	if sharesLimits(m) {
-		u.Publish = append(u.Publish, bucketSubjects(LimitsBucket(m.ID))...)
-	}
+	// To find another fleet's agent of the same name, and its own replicas.
+	u.Publish = append(u.Publish, "$SRV.STATS."+service, InboxPrefix(m.ID)+".>")
 }
 
 // addCaller adds what calling its peers takes. A peer that the member may not call
 // gets no requests, but may still witness the member's audit log: that is no call of
 // a capability, and permissions do not cover it.
-func (u *User) addCaller(m *fleet.Member, opts Options) {
-	durable := false
+func (u *User) addCaller(f *fleet.Fleet, m *fleet.Member, opts Options) {
 	for _, p := range m.Peers {
 		subjects := natsSubjects(p.Transports)
 		if p.Address == m.Address || !opts.allows(m.Address, p.Address) {
@@ -139,16 +134,9 @@ func (u *User) addCaller(m *fleet.Member, opts Options) {
 		}
 		for _, subject := range subjects {
 			u.Publish = append(u.Publish, subject, subject+".*")
+			u.Subscribe = append(u.Subscribe, ChangedSubject(subject))
 		}
-		u.Publish = append(u.Publish, "$SRV.*."+ServiceName(p.Address.ID()))
-		if mayKeepRequests(p.Document) {
-			durable = true
-			u.Publish = append(u.Publish, durableCallerSubjects(m.ID, p.Address.ID())...)
-		}
-	}
-	if durable {
-		u.Publish = append(u.Publish, bucketSubjects(CallsBucket(m.ID))...)
-		u.Subscribe = append(u.Subscribe, AnsweredSubject("*", m.ID)+".*")
+		u.Publish = append(u.Publish, "$SRV.*."+ServiceName(f.BrokerName(p.Address)))
 	}
 }
 

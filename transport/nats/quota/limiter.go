@@ -28,6 +28,8 @@ type Options struct {
 	// Bucket is the name of the key-value bucket. All replicas of one agent, and no
 	// others, use the same. Required.
 	Bucket string
+	// Provisioned is set where an operator makes the bucket.
+	Provisioned bool
 	// Replicas is how many servers of a cluster keep the bucket, from 1 to 5; 0 is 1.
 	Replicas int
 	// Local limits the calls to capabilities whose limit is not shared, and all calls
@@ -68,7 +70,7 @@ func New(o Options) *Limiter {
 	}
 	return &Limiter{
 		local: o.Local, timeout: o.Timeout, log: o.Logger, leases: map[string]*lease{},
-		store: &store{js: o.JetStream, bucket: o.Bucket, replicas: o.Replicas},
+		store: &store{js: o.JetStream, bucket: o.Bucket, provisioned: o.Provisioned, replicas: o.Replicas},
 	}
 }
 

@@ -46,27 +46,40 @@ type state struct {
 
 // A store is the key-value bucket on the server.
 type store struct {
-	js       jetstream.JetStream
-	bucket   string
-	replicas int
+	js          jetstream.JetStream
+	bucket      string
+	provisioned bool
+	replicas    int
 
 	mu sync.Mutex
 	kv jetstream.KeyValue // nil until it is opened; guarded by mu
 }
 
-// open creates the key-value bucket, or opens the one that another replica has created.
-// It is in memory: its contents are worth little after a restart of the server, and
-// each write would cost a disk.
+// BucketConfig is the configuration of the key-value bucket. It is in memory: its
+// contents are worth little after a restart of the server, and each write would cost a
+// disk.
+func BucketConfig(bucket string, replicas int) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket: bucket, Description: "agentd: rate limits that the replicas of an agent share",
+		TTL: stateTTL, Storage: jetstream.MemoryStorage, Replicas: replicas,
+	}
+}
+
+// open creates the key-value bucket, or opens the one that another replica or an operator
+// has created.
 func (s *store) open(ctx context.Context) (jetstream.KeyValue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kv != nil {
 		return s.kv, nil
 	}
-	kv, err := s.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: s.bucket, Description: "agentd: rate limits that the replicas of an agent share",
-		TTL: stateTTL, Storage: jetstream.MemoryStorage, Replicas: s.replicas,
-	})
+	var kv jetstream.KeyValue
+	var err error
+	if s.provisioned {
+		kv, err = s.js.KeyValue(ctx, s.bucket)
+	} else {
+		kv, err = s.js.CreateOrUpdateKeyValue(ctx, BucketConfig(s.bucket, s.replicas))
+	}
 	if err != nil {
 		return nil, err
 	}

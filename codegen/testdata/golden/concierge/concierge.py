@@ -77,11 +77,14 @@ class Outcome(TypedDict):
     "What every result says. Where a member is absent, there is nothing to say."
 
     correlationId: str
+    traceId: NotRequired[str]  # that of the W3C trace that the call belongs to
     latencyMs: float
     executionTimeMs: NotRequired[float]  # how long the skill ran, by the callee's word
     costEstimate: NotRequired[dict[str, float]]  # what the contract declares, in units of the callee's owner
     replayed: NotRequired[bool]  # the answer repeats that to an earlier call with the same idempotency key
     queued: NotRequired[bool]  # a broker has stored the call, and there is no answer yet
+    unproven: NotRequired[bool]  # it is not proven that the contracts of both ends agree
+    unprovenReason: NotRequired[str]  # why not
 
 
 class Ok(Outcome, Generic[_T]):
@@ -124,12 +127,16 @@ class _Endpoint:
         self._path = path
         self._token = call if socket_path or call else os.environ.get("AGENTD_CALL")
 
-    def _request(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> bytes:
+    def _request(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> bytes:
         request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
         if timeout_ms is not None:
             request["timeoutMs"] = timeout_ms
         if key is not None:
             request["idempotencyKey"] = key
+        if trace is not None:
+            request["traceparent"] = trace
         body = json.dumps(request, allow_nan=False).encode()
         token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
         head = (
@@ -157,13 +164,20 @@ class Client(_Endpoint):
     "Calls the capabilities of agent://concierge; blocks until the outcome is there."
 
     def triage_pr(
-        self, payload: TriagePrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: TriagePrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TriagePrResponse]:
         "Say how urgent a pull request is, who should look at it, and which team notes apply.\nCalls triage-pr."
-        return self._call("triage-pr", payload, timeout_ms, idempotency_key)
+        return self._call("triage-pr", payload, timeout_ms, idempotency_key, traceparent)
 
-    def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
-        request = self._request(capability, payload, timeout_ms, key)
+    def _call(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> Any:
+        request = self._request(capability, payload, timeout_ms, key, trace)
         chunks: list[bytes] = []
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
             stream.settimeout(self._wait(timeout_ms))
@@ -178,13 +192,20 @@ class AsyncClient(_Endpoint):
     "Calls the capabilities of agent://concierge; works with asyncio; cancelling a call cancels it at the callee."
 
     async def triage_pr(
-        self, payload: TriagePrRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: TriagePrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TriagePrResponse]:
         "Say how urgent a pull request is, who should look at it, and which team notes apply.\nCalls triage-pr."
-        return await self._call("triage-pr", payload, timeout_ms, idempotency_key)
+        return await self._call("triage-pr", payload, timeout_ms, idempotency_key, traceparent)
 
-    async def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
-        request = self._request(capability, payload, timeout_ms, key)
+    async def _call(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> Any:
+        request = self._request(capability, payload, timeout_ms, key, trace)
         async with asyncio.timeout(self._wait(timeout_ms)):
             reader, writer = await asyncio.open_unix_connection(self._path)
             try:
@@ -281,7 +302,9 @@ def _run(handlers: dict[str, Callable[[Any, Call], Any]]) -> tuple[int, bytes]:
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
     except SkillError as e:
-        sys.excepthook(type(e), e, e.__traceback__)
+        print("skill failed:", e.message, file=sys.stderr)
+        if e.__cause__ is not None:  # raise SkillError(…) from …
+            sys.excepthook(type(e.__cause__), e.__cause__, e.__cause__.__traceback__)
         failure = {"error": {"message": e.message, "retryable": e.retryable}}
         return 75 if e.retryable else 1, json.dumps(failure).encode()
     return 0, json.dumps(result, allow_nan=False).encode()

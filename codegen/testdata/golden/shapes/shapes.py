@@ -335,11 +335,14 @@ class Outcome(TypedDict):
     "What every result says. Where a member is absent, there is nothing to say."
 
     correlationId: str
+    traceId: NotRequired[str]  # that of the W3C trace that the call belongs to
     latencyMs: float
     executionTimeMs: NotRequired[float]  # how long the skill ran, by the callee's word
     costEstimate: NotRequired[dict[str, float]]  # what the contract declares, in units of the callee's owner
     replayed: NotRequired[bool]  # the answer repeats that to an earlier call with the same idempotency key
     queued: NotRequired[bool]  # a broker has stored the call, and there is no answer yet
+    unproven: NotRequired[bool]  # it is not proven that the contracts of both ends agree
+    unprovenReason: NotRequired[str]  # why not
 
 
 class Ok(Outcome, Generic[_T]):
@@ -382,12 +385,16 @@ class _Endpoint:
         self._path = path
         self._token = call if socket_path or call else os.environ.get("AGENTD_CALL")
 
-    def _request(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> bytes:
+    def _request(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> bytes:
         request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
         if timeout_ms is not None:
             request["timeoutMs"] = timeout_ms
         if key is not None:
             request["idempotencyKey"] = key
+        if trace is not None:
+            request["traceparent"] = trace
         body = json.dumps(request, allow_nan=False).encode()
         token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
         head = (
@@ -415,133 +422,240 @@ class Client(_Endpoint):
     "Calls the capabilities of agent://shapes; blocks until the outcome is there."
 
     def loose(
-        self, payload: LooseRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: LooseRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[LooseResponse]:
         "No schemas */ and \"\"\" a hostile\ndescription: \\ pyright: basic\n@ ts-nocheck\nCalls loose."
-        return self._call("loose", payload, timeout_ms, idempotency_key)
+        return self._call("loose", payload, timeout_ms, idempotency_key, traceparent)
 
     def nullable(
-        self, payload: NullableRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: NullableRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[NullableResponse]:
         "Calls nullable."
-        return self._call("nullable", payload, timeout_ms, idempotency_key)
+        return self._call("nullable", payload, timeout_ms, idempotency_key, traceparent)
 
     def tagged_union(
-        self, payload: TaggedUnionRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: TaggedUnionRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TaggedUnionResponse]:
         "Calls tagged-union."
-        return self._call("tagged-union", payload, timeout_ms, idempotency_key)
+        return self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent)
 
     def tree(
-        self, payload: TreeRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: TreeRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TreeResponse]:
         "Calls tree."
-        return self._call("tree", payload, timeout_ms, idempotency_key)
+        return self._call("tree", payload, timeout_ms, idempotency_key, traceparent)
 
     def endless(
-        self, payload: EndlessRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: EndlessRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EndlessResponse]:
         "Calls endless."
-        return self._call("endless", payload, timeout_ms, idempotency_key)
+        return self._call("endless", payload, timeout_ms, idempotency_key, traceparent)
 
     def intersections(
-        self, payload: IntersectionsRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: IntersectionsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[IntersectionsResponse]:
         "Calls intersections."
-        return self._call("intersections", payload, timeout_ms, idempotency_key)
+        return self._call("intersections", payload, timeout_ms, idempotency_key, traceparent)
 
     def empty(
-        self, payload: EmptyRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: EmptyRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EmptyResponse]:
         "Calls empty."
-        return self._call("empty", payload, timeout_ms, idempotency_key)
+        return self._call("empty", payload, timeout_ms, idempotency_key, traceparent)
 
     def maps(
-        self, payload: MapsRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: MapsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[MapsResponse]:
         "Calls maps."
-        return self._call("maps", payload, timeout_ms, idempotency_key)
+        return self._call("maps", payload, timeout_ms, idempotency_key, traceparent)
 
     def get_user(
-        self, payload: GetUserRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: GetUserRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUserResponse]:
         "Calls get-user."
-        return self._call("get-user", payload, timeout_ms, idempotency_key)
+        return self._call("get-user", payload, timeout_ms, idempotency_key, traceparent)
 
     def get_user2(
-        self, payload: GetUser2Request, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: GetUser2Request,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser2Response]:
         "Calls get_user."
-        return self._call("get_user", payload, timeout_ms, idempotency_key)
+        return self._call("get_user", payload, timeout_ms, idempotency_key, traceparent)
 
     def get_user3(
-        self, payload: GetUser3Request, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: GetUser3Request,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser3Response]:
         "Calls getUser."
-        return self._call("getUser", payload, timeout_ms, idempotency_key)
+        return self._call("getUser", payload, timeout_ms, idempotency_key, traceparent)
 
     def call_3d_render(
-        self, payload: X3dRenderRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: X3dRenderRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[X3dRenderResponse]:
         "Calls 3d-render."
-        return self._call("3d-render", payload, timeout_ms, idempotency_key)
+        return self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent)
 
     def import_(
-        self, payload: ImportRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: ImportRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ImportResponse]:
         "Calls import."
-        return self._call("import", payload, timeout_ms, idempotency_key)
+        return self._call("import", payload, timeout_ms, idempotency_key, traceparent)
 
     def close(
-        self, payload: CloseRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: CloseRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[CloseResponse]:
         "Calls close."
-        return self._call("close", payload, timeout_ms, idempotency_key)
+        return self._call("close", payload, timeout_ms, idempotency_key, traceparent)
 
     def names(
-        self, payload: NamesRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: NamesRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[NamesResponse]:
         "Calls names."
-        return self._call("names", payload, timeout_ms, idempotency_key)
+        return self._call("names", payload, timeout_ms, idempotency_key, traceparent)
 
     def enums(
-        self, payload: EnumsRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: EnumsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EnumsResponse]:
         "Calls enums."
-        return self._call("enums", payload, timeout_ms, idempotency_key)
+        return self._call("enums", payload, timeout_ms, idempotency_key, traceparent)
 
     def corners(
-        self, payload: CornersRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: CornersRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[CornersResponse]:
         "Calls corners."
-        return self._call("corners", payload, timeout_ms, idempotency_key)
+        return self._call("corners", payload, timeout_ms, idempotency_key, traceparent)
 
     def merges(
-        self, payload: MergesRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: MergesRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[MergesResponse]:
         "Calls merges."
-        return self._call("merges", payload, timeout_ms, idempotency_key)
+        return self._call("merges", payload, timeout_ms, idempotency_key, traceparent)
 
     def a1(
-        self, payload: A1Request, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: A1Request,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[A1Response]:
         "Calls a1."
-        return self._call("a1", payload, timeout_ms, idempotency_key)
+        return self._call("a1", payload, timeout_ms, idempotency_key, traceparent)
 
     def a_1(
-        self, payload: A1_2Request, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: A1_2Request,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[A1_2Response]:
         "Calls a-1."
-        return self._call("a-1", payload, timeout_ms, idempotency_key)
+        return self._call("a-1", payload, timeout_ms, idempotency_key, traceparent)
 
     def literal(
-        self, payload: LiteralRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: LiteralRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[LiteralResponse]:
         "Calls literal."
-        return self._call("literal", payload, timeout_ms, idempotency_key)
+        return self._call("literal", payload, timeout_ms, idempotency_key, traceparent)
 
-    def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
-        request = self._request(capability, payload, timeout_ms, key)
+    def _call(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> Any:
+        request = self._request(capability, payload, timeout_ms, key, trace)
         chunks: list[bytes] = []
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
             stream.settimeout(self._wait(timeout_ms))
@@ -556,133 +670,240 @@ class AsyncClient(_Endpoint):
     "Calls the capabilities of agent://shapes; works with asyncio; cancelling a call cancels it at the callee."
 
     async def loose(
-        self, payload: LooseRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: LooseRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[LooseResponse]:
         "No schemas */ and \"\"\" a hostile\ndescription: \\ pyright: basic\n@ ts-nocheck\nCalls loose."
-        return await self._call("loose", payload, timeout_ms, idempotency_key)
+        return await self._call("loose", payload, timeout_ms, idempotency_key, traceparent)
 
     async def nullable(
-        self, payload: NullableRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: NullableRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[NullableResponse]:
         "Calls nullable."
-        return await self._call("nullable", payload, timeout_ms, idempotency_key)
+        return await self._call("nullable", payload, timeout_ms, idempotency_key, traceparent)
 
     async def tagged_union(
-        self, payload: TaggedUnionRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: TaggedUnionRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TaggedUnionResponse]:
         "Calls tagged-union."
-        return await self._call("tagged-union", payload, timeout_ms, idempotency_key)
+        return await self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent)
 
     async def tree(
-        self, payload: TreeRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: TreeRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TreeResponse]:
         "Calls tree."
-        return await self._call("tree", payload, timeout_ms, idempotency_key)
+        return await self._call("tree", payload, timeout_ms, idempotency_key, traceparent)
 
     async def endless(
-        self, payload: EndlessRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: EndlessRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EndlessResponse]:
         "Calls endless."
-        return await self._call("endless", payload, timeout_ms, idempotency_key)
+        return await self._call("endless", payload, timeout_ms, idempotency_key, traceparent)
 
     async def intersections(
-        self, payload: IntersectionsRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: IntersectionsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[IntersectionsResponse]:
         "Calls intersections."
-        return await self._call("intersections", payload, timeout_ms, idempotency_key)
+        return await self._call("intersections", payload, timeout_ms, idempotency_key, traceparent)
 
     async def empty(
-        self, payload: EmptyRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: EmptyRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EmptyResponse]:
         "Calls empty."
-        return await self._call("empty", payload, timeout_ms, idempotency_key)
+        return await self._call("empty", payload, timeout_ms, idempotency_key, traceparent)
 
     async def maps(
-        self, payload: MapsRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: MapsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[MapsResponse]:
         "Calls maps."
-        return await self._call("maps", payload, timeout_ms, idempotency_key)
+        return await self._call("maps", payload, timeout_ms, idempotency_key, traceparent)
 
     async def get_user(
-        self, payload: GetUserRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: GetUserRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUserResponse]:
         "Calls get-user."
-        return await self._call("get-user", payload, timeout_ms, idempotency_key)
+        return await self._call("get-user", payload, timeout_ms, idempotency_key, traceparent)
 
     async def get_user2(
-        self, payload: GetUser2Request, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: GetUser2Request,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser2Response]:
         "Calls get_user."
-        return await self._call("get_user", payload, timeout_ms, idempotency_key)
+        return await self._call("get_user", payload, timeout_ms, idempotency_key, traceparent)
 
     async def get_user3(
-        self, payload: GetUser3Request, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: GetUser3Request,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser3Response]:
         "Calls getUser."
-        return await self._call("getUser", payload, timeout_ms, idempotency_key)
+        return await self._call("getUser", payload, timeout_ms, idempotency_key, traceparent)
 
     async def call_3d_render(
-        self, payload: X3dRenderRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: X3dRenderRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[X3dRenderResponse]:
         "Calls 3d-render."
-        return await self._call("3d-render", payload, timeout_ms, idempotency_key)
+        return await self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent)
 
     async def import_(
-        self, payload: ImportRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: ImportRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ImportResponse]:
         "Calls import."
-        return await self._call("import", payload, timeout_ms, idempotency_key)
+        return await self._call("import", payload, timeout_ms, idempotency_key, traceparent)
 
     async def close(
-        self, payload: CloseRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: CloseRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[CloseResponse]:
         "Calls close."
-        return await self._call("close", payload, timeout_ms, idempotency_key)
+        return await self._call("close", payload, timeout_ms, idempotency_key, traceparent)
 
     async def names(
-        self, payload: NamesRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: NamesRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[NamesResponse]:
         "Calls names."
-        return await self._call("names", payload, timeout_ms, idempotency_key)
+        return await self._call("names", payload, timeout_ms, idempotency_key, traceparent)
 
     async def enums(
-        self, payload: EnumsRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: EnumsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EnumsResponse]:
         "Calls enums."
-        return await self._call("enums", payload, timeout_ms, idempotency_key)
+        return await self._call("enums", payload, timeout_ms, idempotency_key, traceparent)
 
     async def corners(
-        self, payload: CornersRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: CornersRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[CornersResponse]:
         "Calls corners."
-        return await self._call("corners", payload, timeout_ms, idempotency_key)
+        return await self._call("corners", payload, timeout_ms, idempotency_key, traceparent)
 
     async def merges(
-        self, payload: MergesRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: MergesRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[MergesResponse]:
         "Calls merges."
-        return await self._call("merges", payload, timeout_ms, idempotency_key)
+        return await self._call("merges", payload, timeout_ms, idempotency_key, traceparent)
 
     async def a1(
-        self, payload: A1Request, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: A1Request,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[A1Response]:
         "Calls a1."
-        return await self._call("a1", payload, timeout_ms, idempotency_key)
+        return await self._call("a1", payload, timeout_ms, idempotency_key, traceparent)
 
     async def a_1(
-        self, payload: A1_2Request, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: A1_2Request,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[A1_2Response]:
         "Calls a-1."
-        return await self._call("a-1", payload, timeout_ms, idempotency_key)
+        return await self._call("a-1", payload, timeout_ms, idempotency_key, traceparent)
 
     async def literal(
-        self, payload: LiteralRequest, *, timeout_ms: int | None = None, idempotency_key: str | None = None
+        self,
+        payload: LiteralRequest,
+        *,
+        timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[LiteralResponse]:
         "Calls literal."
-        return await self._call("literal", payload, timeout_ms, idempotency_key)
+        return await self._call("literal", payload, timeout_ms, idempotency_key, traceparent)
 
-    async def _call(self, capability: str, payload: object, timeout_ms: int | None, key: str | None) -> Any:
-        request = self._request(capability, payload, timeout_ms, key)
+    async def _call(
+        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+    ) -> Any:
+        request = self._request(capability, payload, timeout_ms, key, trace)
         async with asyncio.timeout(self._wait(timeout_ms)):
             reader, writer = await asyncio.open_unix_connection(self._path)
             try:
@@ -799,7 +1020,9 @@ def _run(handlers: dict[str, Callable[[Any, Call], Any]]) -> tuple[int, bytes]:
         if asyncio.iscoroutine(result):
             result = asyncio.run(result)
     except SkillError as e:
-        sys.excepthook(type(e), e, e.__traceback__)
+        print("skill failed:", e.message, file=sys.stderr)
+        if e.__cause__ is not None:  # raise SkillError(…) from …
+            sys.excepthook(type(e.__cause__), e.__cause__, e.__cause__.__traceback__)
         failure = {"error": {"message": e.message, "retryable": e.retryable}}
         return 75 if e.retryable else 1, json.dumps(failure).encode()
     return 0, json.dumps(result, allow_nan=False).encode()

@@ -322,6 +322,8 @@ export interface CallFailure {
 /** What every result says. Where a member is absent, there is nothing to say. */
 export interface Outcome {
   correlationId: string;
+  /** That of the W3C trace that the call belongs to. */
+  traceId?: string;
   latencyMs: number;
   /** How long the skill ran, by the callee's word. */
   executionTimeMs?: number;
@@ -331,6 +333,10 @@ export interface Outcome {
   replayed?: boolean;
   /** A broker has stored the call, and there is no answer yet. */
   queued?: boolean;
+  /** It is not proven that the contracts of both ends agree. */
+  unproven?: boolean;
+  /** Why not. */
+  unprovenReason?: string;
 }
 
 /** The outcome of a call, told apart by status. */
@@ -358,6 +364,8 @@ export interface RequestOptions {
   endpoint?: Endpoint;
   timeoutMs?: number;
   idempotencyKey?: string;
+  /** The W3C trace context to continue. The default is that of the call that this process serves. */
+  traceparent?: string;
   /** An AbortSignal: it ends the wait, and the callee's skill. */
   signal?: object;
 }
@@ -378,8 +386,8 @@ export async function requestAgent<C extends keyof Capabilities>(
   payload: Capabilities[C]["request"],
   options: RequestOptions = {},
 ): Promise<Result<Capabilities[C]["response"]>> {
-  const { endpoint = fromEnvironment(), timeoutMs, idempotencyKey, signal } = options;
-  const body = JSON.stringify({ to: address, capability, payload, timeoutMs, idempotencyKey });
+  const { endpoint = fromEnvironment(), timeoutMs, idempotencyKey, traceparent, signal } = options;
+  const body = JSON.stringify({ to: address, capability, payload, timeoutMs, idempotencyKey, traceparent });
   const headers: Record<string, string> = { "Content-Type": "application/json" };
   if (endpoint.call !== undefined) headers["Agentd-Call"] = endpoint.call;
   const reply =
@@ -541,8 +549,11 @@ export async function serve(handlers: Handlers): Promise<never> {
     const payload: unknown = (text.trim() === "" ? null : JSON.parse(text)) ?? (takesObject.has(call.capability) ? {} : null);
     return await end(0, JSON.stringify(await handler(payload, call)) ?? "null");
   } catch (e) {
-    process.stderr.write(String((e instanceof Error && e.stack) || e) + "\n");
-    if (!(e instanceof SkillError)) return await end(1, "");
+    if (!(e instanceof SkillError)) {
+      process.stderr.write(String((e instanceof Error && e.stack) || e) + "\n");
+      return await end(1, "");
+    }
+    process.stderr.write("skill failed: " + e.message + "\n");
     const error = { message: e.message, retryable: e.retryable };
     return await end(e.retryable ? 75 : 1, JSON.stringify({ error }));
   }

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/drift"
+	"github.com/agentd/agentd/fleet"
+)
+
+// newGate builds the drift gate. Stop closes it.
+func (d *Daemon) newGate(mode drift.Mode) *drift.Gate {
+	return drift.NewGate(drift.Options{Mode: mode, Auditor: d.audit, Logger: d.log})
+}
+
+// reloadGate puts a member's drift mode in force, and has every peer asked again by
+// the next call to it: what the gate knows it has found out with the old files.
+func (d *Daemon) reloadGate(m *fleet.Member) {
+	d.gate.SetMode(drift.Mode(m.Agent.Drift))
+	d.gate.Reset()
+	d.followPeers()
+}
+
+// refollow is when peers that could not be followed are tried again.
+const refollow = 30 * time.Second
+
+// followPeers has the gate hear when peers announce that they serve something else.
+// Where that cannot be, such as without the broker's permission, it tries again later:
+// until then a change is noticed by the next call, and a refusal of calls ends after a
+// bounded time.
+func (d *Daemon) followPeers() {
+	peers := slices.Collect(maps.Values(d.peers.current.Load().Peers))
+	err := d.client.Follow(peers, d.gate.Notify)
+	told := d.following.again(err, d.followPeers)
+	switch {
+	case err != nil && !told:
+		d.log.Warn("changes of these peers' contracts are not heard at once: give the agent the permissions that `agentd fleet nats-config` writes", "error", err)
+	case err == nil && told:
+		d.log.Info("changes of all peers' contracts are heard")
+	}
+}
+
+// A following tries again what failed. The zero value is ready.
+type following struct {
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	failed bool        // guarded by mu
+	closed bool        // guarded by mu
+	timer  *time.Timer // guarded by mu; nil: nothing waits
+}
+
+// again calls f later if err is not nil. It returns whether it has failed before.
+func (f *following) again(err error, retry func()) (failed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	failed, f.failed = f.failed, err != nil
+	if f.timer != nil {
+		f.timer.Stop()
+		f.timer = nil
+	}
+	if err != nil && !f.closed {
+		f.timer = time.AfterFunc(refollow, func() { f.run(retry) })
+	}
+	return failed
+}
+
+func (f *following) run(retry func()) {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return
+	}
+	f.running.Add(1)
+	f.mu.Unlock()
+	defer f.running.Done()
+	retry()
+}
+
+// close waits for a call that runs; there are no more.
+func (f *following) close() {
+	f.mu.Lock()
+	f.closed = true
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	f.mu.Unlock()
+	f.running.Wait()
+}

@@ -1,0 +1,31 @@
+package callee
+
+import (
+	"encoding/json"
+
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/transport"
+)
+
+// announce tells callers what the agent serves from now on, so that those that refuse
+// to call it look again, and the others look before they send a payload. Nobody may be
+// listening: what a caller misses it finds out by asking.
+func (in *Inbox) announce(s *subscriptions) {
+	notice, err := json.Marshal(wire.Notice{Agent: in.cfg.Self, Revision: in.served.Load().revision})
+	if err == nil {
+		err = s.transport.Publish(in.answering, transport.Message{Topic: wire.ChangedTopic(s.topic), Data: notice})
+	}
+	if err != nil {
+		in.cfg.Logger.Warn("callers are not told what this agent serves now; they find out when they call", "error", err)
+	}
+}
+
+// announceAll is announce for every topic that the agent listens to.
+func (in *Inbox) announceAll() {
+	in.mu.Lock()
+	all := in.subscriptions
+	in.mu.Unlock()
+	for i := range all {
+		in.announce(&all[i])
+	}
+}

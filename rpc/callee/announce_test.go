@@ -1,0 +1,105 @@
+package callee_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
+	"github.com/agentd/agentd/rpc/internal/rpctest"
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/transport"
+)
+
+// Callers that follow an agent hear what it serves whenever that has changed, be it
+// only a version, and when a replica begins to listen.
+func TestAnnouncements(t *testing.T) {
+	answers := rpctest.Answers(rpctest.ValidAnswer)
+	w := rpctest.NewWorld(t, answers)
+	heard := make(chan string, 10)
+	follow := func(peers ...rpc.Peer) {
+		t.Helper()
+		if err := w.Client.Follow(peers, func(peer envelope.Address, revision string) {
+			if peer != rpctest.Reviewer {
+				t.Errorf("heard of %s", peer)
+			}
+			heard <- revision
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reviewer := rpc.Peer{Address: rpctest.Reviewer, Transport: "memory", Topic: rpctest.Topic}
+	follow(reviewer, rpc.Peer{Address: "agent://far", Transport: "nats", Topic: "x"})
+	serve := func(since string) (revision string) {
+		t.Helper()
+		doc := rpctest.ContractWith(t, "    since: '"+since+"'\n")
+		if err := w.Inbox.SetContract(doc, map[string]rpc.Handler{"review-pr": answers, "loose": answers}); err != nil {
+			t.Fatal(err)
+		}
+		form := doc.Published()
+		if _, err := form.JSON(); err != nil {
+			t.Fatal(err)
+		}
+		return form.Revision
+	}
+	first := serve("1")
+	if got := rpctest.Wait(t, heard); got != first {
+		t.Errorf("heard %s, want %s", got, first)
+	}
+	serve("1") // nothing new
+	// Neither what makes no sense nor what names another agent is heard.
+	for _, forged := range []string{`{"agent":"agent://other","revision":"x"}`, `hello`} {
+		if err := w.CallerConn.Publish(t.Context(), transport.Message{Topic: wire.ChangedTopic(rpctest.Topic), Data: []byte(forged)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := serve("2")
+	if got := rpctest.Wait(t, heard); got != second || first == second {
+		t.Errorf("heard %s, want %s", got, second)
+	}
+	if err := w.Inbox.Listen(w.CalleeConn, "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	follow(reviewer, rpc.Peer{Address: rpctest.Reviewer, Transport: "memory", Topic: "elsewhere"})
+	third := serve("3")
+	for range 2 { // on both topics
+		if got := rpctest.Wait(t, heard); got != third {
+			t.Errorf("heard %s, want %s", got, third)
+		}
+	}
+	follow()
+	serve("4")
+	if len(heard) != 0 {
+		t.Errorf("a peer that is followed no more is heard")
+	}
+}
+
+// A replica that serves something else than the caller's first digest serves the
+// request all the same if the caller has proven its contract as well.
+func TestDigestsOfOtherReplicas(t *testing.T) {
+	for also, code := range map[string]rpc.Code{"": rpc.CodeSchemaStale, "sha256:other": rpc.CodeSchemaStale, "its own": 0} {
+		doc := rpctest.Document(t, rpctest.Contract)
+		c, _ := doc.Lookup("review-pr")
+		if also == "its own" {
+			also = "sha256:other " + c.Digest
+		}
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(cc *caller.Config, _ *callee.Config) {
+			cc.Checks.Gate = clearing{caller.Clearance{Digest: "sha256:older", Also: also}}
+		})
+		res := w.Call(t, rpctest.Request())
+		want := rpc.StatusError
+		if code == 0 {
+			want = rpc.StatusOK
+		}
+		rpctest.WantStatus(t, res, want, code)
+	}
+}
+
+// A clearing gate lets every call go on.
+type clearing struct{ clearance caller.Clearance }
+
+func (g clearing) Check(context.Context, caller.Probe) (caller.Clearance, error) {
+	return g.clearance, nil
+}

@@ -1,0 +1,115 @@
+package caller
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/transport"
+)
+
+// followed are the subscriptions to the notices of peers.
+type followed struct {
+	mu     sync.Mutex
+	topics map[followedTopic]transport.Subscription // guarded by mu
+	closed bool                                     // guarded by mu
+
+	now atomic.Pointer[audience] // read without waiting for a subscription
+}
+
+// An audience is who hears what of whom.
+type audience struct {
+	hear  func(peer envelope.Address, revision string)
+	peers []rpc.Peer
+}
+
+// missed tells of every peer on a transport whose connection was lost: announcements
+// may have been missed meanwhile.
+func (f *followed) missed(kind string) {
+	a := f.now.Load()
+	if a == nil {
+		return
+	}
+	for _, p := range a.peers {
+		if p.Transport == kind {
+			a.hear(p.Address, "")
+		}
+	}
+}
+
+// A followedTopic is where one peer announces what it serves.
+type followedTopic struct {
+	peer             envelope.Address
+	transport, topic string
+}
+
+// Follow calls hear whenever one of the peers announces that it serves another
+// contract now, with the revision of its published form, and with "" when it may have
+// missed that. It replaces the peers of an earlier call. Notices prove nothing: a hint is all that they are. hear must not
+// block.
+//
+// A peer whose notices cannot be heard is part of the error; the others are followed
+// all the same. Such a peer's changes are noticed when it is called.
+func (c *Client) Follow(peers []rpc.Peer, hear func(peer envelope.Address, revision string)) error {
+	c.followed.mu.Lock()
+	defer c.followed.mu.Unlock()
+	if c.followed.closed {
+		return nil
+	}
+	c.followed.now.Store(&audience{hear, peers})
+	var errs []error
+	before, now := c.followed.topics, map[followedTopic]transport.Subscription{}
+	for _, p := range peers {
+		t, ok := c.transports[p.Transport]
+		at := followedTopic{p.Address, p.Transport, wire.ChangedTopic(p.Topic)}
+		if !ok || p.Address == c.cfg.Self {
+			continue
+		}
+		if kept, ok := before[at]; ok {
+			now[at] = kept
+			delete(before, at)
+			continue
+		}
+		s, err := t.Subscribe(at.topic, "", func(m transport.Message) { c.hearNotice(at, m, hear) })
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", p.Address, err))
+			continue
+		}
+		now[at] = s
+	}
+	for _, s := range before {
+		errs = append(errs, s.Close())
+	}
+	c.followed.topics = now
+	return errors.Join(errs...)
+}
+
+// hearNotice takes one message of a topic of notices.
+func (c *Client) hearNotice(at followedTopic, m transport.Message, hear func(envelope.Address, string)) {
+	n, err := wire.ParseNotice(m.Data)
+	switch {
+	case err != nil:
+		c.cfg.Logger.Debug("notice ignored", "topic", at.topic, "reason", err)
+	case n.Agent != at.peer:
+		c.cfg.Logger.Debug("notice ignored", "topic", at.topic, "reason", "of another agent")
+	default:
+		hear(at.peer, n.Revision)
+	}
+}
+
+// close ends all subscriptions.
+func (f *followed) close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	var errs []error
+	for _, s := range f.topics {
+		errs = append(errs, s.Close())
+	}
+	f.topics = nil
+	return errors.Join(errs...)
+}
