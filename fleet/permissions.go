@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
@@ -70,11 +71,11 @@ func faultTarget(v strictyaml.Value, pattern string) {
 }
 
 // decodeScopes reads scopes, each of them <domain>:<verb> or a pattern over
-// that.
+// that. Package capability has the words.
 func decodeScopes(v strictyaml.Value) []PermissionRule {
 	return decodePatterns(v, func(item strictyaml.Value, pattern string) {
-		if pattern != "" && pattern != "**" && strings.Count(pattern, ":") != 1 {
-			item.Fault("a scope is <domain>:<verb>", "such as network:read, filesystem:write or database:*")
+		if pattern != "" {
+			capability.CheckScope(item, pattern)
 		}
 	})
 }

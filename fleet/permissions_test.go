@@ -22,6 +22,8 @@ func TestRulesThatWouldMatchNothingAreRefused(t *testing.T) {
 		{"permissions: {aks: [x]}", `did you mean "ask"`},
 		{"scopes: [network]", "a scope is <domain>:<verb>"},
 		{"security: {defaultPermissions: [a:b:c]}", "a scope is <domain>:<verb>"},
+		{"scopes: [network:raed]", `did you mean "network:read"?`},
+		{"security: {defaultPermissions: [x-A:b]}", "is no scope of an own domain"},
 		{"security: {requireAuth: yes please}", "expected a boolean"},
 		{"security: {requiredAuth: true}", `did you mean "requireAuth"`},
 	} {

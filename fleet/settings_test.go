@@ -178,12 +178,12 @@ func TestSecurityBlock(t *testing.T) {
 // defaults stand first. An empty list grants nothing, which no list does not say.
 func TestScopes(t *testing.T) {
 	for text, want := range map[string][]string{
-		"scopes: []":                              {},
-		"security: {defaultPermissions: []}":      {},
-		"scopes: [a:b]":                           {"a:b"},
-		"security: {defaultPermissions: ['c:*']}": {"c:*"},
-		"scopes: [a:b]\nsecurity: {defaultPermissions: [c:d, 'e:*']}": {"c:d", "e:*", "a:b"},
-		"scopes: ['**', '*:read']":                                    {"**", "*:read"},
+		"scopes: []":                                 {},
+		"security: {defaultPermissions: []}":         {},
+		"scopes: [x-a:b]":                            {"x-a:b"},
+		"security: {defaultPermissions: ['file:*']}": {"file:*"},
+		"scopes: [x-a:b]\nsecurity: {defaultPermissions: [x-c:d, 'x-e:*']}": {"x-c:d", "x-e:*", "x-a:b"},
+		"scopes: ['**', '*:read']": {"**", "*:read"},
 	} {
 		a, err := agentWith(t, text)
 		if err != nil || a.Scopes == nil || !slices.Equal(patterns(a.Scopes), want) && len(want) > 0 || len(a.Scopes) != len(want) {
