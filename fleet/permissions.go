@@ -27,8 +27,8 @@ func decodePermissions(v strictyaml.Value) *Permissions {
 	}
 	return &Permissions{
 		Allow: decodePatterns(o.Get("allow"), faultTarget),
-		Ask:   decodePatterns(o.Get("ask"), faultTarget),
-		Deny:  decodePatterns(o.Get("deny"), faultTarget),
+		Ask:   decodePatterns(o.Get("ask"), faultGuard),
+		Deny:  decodePatterns(o.Get("deny"), faultGuard),
 	}
 }
 
@@ -53,8 +53,8 @@ func decodePatterns(v strictyaml.Value, check func(strictyaml.Value, string)) []
 
 // faultTarget reports patterns that look like rules about calls but can never
 // match one. A deny rule with a typing error would otherwise protect nothing.
-// Patterns about other tools belong to the reference runtime and are left
-// alone.
+// An allow rule about another tool belongs to the reference runtime and is left
+// alone: it permits nothing here.
 func faultTarget(v strictyaml.Value, pattern string) {
 	key, calls := strings.CutPrefix(pattern, "RequestAgent:")
 	switch {
@@ -67,6 +67,21 @@ func faultTarget(v strictyaml.Value, pattern string) {
 	case strings.Count(key, "/") != 3:
 		v.Fault("the rule would match nothing: a call is RequestAgent:agent://<id>/<capability>, and * stays between two slashes",
 			"use ** for any run of characters")
+	}
+}
+
+// faultGuard is faultTarget for rules that deny or ask. One about another tool
+// would hold back nothing, since agentd decides about calls alone.
+func faultGuard(v strictyaml.Value, pattern string) {
+	const calls = "RequestAgent:"
+	faultTarget(v, pattern)
+	literal := pattern
+	if i := strings.IndexAny(pattern, "*?"); i >= 0 {
+		literal = pattern[:i]
+	}
+	if tool, _, _ := strings.Cut(pattern, ":"); tool != "agent" && !strings.HasPrefix(strings.ToLower(tool), "requestagent") && !strings.HasPrefix(calls, literal) {
+		v.Fault(fmt.Sprintf("the rule is about the tool %q, and would protect nothing: agentd decides about calls, RequestAgent", tool),
+			"remove it: agentd runs no such tool")
 	}
 }
 
@@ -92,8 +107,7 @@ func (a *AgentFile) decodeSecurity(v strictyaml.Value) {
 		a.Scopes = append(slices.Grow(granted, len(a.Scopes)), a.Scopes...)
 	}
 	if auth := o.Get("requireAuth"); auth.Present() {
-		required := auth.Bool()
-		a.Security.RequireAuth = &required
+		a.requireAuth(auth)
 	}
 	if skew := o.Get("clockSkewMs"); skew.Present() {
 		const mostMs = 60_000

@@ -209,7 +209,7 @@ func TestPermissionPatterns(t *testing.T) {
 	for text, pointer := range map[string]string{
 		"allow: ['RequestAgent:agent://a/b/c']": "/permissions/allow/0",
 		"deny: ['RequestAgent:agent://a']":      "/permissions/deny/0",
-		"ask: [ok, 'REQUESTAGENT:x']":           "/permissions/ask/1",
+		"ask: ['**', 'REQUESTAGENT:x']":         "/permissions/ask/1",
 	} {
 		_, err := agentWith(t, "permissions: {"+text+"}")
 		wantFault(t, err, pointer, "would match nothing")
@@ -347,13 +347,13 @@ func TestUnknownKeys(t *testing.T) {
 	}
 	for _, key := range []string{
 		"model", "temperature", "maxTokens", "subagentDepthCap", "systemPrompt", "plugins", "event-sources",
-		"channels", "tools", "rpc", "mcp", "controlPlane", "tenants", "secrets", "quotas", "observability", "x-", "x-anything",
+		"channels", "tools", "mcp", "controlPlane", "secrets", "observability", "x-", "x-anything",
 	} {
 		if _, err := agentWith(t, key+": {any: [thing]}"); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	for _, key := range []string{"export", "exporters", "backpressure", "retention"} {
+	for _, key := range []string{"export", "exporters"} {
 		if _, err := agentWith(t, "audit: {"+key+": {any: [thing]}}"); err != nil {
 			t.Errorf("audit.%s: %v", key, err)
 		}
