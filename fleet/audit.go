@@ -55,8 +55,8 @@ type Witness struct {
 // Captures reports whether payloads of a capability are kept.
 func (a *Audit) Captures(capability string) bool { return slices.Contains(a.Capture, capability) }
 
-// decodeAudit reads the block audit. The reference runtime's keys in it
-// configure its exporters and are ignored.
+// decodeAudit reads the block audit. Of the reference runtime's keys in it, those
+// that configure its exporters are carried.
 func decodeAudit(v strictyaml.Value) (a Audit, ignored []IgnoredKey) {
 	a.CaptureBytes = DefaultCaptureBytes
 	if !v.Present() {
@@ -82,7 +82,12 @@ func decodeAudit(v strictyaml.Value) (a Audit, ignored []IgnoredKey) {
 		a.CaptureBytes = int(n)
 	}
 	a.FailOpen = o.Get("onFailure").Enum("closed", "open") == "open"
-	return a, ignore(o, "audit.", "export", "exporters", "backpressure", "retention")
+	refuse(v, map[string]string{
+		"retention":    "`agentd audit prune --older-than` removes records; run it as often as the time demands",
+		"backpressure": "audit.onFailure decides what happens while records cannot be written",
+	})
+	o.PassOver("retention", "backpressure")
+	return a, ignore(o, "audit.", "export", "exporters")
 }
 
 // decodeWitness reads one witness: its address, or a mapping of agent and keys.

@@ -175,9 +175,9 @@ type Environment struct {
 	Chain []string
 	// PeersRef is the peers file of members without one of their own.
 	PeersRef string
-	// TenantsRef, SecretsRef and ChannelsRef are kept for the programs that
-	// read them; agentd does not.
-	TenantsRef, SecretsRef, ChannelsRef string
+	// SecretsRef and ChannelsRef are kept for the programs that read them;
+	// agentd does not.
+	SecretsRef, ChannelsRef string
 	// EnvFiles are .env files for every member of the environment.
 	EnvFiles []string
 	// Overrides are keyed by member id. An override replaces an inherited one.
@@ -191,8 +191,6 @@ type Environment struct {
 // An Override is what an environment changes for one member. A nil list
 // changes nothing.
 type Override struct {
-	// SecretScopes are the scopes of the secrets file that the member may see.
-	SecretScopes []string
 	// EnvFiles replace the environment's.
 	EnvFiles []string
 }

@@ -77,6 +77,8 @@ func decodeRPC(v strictyaml.Value) RPC {
 	}
 	o := v.Object()
 	defer o.Done()
+	refuse(v, map[string]string{"auth": "write `rpc: {auth: {required: true}}`, or security.requireAuth, into agent.yaml of each agent"})
+	o.PassOver("auth")
 	out := RPC{StampFleetVersion: o.Get("stampFleetVersion").Bool()}
 	// Text has reported a value that is empty or no string.
 	least := o.Get("minFleetVersion")
