@@ -3,6 +3,7 @@ package auditchain
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/agentd/agentd/auditchain/internal/chain"
 	"github.com/agentd/agentd/auditchain/internal/erase"
 	"github.com/agentd/agentd/auditchain/internal/publish"
+	"github.com/agentd/agentd/auditchain/internal/record"
 	"github.com/agentd/agentd/auditchain/internal/store"
 )
 
@@ -32,16 +34,19 @@ type Log struct {
 	closed bool         // guarded by mu
 
 	closeOnce sync.Once
-	closeErr  error // set before stopped is closed
+	final     *record.Prepared // from CloseWith, or nil; set before queue is closed
+	closeErr  error            // set before stopped is closed
 }
 
 // Open opens the log at path for writing, and creates database and signing key if
 // there is no database. The folder must exist.
 //
-// Open checks the records after the newest checkpoint, and that the database has
-// all that the checkpoint file covers. A log that fails is not opened, so that
-// nothing is signed that was not written here. [Log.Recovery] returns what Open
-// found. Errors are [*Error] with [CodeLocked], [CodeRollback], [CodeTampered],
+// Open checks that the database has all that the newest checkpoint covers, in it or in
+// the file beside it, and that the records after that are such as a crash leaves: at
+// most 4095, none of the log's own kinds, and none after [Log.CloseWith]. A log that
+// fails is not opened: nothing is signed that was not written here, and nothing is
+// done that an unsigned record asks for. [Quarantine] makes it usable again.
+// [Log.Recovery] returns what Open found. Errors are [*Error] with [CodeLocked], [CodeRollback], [CodeTampered],
 // [CodeKeyMissing], and those of the file system.
 func Open(ctx context.Context, path string, options Options) (*Log, error) {
 	return open(ctx, path, options, store.SQLite)
@@ -54,7 +59,8 @@ func open(ctx context.Context, path string, options Options, connect store.Conne
 		return nil, err
 	}
 	w, found, err := chain.Open(ctx, path, chain.Options{
-		Name: options.Name, CheckpointRecords: options.CheckpointRecords, ReplaceLostKey: options.ReplaceLostKey, Now: options.Now,
+		Name: options.Name, CheckpointRecords: options.CheckpointRecords, ReplaceLostKey: options.ReplaceLostKey,
+		Now: options.Now, Elapsed: options.elapsed,
 	}, connect)
 	if err != nil {
 		return nil, err
@@ -72,6 +78,7 @@ func open(ctx context.Context, path string, options Options, connect store.Conne
 		Reader: &Reader{db: reader}, writer: w,
 		recovery: Recovery{
 			Created: found.Created, Records: found.Records, Unsigned: found.Unsigned, KeyChanged: found.KeyChanged, Resumed: resumed,
+			KeysMissing: found.KeysMissing, CheckpointMissing: found.CheckpointMissing,
 		},
 		publisher:          publish.New(&reader.DB, options.Witnesses, options.OnWitness),
 		checkpointInterval: options.CheckpointInterval,
@@ -89,11 +96,25 @@ func open(ctx context.Context, path string, options Options, connect store.Conne
 // Further appends fail with [CodeClosed]. An error means that the last checkpoint
 // could not be made; acknowledged records are durable in any case. Closing again
 // returns the same error.
-func (l *Log) Close() error {
+func (l *Log) Close() error { return l.close(nil) }
+
+// CloseWith is Close with a last record, of kind [KindLifecycle], which seals the log:
+// the next [Open] accepts no unsigned record after it. The log adds the member sealed to
+// its body.
+func (l *Log) CloseWith(last Record) error {
+	final := &record.Prepared{}
+	if err := final.PrepareSealed(&last); err != nil {
+		return errors.Join(&Error{Code: CodeInvalid, Path: l.db.Path, Msg: "the last record", Err: err}, l.close(nil))
+	}
+	return l.close(final)
+}
+
+func (l *Log) close(final *record.Prepared) error {
 	l.closeOnce.Do(func() {
 		l.mu.Lock()
 		l.closed = true
 		l.mu.Unlock()
+		l.final = final
 		close(l.queue)
 	})
 	<-l.stopped
@@ -203,5 +224,7 @@ func (l *Log) AddWitness(w checkpoint.Witness) { l.publisher.AddWitness(w) }
 // of this one, also after that has changed. For store and trust see
 // [checkpoint.NewKeeper].
 func (l *Log) Keeper(store checkpoint.Store, trust func(origin string) []string) *checkpoint.Keeper {
-	return checkpoint.NewKeeper(l.writer.SigningKey, store, trust)
+	k := checkpoint.NewKeeper(l.writer.SigningKey, store, trust)
+	k.OwnKeys(l.PublicKeys)
+	return k
 }

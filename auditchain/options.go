@@ -7,11 +7,14 @@ import (
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/auditchain/internal/auditerr"
+	"github.com/agentd/agentd/auditchain/internal/verify"
 )
 
 // Defaults of [Options].
 const (
-	DefaultCheckpointRecords  = 4096
+	// DefaultCheckpointRecords is also the largest number: [Open] and verification
+	// believe no more unsigned records than one less.
+	DefaultCheckpointRecords  = verify.MaxUnsigned + 1
 	DefaultCheckpointInterval = 10 * time.Second
 	DefaultMaxPending         = 4096
 )
@@ -26,7 +29,7 @@ type Options struct {
 	// exists.
 	Name string
 	// CheckpointRecords is the number of unsigned records at which a checkpoint
-	// is signed, from 1; 0 means [DefaultCheckpointRecords].
+	// is signed, from 1 to [DefaultCheckpointRecords]; 0 means that.
 	CheckpointRecords int64
 	// CheckpointInterval is how long a record may stay unsigned; 0 means
 	// [DefaultCheckpointInterval].
@@ -47,8 +50,11 @@ type Options struct {
 	// ReplaceLostKey makes Open generate a new signing key if the log's is gone.
 	// The log records the replacement, and auditors have to be given the new key.
 	ReplaceLostKey bool
-	// Now is the clock; nil means [time.Now].
+	// Now is the clock; nil means [time.Now]. Only of that one the log can tell that
+	// it was set ahead.
 	Now func() time.Time
+
+	elapsed func() time.Duration
 }
 
 // withDefaults validates the options and replaces zero values.
@@ -62,6 +68,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.CheckpointRecords < 0 || o.CheckpointInterval < 0 || o.MaxPending < 0 {
 		return o, auditerr.Invalid("CheckpointRecords, CheckpointInterval and MaxPending must not be negative")
 	}
+	if o.CheckpointRecords > DefaultCheckpointRecords {
+		return o, auditerr.Invalid(fmt.Sprintf("CheckpointRecords must be at most %d: more unsigned records would not be believed", DefaultCheckpointRecords))
+	}
 	if o.CheckpointRecords == 0 {
 		o.CheckpointRecords = DefaultCheckpointRecords
 	}
@@ -73,6 +82,8 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+		start := time.Now()
+		o.elapsed = func() time.Duration { return time.Since(start) } // by the monotonic clock
 	}
 	return o, nil
 }

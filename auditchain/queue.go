@@ -151,7 +151,11 @@ func (l *Log) write() {
 		}
 		l.publisher.Publish(w.Head().Note)
 	}
-	err := w.Sign()
+	var err error
+	if l.final != nil {
+		err = w.Stop(l.final)
+	}
+	err = errors.Join(err, w.Sign())
 	l.publisher.Publish(w.Head().Note)
 	l.closeErr = errors.Join(err, l.publisher.Stop(), l.Reader.Close(), w.Close())
 	close(l.stopped)

@@ -77,6 +77,10 @@ func (r *Reader) Origin() string { return r.db.Identity.Origin }
 // first.
 func (r *Reader) PublicKeys() ([]string, error) { return sidecar.ReadPublicKeys(r.db.Path) }
 
+// PublicKeysOf returns the verifier keys in the file beside the database at path, oldest
+// first, none if there is no such file.
+func PublicKeysOf(path string) ([]string, error) { return sidecar.ReadPublicKeys(path) }
+
 // Checkpoint returns the newest signed checkpoint from the file beside the
 // database, or nil if there is none yet.
 func (r *Reader) Checkpoint() ([]byte, error) { return sidecar.ReadCheckpoint(r.db.Path) }
@@ -136,6 +140,10 @@ type (
 	// signed. The set is closed; its text, such as "record-altered", is stable.
 	FaultClass = verify.Class
 )
+
+// FaultSchemaAltered is the class of a log whose tables were changed, which may be why it
+// cannot be opened for reading.
+const FaultSchemaAltered = verify.SchemaAltered
 
 // Verify recomputes every hash of the log, compares the result with every signed
 // checkpoint it can get, and reports the faults. It reads in pages and in

@@ -19,6 +19,12 @@ type Recovery struct {
 	// Resumed counts the records whose erasure or removal was interrupted and is
 	// now complete.
 	Resumed int64
+	// KeysMissing is true if the file of public keys was not there; Open has written it
+	// again, and nobody but an auditor can tell whether these are the right ones.
+	// CheckpointMissing is true if the checkpoint file was not there though the log has
+	// been signed: nothing would have shown that the database was cut. Both are so
+	// after a backup of the database alone was restored.
+	KeysMissing, CheckpointMissing bool
 	// KeyChanged is true if an interrupted change of the signing key was
 	// completed, or a lost key replaced.
 	KeyChanged bool

@@ -216,7 +216,7 @@ func decodeCarried(o *strictyaml.Object, c *Capability) {
 	c.ID = o.Get("id").Text()
 	c.Version = o.Get("version").Text()
 	c.Category = o.Get("category").Text()
-	c.Permissions = o.Get("permissions").Texts()
+	c.Permissions = decodePermissions(o.Get("permissions"))
 	c.RateLimit = decodeRateLimit(o.GetAny("rateLimit", "rate_limit"))
 	c.RetryPolicy = decodeRetryPolicy(o.GetAny("retryPolicy", "retry_policy"))
 	c.Concurrency = int(o.Get("concurrency").Int(1, 1_000_000))

@@ -97,6 +97,16 @@ func (a auditor) lifecycle(ctx context.Context, event, version string) error {
 	return a.append(ctx, auditchain.KindLifecycle, "", map[string]string{"event": event, "version": version})
 }
 
+// close ends the log with the record that the agent has stopped. The next start
+// believes no unsigned record after it.
+func (a auditor) close(version string) error {
+	body, err := json.Marshal(map[string]string{"event": "stopped", "version": version})
+	if err != nil {
+		return errors.Join(fmt.Errorf("audit: %w", err), a.log.Close())
+	}
+	return a.log.CloseWith(auditchain.Record{Kind: auditchain.KindLifecycle, Body: body})
+}
+
 // append writes one record. It returns once the record is durable.
 func (a auditor) append(ctx context.Context, kind auditchain.Kind, tenant string, body any) error {
 	data, err := json.Marshal(body)

@@ -33,7 +33,7 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 	if conn == nil || d.inbox == nil {
 		return nil
 	}
-	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(d.Member().ID), findQuiet)
+	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(d.cfg.Fleet.BrokerName(d.Member().Address)), findQuiet)
 	if err != nil {
 		d.log.Debug("other fleets on the broker cannot be found", "error", err)
 		return nil

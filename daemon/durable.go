@@ -13,16 +13,16 @@ import (
 
 // durableOptions are the settings of agent.yaml.
 func (d *Daemon) durableOptions(conn *nats.Conn) durable.Options {
-	opts := DurableOptions(d.Member())
-	opts.Conn, opts.Fleet, opts.Logger = conn, d.cfg.Fleet.Name, d.log
+	opts := DurableOptions(d.cfg.Fleet, d.Member())
+	opts.Conn, opts.Logger = conn, d.log
 	return opts
 }
 
 // DurableOptions are the settings that a member's agent.yaml has for its queues.
-func DurableOptions(m *fleet.Member) durable.Options {
+func DurableOptions(f *fleet.Fleet, m *fleet.Member) durable.Options {
 	s := m.Agent.Durable
 	return durable.Options{
-		Agent: m.ID, Replicas: s.Replicas, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver,
+		Agent: m.ID, Fleet: f.Name, NameOf: f.BrokerName, Replicas: s.Replicas, AckWait: s.AckWait, MaxDeliver: s.MaxDeliver,
 		ResultTTL: s.ResultTTL, DeadTTL: s.DeadTTL, MaxBytes: s.MaxBytes,
 	}
 }

@@ -32,7 +32,7 @@ const refollow = 30 * time.Second
 // bounded time.
 func (d *Daemon) followPeers() {
 	peers := slices.Collect(maps.Values(d.peers.current.Load().Peers))
-	err := d.client.Follow(peers, d.gate.Hear)
+	err := d.client.Follow(peers, d.gate.Notify)
 	told := d.following.again(err, d.followPeers)
 	switch {
 	case err != nil && !told:

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,31 +13,34 @@ import (
 func TestFollowing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f following
-		tries, succeeds := 0, 4
+		var tries atomic.Int64
+		var succeeds int64
 		var try func()
 		try = func() {
-			tries++
+			n := tries.Add(1)
 			var err error
-			if tries < succeeds {
+			if n < succeeds {
 				err = errors.New("no broker")
 			}
-			if failed := f.again(err, try); failed != (tries > 1 && tries <= succeeds) {
-				t.Errorf("try %d: failed before: %v", tries, failed)
+			if failed := f.again(err, try); failed != (n > 1 && n <= succeeds) {
+				t.Errorf("try %d: failed before: %v", n, failed)
 			}
 		}
+		succeeds = 4
 		try()
-		time.Sleep(10 * refollow)
+		time.Sleep(10 * refollow) // in the bubble
 		synctest.Wait()
-		if tries != 4 {
-			t.Errorf("%d tries", tries)
+		if tries.Load() != 4 {
+			t.Errorf("%d tries", tries.Load())
 		}
-		tries, succeeds = 0, 100
+		tries.Store(0)
+		succeeds = 100
 		try()
 		f.close()
 		time.Sleep(10 * refollow)
 		synctest.Wait()
-		if tries != 1 {
-			t.Errorf("tried %d times after the end", tries-1)
+		if tries.Load() != 1 {
+			t.Errorf("tried %d times after the end", tries.Load()-1)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerS
 	}
 	var found replicas
 	if conn, ok := d.transport(spec.Kind).(*nats.Conn); ok {
-		found = findReplicas(ctx, conn, p.Address, spec.Requests)
+		found = findReplicas(ctx, conn, p.Address, d.cfg.Fleet.BrokerName(p.Address), spec.Requests)
 		s.Instances, s.Version, s.Contracts = len(found.digests), found.version, found.contracts()
 	}
 	start := time.Now()
@@ -88,7 +88,9 @@ func (d *Daemon) publishesNothing(ctx context.Context, p *fleet.Peer, why error)
 	if errors.As(why, &published) {
 		return true // it has answered, without a contract
 	}
-	return rpc.CodeOf(why) == rpc.CodeNoResponders && d.client.Reaches(ctx, p.Address)
+	// The absence of a peer with an identity takes its time to be believed.
+	code := rpc.CodeOf(why)
+	return (code == rpc.CodeNoResponders || code == rpc.CodeTimeout) && d.client.Reaches(ctx, p.Address)
 }
 
 // replicas are the running instances of an agent, as they announce themselves on NATS.
@@ -112,8 +114,8 @@ func (r replicas) contracts() map[string]int {
 // findReplicas finds the running instances of the agent that takes requests at a
 // subject. A peer that does not announce itself has none, which does not mean that it
 // cannot be called.
-func findReplicas(ctx context.Context, conn *nats.Conn, a envelope.Address, subject string) (r replicas) {
-	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(a.ID()), findQuiet)
+func findReplicas(ctx context.Context, conn *nats.Conn, a envelope.Address, name, subject string) (r replicas) {
+	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(name), findQuiet)
 	if err != nil {
 		return replicas{}
 	}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/fleet"
@@ -57,6 +58,7 @@ func agentSettings() []setting {
 		row("security.clockSkewMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ClockSkew }),
 		row("security.auditLog", restart, func(a *fleet.AgentFile) any { return a.Security.NoAuditLog }),
 		row("audit.witnesses", restart, func(a *fleet.AgentFile) any { return witnessesOf(&a.Audit) }),
+		row("audit.witnessQuorum", swapped, func(a *fleet.AgentFile) any { return a.Audit.WitnessQuorum }), // of `agentd audit verify`
 		row("audit.capture", swapped, func(a *fleet.AgentFile) any { return a.Audit.Capture }),
 		row("audit.captureMaxBytes", swapped, func(a *fleet.AgentFile) any { return a.Audit.CaptureBytes }),
 		row("audit.onFailure", restart, func(a *fleet.AgentFile) any { return a.Audit.FailOpen }),
@@ -185,7 +187,7 @@ func patterns(rules []fleet.PermissionRule) []string {
 func witnessesOf(a *fleet.Audit) []string {
 	var all []string
 	for _, w := range a.Witnesses {
-		all = append(all, string(w.Address))
+		all = append(all, strings.Join(append([]string{string(w.Address)}, w.Keys...), " "))
 	}
 	return all
 }

@@ -122,12 +122,24 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.tellRecovery(path, log.Recovery())
 	recovered := make(chan struct{}, 1)
 	d.audit = auditor{
 		log: log, health: d.watchAudit(log, recovered), recovered: recovered,
 		settings: func() *fleet.Audit { return &d.Member().Agent.Audit },
 	}
 	return nil
+}
+
+// tellRecovery says which files were missing beside the audit log, as after a backup of
+// the database alone was restored.
+func (d *Daemon) tellRecovery(path string, r auditchain.Recovery) {
+	if r.KeysMissing {
+		d.log.Warn("a file beside the audit log was missing; it is written again from the log's own records: compare it with the keys that auditors have", "file", path+".pub")
+	}
+	if r.CheckpointMissing {
+		d.log.Warn("a file beside the audit log was missing: only a witness or a checkpoint kept elsewhere can show whether the database is the newest one", "file", path+".checkpoint")
+	}
 }
 
 // openControl opens the control socket. What it passes as functions and as d itself

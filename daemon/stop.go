@@ -3,12 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
-	"time"
 )
-
-// stopRecordTimeout bounds the record of a stop: the context of [Daemon.Stop] may
-// have been used up by the calls that had to finish.
-const stopRecordTimeout = 5 * time.Second
 
 // Stop accepts no more calls, finishes those that run until ctx ends, and closes
 // everything, the audit log last. It must be called once. The error wraps ctx's
@@ -54,13 +49,12 @@ func (d *Daemon) Stop(ctx context.Context) error {
 		d.identity()
 	}
 	if d.audit.log != nil {
-		if wasReady { // a start that failed is no stop
-			recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopRecordTimeout)
-			errs = append(errs, d.audit.lifecycle(recordCtx, "stopped", d.cfg.Version))
-			cancel()
-		}
 		d.audit.health.Close()
-		errs = append(errs, d.audit.log.Close())
+		if wasReady {
+			errs = append(errs, d.audit.close(d.cfg.Version))
+		} else { // a start that failed is no stop
+			errs = append(errs, d.audit.log.Close())
+		}
 	}
 	d.log.Info("stopped")
 	return errors.Join(errs...)

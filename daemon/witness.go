@@ -37,7 +37,8 @@ type witnesses struct {
 // A witnessBody is the body of a lifecycle record about witnessing.
 type witnessBody struct {
 	// Event is witness-conflict (a witness of this log has seen another history of
-	// it) or witness-refused (this agent, as a witness, was shown another history).
+	// it), witness-refused (this agent, as a witness, was shown another history) or
+	// witness-store-edited (somebody else has written to what this witness keeps).
 	Event string `json:"event"`
 	// Peer is the agent at the other end.
 	Peer string `json:"peerId"`
@@ -75,7 +76,15 @@ func (d *Daemon) addWitnesses(ctx context.Context) error {
 		return err
 	}
 	for _, w := range d.Member().Agent.Audit.Witnesses {
-		d.audit.log.AddWitness(witness.NewRemote(string(w.Address), d.callWitness(w.Address), d.audit.log))
+		var added checkpoint.Witness = witness.NewRemote(string(w.Address), d.callWitness(w.Address), d.audit.log)
+		if len(w.Keys) > 0 {
+			pinned, err := checkpoint.NewPinned(added, w.Keys...)
+			if err != nil {
+				return fmt.Errorf("the keys of the witness %s: %w", w.Address, err)
+			}
+			added = pinned
+		}
+		d.audit.log.AddWitness(added)
 	}
 	return nil
 }
@@ -101,6 +110,12 @@ func (d *Daemon) serveWitness(ctx context.Context, from envelope.Address, questi
 		d.log.Error("an agent's audit log was rewritten or replaced", "agent", from, "reason", err)
 		if take, _ := d.witnesses.sampler.Take(time.Now()); take {
 			d.recordWitness(ctx, witnessBody{Event: "witness-refused", Peer: string(from), Reason: err.Error()})
+		}
+	case errors.Is(err, checkpoint.ErrEdited):
+		d.log.Error("this witness's store was edited: restore its folder, or remove the file of that log to trust it anew", "agent", from,
+			"folder", d.cfg.Paths.Witness(d.Member().ID), "reason", err)
+		if take, _ := d.witnesses.sampler.Take(time.Now()); take {
+			d.recordWitness(ctx, witnessBody{Event: "witness-store-edited", Peer: string(from), Reason: err.Error()})
 		}
 	case err != nil:
 		d.log.Warn("a checkpoint was not co-signed", "agent", from, "reason", err)
@@ -147,7 +162,7 @@ func (d *Daemon) Warnings() []string {
 	for _, c := range d.overload() {
 		all = append(all, c.String())
 	}
-	return slices.Concat(all, d.gate.Troubles(), d.restartWarnings())
+	return slices.Concat(all, d.gate.Warnings(), d.restartWarnings())
 }
 
 // Witnessed is the newest checkpoint of the log called origin that a witness holds,

@@ -23,7 +23,7 @@ func BenchmarkCheck(b *testing.B) {
 	s.generation, s.outcome = 1, answered
 	t := s.tool("f")
 	t.rekey(keyOf(p, Enforce))
-	t.settle(standing{clearance: caller.Clearance{Digest: c.Digest}}, s, &g.opts, time.Now())
+	t.decide(decision{clearance: caller.Clearance{Digest: c.Digest}}, s, &g.opts, time.Now())
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := g.Check(context.Background(), p); err != nil {

@@ -30,10 +30,10 @@
 //
 // A question to a peer ends in one of a closed set of outcomes (outcome.go), each
 // with a rule of its own (peer.go). Questions and proofs run on goroutines of the
-// gate, and calls wait for them within their own deadlines (flight.go): a call that
+// gate, and calls wait for them within their own deadlines (task.go): a call that
 // gives up leaves no trace in what the gate knows.
 //
-// Whatever keeps calls from being proven ends: each standing of a capability
+// Whatever keeps calls from being proven ends: each decision of a capability
 // (tool.go) has a time from which the next call has the peer asked again, sooner if
 // there is news of the peer. The replicas of a peer may serve different contracts
 // while it is deployed anew, so one poll (poll.go) asks several times, and calls go

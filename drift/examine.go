@@ -49,7 +49,7 @@ func (g *Gate) Examine(ctx context.Context, p caller.Probe, announced []string) 
 			s.learn(g, p, last, nil)
 			return Examination{Answered: true, Err: &CapabilitiesContractError{Peer: p.Peer.Address, Err: last.err}}
 		}
-		s.hear("", 0)
+		s.notify("", 0)
 		return Examination{Err: last.err}
 	}
 	s.learn(g, p, answer{outcome: answered}, found)

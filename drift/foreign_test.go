@@ -158,6 +158,7 @@ func TestForeignPeers(t *testing.T) {
 		{"a refusal that claims to be ours", contract, "CANCELLED", payload(`{"ok":false,"error":{"code":"EAGENTRPC_CANCELLED","message":"no","detectedBy":"agent://caller"}}`)},
 		{"a refusal in words", contract, "", payload(`{"ok":false,"error":"go away"}`)},
 		{"a peer that is busy", unproven, "BUSY", payload(`{"ok":false,"error":{"code":"EAGENTRPC_BUSY","message":"later"}}`)},
+		{"a peer whose form is too large", unproven, "TOO_LARGE", payload(`{"ok":false,"error":{"code":"EAGENTRPC_PAYLOAD_TOO_LARGE","message":"2 MiB"}}`)},
 		{"a peer that refuses all calls of ours", unproven, "EVERSION_SKEW", payload(`{"ok":false,"error":{"code":"EVERSION_SKEW","message":"too old"}}`)},
 		{"plain text", contract, "no envelope", bytesOf(`hello`)},
 		{"bytes that are no UTF-8", contract, "no envelope", bytesOf("\xff\xfe")},
@@ -256,8 +257,8 @@ func TestGateWithoutRoomToAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, err := w.call(`{"a":1}`)
-	if rpc.CodeOf(err) != rpc.CodeAbandoned || len(w.ledger.all()) != 0 || len(w.gate.Troubles()) != 0 {
-		t.Errorf("%v, %+v, troubles %v", err, res, w.gate.Troubles())
+	if rpc.CodeOf(err) != rpc.CodeAbandoned || len(w.ledger.all()) != 0 || len(w.gate.Warnings()) != 0 {
+		t.Errorf("%v, %+v, troubles %v", err, res, w.gate.Warnings())
 	}
 	w.gate.Close()
 	probe, _ := w.client.Probe(calleeAddr)
@@ -319,7 +320,7 @@ func TestGateKeepsNoProofThatRanOutOfTime(t *testing.T) {
 		if _, err := s.call(`{"a":1}`); !errors.As(err, &stuck) || stuck.Reason != schema.ReasonTime {
 			t.Errorf("%v", err)
 		}
-		if troubles := s.gate.Troubles(); len(troubles) != 0 {
+		if troubles := s.gate.Warnings(); len(troubles) != 0 {
 			t.Errorf("it is kept: %v", troubles)
 		}
 	}
@@ -358,7 +359,7 @@ func TestGateNobodyQueuesBehindASilentPeer(t *testing.T) {
 	})
 }
 
-// An invalid payload is told at once, and nobody is asked for it.
+// An invalid payload is reported at once, and nobody is asked for it.
 func TestGateComesAfterTheChecksOfThePayload(t *testing.T) {
 	s := newForeigner(t, contractOf(t), drift.Options{})
 	s.listen(t)
@@ -401,7 +402,7 @@ func TestGateHearsNews(t *testing.T) {
 		s := newForeigner(t, contractOf(t), drift.Options{Retry: time.Hour, MaxRetry: time.Hour})
 		s.says(publishes(tools("", `"g":{}`)))
 		s.listen(t)
-		s.gate.Hear("agent://stranger", "") // of whom nothing is known
+		s.gate.Notify("agent://stranger", "") // of whom nothing is known
 		if _, err := s.call(`{"a":1}`); err == nil {
 			t.Fatal("it passes")
 		}
@@ -410,13 +411,13 @@ func TestGateHearsNews(t *testing.T) {
 		if _, err := s.call(`{"a":1}`); err == nil {
 			t.Fatal("asked again too early")
 		}
-		s.gate.Hear(calleeAddr, "")
+		s.gate.Notify(calleeAddr, "")
 		if _, err := s.call(`{"a":1}`); err != nil {
 			t.Errorf("after the news: %v", err)
 		}
 		before, start := s.asked.Load(), time.Now()
 		for time.Since(start) < 10*time.Second {
-			s.gate.Hear(calleeAddr, fmt.Sprint(time.Now()))
+			s.gate.Notify(calleeAddr, fmt.Sprint(time.Now()))
 			if _, err := s.call(`{"a":1}`); err != nil {
 				t.Fatal(err)
 			}
@@ -435,7 +436,7 @@ func TestGateHearsNews(t *testing.T) {
 			t.Fatal(err)
 		}
 		before = s.asked.Load()
-		s.gate.Hear(calleeAddr, live.Revision)
+		s.gate.Notify(calleeAddr, live.Revision)
 		if _, err := s.call(`{"a":1}`); err != nil || s.asked.Load() != before {
 			t.Errorf("%v, %d more questions", err, s.asked.Load()-before)
 		}

@@ -89,9 +89,9 @@ func (o *Options) jittered(d time.Duration) time.Duration {
 // use. Questions and proofs run on goroutines of the gate's own, which end by
 // themselves; [Gate.Close] ends them at once.
 type Gate struct {
-	opts Options
-	mode atomic.Pointer[Mode]
-	crew *crew
+	opts  Options
+	mode  atomic.Pointer[Mode]
+	tasks *tasks
 
 	mu    sync.RWMutex
 	peers map[envelope.Address]*peerState // guarded by mu
@@ -101,14 +101,14 @@ var _ caller.Gate = (*Gate)(nil)
 
 // NewGate returns a gate that has not asked any peer yet.
 func NewGate(opts Options) *Gate {
-	g := &Gate{opts: opts.withDefaults(), crew: newCrew(), peers: map[envelope.Address]*peerState{}}
+	g := &Gate{opts: opts.withDefaults(), tasks: newTasks(), peers: map[envelope.Address]*peerState{}}
 	g.SetMode(g.opts.Mode)
 	return g
 }
 
 // Close ends all questions and proofs and waits for their goroutines. Calls at the
 // gate end with [caller.ErrGateClosed]. It may be called twice.
-func (g *Gate) Close() { g.crew.close() }
+func (g *Gate) Close() { g.tasks.close() }
 
 // Mode is what the gate does about drift now.
 func (g *Gate) Mode() Mode { return *g.mode.Load() }
@@ -122,15 +122,15 @@ func (g *Gate) SetMode(m Mode) {
 	g.mode.Store(&m)
 }
 
-// Hear tells the gate that a peer may serve another contract now. revision is that of
+// Notify tells the gate that a peer may serve another contract now. revision is that of
 // what it serves, or "". It is a hint and believed in nothing: the next call has the
 // peer asked, once a second at most.
-func (g *Gate) Hear(peer envelope.Address, revision string) {
+func (g *Gate) Notify(peer envelope.Address, revision string) {
 	g.mu.RLock()
 	s := g.peers[peer]
 	g.mu.RUnlock()
 	if s != nil {
-		s.hear(revision, pollGap)
+		s.notify(revision, pollGap)
 	}
 }
 
@@ -140,7 +140,7 @@ func (g *Gate) Reset() {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	for _, s := range g.peers {
-		s.hear("", 0)
+		s.notify("", 0)
 	}
 }
 
@@ -151,7 +151,7 @@ func (g *Gate) Check(ctx context.Context, p caller.Probe) (caller.Clearance, err
 		return caller.Clearance{}, nil
 	}
 	s := g.peer(&p.Peer)
-	if c, ok := s.settled(&p, mode, time.Now()); ok {
+	if c, ok := s.decided(&p, mode, time.Now()); ok {
 		return c, nil
 	}
 	if !p.Deadline.IsZero() {
@@ -159,34 +159,34 @@ func (g *Gate) Check(ctx context.Context, p caller.Probe) (caller.Clearance, err
 		ctx, cancel = context.WithDeadline(ctx, p.Deadline)
 		defer cancel()
 	}
-	st, err := g.settle(ctx, s, p, mode)
+	st, err := g.decide(ctx, s, p, mode)
 	if err != nil {
 		return caller.Clearance{}, err
 	}
 	return g.apply(ctx, s, p, mode, st)
 }
 
-// settle looks at the peer until the call has a standing, or gives up.
-func (g *Gate) settle(ctx context.Context, s *peerState, p caller.Probe, mode Mode) (standing, error) {
-	var before *flight
+// decide looks at the peer until the call has a decision, or gives up.
+func (g *Gate) decide(ctx context.Context, s *peerState, p caller.Probe, mode Mode) (decision, error) {
+	var before *task
 	asked := false
 	for {
 		st, w, err := g.next(s, p, mode, before, asked)
-		if err != nil || w.flight == nil || w.patience == 0 {
+		if err != nil || w.task == nil || w.patience == 0 {
 			return st, err
 		}
-		if err := w.flight.wait(ctx, p.Capability.Name, w.patience); err != nil {
-			return standing{}, err
+		if err := w.task.wait(ctx, p.Capability.Name, w.patience); err != nil {
+			return decision{}, err
 		}
-		before, asked = nil, asked || w.flight.asks
-		if w.flight.over() {
-			before = w.flight
+		before, asked = nil, asked || w.task.asks
+		if w.task.over() {
+			before = w.task
 		}
 	}
 }
 
-// apply turns a standing into the result of Check, according to the mode.
-func (g *Gate) apply(ctx context.Context, s *peerState, p caller.Probe, mode Mode, st standing) (caller.Clearance, error) {
+// apply turns a decision into the result of Check, according to the mode.
+func (g *Gate) apply(ctx context.Context, s *peerState, p caller.Probe, mode Mode, st decision) (caller.Clearance, error) {
 	odd := false
 	if p.Final && st.err == nil {
 		// Other replicas may serve the call; the one that it met last does not.

@@ -62,8 +62,8 @@ func failure(peer envelope.Address, err error) outcome {
 	var e *rpc.Error
 	if errors.As(err, &e) && e.DetectedBy == peer { // the peer's own words
 		switch code {
-		case rpc.CodeBusy, rpc.CodeRateLimited:
-			return unreachable // it says nothing about its contracts
+		case rpc.CodeBusy, rpc.CodeRateLimited, rpc.CodeDeadlineExceeded, rpc.CodePayloadTooLarge:
+			return unreachable // it cannot answer now, or not by this transport
 		case rpc.CodeVersionSkew, rpc.CodeTenantMismatch:
 			return unreachable // it refuses all calls of this agent, and gives each this reason
 		}

@@ -29,9 +29,9 @@ type peerState struct {
 	why        error                   // for every outcome but answered
 	answers    []*capability.Published // different ones of several replicas
 	unusable   []string                // what the peer offers and this agent's copy of its file lacks
-	told       string                  // the revision for which that was logged
+	reported   string                  // the revision for which that was logged
 
-	poll   *flight   // the poll under way, or nil
+	poll   *task     // the poll under way, or nil
 	ended  time.Time // when the last poll ended
 	due    time.Time // when a call has the peer asked because of news; zero: there is none
 	wanted string    // the revision that the news is about, or ""
@@ -68,19 +68,19 @@ func (s *peerState) at(p *rpc.Peer) bool { return s.transport == p.Transport && 
 func (s *peerState) tool(name string) *toolState {
 	t := s.tools[name]
 	if t == nil {
-		t = &toolState{verdicts: map[judged]verdict{}, proofs: map[contracts]error{}, telling: make(chan struct{}, 1)}
+		t = &toolState{verdicts: map[judged]verdict{}, proofs: map[contracts]error{}, reporting: make(chan struct{}, 1)}
 		s.tools[name] = t
 	}
 	return t
 }
 
-// settled returns the clearance of a call to a capability that has been proven. It is
+// decided returns the clearance of a call to a capability that has been proven. It is
 // the path of nearly every call.
-func (s *peerState) settled(p *caller.Probe, mode Mode, now time.Time) (caller.Clearance, bool) {
+func (s *peerState) decided(p *caller.Probe, mode Mode, now time.Time) (caller.Clearance, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	t := s.tools[p.Capability.Name]
-	if t == nil || p.Stale != "" || t.generation == 0 || t.generation != s.generation || !t.standing.proven() {
+	if t == nil || p.Stale != "" || t.generation == 0 || t.generation != s.generation || !t.decision.proven() {
 		return caller.Clearance{}, false
 	}
 	if t.key.built != p.Capability.Digest || t.key.least != p.Peer.MinSchemaVersion || t.key.mode != mode {
@@ -89,44 +89,44 @@ func (s *peerState) settled(p *caller.Probe, mode Mode, now time.Time) (caller.C
 	if !now.Before(t.due) || !s.due.IsZero() && !now.Before(s.due) {
 		return caller.Clearance{}, false
 	}
-	return t.standing.clearance, true
+	return t.decision.clearance, true
 }
 
 // judge is the rule for each outcome of a question. ok is false while a proof is
-// missing, and kept for a standing that may be remembered. The caller holds mu.
-func (s *peerState) judge(t *toolState, transient map[string]verdict) (st standing, ok, kept bool) {
+// missing, and kept for a decision that may be remembered. The caller holds mu.
+func (s *peerState) judge(t *toolState, transient map[string]verdict) (st decision, ok, kept bool) {
 	//exhaustive:enforce
 	switch s.outcome {
 	case gaveUp:
-		return standing{}, false, false // it is never learned
+		return decision{}, false, false // it is never learned
 	case unreachable:
 		// A peer that is silent for now may still serve what was proven: the digest
 		// makes sure of it. One that has become too old to publish anything does not.
 		var published *capability.PublishedError
 		if len(t.accepted) > 0 && !errors.As(s.why, &published) {
-			return standing{clearance: cleared(t.accepted)}, true, true
+			return decision{clearance: cleared(t.accepted)}, true, true
 		}
-		return standing{clearance: s.unproven()}, true, true
+		return decision{clearance: s.unproven()}, true, true
 	case malformed, newerMajor:
 		err := &CapabilitiesContractError{Peer: s.address, Err: s.why}
-		return standing{err: err, clearance: caller.Clearance{Unproven: err.Error()}}, true, true
+		return decision{err: err, clearance: caller.Clearance{Unproven: err.Error()}}, true, true
 	case answered:
 		return t.compare(s.answers, transient)
 	}
-	return standing{}, false, false
+	return decision{}, false, false
 }
 
-// A wait is what a call waits for before it looks again; a nil flight is nothing.
+// A wait is what a call waits for before it looks again; a nil task is nothing.
 type wait struct {
-	flight   *flight
+	task     *task
 	patience time.Duration
 }
 
-// next is one look at a peer: it returns the standing of the call, or what the call
-// must wait for first, or why neither can be had. before is the flight that the call
+// next is one look at a peer: it returns the decision of the call, or what the call
+// must wait for first, or why neither can be had. before is the task that the call
 // has waited for to its end, or nil, and asked whether it has waited for an answer of
 // the peer.
-func (g *Gate) next(s *peerState, p caller.Probe, mode Mode, before *flight, asked bool) (standing, wait, error) {
+func (g *Gate) next(s *peerState, p caller.Probe, mode Mode, before *task, asked bool) (decision, wait, error) {
 	var tell []func()
 	defer func() { // without the lock
 		for _, f := range tell {
@@ -140,11 +140,11 @@ func (g *Gate) next(s *peerState, p caller.Probe, mode Mode, before *flight, ask
 	t.rekey(keyOf(p, mode))
 	if s.generation == 0 {
 		if before != nil && before.err != nil {
-			return standing{}, wait{}, before.err
+			return decision{}, wait{}, before.err
 		}
 		return s.waitFor(g.startPoll(s, t, p), whole)
 	}
-	st := t.standing
+	st := t.decision
 	if t.generation != s.generation {
 		var transient map[string]verdict
 		if before != nil && before.forTool == name {
@@ -155,7 +155,7 @@ func (g *Gate) next(s *peerState, p caller.Probe, mode Mode, before *flight, ask
 			return s.waitFor(g.startProof(s, t, p), whole)
 		}
 		if st = judged; kept {
-			t.settle(st, s, &g.opts, now)
+			t.decide(st, s, &g.opts, now)
 			tell = g.changes(s, t, p, now)
 		}
 	}
@@ -169,17 +169,17 @@ func (g *Gate) next(s *peerState, p caller.Probe, mode Mode, before *flight, ask
 	return st, wait{}, nil
 }
 
-func (s *peerState) waitFor(f *flight, patience time.Duration) (standing, wait, error) {
+func (s *peerState) waitFor(f *task, patience time.Duration) (decision, wait, error) {
 	if f == nil {
-		return standing{}, wait{}, caller.ErrGateClosed
+		return decision{}, wait{}, caller.ErrGateClosed
 	}
-	return standing{}, wait{f, patience}, nil
+	return decision{}, wait{f, patience}, nil
 }
 
 // mustAsk reports whether the peer must be asked before or beside a call, and how
 // long the call waits for that. What lets a call go on does not hold it up for long:
 // the digests that it carries protect it. The caller holds mu.
-func (s *peerState) mustAsk(t *toolState, st standing, p *caller.Probe, now time.Time) (patience time.Duration, ask bool) {
+func (s *peerState) mustAsk(t *toolState, st decision, p *caller.Probe, now time.Time) (patience time.Duration, ask bool) {
 	news := !s.due.IsZero() && !now.Before(s.due)
 	switch {
 	case p.Stale != "":
@@ -195,13 +195,13 @@ func (s *peerState) mustAsk(t *toolState, st standing, p *caller.Probe, now time
 }
 
 // startProof begins to compare the contract of a call with the peer's answers.
-func (g *Gate) startProof(s *peerState, t *toolState, p caller.Probe) *flight {
+func (g *Gate) startProof(s *peerState, t *toolState, p caller.Probe) *task {
 	if t.proof != nil {
 		return t.proof
 	}
-	f, answers := newFlight(p.Capability.Name), s.answers
+	f, answers := newTask(p.Capability.Name), s.answers
 	p = p.Detached()
-	if !g.crew.run(f, g.opts.ProbeTimeout, func(ctx context.Context) {
+	if !g.tasks.run(f, g.opts.ProbeTimeout, func(ctx context.Context) {
 		for _, live := range answers {
 			g.verdictFor(ctx, s, f, p, live)
 		}
@@ -217,7 +217,7 @@ func (g *Gate) startProof(s *peerState, t *toolState, p caller.Probe) *flight {
 
 // verdictFor is verdictOn for those who wait for f: also a verdict that is not kept
 // answers them.
-func (g *Gate) verdictFor(ctx context.Context, s *peerState, f *flight, p caller.Probe, live *capability.Published) verdict {
+func (g *Gate) verdictFor(ctx context.Context, s *peerState, f *task, p caller.Probe, live *capability.Published) verdict {
 	v, kept := g.verdictOn(ctx, s, p, live)
 	if !kept {
 		if f.transient == nil {
@@ -228,9 +228,9 @@ func (g *Gate) verdictFor(ctx context.Context, s *peerState, f *flight, p caller
 	return v
 }
 
-// hear notes that the peer may serve something else now. revision is what it serves,
+// notify notes that the peer may serve something else now. revision is what it serves,
 // if that is known, and gap the least time since the last poll.
-func (s *peerState) hear(revision string, gap time.Duration) {
+func (s *peerState) notify(revision string, gap time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.outcome == answered && len(s.answers) == 1 && s.answers[0].Revision == revision

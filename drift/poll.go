@@ -19,7 +19,7 @@ type poll struct {
 	gate   *Gate
 	peer   *peerState
 	tool   *toolState
-	flight *flight
+	task   *task
 	probe  caller.Probe // of the call, without the call
 	wanted string       // the revision that it looks for, or ""
 
@@ -31,18 +31,18 @@ type poll struct {
 
 // startPoll begins to ask the peer what it serves, unless somebody does already. It
 // returns nil when the gate is closed. The caller holds mu.
-func (g *Gate) startPoll(s *peerState, t *toolState, p caller.Probe) *flight {
+func (g *Gate) startPoll(s *peerState, t *toolState, p caller.Probe) *task {
 	if s.poll != nil {
 		return s.poll
 	}
-	f := newFlight(p.Capability.Name)
+	f := newTask(p.Capability.Name)
 	f.asks = true
-	q := &poll{gate: g, peer: s, tool: t, flight: f, probe: p.Detached(), wanted: s.wanted, met: s.wanted == "" && p.Stale == ""}
+	q := &poll{gate: g, peer: s, tool: t, task: f, probe: p.Detached(), wanted: s.wanted, met: s.wanted == "" && p.Stale == ""}
 	most := maxQuestions
 	if len(t.accepted) > 0 {
 		most = maxDoubts
 	}
-	if !g.crew.run(f, g.opts.ProbeTimeout, func(ctx context.Context) { q.run(ctx, most) }) {
+	if !g.tasks.run(f, g.opts.ProbeTimeout, func(ctx context.Context) { q.run(ctx, most) }) {
 		return nil
 	}
 	s.poll, s.due, s.wanted = f, time.Time{}, ""
@@ -77,9 +77,9 @@ func (q *poll) ask(ctx context.Context) bool {
 	}
 	if q.found = append(q.found, live); len(q.found) == 1 {
 		q.peer.learn(q.gate, q.probe, q.last, slices.Clone(q.found))
-		q.flight.landed() // other capabilities need not wait for this one's proof
+		q.task.firstKnown() // other capabilities need not wait for this one's proof
 	}
-	v := q.gate.verdictFor(ctx, q.peer, q.flight, q.probe, live)
+	v := q.gate.verdictFor(ctx, q.peer, q.task, q.probe, live)
 	q.passes = q.passes || v.err == nil
 	q.met = q.met || live.Revision == q.wanted || q.probe.Stale != "" && v.claimed == q.probe.Stale
 	return true
@@ -91,10 +91,10 @@ func (q *poll) end() {
 	case len(q.found) > 1:
 		q.peer.learn(q.gate, q.probe, answer{outcome: answered}, q.found)
 	case len(q.found) == 1: // learned already
-	case q.gate.crew.ctx.Err() != nil:
-		q.flight.err = caller.ErrGateClosed
+	case q.gate.tasks.ctx.Err() != nil:
+		q.task.err = caller.ErrGateClosed
 	case q.last.outcome == gaveUp:
-		q.flight.err = q.last.err
+		q.task.err = q.last.err
 	default:
 		q.peer.learn(q.gate, q.probe, q.last, nil)
 	}
@@ -113,9 +113,9 @@ func (s *peerState) learn(g *Gate, p caller.Probe, a answer, found []*capability
 	s.mu.Lock()
 	s.generation++
 	s.outcome, s.why, s.answers, s.unusable = a.outcome, a.err, found, unusable
-	tell := len(unusable) > 0 && s.told != found[0].Revision
+	tell := len(unusable) > 0 && s.reported != found[0].Revision
 	if tell {
-		s.told = found[0].Revision
+		s.reported = found[0].Revision
 	}
 	s.mu.Unlock()
 	if tell {

@@ -154,7 +154,7 @@ func TestRollBack(t *testing.T) {
 		}
 		for i := range d.replicas {
 			d.serve(t, good, i)
-			d.gate.Hear(calleeAddr, "") // as every replica announces
+			d.gate.Notify(calleeAddr, "") // as every replica announces
 			time.Sleep(1200 * time.Millisecond)
 			if counts := d.outcomes(t, 200); counts[""]+counts["EAGENTRPC_SCHEMA_DRIFT"] != 200 {
 				t.Errorf("%d of 3 replicas mended: %v", i+1, counts)
@@ -166,7 +166,7 @@ func TestRollBack(t *testing.T) {
 	})
 }
 
-// What a standing rests on may change at either end; calls follow, also without
+// What a decision rests on may change at either end; calls follow, also without
 // news of it: a capability that is added, a since that is raised, a minSchemaVersion
 // that is lowered.
 func TestRefusalsHeal(t *testing.T) {
@@ -184,15 +184,15 @@ func TestRefusalsHeal(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, test.built, test.live, drift.Options{})
 				var found *drift.SchemaDriftError
-				if _, err := w.call(`{"a":1}`); !errors.As(err, &found) || len(w.gate.Troubles()) == 0 {
-					t.Fatalf("%v, troubles %v", err, w.gate.Troubles())
+				if _, err := w.call(`{"a":1}`); !errors.As(err, &found) || len(w.gate.Warnings()) == 0 {
+					t.Fatalf("%v, troubles %v", err, w.gate.Warnings())
 				}
 				w.replace(test.mended)
 				time.Sleep(time.Second) // in the bubble
 				if res, err := w.call(`{"a":1}`); err != nil || res.Unproven != "" {
 					t.Errorf("%v", err)
 				}
-				if troubles := w.gate.Troubles(); len(troubles) != 0 {
+				if troubles := w.gate.Warnings(); len(troubles) != 0 {
 					t.Errorf("troubles %v", troubles)
 				}
 			})
@@ -217,19 +217,19 @@ func TestMinSchemaVersionChanges(t *testing.T) {
 	}
 }
 
-// A tool that the peer offers and this agent's copy of its file lacks is told.
+// A tool that the peer offers and this agent's copy of its file lacks is reported.
 func TestGateTellsWhatItCannotUse(t *testing.T) {
 	w := newWorld(t, contract(t, f(narrow, "")), contract(t, f(narrow, "")+"  - {name: fresh, skill: f}\n  - {name: even-fresher, skill: f}\n"), drift.Options{})
 	if _, err := w.call(`{"a":1}`); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"agent://callee offers even-fresher, fresh, which this agent's copy of its file lacks"}
-	if got := w.gate.Troubles(); !slices.Equal(got, want) {
+	if got := w.gate.Warnings(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// A peer that offers a lot is told in few words.
+// A peer that offers a lot is reported in few words.
 func TestGateTellsFewNames(t *testing.T) {
 	s := newForeigner(t, contractOf(t), drift.Options{})
 	var all strings.Builder
@@ -241,7 +241,7 @@ func TestGateTellsFewNames(t *testing.T) {
 	if _, err := s.call(`{"a":1}`); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.gate.Troubles(); len(got) != 1 || !strings.Contains(got[0], "n00009 and 9990 more") {
+	if got := s.gate.Warnings(); len(got) != 1 || !strings.Contains(got[0], "n00009 and 9990 more") {
 		t.Errorf("%.300q", got)
 	}
 }

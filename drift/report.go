@@ -34,30 +34,30 @@ type Auditor interface {
 }
 
 // report logs and records a refusal, once until it ends. odd marks that of a single
-// replica, which is told once for good: while a peer is deployed anew, such refusals
+// replica, which is reported once for good: while a peer is deployed anew, such refusals
 // come and go with every call.
 func (g *Gate) report(ctx context.Context, s *peerState, p caller.Probe, mode Mode, refusal error, odd bool) error {
 	s.mu.RLock()
 	t := s.tools[p.Capability.Name]
 	s.mu.RUnlock()
 	text := string(mode) + " " + refusal.Error()
-	told := func() bool {
+	reported := func() bool {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
-		return t.told == text || odd && t.toldOdd[text]
+		return t.reported == text || odd && t.reportedOdd[text]
 	}
-	if told() {
+	if reported() {
 		return nil
 	}
 	// One call writes the record, and those that meet the same refusal meanwhile wait
 	// until it is durable.
 	select {
-	case t.telling <- struct{}{}:
+	case t.reporting <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-t.telling }()
-	if told() {
+	defer func() { <-t.reporting }()
+	if reported() {
 		return nil
 	}
 	enforced, ids := mode == Enforce, p.IDs()
@@ -72,25 +72,25 @@ func (g *Gate) report(ctx context.Context, s *peerState, p caller.Probe, mode Mo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if odd {
-		if len(t.toldOdd) >= maxVerdicts || t.toldOdd == nil {
-			t.toldOdd = map[string]bool{}
+		if len(t.reportedOdd) >= maxVerdicts || t.reportedOdd == nil {
+			t.reportedOdd = map[string]bool{}
 		}
-		t.toldOdd[text] = true
+		t.reportedOdd[text] = true
 	} else {
-		t.told, t.toldAt = text, time.Now()
+		t.reported, t.reportedAt = text, time.Now()
 	}
 	return nil
 }
 
-// changes returns what to log, without the peer's lock, about a standing that is new:
+// changes returns what to log, without the peer's lock, about a decision that is new:
 // that calls go on unproven, and that what kept them from being proven has ended. The
 // caller holds the lock.
 func (g *Gate) changes(s *peerState, t *toolState, p caller.Probe, now time.Time) (tell []func()) {
-	st, log := t.standing, g.opts.Logger.With("peer", s.address, "capability", p.Capability.Name)
-	if t.told != "" && st.err == nil {
-		after := now.Sub(t.toldAt).Round(time.Millisecond)
+	st, log := t.decision, g.opts.Logger.With("peer", s.address, "capability", p.Capability.Name)
+	if t.reported != "" && st.err == nil {
+		after := now.Sub(t.reportedAt).Round(time.Millisecond)
 		tell = append(tell, func() { log.Info("drift gate: the contracts no longer disagree", "after", after) })
-		t.told = ""
+		t.reported = ""
 	}
 	switch {
 	case st.degraded() && !t.degraded:
@@ -106,9 +106,9 @@ func (g *Gate) changes(s *peerState, t *toolState, p caller.Probe, now time.Time
 	return tell
 }
 
-// Troubles says which calls are refused or go on unproven, and what peers offer that
+// Warnings says which calls are refused or go on unproven, and what peers offer that
 // this agent cannot use: one line each, for people.
-func (g *Gate) Troubles() []string {
+func (g *Gate) Warnings() []string {
 	if g.Mode() == Off {
 		return nil
 	}
@@ -135,10 +135,10 @@ func (s *peerState) troubles(now time.Time) (all []string) {
 		since := t.since.UTC().Format(time.RFC3339)
 		switch {
 		case t.generation == 0:
-		case t.standing.err != nil && t.key.mode == Enforce:
-			all = append(all, fmt.Sprintf("calls are refused since %s: %s; %s", since, t.standing.err, again))
-		case t.standing.clearance.Unproven != "":
-			all = append(all, fmt.Sprintf("calls of %s go on unproven since %s: %s; %s", name, since, t.standing.clearance.Unproven, again))
+		case t.decision.err != nil && t.key.mode == Enforce:
+			all = append(all, fmt.Sprintf("calls are refused since %s: %s; %s", since, t.decision.err, again))
+		case t.decision.clearance.Unproven != "":
+			all = append(all, fmt.Sprintf("calls of %s go on unproven since %s: %s; %s", name, since, t.decision.clearance.Unproven, again))
 		}
 	}
 	if len(s.unusable) > 0 {

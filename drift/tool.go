@@ -14,11 +14,11 @@ import (
 )
 
 // A toolState is what the gate thinks about the calls to one capability of a peer.
-// The peer's lock guards all fields, but for telling.
+// The peer's lock guards all fields, but for reporting.
 type toolState struct {
-	key        key      // what standing rests on
+	key        key      // what the decision rests on
 	generation uint64   // the knowledge about the peer that it rests on; 0: none
-	standing   standing // the rule for calls
+	decision   decision // the rule for calls
 	since      time.Time
 	due        time.Time // when a call has the peer asked again
 	failures   int       // judgements in a row that did not end in a proof
@@ -27,16 +27,16 @@ type toolState struct {
 	verdicts map[judged]verdict // on what the peer published
 	proofs   map[contracts]error
 	accepted []string // the peer's digests of contracts that were proven, newest first
-	proof    *flight  // under way, or nil
+	proof    *task    // under way, or nil
 
-	told     string          // the refusal that was logged and recorded last, until it ends
-	toldOdd  map[string]bool // refusals of single replicas that were
-	toldAt   time.Time
-	telling  chan struct{} // held by the call that records
-	degraded bool          // it was logged that calls go on unproven
+	reported    string          // the refusal that was logged and recorded last, until it ends
+	reportedOdd map[string]bool // refusals of single replicas that were
+	reportedAt  time.Time
+	reporting   chan struct{} // held by the call that records
+	degraded    bool          // it was logged that calls go on unproven
 }
 
-// A key is everything but the peer's answers that a standing rests on.
+// A key is everything but the peer's answers that a decision rests on.
 type key struct {
 	built, least string
 	mode         Mode
@@ -59,18 +59,18 @@ type verdict struct {
 	err     error  // nil if everything was proven
 }
 
-// A standing is the rule for calls to a capability. With an error they are refused
+// A decision is the rule for calls to a capability. With an error they are refused
 // or, in mode warn, go on with the clearance all the same.
-type standing struct {
+type decision struct {
 	clearance caller.Clearance
 	err       error
 }
 
-func (s standing) proven() bool   { return s.err == nil && s.clearance.Unproven == "" }
-func (s standing) degraded() bool { return s.err == nil && s.clearance.Unproven != "" }
+func (s decision) proven() bool   { return s.err == nil && s.clearance.Unproven == "" }
+func (s decision) degraded() bool { return s.err == nil && s.clearance.Unproven != "" }
 
 // accepts reports whether requests name a digest of the peer's.
-func (s standing) accepts(digest string) bool {
+func (s decision) accepts(digest string) bool {
 	return s.clearance.Digest == digest || slices.Contains(strings.Fields(s.clearance.Also), digest)
 }
 
@@ -80,13 +80,13 @@ const (
 	maxAccepted = 4
 )
 
-// rekey forgets a standing that rests on something else than key.
+// rekey forgets a decision that rests on something else than key.
 func (t *toolState) rekey(k key) {
 	if t.key == k {
 		return
 	}
 	if t.key.built != k.built || t.key.least != k.least {
-		t.accepted, t.toldOdd = nil, nil
+		t.accepted, t.reportedOdd = nil, nil
 	}
 	t.key, t.generation, t.failures, t.polled = k, 0, 0, 0
 }
@@ -115,7 +115,7 @@ func cleared(claimed []string) (c caller.Clearance) {
 // contracts: as long as one of the contracts is proven, calls go on under those that
 // are, and a replica that serves another refuses them unrun. ok is false while a
 // verdict is missing. transient are verdicts that are not kept.
-func (t *toolState) compare(answers []*capability.Published, transient map[string]verdict) (st standing, ok, kept bool) {
+func (t *toolState) compare(answers []*capability.Published, transient map[string]verdict) (st decision, ok, kept bool) {
 	var proven, served []string
 	var refused error
 	kept = true
@@ -123,7 +123,7 @@ func (t *toolState) compare(answers []*capability.Published, transient map[strin
 		v, known := t.verdicts[judged{live.Revision, t.key.built, t.key.least}]
 		if !known {
 			if v, known = transient[live.Revision]; !known {
-				return standing{}, false, false
+				return decision{}, false, false
 			}
 			kept = false
 		}
@@ -138,11 +138,11 @@ func (t *toolState) compare(answers []*capability.Published, transient map[strin
 	}
 	if len(proven) > 0 {
 		t.accept(proven)
-		return standing{clearance: cleared(t.accepted)}, true, true
+		return decision{clearance: cleared(t.accepted)}, true, true
 	}
 	// The digests are for mode warn: such a call, too, is refused by a peer that
 	// changes meanwhile, and judged anew.
-	st = standing{clearance: cleared(served), err: refused}
+	st = decision{clearance: cleared(served), err: refused}
 	st.clearance.Unproven = refused.Error()
 	return st, true, kept
 }
@@ -224,15 +224,15 @@ func claimOf(digest string) string {
 	return digest
 }
 
-// settle puts a standing in force, and determines when the peer is asked again. Every
-// standing ends: one that refuses or lets calls go on unproven soon, and later each
+// decide puts a decision in force, and determines when the peer is asked again. Every
+// decision ends: one that refuses or lets calls go on unproven soon, and later each
 // time; a proof after a while, because a peer of another implementation may change
 // without refusing the digest that requests carry.
-func (t *toolState) settle(st standing, s *peerState, opts *Options, now time.Time) {
-	if t.since.IsZero() || t.standing.proven() != st.proven() || t.standing.degraded() != st.degraded() {
+func (t *toolState) decide(st decision, s *peerState, opts *Options, now time.Time) {
+	if t.since.IsZero() || t.decision.proven() != st.proven() || t.decision.degraded() != st.degraded() {
 		t.since = now
 	}
-	t.standing, t.generation = st, s.generation
+	t.decision, t.generation = st, s.generation
 	switch {
 	case st.proven():
 		t.failures, t.due = 0, now.Add(opts.jittered(opts.Refresh))

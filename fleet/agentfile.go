@@ -10,9 +10,9 @@ import (
 )
 
 // An AgentFile holds what agent.yaml tells agentd. The reference runtime
-// reads the same file, so its keys (model, systemPrompt, tools and so on) are
-// accepted and ignored, and so are keys that start with x-. Any other key is
-// a fault.
+// reads the same file, so its keys that promise no protection (model,
+// systemPrompt, plugins and so on) are accepted and ignored, and so are keys
+// that start with x-. Any other key is a fault.
 type AgentFile struct {
 	// Path is the file's absolute path.
 	Path string
@@ -60,9 +60,9 @@ type AgentFile struct {
 	validatorAt Position
 }
 
-// An IgnoredKey is a key that the reference runtime reads, and agentd does not.
+// An IgnoredKey is a key that the reference runtime reads, and that agentd carries.
 type IgnoredKey struct {
-	// Key is the path of the key, such as quotas or audit.retention.
+	// Key is the path of the key, such as model or audit.export.
 	Key string
 	// Position is where the key stands.
 	Position Position
@@ -138,7 +138,8 @@ type PermissionRule struct {
 // Security holds the block security, except for defaultPermissions, which is
 // part of [AgentFile.Scopes].
 type Security struct {
-	// RequireAuth refuses messages from agents without a known identity. Nil
+	// RequireAuth refuses messages from agents without a known identity. It is
+	// the key requireAuth, or rpc.auth.required, the reference runtime's. Nil
 	// means that the file does not say; nothing is refused then.
 	RequireAuth *bool
 	// ApprovalTimeout is how long a call waits for a person's approval before
@@ -197,14 +198,6 @@ const (
 	maxDuration      = 24 * time.Hour
 )
 
-// referenceKeys are the keys of agent.yaml that the reference runtime reads.
-func referenceKeys() []string {
-	return []string{
-		"model", "temperature", "maxTokens", "subagentDepthCap", "systemPrompt", "plugins", "event-sources",
-		"channels", "tools", "rpc", "mcp", "controlPlane", "secrets", "quotas", "observability",
-	}
-}
-
 // decodeAgent reads the agent.yaml of the member with this id. The file
 // repeats the id, so that a copied directory with a forgotten name is
 // noticed.
@@ -230,7 +223,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))
 	a.Breaker = decodeBreaker(o.Get("breaker"))
-	a.Ignored = append(a.Ignored, ignore(o, "", referenceKeys()...)...)
+	a.decodeReference(o)
 	o.PassOverPrefix("x-")
 	o.Done()
 	return a

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/agentd/agentd/internal/strictyaml"
@@ -31,7 +32,8 @@ type PeerAuth struct {
 	Secrets []SharedSecret
 	// PublicKeys are for NKey. If there are none, identities.yaml has them.
 	PublicKeys []PublicKey
-	// Scopes must all be present in a token.
+	// Scopes must all be present in a token. Only OIDC and OAuth2Client have
+	// tokens.
 	Scopes []string
 	// Position is where the block stands.
 	Position Position
@@ -87,7 +89,11 @@ func decodeAuth(v strictyaml.Value) *PeerAuth {
 	default:
 		return a // the fault is recorded; which keys belong here is unknown
 	}
-	a.Scopes = o.Get("scopes").Texts()
+	scopes := o.Get("scopes")
+	a.Scopes = scopes.Texts()
+	if scopes.Present() && (a.Provider == HMAC || a.Provider == NKey) {
+		scopes.Fault(fmt.Sprintf("the provider %s has no tokens, so its scopes would protect nothing", a.Provider), "callers in capabilities.yaml and permissions in agent.yaml decide who may call")
+	}
 	o.Done()
 	return a
 }

@@ -19,7 +19,7 @@
 // Paths are relative to the fleet's root, those in a peers file to that file.
 // A path that is read must stay inside the root, after symbolic links are
 // followed; so must every relative path. Files that only the members read
-// (secrets, tenants, channels, env files) may be absolute.
+// (secrets, channels, env files) may be absolute.
 //
 // # Load and lint
 //

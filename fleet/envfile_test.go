@@ -99,14 +99,13 @@ name: f
 agents: [{id: a, path: a, env: child}, {id: b, path: b, env: base}, {id: c, path: b, env: other}]
 environments:
   base:
-    tenantsRef: ./tenants.yaml
     secretsRef: ./secrets.yaml
+    channelsRef: ./channels.yaml
     envFiles: [./base.env]
     overrides: {a: {envFiles: [./never.env]}}
   child:
     inherit: base
     secretsRef: ./there.yaml
-    channelsRef: ./channels.yaml
     overrides: {a: {envFiles: [./a.env]}, b: {envFiles: [./b.env]}}
   other: {}
 `,
@@ -116,14 +115,13 @@ environments:
 	f["c/agent.yaml"] = "name: c\n"
 	loaded := f.load(t)
 	if got, want := text(t, loaded.Lint()), strings.Join([]string{
-		"! [ref.missing] fleet.yaml:6:5: /environments/base/tenantsRef: tenantsRef names ./tenants.yaml, and there is no such file",
-		"! [ref.missing] fleet.yaml:7:5: /environments/base/secretsRef: secretsRef names ./secrets.yaml, and there is no such file",
-		"! [ref.missing] fleet.yaml:13:5: /environments/child/channelsRef: channelsRef names ./channels.yaml, and there is no such file",
-		"✓ fleet validates; warnings: 3.\n",
+		"! [ref.missing] fleet.yaml:6:5: /environments/base/secretsRef: secretsRef names ./secrets.yaml, and there is no such file",
+		"! [ref.missing] fleet.yaml:7:5: /environments/base/channelsRef: channelsRef names ./channels.yaml, and there is no such file",
+		"✓ fleet validates; warnings: 2.\n",
 	}, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	for id, want := range map[string]string{"a": "channels.yaml a.env tenants.yaml", "b": "tenants.yaml secrets.yaml base.env", "c": ""} {
+	for id, want := range map[string]string{"a": "channels.yaml a.env", "b": "channels.yaml secrets.yaml base.env", "c": ""} {
 		m, _ := loaded.Member(id)
 		var got []string
 		for _, finding := range m.MissingFiles() {

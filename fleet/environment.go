@@ -50,11 +50,14 @@ func decodeEnvironment(e strictyaml.Entry, p paths) *declared {
 	for _, member := range o.Get("overrides").Entries() {
 		m := member.Value.Object()
 		d.Overrides[member.Name] = Override{
-			SecretScopes: m.Get("secretScopes").Texts(),
-			EnvFiles:     d.decodeEnvFiles(m.Get(envFilesKey), member.Name, p),
+			EnvFiles: d.decodeEnvFiles(m.Get(envFilesKey), member.Name, p),
 		}
+		refuse(member.Value, map[string]string{"secretScopes": "inheritEnv of a skill names the variables that it gets"}) //nolint:gosec // advice, and no secret
+		m.PassOver("secretScopes")
 		m.Done()
 	}
+	refuse(e.Value, map[string]string{"tenantsRef": "agentd reads no file of tenants; tenants in agent.yaml lists those that an agent serves, and tenants of a peer those that it may name"})
+	o.PassOver("tenantsRef")
 	o.Done()
 	return d
 }
@@ -111,7 +114,7 @@ func inherit(parent *Environment, d *declared) Environment {
 	env.Chain = append(slices.Clone(parent.Chain), d.Name)
 	env.refs = inheritRefs(parent, d)
 	for _, f := range []struct{ own, inherited *string }{
-		{&env.TenantsRef, &parent.TenantsRef}, {&env.PeersRef, &parent.PeersRef},
+		{&env.PeersRef, &parent.PeersRef},
 		{&env.SecretsRef, &parent.SecretsRef}, {&env.ChannelsRef, &parent.ChannelsRef},
 	} {
 		if *f.own == "" {

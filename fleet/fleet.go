@@ -37,6 +37,8 @@ type Fleet struct {
 	Deploy Deploy
 	// RPC holds fleet-wide settings for calls.
 	RPC RPC
+	// Broker holds the settings for brokers.
+	Broker Broker
 	// Identities describe how agents prove their identity, from
 	// [IdentitiesName].
 	Identities []Identity
@@ -73,6 +75,14 @@ type RPC struct {
 	// MinFleetVersion refuses callers from an older fleet, and callers that
 	// send no version. The zero value refuses nobody.
 	MinFleetVersion envelope.FleetVersion
+}
+
+// Broker are fleet-wide settings for brokers.
+type Broker struct {
+	// FleetNames puts the fleet's name into everything that its agents use on a broker.
+	FleetNames bool
+	// Position is where the block stands.
+	Position Position
 }
 
 // A Member is one agent of a fleet.
@@ -168,9 +178,9 @@ type Environment struct {
 	Chain []string
 	// PeersRef is the peers file of members without one of their own.
 	PeersRef string
-	// TenantsRef, SecretsRef and ChannelsRef are kept for the programs that
-	// read them; agentd does not.
-	TenantsRef, SecretsRef, ChannelsRef string
+	// SecretsRef and ChannelsRef are kept for the programs that read them;
+	// agentd does not.
+	SecretsRef, ChannelsRef string
 	// EnvFiles are .env files for every member of the environment.
 	EnvFiles []string
 	// Overrides are keyed by member id. An override replaces an inherited one.
@@ -184,8 +194,6 @@ type Environment struct {
 // An Override is what an environment changes for one member. A nil list
 // changes nothing.
 type Override struct {
-	// SecretScopes are the scopes of the secrets file that the member may see.
-	SecretScopes []string
 	// EnvFiles replace the environment's.
 	EnvFiles []string
 }

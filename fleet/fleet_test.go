@@ -134,14 +134,11 @@ skills:
 tools:
   defaults:
     - RequestAgent
-  rateLimit:
-    Bash: {rps: 1, burst: 2}
 event-sources:
   - ./event-sources.yaml
 mcp: {supervised: all}
 audit: {export: {kind: datadog, apiKey: "env:K"}}
 controlPlane: {auth: {enabled: false}}
-quotas: {dailyTokenUSD: 5}
 rpc: {auth: {enabled: false}}
 `,
 		"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\nmodel: claude-sonnet-4-6\nsystemPrompt: x\nskills:\n  - skills/review-pr.md\n",

@@ -14,7 +14,7 @@ import (
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		"version: 1\nname: x\nagents: [{id: a, path: ./a, deploy: {target: t}}]\nenvironments: {e: {inherit: e, peersRef: p, overrides: {a: {envFiles: [x]}}}}\nhosts: [{name: h, url: 'http://h'}]\ndeploy: {targets: {t: {kind: k}}}\n",
-		"name: a\nskills: {s: {process: {command: [x, y], dir: ../.., env: {A: b}, inheritEnv: [G*]}}}\npermissions: {allow: [x]}\nscopes: [a:b]\nlimits: {maxPending: 1}\nsecurity: {defaultPermissions: [c], auditLog: 1}\nx-y: 1\n",
+		"name: a\nskills: {s: {process: {command: [x, y], dir: ../.., env: {A: b}, inheritEnv: [G*]}}}\npermissions: {allow: [x]}\nscopes: [a:b]\nrpc: {auth: {required: hmac}}\ntools: {rateLimit: 1}\ncontrolPlane: {auth: {enabled: 1}}\nlimits: {maxPending: 1}\nsecurity: {defaultPermissions: [c], auditLog: 1}\nx-y: 1\n",
 		"version: 1\npeers: [{agent: agent://a, capabilities: ../../etc/passwd, transports: [{kind: nats, servers: [s], subjects: {requests: r}}], auth: {provider: hmac, keyId: k, secretRef: s}}]\n",
 	} {
 		f.Add(s)

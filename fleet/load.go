@@ -97,6 +97,7 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	for _, member := range m.fleet.Members {
 		l.selectEngine(member)
 	}
+	l.failed(m.fleet.checkBroker())
 	// Last, when both files that can hold a key are read.
 	l.checkIdentities(m.fleet)
 	if err := strictyaml.Join(append([]error{file.Err()}, l.errs...)...); err != nil {

@@ -30,7 +30,7 @@ func TestStarterFleetOfTheReferenceSystem(t *testing.T) {
 	if !ok || !concierge.ClientOnly() || concierge.Address != "agent://concierge" || concierge.Dir != abs(t, "agents/concierge") || concierge.Env != "shared" || concierge.DeployTo != nil {
 		t.Fatalf("concierge %+v", concierge)
 	}
-	if a := concierge.Agent; a.Name != "concierge" || !slices.Equal(a.SkillFiles, []string{"skills/delegate.md"}) || a.Skills != nil || a.Permissions != nil || a.Scopes != nil || a.Security != (fleet.Security{}) || a.Limits != fleet.DefaultLimits() {
+	if a := concierge.Agent; a.Name != "concierge" || !slices.Equal(a.SkillFiles, []string{"skills/delegate.md"}) || a.Skills != nil || a.Permissions != nil || a.Scopes != nil || a.Security.RequireAuth == nil || *a.Security.RequireAuth || a.Limits != fleet.DefaultLimits() {
 		t.Errorf("agent.yaml %+v", a)
 	}
 	if got := concierge.EnvFiles(); !slices.Equal(got, []string{abs(t, ".env")}) {
@@ -151,27 +151,26 @@ environments:
     inherit: base
     secretsRef: /etc/secrets.yaml
     channelsRef: channels.yaml
-    overrides: {concierge: {secretScopes: [b]}}
+    overrides: {concierge: {envFiles: [b.env]}}
   base:
     peersRef: peers/all.yaml
-    tenantsRef: tenants.yaml
     secretsRef: secrets.yaml
     envFiles: [a.env, /etc/b.env]
-    overrides: {concierge: {secretScopes: [a], envFiles: [x.env]}, pr-reviewer: {secretScopes: [r]}}
+    overrides: {concierge: {envFiles: [x.env]}, pr-reviewer: {envFiles: [r.env]}}
 `, "peers/all.yaml": "version: 1\npeers: []\n"}).load(t)
 	byName := map[string]*fleet.Environment{}
 	for _, e := range f.Environments {
 		byName[e.Name] = e
 	}
 	prod := byName["prod"]
-	if !slices.Equal(prod.Chain, []string{"base", "staging", "prod"}) || prod.PeersRef != abs(t, "peers/all.yaml") || prod.TenantsRef != abs(t, "tenants.yaml") ||
+	if !slices.Equal(prod.Chain, []string{"base", "staging", "prod"}) || prod.PeersRef != abs(t, "peers/all.yaml") ||
 		prod.SecretsRef != "/etc/secrets.yaml" || prod.ChannelsRef != abs(t, "channels.yaml") || prod.EnvFiles == nil || len(prod.EnvFiles) != 0 {
 		t.Errorf("prod %+v", prod)
 	}
-	if o := prod.Overrides; !reflect.DeepEqual(o["concierge"], fleet.Override{EnvFiles: []string{abs(t, "prod.env")}}) || !reflect.DeepEqual(o["pr-reviewer"], fleet.Override{SecretScopes: []string{"r"}}) {
+	if o := prod.Overrides; !reflect.DeepEqual(o["concierge"], fleet.Override{EnvFiles: []string{abs(t, "prod.env")}}) || !reflect.DeepEqual(o["pr-reviewer"], fleet.Override{EnvFiles: []string{abs(t, "r.env")}}) {
 		t.Errorf("overrides replace per agent: %+v", o)
 	}
-	if base := byName["base"]; !slices.Equal(base.EnvFiles, []string{abs(t, "a.env"), "/etc/b.env"}) || base.ChannelsRef != "" || len(base.Overrides["concierge"].SecretScopes) != 1 {
+	if base := byName["base"]; !slices.Equal(base.EnvFiles, []string{abs(t, "a.env"), "/etc/b.env"}) || base.ChannelsRef != "" || len(base.Overrides["concierge"].EnvFiles) != 1 {
 		t.Errorf("base %+v", base)
 	}
 	m, _ := f.Member("concierge")
@@ -216,7 +215,7 @@ peers:
     capabilities: pins/pr-reviewer.yaml
     minSchemaVersion: "1.1"
     transports: [{kind: nats, servers: [a, b], subjects: {requests: s}}, {kind: memory, topics: {requests: r}}]
-    auth: {provider: hmac, keyId: k, secretRef: "env:S", scopes: [x]}
+    auth: {provider: hmac, keyId: k, secretRef: "env:S"}
   - agent: agent://billing.acme
     capabilities: ./pins/billing.json
     transports: [{kind: kafka, brokers: [b], topics: {requests: t}}]
@@ -237,7 +236,7 @@ peers:
 	if _, ok := own.Document.Lookup("old-name"); !ok || !own.Pinned || !own.InFleet || own.MinSchemaVersion != "1.1" || own.Transports[0].Kind != capability.NATS {
 		t.Errorf("a pinned file wins over the member's: %+v", own)
 	}
-	if !reflect.DeepEqual(own.Auth, &fleet.PeerAuth{Provider: fleet.HMAC, Secrets: []fleet.SharedSecret{{KeyID: "k", Ref: "env:S"}}, Scopes: []string{"x"}, Position: own.Auth.Position}) {
+	if !reflect.DeepEqual(own.Auth, &fleet.PeerAuth{Provider: fleet.HMAC, Secrets: []fleet.SharedSecret{{KeyID: "k", Ref: "env:S"}}, Position: own.Auth.Position}) {
 		t.Errorf("auth %+v", own.Auth)
 	}
 	if _, ok := out.Document.Lookup("bill"); !ok || !out.Pinned || out.InFleet || !reflect.DeepEqual(out.Auth, &fleet.PeerAuth{Provider: fleet.OIDC, Issuer: "i", Audience: "a", JWKSURI: "j", Position: out.Auth.Position}) {

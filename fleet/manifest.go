@@ -50,6 +50,7 @@ func decodeManifest(file *strictyaml.File, p paths) manifest {
 		Runtime:     decodeRuntime(o.Get("runtime")),
 		Deploy:      decodeDeploy(o.Get("deploy")),
 		RPC:         decodeRPC(o.Get("rpc")),
+		Broker:      decodeBroker(o.Get("broker")),
 		Hosts:       decodeHosts(o.Get("hosts")),
 	}
 	m := manifest{fleet: f}
@@ -76,6 +77,8 @@ func decodeRPC(v strictyaml.Value) RPC {
 	}
 	o := v.Object()
 	defer o.Done()
+	refuse(v, map[string]string{"auth": "write `rpc: {auth: {required: true}}`, or security.requireAuth, into agent.yaml of each agent"})
+	o.PassOver("auth")
 	out := RPC{StampFleetVersion: o.Get("stampFleetVersion").Bool()}
 	// Text has reported a value that is empty or no string.
 	least := o.Get("minFleetVersion")

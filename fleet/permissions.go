@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/strictyaml"
 )
 
@@ -26,8 +27,8 @@ func decodePermissions(v strictyaml.Value) *Permissions {
 	}
 	return &Permissions{
 		Allow: decodePatterns(o.Get("allow"), faultTarget),
-		Ask:   decodePatterns(o.Get("ask"), faultTarget),
-		Deny:  decodePatterns(o.Get("deny"), faultTarget),
+		Ask:   decodePatterns(o.Get("ask"), faultGuard),
+		Deny:  decodePatterns(o.Get("deny"), faultGuard),
 	}
 }
 
@@ -52,8 +53,8 @@ func decodePatterns(v strictyaml.Value, check func(strictyaml.Value, string)) []
 
 // faultTarget reports patterns that look like rules about calls but can never
 // match one. A deny rule with a typing error would otherwise protect nothing.
-// Patterns about other tools belong to the reference runtime and are left
-// alone.
+// An allow rule about another tool belongs to the reference runtime and is left
+// alone: it permits nothing here.
 func faultTarget(v strictyaml.Value, pattern string) {
 	key, calls := strings.CutPrefix(pattern, "RequestAgent:")
 	switch {
@@ -69,12 +70,27 @@ func faultTarget(v strictyaml.Value, pattern string) {
 	}
 }
 
+// faultGuard is faultTarget for rules that deny or ask. One about another tool
+// would hold back nothing, since agentd decides about calls alone.
+func faultGuard(v strictyaml.Value, pattern string) {
+	const calls = "RequestAgent:"
+	faultTarget(v, pattern)
+	literal := pattern
+	if i := strings.IndexAny(pattern, "*?"); i >= 0 {
+		literal = pattern[:i]
+	}
+	if tool, _, _ := strings.Cut(pattern, ":"); tool != "agent" && !strings.HasPrefix(strings.ToLower(tool), "requestagent") && !strings.HasPrefix(calls, literal) {
+		v.Fault(fmt.Sprintf("the rule is about the tool %q, and would protect nothing: agentd decides about calls, RequestAgent", tool),
+			"remove it: agentd runs no such tool")
+	}
+}
+
 // decodeScopes reads scopes, each of them <domain>:<verb> or a pattern over
-// that.
+// that. Package capability has the words.
 func decodeScopes(v strictyaml.Value) []PermissionRule {
 	return decodePatterns(v, func(item strictyaml.Value, pattern string) {
-		if pattern != "" && pattern != "**" && strings.Count(pattern, ":") != 1 {
-			item.Fault("a scope is <domain>:<verb>", "such as network:read, filesystem:write or database:*")
+		if pattern != "" {
+			capability.CheckScope(item, pattern)
 		}
 	})
 }
@@ -91,8 +107,7 @@ func (a *AgentFile) decodeSecurity(v strictyaml.Value) {
 		a.Scopes = append(slices.Grow(granted, len(a.Scopes)), a.Scopes...)
 	}
 	if auth := o.Get("requireAuth"); auth.Present() {
-		required := auth.Bool()
-		a.Security.RequireAuth = &required
+		a.requireAuth(auth)
 	}
 	if skew := o.Get("clockSkewMs"); skew.Present() {
 		const mostMs = 60_000

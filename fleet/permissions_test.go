@@ -19,9 +19,19 @@ func TestRulesThatWouldMatchNothingAreRefused(t *testing.T) {
 		{`permissions: {allow: [""]}`, "must not be empty"},
 		{"permissions: {allow: [" + strings.Repeat("x", 513) + "]}", "513 bytes, more than 512"},
 		{"permissions: {ask: ['RequestAgent:**', agent://b/c]}", "names no tool"},
+		{"permissions: {deny: ['Bash:rm *']}", "the rule is about the tool \"Bash\", and would protect nothing"},
+		{"permissions: {ask: [Bash]}", "would protect nothing"},
 		{"permissions: {aks: [x]}", `did you mean "ask"`},
 		{"scopes: [network]", "a scope is <domain>:<verb>"},
 		{"security: {defaultPermissions: [a:b:c]}", "a scope is <domain>:<verb>"},
+		{"scopes: [network:raed]", `did you mean "network:read"?`},
+		{"security: {defaultPermissions: [x-A:b]}", "is no scope of an own domain"},
+		{"rpc: {auth: {required: yes please}}", "a provider is not chosen here"},
+		{"rpc: {auth: {required: 1}}", "expected a boolean"},
+		{"rpc: {auth: {required: true, enabled: false}}", "two of them differ"},
+		{"rpc: {auth: {require: true}}", `did you mean "required"`},
+		{"rpc: {timeoutMs: 1}", "unknown key"},
+		{"controlPlane: {auth: {enabled: true}}", "a Unix socket that only its user can open"},
 		{"security: {requireAuth: yes please}", "expected a boolean"},
 		{"security: {requiredAuth: true}", `did you mean "requireAuth"`},
 	} {
@@ -32,7 +42,9 @@ func TestRulesThatWouldMatchNothingAreRefused(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		`permissions: {allow: ["**", "RequestAgent:**", "RequestAgent:agent://*/x", "Bash:git *"], deny: ["RequestAgent:agent://x/**"]}`,
+		`permissions: {allow: ["**", "RequestAgent:**", "RequestAgent:agent://*/x", "Bash:git *"], deny: ["RequestAgent:agent://x/**", "**", "*:agent://x/y"], ask: ["Request*:**"]}`,
+		"security: {requireAuth: true}\nrpc: {auth: {required: true, enabled: true}}",
+		"rpc: {auth: {}}",
 		`scopes: ["**", "*:read", network:*]`,
 	} {
 		if _, err := fleet.Load(starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\n" + text + "\n"}).root(t), fleet.LoadOptions{}); err != nil {

@@ -33,13 +33,13 @@ func TestInheritanceAgainstTheChain(t *testing.T) {
 			if parents[i] != i {
 				fmt.Fprintf(&src, "inherit: e%d, ", parents[i])
 			}
-			for _, field := range []string{"peersRef", "tenantsRef", "secretsRef", "channelsRef"} {
+			for _, field := range []string{"peersRef", "secretsRef", "channelsRef"} {
 				if rapid.Bool().Draw(rt, field) {
 					own[i][field] = fmt.Sprintf("%s-%d", field, i)
 					fmt.Fprintf(&src, "%s: %s, ", field, own[i][field])
 				}
 			}
-			fmt.Fprintf(&src, "overrides: {a%d: {secretScopes: [s%d]}, shared: {secretScopes: [s%d]}}}, ", i, i, i)
+			fmt.Fprintf(&src, "overrides: {a%d: {envFiles: [s%d]}, shared: {envFiles: [s%d]}}}, ", i, i, i)
 		}
 		src.WriteString("}")
 		file, err := strictyaml.Parse("f.yaml", []byte(src.String()))
@@ -67,13 +67,13 @@ func TestInheritanceAgainstTheChain(t *testing.T) {
 				}
 				return ""
 			}
-			got := []string{env.PeersRef, env.TenantsRef, env.SecretsRef, env.ChannelsRef}
-			want := []string{nearest("peersRef"), nearest("tenantsRef"), nearest("secretsRef"), nearest("channelsRef")}
+			got := []string{env.PeersRef, env.SecretsRef, env.ChannelsRef}
+			want := []string{nearest("peersRef"), nearest("secretsRef"), nearest("channelsRef")}
 			if !slices.Equal(got, want) || len(env.Chain) != len(chain) || len(env.Overrides) != len(chain)+1 {
 				rt.Fatalf("%s: got %v, %v; want %v; in %s", env.Name, got, env, want, src.String())
 			}
-			if scopes := env.Overrides["shared"].SecretScopes; !slices.Equal(scopes, []string{fmt.Sprintf("s%d", i)}) {
-				rt.Fatalf("%s: an override must replace the inherited one: %v", env.Name, scopes)
+			if files := env.Overrides["shared"].EnvFiles; !slices.Equal(files, []string{filepath.Join(root, fmt.Sprintf("s%d", i))}) {
+				rt.Fatalf("%s: an override must replace the inherited one: %v", env.Name, files)
 			}
 		}
 	})

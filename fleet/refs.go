@@ -25,7 +25,7 @@ func (d *declared) decodeRefs(o *strictyaml.Object, p paths) {
 	for _, f := range []struct {
 		key string
 		to  *string
-	}{{"tenantsRef", &d.TenantsRef}, {"secretsRef", &d.SecretsRef}, {"channelsRef", &d.ChannelsRef}} {
+	}{{"secretsRef", &d.SecretsRef}, {"channelsRef", &d.ChannelsRef}} {
 		v := o.Get(f.key)
 		*f.to = p.carried(v)
 		d.refer(f.key, "", v, *f.to)

@@ -178,12 +178,12 @@ func TestSecurityBlock(t *testing.T) {
 // defaults stand first. An empty list grants nothing, which no list does not say.
 func TestScopes(t *testing.T) {
 	for text, want := range map[string][]string{
-		"scopes: []":                              {},
-		"security: {defaultPermissions: []}":      {},
-		"scopes: [a:b]":                           {"a:b"},
-		"security: {defaultPermissions: ['c:*']}": {"c:*"},
-		"scopes: [a:b]\nsecurity: {defaultPermissions: [c:d, 'e:*']}": {"c:d", "e:*", "a:b"},
-		"scopes: ['**', '*:read']":                                    {"**", "*:read"},
+		"scopes: []":                                 {},
+		"security: {defaultPermissions: []}":         {},
+		"scopes: [x-a:b]":                            {"x-a:b"},
+		"security: {defaultPermissions: ['file:*']}": {"file:*"},
+		"scopes: [x-a:b]\nsecurity: {defaultPermissions: [x-c:d, 'x-e:*']}": {"x-c:d", "x-e:*", "x-a:b"},
+		"scopes: ['**', '*:read']": {"**", "*:read"},
 	} {
 		a, err := agentWith(t, text)
 		if err != nil || a.Scopes == nil || !slices.Equal(patterns(a.Scopes), want) && len(want) > 0 || len(a.Scopes) != len(want) {
@@ -209,7 +209,7 @@ func TestPermissionPatterns(t *testing.T) {
 	for text, pointer := range map[string]string{
 		"allow: ['RequestAgent:agent://a/b/c']": "/permissions/allow/0",
 		"deny: ['RequestAgent:agent://a']":      "/permissions/deny/0",
-		"ask: [ok, 'REQUESTAGENT:x']":           "/permissions/ask/1",
+		"ask: ['**', 'REQUESTAGENT:x']":         "/permissions/ask/1",
 	} {
 		_, err := agentWith(t, "permissions: {"+text+"}")
 		wantFault(t, err, pointer, "would match nothing")
@@ -347,13 +347,13 @@ func TestUnknownKeys(t *testing.T) {
 	}
 	for _, key := range []string{
 		"model", "temperature", "maxTokens", "subagentDepthCap", "systemPrompt", "plugins", "event-sources",
-		"channels", "tools", "rpc", "mcp", "controlPlane", "secrets", "quotas", "observability", "x-", "x-anything",
+		"channels", "tools", "mcp", "controlPlane", "secrets", "observability", "x-", "x-anything",
 	} {
 		if _, err := agentWith(t, key+": {any: [thing]}"); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	for _, key := range []string{"export", "exporters", "backpressure", "retention"} {
+	for _, key := range []string{"export", "exporters"} {
 		if _, err := agentWith(t, "audit: {"+key+": {any: [thing]}}"); err != nil {
 			t.Errorf("audit.%s: %v", key, err)
 		}

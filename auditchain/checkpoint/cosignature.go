@@ -126,3 +126,16 @@ func signedAt(sig note.Signature) (time.Time, bool) {
 	}
 	return time.Unix(int64(seconds), 0).UTC(), true
 }
+
+// cosignatureOf returns the verifier key for the cosignatures of the private key that a
+// verifier key of either type belongs to, or the text itself if it is none.
+func cosignatureOf(key string) string {
+	name, rest, _ := strings.Cut(key, "+")
+	_, public, _ := strings.Cut(rest, "+")
+	raw, err := base64.StdEncoding.DecodeString(public)
+	if err != nil || len(raw) != 1+ed25519.PublicKeySize {
+		return key
+	}
+	raw[0] = algCosignature
+	return fmt.Sprintf("%s+%08x+%s", name, cosignatureHash(name, raw[1:]), base64.StdEncoding.EncodeToString(raw))
+}

@@ -27,6 +27,7 @@ type Store interface {
 // It trusts the first checkpoint of a log that one of the log's keys has signed.
 type Keeper struct {
 	key   func() *Key
+	own   func() ([]string, error)
 	store Store
 	trust func(origin string) []string
 
@@ -39,15 +40,51 @@ type Keeper struct {
 // which may change while the witness works. The function trust returns the
 // verifier keys of a log; a log without any is rejected.
 func NewKeeper(key func() *Key, store Store, trust func(origin string) []string) *Keeper {
-	return &Keeper{key: key, store: store, trust: trust}
+	k := &Keeper{key: key, store: store, trust: trust}
+	k.own = func() ([]string, error) { return []string{k.key().Verifier()}, nil }
+	return k
+}
+
+// OwnKeys sets where the verifier keys come from under which the witness has signed, if
+// its key changes: all that it ever had. By default only the present one counts.
+func (k *Keeper) OwnKeys(own func() ([]string, error)) { k.own = own }
+
+// ErrEdited is a checkpoint that a witness finds in its store and has not signed:
+// somebody else has put it there. The witness says nothing about that log until its
+// operator has restored the store, or has removed the entry to trust the log anew.
+var ErrEdited = errors.New("checkpoint: the witness's store was edited")
+
+// load returns the checkpoint that is kept of a log, or nil, if it is the one that the
+// witness has signed.
+func (k *Keeper) load(ctx context.Context, origin string) ([]byte, error) {
+	kept, err := k.store.Load(ctx, origin)
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	own, err := k.own()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := NewWitnessKeys(own...)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckCosigned(kept, keys); err != nil {
+		return nil, fmt.Errorf("%w: what it keeps of %s: %w", ErrEdited, origin, err)
+	}
+	if c, err := Parse(string(kept)); err != nil || c.Origin != origin {
+		return nil, fmt.Errorf("%w: what it keeps of %s is of another log", ErrEdited, origin)
+	}
+	return kept, nil
 }
 
 // Name implements [Witness].
 func (k *Keeper) Name() string { return k.key().Name() }
 
-// Latest implements [Witness].
+// Latest implements [Witness]. The error is [ErrEdited] for a checkpoint that the
+// witness has not signed.
 func (k *Keeper) Latest(ctx context.Context, origin string) ([]byte, error) {
-	return k.store.Load(ctx, origin)
+	return k.load(ctx, origin)
 }
 
 // Cosign implements [Witness]. In addition to the errors documented there, it
@@ -87,7 +124,7 @@ var ErrStale = errors.New("checkpoint: the witness holds another state")
 
 // compare checks that the log has grown from the state that is kept.
 func (k *Keeper) compare(ctx context.Context, now Checkpoint, old int64, proof tlog.TreeProof) error {
-	kept, err := k.store.Load(ctx, now.Origin)
+	kept, err := k.load(ctx, now.Origin)
 	if err != nil {
 		return err
 	}

@@ -75,3 +75,27 @@ func (a *app) auditRotateKeyCommand() *cobra.Command {
 	logFlags(cmd, &logs)
 	return cmd
 }
+
+func (a *app) auditQuarantineCommand() *cobra.Command {
+	var r audit.QuarantineRequest
+	cmd := &cobra.Command{
+		Use:   "quarantine --reason <text>",
+		Short: "Take records that nobody vouches for out of a log that does not open",
+		Long: "Make a log usable again that an agent does not open because somebody else has written to it.\n" +
+			"Records that no signed checkpoint covers are taken out, and indexes that were altered are built\n" +
+			"anew. The database as it was found stays beside it, as <database>.quarantine-<time>, for whoever\n" +
+			"finds out what happened. The quarantine is a record itself, with the reason and the hash of that\n" +
+			"copy.\n\n" +
+			"The agent must not run. A log whose signed records were changed is not mended by this: restore a\n" +
+			"backup.",
+		Example: "  agentd audit quarantine --agent reviewer --reason 'unknown rows after the stop of Friday'",
+		Args:    arguments(0),
+		RunE:    a.do(func(ctx context.Context, _ []string) error { return audit.Quarantine(ctx, &a.Env, r) }),
+	}
+	logFlags(cmd, &r.Logs)
+	f := cmd.Flags()
+	f.StringVar(&r.Reason, "reason", "", "why; it is recorded (required)")
+	f.BoolVar(&r.Yes, "yes", false, "do not ask for confirmation")
+	required(cmd, "reason")
+	return cmd
+}

@@ -2,7 +2,6 @@ package fleetlint
 
 import (
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,20 +73,16 @@ func (c *checker) findPeersFiles() (found []string) {
 // effects says of keys that a reader expects to do something what does that here.
 func effects() map[string]string {
 	return map[string]string{ //nolint:gosec // advice about keys, and no secrets
-		"quotas":             "rateLimit and concurrency in capabilities.yaml bound calls",
-		"secrets":            "a skill gets env, inheritEnv and the environment's envFiles",
-		"tenants":            "callers and permissions decide who may call",
-		"observability":      "logs go to standard error, and `agentd audit export` writes OTLP",
-		"audit.retention":    "`agentd audit prune --older-than` removes records",
-		"audit.export":       "`agentd audit export` writes records for other systems",
-		"audit.exporters":    "`agentd audit export` writes records for other systems",
-		"audit.backpressure": "audit.onFailure decides what happens while records cannot be written",
+		"secrets":         "a skill gets env, inheritEnv and the environment's envFiles",
+		"observability":   "logs go to standard error, and `agentd audit export` writes OTLP",
+		"audit.export":    "`agentd audit export` writes records for other systems",
+		"audit.exporters": "`agentd audit export` writes records for other systems",
 	}
 }
 
-// ignored reports the keys that agentd accepts and does not act on. Those that look
-// like a bound or a protection are warnings; the rest, with which the reference
-// runtime runs its model, is one note for each file.
+// ignored reports the keys that agentd carries and does not act on. Those whose effect
+// a reader may miss are warnings; the rest, with which the reference runtime runs its
+// model, is one note for each file. Keys that promise a protection do not load.
 func (c *checker) ignored() {
 	effect := effects()
 	for _, m := range c.fleet.Members {
@@ -104,18 +99,6 @@ func (c *checker) ignored() {
 		}
 		if len(rest) > 0 {
 			c.note(KeyIgnored, first, "", "left to the reference runtime: %s", strings.Join(rest, ", "))
-		}
-		for _, p := range m.Peers {
-			if a := p.Auth; a != nil && a.Scopes != nil && (a.Provider == fleet.HMAC || a.Provider == fleet.NKey) {
-				c.warn(KeyIgnored, a.Position, "permissions and callers decide who may call", "the provider %s has no tokens, so its scopes protect nothing", a.Provider)
-			}
-		}
-	}
-	for _, env := range c.fleet.Environments {
-		for _, id := range slices.Sorted(maps.Keys(env.Overrides)) {
-			if env.Overrides[id].SecretScopes != nil {
-				c.warn(KeyIgnored, env.Position, "inheritEnv of a skill names the variables that it gets", "agentd does not act on secretScopes of %q in the environment %q", id, env.Name)
-			}
 		}
 	}
 }

@@ -27,7 +27,7 @@ peers:
 name: desk
 -- clerk/agent.yaml --
 name: clerk
-skills: {file: {process: {command: [sh, -c, cat]}}}
+skills: {file: {process: {command: [sh, -c, cat]}}, other: {process: {command: [cat]}}}
 -- clerk/capabilities.yaml --
 version: 1
 agent: agent://clerk
@@ -185,14 +185,10 @@ func TestRules(t *testing.T) {
 		"a version that is none": {atLeast("banana"),
 			"✗ [config.invalid] rpc-peers.yaml:2:32: /peers/0/minSchemaVersion: \"banana\" is no version: nothing could be compared with it (up to four numbers, such as 1.2 or v1.2.0)\n"},
 
-		"keys without effect": {"-- desk/agent.yaml --\nname: desk\nmodel: m\nquotas: {calls: 1}\naudit: {retention: 90d}\ntemperature: 1\n",
-			"! [key.ignored] desk/agent.yaml:4:9: /audit/retention: agentd does not act on the key \"audit.retention\" (`agentd audit prune --older-than` removes records)\n" +
-				"! [key.ignored] desk/agent.yaml:3:1: /quotas: agentd does not act on the key \"quotas\" (rateLimit and concurrency in capabilities.yaml bound calls)\n" +
+		"keys without effect": {"-- desk/agent.yaml --\nname: desk\nmodel: m\nsecrets: {a: 1}\naudit: {export: x}\ntemperature: 1\n",
+			"! [key.ignored] desk/agent.yaml:4:9: /audit/export: agentd does not act on the key \"audit.export\" (`agentd audit export` writes records for other systems)\n" +
+				"! [key.ignored] desk/agent.yaml:3:1: /secrets: agentd does not act on the key \"secrets\" (a skill gets env, inheritEnv and the environment's envFiles)\n" +
 				"· [key.ignored] desk/agent.yaml:2:1: /model: left to the reference runtime: model, temperature\n" + twoDoubts},
-		"scopes of a shared secret": {"-- rpc-peers.yaml --\nversion: 1\npeers:\n  - agent: agent://clerk\n    transports: [" + nats + "]\n    auth: {provider: hmac, keyId: k, secretRef: \"env:S\", scopes: [a]}\n",
-			"! [key.ignored] rpc-peers.yaml:5:5: /peers/0/auth: the provider hmac has no tokens, so its scopes protect nothing (permissions and callers decide who may call)\n" + oneDoubt},
-		"secret scopes": {"-- fleet.yaml --\nversion: 1\nname: office\nagents: [{id: desk, path: ./desk}, {id: clerk, path: ./clerk}]\nenvironments: {default: {overrides: {desk: {secretScopes: [a]}}}}\n",
-			"! [key.ignored] fleet.yaml:4:16: /environments/default: agentd does not act on secretScopes of \"desk\" in the environment \"default\" (inheritEnv of a skill names the variables that it gets)\n" + oneDoubt},
 
 		"a foreign peer": {"-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://archive, transports: [" + nats + "]}]\n",
 			"· [peer.dangling] rpc-peers.yaml:2:9: /peers/0: the peer agent://archive is no agent of this fleet, and has no capabilities file: calls to it are not checked (name its file with the key capabilities)\n" + clean},

@@ -40,7 +40,8 @@ func runProgram(t *testing.T, program, conf string) string {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, "-c", path, "-a", "127.0.0.1", "-p", "-1", "-sd", filepath.Join(dir, "store"), "--ports_file_dir", dir)
+	cmd := exec.CommandContext(t.Context(), program, //nolint:gosec // whoever runs the tests names the program
+		"-c", path, "-a", "127.0.0.1", "-p", "-1", "-sd", filepath.Join(dir, "store"), "--ports_file_dir", dir)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -19,8 +19,8 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 	pending.timer.Reset(time.Until(c.until))
 	idle := newIdleTimer(c.request.IdleTimeout)
 	defer idle.stop()
-	var question presence
-	defer question.end()
+	var question *presence
+	defer func() { question.end() }() // of the one that there is by then
 	var gaveUp *rpc.Error
 	for gaveUp == nil {
 		select {
@@ -33,8 +33,8 @@ func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envel
 			c.drainProgress(pending.progress)
 			return o.reply, o.err
 		case <-pending.doubted:
-			question.ask(ctx, c)
-		case there := <-question.answer:
+			question = question.ask(ctx, c)
+		case there := <-question.answer():
 			if !there {
 				gaveUp = transportError(transport.NoResponders, c.peer.Address)
 			}

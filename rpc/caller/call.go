@@ -61,7 +61,9 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 		// The broker keeps the request and repeats it; retrying here as well would
 		// multiply the attempts.
 		data, err := c.enqueue(ctx, queue)
-		_, err = c.heedStale(ctx, err, true)
+		// Not sent again: the refusal is stored as the answer to this call. The gate looks
+		// again all the same, for the next one.
+		_, err = c.heedStale(ctx, err, false)
 		return data, err
 	case c.request.Mode == rpc.ModeAsync:
 		return nil, c.detach(ctx)

@@ -252,3 +252,24 @@ func TestCallServiceTimesOut(t *testing.T) {
 		}
 	})
 }
+
+// A queued call that is refused as stale is not sent again, because the refusal is its
+// stored answer; the gate looks again, and the next call carries what it finds.
+func TestStaleContractOfAQueuedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		live := "sha256:old"
+		g := &gatekeeper{check: func(_ context.Context, p caller.Probe) (string, error) {
+			if p.Stale != "" && !p.Final {
+				live = p.Stale
+			}
+			return live, nil
+		}}
+		w := rpctest.NewDurableWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.NewQueue(), gated(g))
+		res := w.Call(t, rpctest.Request())
+		rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeSchemaStale)
+		if !res.Error.Retryable || len(g.probes) != 2 {
+			t.Errorf("%+v, %d probes", res.Error, len(g.probes))
+		}
+		rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+	})
+}

@@ -16,35 +16,45 @@ const presenceTime = 2 * time.Second
 // A presence is the question to a peer whether it is there. The broker's word that it
 // is not ("no responders") has no proof: whoever may publish to the caller's inbox can
 // write it. A peer that is there can prove that, by any message of its own.
+//
+// A nil presence has not been asked: no call allocates one that needs none.
 type presence struct {
-	asked  bool
 	cancel context.CancelFunc
-	answer chan bool // has one value, once the peer has answered or its time is up
+	there  chan bool // has one value, once the peer has answered or its time is up
 	ended  chan struct{}
 }
 
-// ask asks the callee of a call, once. agentd answers the question for its capabilities
-// at any time, busy or not. A call that is itself such a question asks no other: it
-// gives the peer its time.
-func (p *presence) ask(ctx context.Context, c *call) {
-	if p.asked {
-		return
+// ask asks the callee of a call, unless it has been asked. agentd answers the question
+// for its capabilities at any time, busy or not. A call that is itself such a question
+// asks no other: it gives the peer its time.
+func (p *presence) ask(ctx context.Context, c *call) *presence {
+	if p != nil {
+		return p
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceTime)
-	p.asked, p.cancel, p.answer, p.ended = true, cancel, make(chan bool, 1), make(chan struct{})
+	p = &presence{cancel: cancel, there: make(chan bool, 1), ended: make(chan struct{})}
 	go func() { // ends with ctx, for which end waits
 		defer close(p.ended)
 		there := !c.isQuestion() && c.client.isPresent(ctx, c.peer.Address)
 		if !there {
 			<-ctx.Done() // the answer to the call itself may still come
 		}
-		p.answer <- there
+		p.there <- there
 	}()
+	return p
+}
+
+// answer returns the channel of the answer.
+func (p *presence) answer() <-chan bool {
+	if p == nil {
+		return nil
+	}
+	return p.there
 }
 
 // end forgets an open question.
 func (p *presence) end() {
-	if p.asked {
+	if p != nil {
 		p.cancel()
 		<-p.ended
 	}

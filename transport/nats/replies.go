@@ -28,14 +28,30 @@ func OwnsReply(agent envelope.Address, subject string) bool {
 	if transport.CheckTopic("", subject) != nil {
 		return false
 	}
-	if below, ok := strings.CutPrefix(subject, InboxPrefix(agent.ID())+"."); ok {
-		return below != ""
-	}
 	if below, ok := strings.CutPrefix(subject, inboxes); ok {
-		owner, _, _ := strings.Cut(below, ".")
-		return isUnique(owner)
+		owner, _, deeper := strings.Cut(below, ".")
+		return deeper && isInboxOf(owner, agent.ID()) || isUnique(owner)
 	}
-	return subject == "agents."+agent.ID()+".responses"
+	id, ok := strings.CutPrefix(subject, "agents.")
+	return ok && strings.TrimSuffix(id, ".responses") == agent.ID() && strings.HasSuffix(id, ".responses")
+}
+
+// isInboxOf reports whether a part of a subject stands for an id, as in [InboxPrefix]. It
+// does not allocate: every request comes here.
+func isInboxOf(part, id string) bool {
+	if len(part) != len(id) {
+		return false
+	}
+	for i := range len(id) {
+		want := id[i]
+		if want == '.' {
+			want = '+'
+		}
+		if part[i] != want {
+			return false
+		}
+	}
+	return true
 }
 
 // minUnique is the length of the shortest part that counts as a unique id. The clients

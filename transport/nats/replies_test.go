@@ -58,3 +58,12 @@ func TestOwnsReply(t *testing.T) {
 		t.Error("one agent's inboxes are below another's")
 	}
 }
+
+// Every request has a reply subject: the check allocates nothing.
+func TestOwnsReplyAllocatesNothing(t *testing.T) {
+	for _, subject := range []string{"_INBOX.team+notes.XJ4hMmKCd1v5lYDQaWLqbs.c-1", "agents.team.notes.responses"} {
+		if n := testing.AllocsPerRun(100, func() { nats.OwnsReply("agent://team.notes", subject) }); n != 0 {
+			t.Errorf("%s: %v allocations", subject, n)
+		}
+	}
+}

@@ -57,6 +57,7 @@ const (
 // SQLite's primary result codes (sqlite.org/rescode.html). They are the low
 // byte of the extended codes that the driver reports.
 const (
+	sqliteError      = 1
 	sqliteBusy       = 5
 	sqliteLocked     = 6
 	sqliteReadOnly   = 8
@@ -111,4 +112,11 @@ func (e *Error) classify(result int) {
 	case sqliteNotADB:
 		e.Code, e.Hint = CodeNotAuditLog, "the file is not an SQLite database; give the path of an audit database"
 	}
+}
+
+// BadStatement reports whether SQLite could not make sense of a statement, as when it
+// names a table or a column that is not there.
+func BadStatement(err error) bool {
+	sqliteErr, ok := errors.AsType[*sqlite.Error](err)
+	return ok && sqliteErr.Code()&primaryCode == sqliteError
 }

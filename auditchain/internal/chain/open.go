@@ -23,6 +23,10 @@ type Found struct {
 	// Unsigned counts the records after the newest checkpoint. They were checked
 	// and are now signed.
 	Unsigned int64
+	// KeysMissing is true if the file of public keys was not there; Open has written it
+	// again. CheckpointMissing is true if the checkpoint file of a log that has been
+	// signed was not there: nothing would have shown that the database was cut.
+	KeysMissing, CheckpointMissing bool
 	// KeyChanged is true if an interrupted change of the signing key was
 	// completed, or a lost key replaced.
 	KeyChanged bool
@@ -62,7 +66,7 @@ func Open(ctx context.Context, path string, options Options, connect store.Conne
 }
 
 // load creates the log if the database is empty, and otherwise brings its schema
-// up to date. It then loads the signing key.
+// up to date.
 func (w *Writer) load(ctx context.Context) (created bool, err error) {
 	version, err := w.db.Version(ctx)
 	if err != nil {
@@ -74,10 +78,7 @@ func (w *Writer) load(ctx context.Context) (created bool, err error) {
 		}
 		created, version = true, store.SchemaVersion
 	}
-	if err := w.db.Load(ctx, version); err != nil {
-		return created, err
-	}
-	return created, w.loadKey(ctx)
+	return created, w.db.Load(ctx, version)
 }
 
 // create makes the key and the tables of a new log. The key comes first: a crash

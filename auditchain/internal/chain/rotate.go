@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/auditchain/internal/auditerr"
@@ -126,20 +127,50 @@ func (w *Writer) completeKeyChange(ctx context.Context) (changed bool, err error
 	return true, w.installKey(w.key)
 }
 
-// activeKey returns the verifier key of the key that signs: that of the newest
-// change of keys, or else the first one.
+// activeKey returns the verifier key of the key that signs.
 func (w *Writer) activeKey(ctx context.Context) (string, error) {
+	change, err := w.keyChange(ctx, w.head.Seq)
+	return change.Key, err
+}
+
+// A chainedChange is a change of keys and the number of its record.
+type chainedChange struct {
+	record.KeyChange
+	seq int64
+}
+
+// keyChange returns the newest change of keys among the first size records. Without
+// any, it has the log's first key and number 0.
+func (w *Writer) keyChange(ctx context.Context, size int64) (c chainedChange, err error) {
 	var body []byte
-	err := w.db.QueryRowContext(ctx, `SELECT body FROM records WHERE kind = ? ORDER BY seq DESC LIMIT 1`, record.KindCheckpoint).Scan(&body)
+	err = w.db.QueryRowContext(ctx, `SELECT seq, body FROM records WHERE kind = ? AND seq <= ? ORDER BY seq DESC LIMIT 1`, record.KindCheckpoint, size).
+		Scan(&c.seq, &body)
 	if store.IsNoRows(err) {
-		return w.db.Identity.FirstKey, nil
+		c.Key = w.db.Identity.FirstKey
+		return c, nil
 	}
 	if err != nil {
-		return "", w.db.Wrap("reading the newest key", err)
+		return c, w.db.Wrap("reading the newest key", err)
 	}
-	var change record.KeyChange
-	if err := json.Unmarshal(body, &change); err != nil || change.Key == "" {
-		return "", w.db.Tampered("the record of the newest signing key cannot be read", nil)
+	if err := json.Unmarshal(body, &c.KeyChange); err != nil || c.Key == "" {
+		return c, w.db.Tampered("the record of the newest signing key cannot be read", nil)
 	}
-	return change.Key, nil
+	return c, nil
+}
+
+// allKeys returns every verifier key that the chain names, oldest first.
+func (w *Writer) allKeys(ctx context.Context) ([]string, error) {
+	var keys []string
+	for size := w.head.Seq; ; {
+		change, err := w.keyChange(ctx, size)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, change.Key)
+		if change.seq == 0 {
+			slices.Reverse(keys)
+			return keys, nil
+		}
+		size = change.seq - 1
+	}
 }

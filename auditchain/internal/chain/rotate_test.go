@@ -112,3 +112,22 @@ func TestLostKeyIsReplacedOnRequest(t *testing.T) {
 	audittest.WantIntact(t, audittest.VerifyPath(t, l.Path(), auditchain.VerifyOptions{TrustedKeys: keys}), 3)
 	audittest.OpenAt(t, l.Path(), auditchain.Options{})
 }
+
+// An old copy of the database, from before a change of keys, is called that, though it
+// does not know the key of the checkpoint beside it.
+func TestOldCopyFromBeforeARotation(t *testing.T) {
+	t.Parallel()
+	l := audittest.Open(t, auditchain.Options{})
+	audittest.Append(t, l, audittest.Violation(1))
+	old := audittest.SceneAt(t, audittest.CopyLog(t, l.Path()))
+	if _, err := l.RotateKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	audittest.Append(t, l, audittest.Violation(2))
+	audittest.Close(t, l)
+	for _, suffix := range []string{sidecar.CheckpointSuffix, sidecar.PublicSuffix, sidecar.KeySuffix} {
+		old.Write(suffix, audittest.SceneAt(t, l.Path()).Read(suffix))
+	}
+	_, err := auditchain.Open(t.Context(), old.Path, auditchain.Options{})
+	audittest.WantCode(t, err, auditchain.CodeRollback)
+}

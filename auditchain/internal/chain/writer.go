@@ -19,7 +19,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Options configures a writer. All fields are required.
+// Options configures a writer. All fields but Elapsed are required.
 type Options struct {
 	// Name becomes part of the origin of a new log.
 	Name string
@@ -30,6 +30,9 @@ type Options struct {
 	ReplaceLostKey bool
 	// Now is the clock.
 	Now func() time.Time
+	// Elapsed is the time that has passed, whatever the clock says; without it, a
+	// clock that jumps ahead is followed at once.
+	Elapsed func() time.Duration
 }
 
 // A Writer owns the connection that writes and the head of the chain. Its
@@ -48,6 +51,7 @@ type Writer struct {
 	// files are the database and its write-ahead log as the first commit found
 	// them.
 	files [2]os.FileInfo
+	clock clock
 	// clockBehind is true while the clock is behind the newest record.
 	clockBehind bool
 	// broken is the error after which nothing more is written, and inDoubt the state
@@ -71,6 +75,9 @@ type Head struct {
 	// is none.
 	Signed int64
 	Note   []byte
+	// Sealed is true if the newest record seals the log: the next one is signed in its
+	// own transaction.
+	Sealed bool
 }
 
 // clone returns a head that can move on while h stays.
@@ -128,7 +135,7 @@ func (w *Writer) Commit(change func(next *Head) error) error {
 		return w.rollback(err)
 	}
 	err := change(&next)
-	if err == nil && next.Seq-next.Signed >= w.options.CheckpointRecords {
+	if err == nil && next.mustSign(&w.head, w.options.CheckpointRecords) {
 		err = w.sign(&next, w.key)
 	}
 	if err == nil {
@@ -145,6 +152,14 @@ func (w *Writer) Commit(change func(next *Head) error) error {
 	}
 	w.head = next
 	return nil
+}
+
+// mustSign reports whether the transaction that leads from before to h signs. After a
+// record that seals the log, and in a log without a checkpoint, it always does: what
+// stands there unsigned was appended by somebody else.
+func (h *Head) mustSign(before *Head, every int64) bool {
+	unsigned := h.Seq - h.Signed
+	return unsigned >= every || unsigned > 0 && (h.Signed == 0 || before.Sealed)
 }
 
 // rollback undoes a failed transaction. If the failure leaves the contents of
@@ -198,12 +213,16 @@ func (w *Writer) checkFiles() error {
 
 // insert chains a record to the head and writes its row.
 func (w *Writer) insert(next *Head, p *record.Prepared) error {
-	p.Header.Seq, p.Header.Time = next.Seq+1, w.now(next)
+	var reading int64
+	p.Header.Seq = next.Seq + 1
+	if p.Header.Time, reading = w.now(next); reading != p.Header.Time {
+		p.Stamp(reading)
+	}
 	hash := chainhash.Record(&w.scratch, next.Hash, &p.Header)
 	if err := w.db.InsertRecord(p, hash); err != nil {
 		return err
 	}
-	next.Seq, next.Time, next.Hash = p.Header.Seq, p.Header.Time, hash
+	next.Seq, next.Time, next.Hash, next.Sealed = p.Header.Seq, p.Header.Time, hash, false
 	var err error
 	next.Tree.Add(hash, func(level int, position int64, hash tlog.Hash) {
 		if err == nil {
@@ -213,17 +232,24 @@ func (w *Writer) insert(next *Head, p *record.Prepared) error {
 	return err
 }
 
-// InsertOwn appends, within a transaction, a record that the log itself makes.
+// InsertOwn appends, within a transaction, a record that the log itself makes. The
+// caller signs a record of a reserved kind in the same transaction.
 func (w *Writer) InsertOwn(next *Head, kind record.Kind, body any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
 	var p record.Prepared
-	if err := p.Prepare(&record.Record{Kind: kind, Body: text}); err != nil {
+	prepare := p.Prepare
+	if kind.Reserved() {
+		prepare = p.PrepareSealed
+	}
+	if err := prepare(&record.Record{Kind: kind, Body: text}); err != nil {
 		return err
 	}
-	return w.insert(next, &p)
+	err = w.insert(next, &p)
+	next.Sealed = kind.Reserved()
+	return err
 }
 
 // Authorise appends the record that allows an erasure and signs it in the same
@@ -238,6 +264,18 @@ func (w *Writer) Authorise(kind record.Kind, body any) (seq int64, err error) {
 		return w.sign(next, w.key)
 	})
 	return seq, err
+}
+
+// Stop appends the record of a clean stop, which [record.Prepared.PrepareSealed] has
+// prepared, and signs it in the same transaction.
+func (w *Writer) Stop(p *record.Prepared) error {
+	return w.Commit(func(next *Head) error {
+		if err := w.insert(next, p); err != nil {
+			return err
+		}
+		next.Sealed = true
+		return w.sign(next, w.key)
+	})
 }
 
 // Sign signs a checkpoint, unless the newest one covers every record.
@@ -256,5 +294,6 @@ func (w *Writer) sign(next *Head, key *checkpoint.Key) error {
 		return err
 	}
 	next.Signed, next.Note = next.Seq, note
-	return w.db.InsertCheckpoint(next.Seq, w.now(next), note)
+	now, _ := w.now(next)
+	return w.db.InsertCheckpoint(next.Seq, now, note)
 }

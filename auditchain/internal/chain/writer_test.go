@@ -2,7 +2,9 @@ package chain_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,7 +73,8 @@ func TestDiskErrors(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit.db")
 			disk := &audittest.Disk{}
 			w, _ := openWriter(t, path, options(), disk.Connect)
-			mustAppend(t, w, 20)
+			mustAppend(t, w, 1) // signed at once
+			mustAppend(t, w, 19)
 			disk.FailNext(test.statement, 0, test.after)
 			err := appendN(w, 1)
 			if !errors.Is(err, audittest.ErrDisk) {
@@ -95,7 +98,7 @@ func TestDiskErrors(t *testing.T) {
 			if test.kept {
 				want++
 			}
-			if found.Records != want || found.Unsigned != want {
+			if found.Records != want || found.Unsigned != want-1 {
 				t.Errorf("found %+v, want %d records", found, want)
 			}
 			mustAppend(t, w, 5)
@@ -208,7 +211,7 @@ func TestCheckpointsAreSigned(t *testing.T) {
 	for _, step := range []struct {
 		records int
 		signed  int64
-	}{{0, 0}, {9, 0}, {1, 10}, {9, 10}, {12, 31}} {
+	}{{0, 0}, {1, 1}, {9, 1}, {1, 11}, {9, 11}, {12, 32}} { // the first record is signed at once
 		mustAppend(t, w, step.records)
 		if w.Head().Signed != step.signed || (w.Head().Note == nil) != (step.signed == 0) {
 			t.Errorf("after %d more: signed %d, want %d", step.records, w.Head().Signed, step.signed)
@@ -216,13 +219,13 @@ func TestCheckpointsAreSigned(t *testing.T) {
 	}
 	mustAppend(t, w, 1)
 	for range 2 { // the second time there is nothing to sign
-		if err := w.Sign(); err != nil || w.Head().Signed != 32 {
+		if err := w.Sign(); err != nil || w.Head().Signed != 33 {
 			t.Errorf("signed %d, %v", w.Head().Signed, err)
 		}
 	}
 	var stored int
 	err := w.DB().QueryRowContext(t.Context(), `SELECT count(*) FROM checkpoints`).Scan(&stored)
-	if err != nil || stored != 3 {
+	if err != nil || stored != 4 {
 		t.Errorf("%d checkpoints, %v", stored, err)
 	}
 }
@@ -232,11 +235,12 @@ func TestHeadSurvivesAReopening(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w, _ := openWriter(t, path, options(), store.SQLite)
-	mustAppend(t, w, 700) // over two stored nodes
+	mustAppend(t, w, 1)
+	mustAppend(t, w, 699) // over two stored nodes
 	before, root := *w.Head(), w.Head().Tree.Root()
 	w.Close()
 	w, found := openWriter(t, path, options(), store.SQLite)
-	if found.Created || found.Records != 700 || found.Unsigned != 700 || found.KeyChanged {
+	if found.Created || found.Records != 700 || found.Unsigned != 699 || found.KeyChanged {
 		t.Errorf("found %+v", found)
 	}
 	after := w.Head()
@@ -278,4 +282,61 @@ func TestClockStepIsRecorded(t *testing.T) {
 		t.Errorf("steps %v, times %v", steps, times)
 	}
 	audittest.WantIntact(t, audittest.Verify(t, r, auditchain.VerifyOptions{}), 10)
+}
+
+// A clock that jumps ahead is recorded, and followed only if it stays there: one wrong
+// reading does not stop the log's time. Records with another time than the clock's say
+// what it was.
+func TestClockAhead(t *testing.T) {
+	t.Parallel()
+	now, passed := time.UnixMilli(audittest.ClockStart), time.Duration(0)
+	o := options()
+	o.Now, o.Elapsed = func() time.Time { return now }, func() time.Duration { return passed }
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w, _ := openWriter(t, path, o, store.SQLite)
+	century := 876_000 * time.Hour
+	for _, step := range []struct{ clock, passed time.Duration }{
+		{0, 0},
+		{900 * time.Millisecond, 0},            // too small to count
+		{century, time.Second},                 // one wrong reading
+		{2*time.Second - century, time.Second}, // and right again
+		{time.Hour, time.Second},               // set, and it stays so
+		{9 * time.Second, 9 * time.Second},
+		{time.Second, time.Second},
+		{-time.Minute, time.Second},
+	} {
+		now, passed = now.Add(step.clock), passed+step.passed
+		mustAppend(t, w, 1)
+	}
+	w.Close()
+	r := audittest.OpenReader(t, path)
+	var got []string
+	for _, e := range audittest.Collect(t, r, auditchain.Filter{}) {
+		var body struct {
+			Event string
+			Clock int64
+		}
+		if err := json.Unmarshal(e.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		if body.Clock > 0 {
+			body.Clock -= audittest.ClockStart
+		}
+		got = append(got, strings.TrimSpace(fmt.Sprintln(e.Time.UnixMilli()-audittest.ClockStart, body.Clock, body.Event)))
+	}
+	const hour, far = 3600_000, 876_000 * 3600_000
+	want := []string{
+		"0 0",
+		"900 0",
+		fmt.Sprint(1900, " ", far+900, " clock-stepped-forward"), fmt.Sprint(1900, " ", far+900),
+		"2900 0",
+		fmt.Sprint(3900, " ", hour+2900, " clock-stepped-forward"), fmt.Sprint(3900, " ", hour+2900),
+		fmt.Sprint(12900, " ", hour+11900),
+		fmt.Sprint(hour+12900, " 0"),
+		fmt.Sprint(hour+12900, " ", hour-47100, " clock-stepped-back"), fmt.Sprint(hour+12900, " ", hour-47100),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	audittest.WantIntact(t, audittest.Verify(t, r, auditchain.VerifyOptions{}), int64(len(want)))
 }

@@ -98,8 +98,10 @@ func TestUnprovable(t *testing.T) {
 	l := audittest.Open(t, auditchain.Options{})
 	_, err := l.Prove(t.Context(), 1, auditchain.ProveOptions{})
 	audittest.WantCode(t, err, auditchain.CodeNotFound) // an empty log
-	audittest.Fill(t, l, 3)
-	_, err = l.Prove(t.Context(), 1, auditchain.ProveOptions{})
+	for i := range 3 {
+		audittest.Append(t, l, audittest.Violation(i))
+	}
+	_, err = l.Prove(t.Context(), 3, auditchain.ProveOptions{})
 	audittest.WantCode(t, err, auditchain.CodeInvalid) // no checkpoint yet
 	audittest.Close(t, l)
 	for _, seq := range []int64{-1, 0, 4} {

@@ -40,7 +40,8 @@ func TestEveryRecordCanBeProven(t *testing.T) {
 	}
 	_, err := l.Prove(context.Background(), 39, auditchain.ProveOptions{})
 	audittest.WantCode(t, err, auditchain.CodeNotFound)
-	seq := audittest.Append(t, l, audittest.Violation(1))
+	audittest.Append(t, l, audittest.Violation(1)) // signed at once, after a pruning
+	seq := audittest.Append(t, l, audittest.Violation(2))
 	_, err = l.Prove(context.Background(), seq, auditchain.ProveOptions{})
 	audittest.WantCode(t, err, auditchain.CodeInvalid)
 	if _, err := l.Checkpoint(context.Background()); err != nil {

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"slices"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/auditchain/internal/auditerr"
@@ -46,7 +47,16 @@ func cosign(ctx context.Context, db *store.DB, w checkpoint.Witness, note []byte
 	if err != nil {
 		return nil, err
 	}
-	return w.Cosign(ctx, note, old, growth)
+	cosigned, err := w.Cosign(ctx, note, old, growth)
+	if err != nil {
+		return nil, err
+	}
+	// Whose signature it is, only a witness with pinned keys can tell; see
+	// [checkpoint.NewPinned]. Without any, nobody has witnessed anything.
+	if !slices.ContainsFunc(checkpoint.Signers(cosigned), func(name string) bool { return name != now.Origin }) {
+		return nil, checkpoint.ErrUncosigned
+	}
+	return cosigned, nil
 }
 
 // mergeCosigned returns the published checkpoint with a witness's signature

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/checkpoint"
@@ -28,6 +29,10 @@ func (w hostileWitness) Cosign(_ context.Context, signed []byte, _ int64, _ tlog
 
 func TestHostileWitnessesDoNoHarm(t *testing.T) {
 	t.Parallel()
+	key, err := checkpoint.GenerateKey("witness.example")
+	if err != nil {
+		t.Fatal(err)
+	}
 	answers := map[string]func([]byte) []byte{
 		"garbage":          func([]byte) []byte { return []byte("hello") },
 		"nothing":          func([]byte) []byte { return nil },
@@ -36,7 +41,8 @@ func TestHostileWitnessesDoNoHarm(t *testing.T) {
 		"another state":    func(n []byte) []byte { return bytes.Replace(n, []byte("\n1\n"), []byte("\n2\n"), 1) },
 		"the log's own":    func(n []byte) []byte { return append(n, falseSignature(n)...) },
 		"no signature":     func(n []byte) []byte { return n[:bytes.Index(n, []byte("\n\n"))+2] },
-		"an honest answer": func(n []byte) []byte { return n },
+		"an echo":          func(n []byte) []byte { return n },
+		"an honest answer": func(n []byte) []byte { return cosignedBy(t, key, n) },
 	}
 	var witnesses []checkpoint.Witness
 	for name, answer := range answers {
@@ -47,14 +53,32 @@ func TestHostileWitnessesDoNoHarm(t *testing.T) {
 	audittest.Append(t, l, audittest.Violation(1))
 	audittest.Close(t, l)
 	for name := range answers {
-		// A second signature of the log, true or false, changes nothing.
-		harmless := name == "an honest answer" || name == "the log's own"
-		if err := outcomes.of(t, name); err == nil != harmless {
+		// The log's own signature, once or twice, is nobody's witness.
+		if err := outcomes.of(t, name); err == nil != (name == "an honest answer") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	audittest.WantIntact(t, audittest.VerifyPath(t, l.Path(), auditchain.VerifyOptions{}), 1)
 	audittest.OpenAt(t, l.Path(), auditchain.Options{})
+}
+
+// cosignedBy adds the signature of a witness to a note.
+func cosignedBy(t *testing.T, key *checkpoint.Key, note []byte) []byte {
+	c, err := checkpoint.Parse(string(note))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	own, err := checkpoint.Sign(c, key.Cosigner(time.Now()))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	cosigned, err := checkpoint.Merge(note, own)
+	if err != nil {
+		t.Error(err)
+	}
+	return cosigned
 }
 
 // falseSignature is the signature line of a note with a letter changed.

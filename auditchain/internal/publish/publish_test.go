@@ -102,16 +102,7 @@ func TestWitnessIsAskedAgain(t *testing.T) {
 func TestFileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	l := audittest.Open(t, auditchain.Options{CheckpointInterval: time.Hour})
-	audittest.Fill(t, l, 3)
 	file := l.Path() + sidecar.CheckpointSuffix
-	// Nothing can take the place of a folder that is not empty.
-	if err := os.MkdirAll(filepath.Join(file, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	note, err := l.Checkpoint(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	wait := func(what string, done func(error) bool) {
 		t.Helper()
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // between two looks
@@ -123,6 +114,25 @@ func TestFileIsWrittenAgain(t *testing.T) {
 				return
 			}
 		}
+	}
+	// The first commit of a log signs, too: its file must not come in between.
+	audittest.Fill(t, l, 3)
+	first, err := l.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait("the first checkpoint is written", func(error) bool {
+		got, err := os.ReadFile(file)
+		return err == nil && string(got) == string(first)
+	})
+	// Nothing can take the place of a folder that is not empty.
+	if err := errors.Join(os.Remove(file), os.MkdirAll(filepath.Join(file, "x"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	audittest.Fill(t, l, 1)
+	note, err := l.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 	wait("the write fails", func(err error) bool { return err != nil })
 	if err := os.RemoveAll(file); err != nil {

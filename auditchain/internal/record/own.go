@@ -1,5 +1,10 @@
 package record
 
+import (
+	"encoding/json"
+	"fmt"
+)
+
 // The bodies of the records that only the log itself writes. Verification
 // trusts an erasure or a change of keys only if such a record, under a signed
 // checkpoint, authorises it.
@@ -61,3 +66,41 @@ const (
 	// for the new key but itself.
 	KeyReplaced KeyEvent = "key-replaced"
 )
+
+// sealMember is the member of a body that seals the log: no unsigned record may follow.
+// The records above have it, and the last one of a clean stop; nobody but the log itself
+// writes it.
+const sealMember = "sealed"
+
+// PrepareSealed fills p from r, a record that the log makes or completes itself, and
+// seals the log with it.
+func (p *Prepared) PrepareSealed(r *Record) error {
+	if !maySeal(r.Kind) {
+		return fmt.Errorf("a record of kind %q seals no log", r.Kind)
+	}
+	members := map[string]json.RawMessage{}
+	if len(r.Body) > 0 {
+		if err := json.Unmarshal(r.Body, &members); err != nil {
+			return fmt.Errorf("the body: %w", err)
+		}
+	}
+	members[sealMember] = json.RawMessage("true")
+	body, err := json.Marshal(members)
+	if err != nil {
+		return fmt.Errorf("the body: %w", err)
+	}
+	sealed := *r
+	sealed.Body = body
+	return p.prepare(&sealed)
+}
+
+// IsSealed reports whether a record seals the log. Those that older versions wrote do
+// not.
+func IsSealed(kind Kind, body []byte) bool {
+	var b struct {
+		Sealed bool `json:"sealed"`
+	}
+	return maySeal(kind) && json.Unmarshal(body, &b) == nil && b.Sealed
+}
+
+func maySeal(kind Kind) bool { return kind == KindLifecycle || kind.Reserved() }

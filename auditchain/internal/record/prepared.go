@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -25,8 +26,16 @@ type Prepared struct {
 	Salt [chainhash.SaltSize]byte
 }
 
-// Prepare validates r and fills p from it.
+// Prepare validates r and fills p from it. It rejects a record that
+// would seal the log, as [Prepared.PrepareSealed] does.
 func (p *Prepared) Prepare(r *Record) error {
+	if IsSealed(r.Kind, r.Body) {
+		return fmt.Errorf("the body has the member %q, with which the log itself says that nothing unsigned follows", sealMember)
+	}
+	return p.prepare(r)
+}
+
+func (p *Prepared) prepare(r *Record) error {
 	tenant := r.Tenant
 	if tenant == "" {
 		tenant = DefaultTenant
@@ -42,6 +51,28 @@ func (p *Prepared) Prepare(r *Record) error {
 		Digest: chainhash.Digest(&scratch, p.Salt[:], &p.Content),
 	}
 	return nil
+}
+
+// Stamp adds the clock's reading, in Unix milliseconds, to the body, as the member clock:
+// the record's time is another one. A body that has such a member, or no room for it,
+// stays as it is.
+func (p *Prepared) Stamp(reading int64) {
+	for name := range members(p.Content.Body) {
+		if string(name) == `"clock"` {
+			return
+		}
+	}
+	text := strconv.AppendInt([]byte(`{"clock":`), reading, 10)
+	if len(p.Content.Body) > len("{}") {
+		text = append(text, ',')
+	}
+	body, err := jcs.Append(nil, append(text, p.Content.Body[1:]...))
+	if err != nil || len(body) > MaxBodyBytes {
+		return
+	}
+	p.Content.Body = body
+	var scratch []byte
+	p.Header.Digest = chainhash.Digest(&scratch, p.Salt[:], &p.Content)
 }
 
 // content validates the record and brings its body into canonical form.

@@ -53,6 +53,9 @@ func (id Identity) Genesis() tlog.Hash { return chainhash.Genesis(id.FirstKey) }
 func (db *DB) loadIdentity(ctx context.Context) error {
 	err := db.QueryRowContext(ctx, `SELECT (SELECT value FROM meta WHERE name = 'origin'),
 		(SELECT value FROM meta WHERE name = 'verifier_key')`).Scan(&db.Identity.Origin, &db.Identity.FirstKey)
+	if auditerr.BadStatement(err) {
+		return db.schemaAltered("TABLE meta was changed or removed")
+	}
 	if err != nil {
 		return &auditerr.Error{Code: auditerr.CodeTampered, Path: db.Path, Msg: "the log's identity is missing from the table meta", Err: err,
 			Hint: "restore the database from a backup"}
@@ -81,4 +84,21 @@ func (db *DB) LastRecord(ctx context.Context) (seq int64, err error) {
 func (db *DB) CountPruned(ctx context.Context, after int64) (count int64, err error) {
 	err = db.QueryRowContext(ctx, `SELECT count(*) FROM tree WHERE level = 0 AND position >= ?`, after).Scan(&count)
 	return count, db.Wrap("counting pruned records", err)
+}
+
+// Checkpoints returns the notes of all stored checkpoints, in the order of their sizes.
+func (db *DB) Checkpoints(ctx context.Context) (notes [][]byte, err error) {
+	rows, err := db.QueryContext(ctx, `SELECT note FROM checkpoints ORDER BY size`)
+	if err != nil {
+		return nil, db.Wrap("reading the checkpoints", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var note []byte
+		if err := rows.Scan(&note); err != nil {
+			return nil, db.Wrap("reading the checkpoints", err)
+		}
+		notes = append(notes, note)
+	}
+	return notes, db.Wrap("reading the checkpoints", rows.Err())
 }

@@ -122,8 +122,8 @@ func (w *Writer) migrate(ctx context.Context, version int, finish func(*sql.Tx) 
 }
 
 // CheckSchema checks that the database has the tables, indexes and views of the
-// current version, unaltered, and no trigger, which could change or drop rows as
-// they are written. Additional views, tables and indexes are harmless.
+// current version under their names, unaltered, and no trigger, which could change or
+// drop rows as they are written. Additional views, tables and indexes are harmless.
 func (db *DB) CheckSchema(ctx context.Context) error {
 	rows, err := db.QueryContext(ctx, `SELECT type, name, coalesce(sql, '') FROM sqlite_schema`)
 	if err != nil {
@@ -139,7 +139,11 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 		if kind == "trigger" {
 			return db.schemaAltered("trigger " + name + " was added")
 		}
-		found[text] = true
+		// A statement begins with the type and the name, unless somebody has edited
+		// the one and not the other.
+		if strings.HasPrefix(text, "CREATE "+strings.ToUpper(kind)+" "+name) {
+			found[text] = true
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return db.Wrap("reading the schema", err)
@@ -158,4 +162,18 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 func (db *DB) schemaAltered(what string) error {
 	return &auditerr.Error{Code: auditerr.CodeTampered, Path: db.Path, Msg: "the schema was altered: " + what,
 		Hint: "keep the file as evidence and restore a backup"}
+}
+
+// CheckIndexes compares the indexes of the records with the records: each row must be
+// in each index that its definition covers, and no index may have more. It returns the
+// first finding in SQLite's words, "" for none. It reads the whole table.
+func (db *DB) CheckIndexes(ctx context.Context) (finding string, err error) {
+	err = db.QueryRowContext(ctx, `SELECT integrity_check FROM pragma_integrity_check('records')`).Scan(&finding)
+	if err != nil {
+		return "", db.Wrap("checking the indexes", err)
+	}
+	if finding == "ok" {
+		return "", nil
+	}
+	return finding, nil
 }

@@ -168,3 +168,33 @@ func (w *Writer) InsertCheckpoint(size, ts int64, note []byte) error {
 func (w *Writer) EmptyWAL() error {
 	return w.Wrap("emptying the write-ahead log", w.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`))
 }
+
+// RemoveAfter removes, in one transaction, the rows outside the first size records
+// from every table, and returns how many records they were.
+func (w *Writer) RemoveAfter(size int64) (count int64, err error) {
+	if err := w.Begin(); err != nil {
+		return 0, w.Wrap("removing records", err)
+	}
+	result, err := w.conn.ExecContext(context.Background(), `DELETE FROM records WHERE seq < 1 OR seq > ?`, size)
+	if err == nil {
+		count, err = result.RowsAffected()
+	}
+	// A node of level l at position p covers the records up to (p+1) << l.
+	for _, statement := range []string{`DELETE FROM tree WHERE (position + 1) << level > ?`, `DELETE FROM checkpoints WHERE size > ?`} {
+		if err == nil {
+			err = w.Exec(statement, size)
+		}
+	}
+	if err == nil {
+		err = w.Commit()
+	}
+	if err != nil {
+		return 0, errors.Join(w.Wrap("removing records", err), w.Rollback())
+	}
+	return count, nil
+}
+
+// RebuildIndexes builds the indexes of the records anew, from the records.
+func (w *Writer) RebuildIndexes() error {
+	return w.Wrap("building the indexes anew", w.Exec(`REINDEX records`))
+}

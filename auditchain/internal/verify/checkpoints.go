@@ -47,8 +47,20 @@ func (v *verifier) collectOutside(ctx context.Context) error {
 	}
 	for _, w := range v.options.Witnesses {
 		note, err := w.Latest(ctx, v.report.Origin)
+		if err != nil && v.options.Quorum > 0 {
+			v.report.WitnessesSilent = append(v.report.WitnessesSilent, w.Name())
+			continue
+		}
+		if errors.Is(err, checkpoint.ErrUncosigned) || errors.Is(err, checkpoint.ErrEdited) {
+			v.add(Fault{Class: WitnessUnproven, Detail: "witness " + w.Name() + ": " + err.Error()})
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("auditchain: witness %s: %w", w.Name(), err)
+		}
+		if note == nil && v.options.Quorum > 0 {
+			v.report.WitnessesSilent = append(v.report.WitnessesSilent, w.Name())
+			continue
 		}
 		if note == nil {
 			v.add(Fault{Class: WitnessConflict, Detail: "witness " + w.Name() +
@@ -117,9 +129,32 @@ func (v *verifier) compareHead(h signedHead) {
 		v.report.Keys = append(v.report.Keys, signed.Key)
 	}
 	if h.witness != "" {
-		v.report.Witnesses = append(v.report.Witnesses, h.witness)
+		v.confirm(h)
 	}
 	v.trustSuccessors(signed.Key)
+}
+
+// confirm counts a witness whose checkpoint matches, if the witness has signed it. That
+// the log has signed it says nothing: whoever carries the answer could have copied it.
+func (v *verifier) confirm(h signedHead) {
+	err := checkpoint.CheckCosigned(h.note, v.witnessKeys)
+	switch {
+	case err == nil:
+		v.report.Witnesses = append(v.report.Witnesses, h.witness)
+	case len(v.options.WitnessKeys) == 0 && slices.ContainsFunc(checkpoint.Signers(h.note), func(name string) bool { return name != v.report.Origin }):
+		v.report.WitnessesUnpinned = append(v.report.WitnessesUnpinned, h.witness)
+	case v.options.Quorum > 0:
+		v.report.WitnessesSilent = append(v.report.WitnessesSilent, h.witness)
+	default:
+		v.add(Fault{Class: WitnessUnproven, Seq: h.parsed.Size, Detail: fmt.Sprintf("the answer of %s proves nothing: %v", h.from, err)})
+	}
+}
+
+// checkQuorum checks that enough witnesses have confirmed the log.
+func (v *verifier) checkQuorum() {
+	if n := len(v.report.Witnesses); n < v.options.Quorum {
+		v.add(Fault{Class: WitnessUnproven, Detail: fmt.Sprintf("%d of %d witnesses have confirmed the log with a signature of theirs, %d must", n, len(v.options.Witnesses), v.options.Quorum)})
+	}
 }
 
 // conflict returns the class of a fault that a tree head proves: the given one,

@@ -44,6 +44,17 @@ const (
 	SchemaAltered
 	// Unreadable is a damaged database file.
 	Unreadable
+	// UnsignedTail are records under no checkpoint that a crash cannot have left:
+	// somebody else has appended them, or removed the checkpoints over them.
+	UnsignedTail
+	// RecordAdded are rows outside the numbering of the records.
+	RecordAdded
+	// IndexAltered is an index that does not list what the records say, so that
+	// queries and exports lack records or show others.
+	IndexAltered
+	// WitnessUnproven is a witness that was asked and has not confirmed the log: its
+	// answer lacks its own signature.
+	WitnessUnproven
 )
 
 //nolint:gochecknoglobals // a table of constants
@@ -52,7 +63,7 @@ var classNames = [...]string{
 	ForgedErasure: "forged-erasure", TimeReversed: "time-reversed", TreeAltered: "tree-altered",
 	Rewritten: "rewritten", Truncated: "truncated", CheckpointForged: "checkpoint-forged",
 	KeyUntrusted: "key-untrusted", WitnessConflict: "witness-conflict", SchemaAltered: "schema-altered",
-	Unreadable: "unreadable",
+	Unreadable: "unreadable", UnsignedTail: "unsigned-tail", RecordAdded: "record-added", IndexAltered: "index-altered", WitnessUnproven: "witness-unproven",
 }
 
 // String returns the class's name, such as "record-altered".

@@ -17,6 +17,15 @@ type Options struct {
 	Checkpoints [][]byte
 	// Witnesses are asked for the newest checkpoint they have seen.
 	Witnesses []checkpoint.Witness
+	// WitnessKeys are the keys of the witnesses, as in their .pub files; see
+	// [checkpoint.NewWitnessKeys]. A witness confirms the log only by a checkpoint that
+	// one of them has signed. Without any, an answer needs a signature besides the
+	// log's, of which nobody knows whose it is: it contradicts, and does not confirm.
+	WitnessKeys []string
+	// Quorum is how many witnesses must confirm the log; 0 means all. Fewer than all
+	// may be out of reach, or know nothing of it. A witness that contradicts is a
+	// fault in any case.
+	Quorum int
 	// FromCheckpoint accepts the records under the checkpoint in the file beside
 	// the database as verified. Only the root of their tree is checked, and the
 	// records after them.
@@ -57,8 +66,15 @@ type Report struct {
 	Keys []string `json:"keys"`
 	// KeysFromFile is true if the trusted keys came from beside the database.
 	KeysFromFile bool `json:"keysFromFile"`
-	// Witnesses names the witnesses whose checkpoint matches the log.
+	// Witnesses names the witnesses whose checkpoint matches the log and has their
+	// signature.
 	Witnesses []string `json:"witnesses,omitempty"`
+	// WitnessesUnpinned names those whose checkpoint matches and is signed by somebody
+	// besides the log, but no key of a witness is known.
+	WitnessesUnpinned []string `json:"witnessesUnpinned,omitempty"`
+	// WitnessesSilent names those that could not be asked or have not signed, where
+	// [Options.Quorum] allows that.
+	WitnessesSilent []string `json:"witnessesSilent,omitempty"`
 	// Faults lists the first faults found, in the order of the log; FaultCount
 	// counts all.
 	Faults     []Fault `json:"faults"`

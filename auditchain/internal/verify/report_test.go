@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/checkpoint"
@@ -21,14 +22,14 @@ import (
 func TestFaultText(t *testing.T) {
 	t.Parallel()
 	for want, f := range map[string]verify.Fault{
-		"schema-altered: detail":                   {Class: verify.SchemaAltered, Detail: "detail"},
-		"record 7: record-altered: detail":         {Class: verify.RecordAltered, Seq: 7, Detail: "detail"},
-		"record 7: truncated: detail":              {Class: verify.Truncated, Seq: 7, Last: 7, Detail: "detail"},
-		"records 7 to 8: record-missing: detail":   {Class: verify.RecordMissing, Seq: 7, Last: 8, Detail: "detail"},
-		"record 7: fault(200): ":                   {Class: 200, Seq: 7},
-		"record 1: fault(0): without a class":      {Seq: 1, Detail: "without a class"},
-		"record 2: unreadable: the last known one": {Class: verify.Unreadable, Seq: 2, Detail: "the last known one"},
-		"record 2: fault(14): one too many":        {Class: verify.Unreadable + 1, Seq: 2, Detail: "one too many"},
+		"schema-altered: detail":                     {Class: verify.SchemaAltered, Detail: "detail"},
+		"record 7: record-altered: detail":           {Class: verify.RecordAltered, Seq: 7, Detail: "detail"},
+		"record 7: truncated: detail":                {Class: verify.Truncated, Seq: 7, Last: 7, Detail: "detail"},
+		"records 7 to 8: record-missing: detail":     {Class: verify.RecordMissing, Seq: 7, Last: 8, Detail: "detail"},
+		"record 7: fault(200): ":                     {Class: 200, Seq: 7},
+		"record 1: fault(0): without a class":        {Seq: 1, Detail: "without a class"},
+		"record 2: witness-unproven: the last known": {Class: verify.WitnessUnproven, Seq: 2, Detail: "the last known"},
+		"record 2: fault(18): one too many":          {Class: verify.WitnessUnproven + 1, Seq: 2, Detail: "one too many"},
 	} {
 		if got := f.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -141,16 +142,42 @@ func TestWitnessesOfALog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifyWith := func(w checkpoint.Witness) (*auditchain.Report, error) {
-		return audittest.OpenReader(t, s.Path).Verify(t.Context(), auditchain.VerifyOptions{TrustedKeys: s.Keys, Witnesses: []checkpoint.Witness{w}})
+	key, err := checkpoint.GenerateKey("agentd.audit/witness/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := checkpoint.GenerateKey("agentd.audit/witness/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(key *checkpoint.Key, note []byte) []byte {
+		t.Helper()
+		c, err := checkpoint.Parse(string(note))
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := checkpoint.Sign(c, key.Cosigner(time.Now()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cosigned, err := checkpoint.Merge(note, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cosigned
+	}
+	verifyWith := func(w ...checkpoint.Witness) (*auditchain.Report, error) {
+		return audittest.OpenReader(t, s.Path).Verify(t.Context(), auditchain.VerifyOptions{TrustedKeys: s.Keys, Witnesses: w, WitnessKeys: []string{key.Verifier()}})
 	}
 	for name, test := range map[string]struct {
 		note  []byte
 		class auditchain.FaultClass // 0 if the witness confirms the log
 	}{
-		"an older state":    {stored(200), 0},
-		"the newest state":  {stored(600), 0},
-		"under the new key": {stored(403), 0},
+		"an older state":    {by(key, stored(200)), 0},
+		"the newest state":  {by(key, stored(600)), 0},
+		"under the new key": {by(key, stored(403)), 0},
+		"not signed by it":  {stored(600), verify.WitnessUnproven},
+		"signed by another": {by(stranger, stored(600)), verify.WitnessUnproven},
 		"no state":          {nil, verify.WitnessConflict},
 		"no checkpoint":     {[]byte("hello\n"), verify.CheckpointForged},
 		"another log":       {foreign, verify.KeyUntrusted},
@@ -164,7 +191,41 @@ func TestWitnessesOfALog(t *testing.T) {
 			t.Errorf("%s: %+v", name, report)
 		}
 	}
+	// Without a key of the witness nobody knows who has signed, and somebody must have.
+	unpinned := auditchain.VerifyOptions{TrustedKeys: s.Keys, Witnesses: []checkpoint.Witness{fixedWitness{note: by(stranger, stored(600))}}}
+	report := audittest.VerifyPath(t, s.Path, unpinned)
+	if !report.OK() || len(report.Witnesses) != 0 || !slices.Equal(report.WitnessesUnpinned, []string{"witness.example"}) {
+		t.Errorf("unpinned: %+v", report)
+	}
+	unpinned.Witnesses = []checkpoint.Witness{fixedWitness{note: stored(600)}}
+	audittest.WantFault(t, audittest.VerifyPath(t, s.Path, unpinned), verify.WitnessUnproven, 600)
+
 	down := errors.New("unreachable")
+	liar, err := checkpoint.GenerateKey(audittest.OpenReader(t, s.Path).Origin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forked, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: liar.Name(), Size: 50}, liar.Signer())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two of four must confirm. One that contradicts is a fault all the same.
+	good, old := fixedWitness{note: by(key, stored(600))}, fixedWitness{note: by(key, stored(200))}
+	for name, test := range map[string]struct {
+		witnesses []checkpoint.Witness
+		class     auditchain.FaultClass
+	}{
+		"enough":     {[]checkpoint.Witness{good, fixedWitness{err: down}, fixedWitness{}, old}, 0},
+		"too few":    {[]checkpoint.Witness{good, fixedWitness{err: down}, fixedWitness{}, fixedWitness{note: stored(600)}}, verify.WitnessUnproven},
+		"a conflict": {[]checkpoint.Witness{good, old, fixedWitness{note: by(key, forked)}}, verify.WitnessConflict},
+	} {
+		report := audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{
+			TrustedKeys: append([]string{liar.Verifier()}, s.Keys...), Witnesses: test.witnesses, WitnessKeys: []string{key.Verifier()}, Quorum: 2,
+		})
+		if report.OK() != (test.class == 0) || !report.OK() && report.Faults[0].Class != test.class {
+			t.Errorf("%s: %+v", name, report)
+		}
+	}
 	if _, err := verifyWith(fixedWitness{err: down}); !errors.Is(err, down) || !strings.Contains(err.Error(), "witness.example") {
 		t.Errorf("unreachable: %v", err)
 	}

@@ -22,6 +22,9 @@ func Run(ctx context.Context, db *store.DB, options Options) (*Report, error) {
 		return nil, err
 	}
 	if err := v.run(ctx); err != nil {
+		if v.schemaAltered && auditerr.BadStatement(err) {
+			return &v.report, nil // it needs what the altered schema no longer has
+		}
 		if code := auditerr.CodeOf(err); code != auditerr.CodeCorrupt && code != auditerr.CodeTampered {
 			return nil, err
 		}
@@ -42,12 +45,16 @@ type verifier struct {
 	trusted *checkpoint.Keys
 	// claimed are trusted and every successor that the chain names, proven or not.
 	claimed *checkpoint.Keys
+	// witnessKeys are those of the options.
+	witnessKeys *checkpoint.Keys
 	// keyless is true where no key is trusted because the file of public keys is
 	// missing or empty; keylessSaid, once that is reported.
 	keyless, keylessSaid bool
 	// changes are changes of keys that no checkpoint has covered yet.
 	changes []seenKeyChange
 	tree    merkle.Frontier
+	// schemaAltered is true where a fault of the schema has been reported.
+	schemaAltered bool
 	// treeLost is true once a hash is unknown: no root can be computed any more.
 	treeLost bool
 	// outside are the signed tree heads from outside the database, by size.
@@ -84,21 +91,26 @@ func newVerifier(ctx context.Context, db *store.DB, options Options) (*verifier,
 	if v.claimed, err = checkpoint.NewKeys(keys...); err != nil {
 		return nil, err
 	}
+	if v.witnessKeys, err = checkpoint.NewWitnessKeys(options.WitnessKeys...); err != nil {
+		return nil, &auditerr.Error{Code: auditerr.CodeInvalid, Path: db.Path, Msg: "the keys of the witnesses", Err: err, Hint: "give lines of the .pub files of their logs"}
+	}
 	err = db.CheckSchema(ctx)
 	if altered, ok := errors.AsType[*auditerr.Error](err); ok && altered.Code == auditerr.CodeTampered {
 		v.add(Fault{Class: SchemaAltered, Detail: altered.Msg})
+		v.schemaAltered = true
 	} else if err != nil {
 		return nil, err
 	}
-	if err := v.collectOutside(ctx); err != nil {
-		return nil, err
-	}
-	v.erasures, err = loadErasures(ctx, db)
-	return v, err
+	return v, v.collectOutside(ctx)
 }
 
 // run goes through the log once.
 func (v *verifier) run(ctx context.Context) error {
+	erasures, err := loadErasures(ctx, v.db)
+	if err != nil {
+		return err
+	}
+	v.erasures = erasures
 	first, last, err := v.begin(ctx)
 	if err != nil {
 		return err
@@ -210,19 +222,71 @@ func (v *verifier) finish(ctx context.Context, last int64) error {
 	if err := v.compareBeyond(ctx, last); err != nil {
 		return err
 	}
-	authority := v.erasures.authority
-	if authority <= v.report.Signed || !v.report.OK() {
+	v.checkQuorum()
+	if err := v.checkRows(ctx); err != nil {
+		return err
+	}
+	if !v.report.OK() {
 		return nil
+	}
+	authority := v.erasures.authority
+	if authority <= v.report.Signed {
+		return v.finishTail(ctx, last)
 	}
 	if authority > last {
 		// An erasure that was made during this run: its record lies beyond the
 		// range, and so does the checkpoint over it.
 		signed, err := v.signedSince(ctx, authority)
-		if signed || err != nil {
+		if err != nil {
 			return err
+		}
+		if signed {
+			return v.finishTail(ctx, last)
 		}
 	}
 	v.add(Fault{Class: ForgedErasure, Seq: authority, Detail: "it allows records or contents to be gone, but no checkpoint covers it"})
+	return nil
+}
+
+// checkRows looks for what the pass over the records cannot meet: rows outside the
+// numbering, and indexes that do not list what the records say. A run from a
+// checkpoint leaves the indexes out: they are as long as the log.
+func (v *verifier) checkRows(ctx context.Context) error {
+	f, err := checkNumbers(ctx, v.db)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		v.add(*f)
+	}
+	if v.options.FromCheckpoint {
+		return nil
+	}
+	finding, err := v.db.CheckIndexes(ctx)
+	if err != nil {
+		return err
+	}
+	if finding != "" {
+		v.add(Fault{Class: IndexAltered, Detail: finding + ": queries and exports do not show what the records say"})
+	}
+	return nil
+}
+
+// finishTail applies the rule for the records after the last good checkpoint. The
+// first record of a log is signed as it is written, so that a log of which nothing is
+// signed is no log, however young.
+func (v *verifier) finishTail(ctx context.Context, last int64) error {
+	if v.report.Signed == 0 && last > 0 {
+		v.add(*unsignedLog(last))
+		return nil
+	}
+	f, err := checkTail(ctx, v.db, v.report.Signed, last)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		v.add(*f)
+	}
 	return nil
 }
 

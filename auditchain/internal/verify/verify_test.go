@@ -242,7 +242,7 @@ func TestOwnerRewritesEverything(t *testing.T) {
 	}
 	audittest.Close(t, l)
 	witnesses := []checkpoint.Witness{witness}
-	report := audittest.VerifyPath(t, path, auditchain.VerifyOptions{Witnesses: witnesses})
+	report := audittest.VerifyPath(t, path, auditchain.VerifyOptions{Witnesses: witnesses, WitnessKeys: []string{witnessKey.Verifier()}})
 	audittest.WantIntact(t, report, 10)
 	if len(report.Witnesses) != 1 {
 		t.Fatalf("the witness did not confirm: %+v", report)

@@ -14,8 +14,8 @@ import (
 // that a log ever had.
 const maxKeyFileBytes = 1 << 20
 
-// readKeys reads the values of --key, each a verifier key or a file of them.
-func readKeys(values []string) ([]string, error) {
+// readKeys reads the values of a flag, each a verifier key or a file of them.
+func readKeys(flag string, values []string) ([]string, error) {
 	var keys []string
 	for _, value := range values {
 		if _, err := checkpoint.NewKeys(value); err == nil {
@@ -24,16 +24,16 @@ func readKeys(values []string) ([]string, error) {
 		}
 		text, err := cli.ReadFile(value, maxKeyFileBytes)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, cli.Usage("--key: %q is neither a verifier key, <name>+<hash>+<base64>, nor a file", value)
+			return nil, cli.Usage("%s: %q is neither a verifier key, <name>+<hash>+<base64>, nor a file", flag, value)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("--key: %w", err)
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
 		// A .pub file has a line for each key that the log ever had; all of them
 		// are trusted, since the log was signed with one after another.
 		own := strings.Fields(string(text))
 		if _, err := checkpoint.NewKeys(own...); err != nil || len(own) == 0 {
-			return nil, fmt.Errorf("--key: %s is no file of verifier keys: give the .pub file of a log", value)
+			return nil, fmt.Errorf("%s: %s is no file of verifier keys: give the .pub file of a log", flag, value)
 		}
 		keys = append(keys, own...)
 	}

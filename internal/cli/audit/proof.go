@@ -16,7 +16,7 @@ import (
 // VerifyProof checks the proof in a file, or on standard input for "-", against
 // verifier keys. It needs neither the log nor a fleet.
 func VerifyProof(env *cli.Env, file string, keys []string) error {
-	texts, err := readKeys(keys)
+	texts, err := readKeys("--key", keys)
 	if err != nil {
 		return err
 	}

@@ -105,15 +105,15 @@ func TestReadKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := strings.TrimSpace(string(text))
-	got, err := readKeys([]string{file, key})
+	got, err := readKeys("--key", []string{file, key})
 	if err != nil || len(got) != 2 || got[0] != key || got[1] != key {
 		t.Errorf("%q, %v; want the key from the file, and as it is", got, err)
 	}
-	if _, err := readKeys([]string{"nonsense"}); clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), "neither a verifier key") {
+	if _, err := readKeys("--key", []string{"nonsense"}); clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), "neither a verifier key") {
 		t.Errorf("%v", err)
 	}
 	for name, content := range map[string]string{"empty": "", "prose": "this is no key\n", "large": strings.Repeat("x", maxKeyFileBytes+1)} {
-		if _, err := readKeys([]string{env.Write(t, name, content)}); clitest.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "--key: ") {
+		if _, err := readKeys("--key", []string{env.Write(t, name, content)}); clitest.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "--key: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

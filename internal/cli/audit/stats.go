@@ -84,7 +84,7 @@ func (s *logStats) facts() [][]string {
 	}
 	rows = append(rows, []string{s.Agent, "last checkpoint", checkpoint})
 	if len(s.Cosigners) > 0 {
-		rows = append(rows, []string{s.Agent, "co-signed by", strings.Join(s.Cosigners, ", ")})
+		rows = append(rows, []string{s.Agent, "co-signed by", strings.Join(s.Cosigners, ", ") + " (not checked here: `agentd audit verify --witness` does)"})
 	}
 	if s.Conflict > 0 {
 		rows = append(rows, []string{s.Agent, "WITNESS CONFLICT",

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,6 +22,11 @@ type VerifyRequest struct {
 	Checkpoints []string
 	// Witnesses are agent://<id>, or folders in which a witness keeps checkpoints.
 	Witnesses []string
+	// WitnessKeys are the witnesses' verifier keys, or files of them, besides those that
+	// the log's agent.yaml pins and those of members on this machine.
+	WitnessKeys []string
+	// Quorum is how many witnesses must confirm; 0 means what agent.yaml says, or all.
+	Quorum int
 	// FromCheckpoint trusts what the newest checkpoint covers.
 	FromCheckpoint bool
 	// Tenant is the tenant whose records to count; "" counts none.
@@ -32,8 +38,15 @@ type VerifyRequest struct {
 func Verify(ctx context.Context, env *cli.Env, r VerifyRequest) error {
 	opts := auditchain.VerifyOptions{FromCheckpoint: r.FromCheckpoint, Tenant: r.Tenant}
 	var err error
-	if opts.TrustedKeys, err = readKeys(r.Keys); err != nil {
+	if opts.TrustedKeys, err = readKeys("--key", r.Keys); err != nil {
 		return err
+	}
+	if opts.WitnessKeys, err = readKeys("--witness-key", r.WitnessKeys); err != nil {
+		return err
+	}
+	opts.Quorum = r.Quorum
+	if r.Quorum < 0 || r.Quorum > len(r.Witnesses) {
+		return cli.Usage("--quorum: %d of %d witnesses cannot confirm", r.Quorum, len(r.Witnesses))
 	}
 	for _, name := range r.Checkpoints {
 		text, err := cli.ReadFile(name, checkpoint.MaxBytes)
@@ -47,7 +60,13 @@ func Verify(ctx context.Context, env *cli.Env, r VerifyRequest) error {
 		return err
 	}
 	err = withLogs(ctx, env, r.Logs, func(logs []Log) error { return verify(ctx, env, logs, opts, witnesses) })
-	if code := auditchain.CodeOf(err); code == auditchain.CodeTampered || code == auditchain.CodeCorrupt {
+	if altered, ok := errors.AsType[*auditchain.Error](err); ok && altered.Code == auditchain.CodeTampered {
+		// A log that cannot be opened, for want of what the rest hangs on.
+		report := &auditchain.Report{Keys: []string{}, Faults: []auditchain.Fault{{Class: auditchain.FaultSchemaAltered, Detail: altered.Msg}}, FaultCount: 1}
+		werr := writeVerified(env, []verifiedLog{{Agent: altered.Path, Report: report}}, "")
+		return cli.Finding(errors.Join(err, werr))
+	}
+	if auditchain.CodeOf(err) == auditchain.CodeCorrupt {
 		return cli.Finding(err) // the file is too damaged to be read to its end
 	}
 	return err
@@ -74,6 +93,11 @@ func verify(ctx context.Context, env *cli.Env, logs []Log, opts auditchain.Verif
 			}
 			// Clip makes append copy: the logs must not share the array of opts.
 			own.Witnesses = append(slices.Clip(own.Witnesses), connected)
+		}
+		if len(witnesses) > 0 {
+			if err := pinWitnesses(env, l, witnesses, &own); err != nil {
+				return err
+			}
 		}
 		report, err := l.Verify(ctx, own)
 		if err != nil {
@@ -134,6 +158,12 @@ func (v *verifiedLog) summary(tenant string) string {
 	}
 	for _, name := range v.Witnesses {
 		fmt.Fprintf(&b, ", confirmed by witness %s", name)
+	}
+	for _, name := range v.WitnessesUnpinned {
+		fmt.Fprintf(&b, ", confirmed by witness %s under a key that nobody has pinned (--witness-key)", name)
+	}
+	for _, name := range v.WitnessesSilent {
+		fmt.Fprintf(&b, ", not by %s", name)
 	}
 	return b.String()
 }

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/cli"
@@ -65,6 +68,40 @@ func (w witness) forLog(env *cli.Env, log Log) (checkpoint.Witness, error) {
 		return nil, fmt.Errorf("--witness %s: %w", w.agent, err)
 	}
 	return agentWitness{address: w.agent, direct: paths.Socket(w.agent.ID()), via: log.Socket}, nil
+}
+
+// pinWitnesses adds the keys of the witnesses that are known without being given: those
+// that the agent.yaml of the log pins, and those of members whose own log is on this
+// machine. The quorum is that of agent.yaml if none is given and all its witnesses are
+// asked.
+func pinWitnesses(env *cli.Env, log Log, asked []witness, opts *auditchain.VerifyOptions) error {
+	opts.WitnessKeys = slices.Clip(opts.WitnessKeys)
+	f, paths, err := env.InspectFleet()
+	if err != nil {
+		return nil // --db needs no fleet
+	}
+	pinned := map[envelope.Address]bool{}
+	if m, ok := f.Member(log.Agent); ok && m.Agent != nil {
+		for _, w := range m.Agent.Audit.Witnesses {
+			opts.WitnessKeys = append(opts.WitnessKeys, w.Keys...)
+			pinned[w.Address] = len(w.Keys) > 0
+		}
+		if q := m.Agent.Audit.WitnessQuorum; opts.Quorum == 0 && len(asked) == len(m.Agent.Audit.Witnesses) {
+			opts.Quorum = q
+		}
+	}
+	for _, w := range asked {
+		m, member := f.Member(w.agent.ID())
+		if w.folder != nil || !member || pinned[w.agent] {
+			continue
+		}
+		own, err := auditchain.PublicKeysOf(daemon.AuditDB(m, paths))
+		if err != nil {
+			return fmt.Errorf("--witness %s: %w", w.agent, err)
+		}
+		opts.WitnessKeys = append(opts.WitnessKeys, own...)
+	}
+	return nil
 }
 
 // errCannotCosign is why neither witness signs: verifying only reads what a

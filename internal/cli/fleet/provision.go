@@ -101,11 +101,9 @@ func provisionAll(ctx context.Context, conn *nats.Conn, f *fleet.Fleet, rules *n
 	}
 	for _, q := range rules.Queues {
 		m, _ := f.Member(q.ID) // the rules are derived from the members
-		opts := daemon.DurableOptions(m)
-		opts.Fleet = f.Name
-		resources := durable.ResourcesOf(opts, q.Requests, q.Calls)
+		resources := durable.ResourcesOf(daemon.DurableOptions(f, m), q.Requests, q.Calls)
 		if q.Limits {
-			resources.Buckets = append(resources.Buckets, quota.BucketConfig(natsauth.LimitsBucket(q.ID), 0))
+			resources.Buckets = append(resources.Buckets, quota.BucketConfig(natsauth.LimitsBucket(f.BrokerName(m.Address)), 0))
 		}
 		findings, err := resources.Provision(ctx, js, check)
 		for _, finding := range findings {

@@ -63,15 +63,29 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	helpers.Go(func() { systemd.Watch(ctx, func() bool { return alive(ctx, agents) }) })
 	for _, d := range agents {
 		if lost := d.Lost(); lost != nil {
-			helpers.Go(func() {
-				select {
-				case <-lost:
-					cancel(fmt.Errorf("agent %s: the NATS server has closed its connection for good; see the server's log, then start the agent again", d.Member().ID))
-				case <-ctx.Done():
-				}
-			})
+			helpers.Go(func() { endWith(ctx, d, lost, cancel) })
 		}
 	}
+	return reloadUntilDone(ctx, hup, changed, func() {
+		// systemd wants the time of the reload from the monotonic clock, to tell
+		// this reload from an earlier one (sd_notify(3), MONOTONIC_USEC).
+		notify(out, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
+		reload(out, agents)
+		notify(out, systemd, sdnotify.Ready)
+	})
+}
+
+// endWith ends the service with an agent that can never be reached again.
+func endWith(ctx context.Context, d *daemon.Daemon, lost <-chan struct{}, cancel context.CancelCauseFunc) {
+	select {
+	case <-lost:
+		cancel(fmt.Errorf("agent %s: the NATS server has closed its connection for good; see the server's log, then start the agent again", d.Member().ID))
+	case <-ctx.Done():
+	}
+}
+
+// reloadUntilDone reloads for each signal and each change until ctx ends.
+func reloadUntilDone(ctx context.Context, hup <-chan os.Signal, changed <-chan struct{}, reload func()) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,11 +98,7 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 		case <-hup:
 		case <-changed:
 		}
-		// systemd wants the time of the reload from the monotonic clock, to tell
-		// this reload from an earlier one (sd_notify(3), MONOTONIC_USEC).
-		notify(out, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
-		reload(out, agents)
-		notify(out, systemd, sdnotify.Ready)
+		reload()
 	}
 }
 

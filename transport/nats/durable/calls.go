@@ -44,7 +44,7 @@ func NewCalls(opts Options) (*Calls, error) {
 
 // Enqueue implements [transport.CallQueue].
 func (c *Calls) Enqueue(ctx context.Context, to envelope.Address, topic, id string, request []byte) error {
-	return publish(ctx, c.opts.Conn, c.js, natsauth.RequestsStream(to.ID()), natsauth.RequestsSubject(topic), request, nil, jetstream.WithMsgID(id))
+	return publish(ctx, c.opts.Conn, c.js, natsauth.RequestsStream(c.opts.NameOf(to)), natsauth.RequestsSubject(topic), request, nil, jetstream.WithMsgID(id))
 }
 
 // Await implements [transport.CallQueue]. The stream republishes each answer that it
@@ -53,7 +53,7 @@ func (c *Calls) Enqueue(ctx context.Context, to envelope.Address, topic, id stri
 // and less often.
 func (c *Calls) Await(ctx context.Context, key transport.CallKey, begin func(context.Context) error) ([]byte, error) {
 	const first, longest = 200 * time.Millisecond, 5 * time.Second
-	answers, forget, err := c.subscribe(answeredSubject(key))
+	answers, forget, err := c.subscribe(c.opts.answeredSubject(key))
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (c *Calls) Await(ctx context.Context, key transport.CallKey, begin func(con
 		case <-timer.C:
 		}
 		asking, cancel := context.WithTimeout(ctx, tryTime)
-		answer, err := lastFor(asking, c.opts.Conn, natsauth.ResultsStream(key.Callee.ID()), resultSubject(key))
+		answer, err := lastFor(asking, c.opts.Conn, natsauth.ResultsStream(c.opts.NameOf(key.Callee)), c.opts.resultSubject(key))
 		cancel()
 		if err == nil {
 			return answer, nil
@@ -95,7 +95,7 @@ func (c *Calls) subscribe(subject string) (answers chan []byte, forget func(), e
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answers == nil {
-		all := natsauth.AnsweredSubject("*", c.opts.Agent) + ".*"
+		all := natsauth.AnsweredSubject("*", c.opts.name()) + ".*"
 		if c.answers, err = c.opts.Conn.Client().Subscribe(all, c.deliver); err != nil {
 			return nil, nil, err
 		}

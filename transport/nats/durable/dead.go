@@ -52,7 +52,7 @@ var (
 // Letters yields the dead letters, oldest first. An error ends the sequence.
 func (m *Mailbox) Letters(ctx context.Context) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
-		stream, err := m.js.Stream(ctx, natsauth.DeadStream(m.opts.Agent))
+		stream, err := m.js.Stream(ctx, natsauth.DeadStream(m.opts.name()))
 		if err != nil {
 			yield(Letter{}, fmt.Errorf("durable: %w", err))
 			return
@@ -76,7 +76,7 @@ func (m *Mailbox) Letters(ctx context.Context) iter.Seq2[Letter, error] {
 
 // Letter returns the letter with a number. The error may wrap [ErrNoLetter].
 func (m *Mailbox) Letter(ctx context.Context, number uint64) (Letter, error) {
-	stream, err := m.js.Stream(ctx, natsauth.DeadStream(m.opts.Agent))
+	stream, err := m.js.Stream(ctx, natsauth.DeadStream(m.opts.name()))
 	if err != nil {
 		return Letter{}, fmt.Errorf("durable: %w", err)
 	}
@@ -112,15 +112,15 @@ func (m *Mailbox) Redrive(ctx context.Context, topic string, number uint64) (Let
 	case l.Request.Deadline != 0 && time.UnixMilli(l.Request.Deadline).Before(time.Now()):
 		return l, fmt.Errorf("durable: %d: %w", number, ErrExpired)
 	}
-	results, err := m.js.Stream(ctx, natsauth.ResultsStream(m.opts.Agent))
+	results, err := m.js.Stream(ctx, natsauth.ResultsStream(m.opts.name()))
 	if err == nil {
 		key := transport.CallKey{Caller: l.Request.From, Callee: envelope.AddressOf(m.opts.Agent), CorrelationID: l.Request.CorrelationID}
-		err = results.Purge(ctx, jetstream.WithPurgeSubject(resultSubject(key)))
+		err = results.Purge(ctx, jetstream.WithPurgeSubject(m.opts.resultSubject(key)))
 	}
 	if err == nil {
 		// With the first message's id the stream would drop it as a duplicate.
 		id := jetstream.WithMsgID(fmt.Sprintf("redrive/%d/%s", number, l.Request.MessageID))
-		err = publish(ctx, m.opts.Conn, m.js, natsauth.RequestsStream(m.opts.Agent), natsauth.RequestsSubject(topic), l.Data, nil, id)
+		err = publish(ctx, m.opts.Conn, m.js, natsauth.RequestsStream(m.opts.name()), natsauth.RequestsSubject(topic), l.Data, nil, id)
 	}
 	if err != nil {
 		return l, fmt.Errorf("durable: %w", err)
@@ -138,7 +138,7 @@ func (m *Mailbox) Drop(ctx context.Context, number uint64) (Letter, error) {
 }
 
 func (m *Mailbox) drop(ctx context.Context, number uint64) error {
-	stream, err := m.js.Stream(ctx, natsauth.DeadStream(m.opts.Agent))
+	stream, err := m.js.Stream(ctx, natsauth.DeadStream(m.opts.name()))
 	if err == nil {
 		err = stream.DeleteMsg(ctx, number)
 	}

@@ -73,7 +73,7 @@ func (d *delivery) Spent() bool  { return d.attempt > d.mailbox.opts.MaxDeliver 
 func (d *delivery) Answered(ctx context.Context, key transport.CallKey) (bool, error) {
 	answered := false
 	err := insist(ctx, func(ctx context.Context) error {
-		_, err := lastFor(ctx, d.mailbox.opts.Conn, natsauth.ResultsStream(d.mailbox.opts.Agent), resultSubject(key))
+		_, err := lastFor(ctx, d.mailbox.opts.Conn, natsauth.ResultsStream(d.mailbox.opts.name()), d.mailbox.opts.resultSubject(key))
 		answered = err == nil
 		if errors.Is(err, transport.ErrNotStored) {
 			return nil
@@ -86,7 +86,7 @@ func (d *delivery) Answered(ctx context.Context, key transport.CallKey) (bool, e
 // Answer implements [transport.Delivery].
 func (d *delivery) Answer(ctx context.Context, key transport.CallKey, answer []byte) error {
 	first := jetstream.WithExpectLastSequencePerSubject(0)
-	err := publish(ctx, d.mailbox.opts.Conn, d.mailbox.js, natsauth.ResultsStream(d.mailbox.opts.Agent), resultSubject(key), answer, nil, first)
+	err := publish(ctx, d.mailbox.opts.Conn, d.mailbox.js, natsauth.ResultsStream(d.mailbox.opts.name()), d.mailbox.opts.resultSubject(key), answer, nil, first)
 	if hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence) {
 		return nil // the answer that exists counts
 	}
@@ -118,7 +118,7 @@ func (d *delivery) PutBack(ctx context.Context, after time.Duration) error {
 	// The id makes sure that one delivery leaves one copy, even if the broker does not
 	// hear of its end and this process puts it back once more.
 	id := jetstream.WithMsgID(fmt.Sprintf("again/%d", d.sequence))
-	err := publish(ctx, d.mailbox.opts.Conn, d.mailbox.js, natsauth.RequestsStream(d.mailbox.opts.Agent), d.message.Subject(), d.message.Data(), header, id)
+	err := publish(ctx, d.mailbox.opts.Conn, d.mailbox.js, natsauth.RequestsStream(d.mailbox.opts.name()), d.message.Subject(), d.message.Data(), header, id)
 	switch {
 	case err == nil:
 		return d.Done(ctx)
@@ -137,8 +137,8 @@ func (d *delivery) DeadLetter(ctx context.Context, reason string) error {
 	header.Set(headerReason, reason)
 	header.Set(headerAttempts, strconv.Itoa(d.Attempt()))
 	// One delivery leaves one letter, however often its end is not heard.
-	id := jetstream.WithMsgID(fmt.Sprintf("%s/%d", natsauth.RequestsStream(d.mailbox.opts.Agent), d.sequence))
-	stream, subject := natsauth.DeadStream(d.mailbox.opts.Agent), natsauth.DeadSubject(d.mailbox.opts.Agent)
+	id := jetstream.WithMsgID(fmt.Sprintf("%s/%d", natsauth.RequestsStream(d.mailbox.opts.name()), d.sequence))
+	stream, subject := natsauth.DeadStream(d.mailbox.opts.name()), natsauth.DeadSubject(d.mailbox.opts.name())
 	err := publish(ctx, d.mailbox.opts.Conn, d.mailbox.js, stream, subject, d.message.Data(), header, id)
 	if errors.Is(err, natsgo.ErrMaxPayload) {
 		// A foreign client left no room for the reason: the body is worth more.

@@ -57,7 +57,7 @@ func (m *Mailbox) ensure(ctx context.Context, want jetstream.StreamConfig) error
 // checkProvisioned makes sure that an operator has made what serving takes, and takes
 // over the settings that this agent cannot change.
 func (m *Mailbox) checkProvisioned(ctx context.Context) error {
-	stream := natsauth.RequestsStream(m.opts.Agent)
+	stream := natsauth.RequestsStream(m.opts.name())
 	ctx, cancel := context.WithTimeout(ctx, clusterTime)
 	defer cancel()
 	var consumer jetstream.Consumer

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/natsauth"
 )
@@ -19,6 +20,8 @@ type Options struct {
 	// Fleet is the name of the agent's fleet. A stream of another fleet is not used. ""
 	// is no fleet.
 	Fleet string
+	// NameOf is what names an agent's streams and buckets. Default: its id.
+	NameOf func(envelope.Address) string
 	// Replicas is how many servers of a cluster keep each stream, from 1 to 5; 0 is 1.
 	Replicas int
 	// AckWait is how long the broker waits for a sign of life from the replica that
@@ -65,6 +68,9 @@ func (o Options) withDefaults() Options {
 	set(&o.DeadTTL, 30*24*time.Hour)
 	set(&o.MaxBytes, 256<<20)
 	set(&o.FirstDelay, time.Second)
+	if o.NameOf == nil {
+		o.NameOf = envelope.Address.ID
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -89,10 +95,13 @@ func (o *Options) delay(attempt int) time.Duration {
 	return d
 }
 
+// name is what names the agent's own streams and buckets.
+func (o *Options) name() string { return o.NameOf(envelope.AddressOf(o.Agent)) }
+
 // notes is the configuration of the bucket of an agent's notes about its calls.
 func (o *Options) notes() jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
-		Bucket: natsauth.CallsBucket(o.Agent), Description: "agentd: the asynchronous calls of agent://" + o.Agent,
+		Bucket: natsauth.CallsBucket(o.name()), Description: "agentd: the asynchronous calls of agent://" + o.Agent,
 		TTL: keepNotes, Replicas: o.Replicas,
 	}
 }
@@ -100,13 +109,13 @@ func (o *Options) notes() jetstream.KeyValueConfig {
 // streams are the configurations of an agent's streams: of the requests to it, whose
 // topic is topic, of its answers and of its dead letters.
 func (o *Options) streams(topic string) []jetstream.StreamConfig {
-	requests := o.stream(natsauth.RequestsStream(o.Agent), natsauth.RequestsSubject(topic), "requests")
+	requests := o.stream(natsauth.RequestsStream(o.name()), natsauth.RequestsSubject(topic), "requests")
 	requests.Retention, requests.MaxAge, requests.Duplicates = jetstream.WorkQueuePolicy, keepRequests, dedupeWindow
 	requests.MaxBytes, requests.Discard = o.MaxBytes, jetstream.DiscardNew
-	results := o.stream(natsauth.ResultsStream(o.Agent), "agentd.results."+natsauth.ServiceName(o.Agent)+".>", "answers")
+	results := o.stream(natsauth.ResultsStream(o.name()), "agentd.results."+natsauth.ServiceName(o.name())+".>", "answers")
 	results.MaxAge, results.MaxMsgsPerSubject = o.ResultTTL, 1
-	results.RePublish = &jetstream.RePublish{Source: results.Subjects[0], Destination: "agentd.answered." + natsauth.ServiceName(o.Agent) + ".>"}
-	dead := o.stream(natsauth.DeadStream(o.Agent), natsauth.DeadSubject(o.Agent), "dead letters")
+	results.RePublish = &jetstream.RePublish{Source: results.Subjects[0], Destination: "agentd.answered." + natsauth.ServiceName(o.name()) + ".>"}
+	dead := o.stream(natsauth.DeadStream(o.name()), natsauth.DeadSubject(o.name()), "dead letters")
 	dead.MaxAge, dead.MaxMsgs = o.DeadTTL, maxDead
 	return []jetstream.StreamConfig{requests, results, dead}
 }

@@ -16,13 +16,13 @@ import (
 )
 
 // resultSubject is the subject under which the answer to a call is stored.
-func resultSubject(k transport.CallKey) string {
-	return natsauth.ResultsSubject(k.Callee.ID(), k.Caller.ID()) + "." + k.CorrelationID
+func (o *Options) resultSubject(k transport.CallKey) string {
+	return natsauth.ResultsSubject(o.NameOf(k.Callee), o.NameOf(k.Caller)) + "." + k.CorrelationID
 }
 
 // answeredSubject is the subject to which the stream republishes a stored answer.
-func answeredSubject(k transport.CallKey) string {
-	return natsauth.AnsweredSubject(natsauth.ServiceName(k.Callee.ID()), k.Caller.ID()) + "." + k.CorrelationID
+func (o *Options) answeredSubject(k transport.CallKey) string {
+	return natsauth.AnsweredSubject(natsauth.ServiceName(o.NameOf(k.Callee)), o.NameOf(k.Caller)) + "." + k.CorrelationID
 }
 
 const (

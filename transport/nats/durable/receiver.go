@@ -42,7 +42,7 @@ func (r *receiver) open(ctx context.Context) (jetstream.MessagesContext, error) 
 	opts := &r.mailbox.opts
 	ctx, cancel := context.WithTimeout(ctx, opts.AckWait)
 	defer cancel()
-	stream := natsauth.RequestsStream(opts.Agent)
+	stream := natsauth.RequestsStream(opts.name())
 	var consumer jetstream.Consumer
 	var err error
 	if opts.Conn.Provisioned() {

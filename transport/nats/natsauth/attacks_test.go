@@ -32,6 +32,9 @@ func attacks(rules *natsauth.Rules, ack string) []attack {
 		{"make a stream that captures others' subjects", api("STREAM.CREATE.EVIL", capture)},
 		{"make a bucket of one's own that copies others' streams", api("STREAM.CREATE.KV_mallory", fmt.Sprintf(source, "KV_mallory", "$KV.mallory.>"))},
 		{"change one's own stream into a copy of others", api("STREAM.UPDATE.AGENTD_DEAD_mallory", fmt.Sprintf(source, "AGENTD_DEAD_mallory", "agentd.dead.mallory"))},
+		{"change one's own bucket into a copy of others", api("STREAM.UPDATE.KV_agentd-limits-mallory",
+			`{"name":"KV_agentd-limits-mallory","subjects":["$KV.agentd-limits-mallory.>"],"storage":"memory","max_msgs_per_subject":1,"discard":"new","max_age":172800000000000,`+
+				`"allow_rollup_hdrs":true,"deny_delete":true,"allow_direct":true,"sources":[{"name":"AGENTD_RESULTS_alice"}]}`)},
 		{"have one's own stream republish into another's inbox", api("STREAM.UPDATE.AGENTD_DEAD_mallory",
 			`{"name":"AGENTD_DEAD_mallory","subjects":["agentd.dead.mallory"],"storage":"file","republish":{"src":">","dest":"_INBOX.bob.>"}}`)},
 		{"delete another's stream", api("STREAM.DELETE."+victim, "")},

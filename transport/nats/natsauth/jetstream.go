@@ -3,7 +3,6 @@ package natsauth
 import (
 	"slices"
 
-	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 )
 
@@ -25,6 +24,9 @@ const ConsumerName = "agentd"
 type Queue struct {
 	// ID is the agent's id.
 	ID string `json:"id"`
+
+	name string // in the names on the broker, see fleet.Fleet.BrokerName
+
 	// Requests is the subject of the agent's requests, if the broker keeps them.
 	Requests string `json:"requests,omitempty"`
 	// Calls reports whether the agent calls peers whose requests the broker keeps.
@@ -48,20 +50,20 @@ type Import struct {
 }
 
 // newQueue derives what a member uses of JetStream. ok is false if it uses nothing.
-func newQueue(m *fleet.Member, opts Options) (q Queue, ok bool) {
-	q = Queue{ID: m.ID, Services: []Import{}, Streams: []Import{}}
+func newQueue(f *fleet.Fleet, m *fleet.Member, opts Options) (q Queue, ok bool) {
+	q = Queue{ID: m.ID, name: f.BrokerName(m.Address), Services: []Import{}, Streams: []Import{}}
 	if requests := requestSubjects(m); len(requests) > 0 {
 		if m.Capabilities.KeepsRequests() {
 			q.keepRequests(requests[0])
 		}
 		if q.Limits = sharesLimits(m); q.Limits {
-			q.addBucket(LimitsBucket(m.ID))
+			q.addBucket(LimitsBucket(q.name))
 		}
 	}
 	for _, p := range m.Peers {
 		subjects := natsSubjects(p.Transports)
 		if p.InFleet && p.Address != m.Address && len(subjects) > 0 && mayKeepRequests(p.Document) && opts.allows(m.Address, p.Address) {
-			q.addCallee(p.Address, subjects[0])
+			q.addCallee(f.BrokerName(p.Address), subjects[0])
 		}
 	}
 	return q, len(q.Services) > 0
@@ -71,14 +73,14 @@ func newQueue(m *fleet.Member, opts Options) (q Queue, ok bool) {
 // answers, and its dead letters.
 func (q *Queue) keepRequests(subject string) {
 	q.Requests = subject
-	queue, results, dead := RequestsStream(q.ID), ResultsStream(q.ID), DeadStream(q.ID)
+	queue, results, dead := RequestsStream(q.name), ResultsStream(q.name), DeadStream(q.name)
 	q.addAPI("CONSUMER.INFO."+queue+"."+ConsumerName, false)
 	q.addAPI("CONSUMER.MSG.NEXT."+queue+"."+ConsumerName, true)
 	q.add("$JS.ACK." + queue + "." + ConsumerName + ".>")
 	q.add(RequestsSubject(subject)) // to put back what cannot be served now
-	q.addAPI("DIRECT.GET."+results+"."+resultsOf(q.ID)+".>", false)
-	q.add(resultsOf(q.ID) + ".>")
-	q.add(DeadSubject(q.ID))
+	q.addAPI("DIRECT.GET."+results+"."+resultsOf(q.name)+".>", false)
+	q.add(resultsOf(q.name) + ".>")
+	q.add(DeadSubject(q.name))
 	// What `agentd dlq` takes. These streams hold nothing that the agent has not
 	// published itself.
 	q.addAPI("STREAM.INFO."+dead, false)
@@ -90,15 +92,15 @@ func (q *Queue) keepRequests(subject string) {
 
 // addCallee adds what calling an agent that keeps requests takes: its queue, and the
 // answers to this agent. It is harmless if the callee keeps none.
-func (q *Queue) addCallee(callee envelope.Address, subject string) {
+func (q *Queue) addCallee(callee, subject string) {
 	if !q.Calls {
 		q.Calls = true
-		q.addBucket(CallsBucket(q.ID))
+		q.addBucket(CallsBucket(q.name))
 	}
 	q.add(RequestsSubject(subject))
-	results := ResultsSubject(callee.ID(), q.ID) + ".*"
-	q.addAPI("DIRECT.GET."+ResultsStream(callee.ID())+"."+results, false)
-	answered := AnsweredSubject(ServiceName(callee.ID()), q.ID) + ".*"
+	results := ResultsSubject(callee, q.name) + ".*"
+	q.addAPI("DIRECT.GET."+ResultsStream(callee)+"."+results, false)
+	answered := AnsweredSubject(ServiceName(callee), q.name) + ".*"
 	q.Streams = append(q.Streams, Import{Subject: answered, To: answered})
 }
 

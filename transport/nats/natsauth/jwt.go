@@ -3,7 +3,6 @@ package natsauth
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -369,7 +368,7 @@ func ReadOperatorKey(path string) (nkeys.KeyPair, error) {
 // WriteAccounts writes each account to <public key>.jwt in a folder, which is how the
 // resolvers of nats-server name them.
 func WriteAccounts(dir string, all []Account) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("natsauth: %w", err)
 	}
 	for _, a := range all {

@@ -62,12 +62,12 @@ func Derive(f *fleet.Fleet, opts Options) (*Rules, error) {
 	}
 	r := &Rules{Fleet: f.Name, Users: []User{}, Queues: []Queue{}, External: []envelope.Address{}}
 	for _, m := range f.Members {
-		if u, ok := newUser(m, opts); ok {
+		if u, ok := newUser(f, m, opts); ok {
 			if u.Responds {
 				u.Publish = append(u.Publish, answerSubjects(f, m, opts)...)
 			}
 			r.Users = append(r.Users, u)
-			if q, ok := newQueue(m, opts); ok {
+			if q, ok := newQueue(f, m, opts); ok {
 				r.Queues = append(r.Queues, q)
 			}
 		}
@@ -85,17 +85,17 @@ func Derive(f *fleet.Fleet, opts Options) (*Rules, error) {
 
 // newUser derives the user of a member, but for the answers that it may send. ok is
 // false for a member that does not use NATS.
-func newUser(m *fleet.Member, opts Options) (u User, ok bool) {
+func newUser(f *fleet.Fleet, m *fleet.Member, opts Options) (u User, ok bool) {
 	u = User{ID: m.ID, InboxPrefix: InboxPrefix(m.ID), Publish: []string{}}
 	u.Subscribe = []string{u.InboxPrefix + ".>"}
-	u.addCallee(m)
-	u.addCaller(m, opts)
+	u.addCallee(f, m)
+	u.addCaller(f, m, opts)
 	return u, u.Responds || len(u.Publish) > 0
 }
 
 // addCallee adds what serving requests takes: the requests themselves, and discovery
 // (ADR-32).
-func (u *User) addCallee(m *fleet.Member) {
+func (u *User) addCallee(f *fleet.Fleet, m *fleet.Member) {
 	requests := requestSubjects(m)
 	if len(requests) == 0 {
 		return
@@ -109,7 +109,7 @@ func (u *User) addCallee(m *fleet.Member) {
 		u.Subscribe = append(u.Subscribe, subject, subject+".*")
 		u.Publish = append(u.Publish, ChangedSubject(subject))
 	}
-	service := ServiceName(m.ID)
+	service := ServiceName(f.BrokerName(m.Address))
 	u.Subscribe = append(u.Subscribe, "$SRV.*", "$SRV.*."+service, "$SRV.*."+service+".*")
 	// To find another fleet's agent of the same name, and its own replicas.
 	u.Publish = append(u.Publish, "$SRV.STATS."+service, InboxPrefix(m.ID)+".>")
@@ -118,7 +118,7 @@ func (u *User) addCallee(m *fleet.Member) {
 // addCaller adds what calling its peers takes. A peer that the member may not call
 // gets no requests, but may still witness the member's audit log: that is no call of
 // a capability, and permissions do not cover it.
-func (u *User) addCaller(m *fleet.Member, opts Options) {
+func (u *User) addCaller(f *fleet.Fleet, m *fleet.Member, opts Options) {
 	for _, p := range m.Peers {
 		subjects := natsSubjects(p.Transports)
 		if p.Address == m.Address || !opts.allows(m.Address, p.Address) {
@@ -136,7 +136,7 @@ func (u *User) addCaller(m *fleet.Member, opts Options) {
 			u.Publish = append(u.Publish, subject, subject+".*")
 			u.Subscribe = append(u.Subscribe, ChangedSubject(subject))
 		}
-		u.Publish = append(u.Publish, "$SRV.*."+ServiceName(p.Address.ID()))
+		u.Publish = append(u.Publish, "$SRV.*."+ServiceName(f.BrokerName(p.Address)))
 	}
 }
 

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A flight is work that one goroutine of the gate does and any number of calls wait
+// A task is work that one goroutine of the gate does and any number of calls wait
 // for. It has bounds of its own: a call that gives up waiting neither ends it nor
 // leaves a trace in what it finds out.
-type flight struct {
+type task struct {
 	begun time.Time
 	asks  bool // it asks the peer; otherwise it compares contracts
 	// forTool is the capability for whose call it was begun.
 	forTool string
-	// first is closed when the first of several answers is known, or the flight has
+	// first is closed when the first of several answers is known, or the task has
 	// ended; done only then.
 	first, done chan struct{}
 
@@ -24,12 +24,12 @@ type flight struct {
 	transient map[string]verdict // undecided for want of time, by revision
 }
 
-func newFlight(forTool string) *flight {
-	return &flight{begun: time.Now(), forTool: forTool, first: make(chan struct{}), done: make(chan struct{})}
+func newTask(forTool string) *task {
+	return &task{begun: time.Now(), forTool: forTool, first: make(chan struct{}), done: make(chan struct{})}
 }
 
-// landed closes first early.
-func (f *flight) landed() {
+// firstKnown closes first early.
+func (f *task) firstKnown() {
 	select {
 	case <-f.first:
 	default:
@@ -37,10 +37,10 @@ func (f *flight) landed() {
 	}
 }
 
-// wait waits until the flight has ended, or for calls of another capability until its
-// first answer; patience bounds the wait, counted from the flight's begin. The error
+// wait waits until the task has ended, or for calls of another capability until its
+// first answer; patience bounds the wait, counted from its begin. The error
 // is that of ctx.
-func (f *flight) wait(ctx context.Context, tool string, patience time.Duration) error {
+func (f *task) wait(ctx context.Context, tool string, patience time.Duration) error {
 	over := f.done
 	if tool != f.forTool {
 		over = f.first
@@ -65,8 +65,8 @@ func (f *flight) wait(ctx context.Context, tool string, patience time.Duration) 
 	}
 }
 
-// over reports whether the flight has ended.
-func (f *flight) over() bool {
+// over reports whether the task has ended.
+func (f *task) over() bool {
 	select {
 	case <-f.done:
 		return true
@@ -75,47 +75,47 @@ func (f *flight) over() bool {
 	}
 }
 
-// whole is the patience of a call that cannot go on without the flight.
+// whole is the patience of a call that cannot go on without the task.
 const whole time.Duration = -1
 
-// A crew runs flights.
-type crew struct {
-	mu     sync.Mutex
-	closed bool // guarded by mu
-	ctx    context.Context
-	stop   context.CancelFunc
-	flying sync.WaitGroup
+// tasks runs tasks, each on a goroutine of its own.
+type tasks struct {
+	mu      sync.Mutex
+	closed  bool // guarded by mu
+	ctx     context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
-func newCrew() *crew {
-	c := &crew{}
+func newTasks() *tasks {
+	c := &tasks{}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
 }
 
 // run does the work of f on a goroutine of its own, bounded in time. It returns false
-// once the crew is closed.
-func (c *crew) run(f *flight, most time.Duration, work func(ctx context.Context)) bool {
+// once it is closed.
+func (c *tasks) run(f *task, most time.Duration, work func(ctx context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
-	c.flying.Go(func() {
+	c.running.Go(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, most)
 		defer cancel()
-		defer f.landed()
+		defer f.firstKnown()
 		defer close(f.done) // before first, whose waiters look whether it has ended
 		work(ctx)
 	})
 	return true
 }
 
-// close ends all flights and waits for them. It may be called twice.
-func (c *crew) close() {
+// close ends all tasks and waits for them. It may be called twice.
+func (c *tasks) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.stop()
-	c.flying.Wait()
+	c.running.Wait()
 }

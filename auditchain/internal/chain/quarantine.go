@@ -1,0 +1,198 @@
+package chain
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/auditchain/internal/auditerr"
+	"github.com/agentd/agentd/auditchain/internal/record"
+	"github.com/agentd/agentd/auditchain/internal/sidecar"
+	"github.com/agentd/agentd/auditchain/internal/store"
+	"github.com/agentd/agentd/auditchain/internal/verify"
+)
+
+// quarantineMark is in the name of the copy that [Quarantine] leaves.
+const quarantineMark = ".quarantine-"
+
+// A Quarantined is the outcome of [Quarantine].
+type Quarantined struct {
+	// Records counts the rows that were taken out, 0 if every row could be believed.
+	Records int64
+	// Signed is the number of the last record that stays.
+	Signed int64
+	// Copy is the database as it was found, with SHA256 as its hash, or "".
+	Copy, SHA256 string
+}
+
+// A quarantineBody is the body of the lifecycle record about a quarantine.
+type quarantineBody struct {
+	Event string `json:"event"` // always "quarantined"
+	// Records counts the rows that were taken out. They followed record Signed, or
+	// were outside the numbering.
+	Records int64 `json:"records"`
+	Signed  int64 `json:"signed"`
+	// Copy is the name of the file that has them, SHA256 its hash.
+	Copy   string `json:"copy"`
+	SHA256 string `json:"sha256"`
+	// Reason is the operator's.
+	Reason string `json:"reason"`
+}
+
+// Quarantine makes a log usable again whose unsigned records cannot be believed. It
+// copies the database as it is, takes out of it whatever no checkpoint covers,
+// builds the indexes anew, and records that, signed. It changes nothing in a log that
+// [Open] accepts, and fails for one whose signed records are not those that were
+// signed: only a backup mends that.
+func Quarantine(ctx context.Context, path, reason string, options Options, connect store.Connect) (q Quarantined, err error) {
+	path, err = store.Resolve(path)
+	if err != nil {
+		return q, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return q, missing(path, err)
+	}
+	lock, err := sidecar.Lock(path)
+	if err != nil {
+		return q, err
+	}
+	db, err := store.OpenWriter(ctx, path, connect)
+	if err != nil {
+		lock.Release()
+		return q, err
+	}
+	w := &Writer{db: db, lock: lock, options: options, connect: connect}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if _, err := w.load(ctx); err != nil {
+		return q, err
+	}
+	if err := w.loadHead(ctx); err != nil {
+		return q, err
+	}
+	last := w.head.Seq
+	if err := w.findBase(ctx); err != nil {
+		return q, err
+	}
+	q.Signed = w.head.Signed
+	// The newest genuine checkpoint may be older than the newest one.
+	fault, err := verify.CheckUnsigned(ctx, &db.DB, q.Signed, last)
+	if err != nil || fault == nil {
+		return q, errors.Join(err, db.RebuildIndexes())
+	}
+	if q.Copy, q.SHA256, err = w.keepEvidence(); err != nil {
+		return q, err
+	}
+	if q.Records, err = w.removeUnsigned(ctx); err != nil {
+		return q, err
+	}
+	if err := w.checkOwn(ctx); err != nil {
+		return q, err
+	}
+	body, err := json.Marshal(quarantineBody{
+		Event: "quarantined", Records: q.Records, Signed: q.Signed, Copy: filepath.Base(q.Copy), SHA256: q.SHA256, Reason: reason,
+	})
+	if err != nil {
+		return q, w.db.Wrap("recording the quarantine", err)
+	}
+	var seal record.Prepared
+	if err := seal.PrepareSealed(&record.Record{Kind: record.KindLifecycle, Body: body}); err != nil {
+		return q, w.db.Wrap("recording the quarantine", err)
+	}
+	return q, w.Stop(&seal)
+}
+
+// findBase sets the head's checkpoint to the newest one that is genuine under the key
+// that the owner holds, and loads that key. Stored checkpoints that are not genuine are
+// passed over; one that is, and covers other records than those in the database, is an
+// error.
+func (w *Writer) findBase(ctx context.Context) error {
+	notes, err := w.db.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	file, err := sidecar.ReadCheckpoint(w.db.Path)
+	if err != nil {
+		return err
+	}
+	if file != nil {
+		notes = append(notes, file)
+	}
+	end := w.head.Seq
+	w.head.Signed, w.head.Note = 0, nil
+	for _, note := range notes {
+		signed, err := w.openNote(ctx, note)
+		if err != nil || signed.Size <= w.head.Signed {
+			continue
+		}
+		// The key in force at that size is the one that is held, or a forger's.
+		if w.head.Seq = signed.Size; w.loadKey(ctx) != nil || w.key == nil {
+			w.head.Seq = end
+			continue
+		}
+		if w.head.Seq = end; w.checkCovered(ctx, signed) != nil {
+			return w.checkCovered(ctx, signed)
+		}
+		w.head.Signed, w.head.Note = signed.Size, note
+	}
+	if w.head.Signed == 0 {
+		return &auditerr.Error{Code: auditerr.CodeTampered, Path: w.db.Path, Msg: "no checkpoint is signed with the log's key: nothing of it can be believed",
+			Hint: "keep the files as evidence and restore a backup, or move them away to begin a new log"}
+	}
+	w.head.Seq = w.head.Signed
+	err = w.loadKey(ctx)
+	w.head.Seq = end
+	return err
+}
+
+// keepEvidence copies the database as it is beside itself, readable by its owner
+// alone, and returns the name and the hash of the copy.
+func (w *Writer) keepEvidence() (name, sum string, err error) {
+	wrap := func(err error) error {
+		return auditerr.Wrap(w.db.Path, "copying the database before it is changed", err)
+	}
+	name = w.db.Path + quarantineMark + w.options.Now().UTC().Format("20060102T150405.000Z")
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", "", wrap(err)
+	}
+	defer func() { err = errors.Join(err, wrap(file.Close())) }()
+	if err := w.db.Exec(`VACUUM INTO ?`, name); err != nil { // into the file that is there and empty
+		return "", "", wrap(err)
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", "", wrap(err)
+	}
+	if err := file.Sync(); err != nil {
+		return "", "", wrap(err)
+	}
+	return name, hex.EncodeToString(h.Sum(nil)), sidecar.Sync(w.db.Path)
+}
+
+// removeUnsigned takes the rows that no checkpoint covers out of every table, and loads
+// the head that is left.
+func (w *Writer) removeUnsigned(ctx context.Context) (count int64, err error) {
+	signed, note := w.head.Signed, w.head.Note
+	if count, err = w.db.RemoveAfter(signed); err != nil {
+		return count, err
+	}
+	if err := w.loadHead(ctx); err != nil {
+		return count, err
+	}
+	if w.head.Seq != signed {
+		return count, w.db.Tampered(fmt.Sprintf("the log ends at record %d, but a signed checkpoint covers %d", w.head.Seq, signed), nil)
+	}
+	w.head.Signed, w.head.Note = signed, note
+	parsed, err := checkpoint.Parse(string(note))
+	if err != nil || parsed.Root != w.head.Tree.Root() {
+		return count, w.db.Tampered(fmt.Sprintf("the first %d records are not those that were signed", signed), err)
+	}
+	return count, w.db.RebuildIndexes()
+}

@@ -1,0 +1,151 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/agentd/agentd/auditchain/internal/record"
+	"github.com/agentd/agentd/auditchain/internal/store"
+)
+
+// The rule for the records after the newest checkpoint, which no signature covers.
+// Whoever can write to the file can append there, so the tail may hold only what a
+// writer leaves that was killed:
+//
+//   - There is a checkpoint. The first commit of a log signs one.
+//   - There are at most [MaxUnsigned] records. The commit that reaches one more signs.
+//   - None is of a kind that only the log itself writes: those are signed in the
+//     transaction that writes them, and the next start acts on them.
+//   - The last signed record does not seal the log, as that of a clean stop does, or of
+//     an erasure. The first commit after one signs.
+//   - All have their content. An erasure signs.
+//
+// A log that breaks the rule is neither opened nor signed, and nothing that its tail
+// demands is done.
+
+const (
+	// MaxUnsigned is the most records that a commit leaves unsigned.
+	MaxUnsigned = 4095
+	// maxFirstCheckpoint bounds, in milliseconds, the time between the records of a
+	// log without any checkpoint, as the versions left them that signed only ten
+	// seconds after the first record. See [CheckUnsigned].
+	maxFirstCheckpoint = 60_000
+)
+
+// CheckUnsigned checks, for a log that is about to be written, the records after
+// the newest checkpoint, which covers signed of them: that each verifies, and that
+// a crash can have left them. It returns the first fault, or nil. Nobody else may
+// write meanwhile.
+//
+// A log that was never signed is accepted if it is as young as one that an older
+// version left when it was killed. That weakens nothing: whoever can remove every
+// checkpoint can as well begin a new log.
+func CheckUnsigned(ctx context.Context, db *store.DB, signed, last int64) (*Fault, error) {
+	if f, err := checkNumbers(ctx, db); f != nil || err != nil {
+		return f, err
+	}
+	if last <= signed {
+		return nil, nil
+	}
+	if signed == 0 {
+		if f, err := checkYoung(ctx, db); f != nil || err != nil {
+			return f, err
+		}
+	}
+	// The last signed record too: its content says whether it seals the log, and an
+	// erasure of it would have been signed later.
+	first := max(1, signed)
+	if f, err := FirstFault(ctx, db, first, last); f != nil || err != nil {
+		return f, err
+	}
+	erased, err := firstOf(ctx, db, `SELECT seq FROM records NOT INDEXED WHERE seq >= ? AND body IS NULL ORDER BY seq LIMIT 1`, first)
+	if err != nil {
+		return nil, err
+	}
+	if erased > 0 {
+		return &Fault{Class: ForgedErasure, Seq: erased, Detail: "its content is gone and no checkpoint covers an erasure"}, nil
+	}
+	return checkTail(ctx, db, signed, last)
+}
+
+// checkTail applies the rule to the records from signed to last, each of which
+// verifies. There may be more by now.
+func checkTail(ctx context.Context, db *store.DB, signed, last int64) (*Fault, error) {
+	if last <= signed {
+		return nil, nil
+	}
+	f := &Fault{Class: UnsignedTail, Seq: signed + 1, Last: last}
+	if n := last - signed; n > MaxUnsigned {
+		f.Detail = fmt.Sprintf("%d records follow the newest checkpoint; a crash leaves at most %d", n, MaxUnsigned)
+		return f, nil
+	}
+	own, err := firstOf(ctx, db, `SELECT seq FROM records NOT INDEXED WHERE seq > ? AND seq <= ? AND kind IN (?, ?, ?) ORDER BY seq LIMIT 1`,
+		signed, last, record.KindRedaction, record.KindPrune, record.KindCheckpoint)
+	if err != nil {
+		return nil, err
+	}
+	if own > 0 {
+		f.Seq, f.Last = own, 0
+		f.Detail = "no checkpoint covers it, and the log signs a record of this kind as it writes it"
+		return f, nil
+	}
+	sealed, err := isSealed(ctx, db, signed)
+	if err != nil || !sealed {
+		return nil, err
+	}
+	f.Detail = fmt.Sprintf("record %d seals the log: what the log itself writes after it is signed at once", signed)
+	return f, nil
+}
+
+// isSealed reports whether a record seals the log. One that is gone or erased meanwhile
+// does not: what allows that is signed later.
+func isSealed(ctx context.Context, db *store.DB, seq int64) (bool, error) {
+	var kind string
+	var body []byte
+	err := db.QueryRowContext(ctx, `SELECT kind, body FROM records WHERE seq = ?`, seq).Scan(&kind, &body)
+	if store.IsNoRows(err) {
+		return false, nil
+	}
+	return record.IsSealed(record.Kind(kind), body), db.Wrap("reading the last signed record", err)
+}
+
+// checkYoung checks a log without a checkpoint.
+func checkYoung(ctx context.Context, db *store.DB) (*Fault, error) {
+	var age, last int64
+	err := db.QueryRowContext(ctx, `SELECT max(ts) - min(ts), max(seq) FROM records NOT INDEXED`).Scan(&age, &last)
+	if err != nil {
+		return nil, db.Wrap("reading the records", err)
+	}
+	if age > maxFirstCheckpoint {
+		return unsignedLog(last), nil
+	}
+	return nil, nil
+}
+
+// unsignedLog is the fault of a log that nothing vouches for.
+func unsignedLog(last int64) *Fault {
+	return &Fault{Class: UnsignedTail, Seq: 1, Last: last, Detail: "nothing of this log is signed, and a log signs its first record"}
+}
+
+// checkNumbers looks for rows that are outside the numbering, and so in no hash and
+// under no checkpoint; a query would show them among the records.
+func checkNumbers(ctx context.Context, db *store.DB) (*Fault, error) {
+	var count, first int64
+	err := db.QueryRowContext(ctx, `SELECT count(*), coalesce(min(seq), 0) FROM records NOT INDEXED WHERE seq < 1`).Scan(&count, &first)
+	if err != nil {
+		return nil, db.Wrap("reading the records", err)
+	}
+	if count == 0 {
+		return nil, nil
+	}
+	return &Fault{Class: RecordAdded, Detail: fmt.Sprintf("%d rows have numbers below 1, from %d on: they belong to no chain", count, first)}, nil
+}
+
+// firstOf returns the number that a query selects, 0 for none.
+func firstOf(ctx context.Context, db *store.DB, query string, args ...any) (seq int64, err error) {
+	err = db.QueryRowContext(ctx, query, args...).Scan(&seq)
+	if store.IsNoRows(err) {
+		return 0, nil
+	}
+	return seq, db.Wrap("reading the unsigned records", err)
+}
