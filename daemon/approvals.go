@@ -132,7 +132,7 @@ func (a *approvals) Waiting() []control.Approval {
 	for _, call := range a.waiting {
 		r := call.request
 		all = append(all, control.Approval{
-			ID: call.id, Peer: r.Peer, Capability: r.Capability, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
+			ID: call.id, Peer: r.Peer, Capability: r.Capability, CorrelationID: r.CorrelationID, SessionID: r.SessionID, TenantID: r.TenantID,
 			Rule: r.Rule.String(), Since: r.Start, Until: call.until, Payload: slices.Clone(r.Payload),
 		})
 	}

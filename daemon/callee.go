@@ -25,6 +25,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		return nil
 	}
 	d.stats.setCapabilities(m.Capabilities.Names())
+	d.stats.setTenants(d.permissions.tenants.Load().Served())
 	if err := d.openAnswers(ctx); err != nil {
 		return err
 	}
@@ -43,6 +44,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		Records:  d.records(),
 		Checks: callee.Checks{
 			Authorizer:      calleeAuthorizer{&d.permissions},
+			Tenants:         tenantGuard{&d.permissions},
 			Limiter:         d.limiter(),
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
 		},

@@ -1,11 +1,16 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -18,6 +23,7 @@ type callStats struct {
 
 	mu           sync.Mutex
 	byCapability map[string]*callCounts // guarded by mu
+	byTenant     map[string]*callCounts // with envelope.NoTenant for none; guarded by mu
 }
 
 // callCounts are the counts of one capability, or of all.
@@ -25,6 +31,15 @@ type callCounts struct {
 	requests, errors int
 	busy             time.Duration // the sum of all latencies
 	lastError        string        // a code, never a payload
+}
+
+func (c *callCounts) add(r *rpc.CallRecord) {
+	c.requests++
+	c.busy += r.Latency
+	if r.Code != 0 {
+		c.errors++
+		c.lastError = r.Code.String()
+	}
 }
 
 // RecordCall implements [rpc.AccessLog]. A request for a capability that the agent
@@ -52,6 +67,9 @@ func logCall(log *slog.Logger, r *rpc.CallRecord) {
 	if r.Code != 0 {
 		attrs = append(attrs, slog.String("code", r.Code.String()), slog.String("detectedBy", string(r.DetectedBy)))
 	}
+	if r.TenantID != "" {
+		attrs = append(attrs, slog.String("tenantId", r.TenantID))
+	}
 	if r.SessionID != "" {
 		attrs = append(attrs, slog.String("sessionId", r.SessionID))
 	}
@@ -66,8 +84,8 @@ func (s *callStats) Refuses() error {
 	return s.next.Refuses()
 }
 
-// count adds one served request. A name that setCapabilities was not given is left
-// out: strangers choose it, and could fill the map.
+// count adds one served request. Names that setCapabilities and setTenants were not
+// given are left out: strangers choose them, and could fill the maps.
 func (s *callStats) count(r *rpc.CallRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,11 +93,10 @@ func (s *callStats) count(r *rpc.CallRecord) {
 	if c == nil {
 		return
 	}
-	c.requests++
-	c.busy += r.Latency
-	if r.Code != 0 {
-		c.errors++
-		c.lastError = r.Code.String()
+	c.add(r)
+	// A tenant has no part in requests that may not name it.
+	if t := s.byTenant[cmp.Or(r.TenantID, envelope.NoTenant)]; t != nil && r.Code != rpc.CodeTenantMismatch {
+		t.add(r)
 	}
 }
 
@@ -88,14 +105,37 @@ func (s *callStats) count(r *rpc.CallRecord) {
 func (s *callStats) setCapabilities(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.byCapability
-	s.byCapability = make(map[string]*callCounts, len(names))
+	s.byCapability = keep(s.byCapability, names)
+}
+
+// setTenants is setCapabilities for tenants.
+func (s *callStats) setTenants(names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byTenant = keep(s.byTenant, names)
+}
+
+// keep returns counts for names, with those that there were before. They are moved, not
+// copied: no reader holds a *callCounts outside the lock.
+func keep(before map[string]*callCounts, names []string) map[string]*callCounts {
+	after := make(map[string]*callCounts, len(names))
 	for _, name := range names {
-		// Moved, not copied: no reader holds a *callCounts outside the lock.
-		if s.byCapability[name] = before[name]; before[name] == nil {
-			s.byCapability[name] = &callCounts{}
+		if after[name] = before[name]; before[name] == nil {
+			after[name] = &callCounts{}
 		}
 	}
+	return after
+}
+
+// tenants returns the counts of the tenants that the agent serves, by name.
+func (s *callStats) tenants() []control.TenantLoad {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]control.TenantLoad, 0, len(s.byTenant))
+	for _, name := range slices.Sorted(maps.Keys(s.byTenant)) {
+		all = append(all, control.TenantLoad{Tenant: name, Requests: s.byTenant[name].requests, Errors: s.byTenant[name].errors})
+	}
+	return all
 }
 
 // capability returns the counts of one capability.

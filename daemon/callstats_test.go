@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -39,5 +41,27 @@ func TestCallStats(t *testing.T) {
 	}
 	if next.n != 8 {
 		t.Errorf("the access log heard of %d calls", next.n)
+	}
+}
+
+// Calls count for the tenant that they name, if the agent serves that one. Requests that
+// may not name it are not its own.
+func TestCallStatsOfTenants(t *testing.T) {
+	var s callStats
+	s.setCapabilities([]string{"a"})
+	s.setTenants([]string{"default", "acme"})
+	for _, call := range []struct {
+		tenant string
+		code   rpc.Code
+	}{{"", 0}, {"acme", 0}, {"acme", rpc.CodeBusy}, {"acme", rpc.CodeTenantMismatch}, {"evil", rpc.CodeTenantMismatch}} {
+		s.RecordCall(rpc.CallRecord{Role: rpc.RoleCallee, Capability: "a", TenantID: call.tenant, Code: call.code})
+	}
+	want := []control.TenantLoad{{Tenant: "acme", Requests: 2, Errors: 1}, {Tenant: "default", Requests: 1}}
+	if got := s.tenants(); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	s.setTenants([]string{"acme"})
+	if got := s.tenants(); !slices.Equal(got, want[:1]) {
+		t.Errorf("after a reload: %+v", got)
 	}
 }

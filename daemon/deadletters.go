@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport/nats/durable"
 )
 
@@ -84,7 +85,7 @@ func (d *Daemon) changeLetter(
 		return control.Letter{}, err
 	}
 	shown := letterStatus(&l)
-	if err := d.audit.append(ctx, auditchain.KindLifecycle, "", letterBody{
+	if err := d.audit.append(ctx, auditchain.KindLifecycle, shown.TenantID, letterBody{
 		Event: event, Number: number, By: by, PeerID: string(shown.From), Capability: shown.Capability, CorrelationID: shown.CorrelationID,
 	}); err != nil {
 		return shown, err
@@ -99,6 +100,10 @@ func letterStatus(l *durable.Letter) control.Letter {
 	if l.Request != nil {
 		shown.From, shown.Capability, shown.CorrelationID = l.Request.From, l.Request.Capability, l.Request.CorrelationID
 		shown.Deadline = l.Request.Deadline
+		// A name that no call may have is one reason for dead letters, and belongs to no tenant.
+		if envelope.CheckTenant(l.Request.TenantID) == nil {
+			shown.TenantID = l.Request.TenantID
+		}
 	}
 	return shown
 }

@@ -135,7 +135,7 @@ func TestAsyncCallsToReferenceAgents(t *testing.T) {
 			if e["kind"] != "request" || e["correlationId"] != queued.CorrelationID || e["replyTo"] == nil {
 				t.Errorf("request %v", e)
 			}
-			result, err := api.Await(t.Context(), queued.CorrelationID, 20*time.Second)
+			result, err := api.Await(t.Context(), queued.CorrelationID, 20*time.Second, "")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -67,6 +67,9 @@ func (d *Daemon) addLoad(s *control.Status) {
 		s.Capabilities = append(s.Capabilities, control.CapabilityLoad(l))
 	}
 	s.Dropped = d.inbox.Dropped()
+	if d.Member().Agent.Tenants != nil {
+		s.Tenants = d.stats.tenants()
+	}
 }
 
 // overload lists the circuits that are open and the queues that are full. They begin

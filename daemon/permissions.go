@@ -12,8 +12,9 @@ import (
 // permissions hold what the files say about who may call whom. A reload swaps them.
 // Rate limits and quotas are not among them, so a reload refills none.
 type permissions struct {
-	caller atomic.Pointer[policy.CallerRules]
-	callee atomic.Pointer[policy.CalleeRules] // nil for an agent that only calls others
+	caller  atomic.Pointer[policy.CallerRules]
+	callee  atomic.Pointer[policy.CalleeRules] // nil for an agent that only calls others
+	tenants atomic.Pointer[policy.TenantRules]
 }
 
 // loadPermissions puts the permissions of the files in force.
@@ -24,6 +25,7 @@ func (d *Daemon) loadPermissions(context.Context) error {
 	}
 	d.permissions.caller.Store(caller)
 	d.permissions.callee.Store(callee)
+	d.permissions.tenants.Store(tenantRules(d.cfg.Fleet, d.Member()))
 	return nil
 }
 
@@ -36,6 +38,20 @@ func readPermissions(m *fleet.Member) (caller *policy.CallerRules, callee *polic
 		callee, err = policy.NewCalleeRules(m)
 	}
 	return caller, callee, err
+}
+
+// tenantRules reads for which tenants a member serves whom. Where the files give any
+// agent an identity, a caller without one may name no tenant.
+func tenantRules(f *fleet.Fleet, m *fleet.Member) *policy.TenantRules {
+	return policy.NewTenantRules(m, len(withIdentity(f, m)) > 0)
+}
+
+// A tenantGuard decides for which tenants the agent serves calls.
+type tenantGuard struct{ *permissions }
+
+// Decide implements [rpc.TenantGuard].
+func (g tenantGuard) Decide(from envelope.Address, proven bool, tenant string) error {
+	return g.tenants.Load().Decide(from, proven, tenant)
 }
 
 // A callerAuthorizer decides about the calls that the agent makes.

@@ -24,11 +24,12 @@ type reloadedState struct {
 	handlers map[string]rpc.Handler
 	caller   *policy.CallerRules
 	callee   *policy.CalleeRules
+	tenants  *policy.TenantRules
 	keyring  *memberKeys
 }
 
 // Reload reads the fleet's files again and swaps what a running agent can change:
-// capabilities, skills, peers, identities, permissions, breakers and limits; the table in
+// capabilities, skills, peers, tenants, identities, permissions, breakers and limits; the table in
 // settings.go has every key. What takes a restart waits for it, and is named in the
 // log and by [Daemon.AwaitsRestart]. Calls that run finish under the rules that they
 // began with, and the audit log gets a record of the reload. After an error nothing
@@ -46,6 +47,7 @@ func (d *Daemon) Reload() error {
 			return fmt.Errorf("reload: %w", err)
 		}
 		d.stats.setCapabilities(next.member.Capabilities.Names())
+		d.stats.setTenants(next.tenants.Served())
 		d.inbox.SetLimits(calleeLimits(next.member))
 	}
 	// Each of these is swapped by itself. A call that runs meanwhile may see the new
@@ -53,6 +55,7 @@ func (d *Daemon) Reload() error {
 	d.keyring.current.Store(next.keyring)
 	d.permissions.caller.Store(next.caller)
 	d.permissions.callee.Store(next.callee)
+	d.permissions.tenants.Store(next.tenants)
 	d.peers.current.Store(d.peersOf(next.member))
 	d.client.SetLimits(callerLimits(next.member))
 	d.breakers.Configure(policy.BreakerSettings(next.member.Agent.Breaker), time.Now())
@@ -127,6 +130,7 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	if s.caller, s.callee, err = readPermissions(member); err != nil {
 		return s, err
 	}
+	s.tenants = tenantRules(s.fleet, member)
 	s.keyring, err = d.readKeys(s.fleet, member)
 	return s, err
 }

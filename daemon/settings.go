@@ -52,6 +52,7 @@ func agentSettings() []setting {
 		row("skills", swapped, func(a *fleet.AgentFile) any { return []any{skillsOf(a), a.SkillFiles} }),
 		row("permissions", swapped, func(a *fleet.AgentFile) any { return permissionsOf(a.Permissions) }),
 		row("scopes", swapped, func(a *fleet.AgentFile) any { return patterns(a.Scopes) }), // with security.defaultPermissions
+		row("tenants", swapped, func(a *fleet.AgentFile) any { return a.Tenants }),
 		row("security.requireAuth", swapped, func(a *fleet.AgentFile) any { return a.Security.RequireAuth }),
 		row("security.approvalTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ApprovalTimeout }),
 		row("security.clockSkewMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ClockSkew }),
@@ -118,6 +119,7 @@ func peerSettings() []setting {
 			return []any{p.Document.Path, p.Document.Digest(), p.Pinned}
 		}),
 		row("peers.replyTopics", func(p *fleet.Peer) any { return p.ReplyTopics }),
+		row("peers.tenants", func(p *fleet.Peer) any { return p.Tenants }),
 		row("peers.minSchemaVersion", func(p *fleet.Peer) any { return p.MinSchemaVersion }),
 	}
 }

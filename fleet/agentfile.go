@@ -39,6 +39,9 @@ type AgentFile struct {
 	// security.defaultPermissions together. Nil, when the file has neither,
 	// grants every scope; an empty list grants none.
 	Scopes []PermissionRule
+	// Tenants are those whose calls the member serves, with [envelope.NoTenant] for calls
+	// that name none. Nil, when the file has no such list, serves only the latter.
+	Tenants []string
 	// Security holds the block security.
 	Security Security
 	// Audit holds the block audit.
@@ -214,6 +217,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.decodeSkills(o.Get("skills"), p)
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
+	a.Tenants = decodeTenants(o.Get("tenants"), true)
 	a.decodeSecurity(o.Get("security"))
 	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))

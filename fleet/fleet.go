@@ -159,6 +159,9 @@ type Peer struct {
 	// ReplyTopics are where the peer takes the answers to its own calls, if not in
 	// the inbox that its id implies. One that ends in .> covers all below.
 	ReplyTopics []string
+	// Tenants are those that the peer may name in its calls to the member. Nil, when the
+	// file has no such list, see [AgentFile.Tenants] and package policy.
+	Tenants []string
 	// MinSchemaVersion is the oldest contract the caller accepts; "" is any.
 	MinSchemaVersion string
 	// Position is where the peers file declares the peer.

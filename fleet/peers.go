@@ -67,6 +67,7 @@ func decodePeer(v strictyaml.Value, base string, p paths) peerEntry {
 			Transports:       capability.DecodeTransports(o.Need("transports"), capability.PeerSide),
 			Auth:             decodeAuth(o.Get("auth")),
 			ReplyTopics:      decodeReplyTopics(o.Get("replyTopics")),
+			Tenants:          decodeTenants(o.Get("tenants"), false),
 			MinSchemaVersion: decodeMinVersion(o.Get("minSchemaVersion")),
 			Position:         v.Position(),
 		},

@@ -24,10 +24,9 @@ func carriedKeys() []string {
 // decodeReference reads the keys of the reference runtime.
 func (a *AgentFile) decodeReference(o *strictyaml.Object) {
 	refuse(o.Value(), map[string]string{
-		"quotas":  "rateLimit and concurrency in capabilities.yaml bound calls, and limits in agent.yaml what the agent takes",
-		"tenants": "callers in capabilities.yaml and permissions in agent.yaml decide who may call",
+		"quotas": "rateLimit and concurrency in capabilities.yaml bound calls, and limits in agent.yaml what the agent takes",
 	})
-	o.PassOver("quotas", "tenants") // refused above
+	o.PassOver("quotas") // refused above
 	a.decodeRPC(o.Get("rpc"))
 	refuse(o.Get("tools"), toolRemedies())
 	decodeControlPlane(o.Get("controlPlane"))

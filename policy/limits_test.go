@@ -24,31 +24,31 @@ func limited(requests int, period time.Duration, burst int) *capability.Capabili
 func TestRateLimitOfSeed004(t *testing.T) {
 	l, c := policy.NewRateLimiter(0), limited(100, time.Hour, 100)
 	for i := range 100 {
-		q := l.Take(reviewer, c, epoch)
+		q := l.Take(reviewer, "", c, epoch)
 		if !q.Allowed || q.Remaining != 99-i || q.Limit != 100 {
 			t.Fatalf("call %d: %+v", i+1, q)
 		}
 	}
-	q := l.Take(reviewer, c, epoch)
+	q := l.Take(reviewer, "", c, epoch)
 	if q.Allowed || q.Remaining != 0 || q.RetryAfter != 36*time.Second || !q.ResetAt.Equal(epoch.Add(time.Hour)) {
 		t.Errorf("call 101: %+v", q)
 	}
-	if q := l.Take(librarian, c, epoch); !q.Allowed {
+	if q := l.Take(librarian, "", c, epoch); !q.Allowed {
 		t.Error("another caller pays for this one")
 	}
 	other := *c
 	other.Name = "other"
-	if q := l.Take(reviewer, &other, epoch); !q.Allowed {
+	if q := l.Take(reviewer, "", &other, epoch); !q.Allowed {
 		t.Error("another capability pays for this one")
 	}
-	if q := l.Take(reviewer, c, epoch.Add(q.RetryAfter)); !q.Allowed {
+	if q := l.Take(reviewer, "", c, epoch.Add(q.RetryAfter)); !q.Allowed {
 		t.Errorf("after retryAfter: %+v", q)
 	}
 }
 
 func TestNoRateLimit(t *testing.T) {
 	l := policy.NewRateLimiter(0)
-	if q := l.Take(reviewer, &capability.Capability{Name: "x"}, epoch); !q.Allowed || l.Len() != 0 {
+	if q := l.Take(reviewer, "", &capability.Capability{Name: "x"}, epoch); !q.Allowed || l.Len() != 0 {
 		t.Errorf("%+v, %d buckets", q, l.Len())
 	}
 }
@@ -56,16 +56,16 @@ func TestNoRateLimit(t *testing.T) {
 func TestRateLimitFollowsAReload(t *testing.T) {
 	l := policy.NewRateLimiter(0)
 	for range 2 {
-		l.Take(reviewer, limited(2, time.Hour, 2), epoch)
+		l.Take(reviewer, "", limited(2, time.Hour, 2), epoch)
 	}
-	if l.Take(reviewer, limited(2, time.Hour, 2), epoch).Allowed {
+	if l.Take(reviewer, "", limited(2, time.Hour, 2), epoch).Allowed {
 		t.Fatal("the old limit does not hold")
 	}
 	later := epoch.Add(time.Second)
-	if q := l.Take(reviewer, limited(10, time.Second, 10), later); q.Allowed {
+	if q := l.Take(reviewer, "", limited(10, time.Second, 10), later); q.Allowed {
 		t.Error("a changed limit is a fresh quota")
 	}
-	if q := l.Take(reviewer, limited(10, time.Second, 10), later.Add(time.Second)); !q.Allowed || q.Limit != 10 {
+	if q := l.Take(reviewer, "", limited(10, time.Second, 10), later.Add(time.Second)); !q.Allowed || q.Limit != 10 {
 		t.Errorf("the new limit does not hold: %+v", q)
 	}
 }
@@ -81,14 +81,14 @@ func TestRateLimitBounds(t *testing.T) {
 		now, passed := epoch, 0
 		for _, step := range rapid.SliceOfN(rapid.IntRange(0, 2_000), 1, 100).Draw(t, "steps") {
 			now = now.Add(time.Duration(step) * time.Millisecond)
-			q := l.Take(reviewer, c, now)
+			q := l.Take(reviewer, "", c, now)
 			if q.Allowed {
 				passed++
 			} else {
 				if q.RetryAfter <= 0 || q.ResetAt.Before(now) {
 					t.Fatalf("refused with %+v", q)
 				}
-				if now = now.Add(q.RetryAfter); !l.Take(reviewer, c, now).Allowed {
+				if now = now.Add(q.RetryAfter); !l.Take(reviewer, "", c, now).Allowed {
 					t.Fatalf("refused after waiting for %s", q.RetryAfter)
 				}
 				passed++
@@ -105,11 +105,11 @@ func TestRateLimitBounds(t *testing.T) {
 func TestRateLimiterIsBounded(t *testing.T) {
 	const most = 64
 	l, c := policy.NewRateLimiter(most), limited(2, time.Hour, 2)
-	l.Take(reviewer, c, epoch)
-	l.Take(reviewer, c, epoch)
+	l.Take(reviewer, "", c, epoch)
+	l.Take(reviewer, "", c, epoch)
 	passed := 0
 	for i := range 10_000 {
-		if l.Take(envelope.Address(fmt.Sprintf("agent://a%d", i)), c, epoch).Allowed {
+		if l.Take(envelope.Address(fmt.Sprintf("agent://a%d", i)), "", c, epoch).Allowed {
 			passed++
 		}
 	}
@@ -119,13 +119,13 @@ func TestRateLimiterIsBounded(t *testing.T) {
 	if passed != most-1+2 {
 		t.Errorf("%d of the flood passed, want one for each bucket and two of the shared one", passed)
 	}
-	if l.Take(reviewer, c, epoch).Allowed {
+	if l.Take(reviewer, "", c, epoch).Allowed {
 		t.Error("the flood made the limiter forget who had used up a quota")
 	}
 	// What is full again makes way.
 	later := epoch.Add(2 * time.Hour)
 	for i := range most {
-		if !l.Take(envelope.Address(fmt.Sprintf("agent://b%d", i)), c, later).Allowed {
+		if !l.Take(envelope.Address(fmt.Sprintf("agent://b%d", i)), "", c, later).Allowed {
 			t.Fatalf("newcomer %d is refused", i)
 		}
 	}
@@ -136,10 +136,10 @@ func TestRateLimiterIsBounded(t *testing.T) {
 
 func TestRefusalsAreReportedNowAndThen(t *testing.T) {
 	l, c := policy.NewRateLimiter(0), limited(1, time.Hour, 1)
-	l.Take(reviewer, c, epoch)
+	l.Take(reviewer, "", c, epoch)
 	var reports []int64
 	for i := range 25 {
-		if q := l.Take(reviewer, c, epoch.Add(time.Duration(i)*time.Second)); q.Report {
+		if q := l.Take(reviewer, "", c, epoch.Add(time.Duration(i)*time.Second)); q.Report {
 			reports = append(reports, q.Unreported)
 		}
 	}
@@ -155,7 +155,7 @@ func TestRateLimiterConcurrently(t *testing.T) {
 	for range 10 {
 		wg.Go(func() {
 			for range 20 {
-				if l.Take(reviewer, c, epoch).Allowed {
+				if l.Take(reviewer, "", c, epoch).Allowed {
 					passed <- struct{}{}
 				}
 			}
@@ -174,13 +174,13 @@ func TestRateLimiterFindsRoom(t *testing.T) {
 	l, slow, quick := policy.NewRateLimiter(most), limited(1, time.Hour, 1), limited(1, time.Second, 1)
 	quick.Name = "quick"
 	for i := range most - 1 {
-		l.Take(envelope.Address(fmt.Sprintf("agent://slow%d", i)), slow, epoch)
+		l.Take(envelope.Address(fmt.Sprintf("agent://slow%d", i)), "", slow, epoch)
 	}
-	l.Take(reviewer, quick, epoch) // the last in the order in which buckets make way
+	l.Take(reviewer, "", quick, epoch) // the last in the order in which buckets make way
 	later := epoch.Add(time.Minute)
 	newcomers := 0
 	for l.Len() <= most && newcomers < most {
-		l.Take(envelope.Address(fmt.Sprintf("agent://new%d", newcomers)), slow, later)
+		l.Take(envelope.Address(fmt.Sprintf("agent://new%d", newcomers)), "", slow, later)
 		newcomers++
 	}
 	// The first newcomer made the bucket that newcomers share.
@@ -190,7 +190,7 @@ func TestRateLimiterFindsRoom(t *testing.T) {
 	// A newcomer with a bucket of its own passes; one in the shared bucket does not.
 	passed := 0
 	for i := range 5 {
-		if l.Take(envelope.Address(fmt.Sprintf("agent://later%d", i)), slow, later).Allowed {
+		if l.Take(envelope.Address(fmt.Sprintf("agent://later%d", i)), "", slow, later).Allowed {
 			passed++
 		}
 	}
@@ -202,15 +202,15 @@ func TestRateLimiterFindsRoom(t *testing.T) {
 func TestRateLimiterOfOneBucket(t *testing.T) {
 	l, c := policy.NewRateLimiter(1), limited(1, time.Hour, 1)
 	for _, peer := range []envelope.Address{reviewer, librarian, stranger} {
-		l.Take(peer, c, epoch)
+		l.Take(peer, "", c, epoch)
 	}
 	if l.Len() != 2 {
 		t.Errorf("%d buckets, want one and the shared one", l.Len())
 	}
 	// A changed limit holds in the shared bucket too.
 	wide := limited(10, time.Second, 10)
-	l.Take(stranger, wide, epoch)
-	if q := l.Take(stranger, wide, epoch.Add(time.Second)); !q.Allowed || q.Limit != 10 {
+	l.Take(stranger, "", wide, epoch)
+	if q := l.Take(stranger, "", wide, epoch.Add(time.Second)); !q.Allowed || q.Limit != 10 {
 		t.Errorf("after a reload: %+v", q)
 	}
 }
@@ -218,17 +218,17 @@ func TestRateLimiterOfOneBucket(t *testing.T) {
 // A reload that changes the burst alone changes how many calls may come at once.
 func TestRateLimitFollowsTheBurst(t *testing.T) {
 	l := policy.NewRateLimiter(0)
-	l.Take(reviewer, limited(60, time.Minute, 1), epoch)
+	l.Take(reviewer, "", limited(60, time.Minute, 1), epoch)
 	later, passed := epoch.Add(time.Hour), 0
 	for range 10 {
-		if l.Take(reviewer, limited(60, time.Minute, 1), later).Allowed {
+		if l.Take(reviewer, "", limited(60, time.Minute, 1), later).Allowed {
 			passed++
 		}
 	}
-	l.Take(reviewer, limited(60, time.Minute, 5), later)
+	l.Take(reviewer, "", limited(60, time.Minute, 5), later)
 	later = later.Add(time.Hour)
 	for range 10 {
-		if l.Take(reviewer, limited(60, time.Minute, 5), later).Allowed {
+		if l.Take(reviewer, "", limited(60, time.Minute, 5), later).Allowed {
 			passed++
 		}
 	}

@@ -38,12 +38,12 @@ type Quota struct {
 	Unreported int64
 }
 
-// A RateLimiter holds a token bucket for each pair of a peer and a capability. It
+// A RateLimiter holds a token bucket for each peer, tenant and capability. It
 // is safe for concurrent use.
 //
 // Its memory is bounded. When there is no room for another bucket, one that is
 // full is removed, since a new bucket would be full as well. When no full one is
-// found, as under a flood of calls under ever new names, new pairs share one
+// found, as under a flood of calls under ever new names, new ones share one
 // bucket per capability. Removing a bucket that is in use instead would hand its
 // owner a fresh quota, and a flood would be a way to get one.
 type RateLimiter struct {
@@ -56,8 +56,8 @@ type RateLimiter struct {
 }
 
 type bucketKey struct {
-	peer       envelope.Address
-	capability string
+	peer               envelope.Address
+	tenant, capability string
 }
 
 type bucket struct {
@@ -96,15 +96,16 @@ func NewRateLimiter(maxBuckets int) *RateLimiter {
 	}
 }
 
-// Take takes a token for one call of c, made by or to peer. Without a rate limit
-// every call is allowed. A changed limit is in force from the next call on.
-func (l *RateLimiter) Take(peer envelope.Address, c *capability.Capability, now time.Time) Quota {
+// Take takes a token for one call of c, made by or to peer, of a tenant or of
+// none (""). Without a rate limit every call is allowed. A changed limit is in force from
+// the next call on.
+func (l *RateLimiter) Take(peer envelope.Address, tenant string, c *capability.Capability, now time.Time) Quota {
 	if c.RateLimit == nil {
 		return Quota{Allowed: true}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.bucket(bucketKey{peer, c.Name}, *c.RateLimit, now).take(now)
+	return l.bucket(bucketKey{peer, tenant, c.Name}, *c.RateLimit, now).take(now)
 }
 
 // Len returns the number of buckets.

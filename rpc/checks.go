@@ -20,8 +20,17 @@ type Authorizer interface {
 // and safe for concurrent use; a [policy.RateLimiter] is one.
 type Limiter interface {
 	// Take counts a call to c. peer is the agent at the other end, as for an
-	// [Authorizer].
-	Take(peer envelope.Address, c *capability.Capability, now time.Time) policy.Quota
+	// [Authorizer]; tenant is the call's, or "".
+	Take(peer envelope.Address, tenant string, c *capability.Capability, now time.Time) policy.Quota
+}
+
+// A TenantGuard decides for which tenants requests are served. It is on the path of
+// every request, and safe for concurrent use; [policy.TenantRules] are one.
+type TenantGuard interface {
+	// Decide returns nil for a request that may be served, and otherwise why not, for
+	// the caller to read. tenant is "" for a request that names none; proven reports
+	// whether the request proves that it is from's.
+	Decide(from envelope.Address, proven bool, tenant string) error
 }
 
 // An Identity proves this agent's messages to others and checks theirs. It is on

@@ -63,6 +63,9 @@ type Request struct {
 	// SessionID is the session of the calling skill, for the audit records.
 	// A nested call inherits it when this field is empty.
 	SessionID string `json:"sessionId,omitempty"`
+	// TenantID is the tenant that the call is for. A nested call inherits it, and may name
+	// no other.
+	TenantID string `json:"tenantId,omitempty"`
 	// Traceparent is the W3C trace context that the call continues. Empty means that
 	// of the call which this one is nested in, or a new trace.
 	Traceparent string `json:"traceparent,omitempty"`

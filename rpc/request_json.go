@@ -33,7 +33,8 @@ type requestSynonyms struct {
 }
 
 // MarshalJSON writes {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?,
-// idempotencyKey?, sessionId?, traceparent?}. It leaves OnProgress out.
+// idempotencyKey?, sessionId?, tenantId?,
+// traceparent?}. It leaves OnProgress out.
 func (r Request) MarshalJSON() ([]byte, error) {
 	return marshal(requestJSON{requestFields: requestFields(r), TimeoutMs: wholeMs(r.Timeout), IdleTimeoutMs: wholeMs(r.IdleTimeout)})
 }

@@ -15,12 +15,12 @@ import (
 )
 
 func TestRequestJSON(t *testing.T) {
-	r := rpc.Request{To: rpctest.Reviewer, Capability: "x", Payload: json.RawMessage(`[1]`), Timeout: 1500 * time.Millisecond, Mode: rpc.ModeSync, SessionID: "s"}
+	r := rpc.Request{To: rpctest.Reviewer, Capability: "x", Payload: json.RawMessage(`[1]`), Timeout: 1500 * time.Millisecond, Mode: rpc.ModeSync, SessionID: "s", TenantID: "acme"}
 	data, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"to":"agent://pr-reviewer","capability":"x","payload":[1],"mode":"sync","sessionId":"s","timeoutMs":1500}`; string(data) != want {
+	if want := `{"to":"agent://pr-reviewer","capability":"x","payload":[1],"mode":"sync","sessionId":"s","tenantId":"acme","timeoutMs":1500}`; string(data) != want {
 		t.Errorf("got %s", data)
 	}
 	var back rpc.Request

@@ -44,6 +44,7 @@ func (a *app) requestCommand() *cobra.Command {
 	f.StringVar(&c.Mode, "mode", string(rpc.ModeSync), "sync, async or fire-and-forget")
 	f.StringVar(&c.IdempotencyKey, "idempotency-key", "", "calls with the same key are served once")
 	f.StringVar(&c.Session, "session", "", "session id for the audit records")
+	f.StringVar(&c.Tenant, "tenant", "", "tenant that the call is for (default: none; inside a skill, that of the call that it serves)")
 	f.StringVar(&c.Traceparent, "traceparent", "", "W3C trace context that the call continues (default: $TRACEPARENT)")
 	f.DurationVar(&c.Timeout, "timeout", 0, "how long to wait for all attempts together, 1ms to 10m (default: the capability's timeoutMs, then 30s, for each attempt)")
 	f.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "end the call when neither progress nor the reply arrives for this long (default: never)")

@@ -20,9 +20,10 @@ type Approval struct {
 	// Peer and Capability are the callee's.
 	Peer       envelope.Address `json:"peer"`
 	Capability string           `json:"capability"`
-	// CorrelationID and SessionID are the call's.
+	// CorrelationID, SessionID and TenantID are the call's.
 	CorrelationID string `json:"correlationId"`
 	SessionID     string `json:"sessionId,omitempty"`
+	TenantID      string `json:"tenantId,omitempty"`
 	// Rule is the permission that requires the decision, with its file and line.
 	Rule string `json:"rule"`
 	// Since is when the call began to wait. At Until it is denied by default.

@@ -39,7 +39,7 @@ func methods() map[string]func(context.Context, *control.Client) error {
 		"VerifyPeers":  func(ctx context.Context, c client) error { _, err := c.VerifyPeers(ctx, nil); return err },
 		"Approvals":    func(ctx context.Context, c client) error { _, err := c.Approvals(ctx, true); return err },
 		"Decide":       func(ctx context.Context, c client) error { return c.Decide(ctx, "a", true, "") },
-		"Await":        func(ctx context.Context, c client) error { _, err := c.Await(ctx, "c", time.Second); return err },
+		"Await":        func(ctx context.Context, c client) error { _, err := c.Await(ctx, "c", time.Second, ""); return err },
 		"Letters":      func(ctx context.Context, c client) error { _, err := c.Letters(ctx); return err },
 		"Letter":       func(ctx context.Context, c client) error { _, err := c.Letter(ctx, 1); return err },
 		"Redrive":      func(ctx context.Context, c client) error { _, err := c.Redrive(ctx, 1); return err },
@@ -177,7 +177,7 @@ func TestAwaitEndsWithItsClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Await(ctx, "a/b c", time.Hour)
+		_, err := c.Await(ctx, "a/b c", time.Hour, "")
 		done <- err
 	}()
 	if id := <-q.waiting; id != "a/b c" {
@@ -317,7 +317,7 @@ func TestShutdownCutsRequestsShort(t *testing.T) {
 	defer c.Close()
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Await(context.Background(), "c", time.Hour)
+		_, err := c.Await(context.Background(), "c", time.Hour, "")
 		done <- err
 	}()
 	<-q.waiting

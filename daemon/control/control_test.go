@@ -69,7 +69,7 @@ func TestRequest(t *testing.T) {
 	})})
 	want := rpc.Request{
 		To: "agent://b", Capability: "x", Payload: json.RawMessage(`{"a":[1.0]}`), Timeout: time.Second,
-		Mode: rpc.ModeSync, IdempotencyKey: "k", SessionID: "s",
+		Mode: rpc.ModeSync, IdempotencyKey: "k", SessionID: "s", TenantID: "acme",
 	}
 	res, err := c.RequestAgent(t.Context(), want, "")
 	if err != nil || res.Status != rpc.StatusOK || string(res.Response) != `{"a":[1.0]}` {

@@ -42,5 +42,6 @@
 //
 // A skill's process names the call that it serves in the header Agentd-Call, by the
 // token from its environment. Its request is then a nested call: it ends with that
-// call, and inherits its deadline, trace, tenant and session.
+// call, and inherits its deadline, trace, tenant and session. A GET /v1/results/{id} that has
+// one gets answers for the call's tenant only.
 package control

@@ -22,11 +22,12 @@ type Letter struct {
 	Time     time.Time `json:"time"`
 	Reason   string    `json:"reason"`
 	Attempts int       `json:"attempts"`
-	// From, Capability and CorrelationID are the call's, and "" when the message was
+	// From, Capability, CorrelationID and TenantID are the call's, and "" when the message was
 	// no valid request.
 	From          envelope.Address `json:"from,omitempty"`
 	Capability    string           `json:"capability,omitempty"`
 	CorrelationID string           `json:"correlationId,omitempty"`
+	TenantID      string           `json:"tenantId,omitempty"`
 	// Deadline is the call's, in Unix milliseconds. After it, redriving is pointless.
 	Deadline int64 `json:"deadline,omitempty"`
 	// Bytes is the size of the body.
@@ -69,10 +70,17 @@ func (a Agent) await(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, http.StatusNotFound, rpc.CodeNeedsDurable.String(), "this agent keeps no calls")
 		return
 	}
-	// r.Context ends when the client disconnects, and with it the wait.
-	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(ms)*time.Millisecond)
+	// A skill gets answers for the tenant that it serves only. The context ends when the
+	// client disconnects, and with it the wait.
+	parent, stop, ok := a.callContext(r)
+	defer stop()
+	if !ok {
+		refuseEnded(w)
+		return
+	}
+	ctx, cancel := context.WithTimeout(parent, time.Duration(ms)*time.Millisecond)
 	defer cancel()
-	writeJSON(w, http.StatusOK, a.Durable.Await(ctx, r.PathValue("id")))
+	writeJSON(w, http.StatusOK, a.Durable.Await(ctx, r.PathValue("id"))) //nolint:contextcheck // the context of the call that the token names; it ends with the request's too
 }
 
 // letters handles a path below /v1/dlq: it parses the number, if the path has one,
@@ -110,12 +118,12 @@ func (a Agent) registerDurable(mux *http.ServeMux) {
 }
 
 // Await waits for the result of an asynchronous call of the agent, at most timeout,
-// from 1 ms to an hour. Errors are [*NotRunningError], [*RefusedError], or the
+// from 1 ms to an hour. parent is the token of the call that a skill serves, or "". Errors are [*NotRunningError], [*RefusedError], or the
 // connection's.
-func (c *Client) Await(ctx context.Context, correlationID string, timeout time.Duration) (*rpc.Result, error) {
+func (c *Client) Await(ctx context.Context, correlationID string, timeout time.Duration, parent string) (*rpc.Result, error) {
 	var result rpc.Result
 	path := fmt.Sprintf("/v1/results/%s?timeoutMs=%d", url.PathEscape(correlationID), timeout.Milliseconds())
-	if err := c.get(ctx, http.MethodGet, path, &result); err != nil {
+	if err := c.getIn(ctx, parent, http.MethodGet, path, &result); err != nil {
 		return nil, err
 	}
 	return &result, nil
@@ -148,7 +156,12 @@ func (c *Client) Drop(ctx context.Context, number uint64) (l Letter, err error) 
 
 // get makes a request without a body and decodes the response.
 func (c *Client) get(ctx context.Context, method, path string, into any) error {
-	data, err := c.do(ctx, method, path, nil, "")
+	return c.getIn(ctx, "", method, path, into)
+}
+
+// getIn is get as a part of the running call whose token is parent, or of none.
+func (c *Client) getIn(ctx context.Context, parent, method, path string, into any) error {
+	data, err := c.do(ctx, method, path, nil, parent)
 	if err != nil {
 		return err
 	}

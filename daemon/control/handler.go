@@ -109,7 +109,7 @@ func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	}
 	var request rpc.Request
 	if err := decodeCall(body, &request); err != nil {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?, traceparent? or traceId?}: "+err.Error())
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?, tenantId?, traceparent? or traceId?}: "+err.Error())
 		return
 	}
 	// A malformed one begins no trace and is no fault (Trace Context, section 4.3).
@@ -119,7 +119,7 @@ func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel, ok := a.callContext(r)
 	defer cancel()
 	if !ok {
-		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this request names in "+HeaderCall+" has ended, or never existed")
+		refuseEnded(w)
 		return
 	}
 	if wantsStream(r) {
@@ -128,6 +128,11 @@ func (a Agent) request(w http.ResponseWriter, r *http.Request) {
 	}
 	result, _ := a.Caller.RequestAgent(ctx, request) //nolint:contextcheck // as above; the error is in the result
 	writeJSON(w, http.StatusOK, result)
+}
+
+// refuseEnded refuses a request that is part of no running call.
+func refuseEnded(w http.ResponseWriter) {
+	writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this request names in "+HeaderCall+" has ended, or never existed")
 }
 
 // callContext returns the context for a call: that of the HTTP request, or for a

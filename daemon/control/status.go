@@ -44,11 +44,22 @@ type Status struct {
 	Errors   int `json:"errors"`
 	// Capabilities are those of its capabilities that have been called.
 	Capabilities []CapabilityLoad `json:"capabilities,omitempty"`
+	// Tenants are those that its agent.yaml lists; none where it has no such list.
+	Tenants []TenantLoad `json:"tenants,omitempty"`
 	// Dropped is the number of messages that came faster than they could be taken or
 	// refused.
 	Dropped uint64 `json:"dropped,omitempty"`
 	// Breakers are those of the capabilities that it has called.
 	Breakers []Breaker `json:"breakers,omitempty"`
+}
+
+// A TenantLoad counts what an agent has served for one tenant.
+type TenantLoad struct {
+	// Tenant is its name, and [envelope.NoTenant] for calls that name none.
+	Tenant string `json:"tenant"`
+	// Requests is the number of requests answered, and Errors of those that failed.
+	Requests int `json:"requests"`
+	Errors   int `json:"errors"`
 }
 
 // A PeerState is the outcome of asking a peer what it offers.

@@ -9,17 +9,27 @@ import (
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
-// checkTenant refuses tenants that this agent does not serve, and tenants and sessions
-// whose names could not be recorded.
-func (c *call) checkTenant() *rpc.Error {
-	if !check.ValidTenant(c.request.TenantID) {
-		return rpc.NewError(rpc.CodeInvalidRequest, nil, "tenantId: must have at most %d bytes and no control character", check.MaxTenantBytes)
+// checkNames refuses tenants that no call may name, and sessions that could not be
+// recorded.
+func (c *call) checkNames() *rpc.Error {
+	if err := check.Tenant(c.request.TenantID); err != nil {
+		return err
 	}
 	if session, _ := c.request.Headers.Get(envelope.HeaderSession); !check.ValidSession(session) {
-		return rpc.NewError(rpc.CodeInvalidRequest, nil, "%s: must have at most %d bytes of UTF-8 and no control character", envelope.HeaderSession, check.MaxTenantBytes)
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "%s: must have at most %d bytes of UTF-8 and no control character", envelope.HeaderSession, check.MaxSessionBytes)
 	}
-	if own := c.inbox.cfg.TenantID; own != "" && c.request.TenantID != own {
-		return rpc.NewError(rpc.CodeTenantMismatch, nil, "%s does not serve this tenant", c.inbox.cfg.Self)
+	return nil
+}
+
+// checkTenant refuses requests for a tenant that this agent does not serve, or that the
+// caller may not name.
+func (c *call) checkTenant() *rpc.Error {
+	guard := c.inbox.cfg.Checks.Tenants
+	if guard == nil {
+		return nil
+	}
+	if err := guard.Decide(c.request.From, c.proven, c.request.TenantID); err != nil {
+		return rpc.NewError(rpc.CodeTenantMismatch, nil, "%s", err)
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 // here, before anything that costs, so that one too many is answered at once.
 func (c *call) accept() *rpc.Error {
 	for _, check := range [...]func(*call) *rpc.Error{
+		(*call).checkNames,     // INVALID_REQUEST
 		(*call).checkTenant,    // TENANT_MISMATCH
 		(*call).checkVersion,   // VERSION_SKEW
 		(*call).checkAddressee, // MISADDRESSED

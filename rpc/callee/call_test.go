@@ -36,7 +36,7 @@ func TestCalleeRefuses(t *testing.T) {
 		ran <- inv.MessageID
 		return json.RawMessage(rpctest.ValidAnswer), nil
 	})
-	w := rpctest.NewWorld(t, handler, func(_ *caller.Config, ic *callee.Config) { ic.TenantID = "acme" })
+	w := rpctest.NewWorld(t, handler, func(_ *caller.Config, ic *callee.Config) { ic.Checks.Tenants = rpctest.Tenant("acme") })
 	f := rpctest.NewForeignCaller(t, w)
 	for _, test := range []struct {
 		name   string
@@ -45,7 +45,9 @@ func TestCalleeRefuses(t *testing.T) {
 	}{
 		{"another tenant", func(e *envelope.Envelope) { e.TenantID = "other" }, "EAGENTRPC_TENANT_MISMATCH"},
 		{"a tenant that no record can name", func(e *envelope.Envelope) { e.TenantID = "acme\n" }, "EAGENTRPC_INVALID_REQUEST"},
-		{"a tenant that is too long", func(e *envelope.Envelope) { e.TenantID = strings.Repeat("a", 1025) }, "EAGENTRPC_INVALID_REQUEST"},
+		{"a tenant that is a path", func(e *envelope.Envelope) { e.TenantID = "evil/../../x" }, "EAGENTRPC_INVALID_REQUEST"},
+		{"a tenant that stands for none", func(e *envelope.Envelope) { e.TenantID = "default" }, "EAGENTRPC_INVALID_REQUEST"},
+		{"a tenant that is too long", func(e *envelope.Envelope) { e.TenantID = strings.Repeat("a", 65) }, "EAGENTRPC_INVALID_REQUEST"},
 		{"a session that no record can name", func(e *envelope.Envelope) {
 			e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderSession, Value: "s\x7f"})
 		}, "EAGENTRPC_INVALID_REQUEST"},

@@ -76,7 +76,7 @@ func TestOutcomesOfADelivery(t *testing.T) {
 		}, "EAGENTRPC_AUDIT_FAILED", append(retries, "dead: EAGENTRPC_AUDIT_FAILED after 3 attempts: the response of review-pr fails its schema, and the audit record of it could not be written"), 3},
 		{"denied", rpctest.Answers(rpctest.ValidAnswer), func(_ *caller.Config, ic *callee.Config) { ic.Checks.Authorizer = rpctest.Deny() },
 			"EAGENTRPC_DENIED", []string{"done"}, 0},
-		{"refused on arrival", rpctest.Answers(rpctest.ValidAnswer), func(_ *caller.Config, ic *callee.Config) { ic.TenantID = "acme" },
+		{"refused on arrival", rpctest.Answers(rpctest.ValidAnswer), func(_ *caller.Config, ic *callee.Config) { ic.Checks.Tenants = rpctest.Tenant("acme") },
 			"EAGENTRPC_TENANT_MISMATCH", []string{"done"}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

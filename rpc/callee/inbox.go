@@ -44,9 +44,6 @@ type Config struct {
 	// ReplyTopics are the topics where a caller may have its answers besides those that
 	// the transport knows to be its own; one that ends in .> covers all below. Optional.
 	ReplyTopics func(caller envelope.Address) []string
-	// TenantID, if set, is the only tenant that is served: requests of another, or of
-	// none, are refused.
-	TenantID string
 	// FleetVersion is this agent's own, to warn of callers that are newer. Optional.
 	FleetVersion envelope.FleetVersion
 	// Logger gets what callers may not know. Default: discarded.
@@ -57,6 +54,9 @@ type Config struct {
 type Checks struct {
 	// Authorizer decides which requests are served. Nil serves everybody.
 	Authorizer rpc.Authorizer
+	// Tenants decides for which tenants requests are served. Nil serves them for all, and
+	// for none.
+	Tenants rpc.TenantGuard
 	// Limiter bounds requests over time.
 	Limiter rpc.Limiter
 	// MinFleetVersion refuses callers of an older fleet, and those that do not say.

@@ -7,13 +7,13 @@ import (
 	"github.com/agentd/agentd/rpc/internal/check"
 )
 
-// limitRate counts the request against its caller's rate limit.
+// limitRate counts the request against the rate limit of its caller and tenant.
 func (c *call) limitRate() *rpc.Error {
 	cfg := &c.inbox.cfg
 	if cfg.Checks.Limiter == nil {
 		return nil
 	}
-	quota := cfg.Checks.Limiter.Take(c.request.From, c.capability, time.Now())
+	quota := cfg.Checks.Limiter.Take(c.request.From, c.request.TenantID, c.capability, time.Now())
 	if quota.Allowed {
 		return nil
 	}

@@ -356,3 +356,23 @@ func TestRepetitionInAFullQueue(t *testing.T) {
 		}
 	})
 }
+
+// Each tenant has a rate limit of its own, of one caller as well.
+func TestRateLimitOfATenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		doc := rpctest.ContractWith(t, "    rateLimit: {requests: 1, period: 1h}\n")
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(doc, &rpctest.Refusals{}), func(_ *caller.Config, ic *callee.Config) {
+			ic.Checks.Limiter = policy.NewRateLimiter(0)
+		})
+		for _, tenant := range []string{"acme", "beta", ""} {
+			r := rpctest.Request()
+			r.TenantID = tenant
+			rpctest.WantStatus(t, w.Call(t, r), rpc.StatusOK, 0)
+			res := w.Call(t, r)
+			rpctest.WantStatus(t, res, rpc.StatusError, rpc.CodeRateLimited)
+			if res.Error.DetectedBy != rpctest.Reviewer {
+				t.Errorf("limited by %s", res.Error.DetectedBy)
+			}
+		}
+	})
+}

@@ -61,7 +61,7 @@ func calleeChecks() []calleeCheck {
 	return []calleeCheck{
 		{"envelope", func(a *arrival) { a.raw = []byte(`{"version":2}`) }, 0, ""},
 		{"proof", func(a *arrival) { a.proof = false }, 0, "EAGENTRPC_AUTH_FAILED"},
-		{"tenant", func(a *arrival) { a.inbox.TenantID = "acme" }, rpc.CodeTenantMismatch, ""},
+		{"tenant", func(a *arrival) { a.inbox.Checks.Tenants = rpctest.Tenant("acme") }, rpc.CodeTenantMismatch, ""},
 		{"fleet version", func(a *arrival) { a.inbox.Checks.MinFleetVersion = least }, rpc.CodeVersionSkew, ""},
 		{"address", func(a *arrival) { a.e.To = "agent://somebody" }, rpc.CodeMisaddressed, ""},
 		{"hops", header(envelope.HeaderHops, "17"), rpc.CodeHopLimit, ""},
@@ -166,7 +166,9 @@ func block(t *testing.T, w *rpctest.World, a *arrival) {
 		id := fmt.Sprint("blocker-", i)
 		e.MessageID, e.CorrelationID, e.From, e.To, e.Kind, e.ReplyTo = id, id, blocker, rpctest.Reviewer, envelope.Event, ""
 		e.Capability, e.Payload, e.Deadline = "review-pr", json.RawMessage(rpctest.ValidRequest), time.Now().Add(time.Minute).UnixMilli()
-		e.TenantID = a.inbox.TenantID
+		if a.inbox.Checks.Tenants != nil {
+			e.TenantID = "acme"
+		}
 		e.Headers = envelope.Headers{{Key: envelope.HeaderFleetVersion, Value: "v1.0.0-a"}}
 		w.PublishSigned(t, rpctest.Topic, &e, rpctest.Keyring(t, blocker, rpctest.Reviewer))
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // A Service answers other agents' agentd: it is no capability, but something that
-// agentd itself does for the fleet. It is called by many goroutines at once. request
+// agentd itself does for the fleet, and for no tenant of it. It is called by many goroutines at once. request
 // and answer are JSON. The inbox logs an error, and its caller learns only that there
 // was one. The service decides who may call it: from is proven if the inbox has an
 // [rpc.Identity].
@@ -29,7 +29,7 @@ func (in *Inbox) receiveService(t transport.Transport, m transport.Message, name
 	}
 	c.deadline = c.start.Add(serviceTimeout)
 	c.ctx.root, c.ctx.deadline = in.root, c.deadline
-	for _, check := range [...]func(*call) *rpc.Error{(*call).checkTenant, (*call).checkVersion, (*call).checkAddressee, (*call).register} {
+	for _, check := range [...]func(*call) *rpc.Error{(*call).checkNames, (*call).checkVersion, (*call).checkAddressee, (*call).register} {
 		if err := check(c); err != nil {
 			_ = c.reply(wire.Failure(c.refuse(err))) // reply has logged what went wrong
 			return
@@ -52,14 +52,14 @@ func (c *call) serviceAnswer(service Service) wire.Reply {
 	return wire.Answer(answer)
 }
 
-// receiveCapabilities answers a request for what the agent serves now. That has no
-// effect, so a replayed request does no harm.
+// receiveCapabilities answers a request for what the agent serves now, which is the same
+// for all tenants. That has no effect, so a replayed request does no harm.
 func (in *Inbox) receiveCapabilities(t transport.Transport, m transport.Message) {
 	c := in.decodeFor(wire.CapabilitiesName, t, m)
 	if c == nil || !c.verifySender() || !c.findReplyTopic(m) {
 		return
 	}
-	for _, check := range [...]func(*call) *rpc.Error{(*call).checkTenant, (*call).checkVersion, (*call).checkAddressee} {
+	for _, check := range [...]func(*call) *rpc.Error{(*call).checkNames, (*call).checkVersion, (*call).checkAddressee} {
 		if err := check(c); err != nil {
 			_ = c.reply(wire.Failure(c.refuse(err))) // reply has logged what went wrong
 			return

@@ -18,7 +18,7 @@ import (
 
 func withService(s callee.Service) rpctest.Option {
 	return func(_ *caller.Config, ic *callee.Config) {
-		ic.TenantID, ic.Services = "acme", map[string]callee.Service{"verify": s}
+		ic.Checks.Tenants, ic.Services = rpctest.Tenant("acme"), map[string]callee.Service{"verify": s}
 	}
 }
 
@@ -35,7 +35,8 @@ func TestService(t *testing.T) {
 		{"fails", func(e *envelope.Envelope) { e.Payload = json.RawMessage(`"fail"`) }, "HANDLER_ERROR"},
 		{"another name", func(e *envelope.Envelope) { e.Capability = "review-pr" }, "-"},
 		{"an event", func(e *envelope.Envelope) { e.Kind = envelope.Event }, "-"},
-		{"another tenant", func(e *envelope.Envelope) { e.TenantID = "other" }, "EAGENTRPC_TENANT_MISMATCH"},
+		{"of no tenant", func(e *envelope.Envelope) { e.TenantID = "" }, ""},
+		{"of a tenant that is no name", func(e *envelope.Envelope) { e.TenantID = "a/b" }, "EAGENTRPC_INVALID_REQUEST"},
 		{"another agent", func(e *envelope.Envelope) { e.To = "agent://other" }, "EAGENTRPC_MISADDRESSED"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

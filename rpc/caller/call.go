@@ -41,7 +41,7 @@ func (c *Client) RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, 
 // peer, so it comes last.
 func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	for _, check := range [...]func(*call, context.Context) *rpc.Error{
-		(*call).resolve,         // INVALID_REQUEST, NO_PEER, NO_CAPABILITY, NO_TRANSPORT, HOP_LIMIT
+		(*call).resolve,         // INVALID_REQUEST, TENANT_MISMATCH, NO_PEER, NO_CAPABILITY, NO_TRANSPORT, HOP_LIMIT
 		(*call).recordable,      // AUDIT_FAILED: no call without a record
 		(*call).permit,          // DENIED
 		(*call).validateRequest, // PAYLOAD_TOO_LARGE, INVALID_PAYLOAD, SCHEMA_VIOLATION
@@ -206,14 +206,6 @@ func (c *call) result(response json.RawMessage, err *rpc.Error) *rpc.Result {
 		r.Violations, r.ViolationsOmitted = err.Violations, err.ViolationsOmitted
 	}
 	return r
-}
-
-// tenant is the caller's own, or that of the call that this one is nested in.
-func (c *call) tenant() string {
-	if c.parent != nil && c.parent.TenantID != "" {
-		return c.parent.TenantID
-	}
-	return c.client.cfg.TenantID
 }
 
 // session is the skill's own, or that of the call that this one is nested in.

@@ -35,7 +35,7 @@ type Config struct {
 	// Identity proves what this agent sends and checks what it receives. Nil sends
 	// bare claims, and accepts them.
 	Identity rpc.Identity
-	// TenantID is stamped on every request, unless a nested call has its own.
+	// TenantID is the tenant of the calls that name none and are part of no other.
 	TenantID string
 	// FleetVersion is sent as x-fleet-version, if set.
 	FleetVersion string
@@ -110,6 +110,9 @@ func New(cfg Config) (*Client, error) {
 	}
 	if cfg.Peers == nil {
 		return nil, errors.New("caller: Peers is required")
+	}
+	if err := check.Tenant(cfg.TenantID); err != nil {
+		return nil, fmt.Errorf("caller: TenantID: %w", err)
 	}
 	if err := check.Complete(cfg.Records, cfg.Checks.Authorizer != nil || cfg.Checks.Limiter != nil); err != nil {
 		return nil, fmt.Errorf("caller: %w", err)

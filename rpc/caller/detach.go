@@ -35,7 +35,7 @@ func (c *call) mayDetach() bool {
 // detach makes the call in the background and returns once its request is published.
 func (c *call) detach(ctx context.Context) *rpc.Error { //nolint:contextcheck // the call outlives ctx
 	table := c.client.detached
-	kept, err := table.reserve(c.ids.correlation)
+	kept, err := table.reserve(c.ids.correlation, c.tenant())
 	if err != nil {
 		return err
 	}
@@ -82,6 +82,9 @@ func detachedTimeout(asked time.Duration) time.Duration {
 
 // awaitDetached waits for the outcome of a detached call.
 func (c *call) awaitDetached(ctx context.Context, d *detachedCall) (*rpc.Result, error) {
+	if err := mayAwait(ctx, d.tenant); err != nil {
+		return c.result(nil, err), err
+	}
 	select {
 	case <-d.done:
 	case <-ctx.Done():
@@ -100,6 +103,7 @@ func (c *call) awaitDetached(ctx context.Context, d *detachedCall) (*rpc.Result,
 // A detachedCall is one call in the background.
 type detachedCall struct {
 	correlation string
+	tenant      string
 	done        chan struct{} // closed once result is set
 	result      *rpc.Result   // read only after done
 	size        int           // of the answer; guarded by detachedCalls.mu
@@ -129,7 +133,7 @@ func newDetachedCalls(most int) *detachedCalls {
 }
 
 // reserve makes room for one call.
-func (t *detachedCalls) reserve(correlation string) (*detachedCall, *rpc.Error) {
+func (t *detachedCalls) reserve(correlation, tenant string) (*detachedCall, *rpc.Error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -139,7 +143,7 @@ func (t *detachedCalls) reserve(correlation string) (*detachedCall, *rpc.Error) 
 	if len(t.calls) >= t.most || t.bytes >= maxKeptBytes {
 		return nil, rpc.NewError(rpc.CodeBusy, nil, "%d asynchronous calls of this agent run or wait for somebody to fetch their answers (%d bytes)", len(t.calls), t.bytes)
 	}
-	d := &detachedCall{correlation: correlation, done: make(chan struct{})}
+	d := &detachedCall{correlation: correlation, tenant: tenant, done: make(chan struct{})}
 	t.calls[correlation] = d
 	// Under the same lock as closed: close sets that before it waits.
 	t.running.Add(1)

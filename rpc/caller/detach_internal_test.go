@@ -14,16 +14,16 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 		table.finish(d, &rpc.Result{Status: rpc.StatusOK, Response: make([]byte, size)})
 		table.running.Done()
 	}
-	large, err := table.reserve("large")
+	large, err := table.reserve("large", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	end(large, maxKeptBytes)
-	if _, err := table.reserve("next"); err == nil || err.Code != rpc.CodeBusy {
+	if _, err := table.reserve("next", ""); err == nil || err.Code != rpc.CodeBusy {
 		t.Errorf("beyond the bound: %v", err)
 	}
 	table.noteFetched(large)
-	next, err := table.reserve("next")
+	next, err := table.reserve("next", "")
 	if err != nil || table.find("large") != nil || table.bytes != 0 {
 		t.Fatalf("%v, %d bytes", err, table.bytes)
 	}

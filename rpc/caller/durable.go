@@ -253,6 +253,9 @@ func (c *call) restore(ctx context.Context, kind string, text []byte) *rpc.Error
 	}
 	c.request = rpc.Request{To: note.To, Capability: note.Capability, Mode: rpc.ModeAsync}
 	c.ids.message, c.trace = note.MessageID, note.Trace
+	if err := mayAwait(ctx, note.TenantID); err != nil {
+		return err
+	}
 	// The tenant of the original call, which need not be the client's own.
 	c.parent = &rpc.Invocation{TenantID: note.TenantID}
 	var ok bool

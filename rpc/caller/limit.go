@@ -16,7 +16,7 @@ func (c *call) limitRate(ctx context.Context) *rpc.Error {
 	if limiter == nil || c.capability == nil {
 		return nil
 	}
-	quota := limiter.Take(c.peer.Address, c.capability, time.Now())
+	quota := limiter.Take(c.peer.Address, c.tenant(), c.capability, time.Now())
 	if quota.Allowed {
 		return nil
 	}

@@ -14,9 +14,12 @@ import (
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
-// resolve finds the peer, the capability and the transport.
+// resolve checks the request, and finds the peer, the capability and the transport.
 func (c *call) resolve(context.Context) *rpc.Error {
 	if err := checkRequest(&c.request); err != nil {
+		return err
+	}
+	if err := c.checkTenant(); err != nil {
 		return err
 	}
 	var ok bool
@@ -82,7 +85,7 @@ func checkRequest(r *rpc.Request) *rpc.Error {
 	case r.Timeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "timeoutMs: must not be negative")
 	case !check.ValidSession(r.SessionID):
-		return rpc.NewError(rpc.CodeInvalidRequest, nil, "sessionId: must have at most %d bytes of UTF-8 and no control character", check.MaxTenantBytes)
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "sessionId: must have at most %d bytes of UTF-8 and no control character", check.MaxSessionBytes)
 	case r.IdleTimeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "idleTimeoutMs: must not be negative")
 	case r.Traceparent != "" && !trace.Valid(r.Traceparent):

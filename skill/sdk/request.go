@@ -54,6 +54,9 @@ type Request struct {
 	// IdempotencyKey makes a repeated call return the first one's result.
 	// Empty means none.
 	IdempotencyKey string
+	// TenantID is the tenant that the call is for. Within a running call it is that of the
+	// call, and another one is refused.
+	TenantID string
 	// Traceparent is the W3C trace context that the call continues, such as that of a
 	// span of the skill's own. Empty continues that of the running call.
 	Traceparent string
@@ -222,11 +225,12 @@ func requestBody(req Request) ([]byte, error) {
 		TimeoutMs      int64  `json:"timeoutMs,omitempty"`
 		Mode           Mode   `json:"mode"`
 		IdempotencyKey string `json:"idempotencyKey,omitempty"`
+		TenantID       string `json:"tenantId,omitempty"`
 		Traceparent    string `json:"traceparent,omitempty"`
 		IdleTimeoutMs  int64  `json:"idleTimeoutMs,omitempty"`
 	}{
-		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey, Traceparent: req.Traceparent,
-		TimeoutMs: wholeMs(req.Timeout), IdleTimeoutMs: wholeMs(req.IdleTimeout),
+		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey, TenantID: req.TenantID,
+		Traceparent: req.Traceparent, TimeoutMs: wholeMs(req.Timeout), IdleTimeoutMs: wholeMs(req.IdleTimeout),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sdk: encode the payload for %s/%s: %w", req.To, req.Capability, err)

@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -34,14 +35,14 @@ func List(ctx context.Context, env *cli.Env, agent string, payload bool) error {
 	if env.Format != output.Table {
 		return cli.WriteList(env, waiting)
 	}
-	header := []string{"ID", "AGENT", "PEER", "CAPABILITY", "WAITS", "LEFT", "RULE"}
+	header := []string{"ID", "AGENT", "PEER", "CAPABILITY", "TENANT", "WAITS", "LEFT", "RULE"}
 	if payload {
 		header = append(header, "PAYLOAD")
 	}
 	rows := make([][]string, len(waiting))
 	for i, c := range waiting {
 		rows[i] = []string{
-			c.ID, c.Agent, string(c.Peer), c.Capability, time.Since(c.Since).Round(time.Second).String(),
+			c.ID, c.Agent, string(c.Peer), c.Capability, cmp.Or(c.TenantID, "-"), time.Since(c.Since).Round(time.Second).String(),
 			time.Until(c.Until).Round(time.Second).String(), c.Rule,
 		}
 		if payload {

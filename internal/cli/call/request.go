@@ -26,6 +26,7 @@ type Call struct {
 	Mode           string
 	IdempotencyKey string
 	Session        string
+	Tenant         string
 	// Traceparent is the W3C trace context to continue. "" means that of the
 	// environment variable TRACEPARENT, if it has one.
 	Traceparent string
@@ -54,7 +55,7 @@ func Request(ctx context.Context, env *cli.Env, c Call) error {
 	defer client.Close()
 	request := rpc.Request{
 		To: envelope.AddressFor(c.To), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
-		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session,
+		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session, TenantID: c.Tenant,
 		Traceparent: c.Traceparent,
 	}
 	// Programs that were not started by a traced one may have anything there.
@@ -83,7 +84,7 @@ func Await(ctx context.Context, env *cli.Env, caller cli.Caller, correlationID s
 	}
 	client := control.NewClient(socket)
 	defer client.Close()
-	result, err := client.Await(ctx, correlationID, timeout)
+	result, err := client.Await(ctx, correlationID, timeout, env.Getenv("AGENTD_CALL"))
 	if err != nil {
 		return err
 	}

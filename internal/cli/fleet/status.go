@@ -46,6 +46,8 @@ type instance struct {
 	// capabilities that the instance has called.
 	Capabilities []control.CapabilityLoad `json:"capabilities,omitempty"`
 	Breakers     []control.Breaker        `json:"breakers,omitempty"`
+	// Tenants are those that its agent.yaml lists.
+	Tenants []control.TenantLoad `json:"tenants,omitempty"`
 	// Notes are what somebody should look at, the most important first.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -123,7 +125,7 @@ func newInstance(where string, s control.Status) instance {
 	i := instance{
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
 		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings,
-		Dropped: s.Dropped, Capabilities: s.Capabilities, Breakers: s.Breakers,
+		Dropped: s.Dropped, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants,
 	}
 	for _, l := range s.Capabilities {
 		i.Running += l.Running

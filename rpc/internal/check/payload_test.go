@@ -129,16 +129,28 @@ func FuzzPayloadWithoutContract(f *testing.F) {
 	})
 }
 
+// A record names the tenant of every call that has one, and no other text.
 func TestTenants(t *testing.T) {
-	for name, valid := range map[string]bool{
-		"": true, "acme": true, "Zürich ✓": true, strings.Repeat("a", MaxTenantBytes): true, strings.Repeat("a", MaxTenantBytes+1): false,
-		"a\n": false, "\x1f": false, " ": true, "\x7f": false, "~": true, "\x00": false,
-	} {
-		if ValidTenant(name) != valid {
-			t.Errorf("%q is valid: %v", name, !valid)
+	for name, valid := range map[string]bool{"": true, "acme": true, "default": false, "a\n": false, "a/b": false} {
+		if err := Tenant(name); (err == nil) != valid || err != nil && err.Code != rpc.CodeInvalidRequest {
+			t.Errorf("%q: %v", name, err)
 		}
 		if got := RecordedTenant(name); got != map[bool]string{true: name}[valid] {
 			t.Errorf("%q is recorded as %q", name, got)
+		}
+	}
+}
+
+func TestSessions(t *testing.T) {
+	for id, valid := range map[string]bool{
+		"": true, "Zürich ✓": true, strings.Repeat("a", MaxSessionBytes): true, strings.Repeat("a", MaxSessionBytes+1): false,
+		"a\n": false, "\x1f": false, " ": true, "\x7f": false, "~": true, "\x00": false, "\xff": false,
+	} {
+		if ValidSession(id) != valid {
+			t.Errorf("%q is valid: %v", id, !valid)
+		}
+		if got := RecordedSession(id); got != map[bool]string{true: id}[valid] {
+			t.Errorf("%q is recorded as %q", id, got)
 		}
 	}
 }

@@ -1,33 +1,44 @@
 package check
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
 
-// MaxTenantBytes bounds a tenant's name.
-const MaxTenantBytes = 1024
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/rpc"
+)
 
-// ValidTenant reports whether a tenant's name can be part of a record. The callee
-// refuses the requests of others: serving them would leave no record under their
-// tenant.
-func ValidTenant(name string) bool {
-	for i := range len(name) {
-		if name[i] < 0x20 || name[i] == 0x7f {
-			return false
-		}
+// Tenant refuses a tenant that no call may name; "" is a call without one.
+func Tenant(name string) *rpc.Error {
+	if name == "" {
+		return nil
 	}
-	return len(name) <= MaxTenantBytes
+	if err := envelope.CheckTenant(name); err != nil {
+		return rpc.NewError(rpc.CodeInvalidRequest, err, "tenantId: %s", err)
+	}
+	return nil
 }
 
-// RecordedTenant returns name, or "" where it cannot be part of a record.
+// RecordedTenant returns name, or "" where no call may name it.
 func RecordedTenant(name string) string {
-	if !ValidTenant(name) {
+	if name == "" || envelope.CheckTenant(name) != nil {
 		return ""
 	}
 	return name
 }
 
+// MaxSessionBytes bounds the id of a session.
+const MaxSessionBytes = 1024
+
 // ValidSession reports whether a session's id can be a column of a record, by which
 // an erasure finds all records of a session.
-func ValidSession(id string) bool { return ValidTenant(id) && utf8.ValidString(id) }
+func ValidSession(id string) bool {
+	for i := range len(id) {
+		if id[i] < 0x20 || id[i] == 0x7f {
+			return false
+		}
+	}
+	return len(id) <= MaxSessionBytes && utf8.ValidString(id)
+}
 
 // RecordedSession returns id, or "" where no column could hold it.
 func RecordedSession(id string) string {

@@ -1,6 +1,7 @@
 package rpctest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -37,15 +38,26 @@ func (o Only) Decide(peer envelope.Address, _ string) policy.Decision {
 }
 
 // Take implements [rpc.Limiter].
-func (o Only) Take(peer envelope.Address, _ *capability.Capability, _ time.Time) policy.Quota {
+func (o Only) Take(peer envelope.Address, _ string, _ *capability.Capability, _ time.Time) policy.Quota {
 	return policy.Quota{Allowed: peer == envelope.Address(o), Limit: 1, Report: true}
+}
+
+// Tenant is an [rpc.TenantGuard] that serves one tenant.
+type Tenant string
+
+// Decide implements [rpc.TenantGuard].
+func (own Tenant) Decide(_ envelope.Address, _ bool, tenant string) error {
+	if tenant == string(own) {
+		return nil
+	}
+	return errors.New("another tenant is served")
 }
 
 // Exhausted is a limiter whose tokens of review-pr are used up for peer.
 func Exhausted(doc *capability.Document, peer envelope.Address) *policy.RateLimiter {
 	l := policy.NewRateLimiter(0)
 	c, _ := doc.Lookup("review-pr")
-	l.Take(peer, c, time.Now())
+	l.Take(peer, "", c, time.Now())
 	return l
 }
 

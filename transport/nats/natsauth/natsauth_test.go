@@ -392,7 +392,7 @@ func TestSharedLimits(t *testing.T) {
 	replicas := []*quota.Limiter{limiter("team.notes", "team.notes", &text), limiter("team.notes", "team.notes", &text)}
 	allowed := 0
 	for i := range 10 {
-		if replicas[i%2].Take("agent://desk", c, time.Now()).Allowed {
+		if replicas[i%2].Take("agent://desk", "", c, time.Now()).Allowed {
 			allowed++
 		}
 	}

@@ -173,8 +173,12 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	})
-	if got := keyOf("agent://team.notes", "review-pr"); got != "team=2Enotes/review-pr" {
+	// Replicas that know no tenants count with those that do.
+	if got := keyOf("agent://team.notes", "", "review-pr"); got != "team=2Enotes/review-pr" {
 		t.Errorf("key %s", got)
+	}
+	if got := keyOf("agent://team.notes", "a.b", "review-pr"); got != "team=2Enotes/review-pr/a=2Eb" {
+		t.Errorf("key %s of a tenant", got)
 	}
 }
 
@@ -187,7 +191,7 @@ func TestFullTableOfLeases(t *testing.T) {
 		busy.fill(1, state{}, epoch)
 	}
 	c := &capability.Capability{Name: "c", RateLimit: &capability.RateLimit{Requests: 1, Burst: 1, Period: time.Hour, Shared: true}}
-	if !l.Take("agent://late", c, epoch).Allowed || l.Take("agent://late", c, epoch).Allowed {
+	if !l.Take("agent://late", "", c, epoch).Allowed || l.Take("agent://late", "", c, epoch).Allowed {
 		t.Error("a caller without a lease is not limited locally")
 	}
 	if later := epoch.Add(2 * leaseTime); l.lease("late", later) == nil {

@@ -30,5 +30,5 @@ func ExampleNew() {
 	review := &capability.Capability{Name: "review-pr", RateLimit: &capability.RateLimit{
 		Requests: 100, Burst: 100, Period: time.Minute, Shared: true,
 	}}
-	fmt.Println(limiter.Take("agent://concierge", review, time.Now()).Allowed)
+	fmt.Println(limiter.Take("agent://concierge", "", review, time.Now()).Allowed)
 }

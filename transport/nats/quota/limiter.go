@@ -75,16 +75,16 @@ func New(o Options) *Limiter {
 }
 
 // Take implements the Limiter of package rpc. A call waits at most Options.Timeout for
-// other calls of the same caller and capability, and as long again for the network. One
+// other calls of the same caller, tenant and capability, and as long again for the network. One
 // that cannot get the lease in time is rejected: it must not pass uncounted.
-func (l *Limiter) Take(peer envelope.Address, c *capability.Capability, now time.Time) policy.Quota {
+func (l *Limiter) Take(peer envelope.Address, tenant string, c *capability.Capability, now time.Time) policy.Quota {
 	if c.RateLimit == nil || !c.RateLimit.Shared {
-		return l.local.Take(peer, c, now)
+		return l.local.Take(peer, tenant, c, now)
 	}
-	key := keyOf(peer, c.Name)
+	key := keyOf(peer, tenant, c.Name)
 	lease := l.lease(key, now)
 	if lease == nil {
-		return l.local.Take(peer, c, now)
+		return l.local.Take(peer, tenant, c, now)
 	}
 	if !lease.lock(l.timeout) {
 		return policy.Quota{Limit: c.RateLimit.Requests, RetryAfter: l.timeout, ResetAt: now.Add(l.timeout)}
@@ -93,11 +93,11 @@ func (l *Limiter) Take(peer envelope.Address, c *capability.Capability, now time
 	lease.setLimit(c.RateLimit)
 	if !lease.canDecide(now) {
 		if !l.mayUseStore(now) {
-			return l.local.Take(peer, c, now)
+			return l.local.Take(peer, tenant, c, now)
 		}
 		if err := l.renew(lease, key, now); err != nil {
 			l.storeFailed(err, now)
-			return l.local.Take(peer, c, now)
+			return l.local.Take(peer, tenant, c, now)
 		}
 		l.storeWorked()
 	}

@@ -68,7 +68,7 @@ func TestReplicasCountTogether(t *testing.T) {
 			wg.Go(func() {
 				caller := i % 2
 				for range 40 {
-					if q := l.Take([]envelope.Address{"agent://alice", "agent://bob"}[caller], c, start); q.Allowed {
+					if q := l.Take([]envelope.Address{"agent://alice", "agent://bob"}[caller], "", c, start); q.Allowed {
 						allowed[caller].Add(1)
 					} else if q.RetryAfter <= 0 || q.Limit != 100 || !q.ResetAt.After(start) {
 						t.Errorf("refused with %+v", q)
@@ -100,16 +100,16 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		var taken []time.Time
 		for range rapid.IntRange(1, 60).Draw(t, "calls") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "ms")) * time.Millisecond)
-			q := rapid.SampledFrom(replicas).Draw(t, "replica").Take(peer, c, now)
+			q := rapid.SampledFrom(replicas).Draw(t, "replica").Take(peer, "", c, now)
 			if q.Allowed {
 				taken = append(taken, now)
 				continue
 			}
 			now = now.Add(q.RetryAfter)
-			if q := replicas[0].Take(peer, c, now); !q.Allowed {
+			if q := replicas[0].Take(peer, "", c, now); !q.Allowed {
 				// The other replica may have a lease on the token; it has a second to use it.
 				now = now.Add(time.Second + q.RetryAfter)
-				if q := replicas[0].Take(peer, c, now); !q.Allowed {
+				if q := replicas[0].Take(peer, "", c, now); !q.Allowed {
 					t.Fatalf("refused again after %s: %+v", q.RetryAfter, q)
 				}
 			}
@@ -137,7 +137,7 @@ func TestBucketAway(t *testing.T) {
 	c := limited(3, 3, time.Hour)
 	allowed := 0
 	for range 10 {
-		if l.Take("agent://alice", c, start).Allowed {
+		if l.Take("agent://alice", "", c, start).Allowed {
 			allowed++
 		}
 	}
@@ -154,11 +154,11 @@ func TestServerRestart(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(&text, nil)),
 	})
 	c := limited(1000, 1, time.Second) // no leases, and a token a millisecond
-	if !l.Take("agent://alice", c, start).Allowed || text.Len() > 0 {
+	if !l.Take("agent://alice", "", c, start).Allowed || text.Len() > 0 {
 		t.Fatal(text.String())
 	}
 	s.Stop()
-	if q := l.Take("agent://alice", c, start.Add(time.Second)); !q.Allowed || !strings.Contains(text.String(), "counts for itself") {
+	if q := l.Take("agent://alice", "", c, start.Add(time.Second)); !q.Allowed || !strings.Contains(text.String(), "counts for itself") {
 		t.Fatalf("%+v: %s", q, text.String())
 	}
 	s.Start()
@@ -167,7 +167,7 @@ func TestServerRestart(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal(text.String())
 		}
-		l.Take("agent://alice", c, start.Add(time.Duration(i)*time.Minute)) // each beyond the time of rest
+		l.Take("agent://alice", "", c, start.Add(time.Duration(i)*time.Minute)) // each beyond the time of rest
 	}
 }
 
@@ -188,13 +188,13 @@ func TestWaitsAreBounded(t *testing.T) {
 	const timeout = 200 * time.Millisecond
 	l := quota.New(quota.Options{JetStream: js, Bucket: "limits", Local: policy.NewRateLimiter(0), Timeout: timeout, Logger: slog.New(slog.DiscardHandler)})
 	limit := limited(1000, 1000, time.Second)
-	l.Take("agent://alice", limit, time.Now())
+	l.Take("agent://alice", "", limit, time.Now())
 	proxy.Stall()
 	defer proxy.Resume()
 	begun := time.Now()
 	var wg sync.WaitGroup
 	for range 100 {
-		wg.Go(func() { l.Take("agent://alice", limit, begun.Add(2*time.Second)) })
+		wg.Go(func() { l.Take("agent://alice", "", limit, begun.Add(2*time.Second)) })
 	}
 	wg.Wait()
 	if took := time.Since(begun); took > 50*timeout { // one after the other it were a hundred
@@ -207,10 +207,10 @@ func TestOnlySharedLimitsAreShared(t *testing.T) {
 	l := quota.New(quota.Options{JetStream: nil, Bucket: "limits", Local: policy.NewRateLimiter(0), Logger: slog.New(slog.DiscardHandler)})
 	c := limited(1, 1, time.Hour)
 	c.RateLimit.Shared = false
-	if !l.Take("agent://alice", c, start).Allowed || l.Take("agent://alice", c, start).Allowed {
+	if !l.Take("agent://alice", "", c, start).Allowed || l.Take("agent://alice", "", c, start).Allowed {
 		t.Error("the local limit does not hold")
 	}
-	if q := l.Take("agent://alice", &capability.Capability{}, start); !q.Allowed {
+	if q := l.Take("agent://alice", "", &capability.Capability{}, start); !q.Allowed {
 		t.Error("no limit refuses")
 	}
 }
@@ -219,10 +219,10 @@ func TestOnlySharedLimitsAreShared(t *testing.T) {
 func TestRefusalsAreReportedNowAndThen(t *testing.T) {
 	s := natstest.Run(t, withJetStream)
 	l, c := replica(t, s, nil), limited(1, 1, time.Hour)
-	l.Take("agent://alice", c, start)
+	l.Take("agent://alice", "", c, start)
 	var reports []int64
 	for i := range 25 {
-		if q := l.Take("agent://alice", c, start.Add(time.Duration(i)*time.Second)); q.Report {
+		if q := l.Take("agent://alice", "", c, start.Add(time.Duration(i)*time.Second)); q.Report {
 			reports = append(reports, q.Unreported)
 		}
 	}
@@ -237,13 +237,13 @@ func BenchmarkTake(b *testing.B) {
 	local := policy.NewRateLimiter(0)
 	b.Run("local", func(b *testing.B) {
 		for b.Loop() {
-			local.Take("agent://alice", c, time.Now())
+			local.Take("agent://alice", "", c, time.Now())
 		}
 	})
 	l := replica(b, natstest.Run(b, withJetStream), nil)
 	b.Run("shared", func(b *testing.B) {
 		for b.Loop() {
-			if !l.Take("agent://alice", c, time.Now()).Allowed {
+			if !l.Take("agent://alice", "", c, time.Now()).Allowed {
 				b.Fatal("refused")
 			}
 		}

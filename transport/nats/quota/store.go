@@ -18,10 +18,14 @@ import (
 // is silent for so long starts with a full quota, even if that takes longer to fill.
 const stateTTL = 48 * time.Hour
 
-// keyOf is the key of one caller and capability. Both are escaped, so that no two
-// pairs share a key.
-func keyOf(peer envelope.Address, capability string) string {
-	return escape(peer.ID()) + "/" + escape(capability)
+// keyOf is the key of one caller, tenant and capability. They are escaped, so that no
+// two share a key. Without a tenant it is that of replicas which know no tenants.
+func keyOf(peer envelope.Address, tenant, capability string) string {
+	key := escape(peer.ID()) + "/" + escape(capability)
+	if tenant != "" {
+		key += "/" + escape(tenant)
+	}
+	return key
 }
 
 // escape replaces each byte that a key cannot contain by =XX.
