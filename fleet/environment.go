@@ -56,7 +56,7 @@ func decodeEnvironment(e strictyaml.Entry, p paths) *declared {
 		m.PassOver("secretScopes")
 		m.Done()
 	}
-	refuse(e.Value, map[string]string{"tenantsRef": "agentd reads no file of tenants; tenants in agent.yaml lists those that an agent serves, and tenants of a peer those that it may name"})
+	refuse(e.Value, map[string]string{"tenantsRef": "agentd reads no file of tenants; tenants in agent.yaml lists those that an agent serves"})
 	o.PassOver("tenantsRef")
 	o.Done()
 	return d

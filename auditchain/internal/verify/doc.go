@@ -11,7 +11,8 @@
 //   - tree.go: the Merkle tree over the hashes is the stored one;
 //   - checkpoints.go: the tree has the root of each signed checkpoint, from the
 //     database, the file beside it, the auditor and the witnesses, under a key
-//     to which the trusted keys lead.
+//     to which the trusted keys lead;
+//   - tail.go: what follows the newest good checkpoint is what a crash can have left.
 //
 // Tampering is reported, never an error; an error is what prevented the check.
 package verify
