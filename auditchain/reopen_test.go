@@ -24,6 +24,7 @@ func inFolder(t *testing.T) (l *auditchain.Log, folder string) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	audittest.Fill(t, l, 3)
+	audittest.Publish(t, l)
 	return l, folder
 }
 

@@ -84,6 +84,25 @@ func Fill(t testing.TB, l *auditchain.Log, n int) {
 	}
 }
 
+// Publish signs what a log has and waits until the checkpoint file says so: from then
+// on nothing is written beside the database until the next checkpoint.
+func Publish(t testing.TB, l *auditchain.Log) []byte {
+	t.Helper()
+	note, err := l.Checkpoint(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // between two looks
+		got, err := os.ReadFile(l.Path() + sidecar.CheckpointSuffix)
+		if err == nil && string(got) == string(note) {
+			return note
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the checkpoint file has %q, %v", got, err)
+		}
+	}
+}
+
 // Violation returns a typical record; n distinguishes it from others.
 func Violation(n int) auditchain.Record {
 	r, _ := auditchain.SchemaViolation{ // which fails for missing fields only
