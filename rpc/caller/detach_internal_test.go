@@ -33,3 +33,12 @@ func TestKeptAnswersAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of nothing", table.bytes)
 	}
 }
+
+// A client that is closed begins no call whose answer nobody could fetch.
+func TestNoDetachedCallAfterClose(t *testing.T) {
+	table := newDetachedCalls(10)
+	table.close()
+	if _, err := table.reserve("late", ""); err == nil || err.Code != rpc.CodeAbandoned {
+		t.Errorf("got %v", err)
+	}
+}

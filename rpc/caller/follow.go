@@ -74,7 +74,7 @@ func (c *Client) Follow(peers []rpc.Peer, hear func(peer envelope.Address, revis
 			delete(before, at)
 			continue
 		}
-		s, err := t.Subscribe(at.topic, "", func(m transport.Message) { c.hearNotice(at, m, hear) })
+		s, err := t.Subscribe(at.topic, "", func(m transport.Message) { c.hearNotice(at, m) })
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", p.Address, err))
 			continue
@@ -88,8 +88,9 @@ func (c *Client) Follow(peers []rpc.Peer, hear func(peer envelope.Address, revis
 	return errors.Join(errs...)
 }
 
-// hearNotice takes one message of a topic of notices.
-func (c *Client) hearNotice(at followedTopic, m transport.Message, hear func(envelope.Address, string)) {
+// hearNotice takes one message of a topic of notices. A subscription outlives the call
+// of Follow that made it, so it reports to the hearer of the newest one.
+func (c *Client) hearNotice(at followedTopic, m transport.Message) {
 	n, err := wire.ParseNotice(m.Data)
 	switch {
 	case err != nil:
@@ -97,7 +98,7 @@ func (c *Client) hearNotice(at followedTopic, m transport.Message, hear func(env
 	case n.Agent != at.peer:
 		c.cfg.Logger.Debug("notice ignored", "topic", at.topic, "reason", "of another agent")
 	default:
-		hear(at.peer, n.Revision)
+		c.followed.now.Load().hear(at.peer, n.Revision)
 	}
 }
 
