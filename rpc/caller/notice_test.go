@@ -6,12 +6,16 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/rpc/internal/rpctest"
+	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -222,4 +226,43 @@ func TestTransportErrors(t *testing.T) {
 			t.Errorf("%v does not wrap %v", res.Error, test.err)
 		}
 	}
+}
+
+// A question that is answered with bytes that are no envelope waits for the real answer
+// until its time is up: anybody who learns the topic can send such bytes. Then it says
+// so, and gives its place back clean.
+func TestGarbledAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := memory.NewBus(memory.Options{})
+		conn, peer := bus.Connect(), bus.Connect()
+		one := rpc.Peer{Address: "agent://one", Transport: "memory", Topic: requestsTopic("agent://one")}
+		client, err := caller.New(caller.Config{
+			Self: rpctest.Concierge, Peers: rpc.Peers{one.Address: one}, Transports: []transport.Transport{conn},
+			Records: rpc.Records{Auditor: &rpctest.Violations{}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _, _, _ = client.Close(), peer.Close(), conn.Close() }()
+		var silent atomic.Bool
+		if _, err := peer.Subscribe(wire.CapabilitiesTopic(one.Topic), "", func(m transport.Message) {
+			e, err := envelope.Decode(m.Data)
+			if err != nil || silent.Load() {
+				return
+			}
+			_, topic, _ := strings.Cut(e.ReplyTo, "://")
+			_ = peer.Publish(t.Context(), transport.Message{Topic: topic, Data: []byte("not found")})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []rpc.Code{rpc.CodeInvalidEnvelope, rpc.CodeTimeout} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := client.Published(ctx, one.Address)
+			cancel()
+			if rpc.CodeOf(err) != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+			silent.Store(true)
+		}
+	})
 }
