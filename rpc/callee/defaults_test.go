@@ -66,3 +66,17 @@ func TestEventsHaveNoReply(t *testing.T) {
 		})
 	}
 }
+
+// Calls that go well leave no line in the log: a busy agent serves thousands a second.
+func TestGoodCallsAreNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
+		for range 3 {
+			rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+		}
+		synctest.Wait()
+		if log := w.CalleeLog.String(); log != "" {
+			t.Errorf("logged\n%s", log)
+		}
+	})
+}
