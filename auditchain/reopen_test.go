@@ -65,7 +65,9 @@ func TestReopenAfterAFaultOfTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	// The first commit signs, whichever of these it has; the record after them is unsigned.
 	audittest.Fill(t, l, 3)
+	audittest.Append(t, l, audittest.Violation(3))
 	if err := l.Reopen(t.Context()); err != nil {
 		t.Errorf("a sound log: %v", err)
 	}
@@ -84,7 +86,7 @@ func TestReopenAfterAFaultOfTheDisk(t *testing.T) {
 	if err := l.Reopen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	goesOn(t, l, 4)
+	goesOn(t, l, 5)
 }
 
 // Files that are moved away are noticed without an append, and the log goes on when
