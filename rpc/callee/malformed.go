@@ -9,7 +9,6 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
 )
@@ -82,8 +81,6 @@ func (c *call) recordMalformed(err *rpc.Error) {
 	if !take {
 		return
 	}
-	e := c.request
-	e.CorrelationID, e.TenantID = truncate.String(e.CorrelationID, wire.MaxName), check.RecordedTenant(e.TenantID)
 	c.unrecorded = unrecorded
 	c.record(err)
 }
