@@ -50,11 +50,8 @@ func (r *requests) add(c *call) (err *rpc.Error, full bool) {
 	}
 	q := r.queueOf(c)
 	if why := r.refuses(q, c); why != "" {
-		e := rpc.NewError(rpc.CodeBusy, nil, "%s %s", c.inbox.cfg.Self, why)
-		e.RetryIn = r.drained(q)
-		e.Details = check.RetryIn(e.RetryIn)
 		// Nothing is refused where the broker keeps the request: it comes again.
-		return e, c.delivery == nil && q.refuse()
+		return check.Busy(r.drained(q), nil, "%s %s", c.inbox.cfg.Self, why), c.delivery == nil && q.refuse()
 	}
 	c.queue = q
 	r.all[c.request.MessageID] = c

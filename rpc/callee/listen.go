@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
@@ -88,13 +86,8 @@ func (in *Inbox) receiveOverflow(t transport.Transport, m transport.Message) {
 	if c == nil || !c.verify() || !c.findReplyTopic(m) {
 		return
 	}
-	err := rpc.NewError(rpc.CodeBusy, nil, "%s has more requests waiting than it can look at", in.cfg.Self)
-	err.Details = check.RetryIn(overflowDelay)
-	c.finish(nil, err)
+	c.finish(nil, check.Busy(check.OverflowDelay, nil, "%s has more requests waiting than it can look at", in.cfg.Self))
 }
-
-// overflowDelay is when the caller of a request that nobody had time for may come again.
-const overflowDelay = time.Second
 
 // Dropped is the number of messages that the transports of the inbox have dropped
 // because they came faster than they could be taken or refused.
