@@ -69,18 +69,26 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 	queued := max(0, q.accepted-q.running-free)
 	switch {
 	case q.service:
-		return fmt.Sprintf("runs %d requests already", len(r.all)-r.waiting)
+		return r.load(q, queued)
 	case c.delivery != nil:
 		if len(r.all)-r.waiting < most && q.accepted < (1+deliveriesPerSlot)*atOnce {
 			return ""
 		}
-		return fmt.Sprintf("runs %d requests of %s, and %d more wait", q.running, q.name, queued)
+		return r.load(q, queued)
 	case queued >= r.limits.MaxQueued:
-		return fmt.Sprintf("runs %d requests of %s, and %d more wait (limits.maxQueued)", q.running, q.name, queued)
+		return r.load(q, queued) + " (limits.maxQueued)"
 	case q.bytes > 0 && q.bytes+c.size() > r.limits.MaxQueuedBytes:
-		return fmt.Sprintf("runs %d requests of %s, and %d more wait, with payloads of %d bytes (limits.maxQueuedBytes)", q.running, q.name, queued, q.bytes)
+		return fmt.Sprintf("%s, with payloads of %d bytes (limits.maxQueuedBytes)", r.load(q, queued), q.bytes)
 	}
 	return ""
+}
+
+// load says what leaves no room for a request of q.
+func (r *requests) load(q *capabilityQueue, queued int) string {
+	if q.service || q.accepted == 0 { // the others have taken it
+		return fmt.Sprintf("runs %d requests already", len(r.all)-r.waiting)
+	}
+	return fmt.Sprintf("runs %d requests of %s, and %d more wait", q.running, q.name, queued)
 }
 
 // size is what the call keeps in memory.
@@ -169,9 +177,11 @@ func (r *requests) grant() {
 	}
 }
 
-// refuse counts a request that finds no room, and reports whether it is the first.
+// refuse counts a request that finds no room, and reports whether it is the first since
+// the queue became full. An empty queue is not full, although others have taken all the
+// slots and nothing may wait: it would stay so until its next request.
 func (q *capabilityQueue) refuse() bool {
-	first := q.full.IsZero()
+	first := q.full.IsZero() && q.accepted > 0
 	if first {
 		q.full, q.before = time.Now(), q.refused
 	}

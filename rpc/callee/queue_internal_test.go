@@ -144,6 +144,33 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
+// Where nothing may wait, a capability that finds all slots taken by another one is
+// refused, and its empty queue does not count as full: nothing would end that.
+func TestEmptyQueueIsNotFull(t *testing.T) {
+	y := newArrivals(Limits{MaxInFlight: 2, MaxQueued: -1})
+	in := &Inbox{requests: y.requests}
+	first, _ := y.arrive("slow", 0, 0)
+	_, _ = y.arrive("slow", 0, 0)
+	for _, name := range []string{"slow", "fast"} {
+		want := map[string]string{"slow": "runs 2 requests of slow, and 0 more wait", "fast": "runs 2 requests already"}[name]
+		if _, err := y.arrive(name, 0, 0); err == nil || !strings.Contains(err.Message, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	check := func(name string, full bool) {
+		t.Helper()
+		for _, l := range in.Loads() {
+			if l.Capability == name && (l.Full != full || l.Since.IsZero() == full || l.Refused != 1) {
+				t.Errorf("%+v", l)
+			}
+		}
+	}
+	check("fast", false)
+	check("slow", true)
+	y.end(first)
+	check("slow", false)
+}
+
 // Capabilities take turns at the slots, and those of one are served in order.
 func TestCapabilitiesTakeTurns(t *testing.T) {
 	y := newArrivals(Limits{MaxInFlight: 1})
