@@ -180,8 +180,9 @@ type servedContract struct {
 	revision  string // of published
 }
 
-// SetContract replaces what the inbox serves, and tells callers. Running calls are finished under the
-// contract that they began with. After an error everything is as it was.
+// SetContract replaces what the inbox serves, and announces it to callers. Running calls
+// are finished under the contract that they began with. After an error everything is as
+// it was.
 func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]rpc.Handler) error {
 	if contract == nil {
 		return errors.New("callee: Contract is required")
