@@ -203,6 +203,7 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 		return fmt.Errorf("callee: %w", err)
 	}
 	before := in.served.Swap(&servedContract{contract: contract, handlers: handlers, published: published, revision: form.Revision})
+	in.requests.setContract(contract)
 	if before != nil && before.revision != form.Revision {
 		in.announceAll()
 	}

@@ -87,6 +87,7 @@ func (r *requests) remove(c *call) (refused int, since time.Time) {
 	} else {
 		q.bytes -= c.size()
 	}
+	r.forget(q)
 	return q.emptied()
 }
 

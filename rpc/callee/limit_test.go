@@ -376,3 +376,28 @@ func TestRateLimitOfATenant(t *testing.T) {
 		}
 	})
 }
+
+// A contract with a higher concurrency is in force for the requests that wait already.
+func TestRaisedConcurrencyIsInForceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := rpctest.NewGate()
+		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 1\n"), &rpctest.Refusals{}))
+		var calls []<-chan *rpc.Result
+		for range 4 {
+			calls = append(calls, w.Start(t.Context(), rpctest.Request()))
+		}
+		synctest.Wait()
+		before := len(h.Running)
+		if err := w.Inbox.SetContract(rpctest.ContractWith(t, "    concurrency: 3\n"), map[string]rpc.Handler{"review-pr": h, "loose": h}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if after := len(h.Running); before != 1 || after != 3 {
+			t.Errorf("%d ran, and %d after the reload", before, after)
+		}
+		close(h.Finish)
+		for _, res := range calls {
+			rpctest.WantStatus(t, <-res, rpc.StatusOK, 0)
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -27,6 +28,7 @@ const (
 type capabilityQueue struct {
 	name     string
 	service  bool      // and no capability: it has no queue
+	gone     bool      // the agent serves it no more
 	limit    int       // the capability's concurrency; 0 for none
 	accepted int       // all of its requests
 	running  int       // those that have a slot
@@ -223,6 +225,31 @@ func (r *requests) drained(q *capabilityQueue) time.Duration {
 	return min(max(q.took*time.Duration(q.accepted)/time.Duration(atOnce), least), most)
 }
 
+// setContract puts the concurrency of another contract in force, and forgets capabilities
+// that it does not declare once they have no requests.
+func (r *requests) setContract(doc *capability.Document) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, q := range r.queues {
+		if q.service {
+			continue
+		}
+		c, declared := doc.Lookup(q.name)
+		if q.gone = !declared; declared {
+			q.limit = c.Concurrency
+		}
+		r.forget(q)
+	}
+	r.grant()
+}
+
+// forget drops the queue of a capability that is served no more, unless it has requests.
+func (r *requests) forget(q *capabilityQueue) {
+	if q.gone && q.accepted == 0 {
+		delete(r.queues, q.name)
+	}
+}
+
 // setLimits puts other bounds in force. What waits already is not refused any more.
 func (r *requests) setLimits(l Limits) {
 	r.mu.Lock()
@@ -231,7 +258,7 @@ func (r *requests) setLimits(l Limits) {
 	r.grant()
 }
 
-// Loads returns the load of each capability that has been called, by name.
+// Loads returns the load of each capability that is served and has been called, by name.
 func (in *Inbox) Loads() []Load {
 	r := in.requests
 	r.mu.Lock()

@@ -99,6 +99,61 @@ func TestChangedLimits(t *testing.T) {
 	}
 }
 
+// A reload that raises a concurrency lets waiting requests run although no other one
+// arrives, and one that takes a capability away takes its load out of the status, once
+// its last request has ended.
+func TestContractChangesQueues(t *testing.T) {
+	y := newArrivals(Limits{})
+	in := &Inbox{requests: y.requests}
+	serve := func(capabilities string) {
+		t.Helper()
+		doc, err := capability.Parse("capabilities.yaml", []byte("version: 1\nagent: agent://self\ntransports: [{kind: memory, topics: {requests: t}}]\ncapabilities: "+capabilities), capability.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y.setContract(doc)
+	}
+	loads := func() string {
+		text := ""
+		for _, l := range in.Loads() {
+			text += fmt.Sprint(l.Capability, " ", l.Running, "+", l.Waiting, " ")
+		}
+		return text
+	}
+	var calls []*call
+	for range 5 {
+		c, _ := y.arrive("x", 1, 0)
+		calls = append(calls, c)
+	}
+	other, _ := y.arrive("y", 0, 0)
+	y.end(other)
+	for _, step := range []struct {
+		capabilities string
+		end          int
+		want         string
+	}{
+		{"[{name: x, concurrency: 3}, {name: y}]", 0, "x 3+2 y 0+0 "},
+		{"[{name: x}, {name: z}]", 0, "x 5+0 "},
+		{"[{name: z}]", 0, "x 5+0 "},
+		{"[{name: z}]", 4, "x 1+0 "},
+		{"[{name: z}]", 1, ""},
+	} {
+		for range step.end {
+			y.end(calls[0])
+			calls = calls[1:]
+		}
+		if step.end == 0 {
+			serve(step.capabilities)
+		}
+		if got := loads(); got != step.want {
+			t.Errorf("%s: %q, want %q", step.capabilities, got, step.want)
+		}
+	}
+	if len(y.queues) != 0 || y.running != 0 {
+		t.Errorf("%d queues, %d running", len(y.queues), y.running)
+	}
+}
+
 // The queue is bounded in requests and in bytes, for each capability by itself, and
 // says when it will have been served.
 func TestQueueIsBounded(t *testing.T) {
