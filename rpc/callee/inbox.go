@@ -71,7 +71,7 @@ type Limits struct {
 	// MaxQueued bounds the requests of one capability that wait for their turn.
 	// Default 2,048; negative means none.
 	MaxQueued int
-	// MaxQueuedBytes bounds the payloads of those that wait. A single larger one may
+	// MaxQueuedBytes bounds the messages of those that wait. A single larger one may
 	// wait all the same. Default 64 MiB.
 	MaxQueuedBytes int
 	// MaxPayloadBytes bounds what a handler may answer. Default 1 MiB.

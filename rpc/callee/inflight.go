@@ -56,7 +56,7 @@ func (r *requests) add(c *call) (err *rpc.Error, full bool) {
 	c.queue = q
 	r.all[c.request.MessageID] = c
 	q.accepted++
-	q.bytes += c.size()
+	q.bytes += c.size
 	// Under the same lock as closed: Shutdown sets closed before it waits.
 	r.serving.Add(1)
 	return nil, false
@@ -85,7 +85,7 @@ func (r *requests) remove(c *call) (refused int, since time.Time) {
 		q.note(c.worked)
 		r.grant()
 	} else {
-		q.bytes -= c.size()
+		q.bytes -= c.size
 	}
 	r.forget(q)
 	return q.emptied()
@@ -136,7 +136,7 @@ func (in *Inbox) InFlight() int {
 type Load struct {
 	Capability string
 	// Running is the number of requests that have a slot, Waiting of those that wait
-	// for one. Bytes counts the payloads of all that have none.
+	// for one. Bytes counts the messages of all that have none.
 	Running, Waiting, Bytes int
 	// Refused counts the requests that found the queue full since the inbox began.
 	Refused int

@@ -27,7 +27,7 @@ func (in *Inbox) refuseMalformed(t transport.Transport, m transport.Message, why
 		in.ignore(m.Topic, why.Error()) // an answer to it could be answered in turn
 		return
 	}
-	c := in.newCall(t, claims)
+	c := in.newCall(t, claims, len(m.Data))
 	err := malformed(version, why)
 	if c.isAnswerable(m) {
 		_ = c.reply(wire.Failure(c.refuse(err))) // reply has logged what went wrong

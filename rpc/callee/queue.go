@@ -33,7 +33,7 @@ type capabilityQueue struct {
 	accepted int       // all of its requests
 	running  int       // those that have a slot
 	waiting  list.List // of *call
-	bytes    int       // of the payloads of those without a slot
+	bytes    int       // of the messages of those without a slot
 
 	took    time.Duration // what a run takes, as a moving average
 	refused int           // because the queue was full
@@ -79,8 +79,8 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 		return r.load(q, queued)
 	case queued >= r.limits.MaxQueued:
 		return r.load(q, queued) + " (limits.maxQueued)"
-	case q.bytes > 0 && q.bytes+c.size() > r.limits.MaxQueuedBytes:
-		return fmt.Sprintf("%s, with payloads of %d bytes (limits.maxQueuedBytes)", r.load(q, queued), q.bytes)
+	case q.bytes > 0 && q.bytes+c.size > r.limits.MaxQueuedBytes:
+		return fmt.Sprintf("%s, with messages of %d bytes (limits.maxQueuedBytes)", r.load(q, queued), q.bytes)
 	}
 	return ""
 }
@@ -92,9 +92,6 @@ func (r *requests) load(q *capabilityQueue, queued int) string {
 	}
 	return fmt.Sprintf("runs %d requests of %s, and %d more wait", q.running, q.name, queued)
 }
-
-// size is what the call keeps in memory.
-func (c *call) size() int { return len(c.request.Payload) }
 
 // awaitTurn waits for a slot, which the call then has until it is unregistered.
 func (c *call) awaitTurn() *rpc.Error {
@@ -146,7 +143,7 @@ func (r *requests) start(c *call) {
 	c.slot = true
 	r.running++
 	c.queue.running++
-	c.queue.bytes -= c.size()
+	c.queue.bytes -= c.size
 }
 
 func (r *requests) dequeue(c *call) {

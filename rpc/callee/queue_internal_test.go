@@ -1,7 +1,6 @@
 package callee
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,7 +26,8 @@ func (y *arrivals) arrive(name string, concurrency, bytes int) (*call, *rpc.Erro
 	y.sent++
 	c := &call{
 		inbox:      &Inbox{cfg: Config{Self: "agent://self"}},
-		request:    &envelope.Envelope{MessageID: fmt.Sprint(y.sent), Capability: name, Payload: json.RawMessage(strings.Repeat("x", bytes))},
+		request:    &envelope.Envelope{MessageID: fmt.Sprint(y.sent), Capability: name},
+		size:       bytes,
 		capability: &capability.Capability{Name: name, Concurrency: concurrency},
 	}
 	if err, _ := y.add(c); err != nil {
@@ -172,7 +172,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	fill("bytes", 1, 1, 700)
 	fill("bytes", 1, 2, 500) // what runs does not count
-	if _, err := y.arrive("bytes", 1, 1); err == nil || err.Code != rpc.CodeBusy || !strings.Contains(err.Message, "with payloads of 1000 bytes (limits.maxQueuedBytes)") {
+	if _, err := y.arrive("bytes", 1, 1); err == nil || err.Code != rpc.CodeBusy || !strings.Contains(err.Message, "with messages of 1000 bytes (limits.maxQueuedBytes)") {
 		t.Errorf("got %v", err)
 	}
 	fill("large", 1, 1, 0)
