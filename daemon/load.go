@@ -60,13 +60,14 @@ func breakers(all []policy.BreakerStatus) []control.Breaker {
 // addLoad adds to a status what runs and waits, and what is not called.
 func (d *Daemon) addLoad(s *control.Status) {
 	s.Breakers = breakers(d.breakers.States(time.Now()))
+	s.Dropped = d.client.Dropped()
 	if d.inbox == nil {
 		return
 	}
 	for _, l := range d.inbox.Loads() {
 		s.Capabilities = append(s.Capabilities, control.CapabilityLoad(l))
 	}
-	s.Dropped = d.inbox.Dropped()
+	s.Dropped += d.inbox.Dropped()
 	if d.Member().Agent.Tenants != nil {
 		s.Tenants = d.stats.tenants()
 	}

@@ -163,7 +163,7 @@ type Limits struct {
 	// MaxQueued bounds the calls of one capability that wait to be served. The
 	// default is 2,048; with 0, none waits.
 	MaxQueued int
-	// MaxQueuedBytes bounds their payloads. The default is 64 MiB.
+	// MaxQueuedBytes bounds their messages. The default is 64 MiB.
 	MaxQueuedBytes int
 	// MaxPending bounds the calls that wait for a reply. The default is
 	// 10,000.

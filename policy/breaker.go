@@ -146,7 +146,8 @@ func NewBreakers() *Breakers {
 }
 
 // Configure changes the settings. Breakers keep their states, and what is known of
-// them counts under the new settings; Off closes and forgets them all.
+// them counts under the new settings; Off closes and forgets them all, and the calls
+// that are under way do not count.
 func (b *Breakers) Configure(s BreakerSettings, now time.Time) {
 	b.mu.Lock()
 	b.settings = s
@@ -156,8 +157,19 @@ func (b *Breakers) Configure(s BreakerSettings, now time.Time) {
 	}
 	b.Reset("", "", now)
 	b.mu.Lock()
-	b.pairs = map[breakerKey]*breaker{}
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	for key, pair := range b.pairs {
+		pair.mu.Lock()
+		b.forget(key, pair)
+		pair.mu.Unlock()
+	}
+}
+
+// forget drops a breaker. The calls that it has let through do not count any more: a
+// breaker that nobody knows must not open. b.mu and pair.mu are held.
+func (b *Breakers) forget(key breakerKey, pair *breaker) {
+	delete(b.pairs, key)
+	pair.epoch++
 }
 
 // A Pass is permission to make one call. It must be returned with [Breakers.Done].
@@ -282,7 +294,7 @@ func (b *Breakers) makeRoom(now time.Time) bool {
 	for key, pair := range b.pairs {
 		pair.mu.Lock()
 		if pair.state == BreakerClosed && now.Sub(pair.last) > b.settings.Window {
-			delete(b.pairs, key)
+			b.forget(key, pair)
 		}
 		pair.mu.Unlock()
 	}

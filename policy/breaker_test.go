@@ -408,6 +408,52 @@ func TestBreakerSettingsChange(t *testing.T) {
 	}
 }
 
+// A breaker opens exactly when the share is reached, whatever the share looks like in
+// binary.
+func TestBreakerThreshold(t *testing.T) {
+	for calls := 2; calls <= 60; calls++ {
+		for failed := 1; failed < calls; failed++ {
+			c := newCircuit(func(s *policy.BreakerSettings) {
+				s.MinCalls, s.Threshold = 1, float64(failed)/float64(calls)
+			})
+			c.calls(calls-failed, policy.Succeeded)
+			c.calls(failed-1, policy.Failed)
+			before := c.status().State
+			c.calls(1, policy.Failed)
+			if after := c.status().State; before != policy.BreakerClosed || after != policy.BreakerOpen {
+				t.Fatalf("%d of %d failed: %s, then %s", failed, calls, before, after)
+			}
+		}
+	}
+}
+
+// Calls that are under way when breakers are switched off open none afterwards: nobody
+// could see it, and nothing would close it.
+func TestOffForgetsCallsUnderWay(t *testing.T) {
+	c := newCircuit(nil)
+	c.OnChange = func(ch policy.BreakerChange) { t.Errorf("%s became %s", ch.Capability, ch.State) }
+	var passes []policy.Pass
+	for range 25 {
+		p, _ := c.begin()
+		passes = append(passes, p)
+	}
+	c.calls(1, policy.Succeeded)
+	on := policy.DefaultBreakerSettings()
+	off := on
+	off.Off = true
+	c.Configure(off, c.now)
+	for _, p := range passes[:20] {
+		c.end(p, policy.Failed)
+	}
+	c.Configure(on, c.now) // while the last ones are still under way
+	for _, p := range passes[20:] {
+		c.end(p, policy.Failed)
+	}
+	if all := c.States(c.now); len(all) != 0 {
+		t.Errorf("got %+v", all)
+	}
+}
+
 // A call to a pair that is known allocates nothing, and names without end take no
 // memory without end: further ones are not judged.
 func TestBreakersAreBounded(t *testing.T) {

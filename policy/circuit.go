@@ -102,10 +102,16 @@ func (b *breaker) end(s *BreakerSettings, p Pass, outcome Outcome, cause string,
 	}
 }
 
+// opensAt returns how many failures among so many calls reach the threshold. A share such
+// as 0.55 is a little more in binary: of 20 calls, 11 failures are enough.
+func (s *BreakerSettings) opensAt(calls int) int {
+	return max(1, int(math.Ceil(s.Threshold*float64(calls)-1e-9)))
+}
+
 // judge opens a closed breaker if too many calls have failed of those that a failing
 // one is to be seen among.
 func (b *breaker) judge(s *BreakerSettings, of tally, now time.Time) {
-	if of.calls < s.MinCalls || float64(of.failed) < s.Threshold*float64(of.calls) {
+	if of.calls < s.MinCalls || of.failed < s.opensAt(of.calls) {
 		return
 	}
 	b.opened, b.from, b.level, b.refused = of, now, 0, 0
@@ -115,7 +121,7 @@ func (b *breaker) judge(s *BreakerSettings, of tally, now time.Time) {
 // judgeProbes ends the half-open state once no further probe could change the share.
 func (b *breaker) judgeProbes(s *BreakerSettings, now time.Time) {
 	probes := max(s.Probes, 1)
-	opens := max(1, int(math.Ceil(s.Threshold*float64(probes)-1e-9))) // so many failures
+	opens := s.opensAt(probes)
 	switch {
 	case b.ended.failed >= opens:
 		b.level++

@@ -16,10 +16,12 @@
 // wins whatever the order of the rules. With a permissions block, calls that no
 // rule allows are denied.
 //
+// [TenantRules] decide for which tenants an agent serves others, and who may name them.
+//
 // # Limits
 //
-// A [RateLimiter] holds a token bucket for each pair of an agent and a capability,
-// in bounded memory. [Breakers] stop calls to a capability for a while when most of
+// A [RateLimiter] holds a token bucket for each agent, tenant and capability, in
+// bounded memory. [Breakers] stop calls to a capability for a while when most of
 // them fail. A [Backoff] computes how long to wait before another attempt,
 // and a [Sampler] which refusals are recorded.
 package policy

@@ -3,6 +3,8 @@ package policy_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -132,6 +134,31 @@ func TestRateLimiterIsBounded(t *testing.T) {
 	if l.Len() > most+1 {
 		t.Errorf("%d buckets", l.Len())
 	}
+}
+
+// A bucket keeps the names of its caller and nothing else of the message in which they
+// came, which may be as long as its sender likes.
+func TestBucketsKeepNamesOnly(t *testing.T) {
+	l, c := policy.NewRateLimiter(0), limited(1, time.Hour, 1)
+	before := heap()
+	const messages, size = 64, 1 << 20
+	for i := range messages {
+		id := fmt.Sprintf("%02d", i)
+		text := "agent://caller" + id + "acme" + id + strings.Repeat("x", size)
+		l.Take(envelope.Address(text[:16]), text[16:22], c, epoch)
+	}
+	if kept := heap() - before; l.Len() != messages || kept > messages*size/4 {
+		t.Errorf("%d buckets keep %d bytes", l.Len(), kept)
+	}
+	runtime.KeepAlive(l)
+}
+
+// heap is the memory that is in use.
+func heap() int {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
 }
 
 func TestRefusalsAreReportedNowAndThen(t *testing.T) {

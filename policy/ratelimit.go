@@ -3,6 +3,7 @@ package policy
 import (
 	"container/list"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,9 +97,9 @@ func NewRateLimiter(maxBuckets int) *RateLimiter {
 	}
 }
 
-// Take takes a token for one call of c, made by or to peer, of a tenant or of
-// none (""). Without a rate limit every call is allowed. A changed limit is in force from
-// the next call on.
+// Take takes a token for one call of c, made by or to peer, of a tenant or of none ("").
+// Without a rate limit every call is allowed. A changed limit is in force from the next
+// call on.
 func (l *RateLimiter) Take(peer envelope.Address, tenant string, c *capability.Capability, now time.Time) Quota {
 	if c.RateLimit == nil {
 		return Quota{Allowed: true}
@@ -124,13 +125,13 @@ func (l *RateLimiter) bucket(key bucketKey, limit capability.RateLimit, now time
 	}
 	if len(l.buckets) < l.max || l.makeRoom(now) {
 		b := newBucket(key, limit)
-		l.buckets[key] = l.order.PushFront(b)
+		l.buckets[b.key] = l.order.PushFront(b)
 		return b
 	}
 	shared := l.overflow[key.capability]
 	if shared == nil {
 		shared = newBucket(bucketKey{capability: key.capability}, limit)
-		l.overflow[key.capability] = shared
+		l.overflow[shared.key.capability] = shared
 	}
 	shared.setLimit(limit, now)
 	return shared
@@ -160,6 +161,9 @@ func perSecond(l capability.RateLimit) rate.Limit {
 }
 
 func newBucket(key bucketKey, limit capability.RateLimit) *bucket {
+	// The names may be parts of a longer text, such as a message. A bucket must not keep
+	// all of that: its sender chooses how long it is.
+	key = bucketKey{envelope.Address(strings.Clone(string(key.peer))), strings.Clone(key.tenant), strings.Clone(key.capability)}
 	return &bucket{key: key, limit: limit, tokens: rate.NewLimiter(perSecond(limit), limit.Burst)}
 }
 

@@ -33,7 +33,7 @@ type Breaker struct {
 type CapabilityLoad struct {
 	Capability string `json:"capability"`
 	// Running is the number of requests whose skill runs, Waiting of those that wait for
-	// their turn, and Bytes counts the payloads of the latter.
+	// their turn, and Bytes counts the messages of the latter.
 	Running int `json:"running"`
 	Waiting int `json:"waiting"`
 	Bytes   int `json:"bytes"`

@@ -46,8 +46,8 @@ type Status struct {
 	Capabilities []CapabilityLoad `json:"capabilities,omitempty"`
 	// Tenants are those that its agent.yaml lists; none where it has no such list.
 	Tenants []TenantLoad `json:"tenants,omitempty"`
-	// Dropped is the number of messages that came faster than they could be taken or
-	// refused.
+	// Dropped is the number of requests and replies that came faster than they could be
+	// taken or refused.
 	Dropped uint64 `json:"dropped,omitempty"`
 	// Breakers are those of the capabilities that it has called.
 	Breakers []Breaker `json:"breakers,omitempty"`

@@ -9,14 +9,17 @@ import (
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
-// checkNames refuses tenants that no call may name, and sessions that could not be
-// recorded.
+// checkNames refuses tenants that no call may name, and ids that could not be recorded: a
+// caller must not keep its calls out of the audit log by what it calls them.
 func (c *call) checkNames() *rpc.Error {
 	if err := check.Tenant(c.request.TenantID); err != nil {
 		return err
 	}
-	if session, _ := c.request.Headers.Get(envelope.HeaderSession); !check.ValidSession(session) {
-		return rpc.NewError(rpc.CodeInvalidRequest, nil, "%s: must have at most %d bytes of UTF-8 and no control character", envelope.HeaderSession, check.MaxSessionBytes)
+	if !check.ValidID(c.request.CorrelationID) {
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "correlationId: must have at most %d bytes of UTF-8 and no control character", check.MaxIDBytes)
+	}
+	if session, _ := c.request.Headers.Get(envelope.HeaderSession); !check.ValidID(session) {
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "%s: must have at most %d bytes of UTF-8 and no control character", envelope.HeaderSession, check.MaxIDBytes)
 	}
 	return nil
 }

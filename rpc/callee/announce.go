@@ -7,7 +7,7 @@ import (
 	"github.com/agentd/agentd/transport"
 )
 
-// announce tells callers what the agent serves from now on, so that those that refuse
+// announce notifies callers of what the agent serves from now on, so that those that refuse
 // to call it look again, and the others look before they send a payload. Nobody may be
 // listening: what a caller misses it finds out by asking.
 func (in *Inbox) announce(s *subscriptions) {

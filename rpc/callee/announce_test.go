@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/rpc/internal/rpctest"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/memory"
 )
 
 // Callers that follow an agent hear what it serves whenever that has changed, be it
@@ -73,6 +74,56 @@ func TestAnnouncements(t *testing.T) {
 	serve("4")
 	if len(heard) != 0 {
 		t.Errorf("a peer that is followed no more is heard")
+	}
+}
+
+// A reloading connection has the inbox serve something else while it announces what it
+// serves.
+type reloading struct {
+	*memory.Conn
+	reload func()
+}
+
+func (r *reloading) Publish(ctx context.Context, m transport.Message) error {
+	if m.Topic == wire.ChangedTopic("elsewhere") {
+		r.reload()
+	}
+	return r.Conn.Publish(ctx, m)
+}
+
+// A contract that changes while the inbox begins to listen is announced as well.
+func TestAnnouncementDuringAReload(t *testing.T) {
+	answers := rpctest.Answers(rpctest.ValidAnswer)
+	w := rpctest.NewWorld(t, answers)
+	doc := rpctest.ContractWith(t, "    since: '2'\n")
+	form := doc.Published()
+	if _, err := form.JSON(); err != nil {
+		t.Fatal(err)
+	}
+	heard := map[string]bool{}
+	s, err := w.CallerConn.Subscribe(wire.ChangedTopic("elsewhere"), "", func(m transport.Message) {
+		if n, err := wire.ParseNotice(m.Data); err == nil {
+			heard[n.Revision] = true
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := false
+	conn := &reloading{w.CalleeConn, func() {
+		if begun { // this is the announcement that it causes
+			return
+		}
+		begun = true
+		if err := w.Inbox.SetContract(doc, map[string]rpc.Handler{"review-pr": answers, "loose": answers}); err != nil {
+			t.Error(err)
+		}
+	}}
+	if err := w.Inbox.Listen(conn, "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Drain(t.Context()); err != nil || !heard[form.Revision] {
+		t.Errorf("heard %v and not %s: %v", heard, form.Revision, err)
 	}
 }
 

@@ -134,6 +134,7 @@ type call struct {
 	inbox      *Inbox
 	transport  transport.Transport
 	request    *envelope.Envelope
+	size       int    // of its message, which stays in memory with the payload
 	replyTopic string // "" for an event
 	trace      string // the traceparent, also of nested calls
 	start      time.Time

@@ -54,6 +54,8 @@ func TestCalleeRefuses(t *testing.T) {
 		{"a session that is too long", func(e *envelope.Envelope) {
 			e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderSession, Value: strings.Repeat("s", 1025)})
 		}, "EAGENTRPC_INVALID_REQUEST"},
+		{"an id that no record can name", func(e *envelope.Envelope) { e.CorrelationID = "c\n" }, "EAGENTRPC_INVALID_REQUEST"},
+		{"an id that is too long", func(e *envelope.Envelope) { e.CorrelationID = strings.Repeat("c", 1025) }, "EAGENTRPC_INVALID_REQUEST"},
 		{"no tenant", func(e *envelope.Envelope) { e.TenantID = "" }, "EAGENTRPC_TENANT_MISMATCH"},
 		{"another agent's request", func(e *envelope.Envelope) { e.To = "agent://other" }, "EAGENTRPC_MISADDRESSED"},
 		{"too many hops", func(e *envelope.Envelope) {

@@ -18,7 +18,7 @@ func (in *Inbox) receiveControl(m transport.Message) {
 		in.ignore(m.Topic, "not a cancellation event")
 		return
 	}
-	if event := in.newCall(nil, e); !event.verifySender() {
+	if event := in.newCall(nil, e, len(m.Data)); !event.verifySender() {
 		return
 	}
 	// By message id, not correlation id: a late cancellation of one attempt must

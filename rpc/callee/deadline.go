@@ -50,7 +50,7 @@ func (c *call) interrupted(late string) *rpc.Error {
 		return rpc.NewError(rpc.CodeCancelled, cause, "the caller cancelled the call")
 	case errors.Is(cause, ErrCallerGone):
 		return rpc.NewError(rpc.CodeCancelled, cause, "the caller is gone")
-	// BUSY tells the caller that another replica may serve it.
+	// With BUSY the caller tries another replica.
 	case errors.Is(cause, ErrShutdown):
 		return rpc.NewError(rpc.CodeBusy, cause, "%s shut down before the skill had finished", c.inbox.cfg.Self)
 	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):

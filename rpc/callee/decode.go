@@ -22,7 +22,7 @@ func (in *Inbox) decode(t transport.Transport, m transport.Message) *call {
 		in.ignore(m.Topic, "a response on a requests topic")
 		return nil
 	}
-	return in.newCall(t, e)
+	return in.newCall(t, e, len(m.Data))
 }
 
 // decodeFor is decode for a topic that takes only requests of one name, which is no
@@ -37,13 +37,13 @@ func (in *Inbox) decodeFor(name string, t transport.Transport, m transport.Messa
 		in.ignore(m.Topic, "not a request for "+name)
 		return nil
 	}
-	return in.newCall(t, e)
+	return in.newCall(t, e, len(m.Data))
 }
 
-// newCall begins with a request. Where its sender has begun no trace, one begins
+// newCall begins with a request, whose message has size bytes. Where its sender has begun no trace, one begins
 // here, so that the records and the nested calls of this one belong together.
-func (in *Inbox) newCall(t transport.Transport, e *envelope.Envelope) *call {
-	return &call{inbox: in, transport: t, request: e, start: time.Now(), trace: wire.Traceparent(e.Headers)}
+func (in *Inbox) newCall(t transport.Transport, e *envelope.Envelope, size int) *call {
+	return &call{inbox: in, transport: t, request: e, size: size, start: time.Now(), trace: wire.Traceparent(e.Headers)}
 }
 
 // ignore logs a message that is dropped unanswered.

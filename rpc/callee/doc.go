@@ -3,15 +3,16 @@
 // An [Inbox] serves the requests to one agent. The whole path of a request stands in
 // call.go, step by step; each step is a method in a file named after it:
 //
-//	decode       the envelope, strictly
+//	decode       the envelope, strictly; malformed.go answers what is none
 //	verify       the proof of the sender, and that the request is no replay
+//	replyto      where the answer goes: nowhere but to the caller
 //	address      tenant, fleet version, addressee, hops and capability
 //	deadline     the caller's, or the capability's own
-//	inflight     room among the requests that run
+//	inflight     room among the requests that run, or in the queue of the capability
 //	permit       permissions, and the contract that the caller holds
 //	idempotency  answers a repeated request with the stored reply
 //	limit        rate limit
-//	concurrency  a slot of the capability's own
+//	queue        its turn, when a slot is free
 //	validate     the payload against the inputSchema
 //	skill        runs the handler under the deadline
 //	validate     its answer against the outputSchema

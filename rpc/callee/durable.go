@@ -47,7 +47,7 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 		in.deadLetter(d, "not a request with a correlation id of letters, digits and -")
 		return
 	}
-	c := in.newCall(t, e)
+	c := in.newCall(t, e, len(d.Data()))
 	c.delivery = d
 	if err := c.verifyQueued(); !c.passed(err) {
 		in.deadLetter(d, "it does not prove its sender: "+err.Error())

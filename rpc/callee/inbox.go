@@ -71,7 +71,7 @@ type Limits struct {
 	// MaxQueued bounds the requests of one capability that wait for their turn.
 	// Default 2,048; negative means none.
 	MaxQueued int
-	// MaxQueuedBytes bounds the payloads of those that wait. A single larger one may
+	// MaxQueuedBytes bounds the messages of those that wait. A single larger one may
 	// wait all the same. Default 64 MiB.
 	MaxQueuedBytes int
 	// MaxPayloadBytes bounds what a handler may answer. Default 1 MiB.
@@ -180,8 +180,9 @@ type servedContract struct {
 	revision  string // of published
 }
 
-// SetContract replaces what the inbox serves, and tells callers. Running calls are finished under the
-// contract that they began with. After an error everything is as it was.
+// SetContract replaces what the inbox serves, and announces it to callers. Running calls
+// are finished under the contract that they began with. After an error everything is as
+// it was.
 func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]rpc.Handler) error {
 	if contract == nil {
 		return errors.New("callee: Contract is required")
@@ -202,6 +203,7 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 		return fmt.Errorf("callee: %w", err)
 	}
 	before := in.served.Swap(&servedContract{contract: contract, handlers: handlers, published: published, revision: form.Revision})
+	in.requests.setContract(contract)
 	if before != nil && before.revision != form.Revision {
 		in.announceAll()
 	}

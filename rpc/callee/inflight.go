@@ -50,16 +50,13 @@ func (r *requests) add(c *call) (err *rpc.Error, full bool) {
 	}
 	q := r.queueOf(c)
 	if why := r.refuses(q, c); why != "" {
-		e := rpc.NewError(rpc.CodeBusy, nil, "%s %s", c.inbox.cfg.Self, why)
-		e.RetryIn = r.drained(q)
-		e.Details = check.RetryIn(e.RetryIn)
 		// Nothing is refused where the broker keeps the request: it comes again.
-		return e, c.delivery == nil && q.refuse()
+		return check.Busy(r.drained(q), nil, "%s %s", c.inbox.cfg.Self, why), c.delivery == nil && q.refuse()
 	}
 	c.queue = q
 	r.all[c.request.MessageID] = c
 	q.accepted++
-	q.bytes += c.size()
+	q.bytes += c.size
 	// Under the same lock as closed: Shutdown sets closed before it waits.
 	r.serving.Add(1)
 	return nil, false
@@ -88,8 +85,9 @@ func (r *requests) remove(c *call) (refused int, since time.Time) {
 		q.note(c.worked)
 		r.grant()
 	} else {
-		q.bytes -= c.size()
+		q.bytes -= c.size
 	}
+	r.forget(q)
 	return q.emptied()
 }
 
@@ -138,7 +136,7 @@ func (in *Inbox) InFlight() int {
 type Load struct {
 	Capability string
 	// Running is the number of requests that have a slot, Waiting of those that wait
-	// for one. Bytes counts the payloads of all that have none.
+	// for one. Bytes counts the messages of all that have none.
 	Running, Waiting, Bytes int
 	// Refused counts the requests that found the queue full since the inbox began.
 	Refused int

@@ -276,10 +276,12 @@ func TestSlowCapabilityHoldsUpNoOther(t *testing.T) {
 		for range 10 {
 			rpctest.WantStatus(t, w.Call(t, loose), rpc.StatusOK, 0)
 		}
+		got := w.Inbox.Loads()
 		want := []callee.Load{{Capability: "loose"}, {
-			Capability: "review-pr", Running: 2, Waiting: 5, Bytes: 5 * len(rpctest.ValidRequest), Refused: 1, Full: true, Since: time.Now(),
+			Capability: "review-pr", Running: 2, Waiting: 5, Bytes: got[1].Bytes, Refused: 1, Full: true, Since: time.Now(),
 		}}
-		if got := w.Inbox.Loads(); !slices.Equal(got, want) {
+		// The messages are longer than their payloads, and all of one length.
+		if !slices.Equal(got, want) || got[1].Bytes <= 5*len(rpctest.ValidRequest) || got[1].Bytes%5 != 0 {
 			t.Errorf("loads %+v, want %+v", got, want)
 		}
 		close(h.Finish)
@@ -373,6 +375,57 @@ func TestRateLimitOfATenant(t *testing.T) {
 			if res.Error.DetectedBy != rpctest.Reviewer {
 				t.Errorf("limited by %s", res.Error.DetectedBy)
 			}
+		}
+	})
+}
+
+// The bound of the bytes that wait counts all of a message: long headers do not evade it.
+func TestHeadersCountInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := rpctest.NewGate()
+		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 1\n"), &rpctest.Refusals{}), func(_ *caller.Config, ic *callee.Config) {
+			ic.Limits.MaxQueuedBytes = 100_000
+		})
+		f := rpctest.NewForeignCaller(t, w)
+		for i := range 6 { // one runs and three wait
+			e := f.Request()
+			e.MessageID = fmt.Sprint("m-", i)
+			e.Headers = envelope.Headers{{Key: "x-long", Value: strings.Repeat("x", 30_000)}}
+			w.Publish(t, rpctest.Topic, e)
+			synctest.Wait()
+		}
+		if len(f.Replies) != 2 || rpctest.ReplyCode(t, <-f.Replies) != "EAGENTRPC_BUSY" {
+			t.Errorf("%d more are refused", len(f.Replies))
+		}
+		close(h.Finish)
+		synctest.Wait()
+		if load := w.Inbox.Loads()[0]; load.Bytes != 0 || load.Refused != 2 {
+			t.Errorf("%+v", load)
+		}
+	})
+}
+
+// A contract with a higher concurrency is in force for the requests that wait already.
+func TestRaisedConcurrencyIsInForceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := rpctest.NewGate()
+		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 1\n"), &rpctest.Refusals{}))
+		var calls []<-chan *rpc.Result
+		for range 4 {
+			calls = append(calls, w.Start(t.Context(), rpctest.Request()))
+		}
+		synctest.Wait()
+		before := len(h.Running)
+		if err := w.Inbox.SetContract(rpctest.ContractWith(t, "    concurrency: 3\n"), map[string]rpc.Handler{"review-pr": h, "loose": h}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if after := len(h.Running); before != 1 || after != 3 {
+			t.Errorf("%d ran, and %d after the reload", before, after)
+		}
+		close(h.Finish)
+		for _, res := range calls {
+			rpctest.WantStatus(t, <-res, rpc.StatusOK, 0)
 		}
 	})
 }

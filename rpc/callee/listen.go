@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
@@ -58,17 +56,25 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 		return errors.Join(fmt.Errorf("callee: %w", err), opened.close())
 	}
 	opened.requests = append(opened.requests, s)
+	in.keep(&opened)
+	// After that, so that a contract that is set meanwhile is announced by one of the two.
 	in.announce(&opened)
+	return nil
+}
+
+// keep adds subscriptions to those that end with the inbox, and checks on the callers of
+// their transport.
+func (in *Inbox) keep(opened *subscriptions) {
+	t := opened.transport
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	known := slices.ContainsFunc(in.subscriptions, func(s subscriptions) bool { return s.transport == t })
-	in.subscriptions = append(in.subscriptions, opened)
+	in.subscriptions = append(in.subscriptions, *opened)
 	// One checker for each transport, however many topics the inbox takes from it.
 	// It ends with in.root.
 	if w, ok := t.(ReplyWatcher); ok && !known {
 		in.checking.Go(func() { in.checkCallers(w, t) })
 	}
-	return nil
 }
 
 // subscribe takes the requests of a topic, and refuses those too many if t shows them.
@@ -88,13 +94,8 @@ func (in *Inbox) receiveOverflow(t transport.Transport, m transport.Message) {
 	if c == nil || !c.verify() || !c.findReplyTopic(m) {
 		return
 	}
-	err := rpc.NewError(rpc.CodeBusy, nil, "%s has more requests waiting than it can look at", in.cfg.Self)
-	err.Details = check.RetryIn(overflowDelay)
-	c.finish(nil, err)
+	c.finish(nil, check.Busy(check.OverflowDelay, nil, "%s has more requests waiting than it can look at", in.cfg.Self))
 }
-
-// overflowDelay is when the caller of a request that nobody had time for may come again.
-const overflowDelay = time.Second
 
 // Dropped is the number of messages that the transports of the inbox have dropped
 // because they came faster than they could be taken or refused.

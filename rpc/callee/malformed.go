@@ -9,27 +9,27 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
 )
 
 // refuseMalformed ends a message that is no envelope of version 1. Its sender is
-// told where that can be done safely; in any case it is logged, and recorded like any
+// answered where that is safe; in any case the message is logged, and recorded like any
 // other refused request.
 //
-// What can be told of such a message is what it claims at the places where version 1
-// has them. No proof can be verified, so the sender is answered only if its messages
-// need none: otherwise a stranger could have agentd publish on a topic of others.
+// All that is known of such a message is what it claims at the places where version 1
+// has its members. No proof can be verified, so the sender is answered only if its
+// messages need none: otherwise a stranger could have agentd publish on a topic of
+// others.
 func (in *Inbox) refuseMalformed(t transport.Transport, m transport.Message, why error) {
 	claims, version := envelope.Claims(m.Data)
 	if claims.Kind == envelope.Response {
 		in.ignore(m.Topic, why.Error()) // an answer to it could be answered in turn
 		return
 	}
-	c := in.newCall(t, claims)
+	c := in.newCall(t, claims, len(m.Data))
 	err := malformed(version, why)
-	if c.canBeTold(m) {
+	if c.isAnswerable(m) {
 		_ = c.reply(wire.Failure(c.refuse(err))) // reply has logged what went wrong
 	} else {
 		in.ignore(m.Topic, err.Message)
@@ -47,9 +47,9 @@ func malformed(version int64, why error) *rpc.Error {
 	return err
 }
 
-// canBeTold reports whether the sender of a malformed request can get an answer, and
-// then sets where.
-func (c *call) canBeTold(m transport.Message) bool {
+// isAnswerable reports whether the sender of a malformed request may have an answer, and
+// then sets its reply topic.
+func (c *call) isAnswerable(m transport.Message) bool {
 	e := c.request
 	if e.Kind == envelope.Event || e.CorrelationID == "" || e.From == "" {
 		return false
@@ -82,8 +82,6 @@ func (c *call) recordMalformed(err *rpc.Error) {
 	if !take {
 		return
 	}
-	e := c.request
-	e.CorrelationID, e.TenantID = truncate.String(e.CorrelationID, wire.MaxName), check.RecordedTenant(e.TenantID)
 	c.unrecorded = unrecorded
 	c.record(err)
 }

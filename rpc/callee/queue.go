@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -27,11 +28,12 @@ const (
 type capabilityQueue struct {
 	name     string
 	service  bool      // and no capability: it has no queue
+	gone     bool      // the agent serves it no more
 	limit    int       // the capability's concurrency; 0 for none
 	accepted int       // all of its requests
 	running  int       // those that have a slot
 	waiting  list.List // of *call
-	bytes    int       // of the payloads of those without a slot
+	bytes    int       // of the messages of those without a slot
 
 	took    time.Duration // what a run takes, as a moving average
 	refused int           // because the queue was full
@@ -69,22 +71,27 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 	queued := max(0, q.accepted-q.running-free)
 	switch {
 	case q.service:
-		return fmt.Sprintf("runs %d requests already", len(r.all)-r.waiting)
+		return r.load(q, queued)
 	case c.delivery != nil:
 		if len(r.all)-r.waiting < most && q.accepted < (1+deliveriesPerSlot)*atOnce {
 			return ""
 		}
-		return fmt.Sprintf("runs %d requests of %s, and %d more wait", q.running, q.name, queued)
+		return r.load(q, queued)
 	case queued >= r.limits.MaxQueued:
-		return fmt.Sprintf("runs %d requests of %s, and %d more wait (limits.maxQueued)", q.running, q.name, queued)
-	case q.bytes > 0 && q.bytes+c.size() > r.limits.MaxQueuedBytes:
-		return fmt.Sprintf("runs %d requests of %s, and %d more wait, with payloads of %d bytes (limits.maxQueuedBytes)", q.running, q.name, queued, q.bytes)
+		return r.load(q, queued) + " (limits.maxQueued)"
+	case q.bytes > 0 && q.bytes+c.size > r.limits.MaxQueuedBytes:
+		return fmt.Sprintf("%s, with messages of %d bytes (limits.maxQueuedBytes)", r.load(q, queued), q.bytes)
 	}
 	return ""
 }
 
-// size is what the call keeps in memory.
-func (c *call) size() int { return len(c.request.Payload) }
+// load says what leaves no room for a request of q.
+func (r *requests) load(q *capabilityQueue, queued int) string {
+	if q.service || q.accepted == 0 { // the others have taken it
+		return fmt.Sprintf("runs %d requests already", len(r.all)-r.waiting)
+	}
+	return fmt.Sprintf("runs %d requests of %s, and %d more wait", q.running, q.name, queued)
+}
 
 // awaitTurn waits for a slot, which the call then has until it is unregistered.
 func (c *call) awaitTurn() *rpc.Error {
@@ -136,7 +143,7 @@ func (r *requests) start(c *call) {
 	c.slot = true
 	r.running++
 	c.queue.running++
-	c.queue.bytes -= c.size()
+	c.queue.bytes -= c.size
 }
 
 func (r *requests) dequeue(c *call) {
@@ -169,9 +176,11 @@ func (r *requests) grant() {
 	}
 }
 
-// refuse counts a request that finds no room, and reports whether it is the first.
+// refuse counts a request that finds no room, and reports whether it is the first since
+// the queue became full. An empty queue is not full, although others have taken all the
+// slots and nothing may wait: it would stay so until its next request.
 func (q *capabilityQueue) refuse() bool {
-	first := q.full.IsZero()
+	first := q.full.IsZero() && q.accepted > 0
 	if first {
 		q.full, q.before = time.Now(), q.refused
 	}
@@ -213,6 +222,31 @@ func (r *requests) drained(q *capabilityQueue) time.Duration {
 	return min(max(q.took*time.Duration(q.accepted)/time.Duration(atOnce), least), most)
 }
 
+// setContract puts the concurrency of another contract in force, and forgets capabilities
+// that it does not declare once they have no requests.
+func (r *requests) setContract(doc *capability.Document) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, q := range r.queues {
+		if q.service {
+			continue
+		}
+		c, declared := doc.Lookup(q.name)
+		if q.gone = !declared; declared {
+			q.limit = c.Concurrency
+		}
+		r.forget(q)
+	}
+	r.grant()
+}
+
+// forget drops the queue of a capability that is served no more, unless it has requests.
+func (r *requests) forget(q *capabilityQueue) {
+	if q.gone && q.accepted == 0 {
+		delete(r.queues, q.name)
+	}
+}
+
 // setLimits puts other bounds in force. What waits already is not refused any more.
 func (r *requests) setLimits(l Limits) {
 	r.mu.Lock()
@@ -221,7 +255,7 @@ func (r *requests) setLimits(l Limits) {
 	r.grant()
 }
 
-// Loads returns the load of each capability that has been called, by name.
+// Loads returns the load of each capability that is served and has been called, by name.
 func (in *Inbox) Loads() []Load {
 	r := in.requests
 	r.mu.Lock()

@@ -1,7 +1,6 @@
 package callee
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -27,7 +26,8 @@ func (y *arrivals) arrive(name string, concurrency, bytes int) (*call, *rpc.Erro
 	y.sent++
 	c := &call{
 		inbox:      &Inbox{cfg: Config{Self: "agent://self"}},
-		request:    &envelope.Envelope{MessageID: fmt.Sprint(y.sent), Capability: name, Payload: json.RawMessage(strings.Repeat("x", bytes))},
+		request:    &envelope.Envelope{MessageID: fmt.Sprint(y.sent), Capability: name},
+		size:       bytes,
 		capability: &capability.Capability{Name: name, Concurrency: concurrency},
 	}
 	if err, _ := y.add(c); err != nil {
@@ -99,6 +99,61 @@ func TestChangedLimits(t *testing.T) {
 	}
 }
 
+// A reload that raises a concurrency lets waiting requests run although no other one
+// arrives, and one that takes a capability away takes its load out of the status, once
+// its last request has ended.
+func TestContractChangesQueues(t *testing.T) {
+	y := newArrivals(Limits{})
+	in := &Inbox{requests: y.requests}
+	serve := func(capabilities string) {
+		t.Helper()
+		doc, err := capability.Parse("capabilities.yaml", []byte("version: 1\nagent: agent://self\ntransports: [{kind: memory, topics: {requests: t}}]\ncapabilities: "+capabilities), capability.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y.setContract(doc)
+	}
+	loads := func() string {
+		text := ""
+		for _, l := range in.Loads() {
+			text += fmt.Sprint(l.Capability, " ", l.Running, "+", l.Waiting, " ")
+		}
+		return text
+	}
+	var calls []*call
+	for range 5 {
+		c, _ := y.arrive("x", 1, 0)
+		calls = append(calls, c)
+	}
+	other, _ := y.arrive("y", 0, 0)
+	y.end(other)
+	for _, step := range []struct {
+		capabilities string
+		end          int
+		want         string
+	}{
+		{"[{name: x, concurrency: 3}, {name: y}]", 0, "x 3+2 y 0+0 "},
+		{"[{name: x}, {name: z}]", 0, "x 5+0 "},
+		{"[{name: z}]", 0, "x 5+0 "},
+		{"[{name: z}]", 4, "x 1+0 "},
+		{"[{name: z}]", 1, ""},
+	} {
+		for range step.end {
+			y.end(calls[0])
+			calls = calls[1:]
+		}
+		if step.end == 0 {
+			serve(step.capabilities)
+		}
+		if got := loads(); got != step.want {
+			t.Errorf("%s: %q, want %q", step.capabilities, got, step.want)
+		}
+	}
+	if len(y.queues) != 0 || y.running != 0 {
+		t.Errorf("%d queues, %d running", len(y.queues), y.running)
+	}
+}
+
 // The queue is bounded in requests and in bytes, for each capability by itself, and
 // says when it will have been served.
 func TestQueueIsBounded(t *testing.T) {
@@ -117,7 +172,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	fill("bytes", 1, 1, 700)
 	fill("bytes", 1, 2, 500) // what runs does not count
-	if _, err := y.arrive("bytes", 1, 1); err == nil || err.Code != rpc.CodeBusy || !strings.Contains(err.Message, "with payloads of 1000 bytes (limits.maxQueuedBytes)") {
+	if _, err := y.arrive("bytes", 1, 1); err == nil || err.Code != rpc.CodeBusy || !strings.Contains(err.Message, "with messages of 1000 bytes (limits.maxQueuedBytes)") {
 		t.Errorf("got %v", err)
 	}
 	fill("large", 1, 1, 0)
@@ -142,6 +197,33 @@ func TestQueueIsBounded(t *testing.T) {
 	if got := y.drained(q); got != time.Minute {
 		t.Errorf("served in %s", got)
 	}
+}
+
+// Where nothing may wait, a capability that finds all slots taken by another one is
+// refused, and its empty queue does not count as full: nothing would end that.
+func TestEmptyQueueIsNotFull(t *testing.T) {
+	y := newArrivals(Limits{MaxInFlight: 2, MaxQueued: -1})
+	in := &Inbox{requests: y.requests}
+	first, _ := y.arrive("slow", 0, 0)
+	_, _ = y.arrive("slow", 0, 0)
+	for _, name := range []string{"slow", "fast"} {
+		want := map[string]string{"slow": "runs 2 requests of slow, and 0 more wait", "fast": "runs 2 requests already"}[name]
+		if _, err := y.arrive(name, 0, 0); err == nil || !strings.Contains(err.Message, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	check := func(name string, full bool) {
+		t.Helper()
+		for _, l := range in.Loads() {
+			if l.Capability == name && (l.Full != full || l.Since.IsZero() == full || l.Refused != 1) {
+				t.Errorf("%+v", l)
+			}
+		}
+	}
+	check("fast", false)
+	check("slow", true)
+	y.end(first)
+	check("slow", false)
 }
 
 // Capabilities take turns at the slots, and those of one are served in order.

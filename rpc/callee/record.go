@@ -22,7 +22,7 @@ func (c *call) record(err *rpc.Error) {
 		Start: c.start, Role: rpc.RoleCallee, Peer: c.request.From, Capability: truncate.String(c.request.Capability, wire.MaxName),
 		Mode: c.mode(), Status: rpc.StatusOK, Latency: time.Since(c.start), Attempts: c.attempt(),
 		ExecutionTime: c.worked, Replayed: c.replayed, Unrecorded: c.unrecorded, TraceID: trace.ID(c.trace),
-		CorrelationID: c.request.CorrelationID, TenantID: check.RecordedTenant(c.request.TenantID), SessionID: c.session(),
+		CorrelationID: check.RecordedCorrelation(c.request.CorrelationID), TenantID: check.RecordedTenant(c.request.TenantID), SessionID: c.session(),
 	}
 	if err != nil {
 		out.Status, out.Code, out.DetectedBy = err.Code.Status(), err.Code, c.inbox.cfg.Self

@@ -1,6 +1,7 @@
 package callee_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ func TestCallRecords(t *testing.T) {
 		{func(e *envelope.Envelope) { e.Capability = strings.Repeat("f", 129) },
 			rpc.CallRecord{Capability: strings.Repeat("f", 128) + "…", Code: rpc.CodeNoCapability}},
 		{func(e *envelope.Envelope) { e.TenantID = "a\n" }, rpc.CallRecord{Capability: "review-pr", Code: rpc.CodeInvalidRequest}},
+		// No record is longer than the log takes, whatever a stranger sends.
+		{func(e *envelope.Envelope) { e.CorrelationID = strings.Repeat("c", 1<<20) },
+			rpc.CallRecord{Capability: "review-pr", Code: rpc.CodeInvalidRequest, CorrelationID: strings.Repeat("c", 128) + "…"}},
 		{func(e *envelope.Envelope) { e.Kind, e.ReplyTo = envelope.Event, "" },
 			rpc.CallRecord{Capability: "review-pr", Mode: rpc.ModeFireAndForget, Cost: cost}},
 	} {
@@ -53,7 +57,8 @@ func TestCallRecords(t *testing.T) {
 		if got.Start.Before(start) || got.Latency <= 0 {
 			t.Errorf("record %d began at %s and took %s", i, got.Start, got.Latency)
 		}
-		want.Start, want.Latency, want.Role, want.Peer, want.Attempts, want.CorrelationID = got.Start, got.Latency, rpc.RoleCallee, "agent://foreign", 1, e.CorrelationID
+		want.Start, want.Latency, want.Role, want.Peer, want.Attempts = got.Start, got.Latency, rpc.RoleCallee, "agent://foreign", 1
+		want.CorrelationID = cmp.Or(want.CorrelationID, e.CorrelationID)
 		// A trace begins here where the sender began none.
 		if want.TraceID == "" {
 			want.TraceID = got.TraceID

@@ -12,10 +12,10 @@ import (
 )
 
 // A Service answers other agents' agentd: it is no capability, but something that
-// agentd itself does for the fleet, and for no tenant of it. It is called by many goroutines at once. request
-// and answer are JSON. The inbox logs an error, and its caller learns only that there
-// was one. The service decides who may call it: from is proven if the inbox has an
-// [rpc.Identity].
+// agentd itself does for the fleet, and for no tenant of it. It is called by many
+// goroutines at once. request and answer are JSON. The inbox logs an error, and its
+// caller learns only that there was one. The service decides who may call it: from is
+// proven if the inbox has an [rpc.Identity].
 type Service func(ctx context.Context, from envelope.Address, request json.RawMessage) (answer json.RawMessage, err error)
 
 // serviceTimeout bounds one answer.

@@ -176,6 +176,15 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
+// Dropped is the number of messages that the transports have dropped because replies came
+// faster than they could be taken. Their calls end at their deadlines.
+func (c *Client) Dropped() (n uint64) {
+	for _, t := range c.transports {
+		n += t.inbox.Dropped()
+	}
+	return n
+}
+
 // Pending is the number of calls that wait for a reply.
 func (c *Client) Pending() int { return c.pending.len() }
 

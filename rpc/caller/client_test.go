@@ -11,6 +11,8 @@ import (
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/rpc/internal/rpctest"
+	"github.com/agentd/agentd/transport"
+	"github.com/agentd/agentd/transport/memory"
 )
 
 func TestConfigIsChecked(t *testing.T) {
@@ -70,4 +72,27 @@ func TestCloseAbandonsPendingCalls(t *testing.T) {
 	}
 	rpctest.WantStatus(t, rpctest.Wait(t, first), rpc.StatusAbandoned, rpc.CodeAbandoned)
 	rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusAbandoned, rpc.CodeAbandoned)
+}
+
+// A lossy connection's inboxes have dropped messages.
+type lossy struct{ *memory.Conn }
+
+func (l lossy) OpenInbox(h transport.Handler) (transport.Inbox, error) {
+	inbox, err := l.Conn.OpenInbox(h)
+	return lossyInbox{inbox}, err
+}
+
+type lossyInbox struct{ transport.Inbox }
+
+func (l lossyInbox) Dropped() uint64 { return l.Inbox.Dropped() + 3 }
+
+// Replies that found no room are counted.
+func TestDroppedReplies(t *testing.T) {
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), func(cc *caller.Config, _ *callee.Config) {
+		cc.Transports[0] = lossy{cc.Transports[0].(*memory.Conn)}
+	})
+	rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+	if n := w.Client.Dropped(); n != 3 {
+		t.Errorf("%d dropped", n)
+	}
 }

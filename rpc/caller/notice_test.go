@@ -225,6 +225,9 @@ func TestTransportErrors(t *testing.T) {
 		if !errors.Is(res.Error, test.err) {
 			t.Errorf("%v does not wrap %v", res.Error, test.err)
 		}
+		if busy := test.code == rpc.CodeBusy; (res.Error.RetryAfter() == time.Second) != busy || strings.Contains(string(res.Error.Details), `"retry_after_seconds":1`) != busy {
+			t.Errorf("%v: come again in %s, %s", res.Error, res.Error.RetryAfter(), res.Error.Details)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
@@ -149,7 +150,7 @@ func transportError(err error, peer envelope.Address) *rpc.Error {
 	case errors.Is(err, transport.TooLarge):
 		return rpc.NewError(rpc.CodePayloadTooLarge, err, "the message is larger than the transport carries")
 	case errors.Is(err, transport.SlowConsumer):
-		return rpc.NewError(rpc.CodeBusy, err, "%s has too many requests waiting", peer)
+		return check.Busy(check.OverflowDelay, err, "%s has too many requests waiting", peer)
 	case errors.Is(err, transport.Closed):
 		return rpc.NewError(rpc.CodeAbandoned, err, "the transport is closed")
 	}

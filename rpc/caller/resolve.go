@@ -84,8 +84,8 @@ func checkRequest(r *rpc.Request) *rpc.Error {
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "capability: must not be empty")
 	case r.Timeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "timeoutMs: must not be negative")
-	case !check.ValidSession(r.SessionID):
-		return rpc.NewError(rpc.CodeInvalidRequest, nil, "sessionId: must have at most %d bytes of UTF-8 and no control character", check.MaxSessionBytes)
+	case !check.ValidID(r.SessionID):
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "sessionId: must have at most %d bytes of UTF-8 and no control character", check.MaxIDBytes)
 	case r.IdleTimeout < 0:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "idleTimeoutMs: must not be negative")
 	case r.Traceparent != "" && !trace.Valid(r.Traceparent):

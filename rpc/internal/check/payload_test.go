@@ -141,15 +141,18 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-func TestSessions(t *testing.T) {
+func TestIDs(t *testing.T) {
 	for id, valid := range map[string]bool{
-		"": true, "Zürich ✓": true, strings.Repeat("a", MaxSessionBytes): true, strings.Repeat("a", MaxSessionBytes+1): false,
+		"": true, "Zürich ✓": true, strings.Repeat("a", MaxIDBytes): true, strings.Repeat("a", MaxIDBytes+1): false,
 		"a\n": false, "\x1f": false, " ": true, "\x7f": false, "~": true, "\x00": false, "\xff": false,
 	} {
-		if ValidSession(id) != valid {
+		if ValidID(id) != valid {
 			t.Errorf("%q is valid: %v", id, !valid)
 		}
 		if got := RecordedSession(id); got != map[bool]string{true: id}[valid] {
+			t.Errorf("%q is recorded as %q", id, got)
+		}
+		if got := RecordedCorrelation(id); valid && got != id || len(got) > MaxIDBytes {
 			t.Errorf("%q is recorded as %q", id, got)
 		}
 	}

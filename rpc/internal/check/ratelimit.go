@@ -69,9 +69,16 @@ func brief(d time.Duration) string {
 	return text
 }
 
-// RetryIn returns the details of an error that asks the caller to wait; see
-// [rpc.Error.RetryAfter].
-func RetryIn(d time.Duration) json.RawMessage { return details(retryIn(d)) }
+// Busy returns the error of a request that there is no room for, because of cause if that
+// is not nil. The caller may come again after a time.
+func Busy(after time.Duration, cause error, format string, args ...any) *rpc.Error {
+	e := rpc.NewError(rpc.CodeBusy, cause, format, args...)
+	e.RetryIn, e.Details = after, details(retryIn(after))
+	return e
+}
+
+// OverflowDelay is when the caller of a request that nobody had time for may come again.
+const OverflowDelay = time.Second
 
 // quotaDetails are the details of CodeRateLimited.
 type quotaDetails struct {

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -222,8 +221,8 @@ func TestRateLimited(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: `{"retry_after_seconds":0}`, 1: `{"retry_after_seconds":1}`, time.Second: `{"retry_after_seconds":1}`, time.Second + 1: `{"retry_after_seconds":2}`,
 	} {
-		if got := RetryIn(d); !json.Valid(got) || string(got) != want {
-			t.Errorf("%s: %s, want %s", d, got, want)
+		if err := Busy(d, nil, "%d", 1); string(err.Details) != want || err.RetryAfter() != d || err.Code != rpc.CodeBusy || err.Message != "1" {
+			t.Errorf("%s: %+v, want %s", d, err, want)
 		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // Tenant refuses a tenant that no call may name; "" is a call without one.
@@ -26,23 +28,32 @@ func RecordedTenant(name string) string {
 	return name
 }
 
-// MaxSessionBytes bounds the id of a session.
-const MaxSessionBytes = 1024
+// MaxIDBytes bounds the id of a session and of a call.
+const MaxIDBytes = 1024
 
-// ValidSession reports whether a session's id can be a column of a record, by which
-// an erasure finds all records of a session.
-func ValidSession(id string) bool {
+// ValidID reports whether the id of a session or a call can be a column of a record, by
+// which a search or an erasure finds all records of it.
+func ValidID(id string) bool {
 	for i := range len(id) {
 		if id[i] < 0x20 || id[i] == 0x7f {
 			return false
 		}
 	}
-	return len(id) <= MaxSessionBytes && utf8.ValidString(id)
+	return len(id) <= MaxIDBytes && utf8.ValidString(id)
+}
+
+// RecordedCorrelation returns the id of a call, or its beginning where no column could
+// hold it.
+func RecordedCorrelation(id string) string {
+	if !ValidID(id) {
+		return truncate.String(id, wire.MaxName)
+	}
+	return id
 }
 
 // RecordedSession returns id, or "" where no column could hold it.
 func RecordedSession(id string) string {
-	if !ValidSession(id) {
+	if !ValidID(id) {
 		return ""
 	}
 	return id

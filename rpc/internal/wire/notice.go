@@ -8,7 +8,7 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 )
 
-// A Notice tells callers that an agent serves another contract now. It goes to
+// A Notice announces to callers that an agent serves another contract now. It goes to
 // everybody who may call the agent, so it proves nothing: keys are between two agents.
 // Whoever hears it asks the agent itself.
 type Notice struct {
