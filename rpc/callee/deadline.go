@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // setDeadline ends the call when its caller stops waiting, and where the caller sets
@@ -39,7 +40,16 @@ func (c *call) checkInterrupted() *rpc.Error {
 	if c.ctx.Err() == nil {
 		return nil
 	}
-	return c.interrupted("the deadline passed before the skill could begin")
+	return c.interruptedUnrun("the deadline passed before the skill could begin")
+}
+
+// interruptedUnrun is interrupted for a request of which nothing has run: at a shutdown
+// another replica may serve it.
+func (c *call) interruptedUnrun(late string) *rpc.Error {
+	if errors.Is(context.Cause(&c.ctx), ErrShutdown) {
+		return wire.Draining(c.inbox.cfg.Self)
+	}
+	return c.interrupted(late)
 }
 
 // interrupted returns why the call's context has ended, or nil if it has not. late
@@ -50,7 +60,6 @@ func (c *call) interrupted(late string) *rpc.Error {
 		return rpc.NewError(rpc.CodeCancelled, cause, "the caller cancelled the call")
 	case errors.Is(cause, ErrCallerGone):
 		return rpc.NewError(rpc.CodeCancelled, cause, "the caller is gone")
-	// With BUSY the caller tries another replica.
 	case errors.Is(cause, ErrShutdown):
 		return rpc.NewError(rpc.CodeBusy, cause, "%s shut down before the skill had finished", c.inbox.cfg.Self)
 	case errors.Is(c.ctx.Err(), context.DeadlineExceeded):

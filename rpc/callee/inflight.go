@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
+	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // requests are those that the inbox has accepted and not ended. Some of them run, the
@@ -44,7 +45,7 @@ func (r *requests) add(c *call) (err *rpc.Error, full bool) {
 	defer r.mu.Unlock()
 	switch {
 	case r.closed:
-		return rpc.NewError(rpc.CodeBusy, nil, "%s is shutting down", c.inbox.cfg.Self), false
+		return wire.Draining(c.inbox.cfg.Self), false
 	case r.all[c.request.MessageID] != nil:
 		return rpc.NewError(rpc.CodeInvalidRequest, nil, "a request with this messageId is running already"), false
 	}

@@ -324,7 +324,12 @@ func TestShutdownServesTheQueue(t *testing.T) {
 			t.Errorf("shutdown: %v", err)
 		}
 		for range 2 {
-			if reply := <-f.Replies; rpctest.ReplyCode(t, reply) != "EAGENTRPC_BUSY" {
+			reply := <-f.Replies
+			if rpctest.ReplyCode(t, reply) != "EAGENTRPC_BUSY" {
+				t.Errorf("reply to %s: %s", reply.CausedBy, reply.Payload)
+			}
+			// Only what has not run may be sent to another replica.
+			if unrun := strings.Contains(string(reply.Payload), `"draining":true`); unrun != (reply.CausedBy == "m-4") {
 				t.Errorf("reply to %s: %s", reply.CausedBy, reply.Payload)
 			}
 		}

@@ -124,9 +124,9 @@ func (in *Inbox) Group() string { return wire.QueueGroup(in.cfg.Self) }
 
 // Shutdown takes no more requests and waits for those that run or wait for their turn,
 // which comes in order as before. When ctx ends first, it cancels their contexts and
-// waits for them all the same, and the error wraps ctx's; those that waited are refused
-// as busy. So are requests that had arrived and not been accepted. Later ones are the
-// broker's to report.
+// waits for them all the same, and the error wraps ctx's; those that waited are refused,
+// as are requests that had arrived and not been accepted, so that their callers turn to
+// another replica. Later ones are the broker's to report.
 func (in *Inbox) Shutdown(ctx context.Context) error {
 	in.requests.close()
 	in.mu.Lock()

@@ -104,7 +104,7 @@ func (c *call) awaitTurn() *rpc.Error {
 		return nil
 	case <-c.ctx.Done():
 		c.inbox.requests.leave(c)
-		return c.interrupted("the request waited for its turn until the deadline")
+		return c.interruptedUnrun("the request waited for its turn until the deadline")
 	}
 }
 

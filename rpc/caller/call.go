@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/trace"
+	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
 // RequestAgent makes one call and waits for its outcome. The result is never
@@ -71,19 +72,28 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	return c.retry(ctx) // calls attempt until one succeeds
 }
 
-// maxResends is how often a request is sent again after refusals for a stale
-// contract. While a peer is deployed anew some of its replicas serve another
-// contract, and each message may meet another replica: with one odd replica among
-// three, one call in eighty meets it four times.
+// maxResends is how often an attempt sends its request again. While a peer is
+// deployed anew some of its replicas serve another contract, and each message may meet
+// another replica: with one odd replica among three, one call in eighty meets it four
+// times.
 const maxResends = 3
 
-// attempt makes one attempt. If the peer refuses it because its contract has changed,
-// the skill has not run: the gate looks again, and if it still sees a contract under
-// which the call can be served, the request is sent once more.
+// attempt makes one attempt. Two refusals are about one replica and leave the skill
+// unrun, so that the request is sent once more at once, whatever the retry policy: the
+// replica serves another contract, and the gate still sees one under which the call can
+// be served; or it is shutting down.
 func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
+	var draining *rpc.Error
 	for sent := 0; ; sent++ {
 		data, err := c.send(ctx)
 		resend, err := c.heedStale(ctx, err, sent == maxResends)
+		switch {
+		case err == nil:
+		case wire.IsDraining(err):
+			draining, resend = err, sent < maxResends
+		case draining != nil && err.Code == rpc.CodeNoResponders:
+			err = draining // it was the last replica, and has said why there is none
+		}
 		if !resend {
 			return data, err
 		}

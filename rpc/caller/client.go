@@ -94,6 +94,7 @@ type Client struct {
 	verifier   *check.Verifier
 	ids        id.Source
 	stale      atomic.Uint64
+	silences   silences
 	followed   followed
 }
 

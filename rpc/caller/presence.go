@@ -10,9 +10,6 @@ import (
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
-// presenceTime is how long a peer has to prove that it is there.
-const presenceTime = 2 * time.Second
-
 // A presence is the question to a peer whether it is there. The broker's word that it
 // is not ("no responders") has no proof: whoever may publish to the caller's inbox can
 // write it. A peer that is there can prove that, by any message of its own.
@@ -26,18 +23,28 @@ type presence struct {
 
 // ask asks the callee of a call, unless it has been asked. agentd answers the question
 // for its capabilities at any time, busy or not. A call that is itself such a question
-// asks no other: it gives the peer its time.
+// asks no other: it gives the peer its time, all of it, so that what others conclude from
+// its silence never rests on less.
 func (p *presence) ask(ctx context.Context, c *call) *presence {
 	if p != nil {
 		return p
 	}
-	ctx, cancel := context.WithTimeout(ctx, presenceTime)
+	patience, begun := presenceTime, time.Now()
+	if !c.isQuestion() {
+		patience = c.client.silences.patience(c.peer.Address)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	p = &presence{cancel: cancel, there: make(chan bool, 1), ended: make(chan struct{})}
 	go func() { // ends with ctx, for which end waits
 		defer close(p.ended)
 		there := !c.isQuestion() && c.client.isPresent(ctx, c.peer.Address)
 		if !there {
 			<-ctx.Done() // the answer to the call itself may still come
+			// The gate's questions have two seconds from before they were published. A foreign
+			// peer may be one that answers no questions.
+			if time.Since(begun) >= presenceTime*9/10 && !c.peer.Foreign {
+				c.client.silences.note(c.peer.Address)
+			}
 		}
 		p.there <- there
 	}()

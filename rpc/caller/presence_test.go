@@ -11,6 +11,8 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/callee"
+	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/rpc/internal/rpctest"
 	"github.com/agentd/agentd/transport"
 )
@@ -86,7 +88,7 @@ func TestAbsence(t *testing.T) {
 					t.Errorf("the question: %v after %v", err, took)
 				}
 				// The slot of the call has no doubt left over for the next one.
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 				defer cancel()
 				denyPresence(t, w)
 				if res := w.CallWith(ctx, t, rpctest.Request()); test.after > 0 && res.Error.Code != rpc.CodeTimeout {
@@ -95,4 +97,58 @@ func TestAbsence(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A peer whose silence is fresh is given up sooner: a call does not wait in full for what
+// the gate's question has just waited for. Whatever the peer proves ends that, and so
+// does time.
+func TestAbsenceThatIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		both, _ := rpctest.Proven(t)
+		g := &gatekeeper{check: func(ctx context.Context, p caller.Probe) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // as the drift gate does
+			defer cancel()
+			_, err := p.Published(ctx)
+			if code := rpc.CodeOf(err); code != rpc.CodeNoResponders && code != rpc.CodeTimeout {
+				t.Errorf("the question: %v", err)
+			}
+			return "", nil
+		}}
+		slow := rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+			time.Sleep(4 * time.Second)
+			return json.RawMessage(rpctest.ValidAnswer), nil
+		})
+		var config callee.Config
+		w := rpctest.NewWorld(t, slow, both, gated(g), func(_ *caller.Config, ic *callee.Config) { config = *ic })
+		w.StopInbox(t)
+		absent := func(what string, want time.Duration) {
+			t.Helper()
+			start := time.Now()
+			rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusError, rpc.CodeNoResponders)
+			if took := time.Since(start); took != want {
+				t.Errorf("%s: given up after %v, want %v", what, took, want)
+			}
+		}
+		absent("the first call, with the gate's question", 2500*time.Millisecond)
+		g.check = func(context.Context, caller.Probe) (string, error) { return "", nil }
+		absent("the next", 500*time.Millisecond)
+		time.Sleep(15 * time.Second)
+		absent("later", 2*time.Second)
+		absent("after that", 500*time.Millisecond)
+
+		// Back, it proves that it is there, and nobody's word ends a call.
+		back, err := callee.New(config)
+		if err == nil {
+			err = back.Listen(w.CalleeConn, rpctest.Topic)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		denyPresence(t, w)
+		rpctest.WantStatus(t, w.Call(t, rpctest.Request()), rpc.StatusOK, 0)
+		if err := back.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		absent("after it was there", 2*time.Second)
+	})
 }

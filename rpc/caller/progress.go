@@ -80,6 +80,7 @@ func (c *Client) receiveProgress(call binding, token string, e *envelope.Envelop
 		c.dropUnproven(call, e, err)
 		return
 	}
+	c.silences.end(call.peer)
 	if why := call.progress.add(e); why != "" {
 		c.ignore(token, why, call.about()...)
 	}

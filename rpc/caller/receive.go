@@ -49,6 +49,7 @@ func (c *Client) receive(kind string, m transport.Message) {
 		c.dropUnproven(call, reply, err)
 		return
 	}
+	c.silences.end(call.peer)
 	if !c.pending.complete(call, outcome{reply: reply}) {
 		c.ignore(token, "the call has ended", call.about()...)
 	}

@@ -186,3 +186,20 @@ func TestStaleDigest(t *testing.T) {
 		}
 	}
 }
+
+func TestDraining(t *testing.T) {
+	err := Draining("agent://a")
+	if err.Code != rpc.CodeBusy || !err.Retryable || !IsDraining(err) || err.RetryAfter() != 0 {
+		t.Errorf("%+v", err)
+	}
+	if _, back := ParseReply(Failure(err).Bytes()); !IsDraining(back) {
+		t.Errorf("over the wire: %+v", back)
+	}
+	for _, other := range []*rpc.Error{
+		{Code: rpc.CodeInternal, Details: err.Details}, {Code: rpc.CodeBusy}, {Code: rpc.CodeBusy, Details: json.RawMessage(`{"retry_after_seconds":1}`)},
+	} {
+		if IsDraining(other) {
+			t.Errorf("%+v is taken for it", other)
+		}
+	}
+}
