@@ -1,6 +1,8 @@
 package callee
 
 import (
+	"log/slog"
+
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/internal/truncate"
@@ -60,7 +62,7 @@ func (c *call) checkVersion() *rpc.Error {
 		return rpc.NewError(rpc.CodeVersionSkew, nil, "the caller's fleet, %s, is older than %s takes", text, cfg.Self)
 	}
 	if own := cfg.FleetVersion; !own.IsZero() && version.Compare(own) > 0 {
-		c.log().Warn("fleet.version.skew: the caller's fleet is newer", "version", text)
+		c.logRefusal(slog.LevelWarn, "fleet.version.skew: the caller's fleet is newer", "version", text)
 	}
 	return nil
 }

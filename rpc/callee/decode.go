@@ -1,6 +1,7 @@
 package callee
 
 import (
+	"log/slog"
 	"strings"
 	"time"
 
@@ -46,11 +47,6 @@ func (in *Inbox) newCall(t transport.Transport, e *envelope.Envelope, size int) 
 	return &call{inbox: in, transport: t, request: e, size: size, start: time.Now(), trace: wire.Traceparent(e.Headers)}
 }
 
-// ignore logs a message that is dropped unanswered.
-func (in *Inbox) ignore(topic, why string) {
-	in.cfg.Logger.Warn("message ignored", "topic", topic, "reason", why)
-}
-
 // findReplyTopic determines where the answer goes: nowhere for an event, and for a
 // request without replyTo, which is how callers of the reference system may send one
 // whose answer they do not wait for. A request that names a place that this process
@@ -66,7 +62,7 @@ func (c *call) findReplyTopic(m transport.Message) bool {
 		return c.replyTo(topic)
 	case ok:
 		why := rpc.NewError(rpc.CodeInvalidRequest, nil, "its replyTo is on another transport than the request")
-		c.log().Warn("request ignored", "reason", why.Message)
+		c.logRefusal(slog.LevelWarn, "request ignored", "reason", why.Message)
 		c.record(why)
 		return false
 	case m.Reply != "":

@@ -127,6 +127,8 @@ type Inbox struct {
 	denials  policy.Sampler // which denials get records
 	// malformed decides which malformed messages get records.
 	malformed policy.Sampler
+	// lines decides which refused requests and dropped messages get a line in the log.
+	lines policy.Sampler
 
 	served atomic.Pointer[servedContract]
 	limits atomic.Pointer[Limits] // complete; cfg.Limits has those of New
@@ -168,6 +170,7 @@ func New(cfg Config) (*Inbox, error) {
 	}
 	in.denials.PerSecond = check.RecordsPerSecond
 	in.malformed.PerSecond = check.RecordsPerSecond
+	in.lines.PerSecond = linesPerSecond
 	in.SetLimits(cfg.Limits)
 	return in, in.SetContract(cfg.Contract, cfg.Handlers)
 }

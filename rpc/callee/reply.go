@@ -1,6 +1,7 @@
 package callee
 
 import (
+	"log/slog"
 	"strconv"
 
 	"github.com/agentd/agentd/envelope"
@@ -63,7 +64,7 @@ func (c *call) message(kind envelope.Kind) envelope.Envelope {
 func (c *call) refuse(err *rpc.Error) *rpc.Error {
 	err.DetectedBy = c.inbox.cfg.Self
 	if c.incident == "" {
-		c.log().Info("request refused", "code", err.Code.String(), "reason", err.Message)
+		c.logRefusal(slog.LevelInfo, "request refused", "code", err.Code.String(), "reason", err.Message)
 	}
 	return err
 }

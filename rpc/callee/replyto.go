@@ -1,6 +1,7 @@
 package callee
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ func (c *call) replyTo(topic string) bool {
 		return true
 	}
 	in := c.inbox
-	c.log().Warn("request dropped: its reply topic is not the caller's", "replyTopic", truncate.String(topic, wire.MaxName))
+	c.logRefusal(slog.LevelWarn, "request dropped: its reply topic is not the caller's", "replyTopic", truncate.String(topic, wire.MaxName))
 	why := &identity.Error{Reason: identity.ForeignReply, Peer: c.request.From}
 	if err := in.verifier.Record(in.root, c.request, why); err != nil {
 		c.log().Error("foreign reply topic not recorded", "error", err)

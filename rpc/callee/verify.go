@@ -1,6 +1,7 @@
 package callee
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -32,7 +33,7 @@ func (c *call) passed(why error) bool {
 		return true
 	}
 	in := c.inbox
-	c.log().Warn("message dropped: it does not prove its sender", "reason", why.Error())
+	c.logRefusal(slog.LevelWarn, "message dropped: it does not prove its sender", "reason", why.Error())
 	if err := in.verifier.Record(in.root, c.request, why); err != nil {
 		c.log().Error("refused proof not recorded", "error", err)
 	}
