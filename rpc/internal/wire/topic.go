@@ -14,7 +14,7 @@ func CapabilitiesTopic(requests string) string { return requests + ".capabilitie
 // replica gets every event, because only one of them runs the call in question.
 func ControlTopic(requests string) string { return requests + ".control" }
 
-// ChangedTopic is where an agent tells that it serves another contract now. It is not
+// ChangedTopic is where an agent announces that it serves another contract now. It is not
 // below the requests topic, where callers may publish.
 func ChangedTopic(requests string) string { return "agentd.changed." + requests }
 
