@@ -178,7 +178,7 @@ func TestResetForgetsWhatIsGone(t *testing.T) {
 	w.gate.Reset(with(built))
 	warns("nothing has changed", "calls are refused", "offers fresh")
 	w.gate.Reset(with(contract(t, fresh)))
-	warns("the files follow the peer")
+	warns("the files no longer have f", "offers f")
 	w.gate.Reset(with(built))
 	refused()
 	warns("the files are as before", "calls are refused", "offers fresh")
