@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/rpc"
 )
 
 // newGate builds the drift gate. Stop closes it.
@@ -19,7 +20,7 @@ func (d *Daemon) newGate(mode drift.Mode) *drift.Gate {
 // the next call to it: what the gate knows it has found out with the old files.
 func (d *Daemon) reloadGate(m *fleet.Member) {
 	d.gate.SetMode(drift.Mode(m.Agent.Drift))
-	d.gate.Reset()
+	d.gate.Reset(d.callable())
 	d.followPeers()
 }
 
@@ -31,8 +32,7 @@ const refollow = 30 * time.Second
 // until then a change is noticed by the next call, and a refusal of calls ends after a
 // bounded time.
 func (d *Daemon) followPeers() {
-	peers := slices.Collect(maps.Values(d.peers.current.Load().Peers))
-	err := d.client.Follow(peers, d.gate.Notify)
+	err := d.client.Follow(d.callable(), d.gate.Notify)
 	told := d.following.again(err, d.followPeers)
 	switch {
 	case err != nil && !told:
@@ -40,6 +40,11 @@ func (d *Daemon) followPeers() {
 	case err == nil && told:
 		d.log.Info("changes of all peers' contracts are heard")
 	}
+}
+
+// callable are the peers that this agent may call now.
+func (d *Daemon) callable() []rpc.Peer {
+	return slices.Collect(maps.Values(d.peers.current.Load().Peers))
 }
 
 // A following tries again what failed. The zero value is ready.

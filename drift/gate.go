@@ -134,14 +134,22 @@ func (g *Gate) Notify(peer envelope.Address, revision string) {
 	}
 }
 
-// Reset has every peer asked again by the next call to it, as after a change of this
-// agent's own files.
-func (g *Gate) Reset() {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	for _, s := range g.peers {
-		s.notify("", 0)
+// Reset has every peer asked again by the next call to it, after a change of this
+// agent's own files. peers are those that it has now. Others are forgotten, and so is
+// what no call can meet any more because a contract of this agent has changed.
+func (g *Gate) Reset(peers []rpc.Peer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kept := map[envelope.Address]*peerState{}
+	for i := range peers {
+		p := &peers[i]
+		if s := g.peers[p.Address]; s != nil && s.at(p) {
+			s.forget(p.Contract)
+			s.notify("", 0)
+			kept[p.Address] = s
+		}
 	}
+	g.peers = kept
 }
 
 // Check implements [caller.Gate].

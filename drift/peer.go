@@ -155,8 +155,9 @@ func (g *Gate) next(s *peerState, p caller.Probe, mode Mode, before *task, asked
 			return s.waitFor(g.startProof(s, t, p), whole)
 		}
 		if st = judged; kept {
+			earlier := t.decision
 			t.decide(st, s, &g.opts, now)
-			tell = g.changes(s, t, p, now)
+			tell = g.changes(s, t, earlier, p, now)
 		}
 	}
 	if asked {
@@ -226,6 +227,25 @@ func (g *Gate) verdictFor(ctx context.Context, s *peerState, f *task, p caller.P
 		f.transient[live.Revision] = v
 	}
 	return v
+}
+
+// forget ends what is known with respect to an earlier contract of this agent.
+func (s *peerState) forget(contract *capability.Document) {
+	s.mu.RLock()
+	answers := s.answers
+	s.mu.RUnlock()
+	unusable := unknownTo(contract, answers) // without the lock, as in learn
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unusable = unusable
+	for name, t := range s.tools {
+		if contract != nil {
+			if _, known := contract.Lookup(name); known {
+				continue
+			}
+		}
+		t.generation = 0 // calls that began with the earlier contract may still hold t
+	}
 }
 
 // notify notes that the peer may serve something else now. revision is what it serves,

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
@@ -96,7 +97,7 @@ func TestProofsBelongToAContract(t *testing.T) {
 	peer.Contract = contract(t, f(wide, "")) // narrow would refuse what it sends
 	w.peers[calleeAddr] = peer
 	w.replace(contract(t, f(wide, "")))
-	w.gate.Reset()
+	w.gate.Reset([]rpc.Peer{peer})
 	if _, err := w.call(`{"a":-1}`); err != nil {
 		t.Fatal(err)
 	}
@@ -140,4 +141,47 @@ func TestNewsSpareTheStaleRoundTrip(t *testing.T) {
 			t.Errorf("%d requests for 2 calls, %d runs", sent.Load(), w.ran.Load())
 		}
 	})
+}
+
+// A change of this agent's files ends warnings about what they no longer have: a peer, a
+// capability, or what they have learnt of a peer.
+func TestResetForgetsWhatIsGone(t *testing.T) {
+	const fresh = "  - {name: fresh, skill: f}\n"
+	built := contract(t, f(wide, ""))
+	w := newWorld(t, built, contract(t, f(narrow, "")+fresh), drift.Options{})
+	peer := w.peers[calleeAddr]
+	with := func(doc *capability.Document) []rpc.Peer {
+		p := peer
+		p.Contract = doc
+		return []rpc.Peer{p}
+	}
+	refused := func() {
+		t.Helper()
+		if _, err := w.call(`{"a":1}`); rpc.CodeOf(err) != rpc.CodeSchemaDrift {
+			t.Fatal(err)
+		}
+	}
+	warns := func(when string, want ...string) {
+		t.Helper()
+		got := w.gate.Warnings()
+		if len(got) != len(want) {
+			t.Fatalf("%s: %q", when, got)
+		}
+		for i := range got {
+			if !strings.Contains(got[i], want[i]) {
+				t.Errorf("%s: %q, want %q", when, got[i], want[i])
+			}
+		}
+	}
+	refused()
+	warns("at first", "calls are refused", "offers fresh")
+	w.gate.Reset(with(built))
+	warns("nothing has changed", "calls are refused", "offers fresh")
+	w.gate.Reset(with(contract(t, fresh)))
+	warns("the files no longer have f", "offers f")
+	w.gate.Reset(with(built))
+	refused()
+	warns("the files are as before", "calls are refused", "offers fresh")
+	w.gate.Reset(nil)
+	warns("the peer is gone")
 }

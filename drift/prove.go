@@ -14,8 +14,9 @@ import (
 // the caller everything that the peer may answer. The containments run in
 // opposite directions: a peer may accept more than before, and answer less.
 //
-// digest is that of live, computed here. A contract that was loaded for inspection only has no compiled schemas, and
-// nothing is proven with it; validation refuses its calls later.
+// digest is that of live, computed here. A contract that was loaded for inspection only
+// has no compiled schemas, and nothing is proven with it; validation refuses its calls
+// later.
 func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, digest string, budget schema.Budget) error {
 	if mine := p.Capability.Input; mine != nil && mine.Schema != nil && live.InputSchema != nil {
 		theirs, err := compile(p, rpc.SideRequest, live.InputSchema)

@@ -82,10 +82,10 @@ func (g *Gate) report(ctx context.Context, s *peerState, p caller.Probe, mode Mo
 	return nil
 }
 
-// changes returns what to log, without the peer's lock, about a decision that is new:
-// that calls go on unproven, and that what kept them from being proven has ended. The
-// caller holds the lock.
-func (g *Gate) changes(s *peerState, t *toolState, p caller.Probe, now time.Time) (tell []func()) {
+// changes returns what to log, without the peer's lock, about a decision that takes the
+// place of an earlier one: that calls go on unproven, and that what kept them from being
+// proven has ended. The caller holds the lock.
+func (g *Gate) changes(s *peerState, t *toolState, earlier decision, p caller.Probe, now time.Time) (tell []func()) {
 	st, log := t.decision, g.opts.Logger.With("peer", s.address, "capability", p.Capability.Name)
 	if t.reported != "" && st.err == nil {
 		after := now.Sub(t.reportedAt).Round(time.Millisecond)
@@ -93,16 +93,15 @@ func (g *Gate) changes(s *peerState, t *toolState, p caller.Probe, now time.Time
 		t.reported = ""
 	}
 	switch {
-	case st.degraded() && !t.degraded:
+	case st.degraded() && !earlier.degraded():
 		why, ids := s.why.Error(), p.IDs()
 		tell = append(tell, func() {
 			log.Warn("drift gate: the peer does not describe its capabilities; calls to it go on unproven",
 				"reason", why, "correlationId", ids.CorrelationID, "traceId", ids.TraceID)
 		})
-	case !st.degraded() && t.degraded:
+	case !st.degraded() && earlier.degraded():
 		tell = append(tell, func() { log.Info("drift gate: the peer describes its capabilities again") })
 	}
-	t.degraded = st.degraded()
 	return tell
 }
 

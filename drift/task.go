@@ -105,7 +105,7 @@ func (c *tasks) run(f *task, most time.Duration, work func(ctx context.Context))
 		ctx, cancel := context.WithTimeout(c.ctx, most)
 		defer cancel()
 		defer f.firstKnown()
-		defer close(f.done) // before first, whose waiters look whether it has ended
+		defer close(f.done) // before first, whose waiters check whether it has ended
 		work(ctx)
 	})
 	return true

@@ -33,7 +33,6 @@ type toolState struct {
 	reportedOdd map[string]bool // refusals of single replicas that were
 	reportedAt  time.Time
 	reporting   chan struct{} // held by the call that records
-	degraded    bool          // it was logged that calls go on unproven
 }
 
 // A key is everything but the peer's answers that a decision rests on.

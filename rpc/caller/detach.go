@@ -63,7 +63,7 @@ func (c *call) detach(ctx context.Context) *rpc.Error { //nolint:contextcheck //
 	}
 	select {
 	case <-kept.done:
-		// Answered at once, which Await tells, or not even sent.
+		// Answered at once, which is for Await to report, or not even sent.
 		if err := kept.result.Error; err != nil && !background.run.replied {
 			table.remove(kept)
 			return err

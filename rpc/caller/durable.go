@@ -201,9 +201,9 @@ func (c *call) acceptStored(ctx context.Context, data []byte) (json.RawMessage, 
 // Await waits for the answer to an asynchronous call of this agent, until ctx ends;
 // another process of the agent may have made the call, unless it was to a foreign
 // peer that keeps no requests: the answer to such a call is in the process that made
-// it. The result is judged like
-// that of a synchronous call, and a call may be awaited again. While there is no
-// answer the code is CodeTimeout; for an unknown call it is CodeInvalidRequest.
+// it. The result is judged like that of a synchronous call, and a call may be awaited
+// again. While there is no answer the code is CodeTimeout; for an unknown call it is
+// CodeInvalidRequest.
 func (c *Client) Await(ctx context.Context, correlationID string) (*rpc.Result, error) {
 	call := &call{client: c, ids: ids{correlation: correlationID}, start: time.Now()}
 	if d := c.detached.find(correlationID); d != nil {

@@ -49,8 +49,8 @@ type followedTopic struct {
 
 // Follow calls hear whenever one of the peers announces that it serves another
 // contract now, with the revision of its published form, and with "" when it may have
-// missed that. It replaces the peers of an earlier call. Notices prove nothing: a hint is all that they are. hear must not
-// block.
+// missed that. It replaces the peers of an earlier call. Notices prove nothing: a hint
+// is all that they are. hear must not block.
 //
 // A peer whose notices cannot be heard is part of the error; the others are followed
 // all the same. Such a peer's changes are noticed when it is called.
