@@ -21,7 +21,8 @@ const (
 	// Checkpoint is an audit log whose newest checkpoint could not be signed, or not
 	// be written beside it.
 	Checkpoint Kind = "audit-checkpoint"
-	// Witness is a witness that has seen another history of the audit log.
+	// Witness is a witness that has seen another history of the audit log, or, without a
+	// subject, too few witnesses that co-sign it.
 	Witness Kind = "audit-witness"
 	// Idempotency is a store of answers that takes none.
 	Idempotency Kind = "idempotency-store"
