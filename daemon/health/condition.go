@@ -30,6 +30,8 @@ const (
 	Identity Kind = "identity"
 	// Circuit is a capability of a peer that is not called, because most calls failed.
 	Circuit Kind = "circuit"
+	// Reload is a reload that has failed, so that the files in force are not those there.
+	Reload Kind = "reload"
 	// Queue is a capability of this agent with more requests than it can take.
 	Queue Kind = "queue"
 )
