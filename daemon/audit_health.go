@@ -110,6 +110,7 @@ func (d *Daemon) checkAudit(ctx context.Context, log *auditchain.Log) error {
 		return auditCheckFailure(ctx, err)
 	}
 	d.tellCheckpoint(status.CheckpointFile)
+	d.showQuorum(status.Witnesses, time.Now())
 	why, trouble := auditTrouble(errors.Join(status.Broken, status.Signing))
 	if trouble {
 		return why

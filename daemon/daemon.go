@@ -37,7 +37,8 @@ type Daemon struct {
 	reloading   sync.Mutex                  // serializes reloads
 	loaded      atomic.Pointer[fleet.Fleet] // the files in force; cfg.Fleet has those of the start
 	member      atomic.Pointer[fleet.Member]
-	waiting     atomic.Pointer[[]string] // keys that take a restart; nil before the first reload
+	waiting     atomic.Pointer[[]string]         // keys that take a restart; nil before the first reload
+	notReloaded atomic.Pointer[health.Condition] // nil unless the last reload has failed
 	peers       peerTable
 	permissions permissions
 	keyring     keyringHolder

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
@@ -33,10 +34,38 @@ type reloadedState struct {
 // settings.go has every key. What takes a restart waits for it, and is named in the
 // log and by [Daemon.AwaitsRestart]. Calls that run finish under the rules that they
 // began with, and the audit log gets a record of the reload. After an error nothing
-// has changed, and the error names the file at fault. It is safe for concurrent use.
+// has changed, and the error names the file at fault; until a reload succeeds, it is a
+// condition of the agent. It is safe for concurrent use.
 func (d *Daemon) Reload() error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
+	err := d.reload()
+	if err == nil {
+		d.notReloaded.Store(nil)
+		return nil
+	}
+	c := health.Condition{
+		Kind: health.Reload, Code: "refused", Advisory: true, Cause: err.Error(), Since: time.Now(),
+		Effect: "the agent goes on with the files from before they were changed", Remedy: "mend the file, or restart the agent where the cause asks for that",
+	}
+	if before := d.notReloaded.Load(); before != nil {
+		c.Since = before.Since
+	}
+	d.notReloaded.Store(&c)
+	return err
+}
+
+// refusedReload is the condition of an agent whose last reload has failed. It is not on
+// the board, which would log it once more: whoever asked for the reload has its error.
+func (d *Daemon) refusedReload() []health.Condition {
+	if c := d.notReloaded.Load(); c != nil {
+		return []health.Condition{*c}
+	}
+	return nil
+}
+
+// reload is Reload for one caller at a time.
+func (d *Daemon) reload() error {
 	next, err := d.readFiles()
 	if err != nil {
 		return fmt.Errorf("reload: %w", err)

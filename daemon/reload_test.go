@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
@@ -67,6 +68,32 @@ func TestReloadRefuses(t *testing.T) {
 			}
 			if _, err := goCall(t, f); err != nil {
 				t.Errorf("a call afterwards: %v", err)
+			}
+			// Whoever looks at the agent later finds that, and when it began, until the files
+			// are as they were.
+			refused := func() (all []health.Condition) {
+				for _, c := range d.Status().Conditions {
+					if c.Kind == health.Reload {
+						all = append(all, c)
+					}
+				}
+				return all
+			}
+			first := refused()
+			if len(first) != 1 || !first[0].Advisory || !strings.Contains(first[0].Cause, test.says) || !strings.Contains(strings.Join(d.Warnings(), "\n"), test.says) || !d.Status().Ready {
+				t.Errorf("conditions %+v, warnings %q", first, d.Warnings())
+			}
+			if err := d.Reload(); err == nil || len(refused()) != 1 || refused()[0].Since != first[0].Since {
+				t.Errorf("after another reload: %v, %+v", err, refused())
+			}
+			for file, text := range natsFiles(server.URL()) {
+				rewrite(t, cfg, file, text)
+			}
+			if test.agent == "caller" {
+				_ = os.Remove(filepath.Join(cfg.Fleet.Root, "caller/capabilities.yaml"))
+			}
+			if err := d.Reload(); err != nil || len(refused()) != 0 {
+				t.Errorf("with the files as they were: %v, %+v", err, refused())
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func agentSettings() []setting {
 		row("security.clockSkewMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ClockSkew }),
 		row("security.auditLog", restart, func(a *fleet.AgentFile) any { return a.Security.NoAuditLog }),
 		row("audit.witnesses", restart, func(a *fleet.AgentFile) any { return witnessesOf(&a.Audit) }),
-		row("audit.witnessQuorum", swapped, func(a *fleet.AgentFile) any { return a.Audit.WitnessQuorum }), // of `agentd audit verify`
+		row("audit.witnessQuorum", swapped, func(a *fleet.AgentFile) any { return a.Audit.WitnessQuorum }),
 		row("audit.capture", swapped, func(a *fleet.AgentFile) any { return a.Audit.Capture }),
 		row("audit.captureMaxBytes", swapped, func(a *fleet.AgentFile) any { return a.Audit.CaptureBytes }),
 		row("audit.onFailure", restart, func(a *fleet.AgentFile) any { return a.Audit.FailOpen }),

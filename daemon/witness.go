@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
@@ -26,12 +27,18 @@ const (
 	conflictsPerSecond = 1
 	// conflictRecordTimeout bounds the record of a witness's conflict.
 	conflictRecordTimeout = 10 * time.Second
+	// quorumGrace is how long too few witnesses may co-sign before that is a condition:
+	// one that restarts is none, and at a start all are asked before all can answer.
+	quorumGrace = time.Minute
 )
 
 // witnesses are the side of witnessing that serves other agents' logs.
 type witnesses struct {
 	server  *witness.Server // nil for an agent that only calls others
 	sampler policy.Sampler  // of the records of inconsistent checkpoints
+	// shortSince is when the quorum of this log's own witnesses was lost, zero while
+	// there is one. It belongs to the goroutine that watches the audit log.
+	shortSince time.Time
 }
 
 // A witnessBody is the body of a lifecycle record about witnessing.
@@ -147,6 +154,37 @@ func (d *Daemon) onWitness(name string, err error) {
 	}
 }
 
+// showQuorum shows whether as many witnesses as agent.yaml demands have co-signed the
+// audit log, given what each has answered last. Calls go on without: a witness may be
+// anybody's, and must not be able to stop them.
+func (d *Daemon) showQuorum(answers map[string]error, now time.Time) {
+	var missing []string
+	for name, err := range answers {
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	quorum := min(cmp.Or(d.Member().Agent.Audit.WitnessQuorum, len(answers)), len(answers))
+	signed := len(answers) - len(missing)
+	if signed >= quorum {
+		d.witnesses.shortSince = time.Time{}
+		d.conditions.End(health.Witness, "")
+		return
+	}
+	if d.witnesses.shortSince.IsZero() {
+		d.witnesses.shortSince = now
+	}
+	if now.Sub(d.witnesses.shortSince) < quorumGrace {
+		return
+	}
+	slices.Sort(missing)
+	d.conditions.Begin(health.Condition{
+		Kind: health.Witness, Code: "quorum", Advisory: true, Effect: "too few witnesses co-sign the audit log",
+		Cause:  fmt.Sprintf("%d of %d have co-signed its newest checkpoint, %d must; %s", signed, len(answers), quorum, strings.Join(missing, "; ")),
+		Remedy: "let the agent reach them, and pin the keys that they have; agentd asks again",
+	})
+}
+
 // recordWitness records an event of witnessing. A failure is only logged: the other
 // agent's answer does not depend on it.
 func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
@@ -159,7 +197,7 @@ func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
 // Warnings are texts about what an operator should look at although the agent is ready.
 func (d *Daemon) Warnings() []string {
 	all := d.conditions.Warnings()
-	for _, c := range d.overload() {
+	for _, c := range slices.Concat(d.overload(), d.refusedReload()) {
 		all = append(all, c.String())
 	}
 	return slices.Concat(all, d.gate.Warnings(), d.restartWarnings())

@@ -32,7 +32,7 @@ func (s *FolderStore) name(origin string) string {
 
 // Load implements [Store].
 func (s *FolderStore) Load(_ context.Context, origin string) ([]byte, error) {
-	text, err := os.ReadFile(s.name(origin))
+	text, err := atomicfile.Read(s.name(origin), MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

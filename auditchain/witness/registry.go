@@ -21,6 +21,9 @@ import (
 // registrySuffix ends the names of the files that a [Registry] keeps.
 const registrySuffix = ".log.json"
 
+// maxEntryBytes bounds one of them, far above [maxKeys] keys.
+const maxEntryBytes = 1 << 20
+
 // A Registry stores, in a file for each agent, the first log that the agent has
 // shown and its public keys. An operator may remove a file to trust the next log
 // that the agent shows. It is safe for concurrent use.
@@ -56,7 +59,7 @@ func OpenRegistry(folder string) (*Registry, error) {
 			continue
 		}
 		name := filepath.Join(folder, file.Name())
-		text, err := os.ReadFile(name)
+		text, err := atomicfile.Read(name, maxEntryBytes)
 		var e entry
 		if err == nil {
 			err = decode(text, &e)

@@ -21,7 +21,8 @@ const (
 	// Checkpoint is an audit log whose newest checkpoint could not be signed, or not
 	// be written beside it.
 	Checkpoint Kind = "audit-checkpoint"
-	// Witness is a witness that has seen another history of the audit log.
+	// Witness is a witness that has seen another history of the audit log, or, without a
+	// subject, too few witnesses that co-sign it.
 	Witness Kind = "audit-witness"
 	// Idempotency is a store of answers that takes none.
 	Idempotency Kind = "idempotency-store"
@@ -29,6 +30,8 @@ const (
 	Identity Kind = "identity"
 	// Circuit is a capability of a peer that is not called, because most calls failed.
 	Circuit Kind = "circuit"
+	// Reload is a reload that has failed, so that the files in force are not those there.
+	Reload Kind = "reload"
 	// Queue is a capability of this agent with more requests than it can take.
 	Queue Kind = "queue"
 )

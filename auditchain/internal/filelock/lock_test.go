@@ -35,3 +35,23 @@ func TestOneHolderAtATime(t *testing.T) {
 		t.Errorf("below a file: %v", err)
 	}
 }
+
+// A link that somebody has put in the place of the lock empties no file.
+func TestLockFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	name, other := filepath.Join(folder, "lock"), filepath.Join(folder, "other")
+	if err := os.WriteFile(other, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(other, name); err != nil {
+		t.Skip(err)
+	}
+	if l, err := Acquire(name); err == nil {
+		l.Release()
+		t.Error("the lock is taken on what the link leads to")
+	}
+	if text, err := os.ReadFile(other); err != nil || string(text) != "precious" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -19,10 +19,11 @@ import (
 type Lock struct{ file *os.File }
 
 // Acquire takes the lock on the file called name, without waiting, and creates
-// the file if there is none. It fails with a [*HeldError], or an error of the
+// the file if there is none. It does not follow a symbolic link, since the file that
+// one leads to would lose its content. It fails with a [*HeldError], or an error of the
 // file system.
 func Acquire(name string) (*Lock, error) {
-	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -3,15 +3,15 @@ package sidecar
 import (
 	"errors"
 	"io/fs"
-	"os"
 
+	"github.com/agentd/agentd/auditchain/internal/atomicfile"
 	"github.com/agentd/agentd/auditchain/internal/auditerr"
 )
 
 // ReadCheckpoint returns the signed checkpoint beside the database, or nil if
 // there is none.
 func ReadCheckpoint(path string) ([]byte, error) {
-	text, err := os.ReadFile(path + CheckpointSuffix)
+	text, err := atomicfile.Read(path+CheckpointSuffix, maxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

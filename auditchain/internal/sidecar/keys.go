@@ -24,6 +24,10 @@ const (
 	lockSuffix       = ".lock"       // locked by the writer; its content names the holder
 )
 
+// maxBytes bounds the files that are read, far above what any of them needs: a line for
+// each key that the log ever had, or for each witness.
+const maxBytes = 1 << 20
+
 // Suffixes returns the suffixes of the files that are replaced atomically.
 func Suffixes() []string {
 	return []string{KeySuffix, NextKeySuffix, PublicSuffix, CheckpointSuffix}
@@ -46,7 +50,7 @@ func ReadKey(path, suffix string) (*checkpoint.Key, error) {
 			Msg:  fmt.Sprintf("the signing key %s has mode %04o: others may have read it", name, info.Mode().Perm()),
 			Hint: "chmod 600 it; rotate the key if others use this machine"}
 	}
-	text, err := os.ReadFile(name)
+	text, err := atomicfile.Read(name, maxBytes)
 	if err != nil {
 		return nil, auditerr.Wrap(path, "reading the signing key", err)
 	}
@@ -74,7 +78,7 @@ func RemoveNextKey(path string) error {
 // ReadPublicKeys returns the verifier keys beside the database, oldest first. A
 // missing file stands for an empty list.
 func ReadPublicKeys(path string) ([]string, error) {
-	text, err := os.ReadFile(path + PublicSuffix)
+	text, err := atomicfile.Read(path+PublicSuffix, maxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

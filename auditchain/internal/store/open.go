@@ -43,6 +43,12 @@ func Resolve(path string) (string, error) {
 	if real, err := filepath.EvalSymlinks(absolute); err == nil {
 		return real, nil
 	}
+	// SQLite would create the file that a link leads to, readable by all, while the files
+	// beside it would be beside the link until the next start.
+	if info, err := os.Lstat(absolute); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "", &auditerr.Error{Code: auditerr.CodeNotFound, Path: path, Msg: "it is a symbolic link to a file that does not exist",
+			Hint: "configure the path of the database itself, or mount what it is on"}
+	}
 	// The database does not exist yet. Its folder has to.
 	folder, err := filepath.EvalSymlinks(filepath.Dir(absolute))
 	if errors.Is(err, fs.ErrNotExist) {

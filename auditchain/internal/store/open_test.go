@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/agentd/agentd/auditchain"
@@ -276,5 +277,28 @@ func TestReaderInAReadOnlyFolder(t *testing.T) {
 	}
 	if last, err := openReader(t, path).LastRecord(t.Context()); err != nil || last != 12 {
 		t.Errorf("last record %d, %v", last, err)
+	}
+}
+
+// A link that leads nowhere creates nothing where it leads.
+func TestResolveLinkThatLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	link, target := filepath.Join(folder, "audit.db"), filepath.Join(folder, "elsewhere.db")
+	if err := os.Symlink(target, link); err != nil {
+		t.Skip(err)
+	}
+	if path, err := store.Resolve(link); auditchain.CodeOf(err) != auditchain.CodeNotFound || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("%q, %v", path, err)
+	}
+	if err := os.WriteFile(target, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	real, err := filepath.EvalSymlinks(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, err := store.Resolve(link); err != nil || path != real {
+		t.Errorf("%q, %v", path, err)
 	}
 }

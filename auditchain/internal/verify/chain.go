@@ -65,6 +65,7 @@ type checkedRecord struct {
 	kind   []byte
 	tenant []byte
 	body   []byte
+	row    *row // nil if it is pruned
 }
 
 // A row holds one row of the table records. Its bytes are valid until the next
@@ -179,7 +180,7 @@ func (c *chain) check(ctx context.Context, r *row) (Fault, error) {
 	}
 	c.previous, c.computed, c.lost = stored, computed, false
 	if c.leaf != nil {
-		c.checked = checkedRecord{seq: r.seq, hash: stored, kind: r.kind, tenant: r.tenant, body: r.body, erased: r.body == nil}
+		c.checked = checkedRecord{seq: r.seq, hash: stored, kind: r.kind, tenant: r.tenant, body: r.body, erased: r.body == nil, row: r}
 		c.leaf(&c.checked)
 	}
 	return f, nil

@@ -12,6 +12,7 @@
 //   - checkpoints.go: the tree has the root of each signed checkpoint, from the
 //     database, the file beside it, the auditor and the witnesses, under a key
 //     to which the trusted keys lead;
+//   - indexes.go: the indexes list what the records say;
 //   - tail.go: what follows the newest good checkpoint is what a crash can have left.
 //
 // Tampering is reported, never an error; an error is what prevented the check.
