@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport/nats/durable"
@@ -92,4 +93,44 @@ func TestPoison(t *testing.T) {
 		}
 	}
 	t.Error("it was not put aside")
+}
+
+// A forged letter whose correlation id is a wildcard stands for no call: to redrive it
+// removes nobody's answers.
+func TestRedriveKeepsTheAnswersToOthers(t *testing.T) {
+	t.Parallel()
+	s := natstest.Run(t, "jetstream {}")
+	var runs atomic.Int64
+	m := serve(t, durable.Options{}, echo(&runs), s.URL())
+	c := client(t, s.URL())
+	id := start(t, c, 1)
+	if _, err := await(t, c, id); err != nil {
+		t.Fatal(err)
+	}
+	js, err := connect(t, s.URL()).JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wildcards := []string{">", "*"}
+	for _, wildcard := range wildcards {
+		forged := envelope.Envelope{
+			Kind: envelope.Request, MessageID: "m", CorrelationID: wildcard, From: callerAddr, To: calleeAddr, Capability: "count",
+			Auth: envelope.Auth{Kind: envelope.AuthInternal},
+		}
+		data, err := forged.Encode()
+		if err == nil {
+			_, err = js.Publish(t.Context(), topic+".durable", data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, l := range letters(t, m.mailbox, len(wildcards)) {
+		if _, err := m.mailbox.Redrive(t.Context(), topic, l.Number); !errors.Is(err, durable.ErrNoRequest) {
+			t.Errorf("%+v: %v, want ErrNoRequest", l.Request, err)
+		}
+	}
+	if r, err := await(t, c, id); err != nil || string(r.Response) != `{"n":1}` {
+		t.Errorf("the answer to the genuine call: %+v, %v", r, err)
+	}
 }
