@@ -41,7 +41,7 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFleets)
 	defer cancel()
-	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(d.cfg.Fleet.BrokerName(d.Member().Address)), findQuiet)
+	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
 	if err != nil {
 		d.log.Debug("other fleets on the broker cannot be found", "error", err)
 		return nil
