@@ -75,7 +75,7 @@ func (d *Daemon) limiter() rpc.Limiter {
 		d.log.Warn("rate limits are not shared", "error", err)
 		return local
 	}
-	return quota.New(quota.Options{JetStream: js, Bucket: natsauth.LimitsBucket(d.cfg.Fleet.BrokerName(d.Member().Address)), Provisioned: conn.Provisioned(), Local: local, Logger: d.log})
+	return quota.New(quota.Options{JetStream: js, Bucket: natsauth.LimitsBucket(d.brokerName(d.Member().Address)), Provisioned: conn.Provisioned(), Local: local, Logger: d.log})
 }
 
 // handlers returns what runs the member's skills, by skill name. It does not check that

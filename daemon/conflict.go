@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/transport/nats/discovery"
@@ -24,6 +26,10 @@ func (e *FleetConflictError) Error() string {
 		"give each fleet subjects of its own, such as <fleet>.<agent>.requests, or accounts of its own (agentd fleet nats-config)", e.Other, e.Subject, e.Fleet)
 }
 
+// askFleets bounds how long an agent asks for those of other fleets, however long they
+// go on answering.
+const askFleets = 5 * time.Second
+
 // checkFleet refuses to take requests where an agent of another fleet does. It asks for
 // services of the agent's own name; where the broker does not let it ask, the broker's
 // permissions keep fleets apart. What agents say about themselves has no proof, so this
@@ -33,7 +39,9 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 	if conn == nil || d.inbox == nil {
 		return nil
 	}
-	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(d.cfg.Fleet.BrokerName(d.Member().Address)), findQuiet)
+	ctx, cancel := context.WithTimeout(ctx, askFleets)
+	defer cancel()
+	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
 	if err != nil {
 		d.log.Debug("other fleets on the broker cannot be found", "error", err)
 		return nil
@@ -48,3 +56,37 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 	}
 	return nil
 }
+
+// A fleetCheck asks a second time, in the background.
+type fleetCheck struct {
+	conflict chan error // gets the conflict, if there is one
+	cancel   context.CancelFunc
+	asking   sync.WaitGroup
+}
+
+// checkFleetAgain asks again once others can find this agent. Of two agents that start at
+// the same moment neither finds the other before that; now the later one does. It does
+// not hold up the start, which would take longer by the time that Find waits.
+func (d *Daemon) checkFleetAgain(context.Context) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	d.fleetCheck.conflict, d.fleetCheck.cancel = make(chan error, 1), cancel
+	d.fleetCheck.asking.Go(func() {
+		if err := d.checkFleet(ctx); err != nil {
+			d.fleetCheck.conflict <- err
+		}
+	})
+	return nil
+}
+
+// close ends the check, if it has begun.
+func (f *fleetCheck) close() {
+	if f.cancel != nil {
+		f.cancel()
+		f.asking.Wait()
+	}
+}
+
+// Conflict returns a channel that gets a [*FleetConflictError] if an agent of another
+// fleet turns out to have started on this agent's subjects at the same moment. The agent
+// should then be stopped: each serves the other's calls.
+func (d *Daemon) Conflict() <-chan error { return d.fleetCheck.conflict }

@@ -64,6 +64,7 @@ type Daemon struct {
 	mailboxSubject string           // where those requests are published
 
 	announcement *discovery.Announcement // nil unless the agent accepts requests by NATS
+	fleetCheck   fleetCheck
 }
 
 // errNotReady is the answer before Start has finished and once Stop has begun. The

@@ -35,7 +35,7 @@ func (d *Daemon) announce(context.Context) (err error) {
 	if conn == nil || d.inbox == nil {
 		return nil
 	}
-	d.announcement, err = discovery.Announce(conn, natsauth.ServiceName(d.cfg.Fleet.BrokerName(d.Member().Address)), d.service)
+	d.announcement, err = discovery.Announce(conn, natsauth.ServiceName(d.brokerName(d.Member().Address)), d.service)
 	return err
 }
 

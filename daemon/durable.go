@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport"
@@ -14,8 +15,18 @@ import (
 // durableOptions are the settings of agent.yaml.
 func (d *Daemon) durableOptions(conn *nats.Conn) durable.Options {
 	opts := DurableOptions(d.cfg.Fleet, d.Member())
-	opts.Conn, opts.Logger = conn, d.log
+	opts.Conn, opts.Logger, opts.NameOf = conn, d.log, d.brokerName
 	return opts
+}
+
+// brokerName is what names an agent on the broker. The rule is that of the files with
+// which this agent was started, since its own streams have names by it; an agent that has
+// joined the fleet since then was started with the files of the last reload.
+func (d *Daemon) brokerName(a envelope.Address) string {
+	if _, known := d.cfg.Fleet.Member(a.ID()); known {
+		return d.cfg.Fleet.BrokerName(a)
+	}
+	return d.loaded.Load().BrokerName(a)
 }
 
 // DurableOptions are the settings that a member's agent.yaml has for its queues.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport/nats/durable"
@@ -190,5 +193,56 @@ func TestDurableNeedsJetStream(t *testing.T) {
 	defer cancel()
 	if d, err := daemon.Start(ctx, cfg, "callee"); err == nil || !strings.Contains(err.Error(), "JetStream") {
 		t.Errorf("started %v, %v", d, err)
+	}
+}
+
+// Where names on the broker carry the fleet's, an agent that joins a running fleet gets
+// the answers to its durable calls, and its own are found, once the others have reloaded
+// their files.
+func TestDurableCallsOfNewMembers(t *testing.T) {
+	t.Parallel()
+	const both = "agents: [{id: callee, path: ./callee}, {id: caller, path: ./caller}]"
+	for first, alone := range map[string]string{
+		"callee": "agents: [{id: callee, path: ./callee}]",
+		"caller": "agents: [{id: caller, path: ./caller}]",
+	} {
+		t.Run(first+" first", func(t *testing.T) {
+			t.Parallel()
+			server := natstest.Run(t, "jetstream {}")
+			all := durableFiles(server.URL())
+			for name := range all {
+				all[name] = strings.ReplaceAll(all[name], "agents.callee.requests", "t.callee.requests")
+			}
+			joined := strings.Replace(all["fleet.yaml"], "name: t\n", "name: t\nbroker: {names: fleet}\n", 1)
+			all["fleet.yaml"] = strings.Replace(joined, both, alone, 1)
+			cfg := load(t, all)
+			cfg.Handlers = handle(echo)
+			agents := map[string]*daemon.Daemon{first: startAgent(t, cfg, first)}
+
+			root := cfg.Fleet.Root
+			if err := os.WriteFile(filepath.Join(root, "fleet.yaml"), []byte(joined), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := agents[first].Reload(); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if cfg.Fleet, err = fleet.Load(root, fleet.LoadOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			second := map[string]string{"callee": "caller", "caller": "callee"}[first]
+			agents[second] = startAgent(t, cfg, second)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			result, err := agents["caller"].Client().RequestAgent(ctx, rpc.Request{
+				To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`), Mode: rpc.ModeAsync, Timeout: time.Minute,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer := agents["caller"].Await(ctx, result.CorrelationID); answer.Status != rpc.StatusOK || string(answer.Response) != `{"n":1}` {
+				t.Errorf("%+v", answer)
+			}
+		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
@@ -226,6 +227,47 @@ func TestAnotherFleetOnTheSubject(t *testing.T) {
 	stop(t, &daemon.Fleet{Daemons: []*daemon.Daemon{first}})
 	if err := callGo(t, startAgent(t, cfg, "caller"), `{"n":1}`); err != nil {
 		t.Errorf("the fleet that was first: %v", err)
+	}
+}
+
+// Two agents that start at the same moment do not find each other before they are
+// announced. So each asks again afterwards, and does not go on.
+func TestAnotherFleetAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "")
+	nc, err := natsgo.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	// The other agent answers the second question alone: it has not been announced before.
+	questions := 0
+	if _, err := nc.Subscribe("$SRV.STATS.callee", func(m *natsgo.Msg) {
+		if questions++; questions < 2 {
+			return
+		}
+		if pong, err := nc.Request("$SRV.PING.callee", nil, 20*time.Second); err != nil || !strings.Contains(string(pong.Data), "agent://callee") {
+			t.Errorf("asked before others can find the agent: %v", err)
+		}
+		_ = m.Respond([]byte(`{"type":"io.nats.micro.v1.stats_response","name":"callee","id":"x","metadata":{"fleet":"other"},
+			"endpoints":[{"name":"go","subject":"agents.callee.requests"}]}`))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := load(t, natsFiles(server.URL()))
+	cfg.Handlers = handle(echo)
+	d := startAgent(t, cfg, "callee")
+	select {
+	case err := <-d.Conflict():
+		var conflict *daemon.FleetConflictError
+		if !errors.As(err, &conflict) || conflict.Fleet != "t" || conflict.Other != "other" {
+			t.Errorf("%v, want a conflict", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the other fleet's agent was not found")
 	}
 }
 

@@ -52,7 +52,7 @@ func (d *Daemon) verifyPeer(ctx context.Context, p *fleet.Peer) (s control.PeerS
 	}
 	var found replicas
 	if conn, ok := d.transport(spec.Kind).(*nats.Conn); ok {
-		found = findReplicas(ctx, conn, p.Address, d.cfg.Fleet.BrokerName(p.Address), spec.Requests)
+		found = findReplicas(ctx, conn, p.Address, d.brokerName(p.Address), spec.Requests)
 		s.Instances, s.Version, s.Contracts = len(found.digests), found.version, found.contracts()
 	}
 	start := time.Now()

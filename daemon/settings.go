@@ -138,6 +138,8 @@ func otherSettings() []setting {
 		{"capabilities.yaml", "delivery: durable", restart, func(_ *fleet.Fleet, m *fleet.Member) any {
 			return !m.ClientOnly() && m.Capabilities.KeepsRequests()
 		}},
+		{"fleet.yaml", "name", restart, func(f *fleet.Fleet, _ *fleet.Member) any { return f.Name }},
+		{"fleet.yaml", "broker.names", restart, func(f *fleet.Fleet, _ *fleet.Member) any { return f.Broker.FleetNames }},
 		{"fleet.yaml", "agents.auditDb", restart, func(_ *fleet.Fleet, m *fleet.Member) any { return m.AuditDB }},
 		{"fleet.yaml", "rpc.stampFleetVersion", restart, func(f *fleet.Fleet, _ *fleet.Member) any { return f.RPC.StampFleetVersion }},
 		{"fleet.yaml", "rpc.minFleetVersion", restart, func(f *fleet.Fleet, _ *fleet.Member) any { return f.RPC.MinFleetVersion }},

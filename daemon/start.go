@@ -83,6 +83,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.checkFleet,
 		d.listen,
 		d.announce,
+		d.checkFleetAgain,
 		d.addWitnesses,
 	} {
 		if err := step(ctx); err != nil {

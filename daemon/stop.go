@@ -18,6 +18,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	// calls finish.
 	wasReady := d.ready.Swap(false)
 	var errs []error
+	d.fleetCheck.close()
 	if d.announcement != nil {
 		errs = append(errs, d.announcement.Close())
 	}

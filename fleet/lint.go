@@ -151,6 +151,12 @@ func (p *Peer) external() bool {
 	return !p.InFleet && (p.Pinned || strings.Contains(p.Address.ID(), "."))
 }
 
+// describesCaller reports whether an entry says something of a peer that calls: it is of
+// use, also if nobody can call that peer.
+func (p *Peer) describesCaller() bool {
+	return p.Tenants != nil || p.ReplyTopics != nil || p.Auth != nil
+}
+
 // lintPeers checks each entry of each peers file once. Members share files,
 // so without the check for repeated positions an entry would be reported once
 // per member.
@@ -166,7 +172,7 @@ func (f *Fleet) lintPeers() Findings {
 			switch {
 			case !p.InFleet:
 				findings = append(findings, f.foreign(p))
-			case p.Document == nil:
+			case p.Document == nil && !p.describesCaller():
 				findings = append(findings, Finding{
 					Severity: SeverityWarning, Code: PeerClientOnly, Position: p.Position,
 					Message: fmt.Sprintf("the peer %s offers no capabilities", p.Address),

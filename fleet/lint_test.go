@@ -42,6 +42,10 @@ func TestLint(t *testing.T) {
 		}, "! [peer.client-only] rpc-peers.yaml:5:5: /peers/1: the peer agent://concierge offers no capabilities\n" +
 			"· [peer.dangling] rpc-peers.yaml:3:5: /peers/0: the peer agent://librarian is no agent of this fleet, and has no capabilities file: calls to it are not checked (name its file with the key capabilities)\n" +
 			"✓ fleet validates; warnings: 1.\n"},
+		{"peers that only call", files{
+			"agents/pr-reviewer/agent.yaml": runner("review-pr"),
+			"rpc-peers.yaml":                "version: 1\npeers:\n  - agent: agent://concierge\n    tenants: [acme]\n" + memory,
+		}, "✓ fleet validates clean.\n"},
 		{"duplicate capability", files{
 			"agents/pr-reviewer/agent.yaml":      runner("review-pr"),
 			"agents/concierge/capabilities.yaml": capabilitiesOf("concierge", "review-pr"),

@@ -21,6 +21,8 @@ const (
 	// AuthUnsupported: agentd cannot check this kind of identity, and the agent does
 	// not start.
 	AuthUnsupported fleet.Code = "auth.unsupported"
+	// TenantUnproven: a caller's tenants are listed, and it proves nothing.
+	TenantUnproven fleet.Code = "tenant.unproven"
 	// PeersUnused: no agent reads a peers file.
 	PeersUnused fleet.Code = "peers.unused"
 	// TransportUnsupported: agentd does not speak a kind of transport.
@@ -72,6 +74,7 @@ func Check(f *fleet.Fleet) fleet.Findings {
 	c := &checker{fleet: f, said: map[finding]bool{}}
 	c.calls()
 	c.identities()
+	c.tenants()
 	c.peersFiles()
 	c.transports()
 	c.skills()

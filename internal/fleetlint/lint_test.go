@@ -74,7 +74,15 @@ const (
 	twoDoubts = "✓ fleet validates; warnings: 2.\n"
 	clerkOf   = "-- clerk/capabilities.yaml --\nversion: 1\nagent: agent://clerk\n"
 	nats      = "{kind: nats, servers: [s], subjects: {requests: agents.clerk.requests}}"
+	// tenants is the peers file of a fleet whose desk may name a tenant.
+	tenants = "-- rpc-peers.yaml --\nversion: 1\npeers:\n  - {agent: agent://clerk, transports: [" + nats + "]}\n" +
+		"  - {agent: agent://desk, tenants: [acme], transports: [" + nats + "]}\n"
 )
+
+// identityOf are the identities of a fleet in which one agent has one.
+func identityOf(id string) string {
+	return "-- identities.yaml --\nversion: 1\nidentities: [{agent: agent://" + id + ", auth: {provider: nkey, publicKey: UCTX6VFN44P2XDUL7YS43ZY6EK5ZLT7MTD3DU2WRNUSHXUF5DSUXMHN2}}]\n"
+}
 
 // atLeast is the peers file of a desk that asks for a version of the clerk's.
 func atLeast(version string) string {
@@ -184,6 +192,12 @@ func TestRules(t *testing.T) {
 		"a version that is met": {atLeast("'1.9'") + capabilities("since: v1.10"), clean},
 		"a version that is none": {atLeast("banana"),
 			"✗ [config.invalid] rpc-peers.yaml:2:32: /peers/0/minSchemaVersion: \"banana\" is no version: nothing could be compared with it (up to four numbers, such as 1.2 or v1.2.0)\n"},
+
+		"tenants that anybody may name": {tenants,
+			"! [tenant.unproven] rpc-peers.yaml:4:5: /peers/1: the tenants of agent://desk bind nobody: no agent has an identity, so every caller of agent \"clerk\" may take that name (`agentd identity publish` gives each agent one)\n" + oneDoubt},
+		"tenants that nobody can name": {tenants + identityOf("clerk"),
+			"! [tenant.unproven] rpc-peers.yaml:4:5: /peers/1: agent://desk has no identity, and others have: agent \"clerk\" refuses each of its calls for a tenant (`agentd identity publish` gives each agent one)\n" + oneDoubt},
+		"tenants of a caller that proves itself": {tenants + identityOf("desk"), clean},
 
 		"keys without effect": {"-- desk/agent.yaml --\nname: desk\nmodel: m\nsecrets: {a: 1}\naudit: {export: x}\ntemperature: 1\n",
 			"! [key.ignored] desk/agent.yaml:4:9: /audit/export: agentd does not act on the key \"audit.export\" (`agentd audit export` writes records for other systems)\n" +

@@ -28,7 +28,7 @@ type service struct {
 // untilDone waits for ctx. Meanwhile it reloads the agents' files on SIGHUP and,
 // with watching, when one of them changes, and keeps systemd informed. The agents are
 // ready once a change of a file would be noticed. It returns an error when an agent has
-// lost its broker for good.
+// lost its broker for good, or shares its subjects with another fleet.
 func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error {
 	out := s.out
 	systemd := sdnotify.New(out.env.Getenv, os.Getpid())
@@ -62,9 +62,7 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	// Watch returns at once when the unit has no watchdog.
 	helpers.Go(func() { systemd.Watch(ctx, func() bool { return alive(ctx, agents) }) })
 	for _, d := range agents {
-		if lost := d.Lost(); lost != nil {
-			helpers.Go(func() { endWith(ctx, d, lost, cancel) })
-		}
+		helpers.Go(func() { endWith(ctx, d, cancel) })
 	}
 	return reloadUntilDone(ctx, hup, changed, func() {
 		// systemd wants the time of the reload from the monotonic clock, to tell
@@ -75,10 +73,13 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	})
 }
 
-// endWith ends the service with an agent that can never be reached again.
-func endWith(ctx context.Context, d *daemon.Daemon, lost <-chan struct{}, cancel context.CancelCauseFunc) {
+// endWith ends the service with an agent that can never be reached again, or that must
+// not go on.
+func endWith(ctx context.Context, d *daemon.Daemon, cancel context.CancelCauseFunc) {
 	select {
-	case <-lost:
+	case err := <-d.Conflict():
+		cancel(fmt.Errorf("agent %s: %w", d.Member().ID, err))
+	case <-d.Lost():
 		cancel(fmt.Errorf("agent %s: the NATS server has closed its connection for good; see the server's log, then start the agent again", d.Member().ID))
 	case <-ctx.Done():
 	}
@@ -90,7 +91,8 @@ func reloadUntilDone(ctx context.Context, hup <-chan os.Signal, changed <-chan s
 		select {
 		case <-ctx.Done():
 			// SIGINT and SIGTERM cancel the parent, which is the normal end; any
-			// other cause is a lost broker, and the command fails with it.
+			// other cause is that of an agent that cannot go on, and the command fails
+			// with it.
 			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 				return cause
 			}

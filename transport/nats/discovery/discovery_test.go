@@ -1,8 +1,10 @@
 package discovery_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -188,6 +190,37 @@ func TestFind(t *testing.T) {
 	cancel()
 	if _, err := discovery.Find(ctx, asking, "", time.Second); err == nil {
 		t.Error("found something after the end of the context")
+	}
+}
+
+// Anybody may reply, with a service of very many subjects, and with megabytes of nothing.
+func TestFindIsBounded(t *testing.T) {
+	s := natstest.Run(t, "")
+	hostile := connect(t, s).Client()
+	stats := micro.Stats{ServiceIdentity: micro.ServiceIdentity{Name: "big", ID: "1"}, Type: micro.StatsResponseType}
+	for i := range 1000 {
+		stats.Endpoints = append(stats.Endpoints, &micro.EndpointStats{Subject: fmt.Sprint("s", i), NumRequests: 1})
+	}
+	big, err := json.Marshal(stats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hostile.Subscribe("$SRV.STATS", func(m *natsgo.Msg) {
+		_ = m.Respond(big)
+		for range 33 {
+			_ = m.Respond(bytes.Repeat([]byte("x"), 1<<20))
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := hostile.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	found, err := discovery.Find(ctx, connect(t, s), "", time.Hour)
+	if err != nil || ctx.Err() != nil || len(found) != 1 || len(found[0].Subjects) != 100 || found[0].Requests != 1000 {
+		t.Errorf("%d instances, %v", len(found), err)
 	}
 }
 

@@ -24,7 +24,7 @@ type Instance struct {
 	Metadata map[string]string
 	// Started is when it started, by its own clock.
 	Started time.Time
-	// Subjects are where its endpoints take requests, each once.
+	// Subjects are where its endpoints take requests, each once; at most 100.
 	Subjects []string
 	// Requests and Errors are the sums over all endpoints.
 	Requests, Errors int
@@ -32,8 +32,12 @@ type Instance struct {
 	Latency time.Duration
 }
 
-// maxInstances bounds the replies that one call of Find collects: anybody may reply.
-const maxInstances = 10_000
+// Bounds of what one call of Find reads: anybody may reply, with anything.
+const (
+	maxReplies  = 10_000
+	maxBytes    = 32 << 20 // of all replies
+	maxSubjects = 100      // of one instance
+)
 
 // Find returns the running instances of the services of a NATS system: of all
 // services, or of the one called name. Nobody knows how many will reply, so Find
@@ -57,7 +61,7 @@ func Find(ctx context.Context, conn *nats.Conn, name string, quiet time.Duration
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
 	var found []Instance
-	for len(found) < maxInstances {
+	for replies, size := 0, 0; replies < maxReplies && size < maxBytes; replies++ {
 		reply, err := nextReply(ctx, sub, quiet)
 		switch {
 		case err == nil:
@@ -68,6 +72,7 @@ func Find(ctx context.Context, conn *nats.Conn, name string, quiet time.Duration
 		default:
 			return found, fmt.Errorf("discovery: %w", err)
 		}
+		size += len(reply.Data)
 		if instance, ok := parse(reply.Data); ok {
 			instance.Latency = time.Since(start)
 			found = append(found, instance)
@@ -94,7 +99,7 @@ func parse(data []byte) (i Instance, ok bool) {
 		if e != nil {
 			i.Requests += e.NumRequests
 			i.Errors += e.NumErrors
-			if !slices.Contains(i.Subjects, e.Subject) {
+			if len(i.Subjects) < maxSubjects && !slices.Contains(i.Subjects, e.Subject) {
 				i.Subjects = append(i.Subjects, e.Subject)
 			}
 		}

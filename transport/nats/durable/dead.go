@@ -104,18 +104,19 @@ func letterOf(raw *jetstream.RawStreamMsg) Letter {
 // or [ErrNoRequest].
 func (m *Mailbox) Redrive(ctx context.Context, topic string, number uint64) (Letter, error) {
 	l, err := m.Letter(ctx, number)
-	switch {
-	case err != nil:
+	if err != nil {
 		return l, err
-	case l.Request == nil || l.Request.Kind != envelope.Request:
+	}
+	answer, ok := m.answerOf(l.Request)
+	switch {
+	case !ok:
 		return l, fmt.Errorf("durable: %d: %w", number, ErrNoRequest)
 	case l.Request.Deadline != 0 && time.UnixMilli(l.Request.Deadline).Before(time.Now()):
 		return l, fmt.Errorf("durable: %d: %w", number, ErrExpired)
 	}
 	results, err := m.js.Stream(ctx, natsauth.ResultsStream(m.opts.name()))
 	if err == nil {
-		key := transport.CallKey{Caller: l.Request.From, Callee: envelope.AddressOf(m.opts.Agent), CorrelationID: l.Request.CorrelationID}
-		err = results.Purge(ctx, jetstream.WithPurgeSubject(m.opts.resultSubject(key)))
+		err = results.Purge(ctx, jetstream.WithPurgeSubject(answer))
 	}
 	if err == nil {
 		// With the first message's id the stream would drop it as a duplicate.
@@ -126,6 +127,19 @@ func (m *Mailbox) Redrive(ctx context.Context, topic string, number uint64) (Let
 		return l, fmt.Errorf("durable: %w", err)
 	}
 	return l, m.drop(ctx, number)
+}
+
+// answerOf is the subject of the answer to a request; ok is false if there can be none.
+// Anybody may have written a dead letter: a correlation id with a wildcard would stand
+// for the answers to other calls, and to other callers.
+func (m *Mailbox) answerOf(request *envelope.Envelope) (subject string, ok bool) {
+	if request == nil || request.Kind != envelope.Request {
+		return "", false
+	}
+	subject = m.opts.resultSubject(transport.CallKey{
+		Caller: request.From, Callee: envelope.AddressOf(m.opts.Agent), CorrelationID: request.CorrelationID,
+	})
+	return subject, transport.CheckTopic("redrive", subject) == nil
 }
 
 // Drop removes a dead letter for good. The error may wrap [ErrNoLetter].

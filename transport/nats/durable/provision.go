@@ -58,8 +58,9 @@ type Finding struct {
 }
 
 // Provision makes what is missing and changes what differs, with the rights of an
-// operator. With check it changes nothing. It may be repeated; the findings are in the
-// order of the resources, up to the first error.
+// operator. With check it changes nothing. A stream of another fleet holds that fleet's
+// calls: it is not changed, and the error is a [*SettingError]. Provision may be repeated;
+// the findings are in the order of the resources, up to the first error.
 func (r Resources) Provision(ctx context.Context, js jetstream.JetStream, check bool) (all []Finding, err error) {
 	add := func(f Finding, err error) error {
 		if err != nil {
@@ -101,6 +102,9 @@ func provisionStream(ctx context.Context, js jetstream.JetStream, want jetstream
 		return f, err
 	}
 	for _, d := range differences(have.CachedInfo().Config, want) {
+		if d.Setting == settingFleet && !check {
+			return f, d
+		}
 		f.Settings = append(f.Settings, fmt.Sprintf("%s: %v, not %v", d.Setting, d.Have, d.Want))
 	}
 	if len(f.Settings) == 0 {

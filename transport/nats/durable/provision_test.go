@@ -103,3 +103,31 @@ func TestStreamOfAnotherFleet(t *testing.T) {
 		}
 	}
 }
+
+// An operator who provisions a second fleet with the same names does not take the first
+// one's queue from it: a check shows the difference, and nothing is changed.
+func TestProvisionKeepsTheStreamsOfOthers(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "jetstream {}")
+	js, err := connect(t, server.URL()).JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	provision := func(fleet string, check bool) ([]durable.Finding, error) {
+		return durable.ResourcesOf(durable.Options{Agent: "callee.v2", Fleet: fleet}, topic, true).Provision(t.Context(), js, check)
+	}
+	if _, err := provision("one", false); err != nil {
+		t.Fatal(err)
+	}
+	findings, err := provision("two", true)
+	if err != nil || findings[0].State != durable.Differs || !slices.Equal(findings[0].Settings, []string{"fleet: one, not two"}) {
+		t.Errorf("checked: %+v, %v", findings, err)
+	}
+	var setting *durable.SettingError
+	if findings, err = provision("two", false); !errors.As(err, &setting) || setting.Have != "one" || setting.Want != "two" || len(findings) > 0 {
+		t.Errorf("provisioned: %+v, %v", findings, err)
+	}
+	if findings, err = provision("one", true); err != nil || findings[0].State != durable.AsWanted {
+		t.Errorf("the first fleet has lost its stream: %+v, %v", findings, err)
+	}
+}

@@ -6,6 +6,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// settingFleet is the setting of a stream that names the fleet it belongs to.
+const settingFleet = "fleet"
+
 // fleetMetadata is the key under which a stream names the fleet that it belongs to.
 const fleetMetadata = "agentd.fleet"
 
@@ -18,7 +21,7 @@ func differences(have, want jetstream.StreamConfig) (all []*SettingError) {
 		have, want any
 		same       bool
 	}{
-		{"fleet", theirs, ours, theirs == ours || theirs == "" || ours == ""}, // older streams name none
+		{settingFleet, theirs, ours, theirs == ours || theirs == "" || ours == ""}, // older streams name none
 		{"subjects", have.Subjects, want.Subjects, slices.Equal(have.Subjects, want.Subjects)},
 		{"retention", have.Retention, want.Retention, have.Retention == want.Retention},
 		{"replicas", have.Replicas, want.Replicas, have.Replicas == want.Replicas},

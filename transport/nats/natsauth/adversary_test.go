@@ -48,7 +48,7 @@ const (
 type arena struct {
 	t     *testing.T
 	url   string
-	seeds map[string]string // of mallory, by connection; "" on a server without rules
+	keys  map[string]string // of mallory, by connection; "" on a server without rules
 	js    jetstream.JetStream
 	rules *natsauth.Rules
 
@@ -80,22 +80,23 @@ func hostileFleet(t *testing.T) (*natsauth.Rules, string, string) {
 	))
 }
 
-// newArena fills JetStream, and has the victims listen. Without keys the server has no
-// rules, and everybody shares one account with JetStream.
-func newArena(t *testing.T, url string, rules *natsauth.Rules, keys string) *arena {
+// newArena fills JetStream, and has the victims listen. keyFile is the path of a name's
+// seed or credentials; nil is for a server without rules, where everybody shares one
+// account with JetStream.
+func newArena(t *testing.T, url string, rules *natsauth.Rules, keyFile func(name string) string) *arena {
 	t.Helper()
-	a := &arena{t: t, url: url, rules: rules, seeds: map[string]string{callsConn: "", jetStreamConn: ""}, victims: &victims{}}
+	a := &arena{t: t, url: url, rules: rules, keys: map[string]string{}, victims: &victims{}}
 	key := func(name string) string {
-		if keys == "" {
+		if keyFile == nil {
 			return ""
 		}
-		seed, err := os.ReadFile(natsauth.KeyFile(keys, name))
+		text, err := os.ReadFile(keyFile(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.TrimSpace(string(seed))
+		return strings.TrimSpace(string(text))
 	}
-	a.seeds[callsConn], a.seeds[jetStreamConn] = key("mallory"), key(natsauth.QueueKey("mallory"))
+	a.keys[callsConn], a.keys[jetStreamConn] = key("mallory"), key(natsauth.QueueKey("mallory"))
 	a.operator = a.connect(key(natsauth.OperatorKey))
 	var err error
 	if a.js, err = jetstream.New(a.operator); err != nil {
@@ -185,12 +186,16 @@ func (a *arena) furnish() {
 	}
 }
 
-func (a *arena) connect(seed string) *natsgo.Conn {
+// connect connects with a seed, with credentials, or with "" without either.
+func (a *arena) connect(key string) *natsgo.Conn {
 	a.t.Helper()
 	options := []natsgo.Option{natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {})}
-	if seed != "" {
+	switch {
+	case strings.HasPrefix(key, "-----"):
+		options = append(options, natsgo.UserCredentialBytes([]byte(key)))
+	case key != "":
 		path := filepath.Join(a.t.TempDir(), "seed")
-		if err := os.WriteFile(path, []byte(seed), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
 			a.t.Fatal(err)
 		}
 		option, err := natsgo.NkeyOptionFromSeed(path)
@@ -298,7 +303,7 @@ func (a *arena) harm(run func(t *testing.T, a *arena, steps []step) []message, s
 func goClient(t *testing.T, a *arena, steps []step) (got []message) {
 	t.Helper()
 	var mu sync.Mutex
-	conns := map[string]*natsgo.Conn{callsConn: a.connect(a.seeds[callsConn]), jetStreamConn: a.connect(a.seeds[jetStreamConn])}
+	conns := map[string]*natsgo.Conn{callsConn: a.connect(a.keys[callsConn]), jetStreamConn: a.connect(a.keys[jetStreamConn])}
 	for _, s := range steps {
 		nc := conns[s.By]
 		var err error
@@ -336,7 +341,7 @@ func nodeClient(t *testing.T, a *arena, steps []step) (got []message) {
 	t.Helper()
 	dir := filepath.Dir(os.Getenv("AGENTD_NODE_MODULES"))
 	file := filepath.Join(t.TempDir(), "steps.json")
-	data, err := json.Marshal(map[string]any{"seeds": a.seeds, "steps": steps})
+	data, err := json.Marshal(map[string]any{"keys": a.keys, "steps": steps})
 	if err == nil {
 		err = os.WriteFile(file, data, 0o600)
 	}

@@ -162,24 +162,41 @@ func TestAttacks(t *testing.T) {
 	t.Parallel()
 	rules, conf, keys := hostileFleet(t)
 	natstest.EachVersion(t, conf+"\n"+storage, func(t *testing.T, url string) {
-		a := newArena(t, url, rules, keys)
-		all := attacks(rules, a.pulled())
-		var together []step
-		for _, attack := range all {
-			if harm := a.harm(goClient, attack.steps); len(harm) > 0 {
-				t.Errorf("%s:\n%s", attack.name, strings.Join(harm, "\n"))
-			}
-			together = append(together, attack.steps...)
-		}
-		if !hasNode() {
-			t.Log("SKIPPED: no hostile client in Node; set AGENTD_NODE_MODULES to a node_modules with @nats-io/transport-node")
-			return
-		}
-		// All at once: a process for each attack would take long.
-		if harm := a.harm(nodeClient, together); len(harm) > 0 {
-			t.Errorf("in Node:\n%s", strings.Join(harm, "\n"))
-		}
+		newArena(t, url, rules, func(name string) string { return natsauth.KeyFile(keys, name) }).attack()
 	})
+}
+
+// The same in operator mode, where the rules are accounts and credentials.
+func TestAttacksInOperatorMode(t *testing.T) {
+	t.Parallel()
+	rules, _, _ := hostileFleet(t)
+	rules.Fleet = "test" // a name that accounts may have
+	o := natstest.NewOperator(t)
+	natstest.EachVersion(t, o.Conf+storage, func(t *testing.T, url string) {
+		keys := t.TempDir()
+		push(t, o, url, keys, rules)
+		newArena(t, url, rules, func(name string) string { return natsauth.CredsFile(keys, name) }).attack()
+	})
+}
+
+// attack tries all attacks, and reports those that do harm.
+func (a *arena) attack() {
+	t := a.t
+	var together []step
+	for _, attack := range attacks(a.rules, a.pulled()) {
+		if harm := a.harm(goClient, attack.steps); len(harm) > 0 {
+			t.Errorf("%s:\n%s", attack.name, strings.Join(harm, "\n"))
+		}
+		together = append(together, attack.steps...)
+	}
+	if !hasNode() {
+		t.Log("SKIPPED: no hostile client in Node; set AGENTD_NODE_MODULES to a node_modules with @nats-io/transport-node")
+		return
+	}
+	// All at once: a process for each attack would take long.
+	if harm := a.harm(nodeClient, together); len(harm) > 0 {
+		t.Errorf("in Node:\n%s", strings.Join(harm, "\n"))
+	}
 }
 
 // storage is the server's JetStream. The embedded server may be one of many at a time.
@@ -196,7 +213,7 @@ func hasNode() bool {
 func TestAttacksBite(t *testing.T) {
 	t.Parallel()
 	rules, _, _ := hostileFleet(t)
-	a := newArena(t, natstest.Run(t, storage).URL(), rules, "")
+	a := newArena(t, natstest.Run(t, storage).URL(), rules, nil)
 	for i, attack := range attacks(rules, "") {
 		if strings.HasPrefix(attack.name, "administer") {
 			continue // that takes the system account, everywhere

@@ -3,7 +3,7 @@
 //
 //   node adversary.mjs <url> <file>
 //
-// The file is JSON: {seeds: {calls, jetstream}, steps: [{by, subscribe | publish, reply, data}]}.
+// The file is JSON: {keys: {calls, jetstream}, steps: [{by, subscribe | publish, reply, data}]}.
 // It prints {"subject","data"} for each message that it gets, a line each, then
 // {"done":true}, and goes on until its standard input ends.
 import { createRequire } from "node:module";
@@ -11,16 +11,17 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const base = process.env.AGENTD_NODE_MODULES ?? process.cwd();
-const { connect, nkeyAuthenticator } = createRequire(join(base, "adversary.cjs"))("@nats-io/transport-node");
+const { connect, credsAuthenticator, nkeyAuthenticator } = createRequire(join(base, "adversary.cjs"))("@nats-io/transport-node");
 
 const [, , servers, file] = process.argv;
-const { seeds, steps } = JSON.parse(readFileSync(file, "utf8"));
+const { keys, steps } = JSON.parse(readFileSync(file, "utf8"));
 const print = (value) => process.stdout.write(JSON.stringify(value) + "\n");
 
 const connections = {};
-for (const [name, seed] of Object.entries(seeds)) {
+for (const [name, key] of Object.entries(keys)) { // each a seed, credentials, or ""
   const options = { servers };
-  if (seed) options.authenticator = nkeyAuthenticator(new TextEncoder().encode(seed));
+  const authenticator = key.startsWith("-----") ? credsAuthenticator : nkeyAuthenticator;
+  if (key) options.authenticator = authenticator(new TextEncoder().encode(key));
   connections[name] = await connect(options);
 }
 for (const s of steps) {
