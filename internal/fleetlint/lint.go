@@ -32,6 +32,8 @@ const (
 	TransportMismatch fleet.Code = "transport.mismatch"
 	// TransportShared: two agents take requests at one subject.
 	TransportShared fleet.Code = "transport.shared"
+	// TransportReplies: a peer may have answers sent to where agents take requests.
+	TransportReplies fleet.Code = "transport.replies"
 	// TransportLacks: a capability needs a broker that the agent is not on.
 	TransportLacks fleet.Code = "transport.lacks"
 	// SkillProgram: the program of a skill, its script or its folder is not there.
