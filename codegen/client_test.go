@@ -42,6 +42,8 @@ func (r reviewer) ReviewPr(ctx context.Context, in prreviewer.ReviewPrRequest) (
 	case "late":
 		<-ctx.Done()
 		return prreviewer.ReviewPrResponse{}, ctx.Err()
+	case "tenant":
+		in.PRURL = rpc.InvocationFrom(ctx).TenantID
 	case "large": // more than one packet, and chunks
 		in.PRURL = strings.Repeat("日本", 50_000)
 	}
@@ -135,6 +137,7 @@ func generated(t *testing.T, lang, dir string) {
 // outcome is what both programs below print.
 const outcome = `ok comment 日本 <&>
 large 100000
+tenant acme
 violation request /severity
 timeout
 refused EAGENTRPC_INVALID_REQUEST
@@ -160,6 +163,8 @@ async function calls(endpoint: Endpoint, nobody: Endpoint) {
   if (ok.status === "ok") console.log("ok", ok.response.verdict, ok.response.summary);
   const large = await requestAgent("review-pr", request("large"), { endpoint });
   if (large.status === "ok") console.log("large", large.response.summary.length);
+  const tenant = await requestAgent("review-pr", request("tenant"), { endpoint, tenantId: "acme" });
+  if (tenant.status === "ok") console.log("tenant", tenant.response.summary);
   const bad = { prUrl: "x", severity: "urgent" } as unknown as ReviewPrRequest;
   const violation = await requestAgent("review-pr", bad, { endpoint });
   if (violation.status === "schema-violation") console.log("violation", violation.schemaSide, violation.violations[0]?.path);
@@ -248,6 +253,9 @@ def blocking() -> None:
     large = client.review_pr(request("large"))
     if large["status"] == "ok":
         print("large", len(large["response"]["summary"]))
+    tenant = client.review_pr(request("tenant"), tenant_id="acme")
+    if tenant["status"] == "ok":
+        print("tenant", tenant["response"]["summary"])
     violation = client.review_pr(bad)
     if violation["status"] == "schema-violation":
         print("violation", violation["schemaSide"], violation["violations"][0]["path"])
@@ -266,9 +274,10 @@ def blocking() -> None:
 
 async def concurrent() -> None:
     client = AsyncClient(socket)
-    ok, large, violation, late = await asyncio.gather(
+    ok, large, tenant, violation, late = await asyncio.gather(
         client.review_pr(request("日本 <&>")),
         client.review_pr(request("large"), idempotency_key="k"),
+        client.review_pr(request("tenant"), tenant_id="acme"),
         client.review_pr(bad),
         client.review_pr(request("late"), timeout_ms=50),
     )
@@ -276,6 +285,8 @@ async def concurrent() -> None:
         print("ok", ok["response"]["verdict"], ok["response"]["summary"])
     if large["status"] == "ok":
         print("large", len(large["response"]["summary"]))
+    if tenant["status"] == "ok":
+        print("tenant", tenant["response"]["summary"])
     if violation["status"] == "schema-violation":
         print("violation", violation["schemaSide"], violation["violations"][0]["path"])
     if late["status"] == "timeout":

@@ -17,7 +17,7 @@ import (
 const answersInterval = 5 * time.Second
 
 // An answerStore is the store of answers to keyed requests, watched: while it takes
-// none, requests with a key fail at once, and the operator is told.
+// none, requests with a key fail at once, and a condition says why.
 type answerStore struct {
 	store  *idempotency.Store
 	health *health.Monitor

@@ -20,8 +20,8 @@ func (d *Daemon) newBreakers(s fleet.Breaker) *policy.Breakers {
 	return b
 }
 
-// logBreaker logs that calls are refused, and that this has come to an end. Probes that
-// fail are between the two and no news.
+// logBreaker logs that calls are refused, that another cool-down begins, and that calls
+// are made again. A circuit that is half-open is no news: calls may still fail.
 func (d *Daemon) logBreaker(c policy.BreakerChange) {
 	log := d.log.With("peer", c.Peer, "capability", c.Capability)
 	until := c.Until.UTC().Format(time.RFC3339)

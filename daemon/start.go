@@ -90,8 +90,8 @@ func (d *Daemon) start(ctx context.Context) error {
 			return err
 		}
 	}
-	// Publishes what the steps have set to readers that check ready first.
 	d.warnOfMissingFiles()
+	// Publishes what the steps have set to readers that check ready first.
 	d.ready.Store(true)
 	d.log.Info("started", "socket", d.Socket(), "audit", d.AuditDB())
 	return nil
@@ -123,7 +123,7 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.tellRecovery(path, log.Recovery())
+	d.logRecovery(path, log.Recovery())
 	recovered := make(chan struct{}, 1)
 	d.audit = auditor{
 		log: log, health: d.watchAudit(log, recovered), recovered: recovered,
@@ -132,9 +132,9 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	return nil
 }
 
-// tellRecovery says which files were missing beside the audit log, as after a backup of
+// logRecovery names the files that were missing beside the audit log, as after a backup of
 // the database alone was restored.
-func (d *Daemon) tellRecovery(path string, r auditchain.Recovery) {
+func (d *Daemon) logRecovery(path string, r auditchain.Recovery) {
 	if r.KeysMissing {
 		d.log.Warn("a file beside the audit log was missing; it is written again from the log's own records: compare it with the keys that auditors have", "file", path+".pub")
 	}

@@ -37,7 +37,7 @@
 //
 // A call with an id or a key that no variable can hold fails.
 //
-// A skill tells of its progress with POST /v1/agent/progress on that socket.
+// A skill reports its progress with POST /v1/agent/progress on that socket.
 //
 // Package sdk, below this one, is the program's side in Go.
 package skill

@@ -12,7 +12,7 @@ import (
 // environment. The kernel has a bound too, but its error names no variable.
 const maxVariableBytes = 8 << 10
 
-// callEnvironment returns the variables that tell a program of the call that it
+// callEnvironment returns the variables that describe to a program the call that it
 // serves. Every one is set, if only to "": agentd may itself run inside of a skill,
 // and that skill's call must not pass for this one.
 //

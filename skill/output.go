@@ -43,7 +43,7 @@ const (
 const escapedBytes = 6
 
 // A lineLogger writes standard error to the log, one record a line, within the bounds.
-// A line that is too long is cut. What is left out is counted, and told at the end.
+// A line that is too long is cut. What is left out is counted, and the count logged at the end.
 type lineLogger struct {
 	log  *slog.Logger
 	line []byte // without its end, which has not come yet

@@ -171,7 +171,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&r.Keys, "key", nil, "trust this verifier key, or those in this file (default: those in the .pub file beside the database)")
 	f.StringArrayVar(&r.Checkpoints, "checkpoint", nil, "the log must have grown from the signed checkpoint in this file")
-	f.StringArrayVar(&r.Witnesses, "witness", nil, "the log must have grown from what a witness keeps of it: a running agent, agent://<id>, or the folder of one")
+	f.StringArrayVar(&r.Witnesses, "witness", nil, "the log must have grown from what a witness keeps of it: a running agent, agent://<id> or the id of a member, or the folder of one")
 	f.StringArrayVar(&r.WitnessKeys, "witness-key", nil, "a witness's verifier key, or a file of them, such as the .pub file of its own log: only answers signed with these confirm")
 	f.IntVar(&r.Quorum, "quorum", 0, "how many of the witnesses must confirm (default: audit.witnessQuorum of agent.yaml, or all)")
 	f.BoolVar(&r.FromCheckpoint, "from-checkpoint", false, "take what the newest checkpoint covers as verified, and check the rest only")

@@ -109,6 +109,8 @@ func TestCommandLines(t *testing.T) {
 		{"fleet list", 1, "fleet.yaml"},
 		{"fleet status", 1, "fleet.yaml"},
 		{"fleet peers a..b", 2, "a..b"},
+		{"fleet provision now", 2, `unexpected argument "now"`},
+		{"fleet reset-breaker a b", 2, `unexpected argument "b"`},
 		{"request x", 2, "the argument <capability> is missing"},
 		{"request a b c d", 2, `unexpected argument "d"`},
 		{"request x y --timeout soon", 2, `invalid argument "soon"`},

@@ -119,7 +119,7 @@ func (a *app) fleetResetBreakerCommand() *cobra.Command {
 			"on failing.",
 		Example: "  agentd fleet reset-breaker\n" +
 			"  agentd fleet reset-breaker pr-reviewer/review-pr --as concierge",
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, "peer/capability"),
 		RunE: a.do(func(ctx context.Context, args []string) error {
 			return fleetcli.ResetBreakers(ctx, &a.Env, agent, strings.Join(args, ""))
 		}),
@@ -176,7 +176,7 @@ func (a *app) fleetProvisionCommand() *cobra.Command {
 			"operator's key in the folder of --keys. With --check it changes nothing, and the exit status is 3\n" +
 			"when something is missing or differs.",
 		Example: "  agentd fleet provision\n  agentd fleet provision --check -o json",
-		Args:    cobra.NoArgs,
+		Args:    arguments(0),
 		RunE:    a.do(func(ctx context.Context, _ []string) error { return fleetcli.Provision(ctx, &a.Env, r) }),
 	}
 	cmd.Flags().StringVar(&r.Keys, "keys", "", "folder of the keys (default: nats in the fleet's state folder)")

@@ -20,6 +20,9 @@ type Call struct {
 	Timeout time.Duration
 	// IdempotencyKey lets the callee recognise a repeated call; "" means none.
 	IdempotencyKey string
+	// TenantID is the tenant that the call is for; "" is none, or that of the call which
+	// this one is nested in.
+	TenantID string
 	// Traceparent is the W3C trace context that the call continues; "" leaves it to
 	// the Caller, which continues that of the call which this one is nested in.
 	Traceparent string
@@ -73,6 +76,10 @@ func WithTimeout(d time.Duration) CallOption { return func(c *Call) { c.Timeout 
 
 // WithIdempotencyKey lets the callee recognise a repeated call.
 func WithIdempotencyKey(key string) CallOption { return func(c *Call) { c.IdempotencyKey = key } }
+
+// WithTenant names the tenant that a call is for. Within a running call it can only be
+// that of the call.
+func WithTenant(id string) CallOption { return func(c *Call) { c.TenantID = id } }
 
 // WithTraceparent lets a call continue a W3C trace context, such as that of a span
 // which the caller has begun.

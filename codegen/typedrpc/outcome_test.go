@@ -19,8 +19,8 @@ type requester struct{ result *rpc.Result }
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func (r requester) RequestAgent(_ context.Context, request rpc.Request) (*rpc.Result, error) {
-	if request.Traceparent != parent {
-		return nil, errors.New("another trace")
+	if request.Traceparent != parent || request.TenantID != "acme" {
+		return nil, errors.New("another trace or tenant")
 	}
 	if r.result == nil {
 		return nil, errors.New("no result")
@@ -43,15 +43,15 @@ func TestOutcome(t *testing.T) {
 		CostEstimate: map[string]float64{"usd": 1}, Replayed: true, Queued: true, Unproven: "old",
 	}
 	var got typed.Outcome
-	n, err := typed.Request[int64](t.Context(), typedrpc.Caller(requester{result}), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&got), typed.WithTraceparent(parent)})
+	n, err := typed.Request[int64](t.Context(), typedrpc.Caller(requester{result}), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&got), typed.WithTenant("acme"), typed.WithTraceparent(parent)})
 	if err != nil || n != 7 || !reflect.DeepEqual(got, want) {
 		t.Errorf("%d, %v, outcome %+v", n, err, got)
 	}
 	result.Error, got = rpc.NewError(rpc.CodeBusy, nil, "m"), typed.Outcome{}
-	if _, err := typed.Request[int64](t.Context(), typedrpc.Caller(requester{result}), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&got), typed.WithTraceparent(parent)}); rpc.CodeOf(err) != rpc.CodeBusy || !reflect.DeepEqual(got, want) {
+	if _, err := typed.Request[int64](t.Context(), typedrpc.Caller(requester{result}), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&got), typed.WithTenant("acme"), typed.WithTraceparent(parent)}); rpc.CodeOf(err) != rpc.CodeBusy || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, outcome %+v", err, got)
 	}
-	if _, err := typed.Request[int64](t.Context(), typedrpc.Caller(requester{}), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&got), typed.WithTraceparent(parent)}); err == nil {
+	if _, err := typed.Request[int64](t.Context(), typedrpc.Caller(requester{}), "agent://b", "c", nil, []typed.CallOption{typed.WithOutcome(&got), typed.WithTenant("acme"), typed.WithTraceparent(parent)}); err == nil {
 		t.Error("no result is no error")
 	}
 }

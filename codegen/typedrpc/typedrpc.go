@@ -20,7 +20,7 @@ func Caller(r Requester) typed.Caller {
 	return typed.CallerFunc(func(ctx context.Context, c typed.Call) (json.RawMessage, error) {
 		result, err := r.RequestAgent(ctx, rpc.Request{
 			To: envelope.Address(c.To), Capability: c.Capability, Payload: c.Payload,
-			Timeout: c.Timeout, IdempotencyKey: c.IdempotencyKey, Traceparent: c.Traceparent,
+			Timeout: c.Timeout, IdempotencyKey: c.IdempotencyKey, TenantID: c.TenantID, Traceparent: c.Traceparent,
 		})
 		if c.Outcome != nil && result != nil {
 			*c.Outcome = typed.Outcome{

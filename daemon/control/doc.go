@@ -2,7 +2,7 @@
 // that only its owner can open.
 //
 //	POST /v1/request             one call; the body is {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?,
-//	                             idempotencyKey?, sessionId?, traceparent? or traceId?}, or in the spelling of the ARAL
+//	                             idempotencyKey?, sessionId?, tenantId?, traceparent? or traceId?}, or in the spelling of the ARAL
 //	                             standard: {to, capability_id, parameters?, timeout_ms?, trace_id?, …}
 //	POST /v1/agent/progress      the progress of a running call, any JSON value; responds {wanted}
 //	GET  /v1/agent/capabilities  what the agent offers, as its callers see it
@@ -44,4 +44,6 @@
 // token from its environment. Its request is then a nested call: it ends with that
 // call, and inherits its deadline, trace, tenant and session. A GET /v1/results/{id} that has
 // one gets answers for the call's tenant only.
+//
+// An agent (to, peer, peers) is named by its address or its id.
 package control

@@ -235,7 +235,16 @@ func TestGoodRequests(t *testing.T) {
 			`[{"peer":"agent://b","transport":"nats","subject":"s","external":false,"status":"reachable"}]`,
 		},
 		{
+			"peers, by address and by id", "POST", "/v1/peers/verify", `{"peers":["agent://c","b"]}`,
+			`[{"peer":"agent://c","transport":"nats","subject":"s","external":false,"status":"reachable"},` +
+				`{"peer":"agent://b","transport":"nats","subject":"s","external":false,"status":"reachable"}]`,
+		},
+		{
 			"breakers", "POST", "/v1/breakers/reset", `{"peer":"agent://b","capability":"x"}`,
+			`[{"peer":"agent://b","capability":"x","state":"open","since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","calls":20,"failed":19,"cause":"EAGENTRPC_TIMEOUT","refused":3,"opened":1}]`,
+		},
+		{
+			"breakers, by an id", "POST", "/v1/breakers/reset", `{"peer":"b","capability":"x"}`,
 			`[{"peer":"agent://b","capability":"x","state":"open","since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","calls":20,"failed":19,"cause":"EAGENTRPC_TIMEOUT","refused":3,"opened":1}]`,
 		},
 		{"no breakers", "POST", "/v1/breakers/reset", `{}`, `[]`},

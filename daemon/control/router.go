@@ -23,7 +23,7 @@ func (m router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.ServeMux.ServeHTTP(w, r) // which also sets the path's values
 		return
 	}
-	// The mux knows which methods a path has, and tells in its own response.
+	// The mux knows which methods a path has, and lists them in its own response.
 	own := mute{header: http.Header{}}
 	handler.ServeHTTP(&own, r)
 	if allow := own.header.Get("Allow"); own.status == http.StatusMethodNotAllowed {

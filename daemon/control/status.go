@@ -33,8 +33,9 @@ type Status struct {
 	Reason string `json:"reason,omitempty"`
 	// Warnings are what somebody should look at.
 	Warnings []string `json:"warnings,omitempty"`
-	// Conditions are what is wrong now, oldest first. Those that are not advisory are
-	// in Reason as well, the others among the Warnings.
+	// Conditions are what is wrong now: what lasts, oldest first, and then open circuits
+	// and full queues. Those that are not advisory are in Reason as well, the others
+	// among the Warnings.
 	Conditions []health.Condition `json:"conditions,omitempty"`
 	// Transports are the kinds of its transports.
 	Transports []string `json:"transports"`

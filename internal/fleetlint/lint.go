@@ -34,6 +34,8 @@ const (
 	TransportMismatch fleet.Code = "transport.mismatch"
 	// TransportShared: two agents take requests at one subject.
 	TransportShared fleet.Code = "transport.shared"
+	// TransportReplies: a peer may have answers sent to where agents take requests.
+	TransportReplies fleet.Code = "transport.replies"
 	// TransportLacks: a capability needs a broker that the agent is not on.
 	TransportLacks fleet.Code = "transport.lacks"
 	// SkillProgram: the program of a skill, its script or its folder is not there.
@@ -71,7 +73,7 @@ func Validate(root string, opts fleet.LoadOptions) (fleet.Findings, error) {
 // Check applies the rules of this package: errors first, and in declared order
 // otherwise.
 func Check(f *fleet.Fleet) fleet.Findings {
-	c := &checker{fleet: f, said: map[finding]bool{}}
+	c := &checker{fleet: f, reported: map[finding]bool{}}
 	c.calls()
 	c.identities()
 	c.tenants()
@@ -85,8 +87,8 @@ func Check(f *fleet.Fleet) fleet.Findings {
 	return c.found
 }
 
-// A finding identifies what was said: members share peers files, and would have
-// each fault of them said again.
+// A finding identifies what was reported: members share peers files, and would have
+// each fault of them reported again.
 type finding struct {
 	code     fleet.Code
 	position fleet.Position
@@ -95,18 +97,18 @@ type finding struct {
 
 // A checker collects the findings of one fleet.
 type checker struct {
-	fleet *fleet.Fleet
-	found fleet.Findings
-	said  map[finding]bool
+	fleet    *fleet.Fleet
+	found    fleet.Findings
+	reported map[finding]bool
 }
 
 func (c *checker) add(severity fleet.Severity, code fleet.Code, at fleet.Position, hint, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	id := finding{code, at, message}
-	if c.said[id] {
+	if c.reported[id] {
 		return
 	}
-	c.said[id] = true
+	c.reported[id] = true
 	c.found = append(c.found, fleet.Finding{Severity: severity, Code: code, Message: message, Hint: hint, Position: at})
 }
 

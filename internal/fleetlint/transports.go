@@ -47,6 +47,9 @@ func (c *checker) transports() {
 					c.mismatch(callee, t)
 				}
 			}
+			for _, topic := range p.ReplyTopics {
+				c.replies(p, topic)
+			}
 		}
 	}
 }
@@ -105,6 +108,23 @@ func (c *checker) mismatch(callee *fleet.Member, t capability.TransportSpec) {
 		c.warn(TransportMismatch, t.Position, "", "agent %q takes no requests by %s: calls this way find nobody", callee.ID, t.Kind)
 	case !slices.Contains(takes, t.Requests):
 		c.warn(TransportMismatch, t.Position, "write "+takes[0], "agent %q takes no requests at %s: calls this way find nobody", callee.ID, t.Requests)
+	}
+}
+
+// replies reports a reply topic that takes in the requests of an agent. A peer that names
+// it has others publish there in their own name: what they answer is then a request.
+func (c *checker) replies(p *fleet.Peer, topic string) {
+	parent, below := strings.CutSuffix(topic, ">")
+	for _, m := range c.fleet.Members {
+		if m.ClientOnly() {
+			continue
+		}
+		for _, t := range m.Capabilities.Transports {
+			if spoken(t.Kind) && (t.Requests == topic || below && strings.HasPrefix(t.Requests, parent)) {
+				c.warn(TransportReplies, p.Position, "list topics at which nobody but the peer listens",
+					"replyTopics of %s has %q, and agent %q takes requests at %s: an answer there would be a request", p.Address, topic, m.ID, t.Requests)
+			}
+		}
 	}
 }
 

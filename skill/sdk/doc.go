@@ -22,7 +22,7 @@
 //     for launchers that hide the exit code, as `go run` does.
 //   - SIGTERM says that the call was cancelled or that its deadline passed.
 //
-// The environment tells of the call: who calls what, until when, under which
+// The environment describes the call: who calls what, until when, under which
 // ids, tenant, session, idempotency key and trace. [Environment] is the same,
 // typed, and names the variables.
 //

@@ -17,7 +17,7 @@ func Caller() typed.Caller {
 	return typed.CallerFunc(func(ctx context.Context, c typed.Call) (json.RawMessage, error) {
 		result, err := RequestAgent(ctx, Request{
 			To: c.To, Capability: c.Capability, Payload: c.Payload,
-			Timeout: c.Timeout, IdempotencyKey: c.IdempotencyKey, Traceparent: c.Traceparent,
+			Timeout: c.Timeout, IdempotencyKey: c.IdempotencyKey, TenantID: c.TenantID, Traceparent: c.Traceparent,
 		})
 		if err != nil {
 			return nil, err

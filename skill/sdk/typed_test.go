@@ -21,11 +21,11 @@ func TestCallerCarriesTypedCalls(t *testing.T) {
 	})
 	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket, Call: "token-1"})
 	got, err := typed.Request[map[string]string](ctx, sdk.Caller(), "agent://b", "c", map[string]int64{"n": 1},
-		[]typed.CallOption{typed.WithTimeout(time.Second), typed.WithIdempotencyKey("k"), typed.WithTraceparent("00-t-s-01")})
+		[]typed.CallOption{typed.WithTimeout(time.Second), typed.WithIdempotencyKey("k"), typed.WithTenant("acme"), typed.WithTraceparent("00-t-s-01")})
 	if err != nil || got["text"] != "hi" {
 		t.Errorf("%v, %v", got, err)
 	}
-	const want = `{"to":"agent://b","capability":"c","payload":{"n":1},"timeoutMs":1000,"mode":"sync","idempotencyKey":"k","traceparent":"00-t-s-01"}`
+	const want = `{"to":"agent://b","capability":"c","payload":{"n":1},"timeoutMs":1000,"mode":"sync","idempotencyKey":"k","tenantId":"acme","traceparent":"00-t-s-01"}`
 	if string(body) != want || token != "token-1" {
 		t.Errorf("sent %s, token %q\nwant %s", body, token, want)
 	}

@@ -30,10 +30,10 @@ func (e *emitter) methods(w *source.Writer, api *model.API, class, how, async, r
 		payload, response := &model.Type{Kind: model.Ref, Named: c.Request}, &model.Type{Kind: model.Ref, Named: c.Response}
 		w.Line("\n    %sdef %s(", async, scope.Unique(method))
 		w.Line("        self,\n        payload: %s,\n        *,\n        timeout_ms: int | None = None,", e.expr(payload, false))
-		w.Line("        idempotency_key: str | None = None,\n        traceparent: str | None = None,")
+		w.Line("        idempotency_key: str | None = None,\n        traceparent: str | None = None,\n        tenant_id: str | None = None,")
 		w.Line("    ) -> Result[%s]:", e.expr(response, false))
 		w.Line("        %s", e.quote(strings.Join(append(source.CommentLines(c.Doc), "Calls "+c.Name+"."), "\n")))
-		w.Line("        return %sself._call(%s, payload, timeout_ms, idempotency_key, traceparent)", wait, e.quote(c.Name))
+		w.Line("        return %sself._call(%s, payload, timeout_ms, idempotency_key, traceparent, tenant_id)", wait, e.quote(c.Name))
 	}
 	w.WriteString(runtime)
 }
@@ -41,9 +41,15 @@ func (e *emitter) methods(w *source.Writer, api *model.API, class, how, async, r
 // blockingCall is how Client makes a call: a method of the class.
 const blockingCall = `
     def _call(
-        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+        self,
+        capability: str,
+        payload: object,
+        timeout_ms: int | None,
+        key: str | None,
+        trace: str | None,
+        tenant: str | None,
     ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace)
+        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         chunks: list[bytes] = []
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
             stream.settimeout(self._wait(timeout_ms))
@@ -57,9 +63,15 @@ const blockingCall = `
 // asyncCall is how AsyncClient does.
 const asyncCall = `
     async def _call(
-        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+        self,
+        capability: str,
+        payload: object,
+        timeout_ms: int | None,
+        key: str | None,
+        trace: str | None,
+        tenant: str | None,
     ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace)
+        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         async with asyncio.timeout(self._wait(timeout_ms)):
             reader, writer = await asyncio.open_unix_connection(self._path)
             try:

@@ -64,9 +64,10 @@ func TestMethods(t *testing.T) {
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Reviews.\nTwice.\nCalls review-pr."
-        return self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 `, `
     async def review_pr(
         self,
@@ -75,12 +76,13 @@ func TestMethods(t *testing.T) {
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Reviews.\nTwice.\nCalls review-pr."
-        return await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 `, `
         "Calls bare."
-        return self._call("bare", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("bare", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 `, "\nReviewPrRequest: TypeAlias = str\n", "\nBareRequest: TypeAlias = Any\n", "\nBareResponse: TypeAlias = Any\n",
 	} {
 		if strings.Count(text, want) != 1 {

@@ -69,7 +69,13 @@ class _Endpoint:
         self._token = call if socket_path or call else os.environ.get("AGENTD_CALL")
 
     def _request(
-        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+        self,
+        capability: str,
+        payload: object,
+        timeout_ms: int | None,
+        key: str | None,
+        trace: str | None,
+        tenant: str | None,
     ) -> bytes:
         request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
         if timeout_ms is not None:
@@ -78,6 +84,8 @@ class _Endpoint:
             request["idempotencyKey"] = key
         if trace is not None:
             request["traceparent"] = trace
+        if tenant is not None:
+            request["tenantId"] = tenant
         body = json.dumps(request, allow_nan=False).encode()
         token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
         head = (

@@ -55,7 +55,7 @@ func Verify(ctx context.Context, env *cli.Env, r VerifyRequest) error {
 		}
 		opts.Checkpoints = append(opts.Checkpoints, text)
 	}
-	witnesses, err := parseWitnesses(r.Witnesses)
+	witnesses, err := parseWitnesses(env, r.Witnesses)
 	if err != nil {
 		return err
 	}

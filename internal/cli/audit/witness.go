@@ -24,17 +24,17 @@ type witness struct {
 	folder *folderWitness
 }
 
-// parseWitnesses reads the values of --witness: an agent's address, or an existing
-// folder. A folder is opened here, so that a bad path is reported before the
-// verification, which may take minutes, begins.
-func parseWitnesses(values []string) ([]witness, error) {
+// parseWitnesses reads the values of --witness: an agent's address, the id of a member of
+// the fleet, or an existing folder. A folder is opened here, so that a bad path is
+// reported before the verification, which may take minutes, begins.
+func parseWitnesses(env *cli.Env, values []string) ([]witness, error) {
 	var all []witness
 	// Folders come first, whatever the order of the flags: the report names
 	// witnesses in the order in which they were asked.
 	var agents []witness
 	for _, value := range values {
-		if strings.HasPrefix(value, "agent://") {
-			address, err := envelope.ParseAddress(value)
+		if strings.HasPrefix(value, "agent://") || isMember(env, value) {
+			address, err := envelope.ParseAddress(string(envelope.AddressFor(value)))
 			if err != nil {
 				return nil, cli.Usage("--witness: %v", err)
 			}
@@ -55,6 +55,18 @@ func parseWitnesses(values []string) ([]witness, error) {
 		all = append(all, witness{folder: &folderWitness{value, store}})
 	}
 	return append(all, agents...), nil
+}
+
+// isMember reports whether the fleet, if there is one, has a member with the id. It
+// counts before a folder of that name: whoever can make a folder could stand in for the
+// witness.
+func isMember(env *cli.Env, id string) bool {
+	f, _, err := env.InspectFleet()
+	if err != nil {
+		return false // --db and a folder need no fleet
+	}
+	_, ok := f.Member(id)
+	return ok
 }
 
 // forLog returns the witness for one log. The way to an agent depends on the

@@ -22,9 +22,14 @@ import (
 
 func TestParseWitnesses(t *testing.T) {
 	t.Parallel()
+	env := &clitest.New(t, clitest.Office).Env
 	folder := t.TempDir()
-	got, err := parseWitnesses([]string{"agent://librarian", folder})
-	if err != nil || len(got) != 2 || got[0].folder == nil || got[1].agent != "agent://librarian" {
+	got, err := parseWitnesses(env, []string{"agent://librarian", folder, "clerk"})
+	if err != nil || len(got) != 3 || got[0].folder == nil || got[1].agent != "agent://librarian" || got[2].agent != "agent://clerk" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// Without a fleet there are addresses and folders.
+	if got, err := parseWitnesses(&cli.Env{FleetDir: folder, Getenv: env.Getenv}, []string{folder}); err != nil || len(got) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	file := filepath.Join(folder, "friday.checkpoint")
@@ -32,7 +37,7 @@ func TestParseWitnesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for value, code := range map[string]int{"agent://a..b": cli.ExitUsage, file: cli.ExitUsage, filepath.Join(folder, "none"): cli.ExitFailed} {
-		if _, err := parseWitnesses([]string{value}); clitest.Code(err) != code || !strings.HasPrefix(err.Error(), "--witness: ") {
+		if _, err := parseWitnesses(env, []string{value}); clitest.Code(err) != code || !strings.HasPrefix(err.Error(), "--witness: ") {
 			t.Errorf("%s: %v, want status %d", value, err, code)
 		}
 	}

@@ -79,8 +79,8 @@ func TestFleetReloads(t *testing.T) {
 	env.Err.Reset()
 	// An agent that is ready notices the first change.
 	env.Write(t, "clerk/capabilities.yaml", strings.Replace(string(good), "capabilities:", "capabilties:", 1))
-	waitFor(t, env, "The agents go on with the files that they have.")
-	if got := capabilities(t, env); !strings.Contains(env.Err.String(), "capabilities.yaml:4:") || !strings.Contains(got, `"file"`) {
+	waitFor(t, env, "Not reloaded: clerk, desk. The old files stay in force there.")
+	if got := capabilities(t, env); strings.Count(env.Err.String(), "capabilities.yaml:4:") != 1 || !strings.Contains(got, `"file"`) {
 		t.Errorf("%s%s", env.Err, got)
 	}
 	env.Err.Reset()
@@ -94,6 +94,26 @@ func TestFleetReloads(t *testing.T) {
 	}
 	if sockets, err := filepath.Glob(filepath.Join(env.Vars["XDG_RUNTIME_DIR"], "agentd", "*", "*.sock")); err != nil || len(sockets) > 0 {
 		t.Errorf("sockets left: %v, %v", sockets, err)
+	}
+}
+
+// Files that only one agent cannot load keep that one as it was. Who has which files is
+// reported.
+func TestOneAgentStaysBehind(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, clitest.Office)
+	stop := start(t, func(ctx context.Context) error { return Fleet(ctx, &env.Env, true) })
+	waitFor(t, env, "ready. press")
+	env.Err.Reset()
+	if err := os.Remove(filepath.Join(env.Dir, "clerk", "capabilities.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, env, "\nreloaded.\n")
+	if got := env.Err.String(); !strings.Contains(got, "Not reloaded: clerk. The old files stay in force there.") || !strings.Contains(got, "clerk starts or stops offering capabilities") {
+		t.Errorf("%s", got)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -104,29 +104,41 @@ func reloadUntilDone(ctx context.Context, hup <-chan os.Signal, changed <-chan s
 	}
 }
 
-// reload reloads the files of every agent. An agent whose files are faulty goes
-// on with what it has; the fault is reported.
+// reload reloads the files of every agent. An agent whose files are faulty goes on with
+// those that it has, also where others can load theirs. A fault is reported once, with
+// the agents that it concerns: most files are those of all of them.
 func reload(out console, agents []*daemon.Daemon) {
-	var errs []error
-	for _, d := range agents {
-		errs = append(errs, d.Reload())
-	}
-	if err := errors.Join(errs...); err != nil {
-		out.fault(fmt.Sprintf("agentd: %s\nThe agents go on with the files that they have.", err),
-			"not reloaded: the agents go on with the files that they have", "error", err)
-		return
-	}
+	var faults []string
+	stayed := make(map[string][]string) // agents, by fault
 	var waiting []string
 	for _, d := range agents {
+		id := d.Member().ID
+		if err := d.Reload(); err != nil {
+			fault := err.Error()
+			if stayed[fault] == nil {
+				faults = append(faults, fault)
+			}
+			stayed[fault] = append(stayed[fault], id)
+			continue
+		}
 		for _, key := range d.AwaitsRestart() {
-			waiting = append(waiting, d.Member().ID+": "+key)
+			waiting = append(waiting, id+": "+key)
 		}
 	}
-	if len(waiting) > 0 {
-		out.say("reloaded, but for what takes a restart: "+strings.Join(waiting, ", "), "reloaded", "waiting", waiting)
-		return
+	reloaded := len(agents)
+	for _, fault := range faults {
+		ids := stayed[fault]
+		reloaded -= len(ids)
+		out.fault(fmt.Sprintf("agentd: %s\nNot reloaded: %s. The old files stay in force there.", fault, strings.Join(ids, ", ")),
+			"not reloaded: the agents go on with the files that they have", "agents", ids, "error", fault)
 	}
-	out.say("reloaded.", "reloaded")
+	switch {
+	case reloaded == 0:
+	case len(waiting) > 0:
+		out.say("reloaded, but for what takes a restart: "+strings.Join(waiting, ", "), "reloaded", "waiting", waiting)
+	default:
+		out.say("reloaded.", "reloaded")
+	}
 }
 
 // watchFiles sends on changed when a file of the agents changes, until ctx ends. It

@@ -94,6 +94,8 @@ export interface RequestOptions {
   endpoint?: Endpoint;
   timeoutMs?: number;
   idempotencyKey?: string;
+  /** The tenant that the call is for. The default is that of the call that this process serves, or none. */
+  tenantId?: string;
   /** The W3C trace context to continue. The default is that of the call that this process serves. */
   traceparent?: string;
   /** An AbortSignal: it ends the wait, and the callee's skill. */
@@ -116,8 +118,8 @@ export async function requestAgent<C extends keyof Capabilities>(
   payload: Capabilities[C]["request"],
   options: RequestOptions = {},
 ): Promise<Result<Capabilities[C]["response"]>> {
-  const { endpoint = fromEnvironment(), timeoutMs, idempotencyKey, traceparent, signal } = options;
-  const body = JSON.stringify({ to: address, capability, payload, timeoutMs, idempotencyKey, traceparent });
+  const { endpoint = fromEnvironment(), timeoutMs, idempotencyKey, tenantId, traceparent, signal } = options;
+  const body = JSON.stringify({ to: address, capability, payload, timeoutMs, idempotencyKey, tenantId, traceparent });
   const headers: Record<string, string> = { "Content-Type": "application/json" };
   if (endpoint.call !== undefined) headers["Agentd-Call"] = endpoint.call;
   const reply =

@@ -112,7 +112,13 @@ class _Endpoint:
         self._token = call if socket_path or call else os.environ.get("AGENTD_CALL")
 
     def _request(
-        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+        self,
+        capability: str,
+        payload: object,
+        timeout_ms: int | None,
+        key: str | None,
+        trace: str | None,
+        tenant: str | None,
     ) -> bytes:
         request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
         if timeout_ms is not None:
@@ -121,6 +127,8 @@ class _Endpoint:
             request["idempotencyKey"] = key
         if trace is not None:
             request["traceparent"] = trace
+        if tenant is not None:
+            request["tenantId"] = tenant
         body = json.dumps(request, allow_nan=False).encode()
         token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
         head = (
@@ -154,14 +162,21 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Review a GitHub pull request.\nCalls review-pr."
-        return self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def _call(
-        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+        self,
+        capability: str,
+        payload: object,
+        timeout_ms: int | None,
+        key: str | None,
+        trace: str | None,
+        tenant: str | None,
     ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace)
+        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         chunks: list[bytes] = []
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
             stream.settimeout(self._wait(timeout_ms))
@@ -182,14 +197,21 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Review a GitHub pull request.\nCalls review-pr."
-        return await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def _call(
-        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+        self,
+        capability: str,
+        payload: object,
+        timeout_ms: int | None,
+        key: str | None,
+        trace: str | None,
+        tenant: str | None,
     ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace)
+        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         async with asyncio.timeout(self._wait(timeout_ms)):
             reader, writer = await asyncio.open_unix_connection(self._path)
             try:

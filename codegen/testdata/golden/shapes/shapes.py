@@ -386,7 +386,13 @@ class _Endpoint:
         self._token = call if socket_path or call else os.environ.get("AGENTD_CALL")
 
     def _request(
-        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+        self,
+        capability: str,
+        payload: object,
+        timeout_ms: int | None,
+        key: str | None,
+        trace: str | None,
+        tenant: str | None,
     ) -> bytes:
         request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
         if timeout_ms is not None:
@@ -395,6 +401,8 @@ class _Endpoint:
             request["idempotencyKey"] = key
         if trace is not None:
             request["traceparent"] = trace
+        if tenant is not None:
+            request["tenantId"] = tenant
         body = json.dumps(request, allow_nan=False).encode()
         token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
         head = (
@@ -428,9 +436,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[LooseResponse]:
         "No schemas */ and \"\"\" a hostile\ndescription: \\ pyright: basic\n@ ts-nocheck\nCalls loose."
-        return self._call("loose", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("loose", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def nullable(
         self,
@@ -439,9 +448,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[NullableResponse]:
         "Calls nullable."
-        return self._call("nullable", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("nullable", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def tagged_union(
         self,
@@ -450,9 +460,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[TaggedUnionResponse]:
         "Calls tagged-union."
-        return self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def tree(
         self,
@@ -461,9 +472,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[TreeResponse]:
         "Calls tree."
-        return self._call("tree", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("tree", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def endless(
         self,
@@ -472,9 +484,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[EndlessResponse]:
         "Calls endless."
-        return self._call("endless", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("endless", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def intersections(
         self,
@@ -483,9 +496,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[IntersectionsResponse]:
         "Calls intersections."
-        return self._call("intersections", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("intersections", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def empty(
         self,
@@ -494,9 +508,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[EmptyResponse]:
         "Calls empty."
-        return self._call("empty", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("empty", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def maps(
         self,
@@ -505,9 +520,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[MapsResponse]:
         "Calls maps."
-        return self._call("maps", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def get_user(
         self,
@@ -516,9 +532,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[GetUserResponse]:
         "Calls get-user."
-        return self._call("get-user", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def get_user2(
         self,
@@ -527,9 +544,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[GetUser2Response]:
         "Calls get_user."
-        return self._call("get_user", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def get_user3(
         self,
@@ -538,9 +556,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[GetUser3Response]:
         "Calls getUser."
-        return self._call("getUser", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def call_3d_render(
         self,
@@ -549,9 +568,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[X3dRenderResponse]:
         "Calls 3d-render."
-        return self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def import_(
         self,
@@ -560,9 +580,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[ImportResponse]:
         "Calls import."
-        return self._call("import", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("import", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def close(
         self,
@@ -571,9 +592,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[CloseResponse]:
         "Calls close."
-        return self._call("close", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("close", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def names(
         self,
@@ -582,9 +604,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[NamesResponse]:
         "Calls names."
-        return self._call("names", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("names", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def enums(
         self,
@@ -593,9 +616,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[EnumsResponse]:
         "Calls enums."
-        return self._call("enums", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("enums", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def corners(
         self,
@@ -604,9 +628,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[CornersResponse]:
         "Calls corners."
-        return self._call("corners", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("corners", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def merges(
         self,
@@ -615,9 +640,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[MergesResponse]:
         "Calls merges."
-        return self._call("merges", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("merges", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def a1(
         self,
@@ -626,9 +652,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[A1Response]:
         "Calls a1."
-        return self._call("a1", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def a_1(
         self,
@@ -637,9 +664,10 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[A1_2Response]:
         "Calls a-1."
-        return self._call("a-1", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def literal(
         self,
@@ -648,14 +676,21 @@ class Client(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[LiteralResponse]:
         "Calls literal."
-        return self._call("literal", payload, timeout_ms, idempotency_key, traceparent)
+        return self._call("literal", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def _call(
-        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+        self,
+        capability: str,
+        payload: object,
+        timeout_ms: int | None,
+        key: str | None,
+        trace: str | None,
+        tenant: str | None,
     ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace)
+        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         chunks: list[bytes] = []
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
             stream.settimeout(self._wait(timeout_ms))
@@ -676,9 +711,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[LooseResponse]:
         "No schemas */ and \"\"\" a hostile\ndescription: \\ pyright: basic\n@ ts-nocheck\nCalls loose."
-        return await self._call("loose", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("loose", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def nullable(
         self,
@@ -687,9 +723,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[NullableResponse]:
         "Calls nullable."
-        return await self._call("nullable", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("nullable", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def tagged_union(
         self,
@@ -698,9 +735,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[TaggedUnionResponse]:
         "Calls tagged-union."
-        return await self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def tree(
         self,
@@ -709,9 +747,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[TreeResponse]:
         "Calls tree."
-        return await self._call("tree", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("tree", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def endless(
         self,
@@ -720,9 +759,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[EndlessResponse]:
         "Calls endless."
-        return await self._call("endless", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("endless", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def intersections(
         self,
@@ -731,9 +771,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[IntersectionsResponse]:
         "Calls intersections."
-        return await self._call("intersections", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("intersections", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def empty(
         self,
@@ -742,9 +783,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[EmptyResponse]:
         "Calls empty."
-        return await self._call("empty", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("empty", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def maps(
         self,
@@ -753,9 +795,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[MapsResponse]:
         "Calls maps."
-        return await self._call("maps", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def get_user(
         self,
@@ -764,9 +807,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[GetUserResponse]:
         "Calls get-user."
-        return await self._call("get-user", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def get_user2(
         self,
@@ -775,9 +819,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[GetUser2Response]:
         "Calls get_user."
-        return await self._call("get_user", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def get_user3(
         self,
@@ -786,9 +831,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[GetUser3Response]:
         "Calls getUser."
-        return await self._call("getUser", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def call_3d_render(
         self,
@@ -797,9 +843,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[X3dRenderResponse]:
         "Calls 3d-render."
-        return await self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def import_(
         self,
@@ -808,9 +855,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[ImportResponse]:
         "Calls import."
-        return await self._call("import", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("import", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def close(
         self,
@@ -819,9 +867,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[CloseResponse]:
         "Calls close."
-        return await self._call("close", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("close", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def names(
         self,
@@ -830,9 +879,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[NamesResponse]:
         "Calls names."
-        return await self._call("names", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("names", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def enums(
         self,
@@ -841,9 +891,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[EnumsResponse]:
         "Calls enums."
-        return await self._call("enums", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("enums", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def corners(
         self,
@@ -852,9 +903,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[CornersResponse]:
         "Calls corners."
-        return await self._call("corners", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("corners", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def merges(
         self,
@@ -863,9 +915,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[MergesResponse]:
         "Calls merges."
-        return await self._call("merges", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("merges", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def a1(
         self,
@@ -874,9 +927,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[A1Response]:
         "Calls a1."
-        return await self._call("a1", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def a_1(
         self,
@@ -885,9 +939,10 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[A1_2Response]:
         "Calls a-1."
-        return await self._call("a-1", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def literal(
         self,
@@ -896,14 +951,21 @@ class AsyncClient(_Endpoint):
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
+        tenant_id: str | None = None,
     ) -> Result[LiteralResponse]:
         "Calls literal."
-        return await self._call("literal", payload, timeout_ms, idempotency_key, traceparent)
+        return await self._call("literal", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def _call(
-        self, capability: str, payload: object, timeout_ms: int | None, key: str | None, trace: str | None
+        self,
+        capability: str,
+        payload: object,
+        timeout_ms: int | None,
+        key: str | None,
+        trace: str | None,
+        tenant: str | None,
     ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace)
+        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         async with asyncio.timeout(self._wait(timeout_ms)):
             reader, writer = await asyncio.open_unix_connection(self._path)
             try:
