@@ -1,0 +1,46 @@
+package procmark
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// rlimitLocks is RLIMIT_LOCKS, which has this number on every architecture.
+const rlimitLocks = 10
+
+// Set marks this process and all that it starts from now on, for good. A process that
+// has a mark already cannot take a greater one.
+func Set(m Mark) error {
+	if err := unix.Setrlimit(rlimitLocks, &unix.Rlimit{Cur: uint64(m), Max: uint64(m)}); err != nil {
+		return fmt.Errorf("procmark: %w", err)
+	}
+	return nil
+}
+
+// Of returns the mark of a process, or None. The error wraps [os.ErrNotExist] when the
+// process is gone.
+func Of(pid int) (Mark, error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	if err != nil {
+		return None, fmt.Errorf("procmark: %w", err)
+	}
+	_, line, _ := bytes.Cut(text, []byte("\nMax file locks"))
+	fields := bytes.Fields(line)
+	// A process that ends between the opening and the reading has no limits left.
+	if len(fields) < 2 {
+		return None, fmt.Errorf("procmark: the limits of process %d cannot be read: %w", pid, os.ErrNotExist)
+	}
+	hard := string(fields[1])
+	if hard == "unlimited" {
+		return None, nil
+	}
+	m, err := strconv.ParseUint(hard, 10, 64)
+	if err != nil {
+		return None, fmt.Errorf("procmark: process %d: %w", pid, err)
+	}
+	return Mark(m), nil
+}
