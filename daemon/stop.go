@@ -50,6 +50,9 @@ func (d *Daemon) Stop(ctx context.Context) error {
 		d.identity()
 	}
 	if d.audit.log != nil {
+		if wasReady {
+			d.rememberAllWitnessed()
+		}
 		d.audit.health.Close()
 		if wasReady {
 			errs = append(errs, d.audit.close(d.cfg.Version))
