@@ -94,7 +94,7 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 	if err := c.limitRate(); err != nil { // RATE_LIMITED
 		return nil, err
 	}
-	if err := c.awaitTurn(); err != nil { // DEADLINE_EXCEEDED, CANCELLED
+	if err := c.awaitTurn(); err != nil { // DEADLINE_EXCEEDED, CANCELLED, BUSY
 		return nil, err
 	}
 	if err := c.validateRequest(); err != nil { // SCHEMA_VIOLATION, side request
@@ -147,8 +147,10 @@ type call struct {
 	// queue and turn do not change once they are set.
 
 	queue *capabilityQueue
-	turn  chan struct{} // closed when it may run; nil if it need not wait
-	place *list.Element // in queue.waiting, while it waits
+	line  *line         // in queue
+	turn  chan struct{} // closed when it may run or has lost its place; nil if it need not wait
+	place *list.Element // in line.waiting, while it waits
+	lost  *rpc.Error    // why it has lost its place
 	slot  bool          // it runs
 
 	// What the checks have found out.
