@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/skill/sandbox"
 )
 
 // Defaults of a [Process].
@@ -27,6 +28,9 @@ const (
 
 // exitTempFail is EX_TEMPFAIL of sysexits.h.
 const exitTempFail = 75
+
+// notStarted is what a caller learns of a program that could not be started.
+const notStarted = "the skill could not be started"
 
 // maxMessageBytes bounds the error message that a failing program sends to
 // the caller.
@@ -60,6 +64,11 @@ type Process struct {
 	KillGrace time.Duration
 	// Calls serves nested requests; nil means that the program makes none.
 	Calls Calls
+	// Sandbox confines the program. Nil lets it do whatever this process may.
+	Sandbox *sandbox.Sandbox
+	// Builds builds the program of a command `go run`, which a confined program could not
+	// do without writing to the user's build cache. Nil runs the command as it is.
+	Builds *Builds
 	// Logger receives standard error. The default discards it.
 	Logger *slog.Logger
 }
@@ -80,39 +89,63 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	defer cancel(nil)
 	stdout := &cappedBuffer{most: p.maxOutput(), overflow: func() { cancel(errTooMuchOutput) }}
 	stderr := newLineLogger(p.Logger, inv)
-	cmd, release, err := p.command(ctx, inv)
+	run, err := p.prepare(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer run.release()
+	cmd := run.cmd
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	if err := cmd.Start(); err != nil {
-		return nil, &rpc.SkillError{Message: "the skill could not be started", Err: err}
+	err = cmd.Start()
+	run.confined.Started()
+	if err != nil {
+		return nil, &rpc.SkillError{Message: notStarted, Err: err}
 	}
 	err = cmd.Wait()
 	// What the program left running in its group goes with it.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	stderr.close()
-	return p.outcome(ctx, cmd.ProcessState, stdout.buf.Bytes(), err)
+	if failure := run.confined.Failure(); failure != nil && ctx.Err() == nil {
+		return nil, &rpc.SkillError{Message: notStarted, Err: failure}
+	}
+	out, err := p.outcome(ctx, cmd.ProcessState, stdout.buf.Bytes(), err)
+	return out, withHint(err, stderr.refused, run.confined.Allowed())
 }
 
-// command returns the program, ready to start, and what to call when it has ended.
-func (p *Process) command(ctx context.Context, inv *rpc.Invocation) (*exec.Cmd, func(), error) {
+// A prepared program is ready to start.
+type prepared struct {
+	cmd      *exec.Cmd
+	confined *sandbox.Run // nil for a program that is not confined
+	release  func()       // when the program has ended
+}
+
+// prepare returns the program of a call.
+func (p *Process) prepare(ctx context.Context, inv *rpc.Invocation) (*prepared, error) {
 	ofCall, err := callEnvironment(inv)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
+	command, err := p.Builds.program(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	run := &prepared{release: func() {}}
+	if p.Sandbox != nil {
+		if run.confined, err = p.Sandbox.Begin(inv.Capability); err != nil {
+			return nil, &rpc.SkillError{Message: notStarted, Err: err}
+		}
+		run.release = run.confined.Close
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = p.Dir
 	cmd.Stdin = bytes.NewReader(inv.Payload)
-	cmd.Env = append(p.environment(os.Environ()), ofCall...)
-	release := func() {}
+	cmd.Env = append(p.environment(os.Environ(), run.confined.Home()), ofCall...)
 	if p.Calls != nil {
-		var token string
-		token, release = p.Calls.Register(ctx)
+		token, release := p.Calls.Register(ctx)
 		cmd.Env = append(cmd.Env, "AGENTD_CALL="+token)
+		run.release = func() { release(); run.confined.Close() }
 	}
-	// A group of its own: `go run`, a shell and their children are stopped together.
+	// A group of its own: a shell and its children are stopped together.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
 		signal := syscall.SIGTERM
@@ -125,7 +158,12 @@ func (p *Process) command(ctx context.Context, inv *rpc.Invocation) (*exec.Cmd, 
 	if cmd.WaitDelay <= 0 {
 		cmd.WaitDelay = DefaultKillGrace
 	}
-	return cmd, release, nil
+	if err := run.confined.Confine(cmd); err != nil {
+		run.release()
+		return nil, &rpc.SkillError{Message: notStarted, Err: err}
+	}
+	run.cmd = cmd
+	return run, nil
 }
 
 func (p *Process) maxOutput() int {
@@ -137,10 +175,15 @@ func (p *Process) maxOutput() int {
 
 // environment returns the variables that a program may see. It copies a fixed
 // few of agentd's own and those that the configuration names, because
-// agentd's environment holds secrets.
-func (p *Process) environment(own []string) []string {
+// agentd's environment holds secrets. home, unless it is "", is the only folder
+// that the program may write: it takes the place of the user's.
+func (p *Process) environment(own []string, home string) []string {
 	passed := append([]string{"PATH", "HOME", "TMPDIR", "USER", "LANG"}, p.InheritEnv...)
 	var env []string
+	if home != "" {
+		env = []string{"HOME=" + home, "TMPDIR=" + home}
+		passed = append([]string{"PATH", "USER", "LANG"}, p.InheritEnv...)
+	}
 	for _, kv := range own {
 		name, _, _ := strings.Cut(kv, "=")
 		for _, pattern := range passed {
