@@ -42,6 +42,7 @@ func (c *call) accept() *rpc.Error {
 		(*call).checkAddressee, // MISADDRESSED
 		(*call).checkHops,      // HOP_LIMIT
 		(*call).resolve,        // NO_CAPABILITY
+		(*call).checkSize,      // PAYLOAD_TOO_LARGE
 		(*call).setDeadline,    // DEADLINE_EXCEEDED
 		(*call).register,       // BUSY; last, because it must be undone
 	} {
