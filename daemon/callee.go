@@ -105,7 +105,7 @@ func (d *Daemon) process(p *fleet.Process, variables []fleet.Variable) *skill.Pr
 			"AGENTD_AGENT="+string(d.Member().Address),
 			"AGENTD_FLEET_ROOT="+d.cfg.Fleet.Root),
 		MaxOutputBytes: p.MaxOutputBytes, KillGrace: p.KillGrace,
-		Calls: &d.calls, Logger: d.log,
+		Calls: &d.calls, Descendants: d.descendants, Logger: d.log,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport/memory"
 	"github.com/agentd/agentd/transport/nats"
@@ -31,6 +32,13 @@ type Config struct {
 	Logger *slog.Logger
 	// LogCalls writes one line a call to Logger, at each end.
 	LogCalls bool
+	// OwnsProcess says that the process consists of agentd alone. Then it conceals its
+	// memory from others of its user, adopts its orphaned descendants, and takes every
+	// descendant for a skill's process and never for an operator's. What it changes of the
+	// process stays changed. A program that runs agents beside other things leaves it false.
+	OwnsProcess bool
+
+	family *descendants.Family // of the process; nil before the first agent has started
 }
 
 // An UnknownAgentError reports that a fleet has no such member.

@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
@@ -59,6 +60,8 @@ type Daemon struct {
 	inbox      *callee.Inbox // nil for an agent that only calls others
 	calls      control.Calls // ties what a skill's process calls to the call that it serves
 	control    *control.Server
+
+	descendants *descendants.Member // the processes of the agent's skills
 
 	mailbox        *durable.Mailbox // nil unless a queue keeps requests to the agent
 	mailboxSubject string           // where those requests are published

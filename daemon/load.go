@@ -68,6 +68,7 @@ func (d *Daemon) addLoad(s *control.Status) {
 		s.Capabilities = append(s.Capabilities, control.CapabilityLoad(l))
 	}
 	s.Dropped += d.inbox.Dropped()
+	s.DescendantsEnded = d.descendants.Ended()
 	if d.Member().Agent.Tenants != nil {
 		s.Tenants = d.stats.tenants()
 	}

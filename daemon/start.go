@@ -27,7 +27,8 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		}
 		return nil, unknown
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
+	cfg.ownProcess()
+	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now(), descendants: cfg.family.Member()}
 	d.loaded.Store(cfg.Fleet)
 	d.conditions = health.NewBoard(d.log)
 	if cfg.LogCalls {
@@ -79,6 +80,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.openWitness,
 		d.openInbox,
 		d.openControl,
+		d.openDescendants,
 		d.recordStart,
 		d.checkFleet,
 		d.listen,

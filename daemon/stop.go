@@ -23,7 +23,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 		errs = append(errs, d.announcement.Close())
 	}
 	if d.inbox != nil {
-		errs = append(errs, d.inbox.Shutdown(ctx))
+		errs = append(errs, d.inbox.Shutdown(ctx), d.closeDescendants())
 	}
 	if d.control != nil {
 		errs = append(errs, d.control.Shutdown(ctx))

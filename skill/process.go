@@ -13,7 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/internal/procmark"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -60,6 +62,9 @@ type Process struct {
 	KillGrace time.Duration
 	// Calls serves nested requests; nil means that the program makes none.
 	Calls Calls
+	// Descendants ends what the program leaves running outside of its process group. Nil
+	// leaves it alone. Only package daemon makes one.
+	Descendants *descendants.Member
 	// Logger receives standard error. The default discards it.
 	Logger *slog.Logger
 }
@@ -86,14 +91,32 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	}
 	defer release()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	family := p.Descendants.Begin(inv.CorrelationID, procmark.None)
 	if err := cmd.Start(); err != nil {
+		p.endDescendants(family, inv)
 		return nil, &rpc.SkillError{Message: "the skill could not be started", Err: err}
 	}
+	family.Started(cmd.Process.Pid)
 	err = cmd.Wait()
-	// What the program left running in its group goes with it.
+	p.endDescendants(family, inv)
+	// Where descendants are not found, what is left in the group goes at least.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	stderr.close()
 	return p.outcome(ctx, cmd.ProcessState, stdout.buf.Bytes(), err)
+}
+
+// endDescendants ends what the program of a call has left, and logs how much that was.
+func (p *Process) endDescendants(family *descendants.Call, inv *rpc.Invocation) {
+	ended, err := family.End()
+	if p.Logger == nil || ended == 0 && err == nil {
+		return
+	}
+	log := p.Logger.With("capability", inv.Capability, "correlationId", inv.CorrelationID, "ended", ended)
+	if err != nil {
+		log.Error("the skill has left processes that could not all be ended", "error", err)
+		return
+	}
+	log.Info("the skill has left processes, which were ended")
 }
 
 // command returns the program, ready to start, and what to call when it has ended.
