@@ -32,10 +32,10 @@ type Config struct {
 	Logger *slog.Logger
 	// LogCalls writes one line a call to Logger, at each end.
 	LogCalls bool
-	// OwnsProcess says that the process consists of agentd alone. Then it conceals its
-	// memory from others of its user, adopts its orphaned descendants, and takes every
-	// descendant for a skill's process and never for an operator's. What it changes of the
-	// process stays changed. A program that runs agents beside other things leaves it false.
+	// OwnsProcess says that the process consists of agentd alone. Then it adopts its
+	// orphaned descendants and ends those that no running call has, and no descendant is
+	// taken for an operator. A program that runs agents beside other things leaves it
+	// false: it may have children of its own.
 	OwnsProcess bool
 
 	family *descendants.Family // of the process; nil before the first agent has started

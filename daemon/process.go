@@ -2,10 +2,8 @@ package daemon
 
 import (
 	"context"
-	"errors"
 
 	"github.com/agentd/agentd/internal/descendants"
-	"github.com/agentd/agentd/internal/ownprocess"
 )
 
 // ownProcess makes the process what [Config.OwnsProcess] says, and begins the account of
@@ -17,11 +15,8 @@ func (c *Config) ownProcess() {
 	}
 	var err error
 	c.family, err = descendants.NewFamily(c.OwnsProcess)
-	if c.OwnsProcess {
-		err = errors.Join(err, ownprocess.Conceal())
-	}
 	if err != nil {
-		c.Logger.Warn("the process is not protected from skills", "error", err)
+		c.Logger.Warn("processes that skills leave running are not found, and could pass for an operator's", "error", err)
 	}
 }
 

@@ -156,7 +156,7 @@ func (d *Daemon) openControl(ctx context.Context) (err error) {
 	if !d.Member().ClientOnly() {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}
-	d.control, err = control.Listen(ctx, d.Socket(), control.NewHandler(agent), d.log)
+	d.control, err = control.Listen(ctx, d.Socket(), d.operators().Only(control.NewHandler(agent)), d.log)
 	return err
 }
 
