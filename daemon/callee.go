@@ -114,7 +114,7 @@ func (d *Daemon) process(p *fleet.Process, variables []fleet.Variable, api *skil
 			"AGENTD_AGENT="+string(d.Member().Address),
 			"AGENTD_FLEET_ROOT="+d.cfg.Fleet.Root),
 		MaxOutputBytes: p.MaxOutputBytes, KillGrace: p.KillGrace,
-		Calls: api, Logger: d.log,
+		Calls: api, Descendants: d.descendants, Logger: d.log,
 	}
 }
 

@@ -23,7 +23,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 		errs = append(errs, d.announcement.Close())
 	}
 	if d.inbox != nil {
-		errs = append(errs, d.inbox.Shutdown(ctx))
+		errs = append(errs, d.inbox.Shutdown(ctx), d.closeDescendants())
 	}
 	if api := d.skillAPI.Load(); api != nil { // after the last skill
 		errs = append(errs, api.Shutdown(ctx))
