@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/descendants"
@@ -56,9 +57,9 @@ type Daemon struct {
 	client     *caller.Client
 	breakers   *policy.Breakers
 	witnesses  witnesses
-	answers    *answerStore  // nil for an agent that only calls others
-	inbox      *callee.Inbox // nil for an agent that only calls others
-	calls      control.Calls // ties what a skill's process calls to the call that it serves
+	answers    *answerStore                    // nil for an agent that only calls others
+	inbox      *callee.Inbox                   // nil for an agent that only calls others
+	skillAPI   atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
 	control    *control.Server
 
 	descendants *descendants.Member // the processes of the agent's skills

@@ -152,7 +152,8 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	}
 	s.member = member
 	if d.inbox != nil {
-		if s.handlers, err = d.handlers(s.fleet, member); err != nil {
+		// The port of the API for skills, which a reload may open, outlives the reload.
+		if s.handlers, err = d.handlers(context.Background(), s.fleet, member); err != nil {
 			return s, err
 		}
 	}

@@ -62,8 +62,8 @@ func Run(ctx context.Context, cfg Config, id string, serve func(context.Context,
 //   - The audit log comes first: every later step may have to record something.
 //   - Keys, transports and permissions come before the two ends of calls, which are
 //     built from them.
-//   - The control socket opens before requests are accepted: a skill may use it as
-//     soon as it runs.
+//   - The API for skills opens with the inbox, which starts them, and so before
+//     requests are accepted.
 //   - The announcement and the witnesses come last: other agents answer them, and
 //     may call back at once.
 //
@@ -149,7 +149,7 @@ func (d *Daemon) logRecovery(path string, r auditchain.Recovery) {
 // follows reloads.
 func (d *Daemon) openControl(ctx context.Context) (err error) {
 	agent := control.Agent{
-		Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
+		Caller: d.client, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
 		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Durable: d,
 		ResetBreakers: d.resetBreakers,
 	}

@@ -25,6 +25,9 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	if d.inbox != nil {
 		errs = append(errs, d.inbox.Shutdown(ctx), d.closeDescendants())
 	}
+	if api := d.skillAPI.Load(); api != nil { // after the last skill
+		errs = append(errs, api.Shutdown(ctx))
+	}
 	if d.control != nil {
 		errs = append(errs, d.control.Shutdown(ctx))
 	}

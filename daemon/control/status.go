@@ -168,7 +168,7 @@ func (a Agent) verifyPeers(w http.ResponseWriter, r *http.Request) {
 // [*RefusedError], or the connection's.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
-	data, err := c.do(ctx, http.MethodGet, "/v1/agent/status", nil, "")
+	data, err := c.do(ctx, http.MethodGet, "/v1/agent/status", nil)
 	if err == nil {
 		if err = json.Unmarshal(data, &s); err != nil {
 			err = fmt.Errorf("control: %w", err)
