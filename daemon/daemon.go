@@ -62,7 +62,8 @@ type Daemon struct {
 	skillAPI   atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
 	control    *control.Server
 
-	descendants *descendants.Member // the processes of the agent's skills
+	descendants *descendants.Member         // the processes of the agent's skills
+	confinement atomic.Pointer[confinement] // nil before the agent has such a skill, and where none is confined
 
 	mailbox        *durable.Mailbox // nil unless a queue keeps requests to the agent
 	mailboxSubject string           // where those requests are published

@@ -93,6 +93,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		}
 	}
 	d.warnOfMissingFiles()
+	d.warnOfUnconfined()
 	// Publishes what the steps have set to readers that check ready first.
 	d.ready.Store(true)
 	d.log.Info("started", "socket", d.Socket(), "audit", d.AuditDB())

@@ -32,7 +32,7 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	return daemon.Config{Fleet: f, Paths: paths, Logger: log, LogCalls: calls, Version: cli.Version(), OwnsProcess: true, NATS: nats.FromEnv(env.Getenv)}, nil
+	return daemon.Config{Fleet: f, Paths: paths, Logger: log, LogCalls: calls, Version: cli.Version(), OwnsProcess: true, Confines: env.Confines, NATS: nats.FromEnv(env.Getenv)}, nil
 }
 
 // Agent runs one member of the fleet until ctx ends. With watching, changed
