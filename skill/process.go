@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill/sandbox"
@@ -69,6 +70,9 @@ type Process struct {
 	// Builds builds the program of a command `go run`, which a confined program could not
 	// do without writing to the user's build cache. Nil runs the command as it is.
 	Builds *Builds
+	// Descendants ends what the program leaves running outside of its process group. Nil
+	// leaves it alone. Only package daemon makes one.
+	Descendants *descendants.Member
 	// Logger receives standard error. The default discards it.
 	Logger *slog.Logger
 }
@@ -89,61 +93,90 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	defer cancel(nil)
 	stdout := &cappedBuffer{most: p.maxOutput(), overflow: func() { cancel(errTooMuchOutput) }}
 	stderr := newLineLogger(p.Logger, inv)
-	run, err := p.prepare(ctx, inv)
-	if err != nil {
-		return nil, err
-	}
-	defer run.release()
-	cmd := run.cmd
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	err = cmd.Start()
-	run.confined.Started()
+	confined, err := p.Sandbox.Begin(inv.Capability)
 	if err != nil {
 		return nil, &rpc.SkillError{Message: notStarted, Err: err}
 	}
-	err = cmd.Wait()
-	// What the program left running in its group goes with it.
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	defer confined.Close()
+	family := p.Descendants.Begin(inv.CorrelationID, confined.Mark())
+	state, err := p.run(ctx, inv, started{confined, family, stdout, stderr})
+	p.endDescendants(family, inv)
 	stderr.close()
-	if failure := run.confined.Failure(); failure != nil && ctx.Err() == nil {
-		return nil, &rpc.SkillError{Message: notStarted, Err: failure}
+	if state == nil {
+		return nil, err
 	}
-	out, err := p.outcome(ctx, cmd.ProcessState, stdout.buf.Bytes(), err)
-	return out, withHint(err, stderr.refused, run.confined.Allowed())
+	out, err := p.outcome(ctx, state, stdout.buf.Bytes(), err)
+	return out, withHint(err, stderr.refused, confined.Allowed())
 }
 
-// A prepared program is ready to start.
-type prepared struct {
-	cmd      *exec.Cmd
-	confined *sandbox.Run // nil for a program that is not confined
-	release  func()       // when the program has ended
+// What belongs to one run of the program.
+type started struct {
+	confined *sandbox.Run      // nil for a program that is not confined
+	family   *descendants.Call // nil where descendants are left alone
+	stdout   *cappedBuffer
+	stderr   *lineLogger
 }
 
-// prepare returns the program of a call.
-func (p *Process) prepare(ctx context.Context, inv *rpc.Invocation) (*prepared, error) {
-	ofCall, err := callEnvironment(inv)
+// run runs the program until it has ended. The state is nil when it has never run; the
+// error then is the call's.
+func (p *Process) run(ctx context.Context, inv *rpc.Invocation, s started) (*os.ProcessState, error) {
+	cmd, release, err := p.command(ctx, inv, s.confined)
 	if err != nil {
 		return nil, err
+	}
+	defer release()
+	cmd.Stdout, cmd.Stderr = s.stdout, s.stderr
+	err = cmd.Start()
+	s.confined.Started()
+	if err != nil {
+		return nil, &rpc.SkillError{Message: notStarted, Err: err}
+	}
+	s.family.Started(cmd.Process.Pid)
+	err = cmd.Wait()
+	// Where descendants are not found, what is left in the group goes at least.
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	if failure := s.confined.Failure(); failure != nil && ctx.Err() == nil {
+		return nil, &rpc.SkillError{Message: notStarted, Err: failure}
+	}
+	return cmd.ProcessState, err
+}
+
+// endDescendants ends what the program of a call has left, and logs how much that was.
+func (p *Process) endDescendants(family *descendants.Call, inv *rpc.Invocation) {
+	ended, err := family.End()
+	if p.Logger == nil || ended == 0 && err == nil {
+		return
+	}
+	log := p.Logger.With("capability", inv.Capability, "correlationId", inv.CorrelationID, "ended", ended)
+	if err != nil {
+		log.Error("the skill has left processes that could not all be ended", "error", err)
+		return
+	}
+	log.Info("the skill has left processes, which were ended")
+}
+
+// command returns the program, ready to start, and what to call when it has ended.
+func (p *Process) command(ctx context.Context, inv *rpc.Invocation, confined *sandbox.Run) (*exec.Cmd, func(), error) {
+	ofCall, err := callEnvironment(inv)
+	if err != nil {
+		return nil, nil, err
 	}
 	command, err := p.Builds.program(ctx, p)
 	if err != nil {
-		return nil, err
-	}
-	run := &prepared{release: func() {}}
-	if p.Sandbox != nil {
-		if run.confined, err = p.Sandbox.Begin(inv.Capability); err != nil {
-			return nil, &rpc.SkillError{Message: notStarted, Err: err}
-		}
-		run.release = run.confined.Close
+		return nil, nil, err
 	}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = p.Dir
 	cmd.Stdin = bytes.NewReader(inv.Payload)
-	cmd.Env = append(p.environment(os.Environ(), run.confined.Home()), ofCall...)
+	cmd.Env = append(p.environment(os.Environ(), confined.Home()), ofCall...)
+	if err := confined.Confine(cmd); err != nil {
+		return nil, nil, &rpc.SkillError{Message: notStarted, Err: err}
+	}
+	release := func() {}
 	if p.Calls != nil {
-		token, release := p.Calls.Register(ctx)
+		var token string
+		token, release = p.Calls.Register(ctx)
 		cmd.Env = append(cmd.Env, "AGENTD_CALL="+token)
-		run.release = func() { release(); run.confined.Close() }
 	}
 	// A group of its own: a shell and its children are stopped together.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -158,12 +191,7 @@ func (p *Process) prepare(ctx context.Context, inv *rpc.Invocation) (*prepared, 
 	if cmd.WaitDelay <= 0 {
 		cmd.WaitDelay = DefaultKillGrace
 	}
-	if err := run.confined.Confine(cmd); err != nil {
-		run.release()
-		return nil, &rpc.SkillError{Message: notStarted, Err: err}
-	}
-	run.cmd = cmd
-	return run, nil
+	return cmd, release, nil
 }
 
 func (p *Process) maxOutput() int {

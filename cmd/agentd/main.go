@@ -32,6 +32,6 @@ func main() {
 	// handling, so that a second one kills a process that hangs.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], &app{Env: cli.Env{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Confines: true,
 	}}))
 }

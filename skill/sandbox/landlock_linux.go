@@ -78,7 +78,7 @@ func restrict(p *Policy) error {
 	if errno != 0 {
 		return fmt.Errorf("landlock_create_ruleset: %w", errno)
 	}
-	rules := ruleset{fd: int(fd), attr: attr, hidden: p.Hidden}
+	rules := ruleset{fd: int(fd), attr: attr, hidden: p.Hidden, apart: slices.Concat(p.Hidden, p.Apart)}
 	defer unix.Close(rules.fd) //nolint:errcheck // the domain stays
 	if err := rules.addPolicy(p); err != nil {
 		return err
@@ -94,6 +94,7 @@ type ruleset struct {
 	fd     int
 	attr   unix.LandlockRulesetAttr
 	hidden []string
+	apart  []string // and hidden
 }
 
 // addPolicy adds the rules of a policy.
@@ -112,7 +113,7 @@ func (r *ruleset) addPolicy(p *Policy) error {
 			if path.Data {
 				rights &^= unix.LANDLOCK_ACCESS_FS_EXECUTE
 			}
-			grants = append(grants, grant{Path: path, rights: rights})
+			grants = append(grants, grant{Path: path, rights: rights, named: path.Required})
 		}
 	}
 	grants, err := resolve(grants)
@@ -141,6 +142,7 @@ func (r *ruleset) addPolicy(p *Policy) error {
 type grant struct {
 	Path
 	rights uint64
+	named  bool // it is a required path, or below one
 }
 
 // resolve follows the symbolic links of paths, and leaves out what cannot be found and what
@@ -162,7 +164,7 @@ func resolve(grants []grant) ([]grant, error) {
 	var above []grant // those that hold the grant which is looked at
 	for _, g := range found {
 		above = slices.DeleteFunc(above, func(a grant) bool { return !within(a.Name, g.Name) })
-		if !slices.ContainsFunc(above, func(a grant) bool { return g.rights&^a.rights == 0 }) {
+		if !slices.ContainsFunc(above, func(a grant) bool { return g.rights&^a.rights == 0 && (a.Required || !g.Required) }) {
 			kept = append(kept, g)
 			above = append(above, g)
 		}
@@ -172,8 +174,11 @@ func resolve(grants []grant) ([]grant, error) {
 
 // add grants a path, which has no symbolic links, but for what is hidden below it.
 func (r *ruleset) add(g grant) error {
-	below := false
-	for _, h := range r.hidden {
+	below, kept := false, r.apart
+	if g.named {
+		kept = r.hidden
+	}
+	for _, h := range kept {
 		if within(h, g.Name) {
 			if g.Required {
 				return fmt.Errorf("%s holds what no skill may read (%s)", g.Name, h)
@@ -205,7 +210,7 @@ func (r *ruleset) add(g grant) error {
 			continue
 		}
 		// It may have gone meanwhile.
-		if err := r.add(grant{Path: Path{Name: filepath.Join(g.Name, entry.Name())}, rights: g.rights}); err != nil {
+		if err := r.add(grant{Path: Path{Name: filepath.Join(g.Name, entry.Name())}, rights: g.rights, named: g.named}); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"slices"
+
 	"github.com/agentd/agentd/internal/procmark"
 )
 
@@ -20,6 +22,9 @@ type Policy struct {
 	// Hidden are paths that may not be read whatever the lists say: real paths, without
 	// symbolic links. The names in a granted folder stay visible.
 	Hidden []string `json:"hidden,omitempty"`
+	// Apart are paths that a program may not read as a part of a folder, but may where a
+	// required path names them. They are real paths, too.
+	Apart []string `json:"apart,omitempty"`
 	// Network permits TCP to the ports of Connect, and datagrams: UDP, to any port.
 	Network bool     `json:"network,omitempty"`
 	Connect []uint16 `json:"connect,omitempty"`
@@ -71,17 +76,14 @@ func (p *Policy) sockets() bool { return p.Network || p.Face != 0 }
 // Reads reports whether a path is one that a program under the policy may read, by the
 // names alone.
 func (p *Policy) Reads(path string) bool {
-	for _, hidden := range p.Hidden {
-		if within(hidden, path) {
-			return false
-		}
+	kept := func(list []string) bool {
+		return slices.ContainsFunc(list, func(hidden string) bool { return within(hidden, path) })
 	}
-	for _, group := range [...][]Path{p.Read, p.Write, p.Programs} {
-		for _, granted := range group {
-			if within(granted.Name, path) {
-				return true
-			}
-		}
+	if kept(p.Hidden) {
+		return false
 	}
-	return false
+	apart := kept(p.Apart)
+	return slices.ContainsFunc(slices.Concat(p.Read, p.Write, p.Programs), func(granted Path) bool {
+		return within(granted.Name, path) && (granted.Required || !apart)
+	})
 }

@@ -39,6 +39,11 @@ func TestPolicies(t *testing.T) {
 		{"reads no hidden folder", func(p *sandbox.Policy) { p.Hidden = []string{filepath.Join(dir, "other")} }, []string{"cat", "other/shared"}, "!Permission denied"},
 		{"reads beside a hidden file", func(p *sandbox.Policy) { p.Hidden = []string{filepath.Join(dir, "other", "agent.yaml")} }, []string{"cat", "other/shared"}, "shared"},
 		{"reads no hidden file", func(p *sandbox.Policy) { p.Hidden = []string{filepath.Join(dir, "other", "agent.yaml")} }, []string{"cat", "other/agent.yaml"}, "!Permission denied"},
+		{"reads nothing apart", func(p *sandbox.Policy) { p.Apart = []string{filepath.Join(dir, "other")} }, []string{"cat", "other/shared"}, "!Permission denied"},
+		{"reads what is apart and named", func(p *sandbox.Policy) {
+			p.Apart = []string{filepath.Join(dir, "other")}
+			p.Read = append(p.Read, sandbox.Path{Name: filepath.Join(dir, "other", "shared"), Required: true})
+		}, []string{"cat", "other/shared"}, "shared"},
 		{"limits", func(p *sandbox.Policy) {
 			p.Limits = sandbox.Limits{FileBytes: 4096, OpenFiles: 64, CPUSeconds: 9, MemoryBytes: 1 << 30}
 		}, []string{"sh", "-c", "ulimit -n; ulimit -t; ulimit -d; ulimit -c"}, "64\n9\n1048576\n0"},
