@@ -95,7 +95,18 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) 
 		if err != nil {
 			return nil, err
 		}
-		handlers[s.Name] = d.process(s.Process, variables, api)
+		c, err := d.openConfinement()
+		if err != nil {
+			return nil, err
+		}
+		process := d.process(s.Process, variables, api)
+		if process.Sandbox, err = d.confine(c, f, m, s, api.URL()); err != nil {
+			return nil, err
+		}
+		if process.Sandbox != nil && !process.Sandbox.Policy.Off {
+			process.Builds = c.builds
+		}
+		handlers[s.Name] = process
 	}
 	maps.Copy(handlers, d.cfg.Handlers)
 	return handlers, nil
@@ -114,7 +125,7 @@ func (d *Daemon) process(p *fleet.Process, variables []fleet.Variable, api *skil
 			"AGENTD_AGENT="+string(d.Member().Address),
 			"AGENTD_FLEET_ROOT="+d.cfg.Fleet.Root),
 		MaxOutputBytes: p.MaxOutputBytes, KillGrace: p.KillGrace,
-		Calls: api, Logger: d.log,
+		Calls: api, Descendants: d.descendants, Logger: d.log,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
@@ -60,6 +61,9 @@ type Daemon struct {
 	inbox      *callee.Inbox                   // nil for an agent that only calls others
 	skillAPI   atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
 	control    *control.Server
+
+	descendants *descendants.Member         // the processes of the agent's skills
+	confinement atomic.Pointer[confinement] // nil before the agent has such a skill, and where none is confined
 
 	mailbox        *durable.Mailbox // nil unless a queue keeps requests to the agent
 	mailboxSubject string           // where those requests are published

@@ -103,6 +103,7 @@ func (d *Daemon) reload() error {
 		d.log.Error("reload not recorded", "error", err)
 	}
 	d.warnOfMissingFiles()
+	d.warnOfUnconfined()
 	d.log.Info("reloaded", "swapped", changed(swapped, before, next))
 	return nil
 }

@@ -27,7 +27,8 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		}
 		return nil, unknown
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
+	cfg.ownProcess()
+	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now(), descendants: cfg.family.Member()}
 	d.loaded.Store(cfg.Fleet)
 	d.conditions = health.NewBoard(d.log)
 	if cfg.LogCalls {
@@ -79,6 +80,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.openWitness,
 		d.openInbox,
 		d.openControl,
+		d.openDescendants,
 		d.recordStart,
 		d.checkFleet,
 		d.listen,
@@ -91,6 +93,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		}
 	}
 	d.warnOfMissingFiles()
+	d.warnOfUnconfined()
 	// Publishes what the steps have set to readers that check ready first.
 	d.ready.Store(true)
 	d.log.Info("started", "socket", d.Socket(), "audit", d.AuditDB())
@@ -154,7 +157,7 @@ func (d *Daemon) openControl(ctx context.Context) (err error) {
 	if !d.Member().ClientOnly() {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}
-	d.control, err = control.Listen(ctx, d.Socket(), control.NewHandler(agent), d.log)
+	d.control, err = control.Listen(ctx, d.Socket(), d.operators().Only(control.NewHandler(agent)), d.log)
 	return err
 }
 

@@ -39,6 +39,9 @@
 // The header traceparent of a request (W3C Trace Context) makes the call a part of that
 // trace, unless its body names one.
 //
+// The API serves operators' processes alone, by what the kernel says of whoever has
+// connected, see [Operators]. All others get 403 with the code not-an-operator.
+//
 // Skills have an API of their own, see package skillapi. A request here that names a
 // running call in the header Agentd-Call is refused.
 //

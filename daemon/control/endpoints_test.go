@@ -199,7 +199,7 @@ func whole(t *testing.T) control.Agent {
 			{Number: 3, Time: moment, Reason: "refused", Attempts: 1, Bytes: 2, Body: json.RawMessage(`[]`)},
 		}},
 		Audit: openLog(t, "s-1"),
-		ResetBreakers: func(peer envelope.Address, capability string) []control.Breaker {
+		ResetBreakers: func(_ context.Context, peer envelope.Address, capability string) ([]control.Breaker, error) {
 			all := []control.Breaker{}
 			if peer == "agent://b" && capability == "x" {
 				all = append(all, control.Breaker{
@@ -207,7 +207,7 @@ func whole(t *testing.T) control.Agent {
 					Calls: 20, Failed: 19, Cause: "EAGENTRPC_TIMEOUT", Refused: 3, Opened: 1,
 				})
 			}
-			return all
+			return all, nil
 		},
 	}
 }
@@ -351,9 +351,9 @@ func TestMalformedBodies(t *testing.T) {
 			t.Error("peers were asked")
 			return nil
 		},
-		ResetBreakers: func(envelope.Address, string) []control.Breaker {
+		ResetBreakers: func(context.Context, envelope.Address, string) ([]control.Breaker, error) {
 			t.Error("breakers were reset")
-			return nil
+			return nil, nil
 		},
 	})
 	invalid := rpc.CodeInvalidRequest.String()

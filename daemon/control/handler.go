@@ -42,7 +42,7 @@ type Agent struct {
 	// VerifyPeers asks peers what they serve. It may be nil.
 	VerifyPeers func(ctx context.Context, only []envelope.Address) []PeerStatus
 	// ResetBreakers closes circuit breakers, see [Client.ResetBreakers]. It may be nil.
-	ResetBreakers func(peer envelope.Address, capability string) []Breaker
+	ResetBreakers func(ctx context.Context, peer envelope.Address, capability string) ([]Breaker, error)
 	// Durable are the calls that outlive the process. It may be nil.
 	Durable Durable
 	// Audit is the agent's audit log. It may be nil.

@@ -50,6 +50,9 @@ type Status struct {
 	// Dropped is the number of requests and replies that came faster than they could be
 	// taken or refused.
 	Dropped uint64 `json:"dropped,omitempty"`
+	// DescendantsEnded is the number of processes that skills have left running when their
+	// call had ended, and that agentd has ended.
+	DescendantsEnded int64 `json:"descendantsEnded,omitempty"`
 	// Breakers are those of the capabilities that it has called.
 	Breakers []Breaker `json:"breakers,omitempty"`
 }
