@@ -364,7 +364,7 @@ func (h *stronghold) endure(t *testing.T, language string) {
 		switch {
 		case outcome == "OBTAINED" && open:
 			outcome = "open (" + why + ")"
-		case outcome == "OBTAINED" || outcome == "broken":
+		case outcome == "OBTAINED" || outcome == "broken" || outcome == "skipped" && !strings.HasPrefix(a.Name, "plant "):
 			t.Errorf("%s: %s: %s", outcome, a.Name, a.Detail)
 		}
 		count[a.Outcome]++

@@ -3,7 +3,7 @@ reports what it has obtained.
 
 Input: what it goes for (see targets in attack_linux_test.go). Output:
 {"rounds", "url", "token", "tmp", "attempts": [{"name", "outcome", "detail"}]}. An outcome is
-OBTAINED, denied, skipped (it proves nothing here) or broken (the script is wrong).
+OBTAINED, denied, not here, skipped (what it goes for is missing) or broken (the script is wrong).
 All attempts are repeated until the given time is over.
 """
 import ctypes, errno, glob, http.client, json, mmap, os, select, signal, socket, struct, subprocess, sys, time, urllib.parse
@@ -385,6 +385,24 @@ for folder in T["folders"]:
     attempt(f"a file in {folder.split('/')[-1]}/")(lambda f=folder: (open(f + "/planted", "x"), os.remove(f + "/planted")) and "made")
     attempt(f"{folder.split('/')[-1]}/ replaced")(lambda f=folder: (os.rename(f, f + ".x"), os.rename(f + ".x", f)) and "done")
 
+@attempt("the temporary folders of other calls")
+def _():
+    return os.listdir(os.path.dirname(TMP))
+
+
+@attempt("its temporary folder replaced")
+def _():
+    os.rename(TMP, TMP + ".x")
+    return "renamed"
+
+
+@attempt("a file beside its temporary folder")
+def _():
+    open(os.path.dirname(TMP) + "/planted", "x").close()
+    os.remove(os.path.dirname(TMP) + "/planted")
+    return "made"
+
+
 # Where something planted is run or believed later, by somebody who is no skill.
 for path in T["planted"] + ["/etc/cron.d/x", "/var/spool/cron/crontabs/root", "/etc/ld.so.preload", "/etc/profile.d/x.sh", "/proc/sys/kernel/core_pattern",
                             "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/release_agent", "/usr/local/bin/x", "/dev/mem", "/dev/kmsg", "/dev/fuse", "/dev/kvm",
@@ -614,7 +632,7 @@ def outcome_of(f):
     try:
         return ["OBTAINED", str(f())[:200]]
     except Skipped as e:
-        return ["skipped", str(e)]
+        return ["not here", str(e)]
     except (OSError, http.client.HTTPException) as e:
         # What is not there proves nothing.
         return ["skipped" if isinstance(e, FileNotFoundError) else "denied", f"{type(e).__name__}: {e}"[:200]]
