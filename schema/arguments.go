@@ -27,7 +27,7 @@ func (s *Schema) Arguments(payload []byte) []byte {
 // takesObjects decides for [Schema.Arguments] whether {} stands for null. It is
 // called once s can validate.
 func (s *Schema) takesObjects() bool {
-	return !s.Valid([]byte("null")) && s.root.mayBeObject(map[*node]bool{})
+	return !s.Valid([]byte("null")) && mayBeObject(s.form.root, map[*node]bool{})
 }
 
 // mayBeObject reports whether type, const and enum leave objects. It does not ask
@@ -35,34 +35,34 @@ func (s *Schema) takesObjects() bool {
 // that requires some is told which, and not that null is no object. Nodes on the
 // same value form no cycles, see refuseLoops; known keeps what is shared from
 // being asked again.
-func (n *node) mayBeObject(known map[*node]bool) bool {
+func mayBeObject(n *node, known map[*node]bool) bool {
 	n = n.target()
 	if may, ok := known[n]; ok {
 		return may
 	}
-	may := n.types&typeObject != 0 && n.constant.mayBeObject() && n.enum.mayBeObject()
+	may := n.types&typeObject != 0 && listsObject(n.constant) && listsObject(n.enum)
 	if may && n.allOf != nil {
 		for _, b := range n.allOf.to {
-			may = may && b.mayBeObject(known)
+			may = may && mayBeObject(b, known)
 		}
 	}
-	may = may && n.anyOf.someObject(known) && n.oneOf.someObject(known)
+	may = may && someObject(n.anyOf, known) && someObject(n.oneOf, known)
 	known[n] = may
 	return may
 }
 
-// mayBeObject reports whether an object is among the values; an absent rule
+// listsObject reports whether an object is among the values; an absent rule
 // excludes none.
-func (r *enumRule) mayBeObject() bool { return r == nil || r.kinds&typeObject != 0 }
+func listsObject(r *enumRule) bool { return r == nil || r.kinds&typeObject != 0 }
 
 // someObject reports whether a branch may take an object; an absent combinator
 // excludes none.
-func (c *combinator) someObject(known map[*node]bool) bool {
+func someObject(c *combinator, known map[*node]bool) bool {
 	if c == nil {
 		return true
 	}
 	for _, b := range c.to {
-		if b.mayBeObject(known) {
+		if mayBeObject(b, known) {
 			return true
 		}
 	}

@@ -24,7 +24,7 @@ const maxSource = 8 << 20
 // schema without faults reaches the third, which fills in what the passes
 // over payloads read: targets, dispatch, and whether a memo is needed.
 type compiler struct {
-	faults   []Fault
+	faults   []compileFault
 	nodes    []*node    // every schema, in the order of the source
 	literals interner   // the values of const and enum
 	ident    identifier // numbers the literals
@@ -39,10 +39,16 @@ type pendingRef struct {
 	pointer string // where it stands
 }
 
-// Compile compiles a schema of the subset that the package comment describes,
-// given as JSON. The error is a *[CompileError] that lists every fault. src is
+// compileFault is one reason to refuse a schema.
+type compileFault struct {
+	Pointer string // where it stands, as an RFC 6901 pointer into the schema
+	Message string // what is wrong
+	Hint    string // what to do about it; may be empty
+}
+
+// compileSource compiles a schema, given as JSON, or returns all its faults. src is
 // not kept.
-func Compile(src []byte) (*Schema, error) {
+func compileSource(src []byte) (*compiledSchema, []compileFault) {
 	t, err := parseTree(src)
 	if err != nil {
 		var syntax *ijson.SyntaxError
@@ -50,11 +56,11 @@ func Compile(src []byte) (*Schema, error) {
 		if errors.As(err, &syntax) {
 			hint = position(src, syntax.Offset)
 		}
-		return nil, &CompileError{[]Fault{{Message: err.Error(), Hint: hint}}}
+		return nil, []compileFault{{Message: err.Error(), Hint: hint}}
 	}
 	if len(src) > maxSource {
 		hint := "split it; a contract is not a database"
-		return nil, &CompileError{[]Fault{{Message: "the schema is larger than 8 MiB", Hint: hint}}}
+		return nil, []compileFault{{Message: "the schema is larger than 8 MiB", Hint: hint}}
 	}
 	c := &compiler{patterns: newPatternBudget()}
 	// All literals of the schema share one table, which the validator later
@@ -64,7 +70,7 @@ func Compile(src []byte) (*Schema, error) {
 		// A capability whose contract is true or false says nothing; more
 		// likely a file was cut short.
 		c.fault("", "the root of a schema must be an object", "write {} to accept every value")
-		return nil, &CompileError{c.faults}
+		return nil, c.faults
 	}
 	root := c.schema(t, "")
 	c.resolve(root)
@@ -75,15 +81,14 @@ func Compile(src []byte) (*Schema, error) {
 		c.refuseNesting()
 	}
 	if len(c.faults) > 0 {
-		return nil, &CompileError{c.faults}
+		return nil, c.faults
 	}
 	// The schema is sound from here on: the following rounds cannot fail.
 	c.link()
 	share(root, c.nodes)
-	s := &Schema{root: root, source: slices.Clone(src), nodes: c.nodes, literals: c.literals, limits: defaultLimits()}
-	s.memoise = needsMemo(c.nodes)
-	s.objects = s.takesObjects()
-	return s, nil
+	return &compiledSchema{
+		root: root, nodes: c.nodes, source: slices.Clone(src), literals: c.literals, memoise: needsMemo(c.nodes),
+	}, nil
 }
 
 // position names the line and column of an offset, both counted from 1, in bytes.
@@ -97,7 +102,7 @@ func position(src []byte, offset int) string {
 // fault records a reason to refuse the schema; compiling goes on, so that every
 // fault shows at once.
 func (c *compiler) fault(pointer, message, hint string) {
-	c.faults = append(c.faults, Fault{pointer, message, hint})
+	c.faults = append(c.faults, compileFault{pointer, message, hint})
 }
 
 // schema compiles one schema, which may be a boolean. It recurses with the
@@ -207,15 +212,15 @@ func (c *compiler) types(n *node, v *tree, at string) {
 		if !ok {
 			continue
 		}
-		bit := typeBit(Type(name))
+		bit := typeBit(name)
 		switch {
 		case bit == 0:
 			c.fault(where, "unknown type "+quote(name), suggest(name, typeNames()))
-		case slices.Contains(n.typeList, Type(name)):
+		case slices.Contains(n.typeList, name):
 			c.fault(where, "type "+quote(name)+" is listed twice", "")
 		default:
 			n.types |= bit
-			n.typeList = append(n.typeList, Type(name))
+			n.typeList = append(n.typeList, name)
 		}
 	}
 }
@@ -302,7 +307,7 @@ func (c *compiler) literal(t *tree) literal {
 // add takes in one more value that may match.
 func (r *enumRule) add(l literal) {
 	r.values = append(r.values, l)
-	r.kinds |= l.kind.bit()
+	r.kinds |= typeOf(l.kind)
 	r.ids[l.id] = struct{}{}
 }
 
@@ -440,8 +445,8 @@ func compact(raw []byte) []byte {
 	return b.Bytes()
 }
 
-// quote shows a name from the schema in a message, cut to a readable length and
-// with control characters escaped.
+// quote shows a name in a message: in quotes, with control characters escaped and
+// cut to a readable length.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {

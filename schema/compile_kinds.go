@@ -33,7 +33,7 @@ func (c *compiler) stringKeyword(n *node, name string, v *tree, at string) {
 		if !ok {
 			return
 		}
-		if n.str.format = Format(name); !slices.Contains(formatNames(), name) {
+		if n.str.format = formatName(name); !slices.Contains(formatNames(), name) {
 			c.fault(at, "unknown format "+quote(name), suggest(name, formatNames()))
 		}
 	}
@@ -190,33 +190,33 @@ func (c *compiler) required(obj *objectRule, v *tree, at string) {
 // have been read: their order must not matter.
 func (c *compiler) finish(n *node) {
 	if n.obj != nil {
-		n.obj.finish()
+		finishObject(n.obj)
 	}
 	if n.num != nil {
-		n.num.finish()
+		finishNumber(n.num)
 	}
 	if n.types&typeNumber != 0 {
 		n.types &^= typeInteger // every integer is a number
 	}
 	// The validator skips nodes that accept anything, and goes straight to the
 	// combinators of nodes that have nothing else.
-	own := n.assertsItself()
+	own := assertsItself(n)
 	n.combines = n.oneOf != nil || n.anyOf != nil || n.allOf != nil || n.not != nil
 	n.pure = n.combines && !own
 	n.any = !own && !n.combines
 }
 
 // assertsItself reports whether any keyword but the combinators can fail.
-func (n *node) assertsItself() bool {
+func assertsItself(n *node) bool {
 	return n.types != anyType || n.constant != nil || n.enum != nil ||
 		n.str != nil || n.num != nil || n.arr != nil || n.obj != nil
 }
 
-// finish merges required into the properties: a required name that is not
+// finishObject merges required into the properties: a required name that is not
 // declared becomes a property without a schema of its own. One look-up for each
 // member then answers both questions. The mask holds the required ones among the
 // first 64 properties, which are checked with one comparison at the end.
-func (o *objectRule) finish() {
+func finishObject(o *objectRule) {
 	at := make(map[string]int, len(o.props))
 	for i := range o.props {
 		at[o.props[i].name] = i
@@ -252,9 +252,9 @@ func spelled(name string) string {
 	return `"` + name + `":`
 }
 
-// finish finds the range of integers that pass, if all bounds are small
+// finishNumber finds the range of integers that pass, if all bounds are small
 // integers. An exclusive bound then is an inclusive one moved by one.
-func (r *numberRule) finish() {
+func finishNumber(r *numberRule) {
 	const most = 1<<63 - 1
 	r.low, r.high, r.fast = -most-1, most, true
 	for _, b := range []*bound{r.min, r.max, r.above, r.below} {

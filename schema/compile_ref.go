@@ -251,7 +251,7 @@ func (w *recursion) walk(n *node) *visited {
 	for _, next := range n.below() {
 		v.readings = max(v.readings, w.follow(n, next))
 	}
-	picked := n.oneOf.picks() && n.anyOf == nil && n.allOf == nil && n.not == nil
+	picked := picks(n.oneOf) && n.anyOf == nil && n.allOf == nil && n.not == nil
 	for _, next := range n.here() {
 		switch readings := w.follow(n, next); {
 		case next.target().types&(typeArray|typeObject) == 0: // fails at once on what is long to read
@@ -295,16 +295,16 @@ func (w *recursion) closeGroup(n *node) {
 }
 
 // picks reports whether a property decides which branch is read.
-func (c *combinator) picks() bool { return c != nil && c.dispatch != nil }
+func picks(c *combinator) bool { return c != nil && c.dispatch != nil }
 
 // link fills in what the passes over payloads read: targets of $ref, and the
 // dispatch of combinators.
 func (c *compiler) link() {
 	for _, n := range c.nodes {
-		n.resolveFinal()
+		resolveFinal(n)
 	}
 	for _, n := range c.nodes {
-		n.link()
+		linkNode(n)
 	}
 	for _, n := range c.nodes {
 		for _, comb := range []*combinator{n.oneOf, n.anyOf} {
@@ -318,7 +318,7 @@ func (c *compiler) link() {
 // resolveFinal finds where a chain of $ref ends, and records it in every node on
 // the way, so that a long chain is walked once. refuseLoops has made sure that
 // the chain ends.
-func (n *node) resolveFinal() {
+func resolveFinal(n *node) {
 	end := n
 	for end.ref != nil && end.final == nil {
 		end = end.ref
@@ -334,10 +334,10 @@ func (n *node) resolveFinal() {
 	}
 }
 
-// link fills in the targets that one node leads to.
-func (n *node) link() {
+// linkNode fills in the targets that one node leads to.
+func linkNode(n *node) {
 	if n.obj != nil {
-		n.obj.link()
+		linkObject(n.obj)
 	}
 	if n.arr != nil && n.arr.items != nil && !n.arr.items.target().any {
 		n.arr.to = n.arr.items.target()
@@ -355,8 +355,8 @@ func (n *node) link() {
 	}
 }
 
-// link fills in what judges each member: nil where anything goes.
-func (o *objectRule) link() {
+// linkObject fills in what judges each member: nil where anything goes.
+func linkObject(o *objectRule) {
 	if o.additional != nil {
 		o.rest = o.additional.target()
 		o.closed = o.rest.never
@@ -388,7 +388,7 @@ func newDispatch(branches []*node) *dispatch {
 	}
 	for _, p := range branches[0].obj.props[:branches[0].obj.declared] {
 		d := &dispatch{property: p.name, branch: map[string]int{}}
-		if d.fill(branches) {
+		if fill(d, branches) {
 			return d
 		}
 	}
@@ -397,7 +397,7 @@ func newDispatch(branches []*node) *dispatch {
 
 // fill assigns the values of the property to the branches, and reports whether
 // every value belongs to one branch only.
-func (d *dispatch) fill(branches []*node) bool {
+func fill(d *dispatch, branches []*node) bool {
 	for i, b := range branches {
 		if b.obj == nil {
 			return false

@@ -55,7 +55,7 @@ func ExplainWithin(ctx context.Context, a, b *Schema, budget Budget) []Finding {
 	p.steps = 2 * budget.Steps // once for the whole, once for the findings
 	whole := p.answer(budget.Steps, func() Containment { return p.contained(p.roots[0], p.roots[1]) })
 	e := explainer{p: p, whole: whole.Answer, open: map[[2]int32]bool{}, visits: map[[2]int32]int{}}
-	e.compare(a.root, b.root, site{})
+	e.compare(a.Compiled(formKey{}).root, b.Compiled(formKey{}).root, site{})
 	e.conclude(whole)
 	slices.SortStableFunc(e.findings, func(x, y Finding) int {
 		return cmp.Or(cmp.Compare(x.Path, y.Path), cmp.Compare(x.Rule, y.Rule), cmp.Compare(x.A, y.A), cmp.Compare(x.B, y.B))

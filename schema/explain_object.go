@@ -2,11 +2,7 @@ package schema
 
 import (
 	"slices"
-	"strconv"
 )
-
-// itoa is short for a call that messages make often.
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // objects compares properties, required and additionalProperties. A name can be
 // declared by both schemas, by one, or by neither: for the last two,

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentd/agentd/internal/truncate"
@@ -207,7 +208,7 @@ func (e *explainer) facet(f facet, x, y view, at site) {
 	}
 	// The pointers name the keyword on each side, or the schema where it is
 	// missing.
-	has := func(n *node, keyword string) bool { return n.keywordText(keyword) != "" }
+	has := func(n *node, keyword string) bool { return keywordText(n, keyword) != "" }
 	found.A, found.B = x.at(f.keywords, has), y.at(f.keywords, has)
 	found.Message = x.text(f) + ", now " + y.text(f)
 	e.report(found, at, p.negate(after))
@@ -227,7 +228,7 @@ func (v view) text(f facet) string {
 	var parts []string
 	for _, n := range v.nodes {
 		for _, k := range f.keywords {
-			if text := n.keywordText(k); text != "" {
+			if text := keywordText(n, k); text != "" {
 				parts = append(parts, k+" "+truncate.String(text, 120))
 			}
 		}
@@ -345,14 +346,10 @@ func (v view) nots() []*node {
 
 // keywordText writes out the value of a keyword of this node, or returns "" if
 // it is absent. At most ten values of an enum are shown.
-func (n *node) keywordText(keyword string) string {
+func keywordText(n *node, keyword string) string {
 	switch keyword {
 	case "type":
-		names := make([]string, 0, len(n.typeList))
-		for _, t := range n.typeList {
-			names = append(names, string(t))
-		}
-		return strings.Join(names, "|")
+		return strings.Join(n.typeList, "|")
 	case "const", "enum":
 		rule := n.enum
 		if keyword == "const" {
@@ -371,42 +368,70 @@ func (n *node) keywordText(keyword string) string {
 		}
 		return strings.Join(values, "|")
 	}
-	switch public := (Node{n}); keyword {
-	case "pattern":
-		return public.Pattern()
-	case "format":
-		return string(public.Format())
-	case "uniqueItems":
-		if public.UniqueItems() {
-			return "true"
-		}
-		return ""
+	if text := stringText(n.str, keyword); text != "" {
+		return text
 	}
-	return n.limitText(keyword)
+	switch {
+	case keyword == "uniqueItems" && n.arr != nil && n.arr.unique:
+		return "true"
+	case n.num != nil:
+		if text := boundText(n.num, keyword); text != "" {
+			return text
+		}
+	}
+	return sizeText(n, keyword)
 }
 
-// limitText writes out a limit of numbers, lengths or sizes.
-func (n *node) limitText(keyword string) string {
-	bounds := Node{n}.Bounds()
+// stringText writes out pattern or format.
+func stringText(r *stringRule, keyword string) string {
+	switch {
+	case r == nil:
+	case keyword == "pattern" && r.pattern != nil:
+		return r.pattern.source
+	case keyword == "format":
+		return string(r.format)
+	}
+	return ""
+}
+
+// boundText writes out a limit of numbers.
+func boundText(r *numberRule, keyword string) string {
 	switch keyword {
 	case "minimum":
-		return bounds.Minimum
+		return boundRaw(r.min)
 	case "maximum":
-		return bounds.Maximum
+		return boundRaw(r.max)
 	case "exclusiveMinimum":
-		return bounds.ExclusiveMinimum
+		return boundRaw(r.above)
 	case "exclusiveMaximum":
-		return bounds.ExclusiveMaximum
+		return boundRaw(r.below)
 	}
-	least, most := Node{n}.Length()
-	if strings.HasSuffix(keyword, "Items") {
-		least, most = Node{n}.ItemCount()
+	return ""
+}
+
+// boundRaw is a limit as written; "" where it is absent.
+func boundRaw(b *bound) string {
+	if b == nil {
+		return ""
+	}
+	return b.raw
+}
+
+// sizeText writes out a limit of lengths or of elements. A least size of 0 says
+// nothing, however it is written.
+func sizeText(n *node, keyword string) string {
+	least, most := 0, unbounded
+	switch {
+	case strings.HasSuffix(keyword, "Length") && n.str != nil:
+		least, most = n.str.min, n.str.max
+	case strings.HasSuffix(keyword, "Items") && n.arr != nil:
+		least, most = n.arr.min, n.arr.max
 	}
 	switch {
 	case strings.HasPrefix(keyword, "min") && least > 0:
-		return itoa(least)
-	case strings.HasPrefix(keyword, "max") && most >= 0:
-		return itoa(most)
+		return strconv.Itoa(least)
+	case strings.HasPrefix(keyword, "max") && most != unbounded:
+		return strconv.Itoa(most)
 	}
 	return ""
 }

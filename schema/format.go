@@ -1,16 +1,15 @@
 package schema
 
-// Format is a name that the keyword format accepts. Formats are asserted, on
-// strings only.
-type Format string
+// formatName is what the keyword format calls a format.
+type formatName string
 
 // The formats of the subset.
 const (
-	FormatUUID         Format = "uuid"          // RFC 9562
-	FormatEmail        Format = "email"         // RFC 5321 section 4.1.2, addr-spec
-	FormatURI          Format = "uri"           // RFC 3986, with a scheme
-	FormatURIReference Format = "uri-reference" // RFC 3986
-	FormatDateTime     Format = "date-time"     // RFC 3339
+	nameUUID         formatName = "uuid"          // RFC 9562
+	nameEmail        formatName = "email"         // RFC 5321 section 4.1.2, addr-spec
+	nameURI          formatName = "uri"           // RFC 3986, with a scheme
+	nameURIReference formatName = "uri-reference" // RFC 3986
+	nameDateTime     formatName = "date-time"     // RFC 3339
 )
 
 // formatNames lists the formats, in the order in which hints name them.
@@ -18,34 +17,34 @@ func formatNames() []string { return []string{"uuid", "email", "uri", "uri-refer
 
 // match reports whether the characters of a string have the format, in one pass
 // over them. The prover's languages in prove_format.go must accept the same.
-func (f Format) match(text []byte) bool {
+func (f formatName) match(text []byte) bool {
 	switch f {
-	case FormatUUID:
+	case nameUUID:
 		return isUUID(text)
-	case FormatEmail:
+	case nameEmail:
 		return isEmail(text)
-	case FormatURI:
+	case nameURI:
 		return isURI(text, true)
-	case FormatURIReference:
+	case nameURIReference:
 		return isURI(text, false)
-	case FormatDateTime:
+	case nameDateTime:
 		return isDateTime(text)
 	}
 	return true
 }
 
 // complaint is the end of the message for a string that lacks the format.
-func (f Format) complaint() string {
+func (f formatName) complaint() string {
 	switch f {
-	case FormatUUID:
+	case nameUUID:
 		return "not a UUID"
-	case FormatEmail:
+	case nameEmail:
 		return "not an email"
-	case FormatURI:
+	case nameURI:
 		return "not a URI"
-	case FormatURIReference:
+	case nameURIReference:
 		return "not a URI reference"
-	case FormatDateTime:
+	case nameDateTime:
 		return "not an RFC-3339 date-time"
 	}
 	return "unknown"

@@ -13,14 +13,14 @@ import (
 
 // formatExamples are strings that have a format, and strings that nearly have it.
 type formatExamples struct {
-	format    Format
+	format    formatName
 	good, bad []string
 }
 
 func examplesOfFormats() []formatExamples {
 	label := strings.Repeat("a", 63)
 	return []formatExamples{
-		{FormatUUID, []string{
+		{nameUUID, []string{
 			"00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
 			"2EB8AA08-AA98-11EA-B4AA-73B441D16380", "0191a2b3-c4d5-7e6f-8a9b-0c1d2e3f4a5b",
 		}, []string{
@@ -28,7 +28,7 @@ func examplesOfFormats() []formatExamples {
 			"urn:uuid:2eb8aa08-aa98-11ea-b4aa-73b441d16380", "2eb8aa08-aa98-11ea-b4aa-73b441d1638g",
 			"2eb8aa08-aa98-11ea-b4aa-73b441d16380 ", "2eb8aa08-aa98-11ea-b4aa-73b441d1638",
 		}},
-		{FormatDateTime, []string{
+		{nameDateTime, []string{
 			"1963-06-19T08:30:06.283185Z", "1963-06-19t08:30:06z", "2020-02-29T00:00:00+00:00", "2000-02-29T23:59:59-23:59",
 			"1990-12-31T23:59:60Z", "1990-12-31T15:59:60-08:00", "1991-01-01T00:29:60+00:30", "1990-12-31T23:59:60.5Z",
 			"0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999999Z", "1937-01-01T12:00:27.87+00:20",
@@ -40,7 +40,7 @@ func examplesOfFormats() []formatExamples {
 			"1990-12-31T23:59:60+01:00", "1990-12-31T23:58:60Z", "1990-12-31T22:59:60Z", "2024-01-01T00:00:00Z\n", "২024-01-01T00:00:00Z",
 			"+2024-01-01T00:00:00Z", "24-01-01T00:00:00Z", "2024-01-01T00:00:00Y",
 		}},
-		{FormatEmail, []string{
+		{nameEmail, []string{
 			"joe.bloggs@example.com", "te~st@example.com", "a@b", "user+tag@sub.example.co", "!#$%&'*+-/=?^_`{|}~@example.org",
 			`"joe bloggs"@example.com`, `"joe..bloggs"@example.com`, `"joe@bloggs"@example.com`, `"a\"b\\"@example.com`, `""@example.com`,
 			"joe@[127.0.0.1]", "joe@[IPv6:::1]", "joe@[ipv6:2001:db8::1]", "joe@[IPv6:1:2:3:4:5:6:7:8]", "joe@[IPv6:::ffff:1.2.3.4]",
@@ -54,7 +54,7 @@ func examplesOfFormats() []formatExamples {
 			strings.Repeat("l", 65) + "@example.com", "joe@" + strings.Repeat("a.", 128) + "aa", "<joe@example.com>", "joe@example.com\n",
 			"\"\x01\"@example.com", `mailto:joe@`,
 		}},
-		{FormatURI, []string{
+		{nameURI, []string{
 			"http://foo.bar/?baz=qux#quux", "http://foo.com/blah_(wikipedia)_blah#cite-1", "urn:oasis:names:specification:docbook:dtd:xml:4.1.2",
 			"mailto:John.Doe@example.com", "tel:+1-816-555-1212", "ldap://[2001:db8::7]/c=GB?objectClass?one", "file:///etc/fstab", "a:",
 			"http://-.~_!$&'()*+,;=:%40:80%2f::::::@example.com", "http://[v1.fe80::a+en1]", "http://[VF.x]", "http://[v0aF.~:!]", "http://example.com:/", "http://[::]",
@@ -68,7 +68,7 @@ func examplesOfFormats() []formatExamples {
 			"http://a#b#c", "http://é", "http://a/é", "http:/[::1]", "http://a@b@c", "http://a\n", "http://[::1]:x", "http://[1:]", "http://[:1]",
 			"http://[::1%25eth0]",
 		}},
-		{FormatURIReference, []string{
+		{nameURIReference, []string{
 			"", "#", "?", "/", "//", "//host", "//user@host:1/p?q#f", "abc", "a/b:c", "./a:b", "../x", "#frag", "?q=/?", "/a//b", "http://a/b",
 			"%41", "a%2Fb", ";p=1", "//[::1]", "@", "a@b",
 		}, []string{
@@ -100,7 +100,7 @@ func TestEveryDate(t *testing.T) {
 			for day := range 33 {
 				text := fmt.Sprintf("%04d-%02d-%02dT00:00:00Z", year, month, day)
 				_, err := time.Parse(time.RFC3339, text)
-				if FormatDateTime.match([]byte(text)) != (err == nil) {
+				if nameDateTime.match([]byte(text)) != (err == nil) {
 					t.Errorf("%s: package time says %v", text, err)
 				}
 			}

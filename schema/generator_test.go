@@ -229,28 +229,6 @@ func (f family) compile(s schemaMap) (*schema.Schema, bool) {
 	return compiled, err == nil
 }
 
-// samples returns up to n different values of a schema.
-func (f family) samples(s schemaMap, n int) [][]byte {
-	var found []json.RawMessage
-	var values [][]byte
-	for len(found) < n {
-		but := schemaMap{"allOf": []any{s}}
-		if len(found) > 0 {
-			but["not"] = schemaMap{"enum": found}
-		}
-		c, ok := f.compile(but)
-		if !ok {
-			break
-		}
-		v, err := schema.Sample(c)
-		if err != nil {
-			break
-		}
-		found, values = append(found, v), append(values, v)
-	}
-	return values
-}
-
 // need compiles several schemas of the family, or skips the case.
 func (f family) need(t *rapid.T, schemas ...schemaMap) []*schema.Schema {
 	var out []*schema.Schema

@@ -41,18 +41,18 @@ func TestMemoWhereItPays(t *testing.T) {
 		{"a combinator above recursion", `{"anyOf":[{"type":"null"},{"$ref":"#/definitions/a"}],"definitions":{"a":{"items":{"$ref":"#/definitions/a"}}}}`, false},
 		{"a combinator below recursion", `{"properties":{"next":{"$ref":"#"},"v":{"anyOf":[{"type":"null"},{"minItems":1}]}}}`, false},
 	} {
-		s, err := Compile([]byte(c.schema))
-		if err != nil {
-			t.Fatalf("%s: %v", c.name, err)
+		s, faults := compileSource([]byte(c.schema))
+		if len(faults) > 0 {
+			t.Fatalf("%s: %v", c.name, faults)
 		}
 		if s.memoise != c.want {
 			t.Errorf("%s: memo %v, want %v", c.name, s.memoise, c.want)
 		}
 	}
 	for parts, want := range map[int]bool{15: false, 16: true} {
-		s, err := Compile([]byte(`{"allOf":[` + branches(parts, `{"type":"string"}`) + `]}`))
-		if err != nil {
-			t.Fatal(err)
+		s, faults := compileSource([]byte(`{"allOf":[` + branches(parts, `{"type":"string"}`) + `]}`))
+		if len(faults) > 0 {
+			t.Fatal(faults)
 		}
 		if s.root.heavy != want {
 			t.Errorf("%d branches: heavy is %v", parts, s.root.heavy)

@@ -20,6 +20,20 @@ const (
 	anyType = typeNull | typeBoolean | typeNumber | typeString | typeArray | typeObject
 )
 
+// compiledSchema is a whole schema in the form that validation, proofs, samples
+// and views share.
+type compiledSchema struct {
+	root     *node
+	nodes    []*node  // every schema inside, the root first
+	source   []byte   // the JSON that was compiled
+	literals interner // the values of const and enum; only read
+	memoise  bool     // judge through a memo, see needsMemo
+}
+
+// formKey opens the compiled form of a schema to the packages below schema. They
+// alone can name the type, and its field keeps others from passing a literal.
+type formKey struct{ _ struct{} }
+
 // node is one compiled schema. It never changes once Compile has returned, so
 // that any number of goroutines can read it. Validator, prover, samples and the
 // public view all work on nodes: there is no second opinion on what a schema
@@ -41,7 +55,7 @@ type node struct {
 	// types holds the kinds of value that pass the keyword type. With
 	// typeInteger and without typeNumber, numbers must be integers.
 	types    typeSet
-	typeList []Type // as written; nil where type is absent
+	typeList []string // as written; nil where type is absent
 
 	constant *enumRule // const, as an enum of one
 	enum     *enumRule
@@ -107,7 +121,7 @@ type enumRule struct {
 type stringRule struct {
 	min, max int
 	pattern  *pattern
-	format   Format
+	format   formatName
 }
 
 // pattern is an ECMA-262 pattern and its translation. The validator runs dfa or

@@ -150,7 +150,12 @@ func TestBounds(t *testing.T) {
 		}
 		want := true
 		for w, limit := range limits {
-			order := rat(t, value).Cmp(rat(t, limit))
+			given, okGiven := new(big.Rat).SetString(value)
+			bound, okBound := new(big.Rat).SetString(limit)
+			if !okGiven || !okBound {
+				t.Fatalf("%s and %s", value, limit)
+			}
+			order := given.Cmp(bound)
 			want = want && map[string]bool{
 				"minimum": order >= 0, "maximum": order <= 0, "exclusiveMinimum": order > 0, "exclusiveMaximum": order < 0,
 			}[w]

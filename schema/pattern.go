@@ -330,7 +330,7 @@ func (t *translator) braces() (int, *patternError) {
 // isDigits accepts one or more decimal digits.
 func isDigits(s string) bool {
 	for i := range len(s) {
-		if !is(s[i], classDigit) {
+		if !isDigit(s[i]) {
 			return false
 		}
 	}

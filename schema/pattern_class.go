@@ -209,7 +209,7 @@ func (t *translator) charEscape() (runeSet, *patternError) {
 // nulEscape reads \0. A digit must not follow: annex B of ECMA-262 would read \01 as
 // an octal escape, which the flag u refuses.
 func (t *translator) nulEscape() (runeSet, *patternError) {
-	if rest := t.rest(); len(rest) > 2 && is(rest[2], classDigit) {
+	if rest := t.rest(); len(rest) > 2 && isDigit(rest[2]) {
 		return nil, t.errorf(`write \xHH`, "octal escapes are not part of ECMA-262")
 	}
 	return t.codePoint(0, 2)
@@ -218,7 +218,7 @@ func (t *translator) nulEscape() (runeSet, *patternError) {
 // controlEscape reads \cX, the letter's place in the alphabet.
 func (t *translator) controlEscape() (runeSet, *patternError) {
 	rest := t.rest()
-	if len(rest) < 3 || !is(rest[2], classAlpha) {
+	if len(rest) < 3 || !isAlpha(rest[2]) {
 		return nil, t.errorf("", `\c must be followed by a letter`)
 	}
 	return t.codePoint(rune(rest[2]&31), 3)
@@ -230,7 +230,7 @@ func (t *translator) controlEscape() (runeSet, *patternError) {
 func (t *translator) identityEscape() (runeSet, *patternError) {
 	r, size := utf8.DecodeRuneInString(t.rest()[1:])
 	// Other characters may be escaped without need, as annex B allows.
-	if r == '_' || r < utf8.RuneSelf && is(byte(r), classAlpha|classDigit) {
+	if r == '_' || r < utf8.RuneSelf && isAlphanumeric(byte(r)) {
 		return nil, t.errorf("", "unknown escape %q", `\`+string(r))
 	}
 	return t.codePoint(r, 1+size)
@@ -302,13 +302,25 @@ func (t *translator) codePoint(r rune, size int) (runeSet, *patternError) {
 	return runeSet{r, r}, nil
 }
 
+// isDigit accepts a decimal digit of ASCII.
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// isHex accepts a hexadecimal digit of either case.
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+// isAlpha accepts a letter of ASCII.
+func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// isAlphanumeric accepts a letter or digit of ASCII.
+func isAlphanumeric(c byte) bool { return isAlpha(c) || isDigit(c) }
+
 // hexDigits reads exactly n hexadecimal digits.
 func hexDigits(s string, n int) (rune, bool) {
 	if len(s) < n {
 		return 0, false
 	}
 	for i := range n {
-		if !is(s[i], classHex) {
+		if !isHex(s[i]) {
 			return 0, false
 		}
 	}
@@ -349,7 +361,7 @@ func propertySet(name string) (runeSet, bool) {
 	}
 	// The parser takes more than names: a caret negates there.
 	for i := range len(name) {
-		if !is(name[i], classAlpha|classDigit) && name[i] != '_' {
+		if !isAlphanumeric(name[i]) && name[i] != '_' {
 			return nil, false
 		}
 	}

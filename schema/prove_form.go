@@ -15,7 +15,7 @@ type form struct {
 	node   *node
 	schema *Schema // to which node belongs
 	side   Side
-	alone  *Schema // node as a schema of its own; made when first needed
+	alone  *validator // of node as a schema of its own; made when first needed
 
 	// The parts, as forms; -1 where absent.
 	items, additional, not int32
@@ -57,7 +57,7 @@ func (p *prover) classify() {
 	p.classifier = c
 	// Both schemas go into one list, so that equal parts of them meet.
 	for side, s := range p.schemas {
-		c.visit(s.root, Side(side))
+		c.visit(s.Compiled(formKey{}).root, Side(side))
 	}
 	for _, n := range c.nodes {
 		c.fixed = append(c.fixed, c.fixedKey(n))
@@ -78,7 +78,7 @@ func (p *prover) classify() {
 		f.like = append(f.like, n)
 	}
 	for _, s := range p.schemas {
-		p.roots = append(p.roots, c.of(s.root))
+		p.roots = append(p.roots, c.of(s.Compiled(formKey{}).root))
 	}
 }
 
@@ -309,23 +309,33 @@ func (c *classifier) fill(f *form, n *node, side Side) {
 	}
 }
 
-// standalone returns the form as a schema of its own.
-func (f *form) standalone() *Schema {
+// standalone returns the validator of the form as a schema of its own.
+func (f *form) standalone() *validator {
 	if f.alone == nil {
-		f.alone = &Schema{
-			root: f.node, nodes: f.schema.nodes, literals: f.schema.literals,
-			memoise: f.schema.memoise, limits: f.schema.limits,
+		limits := f.schema.Limits()
+		f.alone = &validator{
+			schema: f.schema.Compiled(formKey{}), root: f.node,
+			maxDepth: limits.MaxDepth, maxBytes: limits.MaxBytes,
 		}
 	}
 	return f.alone
 }
 
 // valid reports whether a value passes the form, by the production validator.
-func (f *form) valid(raw []byte) bool { return f.standalone().Valid(raw) }
+func (f *form) valid(raw []byte) bool { return f.standalone().valid(raw) }
 
 // check is valid with the full verdict: a value that exceeds the limits of the
 // validator is malformed, which shows nothing about the schema.
-func (f *form) check(raw []byte) Verdict { return f.standalone().Check(raw).Verdict }
+func (f *form) check(raw []byte) Verdict {
+	valid, malformed := f.standalone().judge(raw)
+	switch {
+	case valid:
+		return Valid
+	case malformed != nil:
+		return Malformed
+	}
+	return Invalid
+}
 
 // nameID numbers the property names that occur, in the order of the sources.
 type nameID int32
@@ -441,7 +451,7 @@ func sortsOf(t typeSet) sorts {
 // sortOf returns the sort of a value. 1.0 is an integer.
 func sortOf(t *tree) sorts {
 	if t.kind != kindNumber {
-		return sortsOf(t.kind.bit())
+		return sortsOf(typeOf(t.kind))
 	}
 	if parseDecimal(bytes.TrimSpace(t.raw)).isInteger() {
 		return sortInteger

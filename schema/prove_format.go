@@ -1,6 +1,9 @@
 package schema
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // The languages of the formats, anchored, for RE2. They say the same as the
 // validator's own checks, which are written by hand because they are faster and
@@ -74,15 +77,15 @@ func ipv6(most int, v4 string) string {
 	for left := range most + 1 {
 		before := ""
 		if left > 0 {
-			before = group + `(?::` + group + `){` + itoa(left-1) + `}`
+			before = group + `(?::` + group + `){` + strconv.Itoa(left-1) + `}`
 		}
 		right := most - left
 		after := ""
 		if right > 0 {
-			after = `(?:` + group + `:){0,` + itoa(right-1) + `}` + group
+			after = `(?:` + group + `:){0,` + strconv.Itoa(right-1) + `}` + group
 		}
 		if right > 1 {
-			after += `|(?:` + group + `:){0,` + itoa(right-2) + `}` + v4
+			after += `|(?:` + group + `:){0,` + strconv.Itoa(right-2) + `}` + v4
 		}
 		forms = append(forms, before+`::(?:`+after+`)?`)
 	}
@@ -112,39 +115,39 @@ func (f fit) opposite() fit {
 
 // formatLanguages returns expressions that the strings of a format match all,
 // as closely as asked for.
-func formatLanguages(f Format, how fit) []string {
+func formatLanguages(f formatName, how fit) []string {
 	switch f {
-	case FormatUUID:
+	case nameUUID:
 		return []string{languageUUID}
-	case FormatDateTime:
+	case nameDateTime:
 		if how == fitNarrow {
 			return []string{dateTimeUnder}
 		}
 		return []string{dateTimeOver}
-	case FormatEmail:
+	case nameEmail:
 		if how == fitWide {
 			return []string{languageEmail()}
 		}
 		return []string{languageEmailLengths, languageEmail()} // the first is quick to be outside of
 	default:
-		return []string{languageURI(f == FormatURIReference)}
+		return []string{languageURI(f == nameURIReference)}
 	}
 }
 
 // formatSpan returns the lengths that strings of a format can have, which answers
 // most conflicts between a format and a length without an automaton.
-func formatSpan(f Format) span {
+func formatSpan(f formatName) (least, most int) {
 	switch f {
-	case FormatUUID:
-		return span{36, 36}
-	case FormatEmail:
-		return span{3, maxLocalPart + 1 + maxDomain}
-	case FormatDateTime:
-		return span{20, unbounded}
-	case FormatURI:
-		return span{2, unbounded}
+	case nameUUID:
+		return 36, 36
+	case nameEmail:
+		return 3, maxLocalPart + 1 + maxDomain
+	case nameDateTime:
+		return 20, unbounded
+	case nameURI:
+		return 2, unbounded
 	default:
-		return span{0, unbounded}
+		return 0, unbounded
 	}
 }
 
@@ -154,7 +157,7 @@ func (st *state) formatsClash() bool {
 	for _, a := range st.texts {
 		for _, b := range st.texts {
 			if a.op == opFormat && b.op == opNoFormat && (a.format == b.format ||
-				a.format == FormatURI && b.format == FormatURIReference) {
+				a.format == nameURI && b.format == nameURIReference) {
 				return true
 			}
 		}
@@ -163,18 +166,18 @@ func (st *state) formatsClash() bool {
 }
 
 // formatSamples are strings of a format that read well, and one of a length.
-func formatSamples(f Format, least int) []string {
+func formatSamples(f formatName, least int) []string {
 	const longest = 1 << 16
 	pad := strings.Repeat("a", min(least, longest))
 	switch f {
-	case FormatUUID:
+	case nameUUID:
 		return []string{"0190a6e8-7c31-7d4a-9b2e-5f3c8a1d6e40", "6ba7b810-9dad-11d1-80b4-00c04fd430c8"}
-	case FormatEmail:
+	case nameEmail:
 		return []string{"user@example.com", "a@b", longEmail(least)}
-	case FormatURI:
+	case nameURI:
 		const short = "https://example.com/"
 		return []string{short, "a:", short + pad[min(len(pad), len(short)):]}
-	case FormatURIReference:
+	case nameURIReference:
 		return []string{"/path", "https://example.com/", "", "/" + pad[min(len(pad), 1):]}
 	default:
 		const short = "2026-01-15T09:30:00Z"

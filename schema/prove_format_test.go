@@ -20,15 +20,16 @@ func TestFormatLanguages(t *testing.T) {
 		"2024-12-31T23:59:60Z", "2024-12-31T22:59:60Z", "2024-12-31T22:59:60-01:00", "2024-12-31t23:59:59.999z", "2024-12-31T24:00:00Z",
 		"2024-12-31T23:59:59+24:00", "2024-12-31T23:59:59.Z", "2024-12-31 23:59:59Z", "6ba7b810-9dad-11d1-80b4-00C04FD430C8", "6ba7b8109dad11d180b400c04fd430c8",
 	}
-	for _, f := range []Format{FormatUUID, FormatEmail, FormatURI, FormatURIReference, FormatDateTime} {
+	for _, f := range []formatName{nameUUID, nameEmail, nameURI, nameURIReference, nameDateTime} {
 		t.Run(string(f), func(t *testing.T) {
 			wide, over, under := compileAll(formatLanguages(f, fitWide)), compileAll(formatLanguages(f, fitClose)), compileAll(formatLanguages(f, fitNarrow))
 			check := func(s string) (problem string) {
-				has, fits := f.match([]byte(s)), formatSpan(f)
+				has := f.match([]byte(s))
+				least, most := formatSpan(f)
 				switch {
 				case has && (!matchAll(over, s) || !matchAll(wide, s)):
 					return "is of the format, but not in the wider language"
-				case has && (len(s) < fits.low || len(s) > fits.high):
+				case has && (len(s) < least || len(s) > most):
 					return "is of the format, but not of its lengths"
 				case !has && matchAll(under, s):
 					return "is in the narrower language, but not of the format"
@@ -87,7 +88,7 @@ func matchAll(all []*regexp.Regexp, s string) bool {
 func TestFormatImplication(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := []byte(rapid.StringMatching(languageURI(false)).Draw(t, "uri"))
-		if FormatURI.match(s) && !FormatURIReference.match(s) {
+		if nameURI.match(s) && !nameURIReference.match(s) {
 			t.Fatalf("%q is a URI but no URI reference", s)
 		}
 	})

@@ -105,7 +105,7 @@ type pairOfForms struct{ first, second int }
 // can fail a oneOf by passing twice. With tagged branches, which are the rule,
 // there are none: such a oneOf costs what an anyOf costs.
 func (p *prover) overlaps(comb *combinator, branches []int32) (pairs []pairOfForms, final bool) {
-	if comb.tagged() {
+	if tagged(comb) {
 		return nil, true
 	}
 	final = true
@@ -125,7 +125,7 @@ func (p *prover) overlaps(comb *combinator, branches []int32) (pairs []pairOfFor
 // tagged reports whether every branch requires an object with a member whose
 // values belong to that branch alone, so that no two branches can match. It
 // spares a union of n tagged branches n² questions about pairs.
-func (c *combinator) tagged() bool {
+func tagged(c *combinator) bool {
 	if c.dispatch == nil {
 		return false
 	}

@@ -346,7 +346,7 @@ func (p *prover) exampleOf(goal []termID) []byte {
 			continue
 		}
 		for _, n := range p.forms[(t-firstForm)/2].like {
-			for _, raw := range n.annotated() {
+			for _, raw := range annotated(n) {
 				if tried++; tried > most {
 					return nil
 				}
@@ -361,7 +361,7 @@ func (p *prover) exampleOf(goal []termID) []byte {
 }
 
 // annotated returns the values in a schema's examples and default.
-func (n *node) annotated() [][]byte {
+func annotated(n *node) [][]byte {
 	all := n.notes.examples
 	if n.notes.fallback != nil {
 		all = append(all[:len(all):len(all)], n.notes.fallback)

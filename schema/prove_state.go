@@ -168,8 +168,7 @@ func (st *state) pushAtom(p *prover, t term) bool {
 		if t.op == opFormat {
 			// A format also bounds the length, which can contradict maxLength
 			// at once.
-			fits := formatSpan(t.format)
-			return st.length.meet(fits.low, fits.high)
+			return st.length.meet(formatSpan(t.format))
 		}
 	case opCount:
 		return st.count.meet(t.low, t.high)

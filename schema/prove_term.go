@@ -65,7 +65,7 @@ type term struct {
 	limit     *bound
 	lits      *literalSet
 	pattern   *pattern
-	format    Format
+	format    formatName
 	origin    place // of patterns and formats
 
 	// may holds at least the sorts of which the term can be true, must at most

@@ -55,7 +55,7 @@ type judgement struct {
 // invalid. It may take its time and allocate: by now the call has failed.
 func (s *Schema) explain(doc []byte) Report {
 	// A run of its own, with the memo: the pool belongs to the fast path.
-	r := newRun(s)
+	r := newRun(s.form)
 	r.remember(true)
 	r.begin(doc)
 	p := &reporter{
@@ -64,7 +64,7 @@ func (s *Schema) explain(doc []byte) Report {
 		limit: max(s.limits.MaxViolations, s.limits.MaxViolations+MaxOmitted),
 		done:  map[judgement]struct{}{},
 	}
-	p.value(s.root, ijson.SkipSpace(doc, 0))
+	p.value(s.form.root, ijson.SkipSpace(doc, 0))
 	omitted := p.count - len(p.found)
 	return Report{Verdict: Invalid, Violations: p.found, Truncated: omitted > 0, Omitted: omitted}
 }
@@ -125,15 +125,15 @@ func (p *reporter) value(n *node, i int) {
 		return
 	}
 	kind, end := kindOf(p.data[i]), p.end(i)
-	if !n.accepts(kind, p.data[i:end]) {
-		p.add(KeywordType, "expected type "+n.typeText()+" but got "+kind.String())
+	if !accepts(n, kind, p.data[i:end]) {
+		p.add(KeywordType, "expected type "+typeText(n)+" but got "+kind.String())
 		return
 	}
 	if n.constant != nil && !p.run.among(n.constant, kind, i, end) {
 		p.add(KeywordConst, "expected const "+truncate.String(string(n.constant.values[0].raw), maxShown))
 	}
 	if n.enum != nil && !p.run.among(n.enum, kind, i, end) {
-		p.add(KeywordEnum, "value not in enum "+n.enum.text())
+		p.add(KeywordEnum, "value not in enum "+enumText(n.enum))
 	}
 	p.byKind(n, kind, i, end)
 	p.combinators(n, i)
@@ -166,8 +166,8 @@ func (p *reporter) byKind(n *node, kind kind, i, end int) {
 }
 
 // accepts applies the keyword type.
-func (n *node) accepts(kind kind, text []byte) bool {
-	if n.types&kind.bit() != 0 {
+func accepts(n *node, kind kind, text []byte) bool {
+	if n.types&typeOf(kind) != 0 {
 		return true
 	}
 	return kind == kindNumber && n.types&typeInteger != 0 && parseDecimal(text).isInteger()
@@ -175,19 +175,19 @@ func (n *node) accepts(kind kind, text []byte) bool {
 
 // typeText shows the types as the reference system does, in the order of the
 // schema.
-func (n *node) typeText() string {
+func typeText(n *node) string {
 	var b strings.Builder
 	for i, t := range n.typeList {
 		if i > 0 {
 			b.WriteByte('|')
 		}
-		b.WriteString(string(t))
+		b.WriteString(t)
 	}
 	return b.String()
 }
 
-// text shows the values of an enum, as many as fit.
-func (r *enumRule) text() string {
+// enumText shows the values of an enum, as many as fit.
+func enumText(r *enumRule) string {
 	var b strings.Builder
 	b.WriteByte('[')
 	for i, l := range r.values {
@@ -336,8 +336,7 @@ func (p *reporter) array(a *arrayRule, i int) {
 // uniqueItems lists the second element of the first equal pair. One is enough: a
 // list of a thousand zeros would otherwise be reported 999 times.
 func (p *reporter) uniqueItems(items []int) {
-	p.run.arrays++
-	serial := p.run.arrays
+	serial := p.run.nextArray()
 	for k, item := range items {
 		if !p.run.first(serial, item, p.end(item)) {
 			p.under(strconv.Itoa(k), func() { p.add(KeywordUniqueItems, "duplicate item") })
@@ -399,7 +398,7 @@ func (p *reporter) closest(c *combinator, i int) {
 		p.value(c.to[k], i)
 	} else {
 		p.under(c.dispatch.property, func() {
-			p.add(KeywordEnum, "value not in enum "+c.dispatch.text(c.to))
+			p.add(KeywordEnum, "value not in enum "+tagText(c.dispatch, c.to))
 		})
 	}
 	// The list may go on unless the limit around this one is met as well.
@@ -413,7 +412,7 @@ func (p *reporter) furthest(branches []*node, i int) *node {
 	best, reach := branches[0], -1
 	kind, end := kindOf(p.data[i]), p.end(i)
 	for _, b := range branches {
-		if !b.accepts(kind, p.data[i:end]) {
+		if !accepts(b, kind, p.data[i:end]) {
 			continue
 		}
 		if at := ^p.judge(b, i); at > reach {
@@ -423,8 +422,8 @@ func (p *reporter) furthest(branches []*node, i int) *node {
 	return best
 }
 
-// text shows the values that pick a branch, as many as fit.
-func (d *dispatch) text(branches []*node) string {
+// tagText shows the values that pick a branch, as many as fit.
+func tagText(d *dispatch, branches []*node) string {
 	all := &enumRule{}
 	for _, b := range branches {
 		tag := b.obj.props[b.obj.index.find(b.obj.props, []byte(d.property))].node.target()
@@ -434,5 +433,5 @@ func (d *dispatch) text(branches []*node) string {
 		}
 		all.values = append(all.values, rule.values...)
 	}
-	return all.text()
+	return enumText(all)
 }

@@ -42,9 +42,9 @@ func TestScratchSpaceIsGivenUp(t *testing.T) {
 		{"the key of an element", `{"uniqueItems":true}`, func(n int) string { return "[" + numbers(n) + "]" }, 100, 300_000, func(r *run) int { return cap(r.unique.key) }, maxKeptBytes},
 		{"the members of an element", `{"uniqueItems":true}`, func(n int) string { return "[" + members(n) + "]" }, 100, 40_000, func(r *run) int { return cap(r.unique.pairs) }, maxKeptSlots},
 	} {
-		s, err := Compile([]byte(c.schema))
-		if err != nil {
-			t.Fatal(err)
+		s, faults := compileSource([]byte(c.schema))
+		if len(faults) > 0 {
+			t.Fatal(faults)
 		}
 		r := newRun(s)
 		judge := func(n int) int {

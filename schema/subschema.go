@@ -139,7 +139,7 @@ func IsSubschema(a, b *Schema) Containment {
 // IsSubschemaWithin is [IsSubschema] within a budget. When ctx ends, the
 // answer is Undecided with [ReasonTime], unless it is found at once.
 func IsSubschemaWithin(ctx context.Context, a, b *Schema, budget Budget) Containment {
-	if a.root == b.root || bytes.Equal(a.source, b.source) {
+	if x, y := a.Compiled(formKey{}), b.Compiled(formKey{}); x.root == y.root || bytes.Equal(x.source, y.source) {
 		return Containment{Answer: Proven}
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget.orDefault().Time)

@@ -41,7 +41,7 @@ type run struct {
 }
 
 // newRun returns scratch space for payloads of one schema, one at a time.
-func newRun(s *Schema) *run {
+func newRun(s *compiledSchema) *run {
 	r := &run{any: &node{id: endID, any: true, shared: true, types: anyType}}
 	r.any.final = r.any
 	r.anyArray.max = unbounded
@@ -122,7 +122,7 @@ func (r *run) own(n *node, i, depth int) int {
 		return ^i
 	}
 	kind := kindOf(r.data[i])
-	if n.types&kind.bit() == 0 && (kind != kindNumber || n.types&typeInteger == 0) {
+	if n.types&typeOf(kind) == 0 && (kind != kindNumber || n.types&typeInteger == 0) {
 		return ^i
 	}
 	var end int
@@ -169,7 +169,7 @@ func (r *run) stringValue(rule *stringRule, i int) int {
 		return end
 	}
 	raw := r.data[i+1 : end-1]
-	if !rule.length(raw, escaped) {
+	if !hasLength(rule, raw, escaped) {
 		return ^i
 	}
 	if rule.pattern == nil && rule.format == "" {
@@ -178,14 +178,14 @@ func (r *run) stringValue(rule *stringRule, i int) int {
 	if escaped {
 		raw = r.unescape(raw)
 	}
-	if !rule.text(raw) {
+	if !hasText(rule, raw) {
 		return ^i
 	}
 	return end
 }
 
-// text reports whether the characters of a string fit pattern and format.
-func (s *stringRule) text(text []byte) bool {
+// hasText reports whether the characters of a string fit pattern and format.
+func hasText(s *stringRule, text []byte) bool {
 	return (s.pattern == nil || s.pattern.match(text)) && (s.format == "" || s.format.match(text))
 }
 
@@ -195,10 +195,10 @@ func (r *run) unescape(raw []byte) []byte {
 	return r.text
 }
 
-// length reports whether a string has an acceptable number of code points. A
+// hasLength reports whether a string has an acceptable number of code points. A
 // code point takes at most four bytes unless it is escaped, so that most
 // strings need no counting.
-func (s *stringRule) length(raw []byte, escaped bool) bool {
+func hasLength(s *stringRule, raw []byte, escaped bool) bool {
 	if s.min == 0 && len(raw) <= s.max {
 		return true
 	}
@@ -226,26 +226,26 @@ func (r *run) numberValue(n *node, i int) int {
 	if n.types&typeNumber == 0 && !integer && !parseDecimal(token).isInteger() {
 		return ^i
 	}
-	if n.num != nil && !n.num.match(token, integer) {
+	if n.num != nil && !within(n.num, token, integer) {
 		return ^i
 	}
 	return end
 }
 
-// match reports whether a number is within the bounds. Most numbers and most
+// within reports whether a number is within the bounds. Most numbers and most
 // bounds are integers of up to 18 digits, which compare as such.
-func (b *numberRule) match(token []byte, integer bool) bool {
+func within(b *numberRule, token []byte, integer bool) bool {
 	if integer && b.fast {
 		if v, ok := smallInt(token); ok {
 			return b.low <= v && v <= b.high
 		}
 	}
-	return b.exact(token)
+	return withinExactly(b, token)
 }
 
-// exact is match for every number. Its large frame is kept out of match: stacks
+// withinExactly is within for every number. Its large frame is kept out of within: stacks
 // that validate grow less.
-func (b *numberRule) exact(token []byte) bool {
+func withinExactly(b *numberRule, token []byte) bool {
 	d := parseDecimal(token)
 	return b.min.order(d) >= 0 && b.max.order(d) <= 0 &&
 		(b.above == nil || b.above.order(d) > 0) &&
@@ -265,7 +265,7 @@ func (b *bound) order(d decimal) int {
 // far the most frequent, are compared as text. Everything else is numbered, so
 // that 1.0 equals 1 and the order of members does not count.
 func (r *run) among(rule *enumRule, kind kind, i, end int) bool {
-	if rule.kinds&kind.bit() == 0 {
+	if rule.kinds&typeOf(kind) == 0 {
 		return false
 	}
 	if kind == kindString {
@@ -276,7 +276,7 @@ func (r *run) among(rule *enumRule, kind kind, i, end int) bool {
 				break
 			}
 		}
-		return rule.hasString(text)
+		return hasString(rule, text)
 	}
 	// The value equals one of the rule's exactly if it has the same number. A
 	// value that occurs nowhere in the schema has none.
@@ -290,7 +290,7 @@ func (r *run) among(rule *enumRule, kind kind, i, end int) bool {
 
 // hasString reports whether a string is one of the rule's. Up to eight strings
 // are compared one by one, more are looked up.
-func (r *enumRule) hasString(text []byte) bool {
+func hasString(r *enumRule, text []byte) bool {
 	if r.strings != nil {
 		_, ok := r.strings[string(text)]
 		return ok

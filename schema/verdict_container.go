@@ -18,8 +18,7 @@ func (r *run) array(rule *arrayRule, i, depth int) int {
 	}
 	var serial uint32
 	if rule.unique {
-		r.arrays++
-		serial = r.arrays
+		serial = r.nextArray()
 	}
 	i = ijson.SkipSpace(r.data, i+1)
 	if i < len(r.data) && r.data[i] == ']' {
@@ -67,6 +66,12 @@ func atLeast(rule *arrayRule, count, i int) int {
 		return ^i
 	}
 	return i + 1
+}
+
+// nextArray begins an array with uniqueItems and returns its number.
+func (r *run) nextArray() uint32 {
+	r.arrays++
+	return r.arrays
 }
 
 // first reports whether the checked value from i to end occurs in the array

@@ -9,13 +9,13 @@ import "slices"
 type Node struct{ n *node }
 
 // Root returns the whole schema.
-func (s *Schema) Root() Node { return Node{s.root} }
+func (s *Schema) Root() Node { return Node{s.form.root} }
 
 // Definitions returns the schemas in the root's definitions, in the order of
 // the source.
 func (s *Schema) Definitions() []Definition {
-	all := make([]Definition, 0, len(s.root.notes.definitions))
-	for _, d := range s.root.notes.definitions {
+	all := make([]Definition, 0, len(s.form.root.notes.definitions))
+	for _, d := range s.form.root.notes.definitions {
 		all = append(all, Definition{d.name, Node{d.node}})
 	}
 	return all
@@ -49,7 +49,16 @@ func (n Node) Ref() (name string, target Node, ok bool) {
 func (n Node) Resolve() Node { return Node{n.n.target()} }
 
 // Types returns the types in the order of the source; nil accepts every type.
-func (n Node) Types() []Type { return slices.Clone(n.n.typeList) }
+func (n Node) Types() []Type {
+	if n.n.typeList == nil {
+		return nil
+	}
+	all := make([]Type, 0, len(n.n.typeList))
+	for _, name := range n.n.typeList {
+		all = append(all, Type(name))
+	}
+	return all
+}
 
 // Title returns the annotation title, or "".
 func (n Node) Title() string { return n.n.notes.title }
@@ -81,8 +90,8 @@ type Literal struct {
 	Text string
 }
 
-// literals copies the values of const or enum.
-func (r *enumRule) literals() []Literal {
+// literalsOf copies the values of const or enum.
+func literalsOf(r *enumRule) []Literal {
 	if r == nil {
 		return nil
 	}
@@ -98,14 +107,14 @@ func (r *enumRule) literals() []Literal {
 }
 
 // Enum returns the values of enum in the order of the source; nil without it.
-func (n Node) Enum() []Literal { return n.n.enum.literals() }
+func (n Node) Enum() []Literal { return literalsOf(n.n.enum) }
 
 // Const returns the value of const.
 func (n Node) Const() (value Literal, ok bool) {
 	if n.n.constant == nil || len(n.n.constant.values) == 0 {
 		return Literal{}, false
 	}
-	return n.n.constant.literals()[0], true
+	return literalsOf(n.n.constant)[0], true
 }
 
 // Property is one entry of properties.
@@ -208,7 +217,7 @@ func (n Node) Format() Format {
 	if n.n.str == nil {
 		return ""
 	}
-	return n.n.str.format
+	return Format(n.n.str.format)
 }
 
 // Bounds are the limits of a number as JSON numbers, as written; "" where
@@ -224,13 +233,13 @@ func (n Node) Bounds() Bounds {
 		return Bounds{}
 	}
 	return Bounds{
-		Minimum: n.n.num.min.text(), Maximum: n.n.num.max.text(),
-		ExclusiveMinimum: n.n.num.above.text(), ExclusiveMaximum: n.n.num.below.text(),
+		Minimum: limit(n.n.num.min), Maximum: limit(n.n.num.max),
+		ExclusiveMinimum: limit(n.n.num.above), ExclusiveMaximum: limit(n.n.num.below),
 	}
 }
 
-// text shows a limit as written; "" where it is absent.
-func (b *bound) text() string {
+// limit shows a bound as written; "" where it is absent.
+func limit(b *bound) string {
 	if b == nil {
 		return ""
 	}
@@ -238,16 +247,16 @@ func (b *bound) text() string {
 }
 
 // OneOf returns the branches of oneOf; nil without it.
-func (n Node) OneOf() []Node { return n.n.oneOf.nodes() }
+func (n Node) OneOf() []Node { return nodesOf(n.n.oneOf) }
 
 // AnyOf returns the branches of anyOf; nil without it.
-func (n Node) AnyOf() []Node { return n.n.anyOf.nodes() }
+func (n Node) AnyOf() []Node { return nodesOf(n.n.anyOf) }
 
 // AllOf returns the branches of allOf; nil without it.
-func (n Node) AllOf() []Node { return n.n.allOf.nodes() }
+func (n Node) AllOf() []Node { return nodesOf(n.n.allOf) }
 
-// nodes copies the branches.
-func (c *combinator) nodes() []Node {
+// nodesOf copies the branches.
+func nodesOf(c *combinator) []Node {
 	if c == nil {
 		return nil
 	}

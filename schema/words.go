@@ -6,48 +6,34 @@ import (
 	"github.com/agentd/agentd/internal/spelling"
 )
 
-// Type is a name that the keyword type accepts.
-type Type string
-
-// The types of draft-07.
-const (
-	TypeNull    Type = "null"
-	TypeBoolean Type = "boolean"
-	TypeInteger Type = "integer" // any number without fraction, 1.0 included
-	TypeNumber  Type = "number"
-	TypeString  Type = "string"
-	TypeArray   Type = "array"
-	TypeObject  Type = "object"
-)
-
 // typeNames lists the types, in the order in which hints name them.
 func typeNames() []string {
 	return []string{"object", "array", "string", "integer", "number", "boolean", "null"}
 }
 
-// typeBit returns the bit of a type; 0 for an unknown name.
-func typeBit(t Type) typeSet {
-	switch t {
-	case TypeNull:
+// typeBit returns the bit of a type by its name; 0 for an unknown one.
+func typeBit(name string) typeSet {
+	switch name {
+	case "null":
 		return typeNull
-	case TypeBoolean:
+	case "boolean":
 		return typeBoolean
-	case TypeInteger:
+	case "integer":
 		return typeInteger
-	case TypeNumber:
+	case "number":
 		return typeNumber
-	case TypeString:
+	case "string":
 		return typeString
-	case TypeArray:
+	case "array":
 		return typeArray
-	case TypeObject:
+	case "object":
 		return typeObject
 	}
 	return 0
 }
 
-// bit returns the kind as a type, with number for every number.
-func (k kind) bit() typeSet { return typeNull << k }
+// typeOf returns a kind as a type, with number for every number.
+func typeOf(k kind) typeSet { return typeNull << k }
 
 // String returns the kind as the keyword type names it.
 func (k kind) String() string {
