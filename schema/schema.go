@@ -5,13 +5,16 @@ import (
 	"strconv"
 
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/schema/internal/compile"
+	"github.com/agentd/agentd/schema/internal/ir"
+	"github.com/agentd/agentd/schema/internal/verdict"
 )
 
 // Schema is a compiled schema. It never changes and is safe for concurrent
 // use: what a pass over a payload needs is taken from a pool.
 type Schema struct {
-	form      *compiledSchema
-	validator validator
+	form      *ir.Schema
+	validator verdict.Validator
 	objects   bool   // {} stands for null, see Arguments
 	limits    Limits // every field set
 }
@@ -20,7 +23,7 @@ type Schema struct {
 // given as JSON. The error is a *[CompileError] that lists every fault. src is
 // not kept.
 func Compile(src []byte) (*Schema, error) {
-	form, faults := compileSource(src)
+	form, faults := compile.Compile(src)
 	if len(faults) > 0 {
 		refusal := &CompileError{Faults: make([]Fault, 0, len(faults))}
 		for _, f := range faults {
@@ -34,10 +37,10 @@ func Compile(src []byte) (*Schema, error) {
 }
 
 // newSchema returns a schema under limits of which every field is set.
-func newSchema(form *compiledSchema, l Limits) *Schema {
+func newSchema(form *ir.Schema, l Limits) *Schema {
 	return &Schema{
 		form: form, limits: l,
-		validator: validator{schema: form, root: form.root, maxDepth: l.MaxDepth, maxBytes: l.MaxBytes},
+		validator: verdict.Validator{Schema: form, Root: form.Root, MaxDepth: l.MaxDepth, MaxBytes: l.MaxBytes},
 	}
 }
 
@@ -62,7 +65,7 @@ const DefaultMaxViolations = 100
 // millions of violations, and finding one of a union means trying every branch.
 const MaxOmitted = 1000
 
-// mostDepth is the highest bound on depth. With maxNesting steps for each
+// mostDepth is the highest bound on depth. With the 128 steps that combinators may nest for each
 // level, the stack stays within some 500 MB.
 const mostDepth = 4096
 
@@ -93,11 +96,11 @@ func (s *Schema) WithLimits(l Limits) *Schema {
 func (s *Schema) Limits() Limits { return s.limits }
 
 // Source returns the schema's JSON as it was compiled.
-func (s *Schema) Source() []byte { return slices.Clone(s.form.source) }
+func (s *Schema) Source() []byte { return slices.Clone(s.form.Source) }
 
 // Compiled returns the form to which s was compiled. It is for the packages
 // below this one, such as contain: no other can make a key.
-func (s *Schema) Compiled(formKey) *compiledSchema { return s.form }
+func (s *Schema) Compiled(ir.Key) *ir.Schema { return s.form }
 
 // Verdict is the answer to whether a payload is valid.
 type Verdict uint8
@@ -159,7 +162,7 @@ type Report struct {
 // valid payloads, allocates nothing. A malformed payload is not valid. doc is
 // only read, and not kept.
 func (s *Schema) Valid(doc []byte) bool {
-	return s.validator.valid(doc)
+	return s.validator.Valid(doc)
 }
 
 // Check judges doc and lists its violations. On valid payloads it costs what
@@ -167,7 +170,7 @@ func (s *Schema) Valid(doc []byte) bool {
 // wrong. That the syntax is checked as a whole first means that a payload that
 // is both malformed and invalid is always reported as malformed.
 func (s *Schema) Check(doc []byte) Report {
-	valid, syntax := s.validator.judge(doc)
+	valid, syntax := s.validator.Judge(doc)
 	switch {
 	case valid:
 		return Report{Verdict: Valid}

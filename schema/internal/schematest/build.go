@@ -1,0 +1,50 @@
+package schematest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/schema"
+)
+
+func Repeat(s string, n int) string { return strings.Repeat(s, n) }
+
+// List joins n elements into an array.
+func List(n int, element func(i int) string) string {
+	var b strings.Builder
+	b.WriteByte('[')
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(element(i))
+	}
+	b.WriteByte(']')
+	return b.String()
+}
+
+// Object joins n members.
+func Object(n int, member func(i int) string) string {
+	text := List(n, member)
+	return "{" + text[1:len(text)-1] + "}"
+}
+
+// Chain nests additions to the left, n deep.
+func Chain(n int, leaf string) []byte {
+	return []byte(Repeat(`{"add":[`, n) + leaf + Repeat(`,                    1]}`, n))
+}
+
+func MustCompile(t testing.TB, src string) *schema.Schema {
+	t.Helper()
+	s, err := schema.Compile([]byte(src))
+	if err != nil {
+		t.Fatalf("Compile(%.300s): %v", src, err)
+	}
+	return s
+}
+
+// all, either, one and no combine schemas.
+func All(parts ...any) Map    { return Map{"allOf": parts} }
+func Either(parts ...any) Map { return Map{"anyOf": parts} }
+func One(parts ...any) Map    { return Map{"oneOf": parts} }
+func No(part any) Map         { return Map{"not": part} }
