@@ -47,7 +47,6 @@ type classifier struct {
 	nodes  []*ir.Node // those reachable, parts before wholes
 	owner  []Side
 	at     map[*ir.Node]int32
-	open   map[*ir.Node]bool
 	cyclic bool
 	fixed  [][]byte // what a node's key holds beside the forms of its parts
 	form   []int32  // by node
@@ -56,12 +55,9 @@ type classifier struct {
 
 // classify fills the prover's forms and those of the roots.
 func (p *prover) classify() {
-	c := &classifier{p: p, at: map[*ir.Node]int32{}, open: map[*ir.Node]bool{}}
+	c := &classifier{p: p, at: map[*ir.Node]int32{}}
 	p.classifier = c
-	// Both schemas go into one list, so that equal parts of them meet.
-	for side, s := range p.schemas {
-		c.visit(s.Compiled(ir.Key{}).Root, Side(side))
-	}
+	c.list()
 	for _, n := range c.nodes {
 		c.fixed = append(c.fixed, c.fixedKey(n))
 	}
@@ -85,28 +81,30 @@ func (p *prover) classify() {
 	}
 }
 
-// visit lists n and everything below it, parts before wholes, and notes whether
-// there is recursion.
-func (c *classifier) visit(n *ir.Node, side Side) {
-	n = n.Target()
-	if _, done := c.at[n]; done {
-		return
+// list lists the schemas of both sides, parts before wholes, and notes whether
+// there is recursion. References are followed: forms are of what they lead to.
+func (c *classifier) list() {
+	side := SideA
+	walk := ir.Walk{
+		Next: func(n *ir.Node) []*ir.Node {
+			all := n.Edges()
+			for i := range all {
+				all[i] = all[i].Target()
+			}
+			return all
+		},
+		Edge: func(_, _ *ir.Node, closes bool) { c.cyclic = c.cyclic || closes },
+		Leave: func(n *ir.Node) {
+			c.at[n] = int32(len(c.nodes))
+			c.nodes = append(c.nodes, n)
+			c.owner = append(c.owner, side)
+		},
 	}
-	// n is being visited further up: the schema refers to itself.
-	if c.open[n] {
-		c.cyclic = true
-		return
+	// Both schemas go into one list, so that equal parts of them meet.
+	for i, s := range c.p.schemas {
+		side = Side(i)
+		walk.From(s.Compiled(ir.Key{}).Root.Target())
 	}
-	c.open[n] = true
-	for _, next := range n.Here() {
-		c.visit(next, side)
-	}
-	for _, next := range n.Below() {
-		c.visit(next, side)
-	}
-	c.at[n] = int32(len(c.nodes))
-	c.nodes = append(c.nodes, n)
-	c.owner = append(c.owner, side)
 }
 
 // of returns the form of a schema, or -1 for an absent one.

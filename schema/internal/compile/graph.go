@@ -5,37 +5,27 @@ import (
 
 	"github.com/agentd/agentd/schema/internal/ir"
 	"github.com/agentd/agentd/schema/internal/jsonptr"
+	"github.com/agentd/agentd/schema/internal/memo"
 )
+
+// indexOf is the place of a node in the list of all: numbers are given in its order.
+func indexOf(n *ir.Node) int { return int(n.ID - memo.FirstID) }
 
 // refuseLoops finds each $ref that leads back to itself without consuming
 // input: no value could be judged by it, and draft-07 leaves its meaning
-// undefined (core section 8.3). It is a depth-first search with the usual two
-// marks; a schema that is active when it is reached again closes a cycle, and
-// every cycle holds a $ref.
+// undefined (core section 8.3). Every cycle among schemas for one value holds
+// a $ref.
 func (c *compiler) refuseLoops() {
-	const active, done = 1, 2
-	state := map[*ir.Node]int{}
-	var visit func(n *ir.Node) bool
-	visit = func(n *ir.Node) (loops bool) {
-		switch state[n] {
-		case active:
-			return true
-		case done:
-			return false
-		}
-		state[n] = active
-		for _, next := range n.Here() {
-			if visit(next) && n.Ref != nil {
-				c.fault(jsonptr.Child(n.Pointer, "$ref"), "$ref leads back to itself without consuming input",
+	loops := ir.Walk{
+		Next: (*ir.Node).Here,
+		Edge: func(from, _ *ir.Node, closes bool) {
+			if closes && from.Ref != nil {
+				c.fault(jsonptr.Child(from.Pointer, "$ref"), "$ref leads back to itself without consuming input",
 					"put a property or an element between the two")
 			}
-		}
-		state[n] = done
-		return false
+		},
 	}
-	for _, n := range c.nodes {
-		visit(n)
-	}
+	loops.All(c.nodes)
 }
 
 // share finds the nodes to which more than one other leads. Only these need
@@ -44,7 +34,7 @@ func (c *compiler) refuseLoops() {
 func share(root *ir.Node, nodes []*ir.Node) {
 	reached := map[*ir.Node]bool{root.Target(): true}
 	for _, n := range nodes {
-		for _, next := range append(n.Here(), n.Below()...) {
+		for _, next := range n.Edges() {
 			next = next.Target()
 			// The first to lead here only marks the node as reached.
 			next.Shared = next.Shared || reached[next]
@@ -58,26 +48,22 @@ func share(root *ir.Node, nodes []*ir.Node) {
 const maxNesting = 128
 
 // refuseNesting refuses a schema that goes beyond maxNesting. It comes after
-// refuseLoops, without which the recursion would not end.
+// refuseLoops, without which what a schema leads to would not be known before it.
 func (c *compiler) refuseNesting() {
-	levels := make(map[*ir.Node]int, len(c.nodes))
-	var count func(n *ir.Node) int
-	count = func(n *ir.Node) int {
-		if l, ok := levels[n]; ok {
-			return l
-		}
+	levels := make([]int, len(c.nodes))
+	nesting := ir.Walk{Next: (*ir.Node).Here, Leave: func(n *ir.Node) {
 		most := 0
 		for _, next := range n.Here() {
-			most = max(most, count(next))
+			most = max(most, levels[indexOf(next)])
 		}
 		if n.Combines {
 			most++ // $ref alone costs nothing: its target stands in for it
 		}
-		levels[n] = most
-		return most
-	}
-	for _, n := range c.nodes {
-		if n.Ref == nil && count(n) > maxNesting {
+		levels[indexOf(n)] = most
+	}}
+	nesting.All(c.nodes)
+	for i, n := range c.nodes {
+		if n.Ref == nil && levels[i] > maxNesting {
 			c.fault(n.Pointer, "combinators nest more than "+strconv.Itoa(maxNesting)+" deep around one value", "flatten them")
 			return
 		}
@@ -90,23 +76,17 @@ func (c *compiler) refuseNesting() {
 // and so on judges one number 2^n times, unless a memo keeps the answers.
 func weigh(nodes []*ir.Node) (most int) {
 	const heavy = 16
-	steps := make(map[*ir.Node]int, len(nodes))
-	var count func(n *ir.Node) int
-	count = func(n *ir.Node) int {
-		if s, ok := steps[n]; ok {
-			return s
-		}
+	steps := make([]int, len(nodes))
+	weights := ir.Walk{Next: (*ir.Node).Here, Leave: func(n *ir.Node) {
 		total := 1
 		for _, next := range n.Here() {
 			// The cap keeps exponential counts from overflowing.
-			total = min(total+count(next), 1<<16)
+			total = min(total+steps[indexOf(next)], 1<<16)
 		}
-		steps[n], n.Heavy = total, total > heavy
-		return total
-	}
-	for _, n := range nodes {
-		most = max(most, count(n))
-	}
+		steps[indexOf(n)], n.Heavy = total, total > heavy
+		most = max(most, total)
+	}}
+	weights.All(nodes)
 	return most
 }
 
@@ -123,21 +103,20 @@ func needsMemo(nodes []*ir.Node) bool {
 	if weigh(nodes) > mostSteps {
 		return true
 	}
-	w := recursion{state: map[*ir.Node]*visited{}}
-	for _, n := range nodes {
-		if w.walk(n).readings > mostReadings {
-			return true
-		}
-	}
-	return w.combining
+	r := recursion{state: make([]visited, len(nodes))}
+	walk := ir.Walk{Next: (*ir.Node).Edges, Enter: r.enter, Edge: r.edge, Leave: r.leave}
+	walk.All(nodes)
+	return r.combining || r.readings > mostReadings
 }
 
 // recursion finds the groups of schemas that can contain one another, by
 // Tarjan's algorithm for strongly connected components.
 type recursion struct {
-	state     map[*ir.Node]*visited
-	stack     []*ir.Node
+	state     []visited  // by index
+	stack     []*ir.Node // those whose group is not complete
+	count     int
 	combining bool // some group holds a schema that combines others
+	readings  int  // the most of any schema
 }
 
 // visited is what the walk knows of one schema: the bookkeeping of Tarjan's
@@ -149,61 +128,74 @@ type visited struct {
 	readings   int  // how often the bytes of one value are read, at most
 }
 
-// walk visits a schema and all that it leads to, each once. It also estimates how
-// often the bytes of a value are read: once by a schema without combinators,
-// by every branch of those with, and twice where a property picks the branch,
-// since the property must be found first.
-func (w *recursion) walk(n *ir.Node) *visited {
-	if v := w.state[n]; v != nil {
-		return v
+func (r *recursion) enter(n *ir.Node) {
+	r.state[indexOf(n)] = visited{order: r.count, low: r.count, open: true, readings: 1}
+	r.count++
+	r.stack = append(r.stack, n)
+}
+
+// edge takes over what was found behind a step. Where that may lead back, it is a part
+// of the same group.
+func (r *recursion) edge(from, to *ir.Node, _ bool) {
+	u, v := &r.state[indexOf(to)], &r.state[indexOf(from)]
+	if u.open {
+		v.low = min(v.low, u.low)
+		v.loops = v.loops || from == to
 	}
-	v := &visited{order: len(w.state), low: len(w.state), open: true, readings: 1}
-	w.state[n] = v
-	w.stack = append(w.stack, n)
-	for _, next := range n.Below() {
-		v.readings = max(v.readings, w.follow(n, next))
+	if from.Ref == nil && !from.Combines {
+		v.readings = max(v.readings, u.readings) // each part is read once
+	}
+}
+
+// leave completes a schema, and its group if n was met first of it.
+func (r *recursion) leave(n *ir.Node) {
+	v := &r.state[indexOf(n)]
+	if n.Ref != nil || n.Combines {
+		v.readings = r.read(n)
+	}
+	r.readings = max(r.readings, v.readings)
+	if v.low == v.order {
+		r.closeGroup(n)
+	}
+}
+
+// read estimates how often the bytes of a value are read by a schema with combinators:
+// by every branch, and twice where a property picks the branch, since the property
+// must be found first. What is still open counts as far as it is known. That may be
+// too little only in a group that combines, and those need a memo anyway.
+func (r *recursion) read(n *ir.Node) (readings int) {
+	readings = 1
+	for _, next := range n.Parts() {
+		readings = max(readings, r.state[indexOf(next)].readings)
 	}
 	picked := picks(n.OneOf) && n.AnyOf == nil && n.AllOf == nil && n.Not == nil
 	for _, next := range n.Here() {
-		switch readings := w.follow(n, next); {
+		switch again := r.state[indexOf(next)].readings; {
 		case next.Target().Types&(ir.TypeArray|ir.TypeObject) == 0: // fails at once on what is long to read
 		case picked:
-			v.readings = max(v.readings, readings+1)
+			readings = max(readings, again+1)
 		default:
-			v.readings = min(v.readings+readings, 1<<16)
+			readings = min(readings+again, 1<<16)
 		}
 	}
-	if v.low == v.order {
-		w.closeGroup(n)
-	}
-	return v
-}
-
-// follow walks on from n to next, and returns how often next reads a value.
-func (w *recursion) follow(n, next *ir.Node) (readings int) {
-	u, v := w.walk(next), w.state[n]
-	if u.open {
-		v.low = min(v.low, u.low)
-		v.loops = v.loops || next == n
-	}
-	return u.readings
+	return readings
 }
 
 // closeGroup completes the group of which n was met first: everything that is on
 // the stack above n can be reached from n and leads back to it.
-func (w *recursion) closeGroup(n *ir.Node) {
-	at := len(w.stack) - 1
-	for w.stack[at] != n {
+func (r *recursion) closeGroup(n *ir.Node) {
+	at := len(r.stack) - 1
+	for r.stack[at] != n {
 		at--
 	}
 	// More than one schema, or one that leads to itself, is a cycle.
-	group := w.stack[at:]
-	recursive := len(group) > 1 || w.state[n].loops
+	group := r.stack[at:]
+	recursive := len(group) > 1 || r.state[indexOf(n)].loops
 	for _, m := range group {
-		w.state[m].open = false
-		w.combining = w.combining || m.Combines && recursive
+		r.state[indexOf(m)].open = false
+		r.combining = r.combining || m.Combines && recursive
 	}
-	w.stack = w.stack[:at]
+	r.stack = r.stack[:at]
 }
 
 // picks reports whether a property decides which branch is read.

@@ -37,6 +37,8 @@ func TestMemoWhereItPays(t *testing.T) {
 		{"257 steps", `{"allOf":[` + branches(256, `{"type":"string"}`) + `]}`, true},
 		{"recursion without combinators", `{"items":{"$ref":"#"}}`, false},
 		{"recursion through a combinator", `{"anyOf":[{"type":"null"},{"items":{"$ref":"#"}}]}`, true},
+		{"recursion beside eight readings", `{"properties":{"a":{"anyOf":[` + branches(7, `{"required":["a"]}`) + `]},"b":{"$ref":"#"}}}`, true},
+		{"recursion beside seven readings", `{"properties":{"a":{"anyOf":[` + branches(6, `{"required":["a"]}`) + `]},"b":{"$ref":"#"}}}`, false},
 		{"recursion of two", `{"$ref":"#/definitions/a","definitions":{"a":{"properties":{"b":{"$ref":"#/definitions/b"}}},"b":{"anyOf":[{"type":"null"},{"items":{"$ref":"#/definitions/a"}}]}}}`, true},
 		{"a combinator above recursion", `{"anyOf":[{"type":"null"},{"$ref":"#/definitions/a"}],"definitions":{"a":{"items":{"$ref":"#/definitions/a"}}}}`, false},
 		{"a combinator below recursion", `{"properties":{"next":{"$ref":"#"},"v":{"anyOf":[{"type":"null"},{"minItems":1}]}}}`, false},

@@ -3,11 +3,46 @@ package ir
 // Here lists the schemas that judge the same value as n. A cycle among these
 // would never end, so the compiler refuses it.
 func (n *Node) Here() []*Node {
-	if n.Ref != nil {
-		return []*Node{n.Ref}
+	if size := n.countHere(); size > 0 {
+		return n.appendHere(make([]*Node, 0, size))
 	}
-	var all []*Node
-	for _, comb := range []*Combinator{n.OneOf, n.AnyOf, n.AllOf} {
+	return nil
+}
+
+// Parts lists the schemas that judge the parts of a value that n judges. Cycles
+// among these are how recursive data is described, and end with the data.
+func (n *Node) Parts() []*Node {
+	if size := n.countParts(); size > 0 {
+		return n.appendParts(make([]*Node, 0, size))
+	}
+	return nil
+}
+
+// Edges lists all schemas that n leads to directly: Here, then Parts.
+func (n *Node) Edges() []*Node {
+	if size := n.countHere() + n.countParts(); size > 0 {
+		return n.appendParts(n.appendHere(make([]*Node, 0, size)))
+	}
+	return nil
+}
+
+func (n *Node) countHere() (count int) {
+	for _, comb := range [...]*Combinator{n.OneOf, n.AnyOf, n.AllOf} {
+		if comb != nil {
+			count += len(comb.Branches)
+		}
+	}
+	if n.Not != nil || n.Ref != nil {
+		count++ // never both: nothing stands beside $ref
+	}
+	return count
+}
+
+func (n *Node) appendHere(all []*Node) []*Node {
+	if n.Ref != nil {
+		return append(all, n.Ref)
+	}
+	for _, comb := range [...]*Combinator{n.OneOf, n.AnyOf, n.AllOf} {
 		if comb != nil {
 			all = append(all, comb.Branches...)
 		}
@@ -18,13 +53,23 @@ func (n *Node) Here() []*Node {
 	return all
 }
 
-// Below lists the schemas that judge the parts of a value that n judges. Cycles
-// among these are how recursive data is described, and end with the data.
-func (n *Node) Below() []*Node {
-	var all []*Node
+func (n *Node) countParts() (count int) {
 	if n.Obj != nil {
-		for _, p := range n.Obj.Props[:n.Obj.Declared] {
-			all = append(all, p.Node)
+		count = n.Obj.Declared
+		if n.Obj.Additional != nil {
+			count++
+		}
+	}
+	if n.Arr != nil && n.Arr.Items != nil {
+		count++
+	}
+	return count
+}
+
+func (n *Node) appendParts(all []*Node) []*Node {
+	if n.Obj != nil {
+		for i := range n.Obj.Props[:n.Obj.Declared] {
+			all = append(all, n.Obj.Props[i].Node)
 		}
 		if n.Obj.Additional != nil {
 			all = append(all, n.Obj.Additional)
