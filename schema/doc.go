@@ -64,6 +64,6 @@
 //     internal/regular is its algebra of strings.
 //
 // They share small things: internal/decimal compares numbers, internal/identity
-// compares whole values, internal/memo remembers results, and internal/jsontree and
-// internal/jsonptr know schemas as JSON.
+// compares whole values, internal/memo remembers results (both over the one table of
+// internal/hashtable), and internal/jsontree and internal/jsonptr know schemas as JSON.
 package schema

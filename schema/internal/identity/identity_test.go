@@ -48,7 +48,7 @@ func TestFrozenTableTakesNothingIn(t *testing.T) {
 			t.Errorf("%s was found", text)
 		}
 	}
-	if len(table.entries) != before || len(frozen.Key) != 0 || len(frozen.Pairs) != 0 {
+	if len(table.entries) != before || len(frozen.key) != 0 || len(frozen.pairs) != 0 {
 		t.Error("looking up left traces")
 	}
 }

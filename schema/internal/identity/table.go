@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"hash/maphash"
 
-	"github.com/agentd/agentd/schema/internal/memo"
+	"github.com/agentd/agentd/schema/internal/hashtable"
 )
+
+// maxKeptBytes is how many bytes of scratch space [Table.Trim] and [Identifier.Trim]
+// keep.
+const maxKeptBytes = 1 << 20
 
 // Table gives each distinct JSON value a small number, so that equality of
 // values of any size is equality of numbers. A value's key is its kind
@@ -15,38 +19,36 @@ import (
 // The hash is keyed: a peer who chooses values cannot choose collisions, and
 // those that happen are compared.
 type Table struct {
-	Arena   []byte     // all keys, one after the other
+	arena   []byte     // all keys, one after the other
 	entries []interned // the values, by number
-	Table   []uint32   // open addressing: 1 + index of the entry, or 0
+	numbers hashtable.Table
 	seed    maphash.Seed
 	longest int // the length of the longest key
 }
 
-// interned is one value: where its key lies in the arena, and which slot of the
-// table leads to it, so that reset need not clear the whole table.
-type interned struct {
-	start, end int
-	hash       uint64
-	slot       int
-}
+// interned is one value: where its key lies in the arena.
+type interned struct{ start, end int }
 
 // key returns the key of a value.
-func (t *Table) key(id uint32) []byte { return t.Arena[t.entries[id].start:t.entries[id].end] }
+func (t *Table) key(id uint32) []byte { return t.arena[t.entries[id].start:t.entries[id].end] }
 
-// reset forgets all values in time proportional to their number, not to the size
-// of the table: the pool keeps tables that one large payload made grow.
+// hash is the hash of a key. It is not 0.
+func (t *Table) hash(key []byte) uint64 { return maphash.Bytes(t.seed, key) | 1 }
+
+// Size returns how many places there are for values, and the bytes of their keys.
+func (t *Table) Size() (values, keys int) { return t.numbers.Size(), cap(t.arena) }
+
+// reset forgets all values, in time proportional to their number.
 func (t *Table) reset() {
-	for i := range t.entries {
-		t.Table[t.entries[i].slot] = 0
-	}
+	t.numbers.Reset()
 	t.entries = t.entries[:0]
-	t.Arena = t.Arena[:0]
+	t.arena = t.arena[:0]
 	t.longest = 0
 }
 
 // Trim is reset, and also gives up the memory that a large payload took.
 func (t *Table) Trim() {
-	if len(t.Table) > memo.MaxKeptSlots || cap(t.Arena) > memo.MaxKeptBytes {
+	if t.numbers.Size() > hashtable.MaxKept || cap(t.arena) > maxKeptBytes {
 		*t = Table{}
 		return
 	}
@@ -59,57 +61,38 @@ func (t *Table) find(key []byte) (uint32, bool) {
 	if len(t.entries) == 0 || len(key) > t.longest {
 		return 0, false
 	}
-	id, _, ok := t.probe(key, maphash.Bytes(t.seed, key))
-	return id, ok
+	at, found := t.probe(key, t.hash(key))
+	if !found {
+		return 0, false
+	}
+	return uint32(t.numbers.Number(at)), true
 }
 
-// probe returns the number of a key, or the slot where it would go.
-func (t *Table) probe(key []byte, hash uint64) (id uint32, slot int, ok bool) {
-	mask := uint64(len(t.Table) - 1)
-	for i := hash & mask; ; i = (i + 1) & mask {
-		if t.Table[i] == 0 {
-			return 0, int(i), false
-		}
-		id := t.Table[i] - 1
-		if t.entries[id].hash == hash && bytes.Equal(t.key(id), key) {
-			return id, int(i), true
-		}
+// probe returns the place of a key, or where it would go.
+func (t *Table) probe(key []byte, hash uint64) (at int, found bool) {
+	at, found = t.numbers.Find(hash)
+	for found && !bytes.Equal(t.key(uint32(t.numbers.Number(at))), key) {
+		at, found = t.numbers.Next(hash, at)
 	}
+	return at, found
 }
 
 // add returns the number of a key, new or not.
 func (t *Table) add(key []byte) uint32 {
-	// At most half full, so that probes stay short.
-	if 2*len(t.entries) >= len(t.Table) {
-		t.grow()
-	}
-	hash := maphash.Bytes(t.seed, key)
-	id, slot, ok := t.probe(key, hash)
-	if ok {
-		return id
-	}
-	start := len(t.Arena)
-	t.Arena = append(t.Arena, key...)
-	t.entries = append(t.entries, interned{start, len(t.Arena), hash, slot})
-	t.Table[slot] = uint32(len(t.entries))
-	t.longest = max(t.longest, len(key))
-	return uint32(len(t.entries) - 1)
-}
-
-// grow doubles the table. The numbers of values stay what they are, because they
-// index entries and not slots.
-func (t *Table) grow() {
-	if t.Table == nil {
+	if t.numbers.Size() == 0 {
 		t.seed = maphash.MakeSeed()
 	}
-	t.Table = make([]uint32, max(64, 2*len(t.Table)))
-	mask := uint64(len(t.Table) - 1)
-	for id := range t.entries {
-		i := t.entries[id].hash & mask
-		for t.Table[i] != 0 {
-			i = (i + 1) & mask
-		}
-		t.Table[i] = uint32(id + 1)
-		t.entries[id].slot = int(i)
+	t.numbers.Reserve()
+	hash := t.hash(key)
+	at, found := t.probe(key, hash)
+	if found {
+		return uint32(t.numbers.Number(at))
 	}
+	id := len(t.entries)
+	start := len(t.arena)
+	t.arena = append(t.arena, key...)
+	t.entries = append(t.entries, interned{start, len(t.arena)})
+	t.numbers.Put(at, hash, id)
+	t.longest = max(t.longest, len(key))
+	return uint32(id)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/agentd/agentd/schema/internal/memo"
+	"github.com/agentd/agentd/schema/internal/hashtable"
 )
 
 // TestInternerTrim gives up the memory of large payloads and only that, and
@@ -16,7 +16,7 @@ func TestInternerTrim(t *testing.T) {
 		size int
 		kept bool
 	}{
-		{"few", 10, 8, true}, {"as many as are kept", memo.MaxKeptSlots / 2, 8, true}, {"one more", memo.MaxKeptSlots/2 + 1, 8, false}, {"long ones", 3, memo.MaxKeptBytes / 2, false},
+		{"few", 10, 8, true}, {"as many as are kept", hashtable.MaxKept * 3 / 4, 8, true}, {"one more", hashtable.MaxKept*3/4 + 1, 8, false}, {"long ones", 3, maxKeptBytes / 2, false},
 	} {
 		var table Table
 		key := func(i int) []byte { return fmt.Appendf(nil, "%0*d", c.size, i) }
@@ -24,10 +24,10 @@ func TestInternerTrim(t *testing.T) {
 			table.add(key(i))
 		}
 		table.Trim()
-		if (table.Table != nil) != c.kept {
+		if (table.numbers.Size() > 0) != c.kept {
 			t.Errorf("%s: kept %v", c.name, !c.kept)
 		}
-		if _, found := table.find(key(0)); found || len(table.entries) != 0 || len(table.Arena) != 0 || table.longest != 0 {
+		if _, found := table.find(key(0)); found || len(table.entries) != 0 || len(table.arena) != 0 || table.longest != 0 {
 			t.Errorf("%s: a value survived", c.name)
 		}
 		if id := table.add(key(1)); id != 0 {

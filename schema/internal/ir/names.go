@@ -2,15 +2,17 @@ package ir
 
 import (
 	"hash/maphash"
+
+	"github.com/agentd/agentd/schema/internal/hashtable"
 )
 
 // Names finds a declared property by name. Long names are hashed with a
 // key of their own, so that neither a schema nor a payload can choose names
 // that collide.
 type Names struct {
-	prints []uint64 // fingerprint of each property, in their order
-	table  []uint32 // open addressing: 1 + index, or 0; nil while there are few
-	seed   maphash.Seed
+	prints  []uint64        // fingerprint of each property, in their order, while there are few
+	indexes hashtable.Table // by hash of the fingerprint, where there are more
+	seed    maphash.Seed
 }
 
 // linear is the number of properties up to which comparing them all is
@@ -25,7 +27,7 @@ const short = 8
 // it clear.
 func (x *Names) fingerprint(name []byte) uint64 {
 	if len(name) >= short {
-		return maphash.Bytes(x.seed, name) | 1<<63
+		return maphash.Bytes(x.seed, name)&^1 | 1<<63
 	}
 	print := uint64(len(name)) << 56
 	for i, c := range name {
@@ -34,47 +36,39 @@ func (x *Names) fingerprint(name []byte) uint64 {
 	return print
 }
 
-// slotOf spreads fingerprints over the table: those of short names differ mostly
-// in their low bytes, so the high bits of the product are folded in.
-func slotOf(print uint64, mask uint64) uint64 {
-	h := print * 0x9E3779B97F4A7C15
-	return (h ^ h>>29) & mask
-}
+// hash spreads fingerprints, because those of short names differ in few bits. No two
+// fingerprints share one, and that of none is 0: none has all bits set.
+func hash(print uint64) uint64 { return (print + 1) * 0x9E3779B97F4A7C15 }
 
-// Build fills the index for props. The table is at most a quarter full, so that
-// a name that is not in it is refused after one or two looks.
+// Build fills the index for props.
 func (x *Names) Build(props []Property) {
 	x.seed = maphash.MakeSeed()
-	for i := range props {
-		x.prints = append(x.prints, x.fingerprint([]byte(props[i].Name)))
-	}
 	if len(props) <= linear {
+		for i := range props {
+			x.prints = append(x.prints, x.fingerprint([]byte(props[i].Name)))
+		}
 		return
 	}
-	size := 16
-	for size < 4*len(props) {
-		size *= 2
-	}
-	x.table = make([]uint32, size)
-	mask := uint64(size - 1)
-	for i, print := range x.prints {
-		at := slotOf(print, mask)
-		for x.table[at] != 0 {
-			at = (at + 1) & mask
+	x.indexes = hashtable.New(len(props))
+	for i := range props {
+		h := hash(x.fingerprint([]byte(props[i].Name)))
+		at, taken := x.indexes.Find(h)
+		for taken {
+			at, taken = x.indexes.Next(h, at)
 		}
-		x.table[at] = uint32(i + 1)
+		x.indexes.Put(at, h, i)
 	}
 }
 
 // Find returns the index of the property called name, or -1.
 func (x *Names) Find(props []Property, name []byte) int {
-	if len(x.prints) == 0 {
+	if len(props) == 0 {
 		return -1
 	}
 	print := x.fingerprint(name)
 	// A fingerprint of a short name is the name, so that only long ones need
 	// their bytes compared.
-	if x.table == nil {
+	if len(props) <= linear {
 		for i, p := range x.prints {
 			if p == print && (len(name) < short || props[i].Name == string(name)) {
 				return i
@@ -82,10 +76,9 @@ func (x *Names) Find(props []Property, name []byte) int {
 		}
 		return -1
 	}
-	mask := uint64(len(x.table) - 1)
-	for at := slotOf(print, mask); x.table[at] != 0; at = (at + 1) & mask {
-		i := int(x.table[at]) - 1
-		if x.prints[i] == print && (len(name) < short || props[i].Name == string(name)) {
+	h := hash(print)
+	for at, found := x.indexes.Find(h); found; at, found = x.indexes.Next(h, at) {
+		if i := x.indexes.Number(at); len(name) < short || props[i].Name == string(name) {
 			return i
 		}
 	}

@@ -88,11 +88,7 @@ func (r *Run) First(serial uint32, i, end int) bool {
 	// Numbers of arrays and of values fit 32 bits each: both count values of
 	// one payload.
 	key := uint64(serial)<<32 | uint64(id)
-	if _, again := r.seen.Get(key); again {
-		return false
-	}
-	r.seen.Put(key, 0)
-	return true
+	return r.seen.Add(key)
 }
 
 // members is the state of one open object. A declared name is found repeated

@@ -8,6 +8,10 @@ import (
 	"github.com/agentd/agentd/schema/internal/memo"
 )
 
+// maxKeptBytes is the size of a string without escapes, in bytes, whose room stays for
+// the next payload.
+const maxKeptBytes = 1 << 20
+
 // Run is the scratch space of one pass over one payload. It decides whether
 // the payload is valid, reading each byte once unless combinators ask for
 // more, and stops at the first fault of any kind.
@@ -83,12 +87,10 @@ func (r *Run) end() {
 		r.ids.Trim()
 		r.seen.Reset()
 	}
-	if cap(r.text) > memo.MaxKeptBytes {
+	if cap(r.text) > maxKeptBytes {
 		r.text = nil
 	}
-	if cap(r.unique.Key) > memo.MaxKeptBytes || cap(r.unique.Pairs) > memo.MaxKeptSlots {
-		r.unique.Key, r.unique.Pairs = nil, nil
-	}
+	r.unique.Trim()
 }
 
 // document judges the whole payload: one value, with white space around it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/schema/internal/compile"
-	"github.com/agentd/agentd/schema/internal/memo"
+	"github.com/agentd/agentd/schema/internal/hashtable"
 )
 
 // TestScratchSpaceIsGivenUp judges payloads that make each part of the scratch
@@ -37,13 +37,13 @@ func TestScratchSpaceIsGivenUp(t *testing.T) {
 		size         func(r *Run) int
 		most         int
 	}{
-		{"the memo", recursive, lists, 100, 40_000, func(r *Run) int { return len(r.memo.Slots) }, memo.MaxKeptSlots},
-		{"the table of elements", `{"uniqueItems":true}`, numbers, 100, 20_000, func(r *Run) int { return len(r.ids.Table) }, memo.MaxKeptSlots},
-		{"the keys of elements", `{"uniqueItems":true}`, func(n int) string { return "[" + text(n) + "," + text(n+1) + "]" }, 100, 600_000, func(r *Run) int { return cap(r.ids.Arena) }, memo.MaxKeptBytes},
-		{"which elements were seen", `{"uniqueItems":true}`, numbers, 100, 40_000, func(r *Run) int { return len(r.seen.Slots) }, memo.MaxKeptSlots},
-		{"a string without its escapes", `{"enum":["x"]}`, text, 100, 1_100_000, func(r *Run) int { return cap(r.text) }, memo.MaxKeptBytes},
-		{"the key of an element", `{"uniqueItems":true}`, func(n int) string { return "[" + numbers(n) + "]" }, 100, 300_000, func(r *Run) int { return cap(r.unique.Key) }, memo.MaxKeptBytes},
-		{"the members of an element", `{"uniqueItems":true}`, func(n int) string { return "[" + members(n) + "]" }, 100, 40_000, func(r *Run) int { return cap(r.unique.Pairs) }, memo.MaxKeptSlots},
+		{"the memo", recursive, lists, 100, 40_000, func(r *Run) int { return r.memo.Size() }, hashtable.MaxKept},
+		{"the table of elements", `{"uniqueItems":true}`, numbers, 100, 40_000, func(r *Run) int { values, _ := r.ids.Size(); return values }, hashtable.MaxKept},
+		{"the keys of elements", `{"uniqueItems":true}`, func(n int) string { return "[" + text(n) + "," + text(n+1) + "]" }, 100, 600_000, func(r *Run) int { _, keys := r.ids.Size(); return keys }, maxKeptBytes},
+		{"which elements were seen", `{"uniqueItems":true}`, numbers, 100, 40_000, func(r *Run) int { return r.seen.Size() }, hashtable.MaxKept},
+		{"a string without its escapes", `{"enum":["x"]}`, text, 100, 1_100_000, func(r *Run) int { return cap(r.text) }, maxKeptBytes},
+		{"the key of an element", `{"uniqueItems":true}`, func(n int) string { return "[" + numbers(n) + "]" }, 100, 300_000, func(r *Run) int { bytes, _ := r.unique.Size(); return bytes }, maxKeptBytes},
+		{"the members of an element", `{"uniqueItems":true}`, func(n int) string { return "[" + members(n) + "]" }, 100, 40_000, func(r *Run) int { _, members := r.unique.Size(); return members }, hashtable.MaxKept},
 	} {
 		s, faults := compile.Compile([]byte(c.schema))
 		if len(faults) > 0 {
