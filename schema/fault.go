@@ -1,8 +1,6 @@
 package schema
 
-import (
-	"strings"
-)
+import "strings"
 
 // CompileError is what [Compile] returns for a schema that it refuses. It
 // lists every fault in the order of the source; references that lead nowhere

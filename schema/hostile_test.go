@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,7 +51,7 @@ const discriminated = `{"$ref":"#/definitions/e","definitions":{"e":{"oneOf":[
 	{"type":"object","properties":{"of":{"type":"number"},"kind":{"const":"num"}},"required":["kind","of"]}]}}}`
 
 func lateTag(n int, last string) []byte {
-	return []byte(schematest.Repeat(`{"of":`, n) + `{"of":1,"kind":"` + last + `"}` + schematest.Repeat(`,"kind":"neg"}`, n))
+	return []byte(strings.Repeat(`{"of":`, n) + `{"of":1,"kind":"` + last + `"}` + strings.Repeat(`,"kind":"neg"}`, n))
 }
 
 const (
@@ -66,11 +67,11 @@ const (
 )
 
 func nested(n int, leaf string) []byte {
-	return []byte(schematest.Repeat("[", n) + leaf + schematest.Repeat("]", n))
+	return []byte(strings.Repeat("[", n) + leaf + strings.Repeat("]", n))
 }
 
 func hostileNumbers() []hostileCase {
-	digits := schematest.Repeat("7", 400_000)
+	digits := strings.Repeat("7", 400_000)
 	return []hostileCase{
 		{"five bytes against an enum", `{"enum":[1,2]}`, []byte(`1e400`), schema.Invalid, 0},
 		{"five bytes in an enum", `{"enum":[1e400]}`, []byte(`10e399`), schema.Valid, 0},
@@ -90,45 +91,45 @@ func hostileNumbers() []hostileCase {
 		{"400 KB of digits", `{"type":"integer","minimum":1,"maximum":1e400000}`, []byte(digits), schema.Valid, 0},
 		{"400 KB of digits beyond a bound", `{"maximum":1e399999}`, []byte(digits), schema.Invalid, 0},
 		{"400 KB of fraction", `{"type":"integer","exclusiveMaximum":1}`, []byte("0." + digits), schema.Invalid, 0},
-		{"an integer with 400 KB of zeros", `{"type":"integer","const":3}`, []byte("3." + schematest.Repeat("0", 400_000)), schema.Valid, 0},
+		{"an integer with 400 KB of zeros", `{"type":"integer","const":3}`, []byte("3." + strings.Repeat("0", 400_000)), schema.Valid, 0},
 		{"400 KB of exponent", `{"minimum":5}`, []byte("1e" + digits), schema.Valid, 0},
 		{"400 KB of exponent downwards", `{"minimum":5}`, []byte("1e-" + digits), schema.Invalid, 0},
 		{"exponents that differ at the end", `{"uniqueItems":true}`,
-			[]byte(schematest.List(1000, func(i int) string { return fmt.Sprintf("1e%s%04d", schematest.Repeat("9", 400), i) })), schema.Valid, 0},
+			[]byte(schematest.List(1000, func(i int) string { return fmt.Sprintf("1e%s%04d", strings.Repeat("9", 400), i) })), schema.Valid, 0},
 		{"one number spelled with two exponents", `{"uniqueItems":true}`,
-			[]byte("[1e" + schematest.Repeat("9", 400) + ",10e" + schematest.Repeat("9", 399) + "8]"), schema.Invalid, 0},
+			[]byte("[1e" + strings.Repeat("9", 400) + ",10e" + strings.Repeat("9", 399) + "8]"), schema.Invalid, 0},
 	}
 }
 
 func hostileTexts() []hostileCase {
-	long := schematest.Repeat("a", 5_000_000)
+	long := strings.Repeat("a", 5_000_000)
 	quoted := func(s string) []byte { return []byte(`"` + s + `"`) }
 	return []hostileCase{
 		{"a long string", `{"type":"string","maxLength":5000000}`, quoted(long), schema.Valid, 0},
 		{"a string too long", `{"maxLength":10}`, quoted(long), schema.Invalid, 0},
-		{"a long string of escapes", `{"minLength":400000}`, quoted(schematest.Repeat(`\u00e9`, 300_000)), schema.Invalid, 0},
-		{"a long string beyond ASCII", `{"minLength":1666667}`, quoted(schematest.Repeat("日", 1_666_666)), schema.Invalid, 0},
+		{"a long string of escapes", `{"minLength":400000}`, quoted(strings.Repeat(`\u00e9`, 300_000)), schema.Invalid, 0},
+		{"a long string beyond ASCII", `{"minLength":1666667}`, quoted(strings.Repeat("日", 1_666_666)), schema.Invalid, 0},
 		{"a long string against an enum", `{"enum":["a","b"]}`, quoted(long), schema.Invalid, 0},
-		{"a pattern that makes others backtrack", `{"pattern":"^(a+)+$"}`, quoted(schematest.Repeat("a", 50_000) + "!"), schema.Invalid, 0},
-		{"a pattern with long parts that may be empty", `{"pattern":".{0,1000}x.{0,1000}"}`, quoted(schematest.Repeat("y", 100_000)), schema.Invalid, 0},
-		{"a pattern with a state for every suffix", `{"pattern":"^[ab]*a[ab]{1000}$"}`, quoted(schematest.Repeat("aababbab", 12_500) + schematest.Repeat("b", 1000)), schema.Invalid, 0},
-		{"a pattern that repeats long parts", `{"pattern":"^(?:[ab]{0,1000}a[ab]{0,1000})*$"}`, quoted(schematest.Repeat("aababbab", 12_500) + "!"), schema.Invalid, 0},
-		{"a pattern with gaps", `{"pattern":"a.{1,400}b.{1,400}c.{1,400}d"}`, quoted(schematest.Repeat("abc", 33_000)), schema.Invalid, 0},
-		{"a pattern with word borders", `{"pattern":"(?:\\b[ab]+\\b.?){100}!"}`, quoted(schematest.Repeat("ab aa b-", 12_500)), schema.Invalid, 0},
-		{"a pattern at the limit of work", `{"pattern":"^(?:(?:a?){110}a{110}!?)*$"}`, quoted(schematest.Repeat("a", 100_000) + "b"), schema.Invalid, 0},
+		{"a pattern that makes others backtrack", `{"pattern":"^(a+)+$"}`, quoted(strings.Repeat("a", 50_000) + "!"), schema.Invalid, 0},
+		{"a pattern with long parts that may be empty", `{"pattern":".{0,1000}x.{0,1000}"}`, quoted(strings.Repeat("y", 100_000)), schema.Invalid, 0},
+		{"a pattern with a state for every suffix", `{"pattern":"^[ab]*a[ab]{1000}$"}`, quoted(strings.Repeat("aababbab", 12_500) + strings.Repeat("b", 1000)), schema.Invalid, 0},
+		{"a pattern that repeats long parts", `{"pattern":"^(?:[ab]{0,1000}a[ab]{0,1000})*$"}`, quoted(strings.Repeat("aababbab", 12_500) + "!"), schema.Invalid, 0},
+		{"a pattern with gaps", `{"pattern":"a.{1,400}b.{1,400}c.{1,400}d"}`, quoted(strings.Repeat("abc", 33_000)), schema.Invalid, 0},
+		{"a pattern with word borders", `{"pattern":"(?:\\b[ab]+\\b.?){100}!"}`, quoted(strings.Repeat("ab aa b-", 12_500)), schema.Invalid, 0},
+		{"a pattern at the limit of work", `{"pattern":"^(?:(?:a?){110}a{110}!?)*$"}`, quoted(strings.Repeat("a", 100_000) + "b"), schema.Invalid, 0},
 		{"a pattern after maxLength", `{"maxLength":10,"pattern":"^(?:[ab]{0,1000}a[ab]{0,1000})*$"}`, quoted(long), schema.Invalid, 0},
 		{"a long email", `{"format":"email"}`, quoted(long + "@example.com"), schema.Invalid, 0},
 		{"a long URI", `{"format":"uri"}`, quoted("http://example.com/" + long), schema.Valid, 0},
-		{"a long URI reference", `{"format":"uri-reference"}`, quoted(schematest.Repeat("a/", 2_500_000) + "%"), schema.Invalid, 0},
-		{"a long date-time", `{"format":"date-time"}`, quoted("2026-01-01T00:00:00." + schematest.Repeat("1", 1_000_000) + "Z"), schema.Valid, 0},
+		{"a long URI reference", `{"format":"uri-reference"}`, quoted(strings.Repeat("a/", 2_500_000) + "%"), schema.Invalid, 0},
+		{"a long date-time", `{"format":"date-time"}`, quoted("2026-01-01T00:00:00." + strings.Repeat("1", 1_000_000) + "Z"), schema.Valid, 0},
 		{"a long uuid", `{"format":"uuid"}`, quoted(long), schema.Invalid, 0},
-		{"bad UTF-8 at the end", `{}`, quoted(schematest.Repeat("é", 500_000) + "\xff"), schema.Malformed, 0},
+		{"bad UTF-8 at the end", `{}`, quoted(strings.Repeat("é", 500_000) + "\xff"), schema.Malformed, 0},
 		{"a lone surrogate", `{"type":"string"}`, []byte(`"\ud83d"`), schema.Malformed, 0},
 		{"a lone surrogate in a name", `{}`, []byte(`{"\udc00":1}`), schema.Malformed, 0},
-		{"bytes after the value", `{"type":"integer"}`, []byte("1" + schematest.Repeat(" ", 1_000_000) + "x"), schema.Malformed, 0},
+		{"bytes after the value", `{"type":"integer"}`, []byte("1" + strings.Repeat(" ", 1_000_000) + "x"), schema.Malformed, 0},
 		{"a second value", `{}`, []byte(`{} {}`), schema.Malformed, 0},
 		{"nothing", `{}`, nil, schema.Malformed, 0},
-		{"white space", `{"type":"null"}`, []byte(schematest.Repeat(" \n", 1_000_000) + "null"), schema.Valid, 0},
+		{"white space", `{"type":"null"}`, []byte(strings.Repeat(" \n", 1_000_000) + "null"), schema.Valid, 0},
 		{"a byte order mark", `{}`, []byte("\ufeff{}"), schema.Malformed, 0},
 	}
 }
@@ -152,9 +153,9 @@ func hostileContainers() []hostileCase {
 		{"unique arrays of unique arrays", uniqueAllTheWay, []byte(schematest.List(200, func(i int) string {
 			return schematest.List(200, func(j int) string { return schematest.List(3, func(k int) string { return number(i*1000 + j*3 + k) }) })
 		})), schema.Valid, 0},
-		{"unique arrays, deep", uniqueAllTheWay, nested(4096, `1,2,"`+schematest.Repeat("x", 50_000)+`"`), schema.Valid, 4096},
-		{"a literal looked for at each level", enumAllTheWay, nested(4094, `[],"`+schematest.Repeat("x", 50_000)+`"`), schema.Valid, 4096},
-		{"white space between levels", enumAllTheWay, []byte(schematest.Repeat("["+schematest.Repeat(" ", 1000), 500) + schematest.Repeat("]", 500)), schema.Valid, 0},
+		{"unique arrays, deep", uniqueAllTheWay, nested(4096, `1,2,"`+strings.Repeat("x", 50_000)+`"`), schema.Valid, 4096},
+		{"a literal looked for at each level", enumAllTheWay, nested(4094, `[],"`+strings.Repeat("x", 50_000)+`"`), schema.Valid, 4096},
+		{"white space between levels", enumAllTheWay, []byte(strings.Repeat("["+strings.Repeat(" ", 1000), 500) + strings.Repeat("]", 500)), schema.Valid, 0},
 		{"many names", `{}`, []byte(schematest.Object(100_000, func(i int) string { return fmt.Sprintf(`"name%d":%d`, i, i) })), schema.Valid, 0},
 		{"many names, one repeated", `{}`, []byte(schematest.Object(100_000, func(i int) string { return fmt.Sprintf(`"name%d":%d`, i%99_999, i) })), schema.Malformed, 0},
 		{"a declared name repeated", closed, []byte(`{"a":1,"a":2}`), schema.Malformed, 0},

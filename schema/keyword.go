@@ -1,8 +1,6 @@
 package schema
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Keyword names the rule that a value broke. Its text is part of what callers
 // receive, so that existing names never change. Keywords are numbers because a

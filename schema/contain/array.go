@@ -1,8 +1,6 @@
 package contain
 
-import (
-	"slices"
-)
+import "slices"
 
 // maxGroups bounds the demands that are distributed over elements. The ways to
 // partition n demands into groups are Bell's numbers: 203 for six, four million

@@ -13,10 +13,10 @@
 // IsSubschema(a, b) asks for a value of "a and not b" (contain.go). The schemas of
 // both sides become forms, one for all schemas that accept the same values because
 // they say the same (form.go), and what a form means opens, one level at a time
-// (open.go), into terms (term.go). The prover looks for a value that satisfies a set
-// of terms (prover.go): it merges what is certain into a state for each type of
-// value (state.go), decides what is left by propagation and search (solve.go), and
-// asks the theory of that type: number.go, string.go, array.go, object.go, and
+// (open.go), into terms (term.go, negate.go). The prover looks for a value that
+// satisfies a set of terms (prover.go): it merges what is certain into a state for
+// each type of value (state.go), decides what is left by propagation (solve.go) and,
+// last, by search (branch.go), and asks the theory of that type: number.go, string.go, array.go, object.go, and
 // literal.go where only listed values are left. Strings are decided by the automata
 // of schema/internal/regular.
 //

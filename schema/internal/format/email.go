@@ -1,8 +1,6 @@
 package format
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // Limits of RFC 5321 sections 4.5.3.1.1 and 4.5.3.1.2, and of a label in RFC 1035
 // section 2.3.4.

@@ -1,8 +1,6 @@
 package format
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // isIPv6 follows RFC 4291 section 2.2. The two formats that hold addresses
 // differ: most is how many groups may stand beside "::", which RFC 3986 lets

@@ -96,6 +96,7 @@ func ipv6(most int, v4 string) string {
 // Fit is how closely languages stand for a format.
 type Fit uint8
 
+// The fits.
 const (
 	Wide   Fit = iota // all strings of the format match, and perhaps others; quick
 	Close             // the same, with as few others as can be

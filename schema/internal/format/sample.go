@@ -1,8 +1,6 @@
 package format
 
-import (
-	"strings"
-)
+import "strings"
 
 // Samples are strings of a format that read well, and one of a length.
 func Samples(f Name, least int) []string {

@@ -1,8 +1,6 @@
 package jsontree
 
-import (
-	"github.com/agentd/agentd/internal/ijson"
-)
+import "github.com/agentd/agentd/internal/ijson"
 
 // Tree is a parsed JSON value that remembers the order of its members, for the
 // reports of faults and for generated code. Only schemas are parsed, and values

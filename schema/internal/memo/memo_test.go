@@ -1,8 +1,6 @@
 package memo
 
-import (
-	"testing"
-)
+import "testing"
 
 func TestMemo(t *testing.T) {
 	var m Table

@@ -1,8 +1,6 @@
 package pattern
 
-import (
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // dfa is the complete automaton of a pattern. It decides with one table
 // look-up for each character and allocates nothing. Go's engine answers all

@@ -76,6 +76,7 @@ type Budget struct {
 	links int // of building the others, see newParallel
 }
 
+// NewBudget returns the budget of one schema.
 func NewBudget() Budget {
 	return Budget{size: 4 << 20, steps: maxSchemaSteps, links: maxSchemaSteps}
 }

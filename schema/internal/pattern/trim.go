@@ -1,8 +1,6 @@
 package pattern
 
-import (
-	"regexp/syntax"
-)
+import "regexp/syntax"
 
 // trimSearch returns a pattern that matches somewhere in exactly the strings in
 // which tree does. Parts at its two ends that may be empty are left out: a

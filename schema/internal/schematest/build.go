@@ -7,8 +7,6 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
-func Repeat(s string, n int) string { return strings.Repeat(s, n) }
-
 // List joins n elements into an array.
 func List(n int, element func(i int) string) string {
 	var b strings.Builder
@@ -31,9 +29,10 @@ func Object(n int, member func(i int) string) string {
 
 // Chain nests additions to the left, n deep.
 func Chain(n int, leaf string) []byte {
-	return []byte(Repeat(`{"add":[`, n) + leaf + Repeat(`,                    1]}`, n))
+	return []byte(strings.Repeat(`{"add":[`, n) + leaf + strings.Repeat(`,                    1]}`, n))
 }
 
+// MustCompile compiles a schema that is sound.
 func MustCompile(t testing.TB, src string) *schema.Schema {
 	t.Helper()
 	s, err := schema.Compile([]byte(src))
@@ -43,8 +42,14 @@ func MustCompile(t testing.TB, src string) *schema.Schema {
 	return s
 }
 
-// all, either, one and no combine schemas.
-func All(parts ...any) Map    { return Map{"allOf": parts} }
+// All is a schema that holds where all parts do.
+func All(parts ...any) Map { return Map{"allOf": parts} }
+
+// Either is a schema that holds where some part does.
 func Either(parts ...any) Map { return Map{"anyOf": parts} }
-func One(parts ...any) Map    { return Map{"oneOf": parts} }
-func No(part any) Map         { return Map{"not": part} }
+
+// One is a schema that holds where exactly one part does.
+func One(parts ...any) Map { return Map{"oneOf": parts} }
+
+// No is a schema that holds where its part does not.
+func No(part any) Map { return Map{"not": part} }
