@@ -233,4 +233,3 @@ func TestRotatedAndNotPublished(t *testing.T) {
 	}
 	calls(t, caller, 3)
 }
-
