@@ -39,13 +39,12 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 	if conn == nil || d.inbox == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFleets)
-	defer cancel()
-	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
+	found, err := d.findNamesakes(ctx)
 	if err != nil {
 		d.log.Debug("other fleets on the broker cannot be found", "error", err)
 		return nil
 	}
+	d.judgeReplicas(found)
 	for _, spec := range d.Member().Capabilities.Transports {
 		for _, other := range found {
 			name := other.Metadata[MetadataFleet]
@@ -57,7 +56,15 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 	return nil
 }
 
-// A fleetCheck asks a second time, in the background.
+// findNamesakes returns the running services with the name of this agent: its replicas,
+// itself, and agents of other fleets.
+func (d *Daemon) findNamesakes(ctx context.Context) ([]discovery.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, askFleets)
+	defer cancel()
+	return discovery.Find(ctx, d.nats(), natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
+}
+
+// A fleetCheck asks a second time, in the background, and then now and then for replicas.
 type fleetCheck struct {
 	conflict chan error // gets the conflict, if there is one
 	cancel   context.CancelFunc
@@ -73,7 +80,9 @@ func (d *Daemon) checkFleetAgain(context.Context) error {
 	d.fleetCheck.asking.Go(func() {
 		if err := d.checkFleet(ctx); err != nil {
 			d.fleetCheck.conflict <- err
+			return
 		}
+		d.watchReplicas(ctx)
 	})
 	return nil
 }

@@ -25,6 +25,7 @@ type keyringHolder struct {
 type memberKeys struct {
 	*identity.Keyring
 	store     identity.Store       // of own
+	proving   bool                 // some peer proves itself
 	paired    bool                 // a peer verifies own
 	own       []identity.OwnKey    // the last one that is valid signs
 	published []identity.PublicKey // what identities.yaml says of them; nil if nothing
@@ -96,6 +97,7 @@ func (d *Daemon) readKeys(f *fleet.Fleet, m *fleet.Member) (*memberKeys, error) 
 		// A peer with public keys verifies ours the same way; peers with shared
 		// secrets need no key pair.
 		keys.paired = keys.paired || len(peer.Public) > 0
+		keys.proving = keys.proving || len(peer.Public) > 0 || len(peer.Secrets) > 0
 		opts.Peers[a] = peer
 	}
 	if auth := f.Identity(m, m.Address); auth != nil {

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"strings"
 
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/health"
 )
 
@@ -68,6 +70,24 @@ func (d *Daemon) readKeysAgain() {
 	}
 	d.useKeys(keys)
 	d.log.Info("keys read again: a key file has changed")
+	d.recordKeys(keys)
+}
+
+// recordKeys records with which keys the agent goes on.
+func (d *Daemon) recordKeys(keys *memberKeys) {
+	body := struct {
+		Event   string   `json:"event"`
+		Version string   `json:"version"`
+		Keys    []string `json:"publicKeys"`
+	}{"keys-changed", d.cfg.Version, make([]string, len(keys.own))}
+	for i, k := range keys.own {
+		body.Keys[i] = k.Public
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
+	defer cancel()
+	if err := d.audit.append(ctx, auditchain.KindLifecycle, "", body); err != nil {
+		d.log.Error("change of keys not recorded", "error", err) // as for a reload
+	}
 }
 
 // useKeys puts keys in force. Where they make this replica step back, it does so before:

@@ -134,7 +134,7 @@ func TestReplicaWithoutThePublishedKey(t *testing.T) {
 			if n := secondServed.Load() - before; n != 0 {
 				t.Errorf("the replica served %d calls without the key", n)
 			}
-			if text := logged(); strings.Count(text, "level=ERROR") != 2 || strings.Count(text, `msg="over: this replica takes no requests`) != 1 {
+			if text := logged(); strings.Count(text, `level=ERROR msg="this replica takes no requests`) != 2 || strings.Count(text, `msg="over: this replica takes no requests`) != 1 {
 				t.Errorf("logged %s", text)
 			}
 		})
