@@ -64,7 +64,7 @@ func (d *Daemon) findNamesakes(ctx context.Context) ([]discovery.Instance, error
 	return discovery.Find(ctx, d.nats(), natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
 }
 
-// A fleetCheck asks a second time, in the background, and then now and then for replicas.
+// A fleetCheck asks a second time, in the background.
 type fleetCheck struct {
 	conflict chan error // gets the conflict, if there is one
 	cancel   context.CancelFunc
@@ -74,15 +74,13 @@ type fleetCheck struct {
 // checkFleetAgain asks again once others can find this agent. Of two agents that start at
 // the same moment neither finds the other before that; now the later one does. It does
 // not hold up the start, which would take longer by the time that Find waits.
-func (d *Daemon) checkFleetAgain(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
+func (d *Daemon) checkFleetAgain(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // which bounds the start alone
 	d.fleetCheck.conflict, d.fleetCheck.cancel = make(chan error, 1), cancel
 	d.fleetCheck.asking.Go(func() {
 		if err := d.checkFleet(ctx); err != nil {
 			d.fleetCheck.conflict <- err
-			return
 		}
-		d.watchReplicas(ctx)
 	})
 	return nil
 }

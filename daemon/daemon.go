@@ -67,6 +67,7 @@ type Daemon struct {
 
 	announcement *discovery.Announcement // nil unless the agent accepts requests by NATS
 	fleetCheck   fleetCheck
+	replicas     replicaWatch
 }
 
 // errNotReady is the answer before Start has finished and once Stop has begun. The

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/agentd/agentd/daemon/health"
@@ -12,22 +13,40 @@ import (
 // replicasInterval is how often an agent asks for its other replicas.
 const replicasInterval = time.Minute
 
-// watchReplicas asks for the agent's other replicas until ctx ends: they come and go.
-func (d *Daemon) watchReplicas(ctx context.Context) {
+// watchReplicas asks for the agent's other replicas until the agent stops: they come and
+// go. The start has asked already.
+func (d *Daemon) watchReplicas(ctx context.Context) error {
 	if d.nats() == nil || d.inbox == nil {
-		return
+		return nil
 	}
-	ticker := time.NewTicker(replicasInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
+	ctx, d.replicas.cancel = context.WithCancel(context.WithoutCancel(ctx)) // which bounds the start alone
+	d.replicas.asking.Go(func() {
+		ticker := time.NewTicker(replicasInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			if found, err := d.findNamesakes(ctx); err == nil {
+				d.judgeReplicas(found)
+			}
 		}
-		if found, err := d.findNamesakes(ctx); err == nil {
-			d.judgeReplicas(found)
-		}
+	})
+	return nil
+}
+
+// A replicaWatch asks for replicas in the background. The zero value has not begun.
+type replicaWatch struct {
+	cancel context.CancelFunc
+	asking sync.WaitGroup
+}
+
+func (w *replicaWatch) close() {
+	if w.cancel != nil {
+		w.cancel()
+		w.asking.Wait()
 	}
 }
 

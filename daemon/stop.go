@@ -19,6 +19,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	wasReady := d.ready.Swap(false)
 	var errs []error
 	d.fleetCheck.close()
+	d.replicas.close()
 	if d.identity != nil {
 		d.identity()
 	}
