@@ -30,13 +30,19 @@ type memberKeys struct {
 	own       []identity.OwnKey    // the last one that is valid signs
 	published []identity.PublicKey // what identities.yaml says of them; nil if nothing
 	files     keyFiles
+	rejected  atomic.Bool // others know other keys of this agent alone
 }
 
 var _ rpc.Identity = (*keyringHolder)(nil)
 
-// Sign implements [envelope.Signer].
+// Sign implements [envelope.Signer]. What the receiver would drop without an answer is
+// refused here: its sender gets an error instead of a timeout.
 func (h *keyringHolder) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
-	return h.current.Load().Sign(to, form)
+	keys := h.current.Load()
+	if keys.rejected.Load() && keys.Provider(to) == identity.NKey {
+		return envelope.Auth{}, &identity.Error{Reason: identity.UnknownKey, Peer: to, Provider: identity.NKey}
+	}
+	return keys.Sign(to, form)
 }
 
 // Verify implements [rpc.Identity].

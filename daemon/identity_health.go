@@ -66,6 +66,7 @@ func (d *Daemon) judgeOwnKeys(keys *memberKeys) (c health.Condition, wrong, othe
 	}
 	now := time.Now()
 	reason := identity.Published(keys.own, keys.published, now)
+	keys.rejected.Store(reason == identity.UnknownKey)
 	lacking, lacks := identity.Lacking(keys.own, keys.published, now)
 	if !lacks { // or will be, by the clock of another host
 		lacking, lacks = identity.Lacking(keys.own, keys.published, now.Add(clockTolerance))

@@ -141,6 +141,30 @@ func TestReplicaWithoutThePublishedKey(t *testing.T) {
 	}
 }
 
+// The calls of such a replica fail at once and say why, instead of timing out, until it
+// has the key.
+func TestCallsWithoutThePublishedKey(t *testing.T) {
+	t.Parallel()
+	cfg := proven(t)
+	calleeCfg, _ := counted(cfg)
+	startAgent(t, calleeCfg, "callee")
+	second := replicaOf(t, cfg, "test")
+	if _, err := (identity.Store{Path: second.Paths.Identity("caller")}).Ensure(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	caller := startAgent(t, second, "caller")
+	err := callGo(t, caller, `{"n":1}`)
+	if rpc.CodeOf(err) != rpc.CodeAuthFailed || !strings.Contains(err.Error(), "this agent cannot prove itself to agent://callee: unknown-key") {
+		t.Errorf("%v", err)
+	}
+	if why := caller.Ready(); why == nil || !strings.Contains(why.Error(), "agentd identity import") {
+		t.Errorf("ready: %v", why)
+	}
+	copyKeys(t, cfg, second, "caller")
+	eventually(t, "the caller has the key", func() bool { return caller.Ready() == nil })
+	calls(t, caller, 3)
+}
+
 // Which of two keys is the right one is what identities.yaml says: published, the other
 // replica's key is in force with the next reload, and the first replica steps back.
 func TestAnotherKeyIsPublished(t *testing.T) {
