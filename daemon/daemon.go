@@ -42,6 +42,7 @@ type Daemon struct {
 	peers       peerTable
 	permissions permissions
 	keyring     keyringHolder
+	unread      *health.Condition // of key files that cannot be read; guarded by reloading
 
 	// What is opened once, in the order of start.
 	audit      auditor
@@ -57,6 +58,7 @@ type Daemon struct {
 	witnesses  witnesses
 	answers    *answerStore  // nil for an agent that only calls others
 	inbox      *callee.Inbox // nil for an agent that only calls others
+	listening  listening
 	calls      control.Calls // ties what a skill's process calls to the call that it serves
 	control    *control.Server
 
@@ -65,6 +67,7 @@ type Daemon struct {
 
 	announcement *discovery.Announcement // nil unless the agent accepts requests by NATS
 	fleetCheck   fleetCheck
+	replicas     replicaWatch
 }
 
 // errNotReady is the answer before Start has finished and once Stop has begun. The
