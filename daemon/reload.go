@@ -104,6 +104,7 @@ func (d *Daemon) reload() error {
 		d.log.Error("reload not recorded", "error", err)
 	}
 	d.warnOfMissingFiles()
+	d.warnOfUnconfined()
 	d.log.Info("reloaded", "swapped", changed(swapped, before, next))
 	return nil
 }
@@ -153,7 +154,8 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	}
 	s.member = member
 	if d.inbox != nil {
-		if s.handlers, err = d.handlers(s.fleet, member); err != nil {
+		// The port of the API for skills, which a reload may open, outlives the reload.
+		if s.handlers, err = d.handlers(context.Background(), s.fleet, member); err != nil {
 			return s, err
 		}
 	}

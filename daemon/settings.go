@@ -163,8 +163,22 @@ func skillsOf(a *fleet.AgentFile) []fleet.Skill {
 	skills := slices.Clone(a.Skills)
 	for i := range skills {
 		skills[i].Position = fleet.Position{}
+		if s := skills[i].Sandbox; s != nil {
+			placeless := *s
+			placeless.Position = fleet.Position{}
+			placeless.Read, placeless.Write = placelessPaths(s.Read), placelessPaths(s.Write)
+			skills[i].Sandbox = &placeless
+		}
 	}
 	return skills
+}
+
+func placelessPaths(granted []fleet.SandboxPath) []fleet.SandboxPath {
+	paths := slices.Clone(granted)
+	for i := range paths {
+		paths[i].Position = fleet.Position{}
+	}
+	return paths
 }
 
 // permissionsOf tells an absent block from an empty one, which denies everything.

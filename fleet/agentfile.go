@@ -96,6 +96,8 @@ type Skill struct {
 	// Process runs the skill as a program, one process per call. It is never
 	// nil, since there is no other kind of runner yet.
 	Process *Process
+	// Sandbox grants the program more, or is nil.
+	Sandbox *Sandbox
 	// Position is where the file declares the skill.
 	Position Position
 }
@@ -258,6 +260,7 @@ func decodeSkill(e strictyaml.Entry, p paths) Skill {
 	o := e.Value.Object()
 	if process := o.Need("process"); process.Present() {
 		s.Process = decodeProcess(process, p)
+		s.Sandbox = decodeSandbox(o.Get("sandbox"), s.Process.Dir)
 	}
 	o.Done()
 	return s

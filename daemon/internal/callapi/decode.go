@@ -1,4 +1,4 @@
-package control
+package callapi
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"reflect"
 	"strings"
 	"time"
@@ -14,9 +13,9 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 )
 
-// decodeStrict decodes one JSON object. It rejects unknown and duplicate members:
+// DecodeStrict decodes one JSON object. It rejects unknown and duplicate members:
 // overlooking a condition would erase more than the client meant.
-func decodeStrict(r io.Reader, into any) error {
+func DecodeStrict(r io.Reader, into any) error {
 	const maxDepth = 8
 	body, err := io.ReadAll(r)
 	if err != nil {
@@ -105,16 +104,4 @@ func kindOf(t reflect.Type) string {
 	default:
 		return "another value"
 	}
-}
-
-// refuseBody responds to a body that could not be read or decoded: 413 to one that is
-// too large, which the client may split, and 400 to all others.
-func refuseBody(w http.ResponseWriter, code, expected string, err error) {
-	status := http.StatusBadRequest
-	text := expected + ": " + err.Error()
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		status = http.StatusRequestEntityTooLarge
-		text = fmt.Sprintf("%s: the body is larger than %d KiB", expected, tooLarge.Limit>>10)
-	}
-	writeFault(w, status, code, text)
 }

@@ -1,8 +1,7 @@
-package control
+package callapi
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +30,7 @@ type streamLine struct {
 
 // stream makes a call and writes its progress events as they arrive, and finally
 // the result. It cancels the call when the client stops reading.
-func (a Agent) stream(ctx context.Context, w http.ResponseWriter, request rpc.Request) {
+func stream(ctx context.Context, w http.ResponseWriter, caller Caller, request rpc.Request) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := http.NewResponseController(w)
@@ -49,7 +48,7 @@ func (a Agent) stream(ctx context.Context, w http.ResponseWriter, request rpc.Re
 		}
 	}
 	request.OnProgress = func(e rpc.ProgressEvent) { line(streamLine{Progress: &e}) }
-	result, _ := a.Caller.RequestAgent(ctx, request) // the error is in the result
+	result, _ := caller.RequestAgent(ctx, request) // the error is in the result
 	line(streamLine{Result: result})
 	_ = out.SetWriteDeadline(time.Time{}) // the connection may carry another request
 }
@@ -65,54 +64,9 @@ func wantsStream(r *http.Request) bool {
 	return false
 }
 
-// progress reports the progress of the call that the request names to its caller.
-func (a Agent) progress(w http.ResponseWriter, r *http.Request) {
-	// Twice the limit, so that white space around a value does not count;
-	// rpc.Progress applies the limit itself.
-	value, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 2*rpc.MaxProgressBytes))
-	if err != nil {
-		code := rpc.CodeInvalidRequest
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			code = rpc.CodePayloadTooLarge
-		}
-		refuseBody(w, code.String(), fmt.Sprintf("progress of at most %d bytes could not be read", rpc.MaxProgressBytes), err)
-		return
-	}
-	var call context.Context
-	if a.Calls != nil {
-		call, _ = a.Calls.find(r.Header.Get(HeaderCall))
-	}
-	if call == nil {
-		writeFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), "the call that this progress belongs to, in "+HeaderCall+", has ended, or never existed")
-		return
-	}
-	if err := rpc.Progress(call, bytes.TrimSpace(value)); err != nil { //nolint:contextcheck // the context of the call whose progress it is
-		code, message := rpc.CodeInternal.String(), err.Error()
-		if e, ok := errors.AsType[*rpc.Error](err); ok {
-			code, message = e.Code.String(), e.Message
-		}
-		writeFault(w, http.StatusBadRequest, code, message)
-		return
-	}
-	writeJSON(w, http.StatusOK, map[string]bool{"wanted": rpc.InvocationFrom(call).WantsProgress()}) //nolint:contextcheck // as above
-}
-
-// Progress reports the progress of the running call with token call to its caller.
-// wanted is false when the caller does not listen. Errors are those of
-// [Client.RequestAgent].
-func (c *Client) Progress(ctx context.Context, value json.RawMessage, call string) (wanted bool, err error) {
-	data, err := c.do(ctx, http.MethodPost, "/v1/agent/progress", value, call)
-	if err != nil {
-		return false, err
-	}
-	var answer struct {
-		Wanted bool `json:"wanted"`
-	}
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return false, fmt.Errorf("control: %w", err)
-	}
-	return answer.Wanted, nil
-}
+// maxStreamBytes bounds a streamed response: ten minutes, the longest timeout, of
+// progress at the highest rate, and the result.
+const maxStreamBytes = maxResponseBytes + 600*rpc.ProgressPerSecond*rpc.MaxProgressBytes
 
 // follow reads a streamed response, and calls report for each progress event.
 func follow(body io.Reader, report func(rpc.ProgressEvent)) (*rpc.Result, error) {
@@ -134,7 +88,3 @@ func follow(body io.Reader, report func(rpc.ProgressEvent)) (*rpc.Result, error)
 		}
 	}
 }
-
-// maxStreamBytes bounds a streamed response: ten minutes, the longest timeout, of
-// progress at the highest rate, and the result.
-const maxStreamBytes = maxResponseBytes + 600*rpc.ProgressPerSecond*rpc.MaxProgressBytes
