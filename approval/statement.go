@@ -9,9 +9,12 @@ import (
 	"github.com/agentd/agentd/internal/jcs"
 )
 
-// MaxStatementBytes bounds a statement: its longest parts are a reason of 2 KiB, whose
-// characters may all be escaped, and the name of a capability.
-const MaxStatementBytes = 32 << 10
+// MaxStatementBytes bounds a statement: its longest part is a reason of 2 KiB, whose
+// characters may all be escaped.
+const MaxStatementBytes = 16 << 10
+
+// MaxReasonBytes bounds a reason.
+const MaxReasonBytes = 2048
 
 // A Decision is what a person decides about a waiting call.
 type Decision string
@@ -72,6 +75,9 @@ func Parse(text []byte) (Statement, error) {
 	}
 	if s.Decision != Approve && s.Decision != Deny {
 		return Statement{}, refuse(MalformedStatement, nil, "the statement decides %.64q, which is neither approve nor deny", s.Decision)
+	}
+	if len(s.Reason) > MaxReasonBytes {
+		return Statement{}, refuse(MalformedStatement, nil, "the reason has more than %d bytes", MaxReasonBytes)
 	}
 	if again, err := s.Encode(); err != nil || !bytes.Equal(again, text) {
 		return Statement{}, refuse(MalformedStatement, err, "the statement is not in its canonical form, as `agentd approvals show --statement` writes it")
