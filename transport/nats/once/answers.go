@@ -76,6 +76,8 @@ type Answers struct {
 	mu   sync.Mutex
 	held map[string]*claim // of this process, by key; guarded by mu
 
+	seen sightings // of other replicas' claims
+
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
@@ -116,11 +118,10 @@ func (a *Answers) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha2
 		return callee.Prior{}, err
 	}
 	err := a.create(ctx, c)
-	var seen sighting
 	for wait := firstLook; isConflict(err); wait = min(2*wait, lastLook) {
 		var prior callee.Prior
 		var decided bool
-		if prior, decided, err = a.look(ctx, c, repeatable, &seen); err != nil || decided {
+		if prior, decided, err = a.look(ctx, c, repeatable); err != nil || decided {
 			return prior, err
 		}
 		if err = pause(ctx, wait); err != nil {
@@ -133,23 +134,31 @@ func (a *Answers) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha2
 
 // look decides by the entry of an earlier request what becomes of a claim, unless another
 // replica is at work or the entry has changed meanwhile.
-func (a *Answers) look(ctx context.Context, c *claim, repeatable bool, seen *sighting) (prior callee.Prior, decided bool, err error) {
+func (a *Answers) look(ctx context.Context, c *claim, repeatable bool) (prior callee.Prior, decided bool, err error) {
+	begun := time.Now()
 	entry, found, err := a.read(ctx, c.key)
 	if isGone(err) { // forgotten, or a server that lags behind: create decides
 		return prior, false, nil
+	}
+	if err != nil || time.Since(begun) > a.lease/renewals {
+		a.seen.forgetAll()
 	}
 	if err != nil {
 		return prior, false, err
 	}
 	prior = found.prior()
 	switch {
-	case string(found.Digest) != string(c.record.Digest), found.State == done:
+	case string(found.Digest) != string(c.record.Digest):
 		return prior, true, nil
-	case found.State == claimed && !seen.isOver(&found, entry.Revision(), entry.Created(), time.Now()):
+	case found.State == done:
+		a.seen.forget(c.key)
+		return prior, true, nil
+	case found.State == claimed && !a.seen.isOver(c.key, &found, entry.Revision(), entry.Created(), time.Now()):
 		return prior, false, nil
 	case !repeatable:
 		return prior, true, nil
 	}
+	a.seen.forget(c.key)
 	err = a.write(ctx, c, entry.Revision())
 	if isConflict(err) { // another replica was faster
 		return prior, false, nil

@@ -151,31 +151,76 @@ func TestOneReplicaRuns(t *testing.T) {
 			all = append(all, replica(t, url, forever))
 		}
 		for round := range rounds {
-			key := fmt.Sprint("k-", round)
-			var runs atomic.Int32
-			var wg sync.WaitGroup
-			for n, a := range all {
-				wg.Go(func() {
-					prior, err := a.Begin(t.Context(), request(key), digest("x"), n%2 == 0)
-					switch {
-					case err != nil:
-						t.Error(err)
-					case prior.State == callee.PriorNone:
-						runs.Add(1)
-						if err := a.Finish(t.Context(), request(key), json.RawMessage(reply)); err != nil {
-							t.Error(err)
-						}
-					case prior.State != callee.PriorDone || string(prior.Reply) != reply:
-						t.Errorf("%+v", prior)
-					}
-				})
-			}
-			wg.Wait()
-			if runs.Load() != 1 {
-				t.Errorf("%d replicas ran the request", runs.Load())
-			}
+			runOnOne(t, all, fmt.Sprint("k-", round))
 		}
 	})
+}
+
+// runOnOne begins a request at all replicas at once.
+func runOnOne(t *testing.T, all []*once.Answers, key string) {
+	t.Helper()
+	var runs atomic.Int32
+	var wg sync.WaitGroup
+	for n, a := range all {
+		wg.Go(func() {
+			prior, err := a.Begin(t.Context(), request(key), digest("x"), n%2 == 0)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case prior.State == callee.PriorNone:
+				runs.Add(1)
+				if err := a.Finish(t.Context(), request(key), json.RawMessage(reply)); err != nil {
+					t.Error(err)
+				}
+			case prior.State != callee.PriorDone || string(prior.Reply) != reply:
+				t.Errorf("%+v", prior)
+			}
+		})
+	}
+	wg.Wait()
+	if runs.Load() != 1 {
+		t.Errorf("%d replicas ran the request", runs.Load())
+	}
+}
+
+// The same where several servers keep the bucket, and a read may be behind a write.
+func TestOneReplicaRunsOnACluster(t *testing.T) {
+	t.Parallel()
+	servers := natstest.RunJetStreamCluster(t, 3)
+	var all []*once.Answers
+	for _, s := range servers {
+		for range 2 {
+			all = append(all, replica(t, s.URL(), forever, func(o *once.Options) { o.Replicas = 3 }))
+		}
+	}
+	ok(t, all[0].Check(t.Context()))
+	for round := range 5 {
+		runOnOne(t, all, fmt.Sprint("k-", round))
+	}
+	messages := once.NewMessages(once.Options{JetStream: jetStream(t, servers[0].URL()), Bucket: "messages", Replicas: 3})
+	for want := range 2 {
+		if first, err := messages.Take(t.Context(), "agent://buyer", "m", time.Now()); err != nil || first != (want == 0) {
+			t.Errorf("taken for the first time: %v, %v", first, err)
+		}
+	}
+}
+
+// An answer is remembered although somebody has deleted the bucket meanwhile.
+func TestBucketIsEmptied(t *testing.T) {
+	t.Parallel()
+	url := natstest.Run(t, withJetStream).URL()
+	a := replica(t, url, forever)
+	begin(t, a, "k", false, callee.PriorNone)
+	begin(t, a, "left", false, callee.PriorNone)
+	js := jetStream(t, url)
+	ok(t, js.DeleteKeyValue(t.Context(), "answers"))
+	_, err := js.CreateKeyValue(t.Context(), once.AnswersConfig("answers", time.Hour, 1))
+	ok(t, err)
+	ok(t, a.Finish(t.Context(), request("k"), json.RawMessage(reply)))
+	ok(t, a.Leave(t.Context(), request("left")))
+	b := replica(t, url, forever)
+	begin(t, b, "k", false, callee.PriorDone)
+	begin(t, b, "left", false, callee.PriorBegun)
 }
 
 // While a replica serves a request the others wait, for as long as their callers do.
@@ -237,6 +282,30 @@ func TestReplicaDies(t *testing.T) {
 	begin(t, b, "other", false, callee.PriorBegun)
 	ok(t, dead.Finish(t.Context(), request("other"), json.RawMessage(reply)))
 	begin(t, b, "other", false, callee.PriorDone)
+}
+
+// A caller whose calls take less time than a lease, and which repeats them, learns in the
+// end that nobody serves its request.
+func TestShortCallsOutwaitALease(t *testing.T) {
+	t.Parallel()
+	url := natstest.Run(t, withJetStream).URL()
+	const lease = time.Second
+	dead, b := replica(t, url, lease), replica(t, url, forever)
+	begin(t, dead, "k", false, callee.PriorNone)
+	ok(t, dead.Close())
+	waits := 0
+	until(t, "the lease is over", func() bool {
+		short, cancel := context.WithTimeout(t.Context(), lease/5)
+		defer cancel()
+		prior, err := b.Begin(short, request("k"), digest("x"), false)
+		if err != nil {
+			waits++
+		}
+		return err == nil && prior.State == callee.PriorBegun
+	})
+	if waits == 0 {
+		t.Error("the lease was over at once")
+	}
 }
 
 // A replica renews the claims of requests that run for long.

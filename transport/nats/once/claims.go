@@ -123,7 +123,11 @@ func (a *Answers) writeEnd(ctx context.Context, c *claim, doing string) error {
 		r := c.record
 		r.State, r.reply = c.end.state, c.end.reply
 		value, err := r.encode()
-		if err == nil {
+		switch {
+		case err != nil:
+		case c.revision == 0:
+			_, err = kv.Create(ctx, c.key, value)
+		default:
 			_, err = kv.Update(ctx, c.key, value, c.revision)
 		}
 		return err
@@ -136,6 +140,10 @@ func (a *Answers) writeEnd(ctx context.Context, c *claim, doing string) error {
 func (a *Answers) find(ctx context.Context, c *claim) (there bool, err error) {
 	entry, found, err := a.read(ctx, c.key)
 	switch {
+	// The bucket was emptied meanwhile: what took effect is remembered all the same.
+	case isGone(err) && c.end != nil && c.end.state != "":
+		c.revision = 0
+		return true, nil
 	case isGone(err):
 		a.release(c)
 		return false, nil

@@ -15,6 +15,7 @@
 // clock of whoever waits.
 //
 // Where to look: answers.go begins a request, claims.go keeps and ends the claims of this
-// replica, record.go is an entry, messages.go remembers messages, bucket.go opens a
+// replica, record.go is an entry, sighting.go tells a
+// live replica from a dead one, messages.go remembers messages, bucket.go opens a
 // bucket, and fault.go says why one cannot be used.
 package once

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/agentd/agentd/rpc/callee"
 )
@@ -76,27 +75,6 @@ func (r *record) prior() callee.Prior {
 		p.State, p.Reply = callee.PriorDone, r.reply
 	}
 	return p
-}
-
-// A sighting is when a replica that waits for another first saw the latest renewal of
-// the other's claim.
-type sighting struct {
-	revision uint64
-	since    time.Time
-}
-
-// clockMargin is how far the clocks of the server and of this replica may be apart.
-const clockMargin = time.Minute
-
-// isOver reports whether the claim of a revision, written at a time of the server's clock,
-// has not been renewed for its lease.
-func (s *sighting) isOver(r *record, revision uint64, written, now time.Time) bool {
-	if s.revision != revision {
-		s.revision, s.since = revision, now
-	}
-	lease := time.Duration(min(r.LeaseMs, MaxLease.Milliseconds())) * time.Millisecond
-	// A replica that died long ago need not be waited for.
-	return now.Sub(s.since) >= lease || now.Sub(written) >= lease+clockMargin
 }
 
 // keyOf is the key of an entry, which no other sequence of names has. It is a digest,
