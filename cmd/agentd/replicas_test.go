@@ -192,8 +192,9 @@ func (s *shop) call(t *testing.T, capability, key string) *keyedCall {
 	return &keyedCall{capability, key, result}
 }
 
-// during makes calls until at least so many are made and disturb has returned.
-func (s *shop) during(t *testing.T, calls int, capabilities []string, disturb func()) []*keyedCall {
+// during makes calls until at least so many are made and disturb has returned. done is the
+// number of those that have ended.
+func (s *shop) during(t *testing.T, calls int, capabilities []string, disturb func(done func() int)) []*keyedCall {
 	t.Helper()
 	const callers = 16
 	var mu sync.Mutex
@@ -216,7 +217,11 @@ func (s *shop) during(t *testing.T, calls int, capabilities []string, disturb fu
 			}
 		})
 	}
-	disturb()
+	disturb(func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(made)
+	})
 	disturbed.Store(true)
 	all.Wait()
 	return made
@@ -258,9 +263,10 @@ func TestReplicasAreKilled(t *testing.T) {
 	s := openShop(t, "idempotency: {store: shared, leaseMs: 1000}")
 	calls, kills := chaosCalls(t), 0
 	least := max(3, calls/100)
-	made := s.during(t, calls, []string{"book", "book", "enter"}, func() {
+	made := s.during(t, calls, []string{"book", "book", "enter"}, func(done func() int) {
 		for ; kills < least && !t.Failed(); kills++ {
-			p := s.replicas[rand.IntN(len(s.replicas))] //nolint:gosec // any will do
+			within(t, "calls are made", func() bool { return done() >= (kills+1)*calls/(least+1) || t.Failed() })
+			p := s.replicas[rand.IntN(len(s.replicas))]
 			s.end(t, p, syscall.SIGKILL)
 			s.start(t, p)
 			s.awaitReady(t, p)
@@ -338,7 +344,7 @@ func (s *shop) repeat(t *testing.T, made []*keyedCall) {
 // restart stops and starts one replica after the other, while they are called.
 func (s *shop) restart(t *testing.T, calls int) {
 	t.Helper()
-	made := s.during(t, calls, []string{"book", "enter-slowly"}, func() {
+	made := s.during(t, calls, []string{"book", "enter-slowly"}, func(func() int) {
 		for _, p := range s.replicas {
 			s.end(t, p, syscall.SIGTERM)
 			s.start(t, p)

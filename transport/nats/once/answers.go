@@ -20,8 +20,7 @@ import (
 const (
 	// DefaultLease is how long a replica may be silent about a request that it serves.
 	DefaultLease = 10 * time.Second
-	// MinLease and MaxLease bound it.
-	MinLease = time.Second
+	// MaxLease is the longest lease that a replica waits for.
 	MaxLease = 5 * time.Minute
 
 	// firstLook and lastLook bound the time between two looks at the claim of another
