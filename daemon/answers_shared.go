@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -58,9 +61,30 @@ func (d *Daemon) openSharedAnswers() (*sharedAnswers, error) {
 		JetStream: js, Bucket: natsauth.AnswersBucket(name), Provisioned: conn.Provisioned(), Replicas: m.Agent.Idempotency.Replicas,
 		TTL: m.Agent.Limits.IdempotencyTTL, Lease: m.Agent.Idempotency.Lease, MaxBytes: conn.MaxMessageBytes(), Logger: d.log,
 	}
+	o.Secrets = d.answerSecrets
 	messages := o
 	messages.Bucket = natsauth.MessagesBucket(name)
 	return &sharedAnswers{once.NewAnswers(o), once.NewMessages(messages)}, nil
+}
+
+// answerSecrets seal what the agent's replicas share, the first of them what they store
+// now: they are made of the agent's own keys, which its replicas have, too. An agent
+// without a key proves nothing to anybody, and seals nothing.
+func (d *Daemon) answerSecrets() (all [][]byte) {
+	now := time.Now()
+	for _, own := range d.keyring.current.Load().own {
+		secret, err := hkdf.Key(sha256.New, []byte(own.Seed), nil, "agentd: answers that replicas share", sha256.Size)
+		if err != nil {
+			continue // only a length that SHA-256 cannot give
+		}
+		// The last valid key is that which signs. Before its time not all replicas have it.
+		if valid := !now.Before(own.Window.NotBefore) && (own.Window.NotAfter.IsZero() || !now.After(own.Window.NotAfter)); valid {
+			all = append([][]byte{secret}, all...)
+		} else {
+			all = append(all, secret)
+		}
+	}
+	return all
 }
 
 // sharedReplays is what the inbox asks about proven messages; nil where it remembers by

@@ -50,6 +50,10 @@ type Options struct {
 	Lease time.Duration
 	// MaxBytes bounds a message to the server. Required.
 	MaxBytes int
+	// Secrets seal what the agent stores, so that nobody else who can write into the bucket
+	// can make up an answer: the first seals, and each opens. All replicas have the same.
+	// Optional; it is called at each exchange.
+	Secrets func() [][]byte
 	// Logger reports claims that were lost to another replica. Required.
 	Logger *slog.Logger
 }
@@ -71,6 +75,7 @@ type Answers struct {
 	lease  time.Duration
 	most   int // bytes of a reply
 	log    *slog.Logger
+	keys   func() [][]byte // the secrets
 
 	mu   sync.Mutex
 	held map[string]*claim // of this process, by key; guarded by mu
@@ -89,10 +94,13 @@ func NewAnswers(o Options) *Answers {
 	if o.Lease <= 0 {
 		o.Lease = DefaultLease
 	}
+	if o.Secrets == nil {
+		o.Secrets = func() [][]byte { return nil }
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	a := &Answers{
 		bucket: newBucket(o, AnswersConfig(o.Bucket, o.TTL, o.Replicas)),
-		owner:  nuid.Next(), lease: o.Lease, most: o.MaxBytes - transport.QueueOverheadBytes - headerBytes, log: o.Logger,
+		owner:  nuid.Next(), lease: o.Lease, most: o.MaxBytes - transport.QueueOverheadBytes - headerBytes, log: o.Logger, keys: o.Secrets,
 		held: map[string]*claim{}, stop: stop,
 	}
 	a.done.Go(func() { a.keep(ctx) })
@@ -174,10 +182,20 @@ func (a *Answers) read(ctx context.Context, key string) (entry jetstream.KeyValu
 	if err != nil {
 		return nil, r, err
 	}
-	if r, err = decodeRecord(entry.Value()); err != nil {
+	value, err := unseal(a.keys(), key, entry.Value())
+	if err == nil {
+		r, err = decodeRecord(value)
+	}
+	if err != nil {
 		return nil, r, &Error{Bucket: a.bucket.config.Bucket, Doing: doing, Err: err}
 	}
 	return entry, r, nil
+}
+
+// encode is the entry of a record.
+func (a *Answers) encode(key string, r *record) ([]byte, error) {
+	value, err := r.encode()
+	return seal(a.keys(), key, value), err
 }
 
 // create makes the entry of a claim; isConflict(err) if there is one.
@@ -188,7 +206,7 @@ func (a *Answers) create(ctx context.Context, c *claim) error { return a.write(c
 func (a *Answers) write(ctx context.Context, c *claim, revision uint64) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	value, err := c.record.encode()
+	value, err := a.encode(c.key, &c.record)
 	if err != nil {
 		return err
 	}

@@ -409,6 +409,64 @@ func TestClaimThatArrivesLate(t *testing.T) {
 	begin(t, replica(t, s.URL(), forever), "k", false, callee.PriorNone)
 }
 
+// Nobody without the agent's key can make up an answer, or move one to another request.
+func TestForgedAnswers(t *testing.T) {
+	t.Parallel()
+	url := natstest.Run(t, withJetStream).URL()
+	with := func(secrets ...string) *once.Answers {
+		return replica(t, url, forever, func(o *once.Options) {
+			o.Secrets = func() (all [][]byte) {
+				for _, s := range secrets {
+					all = append(all, []byte(s))
+				}
+				return all
+			}
+		})
+	}
+	store := func(a *once.Answers, key string) {
+		t.Helper()
+		begin(t, a, key, false, callee.PriorNone)
+		ok(t, a.Finish(t.Context(), request(key), json.RawMessage(reply)))
+	}
+	refused := func(a *once.Answers, key string) {
+		t.Helper()
+		prior, err := a.Begin(t.Context(), request(key), digest("x"), true)
+		if e := new(once.Error); !errors.As(err, &e) || e.Cause != "" || !strings.Contains(err.Error(), "not sealed with a key of this agent") {
+			t.Errorf("%s: %+v, %v", key, prior, err)
+		}
+	}
+	before, now := with("old"), with("new", "old")
+	store(before, "k")
+	begin(t, now, "k", false, callee.PriorDone) // keys change while answers are kept
+	store(now, "k-2")
+	refused(before, "k-2")
+	store(with(), "bare")
+	refused(now, "bare")
+	store(with("mallory"), "forged")
+	refused(now, "forged")
+	refused(with(), "k")
+	// The answer to one request in the place of another.
+	kv, err := jetStream(t, url).KeyValue(t.Context(), "answers")
+	ok(t, err)
+	known := keys(t, kv)
+	begin(t, now, "claimed", false, callee.PriorNone)
+	var answer []byte
+	for key := range keys(t, kv) {
+		if known[key] {
+			entry, err := kv.Get(t.Context(), key)
+			ok(t, err)
+			answer = entry.Value()
+		}
+	}
+	for key := range keys(t, kv) {
+		if !known[key] {
+			_, err := kv.Put(t.Context(), key, answer)
+			ok(t, err)
+		}
+	}
+	refused(with("new", "old", "mallory"), "claimed")
+}
+
 // What is too large for the server is refused before it is sent, and the claim stays.
 func TestReplyTooLarge(t *testing.T) {
 	t.Parallel()

@@ -122,7 +122,7 @@ func (a *Answers) writeEnd(ctx context.Context, c *claim, doing string) error {
 		}
 		r := c.record
 		r.State, r.reply = c.end.state, c.end.reply
-		value, err := r.encode()
+		value, err := a.encode(c.key, &r)
 		switch {
 		case err != nil:
 		case c.revision == 0:
@@ -203,7 +203,7 @@ func (a *Answers) renew(ctx context.Context, c *claim) error {
 	if c.lost || time.Since(c.written) < a.lease/renewals || a.claimOf(c.key) != c {
 		return nil
 	}
-	value, err := c.record.encode()
+	value, err := a.encode(c.key, &c.record)
 	if err != nil {
 		return err
 	}

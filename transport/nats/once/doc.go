@@ -14,8 +14,12 @@
 // network: only a repeatable request is ever taken over. Leases are measured by the
 // clock of whoever waits.
 //
+// An agent that has a key of its own seals what it stores: who else can write into the
+// bucket can make the agent forget, but not make up an answer.
+//
 // Where to look: answers.go begins a request, claims.go keeps and ends the claims of this
-// replica, record.go is an entry, sighting.go tells a
+// replica, record.go is an entry and
+// seal.go its seal, sighting.go tells a
 // live replica from a dead one, messages.go remembers messages, bucket.go opens a
 // bucket, and fault.go says why one cannot be used.
 package once
