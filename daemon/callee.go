@@ -51,6 +51,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		Services:     map[string]callee.Service{witnessService: d.serveWitness},
 		ReplyTopics:  d.replyTopics,
 		Idempotency:  d.answers,
+		Replays:      d.sharedReplays(),
 		Identity:     &d.keyring,
 		Limits:       calleeLimits(m),
 		FleetVersion: version,

@@ -71,6 +71,11 @@ func agentSettings() []setting {
 		row("limits.maxPending", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPending }),
 		row("limits.maxViolations", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxViolations }),
 		row("limits.idempotencyTtlMs", restart, func(a *fleet.AgentFile) any { return a.Limits.IdempotencyTTL }),
+		row("idempotency", restart, func(a *fleet.AgentFile) any {
+			i := a.Idempotency
+			i.Position = fleet.Position{}
+			return i
+		}),
 		row("limits.shutdownTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Limits.ShutdownTimeout }),
 		row("durable", restart, func(a *fleet.AgentFile) any {
 			d := a.Durable

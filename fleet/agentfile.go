@@ -51,6 +51,8 @@ type AgentFile struct {
 	Limits Limits
 	// Durable holds the block durable.
 	Durable Durable
+	// Idempotency holds the block idempotency.
+	Idempotency Idempotency
 	// Breaker holds the block breaker, with defaults for what the file leaves out.
 	Breaker Breaker
 	// Ignored are the keys of the file that agentd accepts for the sake of the
@@ -235,6 +237,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))
+	a.Idempotency = decodeIdempotency(o.Get("idempotency"))
 	a.Breaker = decodeBreaker(o.Get("breaker"))
 	a.decodeReference(o)
 	o.PassOverPrefix("x-")

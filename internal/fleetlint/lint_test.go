@@ -161,6 +161,9 @@ func TestRules(t *testing.T) {
 			"! [transport.lacks] clerk/capabilities.yaml:4:16: /capabilities/0: the capability \"file\" says `delivery: durable`, and agent \"clerk\" is not on NATS, which keeps requests (add a transport of kind nats)\n" +
 				"! [transport.lacks] clerk/capabilities.yaml:4:16: /capabilities/0: the rate limit of \"file\" is shared, and agent \"clerk\" is not on NATS, where its replicas could count together (add a transport of kind nats)\n" + twoDoubts},
 
+		"sharing without a broker": {"-- clerk/agent.yaml --\nname: clerk\nidempotency: {store: shared}\nskills: {file: {process: {command: [cat]}}}\n" + clerkOf + "transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\ncapabilities: [{name: file}]\n-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clerk, transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]}]\n",
+			"! [transport.lacks] clerk/agent.yaml:2:1: /idempotency: agent \"clerk\" says `store: shared`, and is not on NATS, where its replicas could share it (add a transport of kind nats)\n" + oneDoubt},
+
 		"no such program": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [no-such-program]}}}\n",
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs \"no-such-program\", which is no program in $PATH on this machine\n" + oneDoubt},
 		"a program that is a text": {"-- bin/file --\nx\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [./bin/file]}}}\n",
