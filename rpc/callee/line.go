@@ -15,13 +15,14 @@ import (
 type line struct {
 	tenant    string
 	accepted  int       // all of its requests
+	asking    int       // those that wait for a person
 	running   int       // those that have a slot
 	pushedOut int       // those that have lost their place, until they have been answered
 	waiting   list.List // of *call, in the order of their arrival
 }
 
 // queued is the number of requests that wait or are on their way to that.
-func (l *line) queued() int { return l.accepted - l.running - l.pushedOut }
+func (l *line) queued() int { return l.accepted - l.asking - l.running - l.pushedOut }
 
 // lineName is the tenant in whose line a call waits. An inbox that does not decide about
 // tenants takes them for names that its callers have chosen, which must not gain them
