@@ -56,6 +56,7 @@ func agentSettings() []setting {
 		row("security.requireAuth", swapped, func(a *fleet.AgentFile) any { return a.Security.RequireAuth }),
 		row("security.approvalTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ApprovalTimeout }),
 		row("security.clockSkewMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ClockSkew }),
+		row("security.identity.keyFile", swapped, func(a *fleet.AgentFile) any { return a.Security.KeyFile }),
 		row("security.auditLog", restart, func(a *fleet.AgentFile) any { return a.Security.NoAuditLog }),
 		row("audit.witnesses", restart, func(a *fleet.AgentFile) any { return witnessesOf(&a.Audit) }),
 		row("audit.witnessQuorum", swapped, func(a *fleet.AgentFile) any { return a.Audit.WitnessQuorum }),

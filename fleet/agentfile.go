@@ -150,6 +150,10 @@ type Security struct {
 	// ClockSkew is how far behind the callers' clocks may be. The default is
 	// 0.
 	ClockSkew time.Duration
+	// KeyFile is the absolute path of a file that has the agent's own keys, and that
+	// something else than agentd provides, such as a mounted secret. "" means the one in
+	// the state folder.
+	KeyFile string
 	// NoAuditLog turns off the access record that each call leaves. Refusals
 	// and violations are recorded all the same.
 	NoAuditLog bool

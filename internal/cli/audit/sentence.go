@@ -193,6 +193,8 @@ func (f *facts) lifecycle() string {
 		return "the agent " + f.Event + inParentheses(f.Version)
 	case "reloaded":
 		return "the agent reloaded its files" + inParentheses(f.Version)
+	case "keys-changed":
+		return "the agent read its keys again, since a key file has changed"
 	case "recovered":
 		return "the audit log takes records again" + inParentheses(f.Code)
 	case "clock-stepped-back":
