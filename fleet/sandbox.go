@@ -129,7 +129,8 @@ func (f *Fleet) checkSandboxes() error {
 	return &strictyaml.Error{Faults: faults}
 }
 
-// fileBelow returns a file of the fleet that is at a path or below it, or "".
+// fileBelow returns a file of the fleet that is at a path or below it, relative to the
+// root, or "".
 func (f *Fleet) fileBelow(path string) string {
 	real := realPath(path)
 	for _, m := range f.Members {
@@ -137,9 +138,13 @@ func (f *Fleet) fileBelow(path string) string {
 			continue
 		}
 		for _, file := range f.Files(m) {
-			if within(real, realPath(file)) {
-				return file
+			if !within(real, realPath(file)) {
+				continue
 			}
+			if rel, err := filepath.Rel(f.Root, file); err == nil {
+				return rel
+			}
+			return file
 		}
 	}
 	return ""

@@ -108,7 +108,7 @@ func (r *ruleset) addPolicy(p *Policy) error {
 		paths  []Path
 		rights uint64
 	}{{p.Read, read}, {p.Write, write}, {p.Programs, executeRights}} {
-		for _, path := range group.paths {
+		for _, path := range flatten(group.paths) {
 			rights := group.rights
 			if path.Data {
 				rights &^= unix.LANDLOCK_ACCESS_FS_EXECUTE
@@ -136,6 +136,25 @@ func (r *ruleset) addPolicy(p *Policy) error {
 		}
 	}
 	return nil
+}
+
+// flatten replaces folders that are granted without their folders by their files.
+func flatten(paths []Path) []Path {
+	var all []Path
+	for _, path := range paths {
+		if !path.Flat {
+			all = append(all, path)
+			continue
+		}
+		entries, _ := os.ReadDir(path.Name) // what cannot be listed is passed over
+		for _, entry := range entries {
+			file := filepath.Join(path.Name, entry.Name())
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+				all = append(all, Path{Name: file})
+			}
+		}
+	}
+	return all
 }
 
 // A grant is a path with rights.

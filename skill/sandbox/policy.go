@@ -41,6 +41,8 @@ type Path struct {
 	// Required fails the call when the path is missing or cannot be opened: somebody has
 	// named it. Without it such a path is passed over.
 	Required bool `json:"required,omitempty"`
+	// Flat grants the files in a folder, and nothing that is below its folders.
+	Flat bool `json:"flat,omitempty"`
 	// Data may not be executed, even where Policy.Execute is set.
 	Data bool `json:"data,omitempty"`
 }

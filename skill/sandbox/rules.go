@@ -61,7 +61,7 @@ func optional(names ...string) []Path {
 // Of a place <prefix>/bin only the folders of libraries are taken: ~/.local has secrets in
 // others.
 func installation(program string, search []string) []Path {
-	var names []string
+	var names, flat []string
 	add := func(folder string) {
 		prefix := filepath.Dir(folder)
 		switch filepath.Base(folder) {
@@ -80,13 +80,22 @@ func installation(program string, search []string) []Path {
 	home, _ := os.UserHomeDir()
 	for _, folder := range search {
 		// A home is no folder of programs, whatever PATH says, nor is what holds one.
-		if filepath.IsAbs(folder) && !within(folder, home) {
-			names = append(names, folder)
-			add(filepath.Clean(folder))
+		if !filepath.IsAbs(folder) || within(folder, home) {
+			continue
 		}
+		if folder = filepath.Clean(folder); strings.HasSuffix(folder, "bin") {
+			names = append(names, folder)
+		} else {
+			flat = append(flat, folder) // it may hold anything besides
+		}
+		add(folder)
 	}
 	slices.Sort(names)
-	return optional(slices.Compact(names)...)
+	paths := optional(slices.Compact(names)...)
+	for _, folder := range flat {
+		paths = append(paths, Path{Name: folder, Flat: true})
+	}
+	return paths
 }
 
 // withReal returns a path and what it is after symbolic links.
