@@ -152,7 +152,7 @@ func openStronghold(t *testing.T) *stronghold {
 		if strings.HasSuffix(name, ".env") || strings.Contains(name, "private") || strings.Contains(name, ".ssh/") {
 			mode = 0o600
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(at(name)), 0o755), os.WriteFile(at(name), []byte(content), mode)); err != nil { //nolint:gosec // the test's own folder
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at(name)), 0o755), os.WriteFile(at(name), []byte(content), mode)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,8 +81,8 @@ func goAttempts(t *targets) (all []goAttempt) {
 	}
 	for _, socket := range []string{t.Socket, t.SiblingSocket, t.AgentSocket, t.DockerSocket, "@" + t.Abstract} {
 		add("the socket "+filepath.Base(socket), func() (string, error) {
-			client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) {
-				return net.Dial("unix", socket)
+			client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", socket)
 			}}}
 			return ask(&client, "http://agentd/v1/status", "")
 		})
@@ -207,7 +208,7 @@ func goAttempts(t *targets) (all []goAttempt) {
 }
 
 func ask(client *http.Client, url, token string) (string, error) {
-	req, err := http.NewRequest(http.MethodGet, url, nil) //nolint:noctx // the client has a timeout
+	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
