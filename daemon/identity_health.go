@@ -92,13 +92,13 @@ func (d *Daemon) anothersKey(keys *memberKeys, lacking identity.PublicKey) healt
 		Cause:  fmt.Sprintf("the published key of %s is %s, which %s does not have, or not as valid", d.Member().Address, lacking.Key, keys.store.Path),
 		Effect: "this replica takes no requests, and other agents reject what it signs",
 		Remedy: "bring the key here (agentd identity export on the replica that has it, agentd identity import here); " +
-			"if no replica has it, publish this one's (agentd identity publish)",
+			"if no replica has it, publish this one's (agentd identity publish --replace)",
 	}
 	if d.Member().ClientOnly() {
 		c.Effect = "other agents reject every message of this one"
 	}
 	if keys.store.Mounted {
-		c.Remedy = "mount the file that has it (security.identity.keyFile), or publish the mounted one (agentd identity publish)"
+		c.Remedy = "mount the file that has it (security.identity.keyFile), or publish the mounted one (agentd identity publish --replace)"
 	}
 	return c
 }

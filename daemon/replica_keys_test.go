@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
@@ -239,6 +241,34 @@ func TestKeyFileThatCannotBeRead(t *testing.T) {
 		}
 		eventually(t, what+", mended", func() bool { return !unreadable() })
 	}
+}
+
+// The file of a shared secret is followed like that of an agent's own keys.
+func TestSharedSecretIsReplaced(t *testing.T) {
+	t.Parallel()
+	all := natsFiles(natstest.Run(t, "").URL())
+	secret := filepath.Join(t.TempDir(), "secret")
+	write := func(text string) {
+		if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("the first of two secrets")
+	auth := "auth: {provider: hmac, keyId: k, secretRef: 'file:" + secret + "'}}"
+	all["identities.yaml"] = "version: 1\nidentities: [{agent: agent://caller, " + auth + ", {agent: agent://callee, " + auth + "]\n"
+	cfg, logged := logTo(withGo(load(t, all)))
+	startAgent(t, cfg, "callee")
+	caller := startAgent(t, cfg, "caller")
+	calls(t, caller, 1)
+	write("and the second one, which is longer")
+	eventually(t, "both have read the new secret", func() bool { return strings.Count(logged(), "keys read again") == 2 })
+	calls(t, caller, 1)
+	for _, e := range ofKind(t, cfg, "callee", auditchain.KindLifecycle) {
+		if e["event"] == "keys-changed" {
+			return
+		}
+	}
+	t.Error("no record of the change")
 }
 
 // A key that is rotated and not published signs nothing: the published one goes on.
