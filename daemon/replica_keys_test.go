@@ -243,6 +243,32 @@ func TestKeyFileThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// What a queue keeps for such a replica stays there until it has the key: it is neither
+// refused nor dead-lettered.
+func TestQueuedRequestsAwaitTheKey(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, durableFiles(natstest.Run(t, "jetstream {}").URL()))
+	publishKeys(t, cfg, "callee", "caller")
+	cfg = reread(t, cfg)
+	caller := startAgent(t, cfg, "caller")
+	otherCfg, served := counted(replicaOf(t, cfg, "test"))
+	other := startAgent(t, otherCfg, "callee") // which makes the queue
+	result, err := caller.Client().RequestAgent(t.Context(), rpc.Request{
+		To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`), Mode: rpc.ModeAsync, Timeout: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := other.Letters(t.Context()); err != nil || len(all) != 0 || served.Load() != 0 || code(other) != "unknown-key" {
+		t.Errorf("%v, %v; %d served, condition %q", all, err, served.Load(), code(other))
+	}
+	copyKeys(t, cfg, otherCfg, "callee")
+	got, err := caller.Client().Await(t.Context(), result.CorrelationID)
+	if err != nil || string(got.Response) != `{"n":1}` || served.Load() != 1 {
+		t.Errorf("%+v, %v; %d served", got, err, served.Load())
+	}
+}
+
 // The file of a shared secret is followed like that of an agent's own keys.
 func TestSharedSecretIsReplaced(t *testing.T) {
 	t.Parallel()
