@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 
+	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
@@ -31,7 +32,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	handlers, err := d.handlers(d.cfg.Fleet, m)
+	handlers, err := d.handlers(ctx, d.cfg.Fleet, m)
 	if err != nil {
 		return err
 	}
@@ -42,6 +43,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		Records:  d.records(),
 		Checks: callee.Checks{
 			Authorizer:      calleeAuthorizer{&d.permissions},
+			Approver:        d.approvals,
 			Tenants:         tenantGuard{&d.permissions},
 			Limiter:         d.limiter(),
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
@@ -49,6 +51,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		Services:     map[string]callee.Service{witnessService: d.serveWitness},
 		ReplyTopics:  d.replyTopics,
 		Idempotency:  d.answers,
+		Replays:      d.sharedReplays(),
 		Identity:     &d.keyring,
 		Limits:       calleeLimits(m),
 		FleetVersion: version,
@@ -78,32 +81,51 @@ func (d *Daemon) limiter() rpc.Limiter {
 
 // handlers returns what runs the member's skills, by skill name. It does not check that
 // they cover the contract: callee.New and SetContract reject one that they do not.
-func (d *Daemon) handlers(f *fleet.Fleet, m *fleet.Member) (map[string]rpc.Handler, error) {
+func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) (map[string]rpc.Handler, error) {
 	variables, err := f.EnvFileVariables(m)
 	if err != nil {
 		return nil, err
 	}
 	handlers := map[string]rpc.Handler{}
 	for _, s := range m.Agent.Skills {
-		handlers[s.Name] = d.process(s.Process, variables)
+		if d.cfg.Handlers[s.Name] != nil {
+			continue // a Go function replaces the process of the same name
+		}
+		api, err := d.openSkillAPI(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := d.openConfinement()
+		if err != nil {
+			return nil, err
+		}
+		process := d.process(s.Process, variables, api)
+		if process.Sandbox, err = d.confine(c, f, m, s, api.URL()); err != nil {
+			return nil, err
+		}
+		if process.Sandbox != nil && !process.Sandbox.Policy.Off {
+			process.Builds = c.builds
+		}
+		handlers[s.Name] = process
 	}
-	// Go functions replace processes of the same name.
 	maps.Copy(handlers, d.cfg.Handlers)
 	return handlers, nil
 }
 
 // process returns a skill that runs a command, with those variables of the .env files
 // that it names. The variables that agentd sets come after those of agent.yaml and so
-// override them: a skill must reach the agent that runs it, and no other.
-func (d *Daemon) process(p *fleet.Process, variables []fleet.Variable) *skill.Process {
+// override them: a skill must reach the agent that runs it, and no other. AGENTD_SOCKET is
+// that of an operator, and empty even where inheritEnv would pass one on.
+func (d *Daemon) process(p *fleet.Process, variables []fleet.Variable, api *skillapi.Server) *skill.Process {
 	return &skill.Process{
 		Command: p.Command, Dir: p.Dir, InheritEnv: p.InheritEnv,
 		Env: append(append(namedVariables(p, variables, os.LookupEnv), p.Env...),
-			"AGENTD_SOCKET="+d.Socket(),
+			"AGENTD_URL="+api.URL(),
+			"AGENTD_SOCKET=",
 			"AGENTD_AGENT="+string(d.Member().Address),
 			"AGENTD_FLEET_ROOT="+d.cfg.Fleet.Root),
 		MaxOutputBytes: p.MaxOutputBytes, KillGrace: p.KillGrace,
-		Calls: &d.calls, Logger: d.log,
+		Calls: api, Descendants: d.descendants, Logger: d.log,
 	}
 }
 

@@ -88,7 +88,7 @@ func (d *Daemon) reload() error {
 	d.peers.current.Store(d.peersOf(next.member))
 	d.client.SetLimits(callerLimits(next.member))
 	d.breakers.Configure(policy.BreakerSettings(next.member.Agent.Breaker), time.Now())
-	d.approvals.setTimeout(approvalTimeout(next.member))
+	d.approvals.configure(approvalTimeout(next.member), next.member.Agent.Security.ApproverKeys())
 	before := reloadedState{fleet: d.loaded.Load(), member: d.Member()}
 	d.loaded.Store(next.fleet)
 	d.member.Store(next.member)
@@ -104,6 +104,7 @@ func (d *Daemon) reload() error {
 		d.log.Error("reload not recorded", "error", err)
 	}
 	d.warnOfMissingFiles()
+	d.warnOfUnconfined()
 	d.log.Info("reloaded", "swapped", changed(swapped, before, next))
 	return nil
 }
@@ -153,7 +154,8 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	}
 	s.member = member
 	if d.inbox != nil {
-		if s.handlers, err = d.handlers(s.fleet, member); err != nil {
+		// The port of the API for skills, which a reload may open, outlives the reload.
+		if s.handlers, err = d.handlers(context.Background(), s.fleet, member); err != nil {
 			return s, err
 		}
 	}

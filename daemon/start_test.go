@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -94,24 +94,6 @@ func TestRunningIgnoresDeadSockets(t *testing.T) {
 	}
 	if running, err := cfg.Paths.Running(t.Context()); err != nil || fmt.Sprint(running) != "[callee caller]" {
 		t.Errorf("running %v, %v", running, err)
-	}
-}
-
-// A skill's process knows its agent by the environment, whatever agent.yaml sets.
-func TestEnvironmentOfASkill(t *testing.T) {
-	all := files()
-	all["callee/agent.yaml"] = "name: callee\nskills: {cat: {process: {command: [sh, -c, " +
-		"'printf ''[\"%s\",\"%s\",\"%s\",\"%s\"]'' \"$AGENTD_SOCKET\" \"$AGENTD_AGENT\" \"$AGENTD_FLEET_ROOT\" \"$OWN\"'], env: {AGENTD_AGENT: agent://other, OWN: mine}}}}\n"
-	cfg := withGo(load(t, all))
-	f := startFleet(t, cfg)
-	defer stop(t, f)
-	result, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "cat"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := json.Marshal([]string{cfg.Paths.Socket("callee"), "agent://callee", cfg.Fleet.Root, "mine"})
-	if err != nil || string(result.Response) != string(want) {
-		t.Errorf("the skill has %s, want %s", result.Response, want)
 	}
 }
 
@@ -195,7 +177,7 @@ func TestApprovalIDs(t *testing.T) {
 		t.Errorf("ids %v", ids)
 	}
 	for i, id := range ids {
-		if err := c.Decide(t.Context(), id, i%2 == 0, "because"); err != nil {
+		if err := c.Decide(t.Context(), id, control.Decision{Approve: i%2 == 0, Reason: "because"}); err != nil {
 			t.Error(err)
 		}
 		if err := <-done; (err == nil) != (i%2 == 0) || err != nil && !strings.Contains(err.Error(), "because") {
@@ -205,10 +187,10 @@ func TestApprovalIDs(t *testing.T) {
 	// A part of an id decides nothing.
 	go func() { _, err := goCall(t, f); done <- err }()
 	last := waiting(t, c, 1)[0].ID
-	if err := c.Decide(t.Context(), last[:8], true, ""); err == nil {
+	if err := c.Decide(t.Context(), last[:8], control.Decision{Approve: true}); err == nil {
 		t.Error("a prefix of an id decided")
 	}
-	if err := c.Decide(t.Context(), last, false, ""); err != nil {
+	if err := c.Decide(t.Context(), last, control.Decision{}); err != nil {
 		t.Error(err)
 	}
 	<-done

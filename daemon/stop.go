@@ -28,7 +28,13 @@ func (d *Daemon) Stop(ctx context.Context) error {
 		errs = append(errs, d.announcement.Close())
 	}
 	if d.inbox != nil {
-		errs = append(errs, d.inbox.Shutdown(ctx))
+		errs = append(errs, d.inbox.Shutdown(ctx), d.closeDescendants())
+	}
+	if c := d.confinement.Load(); c != nil { // after the last skill, too
+		c.folders.Close()
+	}
+	if api := d.skillAPI.Load(); api != nil { // after the last skill
+		errs = append(errs, api.Shutdown(ctx))
 	}
 	if d.control != nil {
 		errs = append(errs, d.control.Shutdown(ctx))

@@ -20,7 +20,6 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
-	rpccaller "github.com/agentd/agentd/rpc/caller"
 )
 
 // A reply is an HTTP response with its body read.
@@ -71,7 +70,7 @@ func send(t *testing.T, s *control.Server, method, path, body string, header htt
 type approvals struct {
 	mu       sync.Mutex
 	waiting  []control.Approval
-	decided  map[string]rpccaller.Approval
+	decided  map[string]control.Decision
 	writeErr error // what recording a decision fails with
 }
 
@@ -81,7 +80,7 @@ func (a *approvals) Waiting() []control.Approval {
 	return slices.Clone(a.waiting)
 }
 
-func (a *approvals) Decide(ctx context.Context, id string, decision rpccaller.Approval) error {
+func (a *approvals) Decide(ctx context.Context, id string, decision control.Decision) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := slices.IndexFunc(a.waiting, func(w control.Approval) bool { return w.ID == id })
@@ -93,7 +92,7 @@ func (a *approvals) Decide(ctx context.Context, id string, decision rpccaller.Ap
 	}
 	a.waiting = slices.Delete(a.waiting, at, at+1)
 	if a.decided == nil {
-		a.decided = map[string]rpccaller.Approval{}
+		a.decided = map[string]control.Decision{}
 	}
 	a.decided[id] = decision
 	return nil
@@ -173,12 +172,12 @@ func whole(t *testing.T) control.Agent {
 	t.Helper()
 	return control.Agent{
 		Caller:       caller(func(_ context.Context, r rpc.Request) (*rpc.Result, error) { return ok(r), nil }),
-		Calls:        &control.Calls{},
 		Capabilities: func() ([]byte, error) { return []byte(`{"capabilities_version":"1.0"}`), nil },
 		Ready:        func() error { return nil },
 		Warnings:     func() []string { return []string{"the disk is nearly full"} },
 		Approvals: &approvals{waiting: []control.Approval{{
-			ID: "a-1", Peer: "agent://b", Capability: "pay", CorrelationID: "c-1", Rule: "policy.yaml:3", Since: moment, Until: moment.Add(time.Minute),
+			ID: "a-1", Role: rpc.RoleCallee, Caller: "agent://b", Callee: "agent://a", Proven: true, Nonce: "n", PayloadSHA256: "5b1b", Signers: []control.Signer{{Name: "ann", Key: "SHA256:x"}},
+			Peer: "agent://b", Capability: "pay", CorrelationID: "c-1", Rule: "policy.yaml:3", Since: moment, Until: moment.Add(time.Minute),
 			Payload: json.RawMessage(`{"amount":1}`),
 		}}},
 		Witnesses: witnesses(func(_ context.Context, by envelope.Address, origin string) ([]byte, error) {
@@ -200,7 +199,7 @@ func whole(t *testing.T) control.Agent {
 			{Number: 3, Time: moment, Reason: "refused", Attempts: 1, Bytes: 2, Body: json.RawMessage(`[]`)},
 		}},
 		Audit: openLog(t, "s-1"),
-		ResetBreakers: func(peer envelope.Address, capability string) []control.Breaker {
+		ResetBreakers: func(_ context.Context, peer envelope.Address, capability string) ([]control.Breaker, error) {
 			all := []control.Breaker{}
 			if peer == "agent://b" && capability == "x" {
 				all = append(all, control.Breaker{
@@ -208,7 +207,7 @@ func whole(t *testing.T) control.Agent {
 					Calls: 20, Failed: 19, Cause: "EAGENTRPC_TIMEOUT", Refused: 3, Opened: 1,
 				})
 			}
-			return all
+			return all, nil
 		},
 	}
 }
@@ -219,7 +218,8 @@ func TestGoodRequests(t *testing.T) {
 	_, s := serve(t, whole(t))
 	const letter = `{"number":%d,"time":"2026-01-02T03:04:05Z","reason":"%s","attempts":%d,"bytes":2%s}`
 	first := fmt.Sprintf(letter, 1, "expired", 3, `,"body":{}`)
-	approval := `{"id":"a-1","peer":"agent://b","capability":"pay","correlationId":"c-1","rule":"policy.yaml:3","since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z"`
+	approval := `{"id":"a-1","role":"callee","caller":"agent://b","callee":"agent://a","proven":true,"peer":"agent://b","capability":"pay","correlationId":"c-1","rule":"policy.yaml:3",` +
+		`"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","signers":[{"name":"ann","key":"SHA256:x"}],"nonce":"n","payloadSha256":"5b1b"`
 	for _, test := range []struct{ name, method, path, body, want string }{
 		{"health", "GET", "/healthz", "", `{"status":"ok"}`},
 		{"ready", "GET", "/readyz", "", `{"status":"ready","warnings":["the disk is nearly full"]}`},
@@ -275,7 +275,7 @@ func TestGoodRequests(t *testing.T) {
 func endpoints() map[string][]string {
 	get, post := []string{http.MethodGet, http.MethodHead}, []string{http.MethodPost}
 	return map[string][]string{
-		"/v1/request": post, "/v1/agent/progress": post, "/v1/agent/capabilities": get, "/v1/agent/status": get, "/v1/peers/verify": post, "/v1/breakers/reset": post,
+		"/v1/request": post, "/v1/agent/capabilities": get, "/v1/agent/status": get, "/v1/peers/verify": post, "/v1/breakers/reset": post,
 		"/v1/approvals": get, "/v1/approvals/x": post, "/v1/results/x": get, "/v1/dlq": get, "/v1/dlq/3": append([]string{http.MethodDelete}, get...),
 		"/v1/dlq/3/redrive": post, "/v1/audit/redact": post, "/v1/audit/prune": post, "/v1/audit/rotate-key": post, "/v1/audit/witnessed": post,
 		"/healthz": get, "/readyz": get,
@@ -302,6 +302,18 @@ func TestWrongMethods(t *testing.T) {
 	}
 	if letters, err := a.Durable.Letters(t.Context()); err != nil || len(letters) != 3 {
 		t.Errorf("a method that does not exist changed the letters: %v, %v", letters, err)
+	}
+}
+
+// A request of a skill's is refused, whatever it asks for: an older client makes it here.
+func TestRequestsOfSkills(t *testing.T) {
+	t.Parallel()
+	_, s := serve(t, control.Agent{})
+	for path, methods := range endpoints() {
+		got := send(t, s, methods[0], path, `{}`, http.Header{"Agentd-Call": {"token"}})
+		if got.status != http.StatusForbidden || methods[0] != http.MethodHead && !strings.Contains(got.body, "go to $AGENTD_URL") {
+			t.Errorf("%s %s: status %d, %s", methods[0], path, got.status, got.body)
+		}
 	}
 }
 
@@ -340,9 +352,9 @@ func TestMalformedBodies(t *testing.T) {
 			t.Error("peers were asked")
 			return nil
 		},
-		ResetBreakers: func(envelope.Address, string) []control.Breaker {
+		ResetBreakers: func(context.Context, envelope.Address, string) ([]control.Breaker, error) {
 			t.Error("breakers were reset")
-			return nil
+			return nil, nil
 		},
 	})
 	invalid := rpc.CodeInvalidRequest.String()
@@ -443,16 +455,12 @@ func TestMissingParts(t *testing.T) {
 		{"POST", "/v1/audit/prune", "{}", 404, "not-found", "no audit log"},
 		{"POST", "/v1/audit/rotate-key", "{}", 404, "not-found", "no audit log"},
 		{"POST", "/v1/audit/witnessed", "{}", 404, "not-found", "no witness"},
-		{"POST", "/v1/agent/progress", "1", 403, rpc.CodeInvalidRequest.String(), control.HeaderCall},
 	} {
-		got := send(t, s, test.method, test.path, test.body, http.Header{control.HeaderCall: {"token"}})
+		got := send(t, s, test.method, test.path, test.body, nil)
 		code, message := got.fault(t)
 		if got.status != test.status || code != test.code || !strings.Contains(message, test.message) {
 			t.Errorf("%s %s: status %d, %s; want %d, %s and %q", test.method, test.path, got.status, got.body, test.status, test.code, test.message)
 		}
-	}
-	if got := send(t, s, http.MethodPost, "/v1/request", `{}`, http.Header{control.HeaderCall: {"token"}}); got.status != http.StatusForbidden {
-		t.Errorf("a nested call of an agent without calls: %d, %s", got.status, got.body)
 	}
 	if got := send(t, s, http.MethodGet, "/v1/approvals", "", nil); got.status != http.StatusOK || got.body != "[]\n" {
 		t.Errorf("approvals: %d, %s", got.status, got.body)
@@ -521,7 +529,7 @@ func TestFailedParts(t *testing.T) {
 	}{
 		{capabilities, 500, rpc.CodeInternal.String()},
 		{witnessed, 502, "io"},
-		{c.Decide(t.Context(), "a-1", true, ""), 500, rpc.CodeAuditFailed.String()},
+		{c.Decide(t.Context(), "a-1", control.Decision{Approve: true}), 500, rpc.CodeAuditFailed.String()},
 	} {
 		refused, ok := errors.AsType[*control.RefusedError](test.err)
 		if !ok || refused.HTTPStatus != test.status || refused.Code != test.code || !strings.Contains(refused.Message, "broken") {
@@ -536,25 +544,25 @@ func TestDecisions(t *testing.T) {
 	t.Parallel()
 	waiting := &approvals{waiting: []control.Approval{{ID: "a"}, {ID: "b"}, {ID: "c"}}}
 	c, s := serve(t, control.Agent{Approvals: waiting})
-	if err := c.Decide(t.Context(), "a", true, strings.Repeat("x", 2048)); err != nil {
+	if err := c.Decide(t.Context(), "a", control.Decision{Approve: true, Reason: strings.Repeat("x", 2048)}); err != nil {
 		t.Error(err)
 	}
-	if err := c.Decide(t.Context(), "b", false, ""); err != nil {
+	if err := c.Decide(t.Context(), "b", control.Decision{}); err != nil {
 		t.Error(err)
 	}
-	err := c.Decide(t.Context(), "c", true, strings.Repeat("x", 2049))
+	err := c.Decide(t.Context(), "c", control.Decision{Approve: true, Reason: strings.Repeat("x", 2049)})
 	if refused, ok := errors.AsType[*control.RefusedError](err); !ok || refused.HTTPStatus != http.StatusBadRequest || !strings.Contains(refused.Message, "2048") {
 		t.Errorf("a longer reason: %v", err)
 	}
 	if got := send(t, s, http.MethodPost, "/v1/approvals/c", `{"approve":true,"by":"root"}`, nil); got.status != http.StatusBadRequest {
 		t.Errorf("a client that names who decides: %d, %s", got.status, got.body)
 	}
-	missing, ok := errors.AsType[*control.NoApprovalError](c.Decide(t.Context(), "a", false, ""))
+	missing, ok := errors.AsType[*control.NoApprovalError](c.Decide(t.Context(), "a", control.Decision{}))
 	if !ok || missing.ID != "a" || !strings.Contains(missing.Error(), `"a"`) {
 		t.Errorf("a second decision: %v", missing)
 	}
 	user := fmt.Sprintf("uid:%d", os.Getuid())
-	if a, b := waiting.decided["a"], waiting.decided["b"]; !a.Granted || b.Granted || len(a.Reason) != 2048 || !strings.Contains(a.By, user) || a.By != b.By {
+	if a, b := waiting.decided["a"], waiting.decided["b"]; !a.Approve || b.Approve || len(a.Reason) != 2048 || !strings.Contains(a.By, user) || a.By != b.By {
 		t.Errorf("decided %+v", waiting.decided)
 	}
 	left, err := c.Approvals(t.Context(), false)

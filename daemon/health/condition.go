@@ -37,6 +37,8 @@ const (
 	Circuit Kind = "circuit"
 	// Reload is a reload that has failed, so that the files in force are not those there.
 	Reload Kind = "reload"
+	// Sandbox is what skills are not held to.
+	Sandbox Kind = "sandbox"
 	// Queue is a capability of this agent with more requests than it can take.
 	Queue Kind = "queue"
 )
