@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/agentd/agentd/approval"
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
@@ -178,6 +179,15 @@ func (a *approvals) endUndecided(ctx context.Context, call *waitingCall, outcome
 		return <-call.decision, nil
 	}
 	return rpc.Approval{}, a.recordUndecided(ctx, call, outcome)
+}
+
+// decider is who has taken a decision, or nil where nobody has: then the context is that
+// of the call, and its actor whoever made that.
+func decider(ctx context.Context, outcome string) *auditchain.Actor {
+	if outcome == "approve" || outcome == "deny" || outcome == "refused" {
+		return auditchain.ActorOf(ctx)
+	}
+	return nil
 }
 
 // Waiting implements [control.Approvals].

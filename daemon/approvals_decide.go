@@ -92,6 +92,7 @@ func (a *approvals) record(ctx context.Context, call *waitingCall, d decided) er
 		PayloadSHA256: call.payload.String(), Rule: r.Rule.String(), WaitedMs: time.Since(r.Start).Milliseconds(),
 	}
 	body.decided(d)
+	body.Actor = decider(ctx, d.outcome)
 	return a.audit.append(ctx, auditchain.KindApproval, r.TenantID, body)
 }
 
@@ -133,6 +134,7 @@ func (a *approvals) recordRefused(ctx context.Context, id string, d decided, err
 	defer cancel()
 	body := approvalBody{ID: truncateName(id)}
 	body.decided(d)
+	body.Actor = decider(ctx, d.outcome)
 	return a.audit.append(ctx, auditchain.KindApproval, "", body)
 }
 

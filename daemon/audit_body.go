@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/approval"
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
@@ -173,6 +174,8 @@ type approvalBody struct {
 	// socket, and Reason what was given as one. Both are "" unless a person decided.
 	Approver string `json:"approver,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+	// Actor is the process that the decision came from, unless nobody decided.
+	Actor *auditchain.Actor `json:"actor,omitempty"`
 	// Signer and SignerKey are whose signature it is: the name in security.approvers, and the
 	// fingerprint of the key. Statement is the signed text, and Signature its signature
 	// as `ssh-keygen -Y sign` writes it.

@@ -51,6 +51,8 @@ type AgentFile struct {
 	Limits Limits
 	// Durable holds the block durable.
 	Durable Durable
+	// Idempotency holds the block idempotency.
+	Idempotency Idempotency
 	// Breaker holds the block breaker, with defaults for what the file leaves out.
 	Breaker Breaker
 	// Ignored are the keys of the file that agentd accepts for the sake of the
@@ -96,6 +98,8 @@ type Skill struct {
 	// Process runs the skill as a program, one process per call. It is never
 	// nil, since there is no other kind of runner yet.
 	Process *Process
+	// Sandbox grants the program more, or is nil.
+	Sandbox *Sandbox
 	// Position is where the file declares the skill.
 	Position Position
 }
@@ -155,6 +159,10 @@ type Security struct {
 	// ClockSkew is how far behind the callers' clocks may be. The default is
 	// 0.
 	ClockSkew time.Duration
+	// KeyFile is the absolute path of a file that has the agent's own keys, and that
+	// something else than agentd provides, such as a mounted secret. "" means the one in
+	// the state folder.
+	KeyFile string
 	// NoAuditLog turns off the access record that each call leaves. Refusals
 	// and violations are recorded all the same.
 	NoAuditLog bool
@@ -229,6 +237,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))
+	a.Idempotency = decodeIdempotency(o.Get("idempotency"))
 	a.Breaker = decodeBreaker(o.Get("breaker"))
 	a.decodeReference(o)
 	o.PassOverPrefix("x-")
@@ -261,6 +270,7 @@ func decodeSkill(e strictyaml.Entry, p paths) Skill {
 	o := e.Value.Object()
 	if process := o.Need("process"); process.Present() {
 		s.Process = decodeProcess(process, p)
+		s.Sandbox = decodeSandbox(o.Get("sandbox"), s.Process.Dir)
 	}
 	o.Done()
 	return s

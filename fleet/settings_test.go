@@ -95,6 +95,34 @@ func TestNumbersOfAgentYAMLAreBounded(t *testing.T) {
 	}
 }
 
+// What replicas share has settings of its own, within bounds.
+func TestIdempotencyOfAgentYAML(t *testing.T) {
+	for text, want := range map[string]fleet.Idempotency{
+		"idempotency: {}": {}, "idempotency: {store: local}": {},
+		"idempotency: {store: shared, leaseMs: 1000, replicas: 5}":   {Shared: true, Lease: time.Second, Replicas: 5},
+		"idempotency: {store: shared, leaseMs: 300000, replicas: 1}": {Shared: true, Lease: 5 * time.Minute, Replicas: 1},
+	} {
+		a, err := agentWith(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := a.Idempotency
+		if got.Position = (fleet.Position{}); got != want {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+	for text, fault := range map[string][2]string{
+		"idempotency: {store: remote}":               {"/idempotency/store", "expected one of local, shared"},
+		"idempotency: {store: shared, leaseMs: 999}": {"/idempotency/leaseMs", "from 1000 to 300000"},
+		"idempotency: {store: shared, replicas: 6}":  {"/idempotency/replicas", "from 1 to 5"},
+		"idempotency: {leaseMs: 2000}":               {"/idempotency/leaseMs", "no effect on a store that is not shared"},
+		"idempotency: {store: local, replicas: 3}":   {"/idempotency/replicas", "say `store: shared`"},
+	} {
+		_, err := agentWith(t, text)
+		wantFault(t, err, fault[0], fault[1])
+	}
+}
+
 // What a file does not say has a default, whichever block is missing or empty.
 func TestDefaultsOfAgentYAML(t *testing.T) {
 	for _, text := range []string{"", "limits: {}\naudit: {}\nsecurity: {}\ndurable: {}\npermissions: {}\nbreaker: {}"} {

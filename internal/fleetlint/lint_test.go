@@ -161,6 +161,9 @@ func TestRules(t *testing.T) {
 			"! [transport.lacks] clerk/capabilities.yaml:4:16: /capabilities/0: the capability \"file\" says `delivery: durable`, and agent \"clerk\" is not on NATS, which keeps requests (add a transport of kind nats)\n" +
 				"! [transport.lacks] clerk/capabilities.yaml:4:16: /capabilities/0: the rate limit of \"file\" is shared, and agent \"clerk\" is not on NATS, where its replicas could count together (add a transport of kind nats)\n" + twoDoubts},
 
+		"sharing without a broker": {"-- clerk/agent.yaml --\nname: clerk\nidempotency: {store: shared}\nskills: {file: {process: {command: [cat]}}}\n" + clerkOf + "transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\ncapabilities: [{name: file}]\n-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clerk, transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]}]\n",
+			"! [transport.lacks] clerk/agent.yaml:2:1: /idempotency: agent \"clerk\" says `store: shared`, and is not on NATS, where its replicas could share it (add a transport of kind nats)\n" + oneDoubt},
+
 		"no such program": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [no-such-program]}}}\n",
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs \"no-such-program\", which is no program in $PATH on this machine\n" + oneDoubt},
 		"a program that is a text": {"-- bin/file --\nx\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [./bin/file]}}}\n",
@@ -170,6 +173,10 @@ func TestRules(t *testing.T) {
 		"no such script": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [sh, -e, file.sh, other.py], dir: clerk}}}\n",
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs the script clerk/file.sh, which is not there (relative paths begin at dir, which is the fleet's root unless the skill says otherwise)\n" + oneDoubt},
 		"a script": {"-- clerk/file.sh --\ncat\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [sh, file.sh], dir: clerk}}}\n", clean},
+		"no sandbox": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat]}, sandbox: off}}\n",
+			"! [sandbox.off] clerk/agent.yaml:2:44: /skills/file/sandbox: the skill \"file\" of agent \"clerk\" has no sandbox: it may read and change whatever the user of agentd may, the keys of agents too (grant what it needs with read, write and connect)\n" + oneDoubt},
+		"no such path for a sandbox": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat]}, sandbox: {read: [rpc-peers.yaml], write: [out]}}}\n",
+			"! [sandbox.path] clerk/agent.yaml:2:86: /skills/file/sandbox/write/0: the sandbox of the skill \"file\" of agent \"clerk\" grants out, which is not there: its calls fail\n" + oneDoubt},
 
 		"instances": {"-- fleet.yaml --\nversion: 1\nname: office\nagents: [{id: desk, path: ./desk}, {id: clerk, path: ./clerk, deploy: {target: t, minInstances: 3, maxInstances: 2}}]\ndeploy: {targets: {t: {kind: k}}}\n",
 			"! [bounds.contradict] fleet.yaml:3:72: /agents/1/deploy/target: agent \"clerk\" is to have at least 3 instances and at most 2\n" + oneDoubt},

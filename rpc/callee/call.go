@@ -77,9 +77,10 @@ func (c *call) serve() {
 // process checks whether the request may be served and answers it.
 func (c *call) process() (json.RawMessage, *rpc.Error) {
 	for _, check := range [...]func(*call) *rpc.Error{
-		(*call).recordable,  // AUDIT_FAILED: no call without a record
-		(*call).permit,      // DENIED
-		(*call).checkDigest, // SCHEMA_STALE
+		(*call).recordable,    // AUDIT_FAILED: no call without a record
+		(*call).permit,        // DENIED
+		(*call).checkDigest,   // SCHEMA_STALE
+		(*call).checkReplicas, // no answer to a replay; after the checks that cost nothing
 	} {
 		if err := check(c); err != nil {
 			return nil, err
@@ -120,6 +121,8 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 // finish sends the outcome to the caller or the queue, and to the access log.
 func (c *call) finish(answer json.RawMessage, err *rpc.Error) {
 	switch {
+	case c.dropped: // logged and recorded as a refused proof
+		return
 	case c.delivery != nil:
 		c.finishDelivery(answer, err)
 	case err == nil:
@@ -175,6 +178,7 @@ type call struct {
 	incident string        // of its failure in the log, or ""
 	worked   time.Duration // how long it ran
 	replayed bool          // the answer is that of an earlier request
+	dropped  bool          // it is a replay, and gets no answer
 
 	unrecorded int64 // malformed messages without a record, for the record of this one
 }

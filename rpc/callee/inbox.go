@@ -36,6 +36,9 @@ type Config struct {
 	// Idempotency remembers the answers to requests that have an idempotency key. Nil
 	// runs every request; the handler still gets the key.
 	Idempotency IdempotencyStore
+	// Replays remembers the proven requests of all replicas of the agent, besides those
+	// that the inbox remembers by itself. Optional.
+	Replays ReplayMemory
 	// Limits bound what one inbox does. Zero fields have defaults.
 	Limits Limits
 	// Identity proves what this agent sends and checks what it receives. Nil sends
@@ -138,6 +141,7 @@ type Inbox struct {
 	mu            sync.Mutex
 	subscriptions []subscriptions            // guarded by mu
 	receivers     []transport.Receiver       // guarded by mu
+	checked       []transport.Transport      // whose callers are checked; guarded by mu
 	keyed         map[KeyedRequest]*keyedRun // underway; guarded by mu
 }
 

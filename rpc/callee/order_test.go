@@ -44,13 +44,23 @@ type calleeCheck struct {
 // takenKeys is a store in which every key is taken, with another payload.
 type takenKeys struct{}
 
-func (takenKeys) Begin(context.Context, callee.KeyedRequest, [sha256.Size]byte) (callee.Prior, error) {
+func (takenKeys) Begin(context.Context, callee.KeyedRequest, [sha256.Size]byte, bool) (callee.Prior, error) {
 	return callee.Prior{State: callee.PriorDone, Digest: sha256.Sum256([]byte("another"))}, nil
 }
 
 func (takenKeys) Finish(context.Context, callee.KeyedRequest, json.RawMessage) error { return nil }
 
 func (takenKeys) Forget(context.Context, callee.KeyedRequest) error { return nil }
+
+func (takenKeys) Leave(context.Context, callee.KeyedRequest) error { return nil }
+
+// servedElsewhere is a memory in which another replica has served every message of the
+// caller.
+type servedElsewhere struct{}
+
+func (servedElsewhere) Take(_ context.Context, from envelope.Address, _ string, _ time.Time) (bool, error) {
+	return from == blocker, nil
+}
 
 // allowsOnly approves the calls of one agent.
 type allowsOnly envelope.Address
@@ -78,6 +88,7 @@ func calleeChecks() []calleeCheck {
 		{"queue", func(a *arrival) { a.occupy, a.inbox.Limits.MaxQueued = true, 4 }, rpc.CodeBusy, ""},
 		{"permission", func(a *arrival) { a.inbox.Checks.Authorizer = rpctest.Only(blocker) }, rpc.CodeDenied, "EAGENTRPC_DENIED"},
 		{"contract", header(envelope.HeaderSchemaDigest, "sha256:other"), rpc.CodeSchemaStale, ""},
+		{"other replicas", func(a *arrival) { a.inbox.Replays = servedElsewhere{} }, 0, "EAGENTRPC_AUTH_FAILED"},
 		{"idempotency", func(a *arrival) { a.inbox.Idempotency = takenKeys{} }, rpc.CodeIdempotencyConflict, ""},
 		{"rate limit", func(a *arrival) { a.inbox.Checks.Limiter = rpctest.Only(blocker) }, rpc.CodeRateLimited, "EAGENTRPC_RATE_LIMITED"},
 		// Asked about a payload that is valid: the check of the payload comes before, too.
