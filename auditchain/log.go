@@ -178,10 +178,11 @@ func (l *Log) Checkpoint(ctx context.Context) (signed []byte, err error) {
 // RotateKey generates a new signing key and returns its verifier key. The change
 // is a record, and the checkpoint that covers it is the last one signed with the
 // old key: whoever trusts the old key can follow to the new one. Old verifier
-// keys stay in the file of public keys; the old private key is removed.
+// keys stay in the file of public keys; the old private key is removed. The record names
+// the actor of the context, see [WithActor].
 func (l *Log) RotateKey(ctx context.Context) (verifier string, err error) {
 	err = l.do(ctx, func(w *chain.Writer) (err error) {
-		verifier, err = w.RotateKey()
+		verifier, err = w.RotateKey(record.ActorOf(ctx))
 		return err
 	})
 	return verifier, err
@@ -197,7 +198,8 @@ type Erasure = erase.Result
 //
 // A redaction record with the reason and the numbers of the records is written
 // and signed first; it names the searched columns but not the values, which may
-// be the very data to erase. The next [Open] completes an interrupted redaction.
+// be the very data to erase. It names the actor of the context, see [WithActor]. The next
+// [Open] completes an interrupted redaction.
 //
 // A filter that chooses everything is rejected, as is an empty reason. Records
 // of the log's own kinds stay as they are. Limit and Order are ignored.
@@ -210,8 +212,8 @@ func (l *Log) Redact(ctx context.Context, filter Filter, reason string) (Erasure
 // checkpoints. The records of changed signing keys stay as well. It cannot be
 // undone.
 //
-// A prune record is written and signed first. The next [Open] completes an
-// interrupted removal.
+// A prune record, with the actor of the context, is written and signed first, see
+// [WithActor]. The next [Open] completes an interrupted removal.
 func (l *Log) Prune(ctx context.Context, before time.Time, reason string) (Erasure, error) {
 	return l.eraser.Prune(ctx, before, reason)
 }

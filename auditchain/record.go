@@ -1,6 +1,10 @@
 package auditchain
 
-import "github.com/agentd/agentd/auditchain/internal/record"
+import (
+	"context"
+
+	"github.com/agentd/agentd/auditchain/internal/record"
+)
 
 // The model of a log. The types are defined in a package below the ones that
 // store, query and verify records, and named here for callers.
@@ -24,6 +28,8 @@ type (
 	// A PayloadCapture is the payload of an envelope that broke its schema, for
 	// operators who ask for it.
 	PayloadCapture = record.PayloadCapture
+	// An Actor is who changed something that the log protects.
+	Actor = record.Actor
 )
 
 // The kinds of records.
@@ -75,3 +81,11 @@ const (
 
 // Kinds returns every kind, in the order of the constants.
 func Kinds() []Kind { return record.Kinds() }
+
+// WithActor returns a context in which redactions, prunings, changes of keys and
+// quarantines are recorded as a's. Without it they are recorded as this process's own.
+func WithActor(ctx context.Context, a Actor) context.Context { return record.WithActor(ctx, a) }
+
+// ActorOf returns who makes the changes of a context: whom [WithActor] has named, or this
+// process.
+func ActorOf(ctx context.Context) *Actor { return record.ActorOf(ctx) }

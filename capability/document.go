@@ -102,7 +102,8 @@ type Capability struct {
 	Progress bool
 	// ID, Version and Category are for the owner's use; "" if not given.
 	ID, Version, Category string
-	// Permissions are what the skill needs, such as network:read.
+	// Permissions are what the skill needs, such as network:read. Nil means that the file
+	// does not say; an empty list, that it needs nothing.
 	Permissions []string
 	// RateLimit bounds calls over time; nil is no limit.
 	RateLimit *RateLimit

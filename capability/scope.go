@@ -42,8 +42,11 @@ func scopeVerbs() map[string][]string {
 }
 
 // decodePermissions reads the scopes that a skill needs. Each names one domain; the
-// verb * stands for the whole of it.
+// verb * stands for the whole of it. The result is nil only where there is no such list.
 func decodePermissions(v strictyaml.Value) (scopes []string) {
+	if v.Present() {
+		scopes = []string{}
+	}
 	for _, item := range v.List() {
 		text := item.Text()
 		domain, verb, _ := strings.Cut(text, ":")

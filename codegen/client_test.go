@@ -18,6 +18,7 @@ import (
 	"github.com/agentd/agentd/codegen/typed"
 	"github.com/agentd/agentd/codegen/typedrpc"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -55,11 +56,22 @@ type discard struct{}
 
 func (discard) RecordSchemaViolation(context.Context, rpc.SchemaViolation) error { return nil }
 
-// An endpoint is the control API of an agent that may call pr-reviewer, on a
-// socket and on TCP.
+// An endpoint is an agent that may call pr-reviewer: its control API on a socket and, by
+// way of a gate, on TCP, and its API for skills.
 type endpoint struct {
 	socket, url string
+	skill       string        // AGENTD_URL
+	call        string        // AGENTD_CALL, of a call for the tenant acme
 	cancelled   chan struct{} // one for each skill that was cancelled
+}
+
+// environment is that of a skill's process, which never uses a proxy to reach its agent.
+func (e endpoint) environment() []string {
+	const proxy = "http://127.0.0.1:1"
+	return []string{
+		"AGENTD_URL=" + e.skill, "AGENTD_CALL=" + e.call, "AGENTD_SOCKET=",
+		"HTTP_PROXY=" + proxy, "http_proxy=" + proxy, "ALL_PROXY=" + proxy, "NO_PROXY=", "no_proxy=", "NODE_USE_ENV_PROXY=1",
+	}
 }
 
 func serve(t *testing.T) endpoint {
@@ -92,18 +104,25 @@ func serve(t *testing.T) endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := control.NewHandler(control.Agent{Caller: client, Calls: &control.Calls{}, Ready: func() error { return nil }})
+	handler := control.NewHandler(control.Agent{Caller: client, Ready: func() error { return nil }})
 	server, err := control.Listen(t.Context(), filepath.Join(dir, "s"), handler, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	web := httptest.NewServer(requireHeader(handler))
-	e.socket, e.url = server.Path(), web.URL
+	skills, err := skillapi.Listen(t.Context(), skillapi.Config{Caller: client, MaxPayloadBytes: func() int { return 1 << 20 }, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := &rpc.Invocation{TenantID: "acme", CorrelationID: "c-1", Capability: "x"}
+	token, release := skills.Register(rpc.WithInvocation(context.Background(), running))
+	e.socket, e.url, e.skill, e.call = server.Path(), web.URL, skills.URL(), token
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		web.Close()
-		err := errors.Join(server.Shutdown(ctx), inbox.Shutdown(ctx), client.Close(), near.Close(), far.Close(), os.RemoveAll(dir))
+		release()
+		err := errors.Join(server.Shutdown(ctx), skills.Shutdown(ctx), inbox.Shutdown(ctx), client.Close(), near.Close(), far.Close(), os.RemoveAll(dir))
 		if err != nil {
 			t.Error(err)
 		}
@@ -134,7 +153,10 @@ func generated(t *testing.T, lang, dir string) {
 	}
 }
 
-// outcome is what both programs below print.
+// otherTenant is what a skill gets that names another tenant than its call's.
+const otherTenant = "EAGENTRPC_TENANT_MISMATCH\n"
+
+// outcome is what both programs below print for each way to their agent.
 const outcome = `ok comment 日本 <&>
 large 100000
 tenant acme
@@ -148,7 +170,7 @@ cancelled
 const tsProgram = `
 import { requestAgent, AgentdError, type Endpoint, type ReviewPrRequest } from "./pr-reviewer.js";
 
-declare const process: { argv: string[]; exitCode: number };
+declare const process: { argv: string[]; env: Record<string, string | undefined> };
 declare const console: { log(...parts: unknown[]): void };
 declare class AbortController { signal: object; abort(): void }
 declare function setTimeout(f: () => void, ms: number): void;
@@ -158,7 +180,8 @@ const { existsSync } = (await import(fs)) as { existsSync(path: string): boolean
 const [socket, url, missing] = process.argv.slice(2) as [string, string, string];
 const request = (prUrl: string): ReviewPrRequest => ({ prUrl, severity: "low" });
 
-async function calls(endpoint: Endpoint, nobody: Endpoint) {
+// In a skill there is no endpoint to name.
+async function calls(endpoint: Endpoint | undefined, refused: Endpoint, nobody: Endpoint) {
   const ok = await requestAgent("review-pr", request("日本 <&>"), { endpoint });
   if (ok.status === "ok") console.log("ok", ok.response.verdict, ok.response.summary);
   const large = await requestAgent("review-pr", request("large"), { endpoint });
@@ -171,7 +194,7 @@ async function calls(endpoint: Endpoint, nobody: Endpoint) {
   const late = await requestAgent("review-pr", request("late"), { endpoint, timeoutMs: 50 });
   if (late.status === "timeout") console.log(late.status);
   try {
-    await requestAgent("review-pr", request("x"), { endpoint: { ...endpoint, call: "never was" } });
+    await requestAgent("review-pr", request("x"), { endpoint: refused });
   } catch (e) {
     console.log("refused", e instanceof AgentdError && e.code);
   }
@@ -193,9 +216,19 @@ async function calls(endpoint: Endpoint, nobody: Endpoint) {
 }
 
 calls.count = 0;
-await calls({ socket }, { socket: missing });
+const call = "never was";
+await calls({ socket }, { socket, call }, { socket: missing });
 const headers = { Authorization: "Bearer t" };
-await calls({ url, headers }, { url: "http://127.0.0.1:1", headers });
+await calls({ url, headers }, { url, headers, call }, { url: "http://127.0.0.1:1", headers });
+const own = process.env["AGENTD_URL"]!;
+await calls(undefined, { url: own, call }, { url: "http://127.0.0.1:1" });
+const named = { url: own, call: process.env["AGENTD_CALL"]! };
+await calls(named, { url: own, call }, { url: "http://127.0.0.1:1" });
+try {
+  await requestAgent("review-pr", request("tenant"), { tenantId: "globex" }).then((r) => console.log(r.status === "error" && r.error.code));
+} catch (e) {
+  console.log(e);
+}
 `
 
 func TestTypeScriptClient(t *testing.T) {
@@ -208,11 +241,11 @@ func TestTypeScriptClient(t *testing.T) {
 	run(t, dir, append(compiler, "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
 		"--lib", "es2022", "--types", "", "--outDir", "out", "program.ts")...)
 	write(t, filepath.Join(dir, "out", "package.json"), []byte(`{"type":"module"}`))
-	got := run(t, dir, compiler[0], filepath.Join("out", "program.js"), e.socket, e.url, filepath.Join(dir, "nobody"))
-	if got != outcome+outcome {
-		t.Errorf("got\n%s\nwant twice\n%s", got, outcome)
+	got := runWith(t, e.environment(), dir, compiler[0], filepath.Join("out", "program.js"), e.socket, e.url, filepath.Join(dir, "nobody"))
+	if want := strings.Repeat(outcome, 4) + otherTenant; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	e.awaitCancellations(t, 2)
+	e.awaitCancellations(t, 4)
 }
 
 // awaitCancellations waits until n skills have ended because their caller left.
@@ -235,6 +268,7 @@ import sys
 from pr_reviewer import AgentdError, AsyncClient, Client, ReviewPrRequest
 
 socket, missing = sys.argv[1:]
+skill = os.environ["AGENTD_URL"]
 
 
 def request(url: str) -> ReviewPrRequest:
@@ -245,8 +279,7 @@ bad = request("x")
 bad["severity"] = "urgent"  # type: ignore
 
 
-def blocking() -> None:
-    client = Client(socket)
+def blocking(client: Client, refused: Client, nobody: Client) -> None:
     ok = client.review_pr(request("日本 <&>"))
     if ok["status"] == "ok":
         print("ok", ok["response"]["verdict"], ok["response"]["summary"])
@@ -263,17 +296,16 @@ def blocking() -> None:
     if late["status"] == "timeout":
         print(late["status"])
     try:
-        Client(socket, call="never was").review_pr(request("x"))
+        refused.review_pr(request("x"))
     except AgentdError as e:
         print("refused", e.code)
     try:
-        Client(missing).review_pr(request("x"))
+        nobody.review_pr(request("x"))
     except OSError:
         print("unreachable")
 
 
-async def concurrent() -> None:
-    client = AsyncClient(socket)
+async def concurrent(client: AsyncClient, refused: AsyncClient, nobody: AsyncClient, started: str) -> None:
     ok, large, tenant, violation, late = await asyncio.gather(
         client.review_pr(request("日本 <&>")),
         client.review_pr(request("large"), idempotency_key="k"),
@@ -292,14 +324,13 @@ async def concurrent() -> None:
     if late["status"] == "timeout":
         print(late["status"])
     try:
-        await AsyncClient(socket, call="never was").review_pr(request("x"))
+        await refused.review_pr(request("x"))
     except AgentdError as e:
         print("refused", e.code)
     try:
-        await AsyncClient(missing).review_pr(request("x"))
+        await nobody.review_pr(request("x"))
     except OSError:
         print("unreachable")
-    started = missing + "1"
     hanging = asyncio.create_task(client.review_pr(request("hang:" + started)))
     while not os.path.exists(started):
         await asyncio.sleep(0.005)
@@ -310,9 +341,19 @@ async def concurrent() -> None:
         print("cancelled")
 
 
-blocking()
+blocking(Client(socket), Client(socket, call="never was"), Client(missing))
 print("cancelled")
-asyncio.run(concurrent())
+blocking(Client(), Client(url=skill, call="never was"), Client(url="http://127.0.0.1:1"))
+print("cancelled")
+asyncio.run(concurrent(AsyncClient(socket), AsyncClient(socket, call="never was"), AsyncClient(missing), missing + "1"))
+asyncio.run(concurrent(AsyncClient(), AsyncClient(url=skill, call="never was"), AsyncClient(url="http://127.0.0.1:1"), missing + "2"))
+other = Client().review_pr(request("tenant"), tenant_id="globex")
+if other["status"] == "error":
+    print(other["error"]["code"])
+try:
+    Client().review_pr(request("x" * 8_000_000))
+except AgentdError as e:
+    print(e.code)
 `
 
 func TestPythonClient(t *testing.T) {
@@ -321,21 +362,22 @@ func TestPythonClient(t *testing.T) {
 	e, dir := serve(t), t.TempDir()
 	generated(t, "python", dir)
 	write(t, filepath.Join(dir, "program.py"), []byte(pyProgram))
-	got := run(t, dir, python, "-B", "-X", "utf8", "program.py", e.socket, filepath.Join(dir, "nobody"))
-	if got != outcome+outcome {
-		t.Errorf("got\n%s\nwant twice\n%s", got, outcome)
+	got := runWith(t, e.environment(), dir, python, "-B", "-X", "utf8", "program.py", e.socket, filepath.Join(dir, "nobody"))
+	if want := strings.Repeat(outcome, 4) + otherTenant + "EAGENTRPC_PAYLOAD_TOO_LARGE\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	e.awaitCancellations(t, 1)
+	e.awaitCancellations(t, 2)
 }
 
-// The environment that agentd gives to its skills is the default.
+// Without what agentd gives to its skills, a client says what is missing. A control socket
+// in the environment serves programs that are no skill.
 func TestClientsFindTheirAgent(t *testing.T) {
 	t.Parallel()
 	python := python3(t)
 	e, dir := serve(t), t.TempDir()
 	generated(t, "python", dir)
 	const program = `import pr_reviewer; print(pr_reviewer.Client().review_pr({"prUrl": "u", "severity": "low"})["status"])`
-	if got := runWith(t, []string{"AGENTD_SOCKET=" + e.socket}, dir, python, "-B", "-c", program); strings.TrimSpace(got) != "ok" {
+	if got := runWith(t, []string{"AGENTD_SOCKET=" + e.socket, "AGENTD_URL=", "AGENTD_CALL="}, dir, python, "-B", "-c", program); strings.TrimSpace(got) != "ok" {
 		t.Errorf("status = %q", got)
 	}
 	const without = `
@@ -343,9 +385,10 @@ import pr_reviewer
 try:
     pr_reviewer.Client()
 except pr_reviewer.AgentdError as e:
-    print(e.code)
+    print(e)
 `
-	if got := runWith(t, []string{"AGENTD_SOCKET="}, dir, python, "-B", "-c", without); strings.TrimSpace(got) != "no-endpoint" {
-		t.Errorf("without a socket: %q", got)
+	got := runWith(t, []string{"AGENTD_SOCKET=", "AGENTD_URL="}, dir, python, "-B", "-c", without)
+	if !strings.HasPrefix(got, "no-endpoint: AGENTD_URL is not set; agentd sets it for skills") {
+		t.Errorf("without an agent: %q", got)
 	}
 }

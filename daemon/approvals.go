@@ -121,7 +121,17 @@ func (a *approvals) record(ctx context.Context, call *waitingCall, outcome strin
 	return a.audit.append(ctx, auditchain.KindApproval, r.TenantID, approvalBody{
 		ID: call.id, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, TraceID: r.TraceID, SessionID: r.SessionID,
 		Rule: r.Rule.String(), Decision: outcome, Approver: d.By, Reason: d.Reason, WaitedMs: time.Since(r.Start).Milliseconds(),
+		Actor: decider(ctx, outcome),
 	})
+}
+
+// decider is who has taken a decision, or nil where nobody has: then the context is that
+// of the call, and its actor whoever made that.
+func decider(ctx context.Context, outcome string) *auditchain.Actor {
+	if outcome == "approve" || outcome == "deny" {
+		return auditchain.ActorOf(ctx)
+	}
+	return nil
 }
 
 // Waiting implements [control.Approvals].

@@ -3,6 +3,7 @@ package daemon
 import (
 	"time"
 
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/policy"
@@ -164,6 +165,8 @@ type approvalBody struct {
 	// socket, and Reason what that user gave as one. Both are "" unless a person decided.
 	Approver string `json:"approver,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+	// Actor is the process that the decision came from, unless nobody decided.
+	Actor *auditchain.Actor `json:"actor,omitempty"`
 	// WaitedMs counts from the beginning of the call.
 	WaitedMs int64 `json:"waitedMs"`
 }

@@ -6,14 +6,13 @@ import (
 	"maps"
 	"os"
 
-	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/skill"
-	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/natsauth"
 	"github.com/agentd/agentd/transport/nats/quota"
 )
@@ -33,7 +32,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	handlers, err := d.handlers(d.cfg.Fleet, m)
+	handlers, err := d.handlers(ctx, d.cfg.Fleet, m)
 	if err != nil {
 		return err
 	}
@@ -81,67 +80,52 @@ func (d *Daemon) limiter() rpc.Limiter {
 
 // handlers returns what runs the member's skills, by skill name. It does not check that
 // they cover the contract: callee.New and SetContract reject one that they do not.
-func (d *Daemon) handlers(f *fleet.Fleet, m *fleet.Member) (map[string]rpc.Handler, error) {
+func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) (map[string]rpc.Handler, error) {
 	variables, err := f.EnvFileVariables(m)
 	if err != nil {
 		return nil, err
 	}
 	handlers := map[string]rpc.Handler{}
 	for _, s := range m.Agent.Skills {
-		handlers[s.Name] = d.process(s.Process, variables)
+		if d.cfg.Handlers[s.Name] != nil {
+			continue // a Go function replaces the process of the same name
+		}
+		api, err := d.openSkillAPI(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := d.openConfinement()
+		if err != nil {
+			return nil, err
+		}
+		process := d.process(s.Process, variables, api)
+		if process.Sandbox, err = d.confine(c, f, m, s, api.URL()); err != nil {
+			return nil, err
+		}
+		if process.Sandbox != nil && !process.Sandbox.Policy.Off {
+			process.Builds = c.builds
+		}
+		handlers[s.Name] = process
 	}
-	// Go functions replace processes of the same name.
 	maps.Copy(handlers, d.cfg.Handlers)
 	return handlers, nil
 }
 
 // process returns a skill that runs a command, with those variables of the .env files
 // that it names. The variables that agentd sets come after those of agent.yaml and so
-// override them: a skill must reach the agent that runs it, and no other.
-func (d *Daemon) process(p *fleet.Process, variables []fleet.Variable) *skill.Process {
+// override them: a skill must reach the agent that runs it, and no other. AGENTD_SOCKET is
+// that of an operator, and empty even where inheritEnv would pass one on.
+func (d *Daemon) process(p *fleet.Process, variables []fleet.Variable, api *skillapi.Server) *skill.Process {
 	return &skill.Process{
 		Command: p.Command, Dir: p.Dir, InheritEnv: p.InheritEnv,
 		Env: append(append(namedVariables(p, variables, os.LookupEnv), p.Env...),
-			"AGENTD_SOCKET="+d.Socket(),
+			"AGENTD_URL="+api.URL(),
+			"AGENTD_SOCKET=",
 			"AGENTD_AGENT="+string(d.Member().Address),
 			"AGENTD_FLEET_ROOT="+d.cfg.Fleet.Root),
 		MaxOutputBytes: p.MaxOutputBytes, KillGrace: p.KillGrace,
-		Calls: &d.calls, Logger: d.log,
+		Calls: api, Descendants: d.descendants, Logger: d.log,
 	}
-}
-
-// listen accepts requests by every declared transport that this process supports.
-// A transport that it does not support is no error as long as one remains: the same
-// files serve a fleet in one process and one that is spread over hosts.
-func (d *Daemon) listen(ctx context.Context) error {
-	if d.inbox == nil {
-		return nil
-	}
-	var kinds []capability.TransportKind
-	supported := 0
-	for _, spec := range d.Member().Capabilities.Transports {
-		kinds = append(kinds, spec.Kind)
-		t := d.transport(spec.Kind)
-		if t == nil {
-			d.log.Debug("transport not used in this process", "kind", spec.Kind)
-			continue
-		}
-		if err := d.inbox.Listen(t, spec.Requests); err != nil {
-			return err
-		}
-		// Durable requests need a broker that stores them. One mailbox serves the
-		// agent, however many NATS transports it declares.
-		if conn, ok := t.(*nats.Conn); ok && d.mailbox == nil {
-			if err := d.listenDurable(ctx, conn, spec.Requests); err != nil {
-				return err
-			}
-		}
-		supported++
-	}
-	if supported == 0 {
-		return fmt.Errorf("this process supports none of the agent's transports %v, so nobody could call it", kinds)
-	}
-	return nil
 }
 
 // replyTopics are where the files say that a caller takes its answers.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport/memory"
 	"github.com/agentd/agentd/transport/nats"
@@ -31,6 +32,17 @@ type Config struct {
 	Logger *slog.Logger
 	// LogCalls writes one line a call to Logger, at each end.
 	LogCalls bool
+	// OwnsProcess says that the process consists of agentd alone. Then it adopts its
+	// orphaned descendants and ends those that no running call has, and no descendant is
+	// taken for an operator. A program that runs agents beside other things leaves it
+	// false: it may have children of its own.
+	OwnsProcess bool
+	// Confines says that the program calls Main of package skill/sandbox where
+	// IsHelper says so. Then programs of skills are confined. Without it they may do whatever this process
+	// may, and the agent's status says so.
+	Confines bool
+
+	family *descendants.Family // of the process; nil before the first agent has started
 }
 
 // An UnknownAgentError reports that a fleet has no such member.

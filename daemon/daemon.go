@@ -11,8 +11,10 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
@@ -42,6 +44,7 @@ type Daemon struct {
 	peers       peerTable
 	permissions permissions
 	keyring     keyringHolder
+	unread      *health.Condition // of key files that cannot be read; guarded by reloading
 
 	// What is opened once, in the order of start.
 	audit      auditor
@@ -55,16 +58,21 @@ type Daemon struct {
 	client     *caller.Client
 	breakers   *policy.Breakers
 	witnesses  witnesses
-	answers    *answerStore  // nil for an agent that only calls others
-	inbox      *callee.Inbox // nil for an agent that only calls others
-	calls      control.Calls // ties what a skill's process calls to the call that it serves
+	answers    *answerStore                    // nil for an agent that only calls others
+	inbox      *callee.Inbox                   // nil for an agent that only calls others
+	skillAPI   atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
+	listening  listening
 	control    *control.Server
+
+	descendants *descendants.Member         // the processes of the agent's skills
+	confinement atomic.Pointer[confinement] // nil before the agent has such a skill, and where none is confined
 
 	mailbox        *durable.Mailbox // nil unless a queue keeps requests to the agent
 	mailboxSubject string           // where those requests are published
 
 	announcement *discovery.Announcement // nil unless the agent accepts requests by NATS
 	fleetCheck   fleetCheck
+	replicas     replicaWatch
 }
 
 // errNotReady is the answer before Start has finished and once Stop has begun. The

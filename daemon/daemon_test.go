@@ -204,30 +204,6 @@ func TestStopFinishesRunningCalls(t *testing.T) {
 	}
 }
 
-func TestNestedRequestThroughTheSocket(t *testing.T) {
-	cfg := load(t, files())
-	// A skill that asks its own agent's control API, as a process would.
-	var socket string
-	cfg.Handlers = handle(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-		c := control.NewClient(socket)
-		defer c.Close()
-		res, err := c.RequestAgent(ctx, rpc.Request{To: "agent://callee", Capability: "cat", Payload: inv.Payload}, "")
-		if err != nil {
-			return nil, err
-		}
-		return res.Response, nil
-	})
-	cfg.Fleet.Members[0].Peers = cfg.Fleet.Members[1].Peers
-	f := startFleet(t, cfg)
-	defer stop(t, f)
-	calleeAddr, _ := f.Daemon("callee")
-	socket = calleeAddr.Socket()
-	res, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)})
-	if err != nil || string(res.Response) != `{"n":1}` {
-		t.Errorf("%s, %v", res.Response, err)
-	}
-}
-
 // The caller holds another contract than its peer serves: the gate says so
 // before anything is sent, and the record has the value that shows it.
 func TestDriftIsCaughtAndRecorded(t *testing.T) {

@@ -68,6 +68,8 @@ type letterBody struct {
 	PeerID        string `json:"peerId,omitempty"`
 	Capability    string `json:"capabilityName,omitempty"`
 	CorrelationID string `json:"correlationId,omitempty"`
+	// Actor is the process that asked for it; By has its user in words.
+	Actor *auditchain.Actor `json:"actor"`
 }
 
 // changeLetter records a change and then makes it, in this order, so that no dead
@@ -86,7 +88,7 @@ func (d *Daemon) changeLetter(
 	}
 	shown := letterStatus(&l)
 	if err := d.audit.append(ctx, auditchain.KindLifecycle, shown.TenantID, letterBody{
-		Event: event, Number: number, By: by, PeerID: string(shown.From), Capability: shown.Capability, CorrelationID: shown.CorrelationID,
+		Event: event, Number: number, By: by, PeerID: string(shown.From), Capability: shown.Capability, CorrelationID: shown.CorrelationID, Actor: auditchain.ActorOf(ctx),
 	}); err != nil {
 		return shown, err
 	}

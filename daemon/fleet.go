@@ -29,6 +29,7 @@ func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
 	if cfg.Bus == nil {
 		cfg.Bus = memory.NewBus(memory.Options{})
 	}
+	cfg.ownProcess()
 	f := &Fleet{Bus: cfg.Bus}
 	for _, m := range cfg.Fleet.Members {
 		d, err := Start(ctx, cfg, m.ID)

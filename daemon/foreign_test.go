@@ -127,7 +127,7 @@ func TestAsyncCallsToReferenceAgents(t *testing.T) {
 		defer api.Close()
 		for payload, want := range map[string]string{`{"n":1}`: `{"echo":{"n":1}}`, `{"n":0}`: "no such note"} {
 			request := rpc.Request{To: "agent://reference.elsewhere", Capability: "go", Payload: json.RawMessage(payload), Mode: rpc.ModeAsync}
-			queued, err := api.RequestAgent(t.Context(), request, "")
+			queued, err := api.RequestAgent(t.Context(), request)
 			if err != nil || queued.Status != rpc.StatusOK || !queued.Queued || queued.Response != nil {
 				t.Fatalf("pinned %v: %+v, %v", pinned, queued, err)
 			}
@@ -135,7 +135,7 @@ func TestAsyncCallsToReferenceAgents(t *testing.T) {
 			if e["kind"] != "request" || e["correlationId"] != queued.CorrelationID || e["replyTo"] == nil {
 				t.Errorf("request %v", e)
 			}
-			result, err := api.Await(t.Context(), queued.CorrelationID, 20*time.Second, "")
+			result, err := api.Await(t.Context(), queued.CorrelationID, 20*time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/envelope"
@@ -44,9 +46,24 @@ func queueLimits(l fleet.Limits) callee.Limits {
 	return limits
 }
 
-// resetBreakers closes breakers for an operator, see [control.Client] ResetBreakers.
-func (d *Daemon) resetBreakers(peer envelope.Address, capability string) []control.Breaker {
-	return breakers(d.breakers.Reset(peer, capability, time.Now()))
+// A resetBody is the body of the lifecycle record about a reset of breakers.
+type resetBody struct {
+	Event string `json:"event"` // always "breakers-reset"
+	// PeerID and Capability say which were to be closed; "" means all.
+	PeerID     string            `json:"peerId,omitempty"`
+	Capability string            `json:"capabilityName,omitempty"`
+	Actor      *auditchain.Actor `json:"actor"`
+}
+
+// resetBreakers records and then closes breakers for an operator, see [control.Client]
+// ResetBreakers.
+func (d *Daemon) resetBreakers(ctx context.Context, peer envelope.Address, capability string) ([]control.Breaker, error) {
+	body := resetBody{Event: "breakers-reset", PeerID: string(peer), Capability: truncateName(capability), Actor: auditchain.ActorOf(ctx)}
+	// A reset that has begun is completed, even if the client disconnects.
+	if err := d.audit.append(context.WithoutCancel(ctx), auditchain.KindLifecycle, "", body); err != nil {
+		return nil, err
+	}
+	return breakers(d.breakers.Reset(peer, capability, time.Now())), nil
 }
 
 func breakers(all []policy.BreakerStatus) []control.Breaker {
@@ -68,6 +85,7 @@ func (d *Daemon) addLoad(s *control.Status) {
 		s.Capabilities = append(s.Capabilities, control.CapabilityLoad(l))
 	}
 	s.Dropped += d.inbox.Dropped()
+	s.DescendantsEnded = d.descendants.Ended()
 	if d.Member().Agent.Tenants != nil {
 		s.Tenants = d.stats.tenants()
 	}

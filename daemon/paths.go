@@ -73,6 +73,9 @@ func (p Paths) Idempotency(agent string) string {
 // Socket is the path of an agent's control socket.
 func (p Paths) Socket(agent string) string { return filepath.Join(p.Runtime, agent+".sock") }
 
+// marks is the path of the note about the processes of an agent's skills.
+func (p Paths) marks(agent string) string { return filepath.Join(p.Runtime, agent+".marks") }
+
 // Running lists the agents whose control sockets answer, sorted.
 func (p Paths) Running(ctx context.Context) ([]string, error) {
 	entries, err := os.ReadDir(p.Runtime)

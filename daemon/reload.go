@@ -81,7 +81,7 @@ func (d *Daemon) reload() error {
 	}
 	// Each of these is swapped by itself. A call that runs meanwhile may see the new
 	// keys with the old permissions: both were in force at some moment of its own time.
-	d.keyring.current.Store(next.keyring)
+	d.useKeys(next.keyring)
 	d.permissions.caller.Store(next.caller)
 	d.permissions.callee.Store(next.callee)
 	d.permissions.tenants.Store(next.tenants)
@@ -93,6 +93,7 @@ func (d *Daemon) reload() error {
 	d.loaded.Store(next.fleet)
 	d.member.Store(next.member)
 	d.awaitRestart(next)
+	d.unread = nil
 	d.judgeIdentity()
 	d.reloadGate(next.member)
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
@@ -103,6 +104,7 @@ func (d *Daemon) reload() error {
 		d.log.Error("reload not recorded", "error", err)
 	}
 	d.warnOfMissingFiles()
+	d.warnOfUnconfined()
 	d.log.Info("reloaded", "swapped", changed(swapped, before, next))
 	return nil
 }
@@ -152,7 +154,8 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	}
 	s.member = member
 	if d.inbox != nil {
-		if s.handlers, err = d.handlers(s.fleet, member); err != nil {
+		// The port of the API for skills, which a reload may open, outlives the reload.
+		if s.handlers, err = d.handlers(context.Background(), s.fleet, member); err != nil {
 			return s, err
 		}
 	}

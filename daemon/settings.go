@@ -56,6 +56,7 @@ func agentSettings() []setting {
 		row("security.requireAuth", swapped, func(a *fleet.AgentFile) any { return a.Security.RequireAuth }),
 		row("security.approvalTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ApprovalTimeout }),
 		row("security.clockSkewMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ClockSkew }),
+		row("security.identity.keyFile", swapped, func(a *fleet.AgentFile) any { return a.Security.KeyFile }),
 		row("security.auditLog", restart, func(a *fleet.AgentFile) any { return a.Security.NoAuditLog }),
 		row("audit.witnesses", restart, func(a *fleet.AgentFile) any { return witnessesOf(&a.Audit) }),
 		row("audit.witnessQuorum", swapped, func(a *fleet.AgentFile) any { return a.Audit.WitnessQuorum }),
@@ -167,8 +168,22 @@ func skillsOf(a *fleet.AgentFile) []fleet.Skill {
 	skills := slices.Clone(a.Skills)
 	for i := range skills {
 		skills[i].Position = fleet.Position{}
+		if s := skills[i].Sandbox; s != nil {
+			placeless := *s
+			placeless.Position = fleet.Position{}
+			placeless.Read, placeless.Write = placelessPaths(s.Read), placelessPaths(s.Write)
+			skills[i].Sandbox = &placeless
+		}
 	}
 	return skills
+}
+
+func placelessPaths(granted []fleet.SandboxPath) []fleet.SandboxPath {
+	paths := slices.Clone(granted)
+	for i := range paths {
+		paths[i].Position = fleet.Position{}
+	}
+	return paths
 }
 
 // permissionsOf tells an absent block from an empty one, which denies everything.

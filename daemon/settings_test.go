@@ -111,7 +111,8 @@ func TestSettingsOfTheSameFiles(t *testing.T) {
 	state := func(line int) reloadedState {
 		at := fleet.Position{Line: line}
 		a := &fleet.AgentFile{
-			Skills: []fleet.Skill{{Name: "s", Position: at, Process: &fleet.Process{Command: []string{"x"}}}}, Durable: fleet.Durable{Position: at},
+			Skills: []fleet.Skill{{Name: "s", Position: at, Process: &fleet.Process{Command: []string{"x"}},
+				Sandbox: &fleet.Sandbox{Position: at, Read: []fleet.SandboxPath{{Path: "p", Position: at}}, Write: []fleet.SandboxPath{{Path: "p", Position: at}}}}}, Durable: fleet.Durable{Position: at},
 			Permissions: &fleet.Permissions{Allow: []fleet.PermissionRule{{Pattern: "p", Position: at}}}, Scopes: []fleet.PermissionRule{{Pattern: "s", Position: at}},
 			Audit: fleet.Audit{Witnesses: []fleet.Witness{{Address: "agent://w", Position: at}}},
 		}

@@ -27,7 +27,8 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		}
 		return nil, unknown
 	}
-	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now()}
+	cfg.ownProcess()
+	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now(), descendants: cfg.family.Member()}
 	d.loaded.Store(cfg.Fleet)
 	d.conditions = health.NewBoard(d.log)
 	if cfg.LogCalls {
@@ -61,8 +62,8 @@ func Run(ctx context.Context, cfg Config, id string, serve func(context.Context,
 //   - The audit log comes first: every later step may have to record something.
 //   - Keys, transports and permissions come before the two ends of calls, which are
 //     built from them.
-//   - The control socket opens before requests are accepted: a skill may use it as
-//     soon as it runs.
+//   - The API for skills opens with the inbox, which starts them, and so before
+//     requests are accepted.
 //   - The announcement and the witnesses come last: other agents answer them, and
 //     may call back at once.
 //
@@ -79,11 +80,13 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.openWitness,
 		d.openInbox,
 		d.openControl,
+		d.openDescendants,
 		d.recordStart,
 		d.checkFleet,
 		d.listen,
 		d.announce,
 		d.checkFleetAgain,
+		d.watchReplicas,
 		d.addWitnesses,
 	} {
 		if err := step(ctx); err != nil {
@@ -91,6 +94,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		}
 	}
 	d.warnOfMissingFiles()
+	d.warnOfUnconfined()
 	// Publishes what the steps have set to readers that check ready first.
 	d.ready.Store(true)
 	d.log.Info("started", "socket", d.Socket(), "audit", d.AuditDB())
@@ -147,14 +151,14 @@ func (d *Daemon) logRecovery(path string, r auditchain.Recovery) {
 // follows reloads.
 func (d *Daemon) openControl(ctx context.Context) (err error) {
 	agent := control.Agent{
-		Caller: d.client, Calls: &d.calls, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
+		Caller: d.client, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
 		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Durable: d,
 		ResetBreakers: d.resetBreakers,
 	}
 	if !d.Member().ClientOnly() {
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}
-	d.control, err = control.Listen(ctx, d.Socket(), control.NewHandler(agent), d.log)
+	d.control, err = control.Listen(ctx, d.Socket(), d.operators().Only(control.NewHandler(agent)), d.log)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -94,24 +93,6 @@ func TestRunningIgnoresDeadSockets(t *testing.T) {
 	}
 	if running, err := cfg.Paths.Running(t.Context()); err != nil || fmt.Sprint(running) != "[callee caller]" {
 		t.Errorf("running %v, %v", running, err)
-	}
-}
-
-// A skill's process knows its agent by the environment, whatever agent.yaml sets.
-func TestEnvironmentOfASkill(t *testing.T) {
-	all := files()
-	all["callee/agent.yaml"] = "name: callee\nskills: {cat: {process: {command: [sh, -c, " +
-		"'printf ''[\"%s\",\"%s\",\"%s\",\"%s\"]'' \"$AGENTD_SOCKET\" \"$AGENTD_AGENT\" \"$AGENTD_FLEET_ROOT\" \"$OWN\"'], env: {AGENTD_AGENT: agent://other, OWN: mine}}}}\n"
-	cfg := withGo(load(t, all))
-	f := startFleet(t, cfg)
-	defer stop(t, f)
-	result, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "cat"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := json.Marshal([]string{cfg.Paths.Socket("callee"), "agent://callee", cfg.Fleet.Root, "mine"})
-	if err != nil || string(result.Response) != string(want) {
-		t.Errorf("the skill has %s, want %s", result.Response, want)
 	}
 }
 

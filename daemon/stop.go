@@ -19,11 +19,22 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	wasReady := d.ready.Swap(false)
 	var errs []error
 	d.fleetCheck.close()
+	d.replicas.close()
+	if d.identity != nil {
+		d.identity()
+	}
+	d.listening.stop() // a reload that still runs must not have the inbox listen again
 	if d.announcement != nil {
 		errs = append(errs, d.announcement.Close())
 	}
 	if d.inbox != nil {
-		errs = append(errs, d.inbox.Shutdown(ctx))
+		errs = append(errs, d.inbox.Shutdown(ctx), d.closeDescendants())
+	}
+	if c := d.confinement.Load(); c != nil { // after the last skill, too
+		c.folders.Close()
+	}
+	if api := d.skillAPI.Load(); api != nil { // after the last skill
+		errs = append(errs, api.Shutdown(ctx))
 	}
 	if d.control != nil {
 		errs = append(errs, d.control.Shutdown(ctx))
@@ -45,9 +56,6 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	d.access.close(ctx)
 	if d.answers != nil {
 		errs = append(errs, d.answers.close())
-	}
-	if d.identity != nil {
-		d.identity()
 	}
 	if d.audit.log != nil {
 		d.audit.health.Close()

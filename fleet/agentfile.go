@@ -98,6 +98,8 @@ type Skill struct {
 	// Process runs the skill as a program, one process per call. It is never
 	// nil, since there is no other kind of runner yet.
 	Process *Process
+	// Sandbox grants the program more, or is nil.
+	Sandbox *Sandbox
 	// Position is where the file declares the skill.
 	Position Position
 }
@@ -150,6 +152,10 @@ type Security struct {
 	// ClockSkew is how far behind the callers' clocks may be. The default is
 	// 0.
 	ClockSkew time.Duration
+	// KeyFile is the absolute path of a file that has the agent's own keys, and that
+	// something else than agentd provides, such as a mounted secret. "" means the one in
+	// the state folder.
+	KeyFile string
 	// NoAuditLog turns off the access record that each call leaves. Refusals
 	// and violations are recorded all the same.
 	NoAuditLog bool
@@ -257,6 +263,7 @@ func decodeSkill(e strictyaml.Entry, p paths) Skill {
 	o := e.Value.Object()
 	if process := o.Need("process"); process.Present() {
 		s.Process = decodeProcess(process, p)
+		s.Sandbox = decodeSandbox(o.Get("sandbox"), s.Process.Dir)
 	}
 	o.Done()
 	return s

@@ -98,6 +98,7 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 		l.selectEngine(member)
 	}
 	l.failed(m.fleet.checkBroker())
+	l.failed(m.fleet.checkSandboxes())
 	// Last, when both files that can hold a key are read.
 	l.checkIdentities(m.fleet)
 	if err := strictyaml.Join(append([]error{file.Err()}, l.errs...)...); err != nil {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -116,7 +117,24 @@ func (a *AgentFile) decodeSecurity(v strictyaml.Value) {
 	if wait := o.Get("approvalTimeoutMs").Millis(maxDuration); wait != 0 {
 		a.Security.ApprovalTimeout = wait
 	}
+	a.Security.KeyFile = decodeKeyFile(o.Get("identity"))
 	if log := o.Get("auditLog"); log.Present() {
 		a.Security.NoAuditLog = !log.Bool()
 	}
+}
+
+// decodeKeyFile reads security.identity, and returns the path of the file of the agent's
+// own keys.
+func decodeKeyFile(v strictyaml.Value) string {
+	if !v.Present() {
+		return ""
+	}
+	o := v.Object()
+	defer o.Done()
+	file := o.Need("keyFile")
+	path := file.Text()
+	if path != "" && !filepath.IsAbs(path) {
+		file.Fault("expected an absolute path: the file of a mounted secret, outside the fleet's files", "such as /run/secrets/agentd/identity.json")
+	}
+	return path
 }

@@ -50,6 +50,8 @@ type lineLogger struct {
 	cut  int    // bytes of it that are left out
 	some bool   // it has begun, although it may be empty
 
+	refused string // the last line that reads as if the system had refused something
+
 	lines, bytes    int // written so far
 	lost, lostBytes int // lines that were not written, and all bytes that were not
 }
@@ -101,6 +103,9 @@ func (l *lineLogger) end() {
 		if l.cut > 0 {
 			attrs = append(attrs, slog.Int("omittedBytes", l.cut))
 			l.lostBytes += l.cut
+		}
+		if isRefusal(text) {
+			l.refused = text
 		}
 		l.lines++
 		l.bytes += cost(text)

@@ -13,8 +13,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/skill/sandbox"
 )
 
 // Defaults of a [Process].
@@ -27,6 +29,9 @@ const (
 
 // exitTempFail is EX_TEMPFAIL of sysexits.h.
 const exitTempFail = 75
+
+// notStarted is what a caller learns of a program that could not be started.
+const notStarted = "the skill could not be started"
 
 // maxMessageBytes bounds the error message that a failing program sends to
 // the caller.
@@ -60,6 +65,14 @@ type Process struct {
 	KillGrace time.Duration
 	// Calls serves nested requests; nil means that the program makes none.
 	Calls Calls
+	// Sandbox confines the program. Nil lets it do whatever this process may.
+	Sandbox *sandbox.Sandbox
+	// Builds builds the program of a command `go run`, which a confined program could not
+	// do without writing to the user's build cache. Nil runs the command as it is.
+	Builds *Builds
+	// Descendants ends what the program leaves running outside of its process group. Nil
+	// leaves it alone. Only package daemon makes one.
+	Descendants *descendants.Member
 	// Logger receives standard error. The default discards it.
 	Logger *slog.Logger
 }
@@ -80,39 +93,92 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	defer cancel(nil)
 	stdout := &cappedBuffer{most: p.maxOutput(), overflow: func() { cancel(errTooMuchOutput) }}
 	stderr := newLineLogger(p.Logger, inv)
-	cmd, release, err := p.command(ctx, inv)
+	confined, err := p.Sandbox.Begin(inv.Capability)
+	if err != nil {
+		return nil, &rpc.SkillError{Message: notStarted, Err: err}
+	}
+	defer confined.Close()
+	family := p.Descendants.Begin(inv.CorrelationID, confined.Mark())
+	state, err := p.run(ctx, inv, started{confined, family, stdout, stderr})
+	p.endDescendants(family, inv)
+	stderr.close()
+	if state == nil {
+		return nil, err
+	}
+	out, err := p.outcome(ctx, state, stdout.buf.Bytes(), err)
+	return out, withHint(err, stderr.refused, confined.Allowed())
+}
+
+// What belongs to one run of the program.
+type started struct {
+	confined *sandbox.Run      // nil for a program that is not confined
+	family   *descendants.Call // nil where descendants are left alone
+	stdout   *cappedBuffer
+	stderr   *lineLogger
+}
+
+// run runs the program until it has ended. The state is nil when it has never run; the
+// error then is the call's.
+func (p *Process) run(ctx context.Context, inv *rpc.Invocation, s started) (*os.ProcessState, error) {
+	cmd, release, err := p.command(ctx, inv, s.confined)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	if err := cmd.Start(); err != nil {
-		return nil, &rpc.SkillError{Message: "the skill could not be started", Err: err}
+	cmd.Stdout, cmd.Stderr = s.stdout, s.stderr
+	err = cmd.Start()
+	s.confined.Started()
+	if err != nil {
+		return nil, &rpc.SkillError{Message: notStarted, Err: err}
 	}
+	s.family.Started(cmd.Process.Pid)
 	err = cmd.Wait()
-	// What the program left running in its group goes with it.
+	// Where descendants are not found, what is left in the group goes at least.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	stderr.close()
-	return p.outcome(ctx, cmd.ProcessState, stdout.buf.Bytes(), err)
+	if failure := s.confined.Failure(); failure != nil && ctx.Err() == nil {
+		return nil, &rpc.SkillError{Message: notStarted, Err: failure}
+	}
+	return cmd.ProcessState, err
+}
+
+// endDescendants ends what the program of a call has left, and logs how much that was.
+func (p *Process) endDescendants(family *descendants.Call, inv *rpc.Invocation) {
+	ended, err := family.End()
+	if p.Logger == nil || ended == 0 && err == nil {
+		return
+	}
+	log := p.Logger.With("capability", inv.Capability, "correlationId", inv.CorrelationID, "ended", ended)
+	if err != nil {
+		log.Error("the skill has left processes that could not all be ended", "error", err)
+		return
+	}
+	log.Info("the skill has left processes, which were ended")
 }
 
 // command returns the program, ready to start, and what to call when it has ended.
-func (p *Process) command(ctx context.Context, inv *rpc.Invocation) (*exec.Cmd, func(), error) {
+func (p *Process) command(ctx context.Context, inv *rpc.Invocation, confined *sandbox.Run) (*exec.Cmd, func(), error) {
 	ofCall, err := callEnvironment(inv)
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
+	command, err := p.Builds.program(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = p.Dir
 	cmd.Stdin = bytes.NewReader(inv.Payload)
-	cmd.Env = append(p.environment(os.Environ()), ofCall...)
+	cmd.Env = append(p.environment(os.Environ(), confined.Home()), ofCall...)
+	if err := confined.Confine(cmd); err != nil {
+		return nil, nil, &rpc.SkillError{Message: notStarted, Err: err}
+	}
 	release := func() {}
 	if p.Calls != nil {
 		var token string
 		token, release = p.Calls.Register(ctx)
 		cmd.Env = append(cmd.Env, "AGENTD_CALL="+token)
 	}
-	// A group of its own: `go run`, a shell and their children are stopped together.
+	// A group of its own: a shell and its children are stopped together.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
 		signal := syscall.SIGTERM
@@ -137,10 +203,15 @@ func (p *Process) maxOutput() int {
 
 // environment returns the variables that a program may see. It copies a fixed
 // few of agentd's own and those that the configuration names, because
-// agentd's environment holds secrets.
-func (p *Process) environment(own []string) []string {
+// agentd's environment holds secrets. home, unless it is "", is the only folder
+// that the program may write: it takes the place of the user's.
+func (p *Process) environment(own []string, home string) []string {
 	passed := append([]string{"PATH", "HOME", "TMPDIR", "USER", "LANG"}, p.InheritEnv...)
 	var env []string
+	if home != "" {
+		env = []string{"HOME=" + home, "TMPDIR=" + home}
+		passed = append([]string{"PATH", "USER", "LANG"}, p.InheritEnv...)
+	}
 	for _, kv := range own {
 		name, _, _ := strings.Cut(kv, "=")
 		for _, pattern := range passed {

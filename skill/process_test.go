@@ -18,10 +18,14 @@ import (
 
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill"
+	"github.com/agentd/agentd/skill/sandbox"
 )
 
 // The test binary is also the programs that the tests run.
 func TestMain(m *testing.M) {
+	if sandbox.IsHelper(os.Args) {
+		os.Exit(sandbox.Main(os.Args))
+	}
 	if program := os.Getenv("SKILL_TEST_PROGRAM"); program != "" {
 		programs()[program]()
 		os.Exit(0)

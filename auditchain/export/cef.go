@@ -22,6 +22,13 @@ func appendCEF(dst []byte, origin string, e *auditchain.Entry) []byte {
 		level = cefMedium
 	}
 	dst = fmt.Appendf(dst, "CEF:0|agentd|agentd|1|%s|%s|%d|", cefHeader(string(e.Kind)), cefHeader(strings.ReplaceAll(string(e.Kind), "_", " ")), level)
+	who, pid := actorOf(e), ""
+	if who == nil {
+		who = &auditchain.Actor{}
+	}
+	if who.PID != 0 {
+		pid = strconv.Itoa(who.PID)
+	}
 	fields := []struct{ key, value string }{
 		{"rt", strconv.FormatInt(e.Time.UnixMilli(), 10)},
 		{"externalId", uid(origin, e)},
@@ -34,6 +41,7 @@ func appendCEF(dst []byte, origin string, e *auditchain.Entry) []byte {
 		{"cs4", string(e.Side)}, {"cs4Label", labelIf(string(e.Side), "side")},
 		{"cs5", e.Hash.String()}, {"cs5Label", "hash"},
 		{"cn1", strconv.FormatInt(e.Seq, 10)}, {"cn1Label", "seq"},
+		{"suser", who.User}, {"suid", numberOf(who.UID)}, {"spid", pid}, {"sproc", who.Executable},
 		{"msg", string(e.Body)},
 	}
 	separator := ""

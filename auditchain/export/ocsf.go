@@ -2,6 +2,7 @@ package export
 
 import (
 	"encoding/json"
+	"path"
 
 	"github.com/agentd/agentd/auditchain"
 )
@@ -18,6 +19,7 @@ const (
 	ocsfInfo         = 1 // severities
 	ocsfMedium       = 3
 	ocsfStatusFailed = 2
+	ocsfRegularFile  = 1
 )
 
 type ocsfEvent struct {
@@ -56,6 +58,24 @@ type ocsfProduct struct {
 type ocsfActor struct {
 	AppName string       `json:"app_name"`
 	Session *ocsfSession `json:"session,omitempty"`
+	User    *ocsfUser    `json:"user,omitempty"`
+	Process *ocsfProcess `json:"process,omitempty"`
+}
+
+type ocsfUser struct {
+	Name string `json:"name,omitempty"`
+	UID  string `json:"uid,omitempty"`
+}
+
+type ocsfProcess struct {
+	PID  int       `json:"pid"`
+	File *ocsfFile `json:"file,omitempty"`
+}
+
+type ocsfFile struct {
+	Name   string `json:"name"`
+	Path   string `json:"path"`
+	TypeID int    `json:"type_id"`
 }
 
 type ocsfSession struct {
@@ -100,6 +120,9 @@ func appendOCSF(dst []byte, origin string, e *auditchain.Entry) ([]byte, error) 
 	} else {
 		event.describeCall(origin, e)
 	}
+	if who := actorOf(e); who != nil {
+		event.describeActor(origin, who)
+	}
 	event.TypeUID = event.ClassUID*100 + event.ActivityID
 	return appendLine(dst, &event)
 }
@@ -119,6 +142,21 @@ func (v *ocsfEvent) describeCall(origin string, e *auditchain.Entry) {
 		v.API.Service = &ocsfService{e.Peer}
 	}
 	v.Source = &ocsfEndpoint{origin}
+}
+
+// describeActor names who did what the record is about.
+func (v *ocsfEvent) describeActor(origin string, who *auditchain.Actor) {
+	if v.Actor == nil {
+		v.Actor = &ocsfActor{AppName: origin}
+	}
+	v.Actor.User = &ocsfUser{Name: who.User, UID: numberOf(who.UID)}
+	if who.PID == 0 {
+		return
+	}
+	v.Actor.Process = &ocsfProcess{PID: who.PID}
+	if who.Executable != "" {
+		v.Actor.Process.File = &ocsfFile{Name: path.Base(who.Executable), Path: who.Executable, TypeID: ocsfRegularFile}
+	}
 }
 
 // lifecycleActivity distinguishes starts and stops from other events.

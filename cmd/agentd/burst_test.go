@@ -20,7 +20,7 @@ func TestBurstOfProcesses(t *testing.T) {
 		all.Go(func() {
 			result, err := o.desk.RequestAgent(t.Context(), rpc.Request{
 				To: "agent://clerk", Capability: "file", Payload: json.RawMessage(`{"n":1}`), Timeout: 2 * time.Minute, // machines may be busy
-			}, "")
+			})
 			if err != nil || result.Status != rpc.StatusOK || string(result.Response) != `{"n":1}` {
 				t.Errorf("%+v, %v", result, err)
 			}

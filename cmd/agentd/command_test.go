@@ -118,7 +118,7 @@ func TestCommandLines(t *testing.T) {
 		{"await", 2, "the argument <correlation-id> is missing"},
 		{"await id --timeout 2h", 2, "--timeout: must be from 1ms to 1h"},
 		{"progress", 2, "the argument <json> is missing"},
-		{"progress 1", 1, "AGENTD_SOCKET and AGENTD_CALL are not set"},
+		{"progress 1", 1, "AGENTD_URL is not set"},
 		{"permissions explain a b", 2, "the argument <capability> is missing"},
 		{"approvals approve", 2, "the argument <id> is missing"},
 		{"dlq show 1", 2, `required flag(s) "agent" not set`},

@@ -16,7 +16,7 @@ func TestLogsOfACall(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t, "", nil, "--log-calls")
 	request := func(capability string) *rpc.Result {
-		result, err := o.desk.RequestAgent(t.Context(), rpc.Request{To: "agent://clerk", Capability: capability, Payload: json.RawMessage(`{}`)}, "")
+		result, err := o.desk.RequestAgent(t.Context(), rpc.Request{To: "agent://clerk", Capability: capability, Payload: json.RawMessage(`{}`)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,14 +18,20 @@ import (
 	"syscall"
 
 	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/skill/sandbox"
 )
 
 func main() {
+	// agentd starts itself in place of a skill's program, to confine it: each call waits
+	// for this.
+	if sandbox.IsHelper(os.Args) {
+		os.Exit(sandbox.Main(os.Args))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks for a graceful stop. It also restores the default
 	// handling, so that a second one kills a process that hangs.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], &app{Env: cli.Env{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Confines: true,
 	}}))
 }

@@ -116,7 +116,7 @@ func (o *office) call(t *testing.T, key string) *rpc.Result {
 	defer cancel()
 	result, err := o.desk.RequestAgent(ctx, rpc.Request{
 		To: "agent://clerk", Capability: "file", Payload: json.RawMessage(`{}`), IdempotencyKey: key,
-	}, "")
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

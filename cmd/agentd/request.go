@@ -18,8 +18,8 @@ func (a *app) requestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "request <agent://id> <capability> [json | @file | -]",
 		Short: "Call a capability through a running agent, and print the result as JSON",
-		Long: "Call a capability of a peer, through the control socket of a running agent, and print\n" +
-			"the result: {status, correlationId, traceId, latencyMs, executionTimeMs?, costEstimate?, response?,\n" +
+		Long: "Call a capability of a peer, through a running agent, and print the result:\n" +
+			"{status, correlationId, traceId, latencyMs, executionTimeMs?, costEstimate?, response?,\n" +
 			"schemaSide?, violations?, error?}.\n\n" +
 			"The exit status is 0 when the status is ok, and 4 when the call was made and ended otherwise.\n" +
 			"The calling agent is --as, or the only one that runs. Inside a skill it is the skill's own agent,\n" +

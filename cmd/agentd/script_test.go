@@ -68,6 +68,7 @@ func TestScripts(t *testing.T) {
 			"waitfor":    waitFor,
 			"eventually": eventually,
 			"post":       postRequest,
+			"sshkey":     sshKey,
 		},
 	})
 }

@@ -122,7 +122,7 @@ func (c *Client) Approvals(ctx context.Context, withPayload bool) ([]Approval, e
 	if withPayload {
 		path += "?payload=1"
 	}
-	data, err := c.do(ctx, http.MethodGet, path, nil, "")
+	data, err := c.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}

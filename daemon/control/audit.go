@@ -176,7 +176,7 @@ func (c *Client) post(ctx context.Context, path string, request, answer any) err
 	if err != nil {
 		return fmt.Errorf("control: %w", err)
 	}
-	data, err := c.do(ctx, http.MethodPost, path, body, "")
+	data, err := c.do(ctx, http.MethodPost, path, body)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package control_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,19 +26,15 @@ func methods() map[string]func(context.Context, *control.Client) error {
 	streamed.OnProgress = func(rpc.ProgressEvent) {}
 	type client = *control.Client
 	return map[string]func(context.Context, client) error{
-		"RequestAgent": func(ctx context.Context, c client) error { _, err := c.RequestAgent(ctx, request, ""); return err },
-		"a stream":     func(ctx context.Context, c client) error { _, err := c.RequestAgent(ctx, streamed, ""); return err },
-		"Progress": func(ctx context.Context, c client) error {
-			_, err := c.Progress(ctx, json.RawMessage(`1`), "t")
-			return err
-		},
+		"RequestAgent": func(ctx context.Context, c client) error { _, err := c.RequestAgent(ctx, request); return err },
+		"a stream":     func(ctx context.Context, c client) error { _, err := c.RequestAgent(ctx, streamed); return err },
 		"Capabilities": func(ctx context.Context, c client) error { _, err := c.Capabilities(ctx); return err },
 		"Ready":        func(ctx context.Context, c client) error { return c.Ready(ctx) },
 		"Status":       func(ctx context.Context, c client) error { _, err := c.Status(ctx); return err },
 		"VerifyPeers":  func(ctx context.Context, c client) error { _, err := c.VerifyPeers(ctx, nil); return err },
 		"Approvals":    func(ctx context.Context, c client) error { _, err := c.Approvals(ctx, true); return err },
 		"Decide":       func(ctx context.Context, c client) error { return c.Decide(ctx, "a", true, "") },
-		"Await":        func(ctx context.Context, c client) error { _, err := c.Await(ctx, "c", time.Second, ""); return err },
+		"Await":        func(ctx context.Context, c client) error { _, err := c.Await(ctx, "c", time.Second); return err },
 		"Letters":      func(ctx context.Context, c client) error { _, err := c.Letters(ctx); return err },
 		"Letter":       func(ctx context.Context, c client) error { _, err := c.Letter(ctx, 1); return err },
 		"Redrive":      func(ctx context.Context, c client) error { _, err := c.Redrive(ctx, 1); return err },
@@ -135,7 +130,7 @@ func TestStreamCutShort(t *testing.T) {
 		c := serveRaw(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, test.body) })
 		events := 0
 		r := rpc.Request{To: "agent://b", Capability: "x", OnProgress: func(rpc.ProgressEvent) { events++ }}
-		res, err := c.RequestAgent(t.Context(), r, "")
+		res, err := c.RequestAgent(t.Context(), r)
 		if events != test.events || (err == nil) != (test.fault == "") || err != nil && !strings.Contains(err.Error(), test.fault) {
 			t.Errorf("%s: %d events, %v; want %d and %q", name, events, err, test.events, test.fault)
 		}
@@ -177,7 +172,7 @@ func TestAwaitEndsWithItsClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Await(ctx, "a/b c", time.Hour, "")
+		_, err := c.Await(ctx, "a/b c", time.Hour)
 		done <- err
 	}()
 	if id := <-q.waiting; id != "a/b c" {
@@ -272,39 +267,6 @@ func TestStatusOfAClient(t *testing.T) {
 	}
 }
 
-// Each token opens one call, until that call ends.
-func TestTokens(t *testing.T) {
-	t.Parallel()
-	calls := &control.Calls{}
-	c, _ := serve(t, control.Agent{Calls: calls, Caller: caller(func(ctx context.Context, r rpc.Request) (*rpc.Result, error) {
-		return &rpc.Result{Status: rpc.StatusOK, CorrelationID: rpc.InvocationFrom(ctx).MessageID}, nil
-	})})
-	one, endOne := calls.Register(rpc.WithInvocation(t.Context(), &rpc.Invocation{MessageID: "m-1"}))
-	two, endTwo := calls.Register(rpc.WithInvocation(t.Context(), &rpc.Invocation{MessageID: "m-2"}))
-	if one == two || len(one) < 20 {
-		t.Errorf("tokens that can be guessed: %q, %q", one, two)
-	}
-	nested := func(token string) string {
-		res, err := c.RequestAgent(t.Context(), rpc.Request{To: "agent://b", Capability: "x"}, token)
-		if refused, ok := errors.AsType[*control.RefusedError](err); ok {
-			return fmt.Sprint(refused.HTTPStatus)
-		}
-		return res.CorrelationID
-	}
-	if a, b := nested(one), nested(two); a != "m-1" || b != "m-2" {
-		t.Errorf("nested in %s and %s", a, b)
-	}
-	endOne()
-	endOne()
-	if a, b := nested(one), nested(two); a != "403" || b != "m-2" {
-		t.Errorf("after the first has ended: %s and %s", a, b)
-	}
-	endTwo()
-	if got := nested(strings.ToLower(two)); got != "403" {
-		t.Errorf("after the second has ended: %s", got)
-	}
-}
-
 // Shutdown waits for requests, but not for ever.
 func TestShutdownCutsRequestsShort(t *testing.T) {
 	t.Parallel()
@@ -317,7 +279,7 @@ func TestShutdownCutsRequestsShort(t *testing.T) {
 	defer c.Close()
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Await(context.Background(), "c", time.Hour, "")
+		_, err := c.Await(context.Background(), "c", time.Hour)
 		done <- err
 	}()
 	<-q.waiting

@@ -71,7 +71,7 @@ func TestRequest(t *testing.T) {
 		To: "agent://b", Capability: "x", Payload: json.RawMessage(`{"a":[1.0]}`), Timeout: time.Second,
 		Mode: rpc.ModeSync, IdempotencyKey: "k", SessionID: "s", TenantID: "acme",
 	}
-	res, err := c.RequestAgent(t.Context(), want, "")
+	res, err := c.RequestAgent(t.Context(), want)
 	if err != nil || res.Status != rpc.StatusOK || string(res.Response) != `{"a":[1.0]}` {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -91,7 +91,7 @@ func TestFailedCallIsAResult(t *testing.T) {
 		e := &rpc.Error{Code: rpc.CodeNoPeer, Message: "m", DetectedBy: "agent://a"}
 		return &rpc.Result{Status: rpc.StatusError, CorrelationID: "c", Error: e}, e
 	})})
-	res, err := c.RequestAgent(t.Context(), rpc.Request{To: "agent://b", Capability: "x"}, "")
+	res, err := c.RequestAgent(t.Context(), rpc.Request{To: "agent://b", Capability: "x"})
 	if err != nil || res.Status != rpc.StatusError || res.Error.Code != rpc.CodeNoPeer {
 		t.Errorf("%+v, %v", res, err)
 	}
@@ -121,7 +121,7 @@ func TestMalformedRequestsMakeNoCall(t *testing.T) {
 		{"member twice", "POST", "/v1/request", []byte(`{"to":"a","\u0074o":"b","payload":{}}`), "", 400, "duplicate"},
 		{"no body", "POST", "/v1/request", nil, "", 400, "the body is empty"},
 		{"too large", "POST", "/v1/request", bytes.Repeat([]byte(" "), control.MaxRequestBytes+1), "", 413, "larger than 32768 KiB"},
-		{"ended call", "POST", "/v1/request", []byte(`{}`), "no-such-token", 403, "has ended"},
+		{"a skill's", "POST", "/v1/request", []byte(`{"to":"b","capability":"x"}`), "token", 403, "a skill's requests, with the header Agentd-Call, go to $AGENTD_URL"},
 		{"no capabilities", "GET", "/v1/agent/capabilities", nil, "", 404, "offers no capabilities"},
 		{"unknown path", "GET", "/v2/request", nil, "", 404, `{"error":{"code":"not-found","message":"this API has no path \"/v2/request\""}}`},
 		{"wrong method", "GET", "/v1/request", nil, "", 405, `{"error":{"code":"method-not-allowed","message":"/v1/request takes POST, not GET"}}`},
@@ -132,7 +132,7 @@ func TestMalformedRequestsMakeNoCall(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.header != "" {
-				req.Header.Set(control.HeaderCall, test.header)
+				req.Header.Set("Agentd-Call", test.header)
 			}
 			resp, err := client.Do(req)
 			if err != nil {
@@ -150,43 +150,6 @@ func TestMalformedRequestsMakeNoCall(t *testing.T) {
 	}
 }
 
-// A nested request lives in its call: it sees the call's invocation and ends
-// with it.
-func TestNestedRequest(t *testing.T) {
-	var calls control.Calls
-	started := make(chan *rpc.Invocation, 1)
-	c, _ := serve(t, control.Agent{Calls: &calls, Caller: caller(func(ctx context.Context, r rpc.Request) (*rpc.Result, error) {
-		started <- rpc.InvocationFrom(ctx)
-		<-ctx.Done()
-		e := &rpc.Error{Code: rpc.CodeCancelled, Message: context.Cause(ctx).Error(), DetectedBy: "agent://a"}
-		return &rpc.Result{Status: rpc.StatusAbandoned, CorrelationID: "c", Error: e}, e
-	})})
-	parent := &rpc.Invocation{MessageID: "m-parent"}
-	ctx, cancel := context.WithCancelCause(rpc.WithInvocation(context.Background(), parent))
-	token, release := calls.Register(ctx)
-	done := make(chan *rpc.Result, 1)
-	go func() {
-		res, err := c.RequestAgent(context.Background(), rpc.Request{To: "agent://b", Capability: "x"}, token)
-		if err != nil {
-			t.Errorf("request: %v", err)
-		}
-		done <- res
-	}()
-	if inv := <-started; inv != parent {
-		t.Errorf("the nested call belongs to %+v", inv)
-	}
-	cancel(errors.New("the parent ended"))
-	if res := <-done; res.Error == nil || res.Error.Message != "the parent ended" {
-		t.Errorf("result %+v", res)
-	}
-	release()
-	_, err := c.RequestAgent(t.Context(), rpc.Request{To: "agent://b", Capability: "x"}, token)
-	var refused *control.RefusedError
-	if !errors.As(err, &refused) || refused.HTTPStatus != http.StatusForbidden {
-		t.Errorf("a request of a call that has ended: %v", err)
-	}
-}
-
 // A client that goes away cancels its call.
 func TestClientGoneCancelsTheCall(t *testing.T) {
 	started, cancelled := make(chan struct{}), make(chan struct{})
@@ -198,7 +161,7 @@ func TestClientGoneCancelsTheCall(t *testing.T) {
 	})})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-started; cancel() }()
-	if _, err := c.RequestAgent(ctx, rpc.Request{To: "agent://b", Capability: "x"}, ""); !errors.Is(err, context.Canceled) {
+	if _, err := c.RequestAgent(ctx, rpc.Request{To: "agent://b", Capability: "x"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	select {
@@ -323,7 +286,7 @@ func Example() {
 	defer client.Close()
 	result, err := client.RequestAgent(context.Background(), rpc.Request{
 		To: "agent://echo", Capability: "echo", Payload: json.RawMessage(`"hello"`),
-	}, "")
+	})
 	fmt.Println(result.Status, string(result.Response), err)
 	// Output: ok "hello" <nil>
 }

@@ -1,10 +1,9 @@
-// Package control is the local API of a running agent: HTTP over a Unix socket
-// that only its owner can open.
+// Package control is the local API of a running agent for its operator: HTTP over a
+// Unix socket that only its owner can open.
 //
 //	POST /v1/request             one call; the body is {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?,
 //	                             idempotencyKey?, sessionId?, tenantId?, traceparent? or traceId?}, or in the spelling of the ARAL
 //	                             standard: {to, capability_id, parameters?, timeout_ms?, trace_id?, …}
-//	POST /v1/agent/progress      the progress of a running call, any JSON value; responds {wanted}
 //	GET  /v1/agent/capabilities  what the agent offers, as its callers see it
 //	GET  /v1/agent/status        the agent at a glance, see [Status]
 //	POST /v1/peers/verify        has the agent ask its peers what they serve; {peers?} responds [PeerStatus…]
@@ -40,10 +39,11 @@
 // The header traceparent of a request (W3C Trace Context) makes the call a part of that
 // trace, unless its body names one.
 //
-// A skill's process names the call that it serves in the header Agentd-Call, by the
-// token from its environment. Its request is then a nested call: it ends with that
-// call, and inherits its deadline, trace, tenant and session. A GET /v1/results/{id} that has
-// one gets answers for the call's tenant only.
+// The API serves operators' processes alone, by what the kernel says of whoever has
+// connected, see [Operators]. All others get 403 with the code not-an-operator.
+//
+// Skills have an API of their own, see package skillapi. A request here that names a
+// running call in the header Agentd-Call is refused.
 //
 // An agent (to, peer, peers) is named by its address or its id.
 package control

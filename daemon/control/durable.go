@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/agentd/agentd/daemon/internal/callapi"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 )
@@ -54,33 +54,20 @@ type Durable interface {
 // codeLetter is a fault code of this API; [rpc.Code] has none for it.
 const codeLetter = "dead-letter"
 
-// maxAwait bounds one wait for a result. A client that wants to wait longer asks
-// again; the bound keeps forgotten connections from piling up.
-const maxAwait = time.Hour
-
 // await handles GET /v1/results/{id}. No answer in time is a result with code
 // timeout, not an HTTP error.
 func (a Agent) await(w http.ResponseWriter, r *http.Request) {
-	ms, err := strconv.ParseInt(r.URL.Query().Get("timeoutMs"), 10, 64)
-	if err != nil || ms < 1 || ms > maxAwait.Milliseconds() {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "timeoutMs must be from 1 to an hour")
+	wait, ok := callapi.ReadWait(w, r)
+	if !ok {
 		return
 	}
 	if a.Durable == nil {
 		writeFault(w, http.StatusNotFound, rpc.CodeNeedsDurable.String(), "this agent keeps no calls")
 		return
 	}
-	// A skill gets answers for the tenant that it serves only. The context ends when the
-	// client disconnects, and with it the wait.
-	parent, stop, ok := a.callContext(r)
-	defer stop()
-	if !ok {
-		refuseEnded(w)
-		return
-	}
-	ctx, cancel := context.WithTimeout(parent, time.Duration(ms)*time.Millisecond)
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	writeJSON(w, http.StatusOK, a.Durable.Await(ctx, r.PathValue("id"))) //nolint:contextcheck // the context of the call that the token names; it ends with the request's too
+	writeJSON(w, http.StatusOK, a.Durable.Await(ctx, r.PathValue("id")))
 }
 
 // letters handles a path below /v1/dlq: it parses the number, if the path has one,
@@ -117,18 +104,6 @@ func (a Agent) registerDurable(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE /v1/dlq/{number}", a.letters(func(ctx context.Context, d Durable, n uint64, by string) (any, error) { return d.Drop(ctx, n, by) }))
 }
 
-// Await waits for the result of an asynchronous call of the agent, at most timeout,
-// from 1 ms to an hour. parent is the token of the call that a skill serves, or "". Errors are [*NotRunningError], [*RefusedError], or the
-// connection's.
-func (c *Client) Await(ctx context.Context, correlationID string, timeout time.Duration, parent string) (*rpc.Result, error) {
-	var result rpc.Result
-	path := fmt.Sprintf("/v1/results/%s?timeoutMs=%d", url.PathEscape(correlationID), timeout.Milliseconds())
-	if err := c.getIn(ctx, parent, http.MethodGet, path, &result); err != nil {
-		return nil, err
-	}
-	return &result, nil
-}
-
 // Letters returns the dead letters, without their bodies. Errors are those of
 // [Client.Await].
 func (c *Client) Letters(ctx context.Context) (all []Letter, err error) {
@@ -156,17 +131,5 @@ func (c *Client) Drop(ctx context.Context, number uint64) (l Letter, err error) 
 
 // get makes a request without a body and decodes the response.
 func (c *Client) get(ctx context.Context, method, path string, into any) error {
-	return c.getIn(ctx, "", method, path, into)
-}
-
-// getIn is get as a part of the running call whose token is parent, or of none.
-func (c *Client) getIn(ctx context.Context, parent, method, path string, into any) error {
-	data, err := c.do(ctx, method, path, nil, parent)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("control: %w", err)
-	}
-	return nil
+	return c.api.Decode(ctx, method, path, nil, into)
 }

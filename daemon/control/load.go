@@ -62,7 +62,12 @@ func (a Agent) resetBreakers(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, http.StatusNotFound, rpc.CodeInvalidRequest.String(), "this agent has no breakers")
 		return
 	}
-	writeJSON(w, http.StatusOK, a.ResetBreakers(envelope.AddressFor(string(request.Peer)), request.Capability))
+	reset, err := a.ResetBreakers(r.Context(), envelope.AddressFor(string(request.Peer)), request.Capability)
+	if err != nil {
+		writeFault(w, http.StatusInternalServerError, rpc.CodeAuditFailed.String(), "the reset could not be recorded, and no breaker was closed: "+err.Error())
+		return
+	}
+	writeJSON(w, http.StatusOK, reset)
 }
 
 // ResetBreakers closes the agent's circuit breakers of a peer, or of all if peer is "",

@@ -57,7 +57,7 @@ func Listen(ctx context.Context, path string, h http.Handler, log *slog.Logger) 
 			// There is no WriteTimeout: a response may take as long as the longest
 			// call.
 			Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-			MaxHeaderBytes: 64 << 10, ConnContext: withUser, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+			MaxHeaderBytes: 64 << 10, ConnContext: withPeer, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
 	}
 	// Serve returns when Shutdown closes the listener; Shutdown receives its error.

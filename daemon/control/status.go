@@ -50,6 +50,9 @@ type Status struct {
 	// Dropped is the number of requests and replies that came faster than they could be
 	// taken or refused.
 	Dropped uint64 `json:"dropped,omitempty"`
+	// DescendantsEnded is the number of processes that skills have left running when their
+	// call had ended, and that agentd has ended.
+	DescendantsEnded int64 `json:"descendantsEnded,omitempty"`
 	// Breakers are those of the capabilities that it has called.
 	Breakers []Breaker `json:"breakers,omitempty"`
 }
@@ -165,7 +168,7 @@ func (a Agent) verifyPeers(w http.ResponseWriter, r *http.Request) {
 // [*RefusedError], or the connection's.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var s Status
-	data, err := c.do(ctx, http.MethodGet, "/v1/agent/status", nil, "")
+	data, err := c.do(ctx, http.MethodGet, "/v1/agent/status", nil)
 	if err == nil {
 		if err = json.Unmarshal(data, &s); err != nil {
 			err = fmt.Errorf("control: %w", err)

@@ -23,6 +23,9 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	// Getenv is [os.Getenv] in the program.
 	Getenv func(string) string
+	// Confines says that the program is agentd itself, which confines skills by starting
+	// itself in their place; see package skill/sandbox.
+	Confines bool
 
 	// FleetDir is --fleet: the fleet's folder, or one below it. "" means
 	// $AGENTD_FLEET_ROOT, then the working directory.

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/spelling"
+	"github.com/agentd/agentd/rpc"
 )
 
 // ID is the id of an agent that a command line names by its address or its id.
@@ -72,14 +75,51 @@ type Caller struct {
 	Socket string
 }
 
-// Socket returns the control socket of the agent that c names. Inside a skill
-// $AGENTD_SOCKET names the skill's own agent, which only explicit flags override.
+// Calls are made through a running agent: by an operator, or as part of the call that a
+// skill serves.
+type Calls interface {
+	RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error)
+	Await(ctx context.Context, correlationID string, timeout time.Duration) (*rpc.Result, error)
+	Close()
+}
+
+// Calls returns what makes calls through the agent that c names. Inside a skill that is
+// the API for skills of its own agent; flags name a control socket, which is an
+// operator's.
+func (e *Env) Calls(ctx context.Context, c Caller) (Calls, error) {
+	if e.Getenv("AGENTD_URL") != "" && c == (Caller{}) {
+		api, err := e.SkillAPI()
+		if err != nil {
+			return nil, err // and no interface with a nil in it
+		}
+		return api, nil
+	}
+	socket, err := e.Socket(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return control.NewClient(socket), nil
+}
+
+// SkillAPI returns a client for the API of the agent whose skill runs this command.
+func (e *Env) SkillAPI() (*skillapi.Client, error) {
+	url, call := e.Getenv("AGENTD_URL"), e.Getenv("AGENTD_CALL")
+	switch {
+	case url == "":
+		return nil, errors.New("AGENTD_URL is not set: this command is for skills, which agentd starts with AGENTD_URL and AGENTD_CALL")
+	case call == "":
+		return nil, errors.New("AGENTD_URL is set and AGENTD_CALL is not: agentd starts skills with both, so pass both on to what a skill starts")
+	}
+	return skillapi.NewClient(url, call), nil
+}
+
+// Socket returns the control socket of the agent that c names, else $AGENTD_SOCKET.
 func (e *Env) Socket(ctx context.Context, c Caller) (string, error) {
 	if c.Socket != "" {
 		return c.Socket, nil
 	}
-	if own := e.Getenv("AGENTD_SOCKET"); own != "" && c.Agent == "" {
-		return own, nil
+	if socket := e.Getenv("AGENTD_SOCKET"); socket != "" && c.Agent == "" {
+		return socket, nil
 	}
 	f, paths, err := e.InspectFleet()
 	if err != nil {

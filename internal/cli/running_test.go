@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/clitest"
 )
@@ -58,7 +59,7 @@ func TestEachRunning(t *testing.T) {
 	}
 }
 
-// Explicit flags win over the surrounding skill, and that over the only agent.
+// Explicit flags win over the environment, and that over the only agent.
 func TestSocket(t *testing.T) {
 	env := clitest.New(t, clitest.Office)
 	fleet := env.Start(t)
@@ -67,12 +68,12 @@ func TestSocket(t *testing.T) {
 	if clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), "--as clerk, --as desk") {
 		t.Errorf("two agents: %v", err)
 	}
-	env.Vars["AGENTD_SOCKET"] = "/skill.sock"
+	env.Vars["AGENTD_SOCKET"] = "/env.sock"
 	for _, test := range []struct {
 		caller cli.Caller
 		want   string
 	}{
-		{cli.Caller{}, "/skill.sock"},
+		{cli.Caller{}, "/env.sock"},
 		{cli.Caller{Agent: "desk"}, desk.Socket()},
 		{cli.Caller{Agent: "desk", Socket: "/mine.sock"}, "/mine.sock"},
 		{cli.Caller{Socket: "/mine.sock"}, "/mine.sock"},
@@ -81,4 +82,39 @@ func TestSocket(t *testing.T) {
 			t.Errorf("%+v: %s, %v; want %s", test.caller, got, err, test.want)
 		}
 	}
+}
+
+// Inside a skill calls are part of its own, and never an operator's by mistake.
+func TestCallsOfASkill(t *testing.T) {
+	env := clitest.New(t, clitest.Office)
+	env.Vars["AGENTD_SOCKET"] = "/env.sock"
+	operators := func(c cli.Caller) {
+		t.Helper()
+		calls, err := env.Calls(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer calls.Close()
+		if _, ok := calls.(*control.Client); !ok {
+			t.Errorf("%+v: %T", c, calls)
+		}
+	}
+	operators(cli.Caller{})
+	if _, err := env.SkillAPI(); err == nil || !strings.Contains(err.Error(), "AGENTD_URL is not set") {
+		t.Errorf("outside of a skill: %v", err)
+	}
+	env.Vars["AGENTD_URL"] = "http://127.0.0.1:1"
+	if _, err := env.Calls(t.Context(), cli.Caller{}); err == nil || !strings.Contains(err.Error(), "AGENTD_CALL is not") {
+		t.Errorf("without a token: %v", err)
+	}
+	env.Vars["AGENTD_CALL"] = "token"
+	calls, err := env.Calls(t.Context(), cli.Caller{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer calls.Close()
+	if _, ok := calls.(*skillapi.Client); !ok {
+		t.Errorf("inside a skill: %T", calls)
+	}
+	operators(cli.Caller{Socket: "/mine.sock"})
 }

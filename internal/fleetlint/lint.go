@@ -40,6 +40,10 @@ const (
 	TransportLacks fleet.Code = "transport.lacks"
 	// SkillProgram: the program of a skill, its script or its folder is not there.
 	SkillProgram fleet.Code = "skill.program"
+	// SandboxOff is a skill that nothing holds.
+	SandboxOff fleet.Code = "sandbox.off"
+	// SandboxPath is a granted path that is not there.
+	SandboxPath fleet.Code = "sandbox.path"
 	// BoundsContradict: two bounds cannot hold together, or one has no effect.
 	BoundsContradict fleet.Code = "bounds.contradict"
 	// RetryUnsafe: a retry policy without effect, since repeating the call may do

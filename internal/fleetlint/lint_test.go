@@ -170,6 +170,10 @@ func TestRules(t *testing.T) {
 		"no such script": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [sh, -e, file.sh, other.py], dir: clerk}}}\n",
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs the script clerk/file.sh, which is not there (relative paths begin at dir, which is the fleet's root unless the skill says otherwise)\n" + oneDoubt},
 		"a script": {"-- clerk/file.sh --\ncat\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [sh, file.sh], dir: clerk}}}\n", clean},
+		"no sandbox": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat]}, sandbox: off}}\n",
+			"! [sandbox.off] clerk/agent.yaml:2:44: /skills/file/sandbox: the skill \"file\" of agent \"clerk\" has no sandbox: it may read and change whatever the user of agentd may, the keys of agents too (grant what it needs with read, write and connect)\n" + oneDoubt},
+		"no such path for a sandbox": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat]}, sandbox: {read: [rpc-peers.yaml], write: [out]}}}\n",
+			"! [sandbox.path] clerk/agent.yaml:2:86: /skills/file/sandbox/write/0: the sandbox of the skill \"file\" of agent \"clerk\" grants out, which is not there: its calls fail\n" + oneDoubt},
 
 		"instances": {"-- fleet.yaml --\nversion: 1\nname: office\nagents: [{id: desk, path: ./desk}, {id: clerk, path: ./clerk, deploy: {target: t, minInstances: 3, maxInstances: 2}}]\ndeploy: {targets: {t: {kind: k}}}\n",
 			"! [bounds.contradict] fleet.yaml:3:72: /agents/1/deploy/target: agent \"clerk\" is to have at least 3 instances and at most 2\n" + oneDoubt},

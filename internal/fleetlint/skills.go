@@ -18,6 +18,7 @@ func (c *checker) skills() {
 	for _, m := range c.fleet.Members {
 		for _, s := range m.Agent.Skills {
 			c.program(m, s)
+			c.sandbox(m, s)
 		}
 	}
 }
@@ -44,6 +45,24 @@ func (c *checker) program(m *fleet.Member, s fleet.Skill) {
 		if _, err := os.Stat(inDir(p.Dir, script)); errors.Is(err, fs.ErrNotExist) {
 			c.warn(SkillProgram, s.Position, "relative paths begin at dir, which is the fleet's root unless the skill says otherwise",
 				"the skill %q of agent %q runs the script %s, which is not there", s.Name, m.ID, c.show(inDir(p.Dir, script)))
+		}
+	}
+}
+
+// sandbox reports skills that nothing holds, and grants of what is not there: calls would
+// fail with them.
+func (c *checker) sandbox(m *fleet.Member, s fleet.Skill) {
+	granted := s.Sandbox
+	if granted == nil {
+		return
+	}
+	if granted.Off {
+		c.warn(SandboxOff, granted.Position, "grant what it needs with read, write and connect",
+			"the skill %q of agent %q has no sandbox: it may read and change whatever the user of agentd may, the keys of agents too", s.Name, m.ID)
+	}
+	for _, path := range slices.Concat(granted.Read, granted.Write) {
+		if _, err := os.Stat(path.Path); err != nil {
+			c.warn(SandboxPath, path.Position, "", "the sandbox of the skill %q of agent %q grants %s, which is not there: its calls fail", s.Name, m.ID, c.show(path.Path))
 		}
 	}
 }

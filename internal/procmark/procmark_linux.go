@@ -2,6 +2,7 @@ package procmark
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -25,12 +26,15 @@ func Set(m Mark) error {
 // process is gone.
 func Of(pid int) (Mark, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	if errors.Is(err, unix.ESRCH) { // it has ended between the opening and the reading
+		err = fmt.Errorf("%w (%w)", os.ErrNotExist, err)
+	}
 	if err != nil {
 		return None, fmt.Errorf("procmark: %w", err)
 	}
 	_, line, _ := bytes.Cut(text, []byte("\nMax file locks"))
 	fields := bytes.Fields(line)
-	// A process that ends between the opening and the reading has no limits left.
+	// What has ended has no limits left.
 	if len(fields) < 2 {
 		return None, fmt.Errorf("procmark: the limits of process %d cannot be read: %w", pid, os.ErrNotExist)
 	}
@@ -42,5 +46,6 @@ func Of(pid int) (Mark, error) {
 	if err != nil {
 		return None, fmt.Errorf("procmark: process %d: %w", pid, err)
 	}
-	return Mark(m), nil
+	// A process that lowers its limit to 0 is not one that has no mark.
+	return max(Mark(m), Lowered), nil
 }

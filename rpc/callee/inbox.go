@@ -139,6 +139,7 @@ type Inbox struct {
 	mu            sync.Mutex
 	subscriptions []subscriptions            // guarded by mu
 	receivers     []transport.Receiver       // guarded by mu
+	checked       []transport.Transport      // whose callers are checked; guarded by mu
 	keyed         map[KeyedRequest]*keyedRun // underway; guarded by mu
 }
 

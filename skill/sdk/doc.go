@@ -28,13 +28,13 @@
 //
 // # Calling other agents
 //
-// [RequestAgent] calls a capability of a peer through the control API. The
-// token in AGENTD_CALL travels along, so that the nested call inherits the
-// deadline, the parent message, the trace and the tenant of the running one.
+// [RequestAgent] calls a capability of a peer through the skill's agent, at AGENTD_URL.
+// The token in AGENTD_CALL makes it part of the running call: the nested call inherits the
+// deadline, the parent message, the trace and the tenant, and ends with that call.
 //
 // # Progress
 //
-// [Progress] tells the caller how far the skill is, where the capability says
+// [Progress] reports to the caller how far the skill is, where the capability says
 // `progress: true` and the caller asks.
 //
 // The package needs the standard library only: `go run` of a skill compiles fast.

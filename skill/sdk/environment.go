@@ -9,6 +9,7 @@ import (
 
 // Names of the environment variables that agentd sets for a process skill.
 const (
+	EnvURL            = "AGENTD_URL"
 	EnvSocket         = "AGENTD_SOCKET"
 	EnvCall           = "AGENTD_CALL"
 	EnvDeadline       = "AGENTD_DEADLINE"
@@ -29,7 +30,10 @@ const (
 // An Environment describes the running call to a process skill. A field is
 // empty if its variable is.
 type Environment struct {
-	// Socket is the path of the Unix socket that serves the control API ([EnvSocket]).
+	// URL is where the skill's agent serves the API for its skills ([EnvURL]).
+	URL string
+	// Socket is the path of the Unix socket that serves the control API ([EnvSocket]), for
+	// programs that are no skill. It counts where URL is empty.
 	Socket string
 	// Call is the opaque token of the running invocation ([EnvCall]).
 	Call string
@@ -70,7 +74,7 @@ type Environment struct {
 // usually [os.Getenv]. The error names a variable that cannot be understood.
 func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	env := Environment{
-		Socket: getenv(EnvSocket), Call: getenv(EnvCall), FleetRoot: getenv(EnvFleetRoot),
+		URL: getenv(EnvURL), Socket: getenv(EnvSocket), Call: getenv(EnvCall), FleetRoot: getenv(EnvFleetRoot),
 		Agent: getenv(EnvAgent), Capability: getenv(EnvCapability),
 		Caller: getenv(EnvCaller), CallerProven: getenv(EnvCallerProven) == "true",
 		MessageID: getenv(EnvMessageID), CorrelationID: getenv(EnvCorrelationID), SessionID: getenv(EnvSessionID),

@@ -58,7 +58,7 @@ func (e *CallError) Error() string {
 // Retryable reports whether agentd considers the failure temporary.
 func (e *CallError) Retryable() bool { return e.Result.Error != nil && e.Result.Error.Retryable }
 
-// A DaemonError is an answer of the control API that is no outcome of a call:
+// A DaemonError is an answer of the API that is no outcome of a call:
 // a malformed request, an expired token, a daemon in trouble.
 type DaemonError struct {
 	// HTTPStatus is the status of the response, 400 to 599.
@@ -80,6 +80,6 @@ func (e *DaemonError) Error() string {
 	return text
 }
 
-// ErrNoDaemon reports that there is no control API to call: [EnvSocket] is
-// empty.
-var ErrNoDaemon = errors.New("sdk: " + EnvSocket + " is not set; start the skill through agentd")
+// ErrNoDaemon reports that there is no API to call: neither [EnvURL] nor [EnvSocket] is
+// set.
+var ErrNoDaemon = errors.New("sdk: " + EnvURL + " is not set; start the skill through agentd, or name a control socket in " + EnvSocket)

@@ -214,7 +214,7 @@ func TestRunBrokenStreams(t *testing.T) {
 func TestRunEnvironment(t *testing.T) {
 	deadline := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	vars := map[string]string{
-		sdk.EnvSocket: "/run/a.sock", sdk.EnvCall: "token", sdk.EnvFleetRoot: "/fleet", sdk.EnvAgent: "agent://a",
+		sdk.EnvURL: "http://127.0.0.1:1", sdk.EnvSocket: "/run/a.sock", sdk.EnvCall: "token", sdk.EnvFleetRoot: "/fleet", sdk.EnvAgent: "agent://a",
 		sdk.EnvCapability: "greet", sdk.EnvDeadline: strconv.FormatInt(deadline.UnixMilli(), 10),
 		sdk.EnvCaller: "agent://desk", sdk.EnvCallerProven: "true", sdk.EnvMessageID: "m", sdk.EnvCorrelationID: "c", sdk.EnvSessionID: "s", sdk.EnvTenantID: "t",
 		sdk.EnvIdempotencyKey: "k", sdk.EnvTraceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", sdk.EnvHops: "2",
@@ -227,7 +227,7 @@ func TestRunEnvironment(t *testing.T) {
 		return greet(ctx, in)
 	})
 	want := sdk.Environment{
-		Socket: "/run/a.sock", Call: "token", Deadline: deadline, FleetRoot: "/fleet", Agent: "agent://a", Capability: "greet",
+		URL: "http://127.0.0.1:1", Socket: "/run/a.sock", Call: "token", Deadline: deadline, FleetRoot: "/fleet", Agent: "agent://a", Capability: "greet",
 		Caller: "agent://desk", CallerProven: true, MessageID: "m", CorrelationID: "c", SessionID: "s", TenantID: "t", IdempotencyKey: "k",
 		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Hops: 2,
 	}

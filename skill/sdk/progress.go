@@ -37,7 +37,7 @@ func Progress(ctx context.Context, value any) (wanted bool, err error) {
 			return false, err
 		}
 	}
-	if env.Socket == "" {
+	if env.URL == "" && env.Socket == "" {
 		return false, ErrNoDaemon
 	}
 	body, err := marshal(value)
@@ -48,7 +48,7 @@ func Progress(ctx context.Context, value any) (wanted bool, err error) {
 	defer cancel()
 	reply, err := post(ctx, env, "/v1/agent/progress", body)
 	if err != nil {
-		return false, fmt.Errorf("sdk: tell progress: %w", err)
+		return false, fmt.Errorf("sdk: report progress: %w", err)
 	}
 	var answer struct {
 		Wanted bool `json:"wanted"`

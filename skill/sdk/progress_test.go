@@ -13,12 +13,12 @@ import (
 func TestProgressOnTheWire(t *testing.T) {
 	var method, path, token string
 	var body []byte
-	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		method, path, token = r.Method, r.URL.Path, r.Header.Get("Agentd-Call")
 		body, _ = io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, `{"wanted":true}`)
 	})
-	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket, Call: "token-1"})
+	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{URL: url, Call: "token-1"})
 	wanted, err := sdk.Progress(ctx, map[string]any{"step": "<1>"})
 	if err != nil || !wanted {
 		t.Fatalf("%v, %v", wanted, err)
@@ -47,7 +47,7 @@ func TestProgressErrors(t *testing.T) {
 
 func TestRequestHearsProgress(t *testing.T) {
 	var accept string
-	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		accept = r.Header.Get("Accept")
 		for _, line := range []string{
 			`{"progress":{"seq":1,"attempt":1,"value":{"n":1.0}}}`, `{"later":"than this package"}`,
@@ -58,7 +58,7 @@ func TestRequestHearsProgress(t *testing.T) {
 			w.(http.Flusher).Flush()
 		}
 	})
-	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket})
+	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{URL: url})
 	var heard []sdk.ProgressEvent
 	result, err := sdk.RequestAgent(ctx, sdk.Request{
 		To: "agent://b", Capability: "c", OnProgress: func(e sdk.ProgressEvent) { heard = append(heard, e) },

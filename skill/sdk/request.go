@@ -10,14 +10,15 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 )
 
-// CallHeader is the HTTP header that carries [Environment.Call] to the control API.
+// CallHeader is the HTTP header that carries [Environment.Call] to the agent.
 const CallHeader = "Agentd-Call"
 
 const (
-	// maxReplyBytes bounds the reply of the control API.
+	// maxReplyBytes bounds the agent's reply.
 	maxReplyBytes = 32 << 20
 	// maxWait bounds a call whose context has no deadline: the longest
 	// timeout that agentd allows, and some seconds for its reply.
@@ -169,8 +170,8 @@ func (r *Result) Decode(out any) error {
 	return nil
 }
 
-// RequestAgent calls a capability of a peer through the agent's control API
-// and waits for the outcome. The environment comes from ctx, as [Main] sets it,
+// RequestAgent calls a capability of a peer through the skill's agent and waits
+// for the outcome. The environment comes from ctx, as [Main] sets it,
 // or else from the process.
 //
 // A call that ran its course is a Result with a nil error, whatever its
@@ -186,7 +187,7 @@ func RequestAgent(ctx context.Context, req Request) (*Result, error) {
 			return nil, err
 		}
 	}
-	if env.Socket == "" {
+	if env.URL == "" && env.Socket == "" {
 		return nil, ErrNoDaemon
 	}
 	body, err := requestBody(req)
@@ -242,7 +243,7 @@ func requestBody(req Request) ([]byte, error) {
 // millisecond must not become none.
 func wholeMs(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// post sends body to a path of the control API and returns the body of a 200.
+// post sends body to a path of the API and returns the body of a 200.
 func post(ctx context.Context, env Environment, path string, body []byte) ([]byte, error) {
 	resp, err := open(ctx, env, path, body, "application/json")
 	if err != nil {
@@ -264,19 +265,24 @@ func readReply(r io.Reader) ([]byte, error) {
 	return reply, nil
 }
 
-// open sends body to a path of the control API. The caller closes the body of a 200;
-// other statuses are errors.
+// open sends body to a path of the API. The caller closes the body of a 200; other
+// statuses are errors.
 func open(ctx context.Context, env Environment, path string, body []byte, accept string) (*http.Response, error) {
-	var dialer net.Dialer
-	// A connection per call: it costs microseconds on a Unix socket, and
-	// leaves nothing behind for somebody to close.
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	// A connection per call: it costs a fraction of a millisecond within a host, and
+	// leaves nothing behind for somebody to close. The transport knows no proxies,
+	// whatever the environment says: one could not reach the agent, and would read the
+	// token.
+	transport := &http.Transport{DisableKeepAlives: true}
+	base := strings.TrimSuffix(env.URL, "/")
+	if base == "" {
+		base = "http://agentd"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var dialer net.Dialer
 			return dialer.DialContext(ctx, "unix", env.Socket)
-		},
-	}}
-	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agentd"+path, bytes.NewReader(body))
+		}
+	}
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +317,7 @@ func daemonError(status int, reply []byte) error {
 	return &DaemonError{HTTPStatus: status, Code: body.Error.Code, Message: body.Error.Message}
 }
 
-// IsUnreachable reports whether err means that the control API could not be
+// IsUnreachable reports whether err means that the agent could not be
 // reached at all, so that nothing of the call was sent.
 func IsUnreachable(err error) bool {
 	var op *net.OpError

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -20,41 +21,22 @@ import (
 	"github.com/agentd/agentd/skill/sdk"
 )
 
-// serve runs a control API on a Unix socket and returns the socket's path.
+// serve runs an API for skills and returns its URL.
 func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
-	// Not t.TempDir: its path can pass the 104 bytes that a socket address holds.
-	dir, err := os.MkdirTemp("", "sdk")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "s")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: handler}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener)
-	}()
-	t.Cleanup(func() {
-		server.Close()
-		<-done
-	})
-	return socket
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // answer serves one fixed response.
 func answer(t *testing.T, status int, body string) context.Context {
 	t.Helper()
-	socket := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	})
-	return sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket})
+	return sdk.WithEnvironment(t.Context(), sdk.Environment{URL: url})
 }
 
 func TestRequestAgentOnTheWire(t *testing.T) {
@@ -77,12 +59,12 @@ func TestRequestAgentOnTheWire(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var method, path, token string
 			var body []byte
-			socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				method, path, token = r.Method, r.URL.Path, r.Header.Get("Agentd-Call")
 				body, _ = io.ReadAll(r.Body)
 				_, _ = io.WriteString(w, `{"status":"ok","correlationId":"id-1","latencyMs":3,"response":{"text":"hi"}}`)
 			})
-			ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket, Call: "token-1"})
+			ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{URL: url, Call: "token-1"})
 			result, err := sdk.RequestAgent(ctx, tt.req)
 			if err != nil {
 				t.Fatal(err)
@@ -201,21 +183,73 @@ func TestRequestAgentDaemonTrouble(t *testing.T) {
 }
 
 func TestRequestAgentUnreachable(t *testing.T) {
+	t.Setenv(sdk.EnvURL, "")
 	t.Setenv(sdk.EnvSocket, "")
-	if _, err := sdk.RequestAgent(t.Context(), sdk.Request{}); !errors.Is(err, sdk.ErrNoDaemon) || !sdk.IsUnreachable(err) {
-		t.Errorf("without a socket: %v", err)
+	if _, err := sdk.RequestAgent(t.Context(), sdk.Request{}); !errors.Is(err, sdk.ErrNoDaemon) || !sdk.IsUnreachable(err) || !strings.Contains(err.Error(), "AGENTD_URL is not set") {
+		t.Errorf("without an API: %v", err)
 	}
-	gone := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: filepath.Join(t.TempDir(), "gone")})
-	if _, err := sdk.RequestAgent(gone, sdk.Request{}); err == nil || !sdk.IsUnreachable(err) {
-		t.Errorf("with a missing socket: %v", err)
+	for name, env := range map[string]sdk.Environment{
+		"a missing socket":   {Socket: filepath.Join(t.TempDir(), "gone")},
+		"a port of nobody's": {URL: "http://127.0.0.1:1", Socket: "unused"},
+	} {
+		if _, err := sdk.RequestAgent(sdk.WithEnvironment(t.Context(), env), sdk.Request{}); err == nil || !sdk.IsUnreachable(err) {
+			t.Errorf("with %s: %v", name, err)
+		}
+	}
+}
+
+// A program that is no skill calls through the control socket.
+func TestRequestAgentThroughASocket(t *testing.T) {
+	// Not t.TempDir: its path can pass the 104 bytes that a socket address holds.
+	dir, err := os.MkdirTemp("", "sdk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	listener, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "ok", "response": r.Header.Values("Agentd-Call")})
+	}))
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	defer server.Close()
+	t.Setenv(sdk.EnvURL, "")
+	t.Setenv(sdk.EnvSocket, filepath.Join(dir, "s"))
+	result, err := sdk.RequestAgent(t.Context(), sdk.Request{To: "agent://b", Capability: "c"})
+	if err != nil || string(result.Response) != "null" {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// The token goes to the agent, and to no proxy and nowhere that an answer names.
+func TestRequestAgentGoesNowhereElse(t *testing.T) {
+	elsewhere := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("%s has the token %q", r.URL, r.Header.Get("Agentd-Call"))
+	})
+	agent := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere+"/v1/request", http.StatusTemporaryRedirect)
+	})
+	env := []string{sdk.EnvCall + "=call-7", "HTTP_PROXY=" + elsewhere, "http_proxy=" + elsewhere, "ALL_PROXY=" + elsewhere, "NO_PROXY="}
+	// By a name that is not loopback's, which Go's own transport would ask a proxy for.
+	cmd, _, stderr := child(t, "nested", `{"name":"Ada"}`, append(env, sdk.EnvURL+"=http://agentd.invalid:1")...)
+	if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), "agentd.invalid") {
+		t.Errorf("%v, stderr %q", err, stderr)
+	}
+	cmd, _, stderr = child(t, "nested", `{"name":"Ada"}`, append(env, sdk.EnvURL+"="+agent)...)
+	if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), "HTTP 307") {
+		t.Errorf("%v, stderr %q", err, stderr)
 	}
 }
 
 func TestRequestAgentReadsTheProcessEnvironment(t *testing.T) {
-	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"status": "ok", "response": r.Header.Get("Agentd-Call")})
 	})
-	t.Setenv(sdk.EnvSocket, socket)
+	t.Setenv(sdk.EnvURL, url)
 	t.Setenv(sdk.EnvCall, "from the process")
 	result, err := sdk.RequestAgent(t.Context(), sdk.Request{To: "agent://b", Capability: "c"})
 	if err != nil || string(result.Response) != `"from the process"` {
@@ -238,13 +272,13 @@ func TestRequestAgentRefusesLocally(t *testing.T) {
 
 func TestRequestAgentCancel(t *testing.T) {
 	arrived, hungUp := make(chan struct{}), make(chan struct{})
-	socket := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		close(arrived)
 		<-r.Context().Done()
 		close(hungUp)
 	})
-	ctx, cancel := context.WithCancel(sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket}))
+	ctx, cancel := context.WithCancel(sdk.WithEnvironment(t.Context(), sdk.Environment{URL: url}))
 	go func() {
 		<-arrived
 		cancel()
@@ -256,12 +290,12 @@ func TestRequestAgentCancel(t *testing.T) {
 }
 
 func TestRequestAgentConcurrently(t *testing.T) {
-	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var req struct{ Payload int }
 		_ = json.NewDecoder(r.Body).Decode(&req)
 		_ = json.NewEncoder(w).Encode(map[string]any{"status": "ok", "response": req.Payload})
 	})
-	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket})
+	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{URL: url})
 	var wg sync.WaitGroup
 	for i := range 32 {
 		wg.Go(func() {
@@ -281,14 +315,14 @@ func TestRequestAgentConcurrently(t *testing.T) {
 
 func TestRequestAgentBoundsTheReply(t *testing.T) {
 	chunk := bytes.Repeat([]byte(" "), 1<<20)
-	socket := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		for range 33 {
 			if _, err := w.Write(chunk); err != nil {
 				return
 			}
 		}
 	})
-	_, err := sdk.RequestAgent(sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket}), sdk.Request{})
+	_, err := sdk.RequestAgent(sdk.WithEnvironment(t.Context(), sdk.Environment{URL: url}), sdk.Request{})
 	if err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("got %v, want a refusal of 33 MiB", err)
 	}
@@ -297,7 +331,7 @@ func TestRequestAgentBoundsTheReply(t *testing.T) {
 // A skill that is a real process calls through a real socket.
 func TestNestedCallFromProcess(t *testing.T) {
 	status := "ok"
-	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var req struct{ Payload greeting }
 		_ = json.NewDecoder(r.Body).Decode(&req)
 		_ = json.NewEncoder(w).Encode(map[string]any{
@@ -306,7 +340,7 @@ func TestNestedCallFromProcess(t *testing.T) {
 			"error":    map[string]any{"code": "EAGENTRPC_BUSY", "message": "try later", "retryable": true},
 		})
 	})
-	env := []string{sdk.EnvSocket + "=" + socket, sdk.EnvCall + "=call-7"}
+	env := []string{sdk.EnvURL + "=" + url, sdk.EnvCall + "=call-7"}
 
 	cmd, stdout, stderr := child(t, "nested", `{"name":"Ada"}`, env...)
 	if err := cmd.Run(); err != nil || stdout.String() != "{\"text\":\"Ada by call-7\"}\n" {

@@ -14,12 +14,12 @@ import (
 func TestCallerCarriesTypedCalls(t *testing.T) {
 	var body []byte
 	var token string
-	socket := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		token = r.Header.Get("Agentd-Call")
 		body, _ = io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, `{"status":"ok","correlationId":"id","latencyMs":1,"response":{"text":"hi"}}`)
 	})
-	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{Socket: socket, Call: "token-1"})
+	ctx := sdk.WithEnvironment(t.Context(), sdk.Environment{URL: url, Call: "token-1"})
 	got, err := typed.Request[map[string]string](ctx, sdk.Caller(), "agent://b", "c", map[string]int64{"n": 1},
 		[]typed.CallOption{typed.WithTimeout(time.Second), typed.WithIdempotencyKey("k"), typed.WithTenant("acme"), typed.WithTraceparent("00-t-s-01")})
 	if err != nil || got["text"] != "hi" {

@@ -158,7 +158,7 @@ func TestRotationSurvivesDiskErrors(t *testing.T) {
 			mustAppend(t, w, 3)
 			first := w.SigningKey().Verifier()
 			disk.FailNext(statement, 0, after)
-			if verifier, err := w.RotateKey(); !errors.Is(err, audittest.ErrDisk) || verifier != first {
+			if verifier, err := w.RotateKey(nil); !errors.Is(err, audittest.ErrDisk) || verifier != first {
 				t.Errorf("%s: %s, %v", statement, verifier, err)
 			}
 			w.Close()

@@ -44,6 +44,8 @@ type quarantineBody struct {
 	SHA256 string `json:"sha256"`
 	// Reason is the operator's.
 	Reason string `json:"reason"`
+	// Actor is who asked for it.
+	Actor *record.Actor `json:"actor,omitempty"`
 }
 
 // Quarantine makes a log usable again whose unsigned records cannot be believed. It
@@ -96,7 +98,7 @@ func Quarantine(ctx context.Context, path, reason string, options Options, conne
 		return q, err
 	}
 	body, err := json.Marshal(quarantineBody{
-		Event: "quarantined", Records: q.Records, Signed: q.Signed, Copy: filepath.Base(q.Copy), SHA256: q.SHA256, Reason: reason,
+		Event: "quarantined", Records: q.Records, Signed: q.Signed, Copy: filepath.Base(q.Copy), SHA256: q.SHA256, Reason: reason, Actor: record.ActorOf(ctx),
 	})
 	if err != nil {
 		return q, w.db.Wrap("recording the quarantine", err)

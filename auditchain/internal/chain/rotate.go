@@ -25,15 +25,15 @@ import (
 // Before 2 the old key signs, and the next start removes the unused key. After
 // 2 the chain names the new key, and the next start completes 3.
 
-// RotateKey generates a new signing key, and returns the verifier key of the key
-// that signs from now on.
-func (w *Writer) RotateKey() (verifier string, err error) {
-	err = w.changeKey(context.Background(), record.KeyRotated) // not to be interrupted half-way
+// RotateKey generates a new signing key for an actor, and returns the verifier key of the
+// key that signs from now on.
+func (w *Writer) RotateKey(actor *record.Actor) (verifier string, err error) {
+	err = w.changeKey(context.Background(), record.KeyRotated, actor) // not to be interrupted half-way
 	return w.key.Verifier(), err
 }
 
 // changeKey takes the three steps. A lost key cannot sign, so the new one does.
-func (w *Writer) changeKey(ctx context.Context, event record.KeyEvent) error {
+func (w *Writer) changeKey(ctx context.Context, event record.KeyEvent, actor *record.Actor) error {
 	next, err := checkpoint.GenerateKey(w.db.Identity.Origin)
 	if err != nil {
 		return w.db.Wrap("making a new key", err)
@@ -50,7 +50,7 @@ func (w *Writer) changeKey(ctx context.Context, event record.KeyEvent) error {
 		signer = next
 	}
 	err = w.Commit(func(head *Head) error {
-		change := record.KeyChange{Event: event, Key: next.Verifier(), Previous: previous}
+		change := record.KeyChange{Event: event, Key: next.Verifier(), Previous: previous, Actor: actor}
 		if err := w.InsertOwn(head, record.KindCheckpoint, change); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (w *Writer) loadKey(ctx context.Context) error {
 // chain. It reports whether the key is another one than in the last run.
 func (w *Writer) completeKeyChange(ctx context.Context) (changed bool, err error) {
 	if w.key == nil {
-		return true, w.changeKey(ctx, record.KeyReplaced)
+		return true, w.changeKey(ctx, record.KeyReplaced, record.ActorOf(ctx))
 	}
 	current, err := sidecar.ReadKey(w.db.Path, sidecar.KeySuffix)
 	if err == nil && current.Verifier() == w.key.Verifier() {

@@ -86,7 +86,7 @@ func TestDiskErrors(t *testing.T) {
 			}
 			// What is on disk is unknown: nothing more is written.
 			audittest.WantCode(t, appendN(w, 1), auditchain.CodeIO)
-			_, err = w.RotateKey()
+			_, err = w.RotateKey(nil)
 			audittest.WantCode(t, err, auditchain.CodeIO)
 			audittest.WantCode(t, w.Sign(), auditchain.CodeIO)
 			if err := w.Close(); err != nil {

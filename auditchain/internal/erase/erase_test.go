@@ -215,7 +215,7 @@ func TestErasuresSurviveDiskErrors(t *testing.T) {
 				disk.FailNext("COMMIT", skip, after)
 				run := func(_ context.Context, step func(*chain.Writer) error) error { return step(w) }
 				_, redactErr := erase.New(&w.DB().DB, run).Redact(t.Context(), query.Filter{Session: "session-1"}, "r")
-				_, rotateErr := w.RotateKey()
+				_, rotateErr := w.RotateKey(nil)
 				// The first commit authorises the redaction, the second erases, and
 				// the third is that of the rotation.
 				if redactFails := skip < 2; redactFails != errors.Is(redactErr, audittest.ErrDisk) || rotateErr == nil {

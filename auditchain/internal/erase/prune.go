@@ -25,7 +25,7 @@ func (e *Eraser) Prune(ctx context.Context, before time.Time, reason string) (Re
 	if err != nil {
 		return Result{}, e.db.Wrap("finding old records", err)
 	}
-	p := record.Pruning{Through: end - 1, Before: before.UnixMilli(), Reason: reason}
+	p := record.Pruning{Through: end - 1, Before: before.UnixMilli(), Reason: reason, Actor: record.ActorOf(ctx)}
 	err = e.db.QueryRowContext(ctx, `SELECT count(*) FROM records WHERE seq <= ? AND kind <> ?`, p.Through, record.KindCheckpoint).Scan(&p.Count)
 	if err != nil {
 		return Result{}, e.db.Wrap("counting old records", err)

@@ -31,7 +31,7 @@ func (e *Eraser) Redact(ctx context.Context, filter query.Filter, reason string)
 		if err != nil {
 			return done, err
 		}
-		r.Match, r.Reason = match, reason
+		r.Match, r.Reason, r.Actor = match, reason, record.ActorOf(ctx)
 		if err := e.redact(ctx, r, &done); err != nil {
 			return done, err
 		}

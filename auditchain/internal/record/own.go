@@ -21,6 +21,8 @@ type Redaction struct {
 	Ranges [][2]int64 `json:"ranges"`
 	// Count is the number of those records.
 	Count int64 `json:"count"`
+	// Actor is who redacted. Older versions did not record it.
+	Actor *Actor `json:"actor,omitempty"`
 }
 
 // Covers reports whether the redaction names a record.
@@ -44,6 +46,8 @@ type Pruning struct {
 	Count int64 `json:"count"`
 	// Reason is the operator's.
 	Reason string `json:"reason"`
+	// Actor is who pruned. Older versions did not record it.
+	Actor *Actor `json:"actor,omitempty"`
 }
 
 // A KeyChange is the body of a record of kind [KindCheckpoint].
@@ -53,6 +57,8 @@ type KeyChange struct {
 	// Key is the verifier key from now on, Previous the one before.
 	Key      string `json:"key"`
 	Previous string `json:"previous"`
+	// Actor is who changed the key. Older versions did not record it.
+	Actor *Actor `json:"actor,omitempty"`
 }
 
 // A KeyEvent is the way in which a signing key was changed.

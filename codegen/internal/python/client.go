@@ -51,13 +51,26 @@ const blockingCall = `
     ) -> Any:
         request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         chunks: list[bytes] = []
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
-            stream.settimeout(self._wait(timeout_ms))
-            stream.connect(self._path)
-            stream.sendall(request)
+        with self._connect(self._wait(timeout_ms)) as stream:
+            try:
+                stream.sendall(request)
+            except ConnectionError:
+                pass  # refused before all of it was read: the reply says why
             while chunk := stream.recv(65536):
                 chunks.append(chunk)
         return self._result(b"".join(chunks))
+
+    def _connect(self, wait: float) -> socket.socket:
+        if self._path is None:
+            return socket.create_connection(self._address(), wait)
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        stream.settimeout(wait)
+        try:
+            stream.connect(self._path)
+        except OSError:
+            stream.close()
+            raise
+        return stream
 `
 
 // asyncCall is how AsyncClient does.
@@ -73,10 +86,16 @@ const asyncCall = `
     ) -> Any:
         request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         async with asyncio.timeout(self._wait(timeout_ms)):
-            reader, writer = await asyncio.open_unix_connection(self._path)
+            if self._path is None:
+                reader, writer = await asyncio.open_connection(*self._address())
+            else:
+                reader, writer = await asyncio.open_unix_connection(self._path)
             try:
                 writer.write(request)
-                await writer.drain()
+                try:
+                    await writer.drain()
+                except ConnectionError:
+                    pass  # refused before all of it was read: the reply says why
                 reply = await reader.read()
             finally:
                 writer.close()

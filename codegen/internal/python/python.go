@@ -24,7 +24,7 @@ func Path(id string) string {
 // importedModules returns the modules that a generated one imports. One of the
 // same name beside it would hide them.
 func importedModules() []string {
-	return []string{"asyncio", "json", "os", "socket", "sys", "typing"}
+	return []string{"asyncio", "json", "os", "socket", "sys", "typing", "urllib"}
 }
 
 // runtime is what a module holds beside types and methods.
@@ -63,7 +63,7 @@ func Emit(api *model.API) []byte {
 	}
 	slices.Sort(names)
 	w.Line("\"Typed clients of %s.\"\n\nfrom __future__ import annotations\n", api.Agent)
-	w.Line("import asyncio\nimport json\nimport os\nimport socket\nimport sys")
+	w.Line("import asyncio\nimport json\nimport os\nimport socket\nimport sys\nimport urllib.parse")
 	w.Line("from typing import (\n    %s,\n)\n", strings.Join(names, ",\n    "))
 	w.Line("ADDRESS = %s", e.quote(string(api.Agent)))
 	w.WriteString(types)

@@ -37,17 +37,19 @@ type facts struct {
 	WaitedMs     int64  `json:"waitedMs"`
 	Enforced     bool   `json:"enforced"`
 	// The agent and its log.
-	Event    string     `json:"event"`
-	Version  string     `json:"version"`
-	Peer     string     `json:"peerId"`
-	Number   uint64     `json:"number"`
-	By       string     `json:"by"`
-	Lost     int64      `json:"lost"`
-	Count    int64      `json:"count"`
-	Through  int64      `json:"through"`
-	Ranges   [][2]int64 `json:"ranges"`
-	Previous string     `json:"previous"`
-	Key      string     `json:"key"`
+	Event    string            `json:"event"`
+	Version  string            `json:"version"`
+	Peer     string            `json:"peerId"`
+	Number   uint64            `json:"number"`
+	By       string            `json:"by"`
+	Lost     int64             `json:"lost"`
+	Count    int64             `json:"count"`
+	Through  int64             `json:"through"`
+	Ranges   [][2]int64        `json:"ranges"`
+	Previous string            `json:"previous"`
+	Key      string            `json:"key"`
+	Actor    *auditchain.Actor `json:"actor"`
+	Request  string            `json:"request"`
 	// Captured payloads.
 	Side    string `json:"side"`
 	Bytes   int64  `json:"bytes"`
@@ -84,9 +86,9 @@ func (r *record) sentence() string {
 	case auditchain.KindLifecycle:
 		text = f.lifecycle()
 	case auditchain.KindRedaction:
-		text = fmt.Sprintf("erased the content of %d records%s: %s", f.Count, inParentheses(runs(f.Ranges)), f.Reason)
+		text = fmt.Sprintf("erased the content of %d records%s: %s", f.Count, inParentheses(runs(f.Ranges)), f.Reason) + f.by()
 	case auditchain.KindPrune:
-		text = fmt.Sprintf("removed %d records, up to number %d: %s", f.Count, f.Through, f.Reason)
+		text = fmt.Sprintf("removed %d records, up to number %d: %s", f.Count, f.Through, f.Reason) + f.by()
 	case auditchain.KindCheckpoint:
 		text = f.keyChange()
 	}
@@ -166,7 +168,7 @@ func (f *facts) approval() string {
 	switch f.Decision {
 	case "approve", "deny":
 		verb := map[string]string{"approve": "approved", "deny": "denied"}[f.Decision]
-		text := verb + " by " + f.Approver + waited
+		text := verb + " by " + f.Approver + f.process() + waited
 		if f.Reason != "" {
 			text += ": " + f.Reason
 		}
@@ -191,6 +193,8 @@ func (f *facts) lifecycle() string {
 		return "the agent " + f.Event + inParentheses(f.Version)
 	case "reloaded":
 		return "the agent reloaded its files" + inParentheses(f.Version)
+	case "keys-changed":
+		return "the agent read its keys again, since a key file has changed"
 	case "recovered":
 		return "the audit log takes records again" + inParentheses(f.Code)
 	case "clock-stepped-back":
@@ -202,13 +206,48 @@ func (f *facts) lifecycle() string {
 	case "witness-refused":
 		return "refused to witness the log of " + f.Peer + ": " + f.Reason
 	case "dead-letter-redriven":
-		return fmt.Sprintf("%s put dead letter %d back into the queue", f.By, f.Number)
+		return fmt.Sprintf("%s put dead letter %d back into the queue", f.By, f.Number) + f.process()
 	case "dead-letter-dropped":
-		return fmt.Sprintf("%s dropped dead letter %d", f.By, f.Number)
+		return fmt.Sprintf("%s dropped dead letter %d", f.By, f.Number) + f.process()
+	case "breakers-reset":
+		return "circuit breakers were reset" + f.by()
+	case "operator-refused":
+		return "refused " + f.Request + " at the control socket to a process that is not an operator's: " + f.Reason + f.by() + f.more("refusals")
 	}
 	text := strings.ReplaceAll(f.Event, "-", " ")
 	if f.Reason != "" {
 		text += ": " + f.Reason
+	}
+	return text + f.by()
+}
+
+// by names who did it, unless the record is older than that.
+func (f *facts) by() string {
+	if f.Actor == nil {
+		return ""
+	}
+	who := f.Actor.User
+	switch {
+	case f.Actor.UID == nil:
+	case who == "":
+		who = fmt.Sprintf("uid:%d", *f.Actor.UID)
+	default:
+		who += fmt.Sprintf(" (uid:%d)", *f.Actor.UID)
+	}
+	if who == "" {
+		return ""
+	}
+	return ", by " + who + f.process()
+}
+
+// process names the process that did it.
+func (f *facts) process() string {
+	if f.Actor == nil || f.Actor.PID == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(", process %d", f.Actor.PID)
+	if f.Actor.Executable != "" {
+		text += " of " + f.Actor.Executable
 	}
 	return text
 }
@@ -216,9 +255,9 @@ func (f *facts) lifecycle() string {
 func (f *facts) keyChange() string {
 	switch f.Event {
 	case "key-rotated":
-		return "the signing key changed, signed by the one before: " + f.Previous + " → " + f.Key
+		return "the signing key changed, signed by the one before: " + f.Previous + " → " + f.Key + f.by()
 	case "key-replaced":
-		return "the lost signing key was replaced, and nothing vouches for the new one: " + f.Previous + " → " + f.Key
+		return "the lost signing key was replaced, and nothing vouches for the new one: " + f.Previous + " → " + f.Key + f.by()
 	}
 	return ""
 }

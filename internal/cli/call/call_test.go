@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/clitest"
 	"github.com/agentd/agentd/internal/output"
@@ -81,30 +82,57 @@ func TestRequestWithoutAgent(t *testing.T) {
 	}
 }
 
-// A call in the name of one that has ended, or never existed, is refused.
-func TestRequestOfEndedCall(t *testing.T) {
+// Inside a skill each command is part of the skill's call. One that has ended, or never
+// existed, is refused.
+func TestCommandsOfASkill(t *testing.T) {
 	t.Parallel()
 	env := clitest.New(t, clitest.Office)
-	env.Start(t)
-	env.Vars["AGENTD_CALL"] = "no-such-token"
-	err := Request(t.Context(), &env.Env, Call{Caller: cli.Caller{Agent: "desk"}, To: "clerk", Capability: "echo"})
-	if refused, ok := errors.AsType[*control.RefusedError](err); !ok || refused.HTTPStatus != 403 {
-		t.Errorf("%v", err)
+	if err := Progress(t.Context(), &env.Env, "1"); err == nil || !strings.Contains(err.Error(), "AGENTD_URL is not set: this command is for skills") {
+		t.Errorf("outside of a skill: %v", err)
 	}
-	if err := Progress(t.Context(), &env.Env, "1"); err == nil || !strings.Contains(err.Error(), "AGENTD_SOCKET and AGENTD_CALL are not set") {
-		t.Errorf("without a socket: %v", err)
+	api, err := skillapi.Listen(t.Context(), skillapi.Config{
+		Caller: nested{}, Results: nested{}, MaxPayloadBytes: func() int { return 1 << 10 }, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	paths, err := filepath.Glob(filepath.Join(env.Vars["XDG_RUNTIME_DIR"], "agentd", "*", "clerk.sock"))
-	if err != nil || len(paths) != 1 {
-		t.Fatalf("%v, %v", paths, err)
+	defer api.Shutdown(context.Background())
+	token, release := api.Register(rpc.WithInvocation(t.Context(), &rpc.Invocation{CorrelationID: "c-1"}))
+	env.Vars["AGENTD_URL"], env.Vars["AGENTD_CALL"] = api.URL(), token
+	commands := map[string]func() error{
+		"request":  func() error { return Request(t.Context(), &env.Env, Call{To: "clerk", Capability: "echo"}) },
+		"await":    func() error { return Await(t.Context(), &env.Env, cli.Caller{}, "id", time.Second) },
+		"progress": func() error { return Progress(t.Context(), &env.Env, `{"done":1}`) },
 	}
-	env.Vars["AGENTD_SOCKET"] = paths[0]
-	if err := Progress(t.Context(), &env.Env, `{"done":1}`); err == nil || !strings.Contains(err.Error(), "has ended, or never existed") {
-		t.Errorf("%v", err)
+	for name, run := range commands {
+		env.Reset()
+		if err := run(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name != "progress" && result(t, env).CorrelationID != "c-1" {
+			t.Errorf("%s: %s", name, env.Out)
+		}
 	}
 	if err := Progress(t.Context(), &env.Env, `{`); err == nil || !strings.Contains(err.Error(), "is not JSON") {
 		t.Errorf("%v", err)
 	}
+	release()
+	for name, run := range commands {
+		if refused, ok := errors.AsType[*skillapi.RefusedError](run()); !ok || refused.HTTPStatus != 403 || !strings.Contains(refused.Message, "has ended, or never existed") {
+			t.Errorf("%s of a call that has ended: %v", name, refused)
+		}
+	}
+}
+
+// nested answers with the call that it is asked in.
+type nested struct{}
+
+func (nested) RequestAgent(ctx context.Context, _ rpc.Request) (*rpc.Result, error) {
+	return nested{}.Await(ctx, ""), nil
+}
+
+func (nested) Await(ctx context.Context, _ string) *rpc.Result {
+	return &rpc.Result{Status: rpc.StatusOK, CorrelationID: rpc.InvocationFrom(ctx).CorrelationID}
 }
 
 func TestAwaitErrors(t *testing.T) {

@@ -3,11 +3,9 @@ package call
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
@@ -47,12 +45,11 @@ func Request(ctx context.Context, env *cli.Env, c Call) error {
 			return err
 		}
 	}
-	socket, err := env.Socket(ctx, c.Caller)
+	calls, err := env.Calls(ctx, c.Caller)
 	if err != nil {
 		return err
 	}
-	client := control.NewClient(socket)
-	defer client.Close()
+	defer calls.Close()
 	request := rpc.Request{
 		To: envelope.AddressFor(c.To), Capability: c.Capability, Payload: payload, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout,
 		Mode: rpc.Mode(c.Mode), IdempotencyKey: c.IdempotencyKey, SessionID: c.Session, TenantID: c.Tenant,
@@ -65,8 +62,7 @@ func Request(ctx context.Context, env *cli.Env, c Call) error {
 	if c.Progress {
 		request.OnProgress = func(e rpc.ProgressEvent) { writeProgress(env, e) }
 	}
-	// Inside a skill, AGENTD_CALL makes this a nested call of the one being served.
-	result, err := client.RequestAgent(ctx, request, env.Getenv("AGENTD_CALL"))
+	result, err := calls.RequestAgent(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -78,13 +74,12 @@ func Await(ctx context.Context, env *cli.Env, caller cli.Caller, correlationID s
 	if timeout < time.Millisecond || timeout > time.Hour {
 		return cli.Usage("--timeout: must be from 1ms to 1h")
 	}
-	socket, err := env.Socket(ctx, caller)
+	calls, err := env.Calls(ctx, caller)
 	if err != nil {
 		return err
 	}
-	client := control.NewClient(socket)
-	defer client.Close()
-	result, err := client.Await(ctx, correlationID, timeout, env.Getenv("AGENTD_CALL"))
+	defer calls.Close()
+	result, err := calls.Await(ctx, correlationID, timeout)
 	if err != nil {
 		return err
 	}
@@ -104,17 +99,16 @@ func writeResult(env *cli.Env, result *rpc.Result) error {
 
 // Progress reports the progress of the call that the surrounding skill serves.
 func Progress(ctx context.Context, env *cli.Env, payload string) error {
-	socket, token := env.Getenv("AGENTD_SOCKET"), env.Getenv("AGENTD_CALL")
-	if socket == "" || token == "" {
-		return errors.New("AGENTD_SOCKET and AGENTD_CALL are not set: this command is for skills, which agentd starts with both")
+	client, err := env.SkillAPI()
+	if err != nil {
+		return err
 	}
+	defer client.Close()
 	value, err := env.Payload(payload)
 	if err != nil {
 		return err
 	}
-	client := control.NewClient(socket)
-	defer client.Close()
-	_, err = client.Progress(ctx, value, token)
+	_, err = client.Progress(ctx, value)
 	return err
 }
 

@@ -19,6 +19,7 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	conceal(log) // before the files are read that hold secrets
 	calls, err := env.LogsCalls()
 	if err != nil {
 		return daemon.Config{}, err
@@ -31,7 +32,7 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	return daemon.Config{Fleet: f, Paths: paths, Logger: log, LogCalls: calls, Version: cli.Version(), NATS: nats.FromEnv(env.Getenv)}, nil
+	return daemon.Config{Fleet: f, Paths: paths, Logger: log, LogCalls: calls, Version: cli.Version(), OwnsProcess: true, Confines: env.Confines, NATS: nats.FromEnv(env.Getenv)}, nil
 }
 
 // Agent runs one member of the fleet until ctx ends. With watching, changed

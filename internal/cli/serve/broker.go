@@ -39,6 +39,7 @@ func Broker(ctx context.Context, env *cli.Env, r BrokerRequest) error {
 	if cfg.Logger, err = env.Logger(); err != nil {
 		return err
 	}
+	conceal(cfg.Logger)
 	// A configuration file decides by itself whether and where streams are kept.
 	if cfg.StoreDir == "" && cfg.ConfigFile == "" {
 		if cfg.StoreDir, err = broker.DefaultStoreDir(env.Getenv); err != nil {

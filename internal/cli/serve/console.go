@@ -6,7 +6,15 @@ import (
 	"log/slog"
 
 	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/ownprocess"
 )
+
+// conceal keeps skills from the memory of this process, where the system can.
+func conceal(log *slog.Logger) {
+	if err := ownprocess.Conceal(); err != nil {
+		log.Warn("skills, and whatever else runs as this user, can read the memory of this process", "error", err)
+	}
+}
 
 // A console is where a command says what happens to its process: in words for a
 // person, or, with --log-format json, as records of the log like everything else on

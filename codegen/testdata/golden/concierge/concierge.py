@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+import urllib.parse
 from typing import (
     Any,
     Awaitable,
@@ -119,13 +120,22 @@ class AgentdError(Exception):
 
 
 class _Endpoint:
-    def __init__(self, socket_path: str | None = None, *, call: str | None = None) -> None:
-        "The defaults are what agentd gives its skills: AGENTD_SOCKET and AGENTD_CALL."
-        path = socket_path or os.environ.get("AGENTD_SOCKET")
-        if not path:
-            raise AgentdError("no-endpoint", "AGENTD_SOCKET is not set; name a socket")
-        self._path = path
-        self._token = call if socket_path or call else os.environ.get("AGENTD_CALL")
+    def __init__(self, socket_path: str | None = None, *, url: str | None = None, call: str | None = None) -> None:
+        """A skill needs no arguments: it finds its agent by AGENTD_URL and AGENTD_CALL.
+
+        Another program names an agent's control socket, here or in AGENTD_SOCKET.
+        """
+        if not socket_path and not url:
+            url, socket_path = os.environ.get("AGENTD_URL"), os.environ.get("AGENTD_SOCKET")
+            call = call or os.environ.get("AGENTD_CALL")
+        if not socket_path and not url:
+            raise AgentdError("no-endpoint", "AGENTD_URL is not set; agentd sets it for skills, and others name a control socket")
+        self._path = None if url else socket_path
+        self._at = urllib.parse.urlsplit(url or "http://agentd")
+        self._token = call
+
+    def _address(self) -> tuple[str, int]:
+        return self._at.hostname or "", self._at.port or 80
 
     def _request(
         self,
@@ -148,7 +158,7 @@ class _Endpoint:
         body = json.dumps(request, allow_nan=False).encode()
         token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
         head = (
-            "POST /v1/request HTTP/1.0\r\nHost: agentd\r\nContent-Type: application/json\r\n"
+            f"POST /v1/request HTTP/1.0\r\nHost: {self._at.netloc}\r\nContent-Type: application/json\r\n"
             f"{token}Content-Length: {len(body)}\r\n\r\n"
         )
         return head.encode() + body
@@ -194,13 +204,26 @@ class Client(_Endpoint):
     ) -> Any:
         request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         chunks: list[bytes] = []
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
-            stream.settimeout(self._wait(timeout_ms))
-            stream.connect(self._path)
-            stream.sendall(request)
+        with self._connect(self._wait(timeout_ms)) as stream:
+            try:
+                stream.sendall(request)
+            except ConnectionError:
+                pass  # refused before all of it was read: the reply says why
             while chunk := stream.recv(65536):
                 chunks.append(chunk)
         return self._result(b"".join(chunks))
+
+    def _connect(self, wait: float) -> socket.socket:
+        if self._path is None:
+            return socket.create_connection(self._address(), wait)
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        stream.settimeout(wait)
+        try:
+            stream.connect(self._path)
+        except OSError:
+            stream.close()
+            raise
+        return stream
 
 
 class AsyncClient(_Endpoint):
@@ -229,10 +252,16 @@ class AsyncClient(_Endpoint):
     ) -> Any:
         request = self._request(capability, payload, timeout_ms, key, trace, tenant)
         async with asyncio.timeout(self._wait(timeout_ms)):
-            reader, writer = await asyncio.open_unix_connection(self._path)
+            if self._path is None:
+                reader, writer = await asyncio.open_connection(*self._address())
+            else:
+                reader, writer = await asyncio.open_unix_connection(self._path)
             try:
                 writer.write(request)
-                await writer.drain()
+                try:
+                    await writer.drain()
+                except ConnectionError:
+                    pass  # refused before all of it was read: the reply says why
                 reply = await reader.read()
             finally:
                 writer.close()

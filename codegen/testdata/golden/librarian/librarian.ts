@@ -84,13 +84,13 @@ export type Result<T> =
       error: CallFailure;
     });
 
-/** Where the control API of the calling agent is. */
+/** Where the API of the calling agent is: its control socket, or an HTTP endpoint. */
 export type Endpoint =
   | { socket: string; call?: string }
   | { url: string; headers?: Record<string, string>; call?: string };
 
 export interface RequestOptions {
-  /** The default is the socket that agentd names in AGENTD_SOCKET. */
+  /** The default for a skill is its agent, by AGENTD_URL and AGENTD_CALL; for other programs the socket that AGENTD_SOCKET names. */
   endpoint?: Endpoint;
   timeoutMs?: number;
   idempotencyKey?: string;
@@ -118,14 +118,15 @@ export async function requestAgent<C extends keyof Capabilities>(
   payload: Capabilities[C]["request"],
   options: RequestOptions = {},
 ): Promise<Result<Capabilities[C]["response"]>> {
-  const { endpoint = fromEnvironment(), timeoutMs, idempotencyKey, tenantId, traceparent, signal } = options;
+  const { endpoint, timeoutMs, idempotencyKey, tenantId, traceparent, signal } = options;
   const body = JSON.stringify({ to: address, capability, payload, timeoutMs, idempotencyKey, tenantId, traceparent });
+  const at = endpoint ?? fromEnvironment();
   const headers: Record<string, string> = { "Content-Type": "application/json" };
-  if (endpoint.call !== undefined) headers["Agentd-Call"] = endpoint.call;
-  const reply =
-    "socket" in endpoint
-      ? await postSocket(endpoint.socket, headers, body, signal)
-      : await postURL(endpoint.url, { ...headers, ...endpoint.headers }, body, signal);
+  if (at.call !== undefined) headers["Agentd-Call"] = at.call;
+  let reply: Reply;
+  if ("socket" in at) reply = await postLocal("http://agentd", { socketPath: at.socket }, headers, body, signal);
+  else if (endpoint) reply = await postURL(at.url, { ...headers, ...at.headers }, body, signal);
+  else reply = await postLocal(at.url, {}, headers, body, signal);
   if (reply.status !== 200) throw refusal(reply);
   return JSON.parse(reply.text) as Result<Capabilities[C]["response"]>;
 }
@@ -146,11 +147,12 @@ function refusal(reply: Reply): AgentdError {
 
 function fromEnvironment(): Endpoint {
   const host = globalThis as unknown as { process?: { env: Record<string, string | undefined> } };
-  const env = host.process?.env ?? {};
-  const socket = env["AGENTD_SOCKET"];
-  const call = env["AGENTD_CALL"];
-  if (!socket) throw new AgentdError("no-endpoint", "AGENTD_SOCKET is not set; name an endpoint");
-  return call ? { socket, call } : { socket };
+  const env: Record<string, string | undefined> = host.process?.env ?? {};
+  const { AGENTD_URL: url, AGENTD_SOCKET: socket, AGENTD_CALL: token } = env;
+  const call = token ? { call: token } : {};
+  if (url) return { url, ...call };
+  if (socket) return { socket, ...call };
+  throw new AgentdError("no-endpoint", "AGENTD_URL is not set; agentd sets it for skills, and others name an endpoint");
 }
 
 async function postURL(url: string, headers: Record<string, string>, body: string, signal?: object): Promise<Reply> {
@@ -163,7 +165,8 @@ async function postURL(url: string, headers: Record<string, string>, body: strin
   return { status: answer.status, text: await answer.text() };
 }
 
-async function postSocket(socketPath: string, headers: Record<string, string>, body: string, signal?: object): Promise<Reply> {
+/** Posts to an agent on this host, and never by way of a proxy, whatever the environment says. */
+async function postLocal(url: string, at: object, headers: Record<string, string>, body: string, signal?: object): Promise<Reply> {
   interface Stream {
     statusCode?: number;
     setEncoding(encoding: string): void;
@@ -171,9 +174,10 @@ async function postSocket(socketPath: string, headers: Record<string, string>, b
     end(body: string): void;
   }
   const name: string = "node:http"; // not a literal: compiles without the types of Node.js
-  const http = (await import(name)) as { request(options: object, answer: (stream: Stream) => void): Stream };
+  const http = (await import(name)) as { request(url: string, options: object, answer: (stream: Stream) => void): Stream };
   return new Promise((resolve, reject) => {
-    const request = http.request({ socketPath, method: "POST", path: "/v1/request", headers, signal }, (answer) => {
+    const options = { ...at, agent: false, method: "POST", headers, signal };
+    const request = http.request(url.replace(/\/+$/, "") + "/v1/request", options, (answer) => {
       let text = "";
       answer.setEncoding("utf8");
       answer.on("data", (chunk: string) => (text += chunk));

@@ -1,0 +1,290 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/strictyaml"
+	"github.com/agentd/agentd/skill"
+	"github.com/agentd/agentd/skill/sandbox"
+)
+
+// A confinement is what the programs of an agent's skills are confined with.
+type confinement struct {
+	layers  sandbox.Layers
+	folders *sandbox.Folders
+	builds  *skill.Builds
+	private []string // files of the system that are not for everybody
+}
+
+// Bounds of what is looked at to find files that no skill may read.
+const (
+	mostSystemFiles = 20_000
+	mostOwnFiles    = 20_000
+)
+
+// openConfinement opens what skills are confined with, for an agent that has a skill that
+// is a process: at its start, or at the reload that brings the first.
+func (d *Daemon) openConfinement() (*confinement, error) {
+	if c := d.confinement.Load(); c != nil || !d.cfg.Confines {
+		return c, nil
+	}
+	c := &confinement{layers: sandbox.Available()}
+	if !c.layers.Marks {
+		return nil, nil // this system confines nothing; unconfined says so
+	}
+	// One run of an agent has its audit log, and so this folder, for itself.
+	id := sha256.Sum256([]byte(d.cfg.Paths.State + "\x00" + d.Member().ID))
+	base := filepath.Join(os.TempDir(), fmt.Sprintf("agentd-%d-calls", os.Geteuid()))
+	name := hex.EncodeToString(id[:8])
+	var err error
+	if c.folders, err = sandbox.OpenFolders(filepath.Join(base, name)); err != nil {
+		// Another user may have taken the name; that must not stop the agent.
+		d.log.Warn("temporary folders of calls are elsewhere", "error", err)
+		if base, err = os.MkdirTemp("", "agentd-calls-*"); err != nil {
+			return nil, err
+		}
+		if c.folders, err = sandbox.OpenFolders(filepath.Join(base, name)); err != nil {
+			return nil, err
+		}
+	}
+	c.builds = skill.NewBuilds(filepath.Join(base, name+".build"))
+	c.private = sandbox.Private("/etc", mostSystemFiles)
+	d.confinement.Store(c)
+	d.log.Info("skills are confined", "landlock", c.layers.Landlock, "seccomp", c.layers.Seccomp)
+	return c, nil
+}
+
+// confine returns what holds the program of a skill, or nil. face is the URL of the API
+// for skills.
+func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s fleet.Skill, face string) (*sandbox.Sandbox, error) {
+	if c == nil {
+		return nil, nil
+	}
+	box := &sandbox.Sandbox{Marks: d.descendants.Marks(), Folders: c.folders}
+	granted := s.Sandbox
+	if granted == nil {
+		granted = &fleet.Sandbox{}
+	}
+	if granted.Off {
+		box.Policy.Off = true
+		return box, nil
+	}
+	secrets := d.secrets(f)
+	if err := secrets.check(s.Name, granted); err != nil {
+		return nil, err
+	}
+	port, err := portOf(face)
+	if err != nil {
+		return nil, err
+	}
+	policy := sandbox.Default(s.Process.Dir)
+	policy.Face = port
+	policy.Hidden = secrets.all()
+	policy.Apart = slices.Concat(c.private, othersFolders(f, m, s.Process.Dir), credentialFiles(s.Process.Dir))
+	policy.Limits = sandbox.Limits{
+		MemoryBytes: uint64(granted.MemoryBytes), FileBytes: uint64(granted.FileBytes), //nolint:gosec // the load has checked that they are positive
+		OpenFiles: uint64(granted.OpenFiles), CPUSeconds: uint64(granted.CPUSeconds), //nolint:gosec // as above
+	}
+	box.Policy = grant(policy, granted, nil)
+	box.ByCapability = map[string]sandbox.Policy{}
+	if m.Capabilities != nil {
+		for _, offered := range m.Capabilities.Capabilities {
+			if offered.Skill == s.Name && offered.Permissions != nil {
+				box.ByCapability[offered.Name] = grant(policy, granted, offered.Permissions)
+			}
+		}
+	}
+	return box, nil
+}
+
+// grant adds to a policy what agent.yaml grants a skill, as far as the scopes that a
+// capability declares go. Nil scopes are those of a capability that declares none: it has
+// the default and all that is granted. docs/capabilities.md has the words.
+func grant(p sandbox.Policy, granted *fleet.Sandbox, scopes []string) sandbox.Policy {
+	needs := func(domains []string, verbs ...string) bool {
+		return scopes == nil || slices.ContainsFunc(scopes, func(scope string) bool {
+			domain, verb, _ := strings.Cut(scope, ":")
+			return slices.Contains(domains, domain) && (len(verbs) == 0 || verb == "*" || slices.Contains(verbs, verb))
+		})
+	}
+	files := []string{"filesystem", "file"}
+	p.Read, p.Write = slices.Clone(p.Read), slices.Clone(p.Write)
+	if needs(files, "read") {
+		p.Read = append(p.Read, required(granted.Read)...)
+	}
+	if needs(files, "write") {
+		p.Write = append(p.Write, required(granted.Write)...)
+	}
+	p.Execute = needs([]string{"compute"})
+	p.Network = needs([]string{"network", "http", "email", "notify", "weather", "database"})
+	p.Connect, p.Listen = slices.Concat(p.Connect, ports(granted.Connect)), ports(granted.Listen)
+	if !p.Network {
+		p.Connect, p.Listen = nil, nil
+	}
+	return p
+}
+
+func required(granted []fleet.SandboxPath) []sandbox.Path {
+	paths := make([]sandbox.Path, len(granted))
+	for i, g := range granted {
+		paths[i] = sandbox.Path{Name: g.Path, Required: true}
+	}
+	return paths
+}
+
+func ports(granted []int) []uint16 {
+	all := make([]uint16, len(granted))
+	for i, port := range granted {
+		all[i] = uint16(port) //nolint:gosec // the load has checked its range
+	}
+	return all
+}
+
+// portOf returns the port of the API for skills.
+func portOf(face string) (uint16, error) {
+	u, err := url.Parse(face)
+	if err != nil {
+		return 0, fmt.Errorf("the API for skills: %w", err)
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("the API for skills: %w", err)
+	}
+	return uint16(port), nil
+}
+
+// othersFolders are those of the other members: a skill reads the files of its own agent,
+// and what the fleet shares. Where one folder holds another, both are the skill's.
+func othersFolders(f *fleet.Fleet, m *fleet.Member, dir string) (folders []string) {
+	own := []string{sandbox.Real(m.Dir), sandbox.Real(dir)}
+	for _, other := range f.Members {
+		folder := sandbox.Real(other.Dir)
+		if other.ID != m.ID && !slices.ContainsFunc(own, func(o string) bool { return below(folder, o) }) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+// credentialFiles finds credentials of NATS below a skill's folder, by their names.
+func credentialFiles(dir string) (files []string) {
+	most := mostOwnFiles
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if most--; most < 0 {
+			return filepath.SkipAll
+		}
+		if err != nil {
+			return nil //nolint:nilerr // what agentd cannot read a skill cannot either
+		}
+		name := entry.Name()
+		switch {
+		case entry.IsDir() && (name == "node_modules" || name == ".git"):
+			return filepath.SkipDir
+		case filepath.Ext(name) == ".creds", filepath.Ext(name) == ".nk":
+			files = append(files, sandbox.Real(path))
+		}
+		return nil
+	})
+	return files
+}
+
+// secrets are what no skill may read or change, whatever agent.yaml grants.
+type secrets struct {
+	folders []string // of the state and of sockets, also of other fleets
+	files   []string
+}
+
+// secrets lists what is the operator's in a fleet.
+func (d *Daemon) secrets(f *fleet.Fleet) *secrets {
+	s := &secrets{}
+	for _, folder := range []string{d.cfg.Paths.State, d.cfg.Paths.Runtime} {
+		s.folders = append(s.folders, sandbox.Real(folder))
+		// Where a fleet has its folder beside those of others, all of them.
+		if parent := filepath.Dir(folder); strings.HasPrefix(filepath.Base(parent), "agentd") && !below(parent, f.Root) {
+			s.folders = append(s.folders, sandbox.Real(parent))
+		}
+	}
+	n := d.cfg.NATS
+	s.add(n.CredsFile, n.NKeySeedFile, n.KeyFile)
+	for _, env := range f.Environments {
+		s.add(env.EnvFiles...)
+		s.add(env.SecretsRef)
+		for _, o := range env.Overrides {
+			s.add(o.EnvFiles...)
+		}
+	}
+	for _, m := range f.Members {
+		for _, suffix := range []string{"", "-wal", "-shm", "-journal", ".key", ".pub", ".checkpoint"} {
+			if m.AuditDB != "" {
+				s.add(m.AuditDB + suffix)
+			}
+		}
+		s.add(m.SessionDB)
+	}
+	slices.Sort(s.files)
+	s.files = slices.Compact(s.files)
+	return s
+}
+
+func (s *secrets) add(paths ...string) {
+	for _, path := range paths {
+		if path != "" {
+			s.files = append(s.files, sandbox.Real(path))
+		}
+	}
+}
+
+func (s *secrets) all() []string { return slices.Concat(s.folders, s.files) }
+
+// check refuses grants that would open what is secret. A folder above a secret can be
+// read around it, and not be changed around it.
+func (s *secrets) check(skill string, granted *fleet.Sandbox) error {
+	var faults []strictyaml.Fault
+	refuse := func(g fleet.SandboxPath, verb, what string) {
+		faults = append(faults, g.Position.Fault(
+			fmt.Sprintf("the skill %q could %s %s, which no skill may", skill, verb, what), "name a folder that is apart from it"))
+	}
+	for _, g := range granted.Read {
+		path := sandbox.Real(g.Path)
+		for _, secret := range s.all() {
+			if below(secret, path) {
+				refuse(g, "read", secret)
+				break
+			}
+		}
+		for _, folder := range s.folders {
+			if path != folder && below(path, folder) {
+				refuse(g, "read what is beside", folder)
+			}
+		}
+	}
+	for _, g := range granted.Write {
+		path := sandbox.Real(g.Path)
+		for _, secret := range s.all() {
+			if below(secret, path) || below(path, secret) {
+				refuse(g, "change", secret)
+				break
+			}
+		}
+	}
+	if faults == nil {
+		return nil
+	}
+	return &strictyaml.Error{Faults: faults}
+}
+
+// below reports whether a path is a folder or below it.
+func below(folder, path string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
+}

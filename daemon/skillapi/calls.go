@@ -1,0 +1,79 @@
+package skillapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+)
+
+// MaxRequests bounds the nested calls and waits for results that one call has at a time,
+// and also its reports of progress. What is beyond is refused with 429 and
+// EAGENTRPC_BUSY.
+const MaxRequests = 64
+
+// errCallEnded is the cause with which nested calls end that their call does not wait for.
+var errCallEnded = errors.New("the call that this one is nested in has ended")
+
+// A call is one that runs, whose skill is a process.
+type call struct {
+	// ctx has the call's values, and ends with it.
+	ctx context.Context
+	// requests and progress hold an item for each request of a kind that is in progress.
+	requests, progress chan struct{}
+	// misused notes that the log has a line about this call; see Server.misuse.
+	misused sync.Once
+}
+
+// calls are the running calls. They are safe for concurrent use.
+type calls struct {
+	mu      sync.Mutex
+	running map[string]*call // by token; guarded by mu
+}
+
+// register keeps a running call under a random token until release is called. The token
+// is a capability: only the skill's process gets it, in its environment, and it is
+// worthless after the call has ended.
+func (c *calls) register(ctx context.Context) (token string, release func()) {
+	token = rand.Text()
+	ctx, end := context.WithCancelCause(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		c.running = map[string]*call{}
+	}
+	c.running[token] = &call{ctx: ctx, requests: make(chan struct{}, MaxRequests), progress: make(chan struct{}, MaxRequests)}
+	return token, func() {
+		c.mu.Lock()
+		delete(c.running, token)
+		c.mu.Unlock()
+		end(errCallEnded)
+	}
+}
+
+// find returns the running call with a token, or nil.
+func (c *calls) find(token string) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running[token]
+}
+
+// join returns a context that has the call's values and ends with the call or with a
+// request, whichever is first.
+func (c *call) join(request context.Context) (ctx context.Context, cancel func()) {
+	ctx, cancelCause := context.WithCancelCause(c.ctx)
+	stop := context.AfterFunc(request, func() { cancelCause(context.Cause(request)) })
+	return ctx, func() { stop(); cancelCause(nil) }
+}
+
+// atEnd calls f when the call ends, if that is before stop is called. f is not running any
+// more when stop has returned.
+func (c *call) atEnd(f func()) (stop func()) {
+	done := make(chan struct{})
+	cancel := context.AfterFunc(c.ctx, func() { defer close(done); f() })
+	return func() {
+		if !cancel() {
+			<-done
+		}
+	}
+}

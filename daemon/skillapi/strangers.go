@@ -1,0 +1,117 @@
+package skillapi
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"os"
+	"sync"
+)
+
+// maxStrangers bounds the connections that have not named a running call.
+const maxStrangers = 256
+
+// strangers are the connections that have not named a running call. Skills are among
+// them for the moment between connecting and the end of their request's header.
+type strangers struct {
+	mu     sync.Mutex
+	all    list.List // of *conn, the oldest first; guarded by mu
+	closed bool      // none is taken in any more; guarded by mu
+}
+
+// A conn is a connection to the server.
+type conn struct {
+	*net.TCPConn
+	strangers *strangers
+	place     *list.Element // nil when it is no stranger; guarded by strangers.mu
+}
+
+// add takes in a new connection, and cuts the oldest if there are too many. A skill's
+// request follows its connect at once, so it is rarely among the old ones.
+func (s *strangers) add(tcp *net.TCPConn) *conn {
+	c := &conn{TCPConn: tcp, strangers: s}
+	s.mu.Lock()
+	c.place = s.all.PushBack(c)
+	var cut *conn
+	switch {
+	case s.closed:
+		cut = c
+	case s.all.Len() > maxStrangers:
+		cut, _ = s.all.Front().Value.(*conn)
+	}
+	s.mu.Unlock()
+	if cut != nil {
+		_ = cut.Close()
+	}
+	return c
+}
+
+// leave takes a connection off the list: it has named a running call, or is closed.
+func (s *strangers) leave(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.place != nil {
+		s.all.Remove(c.place)
+		c.place = nil
+	}
+}
+
+// cut closes all of them, and those that are still to come.
+func (s *strangers) cut() {
+	s.mu.Lock()
+	s.closed = true
+	var all []*conn
+	for e := s.all.Front(); e != nil; e = e.Next() {
+		if c, ok := e.Value.(*conn); ok {
+			all = append(all, c)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		_ = c.Close()
+	}
+}
+
+// Close implements [net.Conn].
+func (c *conn) Close() error {
+	c.strangers.leave(c)
+	return c.TCPConn.Close()
+}
+
+// A listener accepts connections of this process's user.
+type listener struct {
+	*net.TCPListener
+	strangers *strangers
+	refused   func() // called for each connection of another user
+}
+
+// Accept implements [net.Listener].
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		tcp, err := l.AcceptTCP()
+		if err != nil {
+			return nil, err
+		}
+		// Where the system does not say whose it is, the token decides alone.
+		if uid, known := userOf(tcp); known && int(uid) != os.Getuid() {
+			l.refused()
+			_ = tcp.Close()
+			continue
+		}
+		return l.strangers.add(tcp), nil
+	}
+}
+
+// connKey is the context key for a request's *conn.
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// admit notes that a request's connection has named a running call.
+func admit(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		c.strangers.leave(c)
+	}
+}

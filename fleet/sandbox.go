@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agentd/agentd/internal/strictyaml"
+)
+
+// A Sandbox says what the program of a skill may besides what every skill may. Package
+// skill/sandbox has the rules.
+type Sandbox struct {
+	// Off is set for `sandbox: off`: nothing holds the program.
+	Off bool
+	// Read and Write are files and folders that it may read, and change.
+	Read, Write []SandboxPath
+	// Connect and Listen are TCP ports.
+	Connect, Listen []int
+	// What follows bounds each process of the skill by itself; 0 leaves agentd's bound.
+	MemoryBytes, FileBytes, OpenFiles, CPUSeconds int64
+	// Position is where the key stands.
+	Position Position
+}
+
+// A SandboxPath is a path that a file grants.
+type SandboxPath struct {
+	// Path is absolute.
+	Path string
+	// Position is where it stands.
+	Position Position
+}
+
+// decodeSandbox reads the key sandbox of a skill; nil if there is none. Relative paths
+// begin at dir, the skill's folder.
+func decodeSandbox(v strictyaml.Value, dir string) *Sandbox {
+	const (
+		leastMemory, leastFiles = 1 << 20, 16 // less lets no program start
+		mostFiles               = 1 << 20
+		mostSeconds             = 24 * 60 * 60
+	)
+	if !v.Present() {
+		return nil
+	}
+	s := &Sandbox{Position: v.Position()}
+	if v.Kind() != strictyaml.Map {
+		s.Off = v.Enum("off") == "off"
+		return s
+	}
+	o := v.Object()
+	defer o.Done()
+	s.Read, s.Write = decodeSandboxPaths(o.Get("read"), dir), decodeSandboxPaths(o.Get("write"), dir)
+	s.Connect, s.Listen = decodePorts(o.Get("connect")), decodePorts(o.Get("listen"))
+	s.MemoryBytes = o.Get("memoryBytes").Int(leastMemory, math.MaxInt64)
+	s.FileBytes = o.Get("fileBytes").Int(1, math.MaxInt64)
+	s.OpenFiles = o.Get("openFiles").Int(leastFiles, mostFiles)
+	s.CPUSeconds = o.Get("cpuSeconds").Int(1, mostSeconds)
+	return s
+}
+
+// decodeSandboxPaths reads a list of paths. They may lead anywhere but to the root of the
+// file system; ~ is the home of agentd's user.
+func decodeSandboxPaths(v strictyaml.Value, dir string) (paths []SandboxPath) {
+	for _, item := range v.List() {
+		path := filepath.FromSlash(item.Text())
+		switch below, home := strings.CutPrefix(path, "~"); {
+		case path == "":
+			continue
+		case strings.ContainsRune(path, 0):
+			item.Fault("the path holds a NUL byte", "")
+		case home && (below == "" || below[0] == filepath.Separator):
+			folder, err := os.UserHomeDir()
+			if err != nil {
+				item.Fault("~ is unknown: HOME is not set", "write an absolute path")
+			}
+			path = filepath.Join(folder, below)
+		case !filepath.IsAbs(path):
+			path = filepath.Join(dir, path)
+		}
+		path = filepath.Clean(path)
+		if path == string(filepath.Separator) {
+			item.Fault("the path is everything that there is", "name what the skill needs, or say `sandbox: off`")
+		}
+		paths = append(paths, SandboxPath{Path: path, Position: item.Position()})
+	}
+	return paths
+}
+
+// decodePorts reads a list of TCP ports.
+func decodePorts(v strictyaml.Value) (ports []int) {
+	for _, item := range v.List() {
+		if item.Kind() == strictyaml.String {
+			_, port, _ := strings.Cut(item.Text(), ":")
+			item.Fault("a port is a number: the kernel holds a skill to ports, whatever the host", "write "+port)
+			continue
+		}
+		if n := item.Int(1, math.MaxUint16); n != 0 {
+			ports = append(ports, int(n))
+		}
+	}
+	return ports
+}
+
+// checkSandboxes reports grants with which a skill could change what agentd reads: files
+// of any member, and so the programs that agentd starts and the rules that it enforces.
+func (f *Fleet) checkSandboxes() error {
+	var faults []strictyaml.Fault
+	for _, m := range f.Members {
+		if m.Agent == nil {
+			continue // which is a fault of its own
+		}
+		for _, s := range m.Agent.Skills {
+			if s.Sandbox == nil {
+				continue
+			}
+			for _, granted := range s.Sandbox.Write {
+				if file := f.fileBelow(granted.Path); file != "" {
+					faults = append(faults, granted.Position.Fault(
+						fmt.Sprintf("the skill %q could change %s, and with it what agentd does", s.Name, file), "name a folder for its data alone"))
+				}
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return &strictyaml.Error{Faults: faults}
+}
+
+// fileBelow returns a file of the fleet that is at a path or below it, relative to the
+// root, or "".
+func (f *Fleet) fileBelow(path string) string {
+	real := realPath(path)
+	for _, m := range f.Members {
+		if m.Agent == nil {
+			continue
+		}
+		for _, file := range f.Files(m) {
+			if !within(real, realPath(file)) {
+				continue
+			}
+			if rel, err := filepath.Rel(f.Root, file); err == nil {
+				return rel
+			}
+			return file
+		}
+	}
+	return ""
+}
+
+// realPath follows the symbolic links of a path, as far as there are files.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(realPath(parent), filepath.Base(path))
+}

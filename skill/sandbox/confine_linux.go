@@ -1,0 +1,134 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/agentd/agentd/internal/procmark"
+)
+
+// supported is true where programs can be confined at all.
+const supported = true
+
+// confine confines this thread by a policy and executes a program on it, which ends all
+// other threads. It returns only when something has failed.
+func confine(p *Policy, program string, args []string) error {
+	// Domain, filter and capabilities are a thread's own, and execve keeps those of the
+	// thread that calls it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, step := range [...]struct {
+		name  string
+		apply func(*Policy) error
+	}{
+		{"descriptors", closeDescriptors},
+		{"mark", takeMark},
+		{"limits", takeLimits},
+		{"no_new_privs", func(*Policy) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
+		// With the capabilities, which may be needed to open a path.
+		{"landlock", restrict},
+		{"capabilities", dropCapabilities},
+		{"seccomp", installFilter},
+	} {
+		if err := step.apply(p); err != nil {
+			return &Error{Step: step.name, Text: err.Error(), Err: err}
+		}
+	}
+	err := syscall.Exec(program, args, os.Environ()) //nolint:gosec // the operator's program
+	return &Error{Step: "exec", Text: program + ": " + err.Error(), Err: err}
+}
+
+// closeDescriptors keeps every descriptor but the first three from the program: what was
+// opened before keeps its rights in a Landlock domain.
+func closeDescriptors(*Policy) error {
+	err := unix.CloseRange(reportFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // before Linux 5.11
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if fd, err := strconv.Atoi(entry.Name()); err == nil && fd >= reportFD {
+				unix.CloseOnExec(fd)
+			}
+		}
+		return nil
+	}
+	return err
+}
+
+// takeMark marks this process. Where agentd runs inside of a skill of another one, this
+// process has that one's mark, and may not have a higher one: it keeps it.
+func takeMark(p *Policy) error {
+	if p.Mark == procmark.None {
+		return nil
+	}
+	err := procmark.Set(p.Mark)
+	if errors.Is(err, unix.EPERM) {
+		if outer, outerErr := procmark.Of(os.Getpid()); outerErr == nil && outer != procmark.None {
+			return nil
+		}
+	}
+	return err
+}
+
+// takeLimits sets the resource limits, hard and soft. A limit that is lower already stays.
+func takeLimits(p *Policy) error {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return err
+	}
+	for _, l := range [...]struct {
+		resource int
+		most     uint64
+	}{
+		{unix.RLIMIT_DATA, p.Limits.MemoryBytes}, {unix.RLIMIT_FSIZE, p.Limits.FileBytes},
+		{unix.RLIMIT_NOFILE, p.Limits.OpenFiles}, {unix.RLIMIT_CPU, p.Limits.CPUSeconds},
+	} {
+		var now unix.Rlimit
+		if l.most == 0 {
+			continue
+		}
+		if err := unix.Getrlimit(l.resource, &now); err != nil {
+			return err
+		}
+		most := min(l.most, now.Max)
+		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropCapabilities takes every capability from this thread and from what it executes: also
+// from root, whose programs would get back those of the bounding set. With Off it takes
+// CAP_SYS_RESOURCE alone, which could take off the mark.
+func dropCapabilities(p *Policy) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var now [2]unix.CapUserData
+	if err := unix.Capget(&header, &now[0]); err != nil {
+		return err
+	}
+	drop := func(capability int) bool { return !p.Off || capability == unix.CAP_SYS_RESOURCE }
+	for c := 0; c <= unix.CAP_LAST_CAP; c++ {
+		if !drop(c) {
+			continue
+		}
+		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_LOWER, uintptr(c), 0, 0) // not there before Linux 4.3
+		// EINVAL: the kernel has fewer. EPERM: without CAP_SETPCAP; no_new_privs then keeps
+		// execve from giving what this thread does not have.
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+			return fmt.Errorf("bounding set: %w", err)
+		}
+		word, bit := &now[c/32], uint32(1)<<(c%32)
+		word.Effective &^= bit
+		word.Permitted &^= bit
+		word.Inheritable &^= bit
+	}
+	return unix.Capset(&header, &now[0])
+}

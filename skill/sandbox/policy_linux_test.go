@@ -1,0 +1,133 @@
+package sandbox_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/skill/sandbox"
+)
+
+// What a policy names is granted, and no more.
+func TestPolicies(t *testing.T) {
+	available(t)
+	u := users()[len(users())-1]
+	dir, data := u.folder(t), u.folder(t)
+	u.file(t, filepath.Join(data, "in"), "in\n", 0o600)
+	if err := os.Mkdir(filepath.Join(dir, "other"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	u.own(t, filepath.Join(dir, "other"))
+	u.file(t, filepath.Join(dir, "other", "agent.yaml"), "theirs\n", 0o600)
+	u.file(t, filepath.Join(dir, "other", "shared"), "shared\n", 0o600)
+	u.file(t, filepath.Join(dir, "own"), "own\n", 0o600)
+	required := []sandbox.Path{{Name: data, Required: true}}
+	python := "/usr/bin/python3"
+	for _, test := range []struct {
+		name    string
+		change  func(*sandbox.Policy)
+		command []string
+		want    string // of the output; or with a !, that it fails
+	}{
+		{"reads what is granted", func(p *sandbox.Policy) { p.Read = append(p.Read, required...) }, []string{"cat", filepath.Join(data, "in")}, "in"},
+		{"writes nothing with it", func(p *sandbox.Policy) { p.Read = append(p.Read, required...) }, []string{"touch", filepath.Join(data, "out")}, "!Permission denied"},
+		{"writes what is granted", func(p *sandbox.Policy) { p.Write = append(p.Write, required...) }, []string{"sh", "-c", "echo x >" + data + "/out && cat " + data + "/out"}, "x"},
+		{"lists around a hidden folder", func(p *sandbox.Policy) { p.Hidden = []string{filepath.Join(dir, "other")} }, []string{"sh", "-c", "ls; cat own"}, "other\nown\nown"},
+		{"reads no hidden folder", func(p *sandbox.Policy) { p.Hidden = []string{filepath.Join(dir, "other")} }, []string{"cat", "other/shared"}, "!Permission denied"},
+		{"reads beside a hidden file", func(p *sandbox.Policy) { p.Hidden = []string{filepath.Join(dir, "other", "agent.yaml")} }, []string{"cat", "other/shared"}, "shared"},
+		{"reads no hidden file", func(p *sandbox.Policy) { p.Hidden = []string{filepath.Join(dir, "other", "agent.yaml")} }, []string{"cat", "other/agent.yaml"}, "!Permission denied"},
+		{"reads nothing apart", func(p *sandbox.Policy) { p.Apart = []string{filepath.Join(dir, "other")} }, []string{"cat", "other/shared"}, "!Permission denied"},
+		{"reads what is apart and named", func(p *sandbox.Policy) {
+			p.Apart = []string{filepath.Join(dir, "other")}
+			p.Read = append(p.Read, sandbox.Path{Name: filepath.Join(dir, "other", "shared"), Required: true})
+		}, []string{"cat", "other/shared"}, "shared"},
+		{"limits", func(p *sandbox.Policy) {
+			p.Limits = sandbox.Limits{FileBytes: 4096, OpenFiles: 64, CPUSeconds: 9, MemoryBytes: 1 << 30}
+		}, []string{"sh", "-c", "ulimit -n; ulimit -t; ulimit -d; ulimit -c"}, "64\n9\n1048576\n0"},
+		{"a program alone", func(p *sandbox.Policy) { p.Execute = false }, []string{"cat", "own"}, "own"},
+		{"a script alone", func(p *sandbox.Policy) { p.Execute = false }, []string{"sh", "-c", "echo $((1+1))"}, "2"},
+		{"no other program", func(p *sandbox.Policy) { p.Execute = false }, []string{"sh", "-c", "ls"}, "!Permission denied"},
+		{"no sockets", func(p *sandbox.Policy) { p.Network = false }, []string{python, "-c", "import socket; socket.socket()"}, "!PermissionError"},
+		{"no datagrams with a face", func(p *sandbox.Policy) { p.Network, p.Face = false, 9 }, []string{python, "-c", "import socket; socket.socket(); socket.socket(type=socket.SOCK_DGRAM)"}, "!PermissionError"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if strings.HasPrefix(test.command[0], "/") {
+				u.readable(t, test.command[0])
+			}
+			p := sandbox.Default(dir)
+			test.change(&p)
+			out, err := u.run(t, p, nil, dir, test.command...)
+			want, fails := strings.CutPrefix(test.want, "!")
+			if (err != nil) != fails || !fails && strings.TrimSpace(out) != want || !strings.Contains(out, want) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// A granted port can be reached, and so can the skill's API without a network.
+func TestPorts(t *testing.T) {
+	available(t)
+	u := users()[len(users())-1]
+	dir := u.folder(t)
+	w := prepare(t, u, dir)
+	u.readable(t, "/usr/bin/python3")
+	connect := []string{"/usr/bin/python3", "-c", "import socket; socket.create_connection(('127.0.0.1', " + strconv.Itoa(w.Port) + ")); print('ok')"}
+	for name, change := range map[string]func(*sandbox.Policy){
+		"connect": func(p *sandbox.Policy) { p.Connect = append(p.Connect, uint16(w.Port)) },
+		"face":    func(p *sandbox.Policy) { p.Network, p.Face = false, uint16(w.Port) },
+		"none":    func(*sandbox.Policy) {},
+	} {
+		p := sandbox.Default(dir)
+		change(&p)
+		if out, err := u.run(t, p, nil, dir, connect...); (err == nil) != (name != "none") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// What cannot be applied fails the call, by name; the program does not run.
+func TestFailures(t *testing.T) {
+	available(t)
+	u := users()[0]
+	dir := u.folder(t)
+	for name, test := range map[string]struct {
+		change  func(*sandbox.Policy)
+		command string
+		step    string
+		want    string
+	}{
+		"missing": {func(p *sandbox.Policy) {
+			p.Read = append(p.Read, sandbox.Path{Name: "/no/such/folder", Required: true})
+		}, "true", "landlock", "/no/such/folder"},
+		"hidden": {func(p *sandbox.Policy) {
+			p.Hidden, p.Write = []string{"/etc"}, []sandbox.Path{{Name: "/etc/ssl", Required: true}}
+		}, "true", "landlock", "/etc/ssl holds what no skill may read"},
+		"no program":     {func(*sandbox.Policy) {}, "/no/such/program", "exec", "/no/such/program"},
+		"default passes": {func(p *sandbox.Policy) { p.Read = append(p.Read, sandbox.Path{Name: "/no/such/folder"}) }, "true", "", ""},
+	} {
+		p := sandbox.Default(dir)
+		test.change(&p)
+		_, err := u.run(t, p, nil, dir, test.command)
+		var failure *sandbox.Error
+		if (test.step == "") != (err == nil) || err != nil && (!errors.As(err, &failure) || failure.Step != test.step || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if test.step == "exec" && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v is not ErrNotExist", name, err)
+		}
+	}
+}
+
+// A descriptor that agentd has open does not reach the program.
+func TestNoDescriptorIsInherited(t *testing.T) {
+	available(t)
+	u := users()[0]
+	out, err := u.run(t, sandbox.Default("/"), nil, "/", "sh", "-c", "for fd in 3 4 5 6 7 8 9; do test -e /proc/$$/fd/$fd && echo $fd; done; true")
+	if err != nil || out != "" {
+		t.Errorf("open: %s, %v", out, err)
+	}
+}

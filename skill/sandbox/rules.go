@@ -1,0 +1,220 @@
+package sandbox
+
+import (
+	"debug/elf"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Default returns the policy of a skill whose folder is dir.
+func Default(dir string) Policy {
+	return Policy{
+		Read:    append(system(), Path{Name: dir}),
+		Write:   devices(),
+		Execute: true,
+		Network: true,
+		// DNS by TCP, and the web.
+		Connect: []uint16{53, 80, 443},
+	}
+}
+
+// system lists the folders that the programs of a host are made of. What a host does not
+// have is passed over.
+func system() []Path {
+	return optional(
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc",
+		"/nix/store", "/gnu/store", "/run/current-system", "/home/linuxbrew/.linuxbrew",
+		// Of a process itself, and the tables of the host. The kernel denies what is another
+		// process's own.
+		"/proc",
+		"/sys/fs/cgroup", "/sys/devices/system", "/sys/kernel/mm/transparent_hugepage",
+		// Where /etc/resolv.conf and the certificates may really be.
+		"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/var/lib/ca-certificates",
+	)
+}
+
+// devices lists what programs write that is no file. Semaphores and shared memory
+// (multiprocessing.Pool) are in /dev/shm, which all programs of the user share.
+func devices() []Path {
+	all := optional("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm")
+	for i := range all {
+		all[i].Data = true
+	}
+	return all
+}
+
+func optional(names ...string) []Path {
+	paths := make([]Path, len(names))
+	for i, name := range names {
+		paths[i].Name = name
+	}
+	return paths
+}
+
+// installation returns what a program needs besides the system's folders: its file, and the
+// libraries of the place where it is installed, such as ~/.nvm/versions/node/v22. search are
+// the folders of PATH, whose programs it may start.
+//
+// Of a place <prefix>/bin only the folders of libraries are taken: ~/.local has secrets in
+// others.
+func installation(program string, search []string) []Path {
+	var names, flat []string
+	add := func(folder string) {
+		prefix := filepath.Dir(folder)
+		switch filepath.Base(folder) {
+		case "bin":
+			for _, name := range []string{"lib", "lib64", "libexec", "include", "pyvenv.cfg"} {
+				names = append(names, filepath.Join(prefix, name))
+			}
+		case "shims": // of pyenv and its relatives, which find the program below their root
+			names = append(names, prefix)
+		}
+	}
+	for _, file := range withReal(program) {
+		names = append(names, file)
+		add(filepath.Dir(file))
+	}
+	home, _ := os.UserHomeDir()
+	for _, folder := range search {
+		// A home is no folder of programs, whatever PATH says, nor is what holds one.
+		if !filepath.IsAbs(folder) || within(folder, home) {
+			continue
+		}
+		if folder = filepath.Clean(folder); strings.HasSuffix(folder, "bin") {
+			names = append(names, folder)
+		} else {
+			flat = append(flat, folder) // it may hold anything besides
+		}
+		add(folder)
+	}
+	slices.Sort(names)
+	paths := optional(slices.Compact(names)...)
+	for _, folder := range flat {
+		paths = append(paths, Path{Name: folder, Flat: true})
+	}
+	return paths
+}
+
+// withReal returns a path and what it is after symbolic links.
+func withReal(path string) []string {
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+		return []string{path, real}
+	}
+	return []string{path}
+}
+
+// within reports whether a path is a folder or below it, by the names alone.
+func within(folder, path string) bool {
+	if path == "" {
+		return false
+	}
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// Real returns a path without symbolic links. Of a path that does not exist yet the part
+// that does is resolved.
+func Real(path string) string {
+	path = filepath.Clean(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(Real(parent), filepath.Base(path))
+}
+
+// Private lists what below a folder is not for everybody to read: to a program of the same
+// user, or of root, the modes are no bar. It looks at no more than most entries.
+func Private(folder string, most int) []string {
+	var private []string
+	_ = filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if most--; most < 0 {
+			return filepath.SkipAll
+		}
+		if err != nil || entry.Type()&os.ModeSymlink != 0 {
+			return nil //nolint:nilerr // what agentd cannot read a skill cannot either
+		}
+		info, err := entry.Info()
+		if err != nil || info.Mode().Perm()&0o004 != 0 {
+			return nil //nolint:nilerr // it has gone
+		}
+		private = append(private, path)
+		if entry.IsDir() {
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	return private
+}
+
+// interpreters returns the programs that the kernel needs to execute a file: the file, what
+// a #! line names, with `#!/usr/bin/env name` that program, and the loader of shared
+// libraries. search is PATH.
+func interpreters(program string, search []string) []string {
+	var all []string
+	for range 4 { // a script's interpreter may be a script
+		all = append(all, withReal(program)...)
+		line := firstLine(program)
+		words := strings.Fields(strings.TrimPrefix(line, "#!"))
+		if !strings.HasPrefix(line, "#!") || len(words) == 0 {
+			return append(all, loader(program)...)
+		}
+		program = words[0]
+		if filepath.Base(program) == "env" {
+			all = append(append(all, withReal(program)...), loader(program)...)
+			words = slices.DeleteFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, "=") })
+			if len(words) == 0 {
+				return all
+			}
+			program = lookIn(search, words[0])
+		}
+	}
+	return all
+}
+
+// firstLine returns the beginning of a file's first line, or "".
+func firstLine(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	buf := make([]byte, 256)
+	n, _ := file.Read(buf)
+	line, _, _ := strings.Cut(string(buf[:n]), "\n")
+	return line
+}
+
+// lookIn finds a program in the folders of PATH.
+func lookIn(search []string, name string) string {
+	for _, folder := range search {
+		path := filepath.Join(folder, name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return path
+		}
+	}
+	return name
+}
+
+// loader returns what loads a program's shared libraries.
+func loader(program string) []string {
+	file, err := elf.Open(program)
+	if err != nil {
+		return nil
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	for _, segment := range file.Progs {
+		if segment.Type == elf.PT_INTERP {
+			const longest = 4096
+			path, _ := io.ReadAll(io.LimitReader(segment.Open(), longest))
+			return withReal(strings.TrimRight(string(path), "\x00"))
+		}
+	}
+	return nil
+}

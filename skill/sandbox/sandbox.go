@@ -1,0 +1,166 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/internal/procmark"
+)
+
+// A Sandbox starts the programs of a skill confined. The process that uses it must call
+// [Main] where [IsHelper] says so. It is safe for concurrent use.
+type Sandbox struct {
+	// Policy is that of every call, but for its mark and its temporary folder.
+	Policy Policy
+	// ByCapability are the policies of the capabilities that have their own.
+	ByCapability map[string]Policy
+	// Marks gives each call its mark. Required.
+	Marks *procmark.Source
+	// Helper is the program whose [Main] is the helper; "" is this program.
+	Helper string
+	// Folders makes the temporary folder of each call. Nil makes none.
+	Folders *Folders
+}
+
+// A Run is one program that is confined. Close ends it. The methods of a nil Run, of a program
+// that is not confined, do nothing.
+type Run struct {
+	sandbox     *Sandbox
+	policy      Policy   // with the call's mark
+	folder      string   // temporary; or ""
+	read, write *os.File // of the helper's report
+}
+
+// Begin returns a run of a call, with its mark and its temporary folder. A nil Sandbox
+// begins a nil run.
+func (s *Sandbox) Begin(capability string) (*Run, error) {
+	if s == nil {
+		return nil, nil
+	}
+	policy, ok := s.ByCapability[capability]
+	if !ok {
+		policy = s.Policy
+	}
+	policy.Mark = s.Marks.Next()
+	r := &Run{sandbox: s, policy: policy}
+	if s.Folders != nil && !policy.Off {
+		var err error
+		if r.folder, err = s.Folders.Make(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// Confine makes a command that is ready to start one of a confined program. Its Env, Dir and
+// ProcAttr stay.
+func (r *Run) Confine(cmd *exec.Cmd) (err error) {
+	if r == nil || cmd.Err != nil || !supported {
+		return nil // Start returns the error
+	}
+	if !r.policy.Off {
+		r.complete(&r.policy, cmd)
+	}
+	if err := command(cmd, &r.policy, r.sandbox.Helper); err != nil {
+		return err
+	}
+	if len(cmd.ExtraFiles) > 0 {
+		return errors.New("sandbox: a confined program inherits no files")
+	}
+	if r.read, r.write, err = os.Pipe(); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	cmd.ExtraFiles = []*os.File{r.write}
+	return nil
+}
+
+// complete adds to a policy what depends on the program: where it is installed, and the
+// temporary folder.
+func (r *Run) complete(p *Policy, cmd *exec.Cmd) {
+	program := cmd.Path
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(cmd.Dir, program)
+	}
+	search := filepath.SplitList(variable(cmd.Env, "PATH"))
+	p.Programs = slices.Clone(p.Programs)
+	if p.Execute {
+		p.Programs = append(p.Programs, installation(program, search)...)
+	} else {
+		p.Read = append(slices.Clone(p.Read), installation(program, nil)...)
+		p.Programs = append(p.Programs, optional(interpreters(program, search)...)...)
+	}
+	if r.folder != "" {
+		p.Write = append(slices.Clone(p.Write), Path{Name: r.folder, Required: true})
+	}
+}
+
+// variable returns the last value of a name in an environment.
+func variable(env []string, name string) (value string) {
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// Home returns the temporary folder of the call, or "".
+func (r *Run) Home() string {
+	if r == nil {
+		return ""
+	}
+	return r.folder
+}
+
+// Allowed returns what the program runs under; nil for one that is not confined.
+func (r *Run) Allowed() *Policy {
+	if r == nil || r.policy.Off {
+		return nil
+	}
+	return &r.policy
+}
+
+// Mark returns what the program's processes carry.
+func (r *Run) Mark() procmark.Mark {
+	if r == nil {
+		return procmark.None
+	}
+	return r.policy.Mark
+}
+
+// Started must be called when the command has started, or has failed to.
+func (r *Run) Started() {
+	if r != nil && r.write != nil {
+		_ = r.write.Close() // it has never been written here
+		r.write = nil
+	}
+}
+
+// Failure returns the [Error] of a program that has never run, or nil. It must be called
+// when the command has ended.
+func (r *Run) Failure() error {
+	if r == nil || r.read == nil {
+		return nil
+	}
+	return readFailure(r.read)
+}
+
+// Close removes the temporary folder. The program and all that it has started must have
+// ended.
+func (r *Run) Close() {
+	if r == nil {
+		return
+	}
+	r.Started()
+	if r.read != nil {
+		_ = r.read.Close() // it was only read
+	}
+	if r.folder != "" {
+		r.sandbox.Folders.Remove(r.folder)
+	}
+}

@@ -1,0 +1,222 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/agentd/agentd/internal/procmark"
+	"github.com/agentd/agentd/skill/sandbox"
+)
+
+// The test binary is also the helper, and the program that attacks.
+func TestMain(m *testing.M) {
+	switch {
+	case sandbox.IsHelper(os.Args):
+		os.Exit(sandbox.Main(os.Args))
+	case os.Getenv("SANDBOX_ATTACK") != "":
+		var t targets
+		if err := json.Unmarshal([]byte(os.Getenv("SANDBOX_ATTACK")), &t); err != nil {
+			panic(err)
+		}
+		all := attacks()
+		if !t.Off {
+			all = append(all, privileged()...)
+		}
+		for _, a := range all {
+			verdict := "done"
+			if err := a.try(&t); err != nil {
+				verdict = "refused: " + err.Error()
+			}
+			fmt.Printf("%s\t%s\n", a.name, verdict)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A user is one under whom a test runs confined programs.
+type user struct {
+	name       string
+	credential *syscall.Credential // nil is the test's own
+	uid        int
+}
+
+func users() []user {
+	if os.Getuid() != 0 {
+		return []user{{"the user", nil, os.Getuid()}}
+	}
+	const nobody = 65534
+	return []user{{"root", nil, 0}, {"another user", &syscall.Credential{Uid: nobody, Gid: nobody, NoSetGroups: true}, nobody}}
+}
+
+// folder makes a folder of a user below /tmp, which others may enter.
+func (u user) folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sandbox-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		t.Fatal(err)
+	}
+	u.own(t, dir)
+	return dir
+}
+
+func (u user) own(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Chown(path, u.uid, -1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// file writes a file of the user.
+func (u user) file(t *testing.T, path, text string, mode os.FileMode) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	u.own(t, path)
+	return path
+}
+
+// available skips a test where the kernel cannot hold what it is about.
+func available(t *testing.T) {
+	t.Helper()
+	if missing := sandbox.Available().Missing(); len(missing) > 0 {
+		t.Skipf("this kernel cannot hold a program to its policy: %v", missing)
+	}
+}
+
+// run runs a program under a policy, and returns what it printed, and its error.
+func (u user) run(t *testing.T, p sandbox.Policy, env []string, dir string, command ...string) (string, error) {
+	t.Helper()
+	tmp := u.folder(t)
+	if !p.Off {
+		p.Write = append(p.Write, sandbox.Path{Name: tmp, Required: true})
+	}
+	s := sandbox.Sandbox{Policy: p, Marks: procmark.NewSource()}
+	run, err := s.Begin("any")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, "GORACE=atexit_sleep_ms=0"}, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: u.credential, Setpgid: true}
+	if err := run.Confine(cmd); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Start()
+	run.Started()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	if failure := run.Failure(); failure != nil {
+		err = failure
+	}
+	return out.String(), err
+}
+
+// readable leaves out users who may not enter the folders of a program.
+func (u user) readable(t *testing.T, program string) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("%s is not installed", program)
+	}
+	if u.credential != nil && strings.HasPrefix(path, "/root/") {
+		t.Skipf("%s is not for every user of this machine", path)
+	}
+}
+
+// Programs as people write them run under the default policy.
+func TestJustRuns(t *testing.T) {
+	available(t)
+	for _, u := range users() {
+		for _, test := range []struct{ name, program, file, text string }{
+			{"shell", "sh", "main.sh", shellProgram}, {"bash", "bash", "main.sh", bashProgram},
+			{"python", "python3", "main.py", pythonProgram}, {"system python", "/usr/bin/python3", "main.py", pythonProgram},
+			{"node", "node", "main.js", nodeProgram},
+		} {
+			t.Run(u.name+"/"+test.name, func(t *testing.T) {
+				t.Parallel()
+				u.readable(t, test.program)
+				dir := u.folder(t)
+				u.file(t, filepath.Join(dir, "beside.py"), "word = 'beside'\n", 0o600)
+				u.file(t, filepath.Join(dir, "beside.js"), "exports.word = 'beside'\n", 0o600)
+				u.file(t, filepath.Join(dir, test.file), test.text, 0o600)
+				out, err := u.run(t, sandbox.Default(dir), nil, dir, test.program, test.file)
+				if err != nil || !strings.HasSuffix(out, "ok\n") {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
+	}
+}
+
+const shellProgram = `set -e
+f=$(mktemp); echo a >"$f"; cat "$f" | grep a >/dev/null; mkdir "$HOME/d"; mv "$f" "$HOME/d/f"
+cat <<END >/dev/null
+here
+END
+(sleep 0 & wait); ls >/dev/null; getent hosts localhost >/dev/null; id -un >/dev/null; date >/dev/null
+echo ok
+`
+
+const bashProgram = `set -euo pipefail
+read -r a <<<"here string"; diff <(echo a) <(echo a); printf '%s\n' "$RANDOM" >/dev/null
+f=$(mktemp); exec 5<>"$f"; echo x >&5; [[ $(<"$f") == x ]]
+echo ok
+`
+
+const pythonProgram = `
+import tempfile, subprocess, socket, ssl, threading, multiprocessing, os, pwd, asyncio, sys, zoneinfo, shutil, pathlib
+import beside
+def square(n): return n * n
+if __name__ == "__main__":
+    with tempfile.NamedTemporaryFile() as f: f.write(b"x")
+    d = pathlib.Path(tempfile.mkdtemp()); (d / "a").write_text("a"); (d / "b").mkdir(); os.rename(d / "a", d / "b" / "a"); shutil.copy(d / "b" / "a", d / "c"); shutil.rmtree(d)
+    assert subprocess.run(["sh", "-c", "echo $0"], capture_output=True, text=True, check=True).stdout
+    socket.getaddrinfo("localhost", 80)
+    assert ssl.create_default_context().get_ca_certs() or not os.path.isdir("/etc/ssl/certs")
+    t = threading.Thread(target=square, args=(2,)); t.start(); t.join()
+    with multiprocessing.Pool(2) as pool: assert pool.map(square, [1, 2, 3]) == [1, 4, 9]
+    with multiprocessing.get_context("spawn").Pool(1) as pool: assert pool.map(square, [3]) == [9]
+    async def child():
+        p = await asyncio.create_subprocess_exec(sys.executable, "-c", "print(1)", stdout=subprocess.PIPE)
+        return await p.communicate()
+    asyncio.run(child())
+    pwd.getpwuid(os.getuid()); open("/dev/null", "w").write("x"); open("/proc/self/status").read(); os.urandom(4); os.cpu_count()
+    assert beside.word == "beside" and os.listdir(".")
+    print("ok")
+`
+
+const nodeProgram = `
+const fs = require("fs"), os = require("os"), path = require("path"), cp = require("child_process"), dns = require("dns"), tls = require("tls");
+const { Worker } = require("worker_threads");
+if (process.argv[2] === "child") { process.on("message", m => { process.send(m + 1); process.disconnect(); }); return; }
+if (require("./beside.js").word !== "beside") throw new Error("beside");
+const d = fs.mkdtempSync(path.join(os.tmpdir(), "x-")); fs.writeFileSync(path.join(d, "a"), "a"); fs.mkdirSync(path.join(d, "b")); fs.renameSync(path.join(d, "a"), path.join(d, "b", "a"));
+os.userInfo(); os.networkInterfaces(); os.cpus(); require("crypto").randomBytes(4); if (!tls.rootCertificates.length) throw new Error("roots");
+cp.execFileSync("sh", ["-c", "true"]);
+dns.lookup("localhost", err => { if (err) throw err;
+  const w = new Worker("require('worker_threads').parentPort.postMessage(1)", { eval: true });
+  w.on("message", () => {
+    const c = cp.fork(__filename, ["child"]); c.send(1); c.on("message", m => { if (m !== 2) throw new Error("fork"); });
+    c.on("exit", () => console.log("ok"));
+  });
+});
+`

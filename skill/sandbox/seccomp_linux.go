@@ -1,0 +1,167 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The filter closes what Landlock lets through: sockets of paths and of protocols that it
+// does not know, limits of other processes, and ways round system calls. It is classic BPF
+// over struct seccomp_data; see seccomp(2).
+
+// Where struct seccomp_data has the number of the system call and the architecture. Of an
+// argument the low half counts: those that are looked at are ints.
+const (
+	offsetNumber = 0
+	offsetArch   = 4
+	offsetArgs   = 16
+)
+
+// What the arguments of sockets mean.
+const (
+	ipprotoTCP   = unix.IPPROTO_TCP
+	sockTypeMask = 0xf // what is above are SOCK_CLOEXEC and SOCK_NONBLOCK
+	netlinkRoute = unix.NETLINK_ROUTE
+)
+
+type code = []unix.SockFilter
+
+// join puts pieces of code one behind the other.
+func join(parts ...code) code { return slices.Concat(parts...) }
+
+// load loads a word of struct seccomp_data.
+func load(offset uint32) code {
+	return code{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}}
+}
+
+// argument loads an argument.
+func argument(n uint32) code { return load(offsetArgs + 8*n) }
+
+// and keeps the bits of a mask of what is loaded.
+func and(mask uint32) code {
+	return code{{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: mask}}
+}
+
+// ifEqual runs code only if what is loaded is k.
+func ifEqual(k uint32, then ...code) code { return jump(unix.BPF_JEQ, k, join(then...)) }
+
+// ifAny runs code only if what is loaded has one of the bits.
+func ifAny(bits uint32, then ...code) code { return jump(unix.BPF_JSET, bits, join(then...)) }
+
+func jump(test uint16, k uint32, then code) code {
+	// Jf skips the code; no piece here is as long as 255 instructions.
+	return append(code{{Code: unix.BPF_JMP | test | unix.BPF_K, Jf: uint8(len(then)), K: k}}, then...) //nolint:gosec // see above
+}
+
+// result ends the filter.
+func result(action uint32) code { return code{{Code: unix.BPF_RET | unix.BPF_K, K: action}} }
+
+func allow() code { return result(unix.SECCOMP_RET_ALLOW) }
+
+func fail(errno unix.Errno) code { return result(unix.SECCOMP_RET_ERRNO | uint32(errno)) }
+
+// filter returns the filter of a policy.
+func filter(p *Policy) code {
+	parts := []code{
+		load(offsetArch),
+		jumpUnless(auditArch, result(unix.SECCOMP_RET_KILL_PROCESS)),
+		load(offsetNumber),
+		otherABI(),
+	}
+	for _, rule := range rules(p) {
+		parts = append(parts, ifEqual(rule.number, rule.then, allow()))
+	}
+	return join(append(parts, allow())...)
+}
+
+// jumpUnless runs code only if what is loaded is not k.
+func jumpUnless(k uint32, then code) code {
+	return append(code{{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(then)), K: k}}, then...) //nolint:gosec // it is short
+}
+
+// A rule is what the filter does at one system call, when it falls through: allow it.
+type rule struct {
+	number uint32
+	then   code
+}
+
+func rules(p *Policy) []rule {
+	const cloneNewUser = unix.CLONE_NEWUSER
+	all := []rule{
+		{unix.SYS_SOCKET, socket(p)},
+		// Pairs stay: Node's and Python's children talk by them. A pair of datagram sockets
+		// could send to the path of any other.
+		{unix.SYS_SOCKETPAIR, join(argument(1), and(sockTypeMask),
+			ifEqual(unix.SOCK_STREAM, allow()), ifEqual(unix.SOCK_SEQPACKET, allow()), fail(unix.EPROTONOSUPPORT))},
+		// TCP Fast Open connects without a check of the port.
+		{unix.SYS_SENDTO, join(argument(3), ifAny(unix.MSG_FASTOPEN, fail(unix.EOPNOTSUPP)))},
+		{unix.SYS_SENDMSG, join(argument(2), ifAny(unix.MSG_FASTOPEN, fail(unix.EOPNOTSUPP)))},
+		{unix.SYS_SENDMMSG, join(argument(3), ifAny(unix.MSG_FASTOPEN, fail(unix.EOPNOTSUPP)))},
+		// Its operations are not filtered.
+		{unix.SYS_IO_URING_SETUP, fail(unix.ENOSYS)},
+		// The limits of another process of the user: RLIMIT_CPU kills it.
+		{unix.SYS_PRLIMIT64, join(argument(0), ifEqual(0, allow()), fail(unix.EPERM))},
+		// A namespace of one's own opens much of the kernel. The flags of clone3 are out of a
+		// filter's sight; libraries fall back to clone.
+		{unix.SYS_CLONE, join(argument(0), ifAny(cloneNewUser, fail(unix.EPERM)))},
+		{unix.SYS_UNSHARE, join(argument(0), ifAny(cloneNewUser, fail(unix.EPERM)))},
+		{unix.SYS_CLONE3, fail(unix.ENOSYS)},
+		{unix.SYS_SETNS, fail(unix.EPERM)},
+		// The keys of the user, which the kernel keeps.
+		{unix.SYS_KEYCTL, fail(unix.EPERM)},
+		{unix.SYS_ADD_KEY, fail(unix.EPERM)},
+		{unix.SYS_REQUEST_KEY, fail(unix.EPERM)},
+		{unix.SYS_BPF, fail(unix.EPERM)},
+		{unix.SYS_PERF_EVENT_OPEN, fail(unix.EPERM)},
+		{unix.SYS_USERFAULTFD, fail(unix.EPERM)},
+	}
+	if !p.Execute {
+		// A file without a path can be executed whatever Landlock says.
+		all = append(all, rule{unix.SYS_MEMFD_CREATE, fail(unix.ENOSYS)})
+	}
+	return all
+}
+
+// socket permits TCP and UDP, as far as the policy has a network, and the questions that a
+// lookup of names asks the kernel.
+func socket(p *Policy) code {
+	inet := fail(unix.EACCES)
+	if p.sockets() {
+		stream := ifEqual(unix.SOCK_STREAM, argument(2), ifEqual(0, allow()), ifEqual(ipprotoTCP, allow()), fail(unix.EPROTONOSUPPORT))
+		var datagram code
+		if p.Network {
+			datagram = ifEqual(unix.SOCK_DGRAM, argument(2), ifEqual(0, allow()), ifEqual(unix.IPPROTO_UDP, allow()), fail(unix.EPROTONOSUPPORT))
+		}
+		inet = join(argument(1), and(sockTypeMask), stream, datagram, fail(unix.EACCES))
+	}
+	return join(argument(0),
+		ifEqual(unix.AF_INET, inet),
+		ifEqual(unix.AF_INET6, inet),
+		ifEqual(unix.AF_NETLINK, argument(2), ifEqual(netlinkRoute, allow()), fail(unix.EPROTONOSUPPORT)),
+		fail(unix.EAFNOSUPPORT),
+	)
+}
+
+// hasSeccomp reports whether the kernel takes filters, and this package knows the
+// architecture.
+func hasSeccomp() bool {
+	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	return auditArch != 0 && errno == 0
+}
+
+// installFilter installs the filter of a policy on this thread, which has no_new_privs.
+func installFilter(p *Policy) error {
+	if p.Off || !hasSeccomp() {
+		return nil
+	}
+	instructions := filter(p)
+	program := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]} //nolint:gosec // about a hundred
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))); errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	return nil
+}
