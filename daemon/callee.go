@@ -43,6 +43,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		Records:  d.records(),
 		Checks: callee.Checks{
 			Authorizer:      calleeAuthorizer{&d.permissions},
+			Approver:        d.approvals,
 			Tenants:         tenantGuard{&d.permissions},
 			Limiter:         d.limiter(),
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,

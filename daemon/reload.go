@@ -88,7 +88,7 @@ func (d *Daemon) reload() error {
 	d.peers.current.Store(d.peersOf(next.member))
 	d.client.SetLimits(callerLimits(next.member))
 	d.breakers.Configure(policy.BreakerSettings(next.member.Agent.Breaker), time.Now())
-	d.approvals.setTimeout(approvalTimeout(next.member))
+	d.approvals.configure(approvalTimeout(next.member), next.member.Agent.Security.ApproverKeys())
 	before := reloadedState{fleet: d.loaded.Load(), member: d.Member()}
 	d.loaded.Store(next.fleet)
 	d.member.Store(next.member)

@@ -55,6 +55,7 @@ func agentSettings() []setting {
 		row("tenants", swapped, func(a *fleet.AgentFile) any { return a.Tenants }),
 		row("security.requireAuth", swapped, func(a *fleet.AgentFile) any { return a.Security.RequireAuth }),
 		row("security.approvalTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ApprovalTimeout }),
+		row("security.approvers", swapped, func(a *fleet.AgentFile) any { return approversOf(a.Security.Approvers) }), // for calls that wait, too
 		row("security.clockSkewMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ClockSkew }),
 		row("security.identity.keyFile", swapped, func(a *fleet.AgentFile) any { return a.Security.KeyFile }),
 		row("security.auditLog", restart, func(a *fleet.AgentFile) any { return a.Security.NoAuditLog }),
@@ -191,7 +192,15 @@ func permissionsOf(p *fleet.Permissions) any {
 	if p == nil {
 		return nil
 	}
-	return [][]string{patterns(p.Allow), patterns(p.Ask), patterns(p.Deny)}
+	return [][]string{patterns(p.Allow), patterns(p.Ask), patterns(p.Deny), patterns(p.Serve)}
+}
+
+// approversOf is who may decide, without places.
+func approversOf(all []fleet.Approver) (who [][3]string) {
+	for _, a := range all {
+		who = append(who, [3]string{a.Name, a.Key, a.KeyFile})
+	}
+	return who
 }
 
 // patterns tells an absent list from an empty one, too.

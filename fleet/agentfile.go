@@ -123,13 +123,17 @@ type Process struct {
 	KillGrace time.Duration
 }
 
-// Permissions decides which calls a member may make. Deny wins over Ask, and
-// Ask over Allow; what no list matches is denied. Package policy reads the
+// Permissions decides which calls a member may make, and which that it serves
+// wait for a person. Deny wins over Ask, and Ask over Allow; where there are
+// rules about calls that it makes, those that no list matches are denied. Package policy reads the
 // patterns and decides.
 type Permissions struct {
 	// Allow permits calls, Ask holds them for a person's approval, Deny
 	// refuses them.
 	Allow, Ask, Deny []PermissionRule
+	// Serve holds calls of others to the member for a person's approval: the rules of Ask
+	// that begin with ServeAgent.
+	Serve []PermissionRule
 }
 
 // A PermissionRule is one pattern of agent.yaml.
@@ -149,6 +153,9 @@ type Security struct {
 	// ApprovalTimeout is how long a call waits for a person's approval before
 	// it is denied. The default is 5 min.
 	ApprovalTimeout time.Duration
+	// Approvers are the people who may decide, by their keys. Nil, when the file
+	// has no such list, lets whoever has the agent's control socket decide.
+	Approvers []Approver
 	// ClockSkew is how far behind the callers' clocks may be. The default is
 	// 0.
 	ClockSkew time.Duration
@@ -226,7 +233,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
 	a.Tenants = decodeTenants(o.Get("tenants"), true)
-	a.decodeSecurity(o.Get("security"))
+	a.decodeSecurity(o.Get("security"), p)
 	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))

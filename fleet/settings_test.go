@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -137,7 +138,7 @@ func TestDefaultsOfAgentYAML(t *testing.T) {
 		if a.Breaker != breaker {
 			t.Errorf("%q: breaker %+v", text, a.Breaker)
 		}
-		if a.Limits != want || a.Durable != (fleet.Durable{Position: a.Durable.Position}) || a.Security != (fleet.Security{}) {
+		if a.Limits != want || a.Durable != (fleet.Durable{Position: a.Durable.Position}) || !reflect.DeepEqual(a.Security, fleet.Security{}) {
 			t.Errorf("%q: %+v", text, a)
 		}
 		if a.Audit.CaptureBytes != 16<<10 || a.Audit.FailOpen || a.Audit.Witnesses != nil || a.Audit.Captures("x") {
@@ -227,6 +228,9 @@ func TestPermissionPatterns(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := a.Permissions
+	if !p.Calls() || p.Serve != nil {
+		t.Errorf("got %+v", p)
+	}
 	if !slices.Equal(patterns(p.Allow), []string{longest}) || !slices.Equal(patterns(p.Deny), []string{"RequestAgent:**"}) ||
 		!slices.Equal(patterns(p.Ask), []string{"RequestAgent:agent://a/b", "RequestAgent:agent://*/*"}) {
 		t.Errorf("got %+v", p)

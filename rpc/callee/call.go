@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
@@ -89,10 +90,13 @@ func (c *call) process() (json.RawMessage, *rpc.Error) {
 	return c.runOnce((*call).run)
 }
 
-// run passes the limits and runs the skill between the checks of its input and its
-// output. An answer known from before skips all of it.
+// run passes the limits and a person's approval, and runs the skill between the checks of
+// its input and its output. An answer known from before skips all of it.
 func (c *call) run() (json.RawMessage, *rpc.Error) {
 	if err := c.limitRate(); err != nil { // RATE_LIMITED
+		return nil, err
+	}
+	if err := c.approve(); err != nil { // DENIED, by a person
 		return nil, err
 	}
 	if err := c.awaitTurn(); err != nil { // DEADLINE_EXCEEDED, CANCELLED
@@ -154,9 +158,13 @@ type call struct {
 	place *list.Element // in queue.waiting, while it waits
 	slot  bool          // it runs
 
+	asking bool // it waits for a person
+
 	// What the checks have found out.
 
-	served     *servedContract // when the call came in
+	permitted  bool             // by the permissions, if only after an approval
+	ask        *policy.Decision // the permission that demands an approval, or nil
+	served     *servedContract  // when the call came in
 	capability *capability.Capability
 	ctx        callContext
 	deadline   time.Time

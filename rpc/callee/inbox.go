@@ -57,6 +57,8 @@ type Config struct {
 type Checks struct {
 	// Authorizer decides which requests are served. Nil serves everybody.
 	Authorizer rpc.Authorizer
+	// Approver asks a person where the Authorizer demands it. Nil denies such requests.
+	Approver rpc.Approver
 	// Tenants decides for which tenants requests are served. Nil serves them for all, and
 	// for none.
 	Tenants rpc.TenantGuard

@@ -15,13 +15,16 @@ type requests struct {
 	serving sync.WaitGroup // also until they have been answered
 
 	mu      sync.Mutex
-	limits  Limits                      // guarded by mu, as are all below
-	closed  bool                        // no more are accepted
-	all     map[string]*call            // by messageId
-	running int                         // those that have a slot
-	waiting int                         // those that wait in queues
-	queues  map[string]*capabilityQueue // by capability, or name of a service
-	turns   []*capabilityQueue          // those with waiting requests, in the order of their turns
+	limits  Limits           // guarded by mu, as are all below
+	closed  bool             // no more are accepted
+	all     map[string]*call // by messageId
+	running int              // those that have a slot
+	waiting int              // those that wait in queues
+	asking  int              // those that wait for a person
+	// askingQueued are those of them that a queue of the broker keeps.
+	askingQueued int
+	queues       map[string]*capabilityQueue // by capability, or name of a service
+	turns        []*capabilityQueue          // those with waiting requests, in the order of their turns
 }
 
 func newRequests(l Limits) *requests {

@@ -62,6 +62,13 @@ func (servedElsewhere) Take(_ context.Context, from envelope.Address, _ string, 
 	return from == blocker, nil
 }
 
+// allowsOnly approves the calls of one agent.
+type allowsOnly envelope.Address
+
+func (a allowsOnly) Approve(_ context.Context, r rpc.ApprovalRequest) (rpc.Approval, error) {
+	return rpc.Approval{Granted: r.Peer == envelope.Address(a), By: "ada"}, nil
+}
+
 func header(key, value string) func(*arrival) {
 	return func(a *arrival) { a.e.Headers = a.e.Headers.With(key, value) }
 }
@@ -84,6 +91,10 @@ func calleeChecks() []calleeCheck {
 		{"other replicas", func(a *arrival) { a.inbox.Replays = servedElsewhere{} }, 0, "EAGENTRPC_AUTH_FAILED"},
 		{"idempotency", func(a *arrival) { a.inbox.Idempotency = takenKeys{} }, rpc.CodeIdempotencyConflict, ""},
 		{"rate limit", func(a *arrival) { a.inbox.Checks.Limiter = rpctest.Only(blocker) }, rpc.CodeRateLimited, "EAGENTRPC_RATE_LIMITED"},
+		// Asked about a payload that is valid: the check of the payload comes before, too.
+		{"approval", func(a *arrival) {
+			a.inbox.Checks.Authorizer, a.inbox.Checks.Approver, a.e.Payload = asksAbout("review-pr"), allowsOnly(blocker), json.RawMessage(rpctest.ValidRequest)
+		}, rpc.CodeDenied, ""},
 		{"turn", func(a *arrival) { a.occupy = true }, rpc.CodeDeadlineExceeded, ""},
 		{"input schema", func(a *arrival) { a.e.Payload = json.RawMessage(`{}`) }, rpc.CodeSchemaViolation, "violation of the request"},
 		{"skill", func(a *arrival) { a.handler = rpctest.Fails(errors.New("no")) }, rpc.CodeHandlerError, ""},

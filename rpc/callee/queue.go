@@ -30,7 +30,8 @@ type capabilityQueue struct {
 	service  bool      // and no capability: it has no queue
 	gone     bool      // the agent serves it no more
 	limit    int       // the capability's concurrency; 0 for none
-	accepted int       // all of its requests
+	accepted int       // all of its requests but those that wait for a person
+	asking   int       // those
 	running  int       // those that have a slot
 	waiting  list.List // of *call
 	bytes    int       // of the messages of those without a slot
@@ -63,7 +64,7 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 		atOnce = min(most, q.limit)
 	}
 	// What is on its way to a slot counts as if it had it.
-	if len(r.all)-r.waiting < most && q.accepted < atOnce {
+	if r.active() < most && q.accepted < atOnce {
 		return ""
 	}
 	// A free slot belongs to one of those that are on their way, although it has none yet.
@@ -73,7 +74,7 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 	case q.service:
 		return r.load(q, queued)
 	case c.delivery != nil:
-		if len(r.all)-r.waiting < most && q.accepted < (1+deliveriesPerSlot)*atOnce {
+		if r.active() < most && q.accepted < (1+deliveriesPerSlot)*atOnce {
 			return ""
 		}
 		return r.load(q, queued)
@@ -85,10 +86,13 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 	return ""
 }
 
+// active is the number of requests that have a slot or are on their way to one.
+func (r *requests) active() int { return len(r.all) - r.waiting - r.asking }
+
 // load says what leaves no room for a request of q.
 func (r *requests) load(q *capabilityQueue, queued int) string {
 	if q.service || q.accepted == 0 { // the others have taken it
-		return fmt.Sprintf("runs %d requests already", len(r.all)-r.waiting)
+		return fmt.Sprintf("runs %d requests already", r.active())
 	}
 	return fmt.Sprintf("runs %d requests of %s, and %d more wait", q.running, q.name, queued)
 }
@@ -242,7 +246,7 @@ func (r *requests) setContract(doc *capability.Document) {
 
 // forget drops the queue of a capability that is served no more, unless it has requests.
 func (r *requests) forget(q *capabilityQueue) {
-	if q.gone && q.accepted == 0 {
+	if q.gone && q.accepted+q.asking == 0 {
 		delete(r.queues, q.name)
 	}
 }

@@ -34,6 +34,8 @@ type facts struct {
 	RetryAfterMs int64  `json:"retryAfterMs"`
 	Unrecorded   int64  `json:"unrecorded"`
 	Approver     string `json:"approver"`
+	Signer       string `json:"signer"`
+	Refusal      string `json:"refusal"`
 	WaitedMs     int64  `json:"waitedMs"`
 	Enforced     bool   `json:"enforced"`
 	// The agent and its log.
@@ -169,16 +171,21 @@ func (f *facts) approval() string {
 	case "approve", "deny":
 		verb := map[string]string{"approve": "approved", "deny": "denied"}[f.Decision]
 		text := verb + " by " + f.Approver + f.process() + waited
+		if f.Signer != "" {
+			text = verb + ", signed by " + f.Signer + waited
+		}
 		if f.Reason != "" {
 			text += ": " + f.Reason
 		}
 		return text
 	case "expire":
-		return "denied, since nobody decided" + waited
+		return "denied, since nobody decided" + waited + f.more("outcomes")
 	case "cancel":
-		return "given up by the caller" + waited
+		return "given up by the caller" + waited + f.more("outcomes")
 	case "overflow":
-		return "denied, since too many calls were waiting already"
+		return "denied, since too many calls were waiting already" + f.more("outcomes")
+	case "refused":
+		return "a decision by " + f.Approver + " does not count" + inParentheses(f.Refusal) + ": " + f.Reason + f.more("refused decisions")
 	}
 	return ""
 }
