@@ -199,6 +199,12 @@ func TestRefusals(t *testing.T) {
 		{"another armor", text, []byte(strings.ReplaceAll(string(good), "SSH SIGNATURE", "PGP SIGNATURE")), approval.MalformedSignature},
 		{"cut", text, pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: []byte("SSHSIG\x00\x00\x00\x01")}), approval.MalformedSignature},
 		{"too long", text, []byte(strings.Repeat("x", approval.MaxSignatureBytes+1)), approval.MalformedSignature},
+		{"no inner signature", text, pem.EncodeToMemory(&pem.Block{Type: "SSH SIGNATURE", Bytes: append([]byte("SSHSIG"),
+			ssh.Marshal(struct {
+				Version                              uint32
+				Key, Namespace, Reserved, Hash, Text string
+			}{1, string(ed.PublicKey().Marshal()), approval.Namespace, "", "sha512", "x"})...)}), approval.MalformedSignature},
+		{"padded beyond the bound", text, append([]byte(strings.Repeat("\n", approval.MaxSignatureBytes)), good...), approval.MalformedSignature},
 		{"no statement", nil, good, approval.MalformedStatement},
 		{"a newline after the statement", append(text[:len(text):len(text)], '\n'), good, approval.MalformedStatement},
 		{"a key twice", []byte(strings.Replace(string(text), `"tenant"`, `"tenant":"acme","tenant"`, 1)), good, approval.MalformedStatement},
@@ -218,7 +224,7 @@ func TestRefusals(t *testing.T) {
 
 func TestParseKey(t *testing.T) {
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signerOf(t, "ed25519").PublicKey())))
-	small, err := rsa.GenerateKey(rand.Reader, 1024)
+	small, err := rsa.GenerateKey(rand.Reader, 2047)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +243,7 @@ func TestParseKey(t *testing.T) {
 		{"two", line + "\n" + line, "more than one key"},
 		{"none", "", "not a public key"},
 		{"private", "-----BEGIN OPENSSH PRIVATE KEY-----", "not a public key"},
-		{"weak", string(ssh.MarshalAuthorizedKey(weak)), "1024 bits"},
+		{"weak", string(ssh.MarshalAuthorizedKey(weak)), "2047 bits"},
 		{"certificate", string(ssh.MarshalAuthorizedKey(certificate)), "cannot sign approvals"},
 		{"DSA", dsaLine(t), "cannot sign approvals"},
 	} {
@@ -369,6 +375,17 @@ func TestSSHAgent(t *testing.T) {
 	for _, signer := range signers {
 		if _, _, err := approval.Verify([]approval.Approver{{Name: "ann", Key: signer.PublicKey()}}, text, sign(t, signer, text)); err != nil {
 			t.Errorf("%s: %v", signer.PublicKey().Type(), err)
+		}
+	}
+}
+
+// A reason has a bound of its own, since it is a person's text.
+func TestReasonIsBounded(t *testing.T) {
+	s := statement()
+	for n, fits := range map[int]bool{2048: true, 2049: false} {
+		s.Reason = strings.Repeat("\x01", n)
+		if _, err := approval.Parse(encode(t, s)); fits != (err == nil) {
+			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 }

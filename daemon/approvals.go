@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,6 +34,8 @@ const (
 	// approvalRecordsPerSecond bounds the records of what others than approvers can cause
 	// as often as they like.
 	approvalRecordsPerSecond = 5
+	// approvalLinesPerSecond bounds the lines of the log about calls that wait.
+	approvalLinesPerSecond = 100
 )
 
 // approvals are the calls that wait for a person's decision at one agent: those that it
@@ -49,6 +52,7 @@ type approvals struct {
 	log       *slog.Logger
 
 	undecided policy.Sampler // which outcomes that a caller can cause get records
+	lines     policy.Sampler // which waits that a caller can cause get a line in the log
 	refused   policy.Sampler // which refused decisions do
 
 	mu      sync.Mutex
@@ -72,7 +76,7 @@ var (
 
 func newApprovals(self envelope.Address, a auditor, timeout time.Duration, approvers []approval.Approver, log *slog.Logger) *approvals {
 	all := &approvals{self: self, audit: a, log: log, waiting: map[string]*waitingCall{}}
-	all.undecided.PerSecond, all.refused.PerSecond = approvalRecordsPerSecond, approvalRecordsPerSecond
+	all.undecided.PerSecond, all.refused.PerSecond, all.lines.PerSecond = approvalRecordsPerSecond, approvalRecordsPerSecond, approvalLinesPerSecond
 	all.configure(timeout, approvers)
 	return all
 }
@@ -96,7 +100,9 @@ func (a *approvals) Approve(ctx context.Context, r rpc.ApprovalRequest) (rpc.App
 		// A full table denies, and the denial is recorded like any other.
 		return rpc.Approval{}, a.recordUndecided(ctx, call, "overflow")
 	}
-	a.log.Warn("a call waits for approval", "id", call.id, "role", string(r.Role), "peer", r.Peer, "capability", r.Capability, "correlationId", r.CorrelationID, "traceId", r.TraceID, "until", call.until)
+	if take, _ := a.lines.Take(time.Now()); take {
+		a.log.Warn("a call waits for approval", "id", call.id, "role", string(r.Role), "peer", r.Peer, "capability", r.Capability, "correlationId", r.CorrelationID, "traceId", r.TraceID, "until", call.until)
+	}
 	select {
 	case decision := <-call.decision:
 		return decision, nil
@@ -106,7 +112,7 @@ func (a *approvals) Approve(ctx context.Context, r rpc.ApprovalRequest) (rpc.App
 		outcome := "cancel"
 		// The callee's context ends with the request's time; at the caller that is the
 		// caller giving up.
-		if r.Role == rpc.RoleCallee && ctx.Err() == context.DeadlineExceeded {
+		if r.Role == rpc.RoleCallee && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			outcome = "expire"
 		}
 		return a.endUndecided(ctx, call, outcome)

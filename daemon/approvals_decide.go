@@ -55,13 +55,13 @@ func (a *approvals) Decide(ctx context.Context, id string, d control.Decision) e
 func (a *approvals) judge(id string, d control.Decision) (decided, error) {
 	call, approvers := a.find(id), *a.approvers.Load()
 	out := decided{by: d.By}
-	if len(d.Signature) == 0 && len(approvers) == 0 {
+	switch signed := len(d.Signature) > 0; {
+	case !signed && call == nil:
+		return out, &control.NoApprovalError{ID: id}
+	case !signed && len(approvers) == 0:
 		out.reason, out.outcome = d.Reason, string(approval.Deny)
 		if d.Approve {
 			out.outcome = string(approval.Approve)
-		}
-		if call == nil {
-			return out, &control.NoApprovalError{ID: id}
 		}
 		return out, nil
 	}

@@ -82,4 +82,4 @@ func (d *Daemon) judgeReplicas(found []discovery.Instance) {
 
 // sharesReplay reports whether the replicas of the agent share what they remember of the
 // requests that they have accepted.
-func (d *Daemon) sharesReplay() bool { return false }
+func (d *Daemon) sharesReplay() bool { return d.sharedReplays() != nil }

@@ -15,6 +15,7 @@ func TestReplicasShareNoMemory(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		identities bool
+		shared     bool
 		deploy     string
 		second     bool
 		cause      string // "" for no warning
@@ -24,13 +25,17 @@ func TestReplicasShareNoMemory(t *testing.T) {
 		"two":                  {identities: true, second: true, cause: "2 replicas of this agent run"},
 		"three, by fleet.yaml": {identities: true, deploy: "minInstances: 1, maxInstances: 3", cause: "fleet.yaml deploys up to 3 replicas"},
 		"two without identity": {second: true},
+		"two that share":       {identities: true, shared: true, second: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all := natsFiles(natstest.Run(t, "").URL())
+			all := natsFiles(natstest.Run(t, "jetstream {}").URL())
 			if test.deploy != "" {
 				all["fleet.yaml"] = strings.Replace(all["fleet.yaml"], "path: ./callee}", "path: ./callee, deploy: {target: t, "+test.deploy+"}}", 1) +
 					"deploy: {targets: {t: {kind: local}}}\n"
+			}
+			if test.shared {
+				all["callee/agent.yaml"] += "idempotency: {store: shared}\n"
 			}
 			cfg := load(t, all)
 			if test.identities {
