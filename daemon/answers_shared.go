@@ -90,10 +90,13 @@ func (d *Daemon) answerSecrets() (all [][]byte) {
 // sharedReplays is what the inbox asks about proven messages; nil where it remembers by
 // itself.
 func (d *Daemon) sharedReplays() callee.ReplayMemory {
-	if _, ok := d.answers.store.(*sharedAnswers); ok {
-		return d.answers
+	if d.answers == nil {
+		return nil
 	}
-	return nil
+	if _, ok := d.answers.store.(*sharedAnswers); !ok {
+		return nil
+	}
+	return d.answers
 }
 
 func (s *sharedAnswers) check(ctx context.Context, failing bool) error {

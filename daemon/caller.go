@@ -47,7 +47,7 @@ func (d *Daemon) openClient(context.Context) (err error) {
 			Breakers:   d.breakers,
 			Gate:       d.gate,
 		},
-		Identity:     &d.keyring,
+		Identity:     callingKeyring{&d.keyring},
 		FleetVersion: version,
 		Limits:       callerLimits(d.Member()),
 		Logger:       d.log,

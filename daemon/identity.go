@@ -30,19 +30,15 @@ type memberKeys struct {
 	own       []identity.OwnKey    // the last one that is valid signs
 	published []identity.PublicKey // what identities.yaml says of them; nil if nothing
 	files     keyFiles
+	kept      bool        // own are those from before: the file no longer has the published one
 	rejected  atomic.Bool // others know other keys of this agent alone
 }
 
 var _ rpc.Identity = (*keyringHolder)(nil)
 
-// Sign implements [envelope.Signer]. What the receiver would drop without an answer is
-// refused here: its sender gets an error instead of a timeout.
+// Sign implements [envelope.Signer].
 func (h *keyringHolder) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
-	keys := h.current.Load()
-	if keys.rejected.Load() && keys.Provider(to) == identity.NKey {
-		return envelope.Auth{}, &identity.Error{Reason: identity.UnknownKey, Peer: to, Provider: identity.NKey}
-	}
-	return keys.Sign(to, form)
+	return h.current.Load().Sign(to, form)
 }
 
 // Verify implements [rpc.Identity].
@@ -57,6 +53,21 @@ func (h *keyringHolder) Provider(a envelope.Address) identity.Provider {
 
 // Proves implements [rpc.Identity].
 func (h *keyringHolder) Proves(peer envelope.Address) bool { return h.current.Load().Proves(peer) }
+
+// A callingKeyring signs the calls that the agent makes. A call that its peer would drop
+// without an answer is refused here, and its caller gets an error instead of a timeout.
+// Replies are signed all the same: they go to callers that may know more than this agent's
+// files, or less.
+type callingKeyring struct{ *keyringHolder }
+
+// Sign implements [envelope.Signer].
+func (h callingKeyring) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
+	keys := h.current.Load()
+	if keys.rejected.Load() && keys.Provider(to) == identity.NKey {
+		return envelope.Auth{}, &identity.Error{Reason: identity.UnknownKey, Peer: to, Provider: identity.NKey}
+	}
+	return keys.Sign(to, form)
+}
 
 // loadKeyring puts the keys of the files in force, and follows them from then on.
 func (d *Daemon) loadKeyring(context.Context) error {
@@ -114,10 +125,26 @@ func (d *Daemon) readKeys(f *fleet.Fleet, m *fleet.Member) (*memberKeys, error) 
 		if opts.Own, err = keys.readOwn(); err != nil {
 			return nil, err
 		}
+		// A wrong file is no reason to give up the right key, as a missing one is not.
+		before, now := d.keyring.current.Load(), time.Now()
+		if before != nil && keys.lacks(opts.Own, now) != nil && keys.lacks(before.own, now) == nil {
+			opts.Own, keys.kept = before.own, true
+		}
 	}
 	keys.own = opts.Own
 	keys.Keyring, err = identity.NewKeyring(opts)
 	return keys, err
+}
+
+// lacks returns the published key that own does not have, now or soon by the clock of
+// another host, or nil.
+func (k *memberKeys) lacks(own []identity.OwnKey, now time.Time) *identity.PublicKey {
+	for _, at := range [...]time.Time{now, now.Add(clockTolerance)} {
+		if lacking, is := identity.Lacking(own, k.published, at); is {
+			return &lacking
+		}
+	}
+	return nil
 }
 
 // readOwn reads the agent's own keys. It generates one where the fleet knows none of this

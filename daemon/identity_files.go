@@ -69,8 +69,8 @@ func (d *Daemon) readKeysAgain() {
 		return
 	}
 	d.useKeys(keys)
-	d.log.Info("keys read again: a key file has changed")
 	d.recordKeys(keys)
+	d.log.Info("keys read again: a key file has changed")
 }
 
 // recordKeys records with which keys the agent goes on.

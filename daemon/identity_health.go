@@ -67,12 +67,9 @@ func (d *Daemon) judgeOwnKeys(keys *memberKeys) (c health.Condition, wrong, othe
 	now := time.Now()
 	reason := identity.Published(keys.own, keys.published, now)
 	keys.rejected.Store(reason == identity.UnknownKey)
-	lacking, lacks := identity.Lacking(keys.own, keys.published, now)
-	if !lacks { // or will be, by the clock of another host
-		lacking, lacks = identity.Lacking(keys.own, keys.published, now.Add(clockTolerance))
-	}
+	lacking := keys.lacks(keys.own, now)
 	switch {
-	case lacks:
+	case lacking != nil:
 		return d.anothersKey(keys, lacking), true, true
 	case reason != 0:
 		return health.Condition{
@@ -86,19 +83,19 @@ func (d *Daemon) judgeOwnKeys(keys *memberKeys) (c health.Condition, wrong, othe
 }
 
 // anothersKey is the condition of an agent for whom another key is published than it has.
-func (d *Daemon) anothersKey(keys *memberKeys, lacking identity.PublicKey) health.Condition {
+func (d *Daemon) anothersKey(keys *memberKeys, lacking *identity.PublicKey) health.Condition {
 	c := health.Condition{
 		Code:   identity.UnknownKey.String(),
 		Cause:  fmt.Sprintf("the published key of %s is %s, which %s does not have, or not as valid", d.Member().Address, lacking.Key, keys.store.Path),
 		Effect: "this replica takes no requests, and other agents reject what it signs",
 		Remedy: "bring the key here (agentd identity export on the replica that has it, agentd identity import here); " +
-			"if no replica has it, publish this one's (agentd identity publish)",
+			"if no replica has it, publish this one's (agentd identity publish --replace)",
 	}
 	if d.Member().ClientOnly() {
 		c.Effect = "other agents reject every message of this one"
 	}
 	if keys.store.Mounted {
-		c.Remedy = "mount the file that has it (security.identity.keyFile), or publish the mounted one (agentd identity publish)"
+		c.Remedy = "mount the file that has it (security.identity.keyFile), or publish the mounted one (agentd identity publish --replace)"
 	}
 	return c
 }
@@ -112,6 +109,10 @@ func judgeLater(keys *memberKeys, now time.Time) (c health.Condition, wrong bool
 	case err != nil:
 		c.Code, c.Effect, c.Cause = "key-file", "the next start would find no key", err.Error()
 		c.Remedy = "put the file back (agentd identity import); or publish a new key (agentd identity publish)"
+		return c, true
+	case keys.kept:
+		c.Code, c.Effect, c.Cause = "key-file", "the next start would find another key", keys.store.Path+" no longer has the published key"
+		c.Remedy = "put the key back (agentd identity import); or publish the new one (agentd identity publish --replace)"
 		return c, true
 	case keys.store.Mounted && info.Mode()&readable != 0 && runtime.GOOS != "windows":
 		c.Code, c.Effect = "key-readable", "every user of this machine can act as this agent"

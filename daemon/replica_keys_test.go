@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
@@ -81,8 +83,8 @@ func code(d *daemon.Daemon) string {
 }
 
 // A replica that has not the published key says so and leaves all requests to the one
-// that has it, whether it is started without the key or loses it; and it takes its share
-// as soon as the key is there, without a restart.
+// that has it, and it takes its share as soon as the key is there,
+// without a restart.
 func TestReplicaWithoutThePublishedKey(t *testing.T) {
 	t.Parallel()
 	for name, own := range map[string]bool{"with a key of its own": true, "without any": false} {
@@ -118,7 +120,7 @@ func TestReplicaWithoutThePublishedKey(t *testing.T) {
 				calls(t, caller, 1)
 			}
 
-			// And it loses the key again, in the midst of calls.
+			// Another key in the file does not take the right one from a running agent.
 			wrong, err := identity.Store{Path: replicaOf(t, cfg, "test").Paths.Identity("callee")}.Ensure(time.Now())
 			if err == nil {
 				err = other.Replace(wrong, time.Now(), true)
@@ -126,15 +128,21 @@ func TestReplicaWithoutThePublishedKey(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for second.Ready() == nil {
+			for code(second) != "key-file" {
 				calls(t, caller, 1)
 			}
-			before := secondServed.Load()
-			calls(t, caller, 40)
-			if n := secondServed.Load() - before; n != 0 {
-				t.Errorf("the replica served %d calls without the key", n)
+			if err := second.Reload(); err != nil {
+				t.Error(err)
 			}
-			if text := logged(); strings.Count(text, `level=ERROR msg="this replica takes no requests`) != 2 || strings.Count(text, `msg="over: this replica takes no requests`) != 1 {
+			if before := secondServed.Load(); second.Ready() == nil && code(second) == "key-file" {
+				for secondServed.Load() == before {
+					calls(t, caller, 1)
+				}
+			} else {
+				t.Errorf("ready: %v, condition %q", second.Ready(), code(second))
+			}
+			calls(t, caller, 20)
+			if text := logged(); strings.Count(text, `level=ERROR msg="this replica takes no requests`) != 1 || strings.Count(text, `msg="over: this replica takes no requests`) != 1 {
 				t.Errorf("logged %s", text)
 			}
 		})
@@ -239,6 +247,60 @@ func TestKeyFileThatCannotBeRead(t *testing.T) {
 		}
 		eventually(t, what+", mended", func() bool { return !unreadable() })
 	}
+}
+
+// What a queue keeps for such a replica stays there until it has the key: it is neither
+// refused nor dead-lettered.
+func TestQueuedRequestsAwaitTheKey(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, durableFiles(natstest.Run(t, "jetstream {}").URL()))
+	publishKeys(t, cfg, "callee", "caller")
+	cfg = reread(t, cfg)
+	caller := startAgent(t, cfg, "caller")
+	otherCfg, served := counted(replicaOf(t, cfg, "test"))
+	other := startAgent(t, otherCfg, "callee") // which makes the queue
+	result, err := caller.Client().RequestAgent(t.Context(), rpc.Request{
+		To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`), Mode: rpc.ModeAsync, Timeout: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := other.Letters(t.Context()); err != nil || len(all) != 0 || served.Load() != 0 || code(other) != "unknown-key" {
+		t.Errorf("%v, %v; %d served, condition %q", all, err, served.Load(), code(other))
+	}
+	copyKeys(t, cfg, otherCfg, "callee")
+	got, err := caller.Client().Await(t.Context(), result.CorrelationID)
+	if err != nil || string(got.Response) != `{"n":1}` || served.Load() != 1 {
+		t.Errorf("%+v, %v; %d served", got, err, served.Load())
+	}
+}
+
+// The file of a shared secret is followed like that of an agent's own keys.
+func TestSharedSecretIsReplaced(t *testing.T) {
+	t.Parallel()
+	all := natsFiles(natstest.Run(t, "").URL())
+	secret := filepath.Join(t.TempDir(), "secret")
+	write := func(text string) {
+		if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("the first of two secrets")
+	auth := "auth: {provider: hmac, keyId: k, secretRef: 'file:" + secret + "'}}"
+	all["identities.yaml"] = "version: 1\nidentities: [{agent: agent://caller, " + auth + ", {agent: agent://callee, " + auth + "]\n"
+	cfg, logged := logTo(withGo(load(t, all)))
+	startAgent(t, cfg, "callee")
+	caller := startAgent(t, cfg, "caller")
+	calls(t, caller, 1)
+	write("and the second one, which is longer")
+	eventually(t, "both have read the new secret", func() bool { return strings.Count(logged(), "keys read again") == 2 })
+	calls(t, caller, 1)
+	for _, e := range ofKind(t, cfg, "callee", auditchain.KindLifecycle) {
+		if e["event"] == "keys-changed" {
+			return
+		}
+	}
+	t.Error("no record of the change")
 }
 
 // A key that is rotated and not published signs nothing: the published one goes on.

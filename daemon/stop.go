@@ -58,6 +58,9 @@ func (d *Daemon) Stop(ctx context.Context) error {
 		errs = append(errs, d.answers.close())
 	}
 	if d.audit.log != nil {
+		if wasReady {
+			d.rememberAllWitnessed()
+		}
 		d.audit.health.Close()
 		if wasReady {
 			errs = append(errs, d.audit.close(d.cfg.Version))

@@ -147,7 +147,7 @@ func (s Store) checkMode(f *os.File) error {
 	if err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
-	const readers, writers = 0o044, 0o022
+	const others, writers = 0o077, 0o022
 	mode := info.Mode().Perm()
 	switch {
 	case runtime.GOOS == "windows": // which has access lists instead
@@ -155,7 +155,7 @@ func (s Store) checkMode(f *os.File) error {
 		return fmt.Errorf("identity: %s is no regular file", s.Path)
 	case s.Mounted && mode&writers != 0:
 		return fmt.Errorf("identity: %s: users other than its owner can change it (mode %04o); mount it read-only, with defaultMode 0440 or less", s.Path, mode)
-	case !s.Mounted && mode&(readers|writers) != 0:
+	case !s.Mounted && mode&others != 0:
 		return fmt.Errorf("identity: %s: users other than its owner can open it (mode %04o): if any of them may have read it, rotate the key; then run chmod 600", s.Path, mode)
 	}
 	return nil

@@ -100,7 +100,7 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	defer confined.Close()
 	family := p.Descendants.Begin(inv.CorrelationID, confined.Mark())
 	state, err := p.run(ctx, inv, started{confined, family, stdout, stderr})
-	p.endDescendants(family, inv)
+	p.endDescendants(family, inv) // of a program that has not started
 	stderr.close()
 	if state == nil {
 		return nil, err
@@ -133,6 +133,7 @@ func (p *Process) run(ctx context.Context, inv *rpc.Invocation, s started) (*os.
 	}
 	s.family.Started(cmd.Process.Pid)
 	err = cmd.Wait()
+	p.endDescendants(s.family, inv)
 	// Where descendants are not found, what is left in the group goes at least.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	if failure := s.confined.Failure(); failure != nil && ctx.Err() == nil {

@@ -31,7 +31,7 @@ func TestUserOf(t *testing.T) {
 		if !known {
 			t.Skip("this kernel has no sock_diag")
 		}
-		if int(uid) != os.Getuid() {
+		if int(uid) != os.Geteuid() {
 			t.Errorf("%s: user %d, and this process is of %d", at, uid, os.Getuid())
 		}
 		if linger, ok := far.(*net.TCPConn); ok {

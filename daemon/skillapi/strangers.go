@@ -93,7 +93,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		// Where the system does not say whose it is, the token decides alone.
-		if uid, known := userOf(tcp); known && int(uid) != os.Getuid() {
+		if uid, known := userOf(tcp); known && int(uid) != os.Geteuid() {
 			l.refused()
 			_ = tcp.Close()
 			continue

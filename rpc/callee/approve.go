@@ -107,6 +107,7 @@ func (r *requests) ask(c *call) *rpc.Error {
 		r.askingQueued++
 	}
 	c.queue.asking++
+	c.line.asking++
 	c.queue.accepted--
 	return nil
 }
@@ -121,6 +122,7 @@ func (r *requests) asked(c *call) {
 		r.askingQueued--
 	}
 	c.queue.asking--
+	c.line.asking--
 	c.queue.accepted++
 }
 

@@ -43,6 +43,7 @@ func (c *call) accept() *rpc.Error {
 		(*call).checkAddressee, // MISADDRESSED
 		(*call).checkHops,      // HOP_LIMIT
 		(*call).resolve,        // NO_CAPABILITY
+		(*call).checkSize,      // PAYLOAD_TOO_LARGE
 		(*call).setDeadline,    // DEADLINE_EXCEEDED
 		(*call).register,       // BUSY; last, because it must be undone
 	} {
@@ -99,7 +100,7 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 	if err := c.approve(); err != nil { // DENIED, by a person
 		return nil, err
 	}
-	if err := c.awaitTurn(); err != nil { // DEADLINE_EXCEEDED, CANCELLED
+	if err := c.awaitTurn(); err != nil { // DEADLINE_EXCEEDED, CANCELLED, BUSY
 		return nil, err
 	}
 	if err := c.validateRequest(); err != nil { // SCHEMA_VIOLATION, side request
@@ -154,8 +155,10 @@ type call struct {
 	// queue and turn do not change once they are set.
 
 	queue *capabilityQueue
-	turn  chan struct{} // closed when it may run; nil if it need not wait
-	place *list.Element // in queue.waiting, while it waits
+	line  *line         // in queue
+	turn  chan struct{} // closed when it may run or has lost its place; nil if it need not wait
+	place *list.Element // in line.waiting, while it waits
+	lost  *rpc.Error    // why it has lost its place
 	slot  bool          // it runs
 
 	asking bool // it waits for a person

@@ -79,7 +79,8 @@ type Limits struct {
 	// MaxQueuedBytes bounds the messages of those that wait. A single larger one may
 	// wait all the same. Default 64 MiB.
 	MaxQueuedBytes int
-	// MaxPayloadBytes bounds what a handler may answer. Default 1 MiB.
+	// MaxPayloadBytes bounds the payload of a request, and what a handler may answer.
+	// Default 1 MiB.
 	MaxPayloadBytes int
 	// MaxHops bounds the length of a chain of nested calls. Default 16.
 	MaxHops int

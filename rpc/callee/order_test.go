@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,7 @@ func calleeChecks() []calleeCheck {
 		{"address", func(a *arrival) { a.e.To = "agent://somebody" }, rpc.CodeMisaddressed, ""},
 		{"hops", header(envelope.HeaderHops, "17"), rpc.CodeHopLimit, ""},
 		{"capability", func(a *arrival) { a.e.Capability = "unknown" }, rpc.CodeNoCapability, ""},
+		{"size", func(a *arrival) { a.e.Payload = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`) }, rpc.CodePayloadTooLarge, ""},
 		{"deadline", func(a *arrival) { a.e.Deadline = time.Now().Add(-time.Minute).UnixMilli() }, rpc.CodeDeadlineExceeded, ""},
 		// What runs and waits is bounded at the door, before anything that costs.
 		{"queue", func(a *arrival) { a.occupy, a.inbox.Limits.MaxQueued = true, 4 }, rpc.CodeBusy, ""},

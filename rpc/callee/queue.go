@@ -1,7 +1,6 @@
 package callee
 
 import (
-	"container/list"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,20 +20,24 @@ const (
 )
 
 // A capabilityQueue has the requests of one capability: those that run, and those
-// that wait, in the order of their arrival. Each capability has a queue of its own, so
+// that wait, in a line for each tenant (line.go). Each capability has a queue of its own, so
 // that a slow one does not fill that of a fast one, and they take turns when a slot is
 // free. Only a request that has passed permissions and limits waits, and none holds
 // a slot meanwhile.
 type capabilityQueue struct {
 	name     string
-	service  bool      // and no capability: it has no queue
-	gone     bool      // the agent serves it no more
-	limit    int       // the capability's concurrency; 0 for none
-	accepted int       // all of its requests but those that wait for a person
-	asking   int       // those
-	running  int       // those that have a slot
-	waiting  list.List // of *call
-	bytes    int       // of the messages of those without a slot
+	service  bool // and no capability: it has no queue
+	gone     bool // the agent serves it no more
+	limit    int  // the capability's concurrency; 0 for none
+	accepted int  // all of its requests but those that wait for a person
+	asking   int  // those
+	running  int  // those that have a slot
+	waiting  int  // those that wait in lines
+	bytes    int  // of the messages of those without a slot
+
+	pushedOut int              // those that have lost their place, until they have been answered
+	lines     map[string]*line // by tenant, of those with requests
+	turns     []*line          // those with waiting requests, in the order of their turns
 
 	took    time.Duration // what a run takes, as a moving average
 	refused int           // because the queue was full
@@ -47,7 +50,7 @@ func (r *requests) queueOf(c *call) *capabilityQueue {
 	q := r.queues[c.request.Capability]
 	if q == nil {
 		name := strings.Clone(c.request.Capability) // it is a part of the message
-		q = &capabilityQueue{name: name, service: c.capability == nil}
+		q = &capabilityQueue{name: name, service: c.capability == nil, lines: map[string]*line{}}
 		r.queues[name] = q
 	}
 	if !q.service {
@@ -69,7 +72,7 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 	}
 	// A free slot belongs to one of those that are on their way, although it has none yet.
 	free := max(0, min(most-r.running, atOnce-q.running))
-	queued := max(0, q.accepted-q.running-free)
+	queued := max(0, q.accepted-q.running-q.pushedOut-free)
 	switch {
 	case q.service:
 		return r.load(q, queued)
@@ -105,7 +108,7 @@ func (c *call) awaitTurn() *rpc.Error {
 	}
 	select {
 	case <-turn:
-		return nil
+		return c.lost
 	case <-c.ctx.Done():
 		c.inbox.requests.leave(c)
 		return c.interruptedUnrun("the request waited for its turn until the deadline")
@@ -113,20 +116,21 @@ func (c *call) awaitTurn() *rpc.Error {
 }
 
 // begin gives the call a slot and returns nil, or queues it and returns what is closed
-// once it has one.
+// once it has one, or has lost its place.
 func (r *requests) begin(c *call) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := c.queue
-	if q.waiting.Len() == 0 && q.mayRun() && r.running < r.limits.MaxInFlight {
+	if q.waiting == 0 && q.mayRun() && r.running < r.limits.MaxInFlight {
 		r.start(c)
 		return nil
 	}
-	if q.waiting.Len() == 0 {
+	if q.waiting == 0 {
 		r.turns = append(r.turns, q)
 	}
 	r.waiting++
-	c.turn, c.place = make(chan struct{}), q.waiting.PushBack(c)
+	c.turn = make(chan struct{})
+	q.push(c)
 	return c.turn
 }
 
@@ -147,22 +151,22 @@ func (r *requests) start(c *call) {
 	c.slot = true
 	r.running++
 	c.queue.running++
+	c.line.running++
 	c.queue.bytes -= c.size
 }
 
 func (r *requests) dequeue(c *call) {
 	q := c.queue
-	q.waiting.Remove(c.place)
-	c.place = nil
+	q.take(c)
 	r.waiting--
-	if q.waiting.Len() == 0 {
+	if q.waiting == 0 {
 		i := slices.Index(r.turns, q)
 		r.turns = slices.Delete(r.turns, i, i+1)
 	}
 }
 
-// grant gives the free slots to waiting calls. The capabilities take turns; those that
-// run as many as they may miss theirs.
+// grant gives the free slots to waiting calls. The capabilities take turns, and so do the
+// tenants of each; capabilities that run as many as they may miss theirs.
 func (r *requests) grant() {
 	for missed := 0; missed < len(r.turns) && r.running < r.limits.MaxInFlight; {
 		q := r.turns[0]
@@ -173,7 +177,7 @@ func (r *requests) grant() {
 			continue
 		}
 		missed = 0
-		next := q.waiting.Front().Value.(*call)
+		next := q.next()
 		r.dequeue(next)
 		r.start(next)
 		close(next.turn)
@@ -268,7 +272,7 @@ func (in *Inbox) Loads() []Load {
 	for _, q := range r.queues {
 		if !q.service {
 			all = append(all, Load{
-				Capability: q.name, Running: q.running, Waiting: q.waiting.Len(), Bytes: q.bytes, Refused: q.refused, Full: !q.full.IsZero(), Since: q.full,
+				Capability: q.name, Running: q.running, Waiting: q.waiting, Bytes: q.bytes, Refused: q.refused, Full: !q.full.IsZero(), Since: q.full,
 			})
 		}
 	}

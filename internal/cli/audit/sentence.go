@@ -212,6 +212,8 @@ func (f *facts) lifecycle() string {
 		return "the witness " + f.Peer + " has seen another history of this log: " + f.Reason
 	case "witness-refused":
 		return "refused to witness the log of " + f.Peer + ": " + f.Reason
+	case "witnessed":
+		return "has seen the log of " + f.Peer
 	case "dead-letter-redriven":
 		return fmt.Sprintf("%s put dead letter %d back into the queue", f.By, f.Number) + f.process()
 	case "dead-letter-dropped":
