@@ -145,6 +145,7 @@ func TestRefusedDecisions(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := goCall(t, f); done <- err }()
 	call := waiting(t, c, 1)[0]
+	begun := time.Now()
 	used := signed(t, ann, &call, approval.Approve, nil)
 	altered := signed(t, ann, &call, approval.Deny, nil)
 	altered.Statement = used.Statement
@@ -212,8 +213,8 @@ func TestRefusedDecisions(t *testing.T) {
 		t.Error(err)
 	}
 	records := ofKind(t, cfg, "caller", auditchain.KindApproval)
-	if len(records) >= refusals {
-		t.Errorf("%d records of %d refusals", len(records), refusals)
+	if most := sampled(time.Since(begun)); len(records)-2 > most {
+		t.Errorf("%d records of %d refusals, want at most %d", len(records)-2, refusals, most)
 	}
 	decisions := 0
 	for _, r := range records {
@@ -226,6 +227,12 @@ func TestRefusedDecisions(t *testing.T) {
 	if decisions != 2 {
 		t.Errorf("%d decisions", decisions)
 	}
+}
+
+// sampled is how many records there may be, at most, of what is sampled.
+func sampled(during time.Duration) int {
+	const perSecond = 5
+	return perSecond + 1 + int(during.Seconds()*perSecond)
 }
 
 // accounted is how many refusals the caller's records speak of.
@@ -258,6 +265,7 @@ func TestOneCallerCannotFillTheTable(t *testing.T) {
 		go func() { _, err := goCall(t, f); ended <- err }()
 	}
 	calls := waiting(t, c, most)
+	begun := time.Now()
 	for range 20 {
 		if _, err := goCall(t, f); rpc.CodeOf(err) != rpc.CodeDenied {
 			t.Errorf("one more: %v", err)
@@ -275,7 +283,7 @@ func TestOneCallerCannotFillTheTable(t *testing.T) {
 	for _, r := range ofKind(t, cfg, "callee", auditchain.KindApproval) {
 		n[r["decision"]]++
 	}
-	if n["approve"] != most || n["overflow"] == 0 || n["overflow"] >= 20 {
+	if n["approve"] != most || n["overflow"] == 0 || n["overflow"] > sampled(time.Since(begun)) {
 		t.Errorf("recorded %v", n)
 	}
 }
