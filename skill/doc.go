@@ -14,11 +14,15 @@
 // When the call is cancelled or its deadline passes, the program's process
 // group gets SIGTERM, and SIGKILL after a grace period.
 //
+// A process with a [sandbox.Sandbox] is confined before its program runs: it reads and
+// writes, reaches and starts what a policy grants, and has a temporary folder of its call as
+// HOME and TMPDIR. Without one it may do whatever this process may.
+//
 // The environment is PATH, HOME, TMPDIR, USER and LANG of agentd, what the configuration
 // adds, and what follows. All of it is set for each call, to "" where there is nothing
 // to say.
 //
-//	AGENTD_SOCKET           the Unix socket of the agent's control API
+//	AGENTD_URL              the agent's API for skills
 //	AGENTD_CALL             the running call's token; the HTTP header Agentd-Call
 //	                        of a nested request carries it
 //	AGENTD_DEADLINE         when the caller stops waiting, ms since the Unix epoch
@@ -37,7 +41,7 @@
 //
 // A call with an id or a key that no variable can hold fails.
 //
-// A skill reports its progress with POST /v1/agent/progress on that socket.
+// A skill reports its progress with POST /v1/agent/progress at AGENTD_URL.
 //
 // Package sdk, below this one, is the program's side in Go.
 package skill
