@@ -201,7 +201,7 @@ func keyFiles(dir string) (files []string) {
 			return filepath.SkipAll
 		}
 		if err != nil {
-			return nil //nolint:nilerr // what agentd cannot read a skill cannot either
+			return nil // what agentd cannot read a skill cannot either
 		}
 		name := entry.Name()
 		switch {
