@@ -106,20 +106,36 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// start starts the fleet, lets the witness see the newest checkpoint and stops it. The
-// error is that of the start.
+// start starts the fleet, lets the witness see a checkpoint and stops it. The error is
+// that of the start.
 func (o *office) start(t *testing.T) error {
+	t.Helper()
+	// A log that the witness does not know never gets there by itself.
+	return o.startUntil(t, func(_ *daemon.Daemon, note []byte, err error) bool { return err != nil || note != nil })
+}
+
+// startUntil starts the fleet and stops it when done, which is given the log's agent and
+// what the witness holds of the log.
+func (o *office) startUntil(t *testing.T, done func(desk *daemon.Daemon, note []byte, err error) bool) error {
 	t.Helper()
 	f, err := daemon.StartFleet(t.Context(), o.cfg)
 	if err != nil {
 		return err
 	}
 	desk, _ := f.Daemon("desk")
-	for origin := audittest.OpenReader(t, o.db).Origin(); ; {
-		if note, err := desk.Witnessed(t.Context(), "agent://clerk", origin); err != nil || note != nil {
-			break // a log that the witness does not know never gets there by itself
+	r := audittest.OpenReader(t, o.db)
+	origin := r.Origin()
+	if err := r.Close(); err != nil { // the last one to close empties the write-ahead log
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if note, err := desk.Witnessed(t.Context(), "agent://clerk", origin); done(desk, note, err) {
+			break
 		}
-		time.Sleep(time.Millisecond)
+		if time.Now().After(deadline) {
+			t.Error("the witness has not said what it must say")
+			break
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -143,7 +159,14 @@ func (o *office) copy(t *testing.T) (*office, *audittest.Scene) {
 	if err := os.CopyFS(c.cfg.Paths.State, os.DirFS(o.cfg.Paths.State)); err != nil {
 		t.Fatal(err)
 	}
-	err := filepath.WalkDir(c.cfg.Paths.State, func(path string, entry os.DirEntry, err error) error {
+	makePrivate(t, c.cfg.Paths.State)
+	return c, audittest.SceneAt(t, c.db)
+}
+
+// makePrivate gives files the mode that they had: os.CopyFS adds the rights of others.
+func makePrivate(t *testing.T, folder string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			err = os.Chmod(path, 0o600)
 		}
@@ -152,7 +175,6 @@ func (o *office) copy(t *testing.T) (*office, *audittest.Scene) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, audittest.SceneAt(t, c.db)
 }
 
 // A keptWitness shows what a witness kept.
@@ -348,5 +370,70 @@ func TestEditedWitness(t *testing.T) {
 	}
 	if text := o.logged.String(); !strings.Contains(text, "store was edited") {
 		t.Errorf("logged %s", text)
+	}
+}
+
+// Somebody who can write to the state folders of the log's owner and of its witness puts
+// back what both have held before, all of it genuine; or he takes the witness's files
+// away, so that it would trust the log anew. The witness's own log says what it had seen.
+func TestWitnessSetBack(t *testing.T) {
+	t.Parallel()
+	first := newOffice(t)
+	for name, test := range map[string]func(t *testing.T, kept, folder string){
+		"an older state": func(t *testing.T, kept, folder string) { replaceFolder(t, kept, folder) },
+		"no state":       func(t *testing.T, _, folder string) { emptyFolder(t, folder) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			older, _ := first.copy(t)
+			o, _ := first.copy(t)
+			o.witness = o.cfg.Paths.Witness("clerk")
+			kept, err := os.ReadFile(older.db + sidecar.CheckpointSuffix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, err := checkpoint.Parse(string(kept))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The log grows, and the witness sees it.
+			if err := o.startUntil(t, func(_ *daemon.Daemon, note []byte, _ error) bool {
+				now, err := checkpoint.Parse(string(note))
+				return err == nil && now.Size > before.Size
+			}); err != nil {
+				t.Fatal(err)
+			}
+			replaceFolder(t, filepath.Dir(older.db), filepath.Dir(o.db))
+			test(t, older.cfg.Paths.Witness("clerk"), o.witness)
+
+			o.cfg.Logger = slog.New(slog.NewTextHandler(&o.logged, nil))
+			if err := o.startUntil(t, func(desk *daemon.Daemon, _ []byte, _ error) bool { return !desk.Status().Ready }); err != nil {
+				t.Fatal(err)
+			}
+			if text := o.logged.String(); !strings.Contains(text, "this witness's store was edited") {
+				t.Errorf("logged %s", text)
+			}
+			// The auditor has nothing newer than what was put back.
+			if report := o.audit(t); report.OK() || !slices.ContainsFunc(report.Faults, func(f auditchain.Fault) bool { return f.Class == verify.WitnessConflict }) {
+				t.Errorf("faults %v", report.Faults)
+			}
+		})
+	}
+}
+
+// replaceFolder makes a folder hold what another one does.
+func replaceFolder(t *testing.T, from, to string) {
+	t.Helper()
+	emptyFolder(t, to)
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	makePrivate(t, to)
+}
+
+func emptyFolder(t *testing.T, folder string) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o700)); err != nil {
+		t.Fatal(err)
 	}
 }

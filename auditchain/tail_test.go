@@ -119,6 +119,7 @@ func TestUnsignedTail(t *testing.T) {
 				t.Fatalf("%+v, %v", q, err)
 			}
 			checkEvidence(t, q)
+			wantActor(t, lastRecord(t, s.Path), false)
 			l := audittest.OpenAt(t, s.Path, auditchain.Options{})
 			if r := l.Recovery(); r.Resumed != 0 || r.Records != test.stays+1 {
 				t.Errorf("%+v", r)
@@ -131,6 +132,12 @@ func TestUnsignedTail(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lastRecord is the newest record of a log.
+func lastRecord(t *testing.T, path string) auditchain.Entry {
+	t.Helper()
+	return audittest.Collect(t, audittest.OpenReader(t, path), auditchain.Filter{Order: auditchain.NewestFirst, Limit: 1})[0]
 }
 
 // dump is the text of every row of a log.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // A schemaMaker makes random schemas of every shape that types can have. Each
@@ -299,7 +300,7 @@ func contracts(seed uint64, n int) []contract {
 		c := contract{name: fmt.Sprintf("c%d", len(out)), schema: s, source: source}
 		c.values = sampler{Rand: r, extras: true}.values(s, 6)
 		c.plain = slices.DeleteFunc(sampler{Rand: r}.values(s, 8), func(v string) bool { return !withoutExtras(source, v) })
-		if sample, err := schema.Sample(s); err == nil {
+		if sample, err := contain.Sample(s); err == nil {
 			c.values = append(c.values, string(sample))
 		}
 		if c.values != nil {

@@ -59,7 +59,7 @@ func TestOneDecisionCounts(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			approve := i%2 == 0
-			err := c.Decide(t.Context(), id, approve, "")
+			err := c.Decide(t.Context(), id, control.Decision{Approve: approve})
 			if _, late := errors.AsType[*control.NoApprovalError](err); late {
 				return
 			}
@@ -103,7 +103,7 @@ func TestNobodyDecides(t *testing.T) {
 	if len(decisions) != 2 || decisions[0] != "expire" || decisions[1] != "cancel" {
 		t.Errorf("recorded %v", decisions)
 	}
-	if err := c.Decide(t.Context(), "00000000", true, ""); !errors.As(err, new(*control.NoApprovalError)) {
+	if err := c.Decide(t.Context(), "00000000", control.Decision{Approve: true}); !errors.As(err, new(*control.NoApprovalError)) {
 		t.Errorf("a decision about nothing: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"time"
 
+	"github.com/agentd/agentd/approval"
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/truncate"
@@ -106,6 +107,10 @@ type callBody struct {
 	// Code and DetectedBy are "" for a call that succeeded.
 	Code       string           `json:"code,omitempty"`
 	DetectedBy envelope.Address `json:"detectedBy,omitempty"`
+	// PayloadSHA256 is the SHA-256 of the payload's bytes as the message carried them, in
+	// hex, so that the records of both ends and of an approval can be compared. It is ""
+	// for a call that was refused before it was sent, or let in.
+	PayloadSHA256 string `json:"payloadSha256,omitempty"`
 	// Attempts, at the caller, counts the requests, and is 0 for a call that was refused
 	// before the first. At the callee it is which of them this one is.
 	Attempts int        `json:"attempts"`
@@ -134,7 +139,7 @@ func newCallBody(r *rpc.CallRecord) callBody {
 	body := callBody{
 		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
 		TraceID: r.TraceID, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
-		Replayed: r.Replayed, StartMs: r.Start.UnixMilli(), LatencyMs: milliseconds(r.Latency), ExecutionTimeMs: milliseconds(r.ExecutionTime),
+		PayloadSHA256: r.Payload.String(), Replayed: r.Replayed, StartMs: r.Start.UnixMilli(), LatencyMs: milliseconds(r.Latency), ExecutionTimeMs: milliseconds(r.ExecutionTime),
 		CostEstimate: r.Cost, Unrecorded: r.Unrecorded,
 		Unproven: r.Unproven != "", UnprovenReason: truncate.String(r.Unproven, maxRecordedReason),
 	}
@@ -151,22 +156,37 @@ func milliseconds(d time.Duration) float64 {
 
 // An approvalBody is the body of a record of kind approval.
 type approvalBody struct {
-	ID            string           `json:"approvalId"`
+	ID string `json:"approvalId"`
+	// Role is the end of the call that asks: this agent's.
+	Role          rpc.Role         `json:"role"`
 	Peer          envelope.Address `json:"peerId"`
 	Capability    string           `json:"capabilityName"`
 	CorrelationID string           `json:"correlationId"`
 	TraceID       string           `json:"traceId,omitempty"`
 	SessionID     string           `json:"sessionId,omitempty"`
+	PayloadSHA256 string           `json:"payloadSha256,omitempty"`
 	Rule          string           `json:"rule"`
 	// Decision is approve, deny, expire (nobody decided in time), cancel (the
-	// caller gave up) or overflow (too many calls were waiting already).
+	// caller gave up, or the agent stopped), overflow (too many calls were waiting already)
+	// or refused (a decision did not count; the call waits on, if it still does).
 	Decision string `json:"decision"`
 	// Approver is the user that the kernel names at the other end of the control
-	// socket, and Reason what that user gave as one. Both are "" unless a person decided.
+	// socket, and Reason what was given as one. Both are "" unless a person decided.
 	Approver string `json:"approver,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	// Actor is the process that the decision came from, unless nobody decided.
 	Actor *auditchain.Actor `json:"actor,omitempty"`
+	// Signer and SignerKey are whose signature it is: the name in security.approvers, and the
+	// fingerprint of the key. Statement is the signed text, and Signature its signature
+	// as `ssh-keygen -Y sign` writes it.
+	Signer    string `json:"signer,omitempty"`
+	SignerKey string `json:"signerKey,omitempty"`
+	Statement string `json:"statement,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	// Refusal says why a decision was refused.
+	Refusal approval.Reason `json:"refusal,omitempty"`
+	// Unrecorded counts the similar outcomes since the last record that have none.
+	Unrecorded int64 `json:"unrecorded,omitempty"`
 	// WaitedMs counts from the beginning of the call.
 	WaitedMs int64 `json:"waitedMs"`
 }

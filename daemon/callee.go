@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 
-	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
@@ -14,7 +13,6 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/skill"
-	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/natsauth"
 	"github.com/agentd/agentd/transport/nats/quota"
 )
@@ -45,6 +43,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		Records:  d.records(),
 		Checks: callee.Checks{
 			Authorizer:      calleeAuthorizer{&d.permissions},
+			Approver:        d.approvals,
 			Tenants:         tenantGuard{&d.permissions},
 			Limiter:         d.limiter(),
 			MinFleetVersion: d.cfg.Fleet.RPC.MinFleetVersion,
@@ -52,6 +51,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		Services:     map[string]callee.Service{witnessService: d.serveWitness},
 		ReplyTopics:  d.replyTopics,
 		Idempotency:  d.answers,
+		Replays:      d.sharedReplays(),
 		Identity:     &d.keyring,
 		Limits:       calleeLimits(m),
 		FleetVersion: version,
@@ -127,40 +127,6 @@ func (d *Daemon) process(p *fleet.Process, variables []fleet.Variable, api *skil
 		MaxOutputBytes: p.MaxOutputBytes, KillGrace: p.KillGrace,
 		Calls: api, Descendants: d.descendants, Logger: d.log,
 	}
-}
-
-// listen accepts requests by every declared transport that this process supports.
-// A transport that it does not support is no error as long as one remains: the same
-// files serve a fleet in one process and one that is spread over hosts.
-func (d *Daemon) listen(ctx context.Context) error {
-	if d.inbox == nil {
-		return nil
-	}
-	var kinds []capability.TransportKind
-	supported := 0
-	for _, spec := range d.Member().Capabilities.Transports {
-		kinds = append(kinds, spec.Kind)
-		t := d.transport(spec.Kind)
-		if t == nil {
-			d.log.Debug("transport not used in this process", "kind", spec.Kind)
-			continue
-		}
-		if err := d.inbox.Listen(t, spec.Requests); err != nil {
-			return err
-		}
-		// Durable requests need a broker that stores them. One mailbox serves the
-		// agent, however many NATS transports it declares.
-		if conn, ok := t.(*nats.Conn); ok && d.mailbox == nil {
-			if err := d.listenDurable(ctx, conn, spec.Requests); err != nil {
-				return err
-			}
-		}
-		supported++
-	}
-	if supported == 0 {
-		return fmt.Errorf("this process supports none of the agent's transports %v, so nobody could call it", kinds)
-	}
-	return nil
 }
 
 // replyTopics are where the files say that a caller takes its answers.

@@ -31,7 +31,7 @@ func (d *Daemon) openClient(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.approvals = newApprovals(d.audit, approvalTimeout(d.Member()), d.log)
+	d.approvals = newApprovals(d.Member().Address, d.audit, approvalTimeout(d.Member()), agent.Security.ApproverKeys(), d.log)
 	d.gate = d.newGate(drift.Mode(agent.Drift))
 	d.breakers = d.newBreakers(agent.Breaker)
 	d.client, err = caller.New(caller.Config{
@@ -47,7 +47,7 @@ func (d *Daemon) openClient(context.Context) (err error) {
 			Breakers:   d.breakers,
 			Gate:       d.gate,
 		},
-		Identity:     &d.keyring,
+		Identity:     callingKeyring{&d.keyring},
 		FleetVersion: version,
 		Limits:       callerLimits(d.Member()),
 		Logger:       d.log,

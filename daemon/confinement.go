@@ -107,7 +107,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 	policy := sandbox.Default(s.Process.Dir)
 	policy.Face = port
 	policy.Hidden = secrets.all()
-	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), keyFiles(s.Process.Dir))
+	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), credentialFiles(s.Process.Dir))
 	policy.Limits = sandbox.Limits{
 		MemoryBytes: uint64(granted.MemoryBytes), FileBytes: uint64(granted.FileBytes), //nolint:gosec // the load has checked that they are positive
 		OpenFiles: uint64(granted.OpenFiles), CPUSeconds: uint64(granted.CPUSeconds), //nolint:gosec // as above
@@ -193,8 +193,8 @@ func othersFolders(f *fleet.Fleet, m *fleet.Member, dir string) (folders []strin
 	return folders
 }
 
-// keyFiles finds credentials of NATS below a skill's folder, by their names.
-func keyFiles(dir string) (files []string) {
+// credentialFiles finds credentials of NATS below a skill's folder, by their names.
+func credentialFiles(dir string) (files []string) {
 	most := mostOwnFiles
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if most--; most < 0 {

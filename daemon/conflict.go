@@ -39,13 +39,12 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 	if conn == nil || d.inbox == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askFleets)
-	defer cancel()
-	found, err := discovery.Find(ctx, conn, natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
+	found, err := d.findNamesakes(ctx)
 	if err != nil {
 		d.log.Debug("other fleets on the broker cannot be found", "error", err)
 		return nil
 	}
+	d.judgeReplicas(found)
 	for _, spec := range d.Member().Capabilities.Transports {
 		for _, other := range found {
 			name := other.Metadata[MetadataFleet]
@@ -55,6 +54,14 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// findNamesakes returns the running services with the name of this agent: its replicas,
+// itself, and agents of other fleets.
+func (d *Daemon) findNamesakes(ctx context.Context) ([]discovery.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, askFleets)
+	defer cancel()
+	return discovery.Find(ctx, d.nats(), natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
 }
 
 // A fleetCheck asks a second time, in the background.
@@ -67,8 +74,8 @@ type fleetCheck struct {
 // checkFleetAgain asks again once others can find this agent. Of two agents that start at
 // the same moment neither finds the other before that; now the later one does. It does
 // not hold up the start, which would take longer by the time that Find waits.
-func (d *Daemon) checkFleetAgain(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
+func (d *Daemon) checkFleetAgain(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // which bounds the start alone
 	d.fleetCheck.conflict, d.fleetCheck.cancel = make(chan error, 1), cancel
 	d.fleetCheck.asking.Go(func() {
 		if err := d.checkFleet(ctx); err != nil {

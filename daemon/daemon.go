@@ -44,6 +44,7 @@ type Daemon struct {
 	peers       peerTable
 	permissions permissions
 	keyring     keyringHolder
+	unread      *health.Condition // of key files that cannot be read; guarded by reloading
 
 	// What is opened once, in the order of start.
 	audit      auditor
@@ -60,6 +61,7 @@ type Daemon struct {
 	answers    *answerStore                    // nil for an agent that only calls others
 	inbox      *callee.Inbox                   // nil for an agent that only calls others
 	skillAPI   atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
+	listening  listening
 	control    *control.Server
 
 	descendants *descendants.Member         // the processes of the agent's skills
@@ -70,6 +72,7 @@ type Daemon struct {
 
 	announcement *discovery.Announcement // nil unless the agent accepts requests by NATS
 	fleetCheck   fleetCheck
+	replicas     replicaWatch
 }
 
 // errNotReady is the answer before Start has finished and once Stop has begun. The

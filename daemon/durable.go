@@ -52,17 +52,15 @@ func (d *Daemon) queues() (map[string]transport.CallQueue, error) {
 	return map[string]transport.CallQueue{nats.Kind: calls}, nil
 }
 
-// listenDurable serves the requests that the broker keeps for this agent, if one of
-// its capabilities is durable.
-func (d *Daemon) listenDurable(ctx context.Context, conn *nats.Conn, subject string) (err error) {
+// openDurable opens the queue of requests, if one of the agent's capabilities is durable.
+// Requests are taken from it once the agent listens.
+func (d *Daemon) openDurable(ctx context.Context, subject string) (err error) {
 	if !d.Member().Capabilities.KeepsRequests() {
 		return nil
 	}
-	if d.mailbox, err = durable.OpenMailbox(ctx, subject, d.durableOptions(d.jetStreamConn())); err != nil {
-		return err
-	}
+	d.mailbox, err = durable.OpenMailbox(ctx, subject, d.durableOptions(d.jetStreamConn()))
 	d.mailboxSubject = subject
-	return d.inbox.ListenDurable(conn, d.mailbox, subject)
+	return err
 }
 
 // Await implements [control.Durable].

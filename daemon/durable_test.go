@@ -113,7 +113,7 @@ func TestDeadLetters(t *testing.T) {
 
 	var events []any
 	for _, body := range ofKind(t, cfg, "callee", auditchain.KindLifecycle) {
-		if body["by"] == "ada" && body["peerId"] == "agent://caller" && body["capabilityName"] == "go" {
+		if actor, ok := body["actor"].(map[string]any); ok && actor["pid"] == float64(os.Getpid()) && body["by"] == "ada" && body["peerId"] == "agent://caller" && body["capabilityName"] == "go" {
 			events = append(events, body["event"], body["correlationId"])
 		}
 	}

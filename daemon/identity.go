@@ -24,8 +24,14 @@ type keyringHolder struct {
 // memberKeys are what a member's identity consists of, as the files say.
 type memberKeys struct {
 	*identity.Keyring
-	own       []identity.OwnKey    // empty where no peer verifies them
+	store     identity.Store       // of own
+	proving   bool                 // some peer proves itself
+	paired    bool                 // a peer verifies own
+	own       []identity.OwnKey    // the last one that is valid signs
 	published []identity.PublicKey // what identities.yaml says of them; nil if nothing
+	files     keyFiles
+	kept      bool        // own are those from before: the file no longer has the published one
+	rejected  atomic.Bool // others know other keys of this agent alone
 }
 
 var _ rpc.Identity = (*keyringHolder)(nil)
@@ -48,52 +54,113 @@ func (h *keyringHolder) Provider(a envelope.Address) identity.Provider {
 // Proves implements [rpc.Identity].
 func (h *keyringHolder) Proves(peer envelope.Address) bool { return h.current.Load().Proves(peer) }
 
-// loadKeyring puts the keys of the files in force.
+// A callingKeyring signs the calls that the agent makes. A call that its peer would drop
+// without an answer is refused here, and its caller gets an error instead of a timeout.
+// Replies are signed all the same: they go to callers that may know more than this agent's
+// files, or less.
+type callingKeyring struct{ *keyringHolder }
+
+// Sign implements [envelope.Signer].
+func (h callingKeyring) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
+	keys := h.current.Load()
+	if keys.rejected.Load() && keys.Provider(to) == identity.NKey {
+		return envelope.Auth{}, &identity.Error{Reason: identity.UnknownKey, Peer: to, Provider: identity.NKey}
+	}
+	return keys.Sign(to, form)
+}
+
+// loadKeyring puts the keys of the files in force, and follows them from then on.
 func (d *Daemon) loadKeyring(context.Context) error {
 	keys, err := d.readKeys(d.cfg.Fleet, d.Member())
 	if err != nil {
 		return err
 	}
 	d.keyring.current.Store(keys)
-	d.identity = health.Repeat(identityInterval, d.judgeIdentity)
+	d.identity = health.Repeat(identityInterval, d.followKeys)
 	return nil
 }
+
+// IdentityStore is the file of a member's own keys: the mounted one that agent.yaml
+// names, or else one in p.
+func IdentityStore(m *fleet.Member, p Paths) identity.Store {
+	if path := m.Agent.Security.KeyFile; path != "" {
+		return identity.Store{Path: path, Mounted: true}
+	}
+	return identity.Store{Path: p.Identity(m.ID)}
+}
+
+// clockTolerance is how far the clocks of two hosts may be apart when a key begins to be
+// valid: it is accepted so much earlier, and must be here by then.
+const clockTolerance = 10 * time.Second
 
 // readKeys reads the keys of a member and of those that it exchanges messages
 // with, and puts nothing in force. A key that cannot be read is an error: to
 // continue without it would mean to believe whatever an agent says about itself.
-//
-// The member's own key pair is created when the first agent is found that needs it,
-// so that fleets without identities have no key files.
 func (d *Daemon) readKeys(f *fleet.Fleet, m *fleet.Member) (*memberKeys, error) {
-	opts := identity.Options{Self: m.Address, Peers: map[envelope.Address]identity.Peer{}}
+	opts := identity.Options{Self: m.Address, Peers: map[envelope.Address]identity.Peer{}, Early: clockTolerance}
 	if require := m.Agent.Security.RequireAuth; require != nil {
 		opts.Require = *require
 	}
+	keys := &memberKeys{store: IdentityStore(m, d.cfg.Paths)}
 	for _, a := range withIdentity(f, m) {
 		auth := f.Identity(m, a)
+		for _, s := range auth.Secrets {
+			keys.files.add(s.Ref)
+		}
 		peer, err := readPeerKeys(auth)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: the identity of %s: %w", auth.Position.File, auth.Position.Line, a, err)
 		}
 		// A peer with public keys verifies ours the same way; peers with shared
 		// secrets need no key pair.
-		if len(peer.Public) > 0 && opts.Own == nil {
-			if opts.Own, err = (identity.Store{Path: d.cfg.Paths.Identity(m.ID)}).Ensure(time.Now()); err != nil {
-				return nil, err
-			}
-		}
+		keys.paired = keys.paired || len(peer.Public) > 0
+		keys.proving = keys.proving || len(peer.Public) > 0 || len(peer.Secrets) > 0
 		opts.Peers[a] = peer
 	}
-	keyring, err := identity.NewKeyring(opts)
-	if err != nil {
-		return nil, err
-	}
-	keys := &memberKeys{Keyring: keyring, own: opts.Own}
 	if auth := f.Identity(m, m.Address); auth != nil {
 		keys.published = publicKeys(auth)
 	}
-	return keys, nil
+	var err error
+	if keys.paired {
+		if opts.Own, err = keys.readOwn(); err != nil {
+			return nil, err
+		}
+		// A wrong file is no reason to give up the right key, as a missing one is not.
+		before, now := d.keyring.current.Load(), time.Now()
+		if before != nil && keys.lacks(opts.Own, now) != nil && keys.lacks(before.own, now) == nil {
+			opts.Own, keys.kept = before.own, true
+		}
+	}
+	keys.own = opts.Own
+	keys.Keyring, err = identity.NewKeyring(opts)
+	return keys, err
+}
+
+// lacks returns the published key that own does not have, now or soon by the clock of
+// another host, or nil.
+func (k *memberKeys) lacks(own []identity.OwnKey, now time.Time) *identity.PublicKey {
+	for _, at := range [...]time.Time{now, now.Add(clockTolerance)} {
+		if lacking, is := identity.Lacking(own, k.published, at); is {
+			return &lacking
+		}
+	}
+	return nil
+}
+
+// readOwn reads the agent's own keys. It generates one where the fleet knows none of this
+// agent, so that fleets without identities have no key files. Where the fleet knows one,
+// it belongs to another replica, or is lost: a further one would help nobody.
+func (k *memberKeys) readOwn() ([]identity.OwnKey, error) {
+	read := k.store.Keys
+	if k.published == nil && !k.store.Mounted {
+		read = func() ([]identity.OwnKey, error) { return k.store.Ensure(time.Now()) }
+	}
+	k.files.add("file:" + k.store.Path) // before it is read: a later change is noticed
+	own, err := read()
+	if err != nil {
+		return nil, err
+	}
+	return identity.Preferred(own, k.published), nil
 }
 
 // withIdentity lists the agents whose messages to m carry a proof, each once: m's

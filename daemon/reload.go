@@ -81,18 +81,19 @@ func (d *Daemon) reload() error {
 	}
 	// Each of these is swapped by itself. A call that runs meanwhile may see the new
 	// keys with the old permissions: both were in force at some moment of its own time.
-	d.keyring.current.Store(next.keyring)
+	d.useKeys(next.keyring)
 	d.permissions.caller.Store(next.caller)
 	d.permissions.callee.Store(next.callee)
 	d.permissions.tenants.Store(next.tenants)
 	d.peers.current.Store(d.peersOf(next.member))
 	d.client.SetLimits(callerLimits(next.member))
 	d.breakers.Configure(policy.BreakerSettings(next.member.Agent.Breaker), time.Now())
-	d.approvals.setTimeout(approvalTimeout(next.member))
+	d.approvals.configure(approvalTimeout(next.member), next.member.Agent.Security.ApproverKeys())
 	before := reloadedState{fleet: d.loaded.Load(), member: d.Member()}
 	d.loaded.Store(next.fleet)
 	d.member.Store(next.member)
 	d.awaitRestart(next)
+	d.unread = nil
 	d.judgeIdentity()
 	d.reloadGate(next.member)
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)

@@ -55,7 +55,9 @@ func agentSettings() []setting {
 		row("tenants", swapped, func(a *fleet.AgentFile) any { return a.Tenants }),
 		row("security.requireAuth", swapped, func(a *fleet.AgentFile) any { return a.Security.RequireAuth }),
 		row("security.approvalTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ApprovalTimeout }),
+		row("security.approvers", swapped, func(a *fleet.AgentFile) any { return approversOf(a.Security.Approvers) }), // for calls that wait, too
 		row("security.clockSkewMs", swapped, func(a *fleet.AgentFile) any { return a.Security.ClockSkew }),
+		row("security.identity.keyFile", swapped, func(a *fleet.AgentFile) any { return a.Security.KeyFile }),
 		row("security.auditLog", restart, func(a *fleet.AgentFile) any { return a.Security.NoAuditLog }),
 		row("audit.witnesses", restart, func(a *fleet.AgentFile) any { return witnessesOf(&a.Audit) }),
 		row("audit.witnessQuorum", swapped, func(a *fleet.AgentFile) any { return a.Audit.WitnessQuorum }),
@@ -69,6 +71,11 @@ func agentSettings() []setting {
 		row("limits.maxPending", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPending }),
 		row("limits.maxViolations", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxViolations }),
 		row("limits.idempotencyTtlMs", restart, func(a *fleet.AgentFile) any { return a.Limits.IdempotencyTTL }),
+		row("idempotency", restart, func(a *fleet.AgentFile) any {
+			i := a.Idempotency
+			i.Position = fleet.Position{}
+			return i
+		}),
 		row("limits.shutdownTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Limits.ShutdownTimeout }),
 		row("durable", restart, func(a *fleet.AgentFile) any {
 			d := a.Durable
@@ -185,7 +192,15 @@ func permissionsOf(p *fleet.Permissions) any {
 	if p == nil {
 		return nil
 	}
-	return [][]string{patterns(p.Allow), patterns(p.Ask), patterns(p.Deny)}
+	return [][]string{patterns(p.Allow), patterns(p.Ask), patterns(p.Deny), patterns(p.Serve)}
+}
+
+// approversOf is who may decide, without places.
+func approversOf(all []fleet.Approver) (who [][3]string) {
+	for _, a := range all {
+		who = append(who, [3]string{a.Name, a.Key, a.KeyFile})
+	}
+	return who
 }
 
 // patterns tells an absent list from an empty one, too.

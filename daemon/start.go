@@ -86,6 +86,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.listen,
 		d.announce,
 		d.checkFleetAgain,
+		d.watchReplicas,
 		d.addWitnesses,
 	} {
 		if err := step(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -176,7 +177,7 @@ func TestApprovalIDs(t *testing.T) {
 		t.Errorf("ids %v", ids)
 	}
 	for i, id := range ids {
-		if err := c.Decide(t.Context(), id, i%2 == 0, "because"); err != nil {
+		if err := c.Decide(t.Context(), id, control.Decision{Approve: i%2 == 0, Reason: "because"}); err != nil {
 			t.Error(err)
 		}
 		if err := <-done; (err == nil) != (i%2 == 0) || err != nil && !strings.Contains(err.Error(), "because") {
@@ -186,10 +187,10 @@ func TestApprovalIDs(t *testing.T) {
 	// A part of an id decides nothing.
 	go func() { _, err := goCall(t, f); done <- err }()
 	last := waiting(t, c, 1)[0].ID
-	if err := c.Decide(t.Context(), last[:8], true, ""); err == nil {
+	if err := c.Decide(t.Context(), last[:8], control.Decision{Approve: true}); err == nil {
 		t.Error("a prefix of an id decided")
 	}
-	if err := c.Decide(t.Context(), last, false, ""); err != nil {
+	if err := c.Decide(t.Context(), last, control.Decision{}); err != nil {
 		t.Error(err)
 	}
 	<-done

@@ -19,6 +19,11 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	wasReady := d.ready.Swap(false)
 	var errs []error
 	d.fleetCheck.close()
+	d.replicas.close()
+	if d.identity != nil {
+		d.identity()
+	}
+	d.listening.stop() // a reload that still runs must not have the inbox listen again
 	if d.announcement != nil {
 		errs = append(errs, d.announcement.Close())
 	}
@@ -52,10 +57,10 @@ func (d *Daemon) Stop(ctx context.Context) error {
 	if d.answers != nil {
 		errs = append(errs, d.answers.close())
 	}
-	if d.identity != nil {
-		d.identity()
-	}
 	if d.audit.log != nil {
+		if wasReady {
+			d.rememberAllWitnessed()
+		}
 		d.audit.health.Close()
 		if wasReady {
 			errs = append(errs, d.audit.close(d.cfg.Version))

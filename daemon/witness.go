@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
@@ -39,6 +40,10 @@ type witnesses struct {
 	// shortSince is when the quorum of this log's own witnesses was lost, zero while
 	// there is one. It belongs to the goroutine that watches the audit log.
 	shortSince time.Time
+
+	// mu makes one memory at a time of what this witness has seen.
+	mu       sync.Mutex
+	recalled map[envelope.Address]bool // whose memories have been looked for; guarded by mu
 }
 
 // A witnessBody is the body of a lifecycle record about witnessing.
@@ -54,7 +59,7 @@ type witnessBody struct {
 }
 
 // openWitness makes the agent a witness of other agents' logs.
-func (d *Daemon) openWitness(context.Context) error {
+func (d *Daemon) openWitness(ctx context.Context) error {
 	d.witnesses.sampler.PerSecond = conflictsPerSecond
 	if d.Member().ClientOnly() {
 		return nil // no request could reach it
@@ -69,7 +74,7 @@ func (d *Daemon) openWitness(context.Context) error {
 		return err
 	}
 	d.witnesses.server = witness.NewServer(d.audit.log.Keeper(store, registry.Keys), registry)
-	return nil
+	return d.recallWitnessed(ctx)
 }
 
 // addWitnesses has the agent's own log witnessed by the peers that agent.yaml names.
@@ -111,19 +116,26 @@ func (d *Daemon) serveWitness(ctx context.Context, from envelope.Address, questi
 	if _, member := d.cfg.Fleet.Member(from.ID()); !member && !peer {
 		return nil, fmt.Errorf("%s asks for a witness, and is neither a member of the fleet nor a peer", from)
 	}
+	if err := d.recallOnce(ctx, from); err != nil {
+		return nil, err
+	}
 	answer, err := d.witnesses.server.Answer(ctx, string(from), question)
 	switch {
+	case err == nil:
+		d.rememberWitnessed(ctx, from, rememberedEvery)
 	case errors.Is(err, checkpoint.ErrInconsistent):
 		d.log.Error("an agent's audit log was rewritten or replaced", "agent", from, "reason", err)
 		if take, _ := d.witnesses.sampler.Take(time.Now()); take {
 			d.recordWitness(ctx, witnessBody{Event: "witness-refused", Peer: string(from), Reason: err.Error()})
 		}
 	case errors.Is(err, checkpoint.ErrEdited):
-		d.log.Error("this witness's store was edited: restore its folder, or remove the file of that log to trust it anew", "agent", from,
+		d.log.Error("this witness's store was edited: restore its folder, or remove the file of that log", "agent", from,
 			"folder", d.cfg.Paths.Witness(d.Member().ID), "reason", err)
 		if take, _ := d.witnesses.sampler.Take(time.Now()); take {
 			d.recordWitness(ctx, witnessBody{Event: "witness-store-edited", Peer: string(from), Reason: err.Error()})
 		}
+	case errors.Is(err, witness.ErrNotIntroduced):
+		d.log.Info("an agent's audit log has a new key: it has to prove which of the known ones introduced it", "agent", from)
 	case err != nil:
 		d.log.Warn("a checkpoint was not co-signed", "agent", from, "reason", err)
 	}

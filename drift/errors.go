@@ -7,7 +7,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // A SchemaDriftError reports that the contracts of the caller and of a peer
@@ -66,7 +66,7 @@ type UnsupportedCloudToolSchema struct {
 	Side rpc.Side
 	// Reason is why the proof stopped. It is "" when the peer's schema did not
 	// compile; Err is the reason then.
-	Reason schema.Reason
+	Reason contain.Reason
 	// Pointer is where in the schema the proof stopped (RFC 6901).
 	Pointer string
 	// Err is why the peer's schema did not compile, or nil.
@@ -86,10 +86,10 @@ func (e *UnsupportedCloudToolSchema) Unwrap() error { return e.Err }
 // Details implements [caller.DetailedError].
 func (e *UnsupportedCloudToolSchema) Details() json.RawMessage {
 	return details(struct {
-		Error   string        `json:"error"`
-		Side    rpc.Side      `json:"side"`
-		Reason  schema.Reason `json:"reason,omitempty"`
-		Pointer string        `json:"pointer"`
+		Error   string         `json:"error"`
+		Side    rpc.Side       `json:"side"`
+		Reason  contain.Reason `json:"reason,omitempty"`
+		Pointer string         `json:"pointer"`
 	}{"UnsupportedCloudToolSchema", e.Side, e.Reason, e.Pointer})
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -312,12 +312,12 @@ func TestGateBelievesNoDigest(t *testing.T) {
 // A proof that ran out of time refuses the call and is not kept: the machine may have
 // been busy.
 func TestGateKeepsNoProofThatRanOutOfTime(t *testing.T) {
-	s := newForeigner(t, contractOf(t), drift.Options{Budget: schema.Budget{Time: 1}})
+	s := newForeigner(t, contractOf(t), drift.Options{Budget: contain.Budget{Time: 1}})
 	s.says(publishes(tools("", goodTool)))
 	s.listen(t)
 	for range 2 {
 		var stuck *drift.UnsupportedCloudToolSchema
-		if _, err := s.call(`{"a":1}`); !errors.As(err, &stuck) || stuck.Reason != schema.ReasonTime {
+		if _, err := s.call(`{"a":1}`); !errors.As(err, &stuck) || stuck.Reason != contain.ReasonTime {
 			t.Errorf("%v", err)
 		}
 		if troubles := s.gate.Warnings(); len(troubles) != 0 {

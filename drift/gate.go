@@ -13,7 +13,7 @@ import (
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
-	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // A Mode is what the gate does about drift.
@@ -47,7 +47,7 @@ type Options struct {
 	// 5 min.
 	Refresh time.Duration
 	// Budget bounds the work of a proof.
-	Budget schema.Budget
+	Budget contain.Budget
 	// Logger receives warnings. Default: none.
 	Logger *slog.Logger
 }

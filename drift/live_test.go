@@ -18,7 +18,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -63,19 +63,19 @@ const (
 // Whichever half of the call cannot be checked, nothing is sent: an answer that this
 // agent cannot foresee is as bad as a request that the peer cannot take.
 func TestGateFailsClosedOnBothSides(t *testing.T) {
-	little := schema.Budget{Steps: 1} // of work, so that no proof comes to an end
+	little := contain.Budget{Steps: 1} // of work, so that no proof comes to an end
 	for name, test := range map[string]struct {
 		tool    string
 		side    rpc.Side
 		details string
-		budget  schema.Budget
+		budget  contain.Budget
 	}{
-		"input outside the subset":  {`{"digest":"sha256:1","inputSchema":` + outside + `}`, rpc.SideRequest, `{"error":"UnsupportedCloudToolSchema","side":"request","pointer":""}`, schema.Budget{}},
-		"output outside the subset": {`{"digest":"sha256:1","inputSchema":` + wideJSON + `,"outputSchema":` + outside + `}`, rpc.SideResponse, `{"error":"UnsupportedCloudToolSchema","side":"response","pointer":""}`, schema.Budget{}},
-		"a pattern of another sort": {`{"digest":"sha256:1","inputSchema":` + lookahead + `}`, rpc.SideRequest, "", schema.Budget{}},
+		"input outside the subset":  {`{"digest":"sha256:1","inputSchema":` + outside + `}`, rpc.SideRequest, `{"error":"UnsupportedCloudToolSchema","side":"request","pointer":""}`, contain.Budget{}},
+		"output outside the subset": {`{"digest":"sha256:1","inputSchema":` + wideJSON + `,"outputSchema":` + outside + `}`, rpc.SideResponse, `{"error":"UnsupportedCloudToolSchema","side":"response","pointer":""}`, contain.Budget{}},
+		"a pattern of another sort": {`{"digest":"sha256:1","inputSchema":` + lookahead + `}`, rpc.SideRequest, "", contain.Budget{}},
 		"input undecided":           {`{"digest":"sha256:1","inputSchema":` + wideJSON + `}`, rpc.SideRequest, "", little},
 		"output undecided":          {`{"digest":"sha256:1","outputSchema":` + wideJSON + `}`, rpc.SideResponse, "", little},
-		"output that is no schema":  {`{"digest":"sha256:1","outputSchema":{"type":7}}`, rpc.SideResponse, `{"error":"UnsupportedCloudToolSchema","side":"response","pointer":""}`, schema.Budget{}},
+		"output that is no schema":  {`{"digest":"sha256:1","outputSchema":{"type":7}}`, rpc.SideResponse, `{"error":"UnsupportedCloudToolSchema","side":"response","pointer":""}`, contain.Budget{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStub(t, contract(t, f(narrow, narrow)), drift.Options{Budget: test.budget}, test.tool)

@@ -8,6 +8,7 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // prove returns nil if the peer accepts everything that the caller may send, and
@@ -17,13 +18,13 @@ import (
 // digest is that of live, computed here. A contract that was loaded for inspection only
 // has no compiled schemas, and nothing is proven with it; validation refuses its calls
 // later.
-func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, digest string, budget schema.Budget) error {
+func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, digest string, budget contain.Budget) error {
 	if mine := p.Capability.Input; mine != nil && mine.Schema != nil && live.InputSchema != nil {
 		theirs, err := compile(p, rpc.SideRequest, live.InputSchema)
 		if err != nil {
 			return err
 		}
-		answer := schema.IsSubschemaWithin(ctx, mine.Schema, theirs, budget)
+		answer := contain.IsSubschemaWithin(ctx, mine.Schema, theirs, budget)
 		if err := verdictOf(p, digest, rpc.SideRequest, answer, "a payload that this agent may send is refused by the peer"); err != nil {
 			return err
 		}
@@ -33,7 +34,7 @@ func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, dige
 		if err != nil {
 			return err
 		}
-		answer := schema.IsSubschemaWithin(ctx, theirs, mine.Schema, budget)
+		answer := contain.IsSubschemaWithin(ctx, theirs, mine.Schema, budget)
 		return verdictOf(p, digest, rpc.SideResponse, answer, "an answer that the peer may give is refused by this agent")
 	}
 	return nil
@@ -53,11 +54,11 @@ func compile(p caller.Probe, side rpc.Side, source json.RawMessage) (*schema.Sch
 
 // verdictOf turns the answer of a proof into an error, or nil. It fails closed: any
 // answer but the two that decide is an error.
-func verdictOf(p caller.Probe, digest string, side rpc.Side, answer schema.Containment, reason string) error {
+func verdictOf(p caller.Probe, digest string, side rpc.Side, answer contain.Containment, reason string) error {
 	switch answer.Answer {
-	case schema.Proven:
+	case contain.Proven:
 		return nil
-	case schema.Refuted:
+	case contain.Refuted:
 		return &SchemaDriftError{
 			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Witness: answer.Witness,
 			Reason: reason, Built: p.Capability.Digest, Live: digest,

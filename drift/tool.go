@@ -10,7 +10,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/rpc/caller"
-	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // A toolState is what the gate thinks about the calls to one capability of a peer.
@@ -198,7 +198,7 @@ func (g *Gate) proveOnce(ctx context.Context, s *peerState, t *toolState, p call
 		err = prove(ctx, p, tool, pair.live, g.opts.Budget)
 	}
 	var undecided *UnsupportedCloudToolSchema
-	if errors.As(err, &undecided) && undecided.Reason == schema.ReasonTime {
+	if errors.As(err, &undecided) && undecided.Reason == contain.ReasonTime {
 		return err, false
 	}
 	s.mu.Lock()

@@ -51,6 +51,8 @@ type AgentFile struct {
 	Limits Limits
 	// Durable holds the block durable.
 	Durable Durable
+	// Idempotency holds the block idempotency.
+	Idempotency Idempotency
 	// Breaker holds the block breaker, with defaults for what the file leaves out.
 	Breaker Breaker
 	// Ignored are the keys of the file that agentd accepts for the sake of the
@@ -121,13 +123,17 @@ type Process struct {
 	KillGrace time.Duration
 }
 
-// Permissions decides which calls a member may make. Deny wins over Ask, and
-// Ask over Allow; what no list matches is denied. Package policy reads the
+// Permissions decides which calls a member may make, and which that it serves
+// wait for a person. Deny wins over Ask, and Ask over Allow; where there are
+// rules about calls that it makes, those that no list matches are denied. Package policy reads the
 // patterns and decides.
 type Permissions struct {
 	// Allow permits calls, Ask holds them for a person's approval, Deny
 	// refuses them.
 	Allow, Ask, Deny []PermissionRule
+	// Serve holds calls of others to the member for a person's approval: the rules of Ask
+	// that begin with ServeAgent.
+	Serve []PermissionRule
 }
 
 // A PermissionRule is one pattern of agent.yaml.
@@ -147,9 +153,16 @@ type Security struct {
 	// ApprovalTimeout is how long a call waits for a person's approval before
 	// it is denied. The default is 5 min.
 	ApprovalTimeout time.Duration
+	// Approvers are the people who may decide, by their keys. Nil, when the file
+	// has no such list, lets whoever has the agent's control socket decide.
+	Approvers []Approver
 	// ClockSkew is how far behind the callers' clocks may be. The default is
 	// 0.
 	ClockSkew time.Duration
+	// KeyFile is the absolute path of a file that has the agent's own keys, and that
+	// something else than agentd provides, such as a mounted secret. "" means the one in
+	// the state folder.
+	KeyFile string
 	// NoAuditLog turns off the access record that each call leaves. Refusals
 	// and violations are recorded all the same.
 	NoAuditLog bool
@@ -220,10 +233,11 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
 	a.Tenants = decodeTenants(o.Get("tenants"), true)
-	a.decodeSecurity(o.Get("security"))
+	a.decodeSecurity(o.Get("security"), p)
 	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))
+	a.Idempotency = decodeIdempotency(o.Get("idempotency"))
 	a.Breaker = decodeBreaker(o.Get("breaker"))
 	a.decodeReference(o)
 	o.PassOverPrefix("x-")

@@ -22,6 +22,11 @@ func (f *Fleet) Files(m *Member) []string {
 		all = append(all, m.PeersFile)
 	}
 	all = append(all, m.EnvFiles()...)
+	for _, a := range m.Agent.Security.Approvers {
+		if a.KeyFile != "" {
+			all = append(all, a.KeyFile)
+		}
+	}
 	for _, p := range m.Peers {
 		if p.Document != nil {
 			all = append(all, f.abs(p.Document.Path))

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -25,11 +26,42 @@ func decodePermissions(v strictyaml.Value) *Permissions {
 	if rules := o.Get("rules"); rules.Present() {
 		rules.Fault("rules are the reference runtime's, and would decide nothing here", "write them as patterns under allow, ask and deny")
 	}
-	return &Permissions{
+	p := &Permissions{
 		Allow: decodePatterns(o.Get("allow"), faultTarget),
-		Ask:   decodePatterns(o.Get("ask"), faultGuard),
+		Ask:   decodePatterns(o.Get("ask"), faultAsk),
 		Deny:  decodePatterns(o.Get("deny"), faultGuard),
 	}
+	p.splitAsk()
+	return p
+}
+
+// The tools that patterns are about: calls that the member makes, and those that it
+// serves. The first is the reference runtime's word.
+const (
+	callTool  = "RequestAgent:"
+	serveTool = "ServeAgent:"
+)
+
+// splitAsk moves the rules about calls that the member serves out of Ask. A list of
+// nothing else says nothing about the calls that it makes.
+func (p *Permissions) splitAsk() {
+	var made []PermissionRule
+	for _, r := range p.Ask {
+		if strings.HasPrefix(r.Pattern, serveTool) {
+			p.Serve = append(p.Serve, r)
+		} else {
+			made = append(made, r)
+		}
+	}
+	if p.Serve != nil {
+		p.Ask = made
+	}
+}
+
+// Calls reports whether there are rules about the calls that the member makes. Then all
+// that none of them allows is denied.
+func (p *Permissions) Calls() bool {
+	return p != nil && (p.Serve == nil || p.Allow != nil || p.Ask != nil || p.Deny != nil)
 }
 
 // decodePatterns reads a list of patterns; nil if there is none. check
@@ -56,10 +88,12 @@ func decodePatterns(v strictyaml.Value, check func(strictyaml.Value, string)) []
 // An allow rule about another tool belongs to the reference runtime and is left
 // alone: it permits nothing here.
 func faultTarget(v strictyaml.Value, pattern string) {
-	key, calls := strings.CutPrefix(pattern, "RequestAgent:")
+	key, calls := strings.CutPrefix(pattern, callTool)
 	switch {
+	case strings.HasPrefix(strings.ToLower(pattern), "serveagent"):
+		v.Fault("only ask has rules about the calls that the agent serves", "who may call it at all is said by `callers` of capabilities.yaml")
 	case strings.HasPrefix(pattern, "agent:"):
-		v.Fault("the rule names no tool, and would match nothing", fmt.Sprintf("write %q", "RequestAgent:"+pattern))
+		v.Fault("the rule names no tool, and would match nothing", fmt.Sprintf("write %q", callTool+pattern))
 	case strings.HasPrefix(strings.ToLower(pattern), "requestagent") && !calls:
 		v.Fault("the rule would match nothing", "the tool is written RequestAgent: with a colon")
 	// Another tool's pattern, or one that may span slashes.
@@ -73,15 +107,32 @@ func faultTarget(v strictyaml.Value, pattern string) {
 // faultGuard is faultTarget for rules that deny or ask. One about another tool
 // would hold back nothing, since agentd decides about calls alone.
 func faultGuard(v strictyaml.Value, pattern string) {
-	const calls = "RequestAgent:"
 	faultTarget(v, pattern)
 	literal := pattern
 	if i := strings.IndexAny(pattern, "*?"); i >= 0 {
 		literal = pattern[:i]
 	}
-	if tool, _, _ := strings.Cut(pattern, ":"); tool != "agent" && !strings.HasPrefix(strings.ToLower(tool), "requestagent") && !strings.HasPrefix(calls, literal) {
+	tool, _, _ := strings.Cut(pattern, ":")
+	known := strings.HasPrefix(strings.ToLower(tool), "requestagent") || strings.HasPrefix(strings.ToLower(tool), "serveagent")
+	if tool != "agent" && !known && !strings.HasPrefix(callTool, literal) {
 		v.Fault(fmt.Sprintf("the rule is about the tool %q, and would protect nothing: agentd decides about calls, RequestAgent", tool),
 			"remove it: agentd runs no such tool")
+	}
+}
+
+// faultAsk is faultGuard for rules that ask, which may also be about the calls that the
+// agent serves: ServeAgent:agent://<caller>/<capability>.
+func faultAsk(v strictyaml.Value, pattern string) {
+	key, serves := strings.CutPrefix(pattern, serveTool)
+	switch {
+	case serves && !strings.Contains(key, "**") && strings.Count(key, "/") != 3:
+		v.Fault("the rule would match nothing: a call that is served is ServeAgent:agent://<caller>/<capability>, and * stays between two slashes",
+			"use ** for any run of characters")
+	case serves:
+	case strings.HasPrefix(strings.ToLower(pattern), "serveagent"):
+		v.Fault("the rule would match nothing", "the tool is written ServeAgent: with a colon")
+	default:
+		faultGuard(v, pattern)
 	}
 }
 
@@ -97,7 +148,7 @@ func decodeScopes(v strictyaml.Value) []PermissionRule {
 
 // decodeSecurity reads the block security. Its defaultPermissions are scopes
 // too and come before those of the key scopes.
-func (a *AgentFile) decodeSecurity(v strictyaml.Value) {
+func (a *AgentFile) decodeSecurity(v strictyaml.Value, p paths) {
 	if !v.Present() {
 		return
 	}
@@ -116,7 +167,25 @@ func (a *AgentFile) decodeSecurity(v strictyaml.Value) {
 	if wait := o.Get("approvalTimeoutMs").Millis(maxDuration); wait != 0 {
 		a.Security.ApprovalTimeout = wait
 	}
+	a.Security.KeyFile = decodeKeyFile(o.Get("identity"))
+	a.Security.Approvers = decodeApprovers(o.Get("approvers"), p)
 	if log := o.Get("auditLog"); log.Present() {
 		a.Security.NoAuditLog = !log.Bool()
 	}
+}
+
+// decodeKeyFile reads security.identity, and returns the path of the file of the agent's
+// own keys.
+func decodeKeyFile(v strictyaml.Value) string {
+	if !v.Present() {
+		return ""
+	}
+	o := v.Object()
+	defer o.Done()
+	file := o.Need("keyFile")
+	path := file.Text()
+	if path != "" && !filepath.IsAbs(path) {
+		file.Fault("expected an absolute path: the file of a mounted secret, outside the fleet's files", "such as /run/secrets/agentd/identity.json")
+	}
+	return path
 }

@@ -34,6 +34,9 @@ func TestRulesThatWouldMatchNothingAreRefused(t *testing.T) {
 		{"controlPlane: {auth: {enabled: true}}", "a Unix socket that only its user can open"},
 		{"security: {requireAuth: yes please}", "expected a boolean"},
 		{"security: {requiredAuth: true}", `did you mean "requireAuth"`},
+		{"security: {identity: {}}", "keyFile"},
+		{"security: {identity: {keyFile: keys/identity.json}}", "expected an absolute path"},
+		{"security: {identity: {keyfile: /run/secrets/identity.json}}", `did you mean "keyFile"`},
 	} {
 		_, err := fleet.Load(starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\n" + test.text + "\n"}).root(t), fleet.LoadOptions{})
 		var faults *fleet.LoadError
@@ -50,5 +53,13 @@ func TestRulesThatWouldMatchNothingAreRefused(t *testing.T) {
 		if _, err := fleet.Load(starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\n" + text + "\n"}).root(t), fleet.LoadOptions{}); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// The file of a mounted secret is outside of the fleet's files.
+func TestKeyFile(t *testing.T) {
+	a, err := agentWith(t, "security: {identity: {keyFile: /run/secrets/desk/identity.json}}")
+	if err != nil || a.Security.KeyFile != "/run/secrets/desk/identity.json" {
+		t.Errorf("%+v, %v", a, err)
 	}
 }

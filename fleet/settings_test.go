@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,34 @@ func TestNumbersOfAgentYAMLAreBounded(t *testing.T) {
 	}
 }
 
+// What replicas share has settings of its own, within bounds.
+func TestIdempotencyOfAgentYAML(t *testing.T) {
+	for text, want := range map[string]fleet.Idempotency{
+		"idempotency: {}": {}, "idempotency: {store: local}": {},
+		"idempotency: {store: shared, leaseMs: 1000, replicas: 5}":   {Shared: true, Lease: time.Second, Replicas: 5},
+		"idempotency: {store: shared, leaseMs: 300000, replicas: 1}": {Shared: true, Lease: 5 * time.Minute, Replicas: 1},
+	} {
+		a, err := agentWith(t, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := a.Idempotency
+		if got.Position = (fleet.Position{}); got != want {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+	for text, fault := range map[string][2]string{
+		"idempotency: {store: remote}":               {"/idempotency/store", "expected one of local, shared"},
+		"idempotency: {store: shared, leaseMs: 999}": {"/idempotency/leaseMs", "from 1000 to 300000"},
+		"idempotency: {store: shared, replicas: 6}":  {"/idempotency/replicas", "from 1 to 5"},
+		"idempotency: {leaseMs: 2000}":               {"/idempotency/leaseMs", "no effect on a store that is not shared"},
+		"idempotency: {store: local, replicas: 3}":   {"/idempotency/replicas", "say `store: shared`"},
+	} {
+		_, err := agentWith(t, text)
+		wantFault(t, err, fault[0], fault[1])
+	}
+}
+
 // What a file does not say has a default, whichever block is missing or empty.
 func TestDefaultsOfAgentYAML(t *testing.T) {
 	for _, text := range []string{"", "limits: {}\naudit: {}\nsecurity: {}\ndurable: {}\npermissions: {}\nbreaker: {}"} {
@@ -109,7 +138,7 @@ func TestDefaultsOfAgentYAML(t *testing.T) {
 		if a.Breaker != breaker {
 			t.Errorf("%q: breaker %+v", text, a.Breaker)
 		}
-		if a.Limits != want || a.Durable != (fleet.Durable{Position: a.Durable.Position}) || a.Security != (fleet.Security{}) {
+		if a.Limits != want || a.Durable != (fleet.Durable{Position: a.Durable.Position}) || !reflect.DeepEqual(a.Security, fleet.Security{}) {
 			t.Errorf("%q: %+v", text, a)
 		}
 		if a.Audit.CaptureBytes != 16<<10 || a.Audit.FailOpen || a.Audit.Witnesses != nil || a.Audit.Captures("x") {
@@ -199,6 +228,9 @@ func TestPermissionPatterns(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := a.Permissions
+	if !p.Calls() || p.Serve != nil {
+		t.Errorf("got %+v", p)
+	}
 	if !slices.Equal(patterns(p.Allow), []string{longest}) || !slices.Equal(patterns(p.Deny), []string{"RequestAgent:**"}) ||
 		!slices.Equal(patterns(p.Ask), []string{"RequestAgent:agent://a/b", "RequestAgent:agent://*/*"}) {
 		t.Errorf("got %+v", p)

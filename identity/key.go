@@ -30,6 +30,9 @@ func (w Window) covers(now time.Time) Reason {
 	return 0
 }
 
+// Reason returns why a key is not valid at a moment, or 0.
+func (w Window) Reason(now time.Time) Reason { return w.covers(now) }
+
 // both returns the time in which two keys are both valid. A key derived from two
 // key pairs must not outlive either of them: an agent that withdraws its key pair
 // withdraws all keys derived from it.

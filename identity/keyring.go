@@ -23,13 +23,17 @@ type Peer struct {
 type Options struct {
 	// Self is the agent whose messages the keyring proves. Required.
 	Self envelope.Address
-	// Own are the key pairs of Self. Required where a peer has public keys.
+	// Own are the key pairs of Self. The last one that is valid signs; see [Preferred].
+	// Without any, nothing can be exchanged with peers that have public keys.
 	Own []OwnKey
 	// Peers are the agents that prove themselves.
 	Peers map[envelope.Address]Peer
 	// Require rejects messages from agents that are not in Peers or have no key
 	// there. Otherwise such messages are accepted unproven.
 	Require bool
+	// Early accepts a key so long before its time: the sender's clock may be ahead of
+	// this one, and a key is dated only so that everybody knows it before it signs.
+	Early time.Duration
 	// Now is the clock; nil is [time.Now].
 	Now func() time.Time
 }
@@ -38,6 +42,7 @@ type Options struct {
 // immutable and safe for concurrent use.
 type Keyring struct {
 	now     func() time.Time
+	early   time.Duration
 	require bool
 	peers   map[envelope.Address]*peerKeys
 	forms   sync.Pool // of *[]byte: signing forms
@@ -56,7 +61,7 @@ func NewKeyring(o Options) (*Keyring, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	k := &Keyring{now: o.Now, require: o.Require, peers: make(map[envelope.Address]*peerKeys, len(o.Peers))}
+	k := &Keyring{now: o.Now, early: o.Early, require: o.Require, peers: make(map[envelope.Address]*peerKeys, len(o.Peers))}
 	k.forms.New = func() any { b := make([]byte, 0, 1024); return &b }
 	own := make([]ownKey, len(o.Own))
 	for i, key := range o.Own {
@@ -85,8 +90,6 @@ func newPeerKeys(address envelope.Address, peer Peer, own []ownKey) (*peerKeys, 
 		return newSharedKeys(address, peer.Secrets)
 	case len(peer.Public) == 0:
 		return &peerKeys{provider: Internal}, nil
-	case len(own) == 0:
-		return nil, fmt.Errorf("identity: %s is known by a public key, and this agent has no key of its own", address)
 	}
 	keys := &peerKeys{provider: NKey}
 	for _, public := range peer.Public {
@@ -149,6 +152,9 @@ func (k *Keyring) Sign(to envelope.Address, form []byte) (envelope.Auth, error) 
 		}
 		return envelope.Auth{Kind: envelope.AuthHMAC, KeyID: key.id, Signature: key.sign(form)}, nil
 	}
+	if refused == nil { // there is no key at all
+		refused = &Error{Reason: UnknownKey, Peer: to, Provider: keys.provider}
+	}
 	return envelope.Auth{}, refused
 }
 
@@ -197,7 +203,12 @@ func (k *Keyring) check(keys *peerKeys, e *envelope.Envelope) Reason {
 		if key.id != e.Auth.KeyID {
 			continue
 		}
-		if reason := key.window.covers(k.now()); reason != 0 {
+		now := k.now()
+		reason := key.window.covers(now)
+		if reason == NotYetValid {
+			reason = key.window.covers(now.Add(k.early))
+		}
+		if reason != 0 {
 			return reason
 		}
 		if !k.signed(key, e) {

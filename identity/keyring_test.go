@@ -463,7 +463,6 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 		"no key id":     {identity.Options{Peers: map[envelope.Address]identity.Peer{bob: {Secrets: []identity.Secret{{Key: []byte(secret)}}}}}, "no key id"},
 		"twice":         {identity.Options{Peers: map[envelope.Address]identity.Peer{bob: {Secrets: []identity.Secret{{ID: "k", Key: []byte(secret)}, {ID: "k", Key: []byte(secret)}}}}}, `two secrets named "k"`},
 		"both kinds":    {identity.Options{Own: own, Peers: map[envelope.Address]identity.Peer{bob: {Secrets: []identity.Secret{{ID: "k", Key: []byte(secret)}}, Public: publicOf(own).Public}}}, "both secrets and public keys"},
-		"no own key":    {identity.Options{Peers: map[envelope.Address]identity.Peer{bob: publicOf(own)}}, "no key of its own"},
 		"no nkey":       {identity.Options{Own: own, Peers: map[envelope.Address]identity.Peer{bob: {Public: []identity.PublicKey{{Key: "Uabc"}}}}}, "no public nkey"},
 		"a seed":        {identity.Options{Own: own, Peers: map[envelope.Address]identity.Peer{bob: {Public: []identity.PublicKey{{Key: own[0].Seed}}}}}, "no public nkey"},
 		"a bad own key": {identity.Options{Self: alice, Own: []identity.OwnKey{swapped}}, "no seed of a user"},

@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nkeys"
@@ -69,6 +73,9 @@ func newOwnKey(now time.Time) (OwnKey, error) {
 type Store struct {
 	// Path is the file. Only its owner can read it.
 	Path string
+	// Mounted is set for a file that somebody else provides, such as a Kubernetes
+	// Secret: it is never written, and more than its owner may read it, as mounts have it.
+	Mounted bool
 }
 
 // storeFile is the format of the file.
@@ -102,32 +109,93 @@ func (s Store) Ensure(now time.Time) ([]OwnKey, error) {
 }
 
 // Keys returns the keys, oldest first, or none if there is no file. The error names
-// the file and what is wrong with it, and never contains a seed.
+// the file and what is wrong with it, and never contains a seed. It is an error if more
+// users can read the file than should, or can write it.
 func (s Store) Keys() ([]OwnKey, error) {
-	data, err := os.ReadFile(s.Path)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := os.Open(s.Path)
+	if errors.Is(err, fs.ErrNotExist) && !s.Mounted {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
 	}
+	defer func() { _ = f.Close() }() // nothing is written
+	if err := s.checkMode(f); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes))
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	keys, err := ParseKeys(data)
+	if err != nil {
+		return nil, fmt.Errorf("identity: %s: %w", s.Path, err)
+	}
+	if s.Mounted && len(keys) == 0 {
+		return nil, fmt.Errorf("identity: %s: it holds no key", s.Path)
+	}
+	return keys, nil
+}
+
+// maxFileBytes is far above the size of any number of keys that a rotation leaves.
+const maxFileBytes = 1 << 20
+
+// checkMode refuses a file that others can read or change. It judges the open file: what
+// the path names may change meanwhile.
+func (s Store) checkMode(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("identity: %w", err)
+	}
+	const others, writers = 0o077, 0o022
+	mode := info.Mode().Perm()
+	switch {
+	case runtime.GOOS == "windows": // which has access lists instead
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("identity: %s is no regular file", s.Path)
+	case s.Mounted && mode&writers != 0:
+		return fmt.Errorf("identity: %s: users other than its owner can change it (mode %04o); mount it read-only, with defaultMode 0440 or less", s.Path, mode)
+	case !s.Mounted && mode&others != 0:
+		return fmt.Errorf("identity: %s: users other than its owner can open it (mode %04o): if any of them may have read it, rotate the key; then run chmod 600", s.Path, mode)
+	}
+	return nil
+}
+
+// ParseKeys reads the content of a file of keys, oldest first. The error never contains
+// a seed.
+func ParseKeys(data []byte) ([]OwnKey, error) {
 	var file storeFile
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&file); err != nil {
-		return nil, fmt.Errorf("identity: %s: not a file of keys: %w", s.Path, err)
+		return nil, fmt.Errorf("not a file of keys: %w", err)
 	}
 	if file.Version != storeVersion {
-		return nil, fmt.Errorf("identity: %s: version %d is not supported, only %d", s.Path, file.Version, storeVersion)
+		return nil, fmt.Errorf("version %d is not supported, only %d", file.Version, storeVersion)
 	}
 	keys := make([]OwnKey, len(file.Keys))
 	for i, k := range file.Keys {
 		keys[i] = OwnKey{Public: k.Public, Seed: k.Seed, Created: k.Created, Window: Window{NotBefore: k.NotBefore, NotAfter: k.NotAfter}}
 		if err := keys[i].check(); err != nil {
-			return nil, fmt.Errorf("%w (key %d of %s)", err, i+1, s.Path)
+			return nil, fmt.Errorf("key %d: %w", i+1, err)
 		}
 	}
 	return keys, nil
+}
+
+// FormatKeys returns what ParseKeys reads. It contains the seeds.
+func FormatKeys(keys []OwnKey) ([]byte, error) {
+	file := storeFile{Version: storeVersion, Keys: []storeKey{}}
+	for _, k := range keys {
+		file.Keys = append(file.Keys, storeKey{
+			Public: k.Public, Seed: k.Seed, Created: k.Created, NotBefore: k.Window.NotBefore, NotAfter: k.Window.NotAfter,
+		})
+	}
+	data, err := json.MarshalIndent(file, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	return append(data, '\n'), nil
 }
 
 // check returns an error unless both halves of the key belong together. An agent
@@ -136,10 +204,10 @@ func (s Store) Keys() ([]OwnKey, error) {
 func (k OwnKey) check() error {
 	pair, err := nkeys.FromSeed([]byte(k.Seed))
 	if err != nil {
-		return errors.New("identity: the seed is none of an nkey")
+		return errors.New("the seed is none of an nkey")
 	}
 	if public, err := pair.PublicKey(); err != nil || public != k.Public {
-		return errors.New("identity: the seed is not that of its publicKey")
+		return errors.New("the seed is not that of its publicKey")
 	}
 	return nil
 }
@@ -176,20 +244,51 @@ func (s Store) Rotate(now, from time.Time, overlap time.Duration) ([]OwnKey, err
 	return keys, s.write(keys)
 }
 
+// An OtherKeysError reports keys that are in a store and not among those that are to
+// replace them.
+type OtherKeysError struct {
+	// Path is the file, and Public are the public halves.
+	Path   string
+	Public []string
+}
+
+func (e *OtherKeysError) Error() string {
+	return fmt.Sprintf("identity: %s holds keys that would be lost: %s", e.Path, strings.Join(e.Public, ", "))
+}
+
+// Replace writes keys, oldest first, in place of those in the store. A key of the store
+// that has not expired and is not among keys is an [*OtherKeysError], unless force is set.
+func (s Store) Replace(keys []OwnKey, now time.Time, force bool) error {
+	if !force {
+		before, err := s.Keys()
+		if err != nil {
+			return err
+		}
+		lost := &OtherKeysError{Path: s.Path}
+		for _, k := range before {
+			kept := slices.ContainsFunc(keys, func(n OwnKey) bool { return n.Public == k.Public })
+			if !kept && k.Window.covers(now) != Expired {
+				lost.Public = append(lost.Public, k.Public)
+			}
+		}
+		if lost.Public != nil {
+			return lost
+		}
+	}
+	return s.write(keys)
+}
+
 // write replaces the file atomically: after a crash it is the old file or the new
 // one. The data is synced before the rename, since a file system may otherwise
 // make the name durable before the content, and a key that peers have been told of
 // would be lost.
 func (s Store) write(keys []OwnKey) (err error) {
-	file := storeFile{Version: storeVersion}
-	for _, k := range keys {
-		file.Keys = append(file.Keys, storeKey{
-			Public: k.Public, Seed: k.Seed, Created: k.Created, NotBefore: k.Window.NotBefore, NotAfter: k.Window.NotAfter,
-		})
+	if s.Mounted {
+		return fmt.Errorf("identity: %s is mounted: change the keys where they are made, and replace what is mounted", s.Path)
 	}
-	data, err := json.MarshalIndent(file, "", "  ")
+	data, err := FormatKeys(keys)
 	if err != nil {
-		return fmt.Errorf("identity: %w", err)
+		return err
 	}
 	dir := filepath.Dir(s.Path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -199,7 +298,7 @@ func (s Store) write(keys []OwnKey) (err error) {
 	if err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
-	_, err = f.Write(append(data, '\n'))
+	_, err = f.Write(data)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), s.Path)

@@ -3,8 +3,10 @@ package identity_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -94,7 +96,7 @@ func TestStoreRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"unknown key": {`{"version":1,"keys":[],"x":1}`, `unknown field "x"`},
 		"version":     {`{"version":2,"keys":[]}`, "version 2 is not supported"},
 		"swapped":     {`{"version":1,"keys":[{"publicKey":"` + mine.Public + `","seed":"` + other.Seed + `","created":"2026-01-01T00:00:00Z"}]}`, "the seed is not that of"},
-		"no seed":     {`{"version":1,"keys":[{"publicKey":"` + mine.Public + `","seed":"S","created":"2026-01-01T00:00:00Z"}]}`, "key 1 of"},
+		"no seed":     {`{"version":1,"keys":[{"publicKey":"` + mine.Public + `","seed":"S","created":"2026-01-01T00:00:00Z"}]}`, "key 1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := identity.Store{Path: filepath.Join(t.TempDir(), "identity.json")}
@@ -285,4 +287,99 @@ func FuzzVerify(f *testing.F) {
 			t.Errorf("proven without the key: %s", data)
 		}
 	})
+}
+
+// The seeds are for the owner alone; a mounted secret may be for a group, as mounts have
+// it. Nobody else may change either.
+func TestModesOfTheFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has access lists instead of modes")
+	}
+	for _, test := range []struct {
+		mode    os.FileMode
+		mounted bool
+		want    string // in the error
+	}{
+		{0o600, false, ""},
+		{0o400, false, ""},
+		{0o640, false, "run chmod 600"},
+		{0o604, false, "run chmod 600"},
+		{0o620, false, "run chmod 600"},
+		{0o440, true, ""},
+		{0o444, true, ""}, // the default of several systems; agentd shows it as a condition
+		{0o460, true, "mount it read-only"},
+		{0o602, true, "mount it read-only"},
+	} {
+		s := identity.Store{Path: filepath.Join(t.TempDir(), "identity.json")}
+		made, err := s.Ensure(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(s.Path, test.mode); err != nil {
+			t.Fatal(err)
+		}
+		s.Mounted = test.mounted
+		keys, err := s.Keys()
+		if test.want == "" && (err != nil || len(keys) != 1 || keys[0] != made[0]) {
+			t.Errorf("%04o, mounted %v: %v, %v", test.mode, test.mounted, keys, err)
+		}
+		if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), s.Path)) {
+			t.Errorf("%04o, mounted %v: %v, want %q", test.mode, test.mounted, err, test.want)
+		}
+	}
+}
+
+// A mounted file must be there and hold a key, and is never written.
+func TestMountedFile(t *testing.T) {
+	s := identity.Store{Path: filepath.Join(t.TempDir(), "identity.json"), Mounted: true}
+	if _, err := s.Ensure(time.Now()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+	empty, err := identity.FormatKeys(nil)
+	if err == nil {
+		err = os.WriteFile(s.Path, empty, 0o400)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Ensure(time.Now()); err == nil || !strings.Contains(err.Error(), "holds no key") {
+		t.Errorf("without a key: %v", err)
+	}
+	if err := s.Replace(keysOf(t), time.Now(), true); err == nil || !strings.Contains(err.Error(), "is mounted") {
+		t.Errorf("replaced: %v", err)
+	}
+	if got, err := os.ReadFile(s.Path); err != nil || string(got) != string(empty) {
+		t.Errorf("the file is now %s, %v", got, err)
+	}
+}
+
+// Keys replace those that they include, and others only by force. A key that has expired
+// is no loss.
+func TestReplace(t *testing.T) {
+	now := time.Now()
+	s := identity.Store{Path: filepath.Join(t.TempDir(), "identity.json")}
+	first := keysOf(t)
+	if err := s.Replace(first, now, false); err != nil {
+		t.Fatal(err)
+	}
+	both, err := s.Rotate(now, now, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Replace(first, now, false) // as it was before the rotation
+	if lost, ok := errors.AsType[*identity.OtherKeysError](err); !ok || len(lost.Public) != 1 || lost.Public[0] != both[1].Public {
+		t.Errorf("an older state: %v", err)
+	}
+	if got, err := s.Keys(); err != nil || len(got) != 2 {
+		t.Errorf("now %v, %v", got, err)
+	}
+	if err := s.Replace(both[1:], now.Add(2*time.Hour), false); err != nil {
+		t.Errorf("without the expired key: %v", err)
+	}
+	if err := s.Replace(first, now, true); err != nil {
+		t.Error(err)
+	}
+	if got, err := s.Keys(); err != nil || len(got) != 1 || got[0] != first[0] {
+		t.Errorf("by force: %v, %v", got, err)
+	}
 }

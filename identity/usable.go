@@ -19,6 +19,8 @@ func (k *Keyring) Unusable() []*Error {
 			e.Reason = UnknownPeer
 		case keys.provider == Internal:
 			continue
+		case len(keys.out) == 0:
+			e.Reason = UnknownKey
 		}
 		for _, key := range keys.out {
 			e.Reason, e.KeyID = key.window.covers(now), key.id
@@ -50,4 +52,35 @@ func Published(own []OwnKey, known []PublicKey, now time.Time) Reason {
 		return known[at].Window.covers(now)
 	}
 	return reason
+}
+
+// Preferred orders own keys so that those which others know some public keys of come
+// last, and sign: others reject whatever the rest of them signs. Otherwise the order stays.
+func Preferred(own []OwnKey, known []PublicKey) []OwnKey {
+	isKnown := func(k OwnKey) bool {
+		return slices.ContainsFunc(known, func(p PublicKey) bool { return p.Key == k.Public })
+	}
+	preferred := make([]OwnKey, 0, len(own))
+	for _, last := range [...]bool{false, true} {
+		for _, k := range own {
+			if isKnown(k) == last {
+				preferred = append(preferred, k)
+			}
+		}
+	}
+	return preferred
+}
+
+// Lacking returns the public key for which others sign their messages to an agent at a
+// moment, if the agent cannot use it then: it rejects those messages. Others sign for the
+// last one that is valid.
+func Lacking(own []OwnKey, known []PublicKey, at time.Time) (lacks PublicKey, is bool) {
+	for _, k := range slices.Backward(known) {
+		if k.Window.covers(at) != 0 {
+			continue
+		}
+		holds := slices.ContainsFunc(own, func(o OwnKey) bool { return o.Public == k.Key && o.Window.covers(at) == 0 })
+		return k, !holds
+	}
+	return PublicKey{}, false
 }

@@ -72,3 +72,102 @@ func TestUnusable(t *testing.T) {
 		}
 	}
 }
+
+// Of own keys the one signs that others know, however new the rest are; and a public key
+// for which others sign is missed if it cannot be used here.
+func TestOwnAndPublishedKeys(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	later := identity.Window{NotBefore: now.Add(time.Minute)}
+	keys := func(s string) (all []identity.OwnKey) {
+		for _, name := range s {
+			k := identity.OwnKey{Public: string(name)}
+			if name >= 'x' { // x, y and z begin in a minute
+				k.Window = later
+			}
+			all = append(all, k)
+		}
+		return all
+	}
+	for _, test := range []struct {
+		own, known    string
+		order         string
+		lacks, inTime string // now, and in a minute
+	}{
+		{"a", "a", "a", "", ""},
+		{"a", "", "a", "", ""},
+		{"", "a", "", "a", "a"},
+		{"a", "b", "a", "b", "b"},
+		{"ab", "a", "ba", "", ""},
+		{"abc", "ab", "cab", "", ""},
+		{"a", "ax", "a", "", "x"},
+		{"ax", "ax", "ax", "", ""},
+		{"x", "a", "x", "a", "a"},
+		{"ax", "x", "ax", "", ""},
+	} {
+		var known []identity.PublicKey
+		for _, k := range keys(test.known) {
+			known = append(known, identity.PublicKey{Key: k.Public, Window: k.Window})
+		}
+		order := ""
+		for _, k := range identity.Preferred(keys(test.own), known) {
+			order += k.Public
+		}
+		if order != test.order {
+			t.Errorf("%q of which %q are published: in the order %q, want %q", test.own, test.known, order, test.order)
+		}
+		for at, want := range map[time.Time]string{now: test.lacks, later.NotBefore: test.inTime} {
+			if got, lacks := identity.Lacking(keys(test.own), known, at); lacks != (want != "") || lacks && got.Key != want {
+				t.Errorf("%q of which %q are published: lacks %v %v at %v, want %q", test.own, test.known, got, lacks, at, want)
+			}
+		}
+	}
+	expired := []identity.OwnKey{{Public: "a", Window: identity.Window{NotAfter: now.Add(-time.Second)}}}
+	if _, lacks := identity.Lacking(expired, []identity.PublicKey{{Key: "a"}}, now); !lacks {
+		t.Error("an own key that has expired is of no use")
+	}
+}
+
+// An agent without a key says so wherever it would need one, and exchanges messages with
+// those that need none.
+func TestKeyringWithoutAnOwnKey(t *testing.T) {
+	t.Parallel()
+	k := ring(t, identity.Options{Self: alice, Peers: map[envelope.Address]identity.Peer{bob: publicOf(keysOf(t)), "agent://carol": {}}})
+	if _, err := k.Sign(bob, nil); identity.ReasonOf(err) != identity.UnknownKey {
+		t.Errorf("signed: %v", err)
+	}
+	if _, err := k.Sign("agent://carol", nil); err != nil {
+		t.Error(err)
+	}
+	if got := k.Unusable(); len(got) != 1 || got[0].Peer != bob || got[0].Reason != identity.UnknownKey {
+		t.Errorf("unusable: %v", got)
+	}
+	e := message(bob, alice)
+	e.Auth = envelope.Auth{Kind: envelope.AuthHMAC, KeyID: "x25519:0011223344556677", Signature: "00"}
+	if _, err := k.Verify(e); identity.ReasonOf(err) != identity.UnknownKey {
+		t.Errorf("verified: %v", err)
+	}
+}
+
+// A key is accepted a little before its time, by clocks that differ, and signs only when
+// its time has come.
+func TestEarlyKey(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	secret := identity.Secret{ID: "k", Key: []byte("0123456789abcdef"), Window: identity.Window{NotBefore: now}}
+	at := func(self, other envelope.Address, clock time.Time) *identity.Keyring {
+		return ring(t, identity.Options{
+			Self: self, Peers: map[envelope.Address]identity.Peer{other: {Secrets: []identity.Secret{secret}}},
+			Early: time.Second, Now: func() time.Time { return clock },
+		})
+	}
+	signed := send(t, at(alice, bob, now), message(alice, bob))
+	for ahead, want := range map[time.Duration]identity.Reason{0: 0, time.Second: 0, time.Second + 1: identity.NotYetValid} {
+		if _, err := at(bob, alice, now.Add(-ahead)).Verify(signed); identity.ReasonOf(err) != want {
+			t.Errorf("a clock that is %v behind: %v, want %v", ahead, err, want)
+		}
+	}
+	if _, err := at(alice, bob, now.Add(-1)).Sign(bob, nil); identity.ReasonOf(err) != identity.NotYetValid {
+		t.Errorf("signed early: %v", err)
+	}
+}

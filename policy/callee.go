@@ -10,6 +10,7 @@ import (
 // for concurrent use.
 type CalleeRules struct {
 	capabilities map[string]*calleeRules
+	ask          []rule // about calls that are served
 }
 
 // calleeRules are the rules of one capability.
@@ -37,6 +38,16 @@ func NewCalleeRules(m *fleet.Member) (*CalleeRules, error) {
 			rules.callers = append(rules.callers, r)
 		}
 		out.capabilities[c.Name] = rules
+	}
+	if m.Agent.Permissions == nil {
+		return out, nil
+	}
+	for _, written := range m.Agent.Permissions.Serve {
+		r, err := newRule(Ask, written.Pattern, written.Position)
+		if err != nil {
+			return nil, err
+		}
+		out.ask = append(out.ask, r)
 	}
 	return out, nil
 }
@@ -81,7 +92,8 @@ func (c *CalleeRules) MissingScope(capability string) string {
 // from: the sender must have been verified before, as far as it has to be.
 //
 // A caller that is not listed is refused as such even when a scope is missing
-// too, so that it learns nothing about the agent's scopes.
+// too, so that it learns nothing about the agent's scopes. A person is asked only
+// about what would be served otherwise.
 func (c *CalleeRules) Decide(from envelope.Address, capability string) Decision {
 	rules, ok := c.capabilities[capability]
 	if !ok {
@@ -98,5 +110,15 @@ func (c *CalleeRules) Decide(from envelope.Address, capability string) Decision 
 	if rules.missing != nil {
 		return Decision{Reason: ScopeMissing, Rule: *rules.missing}
 	}
+	if len(c.ask) > 0 { // most agents ask nobody, and need no target
+		if r := find(c.ask, serveTarget(from, capability)); r != nil {
+			return Decision{Reason: AskRule, Rule: r.Rule}
+		}
+	}
 	return decision
+}
+
+// serveTarget is what the rules about calls that are served are matched against.
+func serveTarget(from envelope.Address, capability string) string {
+	return "ServeAgent:" + string(from) + "/" + capability
 }

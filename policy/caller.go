@@ -44,7 +44,7 @@ func find(rules []rule, target string) *rule {
 // CallerRules decide which agents one agent may call. They are immutable and safe
 // for concurrent use.
 type CallerRules struct {
-	block            bool // agent.yaml has a permissions block
+	block            bool // agent.yaml has permissions of calls
 	allow, ask, deny []rule
 	peers            map[envelope.Address]fleet.Position
 }
@@ -57,7 +57,7 @@ func NewCallerRules(m *fleet.Member) (*CallerRules, error) {
 		c.peers[p.Address] = p.Position
 	}
 	permissions := m.Agent.Permissions
-	if permissions == nil {
+	if !permissions.Calls() {
 		return c, nil
 	}
 	c.block = true

@@ -11,7 +11,8 @@
 // that decided and its place in the file.
 //
 // Patterns are those of [Glob]. They are matched against the whole of
-// RequestAgent:agent://<id>/<capability> at the caller, against agent://<id> in a
+// RequestAgent:agent://<id>/<capability> at the caller, of
+// ServeAgent:agent://<id>/<capability> at a callee that asks, against agent://<id> in a
 // capability's callers, and against <domain>:<verb> in an agent's scopes. Deny
 // wins whatever the order of the rules. With a permissions block, calls that no
 // rule allows are denied.

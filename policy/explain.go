@@ -83,6 +83,9 @@ func (e *Explanation) explainCallee(f *fleet.Fleet) error {
 		}
 		decision := rules.Decide(e.From, e.Capability)
 		e.Callee = &decision
+		if decision.Reason == AskRule {
+			e.Notes = append(e.Notes, fmt.Sprintf("a person decides about each such call where %s runs (agentd approvals), within the caller's time", e.To))
+		}
 	}
 	e.Allowed = e.Allowed && e.Callee.Allowed
 	return nil

@@ -27,6 +27,7 @@ func TestExplain(t *testing.T) {
 		{"a stranger", "", "", "", stranger, "x", false, policy.PeerNotListed, 0, "agent://stranger is no member of the fleet"},
 		{"allowed and not listed", "permissions: {allow: ['**']}\n", "", "", stranger, "x", false, policy.AllowRule, 0, "(EAGENTRPC_NO_PEER)"},
 		{"a person decides", "permissions: {ask: ['**']}\n", "", "", librarian, "search", false, policy.AskRule, policy.CallersOpen, "agentd approvals"},
+		{"a person decides at the callee", "", "permissions: {ask: ['ServeAgent:**']}\n", "", librarian, "search", false, policy.PeerListed, policy.AskRule, "where agent://librarian runs"},
 		{"who offers nothing", "permissions: {allow: ['**']}\n", "", "", reviewer, "x", false, policy.AllowRule, policy.NoCapability, "(EAGENTRPC_NO_PEER)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

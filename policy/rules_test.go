@@ -171,6 +171,14 @@ func TestCalleeRules(t *testing.T) {
 		{"one of two", "scopes: [network:read]\n", "    permissions: [network:read, secrets:read]\n", reviewer, "search", false, policy.ScopeMissing,
 			"secrets:read"},
 		{"needs nothing", "scopes: []\n", "", reviewer, "search", true, policy.CallersOpen, ""},
+		{"a person decides", "permissions: {ask: ['ServeAgent:agent://pr-*/search']}\n", "", reviewer, "search", false, policy.AskRule, "ServeAgent:agent://pr-*/search"},
+		{"about another caller", "permissions: {ask: ['ServeAgent:agent://pr-*/search']}\n", "", stranger, "search", true, policy.CallersOpen, ""},
+		{"about another capability", "permissions: {ask: ['ServeAgent:**/write']}\n", "", reviewer, "search", true, policy.CallersOpen, ""},
+		{"about calls that it makes", "permissions: {ask: ['RequestAgent:**', '**']}\n", "", reviewer, "search", true, policy.CallersOpen, ""},
+		{"nobody is asked about a stranger", "permissions: {ask: ['ServeAgent:**']}\n", "    callers: [agent://pr-reviewer]\n", stranger, "search", false,
+			policy.CallerNotListed, ""},
+		{"nor about what is not granted", "permissions: {ask: ['ServeAgent:**']}\nscopes: []\n", "    permissions: [network:read]\n", reviewer, "search", false,
+			policy.ScopeMissing, "network:read"},
 		{"a stranger learns nothing of scopes", "scopes: []\n", "    permissions: [network:read]\n    callers: [agent://pr-reviewer]\n", stranger, "search",
 			false, policy.CallerNotListed, ""},
 	} {
@@ -184,7 +192,7 @@ func TestCalleeRules(t *testing.T) {
 			if d.Allowed != test.allowed || d.Reason != test.reason || d.Rule.Pattern != test.pattern {
 				t.Errorf("%+v", d)
 			}
-			if d.Rule.Pattern != "" && (filepath.Base(d.Rule.Position.File) != "capabilities.yaml" || d.Rule.Position.Line != 5) {
+			if d.Rule.Effect != policy.Ask && d.Rule.Pattern != "" && (filepath.Base(d.Rule.Position.File) != "capabilities.yaml" || d.Rule.Position.Line != 5) {
 				t.Errorf("the rule stands at %+v", d.Rule.Position)
 			}
 		})
@@ -207,6 +215,11 @@ func TestPatternsAreChecked(t *testing.T) {
 		t.Errorf("scopes: %v", err)
 	}
 	callee.Agent.Scopes = nil
+	callee.Agent.Permissions = &fleet.Permissions{Serve: long}
+	if _, err := policy.NewCalleeRules(callee); err == nil || !strings.Contains(err.Error(), "agent.yaml:7: ") {
+		t.Errorf("calls that are served: %v", err)
+	}
+	callee.Agent.Permissions = nil
 	callee.Capabilities.Capabilities[0].Callers = []string{""}
 	if _, err := policy.NewCalleeRules(callee); err == nil || !strings.Contains(err.Error(), "capabilities.yaml:5: ") {
 		t.Errorf("callers: %v", err)

@@ -119,7 +119,7 @@ type AccessLog interface {
 	Refuses() error
 }
 
-// A CallRecord is one call as one end saw it. It contains no payload.
+// A CallRecord is one call as one end saw it. It contains no payload, only its digest.
 type CallRecord struct {
 	// Start is when this end began with the call.
 	Start time.Time
@@ -153,6 +153,9 @@ type CallRecord struct {
 	// Unrecorded counts the malformed messages since the last record of one that have
 	// no record of their own. Only records with CodeInvalidEnvelope have it.
 	Unrecorded int64
+	// Payload names the call's payload, at the caller once the first attempt was made, and
+	// at the callee once the permissions let it in. It is zero before.
+	Payload envelope.PayloadDigest
 	// TraceID is 32 hex digits.
 	TraceID string
 	// CorrelationID is the same at both ends.

@@ -1,6 +1,9 @@
 package schema
 
-import "github.com/agentd/agentd/internal/ijson"
+import (
+	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/schema/internal/ir"
+)
 
 // Arguments returns what is judged in place of payload where s is the schema of
 // a function's arguments. It is the one rule for calls without arguments:
@@ -27,42 +30,42 @@ func (s *Schema) Arguments(payload []byte) []byte {
 // takesObjects decides for [Schema.Arguments] whether {} stands for null. It is
 // called once s can validate.
 func (s *Schema) takesObjects() bool {
-	return !s.Valid([]byte("null")) && s.root.mayBeObject(map[*node]bool{})
+	return !s.Valid([]byte("null")) && mayBeObject(s.form.Root, map[*ir.Node]bool{})
 }
 
 // mayBeObject reports whether type, const and enum leave objects. It does not ask
 // whether one passes the other keywords: a call without arguments to a function
 // that requires some is told which, and not that null is no object. Nodes on the
-// same value form no cycles, see refuseLoops; known keeps what is shared from
+// same value form no cycles; known keeps what is shared from
 // being asked again.
-func (n *node) mayBeObject(known map[*node]bool) bool {
-	n = n.target()
+func mayBeObject(n *ir.Node, known map[*ir.Node]bool) bool {
+	n = n.Target()
 	if may, ok := known[n]; ok {
 		return may
 	}
-	may := n.types&typeObject != 0 && n.constant.mayBeObject() && n.enum.mayBeObject()
-	if may && n.allOf != nil {
-		for _, b := range n.allOf.to {
-			may = may && b.mayBeObject(known)
+	may := n.Types&ir.TypeObject != 0 && listsObject(n.Constant) && listsObject(n.Enum)
+	if may && n.AllOf != nil {
+		for _, b := range n.AllOf.To {
+			may = may && mayBeObject(b, known)
 		}
 	}
-	may = may && n.anyOf.someObject(known) && n.oneOf.someObject(known)
+	may = may && someObject(n.AnyOf, known) && someObject(n.OneOf, known)
 	known[n] = may
 	return may
 }
 
-// mayBeObject reports whether an object is among the values; an absent rule
+// listsObject reports whether an object is among the values; an absent rule
 // excludes none.
-func (r *enumRule) mayBeObject() bool { return r == nil || r.kinds&typeObject != 0 }
+func listsObject(r *ir.EnumRule) bool { return r == nil || r.Kinds&ir.TypeObject != 0 }
 
 // someObject reports whether a branch may take an object; an absent combinator
 // excludes none.
-func (c *combinator) someObject(known map[*node]bool) bool {
+func someObject(c *ir.Combinator, known map[*ir.Node]bool) bool {
 	if c == nil {
 		return true
 	}
-	for _, b := range c.to {
-		if b.mayBeObject(known) {
+	for _, b := range c.To {
+		if mayBeObject(b, known) {
 			return true
 		}
 	}

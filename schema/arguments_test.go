@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // absent are the payloads of calls without arguments.
@@ -52,7 +53,7 @@ func TestArguments(t *testing.T) {
 		{`{"not":{"type":"null"}}`, object, true},
 		{`{"not":{"type":["null","object"]}}`, object, false}, // not says nothing about types
 	} {
-		s := mustCompile(t, c.schema)
+		s := schematest.MustCompile(t, c.schema)
 		for _, s := range []*schema.Schema{s, s.WithLimits(schema.Limits{MaxViolations: 1})} {
 			for _, payload := range absent() {
 				if got := string(s.Arguments([]byte(payload))); got != c.judged || s.Valid([]byte(got)) != c.valid {
@@ -75,13 +76,13 @@ func TestArguments(t *testing.T) {
 func TestArgumentsAgainstBruteForce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		f := drawFamily(t)
-		s := drawSchema(3).Draw(t, "schema")
-		compiled := f.need(t, s)[0]
+		f := schematest.DrawFamily(t)
+		s := schematest.DrawSchema(3).Draw(t, "schema")
+		compiled := f.Need(t, s)[0]
 		passesNull, passesEmpty := compiled.Valid([]byte("null")), compiled.Valid([]byte("{}"))
 
-		types := family{typesOnly(f.definitions).(schemaMap)}
-		onlyTypes, ok := types.compile(typesOnly(s).(schemaMap))
+		types := schematest.Family{Definitions: typesOnly(f.Definitions).(schematest.Map)}
+		onlyTypes, ok := types.Compile(typesOnly(s).(schematest.Map))
 		if !ok {
 			t.Skip("the types alone repeat a value")
 		}
@@ -99,7 +100,7 @@ func TestArgumentsAgainstBruteForce(t *testing.T) {
 			return
 		}
 		// A call that must have arguments is told about them, not about null.
-		if value := drawValue(2).Draw(t, "value"); value[0] == '{' && compiled.Valid([]byte(value)) {
+		if value := schematest.DrawValue(2).Draw(t, "value"); value[0] == '{' && compiled.Valid([]byte(value)) {
 			t.Fatalf("%s takes %s, and null is judged as null", compiled.Source(), value)
 		}
 	})
@@ -108,11 +109,11 @@ func TestArgumentsAgainstBruteForce(t *testing.T) {
 // typesOnly is a schema without what judges more than a value's type: const and enum
 // become the types of their values, oneOf becomes anyOf, and definitions stay.
 func typesOnly(s any) any {
-	in, ok := s.(schemaMap)
+	in, ok := s.(schematest.Map)
 	if !ok {
 		return s
 	}
-	out := schemaMap{}
+	out := schematest.Map{}
 	var all []any
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		switch v := in[key]; key {
@@ -121,18 +122,18 @@ func typesOnly(s any) any {
 		case "D0", "D1": // definitions
 			out[key] = typesOnly(v)
 		case "const":
-			all = append(all, schemaMap{"type": typesOf(v.(json.RawMessage))})
+			all = append(all, schematest.Map{"type": typesOf(v.(json.RawMessage))})
 		case "enum":
-			all = append(all, schemaMap{"type": typesOf(v.([]json.RawMessage)...)})
+			all = append(all, schematest.Map{"type": typesOf(v.([]json.RawMessage)...)})
 		case "anyOf", "oneOf", "allOf":
 			var branches []any
-			for _, b := range v.([]schemaMap) {
+			for _, b := range v.([]schematest.Map) {
 				branches = append(branches, typesOnly(b))
 			}
 			if key == "oneOf" {
 				key = "anyOf"
 			}
-			all = append(all, schemaMap{key: branches})
+			all = append(all, schematest.Map{key: branches})
 		}
 	}
 	if len(all) > 0 {
@@ -167,22 +168,22 @@ func typesOf(values ...json.RawMessage) []string {
 // Definitions that refer to each other twice must not make the decision
 // exponential.
 func TestArgumentsOfSharedDefinitions(t *testing.T) {
-	definitions := schemaMap{"d40": schemaMap{"type": "object"}}
+	definitions := schematest.Map{"d40": schematest.Map{"type": "object"}}
 	for i := range 40 {
-		ref := schemaMap{"$ref": "#/definitions/d" + strconv.Itoa(i+1)}
-		definitions["d"+strconv.Itoa(i)] = schemaMap{"allOf": []any{ref, ref}}
+		ref := schematest.Map{"$ref": "#/definitions/d" + strconv.Itoa(i+1)}
+		definitions["d"+strconv.Itoa(i)] = schematest.Map{"allOf": []any{ref, ref}}
 	}
-	src, err := json.Marshal(schemaMap{"allOf": []any{schemaMap{"$ref": "#/definitions/d0"}}, "definitions": definitions})
+	src, err := json.Marshal(schematest.Map{"allOf": []any{schematest.Map{"$ref": "#/definitions/d0"}}, "definitions": definitions})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := mustCompile(t, string(src)).Arguments(nil); string(got) != "{}" {
+	if got := schematest.MustCompile(t, string(src)).Arguments(nil); string(got) != "{}" {
 		t.Errorf("judged as %s", got)
 	}
 }
 
 func BenchmarkArguments(b *testing.B) {
-	s := mustCompile(b, `{"type":"object"}`)
+	s := schematest.MustCompile(b, `{"type":"object"}`)
 	payload := []byte(`{"a":1}`)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // ascending lists numbers in ascending order; each row holds spellings of one
@@ -75,7 +77,7 @@ func TestNumbersInOrder(t *testing.T) {
 				{`{"not":{"const":` + limit + `}}`, func(j int) bool { return j != i }},
 			}
 			for _, k := range keywords {
-				s := mustCompile(t, k.source)
+				s := schematest.MustCompile(t, k.source)
 				for j, others := range rows {
 					for _, number := range others {
 						if got, want := s.Valid([]byte(number)), k.passes(j); got != want {
@@ -89,7 +91,7 @@ func TestNumbersInOrder(t *testing.T) {
 }
 
 func TestNumbersAsElements(t *testing.T) {
-	unique := mustCompile(t, `{"uniqueItems":true}`)
+	unique := schematest.MustCompile(t, `{"uniqueItems":true}`)
 	var all []string
 	for i, row := range ascending() {
 		for _, spelling := range row[1:] {
@@ -111,7 +113,7 @@ func TestNumbersAsElements(t *testing.T) {
 
 // TestIntegers says which spellings are integers, at any size.
 func TestIntegers(t *testing.T) {
-	integer, number := mustCompile(t, `{"type":"integer"}`), mustCompile(t, `{"type":"number"}`)
+	integer, number := schematest.MustCompile(t, `{"type":"integer"}`), schematest.MustCompile(t, `{"type":"number"}`)
 	zeros := strings.Repeat("0", 300)
 	for _, c := range []struct {
 		number string
@@ -161,7 +163,7 @@ func TestIntegers(t *testing.T) {
 // TestNumberGrammar lists texts that RFC 8259 section 6 does not allow.
 func TestNumberGrammar(t *testing.T) {
 	for _, src := range []string{`{}`, `{"type":"number"}`, `{"minimum":0}`, `{"enum":[1,2]}`, `{"not":{"type":"string"}}`} {
-		s := mustCompile(t, src)
+		s := schematest.MustCompile(t, src)
 		for _, text := range []string{
 			"01", "-01", "00", "+1", ".5", "-.5", "5.", "5.e1", "1e", "1e+", "1e-", "1e1.5", "1ee1", "--1", "-", "1_000", "0x10", "1f",
 			"NaN", "Infinity", "-Infinity", "1,0", "１", "1 2", "0e", "-e1",
@@ -202,7 +204,7 @@ func TestBoundsTogether(t *testing.T) {
 		{`{"minimum":1e2,"maximum":1e3}`, []string{"100", "1000", "999.9"}, []string{"99.9", "1000.1", "99", "1001"}},
 		{`{"items":{"maximum":0}}`, []string{"[]", "[0,-1]", `["x",null]`}, []string{"[1]", "[0,1]", "[0.1]"}},
 	} {
-		s := mustCompile(t, c.schema)
+		s := schematest.MustCompile(t, c.schema)
 		for _, doc := range c.good {
 			judge(t, s.Source(), s.Valid, doc, true)
 		}

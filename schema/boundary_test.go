@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // broken lists the keywords that a payload breaks, in the order of the report.
 func broken(t *testing.T, src, doc string) string {
 	t.Helper()
-	s := mustCompile(t, src)
+	s := schematest.MustCompile(t, src)
 	checkConsistent(t, s, []byte(doc))
 	var all []string
 	for _, v := range s.Validate([]byte(doc)) {

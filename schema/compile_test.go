@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // faults compiles src, which must be refused.
@@ -193,13 +194,13 @@ func TestSourceIsACopy(t *testing.T) {
 
 // TestCompileHostileSchemas compiles schemas that a peer could publish.
 func TestCompileHostileSchemas(t *testing.T) {
-	refs := object(20_000, func(i int) string { return fmt.Sprintf(`"d%d":{"$ref":"#/definitions/d%d"}`, i, i+1) })
+	refs := schematest.Object(20_000, func(i int) string { return fmt.Sprintf(`"d%d":{"$ref":"#/definitions/d%d"}`, i, i+1) })
 	for name, src := range map[string]string{
 		"a long chain of references": `{"$ref":"#/definitions/d0","definitions":` + refs[:len(refs)-1] + `,"d20000":{"type":"null"}}}`,
-		"many properties":            `{"properties":` + object(40_000, func(i int) string { return fmt.Sprintf(`"property%d":{}`, i) }) + `}`,
+		"many properties":            `{"properties":` + schematest.Object(40_000, func(i int) string { return fmt.Sprintf(`"property%d":{}`, i) }) + `}`,
 		"deep nesting":               strings.Repeat(`{"items":`, 250) + `{}` + strings.Repeat(`}`, 250),
-		"many branches":              `{"anyOf":` + list(20_000, func(i int) string { return fmt.Sprintf(`{"const":%d}`, i) }) + `}`,
-		"many patterns":              `{"allOf":` + list(2000, func(i int) string { return fmt.Sprintf(`{"pattern":"^[a-z]{1,%d}x?$"}`, i%60+1) }) + `}`,
+		"many branches":              `{"anyOf":` + schematest.List(20_000, func(i int) string { return fmt.Sprintf(`{"const":%d}`, i) }) + `}`,
+		"many patterns":              `{"allOf":` + schematest.List(2000, func(i int) string { return fmt.Sprintf(`{"pattern":"^[a-z]{1,%d}x?$"}`, i%60+1) }) + `}`,
 		"a large pattern":            `{"pattern":"^(?:[a-z]{1,100}\\.){0,9}$"}`,
 	} {
 		if _, err := schema.Compile([]byte(src)); err != nil {
@@ -224,7 +225,7 @@ func TestCompileHostileSchemas(t *testing.T) {
 // TestCompileDeepLiterals bounds the memory for literals with many parts that
 // nest deep, of which each has a long pointer.
 func TestCompileDeepLiterals(t *testing.T) {
-	src := []byte(`{"enum":` + list(400, func(i int) string { return string(nested(230, fmt.Sprint(i))) }) + `}`)
+	src := []byte(`{"enum":` + schematest.List(400, func(i int) string { return string(nested(230, fmt.Sprint(i))) }) + `}`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if _, err := schema.Compile(src); err != nil {
@@ -243,14 +244,14 @@ func TestCompileDeepLiterals(t *testing.T) {
 // nesting returns a schema whose combinators stand n deep around one value, by
 // way of definitions.
 func nesting(n int) string {
-	chain := object(n, func(i int) string {
+	chain := schematest.Object(n, func(i int) string {
 		return fmt.Sprintf(`"d%d":{"anyOf":[{"type":"null"},{"$ref":"#/definitions/d%d"}]}`, i, i+1)
 	})
 	return `{"items":{"$ref":"#/definitions/d0"},"definitions":` + chain[:len(chain)-1] + fmt.Sprintf(`,"d%d":{"type":"array","items":{"$ref":"#"}}}}`, n)
 }
 
 func TestNestingIsBounded(t *testing.T) {
-	s := mustCompile(t, nesting(128)).WithLimits(schema.Limits{MaxDepth: 1 << 30})
+	s := schematest.MustCompile(t, nesting(128)).WithLimits(schema.Limits{MaxDepth: 1 << 30})
 	for depth, want := range map[int]bool{4096: true, 4097: false} {
 		if got := s.Valid(nested(depth, "")); got != want {
 			t.Errorf("a payload of depth %d: %v", depth, got)

@@ -49,5 +49,21 @@
 // # Hostile schemas
 //
 // Schemas may come from peers as well. Compile bounds their size, their nesting,
-// and the work on all patterns together. Proofs count steps, see [Budget].
+// and the work on all patterns together. Proofs count steps, see
+// the Budget of package contain.
+//
+// # Where things are
+//
+// This package is the face: the calls, and what they answer (report.go lists the
+// violations of a call that failed). Each path has a folder of its own:
+//
+//   - compiling: internal/compile reads a schema, and internal/pattern and
+//     internal/format its patterns and formats; what comes out is internal/ir.
+//   - a verdict: internal/verdict judges the bytes of a payload by the compiled form.
+//   - a proof: contain decides containment, explains differences and finds samples;
+//     internal/regular is its algebra of strings.
+//
+// They share small things: internal/decimal compares numbers, internal/identity
+// compares whole values, internal/memo remembers results (both over the one table of
+// internal/hashtable), and internal/jsontree and internal/jsonptr know schemas as JSON.
 package schema

@@ -1,9 +1,6 @@
 package schema
 
-import (
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // CompileError is what [Compile] returns for a schema that it refuses. It
 // lists every fault in the order of the source; references that lead nowhere
@@ -48,17 +45,3 @@ func (f Fault) String() string {
 	}
 	return at + f.Message + " (" + f.Hint + ")"
 }
-
-// escapeSegment writes a member name as a segment of a pointer.
-func escapeSegment(name string) string {
-	if !strings.ContainsAny(name, "~/") {
-		return name
-	}
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
-
-// child extends a pointer by a member name.
-func child(pointer, name string) string { return pointer + "/" + escapeSegment(name) }
-
-// element extends a pointer by an index.
-func element(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }

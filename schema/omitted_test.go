@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // A report says how many violations it leaves out, up to a bound that keeps the
 // count from costing what the payload likes.
 func TestOmittedViolationsAreCounted(t *testing.T) {
 	const most = schema.MaxOmitted
-	array := mustCompile(t, `{"type":"array","items":{"type":"string"}}`)
-	object := mustCompile(t, `{"type":"object","properties":{"k":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}`)
+	array := schematest.MustCompile(t, `{"type":"array","items":{"type":"string"}}`)
+	object := schematest.MustCompile(t, `{"type":"object","properties":{"k":{"type":"array","items":{"type":"string"}}},"additionalProperties":false}`)
 	for _, c := range []struct {
 		limit, faults, listed, omitted int
 	}{
@@ -45,7 +46,7 @@ func TestOmittedViolationsAreCounted(t *testing.T) {
 // are bounded in any case.
 func TestOmittedAgreesWithTheWholeReport(t *testing.T) {
 	const branch = `{"type":"object","required":["a","b","c","d","e","f","g","h","i","j"]}`
-	s := mustCompile(t, `{"type":"array","items":{"anyOf":[`+branch+`,{"type":"string"},{"oneOf":[`+branch+`,{"type":"boolean"}]}]}}`)
+	s := schematest.MustCompile(t, `{"type":"array","items":{"anyOf":[`+branch+`,{"type":"string"},{"oneOf":[`+branch+`,{"type":"boolean"}]}]}}`)
 	doc := []byte(`[{}, 1, {"a":1}, {}, {"a":1,"b":2,"c":3}, "x", {}]`)
 	whole := s.WithLimits(schema.Limits{MaxViolations: 1000}).Check(doc)
 	if whole.Omitted != 0 || len(whole.Violations) < 30 {
@@ -67,7 +68,7 @@ func TestOmittedAgreesWithTheWholeReport(t *testing.T) {
 // Names that JSON writes with six bytes each must not make a report larger than a
 // record: the violation would stay out of the audit log.
 func TestReportsFitARecord(t *testing.T) {
-	s := mustCompile(t, `{"additionalProperties":{"$ref":"#"},"type":"object"}`).WithLimits(schema.Limits{MaxViolations: 1000})
+	s := schematest.MustCompile(t, `{"additionalProperties":{"$ref":"#"},"type":"object"}`).WithLimits(schema.Limits{MaxViolations: 1000})
 	name := strings.Repeat(`\u0001`, 128)
 	inner := new(strings.Builder)
 	for i := range 1000 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // samplesOfKinds has a value of each kind, as a schema author could write it in
@@ -59,7 +60,7 @@ func TestKindsOfKeywordValues(t *testing.T) {
 		for _, v := range samplesOfKinds() {
 			src := `{"` + c.keyword + `":` + v[0] + `}`
 			if slices.Contains(strings.Fields(c.accepts), v[0]) {
-				mustCompile(t, src)
+				schematest.MustCompile(t, src)
 				continue
 			}
 			want := c.want + ", not " + v[1]
@@ -106,7 +107,7 @@ func TestFaultsInEveryPlace(t *testing.T) {
 		{`{"items":{"definitions":{"d":{"items":`, `}}}}`, "/items/definitions/d/items"},
 		{`{"items":{"items":{"items":{"properties":{"x":{"additionalProperties":`, `}}}}}}`, "/items/items/items/properties/x/additionalProperties"},
 	} {
-		mustCompile(t, place.before+`{"type":"null"}`+place.after)
+		schematest.MustCompile(t, place.before+`{"type":"null"}`+place.after)
 		for _, f := range inner {
 			got := faults(t, place.before+f.schema+place.after)
 			if len(got) != 1 || got[0].Pointer != place.pointer+f.pointer || got[0].Message != f.message {
@@ -246,7 +247,7 @@ func TestLoops(t *testing.T) {
 		{`{"$ref":"#/definitions/a","definitions":{"a":{"anyOf":[{"items":{"$ref":"#"}},{"type":"null"}]}}}`, ""},
 	} {
 		if c.pointer == "" {
-			mustCompile(t, c.src)
+			schematest.MustCompile(t, c.src)
 			continue
 		}
 		got := faults(t, c.src)

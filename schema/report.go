@@ -6,6 +6,11 @@ import (
 
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/internal/truncate"
+	"github.com/agentd/agentd/schema/internal/decimal"
+	"github.com/agentd/agentd/schema/internal/ir"
+	"github.com/agentd/agentd/schema/internal/jsonptr"
+	"github.com/agentd/agentd/schema/internal/jsontree"
+	"github.com/agentd/agentd/schema/internal/verdict"
 )
 
 // Bounds of what a report can hold, whatever the payload. Member names come from
@@ -23,16 +28,16 @@ const (
 )
 
 // reporter lists the violations of a payload that is strict JSON and known to
-// be invalid. Where several schemas lead to one, it asks run, which judges
-// through its memo, whether something is wrong and walks no value twice, so
-// that the walk stays linear.
+// be invalid. Where several schemas lead to one, it asks a [verdict.Run], which
+// judges through its memo, whether something is wrong and walks no value twice,
+// so that the walk stays linear.
 //
 // Within one value the order is that of the reference system: type, which
 // ends the matter, const, enum, the keywords for the kind of value, oneOf,
 // anyOf, allOf, not; in an object first the missing members, in the order of
 // required, then those present, in the order of the payload.
 type reporter struct {
-	run    *run
+	run    *verdict.Run
 	data   []byte
 	limits Limits
 	found  []Violation            // the first of them, at most Limits.MaxViolations
@@ -55,16 +60,16 @@ type judgement struct {
 // invalid. It may take its time and allocate: by now the call has failed.
 func (s *Schema) explain(doc []byte) Report {
 	// A run of its own, with the memo: the pool belongs to the fast path.
-	r := newRun(s)
-	r.remember(true)
-	r.begin(doc)
+	r := verdict.NewRun(s.form)
+	r.Remember(true)
+	r.Begin(doc)
 	p := &reporter{
 		run: r, data: doc, limits: s.limits,
 		// Without MaxOmitted where the sum would overflow.
 		limit: max(s.limits.MaxViolations, s.limits.MaxViolations+MaxOmitted),
 		done:  map[judgement]struct{}{},
 	}
-	p.value(s.root, ijson.SkipSpace(doc, 0))
+	p.value(s.form.Root, ijson.SkipSpace(doc, 0))
 	omitted := p.count - len(p.found)
 	return Report{Verdict: Invalid, Violations: p.found, Truncated: omitted > 0, Omitted: omitted}
 }
@@ -98,107 +103,107 @@ func (p *reporter) under(segment string, f func()) {
 		return
 	}
 	size := len(p.path)
-	p.path = append(append(p.path, '/'), escapeSegment(truncate.String(segment, maxPathSegment))...)
+	p.path = append(append(p.path, '/'), jsonptr.Escape(truncate.String(segment, maxPathSegment))...)
 	f()
 	p.path = p.path[:size]
 }
 
 // judge returns the end of the value at i if it passes n, or a negative
 // number that tells where it fails.
-func (p *reporter) judge(n *node, i int) int { return p.run.branch(n, i, p.limits.MaxDepth) }
+func (p *reporter) judge(n *ir.Node, i int) int { return p.run.Branch(n, i, p.limits.MaxDepth) }
 
 // end returns the end of the value at i.
-func (p *reporter) end(i int) int { return p.run.skip(i, p.limits.MaxDepth) }
+func (p *reporter) end(i int) int { return p.run.Skip(i, p.limits.MaxDepth) }
 
 // value lists how the value at i fails n.
-func (p *reporter) value(n *node, i int) {
+func (p *reporter) value(n *ir.Node, i int) {
 	// A node that several lead to is asked first whether it fails at all:
 	// without that, a value deep inside would be walked once for each way to
 	// it.
-	n = n.target()
+	n = n.Target()
 	// Nothing can be listed, or nothing can be wrong.
-	if p.full || n.any || n.shared && !p.first(n, i) {
+	if p.full || n.Any || n.Shared && !p.first(n, i) {
 		return
 	}
-	if n.never {
+	if n.Never {
 		p.add(KeywordFalse, "schema `false` rejects all values")
 		return
 	}
-	kind, end := kindOf(p.data[i]), p.end(i)
-	if !n.accepts(kind, p.data[i:end]) {
-		p.add(KeywordType, "expected type "+n.typeText()+" but got "+kind.String())
+	kind, end := jsontree.KindOf(p.data[i]), p.end(i)
+	if !accepts(n, kind, p.data[i:end]) {
+		p.add(KeywordType, "expected type "+typeText(n)+" but got "+kind.String())
 		return
 	}
-	if n.constant != nil && !p.run.among(n.constant, kind, i, end) {
-		p.add(KeywordConst, "expected const "+truncate.String(string(n.constant.values[0].raw), maxShown))
+	if n.Constant != nil && !p.run.Among(n.Constant, kind, i, end) {
+		p.add(KeywordConst, "expected const "+truncate.String(string(n.Constant.Values[0].Raw), maxShown))
 	}
-	if n.enum != nil && !p.run.among(n.enum, kind, i, end) {
-		p.add(KeywordEnum, "value not in enum "+n.enum.text())
+	if n.Enum != nil && !p.run.Among(n.Enum, kind, i, end) {
+		p.add(KeywordEnum, "value not in enum "+enumText(n.Enum))
 	}
 	p.byKind(n, kind, i, end)
 	p.combinators(n, i)
 }
 
 // first reports whether the value at i fails n, and this has not been listed.
-func (p *reporter) first(n *node, i int) bool {
+func (p *reporter) first(n *ir.Node, i int) bool {
 	if p.judge(n, i) >= 0 {
 		return false
 	}
-	if _, again := p.done[judgement{n.id, i}]; again {
+	if _, again := p.done[judgement{n.ID, i}]; again {
 		return false
 	}
-	p.done[judgement{n.id, i}] = struct{}{}
+	p.done[judgement{n.ID, i}] = struct{}{}
 	return true
 }
 
 // byKind lists how the value breaks the keywords for values of its kind.
-func (p *reporter) byKind(n *node, kind kind, i, end int) {
+func (p *reporter) byKind(n *ir.Node, kind jsontree.Kind, i, end int) {
 	switch {
-	case kind == kindString && n.str != nil:
-		p.stringValue(n.str, p.data[i+1:end-1])
-	case kind == kindNumber && n.num != nil:
-		p.numberValue(n.num, p.data[i:end])
-	case kind == kindObject && n.obj != nil:
-		p.object(n.obj, i)
-	case kind == kindArray && n.arr != nil:
-		p.array(n.arr, i)
+	case kind == jsontree.String && n.Str != nil:
+		p.stringValue(n.Str, p.data[i+1:end-1])
+	case kind == jsontree.Number && n.Num != nil:
+		p.numberValue(n.Num, p.data[i:end])
+	case kind == jsontree.Object && n.Obj != nil:
+		p.object(n.Obj, i)
+	case kind == jsontree.Array && n.Arr != nil:
+		p.array(n.Arr, i)
 	}
 }
 
 // accepts applies the keyword type.
-func (n *node) accepts(kind kind, text []byte) bool {
-	if n.types&kind.bit() != 0 {
+func accepts(n *ir.Node, kind jsontree.Kind, text []byte) bool {
+	if n.Types&ir.TypeOf(kind) != 0 {
 		return true
 	}
-	return kind == kindNumber && n.types&typeInteger != 0 && parseDecimal(text).isInteger()
+	return kind == jsontree.Number && n.Types&ir.TypeInteger != 0 && decimal.Parse(text).IsInteger()
 }
 
 // typeText shows the types as the reference system does, in the order of the
 // schema.
-func (n *node) typeText() string {
+func typeText(n *ir.Node) string {
 	var b strings.Builder
-	for i, t := range n.typeList {
+	for i, t := range n.TypeList {
 		if i > 0 {
 			b.WriteByte('|')
 		}
-		b.WriteString(string(t))
+		b.WriteString(t)
 	}
 	return b.String()
 }
 
-// text shows the values of an enum, as many as fit.
-func (r *enumRule) text() string {
+// enumText shows the values of an enum, as many as fit.
+func enumText(r *ir.EnumRule) string {
 	var b strings.Builder
 	b.WriteByte('[')
-	for i, l := range r.values {
+	for i, l := range r.Values {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		if b.Len()+len(l.raw) > maxShown {
+		if b.Len()+len(l.Raw) > maxShown {
 			b.WriteString("…")
 			break
 		}
-		b.Write(l.raw)
+		b.Write(l.Raw)
 	}
 	b.WriteByte(']')
 	return b.String()
@@ -207,55 +212,55 @@ func (r *enumRule) text() string {
 // stringValue lists how a string breaks the keywords for strings. One of the
 // wrong length is judged no further, as in a run: maxLength bounds what pattern
 // and format read.
-func (p *reporter) stringValue(s *stringRule, raw []byte) {
+func (p *reporter) stringValue(s *ir.StringRule, raw []byte) {
 	n := ijson.CodePoints(raw)
 	switch {
-	case n < s.min:
-		p.add(KeywordMinLength, "string length "+strconv.Itoa(n)+" < minLength "+strconv.Itoa(s.min))
+	case n < s.Min:
+		p.add(KeywordMinLength, "string length "+strconv.Itoa(n)+" < minLength "+strconv.Itoa(s.Min))
 		return
-	case n > s.max:
-		p.add(KeywordMaxLength, "string length "+strconv.Itoa(n)+" > maxLength "+strconv.Itoa(s.max))
+	case n > s.Max:
+		p.add(KeywordMaxLength, "string length "+strconv.Itoa(n)+" > maxLength "+strconv.Itoa(s.Max))
 		return
 	}
-	text := p.run.unescape(raw)
-	if s.pattern != nil && !s.pattern.match(text) {
-		p.add(KeywordPattern, "string does not match pattern /"+truncate.String(s.pattern.source, maxShown)+"/")
+	text := p.run.Unescape(raw)
+	if s.Pattern != nil && !s.Pattern.Match(text) {
+		p.add(KeywordPattern, "string does not match pattern /"+truncate.String(s.Pattern.Source, maxShown)+"/")
 	}
-	if s.format != "" && !s.format.match(text) {
-		p.add(KeywordFormat, "format "+string(s.format)+": "+s.format.complaint())
+	if s.Format != "" && !s.Format.Match(text) {
+		p.add(KeywordFormat, "format "+string(s.Format)+": "+s.Format.Complaint())
 	}
 }
 
 // numberValue lists the bounds that a number breaks. The message names the bound,
 // which is from the schema, and never the number, which is from the payload.
-func (p *reporter) numberValue(b *numberRule, token []byte) {
-	d := parseDecimal(token)
-	if b.min.order(d) < 0 {
-		p.add(KeywordMinimum, "number < minimum "+truncate.String(b.min.raw, maxShown))
+func (p *reporter) numberValue(b *ir.NumberRule, token []byte) {
+	d := decimal.Parse(token)
+	if b.Min.Order(d) < 0 {
+		p.add(KeywordMinimum, "number < minimum "+truncate.String(b.Min.Raw, maxShown))
 	}
-	if b.max.order(d) > 0 {
-		p.add(KeywordMaximum, "number > maximum "+truncate.String(b.max.raw, maxShown))
+	if b.Max.Order(d) > 0 {
+		p.add(KeywordMaximum, "number > maximum "+truncate.String(b.Max.Raw, maxShown))
 	}
-	if b.above != nil && b.above.order(d) <= 0 {
-		p.add(KeywordExclusiveMinimum, "number <= exclusiveMinimum "+truncate.String(b.above.raw, maxShown))
+	if b.Above != nil && b.Above.Order(d) <= 0 {
+		p.add(KeywordExclusiveMinimum, "number <= exclusiveMinimum "+truncate.String(b.Above.Raw, maxShown))
 	}
-	if b.below != nil && b.below.order(d) >= 0 {
-		p.add(KeywordExclusiveMaximum, "number >= exclusiveMaximum "+truncate.String(b.below.raw, maxShown))
+	if b.Below != nil && b.Below.Order(d) >= 0 {
+		p.add(KeywordExclusiveMaximum, "number >= exclusiveMaximum "+truncate.String(b.Below.Raw, maxShown))
 	}
 }
 
 // object lists missing members first, then goes through those present. It reads
 // the names twice rather than keep them: an object may have a million members.
-func (p *reporter) object(o *objectRule, i int) {
+func (p *reporter) object(o *ir.ObjectRule, i int) {
 	// Missing members have no place in the payload, so they come first.
-	present := make([]bool, len(o.props))
+	present := make([]bool, len(o.Props))
 	p.members(i, func(name []byte, _ int) {
-		if at := o.index.find(o.props, name); at >= 0 {
+		if at := o.Index.Find(o.Props, name); at >= 0 {
 			present[at] = true
 		}
 	})
-	for _, name := range o.required {
-		if !present[o.index.find(o.props, []byte(name))] {
+	for _, name := range o.Required {
+		if !present[o.Index.Find(o.Props, []byte(name))] {
 			p.under(name, func() {
 				p.add(KeywordRequired, "missing required property "+strconv.Quote(truncate.String(name, maxNameShown)))
 			})
@@ -267,22 +272,22 @@ func (p *reporter) object(o *objectRule, i int) {
 		if p.full {
 			return
 		}
-		at := o.index.find(o.props, name)
-		if at >= 0 && o.props[at].node != nil {
-			p.under(o.props[at].name, func() { p.value(o.props[at].node, value) })
+		at := o.Index.Find(o.Props, name)
+		if at >= 0 && o.Props[at].Node != nil {
+			p.under(o.Props[at].Name, func() { p.value(o.Props[at].Node, value) })
 			return
 		}
-		if o.additional == nil {
+		if o.Additional == nil {
 			return
 		}
 		text := string(name)
 		p.under(text, func() {
-			if o.closed {
+			if o.Closed {
 				p.add(KeywordAdditionalProperties,
 					"additional property "+strconv.Quote(truncate.String(text, maxNameShown))+" is not allowed")
 				return
 			}
-			p.value(o.additional, value)
+			p.value(o.Additional, value)
 		})
 	})
 }
@@ -304,7 +309,7 @@ func (p *reporter) members(i int, f func(name []byte, value int)) {
 }
 
 // array lists how an array breaks its own keywords, then how its elements do.
-func (p *reporter) array(a *arrayRule, i int) {
+func (p *reporter) array(a *ir.ArrayRule, i int) {
 	var items []int
 	data := p.data
 	for i = ijson.SkipSpace(data, i+1); data[i] != ']'; {
@@ -313,126 +318,34 @@ func (p *reporter) array(a *arrayRule, i int) {
 			i = ijson.SkipSpace(data, i+1)
 		}
 	}
-	if len(items) < a.min {
-		p.add(KeywordMinItems, "array length "+strconv.Itoa(len(items))+" < minItems "+strconv.Itoa(a.min))
+	if len(items) < a.Min {
+		p.add(KeywordMinItems, "array length "+strconv.Itoa(len(items))+" < minItems "+strconv.Itoa(a.Min))
 	}
-	if len(items) > a.max {
-		p.add(KeywordMaxItems, "array length "+strconv.Itoa(len(items))+" > maxItems "+strconv.Itoa(a.max))
+	if len(items) > a.Max {
+		p.add(KeywordMaxItems, "array length "+strconv.Itoa(len(items))+" > maxItems "+strconv.Itoa(a.Max))
 	}
-	if a.unique {
+	if a.Unique {
 		p.uniqueItems(items)
 	}
-	if a.items == nil {
+	if a.Items == nil {
 		return
 	}
 	for k, item := range items {
 		if p.full {
 			return
 		}
-		p.under(strconv.Itoa(k), func() { p.value(a.items, item) })
+		p.under(strconv.Itoa(k), func() { p.value(a.Items, item) })
 	}
 }
 
 // uniqueItems lists the second element of the first equal pair. One is enough: a
 // list of a thousand zeros would otherwise be reported 999 times.
 func (p *reporter) uniqueItems(items []int) {
-	p.run.arrays++
-	serial := p.run.arrays
+	serial := p.run.NextArray()
 	for k, item := range items {
-		if !p.run.first(serial, item, p.end(item)) {
+		if !p.run.First(serial, item, p.end(item)) {
 			p.under(strconv.Itoa(k), func() { p.add(KeywordUniqueItems, "duplicate item") })
 			return
 		}
 	}
-}
-
-// combinators lists how oneOf, anyOf, allOf and not fail. A failing allOf has no
-// violation of its own: those of its branches say it all. For oneOf and anyOf,
-// the branch that was most likely meant is listed as well.
-func (p *reporter) combinators(n *node, i int) {
-	if n.oneOf != nil {
-		if matched := p.matches(n.oneOf, i); matched != 1 {
-			p.add(KeywordOneOf, "oneOf matched "+strconv.Itoa(matched)+" schemas (expected exactly 1)")
-			if matched == 0 {
-				p.closest(n.oneOf, i)
-			}
-		}
-	}
-	if n.anyOf != nil && p.matches(n.anyOf, i) == 0 {
-		p.add(KeywordAnyOf, "anyOf matched zero schemas")
-		p.closest(n.anyOf, i)
-	}
-	if n.allOf != nil {
-		for _, b := range n.allOf.to {
-			p.value(b, i)
-		}
-	}
-	if n.notTo != nil && p.judge(n.notTo, i) >= 0 {
-		p.add(KeywordNot, "not-schema matched")
-	}
-}
-
-// matches counts the branches that the value passes.
-func (p *reporter) matches(c *combinator, i int) int {
-	count := 0
-	for _, b := range c.to {
-		if p.judge(b, i) >= 0 {
-			count++
-		}
-	}
-	return count
-}
-
-// closest lists, within bounds, how the value at i fails the branch that it
-// comes closest to: the one that the deciding property names, or else of those
-// that take its type the one whose first fault comes last.
-func (p *reporter) closest(c *combinator, i int) {
-	// The causes get a limit of their own, so that one value that fits nothing
-	// does not crowd out the faults of others.
-	limit := p.limit
-	p.limit = min(limit, p.count+maxCauses)
-	// A tag that belongs to no branch is the fault itself; the branches would
-	// only report that the tag is another.
-	if k, decided := p.run.pick(c.dispatch, i, p.limits.MaxDepth); !decided {
-		p.value(p.furthest(c.to, i), i)
-	} else if k >= 0 {
-		p.value(c.to[k], i)
-	} else {
-		p.under(c.dispatch.property, func() {
-			p.add(KeywordEnum, "value not in enum "+c.dispatch.text(c.to))
-		})
-	}
-	// The list may go on unless the limit around this one is met as well.
-	p.limit, p.full = limit, p.count >= limit
-}
-
-// furthest returns the branch that accepts the type of the value and whose first
-// fault comes last in the text; among equals, the first. An author who gets one
-// member wrong has most likely got the members before it right.
-func (p *reporter) furthest(branches []*node, i int) *node {
-	best, reach := branches[0], -1
-	kind, end := kindOf(p.data[i]), p.end(i)
-	for _, b := range branches {
-		if !b.accepts(kind, p.data[i:end]) {
-			continue
-		}
-		if at := ^p.judge(b, i); at > reach {
-			best, reach = b, at
-		}
-	}
-	return best
-}
-
-// text shows the values that pick a branch, as many as fit.
-func (d *dispatch) text(branches []*node) string {
-	all := &enumRule{}
-	for _, b := range branches {
-		tag := b.obj.props[b.obj.index.find(b.obj.props, []byte(d.property))].node.target()
-		rule := tag.constant
-		if rule == nil {
-			rule = tag.enum
-		}
-		all.values = append(all.values, rule.values...)
-	}
-	return all.text()
 }

@@ -1,25 +1,47 @@
 package schema
 
 import (
-	"errors"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/schema/internal/compile"
+	"github.com/agentd/agentd/schema/internal/ir"
+	"github.com/agentd/agentd/schema/internal/verdict"
 )
 
 // Schema is a compiled schema. It never changes and is safe for concurrent
 // use: what a pass over a payload needs is taken from a pool.
 type Schema struct {
-	root     *node
-	nodes    []*node   // every schema inside, the root first
-	source   []byte    // the JSON that was compiled
-	literals interner  // the values of const and enum; only read
-	memoise  bool      // judge through a memo, see needsMemo
-	objects  bool      // {} stands for null, see Arguments
-	limits   Limits    // every field set
-	runs     sync.Pool // of *run
+	form      *ir.Schema
+	validator verdict.Validator
+	objects   bool   // {} stands for null, see Arguments
+	limits    Limits // every field set
+}
+
+// Compile compiles a schema of the subset that the package comment describes,
+// given as JSON. The error is a *[CompileError] that lists every fault. src is
+// not kept.
+func Compile(src []byte) (*Schema, error) {
+	form, faults := compile.Compile(src)
+	if len(faults) > 0 {
+		refusal := &CompileError{Faults: make([]Fault, 0, len(faults))}
+		for _, f := range faults {
+			refusal.Faults = append(refusal.Faults, Fault(f))
+		}
+		return nil, refusal
+	}
+	s := newSchema(form, defaultLimits())
+	s.objects = s.takesObjects()
+	return s, nil
+}
+
+// newSchema returns a schema under limits of which every field is set.
+func newSchema(form *ir.Schema, l Limits) *Schema {
+	return &Schema{
+		form: form, limits: l,
+		validator: verdict.Validator{Schema: form, Root: form.Root, MaxDepth: l.MaxDepth, MaxBytes: l.MaxBytes},
+	}
 }
 
 // Limits bound what one payload can cost. A zero field means its default.
@@ -43,7 +65,7 @@ const DefaultMaxViolations = 100
 // millions of violations, and finding one of a union means trying every branch.
 const MaxOmitted = 1000
 
-// mostDepth is the highest bound on depth. With maxNesting steps for each
+// mostDepth is the highest bound on depth. With the 128 steps that combinators may nest for each
 // level, the stack stays within some 500 MB.
 const mostDepth = 4096
 
@@ -65,17 +87,20 @@ func (s *Schema) WithLimits(l Limits) *Schema {
 	if l.MaxViolations > 0 {
 		d.MaxViolations = l.MaxViolations
 	}
-	return &Schema{
-		root: s.root, nodes: s.nodes, source: s.source,
-		literals: s.literals, memoise: s.memoise, objects: s.objects, limits: d,
-	}
+	limited := newSchema(s.form, d)
+	limited.objects = s.objects
+	return limited
 }
 
 // Limits returns the limits of s, every field set.
 func (s *Schema) Limits() Limits { return s.limits }
 
 // Source returns the schema's JSON as it was compiled.
-func (s *Schema) Source() []byte { return slices.Clone(s.source) }
+func (s *Schema) Source() []byte { return slices.Clone(s.form.Source) }
+
+// Compiled returns the form to which s was compiled. It is for the packages
+// below this one, such as contain: no other can make a key.
+func (s *Schema) Compiled(ir.Key) *ir.Schema { return s.form }
 
 // Verdict is the answer to whether a payload is valid.
 type Verdict uint8
@@ -137,18 +162,7 @@ type Report struct {
 // valid payloads, allocates nothing. A malformed payload is not valid. doc is
 // only read, and not kept.
 func (s *Schema) Valid(doc []byte) bool {
-	if len(doc) > s.limits.MaxBytes {
-		return false
-	}
-	r, ok := s.runs.Get().(*run)
-	if !ok {
-		r = newRun(s)
-	}
-	r.begin(doc)
-	valid := r.document(s.root.target(), s.limits.MaxDepth)
-	r.end()
-	s.runs.Put(r)
-	return valid
+	return s.validator.Valid(doc)
 }
 
 // Check judges doc and lists its violations. On valid payloads it costs what
@@ -156,15 +170,11 @@ func (s *Schema) Valid(doc []byte) bool {
 // wrong. That the syntax is checked as a whole first means that a payload that
 // is both malformed and invalid is always reported as malformed.
 func (s *Schema) Check(doc []byte) Report {
-	if s.Valid(doc) {
+	valid, syntax := s.validator.Judge(doc)
+	switch {
+	case valid:
 		return Report{Verdict: Valid}
-	}
-	if len(doc) > s.limits.MaxBytes {
-		msg := "longer than the limit of " + strconv.Itoa(s.limits.MaxBytes) + " bytes"
-		return Report{Verdict: Malformed, Syntax: &SyntaxError{Offset: s.limits.MaxBytes, Msg: msg}}
-	}
-	var syntax *SyntaxError
-	if err := ijson.Check(doc, s.limits.MaxDepth); errors.As(err, &syntax) {
+	case syntax != nil:
 		return Report{Verdict: Malformed, Syntax: syntax}
 	}
 	return s.explain(doc)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // TestSemantics says for each keyword which values pass. It needs no data from
@@ -97,7 +98,7 @@ func TestSemantics(t *testing.T) {
 		{`{"definitions":{"t":{"anyOf":[{"type":"integer"},{"type":"array","items":{"$ref":"#/definitions/t"}}]}},"$ref":"#/definitions/t"}`,
 			[]string{`1`, `[]`, `[[1],[[2]],3]`}, []string{`"x"`, `[["x"]]`, `[1.5]`}},
 	} {
-		s := mustCompile(t, c.schema)
+		s := schematest.MustCompile(t, c.schema)
 		for _, doc := range c.good {
 			judge(t, s.Source(), s.Valid, doc, true)
 			checkConsistent(t, s, []byte(doc))
@@ -148,7 +149,7 @@ func spaced(doc string) string {
 func TestEveryPrefixIsMalformed(t *testing.T) {
 	doc := `{"a":[1,-2.5e+3,"x\u00e9\ud83d\ude00",true,null,{"b":{}}],"kind":"neg","of":{"kind":"num","of":1},"add":[1,{"add":[1,2]}],"é":"日本"}`
 	for _, src := range []string{`{}`, `{"properties":{"a":{"items":{}},"kind":{}},"required":["kind"]}`, expression, discriminated, `{"not":{}}`, `{"anyOf":[{"type":"null"},true]}`} {
-		s := mustCompile(t, src)
+		s := schematest.MustCompile(t, src)
 		for i := range len(doc) {
 			if s.Valid([]byte(doc[:i])) || s.Check([]byte(doc[:i])).Syntax == nil {
 				t.Errorf("%s: the first %d bytes are not malformed", src, i)
@@ -175,7 +176,7 @@ func TestMalformedWhereItIsJudged(t *testing.T) {
 		`{"pattern":"^a.c$","maxLength":9}`:                                                                                   `"a\u0062c"`,
 		`{"type":"number","minimum":-9.5}`:                                                                                    `-1.5e0`,
 	} {
-		s := mustCompile(t, src)
+		s := schematest.MustCompile(t, src)
 		if !s.Valid([]byte(doc)) {
 			t.Fatalf("%s does not accept %s", src, doc)
 		}
@@ -204,7 +205,7 @@ func FuzzValidate(f *testing.F) {
 		`{"additionalProperties":{"anyOf":[{"enum":[1,"a",null,{"k":[1]}]},{"$ref":"#"}]}}`,
 		`{"oneOf":[{"required":["a"]},{"required":["b"]},{"type":"array","items":{"const":1}}],"not":{"required":["c"]}}`,
 	} {
-		schemas = append(schemas, mustCompile(f, src))
+		schemas = append(schemas, schematest.MustCompile(f, src))
 	}
 	for _, doc := range []string{
 		`{"id":1,"tags":["a","b"],"when":"2026-01-01T00:00:00Z","mail":"a@b","link":"a:b"}`, `{"x":{"y":{"k":[1.0]}}}`, `[1,[1],[[]]]`,

@@ -1,11 +1,15 @@
 package schema_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/agentd/agentd/schema/internal/schematest"
+)
 
 // A declared name is known in every spelling, and one that needs escapes is not
 // taken for bytes that look like it.
 func TestSpellingOfNames(t *testing.T) {
-	s := mustCompile(t, `{"properties":{"x\ny":{"type":"null"},"e\":null,\"f":{"type":"null"},"a\"b":{"type":"null"},"c\\d":{"type":"null"},"e":{"type":"null"},"é":{"type":"null"},"":{"type":"null"}},
+	s := schematest.MustCompile(t, `{"properties":{"x\ny":{"type":"null"},"e\":null,\"f":{"type":"null"},"a\"b":{"type":"null"},"c\\d":{"type":"null"},"e":{"type":"null"},"é":{"type":"null"},"":{"type":"null"}},
 		"required":["é"],"additionalProperties":false}`)
 	for doc, want := range map[string]bool{
 		`{"a\"b":null,"c\\d":null,"e":null,"é":null,"":null}`:                   true,

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // render writes violations one on a line.
@@ -86,7 +87,7 @@ func TestViolations(t *testing.T) {
 		{"malformed", `{"type":"string"}`, `{"secret":1,"secret":2}`, `: invalid JSON at byte 12: duplicate key [syntax]`},
 		{"malformed after a violation", `{"type":"string"}`, `[1,2`, `: invalid JSON at byte 4: unexpected end of input [syntax]`},
 	} {
-		s := mustCompile(t, c.schema)
+		s := schematest.MustCompile(t, c.schema)
 		if got := render(s.Validate([]byte(c.doc))); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.name, got, c.want)
 		}
@@ -107,7 +108,7 @@ func TestMessagesCarryNoPayload(t *testing.T) {
 		{`{"oneOf":[{"properties":{"k":{"const":"a"}}},{"properties":{"k":{"const":"b"}}}]}`, `{"k":"hunter2"}`},
 		{`{"type":"null"}`, `{"a":"hunter2","a":"hunter2"}`}, {`{}`, `"hunter2`}, {`{}`, `hunter2`},
 	} {
-		for _, v := range mustCompile(t, c.schema).Validate([]byte(c.doc)) {
+		for _, v := range schematest.MustCompile(t, c.schema).Validate([]byte(c.doc)) {
 			if strings.Contains(v.Message+v.Path, marker) || strings.Contains(v.Message, "4242") {
 				t.Errorf("%s on %s: %q carries the payload", c.schema, c.doc, v.Message)
 			}
@@ -117,9 +118,9 @@ func TestMessagesCarryNoPayload(t *testing.T) {
 
 func TestViolationTextIsBounded(t *testing.T) {
 	name := strings.Repeat("é", 5000)
-	s := mustCompile(t, `{"definitions":{"d":{"additionalProperties":{"$ref":"#/definitions/d"},"type":"object"}},"$ref":"#/definitions/d"}`)
+	s := schematest.MustCompile(t, `{"definitions":{"d":{"additionalProperties":{"$ref":"#/definitions/d"},"type":"object"}},"$ref":"#/definitions/d"}`)
 	doc := strings.Repeat(`{"`+name+`":`, 100) + "1" + strings.Repeat("}", 100)
-	closed := mustCompile(t, `{"additionalProperties":false}`)
+	closed := schematest.MustCompile(t, `{"additionalProperties":false}`)
 	for _, v := range append(s.Validate([]byte(doc)), closed.Validate([]byte(doc))...) {
 		if len(v.Path) > 2100 || len(v.Message) > 300 {
 			t.Errorf("a path of %d bytes, a message of %d", len(v.Path), len(v.Message))
@@ -131,7 +132,7 @@ func TestViolationTextIsBounded(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	s := mustCompile(t, `{"items":{"type":"string"}}`)
+	s := schematest.MustCompile(t, `{"items":{"type":"string"}}`)
 	few := s.WithLimits(schema.Limits{MaxViolations: 3, MaxBytes: 20, MaxDepth: 2})
 	for _, c := range []struct {
 		doc       string
@@ -166,7 +167,7 @@ func TestLimits(t *testing.T) {
 // TestCausesAreBounded checks that a failing branch with many faults does not
 // crowd out what follows.
 func TestCausesAreBounded(t *testing.T) {
-	s := mustCompile(t, `{"properties":{"a":{"anyOf":[{"items":{"type":"string"}}]},"b":{"type":"null"}}}`)
+	s := schematest.MustCompile(t, `{"properties":{"a":{"anyOf":[{"items":{"type":"string"}}]},"b":{"type":"null"}}}`)
 	got := s.Validate([]byte(`{"a":[` + strings.Repeat("1,", 50) + `1],"b":1}`))
 	if len(got) > 12 || got[len(got)-1].Path != "/b" {
 		t.Errorf("%d violations, the last %+v", len(got), got[len(got)-1])
@@ -183,10 +184,10 @@ func TestValidAllocatesNothing(t *testing.T) {
 			"required":["prUrl","severity"],"additionalProperties":{"type":"integer"}}`,
 			`{"prUrl":"https:\/\/example.com","severity":"low","tags":["a","b","\u0063"],"n":12.75,"other":1,"more":2}`},
 		{discriminated, string(lateTag(3, "num"))},
-		{expression, string(chain(5, "1"))},
+		{expression, string(schematest.Chain(5, "1"))},
 		{`{"enum":[{"a":[1,2]},[1],"x"]}`, `{"a":[1.0,2]}`},
 	} {
-		s, doc := mustCompile(t, c.schema), []byte(c.doc)
+		s, doc := schematest.MustCompile(t, c.schema), []byte(c.doc)
 		if !s.Valid(doc) {
 			t.Fatalf("%s is not valid: %v", c.doc, s.Validate(doc))
 		}
@@ -200,12 +201,12 @@ func TestValidAllocatesNothing(t *testing.T) {
 }
 
 func TestConcurrentUse(t *testing.T) {
-	s := mustCompile(t, expression)
+	s := schematest.MustCompile(t, expression)
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
 			for n := range 30 {
-				good, bad := chain(n+1, "1"), chain(n+1, "null")
+				good, bad := schematest.Chain(n+1, "1"), schematest.Chain(n+1, "null")
 				if !s.Valid(good) || s.Valid(bad) || len(s.Validate(bad)) == 0 {
 					t.Errorf("worker %d: wrong verdict at depth %d", i, n)
 				}
@@ -218,9 +219,9 @@ func TestConcurrentUse(t *testing.T) {
 // TestRunForgetsFailures reuses scratch space after payloads that were left in
 // the middle of objects with many members.
 func TestRunForgetsFailures(t *testing.T) {
-	wide := object(130, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) })
-	s := mustCompile(t, `{"properties":`+wide+`,"required":["p0","p64","p129"],"additionalProperties":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}`)
-	good := object(130, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) })
+	wide := schematest.Object(130, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) })
+	s := schematest.MustCompile(t, `{"properties":`+wide+`,"required":["p0","p64","p129"],"additionalProperties":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}`)
+	good := schematest.Object(130, func(i int) string { return fmt.Sprintf(`"p%d":%d`, i, i) })
 	for _, c := range []struct {
 		doc  string
 		want bool
@@ -269,7 +270,7 @@ func TestViolationJSON(t *testing.T) {
 }
 
 func TestSyntaxErrorIsTyped(t *testing.T) {
-	report := mustCompile(t, `{}`).Check([]byte(`[1,]`))
+	report := schematest.MustCompile(t, `{}`).Check([]byte(`[1,]`))
 	var err error = report.Syntax
 	var syntax *schema.SyntaxError
 	if !errors.As(err, &syntax) || syntax.Offset != 3 {
@@ -282,7 +283,7 @@ func TestSyntaxErrorIsTyped(t *testing.T) {
 func TestReportsKeepToTheirBounds(t *testing.T) {
 	message := func(src, doc string) string {
 		t.Helper()
-		got := mustCompile(t, src).Validate([]byte(doc))
+		got := schematest.MustCompile(t, src).Validate([]byte(doc))
 		if len(got) == 0 {
 			t.Fatalf("%.80s accepts %.80s", src, doc)
 		}
@@ -304,7 +305,7 @@ func TestReportsKeepToTheirBounds(t *testing.T) {
 			t.Errorf("enum of %d bytes in two values: %s", n, got)
 		}
 	}
-	s := mustCompile(t, `{"properties":{"a":{"anyOf":[{"items":{"type":"string"}}]},"b":{"type":"null"}}}`)
+	s := schematest.MustCompile(t, `{"properties":{"a":{"anyOf":[{"items":{"type":"string"}}]},"b":{"type":"null"}}}`)
 	for wrong, want := range map[int]int{7: 9, 8: 10, 9: 10, 50: 10} { // with anyOf itself and /b
 		if got := s.Validate([]byte(`{"a":[` + strings.Repeat("1,", wrong-1) + `1],"b":1}`)); len(got) != want || got[len(got)-1].Path != "/b" {
 			t.Errorf("%d wrong elements: %d violations", wrong, len(got))
@@ -325,8 +326,8 @@ func TestObjectsOfManyProperties(t *testing.T) {
 			}
 			return strings.Join(all, ",")
 		}
-		names := list(n, func(i int) string { return fmt.Sprintf(`"p%d"`, i) })
-		s := mustCompile(t, `{"properties":`+object(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) })+`,"required":`+names+`,"additionalProperties":false}`)
+		names := schematest.List(n, func(i int) string { return fmt.Sprintf(`"p%d"`, i) })
+		s := schematest.MustCompile(t, `{"properties":`+schematest.Object(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) })+`,"required":`+names+`,"additionalProperties":false}`)
 		if !s.Valid([]byte("{" + members(-1) + "}")) {
 			t.Errorf("%d properties: refused", n)
 		}
@@ -339,7 +340,7 @@ func TestObjectsOfManyProperties(t *testing.T) {
 				t.Errorf("%d properties with p%d twice: %v", n, i, s.Check(twice).Verdict)
 			}
 			// An object inside has marks of its own.
-			inner := mustCompile(t, `{"properties":{"x":{},"o":`+string(s.Source())+`},"additionalProperties":`+string(s.Source())+`}`)
+			inner := schematest.MustCompile(t, `{"properties":{"x":{},"o":`+string(s.Source())+`},"additionalProperties":`+string(s.Source())+`}`)
 			if !inner.Valid([]byte(`{"o":{`+members(-1)+`},"q":{`+members(-1)+`}}`)) || inner.Valid([]byte(`{"o":{`+members(-1)+`},"q":{`+members(i)+`}}`)) {
 				t.Errorf("%d properties in objects: wrong", n)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // describe walks the view and writes what it finds, one fact on a line.
@@ -64,7 +65,7 @@ func describe(b *strings.Builder, n schema.Node, indent string) {
 }
 
 func TestView(t *testing.T) {
-	s := mustCompile(t, `{
+	s := schematest.MustCompile(t, `{
 		"title": "Review", "description": "d", "default": { "a" : 1 }, "examples": [ 1, "x" ],
 		"type": ["object", "null"],
 		"properties": {
@@ -140,7 +141,7 @@ func TestViewDiscriminator(t *testing.T) {
 		{`{"oneOf":[{"properties":{"k":{"const":"a"}}}]}`, "", "[]"},
 		{`{}`, "", "[]"},
 	} {
-		property, values, ok := mustCompile(t, c.src).Root().Discriminator()
+		property, values, ok := schematest.MustCompile(t, c.src).Root().Discriminator()
 		if property != c.property || fmt.Sprint(values) != c.values || ok != (c.property != "") {
 			t.Errorf("%s: %q %v %v", c.src, property, values, ok)
 		}
@@ -153,8 +154,8 @@ func TestDispatchIsSound(t *testing.T) {
 	const branches = `[{"properties":{"k":{"const":"a"},"v":{"type":"integer"}},"required":["k"]},
 		{"properties":{"k":{"enum":["b","c"]},"v":{"type":"string"}}}]`
 	for _, keyword := range []string{"oneOf", "anyOf"} {
-		with := mustCompile(t, `{"`+keyword+`":`+branches+`}`)
-		without := mustCompile(t, `{"`+keyword+`":`+strings.ReplaceAll(branches, `{"properties"`, `{"not":false,"allOf":[{"not":false}],"properties"`)+`}`)
+		with := schematest.MustCompile(t, `{"`+keyword+`":`+branches+`}`)
+		without := schematest.MustCompile(t, `{"`+keyword+`":`+strings.ReplaceAll(branches, `{"properties"`, `{"not":false,"allOf":[{"not":false}],"properties"`)+`}`)
 		for _, doc := range []string{
 			`{"k":"a","v":1}`, `{"k":"a","v":"x"}`, `{"k":"b","v":"x"}`, `{"v":"x","k":"c"}`, `{"v":1,"k":"c"}`, `{"v":1}`, `{"v":"x"}`, `{}`,
 			`{"k":1}`, `{"k":"d"}`, `{"k":null,"v":1}`, `1`, `null`, `[]`, `{"\u006b":"\u0061","v":1}`, `{"k":"a","k":"a"}`, `{"k":["a"]}`, `{"x":{"k":"b"},"k":"a"}`,
@@ -170,7 +171,7 @@ func TestDispatchIsSound(t *testing.T) {
 // TestViewOfNothing asks a schema for what it does not have, and one that has
 // each keyword.
 func TestViewOfNothing(t *testing.T) {
-	empty := mustCompile(t, `{}`).Root()
+	empty := schematest.MustCompile(t, `{}`).Root()
 	_, additional := empty.Additional()
 	_, items := empty.Items()
 	_, not := empty.Not()
@@ -182,7 +183,7 @@ func TestViewOfNothing(t *testing.T) {
 	if !(schema.Node{}).IsZero() {
 		t.Error("no schema is one")
 	}
-	full := mustCompile(t, `{"oneOf":[{"type":"null"},{"minLength":1,"format":"uuid"}],"anyOf":[{"maxLength":2},true,{"pattern":"^\\d"}],"allOf":[{"required":["b","a"]}]}`).Root()
+	full := schematest.MustCompile(t, `{"oneOf":[{"type":"null"},{"minLength":1,"format":"uuid"}],"anyOf":[{"maxLength":2},true,{"pattern":"^\\d"}],"allOf":[{"required":["b","a"]}]}`).Root()
 	one, some, all := full.OneOf(), full.AnyOf(), full.AllOf()
 	if len(one) != 2 || len(some) != 3 || len(all) != 1 || one[1].Pointer() != "/oneOf/1" || some[2].Pointer() != "/anyOf/2" || all[0].Pointer() != "/allOf/0" {
 		t.Fatalf("%d, %d and %d branches", len(one), len(some), len(all))

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
+	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
 // paths lists the pointers of the violations, one on a line.
@@ -82,7 +84,7 @@ func TestPointers(t *testing.T) {
 		// white space does not count
 		{null, " { \"a\" : null , \"b\" :\n 1 } ", "/b"},
 	} {
-		if got := paths(mustCompile(t, c.schema).Validate([]byte(c.doc))); got != c.want {
+		if got := paths(schematest.MustCompile(t, c.schema).Validate([]byte(c.doc))); got != c.want {
 			t.Errorf("%.100s on %.100s: got\n%q\nwant\n%q", c.schema, c.doc, got, c.want)
 		}
 	}
@@ -105,7 +107,7 @@ func TestViolationsInOrder(t *testing.T) {
 		{`{"properties":{"a":false},"not":{},"anyOf":[{"required":["z"]}]}`, `{"a":1}`, "/a\n\n/z\n"},
 		{`{"properties":{"a":{"properties":{"b":false}},"c":false}}`, `{"c":0,"a":{"b":0}}`, "/c\n/a/b"},
 	} {
-		if got := paths(mustCompile(t, c.schema).Validate([]byte(c.doc))); got != c.want {
+		if got := paths(schematest.MustCompile(t, c.schema).Validate([]byte(c.doc))); got != c.want {
 			t.Errorf("%s on %s: got\n%q\nwant\n%q", c.schema, c.doc, got, c.want)
 		}
 	}
@@ -152,7 +154,7 @@ func TestMessages(t *testing.T) {
 		{`{"oneOf":[true,true,true]}`, `1`, "oneOf matched 3 schemas (expected exactly 1)"},
 		{`{"not":{}}`, `1`, "not-schema matched"},
 	} {
-		got := mustCompile(t, c.schema).Validate([]byte(c.doc))
+		got := schematest.MustCompile(t, c.schema).Validate([]byte(c.doc))
 		if len(got) != 1 || got[0].Message != c.want {
 			t.Errorf("%.120s on %s: got\n%s\nwant\n%s", c.schema, c.doc, render(got), c.want)
 		}
@@ -176,7 +178,7 @@ func TestCausesOfCombinators(t *testing.T) {
 		{"a union in a union", `{"anyOf":[{"anyOf":[{"properties":{"a":{"type":"null"}}}]}]}`, `{"a":1}`, "\n\n/a"},
 		{"a union behind a reference", `{"$ref":"#/definitions/u","definitions":{"u":{"oneOf":[{"type":"array","items":false}]}}}`, `[1]`, "\n/0"},
 	} {
-		if got := paths(mustCompile(t, c.schema).Validate([]byte(c.doc))); got != c.want {
+		if got := paths(schematest.MustCompile(t, c.schema).Validate([]byte(c.doc))); got != c.want {
 			t.Errorf("%s: got\n%q\nwant\n%q", c.name, got, c.want)
 		}
 	}
@@ -185,7 +187,7 @@ func TestCausesOfCombinators(t *testing.T) {
 // TestWherePathsAreCut measures names and paths just below, at and above the
 // bounds that Violation documents.
 func TestWherePathsAreCut(t *testing.T) {
-	closed := mustCompile(t, `{"additionalProperties":false}`)
+	closed := schematest.MustCompile(t, `{"additionalProperties":false}`)
 	for _, c := range []struct {
 		name, path, shown string
 	}{
@@ -206,13 +208,13 @@ func TestWherePathsAreCut(t *testing.T) {
 		if len(got) != 1 || got[0] != want {
 			t.Errorf("a name of %d bytes: got %+v\nwant %+v", len(c.name), got, want)
 		}
-		missing := mustCompile(t, `{"required":["`+c.name+`"]}`).Validate([]byte(`{}`))
+		missing := schematest.MustCompile(t, `{"required":["`+c.name+`"]}`).Validate([]byte(`{}`))
 		want = schema.Violation{Path: "/" + c.path, Message: `missing required property "` + c.shown + `"`, Keyword: schema.KeywordRequired}
 		if len(missing) != 1 || missing[0] != want {
 			t.Errorf("a missing name of %d bytes: got %+v\nwant %+v", len(c.name), missing, want)
 		}
 	}
-	deep := mustCompile(t, `{"$ref":"#/definitions/d","definitions":{"d":{"type":"object","additionalProperties":{"$ref":"#/definitions/d"}}}}`)
+	deep := schematest.MustCompile(t, `{"$ref":"#/definitions/d","definitions":{"d":{"type":"object","additionalProperties":{"$ref":"#/definitions/d"}}}}`)
 	for _, c := range []struct{ levels, name, want int }{
 		{16, 127, 2048},
 		{17, 127, 2048 + len("…")},
@@ -232,7 +234,7 @@ func TestWherePathsAreCut(t *testing.T) {
 // TestTruncation counts what is listed around the limit, and says where the
 // list was cut.
 func TestTruncation(t *testing.T) {
-	flat := mustCompile(t, `{"items":{"type":"null"}}`)
+	flat := schematest.MustCompile(t, `{"items":{"type":"null"}}`)
 	ones := func(n int) []byte { return []byte("[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]") }
 	for _, c := range []struct{ limit, faults, listed int }{
 		{0, 99, 99}, {0, 100, 100}, {0, 101, 100}, {-1, 101, 100}, {1, 1, 1}, {1, 2, 1}, {7, 7, 7}, {7, 8, 7}, {7, 5000, 7}, {150, 149, 149}, {150, 151, 150},
@@ -273,7 +275,7 @@ func TestTruncation(t *testing.T) {
 		{`{"anyOf":[{"type":"null"}]}`, `1`, 1, true},
 		{`{"allOf":[{"minimum":2},{"not":{}}]}`, `1`, 1, true},
 	} {
-		report := mustCompile(t, c.schema).WithLimits(schema.Limits{MaxViolations: c.limit}).Check([]byte(c.doc))
+		report := schematest.MustCompile(t, c.schema).WithLimits(schema.Limits{MaxViolations: c.limit}).Check([]byte(c.doc))
 		if report.Truncated != c.truncated || len(report.Violations) != c.limit {
 			t.Errorf("%s on %s, limit %d: %+v", c.schema, c.doc, c.limit, report)
 		}
@@ -302,7 +304,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{`{}x`, 2, "unexpected data after the value"},
 	} {
 		for _, src := range []string{`{}`, `{"type":"null"}`, `{"anyOf":[{"minimum":1},{"maxItems":0}]}`} {
-			report := mustCompile(t, src).Check([]byte(c.doc))
+			report := schematest.MustCompile(t, src).Check([]byte(c.doc))
 			if report.Verdict != schema.Malformed || report.Syntax == nil || len(report.Violations) > 0 {
 				t.Errorf("%s on %q: %+v", src, c.doc, report)
 				continue
@@ -312,7 +314,7 @@ func TestSyntaxErrors(t *testing.T) {
 			}
 		}
 	}
-	s := mustCompile(t, `{}`)
+	s := schematest.MustCompile(t, `{}`)
 	for _, c := range []struct {
 		limits schema.Limits
 		doc    string
@@ -342,8 +344,8 @@ func TestNamesOfAnswers(t *testing.T) {
 		want  string
 	}{
 		{schema.Valid, "valid"}, {schema.Invalid, "invalid"}, {schema.Malformed, "malformed"}, {schema.Verdict(0), "Verdict(0)"}, {schema.Verdict(9), "Verdict(9)"},
-		{schema.Proven, "proven"}, {schema.Refuted, "refuted"}, {schema.Undecided, "undecided"}, {schema.Answer(0), "Answer(0)"}, {schema.Answer(4), "Answer(4)"},
-		{schema.SideA, "a"}, {schema.SideB, "b"}, {schema.KeywordNone, ""}, {schema.KeywordNot + 1, "Keyword(23)"},
+		{contain.Proven, "proven"}, {contain.Refuted, "refuted"}, {contain.Undecided, "undecided"}, {contain.Answer(0), "Answer(0)"}, {contain.Answer(4), "Answer(4)"},
+		{contain.SideA, "a"}, {contain.SideB, "b"}, {schema.KeywordNone, ""}, {schema.KeywordNot + 1, "Keyword(23)"},
 	} {
 		if got := c.value.String(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

@@ -22,9 +22,10 @@
 // adds, and what follows. All of it is set for each call, to "" where there is nothing
 // to say.
 //
-//	AGENTD_URL              the agent's API for skills
+//	AGENTD_URL              where the agent takes the skill's requests, see package
+//	                        skillapi of the daemon
 //	AGENTD_CALL             the running call's token; the HTTP header Agentd-Call
-//	                        of a nested request carries it
+//	                        of such a request carries it
 //	AGENTD_DEADLINE         when the caller stops waiting, ms since the Unix epoch
 //	AGENTD_AGENT            this agent's address
 //	AGENTD_CAPABILITY       the capability's name
@@ -41,7 +42,7 @@
 //
 // A call with an id or a key that no variable can hold fails.
 //
-// A skill reports its progress with POST /v1/agent/progress at AGENTD_URL.
+// A skill reports its progress with POST /v1/agent/progress there.
 //
 // Package sdk, below this one, is the program's side in Go.
 package skill

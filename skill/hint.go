@@ -16,7 +16,7 @@ func isRefusal(line string) bool {
 	line = strings.ToLower(line)
 	for _, words := range [...]string{
 		"permission denied", "operation not permitted", "eacces", "eperm", "errno 13]", "errno 1]",
-		unixRefused, "no usable temporary directory",
+		unixRefused, "no usable temporary directory", strings.ToLower(oldClient),
 	} {
 		if strings.Contains(line, words) {
 			return true
@@ -28,15 +28,26 @@ func isRefusal(line string) bool {
 // unixRefused is what a program says that may not make a Unix socket.
 const unixRefused = "address family not supported"
 
-// withHint adds to the error of a confined program which key of agent.yaml may help, for
-// agentd's own log. line is the last refusal that the program has reported, or "".
+// oldClient is what a program says whose client was made before skills had AGENTD_URL.
+const oldClient = "AGENTD_SOCKET is not set"
+
+// withHint adds to a program's error, for agentd's own log, what may help: which key of
+// agent.yaml, if it is confined, or another client. line is the last refusal that the
+// program has reported, or "".
 func withHint(err error, line string, p *sandbox.Policy) error {
 	var public *rpc.SkillError
-	if line == "" || p == nil || !errors.As(err, &public) || public.Err != nil {
+	if line == "" || !errors.As(err, &public) || public.Err != nil {
 		return err
 	}
 	hinted := *public
-	hinted.Err = fmt.Errorf("the sandbox of the skill may be the cause of %q: %s", line, grant(line, p))
+	switch {
+	case strings.Contains(line, oldClient):
+		hinted.Err = fmt.Errorf("%q says a client that an earlier agentd has made: generate it again with `agentd capabilities gen`, or build the skill with the new skill/sdk; it then finds its agent at $AGENTD_URL", line)
+	case p == nil:
+		return err
+	default:
+		hinted.Err = fmt.Errorf("the sandbox of the skill may be the cause of %q: %s", line, grant(line, p))
+	}
 	return &hinted
 }
 

@@ -127,7 +127,7 @@ func (p *Process) run(ctx context.Context, inv *rpc.Invocation, confined *sandbo
 	defer func() { logged.finish(ended.Add(p.grace())) }()
 	// Before anything is started for the call, the go command included.
 	family := p.Descendants.Begin(inv.CorrelationID, confined.Mark())
-	defer p.endDescendants(family, inv)
+	defer p.endDescendants(family, inv) // of a program that has not started
 	cmd, release, err := p.command(ctx, inv, confined)
 	if err != nil {
 		return nil, err
@@ -144,6 +144,7 @@ func (p *Process) run(ctx context.Context, inv *rpc.Invocation, confined *sandbo
 	family.Started(cmd.Process.Pid)
 	err = cmd.Wait()
 	ended = time.Now()
+	p.endDescendants(family, inv)
 	// Where descendants are not found, what is left in the group goes at least.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	return cmd.ProcessState, err

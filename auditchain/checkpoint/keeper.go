@@ -34,13 +34,16 @@ type Keeper struct {
 	// mu serialises comparison and Save. Otherwise two branches of one log could
 	// both be compared with the same older state, and both be signed.
 	mu sync.Mutex
+	// newest is the newest note of each log that the witness has seen since it started or
+	// was told of by Recall. A store that holds less was set back, and is not believed.
+	newest map[string][]byte // by origin; guarded by mu
 }
 
 // NewKeeper returns a witness. The function key returns the key to sign with now,
 // which may change while the witness works. The function trust returns the
 // verifier keys of a log; a log without any is rejected.
 func NewKeeper(key func() *Key, store Store, trust func(origin string) []string) *Keeper {
-	k := &Keeper{key: key, store: store, trust: trust}
+	k := &Keeper{key: key, store: store, trust: trust, newest: map[string][]byte{}}
 	k.own = func() ([]string, error) { return []string{k.key().Verifier()}, nil }
 	return k
 }
@@ -51,31 +54,81 @@ func (k *Keeper) OwnKeys(own func() ([]string, error)) { k.own = own }
 
 // ErrEdited is a checkpoint that a witness finds in its store and has not signed:
 // somebody else has put it there. The witness says nothing about that log until its
-// operator has restored the store, or has removed the entry to trust the log anew.
+// operator has restored the store or removed the entry.
 var ErrEdited = errors.New("checkpoint: the witness's store was edited")
 
-// load returns the checkpoint that is kept of a log, or nil, if it is the one that the
-// witness has signed.
+// Recall tells the witness what it has signed, from a place that is not the store. Someone
+// who can write to the store could put there a note that the witness has signed earlier, or
+// remove the newest one: it goes on from the newer of the two. The result reports whether
+// the store held less. The error is [ErrEdited] if the witness has not signed the note.
+func (k *Keeper) Recall(ctx context.Context, signed []byte) (setBack bool, err error) {
+	told, err := k.parseOwn(signed)
+	if err != nil {
+		return false, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept, err := k.load(ctx, told.Origin)
+	switch {
+	case errors.Is(err, ErrEdited): // the file stays as it is, for its operator to see
+		k.newest[told.Origin] = signed
+		return true, nil
+	case err != nil:
+		return false, err
+	case kept != nil:
+		if now, err := Parse(string(kept)); err != nil || now.Size >= told.Size {
+			return false, err
+		}
+	}
+	// Who reads the folder itself must see it, too.
+	if err := k.store.Save(ctx, told.Origin, signed); err != nil {
+		return false, err
+	}
+	k.newest[told.Origin] = signed
+	return true, nil
+}
+
+// load returns the newest checkpoint of a log that the witness has signed, from the store
+// or from memory, or nil. The caller holds mu.
 func (k *Keeper) load(ctx context.Context, origin string) ([]byte, error) {
 	kept, err := k.store.Load(ctx, origin)
-	if err != nil || kept == nil {
-		return nil, err
-	}
-	own, err := k.own()
 	if err != nil {
 		return nil, err
+	}
+	newest := k.newest[origin]
+	if kept == nil {
+		return newest, nil
+	}
+	c, err := k.parseOwn(kept)
+	if err != nil {
+		return nil, err
+	}
+	if c.Origin != origin {
+		return nil, fmt.Errorf("%w: what it keeps of %s is of another log", ErrEdited, origin)
+	}
+	if newest != nil {
+		if before, err := Parse(string(newest)); err != nil || before.Size > c.Size {
+			return newest, err
+		}
+	}
+	k.newest[origin] = kept
+	return kept, nil
+}
+
+// parseOwn parses a note that the witness has signed, under any of its keys.
+func (k *Keeper) parseOwn(signed []byte) (Checkpoint, error) {
+	own, err := k.own()
+	if err != nil {
+		return Checkpoint{}, err
 	}
 	keys, err := NewWitnessKeys(own...)
 	if err != nil {
-		return nil, err
+		return Checkpoint{}, err
 	}
-	if err := CheckCosigned(kept, keys); err != nil {
-		return nil, fmt.Errorf("%w: what it keeps of %s: %w", ErrEdited, origin, err)
+	if err := CheckCosigned(signed, keys); err != nil {
+		return Checkpoint{}, fmt.Errorf("%w: what it keeps: %w", ErrEdited, err)
 	}
-	if c, err := Parse(string(kept)); err != nil || c.Origin != origin {
-		return nil, fmt.Errorf("%w: what it keeps of %s is of another log", ErrEdited, origin)
-	}
-	return kept, nil
+	return Parse(string(signed))
 }
 
 // Name implements [Witness].
@@ -84,6 +137,8 @@ func (k *Keeper) Name() string { return k.key().Name() }
 // Latest implements [Witness]. The error is [ErrEdited] for a checkpoint that the
 // witness has not signed.
 func (k *Keeper) Latest(ctx context.Context, origin string) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	return k.load(ctx, origin)
 }
 
@@ -115,7 +170,11 @@ func (k *Keeper) Cosign(ctx context.Context, signed []byte, old int64, proof tlo
 	if err != nil {
 		return nil, err
 	}
-	return cosigned, k.store.Save(ctx, now.Origin, cosigned)
+	if err := k.store.Save(ctx, now.Origin, cosigned); err != nil {
+		return nil, err
+	}
+	k.newest[now.Origin] = cosigned
+	return cosigned, nil
 }
 
 // ErrStale is a request to co-sign that starts from a state other than the

@@ -144,6 +144,25 @@ func (r *Registry) known(owner, origin string) (entry, error) {
 	return known, nil
 }
 
+// Restore puts back what an agent has shown, from a place that is not the folder, and
+// reports whether the folder said something else.
+func (r *Registry) Restore(owner, origin string, keys []string) (edited bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.logs[owner]; known.Origin == origin && slices.Equal(known.Keys, keys) {
+		return false, nil
+	}
+	return true, r.save(entry{Owner: owner, Origin: origin, Keys: slices.Clone(keys)})
+}
+
+// of returns the entry of an agent.
+func (r *Registry) of(owner string) (entry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.logs[owner]
+	return e, ok
+}
+
 // follow extends trust to the keys that trusted ones introduced. A proof under an
 // untrusted key introduces nothing.
 func (e *entry) follow(rotations [][]byte) error {

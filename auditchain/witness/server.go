@@ -3,21 +3,31 @@ package witness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
 )
+
+// ErrNotIntroduced is the error of [Server.Answer] for a checkpoint under a key that is not
+// known yet, of a log that has had several, without a proof of who introduced it. That is
+// the first question after each change of keys: [Remote.Cosign] sends the proofs then.
+var ErrNotIntroduced = errors.New("witness: the key was not introduced")
 
 // A Server serves the calls of a [Remote]. It is safe for concurrent use.
 type Server struct {
 	keeper   *checkpoint.Keeper
 	registry *Registry
+
+	mu       sync.Mutex
+	memories map[string]Memory // the stored ones, by owner; guarded by mu
 }
 
 // NewServer returns a server that co-signs through a keeper, which must trust the
 // keys that [Registry.Keys] returns.
 func NewServer(keeper *checkpoint.Keeper, registry *Registry) *Server {
-	return &Server{keeper: keeper, registry: registry}
+	return &Server{keeper: keeper, registry: registry, memories: map[string]Memory{}}
 }
 
 // Latest returns the newest checkpoint that the witness holds of a log, or nil.
@@ -59,6 +69,9 @@ func (s *Server) handle(ctx context.Context, owner string, text []byte) ([]byte,
 		rotations[i] = r
 	}
 	if err := s.registry.Accept(owner, []byte(q.Checkpoint), q.Keys, rotations); err != nil {
+		if errors.Is(err, checkpoint.ErrUntrusted) && len(q.Keys) > 1 && len(q.Rotations) == 0 {
+			err = fmt.Errorf("%w: %w", ErrNotIntroduced, err)
+		}
 		return nil, err
 	}
 	return s.keeper.Cosign(ctx, []byte(q.Checkpoint), q.Old, q.Proof)

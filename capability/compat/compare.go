@@ -9,6 +9,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // A Direction selects which half of a call a comparison covers.
@@ -25,7 +26,7 @@ const (
 )
 
 // The rules about capabilities as a whole. Rules about schemas are those of
-// package schema, see [schema.Rule].
+// package schema, see [contain.Rule].
 const (
 	// RuleRemoved reports a capability that the new document lacks.
 	RuleRemoved = "capability-removed"
@@ -50,7 +51,7 @@ type Finding struct {
 	Capability string `json:"capability"`
 	// Side is request, response, or "" for the capability as a whole.
 	Side Direction `json:"side,omitempty"`
-	// Rule is a stable id: one of this package's, or a schema.Rule.
+	// Rule is a stable id: one of this package's, or a contain.Rule.
 	Rule string `json:"rule"`
 	// Breaking means that a caller built against the old capability may fail.
 	Breaking bool `json:"breaking"`
@@ -151,7 +152,7 @@ func (c *comparison) capability(before, after capability.ToolSchema) {
 // side explains the change of one side's schema. Callers send what the old input
 // accepts, so the old input must be contained in the new one. They receive what
 // the new output produces, so for responses containment runs the other way
-// round, and the schemas swap places before and after [schema.Explain].
+// round, and the schemas swap places before and after [contain.Explain].
 func (c *comparison) side(side Direction, before, after json.RawMessage) {
 	// The usual case. Unequal bytes may still accept the same values; Explain
 	// decides that.
@@ -171,7 +172,7 @@ func (c *comparison) side(side Direction, before, after json.RawMessage) {
 	}
 	// Explain has a breaking finding unless it proves containment, so a question
 	// that it cannot decide counts as a break too.
-	for _, f := range schema.Explain(from, to) {
+	for _, f := range contain.Explain(from, to) {
 		finding := Finding{
 			Side: side, Rule: string(f.Rule), Breaking: f.Breaking, Message: f.Message,
 			Path: f.Path, Old: f.A, New: f.B, Witness: f.Witness,

@@ -16,6 +16,7 @@ import (
 	"github.com/agentd/agentd/capability/compat"
 	"github.com/agentd/agentd/internal/output"
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 func document(t testing.TB, capabilities string) *capability.Document {
@@ -129,7 +130,7 @@ func TestCompareUnsupportedSchema(t *testing.T) {
 // A question that cannot be decided counts as a break.
 func TestCompareUndecided(t *testing.T) {
 	r := compat.Compare(published(`{"type":"array","minItems":1000000000}`, `{}`), published(`{"type":"array","items":{"type":"integer"}}`, `{}`), compat.Both)
-	if !r.Breaking() || r.Findings[0].Rule != string(schema.RuleUndecided) {
+	if !r.Breaking() || r.Findings[0].Rule != string(contain.RuleUndecided) {
 		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -5,7 +5,7 @@
 // Two rules decide. Requests of old callers must still be accepted, so the old
 // input must be contained in the new input. New responses must meet old
 // expectations, so the new output must be contained in the old output.
-// [schema.Explain] names the differences, with a value that shows the break where
+// [contain.Explain] names the differences, with a value that shows the break where
 // it finds one; a few rules about capabilities as a whole are added here.
 //
 // [Compare] judges two documents. A [Lock] stores the published forms of a

@@ -17,7 +17,7 @@ func (a *app) auditCommand() *cobra.Command {
 			"change to a log then goes through the agent that has it open.",
 	},
 		a.auditQueryCommand(), a.auditStatsCommand(), a.auditExportCommand(),
-		a.auditVerifyCommand(), a.auditProveCommand(), a.auditVerifyProofCommand(),
+		a.auditVerifyCommand(), a.auditProveCommand(), a.auditVerifyProofCommand(), a.auditVerifyApprovalCommand(),
 		a.auditRedactCommand(), a.auditPruneCommand(), a.auditRotateKeyCommand(), a.auditQuarantineCommand(),
 	)
 }
@@ -218,5 +218,29 @@ func (a *app) auditVerifyProofCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "trust this verifier key, or those in this file (required)")
 	required(cmd, "key")
+	return cmd
+}
+
+// auditVerifyApprovalCommand returns `agentd audit verify-approval`. --approvers has no
+// default: keys found beside the records would prove nothing.
+func (a *app) auditVerifyApprovalCommand() *cobra.Command {
+	var lists []string
+	cmd := &cobra.Command{
+		Use:   "verify-approval <file> --approvers <file>",
+		Short: "Check the signatures of approvals offline; exit status 3 when one is false",
+		Long: "Check the signed decisions among records, as `agentd audit query -o json` or `-o jsonl` prints\n" +
+			"them: each must be the signature of a person on the list, over a statement that says what the\n" +
+			"record says, made in time. It needs neither the log nor the fleet nor a network. The list is an\n" +
+			"allowed_signers or authorized_keys file: take it from somebody that you trust.",
+		Example: "  agentd audit query --kind approval -o jsonl >approvals.jsonl\n" +
+			"  agentd approvals signers >approvers\n" +
+			"  agentd audit verify-approval approvals.jsonl --approvers approvers",
+		Args: arguments(1, "file"),
+		RunE: a.do(func(_ context.Context, args []string) error {
+			return audit.VerifyApprovals(&a.Env, args[0], lists)
+		}),
+	}
+	cmd.Flags().StringArrayVar(&lists, "approvers", nil, "the people whose signatures count, and their keys (required)")
+	required(cmd, "approvers")
 	return cmd
 }

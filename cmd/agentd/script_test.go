@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"agentd": main, "goskill": goSkill})
+	testscript.Main(m, map[string]func(){"agentd": main, "goskill": goSkill, "goattack": goAttack})
 }
 
 // TestScripts drives the binary as its users do.
@@ -68,6 +68,7 @@ func TestScripts(t *testing.T) {
 			"waitfor":    waitFor,
 			"eventually": eventually,
 			"post":       postRequest,
+			"sshkey":     sshKey,
 		},
 	})
 }

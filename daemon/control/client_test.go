@@ -33,7 +33,7 @@ func methods() map[string]func(context.Context, *control.Client) error {
 		"Status":       func(ctx context.Context, c client) error { _, err := c.Status(ctx); return err },
 		"VerifyPeers":  func(ctx context.Context, c client) error { _, err := c.VerifyPeers(ctx, nil); return err },
 		"Approvals":    func(ctx context.Context, c client) error { _, err := c.Approvals(ctx, true); return err },
-		"Decide":       func(ctx context.Context, c client) error { return c.Decide(ctx, "a", true, "") },
+		"Decide":       func(ctx context.Context, c client) error { return c.Decide(ctx, "a", control.Decision{Approve: true}) },
 		"Await":        func(ctx context.Context, c client) error { _, err := c.Await(ctx, "c", time.Second); return err },
 		"Letters":      func(ctx context.Context, c client) error { _, err := c.Letters(ctx); return err },
 		"Letter":       func(ctx context.Context, c client) error { _, err := c.Letter(ctx, 1); return err },

@@ -9,7 +9,7 @@
 //	POST /v1/peers/verify        has the agent ask its peers what they serve; {peers?} responds [PeerStatus…]
 //	POST /v1/breakers/reset      closes circuit breakers before their time; {peer?, capability?} responds [Breaker…]
 //	GET  /v1/approvals           the calls that wait for a person; with ?payload=1 their payloads, too
-//	POST /v1/approvals/{id}      decides one of them; {approve, reason?}
+//	POST /v1/approvals/{id}      decides one of them; {approve, reason?}, or {statement, signature}
 //	GET  /v1/results/{id}        waits for the result of an asynchronous call, at most ?timeoutMs
 //	GET  /v1/dlq                 the dead letters, without bodies; /v1/dlq/{number} is one of them with its body
 //	POST /v1/dlq/{number}/redrive  puts a dead letter back into the queue
@@ -38,6 +38,9 @@
 //
 // The header traceparent of a request (W3C Trace Context) makes the call a part of that
 // trace, unless its body names one.
+//
+// The API serves operators' processes alone, by what the kernel says of whoever has
+// connected, see [Operators]. All others get 403 with the code not-an-operator.
 //
 // Skills have an API of their own, see package skillapi. A request here that names a
 // running call in the header Agentd-Call is refused.

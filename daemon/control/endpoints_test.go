@@ -20,7 +20,6 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
-	rpccaller "github.com/agentd/agentd/rpc/caller"
 )
 
 // A reply is an HTTP response with its body read.
@@ -71,7 +70,7 @@ func send(t *testing.T, s *control.Server, method, path, body string, header htt
 type approvals struct {
 	mu       sync.Mutex
 	waiting  []control.Approval
-	decided  map[string]rpccaller.Approval
+	decided  map[string]control.Decision
 	writeErr error // what recording a decision fails with
 }
 
@@ -81,7 +80,7 @@ func (a *approvals) Waiting() []control.Approval {
 	return slices.Clone(a.waiting)
 }
 
-func (a *approvals) Decide(ctx context.Context, id string, decision rpccaller.Approval) error {
+func (a *approvals) Decide(ctx context.Context, id string, decision control.Decision) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := slices.IndexFunc(a.waiting, func(w control.Approval) bool { return w.ID == id })
@@ -93,7 +92,7 @@ func (a *approvals) Decide(ctx context.Context, id string, decision rpccaller.Ap
 	}
 	a.waiting = slices.Delete(a.waiting, at, at+1)
 	if a.decided == nil {
-		a.decided = map[string]rpccaller.Approval{}
+		a.decided = map[string]control.Decision{}
 	}
 	a.decided[id] = decision
 	return nil
@@ -177,7 +176,8 @@ func whole(t *testing.T) control.Agent {
 		Ready:        func() error { return nil },
 		Warnings:     func() []string { return []string{"the disk is nearly full"} },
 		Approvals: &approvals{waiting: []control.Approval{{
-			ID: "a-1", Peer: "agent://b", Capability: "pay", CorrelationID: "c-1", Rule: "policy.yaml:3", Since: moment, Until: moment.Add(time.Minute),
+			ID: "a-1", Role: rpc.RoleCallee, Caller: "agent://b", Callee: "agent://a", Proven: true, Nonce: "n", PayloadSHA256: "5b1b", Signers: []control.Signer{{Name: "ann", Key: "SHA256:x"}},
+			Peer: "agent://b", Capability: "pay", CorrelationID: "c-1", Rule: "policy.yaml:3", Since: moment, Until: moment.Add(time.Minute),
 			Payload: json.RawMessage(`{"amount":1}`),
 		}}},
 		Witnesses: witnesses(func(_ context.Context, by envelope.Address, origin string) ([]byte, error) {
@@ -218,7 +218,8 @@ func TestGoodRequests(t *testing.T) {
 	_, s := serve(t, whole(t))
 	const letter = `{"number":%d,"time":"2026-01-02T03:04:05Z","reason":"%s","attempts":%d,"bytes":2%s}`
 	first := fmt.Sprintf(letter, 1, "expired", 3, `,"body":{}`)
-	approval := `{"id":"a-1","peer":"agent://b","capability":"pay","correlationId":"c-1","rule":"policy.yaml:3","since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z"`
+	approval := `{"id":"a-1","role":"callee","caller":"agent://b","callee":"agent://a","proven":true,"peer":"agent://b","capability":"pay","correlationId":"c-1","rule":"policy.yaml:3",` +
+		`"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","signers":[{"name":"ann","key":"SHA256:x"}],"nonce":"n","payloadSha256":"5b1b"`
 	for _, test := range []struct{ name, method, path, body, want string }{
 		{"health", "GET", "/healthz", "", `{"status":"ok"}`},
 		{"ready", "GET", "/readyz", "", `{"status":"ready","warnings":["the disk is nearly full"]}`},
@@ -528,7 +529,7 @@ func TestFailedParts(t *testing.T) {
 	}{
 		{capabilities, 500, rpc.CodeInternal.String()},
 		{witnessed, 502, "io"},
-		{c.Decide(t.Context(), "a-1", true, ""), 500, rpc.CodeAuditFailed.String()},
+		{c.Decide(t.Context(), "a-1", control.Decision{Approve: true}), 500, rpc.CodeAuditFailed.String()},
 	} {
 		refused, ok := errors.AsType[*control.RefusedError](test.err)
 		if !ok || refused.HTTPStatus != test.status || refused.Code != test.code || !strings.Contains(refused.Message, "broken") {
@@ -543,25 +544,25 @@ func TestDecisions(t *testing.T) {
 	t.Parallel()
 	waiting := &approvals{waiting: []control.Approval{{ID: "a"}, {ID: "b"}, {ID: "c"}}}
 	c, s := serve(t, control.Agent{Approvals: waiting})
-	if err := c.Decide(t.Context(), "a", true, strings.Repeat("x", 2048)); err != nil {
+	if err := c.Decide(t.Context(), "a", control.Decision{Approve: true, Reason: strings.Repeat("x", 2048)}); err != nil {
 		t.Error(err)
 	}
-	if err := c.Decide(t.Context(), "b", false, ""); err != nil {
+	if err := c.Decide(t.Context(), "b", control.Decision{}); err != nil {
 		t.Error(err)
 	}
-	err := c.Decide(t.Context(), "c", true, strings.Repeat("x", 2049))
+	err := c.Decide(t.Context(), "c", control.Decision{Approve: true, Reason: strings.Repeat("x", 2049)})
 	if refused, ok := errors.AsType[*control.RefusedError](err); !ok || refused.HTTPStatus != http.StatusBadRequest || !strings.Contains(refused.Message, "2048") {
 		t.Errorf("a longer reason: %v", err)
 	}
 	if got := send(t, s, http.MethodPost, "/v1/approvals/c", `{"approve":true,"by":"root"}`, nil); got.status != http.StatusBadRequest {
 		t.Errorf("a client that names who decides: %d, %s", got.status, got.body)
 	}
-	missing, ok := errors.AsType[*control.NoApprovalError](c.Decide(t.Context(), "a", false, ""))
+	missing, ok := errors.AsType[*control.NoApprovalError](c.Decide(t.Context(), "a", control.Decision{}))
 	if !ok || missing.ID != "a" || !strings.Contains(missing.Error(), `"a"`) {
 		t.Errorf("a second decision: %v", missing)
 	}
 	user := fmt.Sprintf("uid:%d", os.Getuid())
-	if a, b := waiting.decided["a"], waiting.decided["b"]; !a.Granted || b.Granted || len(a.Reason) != 2048 || !strings.Contains(a.By, user) || a.By != b.By {
+	if a, b := waiting.decided["a"], waiting.decided["b"]; !a.Approve || b.Approve || len(a.Reason) != 2048 || !strings.Contains(a.By, user) || a.By != b.By {
 		t.Errorf("decided %+v", waiting.decided)
 	}
 	left, err := c.Approvals(t.Context(), false)

@@ -11,7 +11,9 @@ import (
 
 func decodeStrict(r io.Reader, into any) error { return callapi.DecodeStrict(r, into) }
 
-func writeJSON(w http.ResponseWriter, status int, v any) { callapi.WriteJSON(w, status, v) }
+func writeJSON(w http.ResponseWriter, status int, v any) { //nolint:unparam // as callapi's, which faults use with others
+	callapi.WriteJSON(w, status, v)
+}
 
 func writeFault(w http.ResponseWriter, status int, code, message string) {
 	callapi.WriteFault(w, status, code, message)

@@ -28,6 +28,11 @@ const (
 	Idempotency Kind = "idempotency-store"
 	// Identity is a key that is missing, not published, or out of its time.
 	Identity Kind = "identity"
+	// Listening is an agent that takes no requests although it could.
+	Listening Kind = "listening"
+	// Replicas are further processes of an agent, where each remembers by itself which
+	// requests it has accepted.
+	Replicas Kind = "replicas"
 	// Circuit is a capability of a peer that is not called, because most calls failed.
 	Circuit Kind = "circuit"
 	// Reload is a reload that has failed, so that the files in force are not those there.

@@ -27,12 +27,12 @@ const afterEnd = 5 * time.Second
 // body.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if why := s.foreignOrigin(r); why != "" {
-		refuse(w, http.StatusForbidden, why)
+		refuse(w, why)
 		return
 	}
 	c := s.calls.find(r.Header.Get(HeaderCall))
 	if c == nil {
-		refuse(w, http.StatusForbidden, endedText)
+		refuse(w, endedText)
 		return
 	}
 	admit(r.Context())
@@ -60,8 +60,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const endedText = "the call that this request names in " + HeaderCall + " has ended, or never existed"
 
-func refuse(w http.ResponseWriter, status int, why string) {
-	callapi.WriteFault(w, status, rpc.CodeInvalidRequest.String(), why)
+func refuse(w http.ResponseWriter, why string) {
+	callapi.WriteFault(w, http.StatusForbidden, rpc.CodeInvalidRequest.String(), why)
 }
 
 // foreignOrigin says why a request is none of a skill's: it comes from a page in a
@@ -97,10 +97,10 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request, c *call) {
 	ctx, cancel := c.join(r.Context())
 	defer cancel()
 	if ctx.Err() != nil {
-		refuse(w, http.StatusForbidden, endedText)
+		refuse(w, endedText)
 		return
 	}
-	callapi.Call(ctx, w, r, s.cfg.Caller, request) //nolint:contextcheck // the context of the call that the token names; it ends with the request's too
+	callapi.Call(ctx, w, r, s.cfg.Caller, request)
 }
 
 // maxBody bounds a request: JSON may spell a payload with escapes and white space.
@@ -118,7 +118,7 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, c *call, id strin
 	defer cancel()
 	ctx, stop := context.WithTimeout(joined, wait)
 	defer stop()
-	callapi.WriteJSON(w, http.StatusOK, s.cfg.Results.Await(ctx, id)) //nolint:contextcheck // as in request
+	callapi.WriteJSON(w, http.StatusOK, s.cfg.Results.Await(ctx, id))
 }
 
 // progress reports the progress of a call to its caller.
@@ -131,10 +131,10 @@ func progress(w http.ResponseWriter, r *http.Request, c *call) {
 		return
 	}
 	if c.ctx.Err() != nil {
-		refuse(w, http.StatusForbidden, endedText)
+		refuse(w, endedText)
 		return
 	}
-	if err := rpc.Progress(c.ctx, bytes.TrimSpace(value)); err != nil { //nolint:contextcheck // the context of the call whose progress it is
+	if err := rpc.Progress(c.ctx, bytes.TrimSpace(value)); err != nil {
 		code, message := rpc.CodeInternal.String(), err.Error()
 		if e, ok := errors.AsType[*rpc.Error](err); ok {
 			code, message = e.Code.String(), e.Message
@@ -142,7 +142,7 @@ func progress(w http.ResponseWriter, r *http.Request, c *call) {
 		callapi.WriteFault(w, http.StatusBadRequest, code, message)
 		return
 	}
-	callapi.WriteJSON(w, http.StatusOK, map[string]bool{"wanted": rpc.InvocationFrom(c.ctx).WantsProgress()}) //nolint:contextcheck // as above
+	callapi.WriteJSON(w, http.StatusOK, map[string]bool{"wanted": rpc.InvocationFrom(c.ctx).WantsProgress()})
 }
 
 // misuse logs that a skill asks for what only an operator may, once for each call.

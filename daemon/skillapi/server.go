@@ -105,7 +105,7 @@ func (s *Server) Register(ctx context.Context) (token string, release func()) {
 // Shutdown stops accepting requests, waits for those in progress until ctx ends, and then
 // cuts them off.
 func (s *Server) Shutdown(ctx context.Context) error {
-	// net/http waits some seconds for connections that have not said anything.
+	// net/http waits 5 s for connections that have not said anything.
 	s.strangers.cut()
 	err := s.http.Shutdown(ctx)
 	if err != nil {

@@ -438,3 +438,20 @@ func TestRequestsOfOneCallAreBounded(t *testing.T) {
 		t.Errorf("when they have ended: status %d, %s", got.status, got.body)
 	}
 }
+
+// One nested call is a connection, with the question whose it is, and a request.
+func BenchmarkRequest(b *testing.B) {
+	s, err := skillapi.Listen(b.Context(), skillapi.Config{Caller: caller(echo), MaxPayloadBytes: func() int { return 1 << 10 }, Logger: quiet()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Shutdown(context.Background())
+	token, release := s.Register(rpc.WithInvocation(b.Context(), &rpc.Invocation{}))
+	defer release()
+	c := skillapi.NewClient(s.URL(), token)
+	for b.Loop() {
+		if _, err := c.RequestAgent(b.Context(), rpc.Request{To: "agent://b", Capability: "x"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

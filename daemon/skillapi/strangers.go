@@ -14,8 +14,9 @@ const maxStrangers = 256
 // strangers are the connections that have not named a running call. Skills are among
 // them for the moment between connecting and the end of their request's header.
 type strangers struct {
-	mu  sync.Mutex
-	all list.List // of *conn, the oldest first; guarded by mu
+	mu     sync.Mutex
+	all    list.List // of *conn, the oldest first; guarded by mu
+	closed bool      // none is taken in any more; guarded by mu
 }
 
 // A conn is a connection to the server.
@@ -31,13 +32,16 @@ func (s *strangers) add(tcp *net.TCPConn) *conn {
 	c := &conn{TCPConn: tcp, strangers: s}
 	s.mu.Lock()
 	c.place = s.all.PushBack(c)
-	var oldest *conn
-	if s.all.Len() > maxStrangers {
-		oldest, _ = s.all.Front().Value.(*conn)
+	var cut *conn
+	switch {
+	case s.closed:
+		cut = c
+	case s.all.Len() > maxStrangers:
+		cut, _ = s.all.Front().Value.(*conn)
 	}
 	s.mu.Unlock()
-	if oldest != nil {
-		_ = oldest.Close()
+	if cut != nil {
+		_ = cut.Close()
 	}
 	return c
 }
@@ -52,9 +56,10 @@ func (s *strangers) leave(c *conn) {
 	}
 }
 
-// cut closes all of them.
+// cut closes all of them, and those that are still to come.
 func (s *strangers) cut() {
 	s.mu.Lock()
+	s.closed = true
 	var all []*conn
 	for e := s.all.Front(); e != nil; e = e.Next() {
 		if c, ok := e.Value.(*conn); ok {
@@ -88,7 +93,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		// Where the system does not say whose it is, the token decides alone.
-		if uid, known := userOf(tcp); known && int(uid) != os.Getuid() {
+		if uid, known := userOf(tcp); known && int(uid) != os.Geteuid() {
 			l.refused()
 			_ = tcp.Close()
 			continue

@@ -133,7 +133,8 @@ type Call struct {
 	name    string
 	mark    procmark.Mark
 	program int         // the process that os/exec waits for; 0 before it is known
-	reap    *time.Timer // nil in a process that adopts nobody, and when the call has ended
+	reap    *time.Timer // nil in a process that adopts nobody
+	ended   bool
 }
 
 // Begin notes a call before its program starts. mark is the one that its processes
@@ -163,7 +164,7 @@ func (c *Call) reapAgain() {
 	c.member.family.reapAdopted()
 	c.member.family.mu.Lock()
 	defer c.member.family.mu.Unlock()
-	if c.reap != nil {
+	if !c.ended {
 		c.reap.Reset(reapInterval)
 	}
 }
@@ -181,13 +182,19 @@ func (c *Call) Started(pid int) {
 
 // End ends what the call's program has left, when it has been waited for or was not
 // started, and with it whatever else belongs to no running call. It returns how many
-// processes it has ended. The error says that some may be left.
+// processes it has ended. The error says that some may be left. Ending a call again does
+// nothing.
 func (c *Call) End() (ended int, err error) {
 	if c == nil {
 		return 0, nil
 	}
 	f := c.member.family
 	f.mu.Lock()
+	if c.ended {
+		f.mu.Unlock()
+		return 0, nil
+	}
+	c.ended = true
 	f.running--
 	delete(f.marks, c.mark)
 	// The process id may be that of a later call's program by now.
@@ -196,7 +203,6 @@ func (c *Call) End() (ended int, err error) {
 	}
 	if c.reap != nil {
 		c.reap.Stop()
-		c.reap = nil
 	}
 	f.mu.Unlock()
 	ended, err = f.endStrays(c.mark)

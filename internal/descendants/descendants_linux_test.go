@@ -111,7 +111,7 @@ func TestNothingOutlivesACall(t *testing.T) {
 		"sessions in a row":   {`setsid sh -c 'echo $$; setsid sh -c "echo \$\$; exec sleep 1000" & exec sleep 1000' & read x <&3`, 2},
 		"no environment":      {`setsid env -i /bin/sh -c 'echo $$; exec sleep 1000' & read x <&3`, 1},
 		"ignores signals":     {`setsid sh -c 'trap "" HUP INT QUIT TERM TSTP CONT; echo $$; while :; do sleep 1000; done' & read x <&3`, 1},
-		"its mark is lower":   {`setsid sh -c 'ulimit -x 12345 2>/dev/null || ulimit -Hx 12345 2>/dev/null; echo $$; exec sleep 1000' & read x <&3`, 1},
+		"its mark is lower":   {`setsid sh -c 'prlimit --pid $$ --locks=12345:12345; echo $$; exec sleep 1000' & read x <&3`, 1},
 		"stopped":             {`setsid sh -c 'echo $$; kill -STOP $$; exec sleep 1000' & read x <&3`, 1},
 		"nothing":             {`read x <&3`, 0},
 		"nothing but a child": {`sh -c :; read x <&3`, 0},

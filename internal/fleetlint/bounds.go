@@ -8,7 +8,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // bounds reports numbers that contradict each other, each within its own range.
@@ -59,7 +59,7 @@ func (c *checker) capability(m *fleet.Member, offered *capability.Capability) {
 		if side.contract == nil || side.contract.Schema == nil {
 			continue
 		}
-		if _, err := schema.Sample(side.contract.Schema); errors.Is(err, schema.ErrUnsatisfiable) {
+		if _, err := contain.Sample(side.contract.Schema); errors.Is(err, contain.ErrUnsatisfiable) {
 			c.warn(BoundsContradict, side.contract.Locate(""), "its demands contradict each other", "no value passes the %s of %q: every call to it fails", side.name, offered.Name)
 		}
 	}

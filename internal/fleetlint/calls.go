@@ -60,6 +60,7 @@ func (c *checker) calls() {
 		}
 	}
 	for _, m := range members {
+		c.unserved(m)
 		if !slices.Contains(idle, m) {
 			c.unmatched(m)
 		}
@@ -89,7 +90,9 @@ func (c *checker) callsSomebody(m *fleet.Member, all map[*fleet.Member]rules) bo
 }
 
 // serves leaves out a missing scope, which is a finding of its own, about the callee.
-func serves(d policy.Decision) bool { return d.Allowed || d.Reason == policy.ScopeMissing }
+func serves(d policy.Decision) bool {
+	return d.Allowed || d.Reason == policy.ScopeMissing || d.Reason == policy.AskRule
+}
 
 // remedy says what calls lack: peers, or permissions for them.
 func (c *checker) remedy() string {
@@ -126,6 +129,26 @@ func (c *checker) unmatched(m *fleet.Member) {
 			continue
 		}
 		c.warn(PermissionUnmatched, r.Position, "`agentd fleet graph` shows who offers what", "the rule %q matches no capability of a peer", r.Pattern)
+	}
+}
+
+// unserved reports the rules of a member that ask about calls of capabilities which it
+// does not offer. The callers are not judged: they may be of another fleet.
+func (c *checker) unserved(m *fleet.Member) {
+	if m.Agent.Permissions == nil {
+		return
+	}
+	var offered []string
+	if !m.ClientOnly() {
+		offered = m.Capabilities.Names()
+	}
+	for _, r := range m.Agent.Permissions.Serve {
+		name := r.Pattern[strings.LastIndexByte(r.Pattern, '/')+1:]
+		glob, err := policy.ParseGlob(name)
+		if err != nil || strings.Contains(name, "**") && len(offered) > 0 || slices.ContainsFunc(offered, glob.Match) {
+			continue
+		}
+		c.warn(PermissionUnmatched, r.Position, "`agentd fleet graph` shows who offers what", "the rule %q matches no capability of the agent: nobody would be asked", r.Pattern)
 	}
 }
 

@@ -122,6 +122,9 @@ func TestRules(t *testing.T) {
 
 		"a rule for nothing": {"-- desk/agent.yaml --\nname: desk\npermissions:\n  allow: [\"RequestAgent:agent://clerk/file\", \"RequestAgent:agent://clerk/flie\", \"Bash:*\"]\n  deny: [\"RequestAgent:agent://later/*\"]\n",
 			"! [permission.unmatched] desk/agent.yaml:3:46: /permissions/allow/1: the rule \"RequestAgent:agent://clerk/flie\" matches no capability of a peer (`agentd fleet graph` shows who offers what)\n" + oneDoubt},
+		"a person decides about calls to the clerk": {"-- clerk/agent.yaml --\nname: clerk\npermissions: {ask: [\"ServeAgent:agent://*/file\", \"ServeAgent:**\"]}\nskills: {file: {process: {command: [cat]}}}\n", clean},
+		"nobody would be asked": {"-- clerk/agent.yaml --\nname: clerk\npermissions: {ask: [\"ServeAgent:agent://desk/flie\"]}\nskills: {file: {process: {command: [cat]}}}\n",
+			"! [permission.unmatched] clerk/agent.yaml:2:21: /permissions/ask/0: the rule \"ServeAgent:agent://desk/flie\" matches no capability of the agent: nobody would be asked (`agentd fleet graph` shows who offers what)\n" + oneDoubt},
 		"a scope is not granted": {capabilities(`permissions: ["network:read"]`) + "-- clerk/agent.yaml --\nname: clerk\nscopes: [\"database:*\"]\nskills: {file: {process: {command: [cat]}}}\n",
 			"! [scope.ungranted] clerk/capabilities.yaml:4:16: /capabilities/0: the capability \"file\" needs the scope \"network:read\", which agent \"clerk\" does not grant: every call to it is denied (add it to scopes in clerk/agent.yaml)\n" + oneDoubt},
 		"a pattern that cannot be read": {capabilities(`callers: ["agent://` + strings.Repeat("x", 600) + `"]`),
@@ -157,6 +160,9 @@ func TestRules(t *testing.T) {
 		"durable without a broker": {clerkOf + "transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\ncapabilities: [{name: file, delivery: durable, rateLimit: {requests: 1, shared: true}}]\n-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clerk, transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]}]\n",
 			"! [transport.lacks] clerk/capabilities.yaml:4:16: /capabilities/0: the capability \"file\" says `delivery: durable`, and agent \"clerk\" is not on NATS, which keeps requests (add a transport of kind nats)\n" +
 				"! [transport.lacks] clerk/capabilities.yaml:4:16: /capabilities/0: the rate limit of \"file\" is shared, and agent \"clerk\" is not on NATS, where its replicas could count together (add a transport of kind nats)\n" + twoDoubts},
+
+		"sharing without a broker": {"-- clerk/agent.yaml --\nname: clerk\nidempotency: {store: shared}\nskills: {file: {process: {command: [cat]}}}\n" + clerkOf + "transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\ncapabilities: [{name: file}]\n-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clerk, transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]}]\n",
+			"! [transport.lacks] clerk/agent.yaml:2:1: /idempotency: agent \"clerk\" says `store: shared`, and is not on NATS, where its replicas could share it (add a transport of kind nats)\n" + oneDoubt},
 
 		"no such program": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [no-such-program]}}}\n",
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs \"no-such-program\", which is no program in $PATH on this machine\n" + oneDoubt},

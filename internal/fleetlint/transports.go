@@ -133,6 +133,9 @@ func (c *checker) lacks(m *fleet.Member) {
 	if slices.ContainsFunc(m.Capabilities.Transports, func(t capability.TransportSpec) bool { return t.Kind == capability.NATS }) {
 		return
 	}
+	if i := m.Agent.Idempotency; i.Shared {
+		c.warn(TransportLacks, i.Position, "add a transport of kind nats", "agent %q says `store: shared`, and is not on NATS, where its replicas could share it", m.ID)
+	}
 	for _, offered := range m.Capabilities.Capabilities {
 		if offered.Delivery == capability.DeliveryDurable {
 			c.warn(TransportLacks, offered.Position, "add a transport of kind nats", "the capability %q says `delivery: durable`, and agent %q is not on NATS, which keeps requests", offered.Name, m.ID)

@@ -48,7 +48,7 @@ func NewSource() *Source {
 	// A mark that cannot be read, or is too low for others below it, is as good as none
 	// here: then no process can be marked, and Set says so.
 	if own, err := Of(os.Getpid()); err == nil && own>>callBits > 1 {
-		high %= uint32(own >> callBits) //nolint:gosec // a limit of 64 bits has 32 above
+		high %= uint32(own >> callBits)
 		high = max(high, 1)
 	}
 	return &Source{high: uint64(high) << callBits}

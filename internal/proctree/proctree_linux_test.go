@@ -15,7 +15,7 @@ import (
 
 func TestTree(t *testing.T) {
 	self := os.Getpid()
-	cmd := exec.Command("sh", "-c", `sh -c 'echo $$; read x' & wait`)
+	cmd := exec.Command("sh", "-c", `exec 3<&0; sh -c 'echo $$; read x <&3' & wait`)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/wire"
@@ -42,6 +43,7 @@ func (c *call) accept() *rpc.Error {
 		(*call).checkAddressee, // MISADDRESSED
 		(*call).checkHops,      // HOP_LIMIT
 		(*call).resolve,        // NO_CAPABILITY
+		(*call).checkSize,      // PAYLOAD_TOO_LARGE
 		(*call).setDeadline,    // DEADLINE_EXCEEDED
 		(*call).register,       // BUSY; last, because it must be undone
 	} {
@@ -76,9 +78,10 @@ func (c *call) serve() {
 // process checks whether the request may be served and answers it.
 func (c *call) process() (json.RawMessage, *rpc.Error) {
 	for _, check := range [...]func(*call) *rpc.Error{
-		(*call).recordable,  // AUDIT_FAILED: no call without a record
-		(*call).permit,      // DENIED
-		(*call).checkDigest, // SCHEMA_STALE
+		(*call).recordable,    // AUDIT_FAILED: no call without a record
+		(*call).permit,        // DENIED
+		(*call).checkDigest,   // SCHEMA_STALE
+		(*call).checkReplicas, // no answer to a replay; after the checks that cost nothing
 	} {
 		if err := check(c); err != nil {
 			return nil, err
@@ -88,13 +91,16 @@ func (c *call) process() (json.RawMessage, *rpc.Error) {
 	return c.runOnce((*call).run)
 }
 
-// run passes the limits and runs the skill between the checks of its input and its
-// output. An answer known from before skips all of it.
+// run passes the limits and a person's approval, and runs the skill between the checks of
+// its input and its output. An answer known from before skips all of it.
 func (c *call) run() (json.RawMessage, *rpc.Error) {
 	if err := c.limitRate(); err != nil { // RATE_LIMITED
 		return nil, err
 	}
-	if err := c.awaitTurn(); err != nil { // DEADLINE_EXCEEDED, CANCELLED
+	if err := c.approve(); err != nil { // DENIED, by a person
+		return nil, err
+	}
+	if err := c.awaitTurn(); err != nil { // DEADLINE_EXCEEDED, CANCELLED, BUSY
 		return nil, err
 	}
 	if err := c.validateRequest(); err != nil { // SCHEMA_VIOLATION, side request
@@ -116,6 +122,8 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 // finish sends the outcome to the caller or the queue, and to the access log.
 func (c *call) finish(answer json.RawMessage, err *rpc.Error) {
 	switch {
+	case c.dropped: // logged and recorded as a refused proof
+		return
 	case c.delivery != nil:
 		c.finishDelivery(answer, err)
 	case err == nil:
@@ -147,13 +155,19 @@ type call struct {
 	// queue and turn do not change once they are set.
 
 	queue *capabilityQueue
-	turn  chan struct{} // closed when it may run; nil if it need not wait
-	place *list.Element // in queue.waiting, while it waits
+	line  *line         // in queue
+	turn  chan struct{} // closed when it may run or has lost its place; nil if it need not wait
+	place *list.Element // in line.waiting, while it waits
+	lost  *rpc.Error    // why it has lost its place
 	slot  bool          // it runs
+
+	asking bool // it waits for a person
 
 	// What the checks have found out.
 
-	served     *servedContract // when the call came in
+	permitted  bool             // by the permissions, if only after an approval
+	ask        *policy.Decision // the permission that demands an approval, or nil
+	served     *servedContract  // when the call came in
 	capability *capability.Capability
 	ctx        callContext
 	deadline   time.Time
@@ -167,6 +181,7 @@ type call struct {
 	incident string        // of its failure in the log, or ""
 	worked   time.Duration // how long it ran
 	replayed bool          // the answer is that of an earlier request
+	dropped  bool          // it is a replay, and gets no answer
 
 	unrecorded int64 // malformed messages without a record, for the record of this one
 }

@@ -71,6 +71,21 @@ func (c *callContext) Value(key any) any {
 	return c.whole().Value(key)
 }
 
+// restart gives the context another deadline, unless it has ended already. No context
+// that was made from it may still be in use.
+func (c *callContext) restart(deadline time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.full != nil {
+		if c.full.Err() != nil {
+			return
+		}
+		c.cancel(nil) // frees what it holds
+		c.full, c.cancel = nil, nil
+	}
+	c.deadline = deadline
+}
+
 // whole returns the ordinary context, which it makes once.
 func (c *callContext) whole() context.Context {
 	c.mu.Lock()

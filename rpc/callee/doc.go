@@ -10,6 +10,7 @@
 //	deadline     the caller's, or the capability's own
 //	inflight     room among the requests that run, or in the queue of the capability
 //	permit       permissions, and the contract that the caller holds
+//	verify       that no other replica has served the request
 //	idempotency  answers a repeated request with the stored reply
 //	limit        rate limit
 //	queue        its turn, when a slot is free

@@ -49,7 +49,12 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 	}
 	c := in.newCall(t, e, len(d.Data()))
 	c.delivery = d
-	if err := c.verifyQueued(); !c.passed(err) {
+	switch err := c.verifyQueued(); {
+	case c.passed(err):
+	case isKeyMissing(err) && !d.Last() && !d.Spent():
+		c.logUnacknowledged(d.Retry()) // another replica may have the key, or this one soon
+		return
+	default:
 		in.deadLetter(d, "it does not prove its sender: "+err.Error())
 		return
 	}
@@ -98,6 +103,13 @@ func (c *call) verifyQueued() error {
 		return why
 	}
 	return nil
+}
+
+// isKeyMissing reports whether a proof was rejected for want of the key that it names,
+// and not because it is wrong.
+func isKeyMissing(err error) bool {
+	reason := identity.ReasonOf(err)
+	return reason == identity.UnknownKey || reason == identity.NotYetValid
 }
 
 // validCorrelation reports whether an id can be part of a topic.

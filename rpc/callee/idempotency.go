@@ -53,15 +53,27 @@ type Prior struct {
 // An IdempotencyStore remembers what became of requests with an idempotency key. It
 // is safe for concurrent use; the [Inbox] makes no two calls about one request at
 // the same time. What a method did is durable when it returns.
+//
+// Replicas of an agent may share a store. Then each request that has begun belongs to
+// one of them, until Finish, Forget or Leave.
 type IdempotencyStore interface {
 	// Begin returns the earlier request, or remembers that this one, with a payload of
-	// that digest, has begun.
-	Begin(ctx context.Context, r KeyedRequest, digest [sha256.Size]byte) (Prior, error)
-	// Finish remembers the reply to a request that has begun.
+	// that digest, has begun. While another replica serves the earlier one, Begin waits for
+	// its outcome. repeatable reports that this request runs although an earlier one with
+	// the same payload began and its outcome is unknown: then it takes the other's place.
+	Begin(ctx context.Context, r KeyedRequest, digest [sha256.Size]byte, repeatable bool) (Prior, error)
+	// Finish remembers the reply to a request that has begun. The error wraps
+	// [ErrReplyTooLarge] if the store has no room for a reply of that size; a smaller one
+	// may follow.
 	Finish(ctx context.Context, r KeyedRequest, reply json.RawMessage) error
 	// Forget takes back that a request has begun: it had no effect.
 	Forget(ctx context.Context, r KeyedRequest) error
+	// Leave notes that a request has ended and that nobody knows its outcome.
+	Leave(ctx context.Context, r KeyedRequest) error
 }
+
+// ErrReplyTooLarge is in the error of a store that cannot keep a reply of that size.
+var ErrReplyTooLarge = errors.New("the reply is larger than the store of answers keeps")
 
 // A keyedRun is a request with a key that this process is serving.
 type keyedRun struct {
@@ -95,10 +107,10 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 	}
 	// Released after keep: a repetition that waits must find the outcome.
 	defer release()
-	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest)
+	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest, c.capability.Idempotent)
 	if berr != nil {
 		// The store did not fail: there was no time for it.
-		if late := c.interrupted("the deadline passed before the skill could begin"); late != nil {
+		if late := c.interruptedUnrun("the deadline passed before the skill could begin, or while another replica served this idempotency key"); late != nil {
 			return nil, late
 		}
 		c.logUnkept(berr)
@@ -112,11 +124,23 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 		return wire.ParseReply(prior.Reply)
 	// An idempotent capability may simply run again.
 	case prior.State == PriorBegun && !c.capability.Idempotent:
-		return nil, rpc.NewError(rpc.CodeOutcomeUnknown, nil, "a request with this idempotency key began before, and whether it took effect is not known")
+		return nil, errUnknownOutcome()
 	}
+	kept := false
+	defer func() {
+		if !kept { // the handler has ended its goroutine
+			c.keep(name, nil, errUnknownOutcome())
+		}
+	}()
 	data, err := run(c)
 	c.keep(name, data, err)
+	kept = true
 	return data, err
+}
+
+// errUnknownOutcome is the error of a request that began and whose outcome nobody knows.
+func errUnknownOutcome() *rpc.Error {
+	return rpc.NewError(rpc.CodeOutcomeUnknown, nil, "a request with this idempotency key began before, and whether it took effect is not known")
 }
 
 // keyConflict is the error for a key that is used for two different requests.
@@ -179,11 +203,16 @@ func (c *call) keep(name KeyedRequest, data json.RawMessage, err *rpc.Error) {
 	switch {
 	case err == nil:
 		serr = store.Finish(ctx, name, wire.Answer(data).Bytes())
+		if errors.Is(serr, ErrReplyTooLarge) { // the request took effect, and repetitions must learn it
+			serr = store.Finish(ctx, name, wire.Failure(rpc.NewError(rpc.CodePayloadTooLarge, serr, "the request took effect, and its answer was too large to be kept")).Bytes())
+		}
 	// Nothing has happened, or the skill itself says that trying again is safe.
 	case !c.began, err.Code == rpc.CodeHandlerError && err.Retryable:
 		serr = store.Forget(ctx, name)
 	case err.Code == rpc.CodeHandlerError, err.Code == rpc.CodeBadSkillOutput, err.Code == rpc.CodeSchemaViolation, err.Code == rpc.CodePayloadTooLarge:
 		serr = store.Finish(ctx, name, wire.Failure(err).Bytes())
+	default:
+		serr = store.Leave(ctx, name)
 	}
 	if serr != nil { // the caller gets its answer anyway; a repetition learns that the outcome is unknown
 		c.logUnkept(serr)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ func (r *remembers) note(operation string) error {
 	return nil
 }
 
-func (r *remembers) Begin(_ context.Context, k callee.KeyedRequest, digest [sha256.Size]byte) (callee.Prior, error) {
+func (r *remembers) Begin(_ context.Context, k callee.KeyedRequest, digest [sha256.Size]byte, _ bool) (callee.Prior, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.note("begin"); err != nil {
@@ -63,6 +64,12 @@ func (r *remembers) Forget(ctx context.Context, k callee.KeyedRequest) error {
 	defer r.mu.Unlock()
 	delete(r.prior, k)
 	return errors.Join(r.note("forget"), ctx.Err())
+}
+
+func (r *remembers) Leave(ctx context.Context, _ callee.KeyedRequest) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.note("leave"), ctx.Err())
 }
 
 func keyed(key string) rpc.Request {
@@ -92,7 +99,11 @@ func TestWhatIsRemembered(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}),
-			nil, "begin begin", rpc.CodeTimeout, rpc.CodeOutcomeUnknown, 1},
+			nil, "begin leave begin", rpc.CodeTimeout, rpc.CodeOutcomeUnknown, 1},
+		{"an ended goroutine", rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+			runtime.Goexit()
+			return nil, nil
+		}), nil, "begin leave begin", rpc.CodeHandlerError, rpc.CodeOutcomeUnknown, 1},
 		{"a refusal before the skill", rpctest.Answers(rpctest.ValidAnswer), func(_ *caller.Config, ic *callee.Config) {
 			ic.Checks.Limiter, ic.Records.Refusals = rpctest.Only("agent://nobody"), &rpctest.Refusals{}
 		}, "begin forget begin forget", rpc.CodeRateLimited, rpc.CodeRateLimited, 0},

@@ -36,6 +36,9 @@ type Config struct {
 	// Idempotency remembers the answers to requests that have an idempotency key. Nil
 	// runs every request; the handler still gets the key.
 	Idempotency IdempotencyStore
+	// Replays remembers the proven requests of all replicas of the agent, besides those
+	// that the inbox remembers by itself. Optional.
+	Replays ReplayMemory
 	// Limits bound what one inbox does. Zero fields have defaults.
 	Limits Limits
 	// Identity proves what this agent sends and checks what it receives. Nil sends
@@ -54,6 +57,8 @@ type Config struct {
 type Checks struct {
 	// Authorizer decides which requests are served. Nil serves everybody.
 	Authorizer rpc.Authorizer
+	// Approver asks a person where the Authorizer demands it. Nil denies such requests.
+	Approver rpc.Approver
 	// Tenants decides for which tenants requests are served. Nil serves them for all, and
 	// for none.
 	Tenants rpc.TenantGuard
@@ -74,7 +79,8 @@ type Limits struct {
 	// MaxQueuedBytes bounds the messages of those that wait. A single larger one may
 	// wait all the same. Default 64 MiB.
 	MaxQueuedBytes int
-	// MaxPayloadBytes bounds what a handler may answer. Default 1 MiB.
+	// MaxPayloadBytes bounds the payload of a request, and what a handler may answer.
+	// Default 1 MiB.
 	MaxPayloadBytes int
 	// MaxHops bounds the length of a chain of nested calls. Default 16.
 	MaxHops int
@@ -136,6 +142,7 @@ type Inbox struct {
 	mu            sync.Mutex
 	subscriptions []subscriptions            // guarded by mu
 	receivers     []transport.Receiver       // guarded by mu
+	checked       []transport.Transport      // whose callers are checked; guarded by mu
 	keyed         map[KeyedRequest]*keyedRun // underway; guarded by mu
 }
 

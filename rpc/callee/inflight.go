@@ -1,6 +1,7 @@
 package callee
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,13 +16,16 @@ type requests struct {
 	serving sync.WaitGroup // also until they have been answered
 
 	mu      sync.Mutex
-	limits  Limits                      // guarded by mu, as are all below
-	closed  bool                        // no more are accepted
-	all     map[string]*call            // by messageId
-	running int                         // those that have a slot
-	waiting int                         // those that wait in queues
-	queues  map[string]*capabilityQueue // by capability, or name of a service
-	turns   []*capabilityQueue          // those with waiting requests, in the order of their turns
+	limits  Limits           // guarded by mu, as are all below
+	closed  bool             // no more are accepted
+	all     map[string]*call // by messageId
+	running int              // those that have a slot
+	waiting int              // those that wait in queues
+	asking  int              // those that wait for a person
+	// askingQueued are those of them that a queue of the broker keeps.
+	askingQueued int
+	queues       map[string]*capabilityQueue // by capability, or name of a service
+	turns        []*capabilityQueue          // those with waiting requests, in the order of their turns
 }
 
 func newRequests(l Limits) *requests {
@@ -32,35 +36,46 @@ func newRequests(l Limits) *requests {
 func (c *call) register() *rpc.Error {
 	in := c.inbox
 	err, full := in.requests.add(c)
-	if full {
-		in.cfg.Logger.Warn("queue full: requests are refused as busy until it has been empty", "capability", c.request.Capability, "reason", err.Message)
+	if full != "" {
+		in.cfg.Logger.Warn("queue full: requests are refused as busy until it has been empty", "capability", c.request.Capability, "reason", full)
 	}
 	return err
 }
 
-// add accepts a call. full is true for the first one that finds the queue of its
-// capability full.
-func (r *requests) add(c *call) (err *rpc.Error, full bool) {
+// add accepts a call. full is not "" for the first one that finds the queue of its
+// capability full, and says how.
+func (r *requests) add(c *call) (err *rpc.Error, full string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.closed:
-		return wire.Draining(c.inbox.cfg.Self), false
+		return wire.Draining(c.inbox.cfg.Self), ""
 	case r.all[c.request.MessageID] != nil:
-		return rpc.NewError(rpc.CodeInvalidRequest, nil, "a request with this messageId is running already"), false
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "a request with this messageId is running already"), ""
 	}
 	q := r.queueOf(c)
-	if why := r.refuses(q, c); why != "" {
+	for {
+		why := r.refuses(q, c)
+		if why == "" {
+			break
+		}
+		madeRoom := r.makeRoom(q, c, why)
 		// Nothing is refused where the broker keeps the request: it comes again.
-		return check.Busy(r.drained(q), nil, "%s %s", c.inbox.cfg.Self, why), c.delivery == nil && q.refuse()
+		if c.delivery == nil && q.refuse() {
+			full = fmt.Sprintf("%s %s", c.inbox.cfg.Self, why)
+		}
+		if !madeRoom {
+			return check.Busy(r.drained(q), nil, "%s %s", c.inbox.cfg.Self, why), full
+		}
 	}
-	c.queue = q
+	c.queue, c.line = q, q.lineOf(c)
 	r.all[c.request.MessageID] = c
 	q.accepted++
+	c.line.accepted++
 	q.bytes += c.size
 	// Under the same lock as closed: Shutdown sets closed before it waits.
 	r.serving.Add(1)
-	return nil, false
+	return nil, full
 }
 
 // unregister frees the room of a call. requests.serving counts it until it has been
@@ -80,13 +95,22 @@ func (r *requests) remove(c *call) (refused int, since time.Time) {
 	q := c.queue
 	delete(r.all, c.request.MessageID)
 	q.accepted--
-	if c.slot {
+	c.line.accepted--
+	switch {
+	case c.slot:
 		r.running--
 		q.running--
+		c.line.running--
 		q.note(c.worked)
 		r.grant()
-	} else {
+	case c.lost != nil:
+		q.pushedOut--
+		c.line.pushedOut--
+	default:
 		q.bytes -= c.size
+	}
+	if c.line.accepted == 0 {
+		delete(q.lines, c.line.tenant)
 	}
 	r.forget(q)
 	return q.emptied()

@@ -296,6 +296,40 @@ func TestSlowCapabilityHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+// allTenants serves everybody.
+type allTenants struct{}
+
+func (allTenants) Decide(envelope.Address, bool, string) error { return nil }
+
+// A tenant whose burst has filled the queue does not keep another one out: the newest of
+// its requests is refused as busy, and has not run.
+func TestBurstOfOneTenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := rpctest.NewGate()
+		w := rpctest.NewWorld(t, h, rpctest.Both(rpctest.ContractWith(t, "    concurrency: 1\n"), &rpctest.Refusals{}), func(_ *caller.Config, ic *callee.Config) {
+			ic.Limits.MaxQueued = 4
+			ic.Checks.Tenants = allTenants{}
+		})
+		call := func(tenant string) <-chan *rpc.Result {
+			req := rpctest.Request()
+			req.TenantID = tenant
+			defer synctest.Wait()
+			return w.Start(t.Context(), req)
+		}
+		var burst []<-chan *rpc.Result
+		for range 1 + 4 {
+			burst = append(burst, call("acme"))
+		}
+		rpctest.WantStatus(t, <-call("acme"), rpc.StatusBusy, rpc.CodeBusy)
+		other := call("beta")
+		rpctest.WantStatus(t, <-burst[4], rpc.StatusBusy, rpc.CodeBusy)
+		close(h.Finish)
+		for _, res := range append(burst[:4], other) {
+			rpctest.WantStatus(t, <-res, rpc.StatusOK, 0)
+		}
+	})
+}
+
 // At shutdown what runs and waits is served in order, and what arrives is refused. When
 // the time is over, what still waits is refused too, without running.
 func TestShutdownServesTheQueue(t *testing.T) {

@@ -29,11 +29,15 @@ type subscriptions struct {
 }
 
 // Listen takes the requests of topic. Replicas of the agent that listen on the same
-// topic share them. It may be called for several transports.
+// topic share them. It may be called for several transports, and again after
+// StopListening.
 func (in *Inbox) Listen(t transport.Transport, topic string) error {
-	opened := subscriptions{transport: t, topic: topic}
+	opened := subscriptions{transport: t, topic: topic, control: in.takePaused(t, topic)}
 	var err error
-	if opened.control, err = t.Subscribe(wire.ControlTopic(topic), "", in.receiveControl); err != nil {
+	if opened.control == nil {
+		opened.control, err = t.Subscribe(wire.ControlTopic(topic), "", in.receiveControl)
+	}
+	if err != nil {
 		return fmt.Errorf("callee: %w", err)
 	}
 	// The requests topic comes last: an agent that can be called can also be asked
@@ -62,18 +66,61 @@ func (in *Inbox) Listen(t transport.Transport, topic string) error {
 	return nil
 }
 
+// takePaused returns the control subscription that StopListening has left open, or nil.
+func (in *Inbox) takePaused(t transport.Transport, topic string) transport.Subscription {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	at := slices.IndexFunc(in.subscriptions, func(s subscriptions) bool {
+		return s.transport == t && s.topic == topic && s.requests == nil
+	})
+	if at < 0 {
+		return nil
+	}
+	control := in.subscriptions[at].control
+	// A copy: announceAll reads the list without the lock.
+	in.subscriptions = slices.Concat(in.subscriptions[:at], in.subscriptions[at+1:])
+	return control
+}
+
+// StopListening takes no more requests, neither of topics nor of queues, until Listen and
+// ListenDurable are called again: the agent's other replicas get them. What has arrived is
+// served, and can still be cancelled. It returns once no topic hands over another
+// request, or when ctx ends; a queue may hand over one more.
+func (in *Inbox) StopListening(ctx context.Context) error {
+	in.mu.Lock()
+	var draining []transport.Subscription
+	paused := slices.Clone(in.subscriptions) // announceAll reads the list without the lock
+	for i := range paused {
+		draining = append(draining, paused[i].requests...)
+		paused[i].requests = nil
+	}
+	receivers := in.receivers
+	in.subscriptions, in.receivers = paused, nil
+	in.mu.Unlock()
+	for _, r := range receivers {
+		// It returns when the last delivery has ended, which may take hours.
+		in.checking.Go(func() { _ = r.Stop(in.root) })
+	}
+	var errs []error
+	for _, s := range draining {
+		errs = append(errs, s.Drain(ctx))
+	}
+	return errors.Join(errs...)
+}
+
 // keep adds subscriptions to those that end with the inbox, and checks on the callers of
 // their transport.
 func (in *Inbox) keep(opened *subscriptions) {
 	t := opened.transport
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	known := slices.ContainsFunc(in.subscriptions, func(s subscriptions) bool { return s.transport == t })
+	known := slices.Contains(in.checked, t)
 	in.subscriptions = append(in.subscriptions, *opened)
 	// One checker for each transport, however many topics the inbox takes from it.
 	// It ends with in.root.
 	if w, ok := t.(ReplyWatcher); ok && !known {
 		in.checking.Go(func() { in.checkCallers(w, t) })
+		in.checked = append(in.checked, t)
 	}
 }
 
@@ -123,12 +170,13 @@ func (s *subscriptions) close() error {
 func (in *Inbox) Group() string { return wire.QueueGroup(in.cfg.Self) }
 
 // Shutdown takes no more requests and waits for those that run or wait for their turn,
-// which comes in order as before. When ctx ends first, it cancels their contexts and
+// which comes in order as before. Those that wait for a person are refused at once. When ctx ends first, it cancels their contexts and
 // waits for them all the same, and the error wraps ctx's; those that waited are refused,
 // as are requests that had arrived and not been accepted, so that their callers turn to
 // another replica. Later ones are the broker's to report.
 func (in *Inbox) Shutdown(ctx context.Context) error {
 	in.requests.close()
+	in.requests.stopAsking()
 	in.mu.Lock()
 	subscribed, receivers := in.subscriptions, in.receivers
 	in.subscriptions, in.receivers = nil, nil

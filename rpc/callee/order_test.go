@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,13 +45,30 @@ type calleeCheck struct {
 // takenKeys is a store in which every key is taken, with another payload.
 type takenKeys struct{}
 
-func (takenKeys) Begin(context.Context, callee.KeyedRequest, [sha256.Size]byte) (callee.Prior, error) {
+func (takenKeys) Begin(context.Context, callee.KeyedRequest, [sha256.Size]byte, bool) (callee.Prior, error) {
 	return callee.Prior{State: callee.PriorDone, Digest: sha256.Sum256([]byte("another"))}, nil
 }
 
 func (takenKeys) Finish(context.Context, callee.KeyedRequest, json.RawMessage) error { return nil }
 
 func (takenKeys) Forget(context.Context, callee.KeyedRequest) error { return nil }
+
+func (takenKeys) Leave(context.Context, callee.KeyedRequest) error { return nil }
+
+// servedElsewhere is a memory in which another replica has served every message of the
+// caller.
+type servedElsewhere struct{}
+
+func (servedElsewhere) Take(_ context.Context, from envelope.Address, _ string, _ time.Time) (bool, error) {
+	return from == blocker, nil
+}
+
+// allowsOnly approves the calls of one agent.
+type allowsOnly envelope.Address
+
+func (a allowsOnly) Approve(_ context.Context, r rpc.ApprovalRequest) (rpc.Approval, error) {
+	return rpc.Approval{Granted: r.Peer == envelope.Address(a), By: "ada"}, nil
+}
 
 func header(key, value string) func(*arrival) {
 	return func(a *arrival) { a.e.Headers = a.e.Headers.With(key, value) }
@@ -66,13 +84,19 @@ func calleeChecks() []calleeCheck {
 		{"address", func(a *arrival) { a.e.To = "agent://somebody" }, rpc.CodeMisaddressed, ""},
 		{"hops", header(envelope.HeaderHops, "17"), rpc.CodeHopLimit, ""},
 		{"capability", func(a *arrival) { a.e.Capability = "unknown" }, rpc.CodeNoCapability, ""},
+		{"size", func(a *arrival) { a.e.Payload = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`) }, rpc.CodePayloadTooLarge, ""},
 		{"deadline", func(a *arrival) { a.e.Deadline = time.Now().Add(-time.Minute).UnixMilli() }, rpc.CodeDeadlineExceeded, ""},
 		// What runs and waits is bounded at the door, before anything that costs.
 		{"queue", func(a *arrival) { a.occupy, a.inbox.Limits.MaxQueued = true, 4 }, rpc.CodeBusy, ""},
 		{"permission", func(a *arrival) { a.inbox.Checks.Authorizer = rpctest.Only(blocker) }, rpc.CodeDenied, "EAGENTRPC_DENIED"},
 		{"contract", header(envelope.HeaderSchemaDigest, "sha256:other"), rpc.CodeSchemaStale, ""},
+		{"other replicas", func(a *arrival) { a.inbox.Replays = servedElsewhere{} }, 0, "EAGENTRPC_AUTH_FAILED"},
 		{"idempotency", func(a *arrival) { a.inbox.Idempotency = takenKeys{} }, rpc.CodeIdempotencyConflict, ""},
 		{"rate limit", func(a *arrival) { a.inbox.Checks.Limiter = rpctest.Only(blocker) }, rpc.CodeRateLimited, "EAGENTRPC_RATE_LIMITED"},
+		// Asked about a payload that is valid: the check of the payload comes before, too.
+		{"approval", func(a *arrival) {
+			a.inbox.Checks.Authorizer, a.inbox.Checks.Approver, a.e.Payload = asksAbout("review-pr"), allowsOnly(blocker), json.RawMessage(rpctest.ValidRequest)
+		}, rpc.CodeDenied, ""},
 		{"turn", func(a *arrival) { a.occupy = true }, rpc.CodeDeadlineExceeded, ""},
 		{"input schema", func(a *arrival) { a.e.Payload = json.RawMessage(`{}`) }, rpc.CodeSchemaViolation, "violation of the request"},
 		{"skill", func(a *arrival) { a.handler = rpctest.Fails(errors.New("no")) }, rpc.CodeHandlerError, ""},

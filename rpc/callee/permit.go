@@ -13,15 +13,23 @@ import (
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
-// permit asks the permissions. The caller learns only that they refuse it; which
+// permit asks the permissions. A rule that leaves the decision to a person lets the
+// request go on until approve. The caller learns only that they refuse it; which
 // rule did stays in the record.
 func (c *call) permit() *rpc.Error {
 	in := c.inbox
 	if in.cfg.Checks.Authorizer == nil {
+		c.permitted = true
 		return nil
 	}
 	decision := in.cfg.Checks.Authorizer.Decide(c.request.From, c.capability.Name)
 	if decision.Allowed {
+		c.permitted = true
+		return nil
+	}
+	if decision.Reason == policy.AskRule && in.cfg.Checks.Approver != nil {
+		ask := decision // a copy, or every decision would be allocated for the few that are kept
+		c.permitted, c.ask = true, &ask
 		return nil
 	}
 	// Strangers can cause denials, so their records are sampled; the next record counts

@@ -1,7 +1,6 @@
 package callee
 
 import (
-	"container/list"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,19 +20,24 @@ const (
 )
 
 // A capabilityQueue has the requests of one capability: those that run, and those
-// that wait, in the order of their arrival. Each capability has a queue of its own, so
+// that wait, in a line for each tenant (line.go). Each capability has a queue of its own, so
 // that a slow one does not fill that of a fast one, and they take turns when a slot is
 // free. Only a request that has passed permissions and limits waits, and none holds
 // a slot meanwhile.
 type capabilityQueue struct {
 	name     string
-	service  bool      // and no capability: it has no queue
-	gone     bool      // the agent serves it no more
-	limit    int       // the capability's concurrency; 0 for none
-	accepted int       // all of its requests
-	running  int       // those that have a slot
-	waiting  list.List // of *call
-	bytes    int       // of the messages of those without a slot
+	service  bool // and no capability: it has no queue
+	gone     bool // the agent serves it no more
+	limit    int  // the capability's concurrency; 0 for none
+	accepted int  // all of its requests but those that wait for a person
+	asking   int  // those
+	running  int  // those that have a slot
+	waiting  int  // those that wait in lines
+	bytes    int  // of the messages of those without a slot
+
+	pushedOut int              // those that have lost their place, until they have been answered
+	lines     map[string]*line // by tenant, of those with requests
+	turns     []*line          // those with waiting requests, in the order of their turns
 
 	took    time.Duration // what a run takes, as a moving average
 	refused int           // because the queue was full
@@ -46,7 +50,7 @@ func (r *requests) queueOf(c *call) *capabilityQueue {
 	q := r.queues[c.request.Capability]
 	if q == nil {
 		name := strings.Clone(c.request.Capability) // it is a part of the message
-		q = &capabilityQueue{name: name, service: c.capability == nil}
+		q = &capabilityQueue{name: name, service: c.capability == nil, lines: map[string]*line{}}
 		r.queues[name] = q
 	}
 	if !q.service {
@@ -63,17 +67,17 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 		atOnce = min(most, q.limit)
 	}
 	// What is on its way to a slot counts as if it had it.
-	if len(r.all)-r.waiting < most && q.accepted < atOnce {
+	if r.active() < most && q.accepted < atOnce {
 		return ""
 	}
 	// A free slot belongs to one of those that are on their way, although it has none yet.
 	free := max(0, min(most-r.running, atOnce-q.running))
-	queued := max(0, q.accepted-q.running-free)
+	queued := max(0, q.accepted-q.running-q.pushedOut-free)
 	switch {
 	case q.service:
 		return r.load(q, queued)
 	case c.delivery != nil:
-		if len(r.all)-r.waiting < most && q.accepted < (1+deliveriesPerSlot)*atOnce {
+		if r.active() < most && q.accepted < (1+deliveriesPerSlot)*atOnce {
 			return ""
 		}
 		return r.load(q, queued)
@@ -85,10 +89,13 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 	return ""
 }
 
+// active is the number of requests that have a slot or are on their way to one.
+func (r *requests) active() int { return len(r.all) - r.waiting - r.asking }
+
 // load says what leaves no room for a request of q.
 func (r *requests) load(q *capabilityQueue, queued int) string {
 	if q.service || q.accepted == 0 { // the others have taken it
-		return fmt.Sprintf("runs %d requests already", len(r.all)-r.waiting)
+		return fmt.Sprintf("runs %d requests already", r.active())
 	}
 	return fmt.Sprintf("runs %d requests of %s, and %d more wait", q.running, q.name, queued)
 }
@@ -101,7 +108,7 @@ func (c *call) awaitTurn() *rpc.Error {
 	}
 	select {
 	case <-turn:
-		return nil
+		return c.lost
 	case <-c.ctx.Done():
 		c.inbox.requests.leave(c)
 		return c.interruptedUnrun("the request waited for its turn until the deadline")
@@ -109,20 +116,21 @@ func (c *call) awaitTurn() *rpc.Error {
 }
 
 // begin gives the call a slot and returns nil, or queues it and returns what is closed
-// once it has one.
+// once it has one, or has lost its place.
 func (r *requests) begin(c *call) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := c.queue
-	if q.waiting.Len() == 0 && q.mayRun() && r.running < r.limits.MaxInFlight {
+	if q.waiting == 0 && q.mayRun() && r.running < r.limits.MaxInFlight {
 		r.start(c)
 		return nil
 	}
-	if q.waiting.Len() == 0 {
+	if q.waiting == 0 {
 		r.turns = append(r.turns, q)
 	}
 	r.waiting++
-	c.turn, c.place = make(chan struct{}), q.waiting.PushBack(c)
+	c.turn = make(chan struct{})
+	q.push(c)
 	return c.turn
 }
 
@@ -143,22 +151,22 @@ func (r *requests) start(c *call) {
 	c.slot = true
 	r.running++
 	c.queue.running++
+	c.line.running++
 	c.queue.bytes -= c.size
 }
 
 func (r *requests) dequeue(c *call) {
 	q := c.queue
-	q.waiting.Remove(c.place)
-	c.place = nil
+	q.take(c)
 	r.waiting--
-	if q.waiting.Len() == 0 {
+	if q.waiting == 0 {
 		i := slices.Index(r.turns, q)
 		r.turns = slices.Delete(r.turns, i, i+1)
 	}
 }
 
-// grant gives the free slots to waiting calls. The capabilities take turns; those that
-// run as many as they may miss theirs.
+// grant gives the free slots to waiting calls. The capabilities take turns, and so do the
+// tenants of each; capabilities that run as many as they may miss theirs.
 func (r *requests) grant() {
 	for missed := 0; missed < len(r.turns) && r.running < r.limits.MaxInFlight; {
 		q := r.turns[0]
@@ -169,7 +177,7 @@ func (r *requests) grant() {
 			continue
 		}
 		missed = 0
-		next := q.waiting.Front().Value.(*call)
+		next := q.next()
 		r.dequeue(next)
 		r.start(next)
 		close(next.turn)
@@ -242,7 +250,7 @@ func (r *requests) setContract(doc *capability.Document) {
 
 // forget drops the queue of a capability that is served no more, unless it has requests.
 func (r *requests) forget(q *capabilityQueue) {
-	if q.gone && q.accepted == 0 {
+	if q.gone && q.accepted+q.asking == 0 {
 		delete(r.queues, q.name)
 	}
 }
@@ -264,7 +272,7 @@ func (in *Inbox) Loads() []Load {
 	for _, q := range r.queues {
 		if !q.service {
 			all = append(all, Load{
-				Capability: q.name, Running: q.running, Waiting: q.waiting.Len(), Bytes: q.bytes, Refused: q.refused, Full: !q.full.IsZero(), Since: q.full,
+				Capability: q.name, Running: q.running, Waiting: q.waiting, Bytes: q.bytes, Refused: q.refused, Full: !q.full.IsZero(), Since: q.full,
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package callee
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,12 +22,21 @@ type arrivals struct {
 
 func newArrivals(l Limits) *arrivals { return &arrivals{requests: newRequests(l.withDefaults())} }
 
+// everyTenant serves all tenants.
+type everyTenant struct{}
+
+func (everyTenant) Decide(envelope.Address, bool, string) error { return nil }
+
 // arrive lets one request arrive, which then waits for its turn or has it.
 func (y *arrivals) arrive(name string, concurrency, bytes int) (*call, *rpc.Error) {
+	return y.arriveFor("", name, concurrency, bytes)
+}
+
+func (y *arrivals) arriveFor(tenant, name string, concurrency, bytes int) (*call, *rpc.Error) {
 	y.sent++
 	c := &call{
-		inbox:      &Inbox{cfg: Config{Self: "agent://self"}},
-		request:    &envelope.Envelope{MessageID: fmt.Sprint(y.sent), Capability: name},
+		inbox:      &Inbox{cfg: Config{Self: "agent://self", Checks: Checks{Tenants: everyTenant{}}}},
+		request:    &envelope.Envelope{MessageID: fmt.Sprint(y.sent), Capability: name, TenantID: tenant},
 		size:       bytes,
 		capability: &capability.Capability{Name: name, Concurrency: concurrency},
 	}
@@ -252,6 +262,78 @@ func TestCapabilitiesTakeTurns(t *testing.T) {
 	}
 }
 
+// The tenants of a capability take turns at its slots, and those of one are served in order.
+func TestTenantsTakeTurns(t *testing.T) {
+	y := newArrivals(Limits{MaxInFlight: 1})
+	running, _ := y.arriveFor("a", "x", 0, 0)
+	waiting := map[string][]*call{}
+	for _, tenant := range strings.Split("aaaabab", "") {
+		c, _ := y.arriveFor(tenant, "x", 0, 0)
+		waiting[tenant] = append(waiting[tenant], c)
+	}
+	order := ""
+	for y.waiting > 0 {
+		y.end(running)
+		for tenant, queue := range waiting {
+			if len(queue) > 0 && queue[0].slot {
+				order += tenant
+				running, waiting[tenant] = queue[0], queue[1:]
+			}
+		}
+	}
+	if order != "ababaaa" {
+		t.Errorf("served in the order %s", order)
+	}
+}
+
+// A tenant alone has the whole queue. Others then come to have an equal share of it, at
+// the cost of the newest requests of the one that has the most; nobody else loses any.
+func TestTenantsShareAFullQueue(t *testing.T) {
+	y := newArrivals(Limits{MaxInFlight: 1, MaxQueued: 6})
+	y.arriveFor("a", "x", 0, 0)
+	var first []*call
+	for range 6 {
+		c, err := y.arriveFor("a", "x", 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first = append(first, c)
+	}
+	if _, err := y.arriveFor("a", "x", 0, 0); err == nil || err.Code != rpc.CodeBusy {
+		t.Errorf("one too many of the same tenant: %v", err)
+	}
+	for i, step := range []struct {
+		tenant string
+		room   bool
+		lost   int // of a
+	}{{"b", true, 1}, {"b", true, 2}, {"b", true, 3}, {"b", false, 3}, {"a", false, 3}, {"c", true, 4}} {
+		_, err := y.arriveFor(step.tenant, "x", 0, 0)
+		if (err == nil) != step.room {
+			t.Errorf("%d: %s: %v", i, step.tenant, err)
+		}
+		for at, c := range first {
+			lost := at >= len(first)-step.lost
+			if (c.lost != nil) != lost {
+				t.Fatalf("%d: request %d of a: %v", i, at, c.lost)
+			}
+			if !lost {
+				continue
+			}
+			select {
+			case <-c.turn:
+			default:
+				t.Fatalf("%d: request %d of a waits on", i, at)
+			}
+			if c.lost.Code != rpc.CodeBusy || c.slot || c.lost.RetryIn == 0 {
+				t.Errorf("%d: %+v", i, c.lost)
+			}
+		}
+	}
+	if l := (&Inbox{requests: y.requests}).Loads(); l[0].Waiting != 6 || l[0].Refused != 7 {
+		t.Errorf("%+v", l)
+	}
+}
+
 // Whatever arrives, runs, gives up and changes: no bound is exceeded, no slot is lost,
 // and nothing waits that could run.
 func TestQueueModel(t *testing.T) {
@@ -268,15 +350,27 @@ func TestQueueModel(t *testing.T) {
 				here = append(here[:i], here[i+1:]...)
 			} else {
 				name := rapid.SampledFrom(names).Draw(t, "name")
-				if c, err := y.arrive(name, concurrency[name], 0); err == nil {
+				tenant := rapid.SampledFrom([]string{"", "t", "u"}).Draw(t, "tenant")
+				if c, err := y.arriveFor(tenant, name, concurrency[name], 0); err == nil {
 					here = append(here, c)
 				}
+				here = slices.DeleteFunc(here, func(c *call) bool {
+					if c.lost != nil {
+						y.end(c)
+					}
+					return c.lost != nil
+				})
 			}
 			y.check(t, here, limits, concurrency)
 		}
 		for len(here) > 0 {
 			y.end(here[0])
 			here = here[1:]
+		}
+		for name, q := range y.queues {
+			if q.accepted != 0 || q.pushedOut != 0 || q.waiting != 0 || len(q.lines) != 0 || len(q.turns) != 0 {
+				t.Fatalf("left over in the queue of %s: %+v", name, q)
+			}
 		}
 		if y.running != 0 || y.waiting != 0 || len(y.turns) != 0 || len(y.all) != 0 {
 			t.Fatalf("left over: %d running, %d waiting, %d turns", y.running, y.waiting, len(y.turns))

@@ -63,6 +63,10 @@ func TestCallRecords(t *testing.T) {
 		if want.TraceID == "" {
 			want.TraceID = got.TraceID
 		}
+		// Of what the permissions let in.
+		if want.Code == 0 || want.Code == rpc.CodeSchemaViolation {
+			want.Payload = envelope.DigestPayload(e.Payload)
+		}
 		if want.Cost != nil {
 			want.ExecutionTime = got.ExecutionTime
 		}

@@ -8,6 +8,14 @@ import (
 	"github.com/agentd/agentd/rpc/internal/trace"
 )
 
+// checkSize refuses a payload that is larger than this agent takes, before it waits.
+func (c *call) checkSize() *rpc.Error {
+	if n, most := len(c.request.Payload), c.inbox.limits.Load().MaxPayloadBytes; n > most {
+		return rpc.NewError(rpc.CodePayloadTooLarge, nil, "the payload has %d bytes, and %s takes %d", n, c.inbox.cfg.Self, most)
+	}
+	return nil
+}
+
 // validateRequest validates the payload against the inputSchema, although the
 // caller's end should have: it is not trusted.
 func (c *call) validateRequest() *rpc.Error {

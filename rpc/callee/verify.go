@@ -1,6 +1,7 @@
 package callee
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -68,6 +69,40 @@ func (c *call) checkFirst() error {
 	case !first:
 		why.Reason = identity.Replayed
 		return why
+	}
+	return nil
+}
+
+// A ReplayMemory remembers the proven requests that the replicas of an agent have
+// accepted. It is safe for concurrent use.
+type ReplayMemory interface {
+	// Take remembers a request until a time. first is false for one that is remembered
+	// already.
+	Take(ctx context.Context, from envelope.Address, messageID string, until time.Time) (first bool, err error)
+}
+
+// checkReplicas refuses a proven request that another replica has accepted. It asks the
+// network, so it runs on a worker, after all that may refuse the request for less. Like
+// every message that does not prove its sender, a replay gets no answer.
+func (c *call) checkReplicas() *rpc.Error {
+	in := c.inbox
+	// A request of a queue may come again; see verifyQueued.
+	if in.cfg.Replays == nil || !c.proven || c.delivery != nil {
+		return nil
+	}
+	until := time.UnixMilli(c.request.Deadline).Add(in.limits.Load().ClockSkew)
+	first, err := in.cfg.Replays.Take(&c.ctx, c.request.From, c.request.MessageID, until)
+	switch {
+	case err != nil:
+		if late := c.interruptedUnrun("the deadline passed before the skill could begin"); late != nil {
+			return late
+		}
+		c.logUnkept(err)
+		return rpc.NewError(rpc.CodeInternal, err, "%s cannot tell now whether another replica has served this message", in.cfg.Self).Explain()
+	case !first:
+		c.dropped = true
+		c.passed(&identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID, Reason: identity.Replayed})
+		return rpc.NewError(rpc.CodeAuthFailed, nil, "the message was served before")
 	}
 	return nil
 }

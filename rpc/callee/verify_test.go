@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -103,6 +104,77 @@ func TestReplayedRequestRunsOnce(t *testing.T) {
 		synctest.Wait()
 		if len(f.Replies) != 2 || ran.Load() != 1 {
 			t.Errorf("%d replies, ran %d times", len(f.Replies), ran.Load())
+		}
+	})
+}
+
+// A sharedMemory is what replicas remember of messages.
+type sharedMemory struct {
+	fail  error
+	mu    sync.Mutex
+	taken map[string]time.Time
+}
+
+func (m *sharedMemory) Take(_ context.Context, from envelope.Address, messageID string, until time.Time) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := string(from) + " " + messageID
+	if _, again := m.taken[key]; again || m.fail != nil {
+		return false, m.fail
+	}
+	m.taken[key] = until
+	return true, nil
+}
+
+// A message that one replica has served is dropped by the others, and remembered for as
+// long as any of them would accept it.
+func TestMessageRunsOnOneReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{taken: map[string]time.Time{}}
+		keys := rpctest.Keyring(t, rpctest.Concierge, rpctest.Reviewer)
+		var ran atomic.Int32
+		var e *envelope.Envelope
+		for replica, want := range []string{"", "callee replayed", "callee replayed"} {
+			both, kept := rpctest.Proven(t)
+			w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+				ran.Add(1)
+				return json.RawMessage(rpctest.ValidAnswer), nil
+			}), both, func(_ *caller.Config, ic *callee.Config) { ic.Replays, ic.Limits.ClockSkew = shared, time.Minute })
+			f := rpctest.NewForeignCaller(t, w)
+			if e == nil {
+				e = f.Request()
+				e.From = rpctest.Concierge
+			}
+			w.PublishSigned(t, rpctest.Topic, e, keys)
+			synctest.Wait()
+			if got := kept.Proofs(); got != want || ran.Load() != 1 || len(f.Replies) != map[bool]int{true: 1}[replica == 0] {
+				t.Errorf("replica %d: recorded %q, %d replies, ran %d times", replica, got, len(f.Replies), ran.Load())
+			}
+		}
+		if until := shared.taken[string(e.From)+" "+e.MessageID]; !until.Equal(time.UnixMilli(e.Deadline).Add(time.Minute)) {
+			t.Errorf("remembered until %s, and accepted until a minute after %s", until, time.UnixMilli(e.Deadline))
+		}
+	})
+}
+
+// Where what other replicas have served cannot be known, nothing runs, and the caller
+// learns why. A request that proves nothing could be made up as well, so that nobody asks.
+func TestMemoryOfReplicasFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &sharedMemory{fail: &rpc.RecordError{Cause: "unreachable", Text: "the store is away", Passes: true}}
+		var ran atomic.Int32
+		skill := rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+			ran.Add(1)
+			return json.RawMessage(rpctest.ValidAnswer), nil
+		})
+		option := func(_ *caller.Config, ic *callee.Config) { ic.Replays = shared }
+		both, _ := rpctest.Proven(t)
+		r := rpctest.NewWorld(t, skill, both, option).Call(t, rpctest.Request())
+		if e := r.Error; e == nil || e.Code != rpc.CodeInternal || !e.Retryable || string(e.Details) != `{"cause":"unreachable"}` || ran.Load() != 0 {
+			t.Errorf("%+v, ran %d times", e, ran.Load())
+		}
+		if r := rpctest.NewWorld(t, skill, option).Call(t, rpctest.Request()); r.Status != rpc.StatusOK {
+			t.Errorf("without a proof: %+v", r.Error)
 		}
 	})
 }

@@ -2,50 +2,14 @@ package caller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
-	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/truncate"
-	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
-
-// An ApprovalRequest is a call that waits for a person's decision.
-type ApprovalRequest struct {
-	// Start is when the call began.
-	Start time.Time
-	// Peer and Capability are what is to be called.
-	Peer       envelope.Address
-	Capability string
-	// Payload is what would be sent; it is valid. It must not be changed.
-	Payload json.RawMessage
-	// Rule is the permission that demands the approval.
-	Rule policy.Rule
-	// TenantID, CorrelationID, SessionID and TraceID are the call's.
-	TenantID, CorrelationID, SessionID, TraceID string
-}
-
-// An Approval is a decision.
-type Approval struct {
-	// Granted lets the call go on.
-	Granted bool
-	// By is the person who decided, "" when nobody did in time.
-	By string
-	// Reason is what that person wrote; it may be empty.
-	Reason string
-}
-
-// An Approver asks a person. It is safe for concurrent use.
-type Approver interface {
-	// Approve waits for the decision, which is recorded durably when it returns. No
-	// decision is a denial. It must not wait longer than ctx; when ctx has ended, so
-	// has the call, and the error is its cause.
-	Approve(ctx context.Context, r ApprovalRequest) (Approval, error)
-}
 
 // errNobodyDecided is the cause of a denial for want of a decision. A person's
 // refusal has no cause.
@@ -64,8 +28,8 @@ func (c *call) approve(ctx context.Context) *rpc.Error {
 		defer cancel()
 	}
 	name := truncate.String(c.request.Capability, wire.MaxName)
-	approval, err := c.client.cfg.Checks.Approver.Approve(ctx, ApprovalRequest{
-		Start: c.start, Peer: c.peer.Address, Capability: c.request.Capability, Payload: c.request.Payload, Rule: c.ask.Rule,
+	approval, err := c.client.cfg.Checks.Approver.Approve(ctx, rpc.ApprovalRequest{
+		Start: c.start, Role: rpc.RoleCaller, Peer: c.peer.Address, Capability: c.request.Capability, Payload: c.request.Payload, Rule: c.ask.Rule,
 		TenantID: c.tenant(), CorrelationID: c.ids.correlation, SessionID: c.session(), TraceID: trace.ID(c.traceparent()),
 	})
 	switch {

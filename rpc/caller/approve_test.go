@@ -20,18 +20,18 @@ var asking = rpctest.Decision{Reason: policy.AskRule, Rule: policy.Rule{Effect: 
 // A clerk decides after a while, if the call still waits then.
 type clerk struct {
 	after    time.Duration
-	decision caller.Approval
+	decision rpc.Approval
 	err      error
-	asked    []caller.ApprovalRequest
+	asked    []rpc.ApprovalRequest
 }
 
-func (c *clerk) Approve(ctx context.Context, r caller.ApprovalRequest) (caller.Approval, error) {
+func (c *clerk) Approve(ctx context.Context, r rpc.ApprovalRequest) (rpc.Approval, error) {
 	c.asked = append(c.asked, r)
 	select {
 	case <-time.After(c.after):
 		return c.decision, c.err
 	case <-ctx.Done():
-		return caller.Approval{}, context.Cause(ctx)
+		return rpc.Approval{}, context.Cause(ctx)
 	}
 }
 
@@ -45,12 +45,12 @@ func TestApproval(t *testing.T) {
 		says    string
 		latency time.Duration
 	}{
-		{"granted", &clerk{after: time.Second, decision: caller.Approval{Granted: true, By: "ada"}}, 0, rpc.StatusOK, 0, "", time.Second},
+		{"granted", &clerk{after: time.Second, decision: rpc.Approval{Granted: true, By: "ada"}}, 0, rpc.StatusOK, 0, "", time.Second},
 		// Longer than the capability's own 5 s, which begin when the call may go on.
-		{"granted after a long time", &clerk{after: time.Minute, decision: caller.Approval{Granted: true, By: "ada"}}, 0, rpc.StatusOK, 0, "", time.Minute},
-		{"refused", &clerk{after: time.Second, decision: caller.Approval{By: "ada", Reason: "not today"}}, 0, rpc.StatusError, rpc.CodeDenied, "ada refused to approve review-pr of agent://pr-reviewer: not today", time.Second},
+		{"granted after a long time", &clerk{after: time.Minute, decision: rpc.Approval{Granted: true, By: "ada"}}, 0, rpc.StatusOK, 0, "", time.Minute},
+		{"refused", &clerk{after: time.Second, decision: rpc.Approval{By: "ada", Reason: "not today"}}, 0, rpc.StatusError, rpc.CodeDenied, "ada refused to approve review-pr of agent://pr-reviewer: not today", time.Second},
 		{"nobody", &clerk{after: time.Second}, 0, rpc.StatusError, rpc.CodeDenied, "nobody gave it in time", time.Second},
-		{"too late for the caller", &clerk{after: time.Minute, decision: caller.Approval{Granted: true}}, 2 * time.Second, rpc.StatusTimeout, rpc.CodeTimeout, "", 2 * time.Second},
+		{"too late for the caller", &clerk{after: time.Minute, decision: rpc.Approval{Granted: true}}, 2 * time.Second, rpc.StatusTimeout, rpc.CodeTimeout, "", 2 * time.Second},
 		{"not recorded", &clerk{err: errors.New("disk full")}, 0, rpc.StatusError, rpc.CodeAuditFailed, "", 0},
 		{"nobody to ask", nil, 0, rpc.StatusError, rpc.CodeDenied, "an ask rule matches", 0},
 	} {

@@ -246,3 +246,16 @@ func TestParallelCallsOfOneTurnDoNotMix(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// An answer is as large as the caller takes, whatever the callee sends.
+func TestAnswerTooLarge(t *testing.T) {
+	answer := strings.Replace(rpctest.ValidAnswer, "{", "{"+strings.Repeat(" ", len(rpctest.ValidRequest)), 1) // longer than the request
+	for _, test := range []struct {
+		most   int
+		status rpc.Status
+		code   rpc.Code
+	}{{len(answer), rpc.StatusOK, 0}, {len(answer) - 1, rpc.StatusError, rpc.CodePayloadTooLarge}} {
+		w := rpctest.NewWorld(t, rpctest.Answers(answer), func(cc *caller.Config, _ *callee.Config) { cc.Limits.MaxPayloadBytes = test.most })
+		rpctest.WantStatus(t, w.Call(t, rpctest.Request()), test.status, test.code)
+	}
+}

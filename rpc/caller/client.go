@@ -49,7 +49,7 @@ type Checks struct {
 	// Authorizer decides which calls may be made. Nil allows every peer.
 	Authorizer rpc.Authorizer
 	// Approver asks a person where the Authorizer demands it. Nil denies such calls.
-	Approver Approver
+	Approver rpc.Approver
 	// Gate catches schema drift before the first call.
 	Gate Gate
 	// Limiter bounds calls over time.

@@ -130,8 +130,9 @@ func (c *call) traceparent() string {
 func sealError(err error, peer envelope.Address) *rpc.Error {
 	if reason := identity.ReasonOf(err); reason != 0 {
 		e := rpc.NewError(rpc.CodeAuthFailed, err, "this agent cannot prove itself to %s: %s", peer, reason)
-		// Time, or a new key in the files, mends a key that is out of its time.
-		e.Retryable = reason == identity.NotYetValid || reason == identity.Expired
+		// Time, or a new key in the files, mends a key that is out of its time, or that
+		// is not the one that the fleet knows.
+		e.Retryable = reason == identity.NotYetValid || reason == identity.Expired || reason == identity.UnknownKey
 		return e
 	}
 	return rpc.NewError(rpc.CodeInvalidRequest, err, "%s", err)

@@ -8,7 +8,8 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// A call that this end cannot sign fails for good, unless time alone mends the key.
+// A call that this end cannot sign fails for good, unless time or a key that is brought
+// here mends it.
 func TestSealError(t *testing.T) {
 	for _, test := range []struct {
 		err       error
@@ -17,6 +18,7 @@ func TestSealError(t *testing.T) {
 	}{
 		{&identity.Error{Reason: identity.NotYetValid}, rpc.CodeAuthFailed, true},
 		{&identity.Error{Reason: identity.Expired}, rpc.CodeAuthFailed, true},
+		{&identity.Error{Reason: identity.UnknownKey}, rpc.CodeAuthFailed, true},
 		{&identity.Error{Reason: identity.UnknownPeer}, rpc.CodeAuthFailed, false},
 		{errors.New("no envelope"), rpc.CodeInvalidRequest, false},
 	} {

@@ -27,6 +27,9 @@ func (c *call) record(r *rpc.Result) {
 		ExecutionTime: r.ExecutionTime, Replayed: r.Replayed, TraceID: r.TraceID, CorrelationID: r.CorrelationID, TenantID: c.tenant(), SessionID: c.session(),
 		Cost: r.CostEstimate, Unproven: r.Unproven,
 	}
+	if c.attempted > 0 || c.queued { // a payload that was never sent is nobody's business
+		out.Payload = envelope.DigestPayload(c.request.Payload)
+	}
 	if r.Error != nil {
 		out.Code, out.DetectedBy = r.Error.Code, r.Error.DetectedBy
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -35,7 +36,7 @@ func TestCallRecords(t *testing.T) {
 		t.Fatalf("%d records", len(got))
 	}
 	for i, want := range []rpc.CallRecord{
-		{Capability: "review-pr", Mode: rpc.ModeSync, Status: rpc.StatusOK, Attempts: 1, SessionID: "s-1", Cost: map[string]float64{"usd": 0.5}},
+		{Capability: "review-pr", Mode: rpc.ModeSync, Status: rpc.StatusOK, Attempts: 1, SessionID: "s-1", Payload: envelope.DigestPayload(fine.Payload), Cost: map[string]float64{"usd": 0.5}},
 		{Capability: "review-pr", Mode: rpc.ModeSync, Status: rpc.StatusSchemaViolation, Code: rpc.CodeSchemaViolation},
 		{Capability: strings.Repeat("f", 128) + "…", Mode: rpc.ModeSync, Status: rpc.StatusError, Code: rpc.CodeNoCapability},
 		{Capability: "review-pr", Mode: rpc.Mode(strings.Repeat("m", 32) + "…"), Status: rpc.StatusError, Code: rpc.CodeInvalidRequest},

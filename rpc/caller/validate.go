@@ -35,14 +35,17 @@ func (c *call) validateRequest(ctx context.Context) *rpc.Error {
 // returned beside the error, for debugging.
 func (c *call) validateReply(ctx context.Context, reply *envelope.Envelope) (json.RawMessage, *rpc.Error) {
 	c.readRun(reply.Headers)
-	contract := check.Contract(c.capability, rpc.SideResponse)
-	if data, ok := wire.BareAnswer(reply.Payload); ok && check.Payload(contract, data, rpc.SideResponse, c.request.Capability) == nil {
+	contract, most := check.Contract(c.capability, rpc.SideResponse), c.client.limits.Load().MaxPayloadBytes
+	if data, ok := wire.BareAnswer(reply.Payload); ok && len(data) <= most && check.Payload(contract, data, rpc.SideResponse, c.request.Capability) == nil {
 		return data, nil // valid, and therefore one JSON value, as BareAnswer requires
 	}
 	data, err := wire.ParseReply(reply.Payload)
 	if err != nil {
 		err.DetectedBy = c.peer.Address
 		return nil, err
+	}
+	if n := len(data); n > most {
+		return nil, rpc.NewError(rpc.CodePayloadTooLarge, nil, "the answer has %d bytes, and %d are allowed", n, most)
 	}
 	err = check.Payload(contract, data, rpc.SideResponse, c.request.Capability)
 	if err == nil {

@@ -4,6 +4,5 @@
 //
 // A [Store] is one file of one agent's process. Replicas of an agent have one
 // each, and do not know each other's: a repetition that reaches another
-// replica runs again. Where that matters, run one replica, or make the skill
-// itself idempotent with the key that it is given.
+// replica runs again. Package transport/nats/once is a store that they share.
 package idempotency

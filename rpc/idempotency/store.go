@@ -124,8 +124,9 @@ func (s *Store) migrate(ctx context.Context) error {
 	return fmt.Errorf("its format is %d, and this version knows %d: use the agentd that wrote it", version, schemaVersion)
 }
 
-// Begin implements [callee.IdempotencyStore].
-func (s *Store) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha256.Size]byte) (callee.Prior, error) {
+// Begin implements [callee.IdempotencyStore]. Whether the request is repeatable makes no
+// difference: no other process has a part in the file.
+func (s *Store) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha256.Size]byte, _ bool) (callee.Prior, error) {
 	now := s.now()
 	if err := s.forgetExpired(ctx, now); err != nil {
 		return callee.Prior{}, err
@@ -178,6 +179,10 @@ func (s *Store) Forget(ctx context.Context, r callee.KeyedRequest) error {
 		string(r.From), r.TenantID, r.Capability, r.Key)
 	return s.fault("forgetting a request", err)
 }
+
+// Leave implements [callee.IdempotencyStore]. The file says already that the request
+// has begun and not ended.
+func (s *Store) Leave(context.Context, callee.KeyedRequest) error { return nil }
 
 // forgetExpired removes, now and then, what is past its time.
 func (s *Store) forgetExpired(ctx context.Context, now time.Time) error {

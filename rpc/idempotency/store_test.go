@@ -50,7 +50,7 @@ func TestAnswerOutlivesTheProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "idempotency.db")
 	s := open(t, path, idempotency.Options{})
 	for _, key := range []string{"done", "begun"} {
-		if prior, err := s.Begin(t.Context(), request(key), digest("x")); err != nil || prior.State != callee.PriorNone {
+		if prior, err := s.Begin(t.Context(), request(key), digest("x"), false); err != nil || prior.State != callee.PriorNone {
 			t.Fatalf("%s: %+v, %v", key, prior, err)
 		}
 	}
@@ -63,18 +63,18 @@ func TestAnswerOutlivesTheProcess(t *testing.T) {
 	}
 	s = open(t, path, idempotency.Options{})
 	defer func() { _ = s.Close() }()
-	prior, err := s.Begin(t.Context(), request("done"), digest("y"))
+	prior, err := s.Begin(t.Context(), request("done"), digest("y"), false)
 	if err != nil || prior.State != callee.PriorDone || string(prior.Reply) != reply || prior.Digest != digest("x") {
 		t.Errorf("%+v, %v", prior, err)
 	}
-	if prior, err = s.Begin(t.Context(), request("begun"), digest("x")); err != nil || prior.State != callee.PriorBegun {
+	if prior, err = s.Begin(t.Context(), request("begun"), digest("x"), false); err != nil || prior.State != callee.PriorBegun {
 		t.Errorf("%+v, %v", prior, err)
 	}
 	for _, other := range []callee.KeyedRequest{
 		{From: "agent://b", TenantID: "t", Capability: "pay", Key: "done"}, {From: "agent://a", Capability: "pay", Key: "done"},
 		{From: "agent://a", TenantID: "t", Capability: "refund", Key: "done"}, request("DONE"),
 	} {
-		if prior, err := s.Begin(t.Context(), other, digest("x")); err != nil || prior.State != callee.PriorNone {
+		if prior, err := s.Begin(t.Context(), other, digest("x"), false); err != nil || prior.State != callee.PriorNone {
 			t.Errorf("%+v is taken for another: %+v, %v", other, prior, err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestAgainstAMap(t *testing.T) {
 				} else {
 					model[k] = &entry{callee.Prior{State: callee.PriorBegun, Digest: d}, now.Add(time.Minute)}
 				}
-				got, err := s.Begin(ctx, request(k), d)
+				got, err := s.Begin(ctx, request(k), d, false)
 				if err != nil || got.State != want.State || got.Digest != want.Digest || string(got.Reply) != string(want.Reply) {
 					t.Fatalf("%s: got %+v, %v, want %+v", k, got, err, want)
 				}
@@ -187,9 +187,23 @@ func Example() {
 	defer func() { _ = s.Close() }()
 	r := callee.KeyedRequest{From: "agent://concierge", Capability: "pay", Key: "order-17"}
 	payload := sha256.Sum256([]byte(`{"cents":100}`))
-	first, _ := s.Begin(ctx, r, payload)
+	first, _ := s.Begin(ctx, r, payload, false)
 	_ = s.Finish(ctx, r, json.RawMessage(`{"ok":true,"data":{"receipt":1}}`))
-	again, _ := s.Begin(ctx, r, payload)
+	again, _ := s.Begin(ctx, r, payload, false)
 	fmt.Println(first.State == callee.PriorNone, string(again.Reply))
 	// Output: true {"ok":true,"data":{"receipt":1}}
+}
+
+// What a keyed call costs more than one without a key.
+func BenchmarkRequest(b *testing.B) {
+	s := open(b, filepath.Join(b.TempDir(), "idempotency.db"), idempotency.Options{})
+	for i := 0; b.Loop(); i++ {
+		r := request(fmt.Sprint(i))
+		if prior, err := s.Begin(b.Context(), r, digest("x"), false); err != nil || prior.State != callee.PriorNone {
+			b.Fatal(prior, err)
+		}
+		if err := s.Finish(b.Context(), r, json.RawMessage(`1`)); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -103,7 +103,15 @@ func rules(p *Policy) []rule {
 		// Its operations are not filtered.
 		{unix.SYS_IO_URING_SETUP, fail(unix.ENOSYS)},
 		// The limits of another process of the user: RLIMIT_CPU kills it.
-		{unix.SYS_PRLIMIT64, join(argument(0), ifEqual(0, allow()), fail(unix.EPERM))},
+		{unix.SYS_PRLIMIT64, ownProcess()},
+		// Priorities and processors of another process, or of all of the user's: agentd could
+		// be made to run last.
+		{unix.SYS_SETPRIORITY, priority(unix.PRIO_USER)},
+		{unix.SYS_IOPRIO_SET, priority(ioprioWhoUser)},
+		{unix.SYS_SCHED_SETAFFINITY, ownProcess()},
+		{unix.SYS_SCHED_SETSCHEDULER, ownProcess()},
+		{unix.SYS_SCHED_SETPARAM, ownProcess()},
+		{unix.SYS_SCHED_SETATTR, ownProcess()},
 		// A namespace of one's own opens much of the kernel. The flags of clone3 are out of a
 		// filter's sight; libraries fall back to clone.
 		{unix.SYS_CLONE, join(argument(0), ifAny(cloneNewUser, fail(unix.EPERM)))},
@@ -118,11 +126,35 @@ func rules(p *Policy) []rule {
 		{unix.SYS_PERF_EVENT_OPEN, fail(unix.EPERM)},
 		{unix.SYS_USERFAULTFD, fail(unix.EPERM)},
 	}
+	// Memory, messages and semaphores of System V, and queues of POSIX: whoever is of the user
+	// finds and opens those of all programs.
+	for _, number := range [...]uint32{
+		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
+		unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+	} {
+		all = append(all, rule{number, fail(unix.ENOSYS)})
+	}
+	if len(p.Listen) == 0 {
+		// A socket that listens without a bind gets a port that Landlock is not asked about.
+		all = append(all, rule{unix.SYS_LISTEN, fail(unix.EACCES)})
+	}
 	if !p.Execute {
 		// A file without a path can be executed whatever Landlock says.
 		all = append(all, rule{unix.SYS_MEMFD_CREATE, fail(unix.ENOSYS)})
 	}
 	return all
+}
+
+// ioprioWhoUser is IOPRIO_WHO_USER.
+const ioprioWhoUser = 3
+
+// ownProcess permits a call whose first argument is 0, which stands for the process itself.
+func ownProcess() code { return join(argument(0), ifEqual(0, allow()), fail(unix.EPERM)) }
+
+// priority permits a call for the process itself or its group, and none for all processes
+// of the user.
+func priority(user uint32) code {
+	return join(argument(0), ifEqual(user, fail(unix.EPERM)), argument(1), ifEqual(0, allow()), fail(unix.EPERM))
 }
 
 // socket permits TCP and UDP, as far as the policy has a network, and the questions that a

@@ -230,7 +230,9 @@ func TestRequestAgentGoesNowhereElse(t *testing.T) {
 	elsewhere := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s has the token %q", r.URL, r.Header.Get("Agentd-Call"))
 	})
-	agent := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere+"/v1/request", http.StatusTemporaryRedirect) })
+	agent := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere+"/v1/request", http.StatusTemporaryRedirect)
+	})
 	env := []string{sdk.EnvCall + "=call-7", "HTTP_PROXY=" + elsewhere, "http_proxy=" + elsewhere, "ALL_PROXY=" + elsewhere, "NO_PROXY="}
 	// By a name that is not loopback's, which Go's own transport would ask a proxy for.
 	cmd, _, stderr := child(t, "nested", `{"name":"Ada"}`, append(env, sdk.EnvURL+"=http://agentd.invalid:1")...)

@@ -14,9 +14,9 @@ import (
 	"github.com/agentd/agentd/internal/output"
 )
 
-// sign calls the capability that asks a person first, and returns the id of the
+// waits calls the capability that asks a person first, and returns the id of the
 // waiting call and the end of the command.
-func sign(t *testing.T, env *clitest.Env) (id string, caller *clitest.Env, ended <-chan error) {
+func waits(t *testing.T, env *clitest.Env) (id string, caller *clitest.Env, ended <-chan error) {
 	t.Helper()
 	own := *env
 	own.Out, own.Err = &clitest.Buffer{}, &clitest.Buffer{}
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 	env := clitest.New(t, clitest.Office)
 	env.Start(t)
 	for _, approve := range []bool{true, false} {
-		id, caller, ended := sign(t, env)
+		id, caller, ended := waits(t, env)
 		env.Reset()
 		env.Format = output.JSONL
 		if err := Decide(t.Context(), &env.Env, Decision{ID: id, Approve: approve, Reason: "ticket 12"}); err != nil {
@@ -101,7 +101,7 @@ func TestListShowsPayloadOnDemand(t *testing.T) {
 	t.Parallel()
 	env := clitest.New(t, clitest.Office)
 	env.Start(t)
-	id, _, ended := sign(t, env)
+	id, _, ended := waits(t, env)
 	for _, payload := range []bool{false, true} {
 		for _, format := range []output.Format{output.Table, output.JSON} {
 			env.Reset()
@@ -120,7 +120,7 @@ func TestListShowsPayloadOnDemand(t *testing.T) {
 		t.Error("another agent decided")
 	}
 	// The beginning of an id will do, while it is that of one call only.
-	_, _, second := sign(t, env)
+	_, _, second := waits(t, env)
 	if err := Decide(t.Context(), &env.Env, Decision{ID: id[:4]}); clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), "2 waiting calls begin with") || !strings.Contains(err.Error(), id) {
 		t.Errorf("an ambiguous id: %v", err)
 	}

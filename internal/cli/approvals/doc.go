@@ -1,3 +1,4 @@
 // Package approvals implements `agentd approvals`: it lists the calls that wait
-// for a person's decision in the running agents, and takes the decision.
+// for a person's decision in the running agents, shows one of them, and takes the
+// decision, which it signs where the agent lists approvers.
 package approvals

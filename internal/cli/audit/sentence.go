@@ -34,6 +34,8 @@ type facts struct {
 	RetryAfterMs int64  `json:"retryAfterMs"`
 	Unrecorded   int64  `json:"unrecorded"`
 	Approver     string `json:"approver"`
+	Signer       string `json:"signer"`
+	Refusal      string `json:"refusal"`
 	WaitedMs     int64  `json:"waitedMs"`
 	Enforced     bool   `json:"enforced"`
 	// The agent and its log.
@@ -169,16 +171,21 @@ func (f *facts) approval() string {
 	case "approve", "deny":
 		verb := map[string]string{"approve": "approved", "deny": "denied"}[f.Decision]
 		text := verb + " by " + f.Approver + f.process() + waited
+		if f.Signer != "" {
+			text = verb + ", signed by " + f.Signer + waited
+		}
 		if f.Reason != "" {
 			text += ": " + f.Reason
 		}
 		return text
 	case "expire":
-		return "denied, since nobody decided" + waited
+		return "denied, since nobody decided" + waited + f.more("outcomes")
 	case "cancel":
-		return "given up by the caller" + waited
+		return "given up by the caller" + waited + f.more("outcomes")
 	case "overflow":
-		return "denied, since too many calls were waiting already"
+		return "denied, since too many calls were waiting already" + f.more("outcomes")
+	case "refused":
+		return "a decision by " + f.Approver + " does not count" + inParentheses(f.Refusal) + ": " + f.Reason + f.more("refused decisions")
 	}
 	return ""
 }
@@ -193,6 +200,8 @@ func (f *facts) lifecycle() string {
 		return "the agent " + f.Event + inParentheses(f.Version)
 	case "reloaded":
 		return "the agent reloaded its files" + inParentheses(f.Version)
+	case "keys-changed":
+		return "the agent read its keys again, since a key file has changed"
 	case "recovered":
 		return "the audit log takes records again" + inParentheses(f.Code)
 	case "clock-stepped-back":
@@ -203,6 +212,8 @@ func (f *facts) lifecycle() string {
 		return "the witness " + f.Peer + " has seen another history of this log: " + f.Reason
 	case "witness-refused":
 		return "refused to witness the log of " + f.Peer + ": " + f.Reason
+	case "witnessed":
+		return "has seen the log of " + f.Peer
 	case "dead-letter-redriven":
 		return fmt.Sprintf("%s put dead letter %d back into the queue", f.By, f.Number) + f.process()
 	case "dead-letter-dropped":

@@ -7,7 +7,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
-	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // Show prints one capability: what its callers see of it, and what else its file
@@ -83,7 +83,7 @@ func Sample(env *cli.Env, choice Choice, name, side string) error {
 	if contract == nil {
 		return fmt.Errorf("capability %q has no schema for the %s: any JSON is accepted", c.Name, side)
 	}
-	value, err := schema.Sample(contract.Schema)
+	value, err := contain.Sample(contract.Schema)
 	if err != nil {
 		return fmt.Errorf("capability %q, %s: %w", c.Name, side, err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/durable"
 	"github.com/agentd/agentd/transport/nats/natsauth"
-	"github.com/agentd/agentd/transport/nats/quota"
 )
 
 // provisionTimeout bounds a whole run: a server that does not answer must not hold up a
@@ -102,9 +101,7 @@ func provisionAll(ctx context.Context, conn *nats.Conn, f *fleet.Fleet, rules *n
 	for _, q := range rules.Queues {
 		m, _ := f.Member(q.ID) // the rules are derived from the members
 		resources := durable.ResourcesOf(daemon.DurableOptions(f, m), q.Requests, q.Calls)
-		if q.Limits {
-			resources.Buckets = append(resources.Buckets, quota.BucketConfig(natsauth.LimitsBucket(f.BrokerName(m.Address)), 0))
-		}
+		resources.Buckets = append(resources.Buckets, daemon.SharedBuckets(f, m, &q)...)
 		findings, err := resources.Provision(ctx, js, check)
 		for _, finding := range findings {
 			all = append(all, provisioned{Agent: q.ID, Finding: finding})

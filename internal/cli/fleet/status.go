@@ -42,6 +42,9 @@ type instance struct {
 	Running int    `json:"running"`
 	Waiting int    `json:"waiting"`
 	Dropped uint64 `json:"dropped"`
+	// DescendantsEnded counts the processes that its skills have left, and that agentd has
+	// ended.
+	DescendantsEnded int64 `json:"descendantsEnded,omitempty"`
 	// Capabilities are those that have been called, and Breakers those of the
 	// capabilities that the instance has called.
 	Capabilities []control.CapabilityLoad `json:"capabilities,omitempty"`
@@ -125,7 +128,7 @@ func newInstance(where string, s control.Status) instance {
 	i := instance{
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
 		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings,
-		Dropped: s.Dropped, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants,
+		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants,
 	}
 	for _, l := range s.Capabilities {
 		i.Running += l.Running

@@ -20,7 +20,7 @@ func keys(t *testing.T, env *clitest.Env, agents ...string) []key {
 	t.Helper()
 	env.Reset()
 	env.Format = output.JSON
-	if err := List(&env.Env, agents); err != nil {
+	if err := List(&env.Env, Selection{Agents: agents}); err != nil {
 		t.Fatal(err)
 	}
 	var all []key
@@ -39,11 +39,11 @@ func TestPublish(t *testing.T) {
 		t.Errorf("keys before any was made: %+v", got)
 	}
 	env.Reset()
-	if err := Publish(&env.Env, []string{"clerk"}); err != nil || env.Out.String() != "identities.yaml lists 1 agents\n" {
+	if err := Publish(&env.Env, PublishRequest{Selection: Selection{Agents: []string{"clerk"}}}); err != nil || env.Out.String() != "identities.yaml lists 1 agents\n" {
 		t.Errorf("%v: %s", err, env.Out)
 	}
 	env.Reset()
-	if err := Publish(&env.Env, nil); err != nil || env.Out.String() != "identities.yaml lists 2 agents\n" {
+	if err := Publish(&env.Env, PublishRequest{}); err != nil || env.Out.String() != "identities.yaml lists 2 agents\n" {
 		t.Errorf("%v: %s", err, env.Out)
 	}
 	file := filepath.Join(env.Dir, fleet.IdentitiesName)
@@ -51,7 +51,7 @@ func TestPublish(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Publish(&env.Env, nil); err != nil {
+	if err := Publish(&env.Env, PublishRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if second, err := os.ReadFile(file); err != nil || string(first) != string(second) {
@@ -80,7 +80,7 @@ func TestPublish(t *testing.T) {
 func TestRotate(t *testing.T) {
 	t.Parallel()
 	env := clitest.New(t, clitest.Office)
-	if err := Publish(&env.Env, nil); err != nil {
+	if err := Publish(&env.Env, PublishRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	env.Reset()
@@ -94,7 +94,7 @@ func TestRotate(t *testing.T) {
 	if d := got[0].NotAfter.Sub(got[1].NotBefore); d != time.Hour {
 		t.Errorf("the keys overlap by %s, want an hour", d)
 	}
-	if err := Publish(&env.Env, []string{"desk"}); err != nil {
+	if err := Publish(&env.Env, PublishRequest{Selection: Selection{Agents: []string{"desk"}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range keys(t, env, "desk") {
@@ -104,7 +104,7 @@ func TestRotate(t *testing.T) {
 	}
 	env.Reset()
 	env.Format = output.Table
-	if err := List(&env.Env, nil); err != nil || !strings.HasPrefix(env.Out.String(), "AGENT  STATE     PUBLISHED  SINCE") || strings.Count(env.Out.String(), "\n") != 4 {
+	if err := List(&env.Env, Selection{}); err != nil || !strings.HasPrefix(env.Out.String(), "AGENT  STATE     PUBLISHED  SINCE") || strings.Count(env.Out.String(), "\n") != 4 {
 		t.Errorf("%v: %s", err, env.Out)
 	}
 }
@@ -117,8 +117,8 @@ func TestRequestErrors(t *testing.T) {
 		"must not be negative":                  Rotate(&env.Env, RotateRequest{Agent: "desk", After: -1}),
 		"--overlap must not be negative":        Rotate(&env.Env, RotateRequest{Agent: "desk", Overlap: -1}),
 		`--agent: the fleet has no agent "who"`: Rotate(&env.Env, RotateRequest{Agent: "who"}),
-		`has no agent "who"`:                    List(&env.Env, []string{"desk", "who"}),
-		`no agent "who"`:                        Publish(&env.Env, []string{"who"}),
+		`has no agent "who"`:                    List(&env.Env, Selection{Agents: []string{"desk", "who"}}),
+		`no agent "who"`:                        Publish(&env.Env, PublishRequest{Selection: Selection{Agents: []string{"who"}}}),
 	} {
 		if clitest.Code(err) != cli.ExitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -135,14 +135,14 @@ func TestPublishKeepsOtherProviders(t *testing.T) {
 	env := clitest.New(t, clitest.Office)
 	text := "version: 1\nidentities:\n  - agent: agent://desk\n    auth: {provider: hmac, keyId: k, secretRef: \"env:SHARED\"}\n"
 	file := env.Write(t, fleet.IdentitiesName, text)
-	err := Publish(&env.Env, []string{"desk"})
+	err := Publish(&env.Env, PublishRequest{Selection: Selection{Agents: []string{"desk"}}})
 	if err == nil || !strings.Contains(err.Error(), "identities.yaml:4: agent://desk proves its identity by hmac; remove the entry first") {
 		t.Errorf("%v", err)
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != text {
 		t.Errorf("the file is now %s, %v", got, err)
 	}
-	if err := Publish(&env.Env, []string{"clerk"}); err != nil {
+	if err := Publish(&env.Env, PublishRequest{Selection: Selection{Agents: []string{"clerk"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(file); err != nil || !strings.Contains(string(got), "hmac") || !strings.Contains(string(got), "agent://clerk") {
@@ -177,13 +177,13 @@ func TestState(t *testing.T) {
 func TestExpiredKeysAreNotPublished(t *testing.T) {
 	t.Parallel()
 	env := clitest.New(t, clitest.Office)
-	if err := Publish(&env.Env, nil); err != nil {
+	if err := Publish(&env.Env, PublishRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := Rotate(&env.Env, RotateRequest{Agent: "desk"}); err != nil { // at once, without overlap
 		t.Fatal(err)
 	}
-	if err := Publish(&env.Env, []string{"desk"}); err != nil {
+	if err := Publish(&env.Env, PublishRequest{Selection: Selection{Agents: []string{"desk"}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range keys(t, env) {
@@ -197,7 +197,7 @@ func TestExpiredKeysAreNotPublished(t *testing.T) {
 	}
 	env.Reset()
 	env.Format = output.Table
-	if err := List(&env.Env, []string{"desk"}); err != nil {
+	if err := List(&env.Env, Selection{Agents: []string{"desk"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"desk   expired  false", "desk   active   true", "UNTIL", "PUBLIC KEY"} {

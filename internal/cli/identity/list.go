@@ -1,10 +1,13 @@
 package identity
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/internal/cli"
@@ -24,15 +27,27 @@ type key struct {
 	File      string `json:"file"`
 }
 
-// List prints the keys of the named members, or of all.
-func List(env *cli.Env, agents []string) error {
-	f, stores, err := findStores(env, agents)
+// A Selection says which members' keys a command is about, and where they are.
+type Selection struct {
+	// Agents are members; none means all.
+	Agents []string
+	// KeyFile is the file of the keys of one member, instead of the one that its agent.yaml
+	// or the state folder says. It is how a mounted secret is made and rotated.
+	KeyFile string
+}
+
+// List prints the keys of the selected members.
+func List(env *cli.Env, which Selection) error {
+	f, stores, err := findStores(env, which)
 	if err != nil {
 		return err
 	}
 	all := []key{}
 	for _, s := range stores {
 		own, err := s.Keys()
+		if s.isElsewhere(err) && len(which.Agents) == 0 {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -47,14 +62,21 @@ type store struct {
 	member *fleet.Member
 }
 
-// findStores loads the fleet, and locates the keys of the named members, or of all.
-func findStores(env *cli.Env, agents []string) (*fleet.Fleet, []store, error) {
+// isElsewhere reports whether err says that the file of a mounted secret is not here: the
+// agent runs on other hosts.
+func (s store) isElsewhere(err error) bool { return s.Mounted && errors.Is(err, fs.ErrNotExist) }
+
+// findStores loads the fleet, and locates the keys of the selected members.
+func findStores(env *cli.Env, which Selection) (*fleet.Fleet, []store, error) {
 	f, paths, err := env.InspectFleet()
 	if err != nil {
 		return nil, nil, err
 	}
-	ids := make([]string, len(agents))
-	for i, agent := range agents {
+	if which.KeyFile != "" && len(which.Agents) != 1 {
+		return nil, nil, cli.Usage("--key-file is that of one agent: name it with --agent")
+	}
+	ids := make([]string, len(which.Agents))
+	for i, agent := range which.Agents {
 		ids[i] = cli.ID(agent)
 		if _, ok := f.Member(ids[i]); !ok {
 			return nil, nil, cli.Usage("--agent: the fleet has no agent %q", agent)
@@ -63,9 +85,14 @@ func findStores(env *cli.Env, agents []string) (*fleet.Fleet, []store, error) {
 	var stores []store
 	for _, m := range f.Members {
 		// The order is that of fleet.yaml, whatever the order of the flags.
-		if len(agents) == 0 || slices.Contains(ids, m.ID) {
-			stores = append(stores, store{identity.Store{Path: paths.Identity(m.ID)}, m})
+		if len(ids) > 0 && !slices.Contains(ids, m.ID) {
+			continue
 		}
+		s := store{daemon.IdentityStore(m, paths), m}
+		if which.KeyFile != "" {
+			s.Store = identity.Store{Path: which.KeyFile}
+		}
+		stores = append(stores, s)
 	}
 	return f, stores, nil
 }

@@ -118,29 +118,34 @@ func provisionStream(ctx context.Context, js jetstream.JetStream, want jetstream
 }
 
 func provisionConsumer(ctx context.Context, js jetstream.JetStream, stream string, want jetstream.ConsumerConfig, check bool) (Finding, error) {
-	f := Finding{Kind: "consumer", Name: stream + " " + natsauth.ConsumerName, State: AsWanted}
 	have, err := js.Consumer(ctx, stream, want.Durable)
-	missing := errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
+	return provision(Finding{Kind: "consumer", Name: stream + " " + natsauth.ConsumerName}, check, err,
+		func() []string { return consumerDifferences(have.CachedInfo().Config, want) },
+		func() error {
+			_, err := js.CreateOrUpdateConsumer(ctx, stream, want)
+			return err
+		})
+}
+
+// provision finishes a finding about a resource that one look-up has found, or not. Where
+// the resource is not as wanted and this is no check, put makes it so.
+func provision(f Finding, check bool, lookup error, differences func() []string, put func() error) (Finding, error) {
+	found := AsWanted
 	switch {
-	case missing && check:
-		f.State = Missing
-		return f, nil
-	case missing:
-		f.State = Made
-	case err != nil:
-		return f, err
+	case errors.Is(lookup, jetstream.ErrConsumerNotFound), errors.Is(lookup, jetstream.ErrStreamNotFound):
+		found, f.State = Missing, Made
+	case lookup != nil:
+		return f, lookup
 	default:
-		f.Settings = consumerDifferences(have.CachedInfo().Config, want)
-		if len(f.Settings) == 0 {
-			return f, nil
+		if f.Settings = differences(); len(f.Settings) > 0 {
+			found, f.State = Differs, Changed
 		}
-		if f.State = Differs; check {
-			return f, nil
-		}
-		f.State = Changed
 	}
-	_, err = js.CreateOrUpdateConsumer(ctx, stream, want)
-	return f, err
+	if found == AsWanted || check {
+		f.State = found
+		return f, nil
+	}
+	return f, put()
 }
 
 func consumerDifferences(have, want jetstream.ConsumerConfig) (all []string) {
@@ -163,29 +168,13 @@ func consumerDifferences(have, want jetstream.ConsumerConfig) (all []string) {
 }
 
 func provisionBucket(ctx context.Context, js jetstream.JetStream, want jetstream.KeyValueConfig, check bool) (Finding, error) {
-	f := Finding{Kind: "bucket", Name: want.Bucket, State: AsWanted}
 	stream, err := js.Stream(ctx, "KV_"+want.Bucket)
-	missing := errors.Is(err, jetstream.ErrStreamNotFound)
-	switch {
-	case missing && check:
-		f.State = Missing
-		return f, nil
-	case missing:
-		f.State = Made
-	case err != nil:
-		return f, err
-	default:
-		f.Settings = bucketDifferences(stream.CachedInfo().Config, want)
-		if len(f.Settings) == 0 {
-			return f, nil
-		}
-		if f.State = Differs; check {
-			return f, nil
-		}
-		f.State = Changed
-	}
-	_, err = js.CreateOrUpdateKeyValue(ctx, want)
-	return f, err
+	return provision(Finding{Kind: "bucket", Name: want.Bucket}, check, err,
+		func() []string { return bucketDifferences(stream.CachedInfo().Config, want) },
+		func() error {
+			_, err := js.CreateOrUpdateKeyValue(ctx, want)
+			return err
+		})
 }
 
 func bucketDifferences(have jetstream.StreamConfig, want jetstream.KeyValueConfig) (all []string) {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/agentd/agentd/transport/nats/durable"
 	"github.com/agentd/agentd/transport/nats/natsauth"
-	"github.com/agentd/agentd/transport/nats/quota"
 )
 
 // A step is one thing that a hostile client does, with one of an agent's connections.
@@ -44,7 +43,7 @@ const (
 
 // An arena is a server with the rules of a fleet in which alice serves kept requests, bob
 // calls her, and mallory is a member with every right that a member can have: he serves
-// kept requests, shares limits, and calls alice, but not carol.
+// kept requests, shares limits and what he has served, and calls alice, but not carol.
 type arena struct {
 	t     *testing.T
 	url   string
@@ -73,10 +72,10 @@ func (v *victims) take() []string {
 func hostileFleet(t *testing.T) (*natsauth.Rules, string, string) {
 	const alice, carol = "agents.alice.requests", "agents.carol.requests"
 	return derive(t, load(t,
-		member{id: "alice", subject: alice, durable: true, shared: true},
+		member{id: "alice", subject: alice, durable: true, shared: true, once: true},
 		member{id: "bob", peers: []string{"alice " + alice, "carol " + carol}},
 		member{id: "carol", subject: carol, durable: true},
-		member{id: "mallory", subject: "agents.mallory.requests", durable: true, shared: true, tells: true, peers: []string{"alice " + alice}},
+		member{id: "mallory", subject: "agents.mallory.requests", durable: true, shared: true, once: true, tells: true, peers: []string{"alice " + alice}},
 	))
 }
 
@@ -155,9 +154,7 @@ func (a *arena) furnish() {
 	}
 	for _, q := range a.rules.Queues {
 		resources := durable.ResourcesOf(durable.Options{Agent: q.ID, MaxBytes: 1 << 20}, q.Requests, q.Calls)
-		if q.Limits {
-			resources.Buckets = append(resources.Buckets, quota.BucketConfig(natsauth.LimitsBucket(q.ID), 1))
-		}
+		resources.Buckets = append(resources.Buckets, sharedBuckets(&q)...)
 		// The server still removes the files of a stream that an attack has just deleted.
 		const removing, tries = 10049, 100
 		for try := 1; ; try++ {
@@ -174,7 +171,7 @@ func (a *arena) furnish() {
 	for _, subject := range []string{
 		"agents.alice.requests.durable", "agents.carol.requests.durable", "agents.mallory.requests.durable",
 		"agentd.results.alice.bob.c1", "agentd.results.carol.bob.c1", "agentd.dead.alice",
-		"$KV.agentd-limits-alice.k", "$KV.agentd-calls-bob.k",
+		"$KV.agentd-limits-alice.k", "$KV.agentd-calls-bob.k", "$KV.agentd-answers-alice.k", "$KV.agentd-messages-alice.k",
 	} {
 		data := secret
 		if strings.Contains(subject, "mallory") {

@@ -62,6 +62,15 @@ func attacks(rules *natsauth.Rules, ack string) []attack {
 		{"read and write others' buckets", slices.Concat(
 			api("DIRECT.GET.KV_agentd-limits-alice.$KV.agentd-limits-alice.k", ""), api("DIRECT.GET.KV_agentd-calls-bob.$KV.agentd-calls-bob.k", ""),
 			both("$KV.agentd-limits-alice.k", "0"), both(natsauth.APIPrefix+".$KV.agentd-limits-alice.k", "0"))},
+		{"read and forge what another's replicas have answered", slices.Concat(
+			api("STREAM.INFO.KV_agentd-answers-alice", `{"subjects_filter":">"}`), api("DIRECT.GET.KV_agentd-answers-alice.$KV.agentd-answers-alice.k", ""),
+			api("STREAM.MSG.GET.KV_agentd-answers-alice", `{"seq":1}`),
+			// One's own grant, with the body that asks for another's entry.
+			api("DIRECT.GET.KV_agentd-answers-mallory.$KV.agentd-answers-mallory.k", `{"last_by_subj":"$KV.agentd-answers-alice.k"}`),
+			both("$KV.agentd-answers-alice.k", "forged"), both(natsauth.APIPrefix+".$KV.agentd-answers-alice.k", "forged"))},
+		{"make another's replicas forget, or believe that they have served", slices.Concat(
+			api("STREAM.PURGE.KV_agentd-messages-alice", ""), api("STREAM.DELETE.KV_agentd-messages-alice", ""), api("STREAM.MSG.DELETE.KV_agentd-messages-alice", `{"seq":1}`),
+			both("$KV.agentd-messages-alice.k2", ""), both(natsauth.APIPrefix+".$KV.agentd-messages-alice.k2", ""))},
 		{"publish answers and dead letters in another's name", slices.Concat(
 			both("agentd.results.alice.bob.c2", "forged"), both("agentd.answered.alice.bob.c2", "forged"), both("agentd.dead.alice", "forged"), both("agents.carol.requests.durable", "forged"))},
 		{"hear others", subscribe(">", "agents.>", "agents.alice.requests", "_INBOX.>", "_INBOX.bob.>", "_R_.>", "agentd.answered.*.bob.*", "agentd.results.>", "$KV.>", "$SYS.>", "$JS.>")},

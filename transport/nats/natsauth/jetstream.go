@@ -33,6 +33,8 @@ type Queue struct {
 	Calls bool `json:"calls"`
 	// Limits reports whether the agent's replicas share their rate limits.
 	Limits bool `json:"limits"`
+	// Idempotency reports whether the agent's replicas share what they have served.
+	Idempotency bool `json:"idempotency"`
 	// Services are the subjects to which the agent may publish.
 	Services []Import `json:"services"`
 	// Streams are the subjects to which it may subscribe.
@@ -58,6 +60,10 @@ func newQueue(f *fleet.Fleet, m *fleet.Member, opts Options) (q Queue, ok bool) 
 		}
 		if q.Limits = sharesLimits(m); q.Limits {
 			q.addBucket(LimitsBucket(q.name))
+		}
+		if q.Idempotency = m.Agent.Idempotency.Shared; q.Idempotency {
+			q.addBucket(AnswersBucket(q.name))
+			q.addBucket(MessagesBucket(q.name))
 		}
 	}
 	for _, p := range m.Peers {

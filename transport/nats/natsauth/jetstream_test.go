@@ -13,9 +13,11 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats/durable"
 	"github.com/agentd/agentd/transport/nats/natsauth"
+	"github.com/agentd/agentd/transport/nats/once"
 	"github.com/agentd/agentd/transport/nats/quota"
 )
 
@@ -59,6 +61,64 @@ func TestSharedLimits(t *testing.T) {
 	if err := intruder.DeleteKeyValue(ctx, natsauth.LimitsBucket("team.notes")); err == nil {
 		t.Error("another agent could delete the bucket")
 	}
+}
+
+// Replicas of an agent share what they have served on a server with its rules, of each
+// supported version, and no other agent has a part in it.
+func TestSharedAnswers(t *testing.T) {
+	t.Parallel()
+	rules, conf, keys := derive(t, load(t,
+		member{id: "team.notes", subject: "agents.team.notes.requests", once: true},
+		member{id: "other", subject: "agents.other.requests", once: true},
+	))
+	natstest.EachVersion(t, conf+"\njetstream {}\n", func(t *testing.T, url string) {
+		s := &stage{t: t, url: url, keys: keys}
+		s.provision(rules)
+		options := func(as, bucket string) once.Options {
+			js, err := s.jetStream(as).JetStream()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return once.Options{
+				JetStream: js, Provisioned: true, Bucket: bucket, Lease: time.Hour, MaxBytes: 1 << 20, Timeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler),
+			}
+		}
+		answers := func(as, of string, change func(*once.Options)) *once.Answers {
+			o := options(as, natsauth.AnswersBucket(of))
+			change(&o)
+			a := once.NewAnswers(o)
+			t.Cleanup(func() { _ = a.Close() })
+			return a
+		}
+		as := func(*once.Options) {}
+		first, second := answers("team.notes", "team.notes", as), answers("team.notes", "team.notes", as)
+		r := callee.KeyedRequest{From: "agent://desk", Capability: "s", Key: "k"}
+		forgotten := r
+		forgotten.Key = "forgotten"
+		begin := func(a *once.Answers, r callee.KeyedRequest, want callee.PriorState) {
+			t.Helper()
+			if prior, err := a.Begin(t.Context(), r, [32]byte{1}, false); err != nil || prior.State != want {
+				t.Errorf("%+v, %v", prior, err)
+			}
+		}
+		begin(first, r, callee.PriorNone)
+		begin(first, forgotten, callee.PriorNone)
+		if err := errors.Join(first.Finish(t.Context(), r, []byte(`{"ok":true}`)), first.Forget(t.Context(), forgotten), first.Check(t.Context())); err != nil {
+			t.Error(err)
+		}
+		begin(second, r, callee.PriorDone)
+		begin(second, forgotten, callee.PriorNone)
+		messages := once.NewMessages(options("team.notes", natsauth.MessagesBucket("team.notes")))
+		for want := range 2 {
+			if first, err := messages.Take(t.Context(), "agent://desk", "m", time.Now()); err != nil || first != (want == 0) {
+				t.Errorf("taken for the first time: %v, %v", first, err)
+			}
+		}
+		intruder := answers("other", "team.notes", func(o *once.Options) { o.Timeout = 300 * time.Millisecond }) // what is denied is never answered
+		if prior, err := intruder.Begin(t.Context(), r, [32]byte{1}, true); err == nil {
+			t.Errorf("another agent has got at the answers: %+v", prior)
+		}
+	})
 }
 
 // Calls are kept on a server with these rules, of each supported version; answers are for

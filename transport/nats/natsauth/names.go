@@ -17,6 +17,14 @@ func ServiceName(id string) string { return strings.ReplaceAll(id, ".", "_") }
 // agent share their rate limits.
 func LimitsBucket(id string) string { return "agentd-limits-" + ServiceName(id) }
 
+// AnswersBucket is the JetStream key-value bucket in which the replicas of an agent share
+// their answers to requests with an idempotency key.
+func AnswersBucket(id string) string { return "agentd-answers-" + ServiceName(id) }
+
+// MessagesBucket is the JetStream key-value bucket in which the replicas of an agent
+// remember which messages they have accepted.
+func MessagesBucket(id string) string { return "agentd-messages-" + ServiceName(id) }
+
 // CallsBucket is the JetStream key-value bucket in which an agent keeps notes about the
 // asynchronous calls that it has made.
 func CallsBucket(id string) string { return "agentd-calls-" + ServiceName(id) }

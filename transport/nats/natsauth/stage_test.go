@@ -18,6 +18,7 @@ import (
 	"github.com/agentd/agentd/transport/nats"
 	"github.com/agentd/agentd/transport/nats/durable"
 	"github.com/agentd/agentd/transport/nats/natsauth"
+	"github.com/agentd/agentd/transport/nats/once"
 	"github.com/agentd/agentd/transport/nats/quota"
 )
 
@@ -30,6 +31,7 @@ type member struct {
 	shared   bool     // shares its rate limit between replicas
 	tells    bool     // progress
 	durable  bool     // keeps requests
+	once     bool     // shares what it has served between replicas
 }
 
 func load(t *testing.T, members ...member) *fleet.Fleet {
@@ -48,7 +50,11 @@ func load(t *testing.T, members ...member) *fleet.Fleet {
 	for i, m := range members {
 		dir := fmt.Sprintf("m%d", i)
 		manifest += fmt.Sprintf("  - {id: %q, path: ./%s}\n", m.id, dir)
-		write(dir+"/agent.yaml", fmt.Sprintf("name: %q\nskills: {s: {process: {command: [cat]}}}\n", m.id))
+		agent := fmt.Sprintf("name: %q\nskills: {s: {process: {command: [cat]}}}\n", m.id)
+		if m.once {
+			agent += "idempotency: {store: shared}\n"
+		}
+		write(dir+"/agent.yaml", agent)
 		if m.subject != "" {
 			transportOf := fmt.Sprintf("{kind: nats, servers: [nats://127.0.0.1], subjects: {requests: %q}}", m.subject)
 			if m.noServer {
@@ -170,14 +176,23 @@ func (s *stage) provision(rules *natsauth.Rules) jetstream.JetStream {
 	js := s.operator()
 	for _, q := range rules.Queues {
 		resources := durable.ResourcesOf(durable.Options{Agent: q.ID}, q.Requests, q.Calls)
-		if q.Limits {
-			resources.Buckets = append(resources.Buckets, quota.BucketConfig(natsauth.LimitsBucket(q.ID), 1))
-		}
+		resources.Buckets = append(resources.Buckets, sharedBuckets(&q)...)
 		if _, err := resources.Provision(s.t.Context(), js, false); err != nil {
 			s.t.Fatal(err)
 		}
 	}
 	return js
+}
+
+// sharedBuckets are those that the replicas of an agent share.
+func sharedBuckets(q *natsauth.Queue) (all []jetstream.KeyValueConfig) {
+	if q.Limits {
+		all = append(all, quota.BucketConfig(natsauth.LimitsBucket(q.ID), 1))
+	}
+	if q.Idempotency {
+		all = append(all, once.AnswersConfig(natsauth.AnswersBucket(q.ID), time.Hour, 1), once.MessagesConfig(natsauth.MessagesBucket(q.ID), 1))
+	}
+	return all
 }
 
 func wait[T any](t *testing.T, c <-chan T) T {

@@ -133,8 +133,8 @@ func (s *store) take(ctx context.Context, key string, seen state, b tokenBucket,
 
 // conflict reports whether another replica has changed the entry since it was seen.
 func conflict(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+	// One of two codes, by the version of the server and how many keep the bucket.
+	return errors.Is(err, jetstream.ErrKeyRevisionMismatch)
 }
 
 // read returns the state of a key; a missing entry is a full token bucket.

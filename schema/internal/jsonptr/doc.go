@@ -1,0 +1,2 @@
+// Package jsonptr writes JSON pointers (RFC 6901).
+package jsonptr

@@ -1,0 +1,7 @@
+// Package verdict decides whether a payload is valid, straight from its bytes.
+//
+// A [Validator] belongs to one schema and takes a [Run], the scratch space of one
+// pass, from its pool. The pass descends the bytes and the schema together: run.go
+// has the pass and the order in which keywords are judged, scalar.go strings, numbers
+// and listed values, container.go arrays and objects, combine.go the combinators.
+package verdict
