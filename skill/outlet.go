@@ -57,7 +57,7 @@ func (o *outlet) finish(deadline time.Time) {
 	<-o.done
 	_ = o.read.SetReadDeadline(time.Time{})
 	if conn, err := o.read.SyscallConn(); err == nil {
-		_ = conn.Read(func(fd uintptr) bool { o.drain(int(fd)); return true }) //nolint:gosec // a descriptor
+		_ = conn.Read(func(fd uintptr) bool { o.drain(int(fd)); return true })
 	}
 }
 
