@@ -22,6 +22,7 @@ import (
 type confinement struct {
 	layers  sandbox.Layers
 	folders *sandbox.Folders
+	calls   string // holds the temporary folders of all calls of this user
 	builds  *skill.Builds
 	private []string // files of the system that are not for everybody
 }
@@ -44,24 +45,40 @@ func (d *Daemon) openConfinement() (*confinement, error) {
 	}
 	// One run of an agent has its audit log, and so this folder, for itself.
 	id := sha256.Sum256([]byte(d.cfg.Paths.State + "\x00" + d.Member().ID))
-	base := filepath.Join(os.TempDir(), fmt.Sprintf("agentd-%d-calls", os.Geteuid()))
 	name := hex.EncodeToString(id[:8])
-	var err error
-	if c.folders, err = sandbox.OpenFolders(filepath.Join(base, name)); err != nil {
-		// Another user may have taken the name; that must not stop the agent.
-		d.log.Warn("temporary folders of calls are elsewhere", "error", err)
-		if base, err = os.MkdirTemp("", "agentd-calls-*"); err != nil {
-			return nil, err
-		}
-		if c.folders, err = sandbox.OpenFolders(filepath.Join(base, name)); err != nil {
+	base, err := d.temporaryBase()
+	if err != nil {
+		return nil, err
+	}
+	c.calls = filepath.Join(base, "calls")
+	builds := filepath.Join(base, "builds")
+	for _, folder := range []string{c.calls, builds} {
+		if err := sandbox.OwnFolder(folder); err != nil {
 			return nil, err
 		}
 	}
-	c.builds = skill.NewBuilds(filepath.Join(base, name+".build"))
+	if c.folders, err = sandbox.OpenFolders(filepath.Join(c.calls, name)); err != nil {
+		return nil, err
+	}
+	c.builds = skill.NewBuilds(filepath.Join(builds, name))
 	c.private = sandbox.Private("/etc", mostSystemFiles)
 	d.confinement.Store(c)
 	d.log.Info("skills are confined", "landlock", c.layers.Landlock, "seccomp", c.layers.Seccomp)
 	return c, nil
+}
+
+// temporaryBase returns the folder for temporary files of this user's agents, without
+// symbolic links.
+func (d *Daemon) temporaryBase() (string, error) {
+	base := filepath.Join(os.TempDir(), fmt.Sprintf("agentd-%d-skills", os.Geteuid()))
+	if err := sandbox.OwnFolder(base); err != nil {
+		// Another user may have taken the name; that must not stop the agent.
+		d.log.Warn("temporary folders of calls are elsewhere", "error", err)
+		if base, err = os.MkdirTemp("", "agentd-skills-*"); err != nil {
+			return "", err
+		}
+	}
+	return sandbox.Real(base), nil
 }
 
 // confine returns what holds the program of a skill, or nil. face is the URL of the API
@@ -90,7 +107,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 	policy := sandbox.Default(s.Process.Dir)
 	policy.Face = port
 	policy.Hidden = secrets.all()
-	policy.Apart = slices.Concat(c.private, othersFolders(f, m, s.Process.Dir), credentialFiles(s.Process.Dir))
+	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), credentialFiles(s.Process.Dir))
 	policy.Limits = sandbox.Limits{
 		MemoryBytes: uint64(granted.MemoryBytes), FileBytes: uint64(granted.FileBytes), //nolint:gosec // the load has checked that they are positive
 		OpenFiles: uint64(granted.OpenFiles), CPUSeconds: uint64(granted.CPUSeconds), //nolint:gosec // as above
@@ -184,7 +201,7 @@ func credentialFiles(dir string) (files []string) {
 			return filepath.SkipAll
 		}
 		if err != nil {
-			return nil //nolint:nilerr // what agentd cannot read a skill cannot either
+			return nil // what agentd cannot read a skill cannot either
 		}
 		name := entry.Name()
 		switch {
