@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -194,19 +193,19 @@ func TestAskingIsNoBeginning(t *testing.T) {
 				counted := &runs{skill: rpctest.Answers(rpctest.ValidAnswer)}
 				w := rpctest.NewWorld(t, counted, asks(who), func(_ *caller.Config, ic *callee.Config) { ic.Idempotency = store })
 				rpctest.WantStatus(t, w.Call(t, keyed("k")), rpc.StatusOK, 0)
-				earlier := maps.Clone(store.prior)
-				clear(store.prior)
+				earlier := store.swap(map[callee.KeyedRequest]callee.Prior{})
 				before := counted.Load()
 
 				done := w.Start(t.Context(), keyed("k"))
 				synctest.Wait()
-				if who.questions() != 2 || len(store.prior) != 0 {
-					t.Errorf("asked %d times; the store has %v", who.questions(), store.prior)
-				}
+				others := map[callee.KeyedRequest]callee.Prior{}
 				for k, prior := range earlier {
 					if prior.State = test.state; prior.State != callee.PriorNone {
-						store.prior[k] = prior
+						others[k] = prior
 					}
+				}
+				if asking := store.swap(others); who.questions() != 2 || len(asking) != 0 {
+					t.Errorf("asked %d times; the store has %v", who.questions(), asking)
 				}
 				want := rpc.StatusOK
 				if test.code != 0 {
@@ -217,8 +216,8 @@ func TestAskingIsNoBeginning(t *testing.T) {
 				if n := counted.Load() - before; int64(n) != test.runs || res.Replayed != (test.state == callee.PriorDone) {
 					t.Errorf("the skill ran %d times; replayed: %v", n, res.Replayed)
 				}
-				if len(store.prior) != 1 {
-					t.Errorf("the store has %v", store.prior)
+				if after := store.swap(nil); len(after) != 1 {
+					t.Errorf("the store has %v", after)
 				}
 			})
 		})
