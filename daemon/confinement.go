@@ -23,6 +23,7 @@ type confinement struct {
 	layers  sandbox.Layers
 	folders *sandbox.Folders
 	calls   string // holds the temporary folders of all calls of this user
+	base    string // holds them, and the programs that agentd has built
 	builds  *skill.Builds
 	private []string // files of the system that are not for everybody
 }
@@ -50,7 +51,7 @@ func (d *Daemon) openConfinement() (*confinement, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.calls = filepath.Join(base, "calls")
+	c.base, c.calls = base, filepath.Join(base, "calls")
 	builds := filepath.Join(base, "builds")
 	for _, folder := range []string{c.calls, builds} {
 		if err := sandbox.OwnFolder(folder); err != nil {
@@ -97,6 +98,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 		return box, nil
 	}
 	secrets := d.secrets(f)
+	secrets.kept = []string{c.base}
 	if err := secrets.check(s.Name, granted); err != nil {
 		return nil, err
 	}
@@ -219,6 +221,7 @@ func credentialFiles(dir string) (files []string) {
 type secrets struct {
 	folders []string // of the state and of sockets, also of other fleets
 	files   []string
+	kept    []string // what may be read, and not be changed
 }
 
 // secrets lists what is the operator's in a fleet.
@@ -287,7 +290,7 @@ func (s *secrets) check(skill string, granted *fleet.Sandbox) error {
 	}
 	for _, g := range granted.Write {
 		path := sandbox.Real(g.Path)
-		for _, secret := range s.all() {
+		for _, secret := range slices.Concat(s.all(), s.kept) {
 			if below(secret, path) || below(path, secret) {
 				refuse(g, "change", secret)
 				break

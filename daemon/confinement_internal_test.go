@@ -45,7 +45,7 @@ func TestScopesNarrowASandbox(t *testing.T) {
 // What is the operator's is granted to no skill, nor is a folder around it to be changed.
 func TestSecretsAreNotGranted(t *testing.T) {
 	root := sandbox.Real(t.TempDir())
-	s := &secrets{folders: []string{filepath.Join(root, "state")}, files: []string{filepath.Join(root, "fleet", ".env")}}
+	s := &secrets{folders: []string{filepath.Join(root, "state")}, files: []string{filepath.Join(root, "fleet", ".env")}, kept: []string{filepath.Join(root, "tmp", "builds")}}
 	for _, test := range []struct{ verb, path, want string }{
 		{"read", "state", "read " + filepath.Join(root, "state")},
 		{"read", "state/fleet/a/identity.json", "read " + filepath.Join(root, "state")},
@@ -56,6 +56,8 @@ func TestSecretsAreNotGranted(t *testing.T) {
 		{"write", "state/x", "change " + filepath.Join(root, "state")},
 		{"write", ".", "change " + filepath.Join(root, "state")},
 		{"write", "fleet/data", ""},
+		{"write", "tmp", "change " + filepath.Join(root, "tmp", "builds")},
+		{"read", "tmp", ""},
 		{"read", "other", ""},
 	} {
 		granted := []fleet.SandboxPath{{Path: filepath.Join(root, test.path), Position: fleet.Position{File: "agent.yaml", Line: 7}}}
