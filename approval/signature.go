@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Namespace is the purpose of a signature, for `ssh-keygen -Y sign -n`. It stands in the
-// signed bytes.
+// Namespace is the purpose of a signature, for `ssh-keygen -Y sign -n`. It is part of
+// the signed bytes.
 const Namespace = "agentd-approval@v1"
 
 const (
@@ -47,7 +47,7 @@ type signedData struct {
 
 // A Signature is one that has been read and not yet verified.
 type Signature struct {
-	// Key is the key that it says to be of.
+	// Key is the key that it claims to be by.
 	Key ssh.PublicKey
 	// Namespace is what it was made for.
 	Namespace string
@@ -56,7 +56,7 @@ type Signature struct {
 	signature      ssh.Signature
 }
 
-// hashes are those of PROTOCOL.sshsig.
+// digest hashes a message by an algorithm of PROTOCOL.sshsig.
 func digest(algorithm string, message []byte) (sum []byte, ok bool) {
 	switch algorithm {
 	case "sha256":
@@ -132,8 +132,8 @@ func Sign(signer ssh.Signer, text []byte) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: armorType, Bytes: out}), nil
 }
 
-// signWith signs with an algorithm that is accepted: an RSA key would use SHA-1 unless
-// told otherwise.
+// signWith signs with an algorithm that is accepted: an RSA key would use SHA-1 by
+// default.
 func signWith(signer ssh.Signer, data []byte) (*ssh.Signature, error) {
 	if able, ok := signer.(ssh.AlgorithmSigner); ok && signer.PublicKey().Type() == ssh.KeyAlgoRSA {
 		return able.SignWithAlgorithm(rand.Reader, data, ssh.KeyAlgoRSASHA512)
@@ -149,7 +149,7 @@ func ParseSignature(armored []byte) (*Signature, error) {
 	if len(armored) > MaxSignatureBytes {
 		return malformed(nil, "it is too long")
 	}
-	// pem would skip what stands before the armor, and what it cannot read.
+	// pem would skip what precedes the armor, and what it cannot read.
 	armored = bytes.TrimSpace(armored)
 	block, rest := pem.Decode(armored)
 	if block == nil || block.Type != armorType || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 || !bytes.HasPrefix(armored, []byte("-----BEGIN "+armorType)) {

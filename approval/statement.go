@@ -46,7 +46,7 @@ type Statement struct {
 	// Expires is when the wait ends, and with it what a signature is good for. It has no
 	// more than milliseconds.
 	Expires time.Time `json:"expires"`
-	// Decision is the person's, and Reason what the person says about it, or "".
+	// Decision is the person's, and Reason the person's reason for it, or "".
 	Decision Decision `json:"decision"`
 	Reason   string   `json:"reason,omitempty"`
 }

@@ -145,7 +145,8 @@ func (a *approvals) add(call *waitingCall) bool {
 			continue
 		}
 		all++
-		if other.request.Peer == call.request.Peer {
+		// A stranger that uses the caller's name without a proof takes none of its room.
+		if other.request.Peer == call.request.Peer && other.request.Proven == call.request.Proven {
 			ofPeer++
 		}
 	}

@@ -32,6 +32,9 @@ type Daemon struct {
 	started time.Time
 	ready   atomic.Bool // from the end of Start to the beginning of Stop
 
+	stopped   sync.Once // by Stop
+	stopError error     // of the first Stop
+
 	conditions *health.Board // what is wrong now
 	identity   func()        // ends the watch of the keys; nil before it began
 

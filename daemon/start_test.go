@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,30 @@ func TestFleet(t *testing.T) {
 	empty := load(t, map[string]string{"fleet.yaml": "version: 1\nname: empty\nagents: []\n"})
 	if _, err := daemon.StartFleet(t.Context(), empty); err == nil || !strings.Contains(err.Error(), "fleet empty declares no agents") {
 		t.Errorf("a fleet of nobody: %v", err)
+	}
+}
+
+// Whoever stops a fleet that is stopping or has stopped waits for it, and gets the same
+// answer.
+func TestStopTwice(t *testing.T) {
+	f := startFleet(t, withGo(load(t, files())))
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() { stop(t, f) })
+	}
+	again := make(chan struct{})
+	go func() {
+		defer close(again)
+		all.Wait()
+		stop(t, f)
+	}()
+	select {
+	case <-again:
+	case <-time.After(time.Minute):
+		t.Fatal("the second stop does not return")
+	}
+	if err := f.Daemons[0].Ready(); err == nil {
+		t.Error("the agent is ready")
 	}
 }
 

@@ -6,14 +6,20 @@ import (
 )
 
 // Stop accepts no more calls, finishes those that run until ctx ends, and closes
-// everything, the audit log last. It must be called once. The error wraps ctx's
-// when calls were cut short.
+// everything, the audit log last. The error wraps ctx's when calls were cut short. Only
+// the first call does so: others wait for it, and return its error.
+func (d *Daemon) Stop(ctx context.Context) error {
+	d.stopped.Do(func() { d.stopError = d.stop(ctx) })
+	return d.stopError
+}
+
+// stop is Stop, which runs it once.
 //
 // The order matters: the announcement goes before the inbox, so that no tool sends
 // anybody here; the inbox drains before the client closes, because running skills
 // may still make calls of their own; the access log is flushed before the
 // audit log that it writes to.
-func (d *Daemon) Stop(ctx context.Context) error {
+func (d *Daemon) stop(ctx context.Context) error {
 	// First, so that supervisors and discovery see the agent as stopping while its
 	// calls finish.
 	wasReady := d.ready.Swap(false)

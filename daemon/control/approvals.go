@@ -174,7 +174,7 @@ func (a Agent) decideApproval(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if signed := d.Statement != "" || d.Signature != ""; signed && (d.Approve || d.Reason != "") {
-		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "a signed decision says all in its statement, and nothing was decided")
+		writeFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "a signed decision has approve and reason in its statement alone, and nothing was decided")
 		return
 	}
 	var missing error = &NoApprovalError{ID: r.PathValue("id")}

@@ -26,8 +26,8 @@ type Operators struct {
 	// CallOf returns the name of the running call whose skill has a mark, or "". It may be
 	// nil.
 	CallOf func(procmark.Mark) string
-	// Refused records the refusal of a process. It is called for some refusals, and is
-	// told of how many others there were since. It may be nil.
+	// Refused records the refusal of a process. It is called for some refusals, and
+	// learns the number of the others. It may be nil.
 	Refused func(context.Context, Intruder)
 	// Logger gets a line whenever Refused is called. Required.
 	Logger *slog.Logger

@@ -8,7 +8,7 @@ import (
 )
 
 // examine returns user and process of the other end as the kernel has noted them
-// (LOCAL_PEERCRED, LOCAL_PEERPID). Skills are not told from operators here.
+// (LOCAL_PEERCRED, LOCAL_PEERPID). Nothing here tells skills and operators apart.
 func examine(conn net.Conn) *peer {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {

@@ -21,7 +21,7 @@
 // the call, and for a call without a tenant with those for none. Which of the agent's calls
 // has made the asynchronous one does not matter: a result outlives the call that asked for
 // it, which is what asynchronous calls are for, and often the process of agentd. The id has
-// 80 random bits: who knows it was told it, or made the call. A session is no boundary,
+// 80 random bits: whoever knows it was given it, or made the call. A session is no boundary,
 // because any caller may name any.
 //
 // # Who may connect

@@ -16,7 +16,7 @@ const maxStrangers = 256
 type strangers struct {
 	mu     sync.Mutex
 	all    list.List // of *conn, the oldest first; guarded by mu
-	closed bool      // none is taken in any more; guarded by mu
+	closed bool      // no more are accepted; guarded by mu
 }
 
 // A conn is a connection to the server.
@@ -26,7 +26,7 @@ type conn struct {
 	place     *list.Element // nil when it is no stranger; guarded by strangers.mu
 }
 
-// add takes in a new connection, and cuts the oldest if there are too many. A skill's
+// add registers a new connection, and cuts the oldest if there are too many. A skill's
 // request follows its connect at once, so it is rarely among the old ones.
 func (s *strangers) add(tcp *net.TCPConn) *conn {
 	c := &conn{TCPConn: tcp, strangers: s}

@@ -127,17 +127,14 @@ func (r *requests) asked(c *call) {
 }
 
 // stopAsking ends the waits for persons: another replica can ask, and a shutdown must not
-// wait for people.
+// wait for people. It does so under the lock of asked: a request that may go on meanwhile
+// is one that the shutdown waits for.
 func (r *requests) stopAsking() {
-	var asking []*call
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, c := range r.all {
 		if c.asking {
-			asking = append(asking, c)
+			c.ctx.end(ErrShutdown)
 		}
-	}
-	r.mu.Unlock()
-	for _, c := range asking {
-		c.ctx.end(ErrShutdown)
 	}
 }

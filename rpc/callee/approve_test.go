@@ -172,6 +172,78 @@ func TestRepetitionAsksNobody(t *testing.T) {
 	})
 }
 
+// While a request waits for a person nothing has run, and the store of answers does not
+// have it: a crash leaves no outcome that is unknown. What another replica has done with
+// the key meanwhile counts.
+func TestAskingIsNoBeginning(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		state callee.PriorState // of another replica's request
+		code  rpc.Code
+		runs  int64
+	}{
+		{"nobody else", callee.PriorNone, 0, 1},
+		{"another replica has answered", callee.PriorDone, 0, 0},
+		{"another replica has begun", callee.PriorBegun, rpc.CodeOutcomeUnknown, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				who := &clerk{after: 2 * time.Second, decision: rpc.Approval{Granted: true, By: "ada"}}
+				store := &remembers{prior: map[callee.KeyedRequest]callee.Prior{}}
+				counted := &runs{skill: rpctest.Answers(rpctest.ValidAnswer)}
+				w := rpctest.NewWorld(t, counted, asks(who), func(_ *caller.Config, ic *callee.Config) { ic.Idempotency = store })
+				rpctest.WantStatus(t, w.Call(t, keyed("k")), rpc.StatusOK, 0)
+				earlier := store.swap(map[callee.KeyedRequest]callee.Prior{})
+				before := counted.Load()
+
+				done := w.Start(t.Context(), keyed("k"))
+				synctest.Wait()
+				others := map[callee.KeyedRequest]callee.Prior{}
+				for k, prior := range earlier {
+					if prior.State = test.state; prior.State != callee.PriorNone {
+						others[k] = prior
+					}
+				}
+				if asking := store.swap(others); who.questions() != 2 || len(asking) != 0 {
+					t.Errorf("asked %d times; the store has %v", who.questions(), asking)
+				}
+				want := rpc.StatusOK
+				if test.code != 0 {
+					want = rpc.StatusError
+				}
+				res := rpctest.Wait(t, done)
+				rpctest.WantStatus(t, res, want, test.code)
+				if n := counted.Load() - before; int64(n) != test.runs || res.Replayed != (test.state == callee.PriorDone) {
+					t.Errorf("the skill ran %d times; replayed: %v", n, res.Replayed)
+				}
+				if after := store.swap(nil); len(after) != 1 {
+					t.Errorf("the store has %v", after)
+				}
+			})
+		})
+	}
+}
+
+// A store that cannot take a request back fails it before anybody is asked.
+func TestAskingWithoutAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := &clerk{decision: rpc.Approval{Granted: true, By: "ada"}}
+		counted := &runs{skill: rpctest.Answers(rpctest.ValidAnswer)}
+		w := rpctest.NewWorld(t, counted, asks(who), func(_ *caller.Config, ic *callee.Config) {
+			ic.Idempotency = &remembers{prior: map[callee.KeyedRequest]callee.Prior{}, fail: func(operation string) error {
+				if operation == "forget" {
+					return errors.New("disk full")
+				}
+				return nil
+			}}
+		})
+		rpctest.WantStatus(t, w.Call(t, keyed("k")), rpc.StatusError, rpc.CodeInternal)
+		if who.questions() != 0 || counted.Load() != 0 {
+			t.Errorf("asked %d times, ran %d times", who.questions(), counted.Load())
+		}
+	})
+}
+
 // Who gives up is not waited for, and a denial takes no effect with it: the same key may
 // ask again.
 func TestAskingEndsEarly(t *testing.T) {

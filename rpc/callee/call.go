@@ -91,13 +91,26 @@ func (c *call) process() (json.RawMessage, *rpc.Error) {
 	return c.runOnce((*call).run)
 }
 
-// run passes the limits and a person's approval, and runs the skill between the checks of
-// its input and its output. An answer known from before skips all of it.
-func (c *call) run() (json.RawMessage, *rpc.Error) {
+// admit passes the limits and a person's approval. run does so where nothing before it
+// has: see admitUnbegun.
+func (c *call) admit() *rpc.Error {
+	if c.admitted {
+		return nil
+	}
 	if err := c.limitRate(); err != nil { // RATE_LIMITED
-		return nil, err
+		return err
 	}
 	if err := c.approve(); err != nil { // DENIED, by a person
+		return err
+	}
+	c.admitted = true
+	return nil
+}
+
+// run admits a request and runs the skill between the checks of its input and its
+// output. An answer known from before skips all of it.
+func (c *call) run() (json.RawMessage, *rpc.Error) {
+	if err := c.admit(); err != nil {
 		return nil, err
 	}
 	if err := c.awaitTurn(); err != nil { // DEADLINE_EXCEEDED, CANCELLED, BUSY
@@ -161,7 +174,8 @@ type call struct {
 	lost  *rpc.Error    // why it has lost its place
 	slot  bool          // it runs
 
-	asking bool // it waits for a person
+	asking   bool // it waits for a person
+	admitted bool // it has passed the limits and a person's approval
 
 	// What the checks have found out.
 

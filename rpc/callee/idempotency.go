@@ -107,24 +107,12 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 	}
 	// Released after keep: a repetition that waits must find the outcome.
 	defer release()
-	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest, c.capability.Idempotent)
-	if berr != nil {
-		// The store did not fail: there was no time for it.
-		if late := c.interruptedUnrun("the deadline passed before the skill could begin, or while another replica served this idempotency key"); late != nil {
-			return nil, late
-		}
-		c.logUnkept(berr)
-		return nil, rpc.NewError(rpc.CodeInternal, berr, "%s cannot tell now whether it has seen this idempotency key", c.inbox.cfg.Self).Explain()
+	answer, known, err := c.remember(name, digest)
+	if err == nil && !known && c.ask != nil {
+		answer, known, err = c.admitUnbegun(name, digest)
 	}
-	switch {
-	case prior.State != PriorNone && prior.Digest != digest:
-		return nil, keyConflict()
-	case prior.State == PriorDone:
-		c.replayed = true
-		return wire.ParseReply(prior.Reply)
-	// An idempotent capability may simply run again.
-	case prior.State == PriorBegun && !c.capability.Idempotent:
-		return nil, errUnknownOutcome()
+	if err != nil || known {
+		return answer, err
 	}
 	kept := false
 	defer func() {
@@ -136,6 +124,54 @@ func (c *call) runOnce(run func(*call) (json.RawMessage, *rpc.Error)) (json.RawM
 	c.keep(name, data, err)
 	kept = true
 	return data, err
+}
+
+// remember notes that a request begins. known reports that it does not, since an earlier
+// one has its answer.
+func (c *call) remember(name KeyedRequest, digest [sha256.Size]byte) (answer json.RawMessage, known bool, err *rpc.Error) {
+	prior, berr := c.inbox.cfg.Idempotency.Begin(&c.ctx, name, digest, c.capability.Idempotent)
+	if berr != nil {
+		// The store did not fail: there was no time for it.
+		if late := c.interruptedUnrun("the deadline passed before the skill could begin, or while another replica served this idempotency key"); late != nil {
+			return nil, false, late
+		}
+		return nil, false, c.storeFailed(berr)
+	}
+	switch {
+	case prior.State != PriorNone && prior.Digest != digest:
+		return nil, false, keyConflict()
+	case prior.State == PriorDone:
+		c.replayed = true
+		answer, err = wire.ParseReply(prior.Reply)
+		return answer, true, err
+	// An idempotent capability may simply run again.
+	case prior.State == PriorBegun && !c.capability.Idempotent:
+		return nil, false, errUnknownOutcome()
+	}
+	return nil, false, nil
+}
+
+// admitUnbegun has a request that has begun wait for a person as one that has not: the
+// wait may take hours, and after a crash nobody could say whether such a request took
+// effect. Repetitions wait in join. Those that reach another replica are asked about
+// there, too; whichever goes on first runs, and the others get its answer.
+func (c *call) admitUnbegun(name KeyedRequest, digest [sha256.Size]byte) (answer json.RawMessage, known bool, err *rpc.Error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(&c.ctx), check.RecordTimeout)
+	ferr := c.inbox.cfg.Idempotency.Forget(ctx, name)
+	cancel()
+	if ferr != nil {
+		return nil, false, c.storeFailed(ferr)
+	}
+	if err := c.admit(); err != nil {
+		return nil, false, err
+	}
+	return c.remember(name, digest)
+}
+
+// storeFailed is the error of a request whose store of answers fails before it has run.
+func (c *call) storeFailed(err error) *rpc.Error {
+	c.logUnkept(err)
+	return rpc.NewError(rpc.CodeInternal, err, "%s cannot tell now whether it has seen this idempotency key", c.inbox.cfg.Self).Explain()
 }
 
 // errUnknownOutcome is the error of a request that began and whose outcome nobody knows.

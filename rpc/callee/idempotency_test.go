@@ -72,6 +72,15 @@ func (r *remembers) Leave(ctx context.Context, _ callee.KeyedRequest) error {
 	return errors.Join(r.note("leave"), ctx.Err())
 }
 
+// swap puts other requests in the place of those that are remembered, and returns these.
+func (r *remembers) swap(prior map[callee.KeyedRequest]callee.Prior) map[callee.KeyedRequest]callee.Prior {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.prior
+	r.prior = prior
+	return before
+}
+
 func keyed(key string) rpc.Request {
 	r := rpctest.Request()
 	r.IdempotencyKey = key

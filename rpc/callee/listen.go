@@ -170,10 +170,11 @@ func (s *subscriptions) close() error {
 func (in *Inbox) Group() string { return wire.QueueGroup(in.cfg.Self) }
 
 // Shutdown takes no more requests and waits for those that run or wait for their turn,
-// which comes in order as before. Those that wait for a person are refused at once. When ctx ends first, it cancels their contexts and
-// waits for them all the same, and the error wraps ctx's; those that waited are refused,
-// as are requests that had arrived and not been accepted, so that their callers turn to
-// another replica. Later ones are the broker's to report.
+// which comes in order as before. Those that wait for a person are refused at once. When
+// ctx ends first, it cancels their contexts and waits for them all the same, and the
+// error wraps ctx's; those that waited are refused, as are requests that had arrived and
+// not been accepted, so that their callers turn to another replica. Later ones are the
+// broker's to report.
 func (in *Inbox) Shutdown(ctx context.Context) error {
 	in.requests.close()
 	in.requests.stopAsking()

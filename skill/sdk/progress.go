@@ -59,9 +59,9 @@ func Progress(ctx context.Context, value any) (wanted bool, err error) {
 	return answer.Wanted, nil
 }
 
-// ask makes a call, and returns its result as JSON. A non-nil tell gets its progress.
-func ask(ctx context.Context, env Environment, body []byte, tell func(ProgressEvent)) ([]byte, error) {
-	if tell == nil {
+// ask makes a call, and returns its result as JSON. A non-nil report gets its progress.
+func ask(ctx context.Context, env Environment, body []byte, report func(ProgressEvent)) ([]byte, error) {
+	if report == nil {
 		return post(ctx, env, "/v1/request", body)
 	}
 	resp, err := open(ctx, env, "/v1/request", body, "application/x-ndjson")
@@ -86,7 +86,7 @@ func ask(ctx context.Context, env Environment, body []byte, tell func(ProgressEv
 		case line.Result != nil:
 			return line.Result, nil
 		case line.Progress != nil:
-			tell(*line.Progress)
+			report(*line.Progress)
 		}
 	}
 }

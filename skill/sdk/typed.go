@@ -39,8 +39,8 @@ func ms(n float64) time.Duration { return time.Duration(n * float64(time.Millise
 // capability that was called. One program may serve them all.
 func Serve(m *typed.Mux) { Main(served(m)) }
 
-// served is the function that Main runs for m. A payload that the skill's type
-// cannot hold is told to the caller.
+// served is the function that Main runs for m. That its type cannot hold
+// a payload is reported to the caller.
 func served(m *typed.Mux) func(context.Context, json.RawMessage) (json.RawMessage, error) {
 	return func(ctx context.Context, payload json.RawMessage) (json.RawMessage, error) {
 		name := EnvironmentFrom(ctx).Capability

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/rpc"
 )
 
 const (
@@ -68,8 +71,9 @@ func VerifyApprovals(env *cli.Env, file string, lists []string) error {
 	return nil
 }
 
-// parseApprovers reads lines of an allowed_signers or an authorized_keys file: options
-// are passed over, and a line without a name is named by its comment.
+// parseApprovers reads lines of an allowed_signers or an authorized_keys file. A line
+// without a name is named by its comment; one for other namespaces than that of approvals
+// is passed over, as ssh-keygen would.
 func parseApprovers(file, text string) (all []approval.Approver, err error) {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -79,21 +83,58 @@ func parseApprovers(file, text string) (all []approval.Approver, err error) {
 			continue
 		}
 		who := approval.Approver{Name: fields[0]}
-		// The key begins where a key can be read; before it stand names and options.
-		for i := range fields {
-			if who.Key, err = approval.ParseKey(strings.Join(fields[i:], " ")); err == nil {
-				if i == 0 {
-					who.Name = strings.Join(fields[min(2, len(fields)):], " ")
-				}
+		// The key begins where a key can be read; before it are names and options.
+		at := 0
+		for ; at < len(fields); at++ {
+			if who.Key, err = approval.ParseKey(strings.Join(fields[at:], " ")); err == nil {
 				break
 			}
+		}
+		if at == 0 {
+			who.Name = strings.Join(fields[min(2, len(fields)):], " ")
+		}
+		may := false
+		if err == nil {
+			may, err = mayApprove(strings.Join(fields[:at], " "))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
 		}
-		all = append(all, who)
+		if may {
+			all = append(all, who)
+		}
 	}
 	return all, nil
+}
+
+// namespaces is the option of an allowed_signers file that lists, as patterns, what a key
+// may sign.
+var namespaces = regexp.MustCompile(`(?i)\bnamespaces="([^"]*)"`)
+
+// mayApprove reports whether the options before a key let it sign approvals. Those that
+// bound its time, or have it stand for others, it refuses: to ignore them would accept
+// what the list does not.
+func mayApprove(options string) (bool, error) {
+	for _, name := range []string{"cert-authority", "valid-after", "valid-before", "expiry-time"} {
+		if strings.Contains(strings.ToLower(options), name) {
+			return false, fmt.Errorf("the option %s is not supported here: check with ssh-keygen, or list the keys that counted without it", name)
+		}
+	}
+	listed := namespaces.FindStringSubmatch(options)
+	if listed == nil {
+		return true, nil
+	}
+	may := false
+	for pattern := range strings.SplitSeq(listed[1], ",") {
+		pattern, not := strings.CutPrefix(pattern, "!")
+		if ok, err := path.Match(pattern, approval.Namespace); err != nil || ok {
+			if not || err != nil {
+				return false, nil
+			}
+			may = true
+		}
+	}
+	return may, nil
 }
 
 // An approvalRecord is what a check needs of a record.
@@ -163,9 +204,13 @@ func (r *approvalRecord) check(approvers []approval.Approver) checkedApproval {
 
 // matches reports where a record says something else than the statement in it.
 func (r *approvalRecord) matches(s *approval.Statement) error {
-	peer := s.Callee
-	if r.Role == "callee" {
-		peer = s.Caller
+	asks, peer := s.Caller, s.Callee
+	if r.Role == string(rpc.RoleCallee) {
+		asks, peer = peer, asks
+	}
+	// Both ends may ask about one call, and one's approval is not the other's.
+	if s.AskedBy != asks {
+		return fmt.Errorf("the record says that the %.16s asked, and the signed statement that %.128q did", r.Role, s.AskedBy)
 	}
 	tenant := s.Tenant
 	if tenant == "" {

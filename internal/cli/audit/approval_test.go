@@ -70,6 +70,7 @@ func TestVerifyApprovals(t *testing.T) {
 	authorized := env.Write(t, "authorized", line+" ann@laptop\n")
 	const other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBFMY2xGEe6zTPc4MPSBCUlIK8/kKjCDZVhdbRUtzfVp"
 	strangers := env.Write(t, "strangers", "bob "+other+"\n")
+	git := env.Write(t, "git", `ann@example.org namespaces="git,file" `+line+"\n"+`ann@example.org namespaces="*,!agentd-*" `+line+"\n")
 	set := func(name string, value any) func(map[string]any) {
 		return func(r map[string]any) { r[name] = value }
 	}
@@ -80,11 +81,20 @@ func TestVerifyApprovals(t *testing.T) {
 	}{
 		{"the caller's", allowed, "caller", nil, ""},
 		{"the callee's", allowed, "callee", nil, ""},
+		{"a pattern", env.Write(t, "pattern", `ann@example.org namespaces="git,agentd-approval@*" `+line+"\n"), "caller", nil, ""},
 		{"an authorized_keys file", authorized, "caller", nil, ""},
 		{"a stranger's", strangers, "caller", nil, "is no approver's"},
 		{"unsigned", allowed, "caller", func(r map[string]any) { delete(r, "statement"); delete(r, "signature") }, "not signed"},
 		{"another id", allowed, "caller", set("approvalId", "a-2"), "approvalId"},
-		{"another end", allowed, "caller", set("role", "callee"), "peerId"},
+		{"another end", allowed, "caller", set("role", "callee"), "asked"},
+		{"another asker", allowed, "caller", func(r map[string]any) {
+			var callee map[string]any
+			if err := json.Unmarshal([]byte(approvalLine(t, signer, "callee", nil)), &callee); err != nil {
+				t.Fatal(err)
+			}
+			r["statement"], r["signature"] = callee["statement"], callee["signature"] // about the same call
+		}, "asked"},
+		{"a list of git's signers", git, "caller", nil, "is no approver's"},
 		{"another peer", allowed, "caller", set("peerId", "agent://x"), "peerId"},
 		{"another capability", allowed, "caller", set("capabilityName", "refund"), "capabilityName"},
 		{"another call", allowed, "caller", set("correlationId", "c-2"), "correlationId"},
@@ -121,6 +131,12 @@ func TestVerifyApprovals(t *testing.T) {
 	none := env.Write(t, "none", `{"kind":"approval","seq":1,"erasedBy":9}`+"\n"+`{"kind":"approval","seq":2,"decision":"expire"}`+"\n")
 	if err := VerifyApprovals(&env.Env, none, []string{allowed}); err != nil || !strings.Contains(env.Err.String(), "no decisions") {
 		t.Errorf("%v: %s", err, env.Err)
+	}
+	for _, option := range []string{"cert-authority", `valid-before="20200101"`, `valid-after="20300101Z",namespaces="agentd-approval@v1"`} {
+		list := env.Write(t, "bounded", "ann@example.org "+option+" "+line+"\n")
+		if err := VerifyApprovals(&env.Env, none, []string{list}); err == nil || clitest.Code(err) == cli.ExitFinding || !strings.Contains(err.Error(), "bounded:1: the option "+option[:10]) {
+			t.Errorf("%s: %v", option, err)
+		}
 	}
 	for name, args := range map[string][2]string{
 		"no list": {none, env.Dir + "/nowhere"}, "no records": {env.Dir + "/nowhere", allowed}, "a list of nothing": {none, none}, "records of nothing": {allowed, allowed},

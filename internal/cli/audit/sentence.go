@@ -190,8 +190,8 @@ func (f *facts) approval() string {
 	return ""
 }
 
-// lifecycle tells of the agent and of its log. An event without words of its own is
-// told by its name.
+// lifecycle describes an event of the agent or of its log. One without words of its own
+// is described by its name.
 func (f *facts) lifecycle() string {
 	switch f.Event {
 	case "":
