@@ -128,7 +128,7 @@ func (o *office) startUntil(t *testing.T, done func(desk *daemon.Daemon, note []
 	if err := r.Close(); err != nil { // the last one to close empties the write-ahead log
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if note, err := desk.Witnessed(t.Context(), "agent://clerk", origin); done(desk, note, err) {
 			break
 		}
@@ -137,7 +137,7 @@ func (o *office) startUntil(t *testing.T, done func(desk *daemon.Daemon, note []
 			break
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return f.Stop(ctx)
 }

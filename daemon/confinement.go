@@ -22,6 +22,8 @@ import (
 type confinement struct {
 	layers  sandbox.Layers
 	folders *sandbox.Folders
+	calls   string // holds the temporary folders of all calls of this user
+	base    string // holds them, and the programs that agentd has built
 	builds  *skill.Builds
 	private []string // files of the system that are not for everybody
 }
@@ -44,24 +46,40 @@ func (d *Daemon) openConfinement() (*confinement, error) {
 	}
 	// One run of an agent has its audit log, and so this folder, for itself.
 	id := sha256.Sum256([]byte(d.cfg.Paths.State + "\x00" + d.Member().ID))
-	base := filepath.Join(os.TempDir(), fmt.Sprintf("agentd-%d-calls", os.Geteuid()))
 	name := hex.EncodeToString(id[:8])
-	var err error
-	if c.folders, err = sandbox.OpenFolders(filepath.Join(base, name)); err != nil {
-		// Another user may have taken the name; that must not stop the agent.
-		d.log.Warn("temporary folders of calls are elsewhere", "error", err)
-		if base, err = os.MkdirTemp("", "agentd-calls-*"); err != nil {
-			return nil, err
-		}
-		if c.folders, err = sandbox.OpenFolders(filepath.Join(base, name)); err != nil {
+	base, err := d.temporaryBase()
+	if err != nil {
+		return nil, err
+	}
+	c.base, c.calls = base, filepath.Join(base, "calls")
+	builds := filepath.Join(base, "builds")
+	for _, folder := range []string{c.calls, builds} {
+		if err := sandbox.OwnFolder(folder); err != nil {
 			return nil, err
 		}
 	}
-	c.builds = skill.NewBuilds(filepath.Join(base, name+".build"))
+	if c.folders, err = sandbox.OpenFolders(filepath.Join(c.calls, name)); err != nil {
+		return nil, err
+	}
+	c.builds = skill.NewBuilds(filepath.Join(builds, name))
 	c.private = sandbox.Private("/etc", mostSystemFiles)
 	d.confinement.Store(c)
 	d.log.Info("skills are confined", "landlock", c.layers.Landlock, "seccomp", c.layers.Seccomp)
 	return c, nil
+}
+
+// temporaryBase returns the folder for temporary files of this user's agents, without
+// symbolic links.
+func (d *Daemon) temporaryBase() (string, error) {
+	base := filepath.Join(os.TempDir(), fmt.Sprintf("agentd-%d-skills", os.Geteuid()))
+	if err := sandbox.OwnFolder(base); err != nil {
+		// Another user may have taken the name; that must not stop the agent.
+		d.log.Warn("temporary folders of calls are elsewhere", "error", err)
+		if base, err = os.MkdirTemp("", "agentd-skills-*"); err != nil {
+			return "", err
+		}
+	}
+	return sandbox.Real(base), nil
 }
 
 // confine returns what holds the program of a skill, or nil. face is the URL of the API
@@ -80,6 +98,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 		return box, nil
 	}
 	secrets := d.secrets(f)
+	secrets.kept = []string{c.base}
 	if err := secrets.check(s.Name, granted); err != nil {
 		return nil, err
 	}
@@ -90,7 +109,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 	policy := sandbox.Default(s.Process.Dir)
 	policy.Face = port
 	policy.Hidden = secrets.all()
-	policy.Apart = slices.Concat(c.private, othersFolders(f, m, s.Process.Dir), credentialFiles(s.Process.Dir))
+	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), credentialFiles(s.Process.Dir))
 	policy.Limits = sandbox.Limits{
 		MemoryBytes: uint64(granted.MemoryBytes), FileBytes: uint64(granted.FileBytes), //nolint:gosec // the load has checked that they are positive
 		OpenFiles: uint64(granted.OpenFiles), CPUSeconds: uint64(granted.CPUSeconds), //nolint:gosec // as above
@@ -184,7 +203,7 @@ func credentialFiles(dir string) (files []string) {
 			return filepath.SkipAll
 		}
 		if err != nil {
-			return nil //nolint:nilerr // what agentd cannot read a skill cannot either
+			return nil // what agentd cannot read a skill cannot either
 		}
 		name := entry.Name()
 		switch {
@@ -202,6 +221,7 @@ func credentialFiles(dir string) (files []string) {
 type secrets struct {
 	folders []string // of the state and of sockets, also of other fleets
 	files   []string
+	kept    []string // what may be read, and not be changed
 }
 
 // secrets lists what is the operator's in a fleet.
@@ -270,7 +290,7 @@ func (s *secrets) check(skill string, granted *fleet.Sandbox) error {
 	}
 	for _, g := range granted.Write {
 		path := sandbox.Real(g.Path)
-		for _, secret := range s.all() {
+		for _, secret := range slices.Concat(s.all(), s.kept) {
 			if below(secret, path) || below(path, secret) {
 				refuse(g, "change", secret)
 				break

@@ -63,7 +63,7 @@ func load(t testing.TB, files map[string]string) daemon.Config {
 	}
 	return daemon.Config{
 		Fleet: f, Paths: daemon.Paths{State: filepath.Join(dir, "s"), Runtime: filepath.Join(dir, "r")},
-		Logger: slog.New(slog.DiscardHandler), Version: "test",
+		Logger: slog.New(slog.DiscardHandler), Version: "test", Confines: true,
 	}
 }
 

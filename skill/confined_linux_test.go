@@ -22,7 +22,7 @@ func confine(tb testing.TB, p *skill.Process) *sandbox.Sandbox {
 	if missing := sandbox.Available().Missing(); len(missing) > 0 {
 		tb.Skipf("this kernel cannot hold a program to its policy: %v", missing)
 	}
-	folders, err := sandbox.OpenFolders(filepath.Join(tb.TempDir(), "agent", "calls"))
+	folders, err := sandbox.OpenFolders(filepath.Join(tb.TempDir(), "calls"))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -14,6 +14,10 @@
 // When the call is cancelled or its deadline passes, the program's process
 // group gets SIGTERM, and SIGKILL after a grace period.
 //
+// A process with a [sandbox.Sandbox] is confined before its program runs: it reads and
+// writes, reaches and starts what a policy grants, and has a temporary folder of its call as
+// HOME and TMPDIR. Without one it may do whatever this process may.
+//
 // The environment is PATH, HOME, TMPDIR, USER and LANG of agentd, what the configuration
 // adds, and what follows. All of it is set for each call, to "" where there is nothing
 // to say.

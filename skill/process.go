@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -98,47 +99,54 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 		return nil, &rpc.SkillError{Message: notStarted, Err: err}
 	}
 	defer confined.Close()
-	family := p.Descendants.Begin(inv.CorrelationID, confined.Mark())
-	state, err := p.run(ctx, inv, started{confined, family, stdout, stderr})
-	p.endDescendants(family, inv) // of a program that has not started
+	state, err := p.run(ctx, inv, confined, stdout, stderr)
 	stderr.close()
 	if state == nil {
 		return nil, err
+	}
+	if failure := confined.Failure(); failure != nil && ctx.Err() == nil {
+		return nil, &rpc.SkillError{Message: notStarted, Err: failure}
 	}
 	out, err := p.outcome(ctx, state, stdout.buf.Bytes(), err)
 	return out, withHint(err, stderr.refused, confined.Allowed())
 }
 
-// What belongs to one run of the program.
-type started struct {
-	confined *sandbox.Run      // nil for a program that is not confined
-	family   *descendants.Call // nil where descendants are left alone
-	stdout   *cappedBuffer
-	stderr   *lineLogger
-}
-
-// run runs the program until it has ended. The state is nil when it has never run; the
-// error then is the call's.
-func (p *Process) run(ctx context.Context, inv *rpc.Invocation, s started) (*os.ProcessState, error) {
-	cmd, release, err := p.command(ctx, inv, s.confined)
+// run runs the program until it, and what it has left, has ended, and has written all that
+// it has to say. The state is nil when it has never run; the error then is the call's.
+func (p *Process) run(ctx context.Context, inv *rpc.Invocation, confined *sandbox.Run, stdout, stderr io.Writer) (*os.ProcessState, error) {
+	out, err := newOutlet(stdout)
+	if err != nil {
+		return nil, err
+	}
+	var ended time.Time
+	defer func() { out.finish(ended.Add(p.grace())) }()
+	logged, err := newOutlet(stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { logged.finish(ended.Add(p.grace())) }()
+	// Before anything is started for the call, the go command included.
+	family := p.Descendants.Begin(inv.CorrelationID, confined.Mark())
+	defer p.endDescendants(family, inv) // of a program that has not started
+	cmd, release, err := p.command(ctx, inv, confined)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	cmd.Stdout, cmd.Stderr = s.stdout, s.stderr
+	cmd.Stdout, cmd.Stderr = out.write, logged.write
 	err = cmd.Start()
-	s.confined.Started()
+	confined.Started()
 	if err != nil {
 		return nil, &rpc.SkillError{Message: notStarted, Err: err}
 	}
-	s.family.Started(cmd.Process.Pid)
+	out.begin()
+	logged.begin()
+	family.Started(cmd.Process.Pid)
 	err = cmd.Wait()
-	p.endDescendants(s.family, inv)
+	ended = time.Now()
+	p.endDescendants(family, inv)
 	// Where descendants are not found, what is left in the group goes at least.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	if failure := s.confined.Failure(); failure != nil && ctx.Err() == nil {
-		return nil, &rpc.SkillError{Message: notStarted, Err: failure}
-	}
 	return cmd.ProcessState, err
 }
 
@@ -188,11 +196,15 @@ func (p *Process) command(ctx context.Context, inv *rpc.Invocation, confined *sa
 		}
 		return syscall.Kill(-cmd.Process.Pid, signal)
 	}
-	cmd.WaitDelay = p.KillGrace
-	if cmd.WaitDelay <= 0 {
-		cmd.WaitDelay = DefaultKillGrace
-	}
+	cmd.WaitDelay = p.grace()
 	return cmd, release, nil
+}
+
+func (p *Process) grace() time.Duration {
+	if p.KillGrace <= 0 {
+		return DefaultKillGrace
+	}
+	return p.KillGrace
 }
 
 func (p *Process) maxOutput() int {

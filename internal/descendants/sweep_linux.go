@@ -94,10 +94,10 @@ func (f *Family) unclaimed() iter.Seq2[proctree.Process, procmark.Mark] {
 	}
 }
 
-// children lists the children of this process.
+// children lists the children of this process that it has adopted, and some others.
 func children() []int {
 	self := os.Getpid()
-	pids, err := proctree.Children(self)
+	pids, err := proctree.Adopted(self)
 	if !errors.Is(err, proctree.ErrUnsupported) {
 		return pids
 	}

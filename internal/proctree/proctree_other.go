@@ -11,6 +11,9 @@ func Descends(int, int) (bool, error) { return false, ErrUnsupported }
 // Children returns [ErrUnsupported].
 func Children(int) ([]int, error) { return nil, ErrUnsupported }
 
+// Adopted returns [ErrUnsupported].
+func Adopted(int) ([]int, error) { return nil, ErrUnsupported }
+
 // All returns [ErrUnsupported].
 func All() ([]int, error) { return nil, ErrUnsupported }
 

@@ -111,7 +111,7 @@ func (r *requests) remove(c *call) (refused int, since time.Time) {
 	default:
 		q.bytes -= c.size
 	}
-	if c.line.accepted == 0 {
+	if c.line.accepted == 0 && c.line.tenant != "" { // that of no tenant costs nothing to keep
 		delete(q.lines, c.line.tenant)
 	}
 	r.forget(q)

@@ -36,7 +36,7 @@ type capabilityQueue struct {
 	bytes    int  // of the messages of those without a slot
 
 	leaving int              // those that wait no longer and get no slot, until they have been answered
-	lines   map[string]*line // by tenant, of those with requests
+	lines   map[string]*line // by tenant, of those with requests, and of none
 	turns   []*line          // those with waiting requests, in the order of their turns
 
 	took    time.Duration // what a run takes, as a moving average

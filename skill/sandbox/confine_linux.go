@@ -40,7 +40,7 @@ func confine(p *Policy, program string, args []string) error {
 			return &Error{Step: step.name, Text: err.Error(), Err: err}
 		}
 	}
-	err := syscall.Exec(program, args, os.Environ()) //nolint:gosec // the operator's program
+	err := syscall.Exec(program, args, os.Environ())
 	return &Error{Step: "exec", Text: program + ": " + err.Error(), Err: err}
 }
 

@@ -27,19 +27,11 @@ type Folders struct {
 	done    sync.WaitGroup
 }
 
-// OpenFolders returns the folders below parent, a path of the agent's own: what is there
+// OpenFolders returns the folders below parent, an [OwnFolder] of the agent: what is there
 // is left over from a process that was killed, and is removed. Close ends what it begins.
 func OpenFolders(parent string) (*Folders, error) {
-	if err := os.MkdirAll(filepath.Dir(parent), 0o700); err != nil {
-		return nil, fmt.Errorf("temporary folders: %w", err)
-	}
-	if err := os.Mkdir(parent, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("temporary folders: %w", err)
-	}
-	for _, path := range []string{filepath.Dir(parent), parent} {
-		if err := checkOwn(path); err != nil {
-			return nil, err
-		}
+	if err := OwnFolder(parent); err != nil {
+		return nil, err
 	}
 	leftOver, err := os.ReadDir(parent)
 	if err != nil {
@@ -53,8 +45,12 @@ func OpenFolders(parent string) (*Folders, error) {
 	return f, nil
 }
 
-// checkOwn refuses a folder that another user has made, or can write to.
-func checkOwn(path string) error {
+// OwnFolder makes a folder for this user alone, in one that is such a folder or may be
+// written by everybody. It refuses one that another user has made, or can enter.
+func OwnFolder(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("temporary folders: %w", err)
+	}
 	info, err := os.Lstat(path)
 	if err != nil {
 		return fmt.Errorf("temporary folders: %w", err)

@@ -15,7 +15,7 @@ import (
 
 func openFolders(t *testing.T) (*sandbox.Folders, string) {
 	t.Helper()
-	parent := filepath.Join(t.TempDir(), "agent", "calls")
+	parent := filepath.Join(t.TempDir(), "calls")
 	f, err := sandbox.OpenFolders(parent)
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func readFailure(r io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(r, maxReport))
 	if err != nil || len(text) == 0 {
-		return nil //nolint:nilerr // without a report the program has run
+		return nil // without a report the program has run
 	}
 	var f failure
 	if err := json.Unmarshal(text, &f); err != nil {

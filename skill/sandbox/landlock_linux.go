@@ -74,7 +74,7 @@ func restrict(p *Policy) error {
 	attr := handled(version)
 	// The fields after Scoped are of versions that this package does not use.
 	size := unsafe.Offsetof(attr.Quiet_access_fs)
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // x/sys has no function for it
 	if errno != 0 {
 		return fmt.Errorf("landlock_create_ruleset: %w", errno)
 	}
@@ -257,8 +257,8 @@ func (r *ruleset) addPath(g grant) error {
 	if rights == 0 {
 		return nil
 	}
-	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)} //nolint:gosec // a descriptor
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0)
+	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}                                                                //nolint:gosec // a descriptor
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0) //nolint:gosec // as above
 	switch {
 	case errno == 0:
 		return nil
@@ -275,7 +275,8 @@ func (r *ruleset) addPort(port uint16, right uint64) error {
 		return nil
 	}
 	attr := struct{ access, port uint64 }{right, uint64(port)}
-	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), landlockRuleNet, uintptr(unsafe.Pointer(&attr)), 0, 0, 0); errno != 0 {
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), landlockRuleNet, uintptr(unsafe.Pointer(&attr)), 0, 0, 0) //nolint:gosec // as above
+	if errno != 0 {
 		return fmt.Errorf("landlock_add_rule: port %d: %w", port, errno)
 	}
 	return nil

@@ -26,10 +26,9 @@ func (l Layers) Missing() []string {
 			all = append(all, what)
 		}
 	}
-	switch {
-	case l.Landlock == 0:
+	if l.Landlock == 0 {
 		add(true, "files, ports and signals (the kernel has no Landlock, or it is not enabled)")
-	default:
+	} else {
 		add(l.Landlock < landlockTruncate, "truncating files (Landlock is older than version 3)")
 		add(l.Landlock < landlockTCP, "TCP ports (Landlock is older than version 4)")
 		add(l.Landlock < landlockScopes, "signals and abstract sockets (Landlock is older than version 6)")

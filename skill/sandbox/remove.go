@@ -68,7 +68,7 @@ func (r *remover) empty(folder string) bool {
 		}
 		for _, entry := range entries {
 			name := filepath.Join(folder, entry.Name())
-			if r.root.Remove(name) != nil && !(entry.IsDir() && r.lift(name)) {
+			if r.root.Remove(name) != nil && (!entry.IsDir() || !r.lift(name)) {
 				return false
 			}
 		}
@@ -82,12 +82,11 @@ func (r *remover) some(folder string) ([]os.DirEntry, bool) {
 	if err != nil {
 		return nil, false
 	}
+	defer dir.Close() //nolint:errcheck // it was only read
 	if time.Now().After(r.deadline) {
-		dir.Close()
 		return nil, false
 	}
 	entries, err := dir.ReadDir(batch)
-	dir.Close()
 	return entries, err == nil || errors.Is(err, io.EOF)
 }
 

@@ -138,11 +138,11 @@ func Private(folder string, most int) []string {
 			return filepath.SkipAll
 		}
 		if err != nil || entry.Type()&os.ModeSymlink != 0 {
-			return nil //nolint:nilerr // what agentd cannot read a skill cannot either
+			return nil // what agentd cannot read a skill cannot either
 		}
 		info, err := entry.Info()
 		if err != nil || info.Mode().Perm()&0o004 != 0 {
-			return nil //nolint:nilerr // it has gone
+			return nil // it has gone
 		}
 		private = append(private, path)
 		if entry.IsDir() {

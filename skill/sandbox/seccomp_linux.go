@@ -61,7 +61,7 @@ func result(action uint32) code { return code{{Code: unix.BPF_RET | unix.BPF_K, 
 
 func allow() code { return result(unix.SECCOMP_RET_ALLOW) }
 
-func fail(errno unix.Errno) code { return result(unix.SECCOMP_RET_ERRNO | uint32(errno)) }
+func fail(errno unix.Errno) code { return result(unix.SECCOMP_RET_ERRNO | uint32(errno)) } //nolint:gosec // a small number
 
 // filter returns the filter of a policy.
 func filter(p *Policy) code {
@@ -181,7 +181,7 @@ func socket(p *Policy) code {
 // architecture.
 func hasSeccomp() bool {
 	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))) //nolint:gosec // x/sys has no function for it
 	return auditArch != 0 && errno == 0
 }
 
@@ -191,8 +191,9 @@ func installFilter(p *Policy) error {
 		return nil
 	}
 	instructions := filter(p)
-	program := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]} //nolint:gosec // about a hundred
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))); errno != 0 {
+	program := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}                               //nolint:gosec // about a hundred
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))) //nolint:gosec // as above
+	if errno != 0 {
 		return fmt.Errorf("seccomp: %w", errno)
 	}
 	return nil

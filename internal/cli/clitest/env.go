@@ -79,7 +79,7 @@ func (e *Env) Start(t testing.TB) *daemon.Fleet {
 		t.Fatal(err)
 	}
 	running, err := daemon.StartFleet(t.Context(), daemon.Config{
-		Fleet: f, Paths: paths, Logger: slog.New(slog.DiscardHandler), Version: "v1.2.3", NATS: nats.FromEnv(e.Getenv),
+		Fleet: f, Paths: paths, Logger: slog.New(slog.DiscardHandler), Version: "v1.2.3", NATS: nats.FromEnv(e.Getenv), Confines: e.Confines,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -204,6 +204,7 @@ func TestStatus(t *testing.T) {
 	if err := Status(t.Context(), &env.Env); clitest.Code(err) != cli.ExitFinding || strings.Count(env.Out.String(), "down") != 2 {
 		t.Errorf("nobody runs: %v, %s", err, env.Out)
 	}
+	env.Confines = true
 	env.Start(t)
 	env.Reset()
 	env.Format = output.JSON
