@@ -101,6 +101,9 @@ func (p *Process) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	defer confined.Close()
 	state, err := p.run(ctx, inv, confined, stdout, stderr)
 	stderr.close()
+	if state == nil && ctx.Err() != nil { // it was not to start any more, whatever else kept it from that
+		return nil, stopped(context.Cause(ctx))
+	}
 	if state == nil {
 		return nil, err
 	}
@@ -238,6 +241,9 @@ func (p *Process) environment(own []string, home string) []string {
 	return append(env, p.Env...)
 }
 
+// stopped is the error of a program that was stopped before it had ended by itself.
+func stopped(cause error) error { return fmt.Errorf("skill: stopped: %w", cause) }
+
 // outcome turns the end of the program into a response or a typed error.
 func (p *Process) outcome(ctx context.Context, state *os.ProcessState, stdout []byte, err error) (json.RawMessage, error) {
 	switch cause := context.Cause(ctx); {
@@ -247,7 +253,7 @@ func (p *Process) outcome(ctx context.Context, state *os.ProcessState, stdout []
 			Message: fmt.Sprintf("the skill wrote more than %d bytes and was stopped", p.maxOutput()),
 		}
 	case cause != nil:
-		return nil, fmt.Errorf("skill: stopped: %w", cause)
+		return nil, stopped(cause)
 	}
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) && state.Success() {
 		return answer(stdout)

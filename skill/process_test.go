@@ -207,6 +207,19 @@ func TestProcessThatDoesNotExist(t *testing.T) {
 	}
 }
 
+// A call that ends before its program can start has not failed by the program's fault:
+// the callee says what ended it.
+func TestProcessOfAnEndedCallDoesNotStart(t *testing.T) {
+	ended := errors.New("ended")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(ended)
+	var public *rpc.SkillError
+	_, err := (&skill.Process{Command: []string{"true"}}).Handle(ctx, invocation(`{}`))
+	if !errors.Is(err, ended) || errors.As(err, &public) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestProcessIsStoppedWithItsCall(t *testing.T) {
 	gone := errors.New("caller gone")
 	for _, name := range []string{"hang", "clean", "stubborn"} {
