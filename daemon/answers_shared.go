@@ -78,7 +78,7 @@ func (d *Daemon) answerSecrets() (all [][]byte) {
 			continue // only a length that SHA-256 cannot give
 		}
 		// The last valid key is that which signs. Before its time not all replicas have it.
-		if valid := !now.Before(own.Window.NotBefore) && (own.Window.NotAfter.IsZero() || !now.After(own.Window.NotAfter)); valid {
+		if own.Window.Reason(now) == 0 {
 			all = append([][]byte{secret}, all...)
 		} else {
 			all = append(all, secret)

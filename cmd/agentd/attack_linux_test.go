@@ -44,6 +44,7 @@ type targets struct {
 	StateHome     string         `json:"stateHome"`
 	RuntimeHome   string         `json:"runtimeHome"`
 	Home          string         `json:"home"`
+	Tmp           string         `json:"tmp"` // the temporary folder of everybody
 	Sentinel      string         `json:"sentinel"`
 	Abstract      string         `json:"abstract"`
 	AgentSocket   string         `json:"agentSocket"`
@@ -58,6 +59,7 @@ type targets struct {
 	Planted       []string       `json:"planted"` // files that somebody will run or believe
 	Files         int            `json:"files"`
 	Leftovers     int            `json:"leftovers"`
+	Only          []string       `json:"only"` // the beginnings of the attempts to make; none for all
 }
 
 // An attackReport is what a hostile skill answers.
@@ -102,6 +104,7 @@ name: clerk
 skills:
   python: {process: {command: [python3, attack.py, MARK]}}
   go: {process: {command: [goattack, MARK]}}
+  loose: {process: {command: [python3, attack.py, MARK]}, sandbox: off}
   echo: {process: {command: [cat]}}
   hold: {process: {command: [sh, -c, "exec sleep HELD"]}}
   whoami: {process: {command: [sh, -c, 'printf "{\"url\":\"%s\",\"token\":\"%s\"}" "$AGENTD_URL" "$AGENTD_CALL"']}}
@@ -109,7 +112,7 @@ skills:
 version: 1
 agent: agent://clerk
 transports: [{kind: nats, servers: ["SERVER"], subjects: {requests: agents.clerk.requests}}]
-capabilities: [{name: python, timeoutMs: 600000}, {name: go, timeoutMs: 600000}, {name: echo}, {name: hold, timeoutMs: 600000}, {name: whoami}]
+capabilities: [{name: python, timeoutMs: 600000}, {name: go, timeoutMs: 600000}, {name: loose, timeoutMs: 600000}, {name: echo}, {name: hold, timeoutMs: 600000}, {name: whoami}]
 -- desk/agent.yaml --
 name: desk
 skills: {whoami: {process: {command: [sh, -c, 'printf "{\"url\":\"%s\"}" "$AGENTD_URL"']}}}
@@ -132,8 +135,8 @@ func openStronghold(t *testing.T) *stronghold {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	broker := natstest.Run(t, "")
 	h := &stronghold{dir: dir, logs: map[string]*lines{}, targets: targets{
-		Fleet: at("fleet"), StateHome: at("s"), RuntimeHome: at("r"), Home: at("home"), Sentinel: at("sentinel"),
-		Broker: strings.TrimPrefix(broker.URL(), "nats://"), Words: []string{secretWord}, Files: 2000, Leftovers: 24,
+		Fleet: at("fleet"), StateHome: at("s"), RuntimeHome: at("r"), Home: at("home"), Tmp: os.TempDir(), Sentinel: at("sentinel"),
+		Broker: strings.TrimPrefix(broker.URL(), "nats://"), Words: []string{secretWord}, Files: 2000, Leftovers: 24, Only: []string{},
 	}}
 	script, err := os.ReadFile(filepath.Join("testdata", "attack", "attack.py"))
 	if err != nil {
@@ -348,6 +351,17 @@ func TestHostileSkills(t *testing.T) {
 	for _, language := range []string{"python", "go"} {
 		t.Run(language, func(t *testing.T) { h.endure(t, language) })
 	}
+	// Without a sandbox, the operator's API is closed all the same, what is left is ended,
+	// and agentd's own process is concealed from whoever is not root.
+	t.Run("without a sandbox", func(t *testing.T) {
+		h.Only = []string{"operator's socket", "agentd's own command"}
+		if os.Geteuid() != 0 {
+			for _, what := range []string{"/proc/<%s>/environ", "/proc/<%s>/mem", "/proc/<%s>/maps", "/proc/<%s>/fd", "a descriptor of <%s>", "the memory of <%s>", "ptrace of <%s>"} {
+				h.Only = append(h.Only, fmt.Sprintf(what, "daemon"), fmt.Sprintf(what, "sibling"))
+			}
+		}
+		h.endure(t, "loose")
+	})
 }
 
 // endure lets one hostile skill run, and looks at what it has done.
@@ -387,7 +401,7 @@ func (h *stronghold) endure(t *testing.T, language string) {
 	within(t, "nothing of the call is left", func() bool {
 		_, err := os.Lstat(report.Tmp)
 		left := slices.ContainsFunc(h.marks(), func(text string) bool { return findProcess(text) != 0 })
-		return !left && errors.Is(err, fs.ErrNotExist)
+		return !left && (errors.Is(err, fs.ErrNotExist) || report.Tmp == h.Tmp)
 	})
 	if out, err := h.agentd("audit", "verify", "-C", h.Fleet); err != nil {
 		t.Errorf("%v: %s", err, out)

@@ -78,8 +78,8 @@ version: 1
 agent: agent://cashier
 transports: [{kind: nats, servers: ["SERVER"], subjects: {requests: agents.cashier.requests}}]
 capabilities:
-  - {name: book, idempotent: true, timeoutMs: 3000, retryPolicy: {maxAttempts: 100, initialDelayMs: 20, maxDelayMs: 200, backoffMultiplier: 2}}
-  - {name: enter, timeoutMs: 3000, retryPolicy: {maxAttempts: 100, initialDelayMs: 20, maxDelayMs: 200, backoffMultiplier: 2}}
+  - {name: book, idempotent: true, timeoutMs: 2000, retryPolicy: {maxAttempts: 100, initialDelayMs: 20, maxDelayMs: 200, backoffMultiplier: 2}}
+  - {name: enter, timeoutMs: 2000, retryPolicy: {maxAttempts: 100, initialDelayMs: 20, maxDelayMs: 200, backoffMultiplier: 2}}
   - {name: enter-slowly, skill: enter, timeoutMs: 60000}
 `
 
@@ -120,6 +120,8 @@ func openShop(t *testing.T, store string) *shop {
 			s.replicas = append(s.replicas, p)
 		}
 		s.start(t, p)
+	}
+	for _, p := range append([]*replicaProcess{s.desk}, s.replicas...) {
 		s.awaitReady(t, p)
 	}
 	return s
@@ -171,7 +173,7 @@ func (s *shop) end(t *testing.T, p *replicaProcess, signal os.Signal) {
 	if err := <-p.log.ended; err != nil && signal != syscall.SIGKILL {
 		t.Errorf("a replica ended with %v: %s", err, p.log)
 	}
-	p.log.ended <- nil // for whoever looks whether it has ended
+	p.log.ended <- nil // for whoever checks whether it has ended
 }
 
 // A keyedCall is a call with a key of its own, which its caller repeats until it has an
@@ -244,7 +246,7 @@ func (s *shop) entries(t *testing.T, file string) map[string]int {
 // chaosCalls is how many calls the test of chaos makes: a few, or as many as the
 // environment says.
 func chaosCalls(t *testing.T) int {
-	n := 150
+	n := 90
 	if text := os.Getenv("AGENTD_CHAOS_CALLS"); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {

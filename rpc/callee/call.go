@@ -173,6 +173,8 @@ type call struct {
 	place *list.Element // in line.waiting, while it waits
 	lost  *rpc.Error    // why it has lost its place
 	slot  bool          // it runs
+	// leaving: it waits no longer and gets no slot.
+	leaving bool
 
 	asking   bool // it waits for a person
 	admitted bool // it has passed the limits and a person's approval

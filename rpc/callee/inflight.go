@@ -22,6 +22,7 @@ type requests struct {
 	running int              // those that have a slot
 	waiting int              // those that wait in queues
 	asking  int              // those that wait for a person
+	leaving int              // those that wait no longer and get no slot
 	// askingQueued are those of them that a queue of the broker keeps.
 	askingQueued int
 	queues       map[string]*capabilityQueue // by capability, or name of a service
@@ -103,9 +104,10 @@ func (r *requests) remove(c *call) (refused int, since time.Time) {
 		c.line.running--
 		q.note(c.worked)
 		r.grant()
-	case c.lost != nil:
-		q.pushedOut--
-		c.line.pushedOut--
+	case c.leaving:
+		r.leaving--
+		q.leaving--
+		c.line.leaving--
 	default:
 		q.bytes -= c.size
 	}

@@ -13,16 +13,16 @@ import (
 // take turns at its slots, and share its queue: a tenant that sends more than is served
 // delays itself.
 type line struct {
-	tenant    string
-	accepted  int       // all of its requests
-	asking    int       // those that wait for a person
-	running   int       // those that have a slot
-	pushedOut int       // those that have lost their place, until they have been answered
-	waiting   list.List // of *call, in the order of their arrival
+	tenant   string
+	accepted int       // all of its requests
+	asking   int       // those that wait for a person
+	running  int       // those that have a slot
+	leaving  int       // those that wait no longer and get no slot, until they have been answered
+	waiting  list.List // of *call, in the order of their arrival
 }
 
 // queued is the number of requests that wait or are on their way to that.
-func (l *line) queued() int { return l.accepted - l.asking - l.running - l.pushedOut }
+func (l *line) queued() int { return l.accepted - l.asking - l.running - l.leaving }
 
 // lineName is the tenant in whose line a call waits. An inbox that does not decide about
 // tenants takes them for names that its callers have chosen, which must not gain them
@@ -105,10 +105,18 @@ func (r *requests) makeRoom(q *capabilityQueue, c *call, why string) bool {
 
 // pushOut ends the wait of a call with an error.
 func (r *requests) pushOut(c *call, err *rpc.Error) {
-	r.dequeue(c)
-	c.line.pushedOut++
-	c.queue.pushedOut++
-	c.queue.bytes -= c.size
 	c.lost = err
+	r.drop(c)
 	close(c.turn)
+}
+
+// drop takes a call that gets no slot out of its queue. From then on its place belongs to
+// others, however long its answer takes.
+func (r *requests) drop(c *call) {
+	r.dequeue(c)
+	c.leaving = true
+	r.leaving++
+	c.line.leaving++
+	c.queue.leaving++
+	c.queue.bytes -= c.size
 }

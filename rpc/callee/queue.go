@@ -35,9 +35,9 @@ type capabilityQueue struct {
 	waiting  int  // those that wait in lines
 	bytes    int  // of the messages of those without a slot
 
-	pushedOut int              // those that have lost their place, until they have been answered
-	lines     map[string]*line // by tenant, of those with requests, and of none
-	turns     []*line          // those with waiting requests, in the order of their turns
+	leaving int              // those that wait no longer and get no slot, until they have been answered
+	lines   map[string]*line // by tenant, of those with requests, and of none
+	turns   []*line          // those with waiting requests, in the order of their turns
 
 	took    time.Duration // what a run takes, as a moving average
 	refused int           // because the queue was full
@@ -67,17 +67,18 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 		atOnce = min(most, q.limit)
 	}
 	// What is on its way to a slot counts as if it had it.
-	if r.active() < most && q.accepted < atOnce {
+	here := q.accepted - q.leaving
+	if r.active() < most && here < atOnce {
 		return ""
 	}
 	// A free slot belongs to one of those that are on their way, although it has none yet.
 	free := max(0, min(most-r.running, atOnce-q.running))
-	queued := max(0, q.accepted-q.running-q.pushedOut-free)
+	queued := max(0, here-q.running-free)
 	switch {
 	case q.service:
 		return r.load(q, queued)
 	case c.delivery != nil:
-		if r.active() < most && q.accepted < (1+deliveriesPerSlot)*atOnce {
+		if r.active() < most && here < (1+deliveriesPerSlot)*atOnce {
 			return ""
 		}
 		return r.load(q, queued)
@@ -90,7 +91,7 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 }
 
 // active is the number of requests that have a slot or are on their way to one.
-func (r *requests) active() int { return len(r.all) - r.waiting - r.asking }
+func (r *requests) active() int { return len(r.all) - r.waiting - r.asking - r.leaving }
 
 // load says what leaves no room for a request of q.
 func (r *requests) load(q *capabilityQueue, queued int) string {
@@ -140,7 +141,7 @@ func (r *requests) leave(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.place != nil {
-		r.dequeue(c)
+		r.drop(c)
 	}
 }
 

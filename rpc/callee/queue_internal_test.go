@@ -334,6 +334,52 @@ func TestTenantsShareAFullQueue(t *testing.T) {
 	}
 }
 
+// Requests that have been cancelled make room at once for those of other tenants, and for
+// deliveries and services, although they have not been answered yet. The turns of the
+// other tenants stay.
+func TestCancelledRequestsMakeRoom(t *testing.T) {
+	y := newArrivals(Limits{MaxInFlight: 2, MaxQueued: 6, MaxQueuedBytes: 60})
+	first, _ := y.arriveFor("a", "x", 1, 10)
+	var cancelled []*call
+	for range 6 {
+		c, _ := y.arriveFor("a", "x", 1, 10)
+		cancelled = append(cancelled, c)
+	}
+	for _, c := range cancelled {
+		y.leave(c)
+	}
+	var waiting []*call
+	for i, tenant := range strings.Split("bbbccc", "") {
+		c, err := y.arriveFor(tenant, "x", 1, 10)
+		if err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		waiting = append(waiting, c)
+	}
+	if _, err := y.arrive("free", 0, 0); err != nil || y.active() != 2 {
+		t.Errorf("a free slot is taken by those that have left: %v", err)
+	}
+	for _, c := range cancelled {
+		y.remove(c)
+		y.serving.Done()
+	}
+	y.leave(waiting[1])
+	order := ""
+	for running := first; running != nil; {
+		y.end(running)
+		running = nil
+		for i, c := range waiting {
+			if c != nil && c.slot {
+				order += c.line.tenant
+				running, waiting[i] = c, nil
+			}
+		}
+	}
+	if order != "bcbcc" {
+		t.Errorf("served in the order %s", order)
+	}
+}
+
 // Whatever arrives, runs, gives up and changes: no bound is exceeded, no slot is lost,
 // and nothing waits that could run.
 func TestQueueModel(t *testing.T) {
@@ -346,6 +392,10 @@ func TestQueueModel(t *testing.T) {
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if len(here) > 0 && rapid.Bool().Draw(t, "ends") {
 				i := rapid.IntRange(0, len(here)-1).Draw(t, "which")
+				if !here[i].slot && rapid.Bool().Draw(t, "unanswered") { // it gives up, and has not been answered
+					y.leave(here[i])
+					continue
+				}
 				y.end(here[i])
 				here = append(here[:i], here[i+1:]...)
 			} else {
@@ -369,11 +419,11 @@ func TestQueueModel(t *testing.T) {
 		}
 		for name, q := range y.queues {
 			delete(q.lines, "") // that of no tenant stays
-			if q.accepted != 0 || q.pushedOut != 0 || q.waiting != 0 || len(q.lines) != 0 || len(q.turns) != 0 {
+			if q.accepted != 0 || q.leaving != 0 || q.waiting != 0 || len(q.lines) != 0 || len(q.turns) != 0 {
 				t.Fatalf("left over in the queue of %s: %+v", name, q)
 			}
 		}
-		if y.running != 0 || y.waiting != 0 || len(y.turns) != 0 || len(y.all) != 0 {
+		if y.running != 0 || y.waiting != 0 || y.leaving != 0 || len(y.turns) != 0 || len(y.all) != 0 {
 			t.Fatalf("left over: %d running, %d waiting, %d turns", y.running, y.waiting, len(y.turns))
 		}
 	})
@@ -386,7 +436,7 @@ func (y *arrivals) check(t *rapid.T, here []*call, limits Limits, concurrency ma
 		if c.slot {
 			running[c.queue.name]++
 			total++
-		} else {
+		} else if !c.leaving {
 			waiting[c.queue.name]++
 		}
 	}

@@ -223,6 +223,24 @@ func TestBucketIsEmptied(t *testing.T) {
 	begin(t, b, "left", false, callee.PriorBegun)
 }
 
+// A claim is there again, if somebody has deleted the bucket while the request runs.
+func TestBucketIsEmptiedDuringARequest(t *testing.T) {
+	t.Parallel()
+	url := natstest.Run(t, withJetStream).URL()
+	a := replica(t, url, 200*time.Millisecond)
+	begin(t, a, "k", false, callee.PriorNone)
+	js := jetStream(t, url)
+	ok(t, js.DeleteKeyValue(t.Context(), "answers"))
+	kv, err := js.CreateKeyValue(t.Context(), once.AnswersConfig("answers", time.Hour, 1))
+	ok(t, err)
+	until(t, "the claim is there again", func() bool {
+		keys, err := kv.Keys(t.Context())
+		return err == nil && len(keys) == 1
+	})
+	ok(t, a.Finish(t.Context(), request("k"), json.RawMessage(reply)))
+	begin(t, replica(t, url, forever), "k", false, callee.PriorDone)
+}
+
 // While a replica serves a request the others wait, for as long as their callers do.
 func TestWaitsForAnotherReplica(t *testing.T) {
 	t.Parallel()
@@ -325,6 +343,54 @@ func TestRenewal(t *testing.T) {
 	}
 	ok(t, a.Finish(t.Context(), request("k"), json.RawMessage(reply)))
 	begin(t, replica(t, url, forever), "k", true, callee.PriorDone)
+}
+
+// Claims are renewed side by side: a server that is far away does not make many of them
+// outlast their lease.
+func TestRenewalsOverlap(t *testing.T) {
+	t.Parallel()
+	url := natstest.Run(t, withJetStream).URL()
+	met := make(chan struct{})
+	a := replica(t, url, 100*time.Millisecond, func(o *once.Options) {
+		o.JetStream = pairing{o.JetStream, &pairedUpdates{meeting: make(chan struct{}), met: met}}
+	})
+	begin(t, a, "k", true, callee.PriorNone)
+	begin(t, a, "other", true, callee.PriorNone)
+	select {
+	case <-met:
+	case <-time.After(15 * time.Second):
+		t.Error("each renewal waits for the one before")
+	}
+}
+
+// pairing is JetStream with a bucket whose first update waits for a second one.
+type pairing struct {
+	jetstream.JetStream
+	updates *pairedUpdates
+}
+
+func (p pairing) CreateOrUpdateKeyValue(ctx context.Context, c jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+	kv, err := p.JetStream.CreateOrUpdateKeyValue(ctx, c)
+	p.updates.KeyValue = kv
+	return p.updates, err
+}
+
+type pairedUpdates struct {
+	jetstream.KeyValue
+	meeting chan struct{}
+	met     chan struct{} // closed once two updates have been underway at once
+}
+
+func (p *pairedUpdates) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	select {
+	case <-p.met:
+	case p.meeting <- struct{}{}:
+		close(p.met)
+	case <-p.meeting:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	return p.KeyValue.Update(ctx, key, value, revision)
 }
 
 // watch hears of the changes of the bucket.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -11,8 +12,13 @@ import (
 	"github.com/agentd/agentd/rpc/callee"
 )
 
-// renewals is how often a claim is renewed within its lease.
-const renewals = 4
+const (
+	// renewals is how often a claim is renewed within its lease.
+	renewals = 4
+	// renewedAtOnce is how many claims are renewed side by side: one after another, many
+	// claims on a distant server would take longer than a lease.
+	renewedAtOnce = 16
+)
 
 // A claim is the entry of a request that this replica serves.
 type claim struct {
@@ -98,9 +104,6 @@ func (a *Answers) settle(ctx context.Context, c *claim) error {
 	// An earlier try, or a renewal, may have been stored although it seemed to fail.
 	if isConflict(err) {
 		there, ferr := a.find(ctx, c)
-		if c.lost {
-			a.release(c)
-		}
 		if ferr != nil || !there {
 			return ferr
 		}
@@ -136,12 +139,14 @@ func (a *Answers) writeEnd(ctx context.Context, c *claim, doing string) error {
 
 // find looks for the entry of a claim, whose revision is not known any more. there is
 // false, and the claim let go, if nothing is left to do: the end is written already, or
-// the entry is gone, or another replica's. c.writing is held.
+// nothing was to remain and the entry is gone, or it is another replica's. A claim that
+// another replica has taken over is kept while the request runs. c.writing is held.
 func (a *Answers) find(ctx context.Context, c *claim) (there bool, err error) {
 	entry, found, err := a.read(ctx, c.key)
+	takenBack := c.end != nil && c.end.state == "" // nothing took effect
 	switch {
-	// The bucket was emptied meanwhile: what took effect is remembered all the same.
-	case isGone(err) && c.end != nil && c.end.state != "":
+	// The bucket was emptied meanwhile: what takes effect is remembered all the same.
+	case isGone(err) && !takenBack:
 		c.revision = 0
 		return true, nil
 	case isGone(err):
@@ -149,11 +154,13 @@ func (a *Answers) find(ctx context.Context, c *claim) (there bool, err error) {
 		return false, nil
 	case err != nil:
 		return false, err
-	case found.Owner != a.owner && c.revision == 0: // it never was this replica's
+	case found.Owner != a.owner && takenBack && c.revision == 0: // it never was this replica's
 		a.release(c)
 		return false, nil
 	case found.Owner != a.owner:
-		c.lost = true
+		if c.lost = true; c.end != nil {
+			a.release(c)
+		}
 		return false, &Error{Bucket: a.bucket.config.Bucket, Doing: "looking for a claim", Err: errTakenOver}
 	case found.State != claimed:
 		a.release(c)
@@ -174,13 +181,27 @@ func (a *Answers) keep(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		for _, c := range a.claims() {
-			// The next round tries again; one failure is worth the time of one.
-			if err := a.renew(ctx, c); err != nil && !errors.Is(err, errTakenOver) {
-				break
-			}
-		}
+		a.renewAll(ctx)
 	}
+}
+
+// renewAll renews the claims, and stops when the bucket fails: the next round tries again.
+func (a *Answers) renewAll(ctx context.Context) {
+	all := a.claims()
+	var next atomic.Int64
+	var failed atomic.Bool
+	var renewing sync.WaitGroup
+	for range min(renewedAtOnce, len(all)) {
+		renewing.Go(func() {
+			for i := next.Add(1); i <= int64(len(all)) && !failed.Load(); i = next.Add(1) {
+				err := a.renew(ctx, all[i-1])
+				if e, ok := errors.AsType[*Error](err); ok && e.Cause != "" {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	renewing.Wait()
 }
 
 func (a *Answers) claims() []*claim {
@@ -207,8 +228,13 @@ func (a *Answers) renew(ctx context.Context, c *claim) error {
 	if err != nil {
 		return err
 	}
-	err = a.bucket.do(ctx, "renewing a claim", func(ctx context.Context, kv jetstream.KeyValue, _ time.Duration) error {
-		revision, err := kv.Update(ctx, c.key, value, c.revision)
+	err = a.bucket.do(ctx, "renewing a claim", func(ctx context.Context, kv jetstream.KeyValue, _ time.Duration) (err error) {
+		revision := c.revision
+		if revision == 0 {
+			revision, err = kv.Create(ctx, c.key, value)
+		} else {
+			revision, err = kv.Update(ctx, c.key, value, revision)
+		}
 		if err == nil {
 			c.revision = revision
 		}

@@ -7,7 +7,7 @@
 // A replica that begins a keyed request creates its entry, the claim, and puts the
 // answer in its place in the end. Until then it renews the claim. A claim that nobody
 // has renewed for its lease belongs to a replica that was killed, or is cut off: nobody
-// knows how far the request came. Another replica then either says so, or takes the
+// knows how far the request came. Another replica then either reports that, or takes the
 // claim over if the request may run again.
 //
 // No promise that a request runs at most once depends on a clock, a lease, or the
@@ -18,8 +18,7 @@
 // bucket can make the agent forget, but not make up an answer.
 //
 // Where to look: answers.go begins a request, claims.go keeps and ends the claims of this
-// replica, record.go is an entry and
-// seal.go its seal, sighting.go tells a
-// live replica from a dead one, messages.go remembers messages, bucket.go opens a
-// bucket, and fault.go says why one cannot be used.
+// replica, record.go is an entry and seal.go its seal, sighting.go tells a live replica
+// from a dead one, messages.go remembers messages, bucket.go opens a bucket, and fault.go
+// names the causes of its failures.
 package once
