@@ -63,17 +63,23 @@ func (d *Daemon) stop(ctx context.Context) error {
 	if d.answers != nil {
 		errs = append(errs, d.answers.close())
 	}
-	if d.audit.log != nil {
-		if wasReady {
-			d.rememberAllWitnessed()
-		}
-		d.audit.health.Close()
-		if wasReady {
-			errs = append(errs, d.audit.close(d.cfg.Version))
-		} else { // a start that failed is no stop
-			errs = append(errs, d.audit.log.Close())
-		}
-	}
+	errs = append(errs, d.closeAudit(wasReady))
 	d.log.Info("stopped")
 	return errors.Join(errs...)
+}
+
+// closeAudit closes the audit log, of an agent that was ready with the records of a clean
+// stop: a start that failed is no stop.
+func (d *Daemon) closeAudit(wasReady bool) error {
+	if d.audit.log == nil {
+		return nil
+	}
+	if wasReady {
+		d.rememberAllWitnessed()
+	}
+	d.audit.health.Close()
+	if wasReady {
+		return d.audit.close(d.cfg.Version)
+	}
+	return d.audit.log.Close()
 }

@@ -172,6 +172,37 @@ func TestRepetitionAsksNobody(t *testing.T) {
 	})
 }
 
+// Repetitions of a request that waits take few places from other callers.
+func TestRepetitionsThatWaitAreFew(t *testing.T) {
+	const most = 8
+	synctest.Test(t, func(t *testing.T) {
+		who := &clerk{after: 2 * time.Second, decision: rpc.Approval{Granted: true, By: "ada"}}
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), asks(who), func(_ *caller.Config, ic *callee.Config) {
+			ic.Idempotency = &remembers{prior: map[callee.KeyedRequest]callee.Prior{}}
+		})
+		gone, leave := context.WithCancel(t.Context())
+		first := w.Start(t.Context(), keyed("k"))
+		synctest.Wait()
+		waiting := []<-chan *rpc.Result{first}
+		left := w.Start(gone, keyed("k"))
+		for range most - 1 {
+			waiting = append(waiting, w.Start(t.Context(), keyed("k")))
+		}
+		synctest.Wait()
+		rpctest.WantStatus(t, w.Call(t, keyed("k")), rpc.StatusBusy, rpc.CodeBusy)
+		leave()
+		rpctest.WantStatus(t, rpctest.Wait(t, left), rpc.StatusAbandoned, rpc.CodeCancelled)
+		synctest.Wait()
+		waiting = append(waiting, w.Start(t.Context(), keyed("k"))) // in its place
+		for _, done := range waiting {
+			rpctest.WantStatus(t, rpctest.Wait(t, done), rpc.StatusOK, 0)
+		}
+		if who.questions() != 1 {
+			t.Errorf("asked %d times", who.questions())
+		}
+	})
+}
+
 // While a request waits for a person nothing has run, and the store of answers does not
 // have it: a crash leaves no outcome that is unknown. What another replica has done with
 // the key meanwhile counts.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/jcs"
@@ -75,10 +76,18 @@ type IdempotencyStore interface {
 // ErrReplyTooLarge is in the error of a store that cannot keep a reply of that size.
 var ErrReplyTooLarge = errors.New("the reply is larger than the store of answers keeps")
 
+// maxAskingRepetitions bounds the repetitions that wait for a request which waits for a
+// person. They have room in the queue of the capability, unlike that one, and a caller
+// could fill it for all others with them.
+const maxAskingRepetitions = 8
+
 // A keyedRun is a request with a key that this process is serving.
 type keyedRun struct {
 	digest [sha256.Size]byte
 	done   chan struct{} // closed when it has ended
+
+	asking      bool // it waits for a person; guarded by Inbox.mu
+	repetitions int  // those that wait for it; guarded by Inbox.mu
 }
 
 // runOnce runs a request with an idempotency key at most once. A repetition gets the
@@ -162,10 +171,20 @@ func (c *call) admitUnbegun(name KeyedRequest, digest [sha256.Size]byte) (answer
 	if ferr != nil {
 		return nil, false, c.storeFailed(ferr)
 	}
-	if err := c.admit(); err != nil {
+	c.noteAsking(name, true)
+	err = c.admit()
+	c.noteAsking(name, false)
+	if err != nil {
 		return nil, false, err
 	}
 	return c.remember(name, digest)
+}
+
+// noteAsking notes whether the request with a name, which is this one, waits for a person.
+func (c *call) noteAsking(name KeyedRequest, asking bool) {
+	c.inbox.mu.Lock()
+	defer c.inbox.mu.Unlock()
+	c.inbox.keyed[name].asking = asking
 }
 
 // storeFailed is the error of a request whose store of answers fails before it has run.
@@ -216,14 +235,25 @@ func (c *call) join(name KeyedRequest, digest [sha256.Size]byte) (release func()
 				close(mine.done)
 			}, nil
 		}
-		in.mu.Unlock()
+		switch {
 		// Waiting would not help: one key cannot stand for two payloads.
-		if first.digest != digest {
-			return nil, keyConflict()
+		case first.digest != digest:
+			err = keyConflict()
+		case first.asking && first.repetitions >= maxAskingRepetitions:
+			err = check.Busy(time.Second, nil, "a request with this idempotency key waits for a person's approval at %s, and %d repetitions wait for it", in.cfg.Self, first.repetitions)
+		default:
+			first.repetitions++
+		}
+		in.mu.Unlock()
+		if err != nil {
+			return nil, err
 		}
 		select {
 		case <-first.done:
 		case <-c.ctx.Done():
+			in.mu.Lock()
+			first.repetitions--
+			in.mu.Unlock()
 			return nil, c.interrupted("the first request with this idempotency key was underway until the deadline")
 		}
 	}
