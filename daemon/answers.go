@@ -14,7 +14,7 @@ import (
 	"github.com/agentd/agentd/rpc/idempotency"
 )
 
-// answersInterval is how often the store of answers is looked at.
+// answersInterval is how often the store of answers is checked.
 const answersInterval = 5 * time.Second
 
 // An answerStore is the store of answers to keyed requests, and where replicas share one

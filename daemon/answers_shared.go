@@ -115,10 +115,11 @@ func (s *sharedAnswers) explain(err error) (*rpc.RecordError, bool) {
 		return nil, false
 	}
 	text := map[string]string{
-		once.CauseAway:    "the store that its replicas share cannot be reached",
-		once.CauseMissing: "the store that its replicas share is not there",
-		once.CauseFull:    "the store that its replicas share is full",
-		once.CauseOther:   "the store that its replicas share cannot be used",
+		once.CauseAway:     "the store that its replicas share cannot be reached",
+		once.CauseMissing:  "the store that its replicas share is not there",
+		once.CauseFull:     "the store that its replicas share is full",
+		once.CauseSettings: "the store that its replicas share forgets too early",
+		once.CauseOther:    "the store that its replicas share cannot be used",
 	}[e.Cause]
 	return &rpc.RecordError{Cause: e.Cause, Text: text, Passes: true, Err: err}, true
 }
@@ -137,6 +138,8 @@ func (s *sharedAnswers) describe(err error) health.Condition {
 	switch e.Cause {
 	case once.CauseMissing:
 		c.Remedy = fmt.Sprintf("enable JetStream on the NATS server; where an operator makes the buckets, `agentd fleet provision` makes %s", e.Bucket)
+	case once.CauseSettings:
+		c.Remedy = "let an operator mend the bucket (agentd fleet provision)"
 	case once.CauseFull:
 		c.Remedy = "give JetStream more room, or keep answers for a shorter time (limits.idempotencyTtlMs)"
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/agentd/agentd/identity"
 )
 
-// identityInterval is how often the keys in force are looked at: they begin and end to
+// identityInterval is how often the keys in force are checked: they begin and end to
 // be valid without any file changing.
 const identityInterval = time.Second
 

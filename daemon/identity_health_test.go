@@ -47,7 +47,7 @@ func identityTrouble(s control.Status) (c health.Condition, found bool) {
 	return c, false
 }
 
-// A key that is published wrongly, or out of its time, is told when it comes into
+// A key that is published wrongly, or out of its time, is reported when it comes into
 // force, and no longer when the files or the time have mended it.
 func TestIdentityTrouble(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestIdentityTrouble(t *testing.T) {
 	}
 }
 
-// What begins or ends by the clock takes no reload; and a key file that is gone is told
+// What begins or ends by the clock takes no reload; and a key file that is gone is reported
 // before a restart replaces it.
 func TestIdentityTroubleByItself(t *testing.T) {
 	t.Parallel()

@@ -105,7 +105,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		for _, k := range keys.Own {
 			if bytes.Contains(data, []byte(k.Seed)) {
-				t.Errorf("%s: the seed stands there", name)
+				t.Errorf("%s: the seed is there", name)
 			}
 		}
 		with, err := sealed.ParseIdentities(test.identity, test.passphrase)

@@ -87,7 +87,7 @@ func (c *call) process() (json.RawMessage, *rpc.Error) {
 			return nil, err
 		}
 	}
-	// See runOnce for why it stands between the permissions and the limits.
+	// See runOnce for why it comes between the permissions and the limits.
 	return c.runOnce((*call).run)
 }
 

@@ -1,6 +1,6 @@
 // Package callee is the callee's end of calls between agents.
 //
-// An [Inbox] serves the requests to one agent. The whole path of a request stands in
+// An [Inbox] serves the requests to one agent. The whole path of a request is in
 // call.go, step by step; each step is a method in a file named after it:
 //
 //	decode       the envelope, strictly; malformed.go answers what is none

@@ -76,7 +76,7 @@ func (q *capabilityQueue) next() *call {
 
 // makeRoom lets the tenant with the most requests in a full queue lose its newest one, for
 // a call of a tenant that has fewer. A tenant alone has the whole queue; with others, each
-// comes to have an equal share of it. why is what that call is told.
+// comes to have an equal share of it. why is the reason that it would get.
 func (r *requests) makeRoom(q *capabilityQueue, c *call, why string) bool {
 	if q.service || c.delivery != nil {
 		return false

@@ -93,7 +93,7 @@ func (r *requests) refuses(q *capabilityQueue, c *call) string {
 // active is the number of requests that have a slot or are on their way to one.
 func (r *requests) active() int { return len(r.all) - r.waiting - r.asking - r.leaving }
 
-// load says what leaves no room for a request of q.
+// load describes what leaves no room for a request of q.
 func (r *requests) load(q *capabilityQueue, queued int) string {
 	if q.service || q.accepted == 0 { // the others have taken it
 		return fmt.Sprintf("runs %d requests already", r.active())

@@ -42,12 +42,12 @@ func DeadStream(id string) string { return "AGENTD_DEAD_" + ServiceName(id) }
 // subject of requests is topic.
 func RequestsSubject(topic string) string { return topic + ".durable" }
 
-// ChangedSubject is the subject on which an agent tells its callers that it serves another
-// contract now, for the agent whose subject of requests is topic.
+// ChangedSubject is the subject on which an agent announces to its callers that it serves
+// another contract now, for the agent whose subject of requests is topic.
 func ChangedSubject(topic string) string { return "agentd.changed." + topic }
 
 // ResultsSubject is the parent subject of an agent's answers to one caller. The caller
-// stands last, so that a permission can end in it.
+// is last, so that a permission can end in it.
 func ResultsSubject(callee, caller string) string {
 	return resultsOf(callee) + "." + ServiceName(caller)
 }

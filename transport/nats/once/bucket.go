@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type bucket struct {
 	config      jetstream.KeyValueConfig
 	provisioned bool
 	timeout     time.Duration
+	least       time.Duration // for which it must keep entries; 0 for any time
 
 	opening chan struct{} // has room for one: a lock that is waited for only so long
 
@@ -39,6 +41,9 @@ type openBucket struct {
 func newBucket(o Options, config jetstream.KeyValueConfig) *bucket {
 	return &bucket{js: o.JetStream, config: config, provisioned: o.Provisioned, timeout: cmp.Or(o.Timeout, DefaultTimeout), opening: make(chan struct{}, 1)}
 }
+
+// errForgetsEarly is the error for a bucket that somebody else has made.
+var errForgetsEarly = errors.New("the bucket forgets entries too early")
 
 // open creates the bucket, or opens the one that another replica or an operator has
 // created.
@@ -68,6 +73,9 @@ func (b *bucket) open(ctx context.Context) (*openBucket, error) {
 	status, err := kv.Status(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if ttl := status.TTL(); ttl > 0 && ttl < b.least {
+		return nil, fmt.Errorf("%w: after %s, not %s", errForgetsEarly, ttl, b.least)
 	}
 	found := &openBucket{kv: kv, ttl: status.TTL()}
 	b.set(found)

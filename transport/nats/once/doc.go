@@ -18,7 +18,7 @@
 // bucket can make the agent forget, but not make up an answer.
 //
 // Where to look: answers.go begins a request, claims.go keeps and ends the claims of this
-// replica, record.go is an entry and seal.go its seal, sighting.go tells a live replica
-// from a dead one, messages.go remembers messages, bucket.go opens a bucket, and fault.go
-// names the causes of its failures.
+// replica, record.go is an entry and seal.go its seal, sighting.go distinguishes a live
+// replica from a dead one, messages.go remembers messages, bucket.go opens a bucket, and
+// fault.go names the causes of its failures.
 package once

@@ -17,6 +17,8 @@ const (
 	CauseMissing = "missing"
 	// CauseFull is a server, an account or a bucket without room.
 	CauseFull = "disk-full"
+	// CauseSettings is a bucket that forgets too early.
+	CauseSettings = "settings"
 	// CauseOther is any other refusal of the server.
 	CauseOther = "io"
 )
@@ -62,6 +64,8 @@ func causeOf(ctx context.Context, err error) string {
 		return CauseOther
 	}
 	switch {
+	case errors.Is(err, errForgetsEarly):
+		return CauseSettings
 	case errors.Is(err, jetstream.ErrBucketNotFound), errors.Is(err, natsgo.ErrPermissionViolation):
 		return CauseMissing
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, natsgo.ErrNoResponders),

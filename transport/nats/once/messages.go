@@ -40,7 +40,9 @@ var _ callee.ReplayMemory = (*Messages)(nil)
 // NewMessages makes a memory. It creates the bucket, or opens an existing one, when it
 // first needs it.
 func NewMessages(o Options) *Messages {
-	return &Messages{bucket: newBucket(o, MessagesConfig(o.Bucket, o.Replicas))}
+	m := &Messages{bucket: newBucket(o, MessagesConfig(o.Bucket, o.Replicas))}
+	m.bucket.least = messagesTTL
+	return m
 }
 
 // Check finds out whether the memory can remember messages, if it has been used.
@@ -51,8 +53,8 @@ func (m *Messages) Check(ctx context.Context) error {
 	return m.bucket.check(ctx)
 }
 
-// errKeptTooShort is the error for a bucket that somebody else has made.
-var errKeptTooShort = errors.New("the bucket forgets messages while they could still be accepted: `agentd fleet provision` changes that")
+// errValidTooLong is the error for a message that outlives every entry.
+var errValidTooLong = errors.New("the message could still be accepted when the bucket has forgotten it")
 
 // Take implements [callee.ReplayMemory].
 func (m *Messages) Take(ctx context.Context, from envelope.Address, messageID string, until time.Time) (first bool, err error) {
@@ -67,7 +69,7 @@ func (m *Messages) Take(ctx context.Context, from envelope.Address, messageID st
 		return err
 	})
 	if !kept {
-		return false, &Error{Bucket: m.bucket.config.Bucket, Doing: "remembering a message", Err: errKeptTooShort}
+		return false, &Error{Bucket: m.bucket.config.Bucket, Doing: "remembering a message", Err: errValidTooLong}
 	}
 	if isConflict(err) {
 		return false, nil

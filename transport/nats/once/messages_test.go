@@ -65,6 +65,34 @@ func TestMessageIsAcceptedOnce(t *testing.T) {
 	})
 }
 
+// A bucket that an operator has made, and that forgets messages while they may still be
+// accepted, takes none until it has been mended.
+func TestMessagesForgottenEarly(t *testing.T) {
+	t.Parallel()
+	url := natstest.Run(t, withJetStream).URL()
+	js := jetStream(t, url)
+	config := once.MessagesConfig("messages", 1)
+	right := config.TTL
+	config.TTL = time.Minute
+	_, err := js.CreateKeyValue(t.Context(), config)
+	ok(t, err)
+	m := once.NewMessages(once.Options{JetStream: js, Bucket: "messages", Provisioned: true, Timeout: 20 * time.Second})
+	take := func() error {
+		_, err := m.Take(t.Context(), "agent://buyer", "m", time.Now().Add(time.Second))
+		return err
+	}
+	for doing, err := range map[string]error{"take": take(), "check": m.Check(t.Context())} {
+		if e := new(once.Error); !errors.As(err, &e) || e.Cause != once.CauseSettings {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
+	config.TTL = right
+	_, err = js.UpdateKeyValue(t.Context(), config)
+	ok(t, err)
+	ok(t, m.Check(t.Context()))
+	ok(t, take())
+}
+
 // A captured message does not run again because the server was started again.
 func TestMessagesSurviveTheServer(t *testing.T) {
 	t.Parallel()

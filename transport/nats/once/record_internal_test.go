@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An entry says what was put into it, and nothing else is taken for one.
+// An entry has what was put into it, and nothing else is taken for one.
 func TestRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := record{
