@@ -40,7 +40,7 @@ func confine(p *Policy, program string, args []string) error {
 			return &Error{Step: step.name, Text: err.Error(), Err: err}
 		}
 	}
-	err := syscall.Exec(program, args, os.Environ())
+	err := syscall.Exec(program, args, unseal(os.Environ()))
 	return &Error{Step: "exec", Text: program + ": " + err.Error(), Err: err}
 }
 

@@ -131,3 +131,20 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 		t.Errorf("open: %s, %v", out, err)
 	}
 }
+
+// The variables of a program do not reach the helper, in which they would run code of the
+// skill before anything confines it.
+func TestVariablesAreTheProgramsAlone(t *testing.T) {
+	u := users()[0]
+	dir := u.folder(t)
+	env := []string{"GODEBUG=inittrace=1", "LD_PRELOAD=" + filepath.Join(dir, "absent.so"), "EMPTY=", "TWICE=1", "TWICE=2"}
+	out, err := u.run(t, sandbox.Default(dir), env, dir, "/bin/sh", "-c", `echo "$GODEBUG [${EMPTY-unset}] $TWICE"; ! env | grep confined:`)
+	if err != nil || !strings.Contains(out, "inittrace=1 [] 2\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = u.run(t, sandbox.Default(dir), env, dir, "/bin/true")
+	// The loader complains once, for the program.
+	if err != nil || strings.Contains(out, "init runtime") || strings.Count(out, "absent.so") > 1 {
+		t.Errorf("the helper has them, too: %v\n%s", err, out)
+	}
+}
