@@ -105,8 +105,8 @@ type failure struct {
 // An Error reports that a program could not be confined, or not be executed. The program
 // has not run.
 type Error struct {
-	// Step is what failed: descriptors, mark, limits, no_new_privs, landlock, capabilities,
-	// seccomp or exec.
+	// Step is what failed: descriptors, mark, no_new_privs, landlock, capabilities, seccomp,
+	// limits or exec.
 	Step string
 	// Text says what, and why.
 	Text string
