@@ -106,7 +106,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 	if err != nil {
 		return nil, err
 	}
-	policy := sandbox.Default(s.Process.Dir)
+	policy := sandbox.Default(sandbox.Real(s.Process.Dir))
 	policy.Face = port
 	policy.Hidden = secrets.all()
 	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), credentialFiles(s.Process.Dir))
@@ -153,10 +153,12 @@ func grant(p sandbox.Policy, granted *fleet.Sandbox, scopes []string) sandbox.Po
 	return p
 }
 
+// required returns granted paths without symbolic links: what check has seen. A skill that
+// may write around one could lead others, or its own next call, elsewhere by a link.
 func required(granted []fleet.SandboxPath) []sandbox.Path {
 	paths := make([]sandbox.Path, len(granted))
 	for i, g := range granted {
-		paths[i] = sandbox.Path{Name: g.Path, Required: true}
+		paths[i] = sandbox.Path{Name: sandbox.Real(g.Path), Required: true, Fixed: true}
 	}
 	return paths
 }

@@ -32,7 +32,7 @@ func TestScopesNarrowASandbox(t *testing.T) {
 	} {
 		p := grant(sandbox.Default("/skill"), granted, test.scopes)
 		has := func(paths []sandbox.Path, name string) bool {
-			return slices.Contains(paths, sandbox.Path{Name: name, Required: true})
+			return slices.Contains(paths, sandbox.Path{Name: name, Required: true, Fixed: true})
 		}
 		connect, listen := slices.Contains(p.Connect, 5432) && slices.Contains(p.Connect, 443), slices.Contains(p.Listen, 8080)
 		if has(p.Read, "/r") != test.read || has(p.Write, "/w") != test.write || p.Execute != test.execute ||

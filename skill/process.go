@@ -181,14 +181,15 @@ func (p *Process) command(ctx context.Context, inv *rpc.Invocation, confined *sa
 	cmd.Dir = p.Dir
 	cmd.Stdin = bytes.NewReader(inv.Payload)
 	cmd.Env = append(p.environment(os.Environ(), confined.Home()), ofCall...)
-	if err := confined.Confine(cmd); err != nil {
-		return nil, nil, &rpc.SkillError{Message: notStarted, Err: err}
-	}
 	release := func() {}
 	if p.Calls != nil {
 		var token string
 		token, release = p.Calls.Register(ctx)
 		cmd.Env = append(cmd.Env, "AGENTD_CALL="+token)
+	}
+	if err := confined.Confine(cmd); err != nil {
+		release()
+		return nil, nil, &rpc.SkillError{Message: notStarted, Err: err}
 	}
 	// A group of its own: a shell and its children are stopped together.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rlimitLocks is RLIMIT_LOCKS, which has this number on every architecture.
-const rlimitLocks = 10
+// Limit is the number of the resource limit that holds the mark: RLIMIT_LOCKS, on every
+// architecture.
+const Limit = 10
 
 // Set marks this process and all that it starts from now on, for good. A process that
 // has a mark already cannot take a greater one.
 func Set(m Mark) error {
-	if err := unix.Setrlimit(rlimitLocks, &unix.Rlimit{Cur: uint64(m), Max: uint64(m)}); err != nil {
+	if err := unix.Setrlimit(Limit, &unix.Rlimit{Cur: uint64(m), Max: uint64(m)}); err != nil {
 		return fmt.Errorf("procmark: %w", err)
 	}
 	return nil

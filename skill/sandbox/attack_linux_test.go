@@ -147,6 +147,19 @@ func attacks() []attack {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
 			return cmd.Run()
 		}},
+		{"a lower mark", func(*targets) error {
+			var now unix.Rlimit
+			if err := unix.Getrlimit(procmark.Limit, &now); err != nil {
+				return err
+			}
+			return unix.Setrlimit(procmark.Limit, &unix.Rlimit{Cur: now.Max - 1, Max: now.Max - 1})
+		}},
+		{"a lower mark by setrlimit", func(*targets) error {
+			const low = 5
+			limit := unix.Rlimit{Cur: low, Max: low}
+			_, _, errno := unix.Syscall(unix.SYS_SETRLIMIT, procmark.Limit, uintptr(unsafe.Pointer(&limit)), 0)
+			return failed(errno)
+		}},
 		{"the keys of the user", func(*targets) error {
 			_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, true)
 			return err

@@ -29,18 +29,19 @@ func confine(p *Policy, program string, args []string) error {
 	}{
 		{"descriptors", closeDescriptors},
 		{"mark", takeMark},
-		{"limits", takeLimits},
 		{"no_new_privs", func(*Policy) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
 		// With the capabilities, which may be needed to open a path.
 		{"landlock", restrict},
 		{"capabilities", dropCapabilities},
 		{"seccomp", installFilter},
+		// Last, for they hold the helper, too.
+		{"limits", takeLimits},
 	} {
 		if err := step.apply(p); err != nil {
 			return &Error{Step: step.name, Text: err.Error(), Err: err}
 		}
 	}
-	err := syscall.Exec(program, args, os.Environ())
+	err := syscall.Exec(program, args, unseal(os.Environ()))
 	return &Error{Step: "exec", Text: program + ": " + err.Error(), Err: err}
 }
 

@@ -9,11 +9,12 @@
 // program starts. In this order the helper
 //
 //   - closes every descriptor but standard input, output and error,
-//   - takes the mark of the call (package procmark) and the resource limits,
+//   - takes the mark of the call (package procmark),
 //   - sets no_new_privs, so that no set-user-ID program brings anything back,
 //   - enters a Landlock domain: files, TCP ports, signals and abstract sockets,
 //   - drops its capabilities,
 //   - installs a seccomp filter for what Landlock lets through,
+//   - sets the resource limits,
 //
 // and names the step in the error of the call if one of them fails. Nothing here is left
 // out because it failed; a layer that the kernel does not have is left out, and

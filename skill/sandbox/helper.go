@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 )
 
@@ -18,6 +19,11 @@ const (
 	reportFD = 3
 	// exitFailed is the status of a helper that has failed.
 	exitFailed = 126
+	// sealed begins the names of the program's variables in the helper's environment, where
+	// they mean nothing: LD_PRELOAD and LD_LIBRARY_PATH would have the loader run code of a
+	// skill in a helper that is linked to shared libraries, before anything confines it, and
+	// GODEBUG changes the Go runtime.
+	sealed = "confined:"
 	// maxReport bounds what is read of a report.
 	maxReport = 8 << 10
 )
@@ -66,7 +72,27 @@ func command(cmd *exec.Cmd, p *Policy, helper string) error {
 	cmd.Args = append([]string{"agentd", verb, string(policy), cmd.Path}, cmd.Args...)
 	// The file that this process was started from, even if an upgrade has replaced it.
 	cmd.Path = cmp.Or(helper, "/proc/self/exe")
+	cmd.Env = seal(cmd.Environ())
 	return nil
+}
+
+// seal hides the variables of a program from its helper.
+func seal(env []string) []string {
+	all := make([]string, len(env))
+	for i, variable := range env {
+		all[i] = sealed + variable
+	}
+	return all
+}
+
+// unseal returns the program's variables.
+func unseal(env []string) (all []string) {
+	for _, variable := range env {
+		if of, ok := strings.CutPrefix(variable, sealed); ok {
+			all = append(all, of)
+		}
+	}
+	return all
 }
 
 // failure is an [Error] on its way from the helper.
@@ -79,8 +105,8 @@ type failure struct {
 // An Error reports that a program could not be confined, or not be executed. The program
 // has not run.
 type Error struct {
-	// Step is what failed: descriptors, mark, limits, no_new_privs, landlock, capabilities,
-	// seccomp or exec.
+	// Step is what failed: descriptors, mark, no_new_privs, landlock, capabilities, seccomp,
+	// limits or exec.
 	Step string
 	// Text says what, and why.
 	Text string

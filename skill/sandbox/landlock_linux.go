@@ -169,6 +169,10 @@ type grant struct {
 func resolve(grants []grant) ([]grant, error) {
 	found := grants[:0]
 	for _, g := range grants {
+		if g.Fixed {
+			found = append(found, g) // addPath finds out
+			continue
+		}
 		real, err := filepath.EvalSymlinks(g.Name)
 		switch {
 		case err != nil && g.Required:
@@ -236,13 +240,16 @@ func (r *ruleset) add(g grant) error {
 	return nil
 }
 
-// addPath grants a path with all that is below it.
+// addPath grants a path with all that is below it. It follows no link: the name has none,
+// unless a program has made one since it was resolved.
 func (r *ruleset) addPath(g grant) error {
-	fd, err := unix.Open(g.Name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		if g.Required {
-			return fmt.Errorf("%s: %w", g.Name, err)
-		}
+	fd, err := unix.Openat2(unix.AT_FDCWD, g.Name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	switch {
+	case errors.Is(err, unix.ELOOP) && g.Required:
+		return fmt.Errorf("%s: a symbolic link has taken the place of what agent.yaml granted: %w", g.Name, err)
+	case err != nil && g.Required:
+		return fmt.Errorf("%s: %w", g.Name, err)
+	case err != nil:
 		return nil // not here, or nothing that this user may open
 	}
 	defer unix.Close(fd) //nolint:errcheck // it was only named

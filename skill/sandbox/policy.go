@@ -41,6 +41,9 @@ type Path struct {
 	// Required fails the call when the path is missing or cannot be opened: somebody has
 	// named it. Without it such a path is passed over.
 	Required bool `json:"required,omitempty"`
+	// Fixed says that the name has no symbolic links. Where there is one by now, which
+	// another program may have made, it is not followed, and the path counts as missing.
+	Fixed bool `json:"fixed,omitempty"`
 	// Flat grants the files in a folder, and nothing that is below its folders.
 	Flat bool `json:"flat,omitempty"`
 	// Data may not be executed, even where Policy.Execute is set.

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Default returns the policy of a skill whose folder is dir.
+// Default returns the policy of a skill whose folder is dir, without symbolic links.
 func Default(dir string) Policy {
 	return Policy{
-		Read:    append(system(), Path{Name: dir}),
+		Read:    append(system(), Path{Name: dir, Fixed: true}),
 		Write:   devices(),
 		Execute: true,
 		Network: true,

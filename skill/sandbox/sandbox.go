@@ -57,8 +57,9 @@ func (s *Sandbox) Begin(capability string) (*Run, error) {
 	return r, nil
 }
 
-// Confine makes a command that is ready to start one of a confined program. Its Env, Dir and
-// ProcAttr stay.
+// Confine makes a command that is ready to start one of a confined program, with the same
+// Dir, SysProcAttr and environment. Env must be complete: what is added later does not reach
+// the program.
 func (r *Run) Confine(cmd *exec.Cmd) (err error) {
 	if r == nil || cmd.Err != nil || !supported {
 		return nil // Start returns the error

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
@@ -6,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/agentd/agentd/internal/procmark"
 )
 
 // The filter closes what Landlock lets through: sockets of paths and of protocols that it
@@ -39,6 +43,9 @@ func load(offset uint32) code {
 
 // argument loads an argument.
 func argument(n uint32) code { return load(offsetArgs + 8*n) }
+
+// argumentHigh runs code after it has loaded the high half of an argument.
+func argumentHigh(n uint32, then code) code { return join(load(offsetArgs+8*n+4), then) }
 
 // and keeps the bits of a mask of what is loaded.
 func and(mask uint32) code {
@@ -103,7 +110,8 @@ func rules(p *Policy) []rule {
 		// Its operations are not filtered.
 		{unix.SYS_IO_URING_SETUP, fail(unix.ENOSYS)},
 		// The limits of another process of the user: RLIMIT_CPU kills it.
-		{unix.SYS_PRLIMIT64, ownProcess()},
+		{unix.SYS_PRLIMIT64, join(argument(0), ifEqual(0, markStays()), fail(unix.EPERM))},
+		{unix.SYS_SETRLIMIT, join(argument(0), ifEqual(procmark.Limit, fail(unix.EPERM)))},
 		// Priorities and processors of another process, or of all of the user's: agentd could
 		// be made to run last.
 		{unix.SYS_SETPRIORITY, priority(unix.PRIO_USER)},
@@ -151,6 +159,13 @@ const ioprioWhoUser = 3
 // ownProcess permits a call whose first argument is 0, which stands for the process itself.
 func ownProcess() code { return join(argument(0), ifEqual(0, allow()), fail(unix.EPERM)) }
 
+// markStays permits to read and set limits, but not to set that which is the mark: a lower
+// one could be another call's, with which a process would outlive its own.
+func markStays() code {
+	none := argumentHigh(2, ifEqual(0, allow()))
+	return join(argument(1), ifEqual(procmark.Limit, argument(2), ifEqual(0, none), fail(unix.EPERM)), allow())
+}
+
 // priority permits a call for the process itself or its group, and none for all processes
 // of the user.
 func priority(user uint32) code {
@@ -177,12 +192,11 @@ func socket(p *Policy) code {
 	)
 }
 
-// hasSeccomp reports whether the kernel takes filters, and this package knows the
-// architecture.
+// hasSeccomp reports whether the kernel takes filters.
 func hasSeccomp() bool {
 	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))) //nolint:gosec // x/sys has no function for it
-	return auditArch != 0 && errno == 0
+	return errno == 0
 }
 
 // installFilter installs the filter of a policy on this thread, which has no_new_privs.
