@@ -23,7 +23,11 @@ type Schema struct {
 // given as JSON. The error is a *[CompileError] that lists every fault. src is
 // not kept.
 func Compile(src []byte) (*Schema, error) {
-	form, faults := compile.Compile(src)
+	return compiled(compile.Compile(src))
+}
+
+// compiled makes the answer of Compile of what a profile made of a source.
+func compiled(form *ir.Schema, faults []compile.Fault) (*Schema, error) {
 	if len(faults) > 0 {
 		refusal := &CompileError{Faults: make([]Fault, 0, len(faults))}
 		for _, f := range faults {

@@ -67,6 +67,8 @@ const (
 	ReasonObject  Reason = "object"  // demands on unnamed members interact with excluded objects
 	ReasonDepth   Reason = "depth"   // values nest too deep
 	ReasonWitness Reason = "witness" // values exist only beyond Budget.Witness, or the validator's own limits
+	// ReasonKeyword is for keywords of the full profile that are beyond proof.
+	ReasonKeyword Reason = "keyword"
 	// ReasonInternal is a fault of this package: its engines disagree. It is
 	// logged, and the answer is as safe as any other that is undecided.
 	ReasonInternal Reason = "internal"
