@@ -144,7 +144,8 @@ func IsSubschema(a, b *schema.Schema) Containment {
 // IsSubschemaWithin is [IsSubschema] within a budget. When ctx ends, the
 // answer is Undecided with [ReasonTime], unless it is found at once.
 func IsSubschemaWithin(ctx context.Context, a, b *schema.Schema, budget Budget) Containment {
-	if x, y := a.Compiled(ir.Key{}), b.Compiled(ir.Key{}); x.Root == y.Root || bytes.Equal(x.Source, y.Source) {
+	// By the full profile, one source can mean different things.
+	if x, y := a.Compiled(ir.Key{}), b.Compiled(ir.Key{}); x.Root == y.Root || !x.Full && !y.Full && bytes.Equal(x.Source, y.Source) {
 		return Containment{Answer: Proven}
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget.orDefault().Time)

@@ -111,11 +111,6 @@ func newProver(ctx context.Context, budget Budget, schemas ...*schema.Schema) *p
 	p.steps = p.budget.Steps
 	p.ident.Table = &p.lits
 	p.classify()
-	for _, s := range schemas {
-		if s.Compiled(ir.Key{}).Full {
-			p.spent = ReasonKeyword
-		}
-	}
 	p.terms = make([]term, firstForm, firstForm+termID(4*len(p.forms))+64)
 	p.terms[termFalse] = term{op: opFalse, known: true}
 	p.terms[termTrue] = term{op: opTrue, may: allSorts, must: allSorts, known: true}
