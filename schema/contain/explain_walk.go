@@ -209,7 +209,7 @@ func (e *explainer) facet(f facet, x, y view, at site) {
 	// missing.
 	has := func(n *ir.Node, keyword string) bool { return keywordText(n, keyword) != "" }
 	found.A, found.B = x.at(f.keywords, has), y.at(f.keywords, has)
-	found.Message = x.text(f) + ", now " + y.text(f)
+	found.Message = e.say(x.text(f)+", now "+y.text(f), y.text(f)+", now "+x.text(f))
 	e.report(found, at, p.negate(after))
 }
 
@@ -255,9 +255,11 @@ func (e *explainer) parts(found Finding, before, after []*ir.Node, at site, narr
 	case less && more:
 		found.Rule, found.Direction, found.Message = RuleSchemaChanged, Changed, "other values are accepted here"
 	case less:
-		found.Rule, found.Direction, found.Message = narrowed, Narrowed, "fewer values are accepted here"
+		found.Rule, found.Direction = narrowed, Narrowed
+		found.Message = e.say("fewer values are accepted here", "more values are accepted here")
 	case more:
-		found.Rule, found.Direction, found.Message = widened, Widened, "more values are accepted here"
+		found.Rule, found.Direction = widened, Widened
+		found.Message = e.say("more values are accepted here", "fewer values are accepted here")
 	default:
 		return
 	}
@@ -306,12 +308,14 @@ func (e *explainer) negations(x, y view, at site) {
 	if len(before) > 0 {
 		found.A = before[0].Pointer
 	} else {
-		found.Rule, found.Direction, found.Message = RuleNotAdded, Narrowed, "not rules out values now"
+		found.Rule, found.Direction = RuleNotAdded, Narrowed
+		found.Message = e.say("not rules out values now", "not no longer rules out any value")
 	}
 	if len(after) > 0 {
 		found.B = after[0].Pointer
 	} else {
-		found.Rule, found.Direction, found.Message = RuleNotRemoved, Widened, "not no longer rules out any value"
+		found.Rule, found.Direction = RuleNotRemoved, Widened
+		found.Message = e.say("not no longer rules out any value", "not rules out values now")
 	}
 	e.report(found, at, e.p.negate(is))
 }
