@@ -106,7 +106,7 @@ func facets() []facet {
 		{[]string{"type"}, "any type", RuleTypeNarrowed, RuleTypeWidened, RuleTypeChanged, false, typeTerms},
 		{[]string{"const", "enum"}, "any value", RuleEnumNarrowed, RuleEnumWidened, RuleEnumChanged, false, enumTerms},
 		{
-			[]string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}, "any number",
+			[]string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"}, "any number",
 			RuleRangeNarrowed, RuleRangeWidened, RuleRangeChanged, false, rangeTerms,
 		},
 		{
@@ -123,6 +123,7 @@ func facets() []facet {
 		},
 		{[]string{"minItems", "maxItems"}, "any number of elements", RuleCountNarrowed, RuleCountWidened, RuleCountChanged, false, countTerms},
 		{[]string{"uniqueItems"}, "elements may be equal", RuleUniqueAdded, RuleUniqueRemoved, RuleSchemaChanged, true, uniqueTerms},
+		{fullKeywords(), "nothing more", RuleSchemaChanged, RuleSchemaChanged, RuleSchemaChanged, false, fullTerms},
 	}
 }
 
