@@ -136,7 +136,7 @@ func TestFullViolations(t *testing.T) {
 		{`{"prefixItems":[{"type":"string"}],"items":false}`, `[1,2]`, "/0 type: expected type string but got number\n/1 false: schema `false` rejects all values"},
 		{`{"if":{"type":"string"},"then":{"minLength":2},"else":{"type":"null"}}`, `"a"`, ` minLength: string length 1 < minLength 2`},
 		{`{"if":{"type":"string"},"then":{"minLength":2},"else":{"type":"null"}}`, `1`, ` type: expected type null but got number`},
-		{`{"properties":{"a":true},"unevaluatedProperties":false}`, `{"a":1,"b":2}`, `/b unevaluatedProperties: unevaluated property b is not allowed`},
+		{`{"properties":{"a":true},"unevaluatedProperties":false}`, `{"a":1,"b":2}`, `/b unevaluatedProperties: unevaluated property "b" is not allowed`},
 		{`{"unevaluatedProperties":{"type":"string"}}`, `{"b":2}`, `/b type: expected type string but got number`},
 		{`{"prefixItems":[true],"unevaluatedItems":false}`, `[1,2]`, `/1 unevaluatedItems: unevaluated item 1 is not allowed`},
 	} {
@@ -194,5 +194,25 @@ func TestFullAllocates(t *testing.T) {
 		}
 	}); allocs > 0 {
 		t.Errorf("%v allocations", allocs)
+	}
+}
+
+// TestRedactNames holds that no name which the sender chose is in a report, and that
+// those which the schema declares are.
+func TestRedactNames(t *testing.T) {
+	for _, c := range []struct{ schema, doc, want string }{
+		{`{"additionalProperties":false}`, `{"hidden":1}`, `/* additional property is not allowed`},
+		{`{"additionalProperties":{"type":"string"}}`, `{"hidden":1}`, `/* expected type string but got number`},
+		{`{"properties":{"known":{"additionalProperties":false}}}`, `{"known":{"hidden":1}}`, `/known/* additional property is not allowed`},
+		{`{"patternProperties":{"^h":{"type":"string"}}}`, `{"hidden":1}`, `/* expected type string but got number`},
+		{`{"propertyNames":{"maxLength":1}}`, `{"hidden":1}`, `/* property name does not fit propertyNames`},
+		{`{"unevaluatedProperties":false}`, `{"hidden":1}`, `/* unevaluated property is not allowed`},
+		{`{"required":["known"]}`, `{"hidden":1}`, `/known missing required property "known"`},
+	} {
+		limited := full(t, c.schema, schema.CompileOptions{}).WithLimits(schema.Limits{RedactNames: true})
+		v := limited.Validate([]byte(c.doc))
+		if len(v) != 1 || v[0].Path+" "+v[0].Message != c.want {
+			t.Errorf("%s on %s: got %v", c.schema, c.doc, v)
+		}
 	}
 }

@@ -112,6 +112,22 @@ func (p *reporter) under(segment string, f func()) {
 	p.path = p.path[:size]
 }
 
+// shown is the name of a member that the schema does not declare, as paths show it.
+func (p *reporter) shown(name string) string {
+	if p.limits.RedactNames {
+		return "*"
+	}
+	return name
+}
+
+// quoted is such a name as messages show it, followed by a space; or nothing.
+func (p *reporter) quoted(name string) string {
+	if p.limits.RedactNames {
+		return ""
+	}
+	return strconv.Quote(truncate.String(name, maxNameShown)) + " "
+}
+
 // judge returns the end of the value at i if it passes n, or a negative
 // number that tells where it fails.
 func (p *reporter) judge(n *ir.Node, i int) int { return p.run.Branch(n, i, p.limits.MaxDepth) }
@@ -297,10 +313,9 @@ func (p *reporter) object(o *ir.ObjectRule, i int) {
 			return
 		}
 		text := string(name)
-		p.under(text, func() {
+		p.under(p.shown(text), func() {
 			if o.Closed {
-				p.add(KeywordAdditionalProperties,
-					"additional property "+strconv.Quote(truncate.String(text, maxNameShown))+" is not allowed")
+				p.add(KeywordAdditionalProperties, "additional property "+p.quoted(text)+"is not allowed")
 				return
 			}
 			p.value(o.Additional, value)

@@ -38,9 +38,13 @@ func (p *reporter) sizes(o *ir.ObjectRule, present []bool, count int) {
 // fullMember lists how a member breaks propertyNames and the schemas that its name
 // selects. at is its place among the properties, or -1; key is where its name starts.
 func (p *reporter) fullMember(o *ir.ObjectRule, at int, name string, key, value int) {
-	p.under(name, func() {
+	shown := p.shown(name)
+	if at >= 0 && o.Props[at].Node != nil {
+		shown = name
+	}
+	p.under(shown, func() {
 		if names := o.Full.Names; names != nil && p.judge(names.Target(), key) < 0 {
-			p.add(KeywordPropertyNames, "property name "+strconv.Quote(truncate.String(name, maxNameShown))+" does not fit propertyNames")
+			p.add(KeywordPropertyNames, "property name "+p.quoted(name)+"does not fit propertyNames")
 		}
 		judged := false
 		if at >= 0 && o.Props[at].Node != nil {
@@ -56,7 +60,7 @@ func (p *reporter) fullMember(o *ir.ObjectRule, at int, name string, key, value 
 		switch {
 		case judged || o.Additional == nil:
 		case o.Closed:
-			p.add(KeywordAdditionalProperties, "additional property "+strconv.Quote(truncate.String(name, maxNameShown))+" is not allowed")
+			p.add(KeywordAdditionalProperties, "additional property "+p.quoted(name)+"is not allowed")
 		default:
 			p.value(o.Additional, value)
 		}
@@ -105,13 +109,14 @@ func (p *reporter) beyond(n *ir.Node, i int) {
 		return
 	}
 	p.unevaluated(n, i, func(segment string, value int) {
+		message := "unevaluated item " + segment + " is not allowed"
+		if keyword == KeywordUnevaluatedProperties {
+			message = "unevaluated property " + p.quoted(segment) + "is not allowed"
+			segment = p.shown(segment)
+		}
 		p.under(segment, func() {
 			if left.Target().Never {
-				what := "property"
-				if keyword == KeywordUnevaluatedItems {
-					what = "item"
-				}
-				p.add(keyword, "unevaluated "+what+" "+truncate.String(segment, maxNameShown)+" is not allowed")
+				p.add(keyword, message)
 				return
 			}
 			p.value(left, value)
