@@ -70,6 +70,7 @@ func agentSettings() []setting {
 		row("limits.maxQueuedBytes", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxQueuedBytes }),
 		row("limits.maxPending", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPending }),
 		row("limits.maxViolations", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxViolations }),
+		row("limits.redactNames", swapped, func(a *fleet.AgentFile) any { return a.Limits.RedactNames }),
 		row("limits.idempotencyTtlMs", restart, func(a *fleet.AgentFile) any { return a.Limits.IdempotencyTTL }),
 		row("idempotency", restart, func(a *fleet.AgentFile) any {
 			i := a.Idempotency

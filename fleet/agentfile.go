@@ -186,6 +186,8 @@ type Limits struct {
 	// MaxViolations bounds the violations that a result and a record list. The
 	// default is 100, the most [MostViolations].
 	MaxViolations int
+	// RedactNames hides names in violations that the sender of a payload chose.
+	RedactNames bool
 	// IdempotencyTTL is how long responses to requests with an idempotency
 	// key are kept. The default is 24 h.
 	IdempotencyTTL time.Duration
@@ -372,6 +374,7 @@ func decodeLimits(v strictyaml.Value) Limits {
 	if n := o.Get("maxViolations").Int(1, MostViolations); n != 0 {
 		limits.MaxViolations = int(n)
 	}
+	limits.RedactNames = o.Get("redactNames").Bool()
 	if d := o.Get("shutdownTimeoutMs").Millis(maxDuration); d != 0 {
 		limits.ShutdownTimeout = d
 	}

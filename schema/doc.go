@@ -23,6 +23,25 @@
 // consuming input, or has keywords beside it that draft-07 would ignore. A
 // $ref is "#/definitions/name" or, for the root, "#". Nothing is ever fetched.
 //
+// # The full profile
+//
+// [CompileWith] also takes in what others wrote, if asked for [ProfileFull]: draft-07,
+// 2019-09 and 2020-12, told apart by $schema, which is 2020-12 where it is absent. It
+// knows the whole vocabulary of validation: beyond the subset multipleOf,
+// minProperties and maxProperties, patternProperties, propertyNames, dependentRequired,
+// dependentSchemas and dependencies, if, then and else, contains with minContains and
+// maxContains, prefixItems, additionalItems, unevaluatedProperties and
+// unevaluatedItems. A $ref may lead anywhere in the document, by JSON pointer, $anchor
+// or $id, and has siblings where the dialect lets it; $dynamicRef and $recursiveRef are
+// resolved by compiling a schema once for each dynamic scope that leads to it.
+//
+// Nothing is fetched: a reference that leads out of the document is refused by name,
+// and so is a $schema other than the three. Keywords that the dialect does not know are
+// ignored, as the drafts ask, and [Schema.Remarks] lists them. The content keywords are
+// annotations, and so is format unless [CompileOptions] says otherwise.
+//
+// A schema of the subset means the same in both profiles, but for format.
+//
 // # Values
 //
 // Payloads are I-JSON (RFC 7493): repeated member names, invalid UTF-8 and

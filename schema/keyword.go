@@ -36,6 +36,18 @@ const (
 	KeywordOneOf                // no branch matches, or several do
 	KeywordAnyOf                // no branch matches
 	KeywordNot                  // the schema that must not match does
+
+	// The following only occur with the full profile.
+
+	KeywordMultipleOf            // the number is not a multiple
+	KeywordMinProperties         // too few members
+	KeywordMaxProperties         // too many members
+	KeywordPropertyNames         // a member's name does not fit
+	KeywordDependentRequired     // a member lacks another that it requires
+	KeywordContains              // too few elements match
+	KeywordMaxContains           // too many elements match
+	KeywordUnevaluatedProperties // a member is surplus to all keywords
+	KeywordUnevaluatedItems      // an element is surplus to all keywords
 )
 
 // keywordNames holds the text of each keyword, by number.
@@ -51,6 +63,10 @@ var keywordNames = [...]string{
 	KeywordRequired: "required", KeywordAdditionalProperties: "additionalProperties",
 	KeywordMinItems: "minItems", KeywordMaxItems: "maxItems", KeywordUniqueItems: "uniqueItems",
 	KeywordOneOf: "oneOf", KeywordAnyOf: "anyOf", KeywordNot: "not",
+	KeywordMultipleOf: "multipleOf", KeywordMinProperties: "minProperties", KeywordMaxProperties: "maxProperties",
+	KeywordPropertyNames: "propertyNames", KeywordDependentRequired: "dependentRequired",
+	KeywordContains: "contains", KeywordMaxContains: "maxContains",
+	KeywordUnevaluatedProperties: "unevaluatedProperties", KeywordUnevaluatedItems: "unevaluatedItems",
 }
 
 // String returns the keyword as it is written in a schema, or "syntax",

@@ -47,6 +47,7 @@ type reporter struct {
 	full   bool                   // the limit was met; what follows is not looked at
 	path   []byte                 // the pointer to the value in hand
 	done   map[judgement]struct{} // what has been listed
+	key    int                    // where the name of the member in hand starts
 }
 
 // judgement is one value judged by one schema. Each is listed once, however many
@@ -70,6 +71,9 @@ func (s *Schema) explain(doc []byte) Report {
 		done:  map[judgement]struct{}{},
 	}
 	p.value(s.form.Root, ijson.SkipSpace(doc, 0))
+	if p.count == 0 { // no list of violations may look like that of a valid payload
+		p.add(KeywordFalse, "the value is invalid")
+	}
 	omitted := p.count - len(p.found)
 	return Report{Verdict: Invalid, Violations: p.found, Truncated: omitted > 0, Omitted: omitted}
 }
@@ -106,6 +110,22 @@ func (p *reporter) under(segment string, f func()) {
 	p.path = append(append(p.path, '/'), jsonptr.Escape(truncate.String(segment, maxPathSegment))...)
 	f()
 	p.path = p.path[:size]
+}
+
+// shown is the name of a member that the schema does not declare, as paths show it.
+func (p *reporter) shown(name string) string {
+	if p.limits.RedactNames {
+		return "*"
+	}
+	return name
+}
+
+// quoted is such a name as messages show it, followed by a space; or nothing.
+func (p *reporter) quoted(name string) string {
+	if p.limits.RedactNames {
+		return ""
+	}
+	return strconv.Quote(truncate.String(name, maxNameShown)) + " "
 }
 
 // judge returns the end of the value at i if it passes n, or a negative
@@ -247,6 +267,9 @@ func (p *reporter) numberValue(b *ir.NumberRule, token []byte) {
 	if b.Below != nil && b.Below.Order(d) >= 0 {
 		p.add(KeywordExclusiveMaximum, "number >= exclusiveMaximum "+truncate.String(b.Below.Raw, maxShown))
 	}
+	if b.Multiple != nil && !b.Multiple.Divides(d) {
+		p.add(KeywordMultipleOf, "number is not a multiple of "+b.Multiple.Raw)
+	}
 }
 
 // object lists missing members first, then goes through those present. It reads
@@ -254,7 +277,9 @@ func (p *reporter) numberValue(b *ir.NumberRule, token []byte) {
 func (p *reporter) object(o *ir.ObjectRule, i int) {
 	// Missing members have no place in the payload, so they come first.
 	present := make([]bool, len(o.Props))
+	count := 0
 	p.members(i, func(name []byte, _ int) {
+		count++
 		if at := o.Index.Find(o.Props, name); at >= 0 {
 			present[at] = true
 		}
@@ -266,6 +291,9 @@ func (p *reporter) object(o *ir.ObjectRule, i int) {
 			})
 		}
 	}
+	if o.Full != nil {
+		p.sizes(o, present, count)
+	}
 	// A name that only required lists is judged by additionalProperties, like
 	// one that occurs nowhere in the schema.
 	p.members(i, func(name []byte, value int) {
@@ -273,6 +301,10 @@ func (p *reporter) object(o *ir.ObjectRule, i int) {
 			return
 		}
 		at := o.Index.Find(o.Props, name)
+		if o.Full != nil {
+			p.fullMember(o, at, string(name), p.key, value)
+			return
+		}
 		if at >= 0 && o.Props[at].Node != nil {
 			p.under(o.Props[at].Name, func() { p.value(o.Props[at].Node, value) })
 			return
@@ -281,10 +313,9 @@ func (p *reporter) object(o *ir.ObjectRule, i int) {
 			return
 		}
 		text := string(name)
-		p.under(text, func() {
+		p.under(p.shown(text), func() {
 			if o.Closed {
-				p.add(KeywordAdditionalProperties,
-					"additional property "+strconv.Quote(truncate.String(text, maxNameShown))+" is not allowed")
+				p.add(KeywordAdditionalProperties, "additional property "+p.quoted(text)+"is not allowed")
 				return
 			}
 			p.value(o.Additional, value)
@@ -301,6 +332,7 @@ func (p *reporter) members(i int, f func(name []byte, value int)) {
 		end, _, _ := ijson.ScanString(data, i)
 		name = ijson.AppendUnquoted(name[:0], data[i+1:end-1])
 		value := ijson.SkipSpace(data, ijson.SkipSpace(data, end)+1)
+		p.key = i
 		f(name, value)
 		if i = ijson.SkipSpace(data, p.end(value)); data[i] == ',' {
 			i = ijson.SkipSpace(data, i+1)
@@ -310,14 +342,7 @@ func (p *reporter) members(i int, f func(name []byte, value int)) {
 
 // array lists how an array breaks its own keywords, then how its elements do.
 func (p *reporter) array(a *ir.ArrayRule, i int) {
-	var items []int
-	data := p.data
-	for i = ijson.SkipSpace(data, i+1); data[i] != ']'; {
-		items = append(items, i)
-		if i = ijson.SkipSpace(data, p.end(i)); data[i] == ',' {
-			i = ijson.SkipSpace(data, i+1)
-		}
-	}
+	items := p.items(i)
 	if len(items) < a.Min {
 		p.add(KeywordMinItems, "array length "+strconv.Itoa(len(items))+" < minItems "+strconv.Itoa(a.Min))
 	}
@@ -327,15 +352,33 @@ func (p *reporter) array(a *ir.ArrayRule, i int) {
 	if a.Unique {
 		p.uniqueItems(items)
 	}
-	if a.Items == nil {
-		return
+	var prefix []*ir.Node
+	if a.Full != nil {
+		p.contains(a.Full, items)
+		prefix = a.Full.Prefix
 	}
 	for k, item := range items {
-		if p.full {
+		judge := a.Items
+		if k < len(prefix) {
+			judge = prefix[k]
+		}
+		if p.full || judge == nil {
 			return
 		}
-		p.under(strconv.Itoa(k), func() { p.value(a.Items, item) })
+		p.under(strconv.Itoa(k), func() { p.value(judge, item) })
 	}
+}
+
+// items lists where the elements of the array at i start.
+func (p *reporter) items(i int) (items []int) {
+	data := p.data
+	for i = ijson.SkipSpace(data, i+1); data[i] != ']'; {
+		items = append(items, i)
+		if i = ijson.SkipSpace(data, p.end(i)); data[i] == ',' {
+			i = ijson.SkipSpace(data, i+1)
+		}
+	}
+	return items
 }
 
 // uniqueItems lists the second element of the first equal pair. One is enough: a

@@ -31,6 +31,9 @@ func (p *reporter) combinators(n *ir.Node, i int) {
 	if n.NotTo != nil && p.judge(n.NotTo, i) >= 0 {
 		p.add(KeywordNot, "not-schema matched")
 	}
+	if n.Beyond != nil {
+		p.beyond(n, i)
+	}
 }
 
 // matches counts the branches that the value passes.

@@ -23,7 +23,11 @@ type Schema struct {
 // given as JSON. The error is a *[CompileError] that lists every fault. src is
 // not kept.
 func Compile(src []byte) (*Schema, error) {
-	form, faults := compile.Compile(src)
+	return compiled(compile.Compile(src))
+}
+
+// compiled makes the answer of Compile of what a profile made of a source.
+func compiled(form *ir.Schema, faults []compile.Fault) (*Schema, error) {
 	if len(faults) > 0 {
 		refusal := &CompileError{Faults: make([]Fault, 0, len(faults))}
 		for _, f := range faults {
@@ -56,6 +60,10 @@ type Limits struct {
 	// MaxViolations is how many violations are listed, at most as many as fill
 	// 128 KiB. The default is [DefaultMaxViolations].
 	MaxViolations int
+	// RedactNames hides the names of members that the schema does not declare, which
+	// whoever sends a payload chooses: "*" stands for them in paths, and messages leave
+	// them out.
+	RedactNames bool
 }
 
 // DefaultMaxViolations is the default of [Limits].
@@ -87,6 +95,7 @@ func (s *Schema) WithLimits(l Limits) *Schema {
 	if l.MaxViolations > 0 {
 		d.MaxViolations = l.MaxViolations
 	}
+	d.RedactNames = l.RedactNames
 	limited := newSchema(s.form, d)
 	limited.objects = s.objects
 	return limited
@@ -132,7 +141,7 @@ type Violation struct {
 	// 128 bytes, and paths longer than 2048, are cut and end in "…".
 	Path string `json:"path"`
 	// Message says what is wrong. It holds no part of the payload but, cut to
-	// 64 bytes, the name of a surplus member.
+	// 64 bytes, the name of a surplus member, which [Limits] can hide.
 	Message string `json:"message"`
 	// Keyword is the rule that was broken.
 	Keyword Keyword `json:"-"`

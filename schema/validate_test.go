@@ -242,7 +242,7 @@ func TestRunForgetsFailures(t *testing.T) {
 
 func TestKeywordText(t *testing.T) {
 	seen := map[string]bool{}
-	for k := schema.KeywordNone; k <= schema.KeywordNot; k++ {
+	for k := schema.KeywordNone; k <= schema.KeywordUnevaluatedItems; k++ {
 		text, err := k.MarshalText()
 		if err != nil || seen[string(text)] || k.String() != string(text) {
 			t.Errorf("%d: %q, %v", k, text, err)
@@ -253,7 +253,7 @@ func TestKeywordText(t *testing.T) {
 			t.Errorf("%q came back as %v, %v", text, back, err)
 		}
 	}
-	beyond := schema.KeywordNot + 1
+	beyond := schema.KeywordUnevaluatedItems + 1
 	if _, err := beyond.MarshalText(); err == nil {
 		t.Error("a keyword beyond the list has a text")
 	}

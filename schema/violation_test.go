@@ -345,7 +345,7 @@ func TestNamesOfAnswers(t *testing.T) {
 	}{
 		{schema.Valid, "valid"}, {schema.Invalid, "invalid"}, {schema.Malformed, "malformed"}, {schema.Verdict(0), "Verdict(0)"}, {schema.Verdict(9), "Verdict(9)"},
 		{contain.Proven, "proven"}, {contain.Refuted, "refuted"}, {contain.Undecided, "undecided"}, {contain.Answer(0), "Answer(0)"}, {contain.Answer(4), "Answer(4)"},
-		{contain.SideA, "a"}, {contain.SideB, "b"}, {schema.KeywordNone, ""}, {schema.KeywordNot + 1, "Keyword(23)"},
+		{contain.SideA, "a"}, {contain.SideB, "b"}, {schema.KeywordNone, ""}, {schema.KeywordUnevaluatedItems + 1, "Keyword(32)"},
 	} {
 		if got := c.value.String(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

@@ -152,7 +152,7 @@ func (c *comparison) capability(before, after capability.ToolSchema) {
 // side explains the change of one side's schema. Callers send what the old input
 // accepts, so the old input must be contained in the new one. They receive what
 // the new output produces, so for responses containment runs the other way
-// round, and the schemas swap places before and after [contain.Explain].
+// round, but the findings read from old to new on both sides.
 func (c *comparison) side(side Direction, before, after json.RawMessage) {
 	// The usual case. Unequal bytes may still accept the same values; Explain
 	// decides that.
@@ -166,21 +166,17 @@ func (c *comparison) side(side Direction, before, after json.RawMessage) {
 			Message: fmt.Sprintf("the schema is not one that agentd can check: %s", cmp.Or(errText(errNew), errText(errOld)))})
 		return
 	}
-	from, to := old, new
+	explain := contain.Explain
 	if side == Response {
-		from, to = new, old
+		explain = contain.ExplainOutput
 	}
 	// Explain has a breaking finding unless it proves containment, so a question
 	// that it cannot decide counts as a break too.
-	for _, f := range contain.Explain(from, to) {
-		finding := Finding{
+	for _, f := range explain(old, new) {
+		c.add(Finding{
 			Side: side, Rule: string(f.Rule), Breaking: f.Breaking, Message: f.Message,
 			Path: f.Path, Old: f.A, New: f.B, Witness: f.Witness,
-		}
-		if side == Response {
-			finding.Old, finding.New = f.B, f.A // Explain's A is the new schema here
-		}
-		c.add(finding)
+		})
 	}
 }
 

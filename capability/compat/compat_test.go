@@ -144,7 +144,7 @@ func TestPointersNameTheirSchema(t *testing.T) {
 		want   string
 	}{
 		{compat.Compare(published(old, `{}`), published(new, `{}`), compat.Both), `request pattern-added true "" "/pattern"; request length-widened false "/maxLength" ""`},
-		{compat.Compare(published(`{}`, old), published(`{}`, new), compat.Both), `response length-narrowed true "/maxLength" ""; response pattern-removed false "" "/pattern"`},
+		{compat.Compare(published(`{}`, old), published(`{}`, new), compat.Both), `response length-widened true "/maxLength" ""; response pattern-added false "" "/pattern"`},
 	} {
 		var got []string
 		for _, f := range test.report.Findings {

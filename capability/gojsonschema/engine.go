@@ -171,7 +171,20 @@ func (v *Validator) Check(payload []byte) schema.Report {
 	if len(found) == 0 {
 		return schema.Report{Verdict: schema.Valid}
 	}
+	if v.native.Limits().RedactNames {
+		return v.redacted(payload)
+	}
 	return report(found, v.native.Limits().MaxViolations)
+}
+
+// redacted is the report of an invalid payload without names that the sender chose. The
+// library does not say which names the schema declares, so that the words are the native
+// engine's; where that accepts the payload, there are none.
+func (v *Validator) redacted(payload []byte) schema.Report {
+	if r := v.native.Check(payload); r.Verdict == schema.Invalid {
+		return r
+	}
+	return schema.Report{Verdict: schema.Invalid, Violations: []schema.Violation{{Message: "the value is invalid"}}}
 }
 
 // limit returns the report of a payload that the engine cannot judge.

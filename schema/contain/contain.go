@@ -67,6 +67,8 @@ const (
 	ReasonObject  Reason = "object"  // demands on unnamed members interact with excluded objects
 	ReasonDepth   Reason = "depth"   // values nest too deep
 	ReasonWitness Reason = "witness" // values exist only beyond Budget.Witness, or the validator's own limits
+	// ReasonKeyword is for keywords of the full profile that are beyond proof.
+	ReasonKeyword Reason = "keyword"
 	// ReasonInternal is a fault of this package: its engines disagree. It is
 	// logged, and the answer is as safe as any other that is undecided.
 	ReasonInternal Reason = "internal"
@@ -142,7 +144,8 @@ func IsSubschema(a, b *schema.Schema) Containment {
 // IsSubschemaWithin is [IsSubschema] within a budget. When ctx ends, the
 // answer is Undecided with [ReasonTime], unless it is found at once.
 func IsSubschemaWithin(ctx context.Context, a, b *schema.Schema, budget Budget) Containment {
-	if x, y := a.Compiled(ir.Key{}), b.Compiled(ir.Key{}); x.Root == y.Root || bytes.Equal(x.Source, y.Source) {
+	// By the full profile, one source can mean different things.
+	if x, y := a.Compiled(ir.Key{}), b.Compiled(ir.Key{}); x.Root == y.Root || !x.Full && !y.Full && bytes.Equal(x.Source, y.Source) {
 		return Containment{Answer: Proven}
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget.orDefault().Time)

@@ -49,6 +49,26 @@ func Explain(a, b *schema.Schema) []Finding {
 // ExplainWithin is [Explain] within a budget: of steps, one for the answer
 // about the whole and one for all findings; of time, one in all.
 func ExplainWithin(ctx context.Context, a, b *schema.Schema, budget Budget) []Finding {
+	return explainWithin(ctx, a, b, budget, false)
+}
+
+// ExplainOutput is [Explain] for what is sent back, such as the response of a function:
+// those who read it break where it can be what it could not be before. It speaks from the
+// old schema to the new one as Explain does, so that a new value of an enum is widened,
+// but a finding is breaking if some value is accepted by the new schema and rejected by
+// the old, and the witness is such a value.
+func ExplainOutput(old, new *schema.Schema) []Finding {
+	return ExplainOutputWithin(context.Background(), old, new, Budget{})
+}
+
+// ExplainOutputWithin is [ExplainOutput] within a budget, as [ExplainWithin] is.
+func ExplainOutputWithin(ctx context.Context, old, new *schema.Schema, budget Budget) []Finding {
+	return explainWithin(ctx, new, old, budget, true)
+}
+
+// explainWithin asks whether a is contained in b. backward says that b is the old schema:
+// the findings then read from b to a.
+func explainWithin(ctx context.Context, a, b *schema.Schema, budget Budget, backward bool) []Finding {
 	budget = budget.orDefault()
 	ctx, cancel := context.WithTimeout(ctx, budget.Time)
 	defer cancel()
@@ -58,7 +78,7 @@ func ExplainWithin(ctx context.Context, a, b *schema.Schema, budget Budget) []Fi
 	}
 	p.steps = 2 * budget.Steps // once for the whole, once for the findings
 	whole := p.answer(budget.Steps, func() Containment { return p.contained(p.roots[0], p.roots[1]) })
-	e := explainer{p: p, whole: whole.Answer, open: map[[2]int32]bool{}, visits: map[[2]int32]int{}}
+	e := explainer{p: p, backward: backward, whole: whole.Answer, open: map[[2]int32]bool{}, visits: map[[2]int32]int{}}
 	e.compare(a.Compiled(ir.Key{}).Root, b.Compiled(ir.Key{}).Root, site{})
 	e.conclude(whole)
 	slices.SortStableFunc(e.findings, func(x, y Finding) int {
@@ -83,6 +103,7 @@ func (p *prover) answer(steps int, ask func() Containment) (c Containment) {
 // they matter, so that the findings name keywords and not formulas.
 type explainer struct {
 	p        *prover
+	backward bool // findings read from the second schema to the first
 	whole    Answer
 	open     map[[2]int32]bool // pairs of forms that are being walked
 	visits   map[[2]int32]int
@@ -162,7 +183,23 @@ func (e *explainer) report(f Finding, at site, violation termID) {
 	if e.whole != Proven && violation != termFalse {
 		f.Breaking, f.Witness = e.breaks(at.reach(e.p, violation))
 	}
+	e.add(f)
+}
+
+// add records a finding, in the direction in which it is to read.
+func (e *explainer) add(f Finding) {
+	if e.backward {
+		f.Rule, f.Direction, f.A, f.B = f.Rule.opposite(), f.Direction.opposite(), f.B, f.A
+	}
 	e.findings = append(e.findings, f)
+}
+
+// say returns what a message says in the direction in which it is to read.
+func (e *explainer) say(forward, backward string) string {
+	if e.backward {
+		return backward
+	}
+	return forward
 }
 
 // breaks looks for a document that the first schema accepts, the second rejects
@@ -190,7 +227,7 @@ func (e *explainer) conclude(whole Containment) {
 	broken := slices.ContainsFunc(e.findings, func(f Finding) bool { return f.Breaking })
 	switch {
 	case whole.Answer == Refuted && !broken:
-		e.findings = append(e.findings, Finding{
+		e.add(Finding{
 			Rule: RuleSchemaChanged, Direction: Changed, Breaking: true,
 			Message: "the schemas differ in how their parts work together", Witness: whole.Witness,
 		})
@@ -204,6 +241,6 @@ func (e *explainer) conclude(whole Containment) {
 		} else {
 			f.B = whole.Pointer
 		}
-		e.findings = append(e.findings, f)
+		e.add(f)
 	}
 }

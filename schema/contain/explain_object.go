@@ -44,7 +44,7 @@ func (e *explainer) required(x, y view, at site) {
 			lacks := p.and(p.ofSorts(sortObject), p.lacks(p.name(name)))
 			e.report(Finding{
 				Rule: RuleRequiredAdded, Direction: Narrowed, A: x.base.Pointer, B: y.at(keyword, has(name)),
-				Message: "the member " + truncate.Quote(name) + " is required now",
+				Message: "the member " + truncate.Quote(name) + e.say(" is required now", " may be absent now"),
 			}, at, lacks)
 		}
 	}
@@ -52,7 +52,7 @@ func (e *explainer) required(x, y view, at site) {
 		if !slices.Contains(after, name) {
 			e.report(Finding{
 				Rule: RuleRequiredRemoved, Direction: Widened, A: x.at(keyword, has(name)), B: y.base.Pointer,
-				Message: "the member " + truncate.Quote(name) + " may be absent now",
+				Message: "the member " + truncate.Quote(name) + e.say(" may be absent now", " is required now"),
 			}, at, termFalse)
 		}
 	}
@@ -138,7 +138,7 @@ func (e *explainer) propertyGone(prop declared, y view, at site) {
 	is := e.all(y.additionals(prop.name))
 	f := Finding{
 		Rule: RulePropertyRemoved, Direction: Changed, A: prop.schemas[0].Pointer, B: y.base.Pointer,
-		Message: "the property " + truncate.Quote(prop.name) + " is no longer declared",
+		Message: "the property " + truncate.Quote(prop.name) + e.say(" is no longer declared", " is declared now"),
 	}
 	switch is {
 	case termTrue:
@@ -157,7 +157,7 @@ func (e *explainer) propertyNew(prop declared, x view, at site) {
 	was, is := e.all(x.additionals(prop.name)), e.all(slices.Concat(prop.schemas, prop.implied))
 	f := Finding{
 		Rule: RulePropertyAdded, Direction: Changed, A: x.base.Pointer, B: prop.schemas[0].Pointer,
-		Message: "the property " + truncate.Quote(prop.name) + " is declared now",
+		Message: "the property " + truncate.Quote(prop.name) + e.say(" is declared now", " is no longer declared"),
 	}
 	switch was {
 	case termTrue:
@@ -189,10 +189,12 @@ func (e *explainer) additional(x, y view, before, after []declared, at site) {
 	f := Finding{A: x.at(keyword, has), B: y.at(keyword, has)}
 	switch {
 	case isAll == termFalse:
-		f.Rule, f.Direction, f.Message = RulePropertyClosed, Narrowed, "members that are not declared are refused now"
+		f.Rule, f.Direction = RulePropertyClosed, Narrowed
+		f.Message = e.say("members that are not declared are refused now", "members that are not declared are accepted now")
 		e.report(f, inside, termTrue)
 	case wasAll == termFalse:
-		f.Rule, f.Direction, f.Message = RulePropertyOpened, Widened, "members that are not declared are accepted now"
+		f.Rule, f.Direction = RulePropertyOpened, Widened
+		f.Message = e.say("members that are not declared are accepted now", "members that are not declared are refused now")
 		e.report(f, inside, p.negate(isAll))
 	case len(was) == 1 && len(is) == 1:
 		e.compare(was[0], is[0], inside)

@@ -1,5 +1,7 @@
 package contain
 
+import "strings"
+
 // Rule names a kind of difference between two schemas. The names are stable:
 // SARIF reports, baselines and configuration refer to them, so that a rule is
 // never renamed and never reused for another difference.
@@ -84,3 +86,29 @@ const (
 	Widened  Direction = "widened"  // the second schema accepts more
 	Changed  Direction = "changed"  // neither, or not known
 )
+
+// opposite is the rule for the same difference, read the other way round.
+func (r Rule) opposite() Rule {
+	for _, ends := range [...][2]string{
+		{"-narrowed", "-widened"}, {"-added", "-removed"}, {"-closed", "-opened"},
+	} {
+		if name, ok := strings.CutSuffix(string(r), ends[0]); ok {
+			return Rule(name + ends[1])
+		}
+		if name, ok := strings.CutSuffix(string(r), ends[1]); ok {
+			return Rule(name + ends[0])
+		}
+	}
+	return r
+}
+
+// opposite is the direction the other way round.
+func (d Direction) opposite() Direction {
+	switch d {
+	case Narrowed:
+		return Widened
+	case Widened:
+		return Narrowed
+	}
+	return d
+}

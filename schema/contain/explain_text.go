@@ -51,6 +51,9 @@ func keywordText(n *ir.Node, keyword string) string {
 	if text := stringText(n.Str, keyword); text != "" {
 		return text
 	}
+	if text := fullText(n, keyword); text != "" {
+		return text
+	}
 	switch {
 	case keyword == "uniqueItems" && n.Arr != nil && n.Arr.Unique:
 		return "true"

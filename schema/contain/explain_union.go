@@ -50,9 +50,11 @@ func (e *explainer) unions(x, y view, at site) {
 		e.branches(before[0], after[0], at)
 		return
 	case len(before) == 0:
-		found.Rule, found.Direction, found.Message = RuleUnionAdded, Narrowed, "a value must match a branch now"
+		found.Rule, found.Direction = RuleUnionAdded, Narrowed
+		found.Message = e.say("a value must match a branch now", "a value no longer needs to match a branch")
 	case len(after) == 0:
-		found.Rule, found.Direction, found.Message = RuleUnionRemoved, Widened, "a value no longer needs to match a branch"
+		found.Rule, found.Direction = RuleUnionRemoved, Widened
+		found.Message = e.say("a value no longer needs to match a branch", "a value must match a branch now")
 	default:
 		if e.p.negate(e.outsideOf(before)) == e.p.negate(violation) {
 			return
@@ -96,12 +98,14 @@ func (e *explainer) branches(before, after union, at site) {
 	}
 	for _, b := range gone {
 		e.report(Finding{
-			Rule: RuleBranchRemoved, Direction: Narrowed, A: b.Pointer, B: after.pointer, Message: "a branch is gone",
+			Rule: RuleBranchRemoved, Direction: Narrowed, A: b.Pointer, B: after.pointer,
+			Message: e.say("a branch is gone", "a branch is new"),
 		}, at, p.formOf(p.classifier.of(b), false))
 	}
 	for _, b := range fresh {
 		violation := termFalse
-		f := Finding{Rule: RuleBranchAdded, Direction: Widened, A: before.pointer, B: b.Pointer, Message: "a branch is new"}
+		f := Finding{Rule: RuleBranchAdded, Direction: Widened, A: before.pointer, B: b.Pointer}
+		f.Message = e.say("a branch is new", "a branch is gone")
 		if after.one {
 			// What matched one branch before may match two now.
 			f.Direction, violation = Changed, p.formOf(p.classifier.of(b), false)

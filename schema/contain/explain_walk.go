@@ -106,7 +106,7 @@ func facets() []facet {
 		{[]string{"type"}, "any type", RuleTypeNarrowed, RuleTypeWidened, RuleTypeChanged, false, typeTerms},
 		{[]string{"const", "enum"}, "any value", RuleEnumNarrowed, RuleEnumWidened, RuleEnumChanged, false, enumTerms},
 		{
-			[]string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}, "any number",
+			[]string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"}, "any number",
 			RuleRangeNarrowed, RuleRangeWidened, RuleRangeChanged, false, rangeTerms,
 		},
 		{
@@ -123,6 +123,7 @@ func facets() []facet {
 		},
 		{[]string{"minItems", "maxItems"}, "any number of elements", RuleCountNarrowed, RuleCountWidened, RuleCountChanged, false, countTerms},
 		{[]string{"uniqueItems"}, "elements may be equal", RuleUniqueAdded, RuleUniqueRemoved, RuleSchemaChanged, true, uniqueTerms},
+		{fullKeywords(), "nothing more", RuleSchemaChanged, RuleSchemaChanged, RuleSchemaChanged, false, fullTerms},
 	}
 }
 
@@ -209,7 +210,7 @@ func (e *explainer) facet(f facet, x, y view, at site) {
 	// missing.
 	has := func(n *ir.Node, keyword string) bool { return keywordText(n, keyword) != "" }
 	found.A, found.B = x.at(f.keywords, has), y.at(f.keywords, has)
-	found.Message = x.text(f) + ", now " + y.text(f)
+	found.Message = e.say(x.text(f)+", now "+y.text(f), y.text(f)+", now "+x.text(f))
 	e.report(found, at, p.negate(after))
 }
 
@@ -255,9 +256,11 @@ func (e *explainer) parts(found Finding, before, after []*ir.Node, at site, narr
 	case less && more:
 		found.Rule, found.Direction, found.Message = RuleSchemaChanged, Changed, "other values are accepted here"
 	case less:
-		found.Rule, found.Direction, found.Message = narrowed, Narrowed, "fewer values are accepted here"
+		found.Rule, found.Direction = narrowed, Narrowed
+		found.Message = e.say("fewer values are accepted here", "more values are accepted here")
 	case more:
-		found.Rule, found.Direction, found.Message = widened, Widened, "more values are accepted here"
+		found.Rule, found.Direction = widened, Widened
+		found.Message = e.say("more values are accepted here", "fewer values are accepted here")
 	default:
 		return
 	}
@@ -306,12 +309,14 @@ func (e *explainer) negations(x, y view, at site) {
 	if len(before) > 0 {
 		found.A = before[0].Pointer
 	} else {
-		found.Rule, found.Direction, found.Message = RuleNotAdded, Narrowed, "not rules out values now"
+		found.Rule, found.Direction = RuleNotAdded, Narrowed
+		found.Message = e.say("not rules out values now", "not no longer rules out any value")
 	}
 	if len(after) > 0 {
 		found.B = after[0].Pointer
 	} else {
-		found.Rule, found.Direction, found.Message = RuleNotRemoved, Widened, "not no longer rules out any value"
+		found.Rule, found.Direction = RuleNotRemoved, Widened
+		found.Message = e.say("not no longer rules out any value", "not rules out values now")
 	}
 	e.report(found, at, e.p.negate(is))
 }

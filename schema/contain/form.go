@@ -25,6 +25,7 @@ type form struct {
 	props                  []formProperty
 	oneOf, anyOf, allOf    []int32
 	constant, enum         *literalSet
+	full                   *fullForm // nil in the subset
 
 	like []*ir.Node // all schemas of this form, for their examples
 
@@ -217,7 +218,7 @@ func (c *classifier) fixedKey(n *ir.Node) []byte {
 		}
 		key = append(key, 0)
 	}
-	return key
+	return c.appendFullKey(key, n)
 }
 
 // appendParts writes the forms of a schema's parts. Branches are sorted; those of
@@ -238,6 +239,7 @@ func (c *classifier) appendParts(n *ir.Node) {
 	c.appendBranches('?', n.AnyOf, true)
 	c.appendBranches('&', n.AllOf, true)
 	c.append('!', c.of(n.Not))
+	c.appendFullParts(n)
 }
 
 // append writes a tagged form to the key.
@@ -308,6 +310,7 @@ func (c *classifier) fill(f *form, n *ir.Node, side Side) {
 	if n.Enum != nil {
 		f.enum = c.p.literalSet(n.Enum)
 	}
+	f.full = c.fullForm(n)
 }
 
 // standalone returns the validator of the form as a schema of its own.

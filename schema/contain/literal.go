@@ -100,9 +100,13 @@ func (p *prover) holds(id termID, v *jsontree.Tree) bool {
 		return t.lits.has(p.identify(v.Raw)) == (t.op == opIn)
 	case opLow, opHigh:
 		return t.allows(decimal.Parse(v.Raw))
+	case opMultiple, opNotMultiple:
+		return t.divisor.Divides(decimal.Parse(v.Raw)) == (t.op == opMultiple)
+	case opPasses, opFails:
+		return p.forms[t.from].valid(v.Raw) == (t.op == opPasses)
 	case opLength, opMatch, opMiss, opFormat, opNoFormat:
 		return t.reads(v.Text)
-	case opCount, opItems, opSome, opUnique, opRepeat:
+	case opCount, opItems, opSome, opUnique, opRepeat, opAt, opFrom, opTally:
 		return p.holdsArray(*t, v)
 	default:
 		return p.holdsObject(*t, v)
@@ -140,6 +144,10 @@ func (p *prover) holdsArray(t term, v *jsontree.Tree) bool {
 		return !slices.ContainsFunc(v.Items, func(i *jsontree.Tree) bool { return !p.holds(t.args[0], i) })
 	case opSome:
 		return slices.ContainsFunc(v.Items, func(i *jsontree.Tree) bool { return p.holds(t.args[0], i) })
+	case opAt:
+		return t.from >= len(v.Items) || p.holds(t.args[0], v.Items[t.from])
+	case opFrom, opTally:
+		return p.holdsFrom(t, v.Items[min(t.from, len(v.Items)):])
 	}
 	// opUnique and opRepeat: equal elements have equal numbers.
 	seen := map[uint32]bool{}
@@ -158,6 +166,13 @@ func (p *prover) holdsObject(t term, v *jsontree.Tree) bool {
 		return slices.ContainsFunc(v.Members, func(m jsontree.Member) bool {
 			return !t.namesMember(p, m.Name) && p.holds(t.args[0], m.Value)
 		})
+	case opSize:
+		return t.low <= len(v.Members) && len(v.Members) <= t.high
+	case opEvery, opExists:
+		// The two differ in what would decide: a member that fails, or one that passes.
+		return slices.ContainsFunc(v.Members, func(m jsontree.Member) bool {
+			return p.holdsName(t.args[0], m.Name) && p.holds(t.args[1], m.Value) == (t.op == opExists)
+		}) == (t.op == opExists)
 	}
 	// opRow: the arguments go by name, and the last is for all other members.
 	for _, m := range v.Members {

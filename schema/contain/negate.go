@@ -50,14 +50,25 @@ func (p *prover) negation(t term) termID {
 		opposite.op, opposite.open = opHigh, !t.open
 	case opHigh:
 		opposite.op, opposite.open = opLow, !t.open
-	case opLength, opCount:
+	case opLength, opCount, opSize, opTally:
 		// Outside of a range means below it or above it.
 		return p.within(only, p.outside(t))
 	// The kinds of term are declared in pairs of opposites, next to each other.
-	case opMatch, opFormat, opUnique, opHas:
+	case opMatch, opFormat, opUnique, opHas, opMultiple, opPasses:
 		opposite.op++
-	case opMiss, opNoFormat, opRepeat, opLacks:
+	case opMiss, opNoFormat, opRepeat, opLacks, opNotMultiple, opFails:
 		opposite.op--
+	case opAt: // the element exists
+		exists := p.intern(term{op: opCount, low: t.from + 1, high: ir.Unbounded})
+		opposite.args = []termID{p.negate(t.args[0])}
+		return p.and(only, exists, p.intern(opposite))
+	case opFrom:
+		opposite.op, opposite.low, opposite.high = opTally, 1, ir.Unbounded
+		opposite.args = []termID{p.negate(t.args[0])}
+	case opEvery:
+		opposite.op, opposite.args = opExists, []termID{t.args[0], p.negate(t.args[1])}
+	case opExists:
+		return p.and(only, p.every(t.args[0], p.negate(t.args[1])))
 	case opItems:
 		opposite.op, opposite.args = opSome, []termID{p.negate(t.args[0])}
 	case opSome:
@@ -94,10 +105,10 @@ func (p *prover) outside(t term) termID {
 	// A range that starts at 0 or has no end can be missed on one side only.
 	less, more := termFalse, termFalse
 	if t.low > 0 {
-		less = p.intern(term{op: t.op, low: 0, high: t.low - 1})
+		less = p.intern(term{op: t.op, low: 0, high: t.low - 1, from: t.from, args: t.args})
 	}
 	if t.high != ir.Unbounded {
-		more = p.intern(term{op: t.op, low: t.high + 1, high: ir.Unbounded})
+		more = p.intern(term{op: t.op, low: t.high + 1, high: ir.Unbounded, from: t.from, args: t.args})
 	}
 	return p.or(less, more)
 }

@@ -21,6 +21,9 @@ func (p *prover) checkInteger(st *state) result {
 	if !lowOK || !highOK {
 		return p.tryNumbers(st, true)
 	}
+	if len(st.multiples) > 0 {
+		return p.checkMultiples(st, low, high, true)
+	}
 	step := big.NewInt(1)
 	var at, end *big.Int
 	switch {
@@ -61,6 +64,9 @@ func (p *prover) checkFraction(st *state) result {
 	if !lowOK || !highOK {
 		return p.tryNumbers(st, false)
 	}
+	if st.hasDivisor() {
+		return p.checkMultiples(st, low, high, false)
+	}
 	// Values such as 3.5 read better in a witness than 3.0000001.
 	half := amount{big.NewInt(5), -1}
 	switch {
@@ -72,7 +78,7 @@ func (p *prover) checkFraction(st *state) result {
 	case low == nil:
 		low = &amount{new(big.Int).Sub(high.round(false, true), big.NewInt(int64(2+p.excludedOf(st)))), 0}
 	case low.cmp(*high) == 0:
-		if raw := []byte(low.String()); !low.isInteger() && !p.excluded(st, raw) {
+		if raw := []byte(low.String()); !low.isInteger() && !p.barred(st, raw) {
 			return satisfied(raw)
 		}
 		return unsat()
@@ -83,14 +89,14 @@ func (p *prover) checkFraction(st *state) result {
 		if v.cmp(*high) >= 0 || !p.spend(1) {
 			break
 		}
-		if raw := []byte(v.String()); v.cmp(*low) > 0 && !p.excluded(st, raw) {
+		if raw := []byte(v.String()); v.cmp(*low) > 0 && !p.barred(st, raw) {
 			return satisfied(raw)
 		}
 	}
 	// No value in .5 fits: halve the distance to the lower limit. Each round
 	// gives a new value, and an integer can come up only once.
 	for v := low.middle(*high); p.spend(1); v = low.middle(v) {
-		if raw := []byte(v.String()); !v.isInteger() && !p.excluded(st, raw) {
+		if raw := []byte(v.String()); !v.isInteger() && !p.barred(st, raw) {
 			return satisfied(raw)
 		}
 	}
@@ -129,7 +135,7 @@ func (p *prover) tryNumbers(st *state, integer bool) result {
 	for _, raw := range candidates {
 		d := decimal.Parse([]byte(raw))
 		if d.IsInteger() == integer && (st.low == nil || st.low.allows(d)) && (st.high == nil || st.high.allows(d)) &&
-			!p.excluded(st, []byte(raw)) {
+			!p.barred(st, []byte(raw)) {
 			return satisfied([]byte(raw))
 		}
 	}

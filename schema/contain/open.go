@@ -45,6 +45,7 @@ func (p *prover) asserts(index termID) (termID, bool) {
 	if f.not >= 0 {
 		args = append(args, p.formOf(f.not, true))
 	}
+	args = append(args, p.assertsFull(index)...)
 	final := true
 	if len(f.oneOf) > 0 {
 		var overlaps []pairOfForms
@@ -80,6 +81,7 @@ func (p *prover) denies(index termID) (termID, bool) {
 	if f.not >= 0 {
 		arms = append(arms, p.formOf(f.not, false))
 	}
+	arms = append(arms, p.deniesFull(index)...)
 	final := true
 	if len(f.oneOf) > 0 {
 		var overlaps []pairOfForms
@@ -212,6 +214,9 @@ func (p *prover) appendNumber(args []termID, r *ir.NumberRule) []termID {
 			args = append(args, p.intern(term{op: b.op, open: b.open, limit: b.limit}))
 		}
 	}
+	if r.Multiple != nil {
+		args = append(args, p.intern(term{op: opMultiple, divisor: r.Multiple}))
+	}
 	return args
 }
 
@@ -236,7 +241,11 @@ func (p *prover) appendArray(args []termID, f *form) []termID {
 	if r.Min > 0 || r.Max != ir.Unbounded {
 		args = append(args, p.intern(term{op: opCount, low: r.Min, high: r.Max}))
 	}
-	args = append(args, p.items(p.formOf(f.items, false)))
+	if r.Full != nil {
+		args = p.appendTuple(args, f)
+	} else {
+		args = append(args, p.items(p.formOf(f.items, false)))
+	}
 	if r.Unique {
 		args = append(args, p.intern(term{op: opUnique}))
 	}
@@ -253,8 +262,17 @@ func (p *prover) appendObject(args []termID, f *form) []termID {
 		names = append(names, prop.name)
 		values = append(values, p.formOf(prop.form, false))
 	}
-	values = append(values, p.formOf(f.additional, false))
+	rest := p.formOf(f.additional, false)
+	if f.full != nil && len(f.full.patterns) > 0 {
+		// Patterns take names away from additionalProperties.
+		args = append(args, p.every(p.beside(names, f.full.patterns), rest))
+		rest = termTrue
+	}
+	values = append(values, rest)
 	args = append(args, p.row(names, values))
+	if f.full != nil {
+		args = p.appendKeyed(args, f)
+	}
 	for _, name := range f.node.Obj.Required {
 		args = append(args, p.has(p.name(name)))
 	}

@@ -143,7 +143,7 @@ type claim struct {
 // aboutMember reads a term as a claim. It reports false where it is none, or
 // where members depend on each other, so that a look at one is not enough.
 func (p *prover) aboutMember(st *state, id termID) (claim, bool) {
-	if st.sort != sortObject || len(st.others) > 0 || len(st.out) > 0 {
+	if st.sort != sortObject || len(st.others) > 0 || len(st.out) > 0 || st.isKeyed() || len(st.hidden) > 0 {
 		return claim{}, false
 	}
 	if p.isForm(id) {
@@ -264,6 +264,14 @@ func (p *prover) check(st *state, build bool) result {
 	if !p.spend(1) {
 		return p.unknown(ReasonSteps)
 	}
+	if len(st.hidden) > 0 {
+		return p.checkHidden(st)
+	}
+	return p.checkSort(st, build)
+}
+
+// checkSort asks the theory of a sort.
+func (p *prover) checkSort(st *state, build bool) result {
 	switch st.sort {
 	case sortNull:
 		return p.firstOf(st, "null")
@@ -276,8 +284,14 @@ func (p *prover) check(st *state, build bool) result {
 	case sortString:
 		return p.checkString(st)
 	case sortArray:
+		if len(st.tuples) > 0 {
+			return p.checkTuple(st)
+		}
 		return p.checkArray(st, build)
 	default:
+		if st.isKeyed() {
+			return p.checkKeyed(st)
+		}
 		return p.checkObject(st, build)
 	}
 }

@@ -21,7 +21,8 @@ type state struct {
 
 	in, out []*literalSet // the value is in all of in and in none of out
 
-	low, high *term // numbers: the stricter limits; nil without
+	low, high *term   // numbers: the stricter limits; nil without
+	multiples []*term // divisors, wanted and unwanted
 
 	length span    // strings, in code points
 	texts  []*term // patterns and formats, wanted and unwanted
@@ -34,6 +35,11 @@ type state struct {
 	members []memberState // objects, by name
 	rest    []termID      // what members satisfy that no row names
 	others  []*term       // demands for a member with a name outside a list
+
+	tuples []*term  // arrays: terms about the places of elements, and about how many satisfy something
+	size   span     // objects
+	keyed  []*term  // objects: terms about members by what their names satisfy
+	hidden []termID // the terms that are beyond proof
 }
 
 // span is a range of sizes, both ends included.
@@ -57,7 +63,7 @@ type memberState struct {
 
 // init sets what the zero value does not mean.
 func (st *state) init() {
-	st.length, st.count = span{0, ir.Unbounded}, span{0, ir.Unbounded}
+	st.length, st.count, st.size = span{0, ir.Unbounded}, span{0, ir.Unbounded}, span{0, ir.Unbounded}
 }
 
 // clone returns a copy that can take in more without touching st. Most slices
@@ -68,6 +74,7 @@ func (st *state) clone() *state {
 	c.atoms, c.seen, c.ors = slices.Clip(c.atoms), slices.Clip(c.seen), slices.Clip(c.ors)
 	c.in, c.out, c.texts = slices.Clip(c.in), slices.Clip(c.out), slices.Clip(c.texts)
 	c.some, c.others = slices.Clip(c.some), slices.Clip(c.others)
+	c.multiples, c.tuples, c.keyed, c.hidden = slices.Clip(c.multiples), slices.Clip(c.tuples), slices.Clip(c.keyed), slices.Clip(c.hidden)
 	c.members = slices.Clone(c.members)
 	return &c
 }
@@ -166,6 +173,19 @@ func (st *state) pushAtom(p *prover, t term) bool {
 		if st.high == nil || stricter(&t, st.high, -1) {
 			st.high = &t
 		}
+	case opMultiple, opNotMultiple:
+		st.multiples = append(st.multiples, &t)
+	case opSize:
+		return st.size.meet(t.low, t.high)
+	case opEvery, opExists:
+		st.keyed = append(st.keyed, &t)
+	case opAt, opFrom, opTally:
+		st.tuples = append(st.tuples, &t)
+		if t.op == opTally && t.low > 0 {
+			return st.count.meet(min(t.from+t.low, ir.Unbounded-1), ir.Unbounded)
+		}
+	case opPasses, opFails:
+		st.hidden = append(st.hidden, p.intern(t))
 	case opLength:
 		return st.length.meet(t.low, t.high)
 	case opMatch, opMiss, opFormat, opNoFormat:

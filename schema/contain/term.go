@@ -41,6 +41,8 @@ const (
 	opOut      // the value is not in lits
 	opLow      // number ≥ limit, or > with open
 	opHigh     // number ≤ limit, or < with open
+	opMultiple // the number is a multiple of divisor
+	opNotMultiple
 	opLength   // low ≤ code points ≤ high
 	opMatch    // the string matches the pattern
 	opMiss     // the string does not
@@ -51,10 +53,20 @@ const (
 	opSome     // some element does
 	opUnique   // no two elements are equal
 	opRepeat   // two are
+	opAt       // the element at from satisfies args[0], if there is one
+	opFrom     // each element from there on satisfies args[0]
+	opTally    // from there on, low ≤ elements that satisfy args[0] ≤ high
 	opRow      // members satisfy args by names; the others the last of args
 	opHas      // the member names[0] exists
 	opLacks    // it does not
 	opOther    // some member not in names exists and satisfies args[0]
+	opSize     // low ≤ members ≤ high
+	opEvery    // each member whose name satisfies args[0] has a value that satisfies args[1]
+	opExists   // some member has a name that satisfies args[0] and a value that satisfies args[1]
+	// The value passes, or fails, the form from, of which some keyword is beyond
+	// proof. All other keywords of the form are terms of their own.
+	opPasses
+	opFails
 )
 
 // term is one statement about a value, in negation normal form: negations stand
@@ -64,9 +76,11 @@ type term struct {
 	op        op
 	open      bool
 	low, high int
+	from      int // an index of elements, or a form
 	args      []termID
 	names     []nameID // ascending
 	limit     *ir.Bound
+	divisor   *ir.Multiple
 	lits      *literalSet
 	pattern   *pattern.Pattern
 	format    format.Name
@@ -124,13 +138,13 @@ func (p *prover) isForm(id termID) bool {
 // about all values.
 func sortOfOp(o op) sorts {
 	switch {
-	case o == opLow || o == opHigh:
+	case o >= opLow && o <= opNotMultiple:
 		return sortNumber
 	case o >= opLength && o <= opNoFormat:
 		return sortString
-	case o >= opCount && o <= opRepeat:
+	case o >= opCount && o <= opTally:
 		return sortArray
-	case o >= opRow:
+	case o >= opRow && o <= opExists:
 		return sortObject
 	}
 	return 0
@@ -163,9 +177,13 @@ func (p *prover) intern(t term) termID {
 		}
 	case opLow, opHigh:
 		key = t.limit.Decimal.AppendKey(key)
-	case opLength, opCount:
+	case opMultiple, opNotMultiple:
+		key = binary.AppendUvarint(key, t.divisor.Coefficient)
+		key = binary.AppendVarint(key, t.divisor.Exp)
+	case opLength, opCount, opSize, opTally, opAt, opFrom, opPasses, opFails:
 		key = binary.AppendUvarint(key, uint64(t.low))
 		key = binary.AppendUvarint(key, uint64(t.high))
+		key = binary.AppendUvarint(key, uint64(t.from))
 	case opMatch, opMiss:
 		key = append(key, t.pattern.RE2...)
 	case opFormat, opNoFormat:
@@ -185,6 +203,8 @@ func (p *prover) intern(t term) termID {
 		t.must, t.known = t.may, true
 	case t.op == opIn:
 		t.may, t.known = t.lits.sorts, true
+	case t.op == opPasses || t.op == opFails:
+		t.may, t.known = allSorts, true
 	case t.op == opOut:
 		t.may, t.must, t.known = allSorts, allSorts&^t.lits.sorts, true
 	}

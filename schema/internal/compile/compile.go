@@ -34,6 +34,7 @@ type compiler struct {
 	ident    identity.Identifier // numbers the literals
 	refs     []pendingRef
 	patterns pattern.Budget
+	full     *fullProfile // nil for the subset
 }
 
 // pendingRef is a $ref whose target may not be compiled yet.
@@ -53,6 +54,24 @@ type Fault struct {
 // Compile compiles a schema, given as JSON, or returns all its faults. src is
 // not kept.
 func Compile(src []byte) (*ir.Schema, []Fault) {
+	t, faults := parse(src)
+	if faults != nil {
+		return nil, faults
+	}
+	c := newCompiler()
+	if t.Kind != jsontree.Object {
+		// A capability whose contract is true or false says nothing; more
+		// likely a file was cut short.
+		c.fault("", "the root of a schema must be an object", "write {} to accept every value")
+		return nil, c.faults
+	}
+	root := c.schema(t, "")
+	c.resolve(root)
+	return c.complete(root, src)
+}
+
+// parse reads the JSON of a schema.
+func parse(src []byte) (*jsontree.Tree, []Fault) {
 	t, err := jsontree.Parse(src)
 	if err != nil {
 		var syntax *ijson.SyntaxError
@@ -66,18 +85,21 @@ func Compile(src []byte) (*ir.Schema, []Fault) {
 		hint := "split it; a contract is not a database"
 		return nil, []Fault{{Message: "the schema is larger than 8 MiB", Hint: hint}}
 	}
+	return t, nil
+}
+
+// newCompiler returns a compiler for one schema.
+func newCompiler() *compiler {
 	c := &compiler{patterns: pattern.NewBudget()}
 	// All literals of the schema share one table, which the validator later
 	// only reads.
 	c.ident.Table = &c.literals
-	if t.Kind != jsontree.Object {
-		// A capability whose contract is true or false says nothing; more
-		// likely a file was cut short.
-		c.fault("", "the root of a schema must be an object", "write {} to accept every value")
-		return nil, c.faults
-	}
-	root := c.schema(t, "")
-	c.resolve(root)
+	return c
+}
+
+// complete refuses what only shows in the whole and fills in what the passes over
+// payloads read. It is the part that both profiles share.
+func (c *compiler) complete(root *ir.Node, src []byte) (*ir.Schema, []Fault) {
 	if len(c.faults) == 0 {
 		c.refuseLoops()
 	}
@@ -92,6 +114,7 @@ func Compile(src []byte) (*ir.Schema, []Fault) {
 	share(root, c.nodes)
 	return &ir.Schema{
 		Root: root, Nodes: c.nodes, Source: slices.Clone(src), Literals: c.literals, Memoise: needsMemo(c.nodes),
+		Full: c.full != nil,
 	}, nil
 }
 
@@ -113,6 +136,9 @@ func (c *compiler) fault(pointer, message, hint string) {
 // source, whose depth jsontree.Parse has bounded. A schema in which there is a fault
 // still gets a node, so that the rest can be checked as well.
 func (c *compiler) schema(t *jsontree.Tree, pointer string) *ir.Node {
+	if c.full != nil {
+		return c.full.schema(t)
+	}
 	// Keys of the memo have room for so many nodes.
 	if len(c.nodes) == memo.MaxNodes {
 		c.fault(pointer, "the schema is too large", "")

@@ -95,6 +95,9 @@ func weigh(nodes []*ir.Node) (most int) {
 // contain itself, or where combinations nest. The memo makes such schemas
 // linear and all others slower, by a look-up for each value, which is why most
 // schemas run without.
+//
+// What is unevaluated takes a second look at the branches, which without a memo
+// would judge everything behind them again, at every level.
 func needsMemo(nodes []*ir.Node) bool {
 	const (
 		mostSteps    = 256 // for one value, before its parts
@@ -102,6 +105,11 @@ func needsMemo(nodes []*ir.Node) bool {
 	)
 	if weigh(nodes) > mostSteps {
 		return true
+	}
+	for _, n := range nodes {
+		if n.Beyond != nil && (n.Beyond.Members != nil || n.Beyond.Elements != nil) {
+			return true
+		}
 	}
 	r := recursion{state: make([]visited, len(nodes))}
 	walk := ir.Walk{Next: (*ir.Node).Edges, Enter: r.enter, Edge: r.edge, Leave: r.leave}
@@ -142,7 +150,7 @@ func (r *recursion) edge(from, to *ir.Node, _ bool) {
 		v.low = min(v.low, u.low)
 		v.loops = v.loops || from == to
 	}
-	if from.Ref == nil && !from.Combines {
+	if from.Ref == nil && !from.Combines && !overlaps(from) {
 		v.readings = max(v.readings, u.readings) // each part is read once
 	}
 }
@@ -150,7 +158,7 @@ func (r *recursion) edge(from, to *ir.Node, _ bool) {
 // leave completes a schema, and its group if n was met first of it.
 func (r *recursion) leave(n *ir.Node) {
 	v := &r.state[indexOf(n)]
-	if n.Ref != nil || n.Combines {
+	if n.Ref != nil || n.Combines || overlaps(n) {
 		v.readings = r.read(n)
 	}
 	r.readings = max(r.readings, v.readings)
@@ -166,7 +174,12 @@ func (r *recursion) leave(n *ir.Node) {
 func (r *recursion) read(n *ir.Node) (readings int) {
 	readings = 1
 	for _, next := range n.Parts() {
-		readings = max(readings, r.state[indexOf(next)].readings)
+		again := r.state[indexOf(next)].readings
+		if overlaps(n) {
+			readings = min(readings+again, 1<<16)
+		} else {
+			readings = max(readings, again)
+		}
 	}
 	picked := picks(n.OneOf) && n.AnyOf == nil && n.AllOf == nil && n.Not == nil
 	for _, next := range n.Here() {
@@ -193,9 +206,16 @@ func (r *recursion) closeGroup(n *ir.Node) {
 	recursive := len(group) > 1 || r.state[indexOf(n)].loops
 	for _, m := range group {
 		r.state[indexOf(m)].open = false
-		r.combining = r.combining || m.Combines && recursive
+		r.combining = r.combining || recursive && (m.Combines || overlaps(m))
 	}
 	r.stack = r.stack[:at]
+}
+
+// overlaps reports whether several schemas of a node can judge the same part: an
+// element both items and contains, a member several patterns.
+func overlaps(n *ir.Node) bool {
+	return n.Arr != nil && n.Arr.Full != nil && n.Arr.Full.Contains != nil ||
+		n.Obj != nil && n.Obj.Full != nil && len(n.Obj.Full.Patterns) > 0
 }
 
 // picks reports whether a property decides which branch is read.

@@ -41,6 +41,10 @@ func (c *compiler) stringKeyword(n *ir.Node, name string, v *jsontree.Tree, at s
 		if !ok {
 			return
 		}
+		if c.full != nil {
+			c.full.format(n.Str, name)
+			return
+		}
 		if n.Str.Format = format.Name(name); !slices.Contains(format.Names(), name) {
 			c.fault(at, "unknown format "+truncate.Quote(name), suggest(name, format.Names()))
 		}
@@ -184,6 +188,10 @@ func (c *compiler) required(obj *ir.ObjectRule, v *jsontree.Tree, at string) {
 	for i, item := range v.Items {
 		name, ok := c.text(item, jsonptr.Element(at, i))
 		if ok && listed[name] {
+			if c.full != nil {
+				c.full.remark(jsonptr.Element(at, i), "required lists "+truncate.Quote(name)+" twice")
+				continue
+			}
 			c.fault(jsonptr.Element(at, i), "required lists "+truncate.Quote(name)+" twice", "")
 			continue
 		}
@@ -198,6 +206,7 @@ func (c *compiler) required(obj *ir.ObjectRule, v *jsontree.Tree, at string) {
 // have been read: their order must not matter.
 func (c *compiler) finish(n *ir.Node) {
 	if n.Obj != nil {
+		nameDependents(n.Obj)
 		finishObject(n.Obj)
 	}
 	if n.Num != nil {
@@ -209,7 +218,7 @@ func (c *compiler) finish(n *ir.Node) {
 	// The validator skips nodes that accept anything, and goes straight to the
 	// combinators of nodes that have nothing else.
 	own := assertsItself(n)
-	n.Combines = n.OneOf != nil || n.AnyOf != nil || n.AllOf != nil || n.Not != nil
+	n.Combines = n.OneOf != nil || n.AnyOf != nil || n.AllOf != nil || n.Not != nil || n.Beyond != nil
 	n.Pure = n.Combines && !own
 	n.Any = !own && !n.Combines
 }
@@ -266,7 +275,7 @@ func finishNumber(r *ir.NumberRule) {
 	const most = 1<<63 - 1
 	r.Low, r.High, r.Fast = -most-1, most, true
 	for _, b := range []*ir.Bound{r.Min, r.Max, r.Above, r.Below} {
-		if b != nil && !b.IsSmall {
+		if b != nil && !b.IsSmall || r.Multiple != nil {
 			r.Fast = false
 			return
 		}

@@ -22,7 +22,7 @@ func (c *compiler) values(n *ir.Node, name string, v *jsontree.Tree, at string) 
 		case v.Kind != jsontree.Array:
 			c.fault(at, "enum must be an array, not "+describe(v.Kind), "")
 			return
-		case len(v.Items) == 0:
+		case len(v.Items) == 0 && c.full == nil:
 			c.fault(at, "enum must list at least one value", "write false to refuse every value")
 			return
 		}
@@ -43,6 +43,10 @@ func (c *compiler) values(n *ir.Node, name string, v *jsontree.Tree, at string) 
 		// Equal values have one number, so that 1 and 1.0 are found to repeat
 		// each other.
 		if _, twice := rule.IDs[l.ID]; twice {
+			if c.full != nil {
+				c.full.remark(where, "enum lists the same value twice")
+				continue
+			}
 			c.fault(where, "enum lists the same value twice", "remove one of them")
 			continue
 		}

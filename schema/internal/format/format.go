@@ -1,5 +1,7 @@
 package format
 
+import "slices"
+
 // Name is what the keyword format calls a format.
 type Name string
 
@@ -30,7 +32,7 @@ func (f Name) Match(text []byte) bool {
 	case DateTime:
 		return isDateTime(text)
 	}
-	return true
+	return f.matchFull(text)
 }
 
 // Complaint is the end of the message for a string that lacks the format.
@@ -47,5 +49,9 @@ func (f Name) Complaint() string {
 	case DateTime:
 		return "not an RFC-3339 date-time"
 	}
-	return "unknown"
+	return "not of this format"
 }
+
+// Known reports whether strings can be judged by a format. Those that the subset lacks
+// are in full.go.
+func Known(f Name) bool { return slices.Contains(Names(), string(f)) || isFull(f) }

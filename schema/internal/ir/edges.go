@@ -35,6 +35,9 @@ func (n *Node) countHere() (count int) {
 	if n.Not != nil || n.Ref != nil {
 		count++ // never both: nothing stands beside $ref
 	}
+	if n.Beyond != nil {
+		count += 3 * len(n.Beyond.Conditionals)
+	}
 	return count
 }
 
@@ -50,6 +53,21 @@ func (n *Node) appendHere(all []*Node) []*Node {
 	if n.Not != nil {
 		all = append(all, n.Not)
 	}
+	if n.Beyond != nil {
+		for _, c := range n.Beyond.Conditionals {
+			all = appendPresent(all, c.If, c.Then, c.Else)
+		}
+	}
+	return all
+}
+
+// appendPresent appends the schemas that are not nil.
+func appendPresent(all []*Node, nodes ...*Node) []*Node {
+	for _, n := range nodes {
+		if n != nil {
+			all = append(all, n)
+		}
+	}
 	return all
 }
 
@@ -62,6 +80,20 @@ func (n *Node) countParts() (count int) {
 	}
 	if n.Arr != nil && n.Arr.Items != nil {
 		count++
+	}
+	return count + n.countFull()
+}
+
+// countFull counts the parts that keywords outside of the subset judge.
+func (n *Node) countFull() (count int) {
+	if n.Obj != nil && n.Obj.Full != nil {
+		count += len(n.Obj.Full.Patterns) + 1
+	}
+	if n.Arr != nil && n.Arr.Full != nil {
+		count += len(n.Arr.Full.Prefix) + 1
+	}
+	if n.Beyond != nil {
+		count += 2
 	}
 	return count
 }
@@ -77,6 +109,23 @@ func (n *Node) appendParts(all []*Node) []*Node {
 	}
 	if n.Arr != nil && n.Arr.Items != nil {
 		all = append(all, n.Arr.Items)
+	}
+	return n.appendFull(all)
+}
+
+// appendFull appends the parts that keywords outside of the subset judge.
+func (n *Node) appendFull(all []*Node) []*Node {
+	if n.Obj != nil && n.Obj.Full != nil {
+		for i := range n.Obj.Full.Patterns {
+			all = append(all, n.Obj.Full.Patterns[i].Node)
+		}
+		all = appendPresent(all, n.Obj.Full.Names)
+	}
+	if n.Arr != nil && n.Arr.Full != nil {
+		all = appendPresent(append(all, n.Arr.Full.Prefix...), n.Arr.Full.Contains)
+	}
+	if n.Beyond != nil {
+		all = appendPresent(all, n.Beyond.Members, n.Beyond.Elements)
 	}
 	return all
 }

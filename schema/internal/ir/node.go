@@ -37,7 +37,12 @@ type Schema struct {
 	Source   []byte         // the JSON that was compiled
 	Literals identity.Table // the values of const and enum; only read
 	Memoise  bool           // judge through a memo: without, some payloads would take too long
+	Full     bool           // compiled by the full profile
+	Remarks  []Remark       // what an author may want to know of; only in the full profile
 }
+
+// Remark is something odd in a schema that is no reason to refuse it.
+type Remark struct{ Pointer, Message string }
 
 // Key opens the compiled form of a schema to the packages below schema. They
 // alone can name the type, and its field keeps others from passing a literal.
@@ -76,6 +81,7 @@ type Node struct {
 	OneOf, AnyOf, AllOf *Combinator
 	Not                 *Node
 	NotTo               *Node // the target of not
+	Beyond              *Beyond
 
 	// Pure is set where only combinators assert anything.
 	Pure bool
@@ -178,6 +184,7 @@ type NumberRule struct {
 	// integers of modest size: then Fast holds and integers need no more.
 	Low, High int64
 	Fast      bool
+	Multiple  *Multiple // multipleOf
 }
 
 // ArrayRule holds the assertions on arrays. Items is nil where it is absent.
@@ -186,6 +193,7 @@ type ArrayRule struct {
 	To       *Node // the target of items; nil where anything goes
 	Min, Max int
 	Unique   bool
+	Full     *FullArray // nil in the subset
 }
 
 // ObjectRule holds the assertions on objects.
@@ -199,8 +207,9 @@ type ObjectRule struct {
 	Index    Names
 	// Additional is nil where it is absent.
 	Additional *Node
-	Closed     bool  // additionalProperties is false
-	Rest       *Node // target of Additional; nil where anything goes
+	Closed     bool        // additionalProperties is false
+	Rest       *Node       // target of Additional; nil where anything goes
+	Full       *FullObject // nil in the subset
 }
 
 // Property is a name that properties declares or required lists.

@@ -68,6 +68,9 @@ func (r *Run) combine(n *ir.Node, i, depth, end int) int {
 			end = r.Skip(i, depth)
 		}
 	}
+	if n.Beyond != nil {
+		return r.beyond(n, i, depth, end)
+	}
 	return end
 }
 

@@ -17,6 +17,9 @@ func (r *Run) array(rule *ir.ArrayRule, i, depth int) int {
 		}
 		rule = &r.anyArray
 	}
+	if rule.Full != nil {
+		return r.fullArray(rule, i, depth)
+	}
 	var serial uint32
 	if rule.Unique {
 		serial = r.NextArray()
@@ -113,6 +116,9 @@ func (r *Run) object(rule *ir.ObjectRule, i, depth int) int {
 			return r.Skip(i, depth+1)
 		}
 		rule = &r.anyObject
+	}
+	if rule.Full != nil {
+		return r.fullObject(rule, i, depth)
 	}
 	m := members{rule: rule}
 	if len(rule.Props) > 64 {

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/schema/internal/hashtable"
 	"github.com/agentd/agentd/schema/internal/identity"
 	"github.com/agentd/agentd/schema/internal/ir"
 	"github.com/agentd/agentd/schema/internal/jsontree"
@@ -46,6 +47,8 @@ type Run struct {
 	ids    identity.Table      // the table of unique
 	seen   memo.Table          // which numbers occurred in which array
 	arrays uint32              // the number of the last array with uniqueItems
+
+	parts []part // members and elements that may be unevaluated; a stack
 }
 
 // NewRun returns scratch space for payloads of one schema, one at a time.
@@ -74,6 +77,7 @@ func (r *Run) Begin(data []byte) {
 	r.data = data
 	r.names.Reset()
 	r.wide = r.wide[:0]
+	r.parts = r.parts[:0]
 	r.arrays = 0
 }
 
@@ -89,6 +93,9 @@ func (r *Run) end() {
 	}
 	if cap(r.text) > maxKeptBytes {
 		r.text = nil
+	}
+	if cap(r.parts) > hashtable.MaxKept {
+		r.parts = nil
 	}
 	r.unique.Trim()
 }

@@ -99,7 +99,8 @@ func withinExactly(b *ir.NumberRule, token []byte) bool {
 	d := decimal.Parse(token)
 	return b.Min.Order(d) >= 0 && b.Max.Order(d) <= 0 &&
 		(b.Above == nil || b.Above.Order(d) > 0) &&
-		(b.Below == nil || b.Below.Order(d) < 0)
+		(b.Below == nil || b.Below.Order(d) < 0) &&
+		(b.Multiple == nil || b.Multiple.Divides(d))
 }
 
 // Among reports whether the checked value at i is one of the rule's. Strings, by

@@ -1,0 +1,238 @@
+package compile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/internal/truncate"
+	"github.com/agentd/agentd/schema/internal/format"
+	"github.com/agentd/agentd/schema/internal/ir"
+	"github.com/agentd/agentd/schema/internal/jsonptr"
+	"github.com/agentd/agentd/schema/internal/jsontree"
+	"github.com/agentd/agentd/schema/internal/memo"
+)
+
+// Dialect is a version of JSON Schema.
+type Dialect uint8
+
+// The dialects of the full profile.
+const (
+	Draft202012 Dialect = iota
+	Draft201909
+	Draft07
+)
+
+// Options choose what the full profile leaves open.
+type Options struct {
+	Dialect       Dialect // of a document that does not say
+	AssertFormats bool    // format can fail; otherwise it is an annotation
+	Nullable      bool    // nullable of OpenAPI 3.0 adds null to type
+}
+
+// Full compiles a schema by the full profile: the whole vocabulary of three dialects.
+// Keywords that no dialect knows are ignored, as the drafts ask, and remarked upon.
+//
+// It works as Compile does, with the same functions for the keywords that both know,
+// and differs in how it finds schemas (resource.go): a $ref may lead anywhere in the
+// document, and with $dynamicRef a schema means different things by the way that led to it.
+func Full(src []byte, opts Options) (*ir.Schema, []Fault) {
+	t, faults := parse(src)
+	if faults != nil {
+		return nil, faults
+	}
+	c := newCompiler()
+	f := &fullProfile{c: c, opts: opts, nodes: map[nodeKey]*ir.Node{}, index: newIndex()}
+	c.full = f
+	f.readIndex(t)
+	if len(c.faults) > 0 {
+		return nil, c.faults
+	}
+	f.scopes = []scope{{}}
+	root := c.schema(t, "")
+	f.resolve()
+	s, faults := c.complete(root, src)
+	if s == nil {
+		return nil, slices.Compact(faults)
+	}
+	s.Remarks = f.remarks
+	// Where a keyword looks at the branches of others again, any of them may be asked
+	// twice about one value.
+	for _, n := range s.Nodes {
+		n.Shared = n.Shared || f.looksTwice
+	}
+	return s, nil
+}
+
+// fullProfile is what the full profile adds to a compiler.
+type fullProfile struct {
+	c       *compiler
+	opts    Options
+	index   index
+	nodes   map[nodeKey]*ir.Node
+	scopes  []scope // see resource.go
+	scope   int     // of the schema in hand
+	refs    []fullRef
+	remarks []ir.Remark
+
+	looksTwice bool // some schema has unevaluatedProperties or unevaluatedItems
+}
+
+// nodeKey tells compiled schemas apart: one place in the source is compiled once for
+// each dynamic scope in which it is met.
+type nodeKey struct {
+	tree  *jsontree.Tree
+	scope int
+}
+
+// maxNodes bounds how many schemas come out of one document. Dynamic scopes multiply
+// its places, and every node takes some hundred bytes.
+const maxNodes = 1 << 19
+
+// maxRemarks bounds the remarks about one schema.
+const maxRemarks = 100
+
+// remark records what is odd, but no reason to refuse the schema.
+func (f *fullProfile) remark(pointer, message string) {
+	r := ir.Remark{Pointer: pointer, Message: message}
+	if len(f.remarks) < maxRemarks && !slices.Contains(f.remarks, r) {
+		f.remarks = append(f.remarks, r)
+	}
+}
+
+// schema compiles the schema at a place in the document, or returns the node that
+// was made of it before.
+func (f *fullProfile) schema(t *jsontree.Tree) *ir.Node {
+	at := f.index.places[t]
+	outer := f.scope
+	f.scope = f.enter(outer, at.resource)
+	defer func() { f.scope = outer }()
+	key := nodeKey{t, f.scope}
+	if n := f.nodes[key]; n != nil {
+		return n
+	}
+	n := f.newNode(at.pointer)
+	f.nodes[key] = n
+	switch {
+	case len(f.c.nodes) > min(maxNodes, memo.MaxNodes):
+		f.c.fault(at.pointer, "the schema is too large", "")
+	case t.Kind == jsontree.Boolean:
+		n.Boolean = true
+		if t.Raw[0] == 'f' {
+			n.Never, n.Types = true, 0
+		}
+	case t.Kind != jsontree.Object:
+		f.c.fault(at.pointer, "a schema must be an object or a boolean, not "+describe(t.Kind), "")
+	default:
+		f.object(n, t, at)
+	}
+	f.c.finish(n)
+	return n
+}
+
+// newNode adds a node that accepts everything so far.
+func (f *fullProfile) newNode(pointer string) *ir.Node {
+	n := &ir.Node{ID: uint32(memo.FirstID + len(f.c.nodes)), Pointer: pointer, Types: ir.AnyType}
+	f.c.nodes = append(f.c.nodes, n)
+	return n
+}
+
+// object compiles a schema that is written as an object.
+func (f *fullProfile) object(n *ir.Node, t *jsontree.Tree, at place) {
+	dialect := at.resource.dialect
+	if dialect == Draft07 && t.Get("$ref") != nil {
+		f.onlyReference(n, t, at)
+		return
+	}
+	alone := !slices.ContainsFunc(t.Members, func(m jsontree.Member) bool {
+		return !isReference(m.Name) && knownBy(dialect, m.Name) && !assertsNothing(m.Name)
+	})
+	references := 0
+	for _, m := range t.Members {
+		if isReference(m.Name) && knownBy(dialect, m.Name) {
+			references++
+		}
+	}
+	for _, m := range t.Members {
+		where := jsonptr.Child(at.pointer, m.Name)
+		switch {
+		case !knownBy(dialect, m.Name):
+			f.unknown(m.Name, where)
+		case isReference(m.Name):
+			f.reference(n, m, where, at.resource, alone && references == 1)
+		default:
+			f.keyword(n, t, m, where, dialect)
+		}
+	}
+	f.conditional(n, t, at.pointer)
+	if f.opts.Nullable && n.TypeList != nil && isTrue(t.Get("nullable")) && n.Types&ir.TypeNull == 0 {
+		n.Types |= ir.TypeNull
+		n.TypeList = append(n.TypeList, "null")
+	}
+}
+
+// onlyReference compiles a schema of draft-07 with $ref, which ignores what stands
+// beside it (core section 8.3).
+func (f *fullProfile) onlyReference(n *ir.Node, t *jsontree.Tree, at place) {
+	for _, m := range t.Members {
+		where := jsonptr.Child(at.pointer, m.Name)
+		switch {
+		case m.Name == "$ref":
+			f.reference(n, m, where, at.resource, true)
+		case assertsNothing(m.Name):
+			f.annotation(n, m, where)
+		case knownBy(Draft07, m.Name):
+			f.remark(where, "draft-07 ignores "+m.Name+" beside $ref")
+		}
+	}
+}
+
+// reference compiles $ref, $dynamicRef or $recursiveRef. Alone, the node stands for
+// its target; beside other keywords, the target is one more branch of allOf, which
+// means the same.
+func (f *fullProfile) reference(n *ir.Node, m jsontree.Member, where string, from *resource, alone bool) {
+	text, ok := f.c.text(m.Value, where)
+	if !ok {
+		return
+	}
+	holder := n
+	if !alone {
+		holder = f.newNode(where)
+		f.c.finish(holder)
+		n.AllOf = withBranch(n.AllOf, holder)
+	}
+	f.refs = append(f.refs, fullRef{holder, m.Name, text, where, from, f.scope})
+}
+
+// withBranch adds a branch to a combinator that may be absent.
+func withBranch(comb *ir.Combinator, branch *ir.Node) *ir.Combinator {
+	if comb == nil {
+		comb = &ir.Combinator{}
+	}
+	comb.Branches = append(comb.Branches, branch)
+	return comb
+}
+
+// unknown remarks upon a keyword that the dialect does not know. Names that start
+// with x- are extensions by agreement.
+func (f *fullProfile) unknown(name, where string) {
+	switch {
+	case strings.HasPrefix(name, "x-"), name == "nullable" && f.opts.Nullable:
+	default:
+		message := "keyword " + truncate.Quote(name) + " is ignored"
+		if hint := suggest(strings.TrimSpace(name), keywords()); hint != "" {
+			message += "; " + hint
+		}
+		f.remark(where, message)
+	}
+}
+
+// isTrue reports whether a value is present and true.
+func isTrue(t *jsontree.Tree) bool { return t != nil && t.Kind == jsontree.Boolean && t.Raw[0] == 't' }
+
+// format takes in a format: one that is not known, or not to be asserted, is an
+// annotation.
+func (f *fullProfile) format(rule *ir.StringRule, name string) {
+	if f.opts.AssertFormats && format.Known(format.Name(name)) {
+		rule.Format = format.Name(name)
+	}
+}

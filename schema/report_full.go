@@ -1,0 +1,153 @@
+package schema
+
+import (
+	"strconv"
+
+	"github.com/agentd/agentd/internal/truncate"
+	"github.com/agentd/agentd/schema/internal/ir"
+	"github.com/agentd/agentd/schema/internal/jsontree"
+)
+
+// The violations of the keywords that only the full profile has.
+
+// sizes lists how the number of members breaks minProperties and maxProperties, and the
+// members that others ask for.
+func (p *reporter) sizes(o *ir.ObjectRule, present []bool, count int) {
+	full := o.Full
+	if count < full.Min {
+		p.add(KeywordMinProperties, "object has "+strconv.Itoa(count)+" members < minProperties "+strconv.Itoa(full.Min))
+	}
+	if count > full.Max {
+		p.add(KeywordMaxProperties, "object has "+strconv.Itoa(count)+" members > maxProperties "+strconv.Itoa(full.Max))
+	}
+	for _, d := range full.Dependents {
+		if !present[d.At] {
+			continue
+		}
+		for i, at := range d.Needs {
+			if !present[at] {
+				p.under(d.Required[i], func() {
+					p.add(KeywordDependentRequired, "missing property "+strconv.Quote(truncate.String(d.Required[i], maxNameShown))+
+						", which "+strconv.Quote(truncate.String(d.Name, maxNameShown))+" requires")
+				})
+			}
+		}
+	}
+}
+
+// fullMember lists how a member breaks propertyNames and the schemas that its name
+// selects. at is its place among the properties, or -1; key is where its name starts.
+func (p *reporter) fullMember(o *ir.ObjectRule, at int, name string, key, value int) {
+	shown := p.shown(name)
+	if at >= 0 && o.Props[at].Node != nil {
+		shown = name
+	}
+	p.under(shown, func() {
+		if names := o.Full.Names; names != nil && p.judge(names.Target(), key) < 0 {
+			p.add(KeywordPropertyNames, "property name "+p.quoted(name)+"does not fit propertyNames")
+		}
+		judged := false
+		if at >= 0 && o.Props[at].Node != nil {
+			p.value(o.Props[at].Node, value)
+			judged = true
+		}
+		for _, pattern := range o.Full.Patterns {
+			if pattern.Pattern.Match([]byte(name)) {
+				p.value(pattern.Node, value)
+				judged = true
+			}
+		}
+		switch {
+		case judged || o.Additional == nil:
+		case o.Closed:
+			p.add(KeywordAdditionalProperties, "additional property "+p.quoted(name)+"is not allowed")
+		default:
+			p.value(o.Additional, value)
+		}
+	})
+}
+
+// contains lists how the elements break contains with its limits.
+func (p *reporter) contains(a *ir.FullArray, items []int) {
+	if a.Contains == nil {
+		return
+	}
+	matches := 0
+	for _, item := range items {
+		if p.judge(a.Contains.Target(), item) >= 0 {
+			matches++
+		}
+	}
+	switch {
+	case matches < a.Least:
+		p.add(KeywordContains, "array contains "+strconv.Itoa(matches)+" matching items < minContains "+strconv.Itoa(a.Least))
+	case matches > a.Most:
+		p.add(KeywordMaxContains, "array contains "+strconv.Itoa(matches)+" matching items > maxContains "+strconv.Itoa(a.Most))
+	}
+}
+
+// beyond lists how the value breaks then, else, dependentSchemas and the unevaluated
+// keywords. A failing if is no violation.
+func (p *reporter) beyond(n *ir.Node, i int) {
+	for k := range n.Beyond.Conditionals {
+		c := &n.Beyond.Conditionals[k]
+		if arm := c.Arm(p.judge(c.If.Target(), i) >= 0); arm != nil {
+			p.value(arm, i)
+		}
+	}
+	// Only what has passed everything else has been evaluated; before that, a complaint
+	// about members left over would be wrong as often as right.
+	left, keyword := n.Beyond.Members, KeywordUnevaluatedProperties
+	switch jsontree.KindOf(p.data[i]) {
+	case jsontree.Object:
+	case jsontree.Array:
+		left, keyword = n.Beyond.Elements, KeywordUnevaluatedItems
+	default:
+		return
+	}
+	if left == nil {
+		return
+	}
+	p.unevaluated(n, i, func(segment string, value int) {
+		message := "unevaluated item " + segment + " is not allowed"
+		if keyword == KeywordUnevaluatedProperties {
+			message = "unevaluated property " + p.quoted(segment) + "is not allowed"
+			segment = p.shown(segment)
+		}
+		p.under(segment, func() {
+			if left.Target().Never {
+				p.add(keyword, message)
+				return
+			}
+			p.value(left, value)
+		})
+	})
+}
+
+// unevaluated calls f for the members or elements of the value at i that no other keyword
+// of n judges.
+func (p *reporter) unevaluated(n *ir.Node, i int, f func(segment string, value int)) {
+	type left struct {
+		segment string
+		value   int
+	}
+	var all []left
+	names := map[int]string{}
+	if p.data[i] == '{' {
+		p.members(i, func(name []byte, value int) { names[value] = string(name) })
+	} else {
+		for k, item := range p.items(i) {
+			names[item] = strconv.Itoa(k)
+		}
+	}
+	p.run.Unevaluated(n, i, p.limits.MaxDepth, func(_, value int) bool {
+		all = append(all, left{names[value], value})
+		return true
+	})
+	for _, l := range all {
+		if p.full {
+			return
+		}
+		f(l.segment, l.value)
+	}
+}
