@@ -47,10 +47,10 @@ func Explain(a, b *schema.Schema) []Finding {
 }
 
 // ExplainWithin is [Explain] within a budget: of steps, one for the answer
-// about the whole and one for all findings; of time, one in all.
+// about the whole and one for all findings; of time, where it is bounded, one in all.
 func ExplainWithin(ctx context.Context, a, b *schema.Schema, budget Budget) []Finding {
 	budget = budget.orDefault()
-	ctx, cancel := context.WithTimeout(ctx, budget.Time)
+	ctx, cancel := budget.bounded(ctx)
 	defer cancel()
 	p := newProver(ctx, budget, a, b)
 	if p.spent == "" && p.roots[0] == p.roots[1] {
