@@ -174,7 +174,7 @@ func (p *prover) contained(a, b int32) Containment {
 	r := p.sat(p.conjunction(nil, p.formOf(a, false), p.formOf(b, true)))
 	switch {
 	case r.status == statusSat:
-		inA, inB := p.forms[a].check(r.value), p.forms[b].check(r.value)
+		inA, inB := p.forms[a].check(p.ctx, r.value), p.forms[b].check(p.ctx, r.value)
 		if inA != schema.Valid || inB != schema.Invalid {
 			return Containment{Answer: Undecided, Reason: p.unverified(r.value, inA, inB)}
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
-
 // TestSampleExhausts draws samples and excludes each from then on, until none is
 // left: a schema with n values has n samples, all valid and all different, and
 // is then unsatisfiable.
