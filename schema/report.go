@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -58,12 +59,13 @@ type judgement struct {
 }
 
 // explain lists the violations of doc, which is known to be strict JSON but
-// invalid. It may take its time and allocate: by now the call has failed.
-func (s *Schema) explain(doc []byte) Report {
+// invalid. It may allocate, and take as much work as the judging was allowed: by now
+// the call has failed.
+func (s *Schema) explain(ctx context.Context, doc []byte) Report {
 	// A run of its own, with the memo: the pool belongs to the fast path.
 	r := verdict.NewRun(s.form)
 	r.Remember(true)
-	r.Begin(doc)
+	r.Begin(ctx, doc, s.limits.MaxSteps)
 	p := &reporter{
 		run: r, data: doc, limits: s.limits,
 		// Without MaxOmitted where the sum would overflow.
@@ -75,12 +77,22 @@ func (s *Schema) explain(doc []byte) Report {
 		p.add(KeywordFalse, "the value is invalid")
 	}
 	omitted := p.count - len(p.found)
+	if r.Over() { // there may be more
+		omitted = max(omitted, 1)
+		if len(p.found) == 0 {
+			p.found = []Violation{{Message: "the payload is invalid; saying why takes too long", Keyword: KeywordLimit}}
+		}
+	}
 	return Report{Verdict: Invalid, Violations: p.found, Truncated: omitted > 0, Omitted: omitted}
 }
 
 // add lists a violation of the value at the current path, or only counts it if the
 // list is full.
 func (p *reporter) add(k Keyword, message string) {
+	if p.run.Over() {
+		p.full = true // the branches that were asked about did not fail
+		return
+	}
 	if p.count >= p.limit {
 		p.full = true
 		return
@@ -142,6 +154,7 @@ func (p *reporter) value(n *ir.Node, i int) {
 	// it.
 	n = n.Target()
 	// Nothing can be listed, or nothing can be wrong.
+	p.full = p.full || !p.run.Spend(1)
 	if p.full || n.Any || n.Shared && !p.first(n, i) {
 		return
 	}
@@ -243,7 +256,7 @@ func (p *reporter) stringValue(s *ir.StringRule, raw []byte) {
 		return
 	}
 	text := p.run.Unescape(raw)
-	if s.Pattern != nil && !s.Pattern.Match(text) {
+	if s.Pattern != nil && p.run.HasBudget(s, text) && !s.Pattern.Match(text) {
 		p.add(KeywordPattern, "string does not match pattern /"+truncate.String(s.Pattern.Source, maxShown)+"/")
 	}
 	if s.Format != "" && !s.Format.Match(text) {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"context"
 	"slices"
 	"strconv"
 
@@ -44,7 +45,9 @@ func compiled(form *ir.Schema, faults []compile.Fault) (*Schema, error) {
 func newSchema(form *ir.Schema, l Limits) *Schema {
 	return &Schema{
 		form: form, limits: l,
-		validator: verdict.Validator{Schema: form, Root: form.Root, MaxDepth: l.MaxDepth, MaxBytes: l.MaxBytes},
+		validator: verdict.Validator{
+			Schema: form, Root: form.Root, MaxDepth: l.MaxDepth, MaxBytes: l.MaxBytes, MaxSteps: l.MaxSteps,
+		},
 	}
 }
 
@@ -57,6 +60,12 @@ type Limits struct {
 	// MaxBytes is the length of the longest payload, in bytes. Longer ones
 	// are malformed. The default is 64 MiB.
 	MaxBytes int
+	// MaxSteps bounds the work on a payload: its bytes, those that the branches of
+	// oneOf, anyOf, allOf and not read, and the operations on machine words of
+	// patterns that take more than a look-up for each character. Payloads that take
+	// more are neither valid nor invalid, see [Exceeded]. The default is
+	// [DefaultMaxSteps].
+	MaxSteps int
 	// MaxViolations is how many violations are listed, at most as many as fill
 	// 128 KiB. The default is [DefaultMaxViolations].
 	MaxViolations int
@@ -69,6 +78,10 @@ type Limits struct {
 // DefaultMaxViolations is the default of [Limits].
 const DefaultMaxViolations = 100
 
+// DefaultMaxSteps is the default of [Limits]. So many steps take about half a second;
+// a payload of 1 MiB has 512 for each byte.
+const DefaultMaxSteps = verdict.DefaultSteps
+
 // MaxOmitted is the most that [Report.Omitted] counts to: a payload can hold
 // millions of violations, and finding one of a union means trying every branch.
 const MaxOmitted = 1000
@@ -79,7 +92,7 @@ const mostDepth = 4096
 
 // defaultLimits are the limits that [Limits] documents.
 func defaultLimits() Limits {
-	return Limits{MaxDepth: ijson.DefaultMaxDepth, MaxBytes: 64 << 20, MaxViolations: DefaultMaxViolations}
+	return Limits{MaxDepth: ijson.DefaultMaxDepth, MaxBytes: 64 << 20, MaxSteps: DefaultMaxSteps, MaxViolations: DefaultMaxViolations}
 }
 
 // WithLimits returns the same schema under other limits. It shares the compiled
@@ -91,6 +104,9 @@ func (s *Schema) WithLimits(l Limits) *Schema {
 	}
 	if l.MaxBytes > 0 {
 		d.MaxBytes = l.MaxBytes
+	}
+	if l.MaxSteps > 0 {
+		d.MaxSteps = l.MaxSteps
 	}
 	if l.MaxViolations > 0 {
 		d.MaxViolations = l.MaxViolations
@@ -114,14 +130,15 @@ func (s *Schema) Compiled(ir.Key) *ir.Schema { return s.form }
 // Verdict is the answer to whether a payload is valid.
 type Verdict uint8
 
-// The three answers. The zero value is none of them.
+// The answers. The zero value is none of them.
 const (
 	Valid     Verdict = iota + 1 // the payload passes
 	Invalid                      // the payload is JSON that breaks the schema
 	Malformed                    // the payload is not one strict JSON value within the limits
+	Exceeded                     // there was no answer within Limits.MaxSteps, or before the context ended
 )
 
-// String returns "valid", "invalid" or "malformed".
+// String returns "valid", "invalid", "malformed" or "exceeded".
 func (v Verdict) String() string {
 	switch v {
 	case Valid:
@@ -130,6 +147,8 @@ func (v Verdict) String() string {
 		return "invalid"
 	case Malformed:
 		return "malformed"
+	case Exceeded:
+		return "exceeded"
 	}
 	return "Verdict(" + strconv.Itoa(int(v)) + ")"
 }
@@ -152,7 +171,7 @@ type SyntaxError = ijson.SyntaxError
 
 // Report is the full answer about one payload.
 type Report struct {
-	// Verdict is one of the three answers.
+	// Verdict is one of the answers.
 	Verdict Verdict
 	// Violations is set where Verdict is Invalid, in the order of the payload.
 	Violations []Violation
@@ -165,7 +184,28 @@ type Report struct {
 	Omitted int
 	// Syntax is set where Verdict is Malformed.
 	Syntax *SyntaxError
+	// Exceeded is set where Verdict is Exceeded.
+	Exceeded *ExceededError
 }
+
+// ExceededError is why there is no answer about a payload.
+type ExceededError struct {
+	// Limit is what was exceeded, in words.
+	Limit string
+	// Cause is why the context ended, or nil.
+	Cause error
+}
+
+// Error names the limit.
+func (e *ExceededError) Error() string {
+	if e.Cause != nil {
+		return "validation was cut short: " + e.Cause.Error()
+	}
+	return "validation takes more than " + e.Limit
+}
+
+// Unwrap returns Cause.
+func (e *ExceededError) Unwrap() error { return e.Cause }
 
 // Valid reports whether doc is valid. It stops at the first fault and, on
 // valid payloads, allocates nothing. A malformed payload is not valid. doc is
@@ -178,25 +218,34 @@ func (s *Schema) Valid(doc []byte) bool {
 // Valid costs; others are read again, for their syntax and then for what is
 // wrong. That the syntax is checked as a whole first means that a payload that
 // is both malformed and invalid is always reported as malformed.
-func (s *Schema) Check(doc []byte) Report {
-	valid, syntax := s.validator.Judge(doc)
-	switch {
-	case valid:
+func (s *Schema) Check(doc []byte) Report { return s.CheckWithin(context.Background(), doc) }
+
+// CheckWithin is [Schema.Check] until ctx ends. The verdict is [Exceeded] then, as it is
+// for a payload that takes more than [Limits.MaxSteps]. Where the payload is known to
+// be invalid by that time, the list of violations is cut short instead.
+func (s *Schema) CheckWithin(ctx context.Context, doc []byte) Report {
+	switch j := s.validator.Judge(ctx, doc); {
+	case j.Valid:
 		return Report{Verdict: Valid}
-	case syntax != nil:
-		return Report{Verdict: Malformed, Syntax: syntax}
+	case j.Malformed != nil:
+		return Report{Verdict: Malformed, Syntax: j.Malformed}
+	case j.Exceeded:
+		limit := strconv.Itoa(s.limits.MaxSteps) + " steps"
+		return Report{Verdict: Exceeded, Exceeded: &ExceededError{Limit: limit, Cause: ctx.Err()}}
 	}
-	return s.explain(doc)
+	return s.explain(ctx, doc)
 }
 
 // Validate lists the violations of doc; nil means that it is valid. A
-// malformed payload is one violation with [KeywordSyntax]. Where there are
-// more violations than the limit, the last one has [KeywordLimit].
+// malformed payload is one violation with [KeywordSyntax], and one about which there is
+// no answer one with [KeywordLimit]. Where there are more violations than the limit, the last one has [KeywordLimit].
 func (s *Schema) Validate(doc []byte) []Violation {
 	report := s.Check(doc)
 	switch {
 	case report.Verdict == Malformed:
 		return []Violation{{Message: report.Syntax.Error(), Keyword: KeywordSyntax}}
+	case report.Verdict == Exceeded:
+		return []Violation{{Message: report.Exceeded.Error(), Keyword: KeywordLimit}}
 	case report.Truncated:
 		msg := "more than " + strconv.Itoa(len(report.Violations)) + " violations; the rest is not listed"
 		return append(report.Violations, Violation{Message: msg, Keyword: KeywordLimit})

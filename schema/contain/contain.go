@@ -59,7 +59,7 @@ type Reason string
 // The reasons. All but ReasonTime depend only on the schemas and the budget.
 const (
 	ReasonSteps   Reason = "steps"   // Budget.Steps were used up
-	ReasonTime    Reason = "time"    // Budget.Time or the context ended
+	ReasonTime    Reason = "time"    // the context or, where set, Budget.Time ended
 	ReasonPattern Reason = "pattern" // the automata of patterns and formats grew beyond Budget.Strings
 	ReasonFormat  Reason = "format"  // the answer turns on a leap second in a date-time with an offset
 	ReasonNumber  Reason = "number"  // limits with hundreds of digits leave hardly any room
@@ -89,11 +89,12 @@ type Containment struct {
 }
 
 // Budget bounds the work of one question. A zero field means its default.
-// Steps and Strings make answers the same on every machine; Time is only the
-// outer bound.
+// It counts steps and looks at no clock, so that answers are the same on every
+// machine, however busy. Only the end of the context adds one that depends on it.
 type Budget struct {
-	// Steps bounds the reasoning. The default of 400,000 takes about a
-	// tenth of a second.
+	// Steps bounds the reasoning. The default is [DefaultSteps]. A step takes
+	// about a quarter of a microsecond, so that a question which uses up the
+	// default takes a quarter of a second.
 	Steps int
 	// Strings bounds the steps of automata for one question about strings.
 	// The default is 1,000,000.
@@ -101,11 +102,23 @@ type Budget struct {
 	// Witness is the length of the longest witness, in bytes. The default is
 	// 1 MiB.
 	Witness int
-	// Time bounds the wall clock. The default is 250 ms.
+	// Time, if it is set, bounds the wall clock as well.
 	Time time.Duration
 	// Logger receives faults of this package, as errors: the prover and the
 	// validator judge a value differently. Nil discards them.
 	Logger *slog.Logger
+}
+
+// DefaultSteps is the default of [Budget.Steps]: room for unions of 300 tagged
+// branches, and for ranges by the thousand.
+const DefaultSteps = 1_000_000
+
+// bounded adds the budget's bound on time, if it has one, to ctx.
+func (b Budget) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if b.Time <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, b.Time)
 }
 
 // stringStepsPerStep relates the steps of automata to those of reasoning, by the
@@ -114,16 +127,13 @@ const stringStepsPerStep = 16
 
 func (b Budget) orDefault() Budget {
 	if b.Steps <= 0 {
-		b.Steps = 400_000
+		b.Steps = DefaultSteps
 	}
 	if b.Strings <= 0 {
 		b.Strings = 1_000_000
 	}
 	if b.Witness <= 0 {
 		b.Witness = 1 << 20
-	}
-	if b.Time <= 0 {
-		b.Time = 250 * time.Millisecond
 	}
 	if b.Logger == nil {
 		b.Logger = slog.New(slog.DiscardHandler)
@@ -148,7 +158,7 @@ func IsSubschemaWithin(ctx context.Context, a, b *schema.Schema, budget Budget) 
 	if x, y := a.Compiled(ir.Key{}), b.Compiled(ir.Key{}); x.Root == y.Root || !x.Full && !y.Full && bytes.Equal(x.Source, y.Source) {
 		return Containment{Answer: Proven}
 	}
-	ctx, cancel := context.WithTimeout(ctx, budget.orDefault().Time)
+	ctx, cancel := budget.bounded(ctx)
 	defer cancel()
 	p := newProver(ctx, budget, a, b)
 	return p.contained(p.roots[0], p.roots[1])
@@ -167,7 +177,7 @@ func (p *prover) contained(a, b int32) Containment {
 	r := p.sat(p.conjunction(nil, p.formOf(a, false), p.formOf(b, true)))
 	switch {
 	case r.status == statusSat:
-		inA, inB := p.forms[a].check(r.value), p.forms[b].check(r.value)
+		inA, inB := p.forms[a].check(p.ctx, r.value), p.forms[b].check(p.ctx, r.value)
 		if inA != schema.Valid || inB != schema.Invalid {
 			return Containment{Answer: Undecided, Reason: p.unverified(r.value, inA, inB)}
 		}

@@ -47,7 +47,7 @@ func Explain(a, b *schema.Schema) []Finding {
 }
 
 // ExplainWithin is [Explain] within a budget: of steps, one for the answer
-// about the whole and one for all findings; of time, one in all.
+// about the whole and one for all findings; of time, where it is bounded, one in all.
 func ExplainWithin(ctx context.Context, a, b *schema.Schema, budget Budget) []Finding {
 	return explainWithin(ctx, a, b, budget, false)
 }
@@ -70,7 +70,7 @@ func ExplainOutputWithin(ctx context.Context, old, new *schema.Schema, budget Bu
 // the findings then read from b to a.
 func explainWithin(ctx context.Context, a, b *schema.Schema, budget Budget, backward bool) []Finding {
 	budget = budget.orDefault()
-	ctx, cancel := context.WithTimeout(ctx, budget.Time)
+	ctx, cancel := budget.bounded(ctx)
 	defer cancel()
 	p := newProver(ctx, budget, a, b)
 	if p.spent == "" && p.roots[0] == p.roots[1] {
@@ -214,7 +214,7 @@ func (e *explainer) breaks(t termID) (bool, []byte) {
 	switch {
 	case r.status == statusUnsat && !cut:
 		return p.spent != "", nil
-	case r.status == statusSat && p.forms[a].valid(r.value) && p.forms[b].check(r.value) == schema.Invalid:
+	case r.status == statusSat && p.forms[a].valid(r.value) && p.forms[b].check(p.ctx, r.value) == schema.Invalid:
 		return true, slices.Clone(r.value)
 	}
 	return true, nil

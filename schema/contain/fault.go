@@ -18,7 +18,7 @@ func (p *prover) fault(what string, attrs ...any) {
 // read it, it exceeds their limits. Otherwise one of the two is wrong.
 func (p *prover) unverified(value []byte, verdicts ...schema.Verdict) Reason {
 	for _, v := range verdicts {
-		if v == schema.Malformed {
+		if v == schema.Malformed || v == schema.Exceeded {
 			return ReasonWitness
 		}
 	}

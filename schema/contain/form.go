@@ -1,6 +1,7 @@
 package contain
 
 import (
+	"context"
 	"encoding/binary"
 	"slices"
 
@@ -319,7 +320,7 @@ func (f *form) standalone() *verdict.Validator {
 		limits := f.schema.Limits()
 		f.alone = &verdict.Validator{
 			Schema: f.schema.Compiled(ir.Key{}), Root: f.node,
-			MaxDepth: limits.MaxDepth, MaxBytes: limits.MaxBytes,
+			MaxDepth: limits.MaxDepth, MaxBytes: limits.MaxBytes, MaxSteps: limits.MaxSteps,
 		}
 	}
 	return f.alone
@@ -329,14 +330,15 @@ func (f *form) standalone() *verdict.Validator {
 func (f *form) valid(raw []byte) bool { return f.standalone().Valid(raw) }
 
 // check is valid with the full verdict: a value that exceeds the limits of the
-// validator is malformed, which shows nothing about the schema.
-func (f *form) check(raw []byte) schema.Verdict {
-	valid, malformed := f.standalone().Judge(raw)
-	switch {
-	case valid:
+// validator shows nothing about the schema.
+func (f *form) check(ctx context.Context, raw []byte) schema.Verdict {
+	switch j := f.standalone().Judge(ctx, raw); {
+	case j.Valid:
 		return schema.Valid
-	case malformed != nil:
+	case j.Malformed != nil:
 		return schema.Malformed
+	case j.Exceeded:
+		return schema.Exceeded
 	}
 	return schema.Invalid
 }

@@ -33,7 +33,7 @@ func (p *prover) tryLiterals(st *state) result {
 		if !p.spend(1 + len(v.Raw)/64) {
 			return p.unknown(ReasonSteps)
 		}
-		if p.holdAll(st.atoms, v) && p.holdAll(st.ors, v) {
+		if p.holdAll(st.atoms, v) && p.holdAll(st.ors, v) && p.holdAll(st.apart, v) {
 			return satisfied(v.Raw)
 		}
 	}

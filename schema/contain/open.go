@@ -49,7 +49,7 @@ func (p *prover) asserts(index termID) (termID, bool) {
 	final := true
 	if len(f.oneOf) > 0 {
 		var overlaps []pairOfForms
-		overlaps, final = p.overlaps(f.node.OneOf, f.oneOf)
+		overlaps, final = p.overlaps(f.node.OneOf, f.oneOf, sortsOf(f.node.Types))
 		arms := p.formsOf(f.oneOf, false)
 		for _, o := range overlaps {
 			// Each of the two excludes the other, so that the arms are exactly
@@ -85,7 +85,7 @@ func (p *prover) denies(index termID) (termID, bool) {
 	final := true
 	if len(f.oneOf) > 0 {
 		var overlaps []pairOfForms
-		overlaps, final = p.overlaps(f.node.OneOf, f.oneOf)
+		overlaps, final = p.overlaps(f.node.OneOf, f.oneOf, sortsOf(f.node.Types))
 		arms = append(arms, p.and(p.formsOf(f.oneOf, true)...))
 		for _, o := range overlaps {
 			arms = append(arms, p.and(p.formOf(f.oneOf[o.first], false), p.formOf(f.oneOf[o.second], false)))
@@ -110,19 +110,28 @@ type pairOfForms struct{ first, second int }
 // together. Only these need to exclude each other in asserts, and only these
 // can fail a oneOf by passing twice. With tagged branches, which are the rule,
 // there are none: such a oneOf costs what an anyOf costs.
-func (p *prover) overlaps(comb *ir.Combinator, branches []int32) (pairs []pairOfForms, final bool) {
+//
+// within are the sorts that the keywords beside oneOf leave: a value of another sort
+// fails these, whatever it passes here.
+func (p *prover) overlaps(comb *ir.Combinator, branches []int32, within sorts) (pairs []pairOfForms, final bool) {
 	if tagged(comb) {
 		return nil, true
 	}
-	final = true
-	for i := range branches {
-		for j := range i {
-			a, b := p.formOf(branches[j], false), p.formOf(branches[i], false)
-			disjoint, sure := p.disjoint(a, b)
-			final = final && sure
-			if !disjoint {
-				pairs = append(pairs, pairOfForms{j, i})
+	candidates, ok := p.meetings(branches, within)
+	if !ok {
+		for i := range branches {
+			for j := range i {
+				candidates = append(candidates, pairOfForms{j, i})
 			}
+		}
+	}
+	final = true
+	for _, c := range candidates {
+		a, b := p.formOf(branches[c.first], false), p.formOf(branches[c.second], false)
+		disjoint, sure := p.disjoint(a, b)
+		final = final && sure
+		if !disjoint {
+			pairs = append(pairs, c)
 		}
 	}
 	return pairs, final

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -17,7 +16,7 @@ import (
 // contained is IsSubschema without a bound on time, so that the answer does
 // not depend on the machine.
 func contained(a, b *schema.Schema) contain.Containment {
-	return contain.IsSubschemaWithin(context.Background(), a, b, contain.Budget{Time: time.Minute})
+	return contain.IsSubschemaWithin(context.Background(), a, b, contain.Budget{})
 }
 
 // mustNot reports an answer that contradicts what is known, by the answer that

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/internal/jsontree"
@@ -52,8 +51,7 @@ func record(t *testing.T, srcA, srcB []byte) recorded {
 	if errA != nil || errB != nil {
 		t.Fatalf("%s and %s: %v, %v", srcA, srcB, errA, errB)
 	}
-	// Time is left out, so that the machine has no say.
-	budget := Budget{Time: time.Minute}
+	budget := Budget{}
 	got := recorded{A: srcA, B: srcB}
 	p := newProver(context.Background(), budget, a, b)
 	c := p.contained(p.roots[0], p.roots[1])
@@ -149,7 +147,7 @@ func TestTermsMeanWhatFormsDo(t *testing.T) {
 		if errA != nil || errB != nil {
 			t.Fatal(errA, errB)
 		}
-		p := newProver(t.Context(), Budget{Steps: 1 << 30, Time: time.Hour}, a, b)
+		p := newProver(t.Context(), Budget{Steps: 1 << 30}, a, b)
 		for k := range p.forms {
 			form := int32(k)
 			for _, raw := range values {

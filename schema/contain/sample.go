@@ -38,7 +38,7 @@ func Sample(s *schema.Schema) ([]byte, error) {
 // SampleWithin is [Sample] within a budget and a context. What it returns has been
 // accepted by the validator, not only by the search.
 func SampleWithin(ctx context.Context, s *schema.Schema, budget Budget) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, budget.orDefault().Time)
+	ctx, cancel := budget.bounded(ctx)
 	defer cancel()
 	p := newProver(ctx, budget, s)
 	p.full = true

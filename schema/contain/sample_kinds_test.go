@@ -15,9 +15,6 @@ import (
 	"github.com/agentd/agentd/schema/internal/schematest"
 )
 
-// unboundedTime keeps the machine out of answers.
-func unboundedTime() contain.Budget { return contain.Budget{Time: time.Minute} }
-
 // TestSampleExhausts draws samples and excludes each from then on, until none is
 // left: a schema with n values has n samples, all valid and all different, and
 // is then unsatisfiable.
@@ -72,7 +69,7 @@ func TestSampleExhausts(t *testing.T) {
 				but = strings.TrimSuffix(but, "}") + `,"not":{"enum":[` + strings.Join(found, ",") + `]}}`
 			}
 			s := schematest.MustCompile(t, but)
-			v, err := contain.SampleWithin(t.Context(), s, unboundedTime())
+			v, err := contain.SampleWithin(t.Context(), s, contain.Budget{})
 			if errors.Is(err, contain.ErrUnsatisfiable) {
 				break
 			}
@@ -107,7 +104,7 @@ func TestSampleOfRecursion(t *testing.T) {
 			"definitions":{"d":{"type":"object","properties":{"n":{"$ref":"#/definitions/d"}},"additionalProperties":false}}}`, `{"n":{"n":{}}}`},
 	} {
 		s := schematest.MustCompile(t, c.schema)
-		got, err := contain.SampleWithin(t.Context(), s, unboundedTime())
+		got, err := contain.SampleWithin(t.Context(), s, contain.Budget{})
 		if err != nil || string(got) != c.want || !s.Valid(got) {
 			t.Errorf("%s: got %s, %v, want %s", c.name, got, err, c.want)
 		}
@@ -125,10 +122,10 @@ func TestSampleGivesUp(t *testing.T) {
 		budget       contain.Budget
 		want         string
 	}{
-		{"the context is over", hard, over, unboundedTime(), "schema: undecided whether a value passes (time)"},
+		{"the context is over", hard, over, contain.Budget{}, "schema: undecided whether a value passes (time)"},
 		{"few steps", `{"type":"array","minItems":3,"items":{"type":"object","required":["a","b"]}}`, t.Context(), contain.Budget{Steps: 1, Time: time.Minute}, "schema: undecided whether a value passes (steps)"},
 		{"a short witness", `{"type":"string","minLength":100}`, t.Context(), contain.Budget{Witness: 50, Time: time.Minute}, "schema: undecided whether a value passes (witness)"},
-		{"no value at all", `{"type":"string","minLength":3,"maxLength":2}`, t.Context(), unboundedTime(), "schema: no value passes the schema"},
+		{"no value at all", `{"type":"string","minLength":3,"maxLength":2}`, t.Context(), contain.Budget{}, "schema: no value passes the schema"},
 	} {
 		s := schematest.MustCompile(t, c.schema)
 		got, err := contain.SampleWithin(c.ctx, s, c.budget)
@@ -158,14 +155,14 @@ func TestSampleAgreesWithContainment(t *testing.T) {
 		a, b := schematest.DrawSchema(2).Draw(t, "a"), schematest.DrawSchema(2).Draw(t, "b")
 		s := f.Need(t, a, b, schematest.Map{"allOf": []any{a, schematest.Map{"not": b}}})
 		got := contained(s[0], s[1])
-		v, err := contain.SampleWithin(context.Background(), s[2], unboundedTime())
+		v, err := contain.SampleWithin(context.Background(), s[2], contain.Budget{})
 		switch {
 		case err == nil && (got.Answer == contain.Proven || !s[0].Valid(v) || s[1].Valid(v)):
 			t.Fatalf("%s, but %s shows otherwise:\na: %s\nb: %s", got.Answer, v, s[0].Source(), s[1].Source())
 		case errors.Is(err, contain.ErrUnsatisfiable) && got.Answer == contain.Refuted:
 			t.Fatalf("refuted by %s, but no value is left:\na: %s\nb: %s", got.Witness, s[0].Source(), s[1].Source())
 		}
-		if again, errAgain := contain.SampleWithin(context.Background(), s[2], unboundedTime()); string(again) != string(v) || fmt.Sprint(errAgain) != fmt.Sprint(err) {
+		if again, errAgain := contain.SampleWithin(context.Background(), s[2], contain.Budget{}); string(again) != string(v) || fmt.Sprint(errAgain) != fmt.Sprint(err) {
 			t.Fatalf("%s, %v and then %s, %v", v, err, again, errAgain)
 		}
 	})
@@ -207,7 +204,7 @@ func TestValuesThatNestDeep(t *testing.T) {
 		return schematest.MustCompile(t, `{"$ref":"#/definitions/d0","definitions":`+links[:len(links)-1]+fmt.Sprintf(`,"d%d":{"const":1}}}`, n))
 	}
 	for n, reason := range map[int]contain.Reason{100: "", 2000: contain.ReasonDepth} {
-		got, err := contain.SampleWithin(t.Context(), chain(n), unboundedTime())
+		got, err := contain.SampleWithin(t.Context(), chain(n), contain.Budget{})
 		var doubt *contain.UndecidedError
 		switch {
 		case reason == "" && string(got) != strings.Repeat("[", n)+"1"+strings.Repeat("]", n):

@@ -11,6 +11,9 @@ func (p *prover) solve(st *state) result {
 	if r, done := p.simple(st); done {
 		return r
 	}
+	if gathered := p.gather(st); gathered != st {
+		return p.solve(gathered)
+	}
 	// Pruning is the step that decides most unions.
 	st, possible := p.propagate(st)
 	if !possible {
@@ -107,6 +110,7 @@ func (p *prover) prune(st *state, first []int) (ors []termID, only int) {
 // take returns the state with one arm of disjunction i taken in, or nil if
 // that contradicts itself at once.
 func (p *prover) take(st *state, i int, arm termID) *state {
+	p.spend(len(st.ors) / 64) // a copy of many takes its time
 	c := st.clone()
 	// The full slice expression makes append copy: the original keeps its
 	// disjunctions.
@@ -277,10 +281,8 @@ func (p *prover) checkSort(st *state, build bool) result {
 		return p.firstOf(st, "null")
 	case sortBoolean:
 		return p.firstOf(st, "true", "false")
-	case sortInteger:
-		return p.checkInteger(st)
-	case sortFraction:
-		return p.checkFraction(st)
+	case sortInteger, sortFraction:
+		return p.checkNumber(st)
 	case sortString:
 		return p.checkString(st)
 	case sortArray:

@@ -21,8 +21,10 @@ type state struct {
 
 	in, out []*literalSet // the value is in all of in and in none of out
 
-	low, high *term   // numbers: the stricter limits; nil without
-	multiples []*term // divisors, wanted and unwanted
+	low, high *term    // numbers: the stricter limits; nil without
+	multiples []*term  // divisors, wanted and unwanted
+	gaps      []gap    // ranges between them that are ruled out, by their begin
+	apart     []termID // the disjunctions that became gaps
 
 	length span    // strings, in code points
 	texts  []*term // patterns and formats, wanted and unwanted

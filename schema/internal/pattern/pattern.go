@@ -15,6 +15,9 @@ type Pattern struct {
 	dfa    *dfa           // decides; nil where it would be too large
 	// parallel decides in place of dfa.
 	parallel *parallel
+	// Work is what a character of text costs at most, in operations on machine words;
+	// 0 for a pattern that costs a look-up.
+	Work int
 }
 
 // Error says why a pattern is refused.
@@ -60,6 +63,7 @@ func (t *translator) automaton(tree *syntax.Regexp) (*Pattern, *Error) {
 		}
 		return nil, t.tooLarge()
 	}
+	p.Work = max(p.parallel.links[0].work(), p.parallel.links[1].work())
 	const word = 8 // bytes
 	if !t.budget.take(word * len(p.parallel.reads)) {
 		return nil, tooLarge()

@@ -15,6 +15,7 @@ func (r *Run) combined(n *ir.Node, i, depth int) int {
 		return r.whole(n, i, depth)
 	}
 	if result, ok := r.memo.Get(memo.Key(n.ID, i)); ok {
+		r.spared += max(result, ^result) - i
 		return result
 	}
 	end := r.whole(n, i, depth)
@@ -77,13 +78,24 @@ func (r *Run) combine(n *ir.Node, i, depth, end int) int {
 // Branch judges by a schema whose failure need not be the end. A fault leaves
 // the objects around it open on the shared stacks; they are cut back, since the
 // next branch opens the same objects again.
+//
+// Branches read bytes that others have read, and so pay for them. Without a budget
+// none is looked at any more, which ends the run soon.
 func (r *Run) Branch(n *ir.Node, i, depth int) int {
-	mark, wide := r.names.Mark(), len(r.wide)
+	if r.over {
+		return ^i
+	}
+	mark, wide, before := r.names.Mark(), len(r.wide), r.account()
 	end := r.value(n, i, depth)
+	read := end
 	if end < 0 {
+		read = ^end
 		r.names.Rewind(mark)
 		r.wide = r.wide[:wide]
 	}
+	// What branches inside this one have read is paid for, and what the memo knew has
+	// not been read.
+	r.Spend(max(read-i-(before-r.account()), 0) + 1)
 	return end
 }
 
@@ -173,6 +185,7 @@ func (r *Run) Pick(d *ir.Dispatch, i, depth int) (k int, decided bool) {
 		if i = r.Skip(value, depth-1); i < 0 {
 			return -1, true
 		}
+		r.Spend(i - value)
 		if i = ijson.SkipSpace(r.data, i); i < len(r.data) && r.data[i] == ',' {
 			i = ijson.SkipSpace(r.data, i+1)
 		}

@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"context"
+
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/schema/internal/hashtable"
 	"github.com/agentd/agentd/schema/internal/identity"
@@ -29,6 +31,7 @@ const maxKeptBytes = 1 << 20
 // means that it does not pass, or is not JSON, and that the fault shows at
 // offset ^r.
 type Run struct {
+	budget
 	data    []byte
 	memoise bool
 	memo    memo.Table
@@ -71,9 +74,11 @@ func (r *Run) Remember(yes bool) {
 	}
 }
 
-// Begin prepares for a payload. What the last one left behind has been cleared
-// by end, except for the names of objects that were open at a fault.
-func (r *Run) Begin(data []byte) {
+// Begin prepares for a payload, which may cost so many steps. What the last one left
+// behind has been cleared by end, except for the names of objects that were open at
+// a fault.
+func (r *Run) Begin(ctx context.Context, data []byte, steps int) {
+	r.budget.start(ctx, steps, len(data))
 	r.data = data
 	r.names.Reset()
 	r.wide = r.wide[:0]
@@ -83,7 +88,7 @@ func (r *Run) Begin(data []byte) {
 
 // end gives up the payload, and scratch space that it made grow beyond reason.
 func (r *Run) end() {
-	r.data = nil
+	r.data, r.ctx = nil, nil
 	r.memo.Reset()
 	r.names.Trim()
 	r.skipper.Trim()
@@ -100,10 +105,14 @@ func (r *Run) end() {
 	r.unique.Trim()
 }
 
-// document judges the whole payload: one value, with white space around it.
+// document judges the whole payload: one value, with white space around it. A run
+// whose budget is over has found out nothing, whatever it says.
 func (r *Run) document(root *ir.Node, depth int) bool {
+	if r.over {
+		return false
+	}
 	end := r.value(root, ijson.SkipSpace(r.data, 0), depth)
-	return end >= 0 && ijson.SkipSpace(r.data, end) == len(r.data)
+	return end >= 0 && ijson.SkipSpace(r.data, end) == len(r.data) && !r.over
 }
 
 // value judges the value at i, where no white space stands. depth is the

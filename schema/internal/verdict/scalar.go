@@ -28,10 +28,16 @@ func (r *Run) stringValue(rule *ir.StringRule, i int) int {
 	if escaped {
 		raw = r.Unescape(raw)
 	}
-	if !hasText(rule, raw) {
+	if !r.HasBudget(rule, raw) || !hasText(rule, raw) {
 		return ^i
 	}
 	return end
+}
+
+// HasBudget pays for matching the pattern of a rule, if that takes more than a look-up
+// for each character, and reports whether the budget suffices.
+func (r *Run) HasBudget(s *ir.StringRule, text []byte) bool {
+	return s.Pattern == nil || s.Pattern.Work == 0 || r.Spend(s.Pattern.Work*len(text))
 }
 
 // hasText reports whether the characters of a string fit pattern and format.

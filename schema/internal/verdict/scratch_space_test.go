@@ -51,7 +51,7 @@ func TestScratchSpaceIsGivenUp(t *testing.T) {
 		}
 		r := NewRun(s)
 		judge := func(n int) int {
-			r.Begin([]byte(c.doc(n)))
+			r.Begin(t.Context(), []byte(c.doc(n)), DefaultSteps)
 			r.document(s.Root, 100)
 			grown := c.size(r)
 			r.end()

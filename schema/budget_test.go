@@ -1,0 +1,118 @@
+package schema_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/internal/schematest"
+)
+
+// costly are payloads whose judging takes far more than reading them, and would be
+// valid, invalid or malformed if it were done.
+func costly() []hostileCase {
+	const slow = `"pattern":"^(?:[ab]{0,1000}a[ab]{0,1000})*$"`
+	text := `"` + strings.Repeat("a", 20_000) + `"`
+	branches := schematest.List(200, func(i int) string {
+		return fmt.Sprintf(`{"items":{"type":"integer"},"maxItems":%d}`, 100_000+i)
+	})
+	numbers := schematest.List(5_000, func(i int) string { return fmt.Sprint(i) })
+	return []hostileCase{
+		{"a slow pattern", `{` + slow + `}`, []byte(text), schema.Valid, 0},
+		{"a slow pattern that fails", `{` + slow + `}`, []byte(`"` + strings.Repeat("a", 20_000) + `!"`), schema.Invalid, 0},
+		{"a slow pattern under not", `{"not":{` + slow + `}}`, []byte(text), schema.Invalid, 0},
+		{"not of a slow pattern that fails", `{"not":{` + slow + `}}`, []byte(`"` + strings.Repeat("a", 20_000) + `!"`), schema.Valid, 0},
+		{"a slow pattern in a branch", `{"anyOf":[{` + slow + `},{"type":"string"}]}`, []byte(text), schema.Valid, 0},
+		{"branches that all read it", `{"allOf":` + branches + `}`, []byte(numbers), schema.Valid, 0},
+		{"branches of which one may match", `{"oneOf":` + branches + `}`, []byte(numbers), schema.Invalid, 0},
+		{"a slow pattern before a fault of syntax", `{"items":{` + slow + `}}`, []byte("[" + text + ",}"), schema.Malformed, 0},
+	}
+}
+
+// TestStepsEndTheJudging gives payloads too few steps: the verdict is one of its own,
+// whatever it would have been, and never valid.
+func TestStepsEndTheJudging(t *testing.T) {
+	for _, c := range costly() {
+		t.Run(c.name, func(t *testing.T) {
+			s := schematest.MustCompile(t, c.schema)
+			if got := s.Check(c.payload); got.Verdict != c.want {
+				t.Fatalf("with all steps: %v, want %v", got.Verdict, c.want)
+			}
+			few := s.WithLimits(schema.Limits{MaxSteps: 3 * len(c.payload)})
+			got := few.Check(c.payload)
+			if few.Valid(c.payload) {
+				t.Error("valid without enough steps")
+			}
+			if c.want == schema.Malformed {
+				if got.Verdict != schema.Malformed {
+					t.Errorf("%v, although it is no JSON", got.Verdict)
+				}
+				return
+			}
+			if got.Verdict != schema.Exceeded || got.Exceeded == nil || got.Violations != nil || !strings.Contains(got.Exceeded.Error(), fmt.Sprint(3*len(c.payload))) {
+				t.Errorf("%v: %+v", got.Verdict, got)
+			}
+			if listed := few.Validate(c.payload); len(listed) != 1 || listed[0].Keyword != schema.KeywordLimit {
+				t.Errorf("listed as %v", listed)
+			}
+			// The pass that ran out of steps leaves nothing behind for the next payload.
+			if want := s.Valid([]byte(`"a"`)); few.Valid([]byte(`"a"`)) != want {
+				t.Errorf("the next payload is judged otherwise than %v", want)
+			}
+		})
+	}
+}
+
+// TestContextEndsTheJudging ends the context: before the judging, and while what is
+// wrong is listed.
+func TestContextEndsTheJudging(t *testing.T) {
+	s := schematest.MustCompile(t, `{"items":{"anyOf":[{"minimum":1},{"type":"string"}]}}`)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, payload := range []string{`[1,2]`, `[0]`} {
+		got := s.CheckWithin(ended, []byte(payload))
+		if got.Verdict != schema.Exceeded || !errors.Is(got.Exceeded, context.Canceled) {
+			t.Errorf("%s: %+v", payload, got)
+		}
+	}
+	if got := s.CheckWithin(ended, []byte(`[`)); got.Verdict != schema.Malformed {
+		t.Errorf("text that is no JSON: %v", got.Verdict)
+	}
+	if got := s.CheckWithin(t.Context(), []byte(`[1,2]`)); got.Verdict != schema.Valid {
+		t.Errorf("the next payload: %v", got.Verdict)
+	}
+}
+
+// TestListingIsCutShort finds payloads invalid at once, and leaves too few steps to say
+// why: the verdict stands, and the list says that it is not whole.
+func TestListingIsCutShort(t *testing.T) {
+	slow := `{"pattern":"^(?:[ab]{0,1000}a[ab]{0,1000})*$"}`
+	s := schematest.MustCompile(t, `{"required":["x"],"properties":{"t":{"not":{"type":"boolean"},"anyOf":[{"type":"integer"},`+slow+`]}}}`)
+	payload := []byte(`{"t":"` + strings.Repeat("a", 10_000) + `!"}`)
+	whole := s.Check(payload)
+	if whole.Verdict != schema.Invalid || len(whole.Violations) < 2 {
+		t.Fatalf("with all steps: %+v", whole)
+	}
+	// Enough to find it invalid, which takes one match, and too few to explain.
+	found := false
+	for steps := len(payload); steps < 1<<26 && !found; steps += steps / 8 {
+		got := s.WithLimits(schema.Limits{MaxSteps: steps}).Check(payload)
+		if got.Verdict == schema.Invalid && got.Truncated {
+			found = true
+			if got.Omitted == 0 || len(got.Violations) == 0 {
+				t.Errorf("%d steps: %+v", steps, got)
+			}
+			for _, v := range got.Violations {
+				if v.Keyword != schema.KeywordLimit && v != whole.Violations[0] && v != whole.Violations[1] {
+					t.Errorf("%d steps: %+v is not wrong", steps, v)
+				}
+			}
+		}
+	}
+	if !found {
+		t.Error("no number of steps cuts the list short")
+	}
+}
