@@ -186,6 +186,9 @@ func bucketDifferences(have jetstream.StreamConfig, want jetstream.KeyValueConfi
 		{"time to live", have.MaxAge, want.TTL},
 		{"storage", have.Storage, want.Storage},
 		{"replicas", have.Replicas, max(want.Replicas, 1)},
+		// What makes room for new entries by itself forgets counts, claims and answers.
+		{"discard", have.Discard, jetstream.DiscardNew},
+		{"size", max(have.MaxBytes, 0), max(want.MaxBytes, 0)}, // none is -1 on the server
 		{"republish", republish(have), "nothing"},
 		{"sources", sources(have), 0},
 	} {

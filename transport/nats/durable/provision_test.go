@@ -78,6 +78,22 @@ func TestProvision(t *testing.T) {
 			t.Errorf("change %d is taken back: %v", i, got)
 		}
 	}
+
+	// A bucket that makes room by itself forgets what it is for.
+	bucket, err := js.Stream(t.Context(), "KV_"+resources.Buckets[0].Bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evicts := bucket.CachedInfo().Config
+	evicts.Discard, evicts.MaxBytes = jetstream.DiscardOld, 1<<20
+	if _, err := js.UpdateStream(t.Context(), evicts); err != nil {
+		t.Fatal(err)
+	}
+	want := five(durable.AsWanted)
+	want[4] = durable.Changed
+	if got := states(false); !slices.Equal(got, want) {
+		t.Errorf("a bucket that evicts is taken back: %v", got)
+	}
 	if got := states(true); !slices.Equal(got, five(durable.AsWanted)) {
 		t.Errorf("in the end: %v", got)
 	}
