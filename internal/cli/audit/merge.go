@@ -89,21 +89,3 @@ func first(cursors []*cursor, order auditchain.Order) int {
 	}
 	return best
 }
-
-// collect returns the records that the filter selects in all logs, oldest first.
-// With a limit, it keeps that many from the end where filter.Order begins.
-func collect(ctx context.Context, logs []Log, filter auditchain.Filter) ([]record, error) {
-	var found []record
-	for r, err := range mergeLogs(ctx, logs, filter) {
-		if err != nil {
-			return nil, err
-		}
-		if found = append(found, r); len(found) == filter.Limit {
-			break
-		}
-	}
-	if filter.Order == auditchain.NewestFirst {
-		slices.Reverse(found)
-	}
-	return found, nil
-}

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -147,4 +148,22 @@ func seqs(t *testing.T, format output.Format, text []byte) []int64 {
 		numbers = append(numbers, r.Seq)
 	}
 	return numbers
+}
+
+// collect returns the records that the filter selects in all logs, oldest first.
+// With a limit, it keeps that many from the end where filter.Order begins.
+func collect(ctx context.Context, logs []Log, filter auditchain.Filter) ([]record, error) {
+	var found []record
+	for r, err := range mergeLogs(ctx, logs, filter) {
+		if err != nil {
+			return nil, err
+		}
+		if found = append(found, r); len(found) == filter.Limit {
+			break
+		}
+	}
+	if filter.Order == auditchain.NewestFirst {
+		slices.Reverse(found)
+	}
+	return found, nil
 }
