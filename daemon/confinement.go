@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/skill/sandbox"
 )
@@ -98,7 +97,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 		return box, nil
 	}
 	secrets := d.secrets(f)
-	secrets.kept = []string{c.base}
+	secrets.kept = append(secrets.kept, c.base)
 	if err := secrets.check(s.Name, granted); err != nil {
 		return nil, err
 	}
@@ -217,92 +216,6 @@ func credentialFiles(dir string) (files []string) {
 		return nil
 	})
 	return files
-}
-
-// secrets are what no skill may read or change, whatever agent.yaml grants.
-type secrets struct {
-	folders []string // of the state and of sockets, also of other fleets
-	files   []string
-	kept    []string // what may be read, and not be changed
-}
-
-// secrets lists what is the operator's in a fleet.
-func (d *Daemon) secrets(f *fleet.Fleet) *secrets {
-	s := &secrets{}
-	for _, folder := range []string{d.cfg.Paths.State, d.cfg.Paths.Runtime} {
-		s.folders = append(s.folders, sandbox.Real(folder))
-		// Where a fleet has its folder beside those of others, all of them.
-		if parent := filepath.Dir(folder); strings.HasPrefix(filepath.Base(parent), "agentd") && !below(parent, f.Root) {
-			s.folders = append(s.folders, sandbox.Real(parent))
-		}
-	}
-	n := d.cfg.NATS
-	s.add(n.CredsFile, n.NKeySeedFile, n.KeyFile)
-	for _, env := range f.Environments {
-		s.add(env.EnvFiles...)
-		s.add(env.SecretsRef)
-		for _, o := range env.Overrides {
-			s.add(o.EnvFiles...)
-		}
-	}
-	for _, m := range f.Members {
-		for _, suffix := range []string{"", "-wal", "-shm", "-journal", ".key", ".pub", ".checkpoint"} {
-			if m.AuditDB != "" {
-				s.add(m.AuditDB + suffix)
-			}
-		}
-		s.add(m.SessionDB)
-	}
-	slices.Sort(s.files)
-	s.files = slices.Compact(s.files)
-	return s
-}
-
-func (s *secrets) add(paths ...string) {
-	for _, path := range paths {
-		if path != "" {
-			s.files = append(s.files, sandbox.Real(path))
-		}
-	}
-}
-
-func (s *secrets) all() []string { return slices.Concat(s.folders, s.files) }
-
-// check refuses grants that would open what is secret. A folder above a secret can be
-// read around it, and not be changed around it.
-func (s *secrets) check(skill string, granted *fleet.Sandbox) error {
-	var faults []strictyaml.Fault
-	refuse := func(g fleet.SandboxPath, verb, what string) {
-		faults = append(faults, g.Position.Fault(
-			fmt.Sprintf("the skill %q could %s %s, which no skill may", skill, verb, what), "name a folder that is apart from it"))
-	}
-	for _, g := range granted.Read {
-		path := sandbox.Real(g.Path)
-		for _, secret := range s.all() {
-			if below(secret, path) {
-				refuse(g, "read", secret)
-				break
-			}
-		}
-		for _, folder := range s.folders {
-			if path != folder && below(path, folder) {
-				refuse(g, "read what is beside", folder)
-			}
-		}
-	}
-	for _, g := range granted.Write {
-		path := sandbox.Real(g.Path)
-		for _, secret := range slices.Concat(s.all(), s.kept) {
-			if below(secret, path) || below(path, secret) {
-				refuse(g, "change", secret)
-				break
-			}
-		}
-	}
-	if faults == nil {
-		return nil
-	}
-	return &strictyaml.Error{Faults: faults}
 }
 
 // below reports whether a path is a folder or below it.
