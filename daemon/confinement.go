@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -35,9 +36,13 @@ const (
 
 // openConfinement opens what skills are confined with, for an agent that has a skill that
 // is a process: at its start, or at the reload that brings the first.
-func (d *Daemon) openConfinement() (*confinement, error) {
+func (d *Daemon) openConfinement(ctx context.Context) (*confinement, error) {
 	if c := d.confinement.Load(); c != nil || !d.cfg.Confines {
 		return c, nil
+	}
+	// Otherwise each call would run the program that embeds this package once more.
+	if err := sandbox.Probe(ctx); err != nil {
+		return nil, fmt.Errorf("Config.Confines: %w", err)
 	}
 	c := &confinement{layers: sandbox.Available()}
 	if !c.layers.Marks {
