@@ -113,7 +113,12 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 	policy := sandbox.Default(sandbox.Real(s.Process.Dir))
 	policy.Face = port
 	policy.Hidden = secrets.all()
-	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), credentialFiles(s.Process.Dir))
+	credentials, complete := credentialFiles(f, s.Process.Dir)
+	if !complete {
+		d.log.Warn("the skill may read files *.creds and *.nk that were not found: its folder holds too many files to search all",
+			"skill", s.Name, "dir", s.Process.Dir, "most", mostOwnFiles, "remedy", "give it a folder of its own with dir")
+	}
+	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), credentials)
 	policy.Limits = sandbox.Limits{
 		MemoryBytes: uint64(granted.MemoryBytes), FileBytes: uint64(granted.FileBytes), //nolint:gosec // the load has checked that they are positive
 		OpenFiles: uint64(granted.OpenFiles), CPUSeconds: uint64(granted.CPUSeconds), //nolint:gosec // as above
@@ -201,10 +206,22 @@ func othersFolders(f *fleet.Fleet, m *fleet.Member, dir string) (folders []strin
 	return folders
 }
 
-// credentialFiles finds credentials of NATS below a skill's folder, by their names.
-func credentialFiles(dir string) (files []string) {
+// credentialFiles finds credentials of NATS below a skill's folder, by their names. What
+// skills may write is passed over: it is theirs, and many files there would hide those
+// that come later from the search. It is not complete where there are too many elsewhere.
+func credentialFiles(f *fleet.Fleet, dir string) (files []string, complete bool) {
+	written := map[string]bool{}
+	for _, m := range f.Members {
+		for _, s := range m.Agent.Skills {
+			if s.Sandbox != nil {
+				for _, granted := range s.Sandbox.Write {
+					written[sandbox.Real(granted.Path)] = true
+				}
+			}
+		}
+	}
 	most := mostOwnFiles
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(sandbox.Real(dir), func(path string, entry fs.DirEntry, err error) error {
 		if most--; most < 0 {
 			return filepath.SkipAll
 		}
@@ -213,14 +230,14 @@ func credentialFiles(dir string) (files []string) {
 		}
 		name := entry.Name()
 		switch {
-		case entry.IsDir() && (name == "node_modules" || name == ".git"):
+		case entry.IsDir() && (name == "node_modules" || name == ".git" || written[path]):
 			return filepath.SkipDir
 		case filepath.Ext(name) == ".creds", filepath.Ext(name) == ".nk":
 			files = append(files, sandbox.Real(path))
 		}
 		return nil
 	})
-	return files
+	return files, most >= 0
 }
 
 // below reports whether a path is a folder or below it.

@@ -138,3 +138,20 @@ func TestSecretsOfAFleet(t *testing.T) {
 		}
 	}
 }
+
+// A skill cannot hide credentials from the search by what it writes.
+func TestCredentialsAreFoundAroundWhatSkillsWrite(t *testing.T) {
+	dir := sandbox.Real(t.TempDir())
+	for _, folder := range []string{"data", "node_modules", "zone"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, folder), 0o700), os.WriteFile(filepath.Join(dir, folder, "a.creds"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := filepath.Join(dir, "data")
+	writes := &fleet.Sandbox{Write: []fleet.SandboxPath{{Path: data}}}
+	f := &fleet.Fleet{Members: []*fleet.Member{{Agent: &fleet.AgentFile{Skills: []fleet.Skill{{Sandbox: writes}}}}}}
+	files, complete := credentialFiles(f, dir)
+	if want := []string{filepath.Join(dir, "zone", "a.creds")}; !slices.Equal(files, want) || !complete {
+		t.Errorf("%q, complete %v", files, complete)
+	}
+}
