@@ -95,7 +95,7 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) 
 		if err != nil {
 			return nil, err
 		}
-		c, err := d.openConfinement()
+		c, err := d.openConfinement(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -37,9 +37,10 @@ type Config struct {
 	// taken for an operator. A program that runs agents beside other things leaves it
 	// false: it may have children of its own.
 	OwnsProcess bool
-	// Confines says that the program calls Main of package skill/sandbox where
-	// IsHelper says so. Then programs of skills are confined. Without it they may do whatever this process
-	// may, and the agent's status says so.
+	// Confines says that the program calls Main of package skill/sandbox where IsHelper
+	// says so; an agent with such skills does not start if it does not. Then programs of
+	// skills are confined. Without it they may do whatever this process may, and the agent's
+	// status says so.
 	Confines bool
 
 	family *descendants.Family // of the process; nil before the first agent has started

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/skill/sandbox"
 )
@@ -36,9 +36,13 @@ const (
 
 // openConfinement opens what skills are confined with, for an agent that has a skill that
 // is a process: at its start, or at the reload that brings the first.
-func (d *Daemon) openConfinement() (*confinement, error) {
+func (d *Daemon) openConfinement(ctx context.Context) (*confinement, error) {
 	if c := d.confinement.Load(); c != nil || !d.cfg.Confines {
 		return c, nil
+	}
+	// Otherwise each call would run the program that embeds this package once more.
+	if err := sandbox.Probe(ctx); err != nil {
+		return nil, fmt.Errorf("Config.Confines: %w", err)
 	}
 	c := &confinement{layers: sandbox.Available()}
 	if !c.layers.Marks {
@@ -98,7 +102,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 		return box, nil
 	}
 	secrets := d.secrets(f)
-	secrets.kept = []string{c.base}
+	secrets.kept = append(secrets.kept, c.base)
 	if err := secrets.check(s.Name, granted); err != nil {
 		return nil, err
 	}
@@ -109,7 +113,12 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 	policy := sandbox.Default(sandbox.Real(s.Process.Dir))
 	policy.Face = port
 	policy.Hidden = secrets.all()
-	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), credentialFiles(s.Process.Dir))
+	credentials, complete := credentialFiles(f, s.Process.Dir)
+	if !complete {
+		d.log.Warn("the skill may read files *.creds and *.nk that were not found: its folder holds too many files to search all",
+			"skill", s.Name, "dir", s.Process.Dir, "most", mostOwnFiles, "remedy", "give it a folder of its own with dir")
+	}
+	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), credentials)
 	policy.Limits = sandbox.Limits{
 		MemoryBytes: uint64(granted.MemoryBytes), FileBytes: uint64(granted.FileBytes), //nolint:gosec // the load has checked that they are positive
 		OpenFiles: uint64(granted.OpenFiles), CPUSeconds: uint64(granted.CPUSeconds), //nolint:gosec // as above
@@ -197,10 +206,22 @@ func othersFolders(f *fleet.Fleet, m *fleet.Member, dir string) (folders []strin
 	return folders
 }
 
-// credentialFiles finds credentials of NATS below a skill's folder, by their names.
-func credentialFiles(dir string) (files []string) {
+// credentialFiles finds credentials of NATS below a skill's folder, by their names. What
+// skills may write is passed over: it is theirs, and many files there would hide those
+// that come later from the search. It is not complete where there are too many elsewhere.
+func credentialFiles(f *fleet.Fleet, dir string) (files []string, complete bool) {
+	written := map[string]bool{}
+	for _, m := range f.Members {
+		for _, s := range m.Agent.Skills {
+			if s.Sandbox != nil {
+				for _, granted := range s.Sandbox.Write {
+					written[sandbox.Real(granted.Path)] = true
+				}
+			}
+		}
+	}
 	most := mostOwnFiles
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(sandbox.Real(dir), func(path string, entry fs.DirEntry, err error) error {
 		if most--; most < 0 {
 			return filepath.SkipAll
 		}
@@ -209,100 +230,14 @@ func credentialFiles(dir string) (files []string) {
 		}
 		name := entry.Name()
 		switch {
-		case entry.IsDir() && (name == "node_modules" || name == ".git"):
+		case entry.IsDir() && (name == "node_modules" || name == ".git" || written[path]):
 			return filepath.SkipDir
 		case filepath.Ext(name) == ".creds", filepath.Ext(name) == ".nk":
 			files = append(files, sandbox.Real(path))
 		}
 		return nil
 	})
-	return files
-}
-
-// secrets are what no skill may read or change, whatever agent.yaml grants.
-type secrets struct {
-	folders []string // of the state and of sockets, also of other fleets
-	files   []string
-	kept    []string // what may be read, and not be changed
-}
-
-// secrets lists what is the operator's in a fleet.
-func (d *Daemon) secrets(f *fleet.Fleet) *secrets {
-	s := &secrets{}
-	for _, folder := range []string{d.cfg.Paths.State, d.cfg.Paths.Runtime} {
-		s.folders = append(s.folders, sandbox.Real(folder))
-		// Where a fleet has its folder beside those of others, all of them.
-		if parent := filepath.Dir(folder); strings.HasPrefix(filepath.Base(parent), "agentd") && !below(parent, f.Root) {
-			s.folders = append(s.folders, sandbox.Real(parent))
-		}
-	}
-	n := d.cfg.NATS
-	s.add(n.CredsFile, n.NKeySeedFile, n.KeyFile)
-	for _, env := range f.Environments {
-		s.add(env.EnvFiles...)
-		s.add(env.SecretsRef)
-		for _, o := range env.Overrides {
-			s.add(o.EnvFiles...)
-		}
-	}
-	for _, m := range f.Members {
-		for _, suffix := range []string{"", "-wal", "-shm", "-journal", ".key", ".pub", ".checkpoint"} {
-			if m.AuditDB != "" {
-				s.add(m.AuditDB + suffix)
-			}
-		}
-		s.add(m.SessionDB)
-	}
-	slices.Sort(s.files)
-	s.files = slices.Compact(s.files)
-	return s
-}
-
-func (s *secrets) add(paths ...string) {
-	for _, path := range paths {
-		if path != "" {
-			s.files = append(s.files, sandbox.Real(path))
-		}
-	}
-}
-
-func (s *secrets) all() []string { return slices.Concat(s.folders, s.files) }
-
-// check refuses grants that would open what is secret. A folder above a secret can be
-// read around it, and not be changed around it.
-func (s *secrets) check(skill string, granted *fleet.Sandbox) error {
-	var faults []strictyaml.Fault
-	refuse := func(g fleet.SandboxPath, verb, what string) {
-		faults = append(faults, g.Position.Fault(
-			fmt.Sprintf("the skill %q could %s %s, which no skill may", skill, verb, what), "name a folder that is apart from it"))
-	}
-	for _, g := range granted.Read {
-		path := sandbox.Real(g.Path)
-		for _, secret := range s.all() {
-			if below(secret, path) {
-				refuse(g, "read", secret)
-				break
-			}
-		}
-		for _, folder := range s.folders {
-			if path != folder && below(path, folder) {
-				refuse(g, "read what is beside", folder)
-			}
-		}
-	}
-	for _, g := range granted.Write {
-		path := sandbox.Real(g.Path)
-		for _, secret := range slices.Concat(s.all(), s.kept) {
-			if below(secret, path) || below(path, secret) {
-				refuse(g, "change", secret)
-				break
-			}
-		}
-	}
-	if faults == nil {
-		return nil
-	}
-	return &strictyaml.Error{Faults: faults}
+	return files, most >= 0
 }
 
 // below reports whether a path is a folder or below it.

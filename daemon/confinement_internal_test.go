@@ -1,13 +1,17 @@
 package daemon
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/skill/sandbox"
+	"github.com/agentd/agentd/transport/nats"
 )
 
 // The words of permissions narrow what agent.yaml grants, and a capability without any has
@@ -69,5 +73,85 @@ func TestSecretsAreNotGranted(t *testing.T) {
 		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "agent.yaml:7")) {
 			t.Errorf("%s %s: %v", test.verb, test.path, err)
 		}
+	}
+}
+
+// The files that a fleet names for its secrets are hidden, and what agentd trusts stays.
+func TestSecretsOfAFleet(t *testing.T) {
+	root := sandbox.Real(t.TempDir())
+	file := func(name string) string {
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("x"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	mounted := file("mounted/..2026/identity.json")
+	for link, target := range map[string]string{"..data": "..2026", "identity.json": "..data/identity.json"} {
+		if err := os.Symlink(target, filepath.Join(root, "mounted", link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	context := file("config/nats/context/prod.json")
+	if err := os.WriteFile(context, []byte(`{"creds": "~/prod.creds"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shared := func(ref string) *fleet.PeerAuth { return &fleet.PeerAuth{Secrets: []fleet.SharedSecret{{Ref: ref}}} }
+	m := &fleet.Member{
+		Agent:     &fleet.AgentFile{Security: fleet.Security{KeyFile: filepath.Join(root, "mounted", "identity.json")}},
+		SessionDB: file("sessions.db"), AuditDB: file("audit.db"),
+		Peers: []*fleet.Peer{
+			{Auth: shared("file:" + file("hmac"))}, {Auth: &fleet.PeerAuth{ClientSecretRef: "file:" + file("client")}},
+			{Auth: shared("env:NAME"), Transports: []capability.TransportSpec{{Kind: capability.NATS, Servers: []string{"nats://u:${file:" + file("password") + "}@host"}}}},
+		},
+	}
+	d := &Daemon{cfg: Config{
+		Paths: Paths{State: file("state/x"), Runtime: file("run/x")},
+		NATS: nats.Options{CredsFile: "~/agent.creds", CAFile: file("ca.pem"), KeyFile: file("key.pem"), Context: "prod", Getenv: func(name string) string {
+			return map[string]string{"HOME": root, "XDG_CONFIG_HOME": filepath.Join(root, "config")}[name]
+		}},
+	}}
+	s := d.secrets(&fleet.Fleet{
+		Root: filepath.Join(root, "fleet"), Members: []*fleet.Member{m}, Hosts: []fleet.Host{{Bearer: "file:" + file("bearer")}},
+		Identities: []fleet.Identity{{Auth: shared("file:" + file("identity-hmac"))}},
+	})
+	for _, path := range []string{
+		mounted, filepath.Join(root, "mounted", "..later", "identity.json"), filepath.Join(root, "sessions.db-wal"), filepath.Join(root, "audit.db.key"),
+		filepath.Join(root, "hmac"), filepath.Join(root, "client"), filepath.Join(root, "password"), filepath.Join(root, "bearer"),
+		filepath.Join(root, "identity-hmac"), filepath.Join(root, "agent.creds"), filepath.Join(root, "prod.creds"), filepath.Join(root, "key.pem"), context,
+	} {
+		if !slices.ContainsFunc(s.all(), func(hidden string) bool { return below(hidden, path) }) {
+			t.Errorf("a skill may read %s", path)
+		}
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(root, "ca.pem"), sandbox.Real(program)} {
+		granted := []fleet.SandboxPath{{Path: path}}
+		if err := s.check("index", &fleet.Sandbox{Write: granted}); err == nil {
+			t.Errorf("a skill may change %s", path)
+		}
+		if err := s.check("index", &fleet.Sandbox{Read: granted}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A skill cannot hide credentials from the search by what it writes.
+func TestCredentialsAreFoundAroundWhatSkillsWrite(t *testing.T) {
+	dir := sandbox.Real(t.TempDir())
+	for _, folder := range []string{"data", "node_modules", "zone"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, folder), 0o700), os.WriteFile(filepath.Join(dir, folder, "a.creds"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := filepath.Join(dir, "data")
+	writes := &fleet.Sandbox{Write: []fleet.SandboxPath{{Path: data}}}
+	f := &fleet.Fleet{Members: []*fleet.Member{{Agent: &fleet.AgentFile{Skills: []fleet.Skill{{Sandbox: writes}}}}}}
+	files, complete := credentialFiles(f, dir)
+	if want := []string{filepath.Join(dir, "zone", "a.creds")}; !slices.Equal(files, want) || !complete {
+		t.Errorf("%q, complete %v", files, complete)
 	}
 }

@@ -103,8 +103,9 @@ func decodePorts(v strictyaml.Value) (ports []int) {
 	return ports
 }
 
-// checkSandboxes reports grants with which a skill could change what agentd reads: files
-// of any member, and so the programs that agentd starts and the rules that it enforces.
+// checkSandboxes reports grants with which a skill could change what agentd reads or runs:
+// files of any member, and so the rules that it enforces, and the programs of skills, which
+// would do its work in later calls, with what another skill was given.
 func (f *Fleet) checkSandboxes() error {
 	var faults []strictyaml.Fault
 	for _, m := range f.Members {
@@ -119,6 +120,9 @@ func (f *Fleet) checkSandboxes() error {
 				if file := f.fileBelow(granted.Path); file != "" {
 					faults = append(faults, granted.Position.Fault(
 						fmt.Sprintf("the skill %q could change %s, and with it what agentd does", s.Name, file), "name a folder for its data alone"))
+				} else if file, of := f.programBelow(granted.Path); file != "" {
+					faults = append(faults, granted.Position.Fault(
+						fmt.Sprintf("the skill %q could change %s, which the skill %q runs", s.Name, file, of), "name a folder for its data alone"))
 				}
 			}
 		}
@@ -138,16 +142,39 @@ func (f *Fleet) fileBelow(path string) string {
 			continue
 		}
 		for _, file := range f.Files(m) {
-			if !within(real, realPath(file)) {
-				continue
+			if within(real, realPath(file)) {
+				return f.relative(file)
 			}
-			if rel, err := filepath.Rel(f.Root, file); err == nil {
-				return rel
-			}
-			return file
 		}
 	}
 	return ""
+}
+
+// programBelow returns what a skill runs and is at a path or below it, relative to the root,
+// and the skill; or "".
+func (f *Fleet) programBelow(path string) (program, of string) {
+	real := realPath(path)
+	for _, m := range f.Members {
+		if m.Agent == nil {
+			continue
+		}
+		for _, s := range m.Agent.Skills {
+			for _, program := range s.Process.programs() {
+				if within(real, realPath(program)) {
+					return f.relative(program), s.Name
+				}
+			}
+		}
+	}
+	return "", ""
+}
+
+// relative returns a path relative to the root, if there is such a path.
+func (f *Fleet) relative(path string) string {
+	if rel, err := filepath.Rel(f.Root, path); err == nil {
+		return rel
+	}
+	return path
 }
 
 // realPath follows the symbolic links of a path, as far as there are files.

@@ -83,3 +83,23 @@ func TestSandboxFaults(t *testing.T) {
 		}
 	}
 }
+
+// No skill may change what a skill runs: later calls would do its work.
+func TestSandboxKeepsPrograms(t *testing.T) {
+	for _, test := range []struct{ command, write, want string }{
+		{"[python3, -u, code/main.py]", "code", `the skill "review-pr" could change agents/code/main.py, which the skill "review-pr" runs`},
+		{"[./code/run]", "code/run", "agents/code/run"},
+		{"[go, run, -race, ./code]", "code", "agents/code"},
+		{"[go, run, code/main.go]", "code", "agents/code/main.go"},
+		{"[go, run, ./code, data]", "code/data", ""},
+		{"[python3, code/main.py, data]", "data", ""},
+		{"[git, log]", "code", ""},
+	} {
+		dir := starter().with(files{"agents/pr-reviewer/agent.yaml": "name: pr-reviewer\nskills:\n  review-pr:\n    process: {command: " + test.command +
+			", dir: agents}\n    sandbox: {write: [" + test.write + "]}\n"}).root(t)
+		_, err := fleet.Load(dir, fleet.LoadOptions{})
+		if (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "agent.yaml:5:")) {
+			t.Errorf("%s, write %s: %v", test.command, test.write, err)
+		}
+	}
+}

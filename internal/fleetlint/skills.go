@@ -33,7 +33,7 @@ func (c *checker) program(m *fleet.Member, s fleet.Skill) {
 	name := p.Command[0]
 	if strings.ContainsRune(name, filepath.Separator) {
 		// The system resolves such a path in the folder that the process starts in.
-		if path := inDir(p.Dir, name); !executable(path) {
+		if path := p.Path(name); !executable(path) {
 			c.warn(SkillProgram, s.Position, "", "the skill %q of agent %q runs %s, which is no program %s", s.Name, m.ID, c.show(path), machine)
 			return
 		}
@@ -41,10 +41,10 @@ func (c *checker) program(m *fleet.Member, s fleet.Skill) {
 		c.warn(SkillProgram, s.Position, "", "the skill %q of agent %q runs %q, which is no program in $PATH %s", s.Name, m.ID, name, machine)
 		return
 	}
-	if script := scriptOf(p.Command); script != "" {
-		if _, err := os.Stat(inDir(p.Dir, script)); errors.Is(err, fs.ErrNotExist) {
+	if script := p.Script(); script != "" {
+		if _, err := os.Stat(p.Path(script)); errors.Is(err, fs.ErrNotExist) {
 			c.warn(SkillProgram, s.Position, "relative paths begin at dir, which is the fleet's root unless the skill says otherwise",
-				"the skill %q of agent %q runs the script %s, which is not there", s.Name, m.ID, c.show(inDir(p.Dir, script)))
+				"the skill %q of agent %q runs the script %s, which is not there", s.Name, m.ID, c.show(p.Path(script)))
 		}
 	}
 }
@@ -65,30 +65,6 @@ func (c *checker) sandbox(m *fleet.Member, s fleet.Skill) {
 			c.warn(SandboxPath, path.Position, "", "the sandbox of the skill %q of agent %q grants %s, which is not there: its calls fail", s.Name, m.ID, c.show(path.Path))
 		}
 	}
-}
-
-// scriptOf returns the file that an interpreter is given, or "": the first argument
-// that is no option, if it looks like the name of a program's text.
-func scriptOf(command []string) string {
-	suffixes := []string{".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".php", ".lua", ".jar"}
-	for _, arg := range command[1:] {
-		if strings.HasPrefix(arg, "-") {
-			continue
-		}
-		// A command line for a shell, such as sh -c 'run x.py', is no name.
-		if slices.Contains(suffixes, filepath.Ext(arg)) && !strings.ContainsAny(arg, " \t\n;|&$*") {
-			return arg
-		}
-		return ""
-	}
-	return ""
-}
-
-func inDir(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }
 
 func executable(path string) bool {

@@ -38,6 +38,25 @@ func Resolve(ref string, getenv func(string) string) (string, error) {
 	return fromFile(rest)
 }
 
+// Files returns the paths that s names, which is a reference or a text with ${…} in it.
+func Files(s string) (paths []string) {
+	if path, ok := strings.CutPrefix(s, "file:"); ok {
+		return []string{path}
+	}
+	const begin = "${file:"
+	for {
+		_, rest, ok := strings.Cut(s, begin)
+		if !ok {
+			return paths
+		}
+		path, after, ok := strings.Cut(rest, "}")
+		if !ok {
+			return paths
+		}
+		paths, s = append(paths, path), after
+	}
+}
+
 func fromFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -74,3 +74,13 @@ func TestExpand(t *testing.T) {
 		}
 	}
 }
+
+func TestFiles(t *testing.T) {
+	for text, want := range map[string]string{
+		"file:/run/a b": "/run/a b", "env:NAME": "", "": "", "nats://u:${file:/run/p}@h,tls://${env:X}${file:/run/q}": "/run/p /run/q", "${file:/open": "",
+	} {
+		if got := strings.Join(secretref.Files(text), " "); got != want {
+			t.Errorf("Files(%q) = %q, want %q", text, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,11 @@ import (
 
 // The test binary is also the helper, and the program that attacks.
 func TestMain(m *testing.M) {
+	program, _ := os.Executable()
 	switch {
+	case filepath.Base(program) == noHelper:
+		fmt.Print(sandbox.Probe(context.Background()))
+		os.Exit(0)
 	case sandbox.IsHelper(os.Args):
 		os.Exit(sandbox.Main(os.Args))
 	case os.Getenv("SANDBOX_PROGRAM") != "":
@@ -270,3 +275,25 @@ dns.lookup("localhost", err => { if (err) throw err;
   });
 });
 `
+
+// noHelper is the name of a program that does not call Main.
+const noHelper = "no-helper"
+
+// A program that does not become the helper finds out before it confines another, and where
+// it is started as one, at once.
+func TestProbe(t *testing.T) {
+	if err := sandbox.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+	program := filepath.Join(t.TempDir(), noHelper)
+	if err := os.Rename(testProgram(t), program); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{nil, {"confine", "probe"}, {"confine", "{}", "/bin/true", "true"}} {
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), sandbox.ErrNotHelper.Error()) {
+			t.Errorf("%q: %v: %s", args, err, out)
+		}
+	}
+}

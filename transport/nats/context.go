@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/agentd/agentd/internal/secretref"
@@ -72,6 +73,34 @@ func (r *resolved) addContext() error {
 	setDefault(&r.InboxPrefix, c.InboxPrefix)
 	r.TLSFirst = r.TLSFirst || c.TLSFirst
 	return nil
+}
+
+// SecretFiles returns the paths of the files that hold what nobody else may read: those of
+// credentials and keys, those of references, and those of the context.
+func (o Options) SecretFiles() []string {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	files := []string{o.CredsFile, o.NKeySeedFile, o.KeyFile}
+	texts := append([]string{o.User, o.Password, o.Token}, o.Servers...)
+	if o.Context != "" {
+		if dir, err := contextDir(o.Getenv); err == nil {
+			files = append(files, filepath.Join(dir, "context"))
+		}
+		// One that cannot be read now is an error of Connect.
+		if c, err := loadContext(o.Context, o.Getenv); err == nil {
+			files = append(files, c.Creds, c.NKey, c.Key)
+			texts = append(texts, c.Password, c.Token)
+		}
+	}
+	for _, text := range texts {
+		files = append(files, secretref.Files(text)...)
+	}
+	files = slices.DeleteFunc(files, func(file string) bool { return file == "" })
+	for i := range files {
+		files[i] = expandHome(files[i], o.Getenv)
+	}
+	return files
 }
 
 // contextSecret returns a secret of a context, which may be a reference or the
