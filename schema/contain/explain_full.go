@@ -34,35 +34,43 @@ func fullTerms(p *prover, n *ir.Node) (all []termID) {
 // fullText writes out a keyword of the full profile. Of those that hold schemas, it only
 // says that they are there: the witness shows what they do.
 func fullText(n *ir.Node, keyword string) string {
-	if keyword == "multipleOf" && n.Num != nil && n.Num.Multiple != nil {
+	switch {
+	case keyword == "multipleOf" && n.Num != nil && n.Num.Multiple != nil:
 		return n.Num.Multiple.Raw
-	}
-	present := false
-	if o := n.Obj; o != nil && o.Full != nil {
-		switch keyword {
-		case "minProperties":
-			return positive(o.Full.Min)
-		case "maxProperties":
-			return bounded(o.Full.Max)
-		case "patternProperties":
-			present = len(o.Full.Patterns) > 0
-		case "propertyNames":
-			present = o.Full.Names != nil
-		case "dependentRequired":
-			present = len(o.Full.Dependents) > 0
-		}
-	}
-	if a := n.Arr; a != nil && a.Full != nil {
-		present = present || keyword == "prefixItems" && len(a.Full.Prefix) > 0 || keyword == "contains" && a.Full.Contains != nil
-	}
-	if b := n.Beyond; b != nil {
-		present = present || keyword == "if" && len(b.Conditionals) > 0 ||
-			keyword == "unevaluatedProperties" && b.Members != nil || keyword == "unevaluatedItems" && b.Elements != nil
-	}
-	if present {
+	case keyword == "minProperties" && n.Obj != nil && n.Obj.Full != nil:
+		return positive(n.Obj.Full.Min)
+	case keyword == "maxProperties" && n.Obj != nil && n.Obj.Full != nil:
+		return bounded(n.Obj.Full.Max)
+	case hasMembers(n, keyword), hasElements(n, keyword), hasBeyond(n, keyword):
 		return "…"
 	}
 	return ""
+}
+
+// hasMembers reports whether a node has a keyword about members that holds schemas or
+// names.
+func hasMembers(n *ir.Node, keyword string) bool {
+	if n.Obj == nil || n.Obj.Full == nil {
+		return false
+	}
+	o := n.Obj.Full
+	return keyword == "patternProperties" && len(o.Patterns) > 0 || keyword == "propertyNames" && o.Names != nil ||
+		keyword == "dependentRequired" && len(o.Dependents) > 0
+}
+
+// hasElements is hasMembers for elements.
+func hasElements(n *ir.Node, keyword string) bool {
+	if n.Arr == nil || n.Arr.Full == nil {
+		return false
+	}
+	return keyword == "prefixItems" && len(n.Arr.Full.Prefix) > 0 || keyword == "contains" && n.Arr.Full.Contains != nil
+}
+
+// hasBeyond is hasMembers for the keywords about a whole value.
+func hasBeyond(n *ir.Node, keyword string) bool {
+	b := n.Beyond
+	return b != nil && (keyword == "if" && len(b.Conditionals) > 0 ||
+		keyword == "unevaluatedProperties" && b.Members != nil || keyword == "unevaluatedItems" && b.Elements != nil)
 }
 
 // positive writes out a count, or "" for 0.

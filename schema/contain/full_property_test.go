@@ -15,7 +15,7 @@ import (
 // smallUniverse is every value of a few kinds: scalars, the arrays of up to three of
 // them, and the objects with up to four names.
 func smallUniverse() [][]byte {
-	scalars := []string{"null", "true", "0", "1", "2", "3", "4", "6", "-2", "0.5", "1.5", `""`, `"a"`, `"b"`, `"ab"`, `"xa"`}
+	scalars := []string{"null", "true", "0", "1", "2", "3", "4", "6", "-2", "0.5", "1.5", `""`, `"a"`, `"b"`, `"ab"`, `"xa"`, `"192.0.2.1"`, `"2026-01-15"`, `"/a"`, `"a.b"`, `"P1D"`, `"0"`}
 	elements := []string{"0", "1", "2", `"a"`, "null"}
 	all := append([]string{"[]"}, scalars...)
 	for _, a := range elements {
@@ -58,7 +58,9 @@ func (g fullSchemas) schema(depth int) string {
 	if depth == 0 {
 		return g.pick("leaf", "true", "false", "{}", `{"type":"string"}`, `{"type":"integer"}`, `{"const":1}`, `{"enum":[0,1,"a"]}`,
 			`{"multipleOf":2}`, `{"type":"number","multipleOf":1.5}`, `{"not":{"multipleOf":2}}`, `{"maxLength":1}`, `{"pattern":"^a"}`, `{"minimum":1}`,
-			`{"maximum":2,"multipleOf":0.5}`, `{"type":["string","null"]}`, `{"required":["a"]}`)
+			`{"maximum":2,"multipleOf":0.5}`, `{"type":["string","null"]}`, `{"required":["a"]}`,
+			`{"format":"date"}`, `{"format":"ipv4"}`, `{"format":"hostname"}`, `{"not":{"format":"json-pointer"}}`, `{"type":"string","format":"duration"}`,
+			`{"format":"relative-json-pointer"}`, `{"type":"string","not":{"format":"regex"}}`)
 	}
 	var parts []string
 	for range rapid.IntRange(1, 3).Draw(g.t, "keywords") {
@@ -180,7 +182,7 @@ func TestFullProofsAgainstUniverse(t *testing.T) {
 }
 
 func mustFull(t interface{ Fatalf(string, ...any) }, src string) *schema.Schema {
-	s, err := schema.CompileWith([]byte(src), schema.CompileOptions{Profile: schema.ProfileFull})
+	s, err := schema.CompileWith([]byte(src), schema.CompileOptions{Profile: schema.ProfileFull, AssertFormats: true})
 	if err != nil {
 		t.Fatalf("%s: %v", src, err)
 	}

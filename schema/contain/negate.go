@@ -58,17 +58,8 @@ func (p *prover) negation(t term) termID {
 		opposite.op++
 	case opMiss, opNoFormat, opRepeat, opLacks, opNotMultiple, opFails:
 		opposite.op--
-	case opAt: // the element exists
-		exists := p.intern(term{op: opCount, low: t.from + 1, high: ir.Unbounded})
-		opposite.args = []termID{p.negate(t.args[0])}
-		return p.and(only, exists, p.intern(opposite))
-	case opFrom:
-		opposite.op, opposite.low, opposite.high = opTally, 1, ir.Unbounded
-		opposite.args = []termID{p.negate(t.args[0])}
-	case opEvery:
-		opposite.op, opposite.args = opExists, []termID{t.args[0], p.negate(t.args[1])}
-	case opExists:
-		return p.and(only, p.every(t.args[0], p.negate(t.args[1])))
+	case opAt, opFrom, opEvery, opExists:
+		return p.and(only, p.negationOfPart(t))
 	case opItems:
 		opposite.op, opposite.args = opSome, []termID{p.negate(t.args[0])}
 	case opSome:
@@ -84,6 +75,22 @@ func (p *prover) negation(t term) termID {
 		return p.and(only, p.row(t.names, args))
 	}
 	return p.and(only, p.intern(opposite))
+}
+
+// negationOfPart is negation for terms about the places of elements and the names of
+// members: what holds for all fails for one.
+func (p *prover) negationOfPart(t term) termID {
+	switch t.op {
+	case opAt: // the element exists
+		exists := p.intern(term{op: opCount, low: t.from + 1, high: ir.Unbounded})
+		return p.and(exists, p.intern(term{op: opAt, from: t.from, args: []termID{p.negate(t.args[0])}}))
+	case opFrom:
+		return p.intern(term{op: opTally, from: t.from, low: 1, high: ir.Unbounded, args: []termID{p.negate(t.args[0])}})
+	case opEvery:
+		return p.intern(term{op: opExists, args: []termID{t.args[0], p.negate(t.args[1])}})
+	default: // opExists
+		return p.every(t.args[0], p.negate(t.args[1]))
+	}
 }
 
 // within distributes only over a disjunction. The arms of a disjunction are

@@ -175,19 +175,6 @@ func (st *state) pushAtom(p *prover, t term) bool {
 		if st.high == nil || stricter(&t, st.high, -1) {
 			st.high = &t
 		}
-	case opMultiple, opNotMultiple:
-		st.multiples = append(st.multiples, &t)
-	case opSize:
-		return st.size.meet(t.low, t.high)
-	case opEvery, opExists:
-		st.keyed = append(st.keyed, &t)
-	case opAt, opFrom, opTally:
-		st.tuples = append(st.tuples, &t)
-		if t.op == opTally && t.low > 0 {
-			return st.count.meet(min(t.from+t.low, ir.Unbounded-1), ir.Unbounded)
-		}
-	case opPasses, opFails:
-		st.hidden = append(st.hidden, p.intern(t))
 	case opLength:
 		return st.length.meet(t.low, t.high)
 	case opMatch, opMiss, opFormat, opNoFormat:
@@ -212,8 +199,30 @@ func (st *state) pushAtom(p *prover, t term) bool {
 	case opRepeat:
 		st.repeat = true
 		return !st.unique && st.count.meet(2, ir.Unbounded)
-	default:
+	case opRow, opHas, opLacks, opOther:
 		return st.pushMember(p, &t)
+	default:
+		return st.pushFull(p, t)
+	}
+	return true
+}
+
+// pushFull is pushAtom for the terms that only the full profile needs.
+func (st *state) pushFull(p *prover, t term) bool {
+	switch t.op {
+	case opMultiple, opNotMultiple:
+		st.multiples = append(st.multiples, &t)
+	case opSize:
+		return st.size.meet(t.low, t.high)
+	case opEvery, opExists:
+		st.keyed = append(st.keyed, &t)
+	case opAt, opFrom, opTally:
+		st.tuples = append(st.tuples, &t)
+		if t.op == opTally && t.low > 0 {
+			return st.count.meet(min(t.from+t.low, ir.Unbounded-1), ir.Unbounded)
+		}
+	case opPasses, opFails:
+		st.hidden = append(st.hidden, p.intern(t))
 	}
 	return true
 }

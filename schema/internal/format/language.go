@@ -131,8 +131,10 @@ func Languages(f Name, how Fit) []string {
 			return []string{languageEmail()}
 		}
 		return []string{languageEmailLengths, languageEmail()} // the first is quick to be outside of
-	default:
+	case URI, URIReference:
 		return []string{languageURI(f == URIReference)}
+	default:
+		return languagesFull(f, how)
 	}
 }
 

@@ -9,62 +9,49 @@ import "bytes"
 func isRegex(text []byte) bool {
 	depth, atom := 0, false // atom: a quantifier may follow
 	for i := 0; i < len(text); {
+		next := i + 1
 		switch c := text[i]; c {
 		case '\\':
-			end := regexEscape(text, i, "")
-			if end < 0 {
-				return false
-			}
-			atom = text[i+1] != 'b' && text[i+1] != 'B'
-			i = end
-			continue
+			next = regexEscape(text, i, "")
+			atom = next > 0 && text[i+1] != 'b' && text[i+1] != 'B'
 		case '[':
-			if i = regexClass(text, i+1); i < 0 {
-				return false
-			}
-			atom = true
-			continue
+			next, atom = regexClass(text, i+1), true
 		case '(':
 			depth++
-			atom = false
-			i = regexGroup(text, i+1)
-			if i < 0 {
-				return false
-			}
-			continue
+			next, atom = regexGroup(text, i+1), false
 		case ')':
-			if depth--; depth < 0 {
-				return false
-			}
+			depth--
 			atom = true
-		case '*', '+', '?':
-			if !atom {
+		case '*', '+', '?', '{':
+			quantifier := regexQuantifier(text, i)
+			if quantifier > 0 && !atom || depth < 0 {
 				return false
 			}
-			if i+1 < len(text) && text[i+1] == '?' {
-				i++
-			}
-			atom = false
-		case '{':
-			if end := regexCount(text, i); end > 0 {
-				if !atom {
-					return false
-				}
-				i, atom = end-1, false
-				if i+1 < len(text) && text[i+1] == '?' {
-					i++
-				}
-			} else {
-				atom = true
-			}
-		case '|', '^', '$':
-			atom = false
+			next, atom = max(next, quantifier), quantifier < 0
 		default:
-			atom = true
+			atom = c != '|' && c != '^' && c != '$'
 		}
-		i++
+		if next < 0 || depth < 0 {
+			return false
+		}
+		i = next
 	}
 	return depth == 0
+}
+
+// regexQuantifier reads a quantifier and returns its end, or -1 for a brace that stands
+// for itself.
+func regexQuantifier(text []byte, i int) int {
+	end := i + 1
+	if text[i] == '{' {
+		if end = regexCount(text, i); end < 0 {
+			return -1
+		}
+	}
+	if end < len(text) && text[end] == '?' { // as few as possible
+		end++
+	}
+	return end
 }
 
 // regexGroup reads what may follow an opening parenthesis, and returns where the group's
@@ -139,30 +126,53 @@ func regexEscape(text []byte, i int, more string) int {
 		return -1
 	}
 	rest := text[i+2:]
-	switch c := text[i+1]; {
-	case bytes.IndexByte([]byte("dDwWsSbBfnrtv^$\\.*+?()[]{}|/"+more), c) >= 0, c >= '1' && c <= '9':
-		return i + 2
-	case c == '0' && (len(rest) == 0 || !is(rest[0], classDigit)):
-		return i + 2
-	case c == 'c' && len(rest) > 0 && is(rest[0], classAlpha):
-		return i + 3
-	case c == 'x' && len(rest) >= 2 && is(rest[0], classHex) && is(rest[1], classHex):
-		return i + 4
-	case c == 'u' && len(rest) >= 4 && isHexGroup(rest[:4]):
-		return i + 6
-	case c == 'k':
-		return regexName(text, i+2)
-	case c == 'u' || c == 'p' || c == 'P':
-		end := bytes.IndexByte(rest, '}')
-		if len(rest) == 0 || rest[0] != '{' || end < 2 {
+	switch c := text[i+1]; c {
+	case '0':
+		if len(rest) > 0 && is(rest[0], classDigit) {
 			return -1
 		}
-		for _, d := range rest[1:end] {
-			if c == 'u' && !is(d, classHex) || !is(d, classAlpha|classDigit) && d != '_' && d != '=' {
-				return -1
-			}
+		return i + 2
+	case 'c':
+		if len(rest) == 0 || !is(rest[0], classAlpha) {
+			return -1
 		}
-		return i + 3 + end
+		return i + 3
+	case 'x':
+		if len(rest) < 2 || !isHexGroup(rest[:2]) {
+			return -1
+		}
+		return i + 4
+	case 'k':
+		return regexName(text, i+2)
+	case 'u':
+		if len(rest) >= 4 && isHexGroup(rest[:4]) {
+			return i + 6
+		}
+		return regexBraces(text, i+2, classHex)
+	case 'p', 'P':
+		return regexBraces(text, i+2, classAlpha|classDigit)
+	default:
+		if bytes.IndexByte([]byte("123456789dDwWsSbBfnrtv^$\\.*+?()[]{}|/"+more), c) < 0 {
+			return -1
+		}
+		return i + 2
 	}
-	return -1
+}
+
+// regexBraces reads characters of some classes in braces and returns the end, or -1. The
+// names of properties also hold underscores and an equals sign.
+func regexBraces(text []byte, i int, classes uint8) int {
+	if i >= len(text) || text[i] != '{' {
+		return -1
+	}
+	end := bytes.IndexByte(text[i:], '}')
+	if end < 2 {
+		return -1
+	}
+	for _, c := range text[i+1 : i+end] {
+		if !is(c, classes) && (classes == classHex || c != '_' && c != '=') {
+			return -1
+		}
+	}
+	return i + end + 1
 }

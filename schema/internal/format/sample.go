@@ -16,10 +16,12 @@ func Samples(f Name, least int) []string {
 		return []string{short, "a:", short + pad[min(len(pad), len(short)):]}
 	case URIReference:
 		return []string{"/path", "https://example.com/", "", "/" + pad[min(len(pad), 1):]}
-	default:
+	case DateTime:
 		const short = "2026-01-15T09:30:00Z"
 		digits := strings.Repeat("0", max(1, len(pad)-len(short)-1))
 		return []string{short, short[:len(short)-1] + "." + digits + "Z"}
+	default:
+		return samplesFull(f)
 	}
 }
 

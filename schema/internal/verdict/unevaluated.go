@@ -97,7 +97,7 @@ func (e *evaluation) node(n *ir.Node, asks bool) {
 	object := e.run.data[e.i] == '{'
 	switch {
 	case !asks && n.Beyond != nil && (object && n.Beyond.Members != nil || !object && n.Beyond.Elements != nil):
-		e.strike(0, e.top-e.base)
+		e.strike(e.top - e.base)
 	case object && n.Obj != nil:
 		e.members(n.Obj)
 	case !object && n.Arr != nil:
@@ -141,9 +141,9 @@ func (e *evaluation) conditionals(all []ir.Conditional) {
 	}
 }
 
-// strike marks the parts from one number up to another as evaluated.
-func (e *evaluation) strike(from, to int) {
-	for k := e.base + from; k < min(e.base+to, e.top); k++ {
+// strike marks the first parts as evaluated.
+func (e *evaluation) strike(count int) {
+	for k := e.base; k < min(e.base+count, e.top); k++ {
 		e.run.parts[k].evaluated = true
 	}
 }
@@ -151,7 +151,7 @@ func (e *evaluation) strike(from, to int) {
 // members strikes out the members that an object's keywords judge.
 func (e *evaluation) members(rule *ir.ObjectRule) {
 	if rule.Additional != nil {
-		e.strike(0, e.top-e.base)
+		e.strike(e.top - e.base)
 		return
 	}
 	for k := e.base; k < e.top; k++ {
@@ -168,12 +168,12 @@ func (e *evaluation) members(rule *ir.ObjectRule) {
 func (e *evaluation) elements(rule *ir.ArrayRule) {
 	switch {
 	case rule.Items != nil:
-		e.strike(0, e.top-e.base)
+		e.strike(e.top - e.base)
 		return
 	case rule.Full == nil:
 		return
 	}
-	e.strike(0, len(rule.Full.Prefix))
+	e.strike(len(rule.Full.Prefix))
 	if rule.Full.Contains == nil || !rule.Full.Counts {
 		return
 	}
