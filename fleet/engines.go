@@ -15,17 +15,16 @@ func (l *loader) capabilityOptions(path string, agent envelope.Address) capabili
 	}
 }
 
-// engined is a document under an engine of that name, which lists so many
-// violations.
+// engined is a document under an engine of that name and its limits.
 type engined struct {
-	document      *capability.Document
-	engine        string
-	maxViolations int
+	document *capability.Document
+	engine   string
+	limits   schema.Limits
 }
 
 // selectEngine gives a member the validator that its agent.yaml names, for its
 // own contracts and for its view of its peers'. Two members may look at one
-// peer through different validators. So is the bound on listed violations.
+// peer through different validators. So are the bounds on a payload.
 func (l *loader) selectEngine(m *Member) {
 	if m.Agent == nil || l.opts.InspectOnly {
 		return // for inspection nothing is validated
@@ -35,24 +34,23 @@ func (l *loader) selectEngine(m *Member) {
 		l.failed(&strictyaml.Error{Faults: []Fault{m.Agent.validatorAt.Fault(err.Error(), "use native, or a program that has it")}})
 		return
 	}
-	most := m.Agent.Limits.MaxViolations
+	most := schema.Limits{MaxViolations: m.Agent.Limits.MaxViolations, MaxSteps: m.Agent.Limits.MaxValidationSteps}
 	m.Capabilities = l.withEngine(m.Capabilities, e, most)
 	for _, p := range m.Peers {
 		p.Document = l.withEngine(p.Document, e, most)
 	}
 }
 
-// withEngine returns d under an engine that lists at most so many violations, made
-// once for each triple. A nil d stays nil.
-func (l *loader) withEngine(d *capability.Document, e capability.Engine, maxViolations int) *capability.Document {
-	byDefault := maxViolations == schema.DefaultMaxViolations
+// withEngine returns d under an engine and its limits, made once for each triple. A nil d stays nil.
+func (l *loader) withEngine(d *capability.Document, e capability.Engine, limits schema.Limits) *capability.Document {
+	byDefault := limits == schema.Limits{MaxViolations: schema.DefaultMaxViolations, MaxSteps: schema.DefaultMaxSteps}
 	if d == nil || byDefault && e.Name() == (capability.Native{}).Name() {
 		return d
 	}
 	if !byDefault {
-		e = capability.Limited(e, schema.Limits{MaxViolations: maxViolations})
+		e = capability.Limited(e, limits)
 	}
-	key := engined{d, e.Name(), maxViolations}
+	key := engined{d, e.Name(), limits}
 	// Members share the documents of their peers, and compiling a schema again is
 	// the slow part of a load.
 	if out, ok := l.engines[key]; ok {
