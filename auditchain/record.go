@@ -50,6 +50,8 @@ const (
 	KindApproval = record.KindApproval
 	// KindRateLimited is a call that a rate limit rejected.
 	KindRateLimited = record.KindRateLimited
+	// KindValidationExceeded is a payload that takes more work to check than it may.
+	KindValidationExceeded = record.KindValidationExceeded
 	// KindSchemaDrift is a peer whose live schema is no longer compatible.
 	KindSchemaDrift = record.KindSchemaDrift
 	// KindLifecycle is a start, a stop, or an event of the log itself.

@@ -1,6 +1,8 @@
 package capability
 
 import (
+	"context"
+
 	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/schema"
 )
@@ -31,17 +33,27 @@ func (c *Contract) Locate(pointer string) Position { return c.at.Locate(pointer)
 // CheckArguments is [Contract.Check] for the payload of a call, which may be null
 // or absent; see [schema.Schema.Arguments].
 func (c *Contract) CheckArguments(payload []byte) schema.Report {
+	return c.CheckArgumentsWithin(context.Background(), payload)
+}
+
+// CheckArgumentsWithin is [Contract.CheckArguments] until ctx ends.
+func (c *Contract) CheckArgumentsWithin(ctx context.Context, payload []byte) schema.Report {
 	if c != nil && c.Schema != nil {
 		payload = c.Schema.Arguments(payload)
 	}
-	return c.Check(payload)
+	return c.CheckWithin(ctx, payload)
 }
 
 // Check validates a payload. A nil contract accepts every payload: a
 // capability without a schema takes loose JSON.
 func (c *Contract) Check(payload []byte) schema.Report {
+	return c.CheckWithin(context.Background(), payload)
+}
+
+// CheckWithin is [Contract.Check] until ctx ends; see [Validator].
+func (c *Contract) CheckWithin(ctx context.Context, payload []byte) schema.Report {
 	if c == nil || c.Validator == nil {
 		return schema.Report{Verdict: schema.Valid}
 	}
-	return c.Validator.Check(payload)
+	return c.Validator.CheckWithin(ctx, payload)
 }

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -10,7 +11,9 @@ import (
 // A Validator checks one payload, given as the bytes of one JSON value. It is
 // safe for concurrent use. A [*schema.Schema] is a Validator.
 type Validator interface {
-	Check(payload []byte) schema.Report
+	// CheckWithin judges payload until ctx ends. A verdict that would take longer, or
+	// more work than the validator allows, is [schema.Exceeded].
+	CheckWithin(ctx context.Context, payload []byte) schema.Report
 }
 
 // An Engine turns a compiled schema into a [Validator]. [Native] is always

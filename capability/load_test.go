@@ -1,6 +1,7 @@
 package capability_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -327,7 +328,9 @@ func (refuseOutput) Compile(s *schema.Schema) (capability.Validator, error) {
 
 type refuseAll struct{}
 
-func (refuseAll) Check([]byte) schema.Report { return schema.Report{Verdict: schema.Malformed} }
+func (refuseAll) CheckWithin(context.Context, []byte) schema.Report {
+	return schema.Report{Verdict: schema.Malformed}
+}
 
 func TestWithEngine(t *testing.T) {
 	doc := parse(t, reviewPR)

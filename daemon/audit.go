@@ -87,6 +87,8 @@ func (a auditor) RecordRefusal(ctx context.Context, r rpc.Refusal) error {
 		return a.append(ctx, auditchain.KindAuthCheck, r.TenantID, newAuthBody(&r))
 	case r.Code == rpc.CodeRateLimited:
 		return a.append(ctx, auditchain.KindRateLimited, r.TenantID, newRateLimitBody(&r))
+	case r.Code == rpc.CodeValidationExceeded:
+		return a.append(ctx, auditchain.KindValidationExceeded, r.TenantID, newExceededBody(&r))
 	default:
 		return a.append(ctx, auditchain.KindPermissionDenied, r.TenantID, newDeniedBody(&r))
 	}

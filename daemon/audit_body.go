@@ -23,7 +23,8 @@ const maxRecordedReason = 512
 
 func truncateName(name string) string { return truncate.String(name, maxRecordedName) }
 
-// A refusalBody is the body of a record of kind permission_denied or rate_limited.
+// A refusalBody is the body of a record of kind permission_denied, rate_limited or
+// validation_exceeded.
 type refusalBody struct {
 	Role          rpc.Role         `json:"role"` // of the agent that refused
 	Capability    string           `json:"capabilityName"`
@@ -38,6 +39,8 @@ type refusalBody struct {
 	Target string `json:"target,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
+	// Side belongs to validation_exceeded, whose Reason is the limit.
+	Side rpc.Side `json:"side,omitempty"`
 	// Limit and RetryAfterMs belong to rate_limited.
 	Limit        int   `json:"limit,omitempty"`
 	RetryAfterMs int64 `json:"retryAfterMs,omitempty"`
@@ -55,6 +58,12 @@ func newRefusalBody(r *rpc.Refusal) refusalBody {
 func newRateLimitBody(r *rpc.Refusal) refusalBody {
 	body := newRefusalBody(r)
 	body.Limit, body.RetryAfterMs, body.Unrecorded = r.Quota.Limit, r.Quota.RetryAfter.Milliseconds(), r.Quota.Unreported
+	return body
+}
+
+func newExceededBody(r *rpc.Refusal) refusalBody {
+	body := newRefusalBody(r)
+	body.Side, body.Reason = r.Side, r.Reason
 	return body
 }
 

@@ -9,11 +9,18 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // newGate builds the drift gate. Stop closes it.
 func (d *Daemon) newGate(mode drift.Mode) *drift.Gate {
-	return drift.NewGate(drift.Options{Mode: mode, Auditor: d.audit, Logger: d.log})
+	limits := d.Member().Agent.Limits
+	return drift.NewGate(drift.Options{
+		Mode: mode, Auditor: d.audit, Logger: d.log,
+		Compile: schema.CompileLimits{MaxBytes: limits.MaxSchemaBytes, MaxSteps: limits.MaxCompileSteps},
+		Budget:  contain.Budget{Steps: limits.MaxProofSteps},
+	})
 }
 
 // reloadGate puts a member's drift mode in force, and has every peer asked again by

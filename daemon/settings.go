@@ -71,6 +71,10 @@ func agentSettings() []setting {
 		row("limits.maxPending", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxPending }),
 		row("limits.maxViolations", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxViolations }),
 		row("limits.redactNames", swapped, func(a *fleet.AgentFile) any { return a.Limits.RedactNames }),
+		row("limits.maxValidationSteps", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxValidationSteps }),
+		row("limits.maxSchemaBytes", restart, func(a *fleet.AgentFile) any { return a.Limits.MaxSchemaBytes }),
+		row("limits.maxCompileSteps", restart, func(a *fleet.AgentFile) any { return a.Limits.MaxCompileSteps }),
+		row("limits.maxProofSteps", restart, func(a *fleet.AgentFile) any { return a.Limits.MaxProofSteps }),
 		row("limits.idempotencyTtlMs", restart, func(a *fleet.AgentFile) any { return a.Limits.IdempotencyTTL }),
 		row("idempotency", restart, func(a *fleet.AgentFile) any {
 			i := a.Idempotency

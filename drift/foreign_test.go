@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/contain"
 	"github.com/agentd/agentd/transport"
 )
@@ -456,5 +457,22 @@ func TestGateChangesItsMode(t *testing.T) {
 		if (err == nil) != step.passes || len(w.ledger.all()) != step.records || (res.Unproven != "") != (step.mode == drift.Warn) {
 			t.Errorf("step %d, %s: %v, %d records, unproven: %q", i, step.mode, err, len(w.ledger.all()), res.Unproven)
 		}
+	}
+}
+
+// What a peer publishes is compiled within limits, and calls to a peer that goes beyond
+// them are refused until it does no longer.
+func TestGateBoundsWhatItCompiles(t *testing.T) {
+	s := newForeigner(t, contractOf(t), drift.Options{Compile: schema.CompileLimits{MaxSteps: 2000}, Retry: time.Millisecond})
+	long := strings.Repeat(`"1234567890",`, 200)
+	s.says(publishes(tools("", `"f":{"digest":"sha256:1","inputSchema":{"enum":[`+long+`"end"]}}`)))
+	s.listen(t)
+	var stuck *drift.UnsupportedCloudToolSchema
+	var exceeded *schema.ExceededError
+	if _, err := s.call(`{"a":1}`); !errors.As(err, &stuck) || !errors.As(err, &exceeded) {
+		t.Errorf("%v", err)
+	}
+	if s.requests.Load() != 0 {
+		t.Error("the call was sent")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
+	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/contain"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	// Refresh is after how long a proof is renewed, behind the calls' backs. Default
 	// 5 min.
 	Refresh time.Duration
+	// Compile bounds the work of compiling what a peer publishes.
+	Compile schema.CompileLimits
 	// Budget bounds the work of a proof.
 	Budget contain.Budget
 	// Logger receives warnings. Default: none.

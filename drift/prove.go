@@ -18,9 +18,9 @@ import (
 // digest is that of live, computed here. A contract that was loaded for inspection only
 // has no compiled schemas, and nothing is proven with it; validation refuses its calls
 // later.
-func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, digest string, budget contain.Budget) error {
+func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, digest string, limits schema.CompileLimits, budget contain.Budget) error {
 	if mine := p.Capability.Input; mine != nil && mine.Schema != nil && live.InputSchema != nil {
-		theirs, err := compile(p, rpc.SideRequest, live.InputSchema)
+		theirs, err := compile(ctx, p, limits, rpc.SideRequest, live.InputSchema)
 		if err != nil {
 			return err
 		}
@@ -30,7 +30,7 @@ func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, dige
 		}
 	}
 	if mine := p.Capability.Output; mine != nil && mine.Schema != nil {
-		theirs, err := compile(p, rpc.SideResponse, live.OutputSchema)
+		theirs, err := compile(ctx, p, limits, rpc.SideResponse, live.OutputSchema)
 		if err != nil {
 			return err
 		}
@@ -40,12 +40,13 @@ func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, dige
 	return nil
 }
 
-// compile compiles a schema of the peer. A side without one accepts everything.
-func compile(p caller.Probe, side rpc.Side, source json.RawMessage) (*schema.Schema, error) {
+// compile compiles a schema of the peer, which is as hostile as a peer can be: within
+// limits. A side without one accepts everything.
+func compile(ctx context.Context, p caller.Probe, limits schema.CompileLimits, side rpc.Side, source json.RawMessage) (*schema.Schema, error) {
 	if source == nil {
 		source = json.RawMessage("{}")
 	}
-	s, err := schema.Compile(source)
+	s, err := schema.CompileWithin(ctx, source, limits)
 	if err != nil {
 		return nil, &UnsupportedCloudToolSchema{Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Err: err}
 	}

@@ -195,10 +195,10 @@ func (g *Gate) proveOnce(ctx context.Context, s *peerState, t *toolState, p call
 	// Equal digests need no proof: every schema contains itself. The version is
 	// checked even so, as a digest covers the name and the schemas alone.
 	if err = checkVersion(p, tool, pair.live); err == nil && pair.live != pair.built {
-		err = prove(ctx, p, tool, pair.live, g.opts.Budget)
+		err = prove(ctx, p, tool, pair.live, g.opts.Compile, g.opts.Budget)
 	}
 	var undecided *UnsupportedCloudToolSchema
-	if errors.As(err, &undecided) && undecided.Reason == contain.ReasonTime {
+	if errors.As(err, &undecided) && (undecided.Reason == contain.ReasonTime || ctx.Err() != nil) {
 		return err, false
 	}
 	s.mu.Lock()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
 )
 
 // An AgentFile holds what agent.yaml tells agentd. The reference runtime
@@ -188,6 +189,16 @@ type Limits struct {
 	MaxViolations int
 	// RedactNames hides names in violations that the sender of a payload chose.
 	RedactNames bool
+	// MaxValidationSteps bounds the work on one payload, see [schema.Limits]. The
+	// default is [schema.DefaultMaxSteps].
+	MaxValidationSteps int
+	// MaxSchemaBytes and MaxCompileSteps bound the work on a schema that a peer
+	// publishes, see [schema.CompileLimits]. The defaults are 2 MiB and
+	// [schema.DefaultMaxCompileSteps].
+	MaxSchemaBytes, MaxCompileSteps int
+	// MaxProofSteps bounds the work of a proof that two contracts agree, see
+	// [contain.Budget]. The default is [contain.DefaultSteps].
+	MaxProofSteps int
 	// IdempotencyTTL is how long responses to requests with an idempotency
 	// key are kept. The default is 24 h.
 	IdempotencyTTL time.Duration
@@ -200,7 +211,9 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxQueued: 2048, MaxQueuedBytes: 64 << 20, MaxPending: 10_000,
-		MaxViolations:  schema.DefaultMaxViolations,
+		MaxViolations: schema.DefaultMaxViolations, MaxValidationSteps: schema.DefaultMaxSteps,
+		MaxSchemaBytes: 2 << 20, MaxCompileSteps: schema.DefaultMaxCompileSteps,
+		MaxProofSteps:  contain.DefaultSteps,
 		IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
 	}
 }
@@ -361,7 +374,8 @@ func decodeLimits(v strictyaml.Value) Limits {
 	defer o.Done()
 	for name, limit := range map[string]*int{
 		"maxPayloadBytes": &limits.MaxPayloadBytes, "maxInFlight": &limits.MaxInFlight, "maxPending": &limits.MaxPending,
-		"maxQueuedBytes": &limits.MaxQueuedBytes,
+		"maxQueuedBytes": &limits.MaxQueuedBytes, "maxValidationSteps": &limits.MaxValidationSteps,
+		"maxSchemaBytes": &limits.MaxSchemaBytes, "maxCompileSteps": &limits.MaxCompileSteps, "maxProofSteps": &limits.MaxProofSteps,
 	} {
 		// 0 stands for absent or faulty: the default stays.
 		if n := o.Get(name).Int(1, math.MaxInt32); n != 0 {

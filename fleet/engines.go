@@ -24,7 +24,7 @@ type engined struct {
 
 // selectEngine gives a member the validator that its agent.yaml names, for its
 // own contracts and for its view of its peers'. Two members may look at one
-// peer through different validators. So is the bound on listed violations.
+// peer through different validators. So are the bounds on a payload.
 func (l *loader) selectEngine(m *Member) {
 	if m.Agent == nil || l.opts.InspectOnly {
 		return // for inspection nothing is validated
@@ -34,7 +34,8 @@ func (l *loader) selectEngine(m *Member) {
 		l.failed(&strictyaml.Error{Faults: []Fault{m.Agent.validatorAt.Fault(err.Error(), "use native, or a program that has it")}})
 		return
 	}
-	limits := schema.Limits{MaxViolations: m.Agent.Limits.MaxViolations, RedactNames: m.Agent.Limits.RedactNames}
+	limits := schema.Limits{MaxViolations: m.Agent.Limits.MaxViolations, MaxSteps: m.Agent.Limits.MaxValidationSteps,
+		RedactNames: m.Agent.Limits.RedactNames}
 	m.Capabilities = l.withEngine(m.Capabilities, e, limits)
 	for _, p := range m.Peers {
 		p.Document = l.withEngine(p.Document, e, limits)
@@ -44,7 +45,7 @@ func (l *loader) selectEngine(m *Member) {
 // withEngine returns d under an engine with limits, made once for each triple. A nil d
 // stays nil.
 func (l *loader) withEngine(d *capability.Document, e capability.Engine, limits schema.Limits) *capability.Document {
-	byDefault := limits == schema.Limits{MaxViolations: schema.DefaultMaxViolations}
+	byDefault := limits == schema.Limits{MaxViolations: schema.DefaultMaxViolations, MaxSteps: schema.DefaultMaxSteps}
 	if d == nil || byDefault && e.Name() == (capability.Native{}).Name() {
 		return d
 	}

@@ -31,6 +31,9 @@ const (
 	CodeSchemaStale
 	// CodeSchemaViolation: a payload fails its schema; see Error.Side.
 	CodeSchemaViolation
+	// CodeValidationExceeded: checking a payload takes more work than it may, or the
+	// call ended meanwhile. Whether it fits its schema is not known.
+	CodeValidationExceeded
 	// CodeAuditFailed: a record that had to be durable could not be written.
 	CodeAuditFailed
 	// CodeRateLimited: the call comes too soon after others.
@@ -107,6 +110,7 @@ func (c Code) facts() (f codeFact, ok bool) {
 		CodeSchemaDrift:         {"EAGENTRPC_SCHEMA_DRIFT", false, StatusError},
 		CodeSchemaStale:         {"EAGENTRPC_SCHEMA_STALE", true, StatusError},
 		CodeSchemaViolation:     {"EAGENTRPC_SCHEMA_VIOLATION", false, StatusSchemaViolation},
+		CodeValidationExceeded:  {"EAGENTRPC_VALIDATION_EXCEEDED", false, StatusError},
 		CodeAuditFailed:         {"EAGENTRPC_AUDIT_FAILED", false, StatusError},
 		CodeRateLimited:         {"EAGENTRPC_RATE_LIMITED", true, StatusError},
 		CodeCircuitOpen:         {"EAGENTRPC_CIRCUIT_OPEN", true, StatusError},

@@ -72,14 +72,14 @@ type RefusalAuditor interface {
 	RecordRefusal(ctx context.Context, r Refusal) error
 }
 
-// A Refusal is a call that a permission or a rate limit refused, or a message that
-// did not prove its sender.
+// A Refusal is a call that a permission or a rate limit refused, a payload that takes
+// too much work to check, or a message that did not prove its sender.
 type Refusal struct {
 	// Time is when this end refused it.
 	Time time.Time
 	// Role is this end.
 	Role Role
-	// Code is CodeDenied, CodeRateLimited or CodeAuthFailed.
+	// Code is CodeDenied, CodeRateLimited, CodeValidationExceeded or CodeAuthFailed.
 	Code Code
 	// TenantID is the call's tenant, or "".
 	TenantID string
@@ -98,6 +98,9 @@ type Refusal struct {
 	Decision policy.Decision
 	// Quota is that of the rate limit, for CodeRateLimited.
 	Quota policy.Quota
+	// Side and Reason are the payload and the limit, for CodeValidationExceeded.
+	Side   Side
+	Reason string
 	// Proof is what was wrong with the proof, for CodeAuthFailed. All other fields
 	// are then mere claims.
 	Proof *identity.Error

@@ -40,6 +40,7 @@ func TestEveryCode(t *testing.T) {
 		{rpc.CodeSchemaDrift, "EAGENTRPC_SCHEMA_DRIFT", final, "error"},
 		{rpc.CodeSchemaStale, "EAGENTRPC_SCHEMA_STALE", again, "error"},
 		{rpc.CodeSchemaViolation, "EAGENTRPC_SCHEMA_VIOLATION", final, "schema-violation"},
+		{rpc.CodeValidationExceeded, "EAGENTRPC_VALIDATION_EXCEEDED", final, "error"},
 		{rpc.CodeAuditFailed, "EAGENTRPC_AUDIT_FAILED", final, "error"},
 		{rpc.CodeRateLimited, "EAGENTRPC_RATE_LIMITED", again, "error"},
 		{rpc.CodeCircuitOpen, "EAGENTRPC_CIRCUIT_OPEN", again, "error"},

@@ -58,6 +58,11 @@
 // holds: hashes are keyed, recursive combinations are judged through a memo,
 // and depth, size and the number of listed violations are bounded by [Limits].
 //
+// Schemas have a part in the cost all the same: each branch of a union may read the
+// whole payload again. [Limits].MaxSteps bounds the sum of it, and [Schema.CheckWithin]
+// ends with its context. A payload beyond either is neither valid nor invalid, but
+// [Exceeded].
+//
 // A pattern costs one table look-up for each character if its automaton is
 // small, which holds for nearly all. Otherwise a character costs at most 2048
 // operations on machine words, about a microsecond, and for counted repetitions
@@ -68,8 +73,8 @@
 // # Hostile schemas
 //
 // Schemas may come from peers as well. Compile bounds their size, their nesting,
-// and the work on all patterns together. Proofs count steps, see
-// the Budget of package contain.
+// and the work on all patterns together; [CompileWithin] has limits and a context.
+// Proofs count steps, see the Budget of package contain.
 //
 // # Where things are
 //

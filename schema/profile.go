@@ -47,7 +47,7 @@ func CompileWith(src []byte, opts CompileOptions) (*Schema, error) {
 	if opts.Profile == ProfileSubset {
 		return Compile(src)
 	}
-	return compiled(compile.Full(src, compile.Options{
+	return finish(compile.Full(src, compile.Options{
 		Dialect: compile.Dialect(opts.Dialect), AssertFormats: opts.AssertFormats, Nullable: opts.Nullable,
 	}))
 }

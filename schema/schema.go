@@ -24,11 +24,11 @@ type Schema struct {
 // given as JSON. The error is a *[CompileError] that lists every fault. src is
 // not kept.
 func Compile(src []byte) (*Schema, error) {
-	return compiled(compile.Compile(src))
+	return finish(compile.Compile(src))
 }
 
-// compiled makes the answer of Compile of what a profile made of a source.
-func compiled(form *ir.Schema, faults []compile.Fault) (*Schema, error) {
+// finish makes a schema of its compiled form, or an error of the faults.
+func finish(form *ir.Schema, faults []compile.Fault) (*Schema, error) {
 	if len(faults) > 0 {
 		refusal := &CompileError{Faults: make([]Fault, 0, len(faults))}
 		for _, f := range faults {
@@ -39,6 +39,41 @@ func compiled(form *ir.Schema, faults []compile.Fault) (*Schema, error) {
 	s := newSchema(form, defaultLimits())
 	s.objects = s.takesObjects()
 	return s, nil
+}
+
+// CompileLimits bound what compiling a schema can cost. A zero field means its default.
+type CompileLimits struct {
+	// MaxBytes is the length of the longest schema. The default is
+	// [DefaultMaxSchemaBytes].
+	MaxBytes int
+	// MaxSteps bounds the work: one for each byte, and some for each schema, each value
+	// of an enum and each branch of a union. The default is [DefaultMaxCompileSteps].
+	MaxSteps int
+}
+
+// The defaults of [CompileLimits].
+const (
+	DefaultMaxSchemaBytes  = compile.DefaultMaxBytes
+	DefaultMaxCompileSteps = compile.DefaultMaxSteps // about two seconds
+)
+
+// CompileWithin is [Compile] for schemas that strangers wrote: within limits, and until
+// ctx ends. The error is an *[ExceededError] then, and otherwise a *[CompileError].
+func CompileWithin(ctx context.Context, src []byte, l CompileLimits) (*Schema, error) {
+	if l.MaxBytes <= 0 {
+		l.MaxBytes = DefaultMaxSchemaBytes
+	}
+	if l.MaxSteps <= 0 {
+		l.MaxSteps = DefaultMaxCompileSteps
+	}
+	form, faults, exceeded := compile.Within(ctx, src, compile.Budget(l))
+	switch {
+	case exceeded == nil:
+		return finish(form, faults)
+	case exceeded.Bytes:
+		return nil, &ExceededError{work: "schema", Limit: strconv.Itoa(l.MaxBytes) + " bytes"}
+	}
+	return nil, &ExceededError{work: "compiling", Limit: strconv.Itoa(l.MaxSteps) + " steps", Cause: exceeded.Cause}
 }
 
 // newSchema returns a schema under limits of which every field is set.
@@ -188,8 +223,9 @@ type Report struct {
 	Exceeded *ExceededError
 }
 
-// ExceededError is why there is no answer about a payload.
+// ExceededError is why there is no answer about a payload, or no compiled schema.
 type ExceededError struct {
+	work string // what would have exceeded the limit; "" is the validation
 	// Limit is what was exceeded, in words.
 	Limit string
 	// Cause is why the context ended, or nil.
@@ -198,10 +234,18 @@ type ExceededError struct {
 
 // Error names the limit.
 func (e *ExceededError) Error() string {
-	if e.Cause != nil {
-		return "validation was cut short: " + e.Cause.Error()
+	work, takes := "validation", " takes more than "
+	switch e.work {
+	case "":
+	case "schema":
+		work, takes = "the schema", " has more than "
+	default:
+		work = e.work + " the schema"
 	}
-	return "validation takes more than " + e.Limit
+	if e.Cause != nil {
+		return work + " was cut short: " + e.Cause.Error()
+	}
+	return work + takes + e.Limit
 }
 
 // Unwrap returns Cause.

@@ -126,7 +126,8 @@ const (
 // severityOf rates rejected calls and broken schemas above successes.
 func severityOf(kind auditchain.Kind) severity {
 	switch kind {
-	case auditchain.KindSchemaViolation, auditchain.KindPermissionDenied, auditchain.KindRateLimited, auditchain.KindSchemaDrift:
+	case auditchain.KindSchemaViolation, auditchain.KindPermissionDenied, auditchain.KindRateLimited,
+		auditchain.KindValidationExceeded, auditchain.KindSchemaDrift:
 		return medium
 	}
 	return informational

@@ -2,6 +2,7 @@ package gojsonschema
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,7 @@ type Validator struct {
 	native *schema.Schema
 	schema *library.Schema
 	exact  bool // the schema compares numbers by equality
+	runs   *runs
 }
 
 // Compile returns a validator for a compiled schema. The error is a
@@ -59,7 +61,7 @@ func CompileAt(s *schema.Schema, n schema.Node) (*Validator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Validator{native: s, schema: compiled, exact: exact}, nil
+	return &Validator{native: s, schema: compiled, exact: exact, runs: newRuns()}, nil
 }
 
 // equalities returns a JSON array of the values that a schema compares
@@ -147,16 +149,22 @@ func addFormats(n schema.Node, seen map[schema.Node]bool) error {
 	return nil
 }
 
-// Check validates one payload. It never panics, and it fails closed: a
-// payload that the library cannot judge is invalid.
+// Check is [Validator.CheckWithin] without a context.
 func (v *Validator) Check(payload []byte) schema.Report {
+	return v.CheckWithin(context.Background(), payload)
+}
+
+// CheckWithin validates one payload. It never panics, and it fails closed: a
+// payload that the library cannot judge is invalid, and one that takes it longer than
+// [Deadline], or than ctx lasts, is neither valid nor invalid.
+func (v *Validator) CheckWithin(ctx context.Context, payload []byte) schema.Report {
 	// Canonical form (RFC 8785) writes equal numbers equally, which spares the
 	// library from comparing 1 with 1.0.
 	canonical, err := jcs.Append(nil, payload)
 	// Which of the two rules is broken decides the verdict: text that is no JSON is
 	// malformed for both engines alike.
 	if err != nil || ijson.Check(payload, ijson.DefaultMaxDepth) != nil {
-		if report := v.native.Check(payload); report.Verdict == schema.Malformed {
+		if report := v.native.CheckWithin(ctx, payload); report.Verdict == schema.Malformed {
 			return report
 		}
 		return limit("the payload is beyond the engine's bounds")
@@ -164,7 +172,11 @@ func (v *Validator) Check(payload []byte) schema.Report {
 	if badNumber(canonical, v.exact) {
 		return limit("a number is beyond what the gojsonschema engine compares exactly")
 	}
-	found, err := v.judge(canonical)
+	found, err := v.runs.judge(ctx, v, canonical)
+	var exceeded *schema.ExceededError
+	if errors.As(err, &exceeded) {
+		return schema.Report{Verdict: schema.Exceeded, Exceeded: exceeded}
+	}
 	if err != nil {
 		return limit("the gojsonschema engine failed on the payload")
 	}
@@ -191,6 +203,8 @@ func (v *Validator) redacted(payload []byte) schema.Report {
 func limit(message string) schema.Report {
 	return schema.Report{Verdict: schema.Invalid, Violations: []schema.Violation{{Message: message, Keyword: schema.KeywordLimit}}}
 }
+
+var errDeadline = errors.New("gojsonschema: the deadline of a payload")
 
 var errPanic = errors.New("gojsonschema: the library panicked on the payload")
 

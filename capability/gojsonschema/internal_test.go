@@ -1,6 +1,7 @@
 package gojsonschema
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ func TestCountsKeepTheirEdges(t *testing.T) {
 // A panic of the library is contained, and says nothing about the payload.
 func TestPanicsAreContained(t *testing.T) {
 	s, _ := compiled(t, `{}`)
-	broken := &Validator{native: s, schema: nil}
+	broken := &Validator{native: s, schema: nil, runs: newRuns()}
 	if _, err := broken.judge([]byte(`"secret"`)); !errors.Is(err, errPanic) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v", err)
 	}
@@ -133,7 +134,7 @@ func TestReportsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := few.Check([]byte(`[1,2,3,4,5]`)); len(r.Violations) != 2 || r.Omitted != 3 {
+	if r := few.CheckWithin(t.Context(), []byte(`[1,2,3,4,5]`)); len(r.Violations) != 2 || r.Omitted != 3 {
 		t.Errorf("under another limit: %+v", r)
 	}
 	_, v = compiled(t, `{"additionalProperties":false}`)
@@ -184,7 +185,7 @@ func TestPointers(t *testing.T) {
 // fixed is a validator that has made up its mind.
 type fixed schema.Report
 
-func (f fixed) Check([]byte) schema.Report { return schema.Report(f) }
+func (f fixed) CheckWithin(context.Context, []byte) schema.Report { return schema.Report(f) }
 
 // A value on which the two engines disagree is a fault of its own, unless the
 // library had to pass; a value that both refuse is the schema's.

@@ -1,6 +1,7 @@
 package gojsonschema
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -109,9 +110,9 @@ func (r *review) compileAt(n schema.Node) (validators, error) {
 // first: where they disagree one of them is wrong, and the schema cannot be
 // trusted to mean what it says.
 func (r *review) value(c validators, pointer, what string, value []byte) {
-	first := c.native.Check(value)
+	first := c.native.CheckWithin(context.Background(), value)
 	if c.library != nil {
-		second := c.library.Check(value)
+		second := c.library.CheckWithin(context.Background(), value)
 		// A value that the library cannot judge is no disagreement.
 		beyond := len(second.Violations) == 1 && second.Violations[0].Keyword == schema.KeywordLimit
 		if !beyond && second.Verdict != first.Verdict {

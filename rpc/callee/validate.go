@@ -39,9 +39,14 @@ func (c *call) validateAnswer(answer json.RawMessage) *rpc.Error {
 }
 
 // validate checks one side. A violation is durable in the audit log before anybody
-// learns of it.
+// learns of it, and so is a payload that takes too much work to check.
 func (c *call) validate(side rpc.Side, payload []byte) *rpc.Error {
-	err := check.Payload(check.Contract(c.capability, side), payload, side, c.capability.Name)
+	err := check.Payload(&c.ctx, check.Contract(c.capability, side), payload, side, c.capability.Name)
+	if err != nil && err.Code == rpc.CodeValidationExceeded {
+		if aerr := check.Exceeded(&c.ctx, c.inbox.cfg.Records, c.refusal(err.Code), err); aerr != nil {
+			return aerr
+		}
+	}
 	if err == nil || err.Code != rpc.CodeSchemaViolation {
 		return err
 	}

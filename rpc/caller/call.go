@@ -45,7 +45,7 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 		(*call).resolve,         // INVALID_REQUEST, TENANT_MISMATCH, NO_PEER, NO_CAPABILITY, NO_TRANSPORT, HOP_LIMIT
 		(*call).recordable,      // AUDIT_FAILED: no call without a record
 		(*call).permit,          // DENIED
-		(*call).validateRequest, // PAYLOAD_TOO_LARGE, INVALID_PAYLOAD, SCHEMA_VIOLATION
+		(*call).validateRequest, // PAYLOAD_TOO_LARGE, INVALID_PAYLOAD, SCHEMA_VIOLATION, VALIDATION_EXCEEDED
 		(*call).approve,         // DENIED, by a person
 		(*call).setDeadline,     // the capability's own time starts after the approval
 		(*call).passGate,        // SCHEMA_DRIFT

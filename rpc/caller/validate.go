@@ -21,11 +21,9 @@ func (c *call) validateRequest(ctx context.Context) *rpc.Error {
 	if n, most := len(c.request.Payload), c.client.limits.Load().MaxPayloadBytes; n > most {
 		return rpc.NewError(rpc.CodePayloadTooLarge, nil, "the payload has %d bytes, and %d are allowed", n, most)
 	}
-	err := check.Payload(check.Contract(c.capability, rpc.SideRequest), c.request.Payload, rpc.SideRequest, c.request.Capability)
-	if err != nil && err.Code == rpc.CodeSchemaViolation {
-		if aerr := c.auditViolation(ctx, err, c.request.Payload); aerr != nil {
-			return aerr
-		}
+	err := check.Payload(ctx, check.Contract(c.capability, rpc.SideRequest), c.request.Payload, rpc.SideRequest, c.request.Capability)
+	if aerr := c.auditFailure(ctx, err, c.request.Payload); aerr != nil {
+		return aerr
 	}
 	return err
 }
@@ -36,7 +34,7 @@ func (c *call) validateRequest(ctx context.Context) *rpc.Error {
 func (c *call) validateReply(ctx context.Context, reply *envelope.Envelope) (json.RawMessage, *rpc.Error) {
 	c.readRun(reply.Headers)
 	contract, most := check.Contract(c.capability, rpc.SideResponse), c.client.limits.Load().MaxPayloadBytes
-	if data, ok := wire.BareAnswer(reply.Payload); ok && len(data) <= most && check.Payload(contract, data, rpc.SideResponse, c.request.Capability) == nil {
+	if data, ok := wire.BareAnswer(reply.Payload); ok && len(data) <= most && check.Payload(ctx, contract, data, rpc.SideResponse, c.request.Capability) == nil {
 		return data, nil // valid, and therefore one JSON value, as BareAnswer requires
 	}
 	data, err := wire.ParseReply(reply.Payload)
@@ -47,19 +45,25 @@ func (c *call) validateReply(ctx context.Context, reply *envelope.Envelope) (jso
 	if n := len(data); n > most {
 		return nil, rpc.NewError(rpc.CodePayloadTooLarge, nil, "the answer has %d bytes, and %d are allowed", n, most)
 	}
-	err = check.Payload(contract, data, rpc.SideResponse, c.request.Capability)
+	err = check.Payload(ctx, contract, data, rpc.SideResponse, c.request.Capability)
 	if err == nil {
 		return data, nil
 	}
-	if err.Code == rpc.CodeSchemaViolation {
-		if aerr := c.auditViolation(ctx, err, data); aerr != nil {
-			return nil, aerr
-		}
+	if aerr := c.auditFailure(ctx, err, data); aerr != nil {
+		return nil, aerr
 	}
 	return data, err
 }
 
-func (c *call) auditViolation(ctx context.Context, err *rpc.Error, payload []byte) *rpc.Error {
+// auditFailure writes the record of a payload that broke its schema, or that took too
+// much work to check. Other faults have none.
+func (c *call) auditFailure(ctx context.Context, err *rpc.Error, payload []byte) *rpc.Error {
+	switch {
+	case err != nil && err.Code == rpc.CodeValidationExceeded:
+		return check.Exceeded(ctx, c.client.cfg.Records, c.refusal(err.Code), err)
+	case err == nil || err.Code != rpc.CodeSchemaViolation:
+		return nil
+	}
 	return check.Violation(ctx, c.client.cfg.Records, rpc.SchemaViolation{
 		TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,
 		Side: err.Side, Violations: err.Violations, ViolationsOmitted: err.ViolationsOmitted, Payload: payload,

@@ -24,6 +24,8 @@ const (
 	KindApproval Kind = "approval"
 	// KindRateLimited is a call that a rate limit rejected.
 	KindRateLimited Kind = "rate_limited"
+	// KindValidationExceeded is a payload that takes more work to check than it may.
+	KindValidationExceeded Kind = "validation_exceeded"
 	// KindSchemaDrift is a peer whose live schema is no longer compatible.
 	KindSchemaDrift Kind = "schema_drift"
 	// KindLifecycle is a start, a stop, or an event of the log itself.
@@ -41,7 +43,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		KindSchemaViolation, KindPayloadCapture, KindRPCCall, KindAuthCheck, KindPermissionDenied, KindApproval,
-		KindRateLimited, KindSchemaDrift, KindLifecycle, KindRedaction, KindPrune, KindCheckpoint,
+		KindRateLimited, KindValidationExceeded, KindSchemaDrift, KindLifecycle, KindRedaction, KindPrune, KindCheckpoint,
 	}
 }
 

@@ -83,6 +83,8 @@ func (r *record) sentence() string {
 		text = f.approval()
 	case auditchain.KindRateLimited:
 		text = fmt.Sprintf("refused by the %s: more than %d calls; the next may come in %s", f.Role, f.Limit, milliseconds(float64(f.RetryAfterMs))) + f.more("refusals")
+	case auditchain.KindValidationExceeded:
+		text = "refused by the " + f.Role + ": " + f.Reason
 	case auditchain.KindSchemaDrift:
 		text = map[bool]string{true: "the call was refused: ", false: "the call went on: "}[f.Enforced] + f.Reason
 	case auditchain.KindLifecycle:

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/agentd/agentd/capability"
@@ -22,9 +23,9 @@ func Contract(f *capability.Capability, side rpc.Side) *capability.Contract {
 }
 
 // Payload validates one payload of the capability name. Without a contract it need
-// only be JSON. The error has CodeInvalidPayload, CodeSchemaViolation or, for a
-// contract without a validator, CodeInternal.
-func Payload(contract *capability.Contract, payload []byte, side rpc.Side, name string) *rpc.Error {
+// only be JSON. The error has CodeInvalidPayload, CodeSchemaViolation,
+// CodeValidationExceeded or, for a contract without a validator, CodeInternal.
+func Payload(ctx context.Context, contract *capability.Contract, payload []byte, side rpc.Side, name string) *rpc.Error {
 	if contract == nil {
 		if err := ijson.Check(payload, wire.MaxDepth); err != nil {
 			return rpc.NewError(rpc.CodeInvalidPayload, err, "the %s is not JSON: %s", side, err)
@@ -36,15 +37,19 @@ func Payload(contract *capability.Contract, payload []byte, side rpc.Side, name 
 	}
 	var report schema.Report
 	if side == rpc.SideRequest {
-		report = contract.CheckArguments(payload)
+		report = contract.CheckArgumentsWithin(ctx, payload)
 	} else {
-		report = contract.Check(payload)
+		report = contract.CheckWithin(ctx, payload)
 	}
 	switch report.Verdict {
 	case schema.Valid:
 		return nil
 	case schema.Malformed:
 		return rpc.NewError(rpc.CodeInvalidPayload, report.Syntax, "the %s is not JSON: %s", side, report.Syntax)
+	case schema.Exceeded:
+		err := rpc.NewError(rpc.CodeValidationExceeded, report.Exceeded, "capability %q %s: %s", name, side, report.Exceeded)
+		err.Side = side
+		return err
 	}
 	err := rpc.NewError(rpc.CodeSchemaViolation, nil, "capability %q %s failed schema validation: %s", name, side, summary(report))
 	err.Side, err.Violations, err.ViolationsOmitted = side, report.Violations, report.Omitted

@@ -74,7 +74,7 @@ func TestPayload(t *testing.T) {
 		{"loose", `{a}`, rpc.SideResponse, rpc.CodeInvalidPayload, "the response is not JSON"},
 		{"loose", strings.Repeat("[", wire.MaxDepth+1) + strings.Repeat("]", wire.MaxDepth+1), rpc.SideRequest, rpc.CodeInvalidPayload, "not JSON"},
 	} {
-		err := Payload(Contract(lookup(t, test.name, true), test.side), []byte(test.payload), test.side, test.name)
+		err := Payload(t.Context(), Contract(lookup(t, test.name, true), test.side), []byte(test.payload), test.side, test.name)
 		switch {
 		case test.code == 0:
 			if err != nil {
@@ -91,7 +91,7 @@ func TestPayload(t *testing.T) {
 	if Contract(nil, rpc.SideRequest) != nil || Contract(lookup(t, "number", true), rpc.SideResponse) != nil {
 		t.Error("a contract where there is none")
 	}
-	err := Payload(Contract(lookup(t, "number", false), rpc.SideRequest), []byte("1"), rpc.SideRequest, "number")
+	err := Payload(t.Context(), Contract(lookup(t, "number", false), rpc.SideRequest), []byte("1"), rpc.SideRequest, "number")
 	if err == nil || err.Code != rpc.CodeInternal || !strings.Contains(err.Message, "inspection only") {
 		t.Errorf("a contract that was loaded for inspection: %v", err)
 	}
@@ -101,7 +101,7 @@ func TestPayload(t *testing.T) {
 func TestSummary(t *testing.T) {
 	contract := Contract(lookup(t, "object", true), rpc.SideRequest)
 	for payload, more := range map[string]string{`{"a":"","b":"","c":""}`: "", `{"a":"","b":"","c":"","d":""}`: "; and 1 more"} {
-		err := Payload(contract, []byte(payload), rpc.SideRequest, "object")
+		err := Payload(t.Context(), contract, []byte(payload), rpc.SideRequest, "object")
 		if err == nil || strings.Count(err.Message, "; /") != 2 || !strings.HasSuffix(err.Message, more) || strings.Contains(err.Message, "more") != (more != "") {
 			t.Errorf("%s: %v", payload, err)
 		}
@@ -109,7 +109,7 @@ func TestSummary(t *testing.T) {
 	// Those that the report leaves out count as well.
 	list := Contract(lookup(t, "strings", true), rpc.SideRequest)
 	for n, want := range map[int]string{150: "; and 147 more", 5000: "; and at least 1097 more"} {
-		err := Payload(list, []byte("["+strings.TrimSuffix(strings.Repeat("1,", n), ",")+"]"), rpc.SideRequest, "strings")
+		err := Payload(t.Context(), list, []byte("["+strings.TrimSuffix(strings.Repeat("1,", n), ",")+"]"), rpc.SideRequest, "strings")
 		if err == nil || len(err.Violations) != 100 || err.ViolationsOmitted != min(n-100, schema.MaxOmitted) || !strings.HasSuffix(err.Message, want) {
 			t.Errorf("%d violations: %v", n, err)
 		}
@@ -122,7 +122,7 @@ func FuzzPayloadWithoutContract(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		err := Payload(nil, payload, rpc.SideRequest, "x")
+		err := Payload(t.Context(), nil, payload, rpc.SideRequest, "x")
 		if (err == nil) != (ijson.Check(payload, wire.MaxDepth) == nil) || err != nil && err.Code != rpc.CodeInvalidPayload {
 			t.Errorf("%q: %v", payload, err)
 		}

@@ -37,6 +37,16 @@ func Violation(ctx context.Context, records rpc.Records, v rpc.SchemaViolation) 
 	return nil
 }
 
+// Exceeded writes r, about a payload whose check err cut short. An end without a log of
+// refusals keeps no record of it.
+func Exceeded(ctx context.Context, records rpc.Records, r rpc.Refusal, err *rpc.Error) *rpc.Error {
+	if records.Refusals == nil {
+		return nil
+	}
+	r.Side, r.Reason = err.Side, err.Message
+	return Refusal(ctx, records, r)
+}
+
 // Refusal writes r before anybody learns of it, even when the call has been
 // cancelled meanwhile.
 func Refusal(ctx context.Context, records rpc.Records, r rpc.Refusal) *rpc.Error {

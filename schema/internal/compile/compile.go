@@ -2,6 +2,7 @@ package compile
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,10 +16,6 @@ import (
 	"github.com/agentd/agentd/schema/internal/memo"
 	"github.com/agentd/agentd/schema/internal/pattern"
 )
-
-// maxSource is the size of the largest schema, in bytes. Peers publish schemas,
-// and a compiled one takes many times the room of its source.
-const maxSource = 8 << 20
 
 // compiler turns a parsed schema into nodes and collects every fault.
 //
@@ -35,6 +32,12 @@ type compiler struct {
 	refs     []pendingRef
 	patterns pattern.Budget
 	full     *fullProfile // nil for the subset
+
+	tags map[string]int // scratch space of newDispatch: hardly any property decides
+
+	ctx      context.Context
+	steps    int       // that are left
+	exceeded *Exceeded // once none are
 }
 
 // pendingRef is a $ref whose target may not be compiled yet.
@@ -54,24 +57,54 @@ type Fault struct {
 // Compile compiles a schema, given as JSON, or returns all its faults. src is
 // not kept.
 func Compile(src []byte) (*ir.Schema, []Fault) {
-	t, faults := parse(src)
-	if faults != nil {
-		return nil, faults
-	}
-	c := newCompiler()
-	if t.Kind != jsontree.Object {
-		// A capability whose contract is true or false says nothing; more
-		// likely a file was cut short.
-		c.fault("", "the root of a schema must be an object", "write {} to accept every value")
-		return nil, c.faults
-	}
-	root := c.schema(t, "")
-	c.resolve(root)
-	return c.complete(root, src)
+	return faulted(Within(context.Background(), src, defaultBudget()))
 }
 
-// parse reads the JSON of a schema.
-func parse(src []byte) (*jsontree.Tree, []Fault) {
+// faulted makes faults of an exceeded budget.
+func faulted(s *ir.Schema, faults []Fault, exceeded *Exceeded) (*ir.Schema, []Fault) {
+	switch {
+	case exceeded == nil:
+		return s, faults
+	case exceeded.Bytes:
+		hint := "split it; a contract is not a database"
+		return nil, []Fault{{Message: "the schema is larger than 8 MiB", Hint: hint}}
+	}
+	return nil, []Fault{{Message: "the schema takes too long to compile", Hint: "split it, or repeat less"}}
+}
+
+// Within is Compile within a budget, and until ctx ends. If exceeded is set, there is
+// neither a schema nor a fault.
+func Within(ctx context.Context, src []byte, budget Budget) (s *ir.Schema, faults []Fault, exceeded *Exceeded) {
+	return within(ctx, src, budget, (*compiler).subset)
+}
+
+// A profile compiles the tree of a schema. It returns nil if there is nothing to complete:
+// the compiler has the faults.
+type profile func(*compiler, *jsontree.Tree) *ir.Node
+
+// within is Within for any profile.
+func within(ctx context.Context, src []byte, budget Budget, by profile) (s *ir.Schema, faults []Fault, exceeded *Exceeded) {
+	if len(src) > budget.MaxBytes {
+		return nil, nil, &Exceeded{Bytes: true}
+	}
+	c := &compiler{patterns: pattern.NewBudget(), tags: map[string]int{}, ctx: ctx, steps: budget.MaxSteps}
+	// All literals of the schema share one table, which the validator later
+	// only reads.
+	c.ident.Table = &c.literals
+	if ctx.Err() != nil {
+		return nil, nil, &Exceeded{Cause: ctx.Err()}
+	}
+	if c.spend(len(src)) {
+		s, faults = c.compile(slices.Clone(src), by)
+	}
+	if c.exceeded != nil {
+		return nil, nil, c.exceeded
+	}
+	return s, faults, nil
+}
+
+// compile is Compile by a profile, without the bound on the size. It takes over src.
+func (c *compiler) compile(src []byte, by profile) (*ir.Schema, []Fault) {
 	t, err := jsontree.Parse(src)
 	if err != nil {
 		var syntax *ijson.SyntaxError
@@ -81,20 +114,24 @@ func parse(src []byte) (*jsontree.Tree, []Fault) {
 		}
 		return nil, []Fault{{Message: err.Error(), Hint: hint}}
 	}
-	if len(src) > maxSource {
-		hint := "split it; a contract is not a database"
-		return nil, []Fault{{Message: "the schema is larger than 8 MiB", Hint: hint}}
+	root := by(c, t)
+	if root == nil {
+		return nil, c.faults
 	}
-	return t, nil
+	return c.complete(root, src)
 }
 
-// newCompiler returns a compiler for one schema.
-func newCompiler() *compiler {
-	c := &compiler{patterns: pattern.NewBudget()}
-	// All literals of the schema share one table, which the validator later
-	// only reads.
-	c.ident.Table = &c.literals
-	return c
+// subset compiles by the profile of capabilities.yaml.
+func (c *compiler) subset(t *jsontree.Tree) *ir.Node {
+	if t.Kind != jsontree.Object {
+		// A capability whose contract is true or false says nothing; more
+		// likely a file was cut short.
+		c.fault("", "the root of a schema must be an object", "write {} to accept every value")
+		return nil
+	}
+	root := c.schema(t, "")
+	c.resolve(root)
+	return root
 }
 
 // complete refuses what only shows in the whole and fills in what the passes over
@@ -106,14 +143,14 @@ func (c *compiler) complete(root *ir.Node, src []byte) (*ir.Schema, []Fault) {
 	if len(c.faults) == 0 {
 		c.refuseNesting()
 	}
-	if len(c.faults) > 0 {
+	if len(c.faults) > 0 || c.exceeded != nil {
 		return nil, c.faults
 	}
 	// The schema is sound from here on: the following rounds cannot fail.
 	c.link()
 	share(root, c.nodes)
 	return &ir.Schema{
-		Root: root, Nodes: c.nodes, Source: slices.Clone(src), Literals: c.literals, Memoise: needsMemo(c.nodes),
+		Root: root, Nodes: c.nodes, Source: src, Literals: c.literals, Memoise: needsMemo(c.nodes),
 		Full: c.full != nil,
 	}, nil
 }
@@ -132,6 +169,9 @@ func (c *compiler) fault(pointer, message, hint string) {
 	c.faults = append(c.faults, Fault{pointer, message, hint})
 }
 
+// stepsOfSchema is what a schema costs beside its bytes.
+const stepsOfSchema = 16
+
 // schema compiles one schema, which may be a boolean. It recurses with the
 // source, whose depth jsontree.Parse has bounded. A schema in which there is a fault
 // still gets a node, so that the rest can be checked as well.
@@ -142,6 +182,9 @@ func (c *compiler) schema(t *jsontree.Tree, pointer string) *ir.Node {
 	// Keys of the memo have room for so many nodes.
 	if len(c.nodes) == memo.MaxNodes {
 		c.fault(pointer, "the schema is too large", "")
+		return c.nodes[0]
+	}
+	if len(c.nodes) > 0 && !c.spend(stepsOfSchema) {
 		return c.nodes[0]
 	}
 	n := &ir.Node{ID: uint32(memo.FirstID + len(c.nodes)), Pointer: pointer, Types: ir.AnyType}

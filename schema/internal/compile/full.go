@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -36,21 +37,11 @@ type Options struct {
 // and differs in how it finds schemas (resource.go): a $ref may lead anywhere in the
 // document, and with $dynamicRef a schema means different things by the way that led to it.
 func Full(src []byte, opts Options) (*ir.Schema, []Fault) {
-	t, faults := parse(src)
-	if faults != nil {
-		return nil, faults
-	}
-	c := newCompiler()
-	f := &fullProfile{c: c, opts: opts, nodes: map[nodeKey]*ir.Node{}, index: newIndex()}
-	c.full = f
-	f.readIndex(t)
-	if len(c.faults) > 0 {
-		return nil, c.faults
-	}
-	f.scopes = []scope{{}}
-	root := c.schema(t, "")
-	f.resolve()
-	s, faults := c.complete(root, src)
+	var f *fullProfile
+	s, faults := faulted(within(context.Background(), src, defaultBudget(), func(c *compiler, t *jsontree.Tree) *ir.Node {
+		f = &fullProfile{c: c, opts: opts, nodes: map[nodeKey]*ir.Node{}, index: newIndex()}
+		return f.compile(t)
+	}))
 	if s == nil {
 		return nil, slices.Compact(faults)
 	}
@@ -61,6 +52,20 @@ func Full(src []byte, opts Options) (*ir.Schema, []Fault) {
 		n.Shared = n.Shared || f.looksTwice
 	}
 	return s, nil
+}
+
+// compile is the [profile].
+func (f *fullProfile) compile(t *jsontree.Tree) *ir.Node {
+	c := f.c
+	c.full = f
+	f.readIndex(t)
+	if len(c.faults) > 0 {
+		return nil
+	}
+	f.scopes = []scope{{}}
+	root := c.schema(t, "")
+	f.resolve()
+	return root
 }
 
 // fullProfile is what the full profile adds to a compiler.
@@ -109,6 +114,9 @@ func (f *fullProfile) schema(t *jsontree.Tree) *ir.Node {
 	key := nodeKey{t, f.scope}
 	if n := f.nodes[key]; n != nil {
 		return n
+	}
+	if len(f.c.nodes) > 0 && !f.c.spend(stepsOfSchema) {
+		return f.c.nodes[0]
 	}
 	n := f.newNode(at.pointer)
 	f.nodes[key] = n

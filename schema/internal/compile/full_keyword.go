@@ -130,7 +130,7 @@ func (f *fullProfile) multipleOf(n *ir.Node, v *jsontree.Tree, at string) {
 	case d.Size() > most:
 		f.c.fault(at, "multipleOf has more than 18 digits", "")
 		return
-	case !f.c.exact(v, at):
+	case !f.c.exact(v, func() string { return at }):
 		return
 	}
 	m := &ir.Multiple{Raw: string(v.Raw), Exp: d.Exp - int64(d.Size())}

@@ -81,7 +81,7 @@ func (c *compiler) bound(v *jsontree.Tree, at, name string) *ir.Bound {
 		c.fault(at, name+" must be a number, not "+describe(v.Kind), hint)
 		return nil
 	}
-	if !c.exact(v, at) {
+	if !c.exact(v, func() string { return at }) {
 		return nil
 	}
 	raw := slices.Clone(v.Raw)

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"maps"
 	"net/url"
 	"strings"
 
@@ -73,7 +74,7 @@ func (c *compiler) link() {
 	for _, n := range c.nodes {
 		for _, comb := range []*ir.Combinator{n.OneOf, n.AnyOf} {
 			if comb != nil {
-				comb.Dispatch = newDispatch(comb.To)
+				comb.Dispatch = c.newDispatch(comb.To)
 			}
 		}
 	}
@@ -144,29 +145,29 @@ func linkObject(o *ir.ObjectRule) {
 // fail whatever else the object holds, and a union of a hundred kinds of message
 // costs what one of them costs. An object without the property is not decided,
 // because properties alone does not require it.
-func newDispatch(branches []*ir.Node) *ir.Dispatch {
+func (c *compiler) newDispatch(branches []*ir.Node) *ir.Dispatch {
 	// A property that decides must be declared by every branch, so that those
 	// of the first are all candidates.
 	if len(branches) < 2 || branches[0].Obj == nil {
 		return nil
 	}
 	for _, p := range branches[0].Obj.Props[:branches[0].Obj.Declared] {
-		d := &ir.Dispatch{Property: p.Name, Branch: map[string]int{}}
-		if fill(d, branches) {
-			return d
+		clear(c.tags)
+		if c.fill(p.Name, branches) {
+			return &ir.Dispatch{Property: p.Name, Branch: maps.Clone(c.tags)}
 		}
 	}
 	return nil
 }
 
-// fill assigns the values of the property to the branches, and reports whether
+// fill assigns the values of a property to the branches in c.tags, and reports whether
 // every value belongs to one branch only.
-func fill(d *ir.Dispatch, branches []*ir.Node) bool {
+func (c *compiler) fill(property string, branches []*ir.Node) bool {
 	for i, b := range branches {
-		if b.Obj == nil {
+		if b.Obj == nil || !c.spend(stepsOfSchema) {
 			return false
 		}
-		at := b.Obj.Index.Find(b.Obj.Props, []byte(d.Property))
+		at := b.Obj.Index.Find(b.Obj.Props, []byte(property))
 		if at < 0 || at >= b.Obj.Declared {
 			return false
 		}
@@ -175,10 +176,13 @@ func fill(d *ir.Dispatch, branches []*ir.Node) bool {
 			return false
 		}
 		for _, tag := range tags {
-			if _, taken := d.Branch[tag]; taken {
+			if !c.spend(1 + len(tag)/8) {
 				return false
 			}
-			d.Branch[tag] = i
+			if _, taken := c.tags[tag]; taken {
+				return false
+			}
+			c.tags[tag] = i
 		}
 	}
 	return true

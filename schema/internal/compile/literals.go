@@ -11,6 +11,11 @@ import (
 	"github.com/agentd/agentd/schema/internal/jsontree"
 )
 
+const (
+	fewLiterals    = 8
+	stepsOfLiteral = 8 // what a literal costs beside its bytes
+)
+
 // values compiles enum and const: draft-07 validation sections 6.1.2 and 6.1.3.
 // An enum that is empty or repeats a value is legal there but not sensible; it
 // is refused as the mistake it most likely is.
@@ -31,10 +36,20 @@ func (c *compiler) values(n *ir.Node, name string, v *jsontree.Tree, at string) 
 	} else {
 		n.Constant = rule
 	}
+	if len(items) > fewLiterals {
+		rule.IDs = make(map[uint32]struct{}, len(items))
+		rule.Values = make([]ir.Literal, 0, len(items))
+	}
 	for i, item := range items {
-		where := at
-		if name == "enum" {
-			where = jsonptr.Element(at, i)
+		// Only faults have a place: an enum may list a hundred thousand values.
+		where := func() string {
+			if name == "enum" {
+				return jsonptr.Element(at, i)
+			}
+			return at
+		}
+		if !c.spend(stepsOfLiteral) {
+			return
 		}
 		if !c.exact(item, where) {
 			continue
@@ -44,10 +59,10 @@ func (c *compiler) values(n *ir.Node, name string, v *jsontree.Tree, at string) 
 		// each other.
 		if _, twice := rule.IDs[l.ID]; twice {
 			if c.full != nil {
-				c.full.remark(where, "enum lists the same value twice")
+				c.full.remark(where(), "enum lists the same value twice")
 				continue
 			}
-			c.fault(where, "enum lists the same value twice", "remove one of them")
+			c.fault(where(), "enum lists the same value twice", "remove one of them")
 			continue
 		}
 		rule.Add(l)
@@ -59,10 +74,10 @@ func (c *compiler) values(n *ir.Node, name string, v *jsontree.Tree, at string) 
 // exponents of up to 18 digits on the side of the schema, any payload can be
 // compared with it in machine words. Two longer exponents could only be compared
 // digit by digit, for the sake of numbers that nobody means.
-func (c *compiler) exact(t *jsontree.Tree, at string) bool {
+func (c *compiler) exact(t *jsontree.Tree, at func() string) bool {
 	all := inexact(t)
 	for _, where := range all {
-		c.fault(at+where, "the exponent of this number has more than 18 digits", "")
+		c.fault(at()+where, "the exponent of this number has more than 18 digits", "")
 	}
 	return len(all) == 0
 }
@@ -94,8 +109,13 @@ func (c *compiler) literal(t *jsontree.Tree) ir.Literal {
 	return ir.Literal{Raw: compact(t.Raw), Kind: t.Kind, ID: id, Text: t.Text}
 }
 
-// compact removes white space from a checked JSON text.
+// compact removes white space from a checked JSON text. Most texts have none, and stay
+// a part of the source: a buffer for each value of a long enum would take many times
+// its room.
 func compact(raw []byte) []byte {
+	if !bytes.ContainsAny(raw, " \t\r\n") {
+		return raw
+	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, raw); err != nil {
 		return slices.Clone(raw) // deeper than encoding/json goes

@@ -7,7 +7,9 @@ import "context"
 // machine word in a large pattern: all of them take about half a second.
 const DefaultSteps = 1 << 29
 
-// stride is how many steps are taken between two looks at the context.
+// stride is how many steps are taken between two looks at the context, of which the
+// first comes after one stride: a verdict that takes less than a millisecond is given
+// even where the context has ended, since the answer of a call may come at its end.
 const stride = 1 << 20
 
 // A budget is what is left of the work that one payload may cost. What takes time in
@@ -25,7 +27,8 @@ type budget struct {
 // start grants steps until ctx ends, and takes those that a payload of so many bytes
 // costs at least.
 func (b *budget) start(ctx context.Context, steps, bytes int) {
-	*b = budget{rest: steps, ctx: ctx}
+	first := min(steps, stride)
+	*b = budget{left: first, rest: steps - first, ctx: ctx}
 	b.Spend(bytes + 1)
 }
 
