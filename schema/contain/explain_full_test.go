@@ -2,6 +2,7 @@ package contain_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/schema/contain"
 )
@@ -39,19 +40,20 @@ func TestExplainFull(t *testing.T) {
 // TestExplainFullAgrees draws pairs: some finding breaks exactly if containment is not
 // proven.
 func TestExplainFullAgrees(t *testing.T) {
+	patient := contain.Budget{Time: time.Minute} // steps decide
 	for _, p := range fullPairs(t)[:600] {
 		a, b, err := p.compile()
 		if err != nil {
 			continue
 		}
 		breaking := false
-		for _, f := range contain.Explain(a, b) {
+		for _, f := range contain.ExplainWithin(t.Context(), a, b, patient) {
 			breaking = breaking || f.Breaking
 			if f.Witness != nil && (!a.Valid(f.Witness) || b.Valid(f.Witness)) {
 				t.Errorf("%s: %s is no witness", p.ID, f.Witness)
 			}
 		}
-		if proven := contain.IsSubschema(a, b).Answer == contain.Proven; proven == breaking {
+		if proven := contain.IsSubschemaWithin(t.Context(), a, b, patient).Answer == contain.Proven; proven == breaking {
 			t.Errorf("%s is proven=%v, and a finding breaks=%v", p.ID, proven, breaking)
 		}
 	}
