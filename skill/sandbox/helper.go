@@ -35,7 +35,7 @@ func IsHelper(args []string) bool { return len(args) > 1 && args[1] == verb }
 // Main is the helper: it confines this process and becomes the program. It returns only
 // when that has failed, or after the answer to a [Probe], with the exit status.
 func Main(args []string) int {
-	if len(args) == 3 && args[2] == probe { //nolint:mnd // the program, the verb and this
+	if len(args) == 3 && args[2] == probe {
 		return answerProbe()
 	}
 	err := become(args)
