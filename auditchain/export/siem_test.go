@@ -26,7 +26,8 @@ func entryOf(kind auditchain.Kind) auditchain.Entry {
 // rejected lists the kinds that a SIEM should raise above the others.
 func rejected(kind auditchain.Kind) bool {
 	switch kind {
-	case auditchain.KindSchemaViolation, auditchain.KindPermissionDenied, auditchain.KindRateLimited, auditchain.KindSchemaDrift:
+	case auditchain.KindSchemaViolation, auditchain.KindPermissionDenied, auditchain.KindRateLimited,
+		auditchain.KindValidationExceeded, auditchain.KindSchemaDrift:
 		return true
 	}
 	return false

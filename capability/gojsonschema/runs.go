@@ -2,6 +2,7 @@ package gojsonschema
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -77,7 +78,7 @@ func (r *runs) judge(ctx context.Context, v *Validator, canonical []byte) ([]lib
 		r.hanging.Add(-1)
 	}
 	exceeded := &schema.ExceededError{Limit: r.deadline.String() + " of the gojsonschema engine"}
-	if context.Cause(ctx) != errDeadline {
+	if !errors.Is(context.Cause(ctx), errDeadline) {
 		exceeded.Cause = ctx.Err()
 	}
 	return nil, exceeded

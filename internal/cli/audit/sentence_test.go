@@ -36,6 +36,7 @@ func TestSentences(t *testing.T) {
 		{auditchain.KindApproval, `{"decision":"cancel","waitedMs":100}`, "given up by the caller after 100ms"},
 		{auditchain.KindApproval, `{"decision":"overflow","waitedMs":0}`, "denied, since too many calls were waiting already"},
 		{auditchain.KindRateLimited, `{"role":"callee","limit":10,"retryAfterMs":1500,"unrecorded":5}`, "refused by the callee: more than 10 calls; the next may come in 1.5s; 5 more refusals have no record"},
+		{auditchain.KindValidationExceeded, `{"role":"callee","side":"request","reason":"the request: validation takes more than 9 steps"}`, "refused by the callee: the request: validation takes more than 9 steps"},
 		{auditchain.KindSchemaDrift, `{"reason":"narrowed /n","enforced":true}`, "the call was refused: narrowed /n"},
 		{auditchain.KindSchemaDrift, `{"reason":"narrowed /n","enforced":false}`, "the call went on: narrowed /n"},
 		{auditchain.KindLifecycle, `{"event":"started","version":"v1.2.3"}`, "the agent started (v1.2.3)"},

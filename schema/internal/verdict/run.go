@@ -78,7 +78,7 @@ func (r *Run) Remember(yes bool) {
 // behind has been cleared by end, except for the names of objects that were open at
 // a fault.
 func (r *Run) Begin(ctx context.Context, data []byte, steps int) {
-	r.budget.start(ctx, steps, len(data))
+	r.start(ctx, steps, len(data))
 	r.data = data
 	r.names.Reset()
 	r.wide = r.wide[:0]
