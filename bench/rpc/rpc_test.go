@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/agentd/agentd/schema"
 	"time"
 )
 
@@ -43,7 +45,7 @@ func TestPayloadSizes(t *testing.T) {
 		if !json.Valid(data) || len(data) > size || len(data) < size*3/4 {
 			t.Errorf("%d bytes asked for: %d bytes, valid JSON: %v", size, len(data), json.Valid(data))
 		}
-		if report := review.Input.Validator.Check(data); len(report.Violations) != 0 {
+		if report := review.Input.Validator.CheckWithin(t.Context(), data); report.Verdict != schema.Valid {
 			t.Errorf("the payload violates its schema: %v", report.Violations)
 		}
 	}
