@@ -133,7 +133,7 @@ func (e *entries) scan(ctx context.Context, db *store.DB, seed maphash.Seed, ind
 
 // add adds an entry. It returns scratch, which it writes to.
 func (e *entries) add(seed maphash.Seed, scratch, value []byte, seq int64) []byte {
-	scratch = binary.BigEndian.AppendUint64(append(scratch[:0], value...), uint64(seq))
+	scratch = binary.BigEndian.AppendUint64(append(scratch[:0], value...), uint64(seq)) //nolint:gosec // its bits, whatever the sign
 	e.sum += maphash.Bytes(seed, scratch)
 	e.count++
 	return scratch
