@@ -40,13 +40,17 @@ func TestOptions(t *testing.T) {
 func TestRejectedKinds(t *testing.T) {
 	t.Parallel()
 	l := audittest.Open(t, auditchain.Options{})
+	taken := 0
 	for _, kind := range append(auditchain.Kinds(), "", "tool_call") {
 		_, err := l.Append(t.Context(), auditchain.Record{Kind: kind})
 		if rejected := !kind.Valid() || kind.Reserved(); rejected != (auditchain.CodeOf(err) == auditchain.CodeInvalid) || !rejected && err != nil {
 			t.Errorf("%q: %v", kind, err)
 		}
+		if err == nil {
+			taken++
+		}
 	}
-	audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}), 9)
+	audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}), taken)
 }
 
 func TestStatus(t *testing.T) {
