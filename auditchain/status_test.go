@@ -40,7 +40,7 @@ func TestOptions(t *testing.T) {
 func TestRejectedKinds(t *testing.T) {
 	t.Parallel()
 	l := audittest.Open(t, auditchain.Options{})
-	taken := 0
+	var taken int64
 	for _, kind := range append(auditchain.Kinds(), "", "tool_call") {
 		_, err := l.Append(t.Context(), auditchain.Record{Kind: kind})
 		if rejected := !kind.Valid() || kind.Reserved(); rejected != (auditchain.CodeOf(err) == auditchain.CodeInvalid) || !rejected && err != nil {
