@@ -58,6 +58,7 @@ peers:
     transports: [{kind: nats, servers: ["SERVER"], subjects: {requests: agents.cashier.requests}}]
 -- desk/agent.yaml --
 name: desk
+breaker: off
 -- book.sh --
 echo "$AGENTD_IDEMPOTENCY_KEY" >>"$LEDGER/book.runs"
 echo "{\"receipt\":\"$$ $AGENTD_MESSAGE_ID\"}" >"$LEDGER/new.$$"
