@@ -34,7 +34,7 @@ func TestBurstOfProcesses(t *testing.T) {
 	// A call is counted after its reply.
 	within(t, "the clerk has counted them", func() bool {
 		status, err := o.clerk.Status(t.Context())
-		return err == nil && int(status.Requests) == calls && status.Errors == 0 && status.Dropped == 0
+		return err == nil && status.Requests == calls && status.Errors == 0 && status.Dropped == 0
 	})
 	o.stop(t)
 }
