@@ -78,19 +78,31 @@ func (c *call) do(ctx context.Context) (json.RawMessage, *rpc.Error) {
 // times.
 const maxResends = 3
 
+// The broker hands requests to a replica that is shutting down until it has heard that
+// the replica listens no more. Who meets such replicas more often than maxResends waits
+// for that, from firstDrainPause, twice as long each time, to lastDrainPause.
+const (
+	firstDrainPause = 5 * time.Millisecond
+	lastDrainPause  = 80 * time.Millisecond
+)
+
 // attempt makes one attempt. Two refusals are about one replica and leave the skill
 // unrun, so that the request is sent once more at once, whatever the retry policy: the
 // replica serves another contract, and the gate still sees one under which the call can
 // be served; or it is shutting down.
 func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
 	var draining *rpc.Error
+	wait := firstDrainPause
 	for sent := 0; ; sent++ {
 		data, err := c.send(ctx)
-		resend, err := c.heedStale(ctx, err, sent == maxResends)
+		resend, err := c.heedStale(ctx, err, sent >= maxResends)
 		switch {
 		case err == nil:
 		case wire.IsDraining(err):
-			draining, resend = err, sent < maxResends
+			draining, resend = err, sent < maxResends || wait <= lastDrainPause && c.pause(ctx, wait)
+			if sent >= maxResends {
+				wait *= 2
+			}
 		case draining != nil && err.Code == rpc.CodeNoResponders:
 			err = draining // it was the last replica, and has said why there is none
 		}

@@ -30,7 +30,8 @@ func TestDrainingReplica(t *testing.T) {
 	}{
 		{"one of several", wire.Draining(rpctest.Reviewer), 1, 0, 2},
 		{"three of several", wire.Draining(rpctest.Reviewer), 3, 0, 4},
-		{"all", wire.Draining(rpctest.Reviewer), 9, rpc.CodeBusy, 4},
+		{"six, until the broker knows", wire.Draining(rpctest.Reviewer), 6, 0, 7},
+		{"all", wire.Draining(rpctest.Reviewer), 99, rpc.CodeBusy, 9},
 		{"busy otherwise", busy, 9, rpc.CodeBusy, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
