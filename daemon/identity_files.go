@@ -3,7 +3,10 @@ package daemon
 import (
 	"context"
 	"os"
+	"os/user"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/health"
@@ -26,9 +29,9 @@ func (k *keyFiles) add(ref string) {
 	}
 }
 
-// changed reports whether a file is there that has not been read. A file that has gone is
-// no reason to read: its keys stay in force until the next start.
-func (k keyFiles) changed() bool {
+// changed returns what a file is now that has not been read so, or nil. A file that has
+// gone is no reason to read: its keys stay in force until the next start.
+func (k keyFiles) changed() os.FileInfo {
 	for _, f := range k {
 		now, err := os.Stat(f.path)
 		if err != nil {
@@ -36,10 +39,25 @@ func (k keyFiles) changed() bool {
 		}
 		if f.info == nil || !os.SameFile(f.info, now) || !f.info.ModTime().Equal(now.ModTime()) ||
 			f.info.Size() != now.Size() || f.info.Mode() != now.Mode() {
-			return true
+			return now
 		}
 	}
-	return false
+	return nil
+}
+
+// ownerOf returns the user whose file it is. A file is replaced and not written over, so
+// that its owner is who has changed it.
+func ownerOf(file os.FileInfo) *auditchain.Actor {
+	stat, ok := file.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	a := auditchain.Actor{UID: &stat.Uid}
+	// A user that the system does not know, as in a container, has a number only.
+	if u, err := user.LookupId(strconv.FormatUint(uint64(stat.Uid), 10)); err == nil {
+		a.User = u.Username
+	}
+	return &a
 }
 
 // keyFilesSubject names the condition of key files that cannot be read.
@@ -51,15 +69,15 @@ func (d *Daemon) followKeys() {
 	d.reloading.Lock() // a reload does the same
 	defer d.reloading.Unlock()
 	d.unread = nil
-	if d.keyring.current.Load().files.changed() {
-		d.readKeysAgain()
+	if changed := d.keyring.current.Load().files.changed(); changed != nil {
+		d.readKeysAgain(changed)
 	}
 	d.judgeIdentity()
 }
 
-// readKeysAgain reads the keys of the files in force once more. After an error those from
-// before stay, and the next round tries again.
-func (d *Daemon) readKeysAgain() {
+// readKeysAgain reads the keys of the files in force once more, since one of them has
+// changed. After an error those from before stay, and the next round tries again.
+func (d *Daemon) readKeysAgain(changed os.FileInfo) {
 	keys, err := d.readKeys(d.loaded.Load(), d.Member())
 	if err != nil {
 		d.unread = &health.Condition{
@@ -69,17 +87,18 @@ func (d *Daemon) readKeysAgain() {
 		return
 	}
 	d.useKeys(keys)
-	d.recordKeys(keys)
+	d.recordKeys(keys, ownerOf(changed))
 	d.log.Info("keys read again: a key file has changed")
 }
 
-// recordKeys records with which keys the agent goes on.
-func (d *Daemon) recordKeys(keys *memberKeys) {
+// recordKeys records with which keys the agent goes on, and who has changed them.
+func (d *Daemon) recordKeys(keys *memberKeys, by *auditchain.Actor) {
 	body := struct {
-		Event   string   `json:"event"`
-		Version string   `json:"version"`
-		Keys    []string `json:"publicKeys"`
-	}{"keys-changed", d.cfg.Version, make([]string, len(keys.own))}
+		Event   string            `json:"event"`
+		Version string            `json:"version"`
+		Keys    []string          `json:"publicKeys"`
+		Actor   *auditchain.Actor `json:"actor,omitempty"`
+	}{"keys-changed", d.cfg.Version, make([]string, len(keys.own)), by}
 	for i, k := range keys.own {
 		body.Keys[i] = k.Public
 	}

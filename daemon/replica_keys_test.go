@@ -297,6 +297,10 @@ func TestSharedSecretIsReplaced(t *testing.T) {
 	calls(t, caller, 1)
 	for _, e := range ofKind(t, cfg, "callee", auditchain.KindLifecycle) {
 		if e["event"] == "keys-changed" {
+			actor, _ := e["actor"].(map[string]any)
+			if actor["uid"] != float64(os.Getuid()) {
+				t.Errorf("changed by %v", e["actor"])
+			}
 			return
 		}
 	}

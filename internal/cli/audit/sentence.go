@@ -203,7 +203,7 @@ func (f *facts) lifecycle() string {
 	case "reloaded":
 		return "the agent reloaded its files" + inParentheses(f.Version)
 	case "keys-changed":
-		return "the agent read its keys again, since a key file has changed"
+		return "the agent read its keys again, since a key file was changed" + f.by()
 	case "recovered":
 		return "the audit log takes records again" + inParentheses(f.Code)
 	case "clock-stepped-back":
