@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,27 +20,36 @@ type FleetConflictError struct {
 	Subject string
 	// Fleet is this agent's fleet, and Other the one of the agent that runs.
 	Fleet, Other string
+	// Agent is the address of the agent that runs, as it announces itself. It may be "".
+	Agent string
 }
 
 func (e *FleetConflictError) Error() string {
-	return fmt.Sprintf("an agent of the fleet %q takes requests on %s already, and this one is of the fleet %q: "+
-		"give each fleet subjects of its own, such as <fleet>.<agent>.requests, or accounts of its own (agentd fleet nats-config)", e.Other, e.Subject, e.Fleet)
+	return fmt.Sprintf("%s of the fleet %q takes requests on %s already, and this one is of the fleet %q: "+
+		"give each fleet subjects of its own, such as <fleet>.<agent>.requests, or accounts of its own (agentd fleet nats-config)",
+		cmp.Or(e.Agent, "an agent"), e.Other, e.Subject, e.Fleet)
 }
 
 // askFleets bounds how long an agent asks for those of other fleets, however long they
 // go on answering.
 const askFleets = 5 * time.Second
 
-// checkFleet refuses to take requests where an agent of another fleet does. It asks for
-// services of the agent's own name; where the broker does not let it ask, the broker's
-// permissions keep fleets apart. What agents say about themselves has no proof, so this
-// protects against mistakes, not against attacks.
+// checkFleet refuses to take requests where an agent of another fleet does. On a broker
+// that knows its users it asks for services of the agent's own name alone, which is what
+// the rules of `agentd fleet nats-config` let it ask; there permissions keep fleets apart.
+// On an open one it asks all services, as an agent of any name may have been given its
+// subject. What agents say about themselves has no proof, so this protects against
+// mistakes, not against attacks.
 func (d *Daemon) checkFleet(ctx context.Context) error {
 	conn := d.nats()
 	if conn == nil || d.inbox == nil {
 		return nil
 	}
-	found, err := d.findNamesakes(ctx)
+	find := d.findNamesakes
+	if !conn.Client().AuthRequired() {
+		find = d.findServices
+	}
+	found, err := find(ctx)
 	if err != nil {
 		d.log.Debug("other fleets on the broker cannot be found", "error", err)
 		return nil
@@ -49,7 +59,9 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 		for _, other := range found {
 			name := other.Metadata[MetadataFleet]
 			if spec.Kind == capability.NATS && name != "" && name != d.cfg.Fleet.Name && slices.Contains(other.Subjects, spec.Requests) {
-				return &FleetConflictError{Subject: spec.Requests, Fleet: d.cfg.Fleet.Name, Other: name}
+				return &FleetConflictError{
+					Subject: spec.Requests, Fleet: d.cfg.Fleet.Name, Other: name, Agent: truncateName(other.Metadata[MetadataAgent]),
+				}
 			}
 		}
 	}
@@ -62,6 +74,13 @@ func (d *Daemon) findNamesakes(ctx context.Context) ([]discovery.Instance, error
 	ctx, cancel := context.WithTimeout(ctx, askFleets)
 	defer cancel()
 	return discovery.Find(ctx, d.nats(), natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
+}
+
+// findServices returns the running services of any name.
+func (d *Daemon) findServices(ctx context.Context) ([]discovery.Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, askFleets)
+	defer cancel()
+	return discovery.Find(ctx, d.nats(), "", findQuiet)
 }
 
 // A fleetCheck asks a second time, in the background.

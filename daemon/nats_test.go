@@ -224,6 +224,18 @@ func TestAnotherFleetOnTheSubject(t *testing.T) {
 		!strings.Contains(err.Error(), `"other"`) || !strings.Contains(err.Error(), `"t"`) {
 		t.Fatalf("%v, want a conflict", err)
 	}
+	// Nor does an agent of another name that was given the subject.
+	renamed := natsFiles(server.URL())
+	for name, text := range renamed {
+		renamed[name] = strings.NewReplacer("agent://callee", "agent://clerk", "name: callee", "name: clerk", "id: callee", "id: clerk").Replace(text)
+	}
+	renamed["fleet.yaml"] = strings.Replace(renamed["fleet.yaml"], "name: t", "name: other", 1)
+	other = load(t, renamed)
+	other.Handlers = handle(echo)
+	_, err = daemon.Start(t.Context(), other, "clerk")
+	if !errors.As(err, &conflict) || conflict.Agent != "agent://callee" || !strings.Contains(err.Error(), "agent://callee") {
+		t.Fatalf("%v, want a conflict with agent://callee", err)
+	}
 	stop(t, &daemon.Fleet{Daemons: []*daemon.Daemon{first}})
 	if err := callGo(t, startAgent(t, cfg, "caller"), `{"n":1}`); err != nil {
 		t.Errorf("the fleet that was first: %v", err)
@@ -242,7 +254,7 @@ func TestAnotherFleetAtTheSameMoment(t *testing.T) {
 	defer nc.Close()
 	// The other agent answers the second question alone: it has not been announced before.
 	questions := 0
-	if _, err := nc.Subscribe("$SRV.STATS.callee", func(m *natsgo.Msg) {
+	if _, err := nc.Subscribe("$SRV.STATS", func(m *natsgo.Msg) {
 		if questions++; questions < 2 {
 			return
 		}
