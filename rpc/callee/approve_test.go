@@ -172,6 +172,34 @@ func TestRepetitionAsksNobody(t *testing.T) {
 	})
 }
 
+// A denial is the answer to the repetitions that wait, too: nobody is asked about one call
+// again and again. A later repetition is a new request for approval.
+func TestDenialAnswersRepetitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := &clerk{after: 2 * time.Second, decision: rpc.Approval{By: "ada", Reason: "not today"}}
+		w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), asks(who), func(_ *caller.Config, ic *callee.Config) {
+			ic.Idempotency = &remembers{prior: map[callee.KeyedRequest]callee.Prior{}}
+		})
+		var waiting []<-chan *rpc.Result
+		for range 4 {
+			waiting = append(waiting, w.Start(t.Context(), keyed("k")))
+			synctest.Wait()
+		}
+		for _, done := range waiting {
+			if r := rpctest.Wait(t, done); r.Error == nil || r.Error.Code != rpc.CodeDenied || !strings.Contains(r.Error.Message, "not today") {
+				t.Errorf("%+v", r.Error)
+			}
+		}
+		if who.questions() != 1 {
+			t.Errorf("asked %d times about one call", who.questions())
+		}
+		w.Call(t, keyed("k"))
+		if who.questions() != 2 {
+			t.Errorf("asked %d times about two", who.questions())
+		}
+	})
+}
+
 // Repetitions of a request that waits take few places from other callers.
 func TestRepetitionsThatWaitAreFew(t *testing.T) {
 	const most = 8

@@ -86,8 +86,9 @@ type keyedRun struct {
 	digest [sha256.Size]byte
 	done   chan struct{} // closed when it has ended
 
-	asking      bool // it waits for a person; guarded by Inbox.mu
-	repetitions int  // those that wait for it; guarded by Inbox.mu
+	asking      bool       // it waits for a person; guarded by Inbox.mu
+	repetitions int        // those that wait for it; guarded by Inbox.mu
+	denied      *rpc.Error // a person has denied it; set before done is closed
 }
 
 // runOnce runs a request with an idempotency key at most once. A repetition gets the
@@ -171,20 +172,27 @@ func (c *call) admitUnbegun(name KeyedRequest, digest [sha256.Size]byte) (answer
 	if ferr != nil {
 		return nil, false, c.storeFailed(ferr)
 	}
-	c.noteAsking(name, true)
+	c.noteAsking(name, true, nil)
 	err = c.admit()
-	c.noteAsking(name, false)
+	c.noteAsking(name, false, err)
 	if err != nil {
 		return nil, false, err
 	}
 	return c.remember(name, digest)
 }
 
-// noteAsking notes whether the request with a name, which is this one, waits for a person.
-func (c *call) noteAsking(name KeyedRequest, asking bool) {
+// noteAsking notes whether the request with a name, which is this one, waits for a person,
+// and how that ended. A denial is one of the repetitions that wait, too: the person has
+// answered, and must not be asked until they run out. For want of an answer each asks
+// within its own time.
+func (c *call) noteAsking(name KeyedRequest, asking bool, err *rpc.Error) {
 	c.inbox.mu.Lock()
 	defer c.inbox.mu.Unlock()
-	c.inbox.keyed[name].asking = asking
+	mine := c.inbox.keyed[name]
+	mine.asking = asking
+	if err != nil && err.Code == rpc.CodeDenied && !errors.Is(err, errNobodyDecided) {
+		mine.denied = err
+	}
 }
 
 // storeFailed is the error of a request whose store of answers fails before it has run.
@@ -250,6 +258,9 @@ func (c *call) join(name KeyedRequest, digest [sha256.Size]byte) (release func()
 		}
 		select {
 		case <-first.done:
+			if denied := first.denied; denied != nil {
+				return nil, rpc.NewError(denied.Code, nil, "%s", denied.Message)
+			}
 		case <-c.ctx.Done():
 			in.mu.Lock()
 			first.repetitions--
