@@ -17,7 +17,9 @@ type Client struct{ api *callapi.Client }
 // NewClient returns a client for the API on a Unix socket. It does not connect yet.
 func NewClient(socket string) *Client {
 	return &Client{callapi.NewClient(callapi.Endpoint{
-		URL: "http://agentd", // a placeholder: Dial ignores it
+		// HTTP wants a host in every URL. This one is looked up nowhere: Dial
+		// connects to the socket, and the API ignores the Host header.
+		URL: "http://agentd",
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", socket)
