@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/spelling"
@@ -43,15 +44,19 @@ func (e *NoFleetError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // FindRoot returns the absolute path of the nearest directory, from dir
 // upwards, that holds a fleet.yaml. The error is a [*NoFleetError] if there
-// is none.
+// is none, or the operating system's where it cannot tell.
 func FindRoot(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("fleet root: %w", err)
 	}
 	for at := abs; ; at = filepath.Dir(at) {
-		if info, err := os.Stat(filepath.Join(at, ManifestName)); err == nil && !info.IsDir() {
+		info, err := os.Stat(filepath.Join(at, ManifestName))
+		switch {
+		case err == nil && !info.IsDir():
 			return at, nil
+		case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR): // dir may be a file
+			return "", fmt.Errorf("fleet root: %w", err)
 		}
 		if at == filepath.Dir(at) {
 			return "", &NoFleetError{Dir: abs}

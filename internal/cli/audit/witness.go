@@ -15,6 +15,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 )
 
@@ -28,12 +29,19 @@ type witness struct {
 // the fleet, or an existing folder. A folder is opened here, so that a bad path is
 // reported before the verification, which may take minutes, begins.
 func parseWitnesses(env *cli.Env, values []string) ([]witness, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	f, _, err := fleetIfAny(env)
+	if err != nil {
+		return nil, fmt.Errorf("--witness: %w", err)
+	}
 	var all []witness
 	// Folders come first, whatever the order of the flags: the report names
 	// witnesses in the order in which they were asked.
 	var agents []witness
 	for _, value := range values {
-		if strings.HasPrefix(value, "agent://") || isMember(env, value) {
+		if strings.HasPrefix(value, "agent://") || isMember(f, value) {
 			address, err := envelope.ParseAddress(string(envelope.AddressFor(value)))
 			if err != nil {
 				return nil, cli.Usage("--witness: %v", err)
@@ -57,13 +65,23 @@ func parseWitnesses(env *cli.Env, values []string) ([]witness, error) {
 	return append(all, agents...), nil
 }
 
+// fleetIfAny returns the fleet and its paths, or nil where there is none: --db and a
+// folder need no fleet. A fleet whose files are faulty or cannot be read is an error.
+// Taken for none, it would lose the keys that it pins, and its witnesses their names.
+func fleetIfAny(env *cli.Env) (*fleet.Fleet, daemon.Paths, error) {
+	f, paths, err := env.InspectFleet()
+	if _, none := errors.AsType[*fleet.NoFleetError](err); none {
+		return nil, daemon.Paths{}, nil
+	}
+	return f, paths, err
+}
+
 // isMember reports whether the fleet, if there is one, has a member with the id. It
 // counts before a folder of that name: whoever can make a folder could stand in for the
 // witness.
-func isMember(env *cli.Env, id string) bool {
-	f, _, err := env.InspectFleet()
-	if err != nil {
-		return false // --db and a folder need no fleet
+func isMember(f *fleet.Fleet, id string) bool {
+	if f == nil {
+		return false
 	}
 	_, ok := f.Member(id)
 	return ok
@@ -88,9 +106,9 @@ func (w witness) forLog(env *cli.Env, log Log) (checkpoint.Witness, error) {
 // asked.
 func pinWitnesses(env *cli.Env, log Log, asked []witness, opts *auditchain.VerifyOptions) error {
 	opts.WitnessKeys = slices.Clip(opts.WitnessKeys)
-	f, paths, err := env.InspectFleet()
-	if err != nil {
-		return nil // --db needs no fleet
+	f, paths, err := fleetIfAny(env)
+	if f == nil || err != nil {
+		return err
 	}
 	pinned := map[envelope.Address]bool{}
 	if m, ok := f.Member(log.Agent); ok && m.Agent != nil {

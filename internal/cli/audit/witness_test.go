@@ -15,6 +15,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/clitest"
 	"github.com/agentd/agentd/internal/output"
@@ -40,6 +41,38 @@ func TestParseWitnesses(t *testing.T) {
 		if _, err := parseWitnesses(env, []string{value}); clitest.Code(err) != code || !strings.HasPrefix(err.Error(), "--witness: ") {
 			t.Errorf("%s: %v, want status %d", value, err, code)
 		}
+	}
+}
+
+// Whose fleet cannot be read is told so: a folder does not stand in for the member of its
+// name, and the keys that the fleet pins are not left out.
+func TestWitnessesOfAFaultyFleet(t *testing.T) {
+	t.Parallel()
+	for what, damage := range map[string]func(manifest string) error{
+		"faulty": func(manifest string) error { return os.WriteFile(manifest, []byte("agents: ["), 0o600) },
+		// Not even root can read what a link to itself leads to.
+		"unreadable": func(manifest string) error {
+			return errors.Join(os.Remove(manifest), os.Symlink(filepath.Base(manifest), manifest))
+		},
+		"of a faulty agent": func(manifest string) error {
+			return os.WriteFile(filepath.Join(filepath.Dir(manifest), "clerk", "agent.yaml"), []byte("audit: ["), 0o600)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			env := &clitest.New(t, clitest.Office).Env
+			if err := damage(filepath.Join(env.FleetDir, fleet.ManifestName)); err != nil {
+				t.Fatal(err)
+			}
+			folder := t.TempDir()
+			if got, err := parseWitnesses(env, []string{folder}); err == nil {
+				t.Errorf("taken for witnesses: %+v", got)
+			}
+			opts := auditchain.VerifyOptions{}
+			if err := pinWitnesses(env, Log{}, nil, &opts); err == nil {
+				t.Error("the keys of the witnesses are left out")
+			}
+		})
 	}
 }
 
