@@ -20,7 +20,7 @@ func TestWhoChangedTheLog(t *testing.T) {
 	audittest.Fill(t, l, 20)
 	uid := uint32(1000)
 	ada := auditchain.Actor{UID: &uid, User: "ada", PID: 17, Executable: "/usr/bin/" + strings.Repeat("x", 600)}
-	asAda := auditchain.WithActor(t.Context(), ada)
+	asAda := auditchain.WithActor(t.Context(), func() auditchain.Actor { return ada })
 	for _, ctx := range []context.Context{asAda, t.Context()} {
 		var erasable auditchain.Entry
 		for _, e := range audittest.Collect(t, l.Reader, auditchain.Filter{}) {

@@ -85,8 +85,11 @@ const (
 func Kinds() []Kind { return record.Kinds() }
 
 // WithActor returns a context in which redactions, prunings, changes of keys and
-// quarantines are recorded as a's. Without it they are recorded as this process's own.
-func WithActor(ctx context.Context, a Actor) context.Context { return record.WithActor(ctx, a) }
+// quarantines are recorded as those of whom who returns. Without it they are recorded as
+// this process's own. who is called for each change, maybe by several goroutines.
+func WithActor(ctx context.Context, who func() Actor) context.Context {
+	return record.WithActor(ctx, who)
+}
 
 // ActorOf returns who makes the changes of a context: whom [WithActor] has named, or this
 // process.

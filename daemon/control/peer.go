@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"sync"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/internal/procmark"
@@ -22,6 +23,9 @@ type peer struct {
 	uid   uint32
 	// executable is the path of its program, or "" where that is not shown.
 	executable string
+	// user returns the name of the user uid, or "". It asks the system's name service,
+	// once.
+	user func() string
 	// mark says which call's skill it belongs to.
 	mark procmark.Mark
 	// descends is set for a descendant of this process.
@@ -35,9 +39,12 @@ type peerKey struct{}
 
 // withPeer examines the process at the other end of a connection. It does so before the
 // first byte is read: who connected and has ended by then is not known any more.
-func withPeer(ctx context.Context, conn net.Conn) context.Context {
+// The server accepts no other connection meanwhile. That is why the user's name, for
+// which a directory elsewhere may be asked, is looked up when something needs it.
+func withPeer(ctx context.Context, conn net.Conn, nameOf func(uid uint32) string) context.Context {
 	p := examine(conn)
-	return auditchain.WithActor(context.WithValue(ctx, peerKey{}, p), p.actor())
+	p.user = sync.OnceValue(func() string { return nameOf(p.uid) })
+	return auditchain.WithActor(context.WithValue(ctx, peerKey{}, p), p.actor)
 }
 
 // peerFrom returns the peer of a request's connection.
@@ -48,12 +55,12 @@ func peerFrom(ctx context.Context) *peer {
 	return &peer{}
 }
 
-// actor is what a record says of the process.
+// actor is what a record says of the process. It may wait for the name service.
 func (p *peer) actor() auditchain.Actor {
 	if !p.known {
 		return auditchain.Actor{User: unknownUser}
 	}
-	return auditchain.Actor{UID: &p.uid, User: userName(p.uid), PID: p.pid, Executable: p.executable}
+	return auditchain.Actor{UID: &p.uid, User: p.user(), PID: p.pid, Executable: p.executable}
 }
 
 // unknownUser is the user where the system does not show it. The folder of the socket
@@ -70,13 +77,13 @@ func userName(uid uint32) string {
 	return u.Username
 }
 
-// userFrom describes the user of a request's connection.
+// userFrom describes the user of a request's connection. It may wait for the name service.
 func userFrom(ctx context.Context) string {
 	p := peerFrom(ctx)
 	if !p.known {
 		return unknownUser
 	}
-	if name := userName(p.uid); name != "" {
+	if name := p.user(); name != "" {
 		return fmt.Sprintf("%s (uid:%d)", name, p.uid)
 	}
 	return fmt.Sprintf("uid:%d", p.uid)

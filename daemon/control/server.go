@@ -30,6 +30,11 @@ type Server struct {
 // process left behind; a socket that accepts connections is an error. ctx bounds
 // only the opening.
 func Listen(ctx context.Context, path string, h http.Handler, log *slog.Logger) (*Server, error) {
+	return listen(ctx, path, h, log, userName)
+}
+
+// listen is Listen with the name service that it asks for users.
+func listen(ctx context.Context, path string, h http.Handler, log *slog.Logger, nameOf func(uid uint32) string) (*Server, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("control socket: the path %s is longer than the %d bytes that a socket may have: set XDG_RUNTIME_DIR to a shorter folder", path, maxSocketPath)
 	}
@@ -57,7 +62,8 @@ func Listen(ctx context.Context, path string, h http.Handler, log *slog.Logger) 
 			// There is no WriteTimeout: a response may take as long as the longest
 			// call.
 			Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-			MaxHeaderBytes: 64 << 10, ConnContext: withPeer, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+			MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+			ConnContext: func(ctx context.Context, conn net.Conn) context.Context { return withPeer(ctx, conn, nameOf) },
 		},
 	}
 	// Serve returns when Shutdown closes the listener; Shutdown receives its error.

@@ -27,18 +27,20 @@ type Actor struct {
 // actorKey is the context key for an Actor.
 type actorKey struct{}
 
-// WithActor returns a context in which changes are a's. Without it they are this
-// process's own.
-func WithActor(ctx context.Context, a Actor) context.Context {
-	return context.WithValue(ctx, actorKey{}, a)
+// WithActor returns a context in which changes are those of whom who returns. Without it
+// they are this process's own. who is called for each change, and by nothing else: to
+// find a user's name can take long.
+func WithActor(ctx context.Context, who func() Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, who)
 }
 
 // ActorOf returns who makes the changes of a context.
 func ActorOf(ctx context.Context) *Actor {
-	a, ok := ctx.Value(actorKey{}).(Actor)
+	who, ok := ctx.Value(actorKey{}).(func() Actor)
 	if !ok {
 		return ThisProcess()
 	}
+	a := who()
 	a.User, a.Executable = truncate.String(a.User, maxActorText), truncate.String(a.Executable, maxActorText)
 	return &a
 }
