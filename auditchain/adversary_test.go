@@ -19,6 +19,7 @@ import (
 	"github.com/agentd/agentd/auditchain/internal/verify"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/eventually"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -128,15 +129,10 @@ func (o *office) startUntil(t *testing.T, done func(desk *daemon.Daemon, note []
 	if err := r.Close(); err != nil { // the last one to close empties the write-ahead log
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if note, err := desk.Witnessed(t.Context(), "agent://clerk", origin); done(desk, note, err) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Error("the witness has not said what it must say")
-			break
-		}
-	}
+	eventually.Holds(t, "the witness says what it must say", func() bool {
+		note, err := desk.Witnessed(t.Context(), "agent://clerk", origin)
+		return done(desk, note, err)
+	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return f.Stop(ctx)

@@ -11,6 +11,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
@@ -72,7 +73,7 @@ func TestSharedAnswersDisappear(t *testing.T) {
 	if r := keyedCall(t, desk, ""); r.Error != nil {
 		t.Errorf("without a key: %+v", r.Error)
 	}
-	eventually(t, "the callee is ready", func() bool { return callee.Ready() == nil })
+	eventually.Holds(t, "the callee is ready", func() bool { return callee.Ready() == nil })
 	if r := keyedCall(t, desk, "k-2"); r.Error != nil {
 		t.Errorf("afterwards: %+v", r.Error)
 	}

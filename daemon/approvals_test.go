@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -29,21 +30,16 @@ func startAsking(t *testing.T, timeoutMs string) (daemon.Config, *daemon.Fleet, 
 }
 
 // waiting waits until n calls wait for approval.
-func waiting(t *testing.T, c *control.Client, n int) []control.Approval {
+func waiting(t *testing.T, c *control.Client, n int) (all []control.Approval) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for time.Now().Before(deadline) {
-		all, err := c.Approvals(t.Context(), false)
-		if err != nil {
+	eventually.Holds(t, fmt.Sprint(n, " calls wait"), func() bool {
+		var err error
+		if all, err = c.Approvals(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		if len(all) == n {
-			return all
-		}
-		time.Sleep(time.Millisecond) // between two looks
-	}
-	t.Fatalf("%d calls never waited", n)
-	return nil
+		return len(all) == n
+	})
+	return all
 }
 
 // However many decide about one call at once, one decision counts, and it is the

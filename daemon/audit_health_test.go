@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -63,7 +64,7 @@ func TestAuditLogThatTakesNoRecords(t *testing.T) {
 			if err := unlock(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "records are taken again", func() bool { _, still := trouble(); return !still })
+			eventually.Holds(t, "records are taken again", func() bool { _, still := trouble(); return !still })
 			stop(t, f)
 			if got := len(ofKind(t, cfg, "callee", auditchain.KindRPCCall)); got != calls {
 				t.Errorf("%d records of %d calls", got, calls)

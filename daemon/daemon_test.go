@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/transport/memory"
@@ -188,9 +189,8 @@ func TestStopFinishesRunningCalls(t *testing.T) {
 	<-started
 	stopped := make(chan error, 1)
 	go func() { stopped <- calleeAddr.Stop(context.Background()) }()
-	for calleeAddr.Ready() == nil { // not ready is the first thing that Stop does
-		time.Sleep(time.Millisecond)
-	}
+	// Not to be ready is the first thing that Stop does.
+	eventually.Holds(t, "the callee stops", func() bool { return calleeAddr.Ready() != nil })
 	close(release)
 	if err := <-done; err != nil {
 		t.Errorf("the running call: %v", err)

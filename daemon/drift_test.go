@@ -16,6 +16,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport"
@@ -168,7 +169,7 @@ func TestDriftHealsWithTheCaller(t *testing.T) {
 		}
 	}
 	// Records of calls that went on unproven say so.
-	eventually(t, "the access log has the call that was let go on", func() bool {
+	eventually.Holds(t, "the access log has the call that was let go on", func() bool {
 		unproven := 0
 		for _, body := range ofKind(t, cfg, "caller", auditchain.KindRPCCall) {
 			if body["unproven"] == true && strings.Contains(body["unprovenReason"].(string), "counterexample") {

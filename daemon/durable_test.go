@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport/nats/durable"
@@ -30,22 +32,17 @@ func durableFiles(server string) map[string]string {
 }
 
 // deadLetters waits until an agent has n dead letters.
-func deadLetters(t *testing.T, d *daemon.Daemon, n int) []control.Letter {
+func deadLetters(t *testing.T, d *daemon.Daemon, n int) (all []control.Letter) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		all, err := d.Letters(t.Context())
-		if err != nil {
+	// The broker has no event for it.
+	eventually.Holds(t, fmt.Sprint(n, " dead letters"), func() bool {
+		var err error
+		if all, err = d.Letters(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(all) == n {
-			return all
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d dead letters, want %d", len(all), n)
-		}
-		time.Sleep(5 * time.Millisecond) // the broker has no event for it
-	}
+		return len(all) == n
+	})
+	return all
 }
 
 // A request that could not be served can be looked at, served again and dropped, and

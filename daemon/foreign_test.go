@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
@@ -193,7 +194,7 @@ func TestRequestsOfReferenceAgents(t *testing.T) {
 	if e["correlationId"] != "turn-4" || failure["code"] != "EAGENTRPC_INVALID_ENVELOPE" || !strings.Contains(fmt.Sprint(failure["message"]), "envelope version 2 is not supported") {
 		t.Errorf("answer %v", e)
 	}
-	eventually(t, "four records", func() bool { return len(callRecords(t, cfg, "callee")) == 4 })
+	eventually.Holds(t, "four records", func() bool { return len(callRecords(t, cfg, "callee")) == 4 })
 	got := map[string]string{}
 	for _, body := range callRecords(t, cfg, "callee") {
 		if body["traceId"] == nil || body["peerId"] != "agent://reference.elsewhere" {

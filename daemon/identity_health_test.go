@@ -12,6 +12,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -118,7 +119,7 @@ func TestIdentityTroubleByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the peer's key is valid", func() bool {
+	eventually.Holds(t, "the peer's key is valid", func() bool {
 		_, trouble := identityTrouble(caller.Status())
 		return time.Now().After(soon.NotBefore) && !trouble
 	})
@@ -126,12 +127,12 @@ func TestIdentityTroubleByItself(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the key file is missed", func() bool {
+	eventually.Holds(t, "the key file is missed", func() bool {
 		c, _ := identityTrouble(caller.Status())
 		return c.Code == "key-file" && caller.Status().Ready
 	})
 	if err := os.Rename(path+".away", path); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the key file is back", func() bool { _, trouble := identityTrouble(caller.Status()); return !trouble })
+	eventually.Holds(t, "the key file is back", func() bool { _, trouble := identityTrouble(caller.Status()); return !trouble })
 }

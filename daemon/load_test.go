@@ -14,6 +14,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
@@ -71,7 +72,7 @@ func TestBurst(t *testing.T) {
 			if concurrency != "" && most.Load() != 1 {
 				t.Errorf("%d ran at once", most.Load())
 			}
-			eventually(t, "all have ended", func() bool { return callee.Status().Requests == 1000 })
+			eventually.Holds(t, "all have ended", func() bool { return callee.Status().Requests == 1000 })
 			s := callee.Status()
 			if len(s.Capabilities) != 1 || s.Capabilities[0] != (control.CapabilityLoad{Capability: "go"}) || s.Dropped != 0 {
 				t.Errorf("load %+v, %d dropped", s.Capabilities, s.Dropped)
@@ -99,7 +100,7 @@ func TestFullQueue(t *testing.T) {
 	served := make(chan map[string]int)
 	go func() { served <- burst(t, caller, 3) }()
 	<-begun
-	eventually(t, "two wait", func() bool { s := d.Status(); return len(s.Capabilities) == 1 && s.Capabilities[0].Waiting == 2 })
+	eventually.Holds(t, "two wait", func() bool { s := d.Status(); return len(s.Capabilities) == 1 && s.Capabilities[0].Waiting == 2 })
 	if counts := burst(t, caller, 5); counts[rpc.CodeBusy.String()] != 5 {
 		t.Errorf("the calls ended as %v", counts)
 	}
@@ -122,7 +123,7 @@ func TestFullQueue(t *testing.T) {
 	if counts := <-served; counts[""] != 3 {
 		t.Errorf("the calls ended as %v", counts)
 	}
-	eventually(t, "the queue is empty", func() bool { return len(d.Warnings()) == 0 })
+	eventually.Holds(t, "the queue is empty", func() bool { return len(d.Warnings()) == 0 })
 }
 
 // A capability that hangs is left alone. Log, status, readiness and the error say so,
@@ -204,7 +205,7 @@ func TestBreaker(t *testing.T) {
 	hang.Store(true)
 	burst(t, caller, 5)
 	hang.Store(false)
-	eventually(t, "the breaker lets a call through", func() bool { return callGo(t, caller, `{"n":1}`) == nil })
+	eventually.Holds(t, "the breaker lets a call through", func() bool { return callGo(t, caller, `{"n":1}`) == nil })
 	closed()
 
 	// By a reload that turns breakers off.

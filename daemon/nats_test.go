@@ -19,6 +19,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport"
@@ -107,7 +108,7 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A request is counted after its reply has left.
-	eventually(t, "two requests are counted", func() bool { return callee.Status().Requests == 2 })
+	eventually.Holds(t, "two requests are counted", func() bool { return callee.Status().Requests == 2 })
 	s := callee.Status()
 	if s.Agent != "agent://callee" || s.Fleet != "t" || s.Version != "test" || s.PID != os.Getpid() || s.Started.Before(before) ||
 		!s.Ready || s.Reason != "" || len(s.Transports) != 1 || s.Transports[0] != nats.Kind || s.Digest != callee.Member().Capabilities.Digest() {
@@ -123,12 +124,8 @@ func TestStatus(t *testing.T) {
 		t.Errorf("an agent that only calls others: %+v", s)
 	}
 	server.Stop()
-	for deadline := time.Now().Add(20 * time.Second); callee.Status().Ready; {
-		if time.Now().After(deadline) {
-			t.Fatal("ready without a broker")
-		}
-		time.Sleep(time.Millisecond) // the connection reports its loss to the log only
-	}
+	// The connection reports its loss to the log only.
+	eventually.Holds(t, "the callee has lost the broker", func() bool { return !callee.Status().Ready })
 	if s := callee.Status(); !strings.HasPrefix(s.Reason, "nats: ") || s.Instance != "" {
 		t.Errorf("without a broker: %+v", s)
 	}

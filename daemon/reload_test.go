@@ -14,6 +14,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
@@ -241,7 +242,7 @@ func TestReloadSwaps(t *testing.T) {
 		t.Errorf("the digest is still %s", after)
 	}
 	// A request is counted after its reply has left.
-	eventually(t, "the requests before and after are counted", func() bool { return callee.Status().Requests == 3 })
+	eventually.Holds(t, "the requests before and after are counted", func() bool { return callee.Status().Requests == 3 })
 
 	rewrite(t, cfg, "rpc-peers.yaml", "version: 1\npeers: []\n")
 	if err := caller.Reload(); err != nil {
@@ -316,7 +317,7 @@ func TestConcurrentReloads(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "every request is counted", func() bool { return callee.Status().Requests == reloads*calls })
+	eventually.Holds(t, "every request is counted", func() bool { return callee.Status().Requests == reloads*calls })
 	stop(t, f)
 	for _, agent := range []string{"callee", "caller"} {
 		n := 0

@@ -16,6 +16,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
@@ -115,7 +116,7 @@ func TestReplicaWithoutThePublishedKey(t *testing.T) {
 			}
 
 			copyKeys(t, cfg, secondCfg, "callee")
-			eventually(t, "the replica is ready", func() bool { return second.Ready() == nil && code(second) == "" })
+			eventually.Holds(t, "the replica is ready", func() bool { return second.Ready() == nil && code(second) == "" })
 			for secondServed.Load() == 0 {
 				calls(t, caller, 1)
 			}
@@ -169,7 +170,7 @@ func TestCallsWithoutThePublishedKey(t *testing.T) {
 		t.Errorf("ready: %v", why)
 	}
 	copyKeys(t, cfg, second, "caller")
-	eventually(t, "the caller has the key", func() bool { return caller.Ready() == nil })
+	eventually.Holds(t, "the caller has the key", func() bool { return caller.Ready() == nil })
 	calls(t, caller, 3)
 }
 
@@ -237,7 +238,7 @@ func TestKeyFileThatCannotBeRead(t *testing.T) {
 		if err := breakIt(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, what, unreadable)
+		eventually.Holds(t, what, unreadable)
 		if err := callee.Ready(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -245,7 +246,7 @@ func TestKeyFileThatCannotBeRead(t *testing.T) {
 		if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, good, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, what+", mended", func() bool { return !unreadable() })
+		eventually.Holds(t, what+", mended", func() bool { return !unreadable() })
 	}
 }
 
@@ -293,7 +294,7 @@ func TestSharedSecretIsReplaced(t *testing.T) {
 	caller := startAgent(t, cfg, "caller")
 	calls(t, caller, 1)
 	write("and the second one, which is longer")
-	eventually(t, "both have read the new secret", func() bool { return strings.Count(logged(), "keys read again") == 2 })
+	eventually.Holds(t, "both have read the new secret", func() bool { return strings.Count(logged(), "keys read again") == 2 })
 	calls(t, caller, 1)
 	for _, e := range ofKind(t, cfg, "callee", auditchain.KindLifecycle) {
 		if e["event"] == "keys-changed" {
@@ -317,7 +318,7 @@ func TestRotatedAndNotPublished(t *testing.T) {
 	if _, err := (identity.Store{Path: cfg.Paths.Identity("callee")}).Rotate(now, now, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the new key is seen", func() bool { return code(callee) == "unpublished" })
+	eventually.Holds(t, "the new key is seen", func() bool { return code(callee) == "unpublished" })
 	if err := callee.Ready(); err != nil {
 		t.Error(err)
 	}

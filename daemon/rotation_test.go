@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -42,7 +43,7 @@ func startLoad(ctx context.Context, d *daemon.Daemon) *callLoad {
 func (l *callLoad) more(t *testing.T, n int64) {
 	t.Helper()
 	before := l.made.Load()
-	eventually(t, "further calls", func() bool { return l.made.Load() >= before+n })
+	eventually.Holds(t, "further calls", func() bool { return l.made.Load() >= before+n })
 }
 
 func (l *callLoad) stop() (made int64, failed []error) {
@@ -153,7 +154,7 @@ func rotateOverReplicas(t *testing.T, within time.Duration) (inTime bool) {
 		t.Errorf("the replica without the key served %d calls", n)
 	}
 	copyKeys(t, cfg, cfgs[1], "callee")
-	eventually(t, "the replica has the key", func() bool { return replicas[1].Ready() == nil })
+	eventually.Holds(t, "the replica has the key", func() bool { return replicas[1].Ready() == nil })
 
 	// A rolling restart, with the files as they are now.
 	for i := range replicas {
@@ -162,7 +163,7 @@ func rotateOverReplicas(t *testing.T, within time.Duration) (inTime bool) {
 		cfgs[i] = reread(t, cfgs[i])
 		before := served[i].Load()
 		start(i)
-		eventually(t, "the replica takes its share", func() bool { return served[i].Load() > before })
+		eventually.Holds(t, "the replica takes its share", func() bool { return served[i].Load() > before })
 	}
 	made, failed := calling.stop()
 	if len(failed) > 0 {

@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/transport/memory"
 )
 
@@ -31,17 +31,6 @@ func origin(t *testing.T, cfg daemon.Config, agent string) string {
 	return r.Origin()
 }
 
-// eventually waits for what only a log line announces.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: it never happened", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // A witness holds the log's checkpoint, and whoever asks gets it: the log's own agent
 // from afar, and the witness itself.
 func TestWitnessHoldsTheCheckpoint(t *testing.T) {
@@ -53,7 +42,7 @@ func TestWitnessHoldsTheCheckpoint(t *testing.T) {
 	callee, _ := f.Daemon("callee")
 	log := origin(t, cfg, "caller")
 	var remote []byte
-	eventually(t, "a checkpoint at the witness", func() bool {
+	eventually.Holds(t, "a checkpoint at the witness", func() bool {
 		var err error
 		remote, err = caller.Witnessed(t.Context(), "agent://callee", log)
 		return err == nil && len(remote) > 0
@@ -81,7 +70,7 @@ func TestReplacedLogIsNoticed(t *testing.T) {
 	f := startFleet(t, cfg)
 	caller, _ := f.Daemon("caller")
 	log := origin(t, cfg, "caller")
-	eventually(t, "a checkpoint at the witness", func() bool {
+	eventually.Holds(t, "a checkpoint at the witness", func() bool {
 		note, err := caller.Witnessed(t.Context(), "agent://callee", log)
 		return err == nil && len(note) > 0
 	})
@@ -93,7 +82,7 @@ func TestReplacedLogIsNoticed(t *testing.T) {
 	cfg, logged := logTo(cfg)
 	f = startFleet(t, cfg)
 	caller, _ = f.Daemon("caller")
-	eventually(t, "a conflict", func() bool { return !caller.Status().Ready })
+	eventually.Holds(t, "a conflict", func() bool { return !caller.Status().Ready })
 	status := caller.Status()
 	if want := "audit-witness: a witness has seen another history of the audit log: "; !strings.HasPrefix(status.Reason, want) ||
 		!strings.Contains(status.Reason, "rewritten") || len(status.Conditions) != 1 || status.Conditions[0].Subject != "agent://callee" {

@@ -23,6 +23,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill/sandbox"
@@ -248,7 +249,7 @@ func (h *stronghold) run(t *testing.T, agent, socket string) *control.Client {
 	cmd := exec.Command("agentd", "run", "--fleet", h.Fleet, "--agent", agent, "--log-format", "json")
 	cmd.Env = h.env
 	h.logs[agent] = start(t, cmd)
-	within(t, agent+" is ready", func() bool { return client.Ready(t.Context()) == nil })
+	eventually.Holds(t, agent+" is ready", func() bool { return client.Ready(t.Context()) == nil })
 	return client
 }
 
@@ -327,7 +328,7 @@ func TestHostileSkills(t *testing.T) {
 	h.PIDs = map[string]int{
 		"daemon": h.logs["clerk"].process.Pid, "sibling": h.logs["desk"].process.Pid, "stranger": stranger.Process.Pid,
 	}
-	within(t, "another skill runs", func() bool {
+	eventually.Holds(t, "another skill runs", func() bool {
 		h.PIDs["otherSkill"] = findProcess("sleep\x00" + heldSleep())
 		return h.PIDs["otherSkill"] != 0
 	})
@@ -398,7 +399,7 @@ func (h *stronghold) endure(t *testing.T, language string) {
 	if n := h.connected.Load() - connected; n != 0 {
 		t.Errorf("%d connections to sockets of other programs", n)
 	}
-	within(t, "nothing of the call is left", func() bool {
+	eventually.Holds(t, "nothing of the call is left", func() bool {
 		_, err := os.Lstat(report.Tmp)
 		left := slices.ContainsFunc(h.marks(), func(text string) bool { return findProcess(text) != 0 })
 		return !left && (errors.Is(err, fs.ErrNotExist) || report.Tmp == h.Tmp)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/checkpoint"
+	"github.com/agentd/agentd/internal/eventually"
 )
 
 // A scriptRecord is a line of the files that the command auditlog reads.
@@ -106,38 +108,30 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: waitfor <file> <regexp>")
 	}
 	pattern := regexp.MustCompile(`(?m)` + args[1])
-	deadline := time.Now().Add(time.Minute)
-	for {
+	eventually.Succeeds(ts, args[0]+" matches", func() error {
 		text, err := os.ReadFile(ts.MkAbs(args[0]))
-		if err == nil && pattern.Match(text) {
-			return
+		if err == nil && !pattern.Match(text) {
+			err = fmt.Errorf("no %q in %s", args[1], text)
 		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%s does not match %q: %s (%v)", args[0], args[1], text, err)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks at another process
-	}
+		return err
+	})
 }
 
-// eventually runs a command again and again until its standard output has a line
+// eventuallyMatches runs a command again and again until its standard output has a line
 // that matches: eventually <regexp> <command>…
-func eventually(ts *testscript.TestScript, neg bool, args []string) {
+func eventuallyMatches(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: eventually <regexp> <command>…")
 	}
 	pattern := regexp.MustCompile(`(?m)` + args[0])
-	deadline := time.Now().Add(time.Minute)
-	for {
+	eventually.Succeeds(ts, "standard output matches", func() error {
 		err := ts.Exec(args[1], args[2:]...)
 		out := ts.ReadFile("stdout")
 		if pattern.MatchString(out) {
-			return
+			return nil
 		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("standard output does not match %q: %s (%v)", args[0], out, err)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks at another process
-	}
+		return fmt.Errorf("no %q in %s (%v)", args[0], out, err)
+	})
 }
 
 // compareSeqs checks the numbers of the records in JSON lines, on standard

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -32,7 +33,7 @@ func TestBurstOfProcesses(t *testing.T) {
 	}
 	all.Wait()
 	// A call is counted after its reply.
-	within(t, "the clerk has counted them", func() bool {
+	eventually.Holds(t, "the clerk has counted them", func() bool {
 		status, err := o.clerk.Status(t.Context())
 		return err == nil && status.Requests == calls && status.Errors == 0 && status.Dropped == 0
 	})

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -55,7 +56,7 @@ func TestFaults(t *testing.T) {
 			}
 			end := fault.begin(t, o)
 			var refused *rpc.Result
-			within(t, "calls are refused", func() bool {
+			eventually.Holds(t, "calls are refused", func() bool {
 				start := time.Now()
 				r := o.call(t, "")
 				if took := time.Since(start); took > 10*time.Second {
@@ -80,7 +81,7 @@ func TestFaults(t *testing.T) {
 			if err := end(); err != nil {
 				t.Fatal(err)
 			}
-			within(t, "the clerk is ready again", func() bool { return o.clerk.Ready(t.Context()) == nil })
+			eventually.Holds(t, "the clerk is ready again", func() bool { return o.clerk.Ready(t.Context()) == nil })
 			if r := o.call(t, ""); r.Status != rpc.StatusOK {
 				t.Errorf("after: %+v", r.Error)
 			}
@@ -121,7 +122,7 @@ func TestFaultsOfTheIdempotencyStore(t *testing.T) {
 			}
 			end := fault.begin(t, o)
 			var r *rpc.Result
-			within(t, "requests with a key are refused", func() bool {
+			eventually.Holds(t, "requests with a key are refused", func() bool {
 				r = o.call(t, fmt.Sprint("k-", time.Now().UnixNano())) // a repetition would write nothing
 				return r.Status != rpc.StatusOK
 			})
@@ -138,7 +139,7 @@ func TestFaultsOfTheIdempotencyStore(t *testing.T) {
 			if err := end(); err != nil {
 				t.Fatal(err)
 			}
-			within(t, "the clerk is ready again", func() bool { return o.clerk.Ready(t.Context()) == nil })
+			eventually.Holds(t, "the clerk is ready again", func() bool { return o.clerk.Ready(t.Context()) == nil })
 			if r := o.call(t, "k-2"); r.Status != rpc.StatusOK {
 				t.Errorf("afterwards: %+v", r.Error)
 			}

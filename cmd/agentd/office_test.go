@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
@@ -102,7 +103,7 @@ func openOffice(t *testing.T, state string, more []string, flags ...string) *off
 		cmd := exec.Command("agentd", append([]string{"run", "--fleet", o.root, "--agent", agent, "--log-format", "json"}, flags...)...)
 		cmd.Env = m.env
 		m.log = start(t, cmd)
-		within(t, agent+" is ready", func() bool { return m.Ready(t.Context()) == nil })
+		eventually.Holds(t, agent+" is ready", func() bool { return m.Ready(t.Context()) == nil })
 		return m
 	}
 	o.clerk, o.desk = run("clerk", state), run("desk", filepath.Join(dir, "d"))
@@ -133,18 +134,6 @@ func (o *office) stop(t *testing.T) {
 		if err := <-l.ended; err != nil {
 			t.Errorf("the agent ended with %v: %s", err, l)
 		}
-	}
-}
-
-// within waits for what a process does in its own time. The bound is for machines that
-// are busy with much else.
-func within(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within a minute", what)
-		}
-		time.Sleep(10 * time.Millisecond) // between two looks at another process
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
@@ -155,7 +156,7 @@ func (s *shop) start(t *testing.T, p *replicaProcess) {
 func (s *shop) awaitReady(t *testing.T, p *replicaProcess) {
 	t.Helper()
 	client := p.Client
-	within(t, p.agent+" is ready", func() bool {
+	eventually.Holds(t, p.agent+" is ready", func() bool {
 		select {
 		case err := <-p.log.ended:
 			t.Fatalf("%s ended with %v: %s", p.agent, err, p.log)
@@ -268,7 +269,7 @@ func TestReplicasAreKilled(t *testing.T) {
 	least := max(3, calls/100)
 	made := s.during(t, calls, []string{"book", "book", "enter"}, func(done func() int) {
 		for ; kills < least && !t.Failed(); kills++ {
-			within(t, "calls are made", func() bool { return done() >= (kills+1)*calls/(least+1) || t.Failed() })
+			eventually.Holds(t, "calls are made", func() bool { return done() >= (kills+1)*calls/(least+1) || t.Failed() })
 			p := s.replicas[rand.IntN(len(s.replicas))]
 			s.end(t, p, syscall.SIGKILL)
 			s.start(t, p)
@@ -395,7 +396,7 @@ func TestCapturedMessage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		within(t, "all copies are dropped", func() bool {
+		eventually.Holds(t, "all copies are dropped", func() bool {
 			dropped := 0
 			for _, p := range s.replicas {
 				dropped += strings.Count(p.log.String(), "message dropped: it does not prove its sender")

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite" // the command `sql` of the scripts
@@ -18,6 +17,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/eventually"
 )
 
 func TestMain(m *testing.M) {
@@ -66,7 +66,7 @@ func TestScripts(t *testing.T) {
 			"cmpseqs":    compareSeqs,
 			"exits":      exits,
 			"waitfor":    waitFor,
-			"eventually": eventually,
+			"eventually": eventuallyMatches,
 			"post":       postRequest,
 			"sshkey":     sshKey,
 		},
@@ -101,19 +101,9 @@ func waitReady(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	paths, err := daemon.DefaultPaths(f.Name, f.Root, ts.Getenv)
 	ts.Check(err)
-	deadline := time.Now().Add(time.Minute)
 	for _, agent := range args[1:] {
 		client := control.NewClient(paths.Socket(agent))
-		for {
-			err := client.Ready(context.Background())
-			if err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				ts.Fatalf("agent %s is not ready: %v", agent, err)
-			}
-			time.Sleep(5 * time.Millisecond) // between two looks at another process
-		}
+		eventually.Succeeds(ts, agent+" is ready", func() error { return client.Ready(context.Background()) })
 		client.Close()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -50,9 +51,8 @@ func TestCallRecords(t *testing.T) {
 		e.MessageID, e.CorrelationID = fmt.Sprint("m-", i), fmt.Sprint("c-", i)
 		test.change(e)
 		w.Publish(t, rpctest.Topic, e)
-		for len(calls.All()) == i { // a record comes after its reply
-			time.Sleep(time.Millisecond)
-		}
+		// A record comes after its reply.
+		eventually.Holds(t, "the call is recorded", func() bool { return len(calls.All()) > i })
 		got, want := calls.All()[i], test.want
 		if got.Start.Before(start) || got.Latency <= 0 {
 			t.Errorf("record %d began at %s and took %s", i, got.Start, got.Latency)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
@@ -131,17 +132,6 @@ func want(t testing.TB, r *rpc.Result, response string, code rpc.Code, replayed 
 	}
 }
 
-// until looks again and again, for a while.
-func until(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited for too long until %s", what)
-		}
-		time.Sleep(time.Millisecond) // between two looks
-	}
-}
-
 // counter answers with the number of its run.
 func counter(runs *atomic.Int64) rpc.Handler {
 	return rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
@@ -248,7 +238,7 @@ func TestRepetitionJoinsTheFirst(t *testing.T) {
 		go func() { results <- p.request("pay", "k", `1`) }()
 	}
 	want(t, p.request("pay", "k", `2`), "", rpc.CodeIdempotencyConflict, false)
-	until(t, "all wait", func() bool { return p.inbox.InFlight() == 9 })
+	eventually.Holds(t, "all wait", func() bool { return p.inbox.InFlight() == 9 })
 	close(finish)
 	replayed := 0
 	for range 9 {
@@ -285,7 +275,7 @@ func TestInterruptedRun(t *testing.T) {
 				defer close(done)
 				_, _ = p.client.RequestAgent(ctx, rpc.Request{To: cashier, Capability: "pay", IdempotencyKey: "k", Payload: json.RawMessage(`1`)})
 			}()
-			until(t, "the skill runs", func() bool { return runs.Load() > 0 })
+			eventually.Holds(t, "the skill runs", func() bool { return runs.Load() > 0 })
 			cancel()
 			<-done
 			p.stop() // waits for the cancelled run; a restart changes nothing

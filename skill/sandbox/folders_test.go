@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/skill/sandbox"
 )
 
@@ -26,13 +26,7 @@ func openFolders(t *testing.T) (*sandbox.Folders, string) {
 // gone waits until a path has been removed.
 func gone(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Lstat(path); os.IsNotExist(err) {
-			return
-		} else if time.Now().After(deadline) {
-			t.Fatalf("%s is still there: %v", path, err)
-		}
-	}
+	eventually.Holds(t, path+" is gone", func() bool { _, err := os.Lstat(path); return os.IsNotExist(err) })
 }
 
 // Whatever a skill leaves behind goes, and nothing else does.

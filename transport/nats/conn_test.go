@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/nats"
@@ -131,13 +132,7 @@ func TestDisconnected(t *testing.T) {
 // awaitConnected looks until c stands again: a connection tells its log only.
 func awaitConnected(t *testing.T, c *nats.Conn) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for c.Err() != nil {
-		if time.Now().After(deadline) {
-			t.Fatalf("not connected again: %v", c.Err())
-		}
-		time.Sleep(time.Millisecond) // between two looks
-	}
+	eventually.Succeeds(t, "the connection stands again", c.Err)
 }
 
 // A link that goes silent without an end is found by pings.

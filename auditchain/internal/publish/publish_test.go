@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/auditchain/internal/audittest"
 	"github.com/agentd/agentd/auditchain/internal/sidecar"
+	"github.com/agentd/agentd/internal/eventually"
 )
 
 // always is the key of a witness that never changes it.
@@ -105,15 +106,13 @@ func TestFileIsWrittenAgain(t *testing.T) {
 	file := l.Path() + sidecar.CheckpointSuffix
 	wait := func(what string, done func(error) bool) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // between two looks
+		eventually.Holds(t, what, func() bool {
 			s, err := l.Status(t.Context())
-			if err != nil || time.Now().After(deadline) {
-				t.Fatalf("%s: %+v, %v", what, s, err)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if done(s.CheckpointFile) {
-				return
-			}
-		}
+			return done(s.CheckpointFile)
+		})
 	}
 	// The first commit of a log signs, too: its file must not come in between.
 	audittest.Fill(t, l, 3)

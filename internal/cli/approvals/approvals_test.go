@@ -3,6 +3,7 @@ package approvals
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/call"
 	"github.com/agentd/agentd/internal/cli/clitest"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/output"
 )
 
@@ -29,15 +31,14 @@ func waits(t *testing.T, env *clitest.Env) (id string, caller *clitest.Env, ende
 			Caller: cli.Caller{Agent: "desk"}, To: "clerk", Capability: "sign", Payload: &payload, Timeout: time.Minute,
 		})
 	}()
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		if waiting := waitingCalls(t, env); len(waiting) > len(before) {
-			return waiting[len(waiting)-1].ID, &own, done // the newest is last
+	var waiting []waitingCall
+	eventually.Succeeds(t, "the call waits", func() error {
+		if waiting = waitingCalls(t, env); len(waiting) > len(before) {
+			return nil
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the call does not wait: %s", own.Out)
-		}
-		time.Sleep(time.Millisecond) // between two looks at the agent
-	}
+		return fmt.Errorf("the command prints %s", own.Out)
+	})
+	return waiting[len(waiting)-1].ID, &own, done // the newest is last
 }
 
 // waitingCalls returns the calls that wait, the oldest first.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/output"
 )
 
@@ -24,10 +25,10 @@ func TestFollow(t *testing.T) {
 	printed := func(n int) func() bool {
 		return func() bool { return strings.Count(env.Out.String(), "\n") >= n }
 	}
-	until(t, printed(2), "the backlog is printed")
+	eventually.Holds(t, "the backlog is printed", printed(2))
 	appendTo(t, dbOf(t, env, "clerk"), calls(1, "new")...)
 	appendTo(t, dbOf(t, env, "desk"), calls(2, "new")...)
-	until(t, printed(5), "the new records are printed")
+	eventually.Holds(t, "the new records are printed", printed(5))
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("the end of following: %v", err)
@@ -62,7 +63,7 @@ func TestFollowFrom(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- Query(ctx, &env.Env, test.request) }()
-		until(t, func() bool { return strings.Count(env.Out.String(), "\n") >= len(test.want) }, "the records are printed")
+		eventually.Holds(t, "the records are printed", func() bool { return strings.Count(env.Out.String(), "\n") >= len(test.want) })
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/internal/cli/clitest"
@@ -83,15 +82,4 @@ func lines[T any](t *testing.T, text string) []T {
 		all = append(all, one)
 	}
 	return all
-}
-
-// until waits until a condition holds.
-func until(t *testing.T, condition func() bool, what string) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-		time.Sleep(time.Millisecond) // between two looks at another goroutine
-	}
 }

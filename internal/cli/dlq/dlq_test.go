@@ -4,15 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentd/agentd/daemon/broker"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/call"
 	"github.com/agentd/agentd/internal/cli/clitest"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/output"
 )
 
@@ -60,12 +61,7 @@ func withLetters(t *testing.T, n int) *clitest.Env {
 			t.Fatalf("%v: %s", err, env.Out)
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); len(listed(t, env)) < n; {
-		if time.Now().After(deadline) {
-			t.Fatalf("letters: %s", env.Out)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks at the broker
-	}
+	eventually.Holds(t, "all are dead letters", func() bool { return len(listed(t, env)) >= n })
 	env.Reset()
 	env.Format = output.Table
 	return env
@@ -129,13 +125,12 @@ func TestRedrive(t *testing.T) {
 	if err := Redrive(t.Context(), &env.Env, "clerk", []string{"1"}); err != nil || !strings.HasPrefix(env.Out.String(), `{"agent":"clerk","number":1,`) {
 		t.Errorf("%v: %s", err, env.Out)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) { // between two looks at the broker
-		if left := listed(t, env); len(left) == 1 && left[0].Number > 1 {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatalf("left %+v", left)
+	eventually.Succeeds(t, "it fails again", func() error {
+		if left := listed(t, env); len(left) != 1 || left[0].Number == 1 {
+			return fmt.Errorf("left %+v", left)
 		}
-	}
+		return nil
+	})
 }
 
 // Agents without durable capabilities have no dead letters. Named, that is an

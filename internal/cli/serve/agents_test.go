@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/clitest"
+	"github.com/agentd/agentd/internal/eventually"
 )
 
 // start runs a command until stop is called, which returns its error.
@@ -34,12 +36,12 @@ func start(t *testing.T, run func(context.Context) error) (stop func() error) {
 // waitFor waits until standard error has a text.
 func waitFor(t *testing.T, env *clitest.Env, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(env.Err.String(), text); {
-		if time.Now().After(deadline) {
-			t.Fatalf("no %q in %s", text, env.Err)
+	eventually.Succeeds(t, "the command prints a line", func() error {
+		if printed := env.Err.String(); !strings.Contains(printed, text) {
+			return fmt.Errorf("no %q in %s", text, printed)
 		}
-		time.Sleep(time.Millisecond) // between two looks at the command
-	}
+		return nil
+	})
 }
 
 // capabilities asks the running clerk what it offers. It looks for its socket

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/internal/cli/clitest"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 )
 
@@ -95,12 +96,7 @@ skills: {x: {process: {command: [cat]}}}
 	}
 	client := control.NewClient(sockets[0])
 	defer client.Close()
-	for deadline := time.Now().Add(30 * time.Second); client.Ready(t.Context()) == nil; {
-		if time.Now().After(deadline) {
-			t.Fatal("the agent is ready without its broker")
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks at the agent
-	}
+	eventually.Holds(t, "the agent has lost its broker", func() bool { return client.Ready(t.Context()) != nil })
 	for len(heard) > 0 {
 		<-heard // from before the broker stopped
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
@@ -205,12 +206,7 @@ func TestFullQueue(t *testing.T) {
 		}
 	}
 	serve(t, durable.Options{MaxBytes: 4 << 10}, echo(&runs), s.URL())
-	for deadline := time.Now().Add(limit); runs.Load() != int64(queued); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d queued requests were run", runs.Load(), queued)
-		}
-		time.Sleep(time.Millisecond) // between two looks
-	}
+	eventually.Holds(t, "all queued requests are run", func() bool { return runs.Load() == int64(queued) })
 }
 
 type refusals struct{ n atomic.Int64 }
@@ -271,12 +267,7 @@ func TestProofs(t *testing.T) {
 	if l := letters(t, m.mailbox, 1)[0]; !strings.Contains(l.Reason, "does not prove its sender") {
 		t.Errorf("%+v", l)
 	}
-	for deadline := time.Now().Add(limit); refused.n.Load() != 2; {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d refusals", refused.n.Load())
-		}
-		time.Sleep(time.Millisecond) // between two looks
-	}
+	eventually.Holds(t, "both are refused", func() bool { return refused.n.Load() == 2 })
 	if runs.Load() != 3 {
 		t.Errorf("%d runs: a request was served once more", runs.Load())
 	}

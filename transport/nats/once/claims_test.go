@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/transport/nats/once"
@@ -45,7 +46,7 @@ func TestBucketIsEmptiedDuringARequest(t *testing.T) {
 	ok(t, js.DeleteKeyValue(t.Context(), "answers"))
 	kv, err := js.CreateKeyValue(t.Context(), once.AnswersConfig("answers", time.Hour, 1))
 	ok(t, err)
-	until(t, "the claim is there again", func() bool {
+	eventually.Holds(t, "the claim is there again", func() bool {
 		keys, err := kv.Keys(t.Context())
 		return err == nil && len(keys) == 1
 	})
@@ -97,7 +98,7 @@ func TestShortCallsOutwaitALease(t *testing.T) {
 	begin(t, dead, "k", false, callee.PriorNone)
 	ok(t, dead.Close())
 	waits := 0
-	until(t, "the lease is over", func() bool {
+	eventually.Holds(t, "the lease is over", func() bool {
 		short, cancel := context.WithTimeout(t.Context(), lease/5)
 		defer cancel()
 		prior, err := b.Begin(short, request("k"), digest("x"), false)
@@ -209,26 +210,15 @@ func TestAnswerWhileTheServerIsAway(t *testing.T) {
 	s.Start()
 	b := replica(t, s.URL(), forever)
 	// A lease of a second: what is not stored by then is a request whose outcome nobody knows.
-	until(t, "the answer is stored", func() bool {
+	eventually.Holds(t, "the answer is stored", func() bool {
 		prior, err := b.Begin(t.Context(), request("k"), digest("x"), false)
 		return err == nil && prior.State == callee.PriorDone && string(prior.Reply) == reply
 	})
-	until(t, "the other is forgotten", func() bool {
+	eventually.Holds(t, "the other is forgotten", func() bool {
 		prior, err := b.Begin(t.Context(), request("forgotten"), digest("x"), false)
 		return err == nil && prior.State == callee.PriorNone
 	})
-	until(t, "the bucket works", func() bool { return a.Check(t.Context()) == nil })
-}
-
-// until looks again and again, for a while.
-func until(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited for too long until %s", what)
-		}
-		time.Sleep(time.Millisecond) // between two looks
-	}
+	eventually.Holds(t, "the bucket works", func() bool { return a.Check(t.Context()) == nil })
 }
 
 // A request whose claim arrives although this replica has given up is not left claimed:
