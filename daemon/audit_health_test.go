@@ -1,9 +1,6 @@
 package daemon_test
 
 import (
-	"context"
-	"database/sql"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +8,7 @@ import (
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/sqlitetest"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -25,7 +23,7 @@ func TestAuditLogThatTakesNoRecords(t *testing.T) {
 			cfg, logged := logTo(withGo(load(t, all)))
 			f := startFleet(t, cfg)
 			callee, _ := f.Daemon("callee")
-			unlock := lockDatabase(t, callee.AuditDB())
+			unlock := sqlitetest.Lock(t, callee.AuditDB())
 			calls, refused := 0, 0
 			trouble := func() (c health.Condition, found bool) {
 				for _, c := range callee.Status().Conditions {
@@ -82,26 +80,5 @@ func TestAuditLogThatTakesNoRecords(t *testing.T) {
 				t.Errorf("%d records of the recovery, logged %s", recovered, logged())
 			}
 		})
-	}
-}
-
-// lockDatabase keeps others from writing to an SQLite file.
-func lockDatabase(t *testing.T, path string) (unlock func() error) {
-	t.Helper()
-	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(30000)") // the agent may be writing
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	conn, err := db.Conn(t.Context())
-	if err == nil {
-		_, err = conn.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() error {
-		_, err := conn.ExecContext(context.Background(), "ROLLBACK")
-		return errors.Join(err, conn.Close(), db.Close())
 	}
 }

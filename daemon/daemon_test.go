@@ -73,6 +73,17 @@ func handle(h rpc.HandlerFunc) map[string]rpc.Handler { return map[string]rpc.Ha
 
 func echo(_ context.Context, inv *rpc.Invocation) (json.RawMessage, error) { return inv.Payload, nil }
 
+// echoAfter returns an echo that waits until release is closed.
+func echoAfter(release <-chan struct{}) rpc.HandlerFunc {
+	return func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return inv.Payload, nil
+	}
+}
+
 func startFleet(t testing.TB, cfg daemon.Config) *daemon.Fleet {
 	t.Helper()
 	f, err := daemon.StartFleet(t.Context(), cfg)

@@ -148,11 +148,7 @@ func TestHostilePeer(t *testing.T) {
 		return inv.Payload, nil
 	})
 	publishKeys(t, cfg, "caller", "callee", "mallory")
-	reloaded, err := cfg.Fleet.Reload()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Fleet = reloaded
+	cfg = reread(t, cfg)
 	startAgent(t, cfg, "callee")
 
 	c := &crook{t: t, nc: natsConn(t, server.URL()).Client(), keys: map[string]*identity.Keyring{}}
@@ -220,19 +216,9 @@ func TestForgedAnswers(t *testing.T) {
 	server := natstest.Run(t, "")
 	cfg := load(t, natsFiles(server.URL()))
 	release := make(chan struct{})
-	cfg.Handlers = handle(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return inv.Payload, nil
-	})
+	cfg.Handlers = handle(echoAfter(release))
 	publishKeys(t, cfg, "callee", "caller", "mallory")
-	reloaded, err := cfg.Fleet.Reload()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Fleet = reloaded
+	cfg = reread(t, cfg)
 	startAgent(t, cfg, "callee")
 	caller := startAgent(t, cfg, "caller")
 	nc := natsConn(t, server.URL()).Client()

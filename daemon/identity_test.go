@@ -1,8 +1,6 @@
 package daemon_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -132,19 +130,9 @@ func TestForgedNoResponders(t *testing.T) {
 	server := natstest.Run(t, "")
 	cfg := load(t, natsFiles(server.URL()))
 	release := make(chan struct{})
-	cfg.Handlers = handle(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return inv.Payload, nil
-	})
+	cfg.Handlers = handle(echoAfter(release))
 	publishKeys(t, cfg, "callee", "caller")
-	reloaded, err := cfg.Fleet.Reload()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Fleet = reloaded
+	cfg = reread(t, cfg)
 	startAgent(t, cfg, "callee")
 	caller := startAgent(t, cfg, "caller")
 	forger := natsConn(t, server.URL()).Client()

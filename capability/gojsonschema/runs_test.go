@@ -12,16 +12,24 @@ import (
 	"github.com/agentd/agentd/schema"
 )
 
+// hanging returns a validator whose library comes to the end of a payload when release
+// has a value, or is closed.
+func hanging(t *testing.T) (v *Validator, release chan struct{}) {
+	t.Helper()
+	_, v = compiled(t, `{"type":"object"}`)
+	release = make(chan struct{})
+	v.runs.judged = func(*Validator, []byte) ([]library.ResultError, error) {
+		<-release
+		return nil, nil
+	}
+	return v, release
+}
+
 // TestDeadline gives a payload up that the library does not come to an end with. So
 // many of them, and none is judged any more, until the library has ended one.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, v := compiled(t, `{"type":"object"}`)
-		release := make(chan struct{})
-		v.runs.judged = func(*Validator, []byte) ([]library.ResultError, error) {
-			<-release
-			return nil, nil
-		}
+		v, release := hanging(t)
 		for n := 1; n <= MostHanging; n++ {
 			start := time.Now()
 			r := v.CheckWithin(t.Context(), []byte(`{}`))
@@ -50,12 +58,7 @@ func TestDeadline(t *testing.T) {
 // TestContextEndsTheLibrary gives a payload up when its call ends.
 func TestContextEndsTheLibrary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, v := compiled(t, `{"type":"object"}`)
-		release := make(chan struct{})
-		v.runs.judged = func(*Validator, []byte) ([]library.ResultError, error) {
-			<-release
-			return nil, nil
-		}
+		v, release := hanging(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		r := v.CheckWithin(ctx, []byte(`{}`))

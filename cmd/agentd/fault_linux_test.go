@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/sqlitetest"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -41,7 +40,7 @@ func TestFaults(t *testing.T) {
 			return func() error { return os.Rename(o.clerk.state+"-away", o.clerk.state) }
 		}},
 		"a lock of another program": {nil, "busy", func(t *testing.T, o *office) func() error {
-			return lockDatabase(t, filepath.Join(o.clerk.state, "audit.db"))
+			return sqlitetest.Lock(t, filepath.Join(o.clerk.state, "audit.db"))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +104,7 @@ func TestFaultsOfTheIdempotencyStore(t *testing.T) {
 	}{
 		"a full disk": {tmpfs, "disk-full", func(t *testing.T, o *office) func() error { return fill(t, o.clerk.state) }},
 		"a lock of another program": {nil, "busy", func(t *testing.T, o *office) func() error {
-			return lockDatabase(t, filepath.Join(o.clerk.state, "idempotency.db"))
+			return sqlitetest.Lock(t, filepath.Join(o.clerk.state, "idempotency.db"))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,25 +210,4 @@ func limitFiles(t *testing.T, o *office) (end func() error) {
 		t.Fatal(err)
 	}
 	return func() error { return unix.Prlimit(o.clerk.log.process.Pid, unix.RLIMIT_FSIZE, &before, nil) }
-}
-
-// lockDatabase keeps others from writing to an SQLite file.
-func lockDatabase(t *testing.T, path string) (end func() error) {
-	t.Helper()
-	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(30000)") // the agent may be writing
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	conn, err := db.Conn(t.Context())
-	if err == nil {
-		_, err = conn.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() error {
-		_, err := conn.ExecContext(context.Background(), "ROLLBACK")
-		return errors.Join(err, conn.Close(), db.Close())
-	}
 }

@@ -91,8 +91,8 @@ func TestForbiddenDependencies(t *testing.T) {
 	}{
 		{"github.com/nats-io/nats", []string{"transport/nats", "daemon", "internal/cli", "internal/natstest", "cmd"}},
 		{"github.com/xeipuuv/gojsonschema", []string{"capability/gojsonschema", "daemon", "internal/cli", "cmd"}},
-		{"modernc.org/sqlite", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
-		{"database/sql", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
+		{"modernc.org/sqlite", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/sqlitetest", "cmd"}},
+		{"database/sql", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/sqlitetest", "cmd"}},
 		{"github.com/spf13/", []string{"cmd"}},
 		{"go.yaml.in/", []string{"internal/strictyaml", "internal/fleetlint", "capability", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
 		{"net/http", []string{"auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},

@@ -1,0 +1,2 @@
+// Package sqlitetest does to SQLite files what other programs on the machine may do.
+package sqlitetest
