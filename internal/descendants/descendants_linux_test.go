@@ -117,10 +117,10 @@ func TestNothingOutlivesACall(t *testing.T) {
 		"nothing but a child": {`sh -c :; read x <&3`, 0},
 	} {
 		for _, adopt := range []bool{true, false} {
+			if !adopt && name == "its mark is lower" {
+				continue // only a process that adopts its descendants finds one whose mark is no call's
+			}
 			t.Run(fmt.Sprintf("%s/adopt=%v", name, adopt), func(t *testing.T) {
-				if !adopt && name == "its mark is lower" {
-					t.Skip("only a process that adopts its descendants finds one whose mark is no call's")
-				}
 				// The program ends once every process has said who it is.
 				member := family(t, adopt).Member()
 				mark := member.Marks().Next()

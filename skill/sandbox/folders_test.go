@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -31,9 +30,6 @@ func gone(t *testing.T, path string) {
 
 // Whatever a skill leaves behind goes, and nothing else does.
 func TestFoldersAreRemoved(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("shell scripts")
-	}
 	f, parent := openFolders(t)
 	outside := t.TempDir()
 	kept := filepath.Join(outside, "kept")

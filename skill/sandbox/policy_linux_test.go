@@ -71,7 +71,7 @@ func TestPolicies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if strings.HasPrefix(test.command[0], "/") {
-				u.readable(t, test.command[0])
+				u.lookPath(t, test.command[0])
 			}
 			p := sandbox.Default(dir)
 			test.change(&p)
@@ -90,7 +90,7 @@ func TestPorts(t *testing.T) {
 	u := users()[len(users())-1]
 	dir := u.folder(t)
 	w := prepare(t, u, dir)
-	u.readable(t, "/usr/bin/python3")
+	u.lookPath(t, "/usr/bin/python3")
 	connect := []string{"/usr/bin/python3", "-c", "import socket; socket.create_connection(('127.0.0.1', " + strconv.Itoa(w.Port) + ")); print('ok')"}
 	for name, change := range map[string]func(*sandbox.Policy){
 		"connect": func(p *sandbox.Policy) { p.Connect = append(p.Connect, uint16(w.Port)) },
