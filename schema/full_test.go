@@ -39,6 +39,8 @@ func TestFullVerdicts(t *testing.T) {
 		{"a repeated name", `{"minProperties":1}`, schema.CompileOptions{}, `{"a":1,"b":2}`, `{"a":1,"\u0061":1}`},
 		{"beside $ref in draft-07", `{"$ref":"#/definitions/s","maxLength":1,"definitions":{"s":{"type":"string"}}}`, draft7, `"xx"`, `1`},
 		{"beside $ref in 2019-09", `{"$ref":"#/$defs/s","maxLength":1,"$defs":{"s":{"type":"string"}}}`, draft2019, `"x"`, `1|"xx"`},
+		{"$ref before allOf", `{"$ref":"#/$defs/s","allOf":[{"minLength":2}],"$defs":{"s":{"maxLength":3}}}`, schema.CompileOptions{}, `"xx"`, `"x"|"xxxx"`},
+		{"$ref after allOf", `{"allOf":[{"minLength":2}],"$ref":"#/$defs/s","$defs":{"s":{"maxLength":3}}}`, schema.CompileOptions{}, `"xx"`, `"x"|"xxxx"`},
 		{"$recursiveRef", `{"$id":"https://x/tree","$recursiveAnchor":true,"unevaluatedProperties":false,"$ref":"#/$defs/base","$defs":{"base":{"$id":"base","$recursiveAnchor":true,"properties":{"kids":{"items":{"$recursiveRef":"#"}}}}}}`,
 			draft2019, `{"kids":[{"kids":[]}]}`, `{"kids":[{"x":1}]}|{"x":1}`},
 		{"$recursiveRef without anchor", `{"$id":"https://x/tree","unevaluatedProperties":false,"$ref":"#/$defs/base","$defs":{"base":{"$id":"base","properties":{"kids":{"items":{"$recursiveRef":"#"}}}}}}`,

@@ -307,7 +307,10 @@ func (c *compiler) combinator(n *ir.Node, name string, v *jsontree.Tree, at stri
 	case "anyOf":
 		n.AnyOf = c.branches(v, at)
 	case "allOf":
-		n.AllOf = c.branches(v, at)
+		// A $ref of the full profile may have made branches already.
+		if comb := c.branches(v, at); comb != nil {
+			n.AllOf = withBranches(n.AllOf, comb.Branches...)
+		}
 	case "not":
 		n.Not = c.schema(v, at)
 	}
@@ -328,6 +331,15 @@ func (c *compiler) branches(v *jsontree.Tree, at string) *ir.Combinator {
 	for i, item := range v.Items {
 		comb.Branches = append(comb.Branches, c.schema(item, jsonptr.Element(at, i)))
 	}
+	return comb
+}
+
+// withBranches adds branches to a combinator that may be absent.
+func withBranches(comb *ir.Combinator, branches ...*ir.Node) *ir.Combinator {
+	if comb == nil {
+		comb = &ir.Combinator{}
+	}
+	comb.Branches = append(comb.Branches, branches...)
 	return comb
 }
 

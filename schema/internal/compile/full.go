@@ -206,18 +206,9 @@ func (f *fullProfile) reference(n *ir.Node, m jsontree.Member, where string, fro
 	if !alone {
 		holder = f.newNode(where)
 		f.c.finish(holder)
-		n.AllOf = withBranch(n.AllOf, holder)
+		n.AllOf = withBranches(n.AllOf, holder)
 	}
 	f.refs = append(f.refs, fullRef{holder, m.Name, text, where, from, f.scope})
-}
-
-// withBranch adds a branch to a combinator that may be absent.
-func withBranch(comb *ir.Combinator, branch *ir.Node) *ir.Combinator {
-	if comb == nil {
-		comb = &ir.Combinator{}
-	}
-	comb.Branches = append(comb.Branches, branch)
-	return comb
 }
 
 // unknown remarks upon a keyword that the dialect does not know. Names that start
