@@ -72,6 +72,19 @@ func TestFullVerdicts(t *testing.T) {
 	}
 }
 
+// TestFullFaultsOnce holds that a fault which is met in two dynamic scopes is listed once.
+func TestFullFaultsOnce(t *testing.T) {
+	const src = `{"$id":"https://x/","anyOf":[{"$ref":"a"},{"$ref":"b"}],"$defs":{
+		"a":{"$id":"a","$dynamicAnchor":"T","$ref":"tree"},
+		"b":{"$id":"b","$dynamicAnchor":"T","$ref":"tree"},
+		"tree":{"$id":"tree","$dynamicAnchor":"T","items":{"$dynamicRef":"#T"},"minLength":-1,"maxLength":-1}}}`
+	_, err := schema.CompileWith([]byte(src), schema.CompileOptions{Profile: schema.ProfileFull})
+	var refusal *schema.CompileError
+	if !errors.As(err, &refusal) || len(refusal.Faults) != 2 {
+		t.Errorf("got %v, want two faults", err)
+	}
+}
+
 // TestFullRefusals holds the messages of what the full profile refuses.
 func TestFullRefusals(t *testing.T) {
 	for src, want := range map[string]string{

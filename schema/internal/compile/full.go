@@ -43,7 +43,7 @@ func Full(src []byte, opts Options) (*ir.Schema, []Fault) {
 		return f.compile(t)
 	}))
 	if s == nil {
-		return nil, slices.Compact(faults)
+		return nil, distinct(faults)
 	}
 	s.Remarks = f.remarks
 	// Where a keyword looks at the branches of others again, any of them may be asked
@@ -52,6 +52,17 @@ func Full(src []byte, opts Options) (*ir.Schema, []Fault) {
 		n.Shared = n.Shared || f.looksTwice
 	}
 	return s, nil
+}
+
+// distinct returns each fault once: what stands in several dynamic scopes is compiled
+// in each.
+func distinct(faults []Fault) []Fault {
+	seen := make(map[Fault]bool, len(faults))
+	return slices.DeleteFunc(faults, func(f Fault) bool {
+		again := seen[f]
+		seen[f] = true
+		return again
+	})
 }
 
 // compile is the [profile].
