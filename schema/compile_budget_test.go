@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/internal/schematest"
@@ -65,5 +66,76 @@ func TestCompileWithinItsBudget(t *testing.T) {
 				t.Errorf("after the context: %v", err)
 			}
 		})
+	}
+}
+
+// publishedInFull are schemas of the full profile that a peer could publish to hurt, and
+// whether they are refused for that.
+func publishedInFull() map[string]bool {
+	definitions := func(n int, format string) string {
+		return schematest.Object(n, func(i int) string { return strings.ReplaceAll(format, "%", fmt.Sprint(i)) })
+	}
+	list := func(n int, format string) string {
+		return schematest.List(n, func(i int) string { return strings.ReplaceAll(format, "%", fmt.Sprint(i)) })
+	}
+	return map[string]bool{
+		// Each schema is entered from a scope with all of the anchors.
+		`{"$dynamicRef":"#a1","$defs":` + definitions(10_000, `"d%":{"$dynamicAnchor":"a%"}`) + `}`: false,
+		// Each scope holds a tree of its own.
+		`{"$id":"https://x/","anyOf":` + list(200, `{"$ref":"r%"}`) + `,"$defs":{"tree":{"$id":"tree","$dynamicAnchor":"t","anyOf":` +
+			list(9_000, `{"items":{"$dynamicRef":"#t"}}`) + `},` + definitions(200, `"r%":{"$id":"r%","$dynamicAnchor":"t","$ref":"tree"}`)[1:] + `}`: true,
+		`{"anyOf":` + list(60_000, `{"$ref":"#/$defs/d%"}`) + `,"$defs":` + definitions(60_000, `"d%":{"type":"null"}`) + `}`: false,
+		`{"$id":"https://x/` + strings.Repeat("x", 100_000) + `/","$defs":` + definitions(20_000, `"d%":{"$id":"d%"}`) + `}`:  true,
+		definitions(100_000, `"propertys%":1`): false,
+		// The budget ends between a reference and its target.
+		`{"$dynamicRef":"#","$ref":"#/x/n` + strings.Repeat("n", 1<<20) + `","x":{"n` + strings.Repeat("n", 1<<20) + `":` + definitions(2000, `"p%":1`) + `}}`: true,
+	}
+}
+
+// TestFullCompilesWithinItsBudget compiles or refuses what a peer publishes for the full
+// profile before it takes long: dynamic scopes, references and URIs multiply its parts.
+func TestFullCompilesWithinItsBudget(t *testing.T) {
+	for src, refused := range publishedInFull() {
+		start := time.Now()
+		_, err := schema.CompileWith([]byte(src), schema.CompileOptions{Profile: schema.ProfileFull})
+		if refused != (err != nil) || refused && !strings.Contains(err.Error(), "too long to compile") && !strings.Contains(err.Error(), "too large") {
+			t.Errorf("%.60s: %.200v", src, err)
+		}
+		if took := time.Since(start); took > 15*time.Second { // two seconds, on an idle machine
+			t.Errorf("%.60s: took %v", src, took)
+		}
+	}
+}
+
+// TestFaultsArePaidFor refuses schemas whose faults would take far more room than they do:
+// a name of a megabyte is in the pointer to everything behind it, and in hints.
+func TestFaultsArePaidFor(t *testing.T) {
+	name := strings.Repeat("n", 1<<20)
+	object := func(format string) string {
+		return schematest.Object(2000, func(i int) string { return fmt.Sprintf(format, i) })
+	}
+	list := func(n int, item string) string { return schematest.List(n, func(int) string { return item }) }
+	for name, src := range map[string]string{
+		"properties":    `{"properties":{"` + name + `":{"properties":` + object(`"p%d":{}`) + `}}}`,
+		"keywords":      `{"properties":{"` + name + `":` + object(`"p%d":1`) + `}}`,
+		"names":         `{"properties":{"` + name + `":{"required":` + list(2000, `"p"`) + `}}}`,
+		"hints":         `{"anyOf":` + list(50_000, `{"$ref":"#/definitions/x"}`) + `,"definitions":{"` + name + `":{}}}`,
+		"beside $ref":   `{"anyOf":` + list(2, `{"$ref":"#","`+name+`":1}`) + `}`,
+		"many of a few": `{"type":` + list(2_000_000, "1") + `}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := schema.CompileWithin(t.Context(), []byte(src), schema.CompileLimits{})
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || took > 768 {
+			t.Errorf("%s: %d MB allocated; %.100v", name, took, err)
+		}
+		var refusal *schema.CompileError
+		if errors.As(err, &refusal) && len(refusal.Faults) > 1001 {
+			t.Errorf("%s: %d faults are listed", name, len(refusal.Faults))
+		}
+		if refusal != nil && len(refusal.Faults[0].Message+refusal.Faults[0].Hint) > 1000 {
+			t.Errorf("%s: %d bytes of a message", name, len(refusal.Faults[0].Message))
+		}
 	}
 }

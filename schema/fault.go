@@ -3,8 +3,8 @@ package schema
 import "strings"
 
 // CompileError is what [Compile] returns for a schema that it refuses. It
-// lists every fault in the order of the source; references that lead nowhere
-// or in circles come last, because they are resolved once everything is read.
+// lists every fault in the order of the source, up to a thousand; references that lead
+// nowhere or in circles come last, because they are resolved once everything is read.
 type CompileError struct {
 	Faults []Fault // never empty
 }

@@ -49,6 +49,9 @@ func Nearest(name string, known []string) string {
 	folded := fold(name)
 	best, bestDistance := "", (len(name)+2)/3+1
 	for _, k := range known {
+		if len(k) > 2*longestCompared {
+			continue // room for twice the name in - and _, but not for megabytes
+		}
 		if fold(k) == folded {
 			return k
 		}

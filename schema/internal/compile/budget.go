@@ -26,6 +26,23 @@ type Exceeded struct {
 	Cause error // why the context ended; nil if it did not
 }
 
+// What parts of a schema cost beside their bytes.
+const (
+	stepsOfSchema  = 16
+	stepsOfLiteral = 8
+	stepsOfFault   = 16
+)
+
+// mostWords is with how many words all hints together compare. A comparison can take
+// microseconds, and a hint is worth less than an answer: beyond this there are none.
+const mostWords = 1 << 16
+
+// spendAt pays for writing the pointer to a place with so many members, and one to each
+// of these. A name can be megabytes long, and is in the pointer to everything inside.
+func (c *compiler) spendAt(pointer string, members int) bool {
+	return c.spend(len(pointer)/8 + members*(len(pointer)/32))
+}
+
 // spend takes off steps, and reports whether any are left. Without, the compiler takes
 // nothing more in, and returns soon.
 func (c *compiler) spend(n int) bool {

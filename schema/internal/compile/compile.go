@@ -38,6 +38,7 @@ type compiler struct {
 	ctx      context.Context
 	steps    int       // that are left
 	exceeded *Exceeded // once none are
+	words    int       // with which hints have compared
 }
 
 // pendingRef is a $ref whose target may not be compiled yet.
@@ -163,14 +164,20 @@ func position(src []byte, offset int) string {
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
+// maxFaults bounds the faults that are listed: nobody mends more at once.
+const maxFaults = 1000
+
 // fault records a reason to refuse the schema; compiling goes on, so that every
 // fault shows at once.
 func (c *compiler) fault(pointer, message, hint string) {
-	c.faults = append(c.faults, Fault{pointer, message, hint})
+	switch {
+	case !c.spend(stepsOfFault) || !c.spendAt(pointer, 0) || len(c.faults) > maxFaults:
+	case len(c.faults) == maxFaults:
+		c.faults = append(c.faults, Fault{Message: "there are more faults, which are not listed"})
+	default:
+		c.faults = append(c.faults, Fault{pointer, message, hint})
+	}
 }
-
-// stepsOfSchema is what a schema costs beside its bytes.
-const stepsOfSchema = 16
 
 // schema compiles one schema, which may be a boolean. It recurses with the
 // source, whose depth jsontree.Parse has bounded. A schema in which there is a fault
@@ -184,7 +191,7 @@ func (c *compiler) schema(t *jsontree.Tree, pointer string) *ir.Node {
 		c.fault(pointer, "the schema is too large", "")
 		return c.nodes[0]
 	}
-	if len(c.nodes) > 0 && !c.spend(stepsOfSchema) {
+	if len(c.nodes) > 0 && !(c.spend(stepsOfSchema) && c.spendAt(pointer, len(t.Members))) {
 		return c.nodes[0]
 	}
 	n := &ir.Node{ID: uint32(memo.FirstID + len(c.nodes)), Pointer: pointer, Types: ir.AnyType}
@@ -230,8 +237,8 @@ func (c *compiler) reference(n *ir.Node, t *jsontree.Tree, pointer string) {
 			}
 			fallthrough
 		default:
-			c.fault(at, "draft-07 ignores "+m.Name+" beside $ref",
-				`write {"allOf": [{"$ref": …}, {"`+m.Name+`": …}]}`)
+			name := truncate.String(m.Name, maxShown)
+			c.fault(at, "draft-07 ignores "+name+" beside $ref", `write {"allOf": [{"$ref": …}, {"`+name+`": …}]}`)
 		}
 	}
 }
@@ -288,7 +295,7 @@ func (c *compiler) types(n *ir.Node, v *jsontree.Tree, at string) {
 		bit := typeBit(name)
 		switch {
 		case bit == 0:
-			c.fault(where, "unknown type "+truncate.Quote(name), suggest(name, typeNames()))
+			c.fault(where, "unknown type "+truncate.Quote(name), c.suggest(name, typeNames()))
 		case slices.Contains(n.TypeList, name):
 			c.fault(where, "type "+truncate.Quote(name)+" is listed twice", "")
 		default:
@@ -329,6 +336,9 @@ func (c *compiler) branches(v *jsontree.Tree, at string) *ir.Combinator {
 	}
 	comb := &ir.Combinator{}
 	for i, item := range v.Items {
+		if c.exceeded != nil {
+			return nil
+		}
 		comb.Branches = append(comb.Branches, c.schema(item, jsonptr.Element(at, i)))
 	}
 	return comb
@@ -384,6 +394,9 @@ func (c *compiler) definitions(n *ir.Node, v *jsontree.Tree, at string) {
 		return
 	}
 	for _, m := range v.Members {
+		if c.exceeded != nil {
+			return
+		}
 		def := ir.Definition{Name: m.Name, Node: c.schema(m.Value, jsonptr.Child(at, m.Name))}
 		n.Notes.Definitions = append(n.Notes.Definitions, def)
 	}

@@ -39,7 +39,7 @@ type Options struct {
 func Full(src []byte, opts Options) (*ir.Schema, []Fault) {
 	var f *fullProfile
 	s, faults := faulted(within(context.Background(), src, defaultBudget(), func(c *compiler, t *jsontree.Tree) *ir.Node {
-		f = &fullProfile{c: c, opts: opts, nodes: map[nodeKey]*ir.Node{}, index: newIndex()}
+		f = &fullProfile{c: c, opts: opts, nodes: map[nodeKey]*ir.Node{}, entered: map[entry]int{}, index: newIndex()}
 		return f.compile(t)
 	}))
 	if s == nil {
@@ -70,7 +70,7 @@ func (f *fullProfile) compile(t *jsontree.Tree) *ir.Node {
 	c := f.c
 	c.full = f
 	f.readIndex(t)
-	if len(c.faults) > 0 {
+	if len(c.faults) > 0 || c.exceeded != nil {
 		return nil
 	}
 	f.scopes = []scope{{}}
@@ -86,7 +86,8 @@ type fullProfile struct {
 	index   index
 	nodes   map[nodeKey]*ir.Node
 	scopes  []scope // see resource.go
-	scope   int     // of the schema in hand
+	entered map[entry]int
+	scope   int // of the schema in hand
 	refs    []fullRef
 	remarks []ir.Remark
 
@@ -126,7 +127,7 @@ func (f *fullProfile) schema(t *jsontree.Tree) *ir.Node {
 	if n := f.nodes[key]; n != nil {
 		return n
 	}
-	if len(f.c.nodes) > 0 && !f.c.spend(stepsOfSchema) {
+	if len(f.c.nodes) > 0 && !(f.c.spend(stepsOfSchema) && f.c.spendAt(at.pointer, len(t.Members))) {
 		return f.c.nodes[0]
 	}
 	n := f.newNode(at.pointer)
@@ -226,10 +227,10 @@ func (f *fullProfile) reference(n *ir.Node, m jsontree.Member, where string, fro
 // with x- are extensions by agreement.
 func (f *fullProfile) unknown(name, where string) {
 	switch {
-	case strings.HasPrefix(name, "x-"), name == "nullable" && f.opts.Nullable:
+	case strings.HasPrefix(name, "x-"), name == "nullable" && f.opts.Nullable, len(f.remarks) == maxRemarks:
 	default:
 		message := "keyword " + truncate.Quote(name) + " is ignored"
-		if hint := suggest(strings.TrimSpace(name), keywords()); hint != "" {
+		if hint := f.c.suggest(strings.TrimSpace(name), keywords()); hint != "" {
 			message += "; " + hint
 		}
 		f.remark(where, message)

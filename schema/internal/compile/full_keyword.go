@@ -172,7 +172,9 @@ func (f *fullProfile) arrayKeyword(n *ir.Node, t *jsontree.Tree, m jsontree.Memb
 			return
 		}
 		if len(m.Value.Items) > 0 {
-			fullArray(n).Prefix = f.c.branches(m.Value, at).Branches
+			if branches := f.c.branches(m.Value, at); branches != nil {
+				fullArray(n).Prefix = branches.Branches
+			}
 		}
 	case "additionalItems":
 		if tuple {
@@ -218,6 +220,9 @@ func (f *fullProfile) objectKeyword(n *ir.Node, m jsontree.Member, at string) {
 		return
 	}
 	for _, entry := range m.Value.Members {
+		if f.c.exceeded != nil {
+			return
+		}
 		where := jsonptr.Child(at, entry.Name)
 		switch {
 		case m.Name == "patternProperties":
@@ -249,8 +254,13 @@ func (f *fullProfile) dependentRequired(n *ir.Node, entry jsontree.Member, where
 		return
 	}
 	d := ir.Dependent{Name: entry.Name}
+	listed := map[string]bool{}
 	for i, item := range entry.Value.Items {
-		if name, ok := f.c.text(item, jsonptr.Element(where, i)); ok && !slices.Contains(d.Required, name) {
+		if !f.c.spendAt(where, 0) {
+			return
+		}
+		if name, ok := f.c.text(item, jsonptr.Element(where, i)); ok && !listed[name] {
+			listed[name] = true
 			d.Required = append(d.Required, name)
 		}
 	}

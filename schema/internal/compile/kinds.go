@@ -46,7 +46,7 @@ func (c *compiler) stringKeyword(n *ir.Node, name string, v *jsontree.Tree, at s
 			return
 		}
 		if n.Str.Format = format.Name(name); !slices.Contains(format.Names(), name) {
-			c.fault(at, "unknown format "+truncate.Quote(name), suggest(name, format.Names()))
+			c.fault(at, "unknown format "+truncate.Quote(name), c.suggest(name, format.Names()))
 		}
 	}
 }
@@ -162,6 +162,9 @@ func (c *compiler) objectKeyword(n *ir.Node, name string, v *jsontree.Tree, at s
 			return
 		}
 		for _, m := range v.Members {
+			if c.exceeded != nil {
+				return
+			}
 			p := ir.Property{Name: m.Name, Node: c.schema(m.Value, jsonptr.Child(at, m.Name))}
 			n.Obj.Props = append(n.Obj.Props, p)
 		}
@@ -186,6 +189,9 @@ func (c *compiler) required(obj *ir.ObjectRule, v *jsontree.Tree, at string) {
 	}
 	listed := map[string]bool{}
 	for i, item := range v.Items {
+		if !c.spendAt(at, 0) {
+			return
+		}
 		name, ok := c.text(item, jsonptr.Element(at, i))
 		if ok && listed[name] {
 			if c.full != nil {

@@ -32,7 +32,7 @@ func (c *compiler) resolve(root *ir.Node) {
 		}
 		target := definitions[name]
 		if target == nil {
-			c.fault(r.pointer, "$ref names the definition "+truncate.Quote(name)+", which does not exist", suggest(name, names))
+			c.fault(r.pointer, "$ref names the definition "+truncate.Quote(name)+", which does not exist", c.suggest(name, names))
 			continue
 		}
 		r.node.Ref, r.node.RefName = target, name

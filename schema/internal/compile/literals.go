@@ -11,10 +11,7 @@ import (
 	"github.com/agentd/agentd/schema/internal/jsontree"
 )
 
-const (
-	fewLiterals    = 8
-	stepsOfLiteral = 8 // what a literal costs beside its bytes
-)
+const fewLiterals = 8
 
 // values compiles enum and const: draft-07 validation sections 6.1.2 and 6.1.3.
 // An enum that is empty or repeats a value is legal there but not sensible; it

@@ -18,6 +18,7 @@ import (
 // resource is one of the schemas that a document consists of.
 type resource struct {
 	uri     *url.URL // absolute where the document says so; without fragment
+	length  int      // of the URI, which every URI resolved against it takes over
 	root    *jsontree.Tree
 	pointer string
 	dialect Dialect
@@ -38,12 +39,30 @@ type place struct {
 // index knows the places of all schemas in a document.
 type index struct {
 	places    map[*jsontree.Tree]place
-	resources map[string]*resource // by URI
-	dynamic   bool                 // some reference is dynamic
+	members   map[*jsontree.Tree]map[string]*jsontree.Tree // of large objects that references lead through
+	resources map[string]*resource                         // by URI
+	dynamic   bool                                         // some reference is dynamic
 }
 
 func newIndex() index {
-	return index{places: map[*jsontree.Tree]place{}, resources: map[string]*resource{}}
+	return index{places: map[*jsontree.Tree]place{}, members: map[*jsontree.Tree]map[string]*jsontree.Tree{}, resources: map[string]*resource{}}
+}
+
+// member is Get in about the same time for an object of any size.
+func (x *index) member(t *jsontree.Tree, name string) *jsontree.Tree {
+	const few = 16
+	if len(t.Members) <= few {
+		return t.Get(name)
+	}
+	known := x.members[t]
+	if known == nil {
+		known = make(map[string]*jsontree.Tree, len(t.Members))
+		for _, m := range t.Members {
+			known[m.Name] = m.Value
+		}
+		x.members[t] = known
+	}
+	return known[name]
 }
 
 // readIndex finds the resources, anchors and places of a document.
@@ -54,20 +73,24 @@ func (f *fullProfile) readIndex(root *jsontree.Tree) {
 
 // newResource registers a resource under its URI.
 func (f *fullProfile) newResource(uri *url.URL, root *jsontree.Tree, pointer string, d Dialect) *resource {
+	text := uri.String()
 	r := &resource{
-		uri: uri, root: root, pointer: pointer, dialect: d,
+		uri: uri, length: len(text), root: root, pointer: pointer, dialect: d,
 		anchors: map[string]*jsontree.Tree{}, dynamic: map[string]*jsontree.Tree{},
 	}
-	if _, taken := f.index.resources[uri.String()]; taken {
-		f.c.fault(pointer, "two schemas have the URI "+truncate.Quote(uri.String()), "")
+	if _, taken := f.index.resources[text]; taken {
+		f.c.fault(pointer, "two schemas have the URI "+truncate.Quote(text), "")
 	}
-	f.index.resources[uri.String()] = r
+	f.index.resources[text] = r
 	return r
 }
 
 // walk notes the places of a schema and of all schemas inside. Other values, such as
 // those of const, hold no schemas, whatever they look like.
 func (f *fullProfile) walk(t *jsontree.Tree, r *resource, pointer string) {
+	if !f.c.spendAt(pointer, len(t.Members)) {
+		return
+	}
 	if t.Kind == jsontree.Object {
 		r = f.identify(t, r, pointer)
 	}
@@ -83,10 +106,16 @@ func (f *fullProfile) walk(t *jsontree.Tree, r *resource, pointer string) {
 				f.walk(m.Value, r, at)
 			}
 			for i, item := range m.Value.Items {
+				if f.c.exceeded != nil {
+					return
+				}
 				f.walk(item, r, jsonptr.Element(at, i))
 			}
 		case "properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies":
 			for _, entry := range m.Value.Members {
+				if f.c.exceeded != nil {
+					return
+				}
 				f.walk(entry.Value, r, jsonptr.Child(at, entry.Name))
 			}
 		}
@@ -132,6 +161,9 @@ func (f *fullProfile) identify(t *jsontree.Tree, r *resource, pointer string) *r
 // resource reads $id: the URI of a resource or, in draft-07, also an anchor.
 func (f *fullProfile) resource(t *jsontree.Tree, id string, outer *resource, pointer string, d Dialect) *resource {
 	at := jsonptr.Child(pointer, "$id")
+	if !f.c.spend(outer.length + len(id)) {
+		return outer
+	}
 	u, err := url.Parse(id)
 	if err != nil {
 		f.c.fault(at, "$id is not a URI reference", "")
@@ -146,7 +178,9 @@ func (f *fullProfile) resource(t *jsontree.Tree, id string, outer *resource, poi
 		// The root exists already, under the empty URI.
 		delete(f.index.resources, r.uri.String())
 		r.uri = r.uri.ResolveReference(u)
-		f.index.resources[r.uri.String()] = r
+		text := r.uri.String()
+		r.length = len(text)
+		f.index.resources[text] = r
 	default:
 		r = f.newResource(outer.uri.ResolveReference(u), t, pointer, d)
 	}
@@ -215,12 +249,33 @@ func (f *fullProfile) enter(outer int, r *resource) int {
 	if !f.index.dynamic {
 		return outer
 	}
+	key := entry{outer, r}
+	inner, known := f.entered[key]
+	if !known {
+		inner = f.scopeInside(outer, r)
+		f.entered[key] = inner
+	}
+	return inner
+}
+
+// entry is a resource that is entered from a scope.
+type entry struct {
+	scope    int
+	resource *resource
+}
+
+// scopeInside returns the scope inside of a resource with some dynamic anchors, seen
+// from an outer scope.
+func (f *fullProfile) scopeInside(outer int, r *resource) int {
 	inner := scope{}
 	for name, t := range r.dynamic {
 		inner[name] = t
 	}
 	for name, t := range f.scopes[outer] { // outer anchors win
 		inner[name] = t
+	}
+	if !f.c.spend(len(inner) * (8 + len(f.scopes)/8)) {
+		return outer
 	}
 	for i, known := range f.scopes {
 		if equalScopes(known, inner) {
@@ -264,6 +319,9 @@ type fullRef struct {
 func (f *fullProfile) resolve() {
 	for i := 0; i < len(f.refs); i++ {
 		r := f.refs[i]
+		if !f.c.spend(stepsOfSchema + len(r.text)) {
+			return
+		}
 		target := f.target(r)
 		if target == nil {
 			continue
@@ -289,6 +347,9 @@ func (f *fullProfile) target(r fullRef) *jsontree.Tree {
 	u.Fragment, u.RawFragment = "", ""
 	in := r.from
 	if u.String() != "" {
+		if !f.c.spend(r.from.length + len(r.text)) {
+			return nil
+		}
 		full := r.from.uri.ResolveReference(u)
 		if in = f.index.resources[full.String()]; in == nil {
 			f.c.fault(r.pointer, r.keyword+" names "+truncate.Quote(r.text)+", which is not in this document",
@@ -339,9 +400,12 @@ func (f *fullProfile) inside(in *resource, fragment string) (t *jsontree.Tree, a
 		if known, ok := f.index.places[t]; ok {
 			at = known
 		}
+		if !f.c.spendAt(at.pointer, 0) {
+			return nil, false
+		}
 		switch t.Kind {
 		case jsontree.Object:
-			t = t.Get(segment)
+			t = f.index.member(t, segment)
 		case jsontree.Array:
 			i, err := strconv.Atoi(segment)
 			if err != nil || i < 0 || i >= len(t.Items) {
@@ -359,6 +423,9 @@ func (f *fullProfile) inside(in *resource, fragment string) (t *jsontree.Tree, a
 	// A place that no keyword makes a schema is one by being referred to.
 	if _, ok := f.index.places[t]; !ok {
 		f.walk(t, at.resource, at.pointer)
+	}
+	if f.c.exceeded != nil {
+		return nil, false // the place may not be known
 	}
 	return t, false
 }

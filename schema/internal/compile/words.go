@@ -9,6 +9,9 @@ import (
 	"github.com/agentd/agentd/schema/internal/jsontree"
 )
 
+// maxShown is how many bytes of a name a message shows.
+const maxShown = 64
+
 // describe names a kind with its article.
 func describe(k jsontree.Kind) string {
 	switch k {
@@ -84,19 +87,27 @@ func (c *compiler) unknown(name, at string) {
 	case "dependencies", "dependentRequired", "dependentSchemas":
 		hint = "use oneOf with a branch for each case"
 	default:
-		hint = suggest(strings.TrimSpace(name), keywords())
+		hint = c.suggest(strings.TrimSpace(name), keywords())
 	}
 	c.fault(at, "unsupported keyword "+truncate.Quote(name), hint)
 }
 
 // suggest proposes the nearest word, or lists all of them if there are few. A
 // suggestion that is far off would mislead, so that there may be none.
-func suggest(name string, words []string) string {
+func (c *compiler) suggest(name string, words []string) string {
+	if c.words += len(words); c.words > mostWords {
+		return ""
+	}
 	if w := spelling.Nearest(name, words); w != "" {
 		return "did you mean " + truncate.Quote(w) + "?"
 	}
-	if len(words) > 0 && len(words) <= 8 {
-		return "known are " + strings.Join(words, ", ")
+	const few, readable = 8, 256
+	size := 0
+	for _, w := range words[:min(len(words), few)] {
+		size += len(w)
 	}
-	return ""
+	if len(words) == 0 || len(words) > few || size > readable {
+		return ""
+	}
+	return "known are " + strings.Join(words, ", ")
 }
