@@ -2,6 +2,7 @@ package compile
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,7 @@ type index struct {
 	places    map[*jsontree.Tree]place
 	members   map[*jsontree.Tree]map[string]*jsontree.Tree // of large objects that references lead through
 	resources map[string]*resource                         // by URI
-	dynamic   bool                                         // some reference is dynamic
+	dynamic   bool                                         // some reference may be dynamic
 }
 
 func newIndex() index {
@@ -68,7 +69,16 @@ func (x *index) member(t *jsontree.Tree, name string) *jsontree.Tree {
 // readIndex finds the resources, anchors and places of a document.
 func (f *fullProfile) readIndex(root *jsontree.Tree) {
 	r := f.newResource(&url.URL{}, root, "", f.opts.Dialect)
+	f.index.dynamic = namesDynamic(root)
 	f.walk(root, r, "")
+}
+
+// namesDynamic reports whether a dynamic reference is anywhere in a value. A reference
+// can make any place a schema, and by then others have been compiled.
+func namesDynamic(t *jsontree.Tree) bool {
+	return slices.ContainsFunc(t.Items, namesDynamic) || slices.ContainsFunc(t.Members, func(m jsontree.Member) bool {
+		return m.Name == "$dynamicRef" || m.Name == "$recursiveRef" || namesDynamic(m.Value)
+	})
 }
 
 // newResource registers a resource under its URI.
@@ -78,7 +88,11 @@ func (f *fullProfile) newResource(uri *url.URL, root *jsontree.Tree, pointer str
 		uri: uri, length: len(text), root: root, pointer: pointer, dialect: d,
 		anchors: map[string]*jsontree.Tree{}, dynamic: map[string]*jsontree.Tree{},
 	}
-	if _, taken := f.index.resources[text]; taken {
+	switch known := f.index.resources[text]; {
+	case known == nil:
+	case known.root == root:
+		return known // a reference leads to what holds the target of another
+	default:
 		f.c.fault(pointer, "two schemas have the URI "+truncate.Quote(text), "")
 	}
 	f.index.resources[text] = r
@@ -148,12 +162,8 @@ func (f *fullProfile) identify(t *jsontree.Tree, r *resource, pointer string) *r
 	f.anchor(t, "$anchor", r, pointer)
 	if d == Draft202012 {
 		f.anchor(t, "$dynamicAnchor", r, pointer)
-		f.index.dynamic = f.index.dynamic || t.Get("$dynamicRef") != nil
-	} else {
-		f.index.dynamic = f.index.dynamic || t.Get("$recursiveRef") != nil
-		if t == r.root && isTrue(t.Get("$recursiveAnchor")) {
-			r.dynamic[recursiveAnchor] = t
-		}
+	} else if t == r.root && isTrue(t.Get("$recursiveAnchor")) {
+		r.dynamic[recursiveAnchor] = t
 	}
 	return r
 }
