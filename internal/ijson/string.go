@@ -61,18 +61,6 @@ func ScanString(data []byte, i int) (end int, escaped bool, err error) {
 	}
 }
 
-// scanRunes passes over a run of characters beyond ASCII.
-func scanRunes(data []byte, i int) (int, error) {
-	for i < len(data) && data[i] >= utf8.RuneSelf {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 { // n is 3 for U+FFFD itself
-			return 0, fault(data, i, msgUTF8)
-		}
-		i += n
-	}
-	return i, nil
-}
-
 // scanEscape passes over the escape sequence at data[i], or over two of them
 // where they form a surrogate pair.
 func scanEscape(data []byte, i int) (int, error) {

@@ -59,9 +59,9 @@ func CodePoints(raw []byte) int {
 	for {
 		k := bytes.IndexByte(raw, '\\')
 		if k < 0 || k+1 >= len(raw) {
-			return n + utf8.RuneCount(raw)
+			return n + countRunes(raw)
 		}
-		n += utf8.RuneCount(raw[:k]) + 1
+		n += countRunes(raw[:k]) + 1
 		width := 2
 		if raw[k+1] == 'u' {
 			width = 6
