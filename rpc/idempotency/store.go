@@ -131,10 +131,20 @@ func (s *Store) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha256
 	if err := s.forgetExpired(ctx, now); err != nil {
 		return callee.Prior{}, err
 	}
+	// The context bounds the wait for the connection alone. A statement that it ends may
+	// have been committed all the same: the row would stay for a request that never ran,
+	// and its repetitions would learn that nobody knows what became of it. busy_timeout
+	// bounds the rest.
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return callee.Prior{}, s.fault("remembering a request", err)
+	}
+	defer func() { _ = conn.Close() }() // gives it back
+	ctx = context.WithoutCancel(ctx)
 	// One statement decides whether the request is new, so no other can come in
 	// between. An expired row that forgetExpired has not reached yet counts as
 	// absent.
-	result, err := s.db.ExecContext(ctx, `
+	result, err := conn.ExecContext(ctx, `
 		INSERT INTO request (caller, tenant, capability, key, payload, expires) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET payload = excluded.payload, reply = NULL, expires = excluded.expires WHERE expires <= ?`,
 		string(r.From), r.TenantID, r.Capability, r.Key, digest[:], now.Add(s.ttl).UnixMilli(), now.UnixMilli())
@@ -146,7 +156,7 @@ func (s *Store) Begin(ctx context.Context, r callee.KeyedRequest, digest [sha256
 		return callee.Prior{}, s.fault("remembering a request", err)
 	}
 	var payload, reply []byte
-	err = s.db.QueryRowContext(ctx,
+	err = conn.QueryRowContext(ctx,
 		"SELECT payload, reply FROM request WHERE caller = ? AND tenant = ? AND capability = ? AND key = ?",
 		string(r.From), r.TenantID, r.Capability, r.Key).Scan(&payload, &reply)
 	if err != nil {

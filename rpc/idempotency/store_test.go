@@ -45,6 +45,31 @@ func request(key string) callee.KeyedRequest {
 	return callee.KeyedRequest{From: "agent://a", TenantID: "t", Capability: "pay", Key: key}
 }
 
+// A request whose time is over while it is written down is either there or not: with an
+// error it is not, since its caller will repeat it.
+func TestBeginIsWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(memoryDir(t), "idempotency.db"), idempotency.Options{})
+	defer func() { _ = s.Close() }()
+	refused := 0
+	for i := range 3000 {
+		key := fmt.Sprint(i)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%150)*time.Microsecond)
+		_, err := s.Begin(ctx, request(key), digest("x"), false)
+		cancel()
+		if err == nil {
+			continue
+		}
+		refused++
+		if prior, err := s.Begin(t.Context(), request(key), digest("x"), false); err != nil || prior.State != callee.PriorNone {
+			t.Fatalf("the first try of %s was refused, and the second finds %+v, %v", key, prior, err)
+		}
+	}
+	if refused == 0 {
+		t.Error("nothing was refused")
+	}
+}
+
 func TestAnswerOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state", "idempotency.db")
