@@ -94,7 +94,8 @@ func TestForbiddenDependencies(t *testing.T) {
 		{"modernc.org/sqlite", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/sqlitetest", "cmd"}},
 		{"database/sql", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/sqlitetest", "cmd"}},
 		{"github.com/spf13/", []string{"cmd"}},
-		{"go.yaml.in/", []string{"internal/strictyaml", "internal/fleetlint", "capability", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
+		{"go.yaml.in/", []string{"internal/strictyaml", "internal/fleetlint", "capability", "registry", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
+		{"github.com/modelcontextprotocol/", []string{"registry", "daemon", "internal/cli", "cmd"}},
 		{"net/http", []string{"auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},
 	} {
 		for dir, p := range all {
