@@ -91,12 +91,12 @@ func TestForbiddenDependencies(t *testing.T) {
 	}{
 		{"github.com/nats-io/nats", []string{"transport/nats", "daemon", "internal/cli", "internal/natstest", "cmd"}},
 		{"github.com/xeipuuv/gojsonschema", []string{"capability/gojsonschema", "daemon", "internal/cli", "cmd"}},
-		{"modernc.org/sqlite", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/sqlitetest", "cmd"}},
-		{"database/sql", []string{"auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/sqlitetest", "cmd"}},
+		{"modernc.org/sqlite", []string{"internal/sqlread", "internal/sqlitetest", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
+		{"database/sql", []string{"internal/sqlread", "internal/sqlitetest", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
 		{"github.com/spf13/", []string{"cmd"}},
-		{"go.yaml.in/", []string{"internal/strictyaml", "internal/fleetlint", "capability", "registry", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
+		{"go.yaml.in/", []string{"internal/strictyaml", "internal/fleetlint", "capability", "registry", "action", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
 		{"github.com/modelcontextprotocol/", []string{"registry", "daemon", "internal/cli", "cmd"}},
-		{"net/http", []string{"auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},
+		{"net/http", []string{"internal/netguard", "action", "registry", "auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},
 	} {
 		for dir, p := range all {
 			if p.testOnly || slices.ContainsFunc(rule.allowed, func(a string) bool { return dir == a || strings.HasPrefix(dir, a+"/") }) {
