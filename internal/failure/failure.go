@@ -6,15 +6,16 @@ import (
 	"fmt"
 )
 
-// A Code says what kind of failure an [Error] is. The set is closed.
+// A Code says what kind of failure an [Error] is. The set is closed, and part of the
+// codes of package registry.
 type Code string
 
 // The codes.
 const (
 	// InvalidArgument: the arguments make no sense, whoever sends them.
-	InvalidArgument Code = "invalid_argument"
+	InvalidArgument Code = "invalid_arguments"
 	// NotAllowed: what the caller asks for is outside of what it was given.
-	NotAllowed Code = "not_allowed"
+	NotAllowed Code = "permission_denied"
 	// NotFound: there is nothing by that name.
 	NotFound Code = "not_found"
 	// TooLarge: the answer is over a limit.
@@ -24,7 +25,7 @@ const (
 	// Timeout: the time for it ended.
 	Timeout Code = "timeout"
 	// Cancelled: the caller gave up.
-	Cancelled Code = "cancelled"
+	Cancelled Code = "canceled"
 	// Network: the other end could not be reached, or broke off.
 	Network Code = "network_error"
 	// Unavailable: the resource is there, but cannot be used now.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/agentd/agentd/internal/failure"
@@ -115,24 +116,25 @@ func (r rules) accepts(media string) bool {
 	return false
 }
 
-// redact takes the operator's credentials out of an answer: a host that shows its
-// callers what they sent would show them to the model.
+// redact takes the operator's secrets out of an answer: a host that shows its callers
+// what they sent would show them to the model.
 func (c *Client) redact(r *Response) {
-	const mark = "[redacted]"
+	secrets := slices.Clone(c.policy.Secrets)
 	for _, cred := range c.rules.credentials {
-		secrets := []string{cred.value}
+		secrets = append(secrets, cred.value)
 		if _, token, ok := strings.Cut(cred.value, " "); ok {
 			secrets = append(secrets, token) // that of "Bearer …"
 		}
-		for _, secret := range secrets {
-			if len(secret) < minRedacted {
-				continue
-			}
-			r.Body = bytes.ReplaceAll(r.Body, []byte(secret), []byte(mark))
-			for _, values := range r.Header {
-				for i, value := range values {
-					values[i] = strings.ReplaceAll(value, secret, mark)
-				}
+	}
+	const mark = "[redacted]"
+	for _, secret := range secrets {
+		if len(secret) < minRedacted {
+			continue
+		}
+		r.Body = bytes.ReplaceAll(r.Body, []byte(secret), []byte(mark))
+		for _, values := range r.Header {
+			for i, value := range values {
+				values[i] = strings.ReplaceAll(value, secret, mark)
 			}
 		}
 	}

@@ -20,7 +20,8 @@
 // Proxies in the environment are not used: the guard would then check the address of the
 // proxy, not that of the host.
 //
-// Where to look: policy.go reads what the operator lists, host.go matches hosts,
-// address.go judges addresses, header.go checks headers, client.go sends a request,
-// redirect.go follows answers, and body.go reads them.
+// Where to look: config.go and policy.go read what the operator lists, host.go matches
+// hosts, address.go judges addresses, header.go checks headers, client.go sends a
+// request, redirect.go follows answers, body.go reads them, and result.go puts them in
+// the form that tools show.
 package netguard

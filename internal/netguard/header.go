@@ -54,8 +54,8 @@ func followsRedirect(name string) bool {
 
 // isToken is the grammar of a header's name (RFC 9110, section 5.6.2).
 func isToken(s string) bool {
-	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	return s != "" && strings.TrimLeft(s, token) == ""
+	const allowed = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return s != "" && strings.TrimLeft(s, allowed) == ""
 }
 
 // isFieldValue refuses what could end a header or begin another: everything below a

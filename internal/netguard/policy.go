@@ -34,6 +34,8 @@ type Policy struct {
 	ContentTypes []string
 	// Credentials are added to requests by their host.
 	Credentials []Credential
+	// Secrets are taken out of answers, as the values of the credentials are.
+	Secrets []string
 
 	Timeout        time.Duration // for a whole request with its redirects and the body; the caller may ask for less
 	MaxBodyBytes   int64         // after decompression
