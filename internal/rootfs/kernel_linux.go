@@ -1,0 +1,26 @@
+package rootfs
+
+import (
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// isKernel reports whether a file lies on a file system in which the kernel shows its
+// state, such as /proc/self/environ with this process's secrets.
+func isKernel(file *os.File) bool {
+	var stat unix.Statfs_t
+	for {
+		err := unix.Fstatfs(int(file.Fd()), &stat)
+		if err == unix.EINTR {
+			continue
+		}
+		// Which file system it is cannot be told: not one that is read.
+		return err != nil || slices.Contains([]int64{
+			unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEVPTS_SUPER_MAGIC, unix.CGROUP_SUPER_MAGIC,
+			unix.CGROUP2_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC,
+			unix.BPF_FS_MAGIC, unix.NSFS_MAGIC, unix.SELINUX_MAGIC, unix.EFIVARFS_MAGIC, unix.PSTOREFS_MAGIC,
+		}, int64(stat.Type)) //nolint:unconvert // it is narrower on 386 and s390x
+	}
+}
