@@ -187,15 +187,17 @@ func (c *classifier) fixedKey(n *ir.Node) []byte {
 		}
 	}
 	// Patterns are compared by their translation, in which \d and [0-9] are the
-	// same.
+	// same. Whoever writes a pattern chooses its characters, so that its length comes
+	// first, and 0 where there is none: nothing else can then read the same.
 	if s := n.Str; s != nil {
 		key = append(key, 's')
 		key = binary.AppendUvarint(key, uint64(s.Min))
 		key = binary.AppendUvarint(key, uint64(s.Max))
 		key = append(append(key, s.Format...), 0)
-		if s.Pattern != nil {
-			key = binary.AppendUvarint(key, uint64(len(s.Pattern.RE2)))
-			key = append(key, s.Pattern.RE2...)
+		if s.Pattern == nil {
+			key = append(key, 0)
+		} else {
+			key = append(binary.AppendUvarint(key, uint64(len(s.Pattern.RE2))+1), s.Pattern.RE2...)
 		}
 	}
 	if a := n.Arr; a != nil {
