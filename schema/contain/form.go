@@ -49,6 +49,7 @@ type classifier struct {
 	nodes  []*ir.Node // those reachable, parts before wholes
 	owner  []Side
 	at     map[*ir.Node]int32
+	size   int // of all nodes: one for each, and for each of its parts
 	cyclic bool
 	fixed  [][]byte // what a node's key holds beside the forms of its parts
 	form   []int32  // by node
@@ -93,6 +94,7 @@ func (c *classifier) list() {
 			for i := range all {
 				all[i] = all[i].Target()
 			}
+			c.size += 1 + len(all)
 			return all
 		},
 		Edge: func(_, _ *ir.Node, closes bool) { c.cyclic = c.cyclic || closes },
@@ -148,7 +150,7 @@ func (c *classifier) assign() int {
 func (c *classifier) refine(count int) int {
 	// The number of rounds is bounded by the work that they take together.
 	const most = 1 << 20
-	for work := len(c.nodes); ; work += len(c.nodes) {
+	for work := c.size; ; work += c.size {
 		next := c.assign()
 		switch {
 		case next == count:

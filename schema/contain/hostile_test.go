@@ -193,6 +193,31 @@ func TestContainmentWithinBudget(t *testing.T) {
 	}
 }
 
+// TestStepsCountWhatTakesTime asks what takes many times longer than its steps if a step
+// is not charged for the digits or the members that it looks at.
+func TestStepsCountWhatTakesTime(t *testing.T) {
+	// The form of each link of the chain shows one round later than that of the next, and
+	// each round reads all properties.
+	chain := func(kind string) string {
+		const links = 1000
+		return `{"$ref":"#/definitions/d0","definitions":{"wide":{"properties":{` +
+			series(20_000, func(i int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/definitions/d0"}`, i) }) + `}},` +
+			series(links, func(i int) string { return fmt.Sprintf(`"d%d":{"items":{"$ref":"#/definitions/d%d"}}`, i, i+1) }) +
+			fmt.Sprintf(`,"d%d":{"type":%q,"not":{"items":{"$ref":"#/definitions/wide"}}}}}`, links, kind)
+	}
+	for _, pair := range [][2]string{
+		{`{"type":"number","minimum":0,"maximum":1}`, `{"multipleOf":1e-999999}`},
+		{chain("string"), chain("number")},
+	} {
+		a, b := mustFull(t, pair[0]), mustFull(t, pair[1])
+		start := time.Now()
+		got := contain.IsSubschema(a, b)
+		if took := time.Since(start); took > 20*time.Second { // half a second, on an idle machine
+			t.Errorf("%.60s: %s after %v", pair[0], got.Answer, took)
+		}
+	}
+}
+
 func TestBudgetEnds(t *testing.T) {
 	arms := series(40, func(i int) string { return tagged(i, `,"z":{"type":"null"}`) })
 	a, b := schematest.MustCompile(t, `{"oneOf":[`+arms+`]}`), schematest.MustCompile(t, `{"anyOf":[`+series(40, func(i int) string { return tagged(i, "") })+`]}`)

@@ -96,7 +96,7 @@ func (p *prover) walkMultiples(st *state, unit amount, low, high *amount, diviso
 		k, step = quotient(*high, unit, false, st.high.open), big.NewInt(-1)
 	}
 	for end == nil || k.Cmp(end) <= 0 {
-		if !p.spend(1) {
+		if !p.spend(1 + (k.BitLen()+unit.coefficient.BitLen())/64) {
 			return p.unknown(ReasonSteps)
 		}
 		wanted := true

@@ -94,8 +94,11 @@ func (p *prover) checkFraction(st *state) result {
 		}
 	}
 	// No value in .5 fits: halve the distance to the lower limit. Each round
-	// gives a new value, and an integer can come up only once.
-	for v := low.middle(*high); p.spend(1); v = low.middle(v) {
+	// gives a new value, and an integer can come up only once. Each also has one more
+	// digit: a divisor with a large exponent lets none pass before there are as many, so
+	// that digits are paid for beyond what limits have.
+	const modest = 2048 // bits
+	for v := low.middle(*high); p.spend(1 + max(0, v.coefficient.BitLen()-modest)); v = low.middle(v) {
 		if raw := []byte(v.String()); !v.isInteger() && !p.barred(st, raw) {
 			return satisfied(raw)
 		}

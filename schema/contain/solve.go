@@ -110,7 +110,7 @@ func (p *prover) prune(st *state, first []int) (ors []termID, only int) {
 // take returns the state with one arm of disjunction i taken in, or nil if
 // that contradicts itself at once.
 func (p *prover) take(st *state, i int, arm termID) *state {
-	p.spend(len(st.ors) / 64) // a copy of many takes its time
+	p.spend((len(st.ors) + len(st.members)) / 64) // a copy of many takes its time
 	c := st.clone()
 	// The full slice expression makes append copy: the original keeps its
 	// disjunctions.

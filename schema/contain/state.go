@@ -75,7 +75,7 @@ func (st *state) clone() *state {
 	c := *st
 	c.atoms, c.seen, c.ors = slices.Clip(c.atoms), slices.Clip(c.seen), slices.Clip(c.ors)
 	c.in, c.out, c.texts = slices.Clip(c.in), slices.Clip(c.out), slices.Clip(c.texts)
-	c.some, c.others = slices.Clip(c.some), slices.Clip(c.others)
+	c.some, c.others, c.apart = slices.Clip(c.some), slices.Clip(c.others), slices.Clip(c.apart)
 	c.multiples, c.tuples, c.keyed, c.hidden = slices.Clip(c.multiples), slices.Clip(c.tuples), slices.Clip(c.keyed), slices.Clip(c.hidden)
 	c.members = slices.Clone(c.members)
 	return &c
@@ -253,13 +253,10 @@ func (st *state) pushMember(p *prover, t *term) bool {
 		st.others = append(st.others, t)
 		return true
 	}
-	// A row that asks nothing of a name and nothing of the others need not list
-	// it.
-	for i, name := range t.names {
-		if t.args[i] != termTrue || t.args[len(t.names)] != termTrue {
-			st.member(name)
-		}
+	if !p.spend((len(st.members) + len(t.names)) / 16) {
+		return true
 	}
+	st.listMembers(t)
 	for i := range st.members {
 		m := &st.members[i]
 		if goal := p.conjunction(m.goal, t.value(m.name)); len(goal) != len(m.goal) {
@@ -268,6 +265,35 @@ func (st *state) pushMember(p *prover, t *term) bool {
 	}
 	st.rest = p.conjunction(st.rest, t.args[len(t.names)])
 	return true
+}
+
+// listMembers adds the names of a row to the members. A row that asks nothing of a name
+// and nothing of the others need not list it. Both lists are in order, and are merged from
+// the end: a schema can name members by the hundred thousand, and to insert each by itself
+// would take the square of that.
+func (st *state) listMembers(t *term) {
+	asks := func(i int) bool { return t.args[i] != termTrue || t.args[len(t.names)] != termTrue }
+	missing, at := 0, 0
+	for i, name := range t.names {
+		for at < len(st.members) && st.members[at].name < name {
+			at++
+		}
+		if asks(i) && (at == len(st.members) || st.members[at].name != name) {
+			missing++
+		}
+	}
+	last := len(st.members) - 1
+	st.members = append(st.members, make([]memberState, missing)...)
+	for i, to := len(t.names)-1, len(st.members)-1; to > last; i-- {
+		for last >= 0 && st.members[last].name > t.names[i] {
+			st.members[to] = st.members[last]
+			to, last = to-1, last-1
+		}
+		if asks(i) && (last < 0 || st.members[last].name != t.names[i]) {
+			st.members[to] = memberState{name: t.names[i], goal: st.rest}
+			to--
+		}
+	}
 }
 
 // value returns what a row asks of the member with a name.
