@@ -97,6 +97,21 @@ func TestGateFailsClosedOnBothSides(t *testing.T) {
 	}
 }
 
+// TestGateErrorsStayShort refuses a peer whose schema has thousands of faults, at places
+// with a long name. The error is in a line of the log, and kept.
+func TestGateErrorsStayShort(t *testing.T) {
+	faults := `{"properties":{"` + strings.Repeat("n", 10_000) + `":{"required":[` + strings.Repeat("7,", 3000) + `7]}}}`
+	s := newStub(t, contract(t, f(narrow, narrow)), drift.Options{}, `{"digest":"sha256:1","inputSchema":`+faults+`}`)
+	_, err := s.call(`{"a":1}`)
+	var found *drift.UnsupportedCloudToolSchema
+	if !errors.As(err, &found) || !strings.Contains(err.Error(), "must be a string, not a number") || !strings.Contains(err.Error(), "more faults") {
+		t.Errorf("%.2000v", err)
+	}
+	if len(err.Error()) > 4000 {
+		t.Errorf("an error of %d bytes", len(err.Error()))
+	}
+}
+
 // The version that the caller asks for is not outvoted by schemas that agree.
 func TestGateVersionCountsWhateverTheSchemas(t *testing.T) {
 	for name, live := range map[string]string{

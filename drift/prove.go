@@ -3,8 +3,11 @@ package drift
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strconv"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/schema"
@@ -48,9 +51,32 @@ func compile(ctx context.Context, p caller.Probe, limits schema.CompileLimits, s
 	}
 	s, err := schema.CompileWithin(ctx, source, limits)
 	if err != nil {
-		return nil, &UnsupportedCloudToolSchema{Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Err: err}
+		return nil, &UnsupportedCloudToolSchema{Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Err: readable(err)}
 	}
 	return s, nil
+}
+
+// maxPointerShown bounds the part of a place in a peer's schema that an error shows.
+const maxPointerShown = 256
+
+// readable cuts the faults of a peer's schema down to what a line of the log can hold:
+// there may be a thousand, at places whose names have a megabyte, and the gate keeps them
+// for as long as the peer publishes that schema.
+func readable(err error) error {
+	var refusal *schema.CompileError
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	const most = 5
+	few := &schema.CompileError{}
+	for _, f := range refusal.Faults[:min(len(refusal.Faults), most)] {
+		f.Pointer = truncate.String(f.Pointer, maxPointerShown)
+		few.Faults = append(few.Faults, f)
+	}
+	if more := len(refusal.Faults) - most; more > 0 {
+		few.Faults = append(few.Faults, schema.Fault{Message: "and " + strconv.Itoa(more) + " more faults"})
+	}
+	return few
 }
 
 // verdictOf turns the answer of a proof into an error, or nil. It fails closed: any
@@ -66,7 +92,8 @@ func verdictOf(p caller.Probe, digest string, side rpc.Side, answer contain.Cont
 		}
 	default:
 		return &UnsupportedCloudToolSchema{
-			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Reason: answer.Reason, Pointer: answer.Pointer,
+			Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Reason: answer.Reason,
+			Pointer: truncate.String(answer.Pointer, maxPointerShown),
 		}
 	}
 }
