@@ -52,6 +52,14 @@ func CompileWith(src []byte, opts CompileOptions) (*Schema, error) {
 	}))
 }
 
+// Profile returns the profile by which s was compiled.
+func (s *Schema) Profile() Profile {
+	if s.form.Full {
+		return ProfileFull
+	}
+	return ProfileSubset
+}
+
 // Remark is something in a schema that its author may not have meant, but that is no
 // reason to refuse it.
 type Remark struct {

@@ -21,6 +21,7 @@
 //   - [Compile] refuses schemas on which the library takes exponential time:
 //     recursion through oneOf, anyOf, allOf or not, and references that unfold
 //     to more than [MaxUnfolded] schemas.
+//   - It refuses schemas of the full profile, of which it would not see all keywords.
 //   - Numbers that the library cannot hold, or would compare inexactly, make a
 //     payload invalid, with keyword "limit": the engine fails closed.
 //   - A panic of the library is contained and makes the payload invalid.

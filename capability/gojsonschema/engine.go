@@ -39,6 +39,10 @@ func Compile(s *schema.Schema) (*Validator, error) { return CompileAt(s, s.Root(
 
 // CompileAt is [Compile] for one schema inside s.
 func CompileAt(s *schema.Schema, n schema.Node) (*Validator, error) {
+	if s.Profile() != schema.ProfileSubset {
+		// The rewritten schema would lack some keywords, and accept what they refuse.
+		return nil, &RefusedError{Pointer: n.Pointer(), Reason: "keywords of the full profile"}
+	}
 	if err := checkCost(n); err != nil {
 		return nil, err
 	}

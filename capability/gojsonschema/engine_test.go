@@ -201,6 +201,13 @@ func TestRefusedSchemas(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
+	others, err := schema.CompileWith([]byte(`{"multipleOf":2}`), schema.CompileOptions{Profile: schema.ProfileFull})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gojsonschema.Compile(others); err == nil || !strings.Contains(err.Error(), "the full profile") {
+		t.Errorf("a keyword that the library would not see: %v", err)
+	}
 	// Recursion that costs nothing extra is taken.
 	compile(t, `{"properties":{"a":{"$ref":"#"},"b":{"items":{"$ref":"#"}}},"additionalProperties":{"oneOf":[{"type":"null"},{"type":"string"}]}}`)
 }
