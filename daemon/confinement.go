@@ -21,6 +21,7 @@ import (
 // A confinement is what the programs of an agent's skills are confined with.
 type confinement struct {
 	layers  sandbox.Layers
+	threads *sandbox.Threads // nil where the helper starts programs
 	folders *sandbox.Folders
 	calls   string // holds the temporary folders of all calls of this user
 	base    string // holds them, and the programs that agentd has built
@@ -67,6 +68,9 @@ func (d *Daemon) openConfinement(ctx context.Context) (*confinement, error) {
 	}
 	c.builds = skill.NewBuilds(filepath.Join(builds, name))
 	c.private = sandbox.Private("/etc", mostSystemFiles)
+	if c.threads, err = sandbox.OpenThreads(ctx); err != nil {
+		d.log.Warn("programs of skills are started by a helper process, which adds some milliseconds to each call", "error", err)
+	}
 	d.confinement.Store(c)
 	d.log.Info("skills are confined", "landlock", c.layers.Landlock, "seccomp", c.layers.Seccomp)
 	return c, nil
@@ -92,7 +96,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 	if c == nil {
 		return nil, nil
 	}
-	box := &sandbox.Sandbox{Marks: d.descendants.Marks(), Folders: c.folders}
+	box := &sandbox.Sandbox{Marks: d.descendants.Marks(), Folders: c.folders, Threads: c.threads}
 	granted := s.Sandbox
 	if granted == nil {
 		granted = &fleet.Sandbox{}

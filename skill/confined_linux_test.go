@@ -6,15 +6,26 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/internal/procmark"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/skill/sandbox"
 )
+
+// byThread has threads start the programs of a sandbox, or skips the test.
+func byThread(tb testing.TB, s *sandbox.Sandbox) {
+	tb.Helper()
+	var err error
+	if s.Threads, err = sandbox.OpenThreads(tb.Context()); err != nil {
+		tb.Skipf("this machine does not let a thread start a confined program: %v", err)
+	}
+}
 
 // confine gives a process a sandbox with the default policy.
 func confine(tb testing.TB, p *skill.Process) *sandbox.Sandbox {
@@ -33,8 +44,13 @@ func confine(tb testing.TB, p *skill.Process) *sandbox.Sandbox {
 
 // The contract of a process holds for one that is confined: the same tests.
 func TestConfinedProcess(t *testing.T) {
+	t.Run("by the helper", func(t *testing.T) { confinedProcess(t, func(testing.TB, *sandbox.Sandbox) {}) })
+	t.Run("by a thread", func(t *testing.T) { confinedProcess(t, byThread) })
+}
+
+func confinedProcess(t *testing.T, way func(testing.TB, *sandbox.Sandbox)) {
 	p, _ := program("echo")
-	confine(t, p)
+	way(t, confine(t, p))
 	if out, err := p.Handle(t.Context(), invocation(`{"a":1}`)); err != nil || string(out) != `{"a":1}` {
 		t.Errorf("got %s, %v", out, err)
 	}
@@ -42,7 +58,7 @@ func TestConfinedProcess(t *testing.T) {
 		"tempfail": "status 75", "says": "no such pull request", "killed": "by a signal (killed)", "flood": "1048576 bytes", "exit3": "status 3",
 	} {
 		p, log := program(name)
-		confine(t, p)
+		way(t, confine(t, p))
 		_, err := p.Handle(t.Context(), invocation(`{}`))
 		var public *rpc.SkillError
 		if !errors.As(err, &public) || !strings.Contains(public.Message, want) {
@@ -53,7 +69,7 @@ func TestConfinedProcess(t *testing.T) {
 		}
 	}
 	p = &skill.Process{Command: []string{"/no/such/program"}}
-	confine(t, p)
+	way(t, confine(t, p))
 	_, err := p.Handle(t.Context(), invocation(`{}`))
 	var public *rpc.SkillError
 	if !errors.As(err, &public) || public.Message != "the skill could not be started" || !errors.Is(err, os.ErrNotExist) {
@@ -179,22 +195,27 @@ func TestGoRunIsBuilt(t *testing.T) {
 func BenchmarkProcess(b *testing.B) {
 	agentd := buildAgentd(b)
 	for _, command := range [][]string{{"true"}, {"/usr/bin/python3", "-c", "print(1)"}} {
-		for _, confined := range []bool{false, true} {
-			name := filepath.Base(command[0])
-			if confined {
-				name += "/confined"
-			}
-			b.Run(name, func(b *testing.B) {
+		for _, way := range []string{"unconfined", "by the helper", "by a thread"} {
+			b.Run(filepath.Base(command[0])+"/"+way, func(b *testing.B) {
 				p := &skill.Process{Command: command, Dir: b.TempDir()}
-				if confined {
+				switch way {
+				case "by the helper":
 					confine(b, p).Helper = agentd
+				case "by a thread":
+					byThread(b, confine(b, p))
 				}
+				var took []time.Duration
 				for b.Loop() {
+					begun := time.Now()
 					_, err := p.Handle(b.Context(), invocation(`{}`))
 					if err != nil && !strings.Contains(err.Error(), "wrote no answer") {
 						b.Fatal(err)
 					}
+					took = append(took, time.Since(begun))
 				}
+				slices.Sort(took)
+				b.ReportMetric(float64(took[0].Microseconds()), "least-µs")
+				b.ReportMetric(float64(took[len(took)/2].Microseconds()), "median-µs")
 			})
 		}
 	}

@@ -137,7 +137,7 @@ func (p *Process) run(ctx context.Context, inv *rpc.Invocation, confined *sandbo
 	}
 	defer release()
 	cmd.Stdout, cmd.Stderr = out.write, logged.write
-	err = cmd.Start()
+	err = confined.Start(ctx, cmd)
 	confined.Started()
 	if err != nil {
 		return nil, &rpc.SkillError{Message: notStarted, Err: err}

@@ -16,8 +16,11 @@ const Limit = 10
 
 // Set marks this process and all that it starts from now on, for good. A process that
 // has a mark already cannot take a greater one.
-func Set(m Mark) error {
-	if err := unix.Setrlimit(Limit, &unix.Rlimit{Cur: uint64(m), Max: uint64(m)}); err != nil {
+func Set(m Mark) error { return SetOf(0, m) }
+
+// SetOf marks another process, and all that it starts from now on; 0 is this one.
+func SetOf(pid int, m Mark) error {
+	if err := unix.Prlimit(pid, Limit, &unix.Rlimit{Cur: uint64(m), Max: uint64(m)}, nil); err != nil {
 		return fmt.Errorf("procmark: %w", err)
 	}
 	return nil

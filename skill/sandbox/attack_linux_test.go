@@ -270,7 +270,7 @@ func testProgram(t *testing.T) string {
 // A program under the default policy gets at nothing of its user's.
 func TestMayNot(t *testing.T) {
 	available(t)
-	for _, u := range users() {
+	for _, u := range users(t) {
 		t.Run(u.name, func(t *testing.T) {
 			dir := u.folder(t)
 			w := prepare(t, u, dir)
@@ -278,9 +278,14 @@ func TestMayNot(t *testing.T) {
 			p.Hidden = []string{w.Hidden}
 			without := attackWith(t, u, sandbox.Policy{Off: true}, w, dir)
 			confined := attackWith(t, u, p, w, dir)
+			w.PID = os.Getpid() // that has started it
+			parent := attackWith(t, u, p, w, dir)
 			for _, a := range attacks() {
 				if got := confined[a.name]; !strings.HasPrefix(got, "refused") {
 					t.Errorf("%s: %q", a.name, got)
+				}
+				if got := parent[a.name]; !strings.HasPrefix(got, "refused") {
+					t.Errorf("%s: %q, with the parent as the process", a.name, got)
 				}
 				if got := without[a.name]; got != "done" && a.name != "io_uring" && a.name != "a user namespace" && a.name != "the keys of the user" && a.name != "a TCP port by MPTCP" {
 					t.Errorf("%s is no attack: without a sandbox it ends with %q", a.name, got)
@@ -295,7 +300,7 @@ func TestTheMarkStays(t *testing.T) {
 	if !sandbox.Available().Marks {
 		t.Skip("this system has no marks")
 	}
-	for _, u := range users() {
+	for _, u := range users(t) {
 		for _, off := range []bool{false, true} {
 			p := sandbox.Default("/")
 			p.Off = off
@@ -315,13 +320,17 @@ func TestRootIsAUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root has something to lose")
 	}
-	u := users()[0]
-	dir := u.folder(t)
-	w := prepare(t, u, dir)
-	verdicts := attackWith(t, u, sandbox.Default(dir), w, dir)
-	for _, a := range privileged() {
-		if got := verdicts[a.name]; !strings.HasPrefix(got, "refused") {
-			t.Errorf("%s: %q", a.name, got)
+	for _, u := range users(t) {
+		if u.uid != 0 {
+			continue
+		}
+		dir := u.folder(t)
+		w := prepare(t, u, dir)
+		verdicts := attackWith(t, u, sandbox.Default(dir), w, dir)
+		for _, a := range privileged() {
+			if got := verdicts[a.name]; !strings.HasPrefix(got, "refused") {
+				t.Errorf("%s: %s: %q", u.name, a.name, got)
+			}
 		}
 	}
 }

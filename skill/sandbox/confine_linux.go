@@ -19,35 +19,60 @@ const supported = true
 // confine confines this thread by a policy and executes a program on it, which ends all
 // other threads. It returns only when something has failed.
 func confine(p *Policy, program string, args []string) error {
-	// Domain, filter and capabilities are a thread's own, and execve keeps those of the
-	// thread that calls it.
+	// execve keeps what the thread that calls it is confined by.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for _, step := range [...]struct {
-		name  string
-		apply func(*Policy) error
-	}{
-		{"descriptors", closeDescriptors},
-		{"mark", takeMark},
-		{"no_new_privs", func(*Policy) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
-		// With the capabilities, which may be needed to open a path.
-		{"landlock", restrict},
-		{"capabilities", dropCapabilities},
-		{"seccomp", installFilter},
+	const self = 0
+	for _, confine := range [...]func() error{
+		closeDescriptors,
+		func() error { return takeMark(self, p) },
+		func() error { return confineThread(p) },
 		// Last, for they hold the helper, too.
-		{"limits", takeLimits},
+		func() error { return takeLimits(self, p) },
 	} {
-		if err := step.apply(p); err != nil {
-			return &Error{Step: step.name, Text: err.Error(), Err: err}
+		if err := confine(); err != nil {
+			return err
 		}
 	}
 	err := syscall.Exec(program, args, unseal(os.Environ()))
 	return &Error{Step: "exec", Text: program + ": " + err.Error(), Err: err}
 }
 
+// confineThread confines the calling thread, and what it starts or executes from now on, for
+// good. The goroutine must be locked to it.
+func confineThread(p *Policy) error {
+	for _, step := range [...]struct {
+		name  string
+		apply func(*Policy) error
+	}{
+		{"no_new_privs", func(*Policy) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
+		// With the capabilities, which may be needed to open a path.
+		{"landlock", restrict},
+		{"capabilities", dropCapabilities},
+		{"seccomp", installFilter},
+	} {
+		if err := failedAt(step.name, step.apply(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// failedAt returns the [Error] of a step, or nil if it has not failed.
+func failedAt(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Step: step, Text: err.Error(), Err: err}
+}
+
 // closeDescriptors keeps every descriptor but the first three from the program: what was
 // opened before keeps its rights in a Landlock domain.
-func closeDescriptors(*Policy) error {
+func closeDescriptors() error {
+	return failedAt("descriptors", closeOnExec())
+}
+
+func closeOnExec() error {
 	err := unix.CloseRange(reportFD, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // before Linux 5.11
 		entries, err := os.ReadDir("/proc/self/fd")
@@ -64,25 +89,29 @@ func closeDescriptors(*Policy) error {
 	return err
 }
 
-// takeMark marks this process. Where agentd runs inside of a skill of another one, this
-// process has that one's mark, and may not have a higher one: it keeps it.
-func takeMark(p *Policy) error {
+// takeMark marks a process; 0 is this one. Where agentd runs inside of a skill of another
+// one, the process has that one's mark, and may not have a higher one: it keeps it.
+func takeMark(pid int, p *Policy) error {
 	if p.Mark == procmark.None {
 		return nil
 	}
-	err := procmark.Set(p.Mark)
+	err := procmark.SetOf(pid, p.Mark)
 	if errors.Is(err, unix.EPERM) {
-		if outer, outerErr := procmark.Of(os.Getpid()); outerErr == nil && outer != procmark.None {
+		if pid == 0 {
+			pid = os.Getpid()
+		}
+		if outer, outerErr := procmark.Of(pid); outerErr == nil && outer != procmark.None {
 			return nil
 		}
 	}
-	return err
+	return failedAt("mark", err)
 }
 
-// takeLimits sets the resource limits, hard and soft. A limit that is lower already stays.
-func takeLimits(p *Policy) error {
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
-		return err
+// takeLimits sets the resource limits of a process, hard and soft; 0 is this one. A limit
+// that is lower already stays.
+func takeLimits(pid int, p *Policy) error {
+	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil {
+		return failedAt("limits", err)
 	}
 	for _, l := range [...]struct {
 		resource int
@@ -95,12 +124,12 @@ func takeLimits(p *Policy) error {
 		if l.most == 0 {
 			continue
 		}
-		if err := unix.Getrlimit(l.resource, &now); err != nil {
-			return err
+		if err := unix.Prlimit(pid, l.resource, nil, &now); err != nil {
+			return failedAt("limits", err)
 		}
 		most := min(l.most, now.Max)
-		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-			return err
+		if err := unix.Prlimit(pid, l.resource, &unix.Rlimit{Cur: most, Max: most}, nil); err != nil {
+			return failedAt("limits", err)
 		}
 	}
 	return nil
@@ -116,11 +145,15 @@ func dropCapabilities(p *Policy) error {
 		return err
 	}
 	drop := func(capability int) bool { return !p.Off || capability == unix.CAP_SYS_RESOURCE }
+	if p.Off {
+		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_LOWER, unix.CAP_SYS_RESOURCE, 0, 0) // not there before Linux 4.3
+	} else {
+		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // as above
+	}
 	for c := 0; c <= unix.CAP_LAST_CAP; c++ {
 		if !drop(c) {
 			continue
 		}
-		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_LOWER, uintptr(c), 0, 0) // not there before Linux 4.3
 		// EINVAL: the kernel has fewer. EPERM: without CAP_SETPCAP; no_new_privs then keeps
 		// execve from giving what this thread does not have.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {

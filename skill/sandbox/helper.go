@@ -38,6 +38,9 @@ func Main(args []string) int {
 	if len(args) == 3 && args[2] == probe {
 		return answerProbe()
 	}
+	if len(args) == 3 && args[2] == held {
+		return answerHeld()
+	}
 	err := become(args)
 	step, text := "start", err.Error()
 	var errno syscall.Errno

@@ -149,12 +149,17 @@ func flatten(paths []Path) []Path {
 		entries, _ := os.ReadDir(path.Name) // what cannot be listed is passed over
 		for _, entry := range entries {
 			file := filepath.Join(path.Name, entry.Name())
-			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			if entry.Type().IsRegular() || entry.Type()&os.ModeSymlink != 0 && isFile(file) {
 				all = append(all, Path{Name: file})
 			}
 		}
 	}
 	return all
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // A grant is a path with rights.
@@ -168,12 +173,13 @@ type grant struct {
 // another grant covers: /usr/bin and its libraries beside /usr.
 func resolve(grants []grant) ([]grant, error) {
 	found := grants[:0]
+	links := links{}
 	for _, g := range grants {
 		if g.Fixed {
 			found = append(found, g) // addPath finds out
 			continue
 		}
-		real, err := filepath.EvalSymlinks(g.Name)
+		real, err := links.follow(g.Name)
 		switch {
 		case err != nil && g.Required:
 			return nil, fmt.Errorf("%s: %w", g.Name, err)

@@ -2,7 +2,11 @@
 
 package sandbox
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"os/exec"
+)
 
 // supported is true where programs can be confined at all.
 const supported = false
@@ -13,3 +17,15 @@ func Available() Layers { return Layers{} }
 func confine(*Policy, string, []string) error {
 	return errors.New("this system cannot confine programs")
 }
+
+var errNoThreads = errors.New("this system cannot confine threads")
+
+func tryThread(context.Context) error { return errNoThreads }
+
+func startOnThread(context.Context, *Policy, *exec.Cmd) error { return errNoThreads }
+
+func isRefusal(error) bool { return false }
+
+func answerHeld() int { return exitFailed }
+
+const held = "held" // see threads_linux.go

@@ -9,13 +9,20 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/agentd/agentd/skill/sandbox"
 )
 
 // What a policy names is granted, and no more.
 func TestPolicies(t *testing.T) {
 	available(t)
-	u := users()[len(users())-1]
+	for _, u := range users(t) {
+		t.Run(u.name, u.policies)
+	}
+}
+
+func (u user) policies(t *testing.T) {
 	dir, data := u.folder(t), u.folder(t)
 	u.file(t, filepath.Join(data, "in"), "in\n", 0o600)
 	if err := os.Mkdir(filepath.Join(dir, "other"), 0o755); err != nil {
@@ -87,7 +94,12 @@ func TestPolicies(t *testing.T) {
 // A granted port can be reached, and so can the skill's API without a network.
 func TestPorts(t *testing.T) {
 	available(t)
-	u := users()[len(users())-1]
+	for _, u := range users(t) {
+		t.Run(u.name, u.ports)
+	}
+}
+
+func (u user) ports(t *testing.T) {
 	dir := u.folder(t)
 	w := prepare(t, u, dir)
 	u.lookPath(t, "/usr/bin/python3")
@@ -108,7 +120,12 @@ func TestPorts(t *testing.T) {
 // What cannot be applied fails the call, by name; the program does not run.
 func TestFailures(t *testing.T) {
 	available(t)
-	u := users()[0]
+	for _, u := range users(t) {
+		t.Run(u.name, u.failures)
+	}
+}
+
+func (u user) failures(t *testing.T) {
 	dir := u.folder(t)
 	for name, test := range map[string]struct {
 		change  func(*sandbox.Policy)
@@ -141,17 +158,32 @@ func TestFailures(t *testing.T) {
 // A descriptor that agentd has open does not reach the program.
 func TestNoDescriptorIsInherited(t *testing.T) {
 	available(t)
-	u := users()[0]
-	out, err := u.run(t, sandbox.Default("/"), nil, "/", "sh", "-c", "for fd in 3 4 5 6 7 8 9; do test -e /proc/$$/fd/$fd && echo $fd; done; true")
-	if err != nil || out != "" {
-		t.Errorf("open: %s, %v", out, err)
+	file, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, u := range users(t) {
+		// As one that agentd has been started with.
+		if _, err := unix.FcntlInt(file.Fd(), unix.F_SETFD, 0); err != nil {
+			t.Fatal(err)
+		}
+		out, err := u.run(t, sandbox.Default("/"), nil, "/", "sh", "-c", "for fd in /proc/$$/fd/*; do case ${fd##*/} in 0|1|2) ;; *) test -e $fd && echo $fd; esac; done; true")
+		if err != nil || out != "" {
+			t.Errorf("%s: open: %s, %v", u.name, out, err)
+		}
 	}
 }
 
 // The variables of a program do not reach the helper, in which they would run code of the
 // skill before anything confines it.
 func TestVariablesAreTheProgramsAlone(t *testing.T) {
-	u := users()[0]
+	for _, u := range users(t) {
+		t.Run(u.name, u.variables)
+	}
+}
+
+func (u user) variables(t *testing.T) {
 	dir := u.folder(t)
 	env := []string{"GODEBUG=inittrace=1", "LD_PRELOAD=" + filepath.Join(dir, "absent.so"), "EMPTY=", "TWICE=1", "TWICE=2"}
 	out, err := u.run(t, sandbox.Default(dir), env, dir, "/bin/sh", "-c", `echo "$GODEBUG [${EMPTY-unset}] $TWICE"; ! env | grep confined:`)

@@ -111,6 +111,11 @@ func within(folder, path string) bool {
 	if path == "" {
 		return false
 	}
+	if filepath.IsAbs(folder) && filepath.IsAbs(path) { // nearly all are
+		folder, path = filepath.Clean(folder), filepath.Clean(path)
+		below, ok := strings.CutPrefix(path, folder)
+		return ok && (below == "" || below[0] == filepath.Separator || folder[len(folder)-1] == filepath.Separator)
+	}
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)
 }

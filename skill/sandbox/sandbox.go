@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +22,8 @@ type Sandbox struct {
 	ByCapability map[string]Policy
 	// Marks gives each call its mark. Required.
 	Marks *procmark.Source
+	// Threads starts the programs. Nil has the helper start them, which takes longer.
+	Threads *Threads
 	// Helper is the program whose [Main] is the helper; "" is this program.
 	Helper string
 	// Folders makes the temporary folder of each call. Nil makes none.
@@ -33,6 +36,7 @@ type Run struct {
 	sandbox     *Sandbox
 	policy      Policy   // with the call's mark
 	folder      string   // temporary; or ""
+	onThread    bool     // the program is started by a thread
 	read, write *os.File // of the helper's report
 }
 
@@ -59,7 +63,7 @@ func (s *Sandbox) Begin(capability string) (*Run, error) {
 
 // Confine makes a command that is ready to start one of a confined program, with the same
 // Dir, SysProcAttr and environment. Env must be complete: what is added later does not reach
-// the program.
+// the program. Start must start it.
 func (r *Run) Confine(cmd *exec.Cmd) (err error) {
 	if r == nil || cmd.Err != nil || !supported {
 		return nil // Start returns the error
@@ -67,11 +71,14 @@ func (r *Run) Confine(cmd *exec.Cmd) (err error) {
 	if !r.policy.Off {
 		r.complete(&r.policy, cmd)
 	}
-	if err := command(cmd, &r.policy, r.sandbox.Helper); err != nil {
-		return err
-	}
 	if len(cmd.ExtraFiles) > 0 {
 		return errors.New("sandbox: a confined program inherits no files")
+	}
+	if r.onThread = r.sandbox.Threads.serve(cmd); r.onThread {
+		return nil
+	}
+	if err := command(cmd, &r.policy, r.sandbox.Helper); err != nil {
+		return err
 	}
 	if r.read, r.write, err = os.Pipe(); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
@@ -132,6 +139,15 @@ func (r *Run) Mark() procmark.Mark {
 		return procmark.None
 	}
 	return r.policy.Mark
+}
+
+// Start starts a command that Confine has made. ctx is that of the command. A program that
+// has not been started has not run; the error may be an [Error].
+func (r *Run) Start(ctx context.Context, cmd *exec.Cmd) error {
+	if r != nil && r.onThread {
+		return r.sandbox.Threads.start(ctx, &r.policy, cmd)
+	}
+	return cmd.Start()
 }
 
 // Started must be called when the command has started, or has failed to.

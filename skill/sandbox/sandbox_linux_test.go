@@ -59,19 +59,33 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A user is one under whom a test runs confined programs.
+// A user is one under whom a test runs confined programs, in one of the ways to start them.
 type user struct {
 	name       string
 	credential *syscall.Credential // nil is the test's own
 	uid        int
+	threads    *sandbox.Threads // nil is the helper
 }
 
-func users() []user {
-	if os.Getuid() != 0 {
-		return []user{{"the user", nil, os.Getuid()}}
+// users returns the users that the test may run programs as, the test's own first, with the
+// helper and with threads.
+func users(t *testing.T) []user {
+	t.Helper()
+	own := user{name: "the user", uid: os.Getuid()}
+	all := []user{own}
+	if own.uid == 0 {
+		const nobody = 65534
+		own.name = "root"
+		all = []user{own, {name: "another user", credential: &syscall.Credential{Uid: nobody, Gid: nobody, NoSetGroups: true}, uid: nobody}}
 	}
-	const nobody = 65534
-	return []user{{"root", nil, 0}, {"another user", &syscall.Credential{Uid: nobody, Gid: nobody, NoSetGroups: true}, nobody}}
+	threads, err := sandbox.OpenThreads(t.Context())
+	if err != nil {
+		t.Logf("not tested: programs that threads start: %v", err)
+		return all
+	}
+	own.name += " by a thread"
+	own.threads = threads
+	return append(all, own)
 }
 
 // folder makes a folder of a user below /tmp, which others may enter.
@@ -121,7 +135,7 @@ func (u user) run(t *testing.T, p sandbox.Policy, env []string, dir string, comm
 	if !p.Off {
 		p.Write = append(p.Write, sandbox.Path{Name: tmp, Required: true})
 	}
-	s := sandbox.Sandbox{Policy: p, Marks: procmark.NewSource()}
+	s := sandbox.Sandbox{Policy: p, Marks: procmark.NewSource(), Threads: u.threads}
 	run, err := s.Begin("any")
 	if err != nil {
 		t.Fatal(err)
@@ -136,10 +150,13 @@ func (u user) run(t *testing.T, p sandbox.Policy, env []string, dir string, comm
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Start()
+	err = run.Start(t.Context(), cmd)
 	run.Started()
 	if err != nil {
-		t.Fatal(err)
+		if u.threads == nil {
+			t.Fatal(err)
+		}
+		return "", err
 	}
 	err = cmd.Wait()
 	if failure := run.Failure(); failure != nil {
@@ -169,7 +186,7 @@ func (u user) lookPath(t *testing.T, program string) string {
 // Programs as people write them run under the default policy.
 func TestJustRuns(t *testing.T) {
 	available(t)
-	for _, u := range users() {
+	for _, u := range users(t) {
 		for _, test := range []struct{ name, program, file, text string }{
 			{"shell", "sh", "main.sh", shellProgram}, {"bash", "bash", "main.sh", bashProgram},
 			{"python", "python3", "main.py", pythonProgram}, {"system python", "/usr/bin/python3", "main.py", pythonProgram},

@@ -1,0 +1,236 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/agentd/agentd/internal/procmark"
+	"github.com/agentd/agentd/internal/proctree"
+)
+
+// threads skips a test where threads cannot start programs.
+func threads(t *testing.T) {
+	t.Helper()
+	if _, err := OpenThreads(t.Context()); err != nil {
+		t.Skipf("this machine does not let a thread start a confined program: %v", err)
+	}
+}
+
+// touch returns a command that makes a file, and the file.
+func touch(t *testing.T) (*exec.Cmd, *Policy, string) {
+	t.Helper()
+	file := filepath.Join(Real(t.TempDir()), "ran")
+	p := Default("/")
+	p.Mark = procmark.NewSource().Next()
+	p.Write = append(p.Write, Path{Name: filepath.Dir(file), Required: true})
+	cmd := exec.Command("/bin/sh", "-c", `: >"$0"`, file)
+	cmd.Env = []string{}
+	return cmd, &p, file
+}
+
+// A thread that is confined is never the first of the process, by which the kernel judges who
+// may trace and signal it, and ends with its function.
+func TestThreadIsNotTheFirst(t *testing.T) {
+	for range 500 {
+		own := make(chan int)
+		onThread(func() { own <- unix.Gettid() })
+		thread := <-own
+		if thread == os.Getpid() {
+			t.Fatal("it is the first thread")
+		}
+		if err := ended(thread); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A program has its mark and its limits before it runs, and runs only when the thread that
+// has started it has ended: that one is in its domain.
+func TestProgramWaits(t *testing.T) {
+	threads(t)
+	cmd, p, file := touch(t)
+	p.Limits.OpenFiles = 64
+	closeStreams, err := openStreams(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStreams()
+	s := newStart(p, cmd)
+	onThread(s.run)
+	if err := <-s.stopped; err != nil {
+		t.Fatal(err)
+	}
+	waits := func(when string) {
+		t.Helper()
+		status, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
+		if err != nil || !strings.Contains(string(status), "State:\tt") && !strings.Contains(string(status), "State:\tT") {
+			t.Errorf("%s it does not wait: %v\n%s", when, err, status)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%s it has run", when)
+		}
+	}
+	waits("at first")
+	if err := s.limit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if mark, err := procmark.Of(cmd.Process.Pid); err != nil || mark != p.Mark {
+		t.Errorf("its mark is %d, %v", mark, err)
+	}
+	var files unix.Rlimit
+	if err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &files); err != nil || files.Max != 64 {
+		t.Errorf("its limit of files is %d, %v", files.Max, err)
+	}
+	waits("with its limits")
+	s.letGo <- true
+	if err := errors.Join(<-s.gone, ended(s.thread)); err != nil {
+		t.Fatal(err)
+	}
+	var info unix.Siginfo // it may have been on its way from one stop to the other
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	waits("when the thread has ended")
+	if err := cmd.Process.Signal(unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("it has not run: %v", err)
+	}
+}
+
+// A program that is not to run any more, or cannot be held, is killed before it has run, and
+// is waited for.
+func TestProgramThatIsNotToRun(t *testing.T) {
+	threads(t)
+	gone := errors.New("the caller has left")
+	for name, test := range map[string]struct {
+		step  string // of the error; or the cause of the context
+		spoil func(*Policy, context.CancelCauseFunc)
+	}{
+		"cancelled": {"", func(_ *Policy, cancel context.CancelCauseFunc) { cancel(gone) }},
+		"not confined": {"landlock", func(p *Policy, _ context.CancelCauseFunc) {
+			p.Read = append(p.Read, Path{Name: "/absent", Required: true})
+		}},
+		"not executable": {"exec", func(p *Policy, _ context.CancelCauseFunc) { p.Execute = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, p, file := touch(t)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			test.spoil(p, cancel)
+			err := startOnThread(ctx, p, cmd)
+			var failed *Error
+			if errors.As(err, &failed) != (test.step != "") || failed != nil && failed.Step != test.step || test.step == "" && !errors.Is(err, gone) {
+				t.Errorf("the error is %v", err)
+			}
+			if _, err := os.Stat(file); err == nil {
+				t.Error("it has run")
+			}
+			if cmd.Process == nil {
+				return
+			}
+			if cmd.ProcessState == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				t.Errorf("it has ended with %v", cmd.ProcessState)
+			}
+			if _, err := proctree.Read(cmd.Process.Pid); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("it is left: %v", err)
+			}
+		})
+	}
+}
+
+// refuse has the kernel refuse a system call to all threads of this process from now on, as
+// the rules of a container do.
+func refuse(t *testing.T, rules code) {
+	t.Helper()
+	instructions := join(load(offsetNumber), rules, allow())
+	program := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))); errno != 0 {
+		t.Fatal(errno)
+	}
+}
+
+// Where the kernel does not let a thread hold a program, the helper starts all of them; where
+// it does so no longer, the program that finds out does not run, and the helper starts the
+// next.
+func TestRefusedByTheKernel(t *testing.T) {
+	const variable = "SANDBOX_REFUSED"
+	rules := map[string]code{
+		"ptrace":  ifEqual(unix.SYS_PTRACE, fail(unix.EPERM)),
+		"prlimit": ifEqual(unix.SYS_PRLIMIT64, argument(0), ifEqual(0, allow()), fail(unix.EPERM)),
+	}
+	if name := os.Getenv(variable); name != "" {
+		refusedByTheKernel(t, rules[name])
+		return
+	}
+	threads(t)
+	for name := range rules {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestRefusedByTheKernel$", "-test.v")
+		cmd.Env = append(os.Environ(), variable+"="+name)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func refusedByTheKernel(t *testing.T, rules code) {
+	before, err := OpenThreads(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, rules)
+	if _, err := OpenThreads(t.Context()); err == nil {
+		t.Fatal("a start that was not permitted has succeeded")
+	}
+	cmd, p, file := touch(t)
+	if !before.serve(cmd) {
+		t.Error("threads do not serve at first")
+	}
+	if err := before.start(t.Context(), p, cmd); err == nil {
+		t.Error("a program that is not held has been started")
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it has run")
+	}
+	if before.serve(cmd) {
+		t.Error("threads go on")
+	}
+	s := Sandbox{Policy: *p, Marks: procmark.NewSource(), Threads: before}
+	run, err := s.Begin("any")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	cmd, _, _ = touch(t)
+	cmd.Args[len(cmd.Args)-1] = file
+	if err := errors.Join(run.Confine(cmd), run.Start(t.Context(), cmd)); err != nil {
+		t.Fatal(err)
+	}
+	run.Started()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err, run.Failure())
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("the helper has not started it: %v", err)
+	}
+}

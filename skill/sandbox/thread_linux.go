@@ -1,0 +1,235 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// cldTrapped is the code of a child that has stopped for its tracer.
+	cldTrapped = 4
+	// threadEnds is far more than a thread takes to end, on a busy machine too.
+	threadEnds = 10 * time.Second
+)
+
+// A start is one program on its way. It is started by a thread that is confined for it, and
+// traced by that thread as long as it takes to give it what a thread cannot: its limits.
+type start struct {
+	policy  *Policy
+	cmd     *exec.Cmd
+	thread  int        // its id
+	stopped chan error // the program is there, and has stopped before its first instruction
+	letGo   chan bool
+	gone    chan error // the thread traces it no longer
+}
+
+func newStart(p *Policy, cmd *exec.Cmd) *start {
+	return &start{policy: p, cmd: cmd, stopped: make(chan error, 1), letGo: make(chan bool, 1), gone: make(chan error, 1)}
+}
+
+// startOnThread starts a command of a program that is confined by a policy. The command has
+// not run when it returns an error.
+//
+// No instruction of the program is executed before
+//
+//   - the thread that starts it is confined, as is all that the thread starts,
+//   - the mark and the limits are set: until then it is stopped at the end of its execve,
+//     and killed if this process ends,
+//   - and the thread has ended. It is in the program's Landlock domain, and what Landlock
+//     permits to the program against itself, such as a signal, it would permit against this
+//     thread, and so against the whole process.
+func startOnThread(ctx context.Context, p *Policy, cmd *exec.Cmd) error {
+	closeStreams, err := openStreams(cmd)
+	if err != nil {
+		return failedAt("start", err)
+	}
+	defer closeStreams()
+	s := newStart(p, cmd)
+	onThread(s.run)
+	if err = <-s.stopped; err == nil {
+		err = s.limit(ctx)
+		s.letGo <- err == nil
+		err = errors.Join(err, <-s.gone)
+	}
+	if err == nil {
+		err = failedAt("thread", ended(s.thread))
+	}
+	if err == nil {
+		err = failedAt("start", cmd.Process.Signal(unix.SIGCONT))
+	}
+	if err != nil && cmd.Process != nil {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()         // it has never run; what it says of that is nothing new
+	}
+	return err
+}
+
+// openStreams opens the standard streams that the command leaves out, which os/exec would do
+// within the sandbox.
+func openStreams(cmd *exec.Cmd) (closeAll func(), err error) {
+	if cmd.Stdin != nil && cmd.Stdout != nil && cmd.Stderr != nil {
+		return func() {}, nil
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Stdin == nil {
+		cmd.Stdin = null
+	}
+	if cmd.Stdout == nil {
+		cmd.Stdout = null
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = null
+	}
+	return func() { _ = null.Close() }, nil
+}
+
+// onThread runs a function on a thread that ends with it, and that is not the first one of
+// the process: by that one the kernel judges who may signal and trace the process, so that
+// the program would count as its equal.
+func onThread(f func()) {
+	go func() {
+		runtime.LockOSThread() // until the goroutine ends, and the thread with it
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return
+		}
+		// While this goroutine keeps the first thread, another one gets another.
+		locked := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(locked)
+			f()
+		}()
+		<-locked
+		runtime.UnlockOSThread()
+	}()
+}
+
+// run is what the thread does: it confines itself, starts the program, and lets it go when
+// its limits have been set. It ends stopped, so that it waits for the thread to end.
+func (s *start) run() {
+	s.thread = unix.Gettid()
+	err := s.stop()
+	s.stopped <- err
+	if err != nil {
+		return
+	}
+	if !<-s.letGo {
+		s.gone <- nil // the kernel kills it when the thread ends
+		return
+	}
+	s.gone <- failedAt("trace", ptrace(unix.PTRACE_DETACH, s.cmd.Process.Pid, 0, uintptr(unix.SIGSTOP)))
+}
+
+// stop confines the thread and starts the program, which stops at the end of its execve.
+func (s *start) stop() error {
+	if err := closeDescriptors(); err != nil {
+		return err
+	}
+	if err := confineThread(s.policy); err != nil {
+		return err
+	}
+	// Any other signal between the fork and the end of execve would stop the program too,
+	// and this thread, which could resume it, waits there for the execve.
+	var blocked, before unix.Sigset_t
+	for i := range blocked.Val {
+		blocked.Val[i] = ^blocked.Val[i]
+	}
+	blocked.Val[0] &^= 1 << (unix.SIGTRAP - 1)
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &blocked, &before); err != nil {
+		return failedAt("thread", err)
+	}
+	attr := syscall.SysProcAttr{}
+	if s.cmd.SysProcAttr != nil {
+		attr = *s.cmd.SysProcAttr
+	}
+	attr.Ptrace = true
+	s.cmd.SysProcAttr = &attr
+	if err := s.cmd.Start(); err != nil {
+		return execFailed(s.cmd, err)
+	}
+	pid := s.cmd.Process.Pid
+	var info unix.Siginfo
+	for {
+		// The end of it is left for the command's Wait.
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT|unix.WALL, nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return failedAt("trace", err)
+		}
+	}
+	if info.Code != cldTrapped {
+		return failedAt("start", errors.New("the program was killed before it ran"))
+	}
+	if err := unix.PtraceSetOptions(pid, unix.PTRACE_O_EXITKILL); err != nil {
+		return failedAt("trace", err)
+	}
+	const size = 8                                                                                        // of the kernel's sigset_t
+	return failedAt("trace", ptrace(unix.PTRACE_SETSIGMASK, pid, size, uintptr(unsafe.Pointer(&before)))) //nolint:gosec // x/sys has no function for it
+}
+
+// execFailed returns the error of a command that could not be started.
+func execFailed(cmd *exec.Cmd, err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return &Error{Step: "exec", Text: cmd.Path + ": " + errno.Error(), Err: errno}
+	}
+	return err
+}
+
+// limit sets what holds the whole process of the program. The thread could not: it may not
+// touch the limits of another process any more.
+func (s *start) limit(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if err := takeMark(s.cmd.Process.Pid, s.policy); err != nil {
+		return err
+	}
+	return takeLimits(s.cmd.Process.Pid, s.policy)
+}
+
+// ptrace makes a request of a tracer.
+func ptrace(request, pid int, addr, data uintptr) error {
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(pid), addr, data, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// ended returns when a thread of this process has ended, which is about to.
+func ended(thread int) error {
+	const spins = 64
+	pid, deadline := os.Getpid(), time.Now().Add(threadEnds)
+	for i := 0; ; i++ {
+		err := unix.Tgkill(pid, thread, 0)
+		switch {
+		case errors.Is(err, unix.ESRCH):
+			return nil
+		case err != nil:
+			return err
+		case i < spins:
+			runtime.Gosched()
+		case time.Now().After(deadline):
+			return fmt.Errorf("it has not ended in %v", threadEnds)
+		default:
+			pause := unix.NsecToTimespec(int64(50 * time.Microsecond))
+			_ = unix.Nanosleep(&pause, nil) // a timer of the runtime takes a millisecond
+		}
+	}
+}

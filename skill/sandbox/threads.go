@@ -1,0 +1,39 @@
+package sandbox
+
+import (
+	"context"
+	"os/exec"
+	"sync/atomic"
+)
+
+// Threads starts confined programs without the helper: from threads of this process, each of
+// which is confined for one program and ends before that program runs. It is safe for
+// concurrent use. A nil Threads starts none.
+type Threads struct {
+	refused atomic.Bool
+}
+
+// OpenThreads starts this program so once, which reports what it is held to. The error says
+// why it cannot be done here: the helper starts programs then.
+func OpenThreads(ctx context.Context) (*Threads, error) {
+	if err := tryThread(ctx); err != nil {
+		return nil, err
+	}
+	return &Threads{}, nil
+}
+
+// start starts a command; see startOnThread.
+func (t *Threads) start(ctx context.Context, p *Policy, cmd *exec.Cmd) error {
+	err := startOnThread(ctx, p, cmd)
+	// What may trace a process can be changed while agentd runs.
+	if isRefusal(err) && tryThread(ctx) != nil && ctx.Err() == nil {
+		t.refused.Store(true)
+	}
+	return err
+}
+
+// serve reports whether a command is started by a thread.
+func (t *Threads) serve(cmd *exec.Cmd) bool {
+	// Another user's program needs the capabilities that the thread has given up.
+	return t != nil && !t.refused.Load() && (cmd.SysProcAttr == nil || cmd.SysProcAttr.Credential == nil)
+}

@@ -1,0 +1,100 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/agentd/agentd/internal/procmark"
+)
+
+// held is the command line of a program that reports what it is held to.
+const held = "held"
+
+// A hold is what a process finds itself held to.
+type hold struct {
+	Mark         procmark.Mark `json:"mark"`
+	NoNewPrivs   bool          `json:"noNewPrivs"`
+	Capabilities bool          `json:"capabilities"` // it has some
+	Filter       bool          `json:"filter"`
+	Files        bool          `json:"files"` // it could not list a folder
+}
+
+// tryThread starts this program on a thread of its own, and fails unless it is held as a
+// skill's program must be. What a kernel or a container does not permit shows here: to trace
+// one's own child, or to set its limits.
+func tryThread(ctx context.Context) error {
+	_, _ = os.FindProcess(os.Getpid()) // package os tries process handles once, which a confined thread cannot
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer read.Close() //nolint:errcheck // it was only read
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args, cmd.Env, cmd.Stdout = []string{"agentd", verb, held}, []string{}, write
+	r := Run{policy: Policy{Mark: procmark.NewSource().Next(), Read: system(), Write: devices(), Execute: true}}
+	r.complete(&r.policy, cmd)
+	err = startOnThread(ctx, &r.policy, cmd)
+	_ = write.Close() // nothing has been written here
+	if err != nil {
+		return err
+	}
+	_ = read.SetReadDeadline(time.Now().Add(probeTimeout))
+	var found hold
+	err = json.NewDecoder(read).Decode(&found)
+	_ = cmd.Process.Kill() // it has answered, or will not
+	_ = cmd.Wait()         // as above
+	if err != nil {
+		return fmt.Errorf("sandbox: a confined start: %w", errors.Join(err, context.Cause(ctx)))
+	}
+	want := hold{Mark: r.policy.Mark, NoNewPrivs: true, Filter: hasSeccomp(), Files: landlockVersion() > 0}
+	if own, err := procmark.Of(os.Getpid()); err == nil && own != procmark.None {
+		want.Mark = found.Mark // within a skill of another agentd it may be that one's
+	}
+	if found != want {
+		return fmt.Errorf("sandbox: a confined start: the program is held by %+v, and not by %+v", found, want)
+	}
+	return nil
+}
+
+// answerHeld answers tryThread.
+func answerHeld() int {
+	var found hold
+	var err error
+	if found.Mark, err = procmark.Of(os.Getpid()); err != nil {
+		return exitFailed
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return exitFailed
+	}
+	field := func(name string) string {
+		_, value, _ := bytes.Cut(status, []byte("\n"+name+":"))
+		value, _, _ = bytes.Cut(value, []byte("\n"))
+		return string(bytes.TrimSpace(value))
+	}
+	found.NoNewPrivs = field("NoNewPrivs") == "1"
+	found.Filter = field("Seccomp") == strconv.Itoa(unix.SECCOMP_MODE_FILTER)
+	effective, err := strconv.ParseUint(field("CapEff"), 16, 64)
+	found.Capabilities = err != nil || effective != 0
+	_, err = os.ReadDir("/")
+	found.Files = errors.Is(err, unix.EACCES)
+	if json.NewEncoder(os.Stdout).Encode(found) != nil {
+		return exitFailed
+	}
+	return 0
+}
+
+// isRefusal reports whether a start has failed as one does which the kernel does not permit
+// to be traced: execve itself seldom does with this error.
+func isRefusal(err error) bool { return errors.Is(err, unix.EPERM) }
