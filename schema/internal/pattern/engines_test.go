@@ -25,6 +25,8 @@ type engines struct {
 	dfa      *dfa      // of the pattern as it runs; nil if too large
 	parallel *parallel // the same
 	whole    *parallel // of the pattern before trimSearch
+	lazy     *lazy     // of the pattern as it runs, with a cache that is full soon
+	pattern  *Pattern  // as a schema runs it
 	language *regular.Language
 	regexp   *regexp.Regexp
 	effort   effort
@@ -48,7 +50,7 @@ func newEngines(t testing.TB, source string) *engines {
 	if refused != nil {
 		t.Fatalf("%q: refused: %+v", source, *refused)
 	}
-	e := &engines{re2: p.RE2, regexp: regexp.MustCompile(p.RE2)}
+	e := &engines{pattern: p, re2: p.RE2, regexp: regexp.MustCompile(p.RE2)}
 	trimmed, err := newProgram(trimSearch(p.tree))
 	if err != nil {
 		t.Fatalf("%q: %v", source, err)
@@ -61,6 +63,10 @@ func newEngines(t testing.TB, source string) *engines {
 	const ample = 1 << 24
 	steps, links, more := ample, ample, ample
 	e.dfa, e.parallel, e.whole = newDFA(trimmed, &steps), newParallel(trimmed, &links), newParallel(whole, &more)
+	if e.parallel != nil {
+		small := (leastStates + 3) * (&lazy{parallel: e.parallel}).stateSize()
+		e.lazy = newLazy(e.parallel, &small)
+	}
 	e.effort = effort{steps: ample - steps, links: ample - links, classes: trimmed.classes + len(trimmed.starts)}
 	if e.dfa != nil {
 		e.effort.states = len(e.dfa.final)
@@ -80,12 +86,16 @@ func newEngines(t testing.TB, source string) *engines {
 func (e *engines) agree(t testing.TB, source string, texts []string, want bool) {
 	t.Helper()
 	for _, text := range texts {
-		verdicts := map[string]bool{"regexp": e.regexp.MatchString(text)}
+		verdicts := map[string]bool{"regexp": e.regexp.MatchString(text), "Match": e.pattern.Match([]byte(text))}
 		if e.dfa != nil {
 			verdicts["dfa"] = e.dfa.match([]byte(text))
 		}
 		if e.parallel != nil {
 			verdicts["parallel"] = e.parallel.match([]byte(text))
+		}
+		if e.lazy != nil {
+			verdicts["lazy"] = e.lazy.match([]byte(text))
+			verdicts["lazy, again"] = e.lazy.match([]byte(text))
 		}
 		if e.whole != nil {
 			verdicts["parallel, not trimmed"] = e.whole.match([]byte(text))
@@ -282,6 +292,9 @@ func TestParallelOnLongPatterns(t *testing.T) {
 			want := e.regexp.MatchString(text)
 			if e.parallel.match([]byte(text)) != want || e.whole != nil && e.whole.match([]byte(text)) != want {
 				t.Fatalf("%q on %q: want %v", source, text, want)
+			}
+			if e.lazy.match([]byte(text)) != want || e.pattern.Match([]byte(text)) != want {
+				t.Fatalf("%q on %q: the cache does not say %v", source, text, want)
 			}
 			if e.dfa != nil && e.dfa.match([]byte(text)) != want {
 				t.Fatalf("%q on %q: the complete automaton does not say %v", source, text, want)

@@ -252,9 +252,7 @@ func (a *parallel) match(text []byte) bool {
 			class = int(a.ascii[c])
 			i++
 		} else {
-			r, size := utf8.DecodeRune(text[i:])
-			class = int(a.class(r))
-			i += size
+			class, i = a.wide(text, i)
 		}
 		l := &a.links[0]
 		if a.words[class] != word {
@@ -267,23 +265,33 @@ func (a *parallel) match(text []byte) bool {
 		if start.match || l.step(read, next, start.first) {
 			return true
 		}
-		alive := uint64(0)
-		for w, consumes := range a.reads[class*a.width : (class+1)*a.width] {
-			next[w] &= consumes
-			alive |= next[w]
-		}
-		// No position is left and no match can start any more.
-		if alive == 0 && a.anchored {
+		if !a.consume(next, class) {
 			return false
 		}
 		read, next = next, read
 	}
+	return a.ends(read, word, len(text) == 0)
+}
+
+// consume keeps the positions of a set that consume a class. It reports false if none
+// is left and no match can start any more.
+func (a *parallel) consume(set []uint64, class int) bool {
+	alive := uint64(0)
+	for w, consumes := range a.reads[class*a.width : (class+1)*a.width] {
+		set[w] &= consumes
+		alive |= set[w]
+	}
+	return alive != 0 || !a.anchored
+}
+
+// ends reports whether the text may end behind the positions that were read last. The
+// end counts as a character outside of words.
+func (a *parallel) ends(read []uint64, word, empty bool) bool {
 	l := &a.links[0]
 	if word {
 		l = &a.links[1]
 	}
-	// The end of the text counts as a character outside of words.
-	if len(text) == 0 {
+	if empty {
 		return l.begin.end
 	}
 	return l.later.end || intersect(read, l.end)

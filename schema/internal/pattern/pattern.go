@@ -13,8 +13,10 @@ type Pattern struct {
 	RE2    string         // the RE2 spelling of the same language
 	tree   *syntax.Regexp // the parse of re2, not simplified
 	dfa    *dfa           // decides; nil where it would be too large
-	// parallel decides in place of dfa.
+	// parallel decides in place of dfa, through lazy where that is not nil.
 	parallel *parallel
+	lazy     *lazy
+	literals literals
 	// Work is what a character of text costs at most, in operations on machine words;
 	// 0 for a pattern that costs a look-up.
 	Work int
@@ -50,11 +52,15 @@ func Compile(source string, budget *Budget) (*Pattern, *Error) {
 // is refused.
 func (t *translator) automaton(tree *syntax.Regexp) (*Pattern, *Error) {
 	p := &Pattern{Source: t.src, RE2: t.out.String(), tree: tree}
-	program, err := newProgram(trimSearch(tree))
+	trimmed := trimSearch(tree)
+	p.literals = newLiterals(trimmed)
+	program, err := newProgram(trimmed)
 	if err != nil {
 		return nil, t.tooLarge()
 	}
+	program.paginate(&t.budget.pages)
 	if p.dfa = newDFA(program, &t.budget.steps); p.dfa != nil {
+		p.dfa.pair(&t.budget.pairs)
 		return p, nil
 	}
 	if p.parallel = newParallel(program, &t.budget.links); p.parallel == nil {
@@ -68,6 +74,7 @@ func (t *translator) automaton(tree *syntax.Regexp) (*Pattern, *Error) {
 	if !t.budget.take(word * len(p.parallel.reads)) {
 		return nil, tooLarge()
 	}
+	p.lazy = newLazy(p.parallel, &t.budget.cache)
 	return p, nil
 }
 
@@ -78,11 +85,17 @@ type Budget struct {
 	size  int // bytes of translations, and instructions at a multiple of that
 	steps int // of building complete automata, see newDFA
 	links int // of building the others, see newParallel
+	cache int // bytes that they may remember, see newLazy
+	pages int // bytes of tables for characters beyond ASCII
+	pairs int // entries of tables for pairs of characters
 }
 
 // NewBudget returns the budget of one schema.
 func NewBudget() Budget {
-	return Budget{size: 4 << 20, steps: maxSchemaSteps, links: maxSchemaSteps}
+	return Budget{
+		size: 4 << 20, steps: maxSchemaSteps, links: maxSchemaSteps,
+		cache: maxSchemaCache, pages: maxSchemaPages, pairs: maxSchemaPairs,
+	}
 }
 
 // take takes off part of the size, and reports whether it holds.
@@ -135,8 +148,16 @@ func re2Error(err error) *Error {
 
 // Match reports whether text, which is valid UTF-8, holds a match.
 func (p *Pattern) Match(text []byte) bool {
-	if p.dfa != nil {
+	text, ok := p.literals.search(text)
+	switch {
+	case !ok:
+		return false
+	case p.literals.whole:
+		return true
+	case p.dfa != nil:
 		return p.dfa.match(text)
+	case p.lazy != nil:
+		return p.lazy.match(text)
 	}
 	return p.parallel.match(text)
 }

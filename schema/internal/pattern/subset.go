@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"regexp/syntax"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/agentd/agentd/schema/internal/regular"
@@ -19,9 +18,8 @@ type program struct {
 	alphabet *regular.Alphabet
 	classes  int
 
-	ascii  [utf8.RuneSelf]uint8 // the class of each ASCII character
-	starts []rune               // the first characters of the runs beyond ASCII
-	kinds  []uint16             // the class of each run
+	ascii [utf8.RuneSelf]uint8 // the class of each ASCII character
+	beyond
 }
 
 // maxProgram is the number of instructions that [subsets] can number.
@@ -49,25 +47,8 @@ func newProgram(tree *syntax.Regexp) (*program, error) {
 	for c := range p.ascii {
 		p.ascii[c] = uint8(alphabet.Class(rune(c))) // fits: the classes of ASCII come first
 	}
-	// Runs that the program does not tell apart become one, which makes the
-	// search through them shorter.
-	p.starts, p.kinds = []rune{utf8.RuneSelf}, []uint16{alphabet.Class(utf8.RuneSelf)}
-	for run, first := range alphabet.Cuts {
-		kind := alphabet.ClassOf[run]
-		if first > utf8.RuneSelf && kind != p.kinds[len(p.kinds)-1] {
-			p.starts, p.kinds = append(p.starts, first), append(p.kinds, kind)
-		}
-	}
+	p.beyond = newBeyond(alphabet)
 	return p, nil
-}
-
-// class returns the class of a character beyond ASCII.
-func (p *program) class(r rune) uint16 {
-	at, exact := slices.BinarySearch(p.starts, r)
-	if !exact {
-		at--
-	}
-	return p.kinds[at]
 }
 
 // The two states from which there is no way out.
