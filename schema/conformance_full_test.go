@@ -43,20 +43,12 @@ func annotations() []string { return []string{"optional/content.json"} }
 // they have it, and no refusal but of what would have to be fetched.
 func TestConformanceFull(t *testing.T) {
 	for path, dialect := range fullSuites() {
-		src, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var files map[string][]suiteGroup
-		if err := json.Unmarshal(src, &files); err != nil {
-			t.Fatal(err)
-		}
 		column := 0
 		if dialect == schema.Dialect202012 {
 			column = 1
 		}
 		groups, tests := 0, 0
-		for file, all := range files {
+		for file, all := range suiteFiles(t, path) {
 			refused := 0
 			opts := schema.CompileOptions{
 				Profile: schema.ProfileFull, Dialect: dialect,
@@ -81,6 +73,20 @@ func TestConformanceFull(t *testing.T) {
 		}
 		t.Logf("%s: %d groups and %d tests", path, groups, tests)
 	}
+}
+
+// suiteFiles reads the groups of each file of a suite.
+func suiteFiles(t *testing.T, path string) map[string][]suiteGroup {
+	t.Helper()
+	src, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files map[string][]suiteGroup
+	if err := json.Unmarshal(src, &files); err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // wouldFetch checks that a refusal names something outside of the document.

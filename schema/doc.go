@@ -40,6 +40,9 @@
 // ignored, as the drafts ask, and [Schema.Remarks] lists them. The content keywords are
 // annotations, and so is format unless [CompileOptions] says otherwise.
 //
+// A [Node] shows all of it to those who translate schemas: [Node.Unread] names what a
+// translator of the subset would drop, and [Node.Keywords] has every keyword as written.
+//
 // A schema of the subset means the same in both profiles, but for format.
 //
 // # Values

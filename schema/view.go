@@ -11,7 +11,13 @@ import (
 // Node is a read-only view of one schema inside a compiled one, for programs
 // that translate schemas, such as code generators. Two nodes are equal by ==
 // exactly if they are the same place in the same schema, so that a map of nodes
-// finds recursion. The zero Node is no schema; its methods must not be called.
+// finds recursion; with $dynamicRef, a place has a node for each dynamic scope in
+// which it means something else. The zero Node is no schema; its methods must not be
+// called.
+//
+// A schema of [ProfileFull] has keywords that a program for the subset does not ask
+// about. [Node.Unread] names them, so that it can refuse what it would drop, and
+// [Node.Keywords] has all of them as written.
 type Node struct{ n *ir.Node }
 
 // Root returns the whole schema.
@@ -19,13 +25,7 @@ func (s *Schema) Root() Node { return Node{s.form.Root} }
 
 // Definitions returns the schemas in the root's definitions, in the order of
 // the source.
-func (s *Schema) Definitions() []Definition {
-	all := make([]Definition, 0, len(s.form.Root.Notes.Definitions))
-	for _, d := range s.form.Root.Notes.Definitions {
-		all = append(all, Definition{d.Name, Node{d.Node}})
-	}
-	return all
-}
+func (s *Schema) Definitions() []Definition { return s.Root().Definitions() }
 
 // Definition is a named schema that $ref can reach.
 type Definition struct {
@@ -47,6 +47,11 @@ func (n Node) Boolean() (value, ok bool) { return !n.n.Never, n.n.Boolean }
 // Ref returns where $ref leads; ok is false without $ref. name is the name in
 // the root's definitions, or "" for the root itself. A schema with $ref has
 // annotations but no assertions of its own.
+//
+// By the full profile, a reference that has assertions beside it is one of the
+// branches that AllOf returns, which means the same; name is "" as well for all that is
+// not in the root's definitions or $defs; and [Node.RefKeyword] tells $dynamicRef
+// from $ref.
 func (n Node) Ref() (name string, target Node, ok bool) {
 	return n.n.RefName, Node{n.n.Ref}, n.n.Ref != nil
 }
@@ -131,7 +136,7 @@ type Property struct {
 }
 
 // HasObject reports whether any of properties, required and
-// additionalProperties is present.
+// additionalProperties is present, or another keyword about members.
 func (n Node) HasObject() bool { return n.n.Obj != nil }
 
 // Properties returns the entries of properties in the order of the source.
@@ -165,7 +170,8 @@ func (n Node) Additional() (schema Node, ok bool) {
 }
 
 // Items returns the schema of items; without it, ok is false and anything
-// goes.
+// goes. Behind [Node.PrefixItems] it is about the other elements, also where an older
+// dialect calls it additionalItems.
 func (n Node) Items() (schema Node, ok bool) {
 	if n.n.Arr == nil || n.n.Arr.Items == nil {
 		return Node{}, false
@@ -218,7 +224,8 @@ func (n Node) PatternRE2() string {
 	return n.n.Str.Pattern.RE2
 }
 
-// Format returns the format, or "".
+// Format returns the format, or "". It is what Compile asserts: the full profile
+// has formats that are annotations, see [Node.FormatAnnotation].
 func (n Node) Format() Format {
 	if n.n.Str == nil {
 		return ""

@@ -194,7 +194,7 @@ func (c *compiler) schema(t *jsontree.Tree, pointer string) *ir.Node {
 	if len(c.nodes) > 0 && !(c.spend(stepsOfSchema) && c.spendAt(pointer, len(t.Members))) {
 		return c.nodes[0]
 	}
-	n := &ir.Node{ID: uint32(memo.FirstID + len(c.nodes)), Pointer: pointer, Types: ir.AnyType}
+	n := &ir.Node{ID: uint32(memo.FirstID + len(c.nodes)), Pointer: pointer, Raw: t.Raw, Types: ir.AnyType}
 	c.nodes = append(c.nodes, n)
 	switch {
 	case t.Kind == jsontree.Boolean:
@@ -226,6 +226,7 @@ func (c *compiler) reference(n *ir.Node, t *jsontree.Tree, pointer string) {
 		switch m.Name {
 		case "$ref":
 			if text, ok := c.text(m.Value, at); ok {
+				n.RefBy, n.RefText = m.Name, text
 				c.refs = append(c.refs, pendingRef{n, text, at})
 			}
 		case "title", "description", "default", "examples":

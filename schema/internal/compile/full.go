@@ -131,6 +131,7 @@ func (f *fullProfile) schema(t *jsontree.Tree) *ir.Node {
 		return f.c.nodes[0]
 	}
 	n := f.newNode(at.pointer)
+	n.Raw = t.Raw
 	f.nodes[key] = n
 	switch {
 	case len(f.c.nodes) > min(maxNodes, memo.MaxNodes):
@@ -220,6 +221,7 @@ func (f *fullProfile) reference(n *ir.Node, m jsontree.Member, where string, fro
 		f.c.finish(holder)
 		n.AllOf = withBranches(n.AllOf, holder)
 	}
+	holder.RefBy, holder.RefText = m.Name, text
 	f.refs = append(f.refs, fullRef{holder, m.Name, text, where, from, f.scope})
 }
 

@@ -276,7 +276,7 @@ func (f *fullProfile) dependentSchema(n *ir.Node, entry jsontree.Member, where s
 	asks.Obj = &ir.ObjectRule{Required: []string{entry.Name}}
 	f.c.finish(asks)
 	b := beyond(n)
-	b.Conditionals = append(b.Conditionals, ir.Conditional{If: asks, Then: f.c.schema(entry.Value, where)})
+	b.Conditionals = append(b.Conditionals, ir.Conditional{If: asks, Then: f.c.schema(entry.Value, where), Dependent: &entry.Name})
 }
 
 // nameDependents makes properties without schemas of the names in dependentRequired,

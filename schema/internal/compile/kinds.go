@@ -41,6 +41,7 @@ func (c *compiler) stringKeyword(n *ir.Node, name string, v *jsontree.Tree, at s
 		if !ok {
 			return
 		}
+		n.Notes.Format = name
 		if c.full != nil {
 			c.full.format(n.Str, name)
 			return

@@ -17,9 +17,12 @@ type Beyond struct {
 }
 
 // Conditional is if with then and else, or one entry of dependentSchemas: there If is
-// a schema made up for it, which asks for the member. Then and Else are nil where
-// absent.
-type Conditional struct{ If, Then, Else *Node }
+// a schema made up for it, which asks for the member, and Dependent is its name. Then
+// and Else are nil where absent.
+type Conditional struct {
+	If, Then, Else *Node
+	Dependent      *string
+}
 
 // Arm returns what a value must also pass, given whether it passes If; nil for
 // nothing.

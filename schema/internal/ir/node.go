@@ -55,12 +55,15 @@ type Key struct{ _ struct{} }
 type Node struct {
 	ID      uint32
 	Pointer string // where the schema stands in the source, RFC 6901
+	Raw     []byte // the schema as written; nil where it is part of a keyword's value
 
 	// Ref is set for {"$ref": …}, which then stands for its target and has no
 	// assertions of its own. RefName is the name in definitions, "" for "#".
-	Ref     *Node
-	RefName string
-	Final   *Node // where a chain of $ref ends; the node itself without $ref
+	// RefBy is the keyword, and RefText its value.
+	Ref            *Node
+	RefName        string
+	RefBy, RefText string
+	Final          *Node // where a chain of $ref ends; the node itself without $ref
 
 	Boolean bool // the schema is written true or false
 	Never   bool // the schema is false; Types then is empty
@@ -100,6 +103,7 @@ type Annotations struct {
 	Title, Description string
 	Fallback           []byte // default
 	Examples           [][]byte
+	Format             string // as written, whether it is asserted or not
 	Definitions        []Definition
 }
 
