@@ -102,8 +102,8 @@ type nodeKey struct {
 }
 
 // maxNodes bounds how many schemas come out of one document. Dynamic scopes multiply
-// its places, and every node takes some hundred bytes.
-const maxNodes = 1 << 19
+// its places, and every node takes about a kilobyte.
+const maxNodes = 1 << 17
 
 // maxRemarks bounds the remarks about one schema.
 const maxRemarks = 100
