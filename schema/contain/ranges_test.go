@@ -56,6 +56,46 @@ func TestManyRanges(t *testing.T) {
 	c.log(t)
 }
 
+// TestGapsBesideMultiples holds the answers about many ranges that are ruled out, beside
+// values that are and divisors that are wanted or not, to trying every number there is.
+func TestGapsBesideMultiples(t *testing.T) {
+	var halves []string
+	for i := -8; i <= 60; i++ {
+		halves = append(halves, fmt.Sprint(float64(i)/2))
+	}
+	half := rapid.SampledFrom(halves)
+	divisors := []string{`{}`, `{"multipleOf":1.5}`, `{"multipleOf":2}`, `{"not":{"multipleOf":1}}`, `{"not":{"multipleOf":1.5}}`, `{"not":{"anyOf":[{"multipleOf":2},{"multipleOf":3}]}}`}
+	lower, upper := rapid.SampledFrom([]string{"minimum", "exclusiveMinimum"}), rapid.SampledFrom([]string{"maximum", "exclusiveMaximum"})
+	c := newCounted()
+	rapid.Check(t, func(t *rapid.T) {
+		gaps := series(rapid.IntRange(9, 14).Draw(t, "n"), func(int) string {
+			from := rapid.IntRange(0, len(halves)-1).Draw(t, "from")
+			to := min(from+rapid.IntRange(0, 5).Draw(t, "wide"), len(halves)-1)
+			low, high := lower.Draw(t, "low"), upper.Draw(t, "high")
+			if rapid.Bool().Draw(t, "negated") {
+				return fmt.Sprintf(`{"not":{"type":"number",%q:%s,%q:%s}}`, low, halves[from], high, halves[to])
+			}
+			return fmt.Sprintf(`{"anyOf":[{%q:%s},{%q:%s}]}`, high, halves[from], low, halves[to])
+		})
+		excluded := series(rapid.IntRange(1, 12).Draw(t, "excluded"), func(int) string { return half.Draw(t, "value") })
+		a := mustFull(t, fmt.Sprintf(`{"type":%q,"minimum":-4,"maximum":30,"multipleOf":0.5,"not":{"enum":[%s]},"allOf":[%s,%s]}`,
+			rapid.SampledFrom([]string{"integer", "number"}).Draw(t, "type"), excluded, rapid.SampledFrom(divisors).Draw(t, "divisor"), gaps))
+		b := mustFull(t, rapid.SampledFrom(append(divisors[1:], `false`, `{"minimum":`+half.Draw(t, "least")+`}`)).Draw(t, "b"))
+		want := contain.Proven
+		for _, v := range halves {
+			if a.Valid([]byte(v)) && !b.Valid([]byte(v)) {
+				want = contain.Refuted
+			}
+		}
+		got := contained(a, b)
+		c.add(got)
+		if got.Answer != want {
+			t.Fatalf("%s (%s %s), want %s:\na: %s\nb: %s", got.Answer, got.Reason, got.Witness, want, a.Source(), b.Source())
+		}
+	})
+	c.log(t)
+}
+
 func compiled(t *rapid.T, source string) *schema.Schema {
 	s, err := schema.Compile([]byte(source))
 	if err != nil {
