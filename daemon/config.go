@@ -7,6 +7,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/skill/sandbox"
 	"github.com/agentd/agentd/transport/memory"
 	"github.com/agentd/agentd/transport/nats"
 )
@@ -43,7 +44,9 @@ type Config struct {
 	// status says so.
 	Confines bool
 
-	family *descendants.Family // of the process; nil before the first agent has started
+	// Both are of the process, and nil before the first agent has started.
+	family *descendants.Family
+	starts *sandbox.Starts
 }
 
 // An UnknownAgentError reports that a fleet has no such member.

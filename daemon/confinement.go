@@ -96,7 +96,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 	if c == nil {
 		return nil, nil
 	}
-	box := &sandbox.Sandbox{Marks: d.descendants.Marks(), Folders: c.folders, Threads: c.threads}
+	box := &sandbox.Sandbox{Marks: d.descendants.Marks(), Folders: c.folders, Threads: c.threads, Starts: d.cfg.starts}
 	granted := s.Sandbox
 	if granted == nil {
 		granted = &fleet.Sandbox{}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/agentd/agentd/internal/descendants"
+	"github.com/agentd/agentd/skill/sandbox"
 )
 
 // ownProcess makes the process what [Config.OwnsProcess] says, and begins the account of
@@ -13,6 +14,7 @@ func (c *Config) ownProcess() {
 	if c.family != nil {
 		return
 	}
+	c.starts = sandbox.NewStarts()
 	var err error
 	c.family, err = descendants.NewFamily(c.OwnsProcess)
 	if err != nil {

@@ -137,14 +137,17 @@ func (p *Process) run(ctx context.Context, inv *rpc.Invocation, confined *sandbo
 	}
 	defer release()
 	cmd.Stdout, cmd.Stderr = out.write, logged.write
-	err = confined.Start(ctx, cmd)
-	confined.Started()
-	if err != nil {
+	if err := confined.Turn(ctx); err != nil {
+		return nil, stopped(err)
+	}
+	if err := confined.Start(ctx, cmd); err != nil {
+		confined.Started()
 		return nil, &rpc.SkillError{Message: notStarted, Err: err}
 	}
 	out.begin()
 	logged.begin()
 	family.Started(cmd.Process.Pid)
+	confined.Started()
 	err = cmd.Wait()
 	ended = time.Now()
 	p.endDescendants(family, inv)

@@ -28,6 +28,8 @@ type Sandbox struct {
 	Helper string
 	// Folders makes the temporary folder of each call. Nil makes none.
 	Folders *Folders
+	// Starts bounds how many programs start at a time. Nil does not.
+	Starts *Starts
 }
 
 // A Run is one program that is confined. Close ends it. The methods of a nil Run, of a program
@@ -38,6 +40,8 @@ type Run struct {
 	folder      string   // temporary; or ""
 	onThread    bool     // the program is started by a thread
 	read, write *os.File // of the helper's report
+	turn        func()   // ends that of Turn; nil before it
+	failure     error    // what the helper has reported
 }
 
 // Begin returns a run of a call, with its mark and its temporary folder. A nil Sandbox
@@ -150,21 +154,37 @@ func (r *Run) Start(ctx context.Context, cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// Started must be called when the command has started, or has failed to.
+// Turn waits until the command may start; see [Starts]. Started or Close ends the turn, and
+// so does the end of ctx.
+func (r *Run) Turn(ctx context.Context) (err error) {
+	if r == nil || r.write == nil { // there is no helper
+		return nil
+	}
+	r.turn, err = r.sandbox.Starts.turn(ctx)
+	return err
+}
+
+// Started must be called when the command has started, or has failed to. It returns when the
+// helper has become the program, or has ended.
 func (r *Run) Started() {
-	if r != nil && r.write != nil {
-		_ = r.write.Close() // it has never been written here
-		r.write = nil
+	if r == nil || r.write == nil {
+		return
+	}
+	_ = r.write.Close() // it has never been written here
+	r.write = nil
+	r.failure = readFailure(r.read) // until execve, or the end, closes the other end
+	if r.turn != nil {
+		r.turn()
 	}
 }
 
 // Failure returns the [Error] of a program that has never run, or nil. It must be called
-// when the command has ended.
+// after Started.
 func (r *Run) Failure() error {
-	if r == nil || r.read == nil {
+	if r == nil {
 		return nil
 	}
-	return readFailure(r.read)
+	return r.failure
 }
 
 // Close removes the temporary folder. The program and all that it has started must have
