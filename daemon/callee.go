@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 
 	"github.com/agentd/agentd/daemon/skillapi"
 	"github.com/agentd/agentd/envelope"
@@ -60,6 +61,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w\n(declare it under skills: in %s)", err, m.Agent.Path)
 	}
+	d.serveUsers(handlers)
 	return nil
 }
 
@@ -87,6 +89,7 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) 
 		return nil, err
 	}
 	handlers := map[string]rpc.Handler{}
+	switches := slices.ContainsFunc(d.processSkills(m), func(s fleet.Skill) bool { return s.Sandbox != nil && s.Sandbox.User != nil })
 	for _, s := range m.Agent.Skills {
 		if d.cfg.Handlers[s.Name] != nil {
 			continue // a Go function replaces the process of the same name
@@ -95,16 +98,23 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) 
 		if err != nil {
 			return nil, err
 		}
-		c, err := d.openConfinement(ctx)
+		c, err := d.openConfinement(ctx, switches)
+		if err != nil {
+			return nil, err
+		}
+		user, err := d.userOf(ctx, c, s)
 		if err != nil {
 			return nil, err
 		}
 		process := d.process(s.Process, variables, api)
-		if process.Sandbox, err = d.confine(c, f, m, s, api.URL()); err != nil {
+		if process.Sandbox, err = d.confine(c, f, m, s, user, api.URL()); err != nil {
 			return nil, err
 		}
 		if process.Sandbox != nil && !process.Sandbox.Policy.Off {
-			process.Builds = c.builds
+			process.Builds = c.placeOf(user).builds
+		}
+		if user != nil {
+			process.Calls = api.As(user.UID)
 		}
 		handlers[s.Name] = process
 	}

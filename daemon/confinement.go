@@ -2,19 +2,15 @@ package daemon
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/skill/sandbox"
 )
 
@@ -22,10 +18,8 @@ import (
 type confinement struct {
 	layers  sandbox.Layers
 	threads *sandbox.Threads // nil where the helper starts programs
-	folders *sandbox.Folders
-	calls   string // holds the temporary folders of all calls of this user
-	base    string // holds them, and the programs that agentd has built
-	builds  *skill.Builds
+	own     *place
+	others  *place   // for skills that run as other users; nil before the first
 	private []string // files of the system that are not for everybody
 }
 
@@ -36,10 +30,11 @@ const (
 )
 
 // openConfinement opens what skills are confined with, for an agent that has a skill that
-// is a process: at its start, or at the reload that brings the first.
-func (d *Daemon) openConfinement(ctx context.Context) (*confinement, error) {
+// is a process: at its start, or at the reload that brings the first. switches is set for
+// one that has a skill which runs as another user.
+func (d *Daemon) openConfinement(ctx context.Context, switches bool) (*confinement, error) {
 	if c := d.confinement.Load(); c != nil || !d.cfg.Confines {
-		return c, nil
+		return d.openOthers(c, switches)
 	}
 	// Otherwise each call would run the program that embeds this package once more.
 	if err := sandbox.Probe(ctx); err != nil {
@@ -49,54 +44,26 @@ func (d *Daemon) openConfinement(ctx context.Context) (*confinement, error) {
 	if !c.layers.Marks {
 		return nil, nil // this system confines nothing; unconfined says so
 	}
-	// One run of an agent has its audit log, and so this folder, for itself.
-	id := sha256.Sum256([]byte(d.cfg.Paths.State + "\x00" + d.Member().ID))
-	name := hex.EncodeToString(id[:8])
-	base, err := d.temporaryBase()
-	if err != nil {
+	var err error
+	if c.own, err = d.openPlace(ownPlace, sandbox.OwnFolder, sandbox.OpenFolders); err != nil {
 		return nil, err
 	}
-	c.base, c.calls = base, filepath.Join(base, "calls")
-	builds := filepath.Join(base, "builds")
-	for _, folder := range []string{c.calls, builds} {
-		if err := sandbox.OwnFolder(folder); err != nil {
-			return nil, err
-		}
-	}
-	if c.folders, err = sandbox.OpenFolders(filepath.Join(c.calls, name)); err != nil {
-		return nil, err
-	}
-	c.builds = skill.NewBuilds(filepath.Join(builds, name))
 	c.private = sandbox.Private("/etc", mostSystemFiles)
 	if c.threads, err = sandbox.OpenThreads(ctx); err != nil {
 		d.log.Warn("programs of skills are started by a helper process, which adds some milliseconds to each call", "error", err)
 	}
 	d.confinement.Store(c)
 	d.log.Info("skills are confined", "landlock", c.layers.Landlock, "seccomp", c.layers.Seccomp)
-	return c, nil
-}
-
-// temporaryBase returns the folder for temporary files of this user's agents, without
-// symbolic links.
-func (d *Daemon) temporaryBase() (string, error) {
-	base := filepath.Join(os.TempDir(), fmt.Sprintf("agentd-%d-skills", os.Geteuid()))
-	if err := sandbox.OwnFolder(base); err != nil {
-		// Another user may have taken the name; that must not stop the agent.
-		d.log.Warn("temporary folders of calls are elsewhere", "error", err)
-		if base, err = os.MkdirTemp("", "agentd-skills-*"); err != nil {
-			return "", err
-		}
-	}
-	return sandbox.Real(base), nil
+	return d.openOthers(c, switches)
 }
 
 // confine returns what holds the program of a skill, or nil. face is the URL of the API
-// for skills.
-func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s fleet.Skill, face string) (*sandbox.Sandbox, error) {
+// for skills, and user whom it runs as, or nil.
+func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s fleet.Skill, user *sandbox.User, face string) (*sandbox.Sandbox, error) {
 	if c == nil {
 		return nil, nil
 	}
-	box := &sandbox.Sandbox{Marks: d.descendants.Marks(), Folders: c.folders, Threads: c.threads, Starts: d.cfg.starts}
+	box := &sandbox.Sandbox{Marks: d.descendants.Marks(), Folders: c.placeOf(user).folders, Threads: c.threads, Starts: d.cfg.starts}
 	granted := s.Sandbox
 	if granted == nil {
 		granted = &fleet.Sandbox{}
@@ -106,7 +73,11 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 		return box, nil
 	}
 	secrets := d.secrets(f)
-	secrets.kept = append(secrets.kept, c.base)
+	calls := make([]string, 0, len(c.places()))
+	for _, p := range c.places() {
+		secrets.kept = append(secrets.kept, p.base)
+		calls = append(calls, p.calls)
+	}
 	if err := secrets.check(s.Name, granted); err != nil {
 		return nil, err
 	}
@@ -116,13 +87,14 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 	}
 	policy := sandbox.Default(sandbox.Real(s.Process.Dir))
 	policy.Face = port
+	policy.User = user
 	policy.Hidden = secrets.all()
 	credentials, complete := credentialFiles(f, s.Process.Dir)
 	if !complete {
 		d.log.Warn("the skill may read files *.creds and *.nk that were not found: its folder holds too many files to search all",
 			"skill", s.Name, "dir", s.Process.Dir, "most", mostOwnFiles, "remedy", "give it a folder of its own with dir")
 	}
-	policy.Apart = slices.Concat(c.private, []string{c.calls}, othersFolders(f, m, s.Process.Dir), credentials)
+	policy.Apart = slices.Concat(c.private, calls, othersFolders(f, m, s.Process.Dir), credentials)
 	policy.Limits = sandbox.Limits{
 		MemoryBytes: uint64(granted.MemoryBytes), FileBytes: uint64(granted.FileBytes), //nolint:gosec // the load has checked that they are positive
 		OpenFiles: uint64(granted.OpenFiles), CPUSeconds: uint64(granted.CPUSeconds), //nolint:gosec // as above

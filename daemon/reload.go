@@ -75,6 +75,7 @@ func (d *Daemon) reload() error {
 		if err := d.inbox.SetContract(next.member.Capabilities, next.handlers); err != nil {
 			return fmt.Errorf("reload: %w", err)
 		}
+		d.serveUsers(next.handlers)
 		d.stats.setCapabilities(next.member.Capabilities.Names())
 		d.stats.setTenants(next.tenants.Served())
 		d.inbox.SetLimits(calleeLimits(next.member))

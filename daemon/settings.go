@@ -178,6 +178,9 @@ func skillsOf(a *fleet.AgentFile) []fleet.Skill {
 			placeless := *s
 			placeless.Position = fleet.Position{}
 			placeless.Read, placeless.Write = placelessPaths(s.Read), placelessPaths(s.Write)
+			if s.User != nil {
+				placeless.User = &fleet.SandboxUser{Name: s.User.Name}
+			}
 			skills[i].Sandbox = &placeless
 		}
 	}

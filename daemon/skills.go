@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"context"
+	"os"
 
 	"github.com/agentd/agentd/daemon/skillapi"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/skill"
 )
 
 // openSkillAPI opens the API for skills that are processes, for an agent that has one: at
@@ -20,4 +23,24 @@ func (d *Daemon) openSkillAPI(ctx context.Context) (*skillapi.Server, error) {
 	}
 	d.skillAPI.Store(api)
 	return api, nil
+}
+
+// serveUsers has the API for skills accept the users that handlers run as, and no others.
+func (d *Daemon) serveUsers(handlers map[string]rpc.Handler) {
+	api := d.skillAPI.Load()
+	if api == nil {
+		return
+	}
+	var users []int
+	for _, h := range handlers {
+		p, ok := h.(*skill.Process)
+		switch {
+		case !ok:
+		case p.Sandbox != nil && p.Sandbox.Policy.User != nil:
+			users = append(users, p.Sandbox.Policy.User.UID)
+		default:
+			users = append(users, os.Geteuid())
+		}
+	}
+	api.SetUsers(users...)
 }

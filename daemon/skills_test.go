@@ -180,3 +180,20 @@ func TestReloadBringsAProcess(t *testing.T) {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
+
+// A program that cannot confine skills runs none as another user's, and says where that is
+// asked for.
+func TestAnotherUserTakesConfinement(t *testing.T) {
+	t.Parallel()
+	all := files()
+	all["callee/agent.yaml"] = "name: callee\nskills: {cat: {process: {command: [cat]}, sandbox: {user: nobody}}}\n"
+	cfg := withGo(load(t, all))
+	cfg.Confines = false
+	f, err := daemon.StartFleet(t.Context(), cfg)
+	if err == nil {
+		stop(t, f)
+	}
+	if err == nil || !strings.Contains(err.Error(), "callee/agent.yaml:2:") || !strings.Contains(err.Error(), "cannot run as the user nobody") {
+		t.Errorf("%v", err)
+	}
+}

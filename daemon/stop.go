@@ -37,7 +37,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 		errs = append(errs, d.inbox.Shutdown(ctx), d.closeDescendants())
 	}
 	if c := d.confinement.Load(); c != nil { // after the last skill, too
-		c.folders.Close()
+		c.Close()
 	}
 	if api := d.skillAPI.Load(); api != nil { // after the last skill
 		errs = append(errs, api.Shutdown(ctx))

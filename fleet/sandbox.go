@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/agentd/agentd/internal/strictyaml"
@@ -19,6 +20,8 @@ type Sandbox struct {
 	Read, Write []SandboxPath
 	// Connect and Listen are TCP ports.
 	Connect, Listen []int
+	// User is whom the program runs as, in place of agentd's user; nil for that one.
+	User *SandboxUser
 	// What follows bounds each process of the skill by itself; 0 leaves agentd's bound.
 	MemoryBytes, FileBytes, OpenFiles, CPUSeconds int64
 	// Position is where the key stands.
@@ -29,6 +32,14 @@ type Sandbox struct {
 type SandboxPath struct {
 	// Path is absolute.
 	Path string
+	// Position is where it stands.
+	Position Position
+}
+
+// A SandboxUser is a user of the host that a file names.
+type SandboxUser struct {
+	// Name is a name or a number. Whether there is such a user is the host's to say.
+	Name string
 	// Position is where it stands.
 	Position Position
 }
@@ -53,6 +64,7 @@ func decodeSandbox(v strictyaml.Value, dir string) *Sandbox {
 	defer o.Done()
 	s.Read, s.Write = decodeSandboxPaths(o.Get("read"), dir), decodeSandboxPaths(o.Get("write"), dir)
 	s.Connect, s.Listen = decodePorts(o.Get("connect")), decodePorts(o.Get("listen"))
+	s.User = decodeSandboxUser(o.Get("user"))
 	s.MemoryBytes = o.Get("memoryBytes").Int(leastMemory, math.MaxInt64)
 	s.FileBytes = o.Get("fileBytes").Int(1, math.MaxInt64)
 	s.OpenFiles = o.Get("openFiles").Int(leastFiles, mostFiles)
@@ -86,6 +98,24 @@ func decodeSandboxPaths(v strictyaml.Value, dir string) (paths []SandboxPath) {
 		paths = append(paths, SandboxPath{Path: path, Position: item.Position()})
 	}
 	return paths
+}
+
+// decodeSandboxUser reads the name or the number of a user.
+func decodeSandboxUser(v strictyaml.Value) *SandboxUser {
+	const mostUser = math.MaxUint32 - 1 // the last one stands for none
+	if !v.Present() {
+		return nil
+	}
+	u := &SandboxUser{Position: v.Position()}
+	if v.Kind() == strictyaml.Number {
+		u.Name = strconv.FormatInt(v.Int(0, mostUser), 10)
+	} else {
+		u.Name = v.Text()
+	}
+	if u.Name == "root" || u.Name == "0" {
+		v.Fault("root may do everything", "name a user that exists for such skills alone")
+	}
+	return u
 }
 
 // decodePorts reads a list of TCP ports.

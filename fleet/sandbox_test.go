@@ -42,6 +42,15 @@ func TestSandbox(t *testing.T) {
 		got.MemoryBytes != 1<<30 || got.FileBytes != 1 || got.OpenFiles != 64 || got.CPUSeconds != 60 || got.Off {
 		t.Errorf("got %+v", got)
 	}
+	for user, want := range map[string]string{"agents": "agents", "65534": "65534", "'65534'": "65534"} {
+		if f, err = fleet.Load(starter().with(sandboxed("{user: "+user+"}")).root(t), fleet.LoadOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		m, _ = f.Member("pr-reviewer")
+		if s, _ := m.Agent.Skill("review-pr"); s.Sandbox.User == nil || s.Sandbox.User.Name != want || s.Sandbox.User.Position.Line != 5 {
+			t.Errorf("user %s: %+v", user, s.Sandbox.User)
+		}
+	}
 	f, err = fleet.Load(starter().with(sandboxed("off")).root(t), fleet.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +79,13 @@ func TestSandboxFaults(t *testing.T) {
 		"{memoryBytes: 10}":               "/skills/review-pr/sandbox/memoryBytes",
 		"{raed: [x]}":                     `did you mean "read"?`,
 		"on":                              "/skills/review-pr/sandbox",
+		"{user: agents, connect: [5432]}": "",
+		"{user: 65534}":                   "",
+		"{user: root}":                    "/skills/review-pr/sandbox/user: root may do everything",
+		"{user: 0}":                       "/skills/review-pr/sandbox/user: root may do everything",
+		"{user: ''}":                      "/skills/review-pr/sandbox/user: the string must not be empty",
+		"{user: 4294967295}":              "/skills/review-pr/sandbox/user",
+		"{user: 1.5}":                     "/skills/review-pr/sandbox/user",
 		"{read: ['a\\0b']}":               "",
 	} {
 		dir := starter().with(sandboxed(sandbox)).root(t)

@@ -98,8 +98,12 @@ var errStopped = errors.New("skill: the build was stopped")
 // compile runs the go command. Its environment is agentd's own and what the skill's file
 // sets: the source is the operator's, as the files of the fleet are.
 func compile(ctx context.Context, out string, p *Process, words []string) error {
-	if err := os.MkdirAll(filepath.Dir(out), 0o700); err != nil {
-		return &rpc.SkillError{Message: notStarted, Err: err}
+	// Who can enter the folder of the builds may start them: a skill that runs as another
+	// user, if the folder is for such skills.
+	for _, folder := range []string{filepath.Dir(filepath.Dir(out)), filepath.Dir(out)} {
+		if err := errors.Join(os.MkdirAll(folder, 0o700), os.Chmod(folder, 0o711)); err != nil { //nolint:gosec // see above
+			return &rpc.SkillError{Message: notStarted, Err: err}
+		}
 	}
 	var said cappedBuffer
 	said.most, said.overflow = 16*maxCompilerBytes, func() {}
@@ -113,6 +117,9 @@ func compile(ctx context.Context, out string, p *Process, words []string) error 
 	err := cmd.Run()
 	switch {
 	case err == nil:
+		if err := os.Chmod(out, 0o755); err != nil { //nolint:gosec // see above
+			return &rpc.SkillError{Message: notStarted, Err: err}
+		}
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", errStopped, context.Cause(ctx))

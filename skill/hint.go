@@ -65,6 +65,8 @@ func grant(line string, p *sandbox.Policy) string {
 		return "sandbox.connect in agent.yaml lists more TCP ports than those of DNS and the web"
 	case strings.Contains(lower, "listen") || strings.Contains(lower, "bind"):
 		return "sandbox.listen in agent.yaml lists the TCP ports on which the skill may listen"
+	case path != "" && p.Reads(path) && p.User != nil:
+		return fmt.Sprintf("the skill runs as the user %s (sandbox.user in agent.yaml), to whom modes and owner of %s must permit it; sandbox.write lists what it may change besides its temporary folder", p.User.Name, path)
 	case path != "" && p.Reads(path):
 		return fmt.Sprintf("sandbox.write in agent.yaml lists what it may change besides its temporary folder, and that is not %s", path)
 	case path != "":

@@ -183,7 +183,7 @@ func (p *Process) command(ctx context.Context, inv *rpc.Invocation, confined *sa
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = p.Dir
 	cmd.Stdin = bytes.NewReader(inv.Payload)
-	cmd.Env = append(p.environment(os.Environ(), confined.Home()), ofCall...)
+	cmd.Env = append(p.environment(os.Environ(), confined), ofCall...)
 	release := func() {}
 	if p.Calls != nil {
 		var token string
@@ -223,15 +223,26 @@ func (p *Process) maxOutput() int {
 
 // environment returns the variables that a program may see. It copies a fixed
 // few of agentd's own and those that the configuration names, because
-// agentd's environment holds secrets. home, unless it is "", is the only folder
-// that the program may write: it takes the place of the user's.
-func (p *Process) environment(own []string, home string) []string {
-	passed := append([]string{"PATH", "HOME", "TMPDIR", "USER", "LANG"}, p.InheritEnv...)
-	var env []string
-	if home != "" {
-		env = []string{"HOME=" + home, "TMPDIR=" + home}
-		passed = append([]string{"PATH", "USER", "LANG"}, p.InheritEnv...)
+// agentd's environment holds secrets. The temporary folder of a confined program, the only
+// one that it may write, takes the place of the user's. One that runs as another user has
+// that user's variables.
+func (p *Process) environment(own []string, confined *sandbox.Run) []string {
+	passed, env := []string{"PATH", "LANG"}, []string(nil)
+	home, user := confined.Home(), confined.User()
+	switch {
+	case home != "":
+		env = append(env, "HOME="+home, "TMPDIR="+home)
+	case user != nil:
+		env = append(env, "HOME="+user.Home)
+	default:
+		passed = append(passed, "HOME", "TMPDIR")
 	}
+	if user != nil {
+		env = append(env, "USER="+user.Name, "LOGNAME="+user.Name)
+	} else {
+		passed = append(passed, "USER")
+	}
+	passed = append(passed, p.InheritEnv...)
 	for _, kv := range own {
 		name, _, _ := strings.Cut(kv, "=")
 		for _, pattern := range passed {

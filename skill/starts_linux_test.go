@@ -37,7 +37,7 @@ done
 ls now | wc -l >seen/$$
 rm now/$$
 `, dir, most)
-	if err := os.WriteFile(helper, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(helper, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var all sync.WaitGroup

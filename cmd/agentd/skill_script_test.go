@@ -29,6 +29,8 @@ func condition(name string) (bool, error) {
 	switch name {
 	case "python":
 		return exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run() == nil, nil
+	case "root":
+		return os.Getuid() == 0, nil
 	case "typescript":
 		_, noNode := exec.LookPath("node")
 		_, noCompiler := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "typescript", "bin", "tsc"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -19,6 +20,8 @@ var errCallEnded = errors.New("the call that this one is nested in has ended")
 type call struct {
 	// ctx has the call's values, and ends with it.
 	ctx context.Context
+	// user is whom its skill runs as.
+	user int
 	// requests and progress hold an item for each request of a kind that is in progress.
 	requests, progress chan struct{}
 	// misused notes that the log has a line about this call; see Server.misuse.
@@ -29,23 +32,44 @@ type call struct {
 type calls struct {
 	mu      sync.Mutex
 	running map[string]*call // by token; guarded by mu
+	users   map[int]int      // running calls, by the user that the skill runs as; guarded by mu
+	own     []int            // users whose skills may begin to run; guarded by mu
+}
+
+// setUsers sets the users that skills run as.
+func (c *calls) setUsers(users []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.own = slices.Clone(users)
+}
+
+// serves reports whether skills run as a user: by what was set, or still, in a call that
+// began before.
+func (c *calls) serves(user int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.users[user] > 0 || slices.Contains(c.own, user)
 }
 
 // register keeps a running call under a random token until release is called. The token
 // is a capability: only the skill's process gets it, in its environment, and it is
 // worthless after the call has ended.
-func (c *calls) register(ctx context.Context) (token string, release func()) {
+func (c *calls) register(ctx context.Context, user int) (token string, release func()) {
 	token = rand.Text()
 	ctx, end := context.WithCancelCause(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running == nil {
-		c.running = map[string]*call{}
+		c.running, c.users = map[string]*call{}, map[int]int{}
 	}
-	c.running[token] = &call{ctx: ctx, requests: make(chan struct{}, MaxRequests), progress: make(chan struct{}, MaxRequests)}
+	c.users[user]++
+	c.running[token] = &call{ctx: ctx, user: user, requests: make(chan struct{}, MaxRequests), progress: make(chan struct{}, MaxRequests)}
 	return token, func() {
 		c.mu.Lock()
-		delete(c.running, token)
+		if c.running[token] != nil { // the first release
+			delete(c.running, token)
+			c.users[user]--
+		}
 		c.mu.Unlock()
 		end(errCallEnded)
 	}

@@ -31,7 +31,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := s.calls.find(r.Header.Get(HeaderCall))
-	if c == nil {
+	if c == nil || !mayName(r.Context(), c) {
 		refuse(w, endedText)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	addr, _ := netip.ParseAddrPort(tcp.Addr().String())
 	s := &Server{cfg: cfg, addr: addr, done: make(chan error, 1)}
+	s.SetUsers(os.Geteuid())
 	s.http = &http.Server{
 		Handler: s, ConnContext: withConn, MaxHeaderBytes: 16 << 10,
 		// There is no WriteTimeout: a response may take as long as the longest call.
@@ -70,7 +72,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	s.http.SetKeepAlivesEnabled(false)
 	// Serve returns when Shutdown closes the listener; Shutdown receives its error.
 	go func() {
-		s.done <- s.http.Serve(&listener{TCPListener: tcp, strangers: &s.strangers, refused: s.otherUser})
+		s.done <- s.http.Serve(&listener{TCPListener: tcp, strangers: &s.strangers, serves: s.calls.serves, refused: s.otherUser})
 	}()
 	return s, nil
 }
@@ -97,9 +99,29 @@ func (s *Server) URL() string { return "http://" + s.addr.String() }
 func (s *Server) Addr() netip.AddrPort { return s.addr }
 
 // Register lets the holder of the token act for a running call, whose context ctx is,
-// until release. It is safe for concurrent use.
+// until release. The call's skill runs as the user of this process. It is safe for
+// concurrent use.
 func (s *Server) Register(ctx context.Context) (token string, release func()) {
-	return s.calls.register(ctx)
+	return s.As(os.Geteuid()).Register(ctx)
+}
+
+// SetUsers sets the users that skills run as. Connections of others are cut off, but for
+// those of calls that still run. Before it, skills run as the user of this process.
+func (s *Server) SetUsers(users ...int) { s.calls.setUsers(users) }
+
+// A User registers the calls of skills that run as one user.
+type User struct {
+	server *Server
+	user   int
+}
+
+// As returns what registers the calls of skills that run as a user.
+func (s *Server) As(user int) *User { return &User{server: s, user: user} }
+
+// Register is [Server.Register] for a call whose skill runs as the user. Processes of
+// another user cannot use its token, where the system says whose a connection is.
+func (u *User) Register(ctx context.Context) (token string, release func()) {
+	return u.server.calls.register(ctx, u.user)
 }
 
 // Shutdown stops accepting requests, waits for those in progress until ctx ends, and then

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"net"
-	"os"
 	"sync"
 )
 
@@ -23,13 +22,14 @@ type strangers struct {
 type conn struct {
 	*net.TCPConn
 	strangers *strangers
+	user      int           // of the other end, or unknownUser
 	place     *list.Element // nil when it is no stranger; guarded by strangers.mu
 }
 
 // add registers a new connection, and cuts the oldest if there are too many. A skill's
 // request follows its connect at once, so it is rarely among the old ones.
-func (s *strangers) add(tcp *net.TCPConn) *conn {
-	c := &conn{TCPConn: tcp, strangers: s}
+func (s *strangers) add(tcp *net.TCPConn, user int) *conn {
+	c := &conn{TCPConn: tcp, strangers: s, user: user}
 	s.mu.Lock()
 	c.place = s.all.PushBack(c)
 	var cut *conn
@@ -78,10 +78,15 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// A listener accepts connections of this process's user.
+// unknownUser is that of a connection where the system does not say whose it is: the token
+// decides alone.
+const unknownUser = -1
+
+// A listener accepts connections of the users that skills run as.
 type listener struct {
 	*net.TCPListener
 	strangers *strangers
+	serves    func(user int) bool
 	refused   func() // called for each connection of another user
 }
 
@@ -92,13 +97,16 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Where the system does not say whose it is, the token decides alone.
-		if uid, known := userOf(tcp); known && int(uid) != os.Geteuid() {
+		user := unknownUser
+		if uid, known := userOf(tcp); known {
+			user = int(uid)
+		}
+		if user != unknownUser && !l.serves(user) {
 			l.refused()
 			_ = tcp.Close()
 			continue
 		}
-		return l.strangers.add(tcp), nil
+		return l.strangers.add(tcp, user), nil
 	}
 }
 
@@ -107,6 +115,13 @@ type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
+}
+
+// mayName reports whether a request's connection is one of the user that a call's skill runs
+// as: a token that another skill has got hold of is none in its hands.
+func mayName(ctx context.Context, running *call) bool {
+	c, ok := ctx.Value(connKey{}).(*conn)
+	return !ok || c.user == unknownUser || c.user == running.user
 }
 
 // admit notes that a request's connection has named a running call.

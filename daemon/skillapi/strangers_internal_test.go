@@ -28,7 +28,7 @@ func TestStrangersAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		tcp, _ := accepted.(*net.TCPConn)
-		near = all.add(tcp)
+		near = all.add(tcp, unknownUser)
 		t.Cleanup(func() { _ = near.Close() })
 		return near, far
 	}

@@ -195,16 +195,7 @@ func TestOtherUsers(t *testing.T) {
 	}
 	s, lines := serve(t, echo, nil)
 	token := running(t, s, &rpc.Invocation{})
-	as := func(uid uint32) string {
-		cmd := exec.Command("/proc/self/exe") // the file itself may stand in a folder that only root can enter
-		cmd.Env = []string{"SKILLAPI_TEST_URL=" + s.URL(), "SKILLAPI_TEST_CALL=" + token, "GORACE=atexit_sleep_ms=0"}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		return strings.TrimSpace(string(out))
-	}
+	as := func(uid uint32) string { return asUser(t, s, token, uid) }
 	if got := as(0); got != "<nil>" {
 		t.Errorf("this user: %s", got)
 	}
@@ -213,5 +204,67 @@ func TestOtherUsers(t *testing.T) {
 	}
 	if text := lines.String(); !strings.Contains(text, "another user of this host connects") {
 		t.Errorf("the log says %q", text)
+	}
+}
+
+// asUser makes a call as a user, and returns its error.
+func asUser(t *testing.T, s *skillapi.Server, token string, uid uint32) string {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe") // the file itself may stand in a folder that only root can enter
+	cmd.Env = []string{"SKILLAPI_TEST_URL=" + s.URL(), "SKILLAPI_TEST_CALL=" + token, "GORACE=atexit_sleep_ms=0"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// The users that skills run as are served, each with the tokens of its own calls, and
+// nobody else. What an earlier call runs as is served until that call ends.
+func TestUsersOfSkills(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		t.Skip("only Linux says whose a connection is, and only root can start a program as another user")
+	}
+	const one, two, early, other = 12345, 12346, 12347, 12348
+	s, _ := serve(t, echo, nil)
+	ctx := rpc.WithInvocation(t.Context(), &rpc.Invocation{})
+	earlyToken, release := s.As(early).Register(ctx)
+	s.SetUsers(one, two)
+	oneToken, releaseOne := s.As(one).Register(ctx)
+	defer releaseOne()
+	twoToken, releaseTwo := s.As(two).Register(ctx)
+	defer releaseTwo()
+	const served, refused, cut = "served", "refused", "cut off"
+	answer := func(err string) string {
+		switch {
+		case err == "<nil>":
+			return served
+		case strings.Contains(err, "has ended, or never existed"):
+			return refused
+		}
+		return cut // the system's words differ
+	}
+	for _, test := range []struct {
+		name, token string
+		user        uint32
+		want        string
+	}{
+		{"a skill", oneToken, one, served},
+		{"a skill of another user", twoToken, two, served},
+		{"a skill with a token of another's", oneToken, two, refused},
+		{"a skill of before", earlyToken, early, served},
+		{"agentd's own user, as which no skill runs", oneToken, 0, cut},
+		{"any other", oneToken, other, cut},
+	} {
+		if got := answer(asUser(t, s, test.token, test.user)); got != test.want {
+			t.Errorf("%s: %s", test.name, got)
+		}
+	}
+	release()
+	release() // which is nothing
+	if got := answer(asUser(t, s, earlyToken, early)); got != cut {
+		t.Errorf("a skill of before, after its call: %s", got)
 	}
 }

@@ -44,6 +44,8 @@ const (
 	SandboxOff fleet.Code = "sandbox.off"
 	// SandboxPath is a granted path that is not there.
 	SandboxPath fleet.Code = "sandbox.path"
+	// SandboxUser is a user that is not on this host: the agent does not start here.
+	SandboxUser fleet.Code = "sandbox.user"
 	// BoundsContradict: two bounds cannot hold together, or one has no effect.
 	BoundsContradict fleet.Code = "bounds.contradict"
 	// RetryUnsafe: a retry policy without effect, since repeating the call may do

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/skill/sandbox"
 )
 
 // skills reports programs that cannot be started on this machine, in the way in
@@ -59,6 +60,14 @@ func (c *checker) sandbox(m *fleet.Member, s fleet.Skill) {
 	if granted.Off {
 		c.warn(SandboxOff, granted.Position, "grant what it needs with read, write and connect",
 			"the skill %q of agent %q has no sandbox: it may read and change whatever the user of agentd may, the keys of agents too", s.Name, m.ID)
+	}
+	if granted.User != nil {
+		// Whose agentd it will be is not known here: that the users differ is checked at its start.
+		fault := (*sandbox.UserError)(nil)
+		if _, err := sandbox.FindUser(granted.User.Name); errors.As(err, &fault) && fault.Err != nil {
+			c.warn(SandboxUser, granted.User.Position, fault.Remedy,
+				"the skill %q of agent %q is to run as another user, and %s: the agent does not start here", s.Name, m.ID, fault.Cause)
+		}
 	}
 	for _, path := range slices.Concat(granted.Read, granted.Write) {
 		if _, err := os.Stat(path.Path); err != nil {

@@ -48,6 +48,10 @@ func confineThread(p *Policy) error {
 		{"no_new_privs", func(*Policy) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }},
 		// With the capabilities, which may be needed to open a path.
 		{"landlock", restrict},
+		{"capabilities", dropBounding},
+		// Before the capabilities that permit it go. The user need not be able to open the
+		// paths of the policy: what is granted is not thereby readable.
+		{"user", switchUser},
 		{"capabilities", dropCapabilities},
 		{"seccomp", installFilter},
 	} {
@@ -135,29 +139,45 @@ func takeLimits(pid int, p *Policy) error {
 	return nil
 }
 
-// dropCapabilities takes every capability from this thread and from what it executes: also
-// from root, whose programs would get back those of the bounding set. With Off it takes
-// CAP_SYS_RESOURCE alone, which could take off the mark.
-func dropCapabilities(p *Policy) error {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var now [2]unix.CapUserData
-	if err := unix.Capget(&header, &now[0]); err != nil {
-		return err
-	}
-	drop := func(capability int) bool { return !p.Off || capability == unix.CAP_SYS_RESOURCE }
-	if p.Off {
+// drops reports whether a program under a policy loses a capability. With Off it loses
+// CAP_SYS_RESOURCE alone, which could take off the mark, unless another user is to have none
+// of this one's.
+func drops(p *Policy, capability int) bool {
+	return !p.Off || p.User != nil || capability == unix.CAP_SYS_RESOURCE
+}
+
+// dropBounding keeps capabilities from what this thread executes: also from a program of
+// root, which would get back those of the bounding set.
+func dropBounding(p *Policy) error {
+	if p.Off && p.User == nil {
 		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_LOWER, unix.CAP_SYS_RESOURCE, 0, 0) // not there before Linux 4.3
 	} else {
 		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) // as above
 	}
 	for c := 0; c <= unix.CAP_LAST_CAP; c++ {
-		if !drop(c) {
+		if !drops(p, c) {
 			continue
 		}
 		// EINVAL: the kernel has fewer. EPERM: without CAP_SETPCAP; no_new_privs then keeps
 		// execve from giving what this thread does not have.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
 			return fmt.Errorf("bounding set: %w", err)
+		}
+	}
+	return nil
+}
+
+// dropCapabilities takes capabilities from this thread. A switch from root to another user
+// has taken some of them, and one between others none.
+func dropCapabilities(p *Policy) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var now [2]unix.CapUserData
+	if err := unix.Capget(&header, &now[0]); err != nil {
+		return err
+	}
+	for c := 0; c <= unix.CAP_LAST_CAP; c++ {
+		if !drops(p, c) {
+			continue
 		}
 		word, bit := &now[c/32], uint32(1)<<(c%32)
 		word.Effective &^= bit

@@ -12,6 +12,7 @@
 //   - takes the mark of the call (package procmark),
 //   - sets no_new_privs, so that no set-user-ID program brings anything back,
 //   - enters a Landlock domain: files, TCP ports, signals and abstract sockets,
+//   - becomes the [User] of the policy, if that names one,
 //   - drops its capabilities,
 //   - installs a seccomp filter for what Landlock lets through,
 //   - sets the resource limits,

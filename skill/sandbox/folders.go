@@ -29,8 +29,14 @@ type Folders struct {
 
 // OpenFolders returns the folders below parent, an [OwnFolder] of the agent: what is there
 // is left over from a process that was killed, and is removed. Close ends what it begins.
-func OpenFolders(parent string) (*Folders, error) {
-	if err := OwnFolder(parent); err != nil {
+func OpenFolders(parent string) (*Folders, error) { return openFolders(parent, OwnFolder) }
+
+// OpenOthersFolders returns folders that other users are given. Their parent is an
+// [EnterableFolder].
+func OpenOthersFolders(parent string) (*Folders, error) { return openFolders(parent, EnterableFolder) }
+
+func openFolders(parent string, own func(string) error) (*Folders, error) {
+	if err := own(parent); err != nil {
 		return nil, err
 	}
 	leftOver, err := os.ReadDir(parent)
@@ -47,7 +53,23 @@ func OpenFolders(parent string) (*Folders, error) {
 
 // OwnFolder makes a folder for this user alone, in one that is such a folder or may be
 // written by everybody. It refuses one that another user has made, or can enter.
-func OwnFolder(path string) error {
+func OwnFolder(path string) error { return ownFolder(path, 0o077) }
+
+// EnterableFolder makes a folder of this user that others can enter, and not list. What is
+// in it needs modes of its own.
+func EnterableFolder(path string) error {
+	if err := ownFolder(path, 0o066); err != nil {
+		return err
+	}
+	if err := os.Chmod(path, 0o711); err != nil { //nolint:gosec // it is for others, too
+		return fmt.Errorf("temporary folders: %w", err)
+	}
+	return nil
+}
+
+// ownFolder makes a folder, and refuses one of another user, and one that others may use
+// more than the forbidden bits of its mode say.
+func ownFolder(path string, forbidden os.FileMode) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("temporary folders: %w", err)
 	}
@@ -55,16 +77,23 @@ func OwnFolder(path string) error {
 	if err != nil {
 		return fmt.Errorf("temporary folders: %w", err)
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&forbidden != 0 {
 		return fmt.Errorf("temporary folders: %s is not a folder of this user alone (%s): remove it, or set TMPDIR", path, info.Mode())
 	}
 	return nil
 }
 
-// Make makes the folder of one call.
-func (f *Folders) Make() (string, error) {
+// Make makes the folder of one call, which is for nobody but the user. Nil is the user of
+// this process.
+func (f *Folders) Make(u *User) (string, error) {
 	path, err := os.MkdirTemp(f.parent, "")
+	if err == nil && u != nil {
+		err = giveFolder(path, u)
+	}
 	if err != nil {
+		if path != "" {
+			_ = os.Remove(path) // it is empty
+		}
 		return "", fmt.Errorf("temporary folder: %w", err)
 	}
 	return path, nil

@@ -48,7 +48,7 @@ func TestFoldersAreRemoved(t *testing.T) {
 		"read-only contents": `mkdir -p m/n; touch m/n/f; chmod -R a-w m`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			folder, err := f.Make()
+			folder, err := f.Make(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestFoldersAreRemoved(t *testing.T) {
 // is not used.
 func TestFoldersOfAKilledProcess(t *testing.T) {
 	f, parent := openFolders(t)
-	left, err := f.Make()
+	left, err := f.Make(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

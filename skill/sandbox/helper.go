@@ -35,13 +35,18 @@ func IsHelper(args []string) bool { return len(args) > 1 && args[1] == verb }
 // Main is the helper: it confines this process and becomes the program. It returns only
 // when that has failed, or after the answer to a [Probe], with the exit status.
 func Main(args []string) int {
-	if len(args) == 3 && args[2] == probe {
-		return answerProbe()
-	}
-	if len(args) == 3 && args[2] == held {
+	var err error
+	switch {
+	case len(args) == 3 && args[2] == held:
 		return answerHeld()
+	case len(args) >= 3 && args[2] == probe:
+		err = answerProbe(args[3:])
+	default:
+		err = become(args)
 	}
-	err := become(args)
+	if err == nil { // an answer
+		return 0
+	}
 	step, text := "start", err.Error()
 	var errno syscall.Errno
 	errors.As(err, &errno)
@@ -111,8 +116,8 @@ type failure struct {
 // An Error reports that a program could not be confined, or not be executed. The program
 // has not run.
 type Error struct {
-	// Step is what failed: descriptors, mark, no_new_privs, landlock, capabilities, seccomp,
-	// limits or exec.
+	// Step is what failed: descriptors, mark, no_new_privs, landlock, capabilities, user,
+	// seccomp, limits or exec.
 	Step string
 	// Text says what, and why.
 	Text string

@@ -8,8 +8,10 @@ import (
 
 // A Policy says what a program may do.
 type Policy struct {
-	// Off confines nothing: the program has its mark, no_new_privs and its limits only.
+	// Off confines nothing: the program has its mark, no_new_privs, its user and its limits only.
 	Off bool `json:"off,omitempty"`
+	// User is whom the program runs as; nil is the user of this process.
+	User *User `json:"user,omitempty"`
 	// Mark is that of the call, or None.
 	Mark procmark.Mark `json:"mark,omitempty"`
 	// Read may be read, with all that is below a folder. Write may be read and changed.

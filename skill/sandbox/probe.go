@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,41 +35,57 @@ func Probe(ctx context.Context) error {
 	if !supported {
 		return nil
 	}
+	answer, err := ask(ctx)
+	if err == nil && answer != probed {
+		err = ErrNotHelper
+	}
+	return err
+}
+
+// ask starts the helper with a question, and returns its answer.
+func ask(ctx context.Context, question ...string) (answer string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	read, write, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("sandbox: %w", err)
+		return "", fmt.Errorf("sandbox: %w", err)
 	}
 	defer read.Close() //nolint:errcheck // it was only read
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
-	cmd.Args = []string{"agentd", verb, probe}
+	cmd.Args = append([]string{"agentd", verb, probe}, question...)
 	cmd.Env = []string{}
 	cmd.ExtraFiles = []*os.File{write}
 	err = cmd.Start()
 	_ = write.Close() // nothing has been written here
 	if err != nil {
-		return fmt.Errorf("sandbox: the helper cannot be started: %w", err)
+		return "", fmt.Errorf("sandbox: the helper cannot be started: %w", err)
 	}
 	err = cmd.Wait()
 	// What a program that is no helper has started may keep the pipe open.
 	_ = read.SetReadDeadline(time.Now().Add(time.Second))
-	answer, _ := io.ReadAll(io.LimitReader(read, maxReport)) // less is no answer
+	text, _ := io.ReadAll(io.LimitReader(read, maxReport)) // less is no answer
 	switch {
-	case string(answer) == probed:
-		return nil
+	case len(text) > 0:
+		return string(text), nil
 	case context.Cause(ctx) != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("sandbox: the helper: %w", context.Cause(ctx))
+		return "", fmt.Errorf("sandbox: the helper: %w", context.Cause(ctx))
 	case err != nil:
-		return fmt.Errorf("%w (it ended with: %w)", ErrNotHelper, err)
+		return "", fmt.Errorf("%w (it ended with: %w)", ErrNotHelper, err)
 	}
-	return ErrNotHelper
+	return "", ErrNotHelper
 }
 
-// answerProbe answers a probe.
-func answerProbe() int {
-	if _, err := os.NewFile(reportFD, "report").WriteString(probed); err != nil {
-		return exitFailed
+// answerProbe answers a probe, or the question in it.
+func answerProbe(question []string) error {
+	if len(question) > 0 {
+		var t trial
+		if err := json.Unmarshal([]byte(question[0]), &t); err != nil {
+			return err
+		}
+		if err := t.try(); err != nil {
+			return err
+		}
 	}
-	return 0
+	_, err := os.NewFile(reportFD, "report").WriteString(probed)
+	return err
 }

@@ -58,7 +58,7 @@ func (s *Sandbox) Begin(capability string) (*Run, error) {
 	r := &Run{sandbox: s, policy: policy}
 	if s.Folders != nil && !policy.Off {
 		var err error
-		if r.folder, err = s.Folders.Make(); err != nil {
+		if r.folder, err = s.Folders.Make(policy.User); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +78,10 @@ func (r *Run) Confine(cmd *exec.Cmd) (err error) {
 	if len(cmd.ExtraFiles) > 0 {
 		return errors.New("sandbox: a confined program inherits no files")
 	}
-	if r.onThread = r.sandbox.Threads.serve(cmd); r.onThread {
+	// A thread that runs as another user is one that this user's programs may signal, and a
+	// signal that ends a thread ends agentd.
+	r.onThread = r.policy.User == nil && r.sandbox.Threads.serve(cmd)
+	if r.onThread {
 		return nil
 	}
 	if err := command(cmd, &r.policy, r.sandbox.Helper); err != nil {
@@ -127,6 +130,14 @@ func (r *Run) Home() string {
 		return ""
 	}
 	return r.folder
+}
+
+// User returns whom the program runs as, or nil.
+func (r *Run) User() *User {
+	if r == nil {
+		return nil
+	}
+	return r.policy.User
 }
 
 // Allowed returns what the program runs under; nil for one that is not confined.

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case sandbox.IsHelper(os.Args):
 		os.Exit(sandbox.Main(os.Args))
+	case os.Getenv("SANDBOX_MAY_NOT_SWITCH") != "":
+		fmt.Print(mayNotSwitch())
+		os.Exit(0)
 	case os.Getenv("SANDBOX_PROGRAM") != "":
 		if err := goProgram(); err != nil {
 			fmt.Println(err)
@@ -132,6 +135,9 @@ func available(t *testing.T) {
 func (u user) run(t *testing.T, p sandbox.Policy, env []string, dir string, command ...string) (string, error) {
 	t.Helper()
 	tmp := u.folder(t)
+	if p.User != nil {
+		user{uid: p.User.UID}.own(t, tmp)
+	}
 	if !p.Off {
 		p.Write = append(p.Write, sandbox.Path{Name: tmp, Required: true})
 	}
