@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/internal/schematest"
 )
@@ -63,6 +65,33 @@ func TestStepsEndTheJudging(t *testing.T) {
 				t.Errorf("the next payload is judged otherwise than %v", want)
 			}
 		})
+	}
+}
+
+// TestFewStepsTurnNoVerdict judges one payload after another in scratch space that some
+// of them leave when their steps are used up: each gets its verdict, or none.
+func TestFewStepsTurnNoVerdict(t *testing.T) {
+	exceeded, judged := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		f := schematest.DrawFamily(t)
+		s := f.Need(t, schematest.Either(schematest.DrawSchema(3).Draw(t, "a"), schematest.All(schematest.DrawSchema(3).Draw(t, "b"),
+			schematest.Map{"additionalProperties": schematest.Map{"$ref": "#"}, "items": schematest.Map{"$ref": "#"}, "uniqueItems": true})))[0]
+		few := s.WithLimits(schema.Limits{MaxSteps: rapid.IntRange(10, 200).Draw(t, "steps")})
+		for range 8 {
+			doc := []byte(schematest.DrawValue(3).Draw(t, "payload"))
+			want, got := s.Check(doc).Verdict, few.Check(doc).Verdict
+			if got != want && got != schema.Exceeded || few.Valid(doc) && want != schema.Valid {
+				t.Fatalf("%s: %v, with few steps %v: %s", doc, want, got, s.Source())
+			}
+			if got == schema.Exceeded {
+				exceeded++
+			} else {
+				judged++
+			}
+		}
+	})
+	if exceeded == 0 || judged == 0 {
+		t.Errorf("%d payloads exceeded the steps, %d did not", exceeded, judged)
 	}
 }
 
