@@ -214,7 +214,7 @@ func (e *explainer) breaks(t termID) (bool, []byte) {
 	switch {
 	case r.status == statusUnsat && !cut:
 		return p.spent != "", nil
-	case r.status == statusSat && p.forms[a].valid(r.value) && p.forms[b].check(p.ctx, r.value) == schema.Invalid:
+	case r.status == statusSat && p.forms[a].check(p.ctx, r.value) == schema.Valid && p.forms[b].check(p.ctx, r.value) == schema.Invalid:
 		return true, slices.Clone(r.value)
 	}
 	return true, nil

@@ -330,11 +330,7 @@ func (f *form) standalone() *verdict.Validator {
 	return f.alone
 }
 
-// valid reports whether a value passes the form, by the production validator.
-func (f *form) valid(raw []byte) bool { return f.standalone().Valid(raw) }
-
-// check is valid with the full verdict: a value that exceeds the limits of the
-// validator shows nothing about the schema.
+// check judges a value by the form, with the production validator.
 func (f *form) check(ctx context.Context, raw []byte) schema.Verdict {
 	switch j := f.standalone().Judge(ctx, raw); {
 	case j.Valid:

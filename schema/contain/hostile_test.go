@@ -281,6 +281,16 @@ func TestBudgetEndsInALargeEnum(t *testing.T) {
 	}
 }
 
+// TestLimitsOfTheValidatorProveNothing asks about a literal that takes the validator more
+// steps than it may: that it was not found to pass is no proof that it fails.
+func TestLimitsOfTheValidatorProveNothing(t *testing.T) {
+	a := schematest.MustCompile(t, `{"enum":["`+strings.Repeat("a", 100)+`"]}`)
+	b := schematest.MustCompile(t, `{"not":{"anyOf":[{"minLength":1},{"maxLength":3}]}}`).WithLimits(schema.Limits{MaxSteps: 10})
+	if got := contained(a, b); got.Answer != contain.Undecided || got.Reason != contain.ReasonWitness {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestUndecidedNamesThePlace(t *testing.T) {
 	tests := []struct {
 		a, b    string

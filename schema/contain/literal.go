@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/internal/decimal"
 	"github.com/agentd/agentd/schema/internal/jsontree"
 )
@@ -89,7 +90,7 @@ func (p *prover) holds(id termID, v *jsontree.Tree) bool {
 	case opFalse, opTrue:
 		return id == termTrue
 	case opForm:
-		return p.forms[(id-firstForm)/2].valid(v.Raw) == ((id-firstForm)%2 == 0)
+		return p.passes(int(id-firstForm)/2, v) == ((id-firstForm)%2 == 0)
 	case opAnd:
 		return p.holdAll(t.args, v)
 	case opOr:
@@ -103,7 +104,7 @@ func (p *prover) holds(id termID, v *jsontree.Tree) bool {
 	case opMultiple, opNotMultiple:
 		return t.divisor.Divides(decimal.Parse(v.Raw)) == (t.op == opMultiple)
 	case opPasses, opFails:
-		return p.forms[t.from].valid(v.Raw) == (t.op == opPasses)
+		return p.passes(t.from, v) == (t.op == opPasses)
 	case opLength, opMatch, opMiss, opFormat, opNoFormat:
 		return t.reads(v.Text)
 	case opCount, opItems, opSome, opUnique, opRepeat, opAt, opFrom, opTally:
@@ -111,6 +112,19 @@ func (p *prover) holds(id termID, v *jsontree.Tree) bool {
 	default:
 		return p.holdsObject(*t, v)
 	}
+}
+
+// passes reports whether a value passes a form. One that takes the validator more steps
+// than it may shows nothing about the schema, so that the prover gives up.
+func (p *prover) passes(form int, v *jsontree.Tree) bool {
+	verdict := p.forms[form].check(p.ctx, v.Raw)
+	if verdict == schema.Exceeded && p.spent == "" {
+		p.spent = ReasonWitness
+		if p.ctx.Err() != nil {
+			p.spent = ReasonTime
+		}
+	}
+	return verdict == schema.Valid
 }
 
 // allows reports whether a number lies on the right side of a limit.

@@ -152,7 +152,7 @@ func TestTermsMeanWhatFormsDo(t *testing.T) {
 			form := int32(k)
 			for _, raw := range values {
 				v, _ := jsontree.Build([]byte(raw), 0)
-				want := p.forms[form].valid(v.Raw)
+				want := p.forms[form].check(t.Context(), v.Raw) == schema.Valid
 				yes, no := p.formOf(form, false), p.formOf(form, true)
 				if p.holds(yes, v) != want || p.holds(no, v) == want {
 					t.Fatalf("%s and %q: the form is %v", raw, p.forms[form].node.Pointer, !want)
