@@ -110,6 +110,7 @@ func containerWorkloads() []workload {
 	text := func(i int) string { return fmt.Sprintf(`"item-%d-%d"`, i, i*7919) }
 	object := func(i int) string { return fmt.Sprintf(`{"id":%d,"tags":["a","b"]}`, i*7919) }
 	member := func(i int) string { return fmt.Sprintf(`"member%d":%d`, i, i) }
+	shuffled := func(i int) string { return member(i * 7919 % 5000) }
 	constant := func(i int) string { return []string{`{"b":[3.0],"a":2}`, `{"a":1,"b":[2]}`}[i%2] }
 	const unique = `{"type":"array","uniqueItems":true}`
 	return []workload{
@@ -117,6 +118,7 @@ func containerWorkloads() []workload {
 		{"unique-ints", unique, list("[", "]", 10_000, "", number), list("[", "]", 10_000, "7919", number)},
 		{"unique-strings", unique, list("[", "]", 10_000, "", text), list("[", "]", 10_000, `"item-1-7919"`, text)},
 		{"undeclared", `{"type":"object","additionalProperties":{"type":"integer"}}`, list("{", "}", 5000, "", member), list("{", "}", 5000, `"last":1.5`, member)},
+		{"undeclared-shuffled", `{"type":"object","additionalProperties":{"type":"integer"}}`, list("{", "}", 5000, "", shuffled), list("{", "}", 5000, `"last":1.5`, shuffled)},
 		{"undeclared-any", `{"type":"object","required":["last"]}`, list("{", "}", 5000, `"last":1.5`, member), list("{", "}", 5000, "", member)},
 		{"const-objects", `{"type":"array","items":{"enum":[{"a":1,"b":[2]},{"a":2,"b":[3]}]}}`, list("[", "]", 2000, "", constant), list("[", "]", 2000, `{"a":2,"b":[2]}`, constant)},
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // pairwise is the number of names up to which an object compares each name
-// with all before it; beyond, it hashes them.
+// with all before it; beyond, it hashes them, unless they come in order.
 const pairwise = 16
 
 // maxKept bounds the scratch space, in names, that outlives a scan.
@@ -21,10 +21,10 @@ type Names struct {
 	arena []byte // unescaped spellings of names written with escapes
 
 	// table is an open-addressing hash set over the names of all large
-	// objects; slots of an earlier generation count as empty.
+	// objects; slots from before the last Reset count as empty.
 	table  []slot
-	used   int    // slots of this generation
-	gen    uint64 // scopes numbered below it are from before the last Reset
+	used   int    // slots since then
+	base   uint32 // what is added to an index in a slot; those below are from before
 	scopes uint64 // the number of the last scope opened
 	seed   maphash.Seed
 }
@@ -35,30 +35,69 @@ type name struct {
 	print uint64
 }
 
-// slot is a place in the hash set.
+// slot is a place in the hash set. It is small, because a large object looks at each of
+// its places once: what counts is how many fit the processor's cache. So many names as
+// an index can tell apart do not fit the memory of a machine.
 type slot struct {
-	scope uint64 // 0 where never used
-	hash  uint64
-	index int // into Names.names
+	hash  uint32 // half of it
+	index uint32 // into Names.names, and base
 }
 
 // Scope is one open object.
 type Scope struct {
-	id    uint64
-	first int // index of its first name
-	arena int
+	id     uint64
+	first  int // index of its first name
+	arena  int
+	order  order // that all names are in, once there are more than pairwise
+	hashed bool  // they are in the hash set
+}
+
+// order is a set of orders in which each name comes after the one before.
+type order uint8
+
+// Those that large objects are written in: programs sort the names of a map, and count
+// numbers up. As long as each name comes after the one before, none is repeated, and
+// one comparison shows it.
+const (
+	byBytes order = 1 << iota
+	bySize        // and by bytes among those of one size
+)
+
+// compare returns the orders in which b comes after a.
+func compare(a, b []byte) order {
+	later := bytes.Compare(a, b) < 0
+	switch {
+	case len(a) < len(b) && later, len(a) == len(b) && later:
+		return byBytes | bySize
+	case len(a) < len(b):
+		return bySize
+	case later:
+		return byBytes
+	}
+	return 0
 }
 
 // Reset forgets all names, and every reference to the text that they are part
 // of. It must be called between one text and the next, and whenever a scan was
 // abandoned with objects still open.
 func (n *Names) Reset() {
-	clear(n.names[:max(n.high, len(n.names))])
+	n.high = max(n.high, len(n.names))
+	clear(n.names[:n.high])
 	n.names = n.names[:0]
+	if n.used > 0 {
+		n.forget()
+	}
 	n.high = 0
 	n.arena = n.arena[:0]
-	n.gen = n.scopes + 1
+}
+
+// forget makes all slots count as empty.
+func (n *Names) forget() {
 	n.used = 0
+	if n.base += uint32(n.high) + 1; n.base > 1<<31 { // far from where it would overflow
+		clear(n.table)
+		n.base = 1
+	}
 }
 
 // Trim is Reset, and also gives up scratch space that an unusually large text
@@ -124,12 +163,25 @@ func (n *Names) Add(s *Scope, raw []byte, escaped bool) bool {
 		return true
 	}
 	if len(mine) == pairwise {
-		for i := range mine {
-			n.insert(s.id, s.first+i)
+		s.order = byBytes | bySize
+		for i := range mine[1:] {
+			s.order &= compare(mine[i].text, mine[i+1].text)
 		}
 	}
+	if s.order != 0 {
+		s.order &= compare(mine[len(mine)-1].text, text)
+	}
 	n.names = append(n.names, name{text, print})
-	return n.insert(s.id, len(n.names)-1)
+	if s.order != 0 {
+		return true
+	}
+	if !s.hashed {
+		s.hashed = true
+		for i := range mine {
+			n.insert(s, s.first+i)
+		}
+	}
+	return n.insert(s, len(n.names)-1)
 }
 
 // fingerprint packs the length of a name and up to seven of its first bytes.
@@ -144,44 +196,57 @@ func fingerprint(text []byte) uint64 {
 	return size
 }
 
-// insert adds a name to the hash set, and reports whether it is new there.
-// The hash is keyed with a secret of this process: a peer who chooses the
+// insert adds a name of the innermost object to the hash set, and reports whether it is
+// new there. The hash is keyed with a secret of this process: a peer who chooses the
 // names cannot choose collisions.
-func (n *Names) insert(scope uint64, index int) bool {
+func (n *Names) insert(s *Scope, index int) bool {
 	if n.used*2 >= len(n.table) {
 		n.grow()
 	}
 	text := n.names[index].text
-	hash := maphash.Bytes(n.seed, text) ^ scope*0x9E3779B97F4A7C15
-	mask := uint64(len(n.table) - 1)
+	hash := n.hash(s.id, text)
+	mask := uint32(len(n.table) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
 		at := &n.table[i]
-		if at.scope < n.gen {
-			*at = slot{scope, hash, index}
+		if at.index < n.base {
+			*at = slot{hash, uint32(index) + n.base}
 			n.used++
 			return true
 		}
-		if at.scope == scope && at.hash == hash && bytes.Equal(n.names[at.index].text, text) {
+		if at.hash != hash {
+			continue
+		}
+		// The slot may be that of an object which has ended, and its index that of a
+		// name which came since: what counts is which name stands there now.
+		switch k := int(at.index - n.base); {
+		case k == index:
+			return true
+		case k >= s.first && k < index && bytes.Equal(n.names[k].text, text):
 			return false
 		}
 	}
+}
+
+// hash returns half of the hash of a name in a scope.
+func (n *Names) hash(scope uint64, text []byte) uint32 {
+	return uint32(maphash.Bytes(n.seed, text) ^ scope*0x9E3779B97F4A7C15)
 }
 
 // grow doubles the hash set and moves this generation's slots.
 func (n *Names) grow() {
 	if n.table == nil {
 		n.seed = maphash.MakeSeed()
-		n.gen = max(n.gen, 1) // no Reset yet: slots that were never used have scope 0, and must count as empty
+		n.base = max(n.base, 1) // slots that were never used have index 0, and must count as empty
 	}
 	old := n.table
 	n.table = make([]slot, max(64, 2*len(old)))
-	mask := uint64(len(n.table) - 1)
+	mask := uint32(len(n.table) - 1)
 	for _, entry := range old {
-		if entry.scope < n.gen {
+		if entry.index < n.base {
 			continue
 		}
 		i := entry.hash & mask
-		for n.table[i].scope != 0 {
+		for n.table[i].index != 0 {
 			i = (i + 1) & mask
 		}
 		n.table[i] = entry

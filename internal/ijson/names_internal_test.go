@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// fill adds n distinct names, all written with an escape, to an object that
-// stays open.
+// fill adds n distinct names, all written with an escape and none in order, to an
+// object that stays open.
 func fill(t *testing.T, names *Names, n int) {
 	t.Helper()
 	scope := names.Open()
 	for i := range n {
-		if !names.Add(&scope, []byte(`\u006e`+strconv.Itoa(i)), true) {
+		if !names.Add(&scope, []byte(`\u006e`+strconv.Itoa(1<<24-i)), true) {
 			t.Fatalf("name %d was seen before", i)
 		}
 	}

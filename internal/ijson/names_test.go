@@ -37,8 +37,13 @@ func TestNamesAgainstModel(t *testing.T) {
 					t.Skip("no object is open")
 				}
 				top := open[len(open)-1]
+				next := rapid.IntRange(0, 60).Draw(t, "first")
+				inOrder := rapid.Bool().Draw(t, "in order")
 				for range rapid.IntRange(1, 30).Draw(t, "count") {
-					k := rapid.IntRange(0, 60).Draw(t, "name")
+					k := next
+					if next++; !inOrder {
+						k = rapid.IntRange(0, 60).Draw(t, "name")
+					}
 					name := fmt.Sprintf("common prefix %d", k)
 					raw, escaped := name, rapid.Bool().Draw(t, "escaped")
 					if escaped {

@@ -13,6 +13,7 @@ type Names struct {
 	prints  []uint64        // fingerprint of each property, in their order, while there are few
 	indexes hashtable.Table // by hash of the fingerprint, where there are more
 	seed    maphash.Seed
+	sizes   uint64 // has a bit for each length that occurs, the last for all from 63 on
 }
 
 // linear is the number of properties up to which comparing them all is
@@ -43,6 +44,9 @@ func hash(print uint64) uint64 { return (print + 1) * 0x9E3779B97F4A7C15 }
 // Build fills the index for props.
 func (x *Names) Build(props []Property) {
 	x.seed = maphash.MakeSeed()
+	for i := range props {
+		x.sizes |= 1 << min(len(props[i].Name), 63)
+	}
 	if len(props) <= linear {
 		for i := range props {
 			x.prints = append(x.prints, x.fingerprint([]byte(props[i].Name)))
@@ -62,7 +66,7 @@ func (x *Names) Build(props []Property) {
 
 // Find returns the index of the property called name, or -1.
 func (x *Names) Find(props []Property, name []byte) int {
-	if len(props) == 0 {
+	if x.sizes>>min(len(name), 63)&1 == 0 { // most names that are not declared
 		return -1
 	}
 	print := x.fingerprint(name)
