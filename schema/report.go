@@ -363,7 +363,8 @@ func (p *reporter) array(a *ir.ArrayRule, i int) {
 		p.add(KeywordMaxItems, "array length "+strconv.Itoa(len(items))+" > maxItems "+strconv.Itoa(a.Max))
 	}
 	if a.Unique {
-		p.uniqueItems(items)
+		p.uniqueItems(p.run.OpenUnique(), items)
+		defer p.run.CloseUnique()
 	}
 	var prefix []*ir.Node
 	if a.Full != nil {
@@ -396,8 +397,7 @@ func (p *reporter) items(i int) (items []int) {
 
 // uniqueItems lists the second element of the first equal pair. One is enough: a
 // list of a thousand zeros would otherwise be reported 999 times.
-func (p *reporter) uniqueItems(items []int) {
-	serial := p.run.NextArray()
+func (p *reporter) uniqueItems(serial uint32, items []int) {
 	for k, item := range items {
 		if !p.run.First(serial, item, p.end(item)) {
 			p.under(strconv.Itoa(k), func() { p.add(KeywordUniqueItems, "duplicate item") })

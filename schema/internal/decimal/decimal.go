@@ -219,6 +219,49 @@ func appendSum(dst, digits []byte, add int64) []byte {
 	return append(dst[:start], dst[start+zeros:]...)
 }
 
+// Small returns the value if it is an integer of at most 18 digits: exactly those that
+// [SmallInt] reads, however they are written.
+func (d Decimal) Small() (int64, bool) {
+	if d.Exp > 18 || !d.IsInteger() {
+		return 0, false
+	}
+	var v int64
+	for _, c := range d.Digits {
+		if c != '.' {
+			v = v*10 + int64(c-'0')
+		}
+	}
+	for range d.Exp - int64(d.Size()) {
+		v *= 10
+	}
+	if d.Neg {
+		v = -v
+	}
+	return v, true
+}
+
+// Plain is SmallInt for text that may be anything.
+func Plain(text []byte) (int64, bool) {
+	digits := text
+	if text[0] == '-' {
+		digits = text[1:]
+	}
+	if len(digits) > 18 {
+		return 0, false
+	}
+	var v int64
+	for _, c := range digits {
+		if c-'0' > 9 {
+			return 0, false
+		}
+		v = v*10 + int64(c-'0')
+	}
+	if len(digits) < len(text) {
+		v = -v
+	}
+	return v, true
+}
+
 // SmallInt reads an integer token without fraction or exponent that surely
 // fits an int64.
 func SmallInt(token []byte) (int64, bool) {

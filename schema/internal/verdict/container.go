@@ -17,12 +17,18 @@ func (r *Run) array(rule *ir.ArrayRule, i, depth int) int {
 		}
 		rule = &r.anyArray
 	}
-	if rule.Full != nil {
-		return r.fullArray(rule, i, depth)
+	if !rule.Unique {
+		return r.elements(rule, 0, i, depth)
 	}
-	var serial uint32
-	if rule.Unique {
-		serial = r.NextArray()
+	end := r.elements(rule, r.OpenUnique(), i, depth)
+	r.CloseUnique()
+	return end
+}
+
+// elements judges the array at i. serial is its number if elements must differ.
+func (r *Run) elements(rule *ir.ArrayRule, serial uint32, i, depth int) int {
+	if rule.Full != nil {
+		return r.fullArray(rule, serial, i, depth)
 	}
 	i = ijson.SkipSpace(r.data, i+1)
 	if i < len(r.data) && r.data[i] == ']' {
@@ -70,28 +76,6 @@ func atLeast(rule *ir.ArrayRule, count, i int) int {
 		return ^i
 	}
 	return i + 1
-}
-
-// NextArray begins an array with uniqueItems and returns its number.
-func (r *Run) NextArray() uint32 {
-	r.arrays++
-	return r.arrays
-}
-
-// First reports whether the checked value from i to end occurs in the array
-// for the first time. All arrays of a payload share one table: the serial number
-// of the array is part of the key, so that nothing needs clearing between them.
-func (r *Run) First(serial uint32, i, end int) bool {
-	var id uint32
-	if r.data[i] == '"' {
-		id, _ = r.unique.Text(r.data[i+1 : end-1])
-	} else {
-		id, _, _ = r.unique.Identify(r.data, i)
-	}
-	// Numbers of arrays and of values fit 32 bits each: both count values of
-	// one payload.
-	key := uint64(serial)<<32 | uint64(id)
-	return r.seen.Add(key)
 }
 
 // members is the state of one open object. A declared name is found repeated

@@ -3,5 +3,5 @@
 // A [Validator] belongs to one schema and takes a [Run], the scratch space of one
 // pass, from its pool. The pass descends the bytes and the schema together: run.go
 // has the pass and the order in which keywords are judged, scalar.go strings, numbers
-// and listed values, container.go arrays and objects, combine.go the combinators.
+// and listed values, container.go arrays and objects, unique.go uniqueItems, combine.go the combinators.
 package verdict

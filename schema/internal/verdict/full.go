@@ -5,14 +5,10 @@ import (
 	"github.com/agentd/agentd/schema/internal/ir"
 )
 
-// fullArray is array for rules with keywords outside of the subset: the first elements
+// fullArray is elements for rules with keywords outside of the subset: the first elements
 // may have schemas of their own, and those that contains accepts are counted.
-func (r *Run) fullArray(rule *ir.ArrayRule, i, depth int) int {
+func (r *Run) fullArray(rule *ir.ArrayRule, serial uint32, i, depth int) int {
 	full := rule.Full
-	var serial uint32
-	if rule.Unique {
-		serial = r.NextArray()
-	}
 	i = ijson.SkipSpace(r.data, i+1)
 	if i < len(r.data) && r.data[i] == ']' {
 		return fullEnd(rule, 0, 0, i)

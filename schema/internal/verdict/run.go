@@ -45,11 +45,14 @@ type Run struct {
 	wide    []uint64      // which properties were seen, beyond the first 64
 	text    []byte        // a string without its escapes
 
+	distinct distinct // elements of arrays with uniqueItems
+	open     int      // how many of those arrays are open
+
 	known  identity.Identifier // finds values of const and enum
 	unique identity.Identifier // numbers the elements of arrays with uniqueItems
 	ids    identity.Table      // the table of unique
 	seen   memo.Table          // which numbers occurred in which array
-	arrays uint32              // the number of the last array with uniqueItems
+	arrays uint32              // the number of the last array that needed one
 
 	parts []part // members and elements that may be unevaluated; a stack
 }
@@ -83,7 +86,7 @@ func (r *Run) Begin(ctx context.Context, data []byte, steps int) {
 	r.names.Reset()
 	r.wide = r.wide[:0]
 	r.parts = r.parts[:0]
-	r.arrays = 0
+	r.arrays, r.open = 0, 0
 }
 
 // end gives up the payload, and scratch space that it made grow beyond reason.
@@ -95,6 +98,7 @@ func (r *Run) end() {
 	if r.arrays > 0 {
 		r.ids.Trim()
 		r.seen.Reset()
+		r.distinct.trim()
 	}
 	if cap(r.text) > maxKeptBytes {
 		r.text = nil
@@ -126,10 +130,18 @@ func (r *Run) value(n *ir.Node, i, depth int) int {
 
 // Skip passes over a value that no schema constrains.
 func (r *Run) Skip(i, depth int) int {
-	if r.memoise {
+	var end int
+	var err error
+	switch {
+	case i < len(r.data) && r.data[i] == '"': // the skipper is prepared for names
+		end, _, err = ijson.ScanString(r.data, i)
+	case r.memoise:
 		return r.combined(r.any, i, depth)
+	case i < len(r.data) && r.data[i]-'0' < 10:
+		end, _, err = ijson.ScanNumber(r.data, i)
+	default:
+		end, err = r.skipper.Skip(r.data, i, depth)
 	}
-	end, err := r.skipper.Skip(r.data, i, depth)
 	if err != nil {
 		return ^i
 	}

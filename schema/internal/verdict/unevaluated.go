@@ -50,7 +50,7 @@ func (r *Run) Unevaluated(n *ir.Node, i, depth int, yield func(name, value int) 
 	base := len(r.parts)
 	r.listParts(i, depth)
 	top := len(r.parts)
-	e := evaluation{run: r, i: i, depth: depth, base: base, top: top, serial: r.NextArray()}
+	e := evaluation{run: r, i: i, depth: depth, base: base, top: top, serial: r.nextArray()}
 	e.node(n, true)
 	// Judging may list parts of its own, and move the stack.
 	for k := base; k < top; k++ {
