@@ -135,9 +135,6 @@ func (b Budget) orDefault() Budget {
 	if b.Witness <= 0 {
 		b.Witness = 1 << 20
 	}
-	if b.Logger == nil {
-		b.Logger = slog.New(slog.DiscardHandler)
-	}
 	return b
 }
 

@@ -2,8 +2,11 @@ package contain_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/contain"
 	"github.com/agentd/agentd/schema/internal/schematest"
 )
@@ -77,4 +80,33 @@ func BenchmarkSample(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkPairs proves or refutes the pairs of others over the whole vocabulary, and
+// reports the median besides.
+func BenchmarkPairs(b *testing.B) {
+	type pair struct{ x, y *schema.Schema }
+	var pairs []pair
+	for _, p := range fullPairs(b) {
+		if x, y, err := p.compile(); err == nil {
+			pairs = append(pairs, pair{x, y})
+		}
+	}
+	times := make([][]time.Duration, len(pairs))
+	b.ReportAllocs()
+	for b.Loop() {
+		for i, p := range pairs {
+			start := time.Now()
+			contain.IsSubschema(p.x, p.y)
+			times[i] = append(times[i], time.Since(start))
+		}
+	}
+	var medians []time.Duration
+	for _, t := range times {
+		slices.Sort(t)
+		medians = append(medians, t[len(t)/2])
+	}
+	slices.Sort(medians)
+	b.ReportMetric(float64(medians[len(medians)/2].Nanoseconds()), "median-ns")
+	b.ReportMetric(float64(medians[len(medians)*99/100].Nanoseconds()), "p99-ns")
 }

@@ -10,6 +10,9 @@ import (
 // of one engine cannot become a wrong proof, and cannot pass for a limit of
 // what is decidable either.
 func (p *prover) fault(what string, attrs ...any) {
+	if p.budget.Logger == nil {
+		return
+	}
 	p.budget.Logger.ErrorContext(p.ctx, "schema: internal fault: "+what, attrs...)
 }
 

@@ -51,18 +51,25 @@ type classifier struct {
 	at     map[*ir.Node]int32
 	size   int // of all nodes: one for each, and for each of its parts
 	cyclic bool
-	fixed  [][]byte // what a node's key holds beside the forms of its parts
-	form   []int32  // by node
+	fixed  []byte  // for each node what its key holds beside the forms of its parts
+	ends   []int   // where that ends in fixed
+	form   []int32 // by node
 	key    []byte
 }
 
 // classify fills the prover's forms and those of the roots.
 func (p *prover) classify() {
-	c := &classifier{p: p, at: map[*ir.Node]int32{}}
+	most := 0
+	for _, s := range p.schemas {
+		most += len(s.Compiled(ir.Key{}).Nodes)
+	}
+	c := &classifier{p: p, at: make(map[*ir.Node]int32, most), nodes: make([]*ir.Node, 0, most), owner: make([]Side, 0, most)}
 	p.classifier = c
 	c.list()
+	c.fixed, c.ends = make([]byte, 0, 32*len(c.nodes)), make([]int, 0, len(c.nodes))
 	for _, n := range c.nodes {
-		c.fixed = append(c.fixed, c.fixedKey(n))
+		c.appendFixed(n)
+		c.ends = append(c.ends, len(c.fixed))
 	}
 	c.form = make([]int32, len(c.nodes))
 	count := c.assign()
@@ -70,18 +77,35 @@ func (p *prover) classify() {
 		count = c.refine(count)
 	}
 	p.forms = make([]form, count)
+	like := c.byForm(count)
 	for i, n := range c.nodes {
 		f := &p.forms[c.form[i]]
 		// The first schema of a form represents it; the others add their
 		// examples.
 		if f.node == nil {
 			c.fill(f, n, c.owner[i])
+			f.like = like[c.form[i]]
 		}
 		f.like = append(f.like, n)
 	}
 	for _, s := range p.schemas {
 		p.roots = append(p.roots, c.of(s.Compiled(ir.Key{}).Root))
 	}
+}
+
+// byForm returns an empty list for each form, with room for its schemas.
+func (c *classifier) byForm(count int) [][]*ir.Node {
+	ends := make([]int, count)
+	for _, f := range c.form {
+		ends[f]++
+	}
+	all, lists := make([]*ir.Node, len(c.nodes)), make([][]*ir.Node, count)
+	start := 0
+	for f, size := range ends {
+		lists[f] = all[start : start : start+size]
+		start += size
+	}
+	return lists
 }
 
 // list lists the schemas of both sides, parts before wholes, and notes whether
@@ -130,7 +154,11 @@ func (c *classifier) assign() int {
 		next = make([]int32, len(c.nodes))
 	}
 	for i, n := range c.nodes {
-		c.key = append(c.key[:0], c.fixed[i]...)
+		start := 0
+		if i > 0 {
+			start = c.ends[i-1]
+		}
+		c.key = append(c.key[:0], c.fixed[start:c.ends[i]]...)
 		c.appendParts(n)
 		id, ok := known[string(c.key)]
 		if !ok {
@@ -165,16 +193,17 @@ func (c *classifier) refine(count int) int {
 	}
 }
 
-// fixedKey writes what a schema asserts apart from its parts: two schemas with
+// appendFixed writes what a schema asserts apart from its parts: two schemas with
 // equal keys, and parts of equal forms, accept the same values. The order of
 // required and the spelling of numbers leave no trace.
-func (c *classifier) fixedKey(n *ir.Node) []byte {
-	key := []byte{byte(n.Types), 0}
+func (c *classifier) appendFixed(n *ir.Node) {
+	start := len(c.fixed)
+	key := append(c.fixed, byte(n.Types), 0)
 	for i, rule := range []*ir.EnumRule{n.Constant, n.Enum} {
 		if rule == nil {
 			continue
 		}
-		key[1] |= 1 << i
+		key[start+1] |= 1 << i
 		for _, id := range c.p.literalSet(rule).ids {
 			key = binary.AppendUvarint(key, uint64(id)+1)
 		}
@@ -223,7 +252,7 @@ func (c *classifier) fixedKey(n *ir.Node) []byte {
 		}
 		key = append(key, 0)
 	}
-	return c.appendFullKey(key, n)
+	c.fixed = c.appendFullKey(key, n)
 }
 
 // appendParts writes the forms of a schema's parts. Branches are sorted; those of
@@ -352,6 +381,9 @@ func (p *prover) name(text string) nameID {
 	if !ok {
 		id = nameID(len(p.names))
 		p.names = append(p.names, text)
+		if p.nameIDs == nil {
+			p.nameIDs = map[string]nameID{}
+		}
 		p.nameIDs[text] = id
 	}
 	return id

@@ -171,6 +171,9 @@ func (p *prover) disjoint(a, b termID) (disjoint, sure bool) {
 	case a == termTrue || b == termTrue || a == b:
 		return false, true
 	}
+	if p.asking == nil {
+		p.asking = map[[2]termID]bool{}
+	}
 	p.asking[pair] = true
 	defer delete(p.asking, pair)
 	// Branches of different types are disjoint without any search.

@@ -26,6 +26,9 @@ import (
 // turns out unsatisfiable itself. Keeping it regardless is a classic mistake:
 // the answer is then wrong wherever the goal is asked about outside of the
 // recursion.
+//
+// The maps whose makers are elsewhere are made there, when they are first needed: most
+// questions need none of them.
 type prover struct {
 	schemas []*schema.Schema
 	forms   []form
@@ -104,14 +107,13 @@ const noLow = math.MaxInt
 func newProver(ctx context.Context, budget Budget, schemas ...*schema.Schema) *prover {
 	p := &prover{
 		schemas: schemas, budget: budget.orDefault(), ctx: ctx, low: noLow,
-		nameIDs: map[string]nameID{}, values: map[uint32]*jsontree.Tree{}, ruleSets: map[*ir.EnumRule]*literalSet{},
-		termIDs: map[string]termID{}, memo: map[string]*memory{}, asking: map[[2]termID]bool{},
-		languages: map[string]*regular.Language{},
+		termIDs: map[string]termID{}, memo: map[string]*memory{},
 	}
 	p.steps = p.budget.Steps
 	p.ident.Table = &p.lits
 	p.classify()
-	p.terms = make([]term, firstForm, firstForm+termID(4*len(p.forms))+64)
+	// Most questions take few terms beyond the forms, and terms are large.
+	p.terms = make([]term, firstForm, int(firstForm)+6*len(p.forms)+8)
 	p.terms[termFalse] = term{op: opFalse, known: true}
 	p.terms[termTrue] = term{op: opTrue, may: allSorts, must: allSorts, known: true}
 	for range 2 * len(p.forms) {

@@ -38,6 +38,9 @@ func (p *prover) literalSet(rule *ir.EnumRule) *literalSet {
 		ids = append(ids, p.identify(l.Raw))
 	}
 	set := p.newLiteralSet(ids)
+	if p.ruleSets == nil {
+		p.ruleSets = map[*ir.EnumRule]*literalSet{}
+	}
 	p.ruleSets[rule] = set
 	return set
 }
@@ -66,6 +69,9 @@ func (p *prover) identify(raw []byte) uint32 {
 	id, _, _ := p.ident.Identify(raw, 0)
 	if _, known := p.values[id]; !known {
 		t, _ := jsontree.Build(raw, 0)
+		if p.values == nil {
+			p.values = map[uint32]*jsontree.Tree{}
+		}
 		p.values[id] = t
 	}
 	return id

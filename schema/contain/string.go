@@ -283,6 +283,9 @@ func (p *prover) automaton(source string) *regular.Language {
 			l = made
 		}
 	}
+	if p.languages == nil {
+		p.languages = map[string]*regular.Language{}
+	}
 	p.languages[source] = l
 	return l
 }
