@@ -65,7 +65,35 @@ func decodePermissions(v strictyaml.Value) (scopes []string) {
 
 // CheckScope records a fault if text is no scope and no pattern over scopes. In a
 // pattern * is any run of characters and ? is one; ** alone is every scope.
-func CheckScope(v strictyaml.Value, text string) {
+func CheckScope(v strictyaml.Value, text string) { checkScope(v, text) }
+
+// A faulter takes what is wrong with a value.
+type faulter interface{ Fault(message, hint string) }
+
+// A scopeError is the first fault of a scope that stands in no file.
+type scopeError struct{ text string }
+
+func (e *scopeError) Error() string { return e.text }
+
+func (e *scopeError) Fault(message, hint string) {
+	if hint != "" {
+		message += " (" + hint + ")"
+	}
+	if e.text == "" {
+		e.text = message
+	}
+}
+
+// ParseScope returns what [CheckScope] would find, for scopes that stand in no file.
+func ParseScope(text string) error {
+	var found scopeError
+	if checkScope(&found, text); found.text != "" {
+		return &found
+	}
+	return nil
+}
+
+func checkScope(v faulter, text string) {
 	if text == "**" {
 		return
 	}
@@ -85,7 +113,7 @@ func CheckScope(v strictyaml.Value, text string) {
 }
 
 // checkKnown checks a scope, or a pattern, by the closed lists.
-func checkKnown(v strictyaml.Value, domain, verb string) {
+func checkKnown(v faulter, domain, verb string) {
 	known := scopeVerbs()
 	domains := slices.Sorted(maps.Keys(known))
 	matched := slices.DeleteFunc(slices.Clone(domains), func(d string) bool { return !covers(domain, d) })
