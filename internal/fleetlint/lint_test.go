@@ -176,7 +176,7 @@ func TestRules(t *testing.T) {
 		"no sandbox": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat]}, sandbox: off}}\n",
 			"! [sandbox.off] clerk/agent.yaml:2:44: /skills/file/sandbox: the skill \"file\" of agent \"clerk\" has no sandbox: it may read and change whatever the user of agentd may, the keys of agents too (grant what it needs with read, write and connect)\n" + oneDoubt},
 		"no such user for a sandbox": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat]}, sandbox: {user: no-such-user}}}\n",
-			"! [sandbox.user] clerk/agent.yaml:2:58: /skills/file/sandbox/user: the skill \"file\" of agent \"clerk\" is to run as another user, and there is no user no-such-user on this host: the agent does not start here (make one, as with `useradd --system`, or name another)\n" + oneDoubt},
+			"! [sandbox.user] clerk/agent.yaml:2:54: /skills/file/sandbox/user: the skill \"file\" of agent \"clerk\" is to run as another user, and there is no user no-such-user on this host: the agent does not start here (make one, as with `useradd --system`, or name another)\n" + oneDoubt},
 		"no such path for a sandbox": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat]}, sandbox: {read: [rpc-peers.yaml], write: [out]}}}\n",
 			"! [sandbox.path] clerk/agent.yaml:2:86: /skills/file/sandbox/write/0: the sandbox of the skill \"file\" of agent \"clerk\" grants out, which is not there: its calls fail\n" + oneDoubt},
 

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/user"
 	"strconv"
@@ -47,8 +48,9 @@ func FindUser(name string) (*User, error) {
 	u := &User{Name: found.Username, Home: found.HomeDir}
 	uid, uidErr := strconv.ParseUint(found.Uid, 10, 32)
 	gid, gidErr := strconv.ParseUint(found.Gid, 10, 32)
-	if err := errors.Join(uidErr, gidErr); err != nil { // another system's
-		return nil, &UserError{Cause: fmt.Sprintf("the user %s has no number", name), Remedy: "name another user", Err: err}
+	const none = math.MaxUint32 // to the kernel
+	if err := errors.Join(uidErr, gidErr); err != nil || uid == none || gid == none {
+		return nil, &UserError{Cause: fmt.Sprintf("the user %s or its group has no number", name), Remedy: "name another user", Err: err}
 	}
 	u.UID, u.GID = int(uid), int(gid)
 	switch u.UID {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -79,19 +80,12 @@ func (t *trial) try() error {
 	return nil
 }
 
-// unchanged is -1 as the kernel reads it.
-const unchanged uint32 = 1<<32 - 1
-
 // switchUser makes this thread one of the policy's user, for good, with no group but that
 // user's primary one. The kernel's calls are made directly, for they change one thread;
 // package syscall changes all of them, as the C library does.
 func switchUser(p *Policy) error {
 	if p.User == nil {
 		return nil
-	}
-	// To the kernel it stands for no change.
-	if uint32(p.User.UID) == unchanged || uint32(p.User.GID) == unchanged { //nolint:gosec // they are numbers of 32 bits
-		return fmt.Errorf("setresuid: %w", unix.EINVAL)
 	}
 	for fd := range reportFD {
 		if err := giveFile(fd, p.User); err != nil {
@@ -107,6 +101,14 @@ func switchUser(p *Policy) error {
 	}
 	if _, _, errno := unix.RawSyscall(sysSetresuid, uid, uid, uid); errno != 0 {
 		return fmt.Errorf("setresuid: %w", errno)
+	}
+	// To the kernel the highest number means no change.
+	r, e, s := unix.Getresuid()
+	gr, ge, gs := unix.Getresgid()
+	for _, now := range [...]struct{ id, want int }{{r, p.User.UID}, {e, p.User.UID}, {s, p.User.UID}, {gr, p.User.GID}, {ge, p.User.GID}, {gs, p.User.GID}} {
+		if uint32(now.id) != uint32(now.want) || uint32(now.want) == math.MaxUint32 { //nolint:gosec // they have 32 bits
+			return fmt.Errorf("the user is %d and the group %d after the switch", e, ge)
+		}
 	}
 	return nil
 }
