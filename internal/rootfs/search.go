@@ -102,7 +102,7 @@ func (s *search) file(ctx context.Context, root *os.Root, name, shown string) er
 	}
 	file, info, err := s.tree.openIn(root, name, shown)
 	if err != nil {
-		return nil //nolint:nilerr // one file that cannot be read does not end the search
+		return nil // one file that cannot be read does not end the search
 	}
 	defer file.Close()
 	if s.bytes += info.Size(); s.bytes > maxSearchBytes {
@@ -113,7 +113,7 @@ func (s *search) file(ctx context.Context, root *os.Root, name, shown string) er
 		return ended
 	}
 	if err != nil || !utf8.Valid(content) {
-		return nil //nolint:nilerr // as above
+		return nil // as above
 	}
 	for number := 1; len(content) > 0; number++ {
 		var line []byte
