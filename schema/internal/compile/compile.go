@@ -191,7 +191,7 @@ func (c *compiler) schema(t *jsontree.Tree, pointer string) *ir.Node {
 		c.fault(pointer, "the schema is too large", "")
 		return c.nodes[0]
 	}
-	if len(c.nodes) > 0 && !(c.spend(stepsOfSchema) && c.spendAt(pointer, len(t.Members))) {
+	if len(c.nodes) > 0 && (!c.spend(stepsOfSchema) || !c.spendAt(pointer, len(t.Members))) {
 		return c.nodes[0]
 	}
 	n := &ir.Node{ID: uint32(memo.FirstID + len(c.nodes)), Pointer: pointer, Raw: t.Raw, Types: ir.AnyType}

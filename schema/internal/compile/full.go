@@ -127,7 +127,7 @@ func (f *fullProfile) schema(t *jsontree.Tree) *ir.Node {
 	if n := f.nodes[key]; n != nil {
 		return n
 	}
-	if len(f.c.nodes) > 0 && !(f.c.spend(stepsOfSchema) && f.c.spendAt(at.pointer, len(t.Members))) {
+	if len(f.c.nodes) > 0 && (!f.c.spend(stepsOfSchema) || !f.c.spendAt(at.pointer, len(t.Members))) {
 		return f.c.nodes[0]
 	}
 	n := f.newNode(at.pointer)
