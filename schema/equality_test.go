@@ -17,7 +17,11 @@ func TestEqualityKeywords(t *testing.T) {
 		for src, doc := range map[string]string{
 			`{"const":` + textA + `}`:                  textB,
 			`{"enum":["other",{"z":0},` + textA + `]}`: textB,
-			`{"not":{"uniqueItems":true}}`:             "[" + textA + ",\"other\"," + textB + "]",
+			// Many values are numbered, a few are compared one by one.
+			`{"enum":["other",{"z":0},{"z":1},{"z":2},{"z":3},{"z":4},` + textA + `]}`: textB,
+			`{"not":{"uniqueItems":true}}`:                                             "[" + textA + ",\"other\"," + textB + "]",
+			// Arrays inside of such arrays go by numbers as well, the outermost by hashes.
+			`{"items":{"not":{"uniqueItems":true}},"uniqueItems":true}`: "[[" + textA + ",\"other\"," + textB + "]]",
 		} {
 			s, err := Compile([]byte(src))
 			if err != nil {

@@ -37,9 +37,12 @@ func Parse(token []byte) Decimal {
 		token = token[1:]
 	}
 	mantissa := token
-	if e := bytes.IndexAny(token, "eE"); e >= 0 {
-		mantissa = token[:e]
-		d.readExponent(token[e+1:])
+	for e, c := range token {
+		if c|0x20 == 'e' {
+			mantissa = token[:e]
+			d.readExponent(token[e+1:])
+			break
+		}
 	}
 	point := bytes.IndexByte(mantissa, '.')
 	if point < 0 {

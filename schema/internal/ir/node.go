@@ -133,7 +133,19 @@ type EnumRule struct {
 	Small   []string  // the strings, while there are few
 	Strings map[string]struct{}
 	IDs     map[uint32]struct{} // all the values, by number
+
+	// Trees are the values but strings, if they are few and small: comparing them one by
+	// one is faster then than to find out the number of a value. Otherwise it is nil.
+	Trees []*jsontree.Tree
 }
+
+// Bounds of [EnumRule].Trees. A value is compared with all of them, and each of its
+// members with all of one.
+const (
+	fewTrees   = 4
+	fewMembers = 16
+	shortText  = 1 << 12 // bytes of a value
+)
 
 // Add takes in one more value that may match.
 func (r *EnumRule) Add(l Literal) {
@@ -151,6 +163,9 @@ func (r *EnumRule) Index() {
 			count++
 		}
 	}
+	if len(r.Values)-count <= fewTrees {
+		r.plant()
+	}
 	if count > 8 {
 		r.Strings = make(map[string]struct{}, count)
 	}
@@ -163,6 +178,43 @@ func (r *EnumRule) Index() {
 			r.Small = append(r.Small, l.Text)
 		}
 	}
+}
+
+// plant fills Trees if they are small.
+func (r *EnumRule) plant() {
+	var trees []*jsontree.Tree
+	for _, l := range r.Values {
+		if l.Kind == jsontree.String {
+			continue
+		}
+		if len(l.Raw) > shortText {
+			return
+		}
+		tree, _ := jsontree.Build(l.Raw, 0)
+		if !isSmall(tree) {
+			return
+		}
+		trees = append(trees, tree)
+	}
+	r.Trees = trees
+}
+
+// isSmall reports whether no object inside has more than a few members.
+func isSmall(t *jsontree.Tree) bool {
+	if len(t.Members) > fewMembers {
+		return false
+	}
+	for _, item := range t.Items {
+		if !isSmall(item) {
+			return false
+		}
+	}
+	for _, m := range t.Members {
+		if !isSmall(m.Value) {
+			return false
+		}
+	}
+	return true
 }
 
 // StringRule holds the assertions on strings. Lengths count code points; an

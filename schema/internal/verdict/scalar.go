@@ -4,7 +4,6 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/schema/internal/decimal"
 	"github.com/agentd/agentd/schema/internal/ir"
-	"github.com/agentd/agentd/schema/internal/jsontree"
 )
 
 // stringValue judges the string at i. rule is nil where nothing constrains
@@ -107,46 +106,4 @@ func withinExactly(b *ir.NumberRule, token []byte) bool {
 		(b.Above == nil || b.Above.Order(d) > 0) &&
 		(b.Below == nil || b.Below.Order(d) < 0) &&
 		(b.Multiple == nil || b.Multiple.Divides(d))
-}
-
-// Among reports whether the checked value at i is one of the rule's. Strings, by
-// far the most frequent, are compared as text. Everything else is numbered, so
-// that 1.0 equals 1 and the order of members does not count.
-func (r *Run) Among(rule *ir.EnumRule, kind jsontree.Kind, i, end int) bool {
-	if rule.Kinds&ir.TypeOf(kind) == 0 {
-		return false
-	}
-	if kind == jsontree.String {
-		text := r.data[i+1 : end-1]
-		for _, c := range text {
-			if c == '\\' {
-				text = r.Unescape(text)
-				break
-			}
-		}
-		return hasString(rule, text)
-	}
-	// The value equals one of the rule's exactly if it has the same number. A
-	// value that occurs nowhere in the schema has none.
-	id, _, ok := r.known.Identify(r.data, i)
-	if !ok {
-		return false
-	}
-	_, ok = rule.IDs[id]
-	return ok
-}
-
-// hasString reports whether a string is one of the rule's. Up to eight strings
-// are compared one by one, more are looked up.
-func hasString(r *ir.EnumRule, text []byte) bool {
-	if r.Strings != nil {
-		_, ok := r.Strings[string(text)]
-		return ok
-	}
-	for _, s := range r.Small {
-		if s == string(text) {
-			return true
-		}
-	}
-	return false
 }
