@@ -37,18 +37,14 @@ func isEmail(text []byte) bool {
 // isDotString accepts atoms separated by single dots (RFC 5321 section 4.1.2).
 // Characters beyond ASCII, which RFC 6531 adds, are not part of draft-07's email.
 func isDotString(text []byte) bool {
-	dot := true // a dot may not stand first, last or beside another
+	before := byte('.') // a dot may not stand first, last or beside another
 	for _, c := range text {
-		switch {
-		case is(c, classAtext):
-			dot = false
-		case c == '.' && !dot:
-			dot = true
-		default:
+		if !is(c, classAtext) && (c != '.' || before == '.') {
 			return false
 		}
+		before = c
 	}
-	return !dot
+	return before != '.'
 }
 
 // isQuotedLocal accepts a string in quotes, in which any printable character of
@@ -76,21 +72,22 @@ func isQuotedLocal(text []byte) bool {
 // isDomain accepts labels of letters, digits and inner hyphens. One label is
 // enough: RFC 5321 does not ask for a dot, and user@localhost is an address.
 func isDomain(text []byte) bool {
-	for {
-		label, rest, more := bytes.Cut(text, []byte("."))
-		if len(label) == 0 || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
+	start := 0 // of the label
+	for i, c := range text {
+		switch {
+		case is(c, classLabel):
+		case c == '.' && isLabel(text[start:i]):
+			start = i + 1
+		default:
 			return false
 		}
-		for _, c := range label {
-			if !is(c, classAlpha|classDigit) && c != '-' {
-				return false
-			}
-		}
-		if !more {
-			return true
-		}
-		text = rest
 	}
+	return isLabel(text[start:])
+}
+
+// isLabel judges the length of a label and its hyphens.
+func isLabel(text []byte) bool {
+	return len(text) > 0 && len(text) <= maxLabel && text[0] != '-' && text[len(text)-1] != '-'
 }
 
 // isAddressLiteral follows RFC 5321 section 4.1.3, where "::" stands for two

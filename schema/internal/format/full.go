@@ -37,7 +37,7 @@ func isFull(f Name) bool {
 func (f Name) matchFull(text []byte) bool {
 	switch f {
 	case Date:
-		return len(text) == 10 && hasShape(text, "0000-00-00") && isDate(text)
+		return len(text) == 10 && hasDateShape(text) && isDate(text)
 	case Time:
 		// Any date serves: a time has the same form on each.
 		return isDateTime(append([]byte("2000-01-01T"), text...))

@@ -1,40 +1,37 @@
 package format
 
+import "encoding/binary"
+
 // isUUID accepts the text form of RFC 9562 section 4, of every version and
 // variant, with digits of either case. Braces and the prefix urn:uuid:, which
 // some libraries accept, are not part of the form.
 func isUUID(text []byte) bool {
-	if len(text) != 36 {
+	if len(text) != 36 || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
 		return false
 	}
-	for i, c := range text {
-		switch i {
-		case 8, 13, 18, 23:
-			if c != '-' {
-				return false
-			}
-		default:
-			if !is(c, classHex) {
-				return false
-			}
-		}
+	// Nearly all texts of this length are UUIDs: asking once is faster than asking of
+	// each digit.
+	all := uint8(classHex)
+	for i := range 4 {
+		all &= byteClass[text[i]] & byteClass[text[i+4]] & byteClass[text[i+9]] & byteClass[text[i+14]] &
+			byteClass[text[i+19]] & byteClass[text[i+24]] & byteClass[text[i+28]] & byteClass[text[i+32]]
 	}
-	return true
+	return all != 0
 }
 
 // isDateTime accepts date-time of RFC 3339 section 5.6. A second 60 is
 // accepted where it falls on 23:59 UTC, the only minute with leap seconds. Which
 // days have had one is not checked: appendix D lists them, but the list grows.
 func isDateTime(text []byte) bool {
-	const shape = "0000-00-00T00:00:00"
-	if len(text) <= len(shape) || !hasShape(text, shape) || !isDate(text) {
+	const size = len("0000-00-00T00:00:00")
+	if len(text) <= size || !hasTimeShape(text) || !isDate(text) {
 		return false
 	}
 	hour, minute, second := two(text, 11), two(text, 14), two(text, 17)
 	if hour > 23 || minute > 59 || second > 60 {
 		return false
 	}
-	rest, ok := cutFraction(text[len(shape):])
+	rest, ok := cutFraction(text[size:])
 	if !ok {
 		return false
 	}
@@ -45,27 +42,30 @@ func isDateTime(text []byte) bool {
 	// Two days are added because an offset can move the time back past
 	// midnight, and Go's remainder keeps the sign.
 	const day = 24 * 60 // minutes
-	utc := (hour*60 + minute - offset + 2*day) % day
-	return second < 60 || utc == day-1
+	return second < 60 || (hour*60+minute-offset+2*day)%day == day-1
 }
 
-// hasShape reports whether text starts like shape, in which 0 stands for any
-// digit and T for a letter of either case. The ABNF of RFC 3339 is case
-// insensitive, as section 5.6 notes.
-func hasShape(text []byte, shape string) bool {
-	for i := range len(shape) {
-		same := text[i] == shape[i]
-		switch shape[i] {
-		case '0':
-			same = is(text[i], classDigit)
-		case 'T':
-			same = text[i]|0x20 == 't'
-		}
-		if !same {
-			return false
-		}
-	}
-	return true
+// hasTimeShape reports whether the first 19 bytes of text look like 0000-00-00T00:00:00, in
+// which 0 stands for any digit and T for a letter of either case. The ABNF of RFC 3339
+// is case insensitive, as section 5.6 notes.
+func hasTimeShape(text []byte) bool {
+	const lowerT = 0x20 << 16
+	return hasDateShape(text) &&
+		fits(binary.LittleEndian.Uint64(text[8:])|lowerT, 0x30303A3030743030, 0x76767F76767F7676) &&
+		text[16] == ':' && is(text[17], classDigit) && is(text[18], classDigit)
+}
+
+// hasDateShape reports whether the first ten bytes of text look like 0000-00-00.
+func hasDateShape(text []byte) bool {
+	return fits(binary.LittleEndian.Uint64(text), 0x2D30302D30303030, 0x7F76767F76767676) &&
+		is(text[8], classDigit) && is(text[9], classDigit)
+}
+
+// fits compares eight bytes at once with a shape. Where the shape has a 0, the room up
+// to the highest bit is for nine more; elsewhere it is for none.
+func fits(bytes, shape, room uint64) bool {
+	above := bytes ^ shape
+	return (above|(above+room))&0x8080808080808080 == 0
 }
 
 // isDate reports whether the ten digits and dashes at the start name a day of
@@ -97,10 +97,8 @@ func zone(text []byte) (offset int, ok bool) {
 	if len(text) != 6 || text[0] != '+' && text[0] != '-' || text[3] != ':' {
 		return 0, false
 	}
-	for _, i := range []int{1, 2, 4, 5} {
-		if !is(text[i], classDigit) {
-			return 0, false
-		}
+	if byteClass[text[1]]&byteClass[text[2]]&byteClass[text[4]]&byteClass[text[5]]&classDigit == 0 {
+		return 0, false
 	}
 	hour, minute := two(text, 1), two(text, 4)
 	offset = hour*60 + minute

@@ -1,9 +1,6 @@
 package format
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // Classes of bytes in RFC 3986 and RFC 5321.
 const (
@@ -13,6 +10,8 @@ const (
 	classDigit
 	classAlpha
 	classAtext // RFC 5322 section 3.2.3
+	classPath  // RFC 3986 section 3.3: pchar without percent-encoded bytes, and the slash
+	classLabel // RFC 1035 section 2.3.1: what a label consists of
 )
 
 // byteClass holds the classes of each byte, so that a test for several sets at
@@ -47,6 +46,18 @@ func classify() (table [256]uint8) {
 	for _, c := range []byte("!#$%&'*+-/=?^_`{|}~") {
 		table[c] |= classAtext
 	}
+	for c := range table {
+		if table[c]&(classUnreserved|classSubDelim) != 0 {
+			table[c] |= classPath
+		}
+		if table[c]&(classAlpha|classDigit) != 0 {
+			table[c] |= classLabel
+		}
+	}
+	for _, c := range []byte(":@/") {
+		table[c] |= classPath
+	}
+	table['-'] |= classLabel
 	return table
 }
 
@@ -57,78 +68,115 @@ func is(c byte, classes uint8) bool { return byteClass[c]&classes != 0 }
 // absolute is asked for, a relative reference of section 4.2. Only ASCII
 // occurs in either: other characters must be percent-encoded. A scheme's own
 // rules, such as that http needs a host, are not part of the format.
+//
+// Each part is read to the first byte that cannot belong to it, which is the next
+// part's or a fault.
 func isURI(text []byte, absolute bool) bool {
-	end := bytes.IndexAny(text, ":/?#")
-	if end >= 0 && text[end] == ':' {
+	i := scheme(text)
+	switch {
+	case i > 0:
+	case absolute:
+		return false
+	default:
 		// Without a scheme, the first segment must not hold a colon.
-		if !isScheme(text[:end]) {
+		first := uriRun(text, 0, classUnreserved|classSubDelim, '@')
+		if first < len(text) && text[first] == ':' {
 			return false
 		}
-		text = text[end+1:]
-	} else if absolute {
-		return false
 	}
-	// The fragment is cut off before the query, because it may hold question
-	// marks (RFC 3986 sections 3.4 and 3.5).
-	text, fragment, _ := bytes.Cut(text, []byte("#"))
-	text, query, _ := bytes.Cut(text, []byte("?"))
-	if !uriChars(fragment, ":@/?") || !uriChars(query, ":@/?") {
-		return false
-	}
-	// Two slashes begin an authority, which ends at the next slash (section
-	// 3.2). A path without authority must not begin with two.
-	if rest, ok := bytes.CutPrefix(text, []byte("//")); ok {
-		slash := bytes.IndexByte(rest, '/')
-		if slash < 0 {
-			slash = len(rest)
-		}
-		if !isAuthority(rest[:slash]) {
+	// Two slashes begin an authority, which ends at the next slash, question mark or
+	// number sign (section 3.2). A path without authority must not begin with two.
+	if len(text)-i >= 2 && text[i] == '/' && text[i+1] == '/' {
+		end := authorityEnd(text, i+2)
+		if end < 0 {
 			return false
 		}
-		text = rest[slash:]
+		i = end
 	}
-	return uriChars(text, ":@/")
+	i = uriRun(text, i, classPath, nothing)
+	if i < len(text) && text[i] == '?' {
+		i = uriRun(text, i+1, classPath, '?')
+	}
+	if i < len(text) && text[i] == '#' {
+		i = uriRun(text, i+1, classPath, '?')
+	}
+	return i == len(text)
 }
 
-// isScheme follows RFC 3986 section 3.1: a letter, then letters, digits, plus,
-// minus and dot.
-func isScheme(text []byte) bool {
+// scheme returns the offset after the scheme and its colon, or 0 if text has none. It
+// follows RFC 3986 section 3.1: a letter, then letters, digits, plus, minus and dot.
+func scheme(text []byte) int {
 	if len(text) == 0 || !is(text[0], classAlpha) {
-		return false
+		return 0
 	}
-	for _, c := range text[1:] {
+	for i, c := range text[1:] {
 		if !is(c, classAlpha|classDigit) && c != '+' && c != '-' && c != '.' {
-			return false
+			if c == ':' {
+				return i + 2
+			}
+			break
 		}
 	}
-	return true
+	return 0
 }
 
-// uriChars reports whether text is made of unreserved characters, sub-delims,
-// percent-encoded bytes and those in extra. The productions pchar, query and
+// nothing is the extra byte of a run that has none: it is unreserved.
+const nothing = '~'
+
+// uriRun returns the offset of the first byte at or after i that is neither in classes,
+// nor extra, nor part of a percent-encoded byte. The productions pchar, query and
 // fragment of RFC 3986 differ only in the extra ones.
-func uriChars(text []byte, extra string) bool {
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if is(c, classUnreserved|classSubDelim) {
-			continue
+func uriRun(text []byte, i int, classes, extra byte) int {
+	for {
+		for i < len(text) && is(text[i], classes) {
+			i++
 		}
-		if c == '%' && i+2 < len(text) && is(text[i+1], classHex) && is(text[i+2], classHex) {
-			i += 2
-			continue
-		}
-		if strings.IndexByte(extra, c) < 0 {
-			return false
+		switch {
+		case i == len(text):
+			return i
+		case text[i] == extra:
+			i++
+		case text[i] == '%' && i+2 < len(text) && is(text[i+1], classHex) && is(text[i+2], classHex):
+			i += 3
+		default:
+			return i
 		}
 	}
-	return true
+}
+
+// uriChars reports whether text is such a run as a whole.
+func uriChars(text []byte, extra byte) bool {
+	return uriRun(text, 0, classUnreserved|classSubDelim, extra) == len(text)
+}
+
+// authorityEnd returns the end of the authority at i, or a negative number if it is
+// none. Most are a name.
+func authorityEnd(text []byte, i int) int {
+	end := uriRun(text, i, classUnreserved|classSubDelim, nothing)
+	if isPathStart(text, end) {
+		return end
+	}
+	rest := bytes.IndexAny(text[end:], "/?#")
+	if rest < 0 {
+		rest = len(text) - end
+	}
+	end += rest
+	if !isAuthority(text[i:end]) {
+		return -1
+	}
+	return end
+}
+
+// isPathStart reports whether an authority can end at i.
+func isPathStart(text []byte, i int) bool {
+	return i == len(text) || text[i] == '/' || text[i] == '?' || text[i] == '#'
 }
 
 // isAuthority follows RFC 3986 section 3.2: [userinfo "@"] host [":" port].
 func isAuthority(text []byte) bool {
 	// The first at sign ends the user information: neither part may hold one.
 	if user, host, ok := bytes.Cut(text, []byte("@")); ok {
-		if !uriChars(user, ":") {
+		if !uriChars(user, ':') {
 			return false
 		}
 		text = host
@@ -143,7 +191,7 @@ func isAuthority(text []byte) bool {
 	if colon := bytes.IndexByte(text, ':'); colon >= 0 {
 		host, port = text[:colon], text[colon:]
 	}
-	return uriChars(host, "") && isPort(port)
+	return uriChars(host, nothing) && isPort(port)
 }
 
 // isPort accepts nothing, or a colon and any number of digits, none included
