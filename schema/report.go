@@ -29,9 +29,10 @@ const (
 )
 
 // reporter lists the violations of a payload that is strict JSON and known to
-// be invalid. Where several schemas lead to one, it asks a [verdict.Run], which
-// judges through its memo, whether something is wrong and walks no value twice,
-// so that the walk stays linear.
+// be invalid. Nearly all parts of most of those are valid: it asks a [verdict.Run]
+// about each part and goes only into those that fail. From where one failed it knows
+// which of its parts passed, so that none is judged again on each level. Where several
+// schemas lead to one, the run answers from its memo.
 //
 // Within one value the order is that of the reference system: type, which
 // ends the matter, const, enum, the keywords for the kind of value, oneOf,
@@ -49,6 +50,12 @@ type reporter struct {
 	path   []byte                 // the pointer to the value in hand
 	done   map[judgement]struct{} // what has been listed
 	key    int                    // where the name of the member in hand starts
+	ends   map[int]int            // where large arrays and objects end
+	// fault is where the first fault of the value around showed when it was judged. Its
+	// parts that end before have passed; those that start behind have not been judged.
+	// A negative number means that it was not judged.
+	fault    int
+	thorough bool // go into every part; for tests
 }
 
 // judgement is one value judged by one schema. Each is listed once, however many
@@ -59,25 +66,29 @@ type judgement struct {
 }
 
 // explain lists the violations of doc, which is known to be strict JSON but
-// invalid. It may allocate, and take as much work as the judging was allowed: by now
-// the call has failed.
-func (s *Schema) explain(ctx context.Context, doc []byte) Report {
-	// A run of its own, with the memo: the pool belongs to the fast path.
-	r := verdict.NewRun(s.form)
-	r.Remember(true)
-	r.Begin(ctx, doc, s.limits.MaxSteps)
-	p := &reporter{
-		run: r, data: doc, limits: s.limits,
-		// Without MaxOmitted where the sum would overflow.
-		limit: max(s.limits.MaxViolations, s.limits.MaxViolations+MaxOmitted),
-		done:  map[judgement]struct{}{},
-	}
-	p.value(s.form.Root, ijson.SkipSpace(doc, 0))
+// invalid, with the first fault at a place. It may allocate, and take as much work as
+// the judging was allowed: by now the call has failed.
+func (s *Schema) explain(ctx context.Context, doc []byte, fault int) (report Report) {
+	s.validator.Explain(ctx, doc, func(r *verdict.Run) {
+		p := &reporter{
+			run: r, data: doc, limits: s.limits, fault: fault,
+			// Without MaxOmitted where the sum would overflow.
+			limit: max(s.limits.MaxViolations, s.limits.MaxViolations+MaxOmitted),
+			done:  map[judgement]struct{}{},
+		}
+		p.value(s.form.Root, ijson.SkipSpace(doc, 0))
+		report = p.report()
+	})
+	return report
+}
+
+// report returns the answer once all has been looked at.
+func (p *reporter) report() Report {
 	if p.count == 0 { // no list of violations may look like that of a valid payload
 		p.add(KeywordFalse, "the value is invalid")
 	}
 	omitted := p.count - len(p.found)
-	if r.Over() { // there may be more
+	if p.run.Over() { // there may be more
 		omitted = max(omitted, 1)
 		if len(p.found) == 0 {
 			p.found = []Violation{{Message: "the payload is invalid; saying why takes too long", Keyword: KeywordLimit}}
@@ -144,8 +155,27 @@ func (p *reporter) quoted(name string) string {
 // number that tells where it fails.
 func (p *reporter) judge(n *ir.Node, i int) int { return p.run.Branch(n, i, p.limits.MaxDepth) }
 
-// end returns the end of the value at i.
-func (p *reporter) end(i int) int { return p.run.Skip(i, p.limits.MaxDepth) }
+// passes reports whether the value at i passes n, and then where it ends.
+func (p *reporter) passes(n *ir.Node, i int) (end int, ok bool) {
+	if p.thorough {
+		return 0, false
+	}
+	if i <= p.fault {
+		end = p.end(i)
+		return end, end <= p.fault
+	}
+	if end = p.judge(n.Target(), i); end >= 0 {
+		return end, true
+	}
+	p.fault = ^end
+	return 0, false
+}
+
+// anew is value for a schema by which the value at i was not judged.
+func (p *reporter) anew(n *ir.Node, i int) {
+	p.fault = -1
+	p.value(n, i)
+}
 
 // value lists how the value at i fails n.
 func (p *reporter) value(n *ir.Node, i int) {
@@ -162,7 +192,10 @@ func (p *reporter) value(n *ir.Node, i int) {
 		p.add(KeywordFalse, "schema `false` rejects all values")
 		return
 	}
-	kind, end := jsontree.KindOf(p.data[i]), p.end(i)
+	kind, end := jsontree.KindOf(p.data[i]), i
+	if kind < jsontree.Array || n.Constant != nil || n.Enum != nil {
+		end = p.end(i)
+	}
 	if !accepts(n, kind, p.data[i:end]) {
 		p.add(KeywordType, "expected type "+typeText(n)+" but got "+kind.String())
 		return
@@ -288,14 +321,43 @@ func (p *reporter) numberValue(b *ir.NumberRule, token []byte) {
 // object lists missing members first, then goes through those present. It reads
 // the names twice rather than keep them: an object may have a million members.
 func (p *reporter) object(o *ir.ObjectRule, i int) {
-	// Missing members have no place in the payload, so they come first.
+	if len(o.Required) > 0 || o.Full != nil {
+		p.missing(o, i)
+	}
+	// A name that only required lists is judged by additionalProperties, like
+	// one that occurs nowhere in the schema.
+	p.members(i, func(name []byte, value int) (end int) {
+		if p.full {
+			return -1
+		}
+		at := o.Index.Find(o.Props, name)
+		if o.Full != nil {
+			p.fullMember(o, at, string(name), p.key, value)
+			return -1
+		}
+		if at >= 0 && o.Props[at].Node != nil {
+			end, passes := p.passes(o.Props[at].Node, value)
+			if passes {
+				return end
+			}
+			p.under(o.Props[at].Name, func() { p.value(o.Props[at].Node, value) })
+			return -1
+		}
+		return p.undeclared(o, name, value)
+	})
+}
+
+// missing lists the members that an object lacks, which have no place in the payload, and
+// so come first.
+func (p *reporter) missing(o *ir.ObjectRule, i int) {
 	present := make([]bool, len(o.Props))
 	count := 0
-	p.members(i, func(name []byte, _ int) {
+	p.members(i, func(name []byte, _ int) int {
 		count++
 		if at := o.Index.Find(o.Props, name); at >= 0 {
 			present[at] = true
 		}
+		return -1
 	})
 	for _, name := range o.Required {
 		if !present[o.Index.Find(o.Props, []byte(name))] {
@@ -307,50 +369,28 @@ func (p *reporter) object(o *ir.ObjectRule, i int) {
 	if o.Full != nil {
 		p.sizes(o, present, count)
 	}
-	// A name that only required lists is judged by additionalProperties, like
-	// one that occurs nowhere in the schema.
-	p.members(i, func(name []byte, value int) {
-		if p.full {
-			return
-		}
-		at := o.Index.Find(o.Props, name)
-		if o.Full != nil {
-			p.fullMember(o, at, string(name), p.key, value)
-			return
-		}
-		if at >= 0 && o.Props[at].Node != nil {
-			p.under(o.Props[at].Name, func() { p.value(o.Props[at].Node, value) })
-			return
-		}
-		if o.Additional == nil {
-			return
-		}
-		text := string(name)
-		p.under(p.shown(text), func() {
-			if o.Closed {
-				p.add(KeywordAdditionalProperties, "additional property "+p.quoted(text)+"is not allowed")
-				return
-			}
-			p.value(o.Additional, value)
-		})
-	})
 }
 
-// members calls f with the name and the offset of the value of each member of
-// the object at i. name is valid only during the call.
-func (p *reporter) members(i int, f func(name []byte, value int)) {
-	data := p.data
-	var name []byte
-	for i = ijson.SkipSpace(data, i+1); data[i] != '}'; {
-		end, _, _ := ijson.ScanString(data, i)
-		name = ijson.AppendUnquoted(name[:0], data[i+1:end-1])
-		value := ijson.SkipSpace(data, ijson.SkipSpace(data, end)+1)
-		p.key = i
-		f(name, value)
-		if i = ijson.SkipSpace(data, p.end(value)); data[i] == ',' {
-			i = ijson.SkipSpace(data, i+1)
+// undeclared lists what is wrong with a member that the schema does not declare, and
+// returns the end of its value if that is known.
+func (p *reporter) undeclared(o *ir.ObjectRule, name []byte, value int) (end int) {
+	if o.Additional == nil {
+		return -1
+	}
+	if !o.Closed {
+		if end, passes := p.passes(o.Additional, value); passes {
+			return end
 		}
 	}
+	text := string(name)
+	p.under(p.shown(text), func() {
+		if o.Closed {
+			p.add(KeywordAdditionalProperties, "additional property "+p.quoted(text)+"is not allowed")
+			return
+		}
+		p.value(o.Additional, value)
+	})
+	return -1
 }
 
 // array lists how an array breaks its own keywords, then how its elements do.
@@ -372,6 +412,9 @@ func (p *reporter) array(a *ir.ArrayRule, i int) {
 		prefix = a.Full.Prefix
 	}
 	for k, item := range items {
+		if k+1 < len(items) && items[k+1] <= p.fault && !p.thorough {
+			continue // it has passed
+		}
 		judge := a.Items
 		if k < len(prefix) {
 			judge = prefix[k]
@@ -379,20 +422,10 @@ func (p *reporter) array(a *ir.ArrayRule, i int) {
 		if p.full || judge == nil {
 			return
 		}
-		p.under(strconv.Itoa(k), func() { p.value(judge, item) })
-	}
-}
-
-// items lists where the elements of the array at i start.
-func (p *reporter) items(i int) (items []int) {
-	data := p.data
-	for i = ijson.SkipSpace(data, i+1); data[i] != ']'; {
-		items = append(items, i)
-		if i = ijson.SkipSpace(data, p.end(i)); data[i] == ',' {
-			i = ijson.SkipSpace(data, i+1)
+		if _, passes := p.passes(judge, item); !passes {
+			p.under(strconv.Itoa(k), func() { p.value(judge, item) })
 		}
 	}
-	return items
 }
 
 // uniqueItems lists the second element of the first equal pair. One is enough: a

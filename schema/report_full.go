@@ -48,12 +48,12 @@ func (p *reporter) fullMember(o *ir.ObjectRule, at int, name string, key, value 
 		}
 		judged := false
 		if at >= 0 && o.Props[at].Node != nil {
-			p.value(o.Props[at].Node, value)
+			p.anew(o.Props[at].Node, value)
 			judged = true
 		}
 		for _, pattern := range o.Full.Patterns {
 			if pattern.Pattern.Match([]byte(name)) {
-				p.value(pattern.Node, value)
+				p.anew(pattern.Node, value)
 				judged = true
 			}
 		}
@@ -62,7 +62,7 @@ func (p *reporter) fullMember(o *ir.ObjectRule, at int, name string, key, value 
 		case o.Closed:
 			p.add(KeywordAdditionalProperties, "additional property "+p.quoted(name)+"is not allowed")
 		default:
-			p.value(o.Additional, value)
+			p.anew(o.Additional, value)
 		}
 	})
 }
@@ -92,7 +92,7 @@ func (p *reporter) beyond(n *ir.Node, i int) {
 	for k := range n.Beyond.Conditionals {
 		c := &n.Beyond.Conditionals[k]
 		if arm := c.Arm(p.judge(c.If.Target(), i) >= 0); arm != nil {
-			p.value(arm, i)
+			p.anew(arm, i)
 		}
 	}
 	// Only what has passed everything else has been evaluated; before that, a complaint
@@ -119,7 +119,7 @@ func (p *reporter) beyond(n *ir.Node, i int) {
 				p.add(keyword, message)
 				return
 			}
-			p.value(left, value)
+			p.anew(left, value)
 		})
 	})
 }
@@ -134,7 +134,10 @@ func (p *reporter) unevaluated(n *ir.Node, i int, f func(segment string, value i
 	var all []left
 	names := map[int]string{}
 	if p.data[i] == '{' {
-		p.members(i, func(name []byte, value int) { names[value] = string(name) })
+		p.members(i, func(name []byte, value int) int {
+			names[value] = string(name)
+			return -1
+		})
 	} else {
 		for k, item := range p.items(i) {
 			names[item] = strconv.Itoa(k)

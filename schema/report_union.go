@@ -25,7 +25,7 @@ func (p *reporter) combinators(n *ir.Node, i int) {
 	}
 	if n.AllOf != nil {
 		for _, b := range n.AllOf.To {
-			p.value(b, i)
+			p.anew(b, i)
 		}
 	}
 	if n.NotTo != nil && p.judge(n.NotTo, i) >= 0 {
@@ -58,9 +58,9 @@ func (p *reporter) closest(c *ir.Combinator, i int) {
 	// A tag that belongs to no branch is the fault itself; the branches would
 	// only report that the tag is another.
 	if k, decided := p.run.Pick(c.Dispatch, i, p.limits.MaxDepth); !decided {
-		p.value(p.furthest(c.To, i), i)
+		p.anew(p.furthest(c.To, i), i)
 	} else if k >= 0 {
-		p.value(c.To[k], i)
+		p.anew(c.To[k], i)
 	} else {
 		p.under(c.Dispatch.Property, func() {
 			p.add(KeywordEnum, "value not in enum "+tagText(c.Dispatch, c.To))

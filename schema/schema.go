@@ -268,7 +268,8 @@ func (s *Schema) Check(doc []byte) Report { return s.CheckWithin(context.Backgro
 // for a payload that takes more than [Limits.MaxSteps]. Where the payload is known to
 // be invalid by that time, the list of violations is cut short instead.
 func (s *Schema) CheckWithin(ctx context.Context, doc []byte) Report {
-	switch j := s.validator.Judge(ctx, doc); {
+	j := s.validator.Judge(ctx, doc)
+	switch {
 	case j.Valid:
 		return Report{Verdict: Valid}
 	case j.Malformed != nil:
@@ -277,7 +278,7 @@ func (s *Schema) CheckWithin(ctx context.Context, doc []byte) Report {
 		limit := strconv.Itoa(s.limits.MaxSteps) + " steps"
 		return Report{Verdict: Exceeded, Exceeded: &ExceededError{Limit: limit, Cause: ctx.Err()}}
 	}
-	return s.explain(ctx, doc)
+	return s.explain(ctx, doc, j.Fault)
 }
 
 // Validate lists the violations of doc; nil means that it is valid. A

@@ -64,12 +64,12 @@ func NewRun(s *ir.Schema) *Run {
 	r.anyArray.Max = ir.Unbounded
 	r.known = identity.Identifier{Table: &s.Literals, Frozen: true}
 	r.unique = identity.Identifier{Table: &r.ids, Memo: &r.memo, MemoID: memo.IdentityID}
-	r.Remember(s.Memoise)
+	r.remember(s.Memoise)
 	return r
 }
 
-// Remember chooses whether to judge through the memo.
-func (r *Run) Remember(yes bool) {
+// remember chooses whether to judge through the memo.
+func (r *Run) remember(yes bool) {
 	r.memoise = yes
 	r.known.Memo, r.known.MemoID = nil, memo.LiteralID
 	if yes {
@@ -109,14 +109,21 @@ func (r *Run) end() {
 	r.unique.Trim()
 }
 
-// document judges the whole payload: one value, with white space around it. A run
-// whose budget is over has found out nothing, whatever it says.
-func (r *Run) document(root *ir.Node, depth int) bool {
+// document judges the whole payload: one value, with white space around it. It returns
+// where a fault shows, or a negative number. A run whose budget is over has found out
+// nothing, whatever it says.
+func (r *Run) document(root *ir.Node, depth int) (fault int) {
 	if r.over {
-		return false
+		return 0
 	}
 	end := r.value(root, ijson.SkipSpace(r.data, 0), depth)
-	return end >= 0 && ijson.SkipSpace(r.data, end) == len(r.data) && !r.over
+	switch {
+	case end < 0:
+		return ^end
+	case ijson.SkipSpace(r.data, end) < len(r.data) || r.over:
+		return end
+	}
+	return -1
 }
 
 // value judges the value at i, where no white space stands. depth is the

@@ -59,7 +59,7 @@ func TestScratchSpaceIsGivenUp(t *testing.T) {
 		r := NewRun(s)
 		judge := func(n int) int {
 			r.Begin(t.Context(), []byte(c.doc(n)), DefaultSteps)
-			r.document(s.Root, 100)
+			_ = r.document(s.Root, 100)
 			grown := c.size(r)
 			r.end()
 			return grown

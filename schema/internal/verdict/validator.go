@@ -27,25 +27,47 @@ type Validator struct {
 // on valid payloads, allocates nothing. A payload that takes more work than it may is
 // not valid.
 func (v *Validator) Valid(doc []byte) bool {
-	valid, _ := v.pass(context.Background(), doc)
-	return valid
+	fault, _ := v.pass(context.Background(), doc)
+	return fault < 0
 }
 
-// pass is Valid until ctx ends, and reports whether the budget was over before there
-// was an answer.
-func (v *Validator) pass(ctx context.Context, doc []byte) (valid, over bool) {
+// pass returns where doc shows its first fault, or a negative number if it is valid. It
+// also reports whether the budget was over, or ctx had ended, before there was an
+// answer.
+func (v *Validator) pass(ctx context.Context, doc []byte) (fault int, over bool) {
 	if len(doc) > v.MaxBytes {
-		return false, false
+		return 0, false
 	}
+	r := v.take(ctx, doc)
+	fault, over = r.document(v.Root.Target(), v.MaxDepth), r.over
+	v.give(r)
+	return fault, over
+}
+
+// take prepares scratch space from the pool for a payload.
+func (v *Validator) take(ctx context.Context, doc []byte) *Run {
 	r, ok := v.runs.Get().(*Run)
 	if !ok {
 		r = NewRun(v.Schema)
 	}
 	r.Begin(ctx, doc, v.MaxSteps)
-	valid, over = r.document(v.Root.Target(), v.MaxDepth), r.over
+	return r
+}
+
+// give returns it.
+func (v *Validator) give(r *Run) {
 	r.end()
 	v.runs.Put(r)
-	return valid, over
+}
+
+// Explain calls explain with scratch space that judges through a memo, for as many steps
+// as judging doc may take.
+func (v *Validator) Explain(ctx context.Context, doc []byte, explain func(*Run)) {
+	r := v.take(ctx, doc)
+	r.remember(true)
+	explain(r)
+	r.remember(v.Schema.Memoise)
+	v.give(r)
 }
 
 // A Judgement is what became of a payload. Without any field set, it breaks the schema.
@@ -53,14 +75,17 @@ type Judgement struct {
 	Valid     bool
 	Malformed *ijson.SyntaxError // why it is not one strict JSON value within the limits
 	Exceeded  bool               // judging it takes more work than it may, or ctx has ended
+	// Fault is where the first fault shows if it breaks the schema: each part that ends
+	// before has passed what judges it.
+	Fault int
 }
 
 // Judge is Valid, and tells payloads that break the schema from all others. The whole
 // of the syntax is checked, so that a payload with faults of both kinds is always
 // malformed.
 func (v *Validator) Judge(ctx context.Context, doc []byte) Judgement {
-	valid, over := v.pass(ctx, doc)
-	if valid {
+	fault, over := v.pass(ctx, doc)
+	if fault < 0 {
 		return Judgement{Valid: true}
 	}
 	if len(doc) > v.MaxBytes {
@@ -71,5 +96,5 @@ func (v *Validator) Judge(ctx context.Context, doc []byte) Judgement {
 	if err := ijson.Check(doc, v.MaxDepth); errors.As(err, &syntax) {
 		return Judgement{Malformed: syntax}
 	}
-	return Judgement{Exceeded: over}
+	return Judgement{Exceeded: over, Fault: fault}
 }
