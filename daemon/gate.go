@@ -18,8 +18,10 @@ func (d *Daemon) newGate(mode drift.Mode) *drift.Gate {
 	limits := d.Member().Agent.Limits
 	return drift.NewGate(drift.Options{
 		Mode: mode, Auditor: d.audit, Logger: d.log,
-		Compile: schema.CompileLimits{MaxBytes: limits.MaxSchemaBytes, MaxSteps: limits.MaxCompileSteps},
-		Budget:  contain.Budget{Steps: limits.MaxProofSteps},
+		Compile: schema.CompileLimits{
+			MaxBytes: limits.MaxSchemaBytes, MaxSteps: limits.MaxCompileSteps, MaxPatternSteps: limits.MaxPatternSteps,
+		},
+		Budget: contain.Budget{Steps: limits.MaxProofSteps},
 	})
 }
 

@@ -74,6 +74,7 @@ func agentSettings() []setting {
 		row("limits.maxValidationSteps", swapped, func(a *fleet.AgentFile) any { return a.Limits.MaxValidationSteps }),
 		row("limits.maxSchemaBytes", restart, func(a *fleet.AgentFile) any { return a.Limits.MaxSchemaBytes }),
 		row("limits.maxCompileSteps", restart, func(a *fleet.AgentFile) any { return a.Limits.MaxCompileSteps }),
+		row("limits.maxPatternSteps", restart, func(a *fleet.AgentFile) any { return a.Limits.MaxPatternSteps }),
 		row("limits.maxProofSteps", restart, func(a *fleet.AgentFile) any { return a.Limits.MaxProofSteps }),
 		row("limits.idempotencyTtlMs", restart, func(a *fleet.AgentFile) any { return a.Limits.IdempotencyTTL }),
 		row("idempotency", restart, func(a *fleet.AgentFile) any {

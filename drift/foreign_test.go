@@ -463,6 +463,13 @@ func TestGateChangesItsMode(t *testing.T) {
 // What a peer publishes is compiled within limits, and calls to a peer that goes beyond
 // them are refused until it does no longer.
 func TestGateBoundsWhatItCompiles(t *testing.T) {
+	var refusal *schema.CompileError
+	patterns := newForeigner(t, contractOf(t), drift.Options{Compile: schema.CompileLimits{MaxPatternSteps: 2000}, Retry: time.Millisecond})
+	patterns.says(publishes(tools("", `"f":{"digest":"sha256:1","inputSchema":{"properties":{"a":{"pattern":"[ab]{0,40}c[ab]{0,400}d"}}}}`)))
+	patterns.listen(t)
+	if _, err := patterns.call(`{"a":1}`); !errors.As(err, &refusal) || refusal.Faults[0].Pointer != "/properties/a/pattern" {
+		t.Errorf("%v", err)
+	}
 	s := newForeigner(t, contractOf(t), drift.Options{Compile: schema.CompileLimits{MaxSteps: 2000}, Retry: time.Millisecond})
 	long := strings.Repeat(`"1234567890",`, 200)
 	s.says(publishes(tools("", `"f":{"digest":"sha256:1","inputSchema":{"enum":[`+long+`"end"]}}`)))

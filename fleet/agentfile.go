@@ -192,10 +192,10 @@ type Limits struct {
 	// MaxValidationSteps bounds the work on one payload, see [schema.Limits]. The
 	// default is [schema.DefaultMaxSteps].
 	MaxValidationSteps int
-	// MaxSchemaBytes and MaxCompileSteps bound the work on a schema that a peer
-	// publishes, see [schema.CompileLimits]. The defaults are 2 MiB and
-	// [schema.DefaultMaxCompileSteps].
-	MaxSchemaBytes, MaxCompileSteps int
+	// MaxSchemaBytes, MaxCompileSteps and MaxPatternSteps bound the work on a schema
+	// that a peer publishes, see [schema.CompileLimits]. The defaults are 2 MiB,
+	// [schema.DefaultMaxCompileSteps] and [schema.DefaultMaxPatternSteps].
+	MaxSchemaBytes, MaxCompileSteps, MaxPatternSteps int
 	// MaxProofSteps bounds the work of a proof that two contracts agree, see
 	// [contain.Budget]. The default is [contain.DefaultSteps].
 	MaxProofSteps int
@@ -213,7 +213,7 @@ func DefaultLimits() Limits {
 		MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxQueued: 2048, MaxQueuedBytes: 64 << 20, MaxPending: 10_000,
 		MaxViolations: schema.DefaultMaxViolations, MaxValidationSteps: schema.DefaultMaxSteps,
 		MaxSchemaBytes: 2 << 20, MaxCompileSteps: schema.DefaultMaxCompileSteps,
-		MaxProofSteps:  contain.DefaultSteps,
+		MaxPatternSteps: schema.DefaultMaxPatternSteps, MaxProofSteps: contain.DefaultSteps,
 		IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
 	}
 }
@@ -375,7 +375,7 @@ func decodeLimits(v strictyaml.Value) Limits {
 	for name, limit := range map[string]*int{
 		"maxPayloadBytes": &limits.MaxPayloadBytes, "maxInFlight": &limits.MaxInFlight, "maxPending": &limits.MaxPending,
 		"maxQueuedBytes": &limits.MaxQueuedBytes, "maxValidationSteps": &limits.MaxValidationSteps,
-		"maxSchemaBytes": &limits.MaxSchemaBytes, "maxCompileSteps": &limits.MaxCompileSteps, "maxProofSteps": &limits.MaxProofSteps,
+		"maxSchemaBytes": &limits.MaxSchemaBytes, "maxCompileSteps": &limits.MaxCompileSteps, "maxPatternSteps": &limits.MaxPatternSteps, "maxProofSteps": &limits.MaxProofSteps,
 	} {
 		// 0 stands for absent or faulty: the default stays.
 		if n := o.Get(name).Int(1, math.MaxInt32); n != 0 {

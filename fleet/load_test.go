@@ -120,7 +120,7 @@ x-owner: {team: tools}
 	if s := a.Security; s.RequireAuth == nil || !*s.RequireAuth || !s.NoAuditLog {
 		t.Errorf("security %+v", a.Security)
 	}
-	if a.Limits != (fleet.Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 4, MaxQueued: 2048, MaxQueuedBytes: 64 << 20, MaxPending: 10_000, MaxViolations: 100, MaxValidationSteps: 1 << 29, MaxSchemaBytes: 2 << 20, MaxCompileSteps: 1 << 24, MaxProofSteps: 1_000_000, IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 100 * time.Millisecond}) {
+	if a.Limits != (fleet.Limits{MaxPayloadBytes: 1 << 20, MaxInFlight: 4, MaxQueued: 2048, MaxQueuedBytes: 64 << 20, MaxPending: 10_000, MaxViolations: 100, MaxValidationSteps: 1 << 29, MaxSchemaBytes: 2 << 20, MaxCompileSteps: 1 << 24, MaxPatternSteps: 1 << 22, MaxProofSteps: 1_000_000, IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 100 * time.Millisecond}) {
 		t.Errorf("limits %+v", a.Limits)
 	}
 	if a.Version != "2.0" || a.Description != "Reviews." || a.Validator != "native" {

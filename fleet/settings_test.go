@@ -60,6 +60,7 @@ func TestNumbersOfAgentYAMLAreBounded(t *testing.T) {
 		{"/limits/maxValidationSteps", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxValidationSteps) }},
 		{"/limits/maxSchemaBytes", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxSchemaBytes) }},
 		{"/limits/maxCompileSteps", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxCompileSteps) }},
+		{"/limits/maxPatternSteps", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxPatternSteps) }},
 		{"/limits/maxProofSteps", 1, math.MaxInt32, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxProofSteps) }},
 		{"/limits/maxViolations", 1, 1000, func(a *fleet.AgentFile) int64 { return int64(a.Limits.MaxViolations) }},
 		{"/limits/shutdownTimeoutMs", 1, ms(day), func(a *fleet.AgentFile) int64 { return ms(a.Limits.ShutdownTimeout) }},
@@ -136,7 +137,7 @@ func TestDefaultsOfAgentYAML(t *testing.T) {
 		}
 		want := fleet.Limits{
 			MaxPayloadBytes: 1 << 20, MaxInFlight: 256, MaxQueued: 2048, MaxQueuedBytes: 64 << 20, MaxPending: 10_000, MaxViolations: 100,
-			MaxValidationSteps: 1 << 29, MaxSchemaBytes: 2 << 20, MaxCompileSteps: 1 << 24, MaxProofSteps: 1_000_000,
+			MaxValidationSteps: 1 << 29, MaxSchemaBytes: 2 << 20, MaxCompileSteps: 1 << 24, MaxPatternSteps: 1 << 22, MaxProofSteps: 1_000_000,
 			IdempotencyTTL: 24 * time.Hour, ShutdownTimeout: 15 * time.Second,
 		}
 		breaker := fleet.Breaker{Threshold: 0.9, MinCalls: 20, Window: 30 * time.Second, CoolDown: 5 * time.Second, MaxCoolDown: time.Minute, Probes: 3}

@@ -69,6 +69,48 @@ func TestCompileWithinItsBudget(t *testing.T) {
 	}
 }
 
+// TestTreeIsPaidFor gives a schema of many small values too few steps for them: the work
+// ends before they take memory, whatever keyword they belong to.
+func TestTreeIsPaidFor(t *testing.T) {
+	for _, keyword := range []string{"default", "enum", "unknown"} {
+		src := []byte(`{"` + keyword + `":` + schematest.List(1<<20, func(int) string { return "1" }) + `}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := schema.CompileWithin(t.Context(), src, schema.CompileLimits{MaxSteps: len(src) + 10_000})
+		runtime.ReadMemStats(&after)
+		var exceeded *schema.ExceededError
+		if took := after.TotalAlloc - before.TotalAlloc; !errors.As(err, &exceeded) || took > uint64(len(src)+4<<20) {
+			t.Errorf("%s: %.100v, with %d bytes allocated for %d", keyword, err, took, len(src))
+		}
+	}
+	deep := []byte(`{"default":` + strings.Repeat(`[{"a":`, 100) + "1" + strings.Repeat(`},"b"]`, 100) + `}`)
+	for steps := len(deep); ; steps++ { // wherever it ends
+		_, err := schema.CompileWithin(t.Context(), deep, schema.CompileLimits{MaxSteps: steps})
+		if err == nil {
+			break
+		}
+		var exceeded *schema.ExceededError
+		if !errors.As(err, &exceeded) {
+			t.Fatalf("%d steps: %v", steps, err)
+		}
+	}
+}
+
+// TestPatternsHaveABudget gives a schema fewer steps for its patterns: those that are small
+// still compile, and the fault is at the first that is not.
+func TestPatternsHaveABudget(t *testing.T) {
+	src := []byte(`{"properties":{"a":{"pattern":"^[a-z]$"},"b":{"pattern":"[ab]{0,40}c[ab]{0,400}d"}}}`)
+	if _, err := schema.CompileWithin(t.Context(), src, schema.CompileLimits{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := schema.CompileWithin(t.Context(), src, schema.CompileLimits{MaxPatternSteps: 5000})
+	var refusal *schema.CompileError
+	if !errors.As(err, &refusal) || len(refusal.Faults) != 1 || refusal.Faults[0].Pointer != "/properties/b/pattern" ||
+		!strings.Contains(err.Error(), "the patterns of the schema are too large together") {
+		t.Errorf("%v", err)
+	}
+}
+
 // publishedInFull are schemas of the full profile that a peer could publish to hurt, and
 // whether they are refused for that.
 func publishedInFull() []hostileSchema {

@@ -8,6 +8,7 @@ import (
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/schema/internal/compile"
 	"github.com/agentd/agentd/schema/internal/ir"
+	"github.com/agentd/agentd/schema/internal/pattern"
 	"github.com/agentd/agentd/schema/internal/verdict"
 )
 
@@ -46,15 +47,21 @@ type CompileLimits struct {
 	// MaxBytes is the length of the longest schema. The default is
 	// [DefaultMaxSchemaBytes].
 	MaxBytes int
-	// MaxSteps bounds the work: one for each byte, and some for each schema, each value
-	// of an enum and each branch of a union. The default is [DefaultMaxCompileSteps].
+	// MaxSteps bounds the work: one for each byte, and some for each schema, each JSON value,
+	// each value of an enum and each branch of a union. The default is [DefaultMaxCompileSteps].
 	MaxSteps int
+	// MaxPatternSteps bounds the work on the patterns of the schema together, beside
+	// MaxSteps: a few bytes can ask for an automaton of thousands of states. A schema
+	// beyond it is refused with a fault at the pattern. The default is
+	// [DefaultMaxPatternSteps].
+	MaxPatternSteps int
 }
 
 // The defaults of [CompileLimits].
 const (
 	DefaultMaxSchemaBytes  = compile.DefaultMaxBytes
 	DefaultMaxCompileSteps = compile.DefaultMaxSteps // about two seconds
+	DefaultMaxPatternSteps = pattern.DefaultMaxSteps // some tenths of a second
 )
 
 // CompileWithin is [Compile] for schemas that strangers wrote: within limits, and until
@@ -65,6 +72,9 @@ func CompileWithin(ctx context.Context, src []byte, l CompileLimits) (*Schema, e
 	}
 	if l.MaxSteps <= 0 {
 		l.MaxSteps = DefaultMaxCompileSteps
+	}
+	if l.MaxPatternSteps <= 0 {
+		l.MaxPatternSteps = DefaultMaxPatternSteps
 	}
 	form, faults, exceeded := compile.Within(ctx, src, compile.Budget(l))
 	switch {

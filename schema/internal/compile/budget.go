@@ -1,5 +1,7 @@
 package compile
 
+import "github.com/agentd/agentd/schema/internal/pattern"
+
 // The defaults of [Budget].
 const (
 	// DefaultMaxBytes is the size of the largest schema. Peers publish schemas, and a
@@ -16,9 +18,13 @@ const (
 type Budget struct {
 	MaxBytes int // of the source
 	MaxSteps int
+	// MaxPatternSteps is for the automata of all patterns together.
+	MaxPatternSteps int
 }
 
-func defaultBudget() Budget { return Budget{MaxBytes: DefaultMaxBytes, MaxSteps: DefaultMaxSteps} }
+func defaultBudget() Budget {
+	return Budget{MaxBytes: DefaultMaxBytes, MaxSteps: DefaultMaxSteps, MaxPatternSteps: pattern.DefaultMaxSteps}
+}
 
 // An Exceeded says which bound a schema goes beyond.
 type Exceeded struct {
@@ -28,6 +34,7 @@ type Exceeded struct {
 
 // What parts of a schema cost beside their bytes.
 const (
+	stepsOfValue   = 4 // any JSON value: it is parsed before it is known what it means
 	stepsOfSchema  = 16
 	stepsOfLiteral = 8
 	stepsOfFault   = 16

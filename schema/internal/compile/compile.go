@@ -88,7 +88,7 @@ func within(ctx context.Context, src []byte, budget Budget, by profile) (s *ir.S
 	if len(src) > budget.MaxBytes {
 		return nil, nil, &Exceeded{Bytes: true}
 	}
-	c := &compiler{patterns: pattern.NewBudget(), tags: map[string]int{}, ctx: ctx, steps: budget.MaxSteps}
+	c := &compiler{patterns: pattern.NewBudget().Within(budget.MaxPatternSteps), tags: map[string]int{}, ctx: ctx, steps: budget.MaxSteps}
 	// All literals of the schema share one table, which the validator later
 	// only reads.
 	c.ident.Table = &c.literals
@@ -106,7 +106,10 @@ func within(ctx context.Context, src []byte, budget Budget, by profile) (s *ir.S
 
 // compile is Compile by a profile, without the bound on the size. It takes over src.
 func (c *compiler) compile(src []byte, by profile) (*ir.Schema, []Fault) {
-	t, err := jsontree.Parse(src)
+	t, err := jsontree.Parse(src, func() bool { return c.spend(stepsOfValue) })
+	if errors.Is(err, jsontree.ErrTooLarge) {
+		return nil, nil // c.exceeded says why
+	}
 	if err != nil {
 		var syntax *ijson.SyntaxError
 		hint := ""

@@ -6,6 +6,20 @@ import (
 	"github.com/agentd/agentd/internal/truncate"
 )
 
+// DefaultMaxSteps is for how many steps all automata of one schema are built. So many take
+// some tenths of a second.
+const DefaultMaxSteps = maxSchemaSteps
+
+// Within returns a budget with another bound on the steps of building automata. Below
+// the default, what patterns may take in memory shrinks with it.
+func (b Budget) Within(steps int) Budget {
+	b.steps, b.links = steps, steps
+	if steps < DefaultMaxSteps {
+		b.size = min(b.size, steps)
+	}
+	return b
+}
+
 // sizes keeps account of how many characters the parts of a pattern stand for
 // once their repetitions are written out, which is what they take in an
 // automaton. A refusal names the largest part.
