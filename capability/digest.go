@@ -3,9 +3,9 @@ package capability
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
+	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/internal/jcs"
 )
 
@@ -113,77 +113,104 @@ func sum(canonical []byte) string {
 	return "sha256:" + hex.EncodeToString(hash[:])
 }
 
-// schemaDigest returns the digest of a schema's assertions.
+// A DigestError reports why a schema has no digest: it is not one strict JSON value, or
+// arrays and objects nest deeper in it than [MaxDigestDepth].
+type DigestError struct{ Err error }
+
+func (e *DigestError) Error() string { return "a schema without digest: " + e.Err.Error() }
+
+// Unwrap returns the fault of syntax.
+func (e *DigestError) Unwrap() error { return e.Err }
+
+// MaxDigestDepth is how deep the arrays and objects of a schema may nest if it is to have a
+// digest. It is the bound of schemas that compile.
+const MaxDigestDepth = jcs.MaxDepth
+
+// schemaDigest returns the digest of a schema's assertions. The error is a *[DigestError].
 func schemaDigest(source []byte) (string, error) {
-	bare, err := withoutAnnotations(source)
-	if err != nil {
-		return "", err
+	if err := ijson.Check(source, MaxDigestDepth); err != nil {
+		return "", &DigestError{err}
 	}
+	bare, _ := appendBare(nil, source, ijson.SkipSpace(source, 0))
 	canonical, err := jcs.Append(nil, bare)
 	if err != nil {
-		return "", err
+		return "", &DigestError{err}
 	}
 	return sum(canonical), nil
 }
 
-// withoutAnnotations removes the annotations of a schema and of the schemas
-// inside it. It descends into schemas only: properties, constants and enum
-// values that happen to be called like an annotation stay. Values stay raw
-// JSON, so numbers keep every digit.
-func withoutAnnotations(source []byte) (json.RawMessage, error) {
-	var members map[string]json.RawMessage
-	if len(source) == 0 || source[0] != '{' {
-		return source, nil // a boolean schema
-	}
-	if err := json.Unmarshal(source, &members); err != nil {
-		return nil, err
-	}
-	for name, value := range members {
+// appendBare appends the schema at i without its annotations and those of the schemas
+// inside, and returns where it ends. It descends into schemas only: properties, constants
+// and enum values that happen to be called like an annotation stay. Values stay as they
+// are written, so numbers keep every digit. src has been checked. The work is in
+// proportion to its length, however deep it nests: src comes from peers.
+func appendBare(dst, src []byte, i int) (_ []byte, end int) {
+	return appendMembers(dst, src, i, func(dst []byte, name string, i int) (_ []byte, end int, keep bool) {
 		if annotation(name) {
-			delete(members, name)
-			continue
+			return dst, ijson.SkipValid(src, i), false
 		}
-		bare, err := bareKeyword(name, value)
-		if err != nil {
-			return nil, err
-		}
-		members[name] = bare
-	}
-	return json.Marshal(members)
+		dst, end = appendBareKeyword(dst, src, name, i)
+		return dst, end, true
+	})
 }
 
-// bareKeyword removes the annotations of the schemas inside one keyword's
-// value.
-func bareKeyword(name string, value json.RawMessage) (json.RawMessage, error) {
+// appendBareKeyword appends the value at i of one keyword without the annotations of the
+// schemas inside.
+func appendBareKeyword(dst, src []byte, name string, i int) (_ []byte, end int) {
 	switch name {
 	case "items", "not", "additionalProperties":
-		return withoutAnnotations(value)
+		return appendBare(dst, src, i)
 	case "properties", "definitions":
-		var members map[string]json.RawMessage
-		if err := json.Unmarshal(value, &members); err != nil {
-			return value, nil // malformed: loaded for inspection only
-		}
-		for k, v := range members {
-			bare, err := withoutAnnotations(v)
-			if err != nil {
-				return nil, err
-			}
-			members[k] = bare
-		}
-		return json.Marshal(members)
+		return appendMembers(dst, src, i, func(dst []byte, _ string, i int) ([]byte, int, bool) {
+			dst, end := appendBare(dst, src, i)
+			return dst, end, true
+		})
 	case "oneOf", "anyOf", "allOf":
-		var list []json.RawMessage
-		if err := json.Unmarshal(value, &list); err != nil {
-			return value, nil
+		if src[i] != '[' {
+			break // malformed: loaded for inspection only
 		}
-		for i, v := range list {
-			bare, err := withoutAnnotations(v)
-			if err != nil {
-				return nil, err
+		dst = append(dst, '[')
+		i, empty := ijson.Enter(src, i)
+		for more := !empty; more; {
+			dst, i = appendBare(dst, src, i)
+			i, more, _ = ijson.Next(src, i, ']')
+			if more {
+				dst = append(dst, ',')
 			}
-			list[i] = bare
 		}
-		return json.Marshal(list)
+		return append(dst, ']'), i
 	}
-	return value, nil
+	end = ijson.SkipValid(src, i)
+	return append(dst, src[i:end]...), end
+}
+
+// appendMembers appends the object at i, with each value as member appends it, which also
+// says whether the member is kept, and returns where the object ends. Any other value is
+// appended as it is: a boolean schema, or a malformed keyword.
+func appendMembers(dst, src []byte, i int, member func(dst []byte, name string, i int) (_ []byte, end int, keep bool)) (_ []byte, end int) {
+	if src[i] != '{' {
+		end = ijson.SkipValid(src, i)
+		return append(dst, src[i:end]...), end
+	}
+	dst = append(dst, '{')
+	first := true
+	i, empty := ijson.Enter(src, i)
+	for more := !empty; more; {
+		from := len(dst)
+		if !first {
+			dst = append(dst, ',')
+		}
+		nameEnd, _, value, _ := ijson.ScanName(src, i)
+		dst = append(append(dst, src[i:nameEnd]...), ':')
+		name := string(ijson.AppendUnquoted(nil, src[i+1:nameEnd-1]))
+		var keep bool
+		dst, i, keep = member(dst, name, value)
+		if keep {
+			first = false
+		} else {
+			dst = dst[:from]
+		}
+		i, more, _ = ijson.Next(src, i, '}')
+	}
+	return append(dst, '}'), i
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -202,6 +203,38 @@ func TestContractDigest(t *testing.T) {
 		entry.Digest = "sha256:a lie"
 		if got, err := entry.ContractDigest(name); err != nil || got != c.Digest {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, c.Digest)
+		}
+	}
+}
+
+// What a peer publishes may nest as deep as it likes, and takes no more than its length.
+// Beyond the depth of schemas that compile there is no digest, and the error is typed.
+func TestContractDigestIsBounded(t *testing.T) {
+	nest := func(n int, leaf string) json.RawMessage {
+		return json.RawMessage(strings.Repeat(`{"not":`, n) + leaf + strings.Repeat(`}`, n))
+	}
+	for _, c := range []struct {
+		name   string
+		schema json.RawMessage
+		ok     bool
+	}{
+		{"as deep as schemas may be", nest(capability.MaxDigestDepth, `true`), true},
+		{"deeper", nest(capability.MaxDigestDepth+1, `true`), false},
+		{"far deeper", nest(100_000, `true`), false},
+		{"long, at the bottom", nest(capability.MaxDigestDepth-1, `{"const":"`+strings.Repeat("x", 1<<20)+`"}`), true},
+		{"no JSON", json.RawMessage(`{"not":`), false},
+		{"a repeated name", json.RawMessage(`{"not":{},"\u006eot":{}}`), false},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		digest, err := capability.ToolSchema{InputSchema: c.schema, OutputSchema: c.schema}.ContractDigest("f")
+		runtime.ReadMemStats(&after)
+		var typed *capability.DigestError
+		if c.ok != (err == nil) || err != nil && !errors.As(err, &typed) || c.ok != strings.HasPrefix(digest, "sha256:") {
+			t.Errorf("%s: %q, %v", c.name, digest, err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(30*len(c.schema)+4<<20) {
+			t.Errorf("%s: %d bytes allocated for %d", c.name, took, len(c.schema))
 		}
 	}
 }
