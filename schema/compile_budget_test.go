@@ -153,6 +153,31 @@ func TestFullCompilesWithinItsBudget(t *testing.T) {
 	}
 }
 
+// TestFullCompilesWithinLimits gives schemas of the full profile too little: they are
+// refused with an error of its own, and compile with enough.
+func TestFullCompilesWithinLimits(t *testing.T) {
+	opts := schema.CompileOptions{Profile: schema.ProfileFull, Dialect: schema.DialectDraft07}
+	src := []byte(`{"items":[{"type":"string"},` + schematest.List(500, func(i int) string { return fmt.Sprintf(`{"minLength":%d}`, i) })[1:] + `}`)
+	s, err := schema.CompileWithLimits(t.Context(), src, opts, schema.CompileLimits{})
+	if err != nil || s.Valid([]byte(`[1]`)) || s.Profile() != schema.ProfileFull {
+		t.Fatalf("with enough: %v", err)
+	}
+	var exceeded *schema.ExceededError
+	for _, l := range []schema.CompileLimits{{MaxBytes: len(src) - 1}, {MaxSteps: len(src) + 100}, {MaxSteps: len(src) + 8000}} {
+		if _, err := schema.CompileWithLimits(t.Context(), src, opts, l); !errors.As(err, &exceeded) {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, profile := range []schema.Profile{schema.ProfileFull, schema.ProfileSubset} {
+		opts.Profile = profile
+		if _, err := schema.CompileWithLimits(ended, []byte(`{}`), opts, schema.CompileLimits{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("after the context: %v", err)
+		}
+	}
+}
+
 // TestFaultsArePaidFor refuses schemas whose faults would take far more room than they do:
 // a name of a megabyte is in the pointer to everything behind it, and in hints.
 func TestFaultsArePaidFor(t *testing.T) {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"context"
 	"slices"
 
 	"github.com/agentd/agentd/schema/internal/compile"
@@ -47,9 +48,23 @@ func CompileWith(src []byte, opts CompileOptions) (*Schema, error) {
 	if opts.Profile == ProfileSubset {
 		return Compile(src)
 	}
-	return finish(compile.Full(src, compile.Options{
-		Dialect: compile.Dialect(opts.Dialect), AssertFormats: opts.AssertFormats, Nullable: opts.Nullable,
-	}))
+	return finish(compile.Full(src, opts.full()))
+}
+
+// CompileWithLimits is [CompileWith] for schemas that strangers wrote: within limits, and
+// until ctx ends. The error is an *[ExceededError] then, and otherwise a *[CompileError].
+func CompileWithLimits(ctx context.Context, src []byte, opts CompileOptions, l CompileLimits) (*Schema, error) {
+	if opts.Profile == ProfileSubset {
+		return CompileWithin(ctx, src, l)
+	}
+	l = l.orDefault()
+	form, faults, exceeded := compile.FullWithin(ctx, src, compile.Budget(l), opts.full())
+	return l.finish(form, faults, exceeded)
+}
+
+// full returns the options as the compiler of the full profile takes them.
+func (o CompileOptions) full() compile.Options {
+	return compile.Options{Dialect: compile.Dialect(o.Dialect), AssertFormats: o.AssertFormats, Nullable: o.Nullable}
 }
 
 // Profile returns the profile by which s was compiled.

@@ -67,6 +67,13 @@ const (
 // CompileWithin is [Compile] for schemas that strangers wrote: within limits, and until
 // ctx ends. The error is an *[ExceededError] then, and otherwise a *[CompileError].
 func CompileWithin(ctx context.Context, src []byte, l CompileLimits) (*Schema, error) {
+	l = l.orDefault()
+	form, faults, exceeded := compile.Within(ctx, src, compile.Budget(l))
+	return l.finish(form, faults, exceeded)
+}
+
+// orDefault fills in the defaults.
+func (l CompileLimits) orDefault() CompileLimits {
 	if l.MaxBytes <= 0 {
 		l.MaxBytes = DefaultMaxSchemaBytes
 	}
@@ -76,7 +83,11 @@ func CompileWithin(ctx context.Context, src []byte, l CompileLimits) (*Schema, e
 	if l.MaxPatternSteps <= 0 {
 		l.MaxPatternSteps = DefaultMaxPatternSteps
 	}
-	form, faults, exceeded := compile.Within(ctx, src, compile.Budget(l))
+	return l
+}
+
+// finish is the function finish for what was compiled within limits.
+func (l CompileLimits) finish(form *ir.Schema, faults []compile.Fault, exceeded *compile.Exceeded) (*Schema, error) {
 	switch {
 	case exceeded == nil:
 		return finish(form, faults)

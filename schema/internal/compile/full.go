@@ -37,13 +37,19 @@ type Options struct {
 // and differs in how it finds schemas (resource.go): a $ref may lead anywhere in the
 // document, and with $dynamicRef a schema means different things by the way that led to it.
 func Full(src []byte, opts Options) (*ir.Schema, []Fault) {
+	return faulted(FullWithin(context.Background(), src, defaultBudget(), opts))
+}
+
+// FullWithin is Full within a budget, and until ctx ends. If exceeded is set, there is
+// neither a schema nor a fault.
+func FullWithin(ctx context.Context, src []byte, budget Budget, opts Options) (s *ir.Schema, faults []Fault, exceeded *Exceeded) {
 	var f *fullProfile
-	s, faults := faulted(within(context.Background(), src, defaultBudget(), func(c *compiler, t *jsontree.Tree) *ir.Node {
+	s, faults, exceeded = within(ctx, src, budget, func(c *compiler, t *jsontree.Tree) *ir.Node {
 		f = &fullProfile{c: c, opts: opts, nodes: map[nodeKey]*ir.Node{}, entered: map[entry]int{}, index: newIndex()}
 		return f.compile(t)
-	}))
+	})
 	if s == nil {
-		return nil, distinct(faults)
+		return nil, distinct(faults), exceeded
 	}
 	s.Remarks = f.remarks
 	// Where a keyword looks at the branches of others again, any of them may be asked
@@ -51,7 +57,7 @@ func Full(src []byte, opts Options) (*ir.Schema, []Fault) {
 	for _, n := range s.Nodes {
 		n.Shared = n.Shared || f.looksTwice
 	}
-	return s, nil
+	return s, nil, nil
 }
 
 // distinct returns each fault once: what stands in several dynamic scopes is compiled
