@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/schema/internal/ir"
+	"github.com/agentd/agentd/schema/internal/jsonptr"
 )
 
 // resolve finds the target of every $ref, once all definitions are known. Only
@@ -57,9 +58,7 @@ func definitionName(ref string) (string, bool) {
 			return "", false
 		}
 	}
-	// The replacer reads once from left to right, so that ~01 becomes ~1, as
-	// section 4 asks.
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(segment), true
+	return jsonptr.Unescape(segment), true
 }
 
 // link fills in what the passes over payloads read: targets of $ref, and the

@@ -340,7 +340,7 @@ func (f *fullProfile) resolve() {
 		r.node.Ref = f.c.schema(target, "")
 		for _, prefix := range []string{"/$defs/", "/definitions/"} {
 			if name, ok := strings.CutPrefix(r.node.Ref.Pointer, prefix); ok && !strings.Contains(name, "/") {
-				r.node.RefName = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+				r.node.RefName = jsonptr.Unescape(name)
 			}
 		}
 	}
@@ -406,7 +406,7 @@ func (f *fullProfile) inside(in *resource, fragment string) (t *jsontree.Tree, a
 	t = in.root
 	at := place{in, in.pointer}
 	for segment := range strings.SplitSeq(fragment[1:], "/") {
-		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		segment = jsonptr.Unescape(segment)
 		if known, ok := f.index.places[t]; ok {
 			at = known
 		}
