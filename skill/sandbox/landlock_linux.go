@@ -173,7 +173,7 @@ type grant struct {
 // another grant covers: /usr/bin and its libraries beside /usr.
 func resolve(grants []grant) ([]grant, error) {
 	found := grants[:0]
-	links := links{}
+	links := newLinks()
 	for _, g := range grants {
 		if g.Fixed {
 			found = append(found, g) // addPath finds out
