@@ -37,10 +37,10 @@ func IsHelper(args []string) bool { return len(args) > 1 && args[1] == verb }
 func Main(args []string) int {
 	var err error
 	switch {
-	case len(args) == 3 && args[2] == held:
-		return answerHeld()
 	case len(args) >= 3 && args[2] == probe:
 		err = answerProbe(args[3:])
+	case len(args) == 3 && args[2] == held:
+		err = answerHeld()
 	default:
 		err = become(args)
 	}

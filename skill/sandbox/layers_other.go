@@ -26,6 +26,6 @@ func startOnThread(context.Context, *Policy, *exec.Cmd) error { return errNoThre
 
 func isRefusal(error) bool { return false }
 
-func answerHeld() int { return exitFailed }
+func answerHeld() error { return errNoThreads }
 
 const held = "held" // see threads_linux.go

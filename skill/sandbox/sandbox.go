@@ -78,10 +78,7 @@ func (r *Run) Confine(cmd *exec.Cmd) (err error) {
 	if len(cmd.ExtraFiles) > 0 {
 		return errors.New("sandbox: a confined program inherits no files")
 	}
-	// A thread that runs as another user is one that this user's programs may signal, and a
-	// signal that ends a thread ends agentd.
-	r.onThread = r.policy.User == nil && r.sandbox.Threads.serve(cmd)
-	if r.onThread {
+	if r.onThread = r.sandbox.Threads.serve(&r.policy, cmd); r.onThread {
 		return nil
 	}
 	if err := command(cmd, &r.policy, r.sandbox.Helper); err != nil {
@@ -156,6 +153,16 @@ func (r *Run) Mark() procmark.Mark {
 	return r.policy.Mark
 }
 
+// Turn waits until the command may start; see [Starts]. Started or Close ends the turn, and
+// so does the end of ctx.
+func (r *Run) Turn(ctx context.Context) (err error) {
+	if r == nil || r.write == nil && !r.onThread { // it is not confined
+		return nil
+	}
+	r.turn, err = r.sandbox.Starts.turn(ctx)
+	return err
+}
+
 // Start starts a command that Confine has made. ctx is that of the command. A program that
 // has not been started has not run; the error may be an [Error].
 func (r *Run) Start(ctx context.Context, cmd *exec.Cmd) error {
@@ -165,25 +172,17 @@ func (r *Run) Start(ctx context.Context, cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// Turn waits until the command may start; see [Starts]. Started or Close ends the turn, and
-// so does the end of ctx.
-func (r *Run) Turn(ctx context.Context) (err error) {
-	if r == nil || r.write == nil { // there is no helper
-		return nil
-	}
-	r.turn, err = r.sandbox.Starts.turn(ctx)
-	return err
-}
-
 // Started must be called when the command has started, or has failed to. It returns when the
 // helper has become the program, or has ended.
 func (r *Run) Started() {
-	if r == nil || r.write == nil {
+	if r == nil {
 		return
 	}
-	_ = r.write.Close() // it has never been written here
-	r.write = nil
-	r.failure = readFailure(r.read) // until execve, or the end, closes the other end
+	if r.write != nil {
+		_ = r.write.Close() // it has never been written here
+		r.write = nil
+		r.failure = readFailure(r.read) // until execve, or the end, closes the other end
+	}
 	if r.turn != nil {
 		r.turn()
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -70,7 +71,7 @@ func TestProgramWaits(t *testing.T) {
 	defer closeStreams()
 	s := newStart(p, cmd)
 	onThread(s.run)
-	if err := <-s.stopped; err != nil {
+	if err := s.awaitStop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	waits := func(when string) {
@@ -96,7 +97,7 @@ func TestProgramWaits(t *testing.T) {
 	}
 	waits("with its limits")
 	s.letGo <- true
-	if err := errors.Join(<-s.gone, ended(s.thread)); err != nil {
+	if err := errors.Join(<-s.gone, ended(int(s.thread.Load()))); err != nil {
 		t.Fatal(err)
 	}
 	var info unix.Siginfo // it may have been on its way from one stop to the other
@@ -205,7 +206,7 @@ func refusedByTheKernel(t *testing.T, rules code) {
 		t.Fatal("a start that was not permitted has succeeded")
 	}
 	cmd, p, file := touch(t)
-	if !before.serve(cmd) {
+	if !before.serve(p, cmd) {
 		t.Error("threads do not serve at first")
 	}
 	if err := before.start(t.Context(), p, cmd); err == nil {
@@ -214,7 +215,7 @@ func refusedByTheKernel(t *testing.T, rules code) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("it has run")
 	}
-	if before.serve(cmd) {
+	if before.serve(p, cmd) {
 		t.Error("threads go on")
 	}
 	s := Sandbox{Policy: *p, Marks: procmark.NewSource(), Threads: before}
@@ -234,5 +235,55 @@ func refusedByTheKernel(t *testing.T, rules code) {
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("the helper has not started it: %v", err)
+	}
+}
+
+// A program whose execve hangs is killed with its call.
+func TestHangingExecve(t *testing.T) {
+	threads(t)
+	cmd, p, file := touch(t)
+	program := filepath.Join(filepath.Dir(file), "program")
+	text, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := os.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Close()
+	// Whoever opens the file waits for the lease, for 45 seconds.
+	if _, err := unix.FcntlInt(lease.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skipf("this file system has no leases: %v", err)
+	}
+	cmd.Path = program
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("the caller has left")
+	result := make(chan error, 1)
+	go func() { result <- startOnThread(ctx, p, cmd) }()
+	for held := unix.F_WRLCK; held == unix.F_WRLCK; { // until somebody waits for it
+		if held, err = unix.FcntlInt(lease.Fd(), unix.F_GETLEASE, 0); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-result:
+			t.Fatalf("it does not hang: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	cancel(gone)
+	select {
+	case err := <-result:
+		if !errors.Is(err, gone) {
+			t.Errorf("the error is %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it hangs still")
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it has run")
 	}
 }

@@ -7,6 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -26,8 +30,8 @@ const (
 type start struct {
 	policy  *Policy
 	cmd     *exec.Cmd
-	thread  int        // its id
-	stopped chan error // the program is there, and has stopped before its first instruction
+	thread  atomic.Int32 // its id
+	stopped chan error   // the program is there, and has stopped before its first instruction
 	letGo   chan bool
 	gone    chan error // the thread traces it no longer
 }
@@ -55,13 +59,13 @@ func startOnThread(ctx context.Context, p *Policy, cmd *exec.Cmd) error {
 	defer closeStreams()
 	s := newStart(p, cmd)
 	onThread(s.run)
-	if err = <-s.stopped; err == nil {
+	if err = s.awaitStop(ctx); err == nil {
 		err = s.limit(ctx)
 		s.letGo <- err == nil
 		err = errors.Join(err, <-s.gone)
 	}
 	if err == nil {
-		err = failedAt("thread", ended(s.thread))
+		err = failedAt("thread", ended(int(s.thread.Load())))
 	}
 	if err == nil {
 		err = failedAt("start", cmd.Process.Signal(unix.SIGCONT))
@@ -120,7 +124,7 @@ func onThread(f func()) {
 // run is what the thread does: it confines itself, starts the program, and lets it go when
 // its limits have been set. It ends stopped, so that it waits for the thread to end.
 func (s *start) run() {
-	s.thread = unix.Gettid()
+	s.thread.Store(int32(unix.Gettid())) //nolint:gosec // the kernel's are no longer
 	err := s.stop()
 	s.stopped <- err
 	if err != nil {
@@ -189,6 +193,52 @@ func execFailed(cmd *exec.Cmd, err error) error {
 		return &Error{Step: "exec", Text: cmd.Path + ": " + errno.Error(), Err: errno}
 	}
 	return err
+}
+
+// awaitStop waits until the program has stopped, or has failed to start. Its execve may hang,
+// as on a file system that does not answer: the end of ctx kills it.
+func (s *start) awaitStop(ctx context.Context) error {
+	select {
+	case err := <-s.stopped:
+		return err
+	case <-ctx.Done():
+	}
+	again := time.NewTicker(10 * time.Millisecond) // it may not have been forked yet
+	defer again.Stop()
+	for {
+		s.killChild()
+		select {
+		case err := <-s.stopped:
+			if err != nil {
+				err = context.Cause(ctx)
+			}
+			return err
+		case <-again.C:
+		}
+	}
+}
+
+// killChild kills the child of the thread, if it has one.
+func (s *start) killChild() {
+	thread := strconv.Itoa(int(s.thread.Load()))
+	children := func() []string {
+		text, _ := os.ReadFile("/proc/self/task/" + thread + "/children") // without it there is none yet, or none any more
+		return strings.Fields(string(text))
+	}
+	for _, child := range children() {
+		pid, err := strconv.Atoi(child)
+		if err != nil {
+			continue
+		}
+		process, err := os.FindProcess(pid)
+		if err != nil {
+			continue
+		}
+		if slices.Contains(children(), child) { // so the handle is that of the child
+			_ = process.Kill()
+		}
+		_ = process.Release()
+	}
 }
 
 // limit sets what holds the whole process of the program. The thread could not: it may not

@@ -8,7 +8,8 @@ import (
 
 // Threads starts confined programs without the helper: from threads of this process, each of
 // which is confined for one program and ends before that program runs. It is safe for
-// concurrent use. A nil Threads starts none.
+// concurrent use. A nil Threads starts none; the helper starts what it does not, such as
+// programs that run as another user.
 type Threads struct {
 	refused atomic.Bool
 }
@@ -33,7 +34,10 @@ func (t *Threads) start(ctx context.Context, p *Policy, cmd *exec.Cmd) error {
 }
 
 // serve reports whether a command is started by a thread.
-func (t *Threads) serve(cmd *exec.Cmd) bool {
-	// Another user's program needs the capabilities that the thread has given up.
-	return t != nil && !t.refused.Load() && (cmd.SysProcAttr == nil || cmd.SysProcAttr.Credential == nil)
+func (t *Threads) serve(p *Policy, cmd *exec.Cmd) bool {
+	// A thread that is another user's could be killed by that user's programs, and the whole
+	// process with it; and to limit another user's process takes a capability that agentd
+	// rarely has.
+	other := p.User != nil || cmd.SysProcAttr != nil && cmd.SysProcAttr.Credential != nil
+	return t != nil && !other && !t.refused.Load()
 }

@@ -32,7 +32,11 @@ type hold struct {
 // skill's program must be. What a kernel or a container does not permit shows here: to trace
 // one's own child, or to set its limits.
 func tryThread(ctx context.Context) error {
-	_, _ = os.FindProcess(os.Getpid()) // package os tries process handles once, which a confined thread cannot
+	// Package os finds out once whether it can use handles of processes, which a thread that
+	// is confined could not.
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Release()
+	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	read, write, err := os.Pipe()
@@ -68,31 +72,40 @@ func tryThread(ctx context.Context) error {
 }
 
 // answerHeld answers tryThread.
-func answerHeld() int {
-	var found hold
-	var err error
-	if found.Mark, err = procmark.Of(os.Getpid()); err != nil {
-		return exitFailed
-	}
-	status, err := os.ReadFile("/proc/self/status")
+func answerHeld() error {
+	mark, err := procmark.Of(os.Getpid())
 	if err != nil {
-		return exitFailed
+		return err
 	}
-	field := func(name string) string {
-		_, value, _ := bytes.Cut(status, []byte("\n"+name+":"))
-		value, _, _ = bytes.Cut(value, []byte("\n"))
-		return string(bytes.TrimSpace(value))
+	status, err := readStatus("self")
+	if err != nil {
+		return err
 	}
-	found.NoNewPrivs = field("NoNewPrivs") == "1"
-	found.Filter = field("Seccomp") == strconv.Itoa(unix.SECCOMP_MODE_FILTER)
-	effective, err := strconv.ParseUint(field("CapEff"), 16, 64)
-	found.Capabilities = err != nil || effective != 0
 	_, err = os.ReadDir("/")
-	found.Files = errors.Is(err, unix.EACCES)
-	if json.NewEncoder(os.Stdout).Encode(found) != nil {
-		return exitFailed
-	}
-	return 0
+	return json.NewEncoder(os.Stdout).Encode(hold{
+		Mark:         mark,
+		NoNewPrivs:   status.field("NoNewPrivs") == "1",
+		Capabilities: status.field("CapEff") != noCapabilities,
+		Filter:       status.field("Seccomp") == strconv.Itoa(unix.SECCOMP_MODE_FILTER),
+		Files:        errors.Is(err, unix.EACCES),
+	})
+}
+
+// noCapabilities is what the kernel shows of an empty set.
+const noCapabilities = "0000000000000000"
+
+// A status is what the kernel shows of a process to everybody.
+type status []byte
+
+func readStatus(process string) (status, error) {
+	return os.ReadFile("/proc/" + process + "/status")
+}
+
+// field returns the value of a line, with single spaces, or "".
+func (s status) field(name string) string {
+	_, value, _ := bytes.Cut(s, []byte("\n"+name+":"))
+	value, _, _ = bytes.Cut(value, []byte("\n"))
+	return string(bytes.Join(bytes.Fields(value), []byte(" ")))
 }
 
 // isRefusal reports whether a start has failed as one does which the kernel does not permit
