@@ -84,6 +84,8 @@ type stronghold struct {
 	clerk, desk *control.Client
 	logs        map[string]*lines
 	connected   atomic.Int32 // to sockets of others
+	by          []string     // starts agentd run; none starts itself
+	held        string       // how long the other skill sleeps: a number that names it among processes
 }
 
 const strongholdFiles = `
@@ -126,7 +128,7 @@ capabilities: [{name: whoami}]
 TOKEN=kept-from-skills
 `
 
-func openStronghold(t *testing.T) *stronghold {
+func openStronghold(t *testing.T, by ...string) *stronghold {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agentd") // sockets need short paths
 	if err != nil {
@@ -135,7 +137,7 @@ func openStronghold(t *testing.T) *stronghold {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	at := func(name string) string { return filepath.Join(dir, name) }
 	broker := natstest.Run(t, "")
-	h := &stronghold{dir: dir, logs: map[string]*lines{}, targets: targets{
+	h := &stronghold{dir: dir, logs: map[string]*lines{}, by: by, held: fmt.Sprintf("4711.%d%d", os.Getpid(), len(by)), targets: targets{
 		Fleet: at("fleet"), StateHome: at("s"), RuntimeHome: at("r"), Home: at("home"), Tmp: os.TempDir(), Sentinel: at("sentinel"),
 		Broker: strings.TrimPrefix(broker.URL(), "nats://"), Words: []string{secretWord}, Files: 2000, Leftovers: 24, Only: []string{},
 	}}
@@ -148,7 +150,7 @@ func openStronghold(t *testing.T) *stronghold {
 		"home/.ssh/id_ed25519": secretWord, "home/.aws/credentials": secretWord, "private/agent.creds": secretWord, "sentinel/file": "untouched",
 		"home/go-build/cache": "", "home/go/bin/tool": "", "home/.cache/pip/x": "", "home/.local/bin/tool": "",
 	}
-	for _, file := range strings.Split(strings.NewReplacer("SERVER", broker.URL(), "MARK", dir, "HELD", heldSleep()).Replace(strongholdFiles), "\n-- ")[1:] {
+	for _, file := range strings.Split(strings.NewReplacer("SERVER", broker.URL(), "MARK", dir, "HELD", h.held).Replace(strongholdFiles), "\n-- ")[1:] {
 		name, content, _ := strings.Cut(file, " --\n")
 		files["fleet/"+name] = content + "\n"
 	}
@@ -246,7 +248,8 @@ func (h *stronghold) run(t *testing.T, agent, socket string) *control.Client {
 	t.Helper()
 	client := control.NewClient(socket)
 	t.Cleanup(client.Close)
-	cmd := exec.Command("agentd", "run", "--fleet", h.Fleet, "--agent", agent, "--log-format", "json")
+	command := append(slices.Clone(h.by), "agentd", "run", "--fleet", h.Fleet, "--agent", agent, "--log-format", "json")
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = h.env
 	h.logs[agent] = start(t, cmd)
 	eventually.Holds(t, agent+" is ready", func() bool { return client.Ready(t.Context()) == nil })
@@ -302,7 +305,16 @@ func TestHostileSkills(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
-	h := openStronghold(t)
+	// The two ways in which agentd starts a skill.
+	t.Run("by a thread", func(t *testing.T) { t.Parallel(); hostileSkills(t, false) })
+	t.Run("by the helper", func(t *testing.T) { t.Parallel(); hostileSkills(t, true, "untraced") })
+}
+
+func hostileSkills(t *testing.T, helper bool, by ...string) {
+	h := openStronghold(t, by...)
+	if got := strings.Contains(h.logs["clerk"].String(), "started by a helper process"); got != helper {
+		t.Fatalf("the helper starts programs: %v\n%s", got, h.logs["clerk"])
+	}
 	h.Seconds = 1
 	if text := os.Getenv(attackSeconds); text != "" {
 		seconds, err := strconv.ParseFloat(text, 64)
@@ -329,7 +341,7 @@ func TestHostileSkills(t *testing.T) {
 		"daemon": h.logs["clerk"].process.Pid, "sibling": h.logs["desk"].process.Pid, "stranger": stranger.Process.Pid,
 	}
 	eventually.Holds(t, "another skill runs", func() bool {
-		h.PIDs["otherSkill"] = findProcess("sleep\x00" + heldSleep())
+		h.PIDs["otherSkill"] = findProcess("sleep\x00" + h.held)
 		return h.PIDs["otherSkill"] != 0
 	})
 	h.SiblingURL, _ = h.whoami(t, "desk")
@@ -467,9 +479,6 @@ func (h *stronghold) picture(t *testing.T) string {
 func (h *stronghold) marks() []string {
 	return []string{"attack.py\x00" + h.dir, "goattack\x00" + h.dir, "goattack " + h.dir}
 }
-
-// heldSleep is how long the other skill sleeps: a number that names it among processes.
-func heldSleep() string { return fmt.Sprintf("4711.%d", os.Getpid()) }
 
 // findProcess returns the id of a process that has a text in its command line, or 0.
 func findProcess(text string) int {

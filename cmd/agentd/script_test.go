@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"agentd": main, "goskill": goSkill, "goattack": goAttack})
+	testscript.Main(m, map[string]func(){"agentd": main, "goskill": goSkill, "goattack": goAttack, "untraced": untraced})
 }
 
 // TestScripts drives the binary as its users do.
