@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// startsPerCPU is how many helpers may start at a time for each processor: enough to keep
-// all of them busy while some helpers wait for a disk.
+// startsPerCPU is how many programs may start at a time for each processor: enough to keep
+// all of them busy while some starts wait for a disk.
 const startsPerCPU = 2
 
 // Starts bounds how many programs of one process are on their way at a time, from the fork

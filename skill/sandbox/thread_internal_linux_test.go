@@ -178,9 +178,16 @@ func refuse(t *testing.T, rules code) {
 // next.
 func TestRefusedByTheKernel(t *testing.T) {
 	const variable = "SANDBOX_REFUSED"
+	request := func(of uint32) code {
+		return ifEqual(unix.SYS_PTRACE, argument(0), ifEqual(of, fail(unix.EPERM)), allow())
+	}
 	rules := map[string]code{
 		"ptrace":  ifEqual(unix.SYS_PTRACE, fail(unix.EPERM)),
+		"options": request(unix.PTRACE_SETOPTIONS),
+		"mask":    request(unix.PTRACE_SETSIGMASK),
+		"detach":  request(unix.PTRACE_DETACH),
 		"prlimit": ifEqual(unix.SYS_PRLIMIT64, argument(0), ifEqual(0, allow()), fail(unix.EPERM)),
+		"tgkill":  ifEqual(unix.SYS_TGKILL, argument(2), ifEqual(0, fail(unix.EPERM)), allow()),
 	}
 	if name := os.Getenv(variable); name != "" {
 		refusedByTheKernel(t, rules[name])

@@ -126,6 +126,9 @@ func onThread(f func()) {
 func (s *start) run() {
 	s.thread.Store(int32(unix.Gettid())) //nolint:gosec // the kernel's are no longer
 	err := s.stop()
+	if err != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill() // else the end of the thread, its tracer, might let it run
+	}
 	s.stopped <- err
 	if err != nil {
 		return
@@ -134,7 +137,8 @@ func (s *start) run() {
 		s.gone <- nil // the kernel kills it when the thread ends
 		return
 	}
-	s.gone <- failedAt("trace", ptrace(unix.PTRACE_DETACH, s.cmd.Process.Pid, 0, uintptr(unix.SIGSTOP)))
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(s.cmd.Process.Pid), 0, uintptr(unix.SIGSTOP), 0, 0)
+	s.gone <- failedWith("trace", errno)
 }
 
 // stop confines the thread and starts the program, which stops at the end of its execve.
@@ -182,8 +186,17 @@ func (s *start) stop() error {
 	if err := unix.PtraceSetOptions(pid, unix.PTRACE_O_EXITKILL); err != nil {
 		return failedAt("trace", err)
 	}
-	const size = 8                                                                                        // of the kernel's sigset_t
-	return failedAt("trace", ptrace(unix.PTRACE_SETSIGMASK, pid, size, uintptr(unsafe.Pointer(&before)))) //nolint:gosec // x/sys has no function for it
+	const size = 8                                                                                                                    // of the kernel's sigset_t
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SETSIGMASK, uintptr(pid), size, uintptr(unsafe.Pointer(&before)), 0, 0) //nolint:gosec // x/sys has no function for it
+	return failedWith("trace", errno)
+}
+
+// failedWith returns the [Error] of a step whose system call has returned a number.
+func failedWith(step string, errno syscall.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return failedAt(step, errno)
 }
 
 // execFailed returns the error of a command that could not be started.
@@ -251,15 +264,6 @@ func (s *start) limit(ctx context.Context) error {
 		return err
 	}
 	return takeLimits(s.cmd.Process.Pid, s.policy)
-}
-
-// ptrace makes a request of a tracer.
-func ptrace(request, pid int, addr, data uintptr) error {
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, uintptr(request), uintptr(pid), addr, data, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // ended returns when a thread of this process has ended, which is about to.

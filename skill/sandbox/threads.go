@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"sync/atomic"
 )
@@ -29,6 +30,7 @@ func (t *Threads) start(ctx context.Context, p *Policy, cmd *exec.Cmd) error {
 	// What may trace a process can be changed while agentd runs.
 	if isRefusal(err) && tryThread(ctx) != nil && ctx.Err() == nil {
 		t.refused.Store(true)
+		return fmt.Errorf("%w (the kernel does not permit what it did at first: a helper starts programs from now on)", err)
 	}
 	return err
 }
