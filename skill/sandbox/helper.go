@@ -117,7 +117,7 @@ type failure struct {
 // has not run.
 type Error struct {
 	// Step is what failed: descriptors, mark, no_new_privs, landlock, capabilities, user,
-	// seccomp, limits or exec.
+	// seccomp, limits or exec; and of a start by a thread also start, trace or thread.
 	Step string
 	// Text says what, and why.
 	Text string
