@@ -5,5 +5,6 @@
 // A text names the argument or the limit that stood in the way, and what to do. It never
 // repeats an error of the operating system, a database or a remote server: those name
 // paths, hosts and rows that the caller was not given. The cause stays with the error
-// for the log of the agent, which is the operator's.
+// for the log of the agent, which is the operator's: it has no part of the arguments
+// either, such as a URL, a path or a query, since those may hold data of the caller.
 package failure

@@ -90,6 +90,7 @@ func TestForbiddenDependencies(t *testing.T) {
 		allowed []string // folders, with what is below them
 	}{
 		{"github.com/nats-io/nats", []string{"transport/nats", "daemon", "internal/cli", "internal/natstest", "cmd"}},
+		{"github.com/jackc/", []string{"internal/sqlread", "action", "registry", "daemon", "internal/cli", "cmd"}},
 		{"github.com/xeipuuv/gojsonschema", []string{"capability/gojsonschema", "daemon", "internal/cli", "cmd"}},
 		{"modernc.org/sqlite", []string{"internal/sqlread", "internal/sqlitetest", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
 		{"database/sql", []string{"internal/sqlread", "internal/sqlitetest", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},

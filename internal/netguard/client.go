@@ -111,7 +111,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	u, err := url.Parse(r.URL)
 	if err != nil {
-		return nil, failure.Errorf(failure.InvalidArgument, "the URL is not valid").Because(err)
+		return nil, failure.Errorf(failure.InvalidArgument, "the URL is not valid")
 	}
 	if err := c.judge(u); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, u.String(), body)
 	if err != nil {
-		return nil, failure.Errorf(failure.InvalidArgument, "the method or the URL is not valid").Because(err)
+		return nil, failure.Errorf(failure.InvalidArgument, "the method or the URL is not valid")
 	}
 	req.Header = header
 	return req, nil
@@ -220,6 +220,11 @@ func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
 func translate(ctx context.Context, err error) *failure.Error {
 	if shown := failure.As(err); shown != nil {
 		return shown
+	}
+	// The outer error has the URL, which is the caller's, and its query.
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err
 	}
 	if ended := failure.Ended(ctx, "the request"); ended != nil {
 		return ended.Because(err)

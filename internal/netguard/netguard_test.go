@@ -324,6 +324,11 @@ func TestAdversary(t *testing.T) {
 					t.Errorf("the error shows %q: %v", internal, err)
 				}
 			}
+			for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(cause) {
+				if strings.Contains(cause.Error(), row.url) {
+					t.Errorf("the log would have the URL: %v", cause)
+				}
+			}
 		})
 	}
 	// Buffers of the kernel and of both ends hold some; 10 GB do not.

@@ -78,9 +78,14 @@ func links(info fs.FileInfo) uint64 {
 // translate makes an error of the file system, which names places outside of the tree,
 // into one for the caller.
 func translate(path string, err error) error {
-	var shown *failure.Error
-	if errors.As(err, &shown) {
+	if shown := failure.As(err); shown != nil {
 		return shown
+	}
+	escape := isEscape(err)
+	// The outer error has the path, which is the caller's.
+	var outer *fs.PathError
+	for errors.As(err, &outer) {
+		err = outer.Err
 	}
 	name := truncate.Quote(path)
 	switch {
@@ -99,7 +104,7 @@ func translate(path string, err error) error {
 		return failure.Errorf(failure.InvalidArgument, "%s is too long", name).Because(err)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EROFS):
 		return failure.Errorf(failure.Unavailable, "%s cannot be written: the disk is full or read-only", name).Because(err)
-	case errors.Is(err, syscall.ELOOP), isEscape(err):
+	case errors.Is(err, syscall.ELOOP), escape:
 		return failure.Errorf(failure.NotAllowed, "%s leads out of the folder, or in a circle", name).Because(err)
 	}
 	return failure.Errorf(failure.Unavailable, "%s cannot be opened or read", name).Because(err)

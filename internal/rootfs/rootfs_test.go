@@ -156,6 +156,9 @@ func TestAdversary(t *testing.T) {
 			t.Errorf("%.40q: %q, %v; want %s", row.path, content, err, row.want)
 			continue
 		}
+		if cause := errors.Unwrap(err); cause != nil && row.path != "" && strings.Contains(cause.Error(), row.path) {
+			t.Errorf("%.40q: the log would have the path: %v", row.path, cause)
+		}
 		for _, hidden := range []string{filepath.Dir(dir), "openat", "statat", secret} {
 			if strings.Contains(err.Error(), hidden) && !strings.Contains(row.path, hidden) {
 				t.Errorf("%.40q: the error shows %q: %v", row.path, hidden, err)
