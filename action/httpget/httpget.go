@@ -30,13 +30,6 @@ const Definition = `{
   "permissions": ["http:read"]
 }`
 
-// defaultTypes are the media types that are accepted where the configuration names none:
-// those that are JSON or can be read as text.
-func defaultTypes() []string {
-	return []string{"application/json", "application/*+json", "text/*", "application/xml", "application/*+xml",
-		"application/yaml", "application/javascript", "application/x-ndjson"}
-}
-
 // A Config is what the agent's files say about the action.
 type Config struct {
 	netguard.Config
@@ -54,7 +47,7 @@ func New(c Config) (*Handler, error) {
 		return nil, fmt.Errorf("http-get: %w", err)
 	}
 	if len(policy.ContentTypes) == 0 {
-		policy.ContentTypes = defaultTypes()
+		policy.ContentTypes = netguard.TextTypes()
 	}
 	client, err := netguard.New(policy)
 	if err != nil {

@@ -19,6 +19,13 @@ const (
 	DefaultMaxRedirects   = 5
 )
 
+// TextTypes are the media types that can be read as text, JSON among them: what tools
+// accept where the operator lists no types.
+func TextTypes() []string {
+	return []string{"application/json", "application/*+json", "text/*", "application/xml", "application/*+xml",
+		"application/yaml", "application/javascript", "application/x-ndjson"}
+}
+
 // A Policy says what a [Client] may reach, and how much it may bring back. The zero
 // policy reaches nothing.
 type Policy struct {

@@ -24,7 +24,7 @@ type Entry struct {
 	Name     string    `json:"name"`
 	Type     string    `json:"type"` // "file", "folder", "link" or "other"
 	Size     int64     `json:"size"` // of a file
-	Modified time.Time `json:"modified"`
+	Modified time.Time `json:"modified,omitzero"`
 }
 
 // List returns up to limit entries of a folder, sorted by name, after the name after;
