@@ -54,6 +54,9 @@ const (
 	KindValidationExceeded = record.KindValidationExceeded
 	// KindSchemaDrift is a peer whose live schema is no longer compatible.
 	KindSchemaDrift = record.KindSchemaDrift
+	// KindToolCall is one call of a tool by what runs in the agent: outcome, latency, and
+	// a digest of the arguments.
+	KindToolCall = record.KindToolCall
 	// KindLifecycle is a start, a stop, or an event of the log itself.
 	KindLifecycle = record.KindLifecycle
 	// KindRedaction authorises erased bodies. Only [Log.Redact] writes it.

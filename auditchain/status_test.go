@@ -41,7 +41,7 @@ func TestRejectedKinds(t *testing.T) {
 	t.Parallel()
 	l := audittest.Open(t, auditchain.Options{})
 	var taken int64
-	for _, kind := range append(auditchain.Kinds(), "", "tool_call") {
+	for _, kind := range append(auditchain.Kinds(), "", "no_such_kind") {
 		_, err := l.Append(t.Context(), auditchain.Record{Kind: kind})
 		if rejected := !kind.Valid() || kind.Reserved(); rejected != (auditchain.CodeOf(err) == auditchain.CodeInvalid) || !rejected && err != nil {
 			t.Errorf("%q: %v", kind, err)

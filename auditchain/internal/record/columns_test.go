@@ -180,7 +180,7 @@ func TestOwnRecordsAreStable(t *testing.T) {
 func TestKindNamesAreStable(t *testing.T) {
 	t.Parallel()
 	const want = "capability_schema_violation payload_capture rpc_call auth_check permission_denied approval " +
-		"rate_limited validation_exceeded schema_drift lifecycle redaction prune checkpoint"
+		"rate_limited validation_exceeded schema_drift tool_call lifecycle redaction prune checkpoint"
 	if got := strings.Trim(fmt.Sprint(Kinds()), "[]"); got != want {
 		t.Errorf("kinds %s", got)
 	}

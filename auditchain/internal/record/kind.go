@@ -28,6 +28,9 @@ const (
 	KindValidationExceeded Kind = "validation_exceeded"
 	// KindSchemaDrift is a peer whose live schema is no longer compatible.
 	KindSchemaDrift Kind = "schema_drift"
+	// KindToolCall is one call of a tool by what runs in the agent: outcome, latency, and
+	// a digest of the arguments.
+	KindToolCall Kind = "tool_call"
 	// KindLifecycle is a start, a stop, or an event of the log itself.
 	KindLifecycle Kind = "lifecycle"
 	// KindRedaction authorises erased bodies. Only redacting a log writes it.
@@ -43,7 +46,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		KindSchemaViolation, KindPayloadCapture, KindRPCCall, KindAuthCheck, KindPermissionDenied, KindApproval,
-		KindRateLimited, KindValidationExceeded, KindSchemaDrift, KindLifecycle, KindRedaction, KindPrune, KindCheckpoint,
+		KindRateLimited, KindValidationExceeded, KindSchemaDrift, KindToolCall, KindLifecycle, KindRedaction, KindPrune, KindCheckpoint,
 	}
 }
 

@@ -19,7 +19,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s: valid %t, reserved %t", kind, kind.Valid(), kind.Reserved())
 		}
 	}
-	if len(Kinds()) != 13 || Kind("").Valid() || Kind("tool_call").Valid() {
+	if len(Kinds()) != 14 || Kind("").Valid() || Kind("no_such_kind").Valid() {
 		t.Error("the set of kinds is not what is documented")
 	}
 }

@@ -24,6 +24,9 @@ type facts struct {
 	Replayed   bool     `json:"replayed"`
 	Unproven   bool     `json:"unproven"`
 	LatencyMs  float64  `json:"latencyMs"`
+	// Tools.
+	Tool   string `json:"toolName"`
+	Served string `json:"servedCapability"`
 	// Refusals, approvals and checks.
 	Decision     string `json:"decision"`
 	Reason       string `json:"reason"`
@@ -87,6 +90,8 @@ func (r *record) sentence() string {
 		text = "refused by the " + f.Role + ": " + f.Reason
 	case auditchain.KindSchemaDrift:
 		text = map[bool]string{true: "the call was refused: ", false: "the call went on: "}[f.Enforced] + f.Reason
+	case auditchain.KindToolCall:
+		text = f.toolCall()
 	case auditchain.KindLifecycle:
 		text = f.lifecycle()
 	case auditchain.KindRedaction:
@@ -155,6 +160,22 @@ func (f *facts) call() string {
 		b.WriteString(", with a contract that was not proven")
 	}
 	return b.String() + f.more("malformed messages")
+}
+
+// toolCall tells of a tool that something in the agent has called.
+func (f *facts) toolCall() string {
+	if f.Tool == "" {
+		return ""
+	}
+	text := "the tool " + f.Tool + ": " + f.Status
+	if f.Code != "" {
+		text += " " + f.Code
+	}
+	text += " after " + milliseconds(f.LatencyMs)
+	if f.Served != "" {
+		text += ", for a call of " + f.Served
+	}
+	return text
 }
 
 func (f *facts) check() string {

@@ -39,6 +39,8 @@ func TestSentences(t *testing.T) {
 		{auditchain.KindValidationExceeded, `{"role":"callee","side":"request","reason":"the request: validation takes more than 9 steps"}`, "refused by the callee: the request: validation takes more than 9 steps"},
 		{auditchain.KindSchemaDrift, `{"reason":"narrowed /n","enforced":true}`, "the call was refused: narrowed /n"},
 		{auditchain.KindSchemaDrift, `{"reason":"narrowed /n","enforced":false}`, "the call went on: narrowed /n"},
+		{auditchain.KindToolCall, `{"capabilityName":"memory","toolName":"recall","status":"ok","latencyMs":1.234}`, "the tool recall: ok after 1.23ms"},
+		{auditchain.KindToolCall, `{"toolName":"recall","status":"error","code":"not_found","latencyMs":20,"servedCapability":"answer"}`, "the tool recall: error not_found after 20ms, for a call of answer"},
 		{auditchain.KindLifecycle, `{"event":"started","version":"v1.2.3"}`, "the agent started (v1.2.3)"},
 		{auditchain.KindLifecycle, `{"event":"reloaded"}`, "the agent reloaded its files"},
 		{auditchain.KindLifecycle, `{"event":"gap","lost":17,"code":"disk-full"}`, "17 records could not be written: disk-full"},
