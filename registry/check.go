@@ -73,7 +73,7 @@ func checkNames(before []plan, p plan, bad *faults) {
 	for _, tool := range p.config.Tools {
 		for _, other := range before {
 			if slices.Contains(other.config.Tools, tool) {
-				bad.add(p.at(""), fmt.Sprintf("the capabilities %q and %q both have a tool called %q", other.Key, p.Key, tool),
+				bad.add(p.At(""), fmt.Sprintf("the capabilities %q and %q both have a tool called %q", other.Key, p.Key, tool),
 					fmt.Sprintf("list the tools of one of them, without %s, under its key tools", tool))
 			}
 		}
@@ -85,7 +85,7 @@ func check(ctx Context, c Capability, e entry, bad *faults) (p plan, ok bool) {
 	before := len(*bad)
 	listed, config, err := split(c.Config)
 	if err != nil {
-		bad.add(c.at(""), "its configuration is not a JSON object: "+err.Error(), "")
+		bad.add(c.At(""), "its configuration is not a JSON object: "+err.Error(), "")
 		return p, false
 	}
 	checkConfig(c, e.config, config, bad)
@@ -150,15 +150,15 @@ func checkAllowlist(c Capability, listed json.RawMessage, declared []Tool, bad *
 	err := json.Unmarshal(listed, &tools)
 	switch {
 	case err != nil || tools == nil || slices.Contains(tools, nil):
-		bad.add(c.at("/tools"), "tools is a list of the names of tools", "leave the key out to have all tools")
+		bad.add(c.At("/tools"), "tools is a list of the names of tools", "leave the key out to have all tools")
 		return nil
 	case len(tools) == 0:
-		bad.add(c.at("/tools"), "tools lists no tool", fmt.Sprintf("leave the key out to have all tools, or take %s out of capabilities to have none", c.Key))
+		bad.add(c.At("/tools"), "tools lists no tool", fmt.Sprintf("leave the key out to have all tools, or take %s out of capabilities to have none", c.Key))
 		return nil
 	}
 	var allowed []string
 	for i, t := range tools {
-		at := c.at("/tools/" + strconv.Itoa(i))
+		at := c.At("/tools/" + strconv.Itoa(i))
 		switch {
 		case strings.ContainsAny(*t, "*?["):
 			bad.add(at, fmt.Sprintf("tools takes no wildcards such as %q", *t), "list each tool, or leave the key out to have all tools")
@@ -181,7 +181,7 @@ func checkConfig(c Capability, s *schema.Schema, config json.RawMessage, bad *fa
 		var members map[string]json.RawMessage
 		_ = json.Unmarshal(config, &members) // split has seen that it is an object
 		for _, key := range slices.Sorted(maps.Keys(members)) {
-			bad.add(c.at(appendToken("", key)), fmt.Sprintf("unknown key %q: the capability %q takes no configuration but tools", key, c.Key), spelling.DidYouMean(key, []string{toolsKey}))
+			bad.add(c.At(appendToken("", key)), fmt.Sprintf("unknown key %q: the capability %q takes no configuration but tools", key, c.Key), spelling.DidYouMean(key, []string{toolsKey}))
 		}
 		return
 	}
@@ -190,7 +190,7 @@ func checkConfig(c Capability, s *schema.Schema, config json.RawMessage, bad *fa
 		if v.Keyword == schema.KeywordAdditionalProperties {
 			hint = nearestKey(s, v.Path)
 		}
-		bad.add(c.at(v.Path), v.Message, hint)
+		bad.add(c.At(v.Path), v.Message, hint)
 	}
 }
 
@@ -241,8 +241,8 @@ func appendToken(pointer, name string) string {
 func addResolverFault(c Capability, err error, bad *faults) {
 	var ce *ConfigError
 	if errors.As(err, &ce) {
-		bad.add(c.at(ce.Pointer), ce.Message, ce.Hint)
+		bad.add(c.At(ce.Pointer), ce.Message, ce.Hint)
 		return
 	}
-	bad.add(c.at(""), fmt.Sprintf("the capability %q cannot be provided: %v", c.Key, err), "")
+	bad.add(c.At(""), fmt.Sprintf("the capability %q cannot be provided: %v", c.Key, err), "")
 }

@@ -27,6 +27,7 @@ const (
 	NetworkError      Code = "network_error"       // another host did not answer as it should
 	Unavailable       Code = "unavailable"         // what the tool needs is not there at the moment
 	Unsupported       Code = "unsupported"         // the tool cannot do this, here or at all
+	Failed            Code = "failed"              // what was asked for was tried, and failed; the message says why
 	Internal          Code = "internal"            // any other error; the log has it
 )
 
@@ -55,11 +56,19 @@ func retryable(code Code) bool {
 	return code == RateLimitExceeded || code == Timeout || code == NetworkError || code == Unavailable
 }
 
-// invalid is the error for arguments that break their schema. Its message lists the
-// violations, because a model reads no other part.
+// invalid is the error for arguments that break their schema.
 func invalid(violations []schema.Violation) *Error {
+	return &Error{
+		Code: InvalidArguments, Violations: violations,
+		Message: ViolationText("the arguments do not fit the tool's input schema", violations),
+	}
+}
+
+// ViolationText lists violations below a line that says what they are about, because a
+// model reads no other part of an error.
+func ViolationText(about string, violations []schema.Violation) string {
 	var b strings.Builder
-	b.WriteString("the arguments do not fit the tool's input schema")
+	b.WriteString(about)
 	const shown = 20
 	for _, v := range violations[:min(len(violations), shown)] {
 		path := v.Path
@@ -71,7 +80,7 @@ func invalid(violations []schema.Violation) *Error {
 	if more := len(violations) - shown; more > 0 {
 		fmt.Fprintf(&b, "\nand %d more", more)
 	}
-	return &Error{Code: InvalidArguments, Message: b.String(), Violations: violations}
+	return b.String()
 }
 
 // shown turns the error of a handler into the one that the caller may see.

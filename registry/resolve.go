@@ -86,7 +86,7 @@ func (p *plan) resolve(ctx Context, bad *faults) (st Status, server *Server, ok 
 	}
 	for _, key := range p.config.Tools {
 		if p.listed && !slices.Contains(st.Tools, key) {
-			bad.add(p.at("/tools"), fmt.Sprintf("the capability %q does not give the tool %q with this configuration", p.Key, key), "take it out of the list, or configure what it needs")
+			bad.add(p.At("/tools"), fmt.Sprintf("the capability %q does not give the tool %q with this configuration", p.Key, key), "take it out of the list, or configure what it needs")
 		}
 	}
 	return st, server, true

@@ -282,3 +282,18 @@ func (u *users) end() {
 		close(u.none)
 	}
 }
+
+// contextKey is the key of the tools of a call.
+type contextKey struct{}
+
+// WithResolved returns a context that has an agent's tools, for what runs in its calls.
+func WithResolved(ctx context.Context, r *Resolved) context.Context {
+	return context.WithValue(ctx, contextKey{}, r)
+}
+
+// FromContext returns the tools of the agent whose call ctx serves, or nil. They stay
+// open until that call ends.
+func FromContext(ctx context.Context) *Resolved {
+	r, _ := ctx.Value(contextKey{}).(*Resolved)
+	return r
+}

@@ -1,0 +1,25 @@
+package builtin
+
+import (
+	"github.com/agentd/agentd/registry"
+	"github.com/agentd/agentd/registry/history"
+	"github.com/agentd/agentd/registry/peers"
+)
+
+// Deps are the parts of a running agent that its capabilities need. The zero value is
+// enough to list them.
+type Deps struct {
+	// History reads the agent's access log.
+	History history.Source
+	// Peers are the agents that it may call, and Caller makes the calls.
+	Peers  []peers.Peer
+	Caller peers.Caller
+}
+
+// All returns the capabilities that agentd ships, for one agent.
+func All(d Deps) []registry.Resolver {
+	return []registry.Resolver{
+		history.New(d.History),
+		peers.New(d.Peers, d.Caller),
+	}
+}

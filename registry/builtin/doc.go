@@ -1,0 +1,2 @@
+// Package builtin lists the capabilities that agentd ships.
+package builtin
