@@ -29,7 +29,7 @@ type appender interface {
 	append(ctx context.Context, kind auditchain.Kind, tenant string, body any) error
 	// appendCalls writes a batch. It returns how many records were written, and why
 	// the others were not.
-	appendCalls(ctx context.Context, calls []rpc.CallRecord) (written int, err error)
+	appendCalls(ctx context.Context, calls []accessRecord) (written int, err error)
 	// trouble returns why no record can be written at present, or nil, and where the
 	// end of trouble is signalled.
 	trouble() (over <-chan struct{}, why error)
@@ -54,8 +54,8 @@ type accessLog struct {
 	ending chan struct{} // closed with closed, so that the writer stops lingering
 
 	mu      sync.Mutex
-	waiting []rpc.CallRecord // guarded by mu
-	closed  bool             // guarded by mu
+	waiting []accessRecord // guarded by mu
+	closed  bool           // guarded by mu
 
 	gapMu sync.Mutex
 	gap   accessGap // dropped since the last gap record; guarded by gapMu
@@ -71,6 +71,8 @@ type accessGap struct {
 	To   int64 `json:"to"`
 	// Code is "overflow", "closed", or the last error of the audit log.
 	Code string `json:"code"`
+
+	tools int64 // of Lost, those of kind tool_call
 }
 
 // newAccessLog starts the writer.
@@ -94,7 +96,12 @@ func (d *Daemon) openAccessLog(context.Context) error {
 }
 
 // RecordCall implements [rpc.AccessLog].
-func (a *accessLog) RecordCall(r rpc.CallRecord) {
+func (a *accessLog) RecordCall(r rpc.CallRecord) { a.record(accessRecord{CallRecord: r}) }
+
+// recordTool is RecordCall for the call of a tool.
+func (a *accessLog) recordTool(t toolCall) { a.record(accessRecord{tool: &t}) }
+
+func (a *accessLog) record(r accessRecord) {
 	a.mu.Lock()
 	closed, full := a.closed, len(a.waiting) >= accessQueue
 	if !closed && !full {
@@ -104,9 +111,9 @@ func (a *accessLog) RecordCall(r rpc.CallRecord) {
 	a.mu.Unlock()
 	switch {
 	case closed:
-		a.countLost(1, "closed")
+		a.countLost([]accessRecord{r}, "closed")
 	case full:
-		a.countLost(1, "overflow")
+		a.countLost([]accessRecord{r}, "overflow")
 	case first:
 		a.wakeWriter()
 	}
@@ -134,7 +141,7 @@ func (a *accessLog) wakeWriter() {
 // write is the writer's goroutine. It writes batch after batch, and returns when
 // the log is closed and its last batch has been tried.
 func (a *accessLog) write() {
-	var batch []rpc.CallRecord
+	var batch []accessRecord
 	linger := time.NewTimer(accessLinger)
 	defer linger.Stop()
 	over, _ := a.log.trouble()
@@ -172,7 +179,7 @@ func (a *accessLog) write() {
 // writeBatch writes one batch. It returns true if the batch is to be written again: it
 // has met trouble before any of it was on the disk. Otherwise what was not written is
 // counted as lost.
-func (a *accessLog) writeBatch(batch []rpc.CallRecord, recovered, last bool) (again bool) {
+func (a *accessLog) writeBatch(batch []accessRecord, recovered, last bool) (again bool) {
 	written, err := a.log.appendCalls(a.ctx, batch)
 	switch {
 	case err == nil:
@@ -182,7 +189,7 @@ func (a *accessLog) writeBatch(batch []rpc.CallRecord, recovered, last bool) (ag
 		a.mu.Unlock()
 		return true
 	default:
-		a.countLost(int64(len(batch)-written), failureCode(err))
+		a.countLost(batch[written:], failureCode(err))
 	}
 	// The log takes records, so it would take the gap's too.
 	if written > 0 || recovered && err == nil {
@@ -210,15 +217,28 @@ func failureCode(err error) string {
 	return "context"
 }
 
-// countLost adds n dropped records to the gap.
-func (a *accessLog) countLost(n int64, code string) {
+// countLost adds dropped records to the gap.
+func (a *accessLog) countLost(lost []accessRecord, code string) {
+	var calls, tools int64
+	for i := range lost {
+		if lost[i].tool != nil {
+			tools++
+		} else {
+			calls++
+		}
+	}
+	a.addLost(calls, tools, code)
+}
+
+func (a *accessLog) addLost(calls, tools int64, code string) {
 	now := time.Now().UnixMilli()
 	a.gapMu.Lock()
 	defer a.gapMu.Unlock()
 	if a.gap.Lost == 0 {
 		a.gap.From = now
 	}
-	a.gap.Lost += n
+	a.gap.Lost += calls + tools
+	a.gap.tools += tools
 	a.gap.To, a.gap.Code = now, code
 }
 
@@ -233,14 +253,19 @@ func (a *accessLog) recordGap(ctx context.Context, now bool) error {
 	}
 	a.gap = accessGap{}
 	a.gapMu.Unlock() // RecordCall must not wait for the disk
-	gap.Event, gap.Kinds = "gap", map[string]int64{string(auditchain.KindRPCCall): gap.Lost}
+	gap.Event, gap.Kinds = "gap", map[string]int64{}
+	for kind, n := range map[auditchain.Kind]int64{auditchain.KindRPCCall: gap.Lost - gap.tools, auditchain.KindToolCall: gap.tools} {
+		if n > 0 {
+			gap.Kinds[string(kind)] = n
+		}
+	}
 	err := a.log.append(ctx, auditchain.KindLifecycle, "", gap)
 	if err == nil {
 		a.logger.Warn("calls went unrecorded", "lost", gap.Lost, "reason", gap.Code)
 		return nil
 	}
 	// Put it back: the next gap record covers it, from its own beginning.
-	a.countLost(gap.Lost, failureCode(err))
+	a.addLost(gap.Lost-gap.tools, gap.tools, failureCode(err))
 	a.gapMu.Lock()
 	a.gap.From = min(a.gap.From, gap.From)
 	a.gapMu.Unlock()

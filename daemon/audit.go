@@ -138,15 +138,19 @@ func (a auditor) trouble() (over <-chan struct{}, why error) { return a.recovere
 
 // appendCalls implements [appender]. A record that cannot be marshalled is left out,
 // and does not keep the others of its batch from the disk.
-func (a auditor) appendCalls(ctx context.Context, calls []rpc.CallRecord) (written int, err error) {
+func (a auditor) appendCalls(ctx context.Context, calls []accessRecord) (written int, err error) {
 	records := make([]auditchain.Record, 0, len(calls))
 	for i := range calls {
-		data, merr := json.Marshal(newCallBody(&calls[i]))
+		kind := auditchain.KindRPCCall
+		if calls[i].tool != nil {
+			kind = auditchain.KindToolCall
+		}
+		tenant, data, merr := calls[i].body()
 		if merr != nil {
 			err = &auditchain.Error{Code: auditchain.CodeInvalid, Msg: "the record of a call", Err: merr}
 			continue
 		}
-		records = append(records, auditchain.Record{Kind: auditchain.KindRPCCall, Tenant: calls[i].TenantID, Body: data})
+		records = append(records, auditchain.Record{Kind: kind, Tenant: tenant, Body: data})
 	}
 	// The log's own error counts more than that of one record: it concerns the
 	// whole batch.

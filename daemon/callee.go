@@ -119,6 +119,9 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) 
 		handlers[s.Name] = process
 	}
 	maps.Copy(handlers, d.cfg.Handlers)
+	for name, h := range handlers {
+		handlers[name] = d.withTools(h)
+	}
 	return handlers, nil
 }
 

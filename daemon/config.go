@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/descendants"
+	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill/sandbox"
 	"github.com/agentd/agentd/transport/memory"
@@ -27,6 +28,9 @@ type Config struct {
 	// Handlers run skills as Go functions, by skill name. They take precedence over
 	// the processes of agent.yaml.
 	Handlers map[string]rpc.Handler
+	// Resolvers are capabilities that agents may list in agent.yaml besides those that
+	// agentd ships.
+	Resolvers []registry.Resolver
 	// Version is the version of agentd, for the audit log.
 	Version string
 	// Logger is required; it gets the agent's id as an attribute.

@@ -16,6 +16,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -48,6 +49,11 @@ type Daemon struct {
 	permissions permissions
 	keyring     keyringHolder
 	unread      *health.Condition // of key files that cannot be read; guarded by reloading
+
+	// What the agent may use: nil before openTools. closing are the tools of earlier
+	// reloads that calls still use.
+	tools   atomic.Pointer[registry.Resolved]
+	closing sync.WaitGroup
 
 	// What is opened once, in the order of start.
 	audit      auditor

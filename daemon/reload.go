@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -27,6 +29,7 @@ type reloadedState struct {
 	callee   *policy.CalleeRules
 	tenants  *policy.TenantRules
 	keyring  *memberKeys
+	tools    *registry.Resolved
 }
 
 // Reload reads the fleet's files again and swaps what a running agent can change:
@@ -73,7 +76,7 @@ func (d *Daemon) reload() error {
 	// The contract is the only part that can still be rejected: it must come first.
 	if d.inbox != nil {
 		if err := d.inbox.SetContract(next.member.Capabilities, next.handlers); err != nil {
-			return fmt.Errorf("reload: %w", err)
+			return errors.Join(fmt.Errorf("reload: %w", err), d.abandonTools(next.tools))
 		}
 		d.serveUsers(next.handlers)
 		d.stats.setCapabilities(next.member.Capabilities.Names())
@@ -82,6 +85,7 @@ func (d *Daemon) reload() error {
 	}
 	// Each of these is swapped by itself. A call that runs meanwhile may see the new
 	// keys with the old permissions: both were in force at some moment of its own time.
+	d.useTools(next.tools)
 	d.useKeys(next.keyring)
 	d.permissions.caller.Store(next.caller)
 	d.permissions.callee.Store(next.callee)
@@ -164,7 +168,13 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 		return s, err
 	}
 	s.tenants = tenantRules(s.fleet, member)
-	s.keyring, err = d.readKeys(s.fleet, member)
+	if s.keyring, err = d.readKeys(s.fleet, member); err != nil {
+		return s, err
+	}
+	// Last: what it starts would otherwise have to be closed after each of the others.
+	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
+	defer cancel()
+	s.tools, err = d.resolveTools(ctx, s.fleet, member, s.caller)
 	return s, err
 }
 

@@ -50,6 +50,7 @@ func agentSettings() []setting {
 		row("drift", swapped, func(a *fleet.AgentFile) any { return a.Drift }),
 		row("breaker", swapped, func(a *fleet.AgentFile) any { return a.Breaker }),
 		row("skills", swapped, func(a *fleet.AgentFile) any { return []any{skillsOf(a), a.SkillFiles} }),
+		row("capabilities", swapped, func(a *fleet.AgentFile) any { return usesOf(a.Uses) }),
 		row("permissions", swapped, func(a *fleet.AgentFile) any { return permissionsOf(a.Permissions) }),
 		row("scopes", swapped, func(a *fleet.AgentFile) any { return patterns(a.Scopes) }), // with security.defaultPermissions
 		row("tenants", swapped, func(a *fleet.AgentFile) any { return a.Tenants }),
@@ -186,6 +187,14 @@ func skillsOf(a *fleet.AgentFile) []fleet.Skill {
 		}
 	}
 	return skills
+}
+
+// usesOf is what a file says about capabilities, without places.
+func usesOf(all []fleet.Use) (uses [][2]string) {
+	for _, u := range all {
+		uses = append(uses, [2]string{u.Key, string(u.Config)})
+	}
+	return uses
 }
 
 func placelessPaths(granted []fleet.SandboxPath) []fleet.SandboxPath {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"os"
 	"reflect"
 	"strings"
@@ -20,6 +21,9 @@ func fill(v reflect.Value, path, other string) (paths []string) {
 		return nil
 	case time.Time:
 		v.Set(reflect.ValueOf(time.Unix(pick[int64](differs, 2, 1), 0)))
+		return []string{path}
+	case json.RawMessage:
+		v.SetBytes([]byte(pick(differs, "2", "1")))
 		return []string{path}
 	case *capability.Document:
 		v.Set(reflect.ValueOf(&capability.Document{Path: pick(differs, "b", "a")}))

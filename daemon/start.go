@@ -62,6 +62,8 @@ func Run(ctx context.Context, cfg Config, id string, serve func(context.Context,
 //   - The audit log comes first: every later step may have to record something.
 //   - Keys, transports and permissions come before the two ends of calls, which are
 //     built from them.
+//   - Tools come after the client, through which those of peers call, and before the
+//     skills that use them.
 //   - The API for skills opens with the inbox, which starts them, and so before
 //     requests are accepted.
 //   - The announcement and the witnesses come last: other agents answer them, and
@@ -78,6 +80,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.openAccessLog,
 		d.openClient,
 		d.openWitness,
+		d.openTools,
 		d.openInbox,
 		d.openControl,
 		d.openDescendants,

@@ -26,6 +26,11 @@ func (d *Daemon) Status() control.Status {
 		s.Digest = member.Capabilities.Digest()
 	}
 	d.addLoad(&s)
+	if tools := d.tools.Load(); tools != nil {
+		for _, c := range tools.Status() {
+			s.Tools = append(s.Tools, control.Tools(c))
+		}
+	}
 	for _, t := range d.transports {
 		s.Transports = append(s.Transports, t.Kind())
 	}

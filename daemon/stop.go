@@ -45,6 +45,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 	if d.control != nil {
 		errs = append(errs, d.control.Shutdown(ctx))
 	}
+	errs = append(errs, d.closeTools(ctx)) // after the last skill, and before what peers' tools call through
 	d.following.close()
 	if d.client != nil {
 		errs = append(errs, d.client.Close())

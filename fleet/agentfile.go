@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/agentd/agentd/internal/capabilitylist"
 	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/contain"
@@ -40,6 +41,10 @@ type AgentFile struct {
 	// security.defaultPermissions together. Nil, when the file has neither,
 	// grants every scope; an empty list grants none.
 	Scopes []PermissionRule
+	// Uses lists what the member may use, such as its memory or files, in declared order:
+	// the key capabilities. Package registry resolves it. What the member offers to
+	// others is [Member.Capabilities].
+	Uses []Use
 	// Tenants are those whose calls the member serves, with [envelope.NoTenant] for calls
 	// that name none. Nil, when the file has no such list, serves only the latter.
 	Tenants []string
@@ -62,6 +67,10 @@ type AgentFile struct {
 
 	validatorAt Position
 }
+
+// A Use is one entry of the key capabilities: a capability of package registry with its
+// configuration.
+type Use = capabilitylist.Capability
 
 // An IgnoredKey is a key that the reference runtime reads, and that agentd carries.
 type IgnoredKey struct {
@@ -245,6 +254,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	a.Validator, a.validatorAt = validator.Enum("native", "gojsonschema"), validator.Position()
 	a.Drift = o.Get("drift").Enum("enforce", "warn", "off")
 	a.decodeSkills(o.Get("skills"), p)
+	a.Uses = capabilitylist.Read(o.Get("capabilities"))
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
 	a.Tenants = decodeTenants(o.Get("tenants"), true)

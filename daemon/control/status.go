@@ -45,6 +45,8 @@ type Status struct {
 	Errors   int `json:"errors"`
 	// Capabilities are those of its capabilities that have been called.
 	Capabilities []CapabilityLoad `json:"capabilities,omitempty"`
+	// Tools are what it may use: the capabilities of its agent.yaml, in that order.
+	Tools []Tools `json:"tools,omitempty"`
 	// Tenants are those that its agent.yaml lists; none where it has no such list.
 	Tenants []TenantLoad `json:"tenants,omitempty"`
 	// Dropped is the number of requests and replies that came faster than they could be
@@ -55,6 +57,15 @@ type Status struct {
 	DescendantsEnded int64 `json:"descendantsEnded,omitempty"`
 	// Breakers are those of the capabilities that it has called.
 	Breakers []Breaker `json:"breakers,omitempty"`
+}
+
+// Tools are one capability that an agent may use.
+type Tools struct {
+	// Key is its name in agent.yaml, and Tools the names of the tools that the agent has.
+	Key   string   `json:"key"`
+	Tools []string `json:"tools"`
+	// Skipped says why the agent has none of them; "" where it has.
+	Skipped string `json:"skipped,omitempty"`
 }
 
 // A TenantLoad counts what an agent has served for one tenant.

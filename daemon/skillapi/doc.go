@@ -4,6 +4,7 @@
 //	POST /v1/request         a nested call: part of the one that the skill serves. Body and
 //	                         responses are those of package control's
 //	POST /v1/agent/progress  the progress of the skill's call, any JSON value; responds {wanted}
+//	POST /mcp                the tools of the agent's capabilities, by the Model Context Protocol
 //	GET  /v1/results/{id}    waits for the result of an asynchronous call, at most ?timeoutMs
 //
 // There is nothing else. Approvals, dead letters, the audit log and whatever concerns the
@@ -11,8 +12,8 @@
 //
 // # Who may ask
 //
-// Each request names the running call that it is part of in the header Agentd-Call, by the
-// token that the skill's process has in AGENTD_CALL. The token is valid while that call
+// Each request names the running call that it is part of in the header Agentd-Call, or as
+// "Authorization: Bearer", by the token that the skill's process has in AGENTD_CALL. The token is valid while that call
 // runs, at the agent that serves it, and its holder acts for that call: in the agent's
 // name, for the call's tenant, in its trace and session, and until its deadline. A request
 // that has begun ends when the call ends.

@@ -30,7 +30,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, why)
 		return
 	}
-	c := s.calls.find(r.Header.Get(HeaderCall))
+	c := s.calls.find(token(r))
 	if c == nil || !mayName(r.Context(), c) {
 		refuse(w, endedText)
 		return
@@ -49,13 +49,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		limited(w, c.requests, func() { s.request(w, r, c) })
 	case r.Method == http.MethodGet && isResult && id != "":
 		limited(w, c.requests, func() { s.await(w, r, c, id) })
+	case r.URL.Path == "/mcp" && s.cfg.Tools != nil:
+		limited(w, c.requests, func() { s.tools(w, r, c) })
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/agent/progress":
 		limited(w, c.progress, func() { progress(w, r, c) })
 	default:
 		s.misuse(c, r)
 		callapi.WriteFault(w, http.StatusForbidden, CodeNotAnOperator, fmt.Sprintf(
-			"a skill may not ask for %s %.200q: it may POST to /v1/request and /v1/agent/progress, and GET /v1/results/<correlation id>; everything else is an operator's, whose API a skill cannot reach", r.Method, r.URL.Path))
+			"a skill may not ask for %s %.200q: it may POST to /v1/request, /v1/agent/progress and /mcp, and GET /v1/results/<correlation id>; everything else is an operator's, whose API a skill cannot reach", r.Method, r.URL.Path))
 	}
+}
+
+// token names the running call that a request is part of. Clients of the Model Context
+// Protocol can rarely set other headers than Authorization.
+func token(r *http.Request) string {
+	if t := r.Header.Get(HeaderCall); t != "" {
+		return t
+	}
+	t, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return t
 }
 
 const endedText = "the call that this request names in " + HeaderCall + " has ended, or never existed"
@@ -101,6 +113,19 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request, c *call) {
 		return
 	}
 	callapi.Call(ctx, w, r, s.cfg.Caller, request)
+}
+
+// tools passes a request of the Model Context Protocol on.
+func (s *Server) tools(w http.ResponseWriter, r *http.Request, c *call) {
+	ctx, cancel := c.join(r.Context())
+	defer cancel()
+	if ctx.Err() != nil {
+		refuse(w, endedText)
+		return
+	}
+	r = r.WithContext(ctx)
+	r.Body = http.MaxBytesReader(w, r.Body, s.maxBody())
+	s.cfg.Tools.ServeHTTP(w, r)
 }
 
 // maxBody bounds a request: JSON may spell a payload with escapes and white space.

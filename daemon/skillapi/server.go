@@ -33,6 +33,9 @@ type Config struct {
 	Caller Caller
 	// Results are the results that skills may wait for. Required.
 	Results Results
+	// Tools serves the Model Context Protocol to skills. The context of its requests has
+	// the values of the call, and ends with the call or with the request. Nil serves none.
+	Tools http.Handler
 	// MaxPayloadBytes returns the agent's bound on a payload, of which follows that on the
 	// body of a request. Required.
 	MaxPayloadBytes func() int

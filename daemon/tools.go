@@ -1,0 +1,194 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/secretref"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/registry"
+	"github.com/agentd/agentd/registry/builtin"
+	"github.com/agentd/agentd/registry/peers"
+	"github.com/agentd/agentd/rpc"
+)
+
+const (
+	// resolveTimeout bounds the start of what an agent may use, at a reload.
+	resolveTimeout = 30 * time.Second
+	// drainTimeout bounds the wait for calls that use the tools from before a reload. No
+	// call runs longer.
+	drainTimeout = rpc.MaxTimeout + time.Minute
+)
+
+// openTools resolves what the agent may use. A fault of the configuration keeps the
+// agent from starting.
+func (d *Daemon) openTools(ctx context.Context) error {
+	rules := d.permissions.caller.Load()
+	tools, err := d.resolveTools(ctx, d.cfg.Fleet, d.Member(), rules)
+	if err != nil {
+		return err
+	}
+	d.tools.Store(tools)
+	d.logSkipped(tools)
+	return nil
+}
+
+// resolveTools resolves the capabilities of a member, with the peers and permissions that
+// are to be in force beside them.
+func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Member, rules *policy.CallerRules) (*registry.Resolved, error) {
+	known := registry.New()
+	for _, r := range slices.Concat(builtin.All(builtin.Deps{
+		History: d.audit.log, Peers: callablePeers(f, m, rules), Caller: d.client,
+	}), d.cfg.Resolvers) {
+		if err := known.Register(r); err != nil {
+			return nil, err
+		}
+	}
+	return known.Resolve(registry.Context{
+		Context: ctx, Agent: m.ID, AgentDir: m.Dir, WorkspaceDir: f.Root, StateDir: filepath.Join(d.cfg.Paths.State, m.ID),
+		Logger: d.log, Secret: secret, Wrap: d.recordTools,
+		Limits: registry.Limits{MaxArgumentBytes: m.Agent.Limits.MaxPayloadBytes, MaxResultBytes: m.Agent.Limits.MaxPayloadBytes},
+	}, m.Agent.Uses)
+}
+
+// secret resolves a reference to a secret.
+func secret(_ context.Context, ref string) (string, error) { return secretref.Resolve(ref, os.Getenv) }
+
+// callablePeers are the peers with contracts, without the capabilities that no call of the
+// member could reach: its permissions deny them, or their owner lets others call.
+func callablePeers(f *fleet.Fleet, m *fleet.Member, rules *policy.CallerRules) []peers.Peer {
+	var all []peers.Peer
+	for _, p := range m.Peers {
+		if p.Document == nil {
+			continue
+		}
+		peer := peers.Peer{Address: p.Address}
+		for _, c := range p.Document.Capabilities {
+			if reachable(rules.Decide(p.Address, c.Name)) && admitted(f, m, p, c.Name) {
+				peer.Capabilities = append(peer.Capabilities, c)
+			}
+		}
+		all = append(all, peer)
+	}
+	return all
+}
+
+// reachable reports whether a call can be allowed, at once or by a person.
+func reachable(d policy.Decision) bool { return d.Allowed || d.Reason == policy.AskRule }
+
+// admitted reports whether the files of a peer of the fleet let the member in. Those of
+// others are not known; they decide when they are called.
+func admitted(f *fleet.Fleet, m *fleet.Member, p *fleet.Peer, capability string) bool {
+	if !p.InFleet {
+		return true
+	}
+	e, err := policy.Explain(f, m.Address, p.Address, capability)
+	return err != nil || e.Callee == nil || reachable(*e.Callee)
+}
+
+// logSkipped says what the agent lists and does not have.
+func (d *Daemon) logSkipped(tools *registry.Resolved) {
+	for _, c := range tools.Status() {
+		if c.Skipped != "" {
+			d.log.Warn("a capability was skipped", "capability", c.Key, "reason", c.Skipped)
+		}
+	}
+}
+
+// useTools puts the tools of a reload in force. Calls that run keep those that they
+// began with, which are closed once the last of them has ended.
+func (d *Daemon) useTools(next *registry.Resolved) {
+	before := d.tools.Swap(next)
+	d.logSkipped(next)
+	d.closing.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		if err := before.Close(ctx); err != nil {
+			d.log.Warn("tools from before a reload did not close", "error", err)
+		}
+	})
+}
+
+// abandonTools closes the tools of a reload that is refused.
+func (d *Daemon) abandonTools(tools *registry.Resolved) error {
+	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
+	defer cancel()
+	return tools.Close(ctx)
+}
+
+// closeTools closes all tools. Skills have ended by now, or are not waited for.
+func (d *Daemon) closeTools(ctx context.Context) error {
+	tools := d.tools.Load()
+	if tools == nil {
+		return nil
+	}
+	err := tools.Close(ctx)
+	earlier := make(chan struct{})
+	go func() { // ends within drainTimeout
+		d.closing.Wait()
+		close(earlier)
+	}()
+	select {
+	case <-earlier:
+	case <-ctx.Done():
+	}
+	if err != nil {
+		return fmt.Errorf("tools: %w", err)
+	}
+	return nil
+}
+
+// Tools returns what the agent may use, for a program that runs it. They stay open until
+// release is called, which a reload and Stop wait for. ok is false while the agent
+// starts or stops. Skills find theirs with [registry.FromContext].
+func (d *Daemon) Tools() (tools *registry.Resolved, release func(), ok bool) {
+	for {
+		tools := d.tools.Load()
+		if tools == nil {
+			return nil, nil, false
+		}
+		if release, ok := tools.Acquire(); ok {
+			return tools, release, true
+		}
+		if d.tools.Load() == tools { // no reload has swapped them meanwhile
+			return nil, nil, false
+		}
+	}
+}
+
+// withTools gives a skill the tools that are in force when its call begins.
+func (d *Daemon) withTools(next rpc.Handler) rpc.Handler {
+	return rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		if tools, release, ok := d.Tools(); ok {
+			defer release()
+			ctx = registry.WithResolved(ctx, tools)
+		}
+		return next.Handle(ctx, inv)
+	})
+}
+
+// toolsHandler serves the tools of a call to its process. There are no sessions: the
+// token of the call says everything.
+func toolsHandler() http.Handler {
+	handler := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
+		if tools := registry.FromContext(r.Context()); tools != nil {
+			return tools.MCP()
+		}
+		return nil // the agent stops
+	}, &mcp.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true,
+		JSONResponse: true, // for programs that speak the protocol by hand; tools report no progress
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r.WithContext(registry.Bind(r.Context())))
+	})
+}
