@@ -155,7 +155,7 @@ func (d *Daemon) logRecovery(path string, r auditchain.Recovery) {
 func (d *Daemon) openControl(ctx context.Context) (err error) {
 	agent := control.Agent{
 		Caller: d.client, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
-		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Durable: d,
+		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Tools: d.toolSets, Durable: d,
 		ResetBreakers: d.resetBreakers,
 	}
 	if !d.Member().ClientOnly() {

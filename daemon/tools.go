@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/secretref"
 	"github.com/agentd/agentd/policy"
@@ -163,6 +164,39 @@ func (d *Daemon) Tools() (tools *registry.Resolved, release func(), ok bool) {
 			return nil, nil, false
 		}
 	}
+}
+
+// toolSets lists the tools in full, for the control API.
+func (d *Daemon) toolSets() ([]control.ToolSet, error) {
+	tools, release, ok := d.Tools()
+	if !ok {
+		return nil, errNotReady
+	}
+	defer release()
+	defs := map[string]*mcp.Tool{}
+	for _, def := range tools.Tools() {
+		defs[def.Name] = def
+	}
+	all := []control.ToolSet{}
+	for _, c := range tools.Status() {
+		set := control.ToolSet{Key: c.Key, Skipped: c.Skipped, Tools: []control.Tool{}}
+		for _, key := range c.Tools {
+			def := defs[key]
+			input, err := json.Marshal(def.InputSchema)
+			if err != nil {
+				return nil, err
+			}
+			t := control.Tool{Name: def.Name, Title: def.Title, Description: def.Description, InputSchema: input}
+			if def.OutputSchema != nil {
+				if t.OutputSchema, err = json.Marshal(def.OutputSchema); err != nil {
+					return nil, err
+				}
+			}
+			set.Tools = append(set.Tools, t)
+		}
+		all = append(all, set)
+	}
+	return all, nil
 }
 
 // withTools gives a skill the tools that are in force when its call begins.

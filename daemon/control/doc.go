@@ -6,6 +6,7 @@
 //	                             standard: {to, capability_id, parameters?, timeout_ms?, trace_id?, …}
 //	GET  /v1/agent/capabilities  what the agent offers, as its callers see it
 //	GET  /v1/agent/status        the agent at a glance, see [Status]
+//	GET  /v1/agent/tools         what the agent may use: its capabilities with their tools, see [ToolSet]
 //	POST /v1/peers/verify        has the agent ask its peers what they serve; {peers?} responds [PeerStatus…]
 //	POST /v1/breakers/reset      closes circuit breakers before their time; {peer?, capability?} responds [Breaker…]
 //	GET  /v1/approvals           the calls that wait for a person; with ?payload=1 their payloads, too

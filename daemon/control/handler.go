@@ -43,6 +43,8 @@ type Agent struct {
 	VerifyPeers func(ctx context.Context, only []envelope.Address) []PeerStatus
 	// ResetBreakers closes circuit breakers, see [Client.ResetBreakers]. It may be nil.
 	ResetBreakers func(ctx context.Context, peer envelope.Address, capability string) ([]Breaker, error)
+	// Tools lists what the agent may use, in the order of its file. It may be nil.
+	Tools func() ([]ToolSet, error)
 	// Durable are the calls that outlive the process. It may be nil.
 	Durable Durable
 	// Audit is the agent's audit log. It may be nil.
@@ -55,6 +57,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("POST /v1/request", a.request)
 	mux.HandleFunc("GET /v1/agent/capabilities", a.capabilities)
 	mux.HandleFunc("GET /v1/agent/status", a.status)
+	mux.HandleFunc("GET /v1/agent/tools", a.tools)
 	mux.HandleFunc("POST /v1/peers/verify", a.verifyPeers)
 	mux.HandleFunc("POST /v1/breakers/reset", a.resetBreakers)
 	mux.HandleFunc("POST /v1/audit/redact", a.redactAudit)

@@ -49,6 +49,8 @@ type instance struct {
 	// capabilities that the instance has called.
 	Capabilities []control.CapabilityLoad `json:"capabilities,omitempty"`
 	Breakers     []control.Breaker        `json:"breakers,omitempty"`
+	// Tools are what it may use.
+	Tools []control.Tools `json:"tools,omitempty"`
 	// Tenants are those that its agent.yaml lists.
 	Tenants []control.TenantLoad `json:"tenants,omitempty"`
 	// Notes are what somebody should look at, the most important first.
@@ -128,7 +130,12 @@ func newInstance(where string, s control.Status) instance {
 	i := instance{
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
 		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings,
-		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants,
+		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants, Tools: s.Tools,
+	}
+	for _, c := range s.Tools {
+		if c.Skipped != "" {
+			i.Notes = append(i.Notes, fmt.Sprintf("the capability %s was skipped: %s", c.Key, c.Skipped))
+		}
 	}
 	for _, l := range s.Capabilities {
 		i.Running += l.Running

@@ -1,0 +1,2 @@
+// Package registry is the commands `agentd registry`: what agents may use.
+package registry
