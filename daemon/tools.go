@@ -48,7 +48,7 @@ func (d *Daemon) openTools(ctx context.Context) error {
 func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Member, rules *policy.CallerRules) (*registry.Resolved, error) {
 	known := registry.New()
 	for _, r := range slices.Concat(builtin.All(builtin.Deps{
-		History: d.audit.log, Peers: callablePeers(f, m, rules), Caller: d.client,
+		History: d.audit.log, Peers: peers.Callable(f, m, rules), Caller: d.client,
 	}), d.cfg.Resolvers) {
 		if err := known.Register(r); err != nil {
 			return nil, err
@@ -63,38 +63,6 @@ func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Memb
 
 // secret resolves a reference to a secret.
 func secret(_ context.Context, ref string) (string, error) { return secretref.Resolve(ref, os.Getenv) }
-
-// callablePeers are the peers with contracts, without the capabilities that no call of the
-// member could reach: its permissions deny them, or their owner lets others call.
-func callablePeers(f *fleet.Fleet, m *fleet.Member, rules *policy.CallerRules) []peers.Peer {
-	var all []peers.Peer
-	for _, p := range m.Peers {
-		if p.Document == nil {
-			continue
-		}
-		peer := peers.Peer{Address: p.Address}
-		for _, c := range p.Document.Capabilities {
-			if reachable(rules.Decide(p.Address, c.Name)) && admitted(f, m, p, c.Name) {
-				peer.Capabilities = append(peer.Capabilities, c)
-			}
-		}
-		all = append(all, peer)
-	}
-	return all
-}
-
-// reachable reports whether a call can be allowed, at once or by a person.
-func reachable(d policy.Decision) bool { return d.Allowed || d.Reason == policy.AskRule }
-
-// admitted reports whether the files of a peer of the fleet let the member in. Those of
-// others are not known; they decide when they are called.
-func admitted(f *fleet.Fleet, m *fleet.Member, p *fleet.Peer, capability string) bool {
-	if !p.InFleet {
-		return true
-	}
-	e, err := policy.Explain(f, m.Address, p.Address, capability)
-	return err != nil || e.Callee == nil || reachable(*e.Callee)
-}
 
 // logSkipped says what the agent lists and does not have.
 func (d *Daemon) logSkipped(tools *registry.Resolved) {

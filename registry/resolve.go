@@ -48,6 +48,17 @@ func (r *Registry) Resolve(ctx Context, caps []Capability) (*Resolved, error) {
 	return out, nil
 }
 
+// Check reports the faults of capabilities that can be found without starting anything.
+// The error is that of [Registry.Resolve].
+func (r *Registry) Check(ctx Context, caps []Capability) error {
+	if ctx.Context == nil {
+		ctx.Context = context.Background()
+	}
+	ctx.Logger = loggerOf(ctx)
+	_, err := r.plan(ctx, caps)
+	return err
+}
+
 // loggerOf is the context's logger, or one that discards.
 func loggerOf(ctx Context) *slog.Logger {
 	if ctx.Logger == nil {

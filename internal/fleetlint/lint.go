@@ -40,6 +40,9 @@ const (
 	TransportLacks fleet.Code = "transport.lacks"
 	// SkillProgram: the program of a skill, its script or its folder is not there.
 	SkillProgram fleet.Code = "skill.program"
+	// CapabilityRefused: what an agent lists under capabilities of agent.yaml cannot be
+	// resolved, and the agent does not start.
+	CapabilityRefused fleet.Code = "capability.refused"
 	// SandboxOff is a skill that nothing holds.
 	SandboxOff fleet.Code = "sandbox.off"
 	// SandboxPath is a granted path that is not there.
@@ -86,6 +89,7 @@ func Check(f *fleet.Fleet) fleet.Findings {
 	c.peersFiles()
 	c.transports()
 	c.skills()
+	c.uses()
 	c.bounds()
 	c.versions()
 	c.ignored()

@@ -164,6 +164,10 @@ func TestRules(t *testing.T) {
 		"sharing without a broker": {"-- clerk/agent.yaml --\nname: clerk\nidempotency: {store: shared}\nskills: {file: {process: {command: [cat]}}}\n" + clerkOf + "transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]\ncapabilities: [{name: file}]\n-- rpc-peers.yaml --\nversion: 1\npeers: [{agent: agent://clerk, transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]}]\n",
 			"! [transport.lacks] clerk/agent.yaml:2:1: /idempotency: agent \"clerk\" says `store: shared`, and is not on NATS, where its replicas could share it (add a transport of kind nats)\n" + oneDoubt},
 
+		"what an agent uses": {"-- desk/agent.yaml --\nname: desk\ncapabilities: {history: {}, peers: {tools: [clerk__file]}}\n", clean},
+		"a tool that a peer does not give": {"-- desk/agent.yaml --\nname: desk\ncapabilities: {peers: {tools: [clerk__other]}}\n",
+			"✗ [capability.refused] desk/agent.yaml:2:32: /capabilities/peers/tools/0: the capability \"peers\" has no tool \"clerk__other\" (its tools: clerk__file; did you mean \"clerk__file\"?)\n"},
+
 		"no such program": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [no-such-program]}}}\n",
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs \"no-such-program\", which is no program in $PATH on this machine\n" + oneDoubt},
 		"a program that is a text": {"-- bin/file --\nx\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [./bin/file]}}}\n",
@@ -234,5 +238,13 @@ func TestRules(t *testing.T) {
 func TestValidateWithoutAFleet(t *testing.T) {
 	if _, err := fleetlint.Validate(t.TempDir(), fleet.LoadOptions{}); err == nil {
 		t.Error("a folder without a fleet validates")
+	}
+}
+
+// A capability that there is none of is an error, with the nearest name.
+func TestUnknownCapabilityToUse(t *testing.T) {
+	got := check(t, "-- desk/agent.yaml --\nname: desk\ncapabilities: {histroy: {}}\n")
+	if !strings.HasPrefix(got, "✗ [capability.refused] desk/agent.yaml:2:16: /capabilities/histroy: unknown capability \"histroy\"") || !strings.Contains(got, "did you mean \"history\"?") {
+		t.Error(got)
 	}
 }

@@ -90,14 +90,14 @@ func TestForbiddenDependencies(t *testing.T) {
 		allowed []string // folders, with what is below them
 	}{
 		{"github.com/nats-io/nats", []string{"transport/nats", "daemon", "internal/cli", "internal/natstest", "cmd"}},
-		{"github.com/jackc/", []string{"internal/sqlread", "action", "registry", "daemon", "internal/cli", "cmd"}},
+		{"github.com/jackc/", []string{"internal/sqlread", "action", "registry", "internal/fleetlint", "daemon", "internal/cli", "cmd"}},
 		{"github.com/xeipuuv/gojsonschema", []string{"capability/gojsonschema", "daemon", "internal/cli", "cmd"}},
-		{"modernc.org/sqlite", []string{"internal/sqlread", "internal/sqlitetest", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
-		{"database/sql", []string{"internal/sqlread", "internal/sqlitetest", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
+		{"modernc.org/sqlite", []string{"internal/sqlread", "internal/sqlitetest", "internal/fleetlint", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
+		{"database/sql", []string{"internal/sqlread", "internal/sqlitetest", "internal/fleetlint", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
 		{"github.com/spf13/", []string{"cmd"}},
 		{"go.yaml.in/", []string{"internal/strictyaml", "internal/fleetlint", "internal/capabilitylist", "capability", "registry", "action", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
-		{"github.com/modelcontextprotocol/", []string{"registry", "daemon", "internal/cli", "cmd"}},
-		{"net/http", []string{"internal/netguard", "action", "registry", "auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},
+		{"github.com/modelcontextprotocol/", []string{"registry", "internal/fleetlint", "daemon", "internal/cli", "cmd"}},
+		{"net/http", []string{"internal/netguard", "action", "registry", "internal/fleetlint", "auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},
 	} {
 		for dir, p := range all {
 			if p.testOnly || slices.ContainsFunc(rule.allowed, func(a string) bool { return dir == a || strings.HasPrefix(dir, a+"/") }) {
