@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,6 +47,10 @@ func (d *Daemon) openTools(ctx context.Context) error {
 // resolveTools resolves the capabilities of a member, with the peers and permissions that
 // are to be in force beside them.
 func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Member, rules *policy.CallerRules) (*registry.Resolved, error) {
+	variables, err := f.EnvFileVariables(m)
+	if err != nil {
+		return nil, err
+	}
 	known := registry.New()
 	for _, r := range slices.Concat(builtin.All(builtin.Deps{
 		History: d.audit.log, Peers: peers.Callable(f, m, rules), Caller: d.client,
@@ -56,13 +61,22 @@ func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Memb
 	}
 	return known.Resolve(registry.Context{
 		Context: ctx, Agent: m.ID, AgentDir: m.Dir, WorkspaceDir: f.Root, StateDir: filepath.Join(d.cfg.Paths.State, m.ID),
-		Logger: d.log, Secret: secret, Wrap: d.recordTools,
+		Logger: d.log, Secret: secretsOf(variables, os.Getenv), Wrap: d.recordTools,
 		Limits: registry.Limits{MaxArgumentBytes: m.Agent.Limits.MaxPayloadBytes, MaxResultBytes: m.Agent.Limits.MaxPayloadBytes},
 	}, m.Agent.Uses)
 }
 
-// secret resolves a reference to a secret.
-func secret(_ context.Context, ref string) (string, error) { return secretref.Resolve(ref, os.Getenv) }
+// secretsOf resolves references to secrets. What agentd's own environment sets goes before
+// the .env files of the agent, as it does for skills.
+func secretsOf(variables []fleet.Variable, getenv func(string) string) func(context.Context, string) (string, error) {
+	fromFiles := map[string]string{}
+	for _, v := range variables {
+		fromFiles[v.Name] = v.Value
+	}
+	return func(_ context.Context, ref string) (string, error) {
+		return secretref.Resolve(ref, func(name string) string { return cmp.Or(getenv(name), fromFiles[name]) })
+	}
+}
 
 // logSkipped says what the agent lists and does not have.
 func (d *Daemon) logSkipped(tools *registry.Resolved) {

@@ -22,10 +22,7 @@ import (
 )
 
 // notes is a capability of somebody else's program. What it has started counts as open.
-type notes struct {
-	open    atomic.Int32
-	version atomic.Value // what the tool answers, a string
-}
+type notes struct{ open atomic.Int32 }
 
 func (*notes) Key() string { return "notes" }
 
@@ -113,10 +110,10 @@ func TestToolsOfASkill(t *testing.T) {
 	var tools []auditchain.Entry
 	served := ""
 	for _, e := range records(t, cfg, "callee") {
-		switch {
-		case e.Kind == auditchain.KindToolCall:
+		switch e.Kind {
+		case auditchain.KindToolCall:
 			tools = append(tools, e)
-		case e.Kind == auditchain.KindRPCCall:
+		case auditchain.KindRPCCall:
 			served = e.Correlation
 		}
 		if strings.Contains(string(e.Body), "hunter2") {
@@ -314,5 +311,43 @@ func TestToolsOfAProgram(t *testing.T) {
 	}
 	if _, _, ok := d.Tools(); ok {
 		t.Error("there are tools after Stop")
+	}
+}
+
+// keeper asks for a secret and for where it is.
+type keeper struct {
+	registry.Resolver
+	got *registry.Context
+}
+
+func (keeper) Key() string { return "keeper" }
+
+func (k keeper) Resolve(ctx registry.Context, _ registry.Config) (*registry.Server, error) {
+	*k.got = ctx
+	return nil, registry.Skip("seen")
+}
+
+// A capability learns where its agent is, and gets secrets by reference: agentd's own
+// environment goes before the agent's .env files.
+func TestContextOfACapability(t *testing.T) {
+	t.Setenv("NEAR", "own")
+	all := files()
+	all["callee/agent.yaml"] += "capabilities: {keeper: {}}\n"
+	all["fleet.yaml"] = strings.Replace(all["fleet.yaml"], "{peersRef: ./rpc-peers.yaml}", "{peersRef: ./rpc-peers.yaml, envFiles: [./.env]}", 1)
+	all[".env"] = "NEAR=far\nFAR=from the file\n"
+	cfg := load(t, all)
+	var got registry.Context
+	cfg.Resolvers = []registry.Resolver{keeper{&notes{}, &got}}
+	cfg.Handlers = handle(echo)
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	if got.Agent != "callee" || got.AgentDir != cfg.Fleet.Root+"/callee" || got.WorkspaceDir != cfg.Fleet.Root || got.StateDir != cfg.Paths.State+"/callee" {
+		t.Errorf("it is told %+v", got)
+	}
+	for ref, want := range map[string]string{"env:NEAR": "own", "env:FAR": "from the file", "env:NOWHERE": "", "hunter2": ""} {
+		value, err := got.Secret(t.Context(), ref)
+		if value != want || (err == nil) != (want != "") || err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %q, %v", ref, value, err)
+		}
 	}
 }
