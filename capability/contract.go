@@ -22,13 +22,22 @@ type Contract struct {
 	// Digest covers what the schema asserts; see the package comment.
 	Digest string
 
-	at strictyaml.Value // the schema in its file
+	at    strictyaml.Value // the schema in its file
+	short bool             // the file has the short form, see DecodeAction
 }
 
 // Locate returns the place in the file that a pointer into the schema (RFC
 // 6901) leads to. If there is nothing at the pointer, it returns the nearest
 // place above.
-func (c *Contract) Locate(pointer string) Position { return c.at.Locate(pointer) }
+func (c *Contract) Locate(pointer string) Position { return c.at.Locate(c.pointer(pointer)) }
+
+// pointer turns a pointer into the schema into one into what the file has of it.
+func (c *Contract) pointer(pointer string) string {
+	if c.short {
+		return shortPointer(pointer)
+	}
+	return pointer
+}
 
 // CheckArguments is [Contract.Check] for the payload of a call, which may be null
 // or absent; see [schema.Schema.Arguments].

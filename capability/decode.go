@@ -172,19 +172,26 @@ func (d *decoder) contract(capability, side string, v strictyaml.Value) *Contrac
 		v.Fault(prefix+"schema must be a JSON object", "leave the key out for loose JSON")
 		return nil
 	}
-	c := &Contract{Source: v.AppendJSON(nil), at: v}
+	return d.compile(capability, side, v, v.AppendJSON(nil), false)
+}
+
+// compile makes the contract of a schema that v has. short says that v has the short form
+// of it, see [DecodeAction].
+func (d *decoder) compile(capability, side string, v strictyaml.Value, source []byte, short bool) *Contract {
+	prefix := fmt.Sprintf("capability %q %s: ", capability, side)
+	c := &Contract{Source: source, at: v, short: short}
 	if !d.opts.ValidateSchemas {
 		return c
 	}
 	compiled, err := schema.Compile(c.Source)
 	if err != nil {
-		faultSchema(v, prefix, err)
+		c.faultSchema(prefix, err)
 		return nil
 	}
 	// The second opinion reads the compiled form, so it only sees schemas that
 	// package schema accepts.
 	if d.opts.SecondOpinion != nil {
-		faultBelow(v, prefix, d.opts.SecondOpinion(compiled))
+		c.faultBelow(prefix, d.opts.SecondOpinion(compiled))
 	}
 	c.Schema, c.Validator = compiled, compiled
 	return c
@@ -192,19 +199,19 @@ func (d *decoder) contract(capability, side string, v strictyaml.Value) *Contrac
 
 // faultSchema records the faults of a schema that does not compile, each at
 // its place in the file.
-func faultSchema(v strictyaml.Value, prefix string, err error) {
+func (c *Contract) faultSchema(prefix string, err error) {
 	var ce *schema.CompileError
 	if !errors.As(err, &ce) {
-		v.Fault(prefix+err.Error(), "")
+		c.at.Fault(prefix+err.Error(), "")
 		return
 	}
-	faultBelow(v, prefix, ce.Faults)
+	c.faultBelow(prefix, ce.Faults)
 }
 
-// faultBelow records faults with pointers that are relative to the schema v.
-func faultBelow(v strictyaml.Value, prefix string, faults []schema.Fault) {
+// faultBelow records faults with pointers that are relative to the schema.
+func (c *Contract) faultBelow(prefix string, faults []schema.Fault) {
 	for _, f := range faults {
-		v.FaultBelow(f.Pointer, prefix+f.Message, f.Hint)
+		c.at.FaultBelow(c.pointer(f.Pointer), prefix+f.Message, f.Hint)
 	}
 }
 

@@ -73,6 +73,8 @@ type Capability struct {
 	// Name matches ^[a-z0-9][a-z0-9_-]*$, in either case, and is at most
 	// [MaxNameBytes] long. No two names of a document differ only in case.
 	Name string
+	// Title is the name of an action for people, such as "Get Weather"; "" for others.
+	Title string
 	// Description is for people and models; it promises nothing.
 	Description string
 	// Timeout bounds one call, as declared; the caller clamps it. 0 leaves

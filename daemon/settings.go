@@ -51,6 +51,7 @@ func agentSettings() []setting {
 		row("breaker", swapped, func(a *fleet.AgentFile) any { return a.Breaker }),
 		row("skills", swapped, func(a *fleet.AgentFile) any { return []any{skillsOf(a), a.SkillFiles} }),
 		row("capabilities", swapped, func(a *fleet.AgentFile) any { return usesOf(a.Uses) }),
+		row("layers.capabilities.actions", swapped, func(a *fleet.AgentFile) any { return actionsOf(a) }),
 		row("permissions", swapped, func(a *fleet.AgentFile) any { return permissionsOf(a.Permissions) }),
 		row("scopes", swapped, func(a *fleet.AgentFile) any { return patterns(a.Scopes) }), // with security.defaultPermissions
 		row("tenants", swapped, func(a *fleet.AgentFile) any { return a.Tenants }),
@@ -185,6 +186,9 @@ func skillsOf(a *fleet.AgentFile) []fleet.Skill {
 			}
 			skills[i].Sandbox = &placeless
 		}
+		if s := skills[i].Action; s != nil {
+			skills[i].Action = &fleet.BuiltIn{ID: s.ID, Config: s.Config}
+		}
 	}
 	return skills
 }
@@ -195,6 +199,15 @@ func usesOf(all []fleet.Use) (uses [][2]string) {
 		uses = append(uses, [2]string{u.Key, string(u.Config)})
 	}
 	return uses
+}
+
+// actionsOf is what a file says about actions, without places.
+func actionsOf(a *fleet.AgentFile) []fleet.Action {
+	actions := slices.Clone(a.Actions)
+	for i := range actions {
+		actions[i].Position = fleet.Position{}
+	}
+	return actions
 }
 
 func placelessPaths(granted []fleet.SandboxPath) []fleet.SandboxPath {

@@ -28,17 +28,21 @@ type AgentFile struct {
 	// longer fits: enforce, the default, refuses the call; warn reports it
 	// and lets the call go on; off skips the gate.
 	Drift string
-	// Skills are in declared order. The list is empty if the file names skill
-	// documents of the reference runtime instead; SkillFiles holds those.
+	// Skills are in declared order, after them those of the actions. The list is empty if
+	// the file names skill documents of the reference runtime instead; SkillFiles holds
+	// those.
 	Skills []Skill
 	// SkillFiles are the paths of skill documents, as written.
 	SkillFiles []string
+	// Actions are those of layers.capabilities, in declared order. What they take and
+	// need is in [Member.Capabilities], and what runs them in Skills.
+	Actions []Action
 	// Permissions is nil if the file has no such block. The member may then
 	// call its peers and nobody else.
 	Permissions *Permissions
 	// Scopes are what the member's capabilities may use, such as
-	// network:read. They come from the keys scopes and
-	// security.defaultPermissions together. Nil, when the file has neither,
+	// network:read. They come from the keys scopes and defaultPermissions, of security and
+	// of layers.capabilities.security, together. Nil, when the file has neither,
 	// grants every scope; an empty list grants none.
 	Scopes []PermissionRule
 	// Uses lists what the member may use, such as its memory or files, in declared order:
@@ -66,6 +70,8 @@ type AgentFile struct {
 	Ignored []IgnoredKey
 
 	validatorAt Position
+	auditLogAt  Position // of security.auditLog, zero without it
+	offered     offer
 }
 
 // A Use is one entry of the key capabilities: a capability of package registry with its
@@ -105,9 +111,11 @@ func (a *AgentFile) Skill(name string) (Skill, bool) {
 type Skill struct {
 	// Name is what a capability's skill key refers to.
 	Name string
-	// Process runs the skill as a program, one process per call. It is never
-	// nil, since there is no other kind of runner yet.
+	// Process runs the skill as a program, one process per call. It is nil where Action is
+	// not.
 	Process *Process
+	// Action runs the skill as an action that agentd has, in its own process.
+	Action *BuiltIn
 	// Sandbox grants the program more, or is nil.
 	Sandbox *Sandbox
 	// Position is where the file declares the skill.
@@ -240,9 +248,17 @@ const (
 // decodeAgent reads the agent.yaml of the member with this id. The file
 // repeats the id, so that a copied directory with a forgotten name is
 // noticed.
-func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
+func decodeAgent(file *strictyaml.File, id string, p paths, actions actionOptions) *AgentFile {
 	o := file.Root().Object()
-	a := &AgentFile{Name: o.Need("name").Text()}
+	layers := o.Get("layers")
+	name := o.Get("name")
+	if !name.Present() && !layers.Present() {
+		name = o.Need("name")
+	}
+	a := &AgentFile{Name: name.Text()}
+	if !name.Present() { // the file of a framework in which the folder names the agent
+		a.Name = id
+	}
 	if a.Name != "" && a.Name != id {
 		o.Get("name").Fault(fmt.Sprintf("agent id mismatch: fleet.yaml declares %q but this file names %q", id, a.Name), "make them equal")
 	}
@@ -253,12 +269,13 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 	validator := o.Get("validator")
 	a.Validator, a.validatorAt = validator.Enum("native", "gojsonschema"), validator.Position()
 	a.Drift = o.Get("drift").Enum("enforce", "warn", "off")
-	a.decodeSkills(o.Get("skills"), p)
+	a.decodeSkills(o.Get("skills"), p, actions)
 	a.Uses = capabilitylist.Read(o.Get("capabilities"))
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
 	a.Tenants = decodeTenants(o.Get("tenants"), true)
 	a.decodeSecurity(o.Get("security"), p)
+	a.decodeLayers(layers, p, actions)
 	a.Audit, a.Ignored = decodeAudit(o.Get("audit"))
 	a.Limits = decodeLimits(o.Get("limits"))
 	a.Durable = decodeDurable(o.Get("durable"))
@@ -272,14 +289,14 @@ func decodeAgent(file *strictyaml.File, id string, p paths) *AgentFile {
 
 // decodeSkills reads the key skills: a list of documents in files for the
 // reference runtime, a mapping from names to runners in files for agentd.
-func (a *AgentFile) decodeSkills(v strictyaml.Value, p paths) {
+func (a *AgentFile) decodeSkills(v strictyaml.Value, p paths, actions actionOptions) {
 	switch v.Kind() {
 	case strictyaml.Absent:
 	case strictyaml.List:
 		a.SkillFiles = v.Texts()
 	case strictyaml.Map:
 		for _, e := range v.Entries() {
-			a.Skills = append(a.Skills, decodeSkill(e, p))
+			a.Skills = append(a.Skills, decodeSkill(e, p, actions))
 		}
 	default:
 		v.Fault(fmt.Sprintf("expected a mapping from skill names to runners, or a list of files, but got %s", v.Kind()), "")
@@ -287,13 +304,19 @@ func (a *AgentFile) decodeSkills(v strictyaml.Value, p paths) {
 }
 
 // decodeSkill reads one skill and its runner.
-func decodeSkill(e strictyaml.Entry, p paths) Skill {
+func decodeSkill(e strictyaml.Entry, p paths, actions actionOptions) Skill {
 	s := Skill{Name: e.Name, Position: e.Value.Position()}
 	if e.Name == "" {
 		e.Value.Fault("a skill's name must not be empty", "")
 	}
 	o := e.Value.Object()
-	if process := o.Need("process"); process.Present() {
+	action := o.Get("action")
+	if action.Present() {
+		s.Action = actions.use(action, o.Get("config"))
+		if process := o.Get("process"); process.Present() {
+			process.Fault("a skill is a process or an action", "keep one of the keys")
+		}
+	} else if process := o.Need("process"); process.Present() {
 		s.Process = decodeProcess(process, p)
 		s.Sandbox = decodeSandbox(o.Get("sandbox"), s.Process.Dir)
 	}
@@ -321,12 +344,7 @@ func decodeProcess(v strictyaml.Value, p paths) *Process {
 	if dir := o.Get("dir"); dir.Present() {
 		out.Dir = p.inside(dir, p.root)
 	}
-	for _, e := range o.Get("env").Entries() {
-		if !envName(e.Name) {
-			e.Value.Fault(fmt.Sprintf("%q is not the name of an environment variable", e.Name), "letters, digits and _, no digit first")
-		}
-		out.Env = append(out.Env, e.Name+"="+e.Value.String())
-	}
+	out.Env = decodeEnv(o.Get("env"))
 	if out.MaxOutputBytes == 0 {
 		out.MaxOutputBytes = defaultMaxOutput
 	}
@@ -335,6 +353,17 @@ func decodeProcess(v strictyaml.Value, p paths) *Process {
 	}
 	o.Done()
 	return out
+}
+
+// decodeEnv reads variables to set.
+func decodeEnv(v strictyaml.Value) (env []string) {
+	for _, e := range v.Entries() {
+		if !envName(e.Name) {
+			e.Value.Fault(fmt.Sprintf("%q is not the name of an environment variable", e.Name), "letters, digits and _, no digit first")
+		}
+		env = append(env, e.Name+"="+e.Value.String())
+	}
+	return env
 }
 
 // decodeEnvNames reads names of variables. A name that ends in * is a prefix.

@@ -13,7 +13,7 @@ func (f *Fleet) Files(m *Member) []string {
 		// Files that need not exist are listed too: creating one changes what a
 		// load returns.
 		filepath.Join(f.Root, ManifestName), filepath.Join(f.Root, IdentitiesName),
-		m.Agent.Path, filepath.Join(m.Dir, "capabilities.yaml"), filepath.Join(m.Dir, "rpc-peers.yaml"),
+		m.Agent.Path, filepath.Join(m.Dir, "agent.yaml"), filepath.Join(m.Dir, "capabilities.yaml"), filepath.Join(m.Dir, "rpc-peers.yaml"),
 	}
 	if m.Capabilities != nil {
 		all = append(all, f.abs(m.Capabilities.Path))

@@ -53,7 +53,7 @@ func FuzzDecode(f *testing.F) {
 			return paths
 		})
 		check(func(file *strictyaml.File) (paths []string) {
-			for _, s := range decodeAgent(file, "a", p).Skills {
+			for _, s := range decodeAgent(file, "a", p, actionOptions{dir: p.root}).Skills {
 				if s.Process != nil {
 					paths = append(paths, s.Process.Dir)
 				}

@@ -26,6 +26,9 @@ type LoadOptions struct {
 	// SecondOpinion reviews the schemas of all files; see
 	// [capability.LoadOptions].
 	SecondOpinion capability.SecondOpinion
+	// Actions are those that the program can run by itself. A file that names another one
+	// without saying what runs it fails the load.
+	Actions []KnownAction
 }
 
 // A NoFleetError reports that there is no fleet.yaml. It matches
@@ -172,13 +175,14 @@ func (l *loader) member(f *Fleet, e entry) {
 			m.Capabilities = doc
 		}
 	}
+	l.offer(m)
 	f.Members = append(f.Members, m) // without an Agent only if the load fails
 }
 
 // agentFile reads the member's agent.yaml. at is where fleet.yaml names the
 // directory; a missing file is reported there.
 func (l *loader) agentFile(m *Member, at strictyaml.Value) {
-	path := filepath.Join(m.Dir, "agent.yaml")
+	path := findAgentFile(m.Dir)
 	file, err := strictyaml.ReadFile(path, l.name(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		at.Fault(fmt.Sprintf("agent %q has no agent.yaml at %s", m.ID, l.name(path)), "")
@@ -187,11 +191,25 @@ func (l *loader) agentFile(m *Member, at strictyaml.Value) {
 	if l.failed(err) {
 		return
 	}
-	a := decodeAgent(file, m.ID, l.paths)
+	a := decodeAgent(file, m.ID, l.paths, actionOptions{
+		known: l.opts.Actions, dir: m.Dir, schemas: l.capabilityOptions(path, m.Address),
+	})
 	a.Path = path
 	if !l.failed(file.Err()) {
 		m.Agent = a
 	}
+}
+
+// findAgentFile returns the path of the agent file in a directory: agent.yaml unless only
+// one in JSON exists.
+func findAgentFile(dir string) string {
+	first := filepath.Join(dir, "agent.yaml")
+	for _, path := range []string{first, filepath.Join(dir, "agent.json")} {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return first
 }
 
 // memberPeers resolves a member's peers by the rule in the package comment.

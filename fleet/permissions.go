@@ -170,7 +170,7 @@ func (a *AgentFile) decodeSecurity(v strictyaml.Value, p paths) {
 	a.Security.KeyFile = decodeKeyFile(o.Get("identity"))
 	a.Security.Approvers = decodeApprovers(o.Get("approvers"), p)
 	if log := o.Get("auditLog"); log.Present() {
-		a.Security.NoAuditLog = !log.Bool()
+		a.Security.NoAuditLog, a.auditLogAt = !log.Bool(), log.Position()
 	}
 }
 

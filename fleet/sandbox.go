@@ -189,6 +189,9 @@ func (f *Fleet) programBelow(path string) (program, of string) {
 			continue
 		}
 		for _, s := range m.Agent.Skills {
+			if s.Process == nil {
+				continue
+			}
 			for _, program := range s.Process.programs() {
 				if within(real, realPath(program)) {
 					return f.relative(program), s.Name

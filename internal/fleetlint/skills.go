@@ -18,6 +18,9 @@ import (
 func (c *checker) skills() {
 	for _, m := range c.fleet.Members {
 		for _, s := range m.Agent.Skills {
+			if s.Process == nil {
+				continue // an action that agentd has
+			}
 			c.program(m, s)
 			c.sandbox(m, s)
 		}
