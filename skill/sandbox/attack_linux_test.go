@@ -160,6 +160,15 @@ func attacks() []attack {
 			_, _, errno := unix.Syscall(unix.SYS_SETRLIMIT, procmark.Limit, uintptr(unsafe.Pointer(&limit)), 0)
 			return failed(errno)
 		}},
+		{"a lease on a program", func(*targets) error { // which delays who executes it
+			program, err := os.Open("/proc/self/exe")
+			if err != nil {
+				return nil
+			}
+			defer program.Close()
+			_, err = unix.FcntlInt(program.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+			return err
+		}},
 		{"the keys of the user", func(*targets) error {
 			_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, true)
 			return err
@@ -287,7 +296,7 @@ func TestMayNot(t *testing.T) {
 				if got := parent[a.name]; !strings.HasPrefix(got, "refused") {
 					t.Errorf("%s: %q, with the parent as the process", a.name, got)
 				}
-				if got := without[a.name]; got != "done" && a.name != "io_uring" && a.name != "a user namespace" && a.name != "the keys of the user" && a.name != "a TCP port by MPTCP" {
+				if got := without[a.name]; got != "done" && a.name != "io_uring" && a.name != "a lease on a program" && a.name != "a user namespace" && a.name != "the keys of the user" && a.name != "a TCP port by MPTCP" {
 					t.Errorf("%s is no attack: without a sandbox it ends with %q", a.name, got)
 				}
 			}

@@ -99,6 +99,8 @@ func rules(p *Policy) []rule {
 	const cloneNewUser = unix.CLONE_NEWUSER
 	all := []rule{
 		{unix.SYS_SOCKET, socket(p)},
+		// Whoever opens or executes a leased file of the user, agentd too, waits for its holder.
+		{unix.SYS_FCNTL, join(argument(1), ifEqual(unix.F_SETLEASE, fail(unix.EPERM)), ifEqual(unix.F_SETDELEG, fail(unix.EPERM)))},
 		// Pairs stay: Node's and Python's children talk by them. A pair of datagram sockets
 		// could send to the path of any other.
 		{unix.SYS_SOCKETPAIR, join(argument(1), and(sockTypeMask),

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -245,52 +246,72 @@ func refusedByTheKernel(t *testing.T, rules code) {
 	}
 }
 
-// A program whose execve hangs is killed with its call.
-func TestHangingExecve(t *testing.T) {
-	threads(t)
-	cmd, p, file := touch(t)
-	program := filepath.Join(filepath.Dir(file), "program")
-	text, err := os.ReadFile("/bin/sh")
+// leased writes a file on which somebody holds a lease, or skips the test: who opens it waits
+// for 45 seconds. waits reports whether somebody does.
+func leased(t *testing.T, path string, text []byte) (waits func() bool) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(program, text, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	lease, err := os.Open(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lease.Close()
-	// Whoever opens the file waits for the lease, for 45 seconds.
-	if _, err := unix.FcntlInt(lease.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+	t.Cleanup(func() { _ = file.Close() })
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		t.Skipf("this file system has no leases: %v", err)
 	}
-	cmd.Path = program
-	ctx, cancel := context.WithCancelCause(t.Context())
-	gone := errors.New("the caller has left")
-	result := make(chan error, 1)
-	go func() { result <- startOnThread(ctx, p, cmd) }()
-	for held := unix.F_WRLCK; held == unix.F_WRLCK; { // until somebody waits for it
-		if held, err = unix.FcntlInt(lease.Fd(), unix.F_GETLEASE, 0); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case err := <-result:
-			t.Fatalf("it does not hang: %v", err)
-		case <-time.After(time.Millisecond):
-		}
+	return func() bool {
+		held, err := unix.FcntlInt(file.Fd(), unix.F_GETLEASE, 0)
+		return err != nil || held != unix.F_WRLCK
 	}
-	cancel(gone)
-	select {
-	case err := <-result:
-		if !errors.Is(err, gone) {
-			t.Errorf("the error is %v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("it hangs still")
+}
+
+// A program that cannot be opened, or whose execve hangs, keeps its call no longer than that
+// lasts, and is killed.
+func TestHangingProgram(t *testing.T) {
+	threads(t)
+	shell, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := os.Stat(file); err == nil {
-		t.Error("it has run")
+	// A start that hangs in its execve takes a processor from the Go runtime, which then
+	// cannot stop all threads for a collection.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for name, leasedIs := range map[string]string{"the program": "program", "its interpreter": "interpreter"} {
+		t.Run(name, func(t *testing.T) {
+			cmd, p, file := touch(t)
+			folder := filepath.Dir(file)
+			program, interpreter := filepath.Join(folder, "program"), filepath.Join(folder, "interpreter")
+			if err := os.WriteFile(program, []byte("#!"+interpreter+"\n: >"+file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			waits := leased(t, filepath.Join(folder, leasedIs), shell)
+			cmd.Path = program
+			ctx, cancel := context.WithCancelCause(t.Context())
+			gone := errors.New("the caller has left")
+			result := make(chan error, 1)
+			go func() { result <- startOnThread(ctx, p, cmd) }()
+			for !waits() {
+				select {
+				case err := <-result:
+					t.Fatalf("it does not hang: %v", err)
+				case <-time.After(time.Millisecond):
+				}
+			}
+			cancel(gone)
+			select {
+			case err := <-result:
+				if !errors.Is(err, gone) {
+					t.Errorf("the error is %v", err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("it hangs still")
+			}
+			if _, err := os.Stat(file); err == nil {
+				t.Error("it has run")
+			}
+		})
 	}
 }

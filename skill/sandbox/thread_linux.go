@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -23,6 +24,8 @@ const (
 	cldTrapped = 4
 	// threadEnds is far more than a thread takes to end, on a busy machine too.
 	threadEnds = 10 * time.Second
+	// leaseRetry is how often a program is opened on which somebody holds a lease.
+	leaseRetry = 10 * time.Millisecond
 )
 
 // A start is one program on its way. It is started by a thread that is confined for it, and
@@ -31,6 +34,7 @@ type start struct {
 	policy  *Policy
 	cmd     *exec.Cmd
 	thread  atomic.Int32 // its id
+	claimed atomic.Bool  // the thread goes on to fork, or the caller has given up: whoever is first
 	stopped chan error   // the program is there, and has stopped before its first instruction
 	letGo   chan bool
 	gone    chan error // the thread traces it no longer
@@ -143,6 +147,7 @@ func (s *start) run() {
 
 // stop confines the thread and starts the program, which stops at the end of its execve.
 func (s *start) stop() error {
+	s.touch()
 	if err := closeDescriptors(); err != nil {
 		return err
 	}
@@ -164,6 +169,9 @@ func (s *start) stop() error {
 		attr = *s.cmd.SysProcAttr
 	}
 	attr.Ptrace = true
+	if s.claimed.Swap(true) {
+		return errGivenUp // the caller no longer waits
+	}
 	s.cmd.SysProcAttr = &attr
 	if err := s.cmd.Start(); err != nil {
 		return execFailed(s.cmd, err)
@@ -199,6 +207,40 @@ func failedWith(step string, errno syscall.Errno) error {
 	return failedAt(step, errno)
 }
 
+// errGivenUp ends a thread whose start has been given up.
+var errGivenUp = errors.New("sandbox: the start was given up")
+
+// touch reads the beginning of the program. Where its file system does not answer, or somebody
+// holds a lease on it, this thread waits here, and not for the execve of its child: until that
+// ends, the Go runtime cannot stop the thread, and so can collect no garbage, for which it
+// stops all of them. What cannot be read is left to execve.
+func (s *start) touch() {
+	path := s.cmd.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.cmd.Dir, path)
+	}
+	named, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(named) //nolint:errcheck // it was only named
+	var stat unix.Stat_t
+	if unix.Fstat(named, &stat) != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return // to open another file may do something
+	}
+	for !s.claimed.Load() {
+		fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(named), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err == nil {
+			_, _ = unix.Read(fd, make([]byte, 64))
+			_ = unix.Close(fd) // it was only read
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) { // it is not leased
+			return
+		}
+		time.Sleep(leaseRetry)
+	}
+}
+
 // execFailed returns the error of a command that could not be started.
 func execFailed(cmd *exec.Cmd, err error) error {
 	var errno syscall.Errno
@@ -208,13 +250,17 @@ func execFailed(cmd *exec.Cmd, err error) error {
 	return err
 }
 
-// awaitStop waits until the program has stopped, or has failed to start. Its execve may hang,
-// as on a file system that does not answer: the end of ctx kills it.
+// awaitStop waits until the program has stopped, or has failed to start. A file system that
+// does not answer may keep the thread from that: the end of ctx gives it up, and kills the
+// program if it has been forked.
 func (s *start) awaitStop(ctx context.Context) error {
 	select {
 	case err := <-s.stopped:
 		return err
 	case <-ctx.Done():
+	}
+	if !s.claimed.Swap(true) {
+		return context.Cause(ctx)
 	}
 	again := time.NewTicker(10 * time.Millisecond) // it may not have been forked yet
 	defer again.Stop()

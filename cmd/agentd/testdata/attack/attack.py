@@ -6,7 +6,7 @@ Input: what it goes for (see targets in attack_linux_test.go). Output:
 OBTAINED, denied, not here, skipped (what it goes for is missing) or broken (the script is wrong).
 All attempts are repeated until the given time is over.
 """
-import ctypes, errno, glob, http.client, json, mmap, os, select, signal, socket, struct, subprocess, sys, time, urllib.parse
+import ctypes, errno, fcntl, glob, http.client, json, mmap, os, select, signal, socket, struct, subprocess, sys, time, urllib.parse
 
 T = json.load(sys.stdin)
 libc = ctypes.CDLL(None, use_errno=True)
@@ -479,6 +479,7 @@ attempt("chroot")(lambda: syscall(NR["chroot"], b"/") or "done")
 attempt("the namespaces of the daemon")(lambda: syscall(NR["setns"], os.open(f"/proc/{T['pids']['daemon']}/ns/mnt", os.O_RDONLY), 0) or "entered")
 attempt("bpf")(lambda: syscall(NR["bpf"], 0, ctypes.create_string_buffer(struct.pack("IIII", 2, 4, 4, 1), 72), 72))
 attempt("userfaultfd")(lambda: syscall(NR["userfaultfd"], 1))
+attempt("a lease on its own script, for which whoever opens it waits")(lambda: "held" if fcntl.fcntl(os.open(__file__, os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK) == 0 else "")
 attempt("the user's keyring")(lambda: syscall(NR["keyctl"], 0, ctypes.c_long(-4), 1))
 
 
