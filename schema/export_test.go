@@ -13,7 +13,7 @@ func (s *Schema) Thoroughly(doc []byte) (report Report) {
 	s.validator.Explain(context.Background(), doc, func(r *verdict.Run) {
 		p := &reporter{
 			run: r, data: doc, limits: s.limits, limit: s.limits.MaxViolations + MaxOmitted,
-			done: map[judgement]struct{}{}, fault: -1, thorough: true,
+			fault: -1, thorough: true,
 		}
 		p.value(s.form.Root, ijson.SkipSpace(doc, 0))
 		report = p.report()

@@ -48,6 +48,7 @@ type reporter struct {
 	limit  int                    // how many violations may be counted here
 	full   bool                   // the limit was met; what follows is not looked at
 	path   []byte                 // the pointer to the value in hand
+	room   [96]byte               // of a path of usual length
 	done   map[judgement]struct{} // what has been listed
 	key    int                    // where the name of the member in hand starts
 	ends   map[int]int            // where large arrays and objects end
@@ -74,8 +75,8 @@ func (s *Schema) explain(ctx context.Context, doc []byte, fault int) (report Rep
 			run: r, data: doc, limits: s.limits, fault: fault,
 			// Without MaxOmitted where the sum would overflow.
 			limit: max(s.limits.MaxViolations, s.limits.MaxViolations+MaxOmitted),
-			done:  map[judgement]struct{}{},
 		}
+		p.path = p.room[:0]
 		p.value(s.form.Root, ijson.SkipSpace(doc, 0))
 		report = p.report()
 	})
@@ -148,7 +149,8 @@ func (p *reporter) quoted(name string) string {
 	if p.limits.RedactNames {
 		return ""
 	}
-	return strconv.Quote(truncate.String(name, maxNameShown)) + " "
+	var room [maxNameShown + 16]byte
+	return string(append(strconv.AppendQuote(room[:0], truncate.String(name, maxNameShown)), ' '))
 }
 
 // judge returns the end of the value at i if it passes n, or a negative
@@ -217,6 +219,9 @@ func (p *reporter) first(n *ir.Node, i int) bool {
 	}
 	if _, again := p.done[judgement{n.ID, i}]; again {
 		return false
+	}
+	if p.done == nil {
+		p.done = map[judgement]struct{}{}
 	}
 	p.done[judgement{n.ID, i}] = struct{}{}
 	return true
@@ -350,7 +355,11 @@ func (p *reporter) object(o *ir.ObjectRule, i int) {
 // missing lists the members that an object lacks, which have no place in the payload, and
 // so come first.
 func (p *reporter) missing(o *ir.ObjectRule, i int) {
-	present := make([]bool, len(o.Props))
+	var few [64]bool
+	present := few[:]
+	if len(o.Props) > len(few) {
+		present = make([]bool, len(o.Props))
+	}
 	count := 0
 	p.members(i, func(name []byte, _ int) int {
 		count++

@@ -9,10 +9,14 @@ import "github.com/agentd/agentd/internal/ijson"
 // if it knows that, and a negative number otherwise.
 func (p *reporter) members(i int, f func(name []byte, value int) (end int)) {
 	data := p.data
-	var name []byte
+	var buffer []byte
 	for i = ijson.SkipSpace(data, i+1); data[i] != '}'; {
-		end, _, _ := ijson.ScanString(data, i)
-		name = ijson.AppendUnquoted(name[:0], data[i+1:end-1])
+		end, escaped, _ := ijson.ScanString(data, i)
+		name := data[i+1 : end-1]
+		if escaped {
+			buffer = ijson.AppendUnquoted(buffer[:0], name)
+			name = buffer
+		}
 		value := ijson.SkipSpace(data, ijson.SkipSpace(data, end)+1)
 		p.key = i
 		after := f(name, value)

@@ -92,8 +92,9 @@ func (v *Validator) Judge(ctx context.Context, doc []byte) Judgement {
 		msg := "longer than the limit of " + strconv.Itoa(v.MaxBytes) + " bytes"
 		return Judgement{Malformed: &ijson.SyntaxError{Offset: v.MaxBytes, Msg: msg}}
 	}
-	var syntax *ijson.SyntaxError
-	if err := ijson.Check(doc, v.MaxDepth); errors.As(err, &syntax) {
+	if err := ijson.Check(doc, v.MaxDepth); err != nil {
+		var syntax *ijson.SyntaxError
+		errors.As(err, &syntax)
 		return Judgement{Malformed: syntax}
 	}
 	return Judgement{Exceeded: over, Fault: fault}
