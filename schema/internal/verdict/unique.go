@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math/bits"
-	"math/rand/v2"
 
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/schema/internal/decimal"
@@ -112,7 +111,7 @@ func (d *distinct) hashOf(data []byte, i, end int) uint64 {
 	if d.keys[0] == 0 {
 		d.seed = maphash.MakeSeed()
 		for k := range d.keys {
-			d.keys[k] = rand.Uint64() | 1
+			d.keys[k] = maphash.Bytes(d.seed, []byte{byte(k)}) | 1
 		}
 	}
 	if data[i] == '"' {
