@@ -1,8 +1,10 @@
 package schema
 
 import (
+	"slices"
 	"strconv"
 
+	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/schema/internal/ir"
 	"github.com/agentd/agentd/schema/internal/jsontree"
@@ -127,30 +129,26 @@ func (p *reporter) beyond(n *ir.Node, i int) {
 // unevaluated calls f for the members or elements of the value at i that no other keyword
 // of n judges.
 func (p *reporter) unevaluated(n *ir.Node, i int, f func(segment string, value int)) {
-	type left struct {
-		segment string
-		value   int
-	}
+	type left struct{ name, value int }
 	var all []left
-	names := map[int]string{}
-	if p.data[i] == '{' {
-		p.members(i, func(name []byte, value int) int {
-			names[value] = string(name)
-			return -1
-		})
-	} else {
-		for k, item := range p.items(i) {
-			names[item] = strconv.Itoa(k)
-		}
-	}
-	p.run.Unevaluated(n, i, p.limits.MaxDepth, func(_, value int) bool {
-		all = append(all, left{names[value], value})
+	p.run.Unevaluated(n, i, p.limits.MaxDepth, func(name, value int) bool {
+		all = append(all, left{name, value})
 		return true
 	})
+	var items []int
+	if len(all) > 0 && p.data[i] == '[' {
+		items = p.items(i)
+	}
 	for _, l := range all {
 		if p.full {
 			return
 		}
-		f(l.segment, l.value)
+		if l.name < 0 {
+			at, _ := slices.BinarySearch(items, l.value)
+			f(strconv.Itoa(at), l.value)
+			continue
+		}
+		end, _, _ := ijson.ScanString(p.data, l.name)
+		f(string(ijson.AppendUnquoted(nil, p.data[l.name+1:end-1])), l.value)
 	}
 }

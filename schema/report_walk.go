@@ -44,7 +44,7 @@ func (p *reporter) items(i int) (items []int) {
 // small is the size of an array or object, in bytes, up to which counting brackets is
 // faster than to look up where it ends. Each level of nesting counts them again, of
 // which so many bytes hold few.
-const small = 256
+const small = 64
 
 // end returns the end of the value at i.
 func (p *reporter) end(i int) int {
