@@ -21,14 +21,14 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := update(ctx, *page, *from, *save, fmt.Sprint(*count), *length); err != nil {
+	if err := update(ctx, *page, *from, *save, *count, *length); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // update writes the tables anew.
-func update(ctx context.Context, page, from, save, count, length string) error {
+func update(ctx context.Context, page, from, save string, count int, length string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
@@ -54,20 +54,23 @@ func update(ctx context.Context, page, from, save, count, length string) error {
 	return os.WriteFile(page, text, 0o644) //nolint:gosec // a page of the documentation is for everybody to read
 }
 
-// output returns the results of a run, or of an earlier one.
-func output(ctx context.Context, from, count, length string) ([]byte, error) {
+// output returns the results of a run, or of an earlier one. All benchmarks run before any
+// runs again, so that what else the machine does hits the engines alike.
+func output(ctx context.Context, from string, count int, length string) ([]byte, error) {
 	if from != "" {
 		return os.ReadFile(from)
 	}
 	var results bytes.Buffer
-	for _, command := range [][]string{
-		{"go", "test", "-run", "^$", "-bench", ".", "-timeout", "3h", "-benchtime", length, "-count", count, "."},
-		{"node", "ajv/bench.mjs", count},
-	} {
-		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-		cmd.Stdout, cmd.Stderr = io.MultiWriter(&results, os.Stderr), os.Stderr
-		if err := cmd.Run(); err != nil {
-			return nil, fmt.Errorf("%s: %w", strings.Join(command, " "), err)
+	for range count {
+		for _, command := range [][]string{
+			{"go", "test", "-run", "^$", "-bench", ".", "-timeout", "3h", "-benchtime", length, "."},
+			{"node", "ajv/bench.mjs", "1"},
+		} {
+			cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+			cmd.Stdout, cmd.Stderr = io.MultiWriter(&results, os.Stderr), os.Stderr
+			if err := cmd.Run(); err != nil {
+				return nil, fmt.Errorf("%s: %w", strings.Join(command, " "), err)
+			}
 		}
 	}
 	return results.Bytes(), nil
