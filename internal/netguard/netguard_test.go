@@ -553,3 +553,27 @@ func TestHostComesBack(t *testing.T) {
 		t.Errorf("when it is back: %v, %v", resp, err)
 	}
 }
+
+// Every way to write this machine is refused before a connection, although every host
+// and every port are listed.
+func TestLoopbackIsRefused(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request arrived") }))
+	t.Cleanup(server.Close)
+	accepted := atomic.Int64{}
+	server.Config.ConnState = func(net.Conn, http.ConnState) { accepted.Add(1) }
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	c := client(t, netguard.Policy{Hosts: []string{"*:*"}, Timeout: time.Minute, Resolver: serveNames(t, map[string][][]string{"me.test": {{"127.0.0.1"}}})})
+	for _, host := range []string{
+		"127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "017700000001", "0177.0.0.1", "127.0.0.1.", "0", "0.0.0.0",
+		"localhost", "LOCALHOST.", "me.test", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[64:ff9b::127.0.0.1]",
+		"[2002:7f00:1::]", "[::127.0.0.1]", "[fe80::1]", "①②⑦.0.0.1", "127。0。0。1",
+	} {
+		_, err := c.Do(t.Context(), netguard.Request{URL: "http://" + host + ":" + port + "/"})
+		if got := code(err); got != failure.NotAllowed && got != failure.InvalidArgument {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if n := accepted.Load(); n > 0 {
+		t.Errorf("there were %d connections", n)
+	}
+}
