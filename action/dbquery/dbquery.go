@@ -24,7 +24,8 @@ const Definition = `{
     "additionalProperties": false
   },
   "returns": ` + sqlread.ResultSchema + `,
-  "permissions": ["database:read"]
+  "permissions": ["database:read"],
+  "idempotent": true
 }`
 
 // A Config is what the agent's files say about the action.

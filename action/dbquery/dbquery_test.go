@@ -10,6 +10,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/agentd/agentd/action"
 	"github.com/agentd/agentd/action/dbquery"
 	"github.com/agentd/agentd/internal/failure"
 	"github.com/agentd/agentd/internal/pgtest"
@@ -85,6 +86,17 @@ func TestQuery(t *testing.T) {
 		if got, err := h.Execute(t.Context(), json.RawMessage(params)); failure.As(err) == nil || failure.As(err).Code != want {
 			t.Errorf("%s: %s, %v", params, got, err)
 		}
+	}
+}
+
+// The definition is one that package action takes.
+func TestDefinition(t *testing.T) {
+	a, err := action.Parse([]byte(dbquery.Definition))
+	if err == nil {
+		err = action.Check(a)
+	}
+	if err != nil || !a.Idempotent || a.Returns == nil {
+		t.Errorf("%s: %v", a.ID, err)
 	}
 }
 

@@ -27,7 +27,8 @@ const Definition = `{
     "additionalProperties": false
   },
   "returns": {"type": "string"},
-  "permissions": ["file:read"]
+  "permissions": ["file:read"],
+  "idempotent": true
 }`
 
 // A Config is what the agent's files say about the action: one folder or several.

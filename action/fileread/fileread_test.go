@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentd/agentd/action"
 	"github.com/agentd/agentd/action/fileread"
 	"github.com/agentd/agentd/internal/failure"
 	"github.com/agentd/agentd/internal/rootfs"
@@ -98,6 +99,17 @@ func TestFileRead(t *testing.T) {
 		if v := parameters.Validate([]byte(`{"path": "a", "encoding": "` + encoding + `"}`)); len(v) > 0 {
 			t.Errorf("the definition refuses %s: %v", encoding, v)
 		}
+	}
+}
+
+// The definition is one that package action takes.
+func TestDefinition(t *testing.T) {
+	a, err := action.Parse([]byte(fileread.Definition))
+	if err == nil {
+		err = action.Check(a)
+	}
+	if err != nil || !a.Idempotent || a.Returns == nil {
+		t.Errorf("%s: %v", a.ID, err)
 	}
 }
 

@@ -27,7 +27,8 @@ const Definition = `{
     "additionalProperties": false
   },
   "returns": ` + netguard.ResultSchema + `,
-  "permissions": ["http:read"]
+  "permissions": ["http:read"],
+  "idempotent": true
 }`
 
 // A Config is what the agent's files say about the action.

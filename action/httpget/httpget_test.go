@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/action"
 	"github.com/agentd/agentd/action/httpget"
 	"github.com/agentd/agentd/internal/failure"
 	"github.com/agentd/agentd/internal/netguard"
@@ -137,6 +138,17 @@ func TestParameters(t *testing.T) {
 		if len(parameters.Validate([]byte(params))) == 0 {
 			t.Errorf("%s: the definition accepts it", name)
 		}
+	}
+}
+
+// The definition is one that package action takes.
+func TestDefinition(t *testing.T) {
+	a, err := action.Parse([]byte(httpget.Definition))
+	if err == nil {
+		err = action.Check(a)
+	}
+	if err != nil || !a.Idempotent || a.Returns == nil {
+		t.Errorf("%s: %v", a.ID, err)
 	}
 }
 

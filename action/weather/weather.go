@@ -38,6 +38,7 @@ const Definition = `{
     "additionalProperties": false
   },
   "permissions": ["weather:read"],
+  "idempotent": true,
   "rateLimit": {"requests": 100, "window": "1h"}
 }`
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentd/agentd/action"
 	"github.com/agentd/agentd/action/weather"
 	"github.com/agentd/agentd/internal/failure"
 	"github.com/agentd/agentd/schema"
@@ -129,6 +130,17 @@ func TestAnswers(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%d %s: got %s, want %s", c.status, c.body, got, c.want)
 		}
+	}
+}
+
+// The definition is one that package action takes.
+func TestDefinition(t *testing.T) {
+	a, err := action.Parse([]byte(weather.Definition))
+	if err == nil {
+		err = action.Check(a)
+	}
+	if err != nil || !a.Idempotent || a.Returns == nil {
+		t.Errorf("%s: %v", a.ID, err)
 	}
 }
 

@@ -61,5 +61,5 @@ func isToken(s string) bool {
 // isFieldValue refuses what could end a header or begin another: everything below a
 // space but tabs, and DEL.
 func isFieldValue(s string) bool {
-	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == '\x7f' })
 }
