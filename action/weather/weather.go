@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/agentd/agentd/internal/failure"
@@ -211,8 +212,8 @@ func at(value json.RawMessage, pointer string) json.RawMessage {
 			continue
 		}
 		var items []json.RawMessage
-		var i int
-		if json.Unmarshal(value, &items) != nil || json.Unmarshal([]byte(token), &i) != nil || i < 0 || i >= len(items) {
+		i, err := strconv.ParseUint(token, 10, 31)
+		if json.Unmarshal(value, &items) != nil || err != nil || i >= uint64(len(items)) {
 			return nil
 		}
 		value = items[i]

@@ -398,6 +398,28 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// A search ends at its bounds, and says that there may be more.
+func TestSearchBounds(t *testing.T) {
+	tree, dir := tree(t, rootfs.Options{})
+	deep := filepath.Join(dir, strings.Repeat("d/", 40))
+	must(t, os.MkdirAll(deep, 0o700))
+	must(t, os.WriteFile(filepath.Join(deep, "x"), []byte("needle"), 0o600))
+	if matches, more, err := tree.Search(t.Context(), "docs/d", "needle", 10); err != nil || !more || len(matches) != 0 {
+		t.Errorf("40 folders deep: %v, %v, %v", matches, more, err)
+	}
+	if matches, more, err := tree.Search(t.Context(), "docs/"+strings.Repeat("d/", 19)+"d", "needle", 10); err != nil || more || len(matches) != 1 {
+		t.Errorf("20 folders deep: %v, %v, %v", matches, more, err)
+	}
+	many := filepath.Join(dir, "many")
+	must(t, os.Mkdir(many, 0o700))
+	for i := range 10_001 {
+		must(t, os.Symlink("x", filepath.Join(many, fmt.Sprint(i))))
+	}
+	if _, _, err := tree.List(t.Context(), "docs/many", "", 10); code(err) != failure.TooLarge {
+		t.Errorf("a folder of 10,001 entries: %v", err)
+	}
+}
+
 func TestWrite(t *testing.T) {
 	tree, dir := tree(t, rootfs.Options{MaxBytes: 100})
 	outside := filepath.Join(filepath.Dir(dir), "secret")

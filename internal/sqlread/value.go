@@ -45,7 +45,8 @@ func appendFloat(dst []byte, f float64) []byte {
 
 // appendNumber writes digits as they are where they are a number of JSON.
 func appendNumber(dst []byte, digits string) []byte {
-	if end, _, err := ijson.ScanNumber([]byte(digits), 0); err == nil && end == len(digits) {
+	number := digits != "" && (digits[0] == '-' || digits[0] >= '0' && digits[0] <= '9')
+	if number && ijson.Check([]byte(digits), 0) == nil {
 		return append(dst, digits...)
 	}
 	return appendText(dst, digits)
