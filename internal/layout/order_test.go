@@ -97,7 +97,7 @@ func TestForbiddenDependencies(t *testing.T) {
 		{"github.com/spf13/", []string{"cmd"}},
 		{"go.yaml.in/", []string{"internal/strictyaml", "internal/fleetlint", "internal/capabilitylist", "capability", "registry", "action", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
 		{"github.com/modelcontextprotocol/", []string{"registry", "internal/fleetlint", "daemon", "internal/cli", "cmd"}},
-		{"net/http", []string{"internal/netguard", "action", "registry", "internal/fleetlint", "auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},
+		{"net/http", []string{"internal/netguard", "internal/notifier", "action", "registry", "internal/fleetlint", "auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},
 	} {
 		for dir, p := range all {
 			if p.testOnly || slices.ContainsFunc(rule.allowed, func(a string) bool { return dir == a || strings.HasPrefix(dir, a+"/") }) {
