@@ -125,6 +125,9 @@ func New(c Config, secret func(ref string) (string, error)) (*Mailer, error) {
 	return m, nil
 }
 
+// MaxRecipients returns how many recipients a mail may have.
+func (m *Mailer) MaxRecipients() int { return m.maxRecipients }
+
 // configureServer reads where the server is and how the way there is protected.
 func (m *Mailer) configureServer(c Config) error {
 	host, port, err := net.SplitHostPort(c.Server)

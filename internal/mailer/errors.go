@@ -57,7 +57,8 @@ func translateSending(ctx context.Context, err *mail.SendError) *failure.Error {
 	}
 }
 
-// translateConnecting is for what goes wrong before that.
+// translateConnecting is for what goes wrong before that. It is the operator who chose the
+// server, and has to mend it: hence the code, whose causes are logged.
 func translateConnecting(err error) *failure.Error {
 	var answer *textproto.Error
 	if errors.As(err, &answer) {
@@ -71,7 +72,7 @@ func translateConnecting(err error) *failure.Error {
 	var noSMTP textproto.ProtocolError
 	if errors.As(err, &noSMTP) {
 		// It quotes the server, which has seen the password.
-		return failure.Errorf(failure.Network, "the mail server does not answer with SMTP")
+		return failure.Errorf(failure.Unavailable, "the mail server does not answer with SMTP").Because(errors.New("an answer has no status"))
 	}
 	var noName *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -87,5 +88,5 @@ func translateConnecting(err error) *failure.Error {
 		// The library has no type for it.
 		text = "the mail server offers no STARTTLS, and nothing is sent without"
 	}
-	return failure.Errorf(failure.Network, "%s", text).Because(err)
+	return failure.Errorf(failure.Unavailable, "%s", text).Because(err)
 }

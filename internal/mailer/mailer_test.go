@@ -266,11 +266,11 @@ func TestServerFailures(t *testing.T) {
 		code   failure.Code
 		text   string
 	}{
-		"no STARTTLS":         {smtptest.Options{NoTLS: true}, nil, failure.Network, "no STARTTLS"},
-		"unknown certificate": {smtptest.Options{}, func(c *mailer.Config) { c.CAFile = "" }, failure.Network, "certificate"},
+		"no STARTTLS":         {smtptest.Options{NoTLS: true}, nil, failure.Unavailable, "no STARTTLS"},
+		"unknown certificate": {smtptest.Options{}, func(c *mailer.Config) { c.CAFile = "" }, failure.Unavailable, "certificate"},
 		"unknown certificate, TLS": {smtptest.Options{TLS: true},
-			func(c *mailer.Config) { c.CAFile, c.TLS = "", "tls" }, failure.Network, "certificate"},
-		"TLS to STARTTLS": {smtptest.Options{}, func(c *mailer.Config) { c.TLS = "tls" }, failure.Network, ""},
+			func(c *mailer.Config) { c.CAFile, c.TLS = "", "tls" }, failure.Unavailable, "certificate"},
+		"TLS to STARTTLS": {smtptest.Options{}, func(c *mailer.Config) { c.TLS = "tls" }, failure.Unavailable, ""},
 		"wrong password": {smtptest.Options{Password: "another"},
 			func(c *mailer.Config) { c.User, c.Password = "robot", "env:SMTP_PASSWORD" }, failure.Unavailable, "sign in"},
 		"no password": {smtptest.Options{Password: "another"}, nil, failure.NotAllowed, "refuses"},
@@ -289,7 +289,7 @@ func TestServerFailures(t *testing.T) {
 		"spam": {smtptest.Options{Data: func() error {
 			return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 7, 1}, Message: "spam"}
 		}}, nil, failure.NotAllowed, "refuses"},
-		"nobody there": {smtptest.Options{}, func(c *mailer.Config) { c.Server = "127.0.0.1:1" }, failure.Network, "refuses the connection"},
+		"nobody there": {smtptest.Options{}, func(c *mailer.Config) { c.Server = "127.0.0.1:1" }, failure.Unavailable, "refuses the connection"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := smtptest.Start(t, c.server)
@@ -363,19 +363,19 @@ func TestHostileServers(t *testing.T) {
 		text string
 	}{
 		"silence":            {func(conn net.Conn, _ *bufio.Reader) { io.Copy(io.Discard, conn) }, failure.Timeout, ""},
-		"HTTP":               {func(conn net.Conn, _ *bufio.Reader) { fmt.Fprint(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") }, failure.Network, ""},
+		"HTTP":               {func(conn net.Conn, _ *bufio.Reader) { fmt.Fprint(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") }, failure.Unavailable, ""},
 		"a closed door":      {func(conn net.Conn, _ *bufio.Reader) { fmt.Fprint(conn, "554 go away\r\n") }, failure.Unavailable, "554"},
-		"hangs up":           {func(net.Conn, *bufio.Reader) {}, failure.Network, ""},
+		"hangs up":           {func(net.Conn, *bufio.Reader) {}, failure.Unavailable, ""},
 		"hangs up with mail": {take, failure.Network, "may have been sent or not"},
 		"keeps the receipt":  {func(conn net.Conn, r *bufio.Reader) { take(conn, r); io.Copy(io.Discard, conn) }, failure.Timeout, "may have been sent or not"},
 		"a line without end": {func(conn net.Conn, _ *bufio.Reader) {
 			for _, err := fmt.Fprint(conn, "220-"); err == nil; _, err = fmt.Fprint(conn, strings.Repeat("x", 1<<16)) {
 			}
-		}, failure.Network, ""},
+		}, failure.Unavailable, ""},
 		"an answer without end": {func(conn net.Conn, _ *bufio.Reader) {
 			for err := error(nil); err == nil; _, err = fmt.Fprint(conn, strings.Repeat("220-go on\r\n", 1<<12)) {
 			}
-		}, failure.Network, ""},
+		}, failure.Unavailable, ""},
 		"drips": {func(conn net.Conn, _ *bufio.Reader) {
 			for err := error(nil); err == nil; _, err = fmt.Fprint(conn, "220-\r\n") {
 				time.Sleep(20 * time.Millisecond) // the pace of this server
