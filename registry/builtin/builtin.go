@@ -3,7 +3,9 @@ package builtin
 import (
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/history"
+	"github.com/agentd/agentd/registry/memory"
 	"github.com/agentd/agentd/registry/peers"
+	"github.com/agentd/agentd/registry/tasks"
 )
 
 // Deps are the parts of a running agent that its capabilities need. The zero value is
@@ -20,6 +22,8 @@ type Deps struct {
 func All(d Deps) []registry.Resolver {
 	return []registry.Resolver{
 		history.New(d.History),
+		memory.New(nil),
 		peers.New(d.Peers, d.Caller),
+		tasks.New(nil),
 	}
 }
