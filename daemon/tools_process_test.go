@@ -187,4 +187,3 @@ func TestToolsRefuse(t *testing.T) {
 	end()
 	<-ended
 }
-

@@ -3,7 +3,9 @@ package registry_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -15,7 +17,7 @@ import (
 func BenchmarkCall(b *testing.B) {
 	answer := json.RawMessage(`{"count":4}`)
 	args := json.RawMessage(`{"text":"four"}`)
-	bySession := func(b *testing.B, server *mcp.Server) {
+	connect := func(b *testing.B, server *mcp.Server) *mcp.ClientSession {
 		theirs, ours := mcp.NewInMemoryTransports()
 		if _, err := server.Connect(b.Context(), theirs, nil); err != nil {
 			b.Fatal(err)
@@ -24,13 +26,20 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		return session
+	}
+	use := func(b *testing.B, session *mcp.ClientSession) {
+		r, err := session.CallTool(b.Context(), &mcp.CallToolParams{Name: "count", Arguments: args})
+		if err != nil || r.IsError {
+			b.Fatal(err, r)
+		}
+	}
+	bySession := func(b *testing.B, server *mcp.Server) {
+		session := connect(b, server)
 		defer session.Close()
 		b.ReportAllocs()
 		for b.Loop() {
-			r, err := session.CallTool(b.Context(), &mcp.CallToolParams{Name: "count", Arguments: args})
-			if err != nil || r.IsError {
-				b.Fatal(err, r)
-			}
+			use(b, session)
 		}
 	}
 	counter := capability("counter", "count")
@@ -49,14 +58,15 @@ func BenchmarkCall(b *testing.B) {
 	}
 	defer res.Close(context.Background())
 
-	b.Run("library", func(b *testing.B) {
+	library := func() *mcp.Server {
 		server := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1"}, nil)
 		server.AddTool(&mcp.Tool{Name: "count", Description: "Counts.", InputSchema: json.RawMessage(countInput), OutputSchema: json.RawMessage(countOutput)},
 			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return registry.Success(answer), nil
 			})
-		bySession(b, server)
-	})
+		return server
+	}
+	b.Run("library", func(b *testing.B) { bySession(b, library()) })
 	b.Run("registry", func(b *testing.B) { bySession(b, res.MCP()) })
 	b.Run("registry/Go", func(b *testing.B) {
 		b.ReportAllocs()
@@ -65,5 +75,25 @@ func BenchmarkCall(b *testing.B) {
 				b.Fatal(text(r))
 			}
 		}
+	})
+	// By turns, so that whatever else the machine does slows down both: registry/library
+	// is the ratio of the medians.
+	b.Run("ratio", func(b *testing.B) {
+		bare, ours := connect(b, library()), connect(b, res.MCP())
+		defer bare.Close()
+		defer ours.Close()
+		var took [2][]time.Duration
+		for b.Loop() {
+			for i, session := range []*mcp.ClientSession{bare, ours} {
+				start := time.Now()
+				use(b, session)
+				took[i] = append(took[i], time.Since(start))
+			}
+		}
+		for i := range took {
+			slices.Sort(took[i])
+		}
+		middle := len(took[0]) / 2
+		b.ReportMetric(float64(took[1][middle])/float64(took[0][middle]), "registry/library")
 	})
 }
