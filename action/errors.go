@@ -47,8 +47,9 @@ type Error struct {
 	Message string `json:"message"`
 	// Retryable says that the same call may succeed later.
 	Retryable bool `json:"retryable"`
-	// Details depend on the code: those of RateLimitExceeded are a [RateLimitBody].
-	Details any `json:"details,omitempty"`
+	// Details are a JSON object that depends on the code, or nil: those of
+	// RateLimitExceeded are a [RateLimitBody].
+	Details json.RawMessage `json:"details,omitempty"`
 	// Violations say what is wrong with the parameters, for InvalidArguments.
 	Violations []schema.Violation `json:"violations,omitempty"`
 

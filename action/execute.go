@@ -94,10 +94,10 @@ func rateLimited(e *entry, q policy.Quota) *Error {
 	seconds := int64((q.RetryAfter + time.Second - 1) / time.Second)
 	out := Errorf(RateLimitExceeded, "Rate limit exceeded: %s may be executed %d times in %s; the next time in %d s",
 		e.action.ID, q.Limit, e.action.RateLimit.Window, seconds)
-	out.Details = RateLimitBody{
+	out.Details, _ = json.Marshal(RateLimitBody{ // numbers and strings always marshal
 		Error: RateLimitExceeded, Message: "Too many requests", RetryAfterSeconds: seconds, Limit: q.Limit, Remaining: q.Remaining,
 		ResetAt: q.ResetAt.Add(time.Second - 1).Truncate(time.Second).UTC().Format(time.RFC3339),
-	}
+	})
 	return out
 }
 

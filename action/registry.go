@@ -70,6 +70,9 @@ type Options struct {
 	// Retry is how executions are retried of actions that are idempotent and have failed
 	// in a way that may pass. Nil means one attempt.
 	Retry *capability.RetryPolicy
+	// Limiter counts executions. Registries that share one share the limits of the actions
+	// that they have in common. Nil is a limiter of the registry's own.
+	Limiter *policy.RateLimiter
 }
 
 // A Registry keeps actions and executes them. It is safe for concurrent use.
@@ -99,7 +102,10 @@ func New(o Options) *Registry {
 	if o.MaxResultBytes <= 0 {
 		o.MaxResultBytes = 4 << 20
 	}
-	return &Registry{opts: o, limits: policy.NewRateLimiter(0), all: map[string]*entry{}}
+	if o.Limiter == nil {
+		o.Limiter = policy.NewRateLimiter(0)
+	}
+	return &Registry{opts: o, limits: o.Limiter, all: map[string]*entry{}}
 }
 
 // Register adds an action with its handler. It refuses an action that is not defined

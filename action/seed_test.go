@@ -318,9 +318,8 @@ func TestDonts(t *testing.T) {
 	t.Run("throw raw exceptions", func(t *testing.T) {
 		r := action.New(action.Options{})
 		register(t, r, weather, func(context.Context, json.RawMessage, action.Context) (json.RawMessage, error) {
-			var m map[string]int
-			m["x"]++
-			return nil, nil
+			var none []json.RawMessage
+			return none[len(none)], nil
 		})
 		result, err := r.Execute(t.Context(), "get-weather", paris, yes)
 		if err != nil || result.Success || result.Error.Code != action.Internal {

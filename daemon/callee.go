@@ -33,7 +33,12 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	handlers, err := d.handlers(ctx, d.cfg.Fleet, m)
+	actions, err := d.openActions(d.cfg.Fleet, m)
+	if err != nil {
+		return err
+	}
+	d.useActions(actions) // Stop closes them, also after an error below
+	handlers, err := d.handlers(ctx, d.cfg.Fleet, m, actions)
 	if err != nil {
 		return err
 	}
@@ -82,8 +87,9 @@ func (d *Daemon) limiter() rpc.Limiter {
 }
 
 // handlers returns what runs the member's skills, by skill name. It does not check that
-// they cover the contract: callee.New and SetContract reject one that they do not.
-func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) (map[string]rpc.Handler, error) {
+// they cover the contract: callee.New and SetContract reject one that they do not. They are
+// those of actions, too, which it completes.
+func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, actions *actionSet) (map[string]rpc.Handler, error) {
 	variables, err := f.EnvFileVariables(m)
 	if err != nil {
 		return nil, err
@@ -93,6 +99,13 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) 
 	for _, s := range m.Agent.Skills {
 		if d.cfg.Handlers[s.Name] != nil {
 			continue // a Go function replaces the process of the same name
+		}
+		if s.Action != nil {
+			handlers[s.Name] = actionSkill{d, actions, s.Name}
+			continue
+		}
+		if err := checkTypeScript(ctx, s); err != nil {
+			return nil, err
 		}
 		api, err := d.openSkillAPI(ctx)
 		if err != nil {
@@ -122,6 +135,7 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member) 
 	for name, h := range handlers {
 		handlers[name] = d.withTools(h)
 	}
+	actions.handlers = handlers
 	return handlers, nil
 }
 

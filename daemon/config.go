@@ -76,5 +76,5 @@ type MemoryOnlyError struct {
 func (e *MemoryOnlyError) Error() string {
 	return fmt.Sprintf("agent %q takes requests by the memory transport only, which does not leave its process: "+
 		"no other process could call it. Start the whole fleet in one process with `agentd fleet run`, "+
-		"or give the agent a transport of kind nats in its capabilities.yaml and in rpc-peers.yaml", e.ID)
+		"or give the agent a transport of kind nats in its capabilities.yaml (or layers.capabilities of its agent.yaml) and in rpc-peers.yaml", e.ID)
 }

@@ -25,6 +25,7 @@ type reloadedState struct {
 	fleet    *fleet.Fleet
 	member   *fleet.Member
 	handlers map[string]rpc.Handler
+	actions  *actionSet
 	caller   *policy.CallerRules
 	callee   *policy.CalleeRules
 	tenants  *policy.TenantRules
@@ -71,17 +72,20 @@ func (d *Daemon) refusedReload() []health.Condition {
 func (d *Daemon) reload() error {
 	next, err := d.readFiles()
 	if err != nil {
+		next.actions.retire()
 		return fmt.Errorf("reload: %w", err)
 	}
 	// The contract is the only part that can still be rejected: it must come first.
 	if d.inbox != nil {
 		if err := d.inbox.SetContract(next.member.Capabilities, next.handlers); err != nil {
+			next.actions.retire()
 			return errors.Join(fmt.Errorf("reload: %w", err), d.abandonTools(next.tools))
 		}
 		d.serveUsers(next.handlers)
 		d.stats.setCapabilities(next.member.Capabilities.Names())
 		d.stats.setTenants(next.tenants.Served())
 		d.inbox.SetLimits(calleeLimits(next.member))
+		d.useActions(next.actions)
 	}
 	// Each of these is swapped by itself. A call that runs meanwhile may see the new
 	// keys with the old permissions: both were in force at some moment of its own time.
@@ -160,7 +164,10 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	s.member = member
 	if d.inbox != nil {
 		// The port of the API for skills, which a reload may open, outlives the reload.
-		if s.handlers, err = d.handlers(context.Background(), s.fleet, member); err != nil {
+		if s.actions, err = d.openActions(s.fleet, member); err != nil {
+			return s, err
+		}
+		if s.handlers, err = d.handlers(context.Background(), s.fleet, member, s.actions); err != nil {
 			return s, err
 		}
 	}

@@ -72,6 +72,11 @@ func (s *secrets) addMember(m *fleet.Member) {
 		}
 	}
 	s.add(m.Agent.Security.KeyFile)
+	for _, skill := range m.Agent.Skills {
+		if skill.Action != nil {
+			s.add(referredFiles([]byte(skill.Action.Config))...)
+		}
+	}
 	for _, p := range m.Peers {
 		s.addAuth(p.Auth)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 )
 
 // Start runs the member with the given id. It returns once the agent accepts
@@ -28,7 +29,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		return nil, unknown
 	}
 	cfg.ownProcess()
-	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now(), descendants: cfg.family.Member()}
+	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now(), descendants: cfg.family.Member(), executions: policy.NewRateLimiter(0)}
 	d.loaded.Store(cfg.Fleet)
 	d.conditions = health.NewBoard(d.log)
 	if cfg.LogCalls {
@@ -159,6 +160,7 @@ func (d *Daemon) openControl(ctx context.Context) (err error) {
 		ResetBreakers: d.resetBreakers,
 	}
 	if !d.Member().ClientOnly() {
+		agent.RunAction = d.RunAction
 		agent.Capabilities = func() ([]byte, error) { return d.Member().Capabilities.Published().JSON() }
 	}
 	d.control, err = control.Listen(ctx, d.Socket(), d.operators().Only(control.NewHandler(agent)), d.log)

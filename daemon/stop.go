@@ -46,6 +46,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 		errs = append(errs, d.control.Shutdown(ctx))
 	}
 	errs = append(errs, d.closeTools(ctx)) // after the last skill, and before what peers' tools call through
+	d.useActions(nil)                      // after the last call and the operator's last try
 	d.following.close()
 	if d.client != nil {
 		errs = append(errs, d.client.Close())

@@ -171,7 +171,8 @@ func (a *AgentFile) decodeAction(item strictyaml.Value, p paths, opts actionOpti
 		builtIn = known.Capability
 		s.Action = known.use(id, config)
 	} else if name != "" {
-		s.Action = opts.use(id, config) // the fault
+		s.Action = opts.use(id, config)    // the fault,
+		builtIn = &capability.Capability{} // which is enough
 	}
 	c := capability.DecodeAction(o, opts.schemas, builtIn)
 	if name == "" {

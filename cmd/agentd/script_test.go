@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/eventually"
 )
 
@@ -97,7 +98,7 @@ func waitReady(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	root, err := fleet.FindRoot(ts.MkAbs(args[0]))
 	ts.Check(err)
-	f, err := fleet.Load(root, fleet.LoadOptions{InspectOnly: true})
+	f, err := fleet.Load(root, cli.FleetOptions(fleet.LoadOptions{InspectOnly: true}))
 	ts.Check(err)
 	paths, err := daemon.DefaultPaths(f.Name, f.Root, ts.Getenv)
 	ts.Check(err)

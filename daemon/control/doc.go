@@ -7,6 +7,9 @@
 //	GET  /v1/agent/capabilities  what the agent offers, as its callers see it
 //	GET  /v1/agent/status        the agent at a glance, see [Status]
 //	GET  /v1/agent/tools         what the agent may use: its capabilities with their tools, see [ToolSet]
+//	POST /v1/actions/run         executes an action of the agent, for a try; the invocation and the outcome are
+//	                             those of the ARAL standard: {capability_id, parameters?, trace_id?, timeout_ms?}
+//	                             responds {success, result or error, execution_time_ms, cost_estimate?}
 //	POST /v1/peers/verify        has the agent ask its peers what they serve; {peers?} responds [PeerStatus…]
 //	POST /v1/breakers/reset      closes circuit breakers before their time; {peer?, capability?} responds [Breaker…]
 //	GET  /v1/approvals           the calls that wait for a person; with ?payload=1 their payloads, too

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/agentd/agentd/action"
 	"github.com/agentd/agentd/daemon/internal/callapi"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
@@ -45,6 +46,8 @@ type Agent struct {
 	ResetBreakers func(ctx context.Context, peer envelope.Address, capability string) ([]Breaker, error)
 	// Tools lists what the agent may use, in the order of its file. It may be nil.
 	Tools func() ([]ToolSet, error)
+	// RunAction executes an action of the agent for its operator. It may be nil.
+	RunAction func(ctx context.Context, inv action.Invocation) action.Outcome
 	// Durable are the calls that outlive the process. It may be nil.
 	Durable Durable
 	// Audit is the agent's audit log. It may be nil.
@@ -58,6 +61,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("GET /v1/agent/capabilities", a.capabilities)
 	mux.HandleFunc("GET /v1/agent/status", a.status)
 	mux.HandleFunc("GET /v1/agent/tools", a.tools)
+	mux.HandleFunc("POST /v1/actions/run", a.runAction)
 	mux.HandleFunc("POST /v1/peers/verify", a.verifyPeers)
 	mux.HandleFunc("POST /v1/breakers/reset", a.resetBreakers)
 	mux.HandleFunc("POST /v1/audit/redact", a.redactAudit)

@@ -73,11 +73,11 @@ func (e *Env) LoadFleet(opts fleet.LoadOptions) (*fleet.Fleet, error) {
 	return fleet.Load(root, FleetOptions(opts))
 }
 
-// FleetOptions adds the validators that agents run with to the options of a
+// FleetOptions adds the validators and the actions that agents run with to the options of a
 // command, so that it judges a fleet as they do.
 func FleetOptions(opts fleet.LoadOptions) fleet.LoadOptions {
 	all := daemon.LoadOptions()
-	opts.Engines, opts.SecondOpinion = all.Engines, all.SecondOpinion
+	opts.Engines, opts.SecondOpinion, opts.Actions = all.Engines, all.SecondOpinion, all.Actions
 	return opts
 }
 
