@@ -29,9 +29,7 @@ func compileWorkload(b *testing.B, w workload, by []engine) {
 				b.Skip("gives another answer")
 			}
 			b.ReportAllocs()
-			for b.Loop() {
-				e.compile(b, text)
-			}
+			computing(b, func() { e.compile(b, text) })
 			b.ReportMetric(retained(func() any { return e.compile(b, text) }), "retained-B")
 		})
 	}

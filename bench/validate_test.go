@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -72,10 +73,27 @@ func run(b *testing.B, valid func([]byte) bool, payload []byte, want bool) {
 	}
 	b.SetBytes(int64(len(payload)))
 	b.ReportAllocs()
-	for b.Loop() {
+	computing(b, func() {
 		if valid(payload) != want {
 			b.Fatal("the verdict changes")
 		}
+	})
+}
+
+// computing measures some work, and reports the time that its thread computes besides: the
+// collector's threads are left out, as they would run beside it on an idle machine.
+func computing(b *testing.B, work func()) {
+	b.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start, known := threadTime()
+	n := 0
+	for b.Loop() {
+		work()
+		n++
+	}
+	if end, _ := threadTime(); known {
+		b.ReportMetric(float64(end-start)/float64(n), "cpu-ns/op")
 	}
 }
 
