@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"github.com/agentd/agentd/registry"
+	"github.com/agentd/agentd/registry/audio"
 	"github.com/agentd/agentd/registry/history"
 	"github.com/agentd/agentd/registry/memory"
 	"github.com/agentd/agentd/registry/peers"
@@ -21,6 +22,7 @@ type Deps struct {
 // All returns the capabilities that agentd ships, for one agent.
 func All(d Deps) []registry.Resolver {
 	return []registry.Resolver{
+		audio.Resolver{},
 		history.New(d.History),
 		memory.New(nil),
 		peers.New(d.Peers, d.Caller),
