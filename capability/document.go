@@ -44,6 +44,21 @@ func (d *Document) Lookup(name string) (*Capability, bool) {
 	return c, ok
 }
 
+// LookupID returns the capability with that ID. It fails where several have it.
+func (d *Document) LookupID(id string) (*Capability, bool) {
+	var found *Capability
+	for _, c := range d.Capabilities {
+		if c.ID != id || id == "" {
+			continue
+		}
+		if found != nil {
+			return nil, false
+		}
+		found = c
+	}
+	return found, found != nil
+}
+
 // Names returns the capabilities' names in declared order.
 func (d *Document) Names() []string {
 	names := make([]string, len(d.Capabilities))

@@ -4,16 +4,19 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/agentd/agentd/action/dbquery"
 	"github.com/agentd/agentd/action/fileread"
 	"github.com/agentd/agentd/action/httpget"
 	"github.com/agentd/agentd/action/weather"
 	"github.com/agentd/agentd/internal/netguard"
+	"github.com/agentd/agentd/internal/sqlread"
 )
 
 // All returns every action that agentd has, in the order of the documentation.
 func All() []Definition {
 	return []Definition{
 		{Action: parsed(httpget.Definition), Config: json.RawMessage(netguard.ConfigSchema), open: openHTTPGet},
+		{Action: parsed(dbquery.Definition), Config: json.RawMessage(sqlread.ConfigSchema), open: openDBQuery},
 		{Action: parsed(fileread.Definition), Config: json.RawMessage(fileReadConfig), open: openFileRead},
 		{Action: parsed(weather.Definition), Config: weatherConfig(), open: openWeather},
 	}
@@ -26,6 +29,15 @@ func openHTTPGet(config json.RawMessage, env Env) (runner, error) {
 	}
 	c.Secret = env.secret()
 	return opened(httpget.New(c))
+}
+
+func openDBQuery(config json.RawMessage, env Env) (runner, error) {
+	var c dbquery.Config
+	if err := decode(config, &c); err != nil {
+		return nil, err
+	}
+	c.Base, c.Secret = env.Dir, env.secret()
+	return opened(dbquery.New(c))
 }
 
 const fileReadConfig = `{

@@ -1,6 +1,7 @@
 package builtin_test
 
 import (
+	"database/sql"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -62,12 +63,24 @@ func TestActionsRun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "notes.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "create table notes(n, text); insert into notes values (1, 'bread'), (2, 'milk')"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
 	env := builtin.Env{Dir: dir, Secret: func(ref string) (string, error) { return strings.TrimPrefix(ref, "env:"), nil }}
 	guarded := `"hosts":["` + host + `"],"allowAddresses":["127.0.0.0/8"]`
 	for _, test := range []struct{ id, config, params, want string }{
 		{"http-get", `{` + guarded + `}`, `{"url":"` + server.URL + `/data"}`, `"status":200`},
 		{"http-get", `{` + guarded + `,"credentials":[{"host":"` + host + `","secret":"env:hunter2"}]}`, `{"url":"` + server.URL + `/data"}`, "permission_denied"}, // by https only
 		{"http-get", `{` + guarded + `}`, `{"url":"http://169.254.169.254/"}`, "permission_denied"},
+		{"db-query", `{"sqlite":"notes.db"}`, `{"query":"select text from notes where n = ?","params":[2]}`, `"milk"`},
+		{"db-query", `{"sqlite":"notes.db"}`, `{"query":"delete from notes"}`, "permission_denied"},
 		{"file-read", `{"dir":"."}`, `{"path":"a.txt"}`, `"hello"`},
 		{"file-read", `{"dir":"."}`, `{"path":"../a.txt"}`, "invalid_arguments"},
 		{"file-read", `{"dir":"."}`, `{"path":"b.txt"}`, "not_found"},

@@ -19,7 +19,7 @@ func (a *app) registryCommand() *cobra.Command {
 
 func (a *app) registryListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List all capabilities and tools that there are, without starting any", Args: arguments(0),
+		Use: "list", Short: "List all capabilities, tools and actions that there are, without starting any", Args: arguments(0),
 		Example: "  agentd registry list\n  agentd registry list -o json | jq '.[] | select(.key == \"history\").tools'",
 		RunE:    a.do(func(context.Context, []string) error { return registry.List(&a.Env) }),
 	}

@@ -30,7 +30,12 @@ func (c *call) resolve(context.Context) *rpc.Error {
 	// unknown, so that permission rules are not matched against text of any length.
 	ok = len(c.request.Capability) <= capability.MaxNameBytes
 	if ok && c.peer.Contract != nil {
-		c.capability, ok = c.peer.Contract.Lookup(c.request.Capability)
+		if c.capability, ok = c.peer.Contract.Lookup(c.request.Capability); !ok {
+			// From here on, for permissions, records and the callee, it has its name.
+			if c.capability, ok = c.peer.Contract.LookupID(c.request.Capability); ok {
+				c.request.Capability = c.capability.Name
+			}
+		}
 	}
 	if !ok {
 		return noCapability(c.peer, c.request.Capability)

@@ -3,16 +3,29 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"strings"
 
+	"github.com/agentd/agentd/action"
+	actions "github.com/agentd/agentd/action/builtin"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/builtin"
+	"github.com/agentd/agentd/schema"
 )
 
-// List prints all capabilities that agentd ships, with their tools. It starts nothing
-// and needs no fleet.
+// A listedAction is an action that agentd has, for programs.
+type listedAction struct {
+	Kind string `json:"kind"` // always "action": the entries of capabilities have none
+	action.Action
+	// ConfigSchema is the JSON Schema of its configuration.
+	ConfigSchema json.RawMessage `json:"configSchema"`
+}
+
+// List prints all capabilities that agentd ships, with their tools, and all actions. It
+// starts nothing and needs no fleet.
 func List(env *cli.Env) error {
 	known := registry.New()
 	for _, r := range builtin.All(builtin.Deps{}) {
@@ -22,7 +35,14 @@ func List(env *cli.Env) error {
 	}
 	all := known.KnownCapabilities()
 	if env.Format != output.Table {
-		return cli.WriteList(env, all)
+		entries := make([]any, 0, len(all))
+		for _, c := range all {
+			entries = append(entries, c)
+		}
+		for _, d := range actions.All() {
+			entries = append(entries, listedAction{"action", d.Action, d.Config})
+		}
+		return cli.WriteList(env, entries)
 	}
 	var rows [][]string
 	for _, c := range all {
@@ -33,7 +53,28 @@ func List(env *cli.Env) error {
 			rows = append(rows, []string{c.Key, "those of the agent", "see `agentd registry tools`"})
 		}
 	}
-	return env.WriteTable([]string{"CAPABILITY", "TOOL", "NAME"}, rows)
+	if err := env.WriteTable([]string{"CAPABILITY", "TOOL", "NAME"}, rows); err != nil {
+		return err
+	}
+	return writeActions(env)
+}
+
+// writeActions prints the actions that agentd has, for people.
+func writeActions(env *cli.Env) error {
+	var rows [][]string
+	for _, d := range actions.All() {
+		var takes []string
+		if s, err := schema.Compile(d.Config); err == nil {
+			for _, p := range s.Root().Properties() {
+				takes = append(takes, p.Name)
+			}
+		}
+		rows = append(rows, []string{d.Action.ID, d.Action.Name, strings.Join(d.Action.Permissions, ", "), strings.Join(takes, ", ")})
+	}
+	if err := env.WriteText(func(w io.Writer) error { _, err := io.WriteString(w, "\n"); return err }); err != nil {
+		return err
+	}
+	return env.WriteTable([]string{"ACTION", "NAME", "NEEDS", "CONFIG"}, rows)
 }
 
 // A tool is one that a running agent has, or a capability that gives it none.
