@@ -9,7 +9,7 @@ import (
 	"github.com/agentd/agentd/registry"
 )
 
-// Handler returns h with its [failure.Error]s made into errors that the caller sees. What
+// Handler returns h with its errors of package failure made into ones that the caller sees. What
 // the operator has to mend is logged with its cause, as the caller does not learn that.
 func Handler(log *slog.Logger, tool string, h registry.Handler) registry.Handler {
 	return func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
