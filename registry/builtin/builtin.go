@@ -4,7 +4,9 @@ import (
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/audio"
 	"github.com/agentd/agentd/registry/history"
+	"github.com/agentd/agentd/registry/mail"
 	"github.com/agentd/agentd/registry/memory"
+	"github.com/agentd/agentd/registry/notify"
 	"github.com/agentd/agentd/registry/peers"
 	"github.com/agentd/agentd/registry/tasks"
 )
@@ -25,6 +27,8 @@ func All(d Deps) []registry.Resolver {
 		audio.Resolver{},
 		history.New(d.History),
 		memory.New(nil),
+		mail.Resolver{},
+		notify.Resolver{},
 		peers.New(d.Peers, d.Caller),
 		tasks.New(nil),
 	}
