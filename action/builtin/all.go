@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/action/dbquery"
+	"github.com/agentd/agentd/action/emailsend"
 	"github.com/agentd/agentd/action/fileread"
 	"github.com/agentd/agentd/action/httpget"
+	"github.com/agentd/agentd/action/notification"
 	"github.com/agentd/agentd/action/weather"
 	"github.com/agentd/agentd/internal/netguard"
 	"github.com/agentd/agentd/internal/sqlread"
@@ -18,6 +20,8 @@ func All() []Definition {
 		{Action: parsed(httpget.Definition), Config: json.RawMessage(netguard.ConfigSchema), open: openHTTPGet},
 		{Action: parsed(dbquery.Definition), Config: json.RawMessage(sqlread.ConfigSchema), open: openDBQuery},
 		{Action: parsed(fileread.Definition), Config: json.RawMessage(fileReadConfig), open: openFileRead},
+		{Action: parsed(emailsend.Definition), Config: json.RawMessage(emailsend.ConfigSchema), open: openEmailSend},
+		{Action: parsed(notification.Definition), Config: json.RawMessage(notification.ConfigSchema), open: openNotification},
 		{Action: parsed(weather.Definition), Config: weatherConfig(), open: openWeather},
 	}
 }
@@ -79,6 +83,33 @@ func openWeather(config json.RawMessage, env Env) (runner, error) {
 	}
 	c.Secret = env.secret()
 	return opened(weather.New(c))
+}
+
+func openEmailSend(config json.RawMessage, env Env) (runner, error) {
+	var c emailsend.Config
+	if err := decode(config, &c); err != nil {
+		return nil, err
+	}
+	c.Secret = env.secret()
+	h, err := emailsend.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return sender{h}, nil
+}
+
+// A sender connects for each mail, and keeps nothing open.
+type sender struct{ *emailsend.Handler }
+
+func (sender) Close() error { return nil }
+
+func openNotification(config json.RawMessage, env Env) (runner, error) {
+	var c notification.Config
+	if err := decode(config, &c); err != nil {
+		return nil, err
+	}
+	c.Secret = env.secret()
+	return opened(notification.New(c))
 }
 
 // opened keeps a nil pointer from becoming a runner that is not nil.

@@ -84,6 +84,10 @@ func TestActionsRun(t *testing.T) {
 		{"file-read", `{"dir":"."}`, `{"path":"a.txt"}`, `"hello"`},
 		{"file-read", `{"dir":"."}`, `{"path":"../a.txt"}`, "invalid_arguments"},
 		{"file-read", `{"dir":"."}`, `{"path":"b.txt"}`, "not_found"},
+		{"email-send", `{"server":"127.0.0.1:1","tls":"none","from":"desk@example.com"}`, `{"to":"ann@example.com","subject":"s","body":"b"}`, "unavailable"},
+		{"email-send", `{"server":"127.0.0.1:1","tls":"none","from":"desk@example.com"}`, `{"to":"ann@example.com\r\nBcc: eve@example.com","subject":"s","body":"b"}`, "invalid_arguments"},
+		{"send-notification", `{"webhook":{"url":"` + server.URL + `","allowAddresses":["127.0.0.0/8"]}}`, `{"message":"hello"}`, `"webhook"`},
+		{"send-notification", `{"webhook":{"url":"` + server.URL + `","allowAddresses":["127.0.0.0/8"]}}`, `{"message":"hello","channel":"sms"}`, "unsupported"},
 		{"get-weather", `{` + guarded + `,"endpoint":"` + server.URL + `/now?q={location}"}`, `{"location":"Paris"}`, `{"temperature":21.5,"condition":"sun","humidity":0.4}`},
 	} {
 		opened, err := builtin.Open(test.id, test.config, env)
