@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A Code says what kind of failure an [Error] is. The set is closed, and part of the
@@ -70,7 +71,12 @@ func As(err error) *Error {
 // Ended returns the error of a ctx that is done, and nil while it is not. What is the
 // text's subject, such as "the query".
 func Ended(ctx context.Context, what string) *Error {
-	switch err := ctx.Err(); {
+	err := ctx.Err()
+	// A connection that has the deadline of ctx may notice it a moment before ctx does.
+	if deadline, ok := ctx.Deadline(); ok && err == nil && !time.Now().Before(deadline) {
+		err = context.DeadlineExceeded
+	}
+	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):

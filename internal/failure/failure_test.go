@@ -27,7 +27,15 @@ func TestCauseIsNotShown(t *testing.T) {
 	}
 }
 
+// unnoticed is a context that is late, and whose timer has not fired yet.
+type unnoticed struct{ context.Context }
+
+func (unnoticed) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
+
 func TestEnded(t *testing.T) {
+	if err := failure.Ended(unnoticed{t.Context()}, "the query"); err == nil || err.Code != failure.Timeout {
+		t.Errorf("late, and not noticed: %v", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := failure.Ended(ctx, "the query"); err != nil {
 		t.Fatal(err)
