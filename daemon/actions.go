@@ -106,7 +106,8 @@ func (d *Daemon) openActions(f *fleet.Fleet, m *fleet.Member) (*actionSet, error
 	return set, nil
 }
 
-// lookup returns a variable of agentd's own environment, or of the .env files.
+// lookup returns a variable of agentd's own environment, else of the .env files, as skills
+// get them.
 func lookup(variables []fleet.Variable) func(string) string {
 	return func(name string) string {
 		if value, ok := os.LookupEnv(name); ok {

@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -51,6 +49,7 @@ func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Memb
 	if err != nil {
 		return nil, err
 	}
+	secrets := func(_ context.Context, ref string) (string, error) { return secretref.Resolve(ref, lookup(variables)) }
 	known := registry.New()
 	for _, r := range slices.Concat(builtin.All(builtin.Deps{
 		History: d.audit.log, Peers: peers.Callable(f, m, rules), Caller: d.client,
@@ -61,21 +60,9 @@ func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Memb
 	}
 	return known.Resolve(registry.Context{
 		Context: ctx, Agent: m.ID, AgentDir: m.Dir, WorkspaceDir: f.Root, StateDir: filepath.Join(d.cfg.Paths.State, m.ID),
-		Logger: d.log, Secret: secretsOf(variables, os.Getenv), Wrap: d.recordTools,
+		Logger: d.log, Secret: secrets, Wrap: d.recordTools,
 		Limits: registry.Limits{MaxArgumentBytes: m.Agent.Limits.MaxPayloadBytes, MaxResultBytes: m.Agent.Limits.MaxPayloadBytes},
 	}, m.Agent.Uses)
-}
-
-// secretsOf resolves references to secrets. What agentd's own environment sets goes before
-// the .env files of the agent, as it does for skills.
-func secretsOf(variables []fleet.Variable, getenv func(string) string) func(context.Context, string) (string, error) {
-	fromFiles := map[string]string{}
-	for _, v := range variables {
-		fromFiles[v.Name] = v.Value
-	}
-	return func(_ context.Context, ref string) (string, error) {
-		return secretref.Resolve(ref, func(name string) string { return cmp.Or(getenv(name), fromFiles[name]) })
-	}
 }
 
 // logSkipped says what the agent lists and does not have.
