@@ -223,11 +223,15 @@ func TestVerifyPeersProves(t *testing.T) {
 	}())
 	odd.Handlers = handle(echo)
 	replica := startAgent(t, odd, "callee")
-	s := verify()
-	if s.State != control.PeerDrifted || fmt.Sprint(s.Differ) != "[go]" || len(s.Contracts) != 2 || s.Instances != 2 || len(s.Drifts) != 1 ||
-		!strings.Contains(s.Drifts[0].Reason, "counterexample") || !strings.Contains(string(s.Drifts[0].Details), `"witness":{"n":0`) {
-		t.Errorf("%+v", s)
-	}
+	// Nobody knows how many replicas there are: one that is slow to answer is left out.
+	eventually.Succeeds(t, "both replicas are met, and the odd one is found", func() error {
+		s := verify()
+		if s.State != control.PeerDrifted || fmt.Sprint(s.Differ) != "[go]" || len(s.Contracts) != 2 || s.Instances != 2 || len(s.Drifts) != 1 ||
+			!strings.Contains(s.Drifts[0].Reason, "counterexample") || !strings.Contains(string(s.Drifts[0].Details), `"witness":{"n":0`) {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
 	rewrite(t, odd, "callee/capabilities.yaml", all["callee/capabilities.yaml"])
 	if err := replica.Reload(); err != nil {
 		t.Fatal(err)
