@@ -3,12 +3,15 @@ package builtin
 import (
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/audio"
+	"github.com/agentd/agentd/registry/database"
+	"github.com/agentd/agentd/registry/files"
 	"github.com/agentd/agentd/registry/history"
 	"github.com/agentd/agentd/registry/mail"
 	"github.com/agentd/agentd/registry/memory"
 	"github.com/agentd/agentd/registry/notify"
 	"github.com/agentd/agentd/registry/peers"
 	"github.com/agentd/agentd/registry/tasks"
+	"github.com/agentd/agentd/registry/web"
 )
 
 // Deps are the parts of a running agent that its capabilities need. The zero value is
@@ -25,11 +28,14 @@ type Deps struct {
 func All(d Deps) []registry.Resolver {
 	return []registry.Resolver{
 		audio.Resolver{},
+		database.Resolver{},
+		files.Resolver{},
 		history.New(d.History),
-		memory.New(nil),
 		mail.Resolver{},
+		memory.New(nil),
 		notify.Resolver{},
 		peers.New(d.Peers, d.Caller),
 		tasks.New(nil),
+		web.Resolver{},
 	}
 }

@@ -2,6 +2,7 @@ package builtin_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/agentd/agentd/registry"
@@ -18,7 +19,9 @@ func TestAll(t *testing.T) {
 		}
 	}
 	owner := map[string]string{}
+	var keys []string
 	for _, c := range known.KnownCapabilities() {
+		keys = append(keys, c.Key)
 		for _, tool := range c.Tools {
 			if other, taken := owner[tool.Key]; taken {
 				t.Errorf("%s and %s both have the tool %s", other, c.Key, tool.Key)
@@ -28,6 +31,9 @@ func TestAll(t *testing.T) {
 		if len(c.Tools) == 0 && !c.PerAgent {
 			t.Errorf("%s has no tools", c.Key)
 		}
+	}
+	if got := strings.Join(keys, " "); got != "audio database files history http mail memory notify peers tasks" {
+		t.Errorf("what agentd ships is %s", got)
 	}
 }
 
