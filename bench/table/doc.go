@@ -1,4 +1,4 @@
-// Program table runs the benchmarks of the schema engine and of the libraries beside it, and
+// Command table runs the benchmarks of the schema engine and of the libraries beside it, and
 // writes their results into docs/benchmarks.md, between the markers of each table:
 //
 //	cd bench && (cd ajv && npm install) && go run ./table

@@ -14,8 +14,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -523,23 +525,47 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// reserve takes a port that refuses connections until listen is called, so that nobody
+// else can have it meanwhile.
+func reserve(t *testing.T) (addr string, listen func() net.Listener) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), "listener")
+	t.Cleanup(func() { file.Close() })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr = fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port)
+	return addr, func() net.Listener {
+		t.Helper()
+		if err := syscall.Listen(fd, 16); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.FileListener(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
 // A host that is down and comes back is reached again by the same client.
 func TestHostComesBack(t *testing.T) {
 	_, p := serveTLS(t, nil)
 	p.Hosts = []string{"127.0.0.1:*"}
 	c := client(t, p)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := listener.Addr().String()
-	listener.Close()
+	addr, listen := reserve(t)
 	if _, err := c.Do(t.Context(), netguard.Request{URL: "http://" + addr}); code(err) != failure.Network {
 		t.Fatalf("while it is down: %v", err)
 	}
-	if listener, err = net.Listen("tcp", addr); err != nil {
-		t.Skipf("somebody took the port: %v", err)
-	}
+	listener := listen()
 	defer listener.Close()
 	go func() {
 		conn, err := listener.Accept()

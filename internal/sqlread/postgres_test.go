@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/failure"
 	"github.com/agentd/agentd/internal/pgtest"
 	"github.com/agentd/agentd/internal/sqlread"
@@ -307,11 +308,7 @@ func postgresCancel(t *testing.T, url func(string) string) {
 	}
 	until := func(n int) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); running() != n; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%d queries run, not %d", running(), n)
-			}
-		}
+		eventually.Holds(t, fmt.Sprintf("%d queries run", n), func() bool { return running() == n })
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
