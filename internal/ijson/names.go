@@ -217,11 +217,8 @@ func (n *Names) insert(s *Scope, index int) bool {
 			continue
 		}
 		// The slot may be that of an object which has ended, and its index that of a
-		// name which came since: what counts is which name stands there now.
-		switch k := int(at.index - n.base); {
-		case k == index:
-			return true
-		case k >= s.first && k < index && bytes.Equal(n.names[k].text, text):
+		// name which came since, or of this one: what counts is which name stands there now.
+		if k := int(at.index - n.base); k >= s.first && k < index && bytes.Equal(n.names[k].text, text) {
 			return false
 		}
 	}

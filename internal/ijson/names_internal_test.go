@@ -55,3 +55,27 @@ func TestResetForgetsClosedObjects(t *testing.T) {
 		}
 	}
 }
+
+// A slot of an object that has ended can have the hash of a repeated name and its index.
+// Half a hash is short enough for a large text to meet that. The name that it repeats
+// stands behind that slot.
+func TestSlotsOfClosedObjectsHideNoName(t *testing.T) {
+	const count = 2 * pairwise
+	var names Names
+	fill(t, &names, count) // the table is large enough from here on
+	names.Reset()
+	scope := Scope{id: names.scopes + 1}
+	repeated := []byte(`n` + strconv.Itoa(1<<24-3))
+	hash := names.hash(scope.id, repeated)
+	names.table[hash&uint32(len(names.table)-1)] = slot{hash, count + names.base}
+	names.used++
+	scope = names.Open()
+	for i := range count {
+		if !names.Add(&scope, []byte(`n`+strconv.Itoa(1<<24-i)), false) {
+			t.Fatalf("name %d was seen before", i)
+		}
+	}
+	if names.Add(&scope, repeated, false) {
+		t.Error("a repeated name passes for a new one")
+	}
+}
