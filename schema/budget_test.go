@@ -148,3 +148,42 @@ func TestListingIsCutShort(t *testing.T) {
 		t.Error("no number of steps cuts the list short")
 	}
 }
+
+// TestManyReadersArePaidFor gives payloads to schemas of which hundreds of parts read the
+// same bytes, and fewer steps than that takes. Steps are counted, so that it does not depend
+// on the machine.
+func TestManyReadersArePaidFor(t *testing.T) {
+	many := func(format string) string {
+		return schematest.Object(300, func(i int) string { return fmt.Sprintf(format, i, 100_000+i) })
+	}
+	names := schematest.Object(2000, func(i int) string { return fmt.Sprintf(`"n%d":%d`, i, i) })
+	list := `{"a":` + schematest.List(5000, func(i int) string { return fmt.Sprint(i) }) + `}`
+	for name, c := range map[string]struct{ schema, payload string }{
+		"patterns of names":             {`{"patternProperties":` + many(`"[xy]%d$":{"const":%d}`) + `}`, names},
+		"patterns of names left over":   {`{"allOf":[{"patternProperties":` + many(`"[xy]%d$":{"const":%d}`) + `}],"unevaluatedProperties":true}`, names},
+		"patterns that name one member": {`{"patternProperties":` + many(`"a?|%d":{"maxItems":%d}`) + `}`, list},
+		"slow patterns of a long name": {`{"patternProperties":{"^(?:[ab]{0,1000}a[ab]{0,1000})*$":{}}}`,
+			`{"` + strings.Repeat("a", 50_000) + `":1}`},
+	} {
+		s, err := schema.CompileWith([]byte(c.schema), schema.CompileOptions{Profile: schema.ProfileFull})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Check([]byte(c.payload)); got.Verdict != schema.Valid {
+			t.Errorf("%s, with all steps: %+v", name, got)
+		}
+		few := s.WithLimits(schema.Limits{MaxSteps: 20 * len(c.payload)})
+		if got := few.Check([]byte(c.payload)); got.Verdict != schema.Exceeded {
+			t.Errorf("%s: %v", name, got.Verdict)
+		}
+	}
+	branches := schematest.List(300, func(i int) string { return fmt.Sprintf(`{"properties":{"b%d":{"type":"string"}}}`, i) })
+	s := schematest.MustCompile(t, `{"allOf":[{"required":["x"]},{"allOf":`+branches+`},{"required":["y"]}]}`)
+	if whole := s.Check([]byte(names)); len(whole.Violations) != 2 || whole.Truncated {
+		t.Errorf("with all steps: %+v", whole)
+	}
+	got := s.WithLimits(schema.Limits{MaxSteps: 20 * len(names)}).Check([]byte(names))
+	if got.Verdict != schema.Invalid || len(got.Violations) != 1 || !got.Truncated {
+		t.Errorf("branches that a report goes through: %+v", got)
+	}
+}

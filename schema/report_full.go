@@ -54,7 +54,7 @@ func (p *reporter) fullMember(o *ir.ObjectRule, at int, name string, key, value 
 			judged = true
 		}
 		for _, pattern := range o.Full.Patterns {
-			if pattern.Pattern.Match([]byte(name)) {
+			if p.run.MatchesName(pattern.Pattern, []byte(name)) {
 				p.anew(pattern.Node, value)
 				judged = true
 			}

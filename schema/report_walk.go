@@ -2,7 +2,13 @@ package schema
 
 import "github.com/agentd/agentd/internal/ijson"
 
-// This file steps through the parts of a value for a reporter.
+// This file steps through the parts of a value for a reporter. A branch of allOf is gone
+// through whether it fails or not, so that each step is paid for: a schema may have
+// thousands of them. Without a budget, what is not reached passes for absent, of which
+// [reporter.add] lists nothing.
+
+// stepsOfPart is what a member or an element takes beside its bytes.
+const stepsOfPart = 16
 
 // members calls f with the name and the offset of the value of each member of
 // the object at i. name is valid only during the call. f returns the end of the value
@@ -12,6 +18,9 @@ func (p *reporter) members(i int, f func(name []byte, value int) (end int)) {
 	var buffer []byte
 	for i = ijson.SkipSpace(data, i+1); data[i] != '}'; {
 		end, escaped, _ := ijson.ScanString(data, i)
+		if !p.run.Spend(stepsOfPart + end - i) {
+			return
+		}
 		name := data[i+1 : end-1]
 		if escaped {
 			buffer = ijson.AppendUnquoted(buffer[:0], name)
@@ -33,6 +42,9 @@ func (p *reporter) members(i int, f func(name []byte, value int) (end int)) {
 func (p *reporter) items(i int) (items []int) {
 	data := p.data
 	for i = ijson.SkipSpace(data, i+1); data[i] != ']'; {
+		if !p.run.Spend(stepsOfPart) {
+			return items
+		}
 		items = append(items, i)
 		if i = ijson.SkipSpace(data, p.end(i)); data[i] == ',' {
 			i = ijson.SkipSpace(data, i+1)
@@ -52,7 +64,9 @@ func (p *reporter) end(i int) int {
 	if c := p.data[i]; c != '[' && c != '{' {
 		limit = len(p.data)
 	}
-	if end := ijson.SkipValid(p.data[:limit], i); end < limit || limit == len(p.data) {
+	end := ijson.SkipValid(p.data[:limit], i)
+	p.run.Spend(end - i)
+	if end < limit || limit == len(p.data) {
 		return end
 	}
 	if _, known := p.ends[i]; !known {

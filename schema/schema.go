@@ -117,8 +117,9 @@ type Limits struct {
 	// are malformed. The default is 64 MiB.
 	MaxBytes int
 	// MaxSteps bounds the work on a payload: its bytes, those that the branches of
-	// oneOf, anyOf, allOf and not read, and the operations on machine words of
-	// patterns that take more than a look-up for each character. Payloads that take
+	// oneOf, anyOf, allOf and not and the entries of patternProperties read, and the
+	// operations on machine words of patterns that take more than a look-up for each
+	// character. Listing the violations may take as much again. Payloads that take
 	// more are neither valid nor invalid, see [Exceeded]. The default is
 	// [DefaultMaxSteps].
 	MaxSteps int

@@ -70,25 +70,6 @@ type Dependent struct {
 	Needs    []int
 }
 
-// Covers reports whether a member of this name is judged by properties,
-// patternProperties or additionalProperties.
-func (o *ObjectRule) Covers(name []byte) bool {
-	if o.Additional != nil {
-		return true
-	}
-	if at := o.Index.Find(o.Props, name); at >= 0 && o.Props[at].Node != nil {
-		return true
-	}
-	if o.Full != nil {
-		for i := range o.Full.Patterns {
-			if o.Full.Patterns[i].Pattern.Match(name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Multiple is the divisor of multipleOf: Coefficient × 10^Exp, where the coefficient
 // is positive and does not end in 0.
 type Multiple struct {

@@ -14,8 +14,9 @@ const stride = 1 << 20
 
 // A budget is what is left of the work that one payload may cost. What takes time in
 // proportion to the payload alone is paid for once, at the start; after that only
-// what reads bytes again pays: branches of combinators, and patterns that take many
-// operations for a character. All else goes by without counting.
+// what reads bytes again pays: branches of combinators, what patternProperties ask of a
+// name and of its value, and patterns that take many operations for a character. All else
+// goes by without counting.
 type budget struct {
 	left   int // steps until the next look
 	rest   int // steps after that

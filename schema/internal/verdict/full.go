@@ -3,6 +3,7 @@ package verdict
 import (
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/schema/internal/ir"
+	"github.com/agentd/agentd/schema/internal/pattern"
 )
 
 // fullArray is elements for rules with keywords outside of the subset: the first elements
@@ -114,10 +115,10 @@ func (r *Run) fullMember(m *members, i, depth int) int {
 	for k := range m.rule.Full.Patterns {
 		p := &m.rule.Full.Patterns[k]
 		// The buffer of the characters may hold those of the value by now.
-		if !p.Pattern.Match(r.nameOf(raw, escaped)) {
+		if !r.MatchesName(p.Pattern, r.nameOf(raw, escaped)) {
 			continue
 		}
-		if end = r.value(p.Node.Target(), value, depth); end < 0 {
+		if end = r.Branch(p.Node.Target(), value, depth); end < 0 {
 			return end
 		}
 		judged = true
@@ -129,6 +130,14 @@ func (r *Run) fullMember(m *members, i, depth int) int {
 		return ^i
 	}
 	return r.judge(m.rule.Rest, value, depth)
+}
+
+// MatchesName reports whether a member's name matches a pattern, and pays for that: a
+// schema may have many patterns, of which each reads the name once more. To begin takes
+// as long as some characters, and most names are short. Without a budget none matches.
+func (r *Run) MatchesName(p *pattern.Pattern, name []byte) bool {
+	const begin = 16
+	return r.Spend(begin+max(p.Work, 1)*len(name)) && p.Match(name)
 }
 
 // nameOf returns the characters of a member's name, until the next string is unescaped.

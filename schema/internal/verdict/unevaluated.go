@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"slices"
+
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/schema/internal/ir"
 )
@@ -160,8 +162,20 @@ func (e *evaluation) members(rule *ir.ObjectRule) {
 			continue
 		}
 		raw, escaped, _ := e.run.key(p.name)
-		p.evaluated = rule.Covers(e.run.nameOf(raw, escaped))
+		p.evaluated = e.run.covers(rule, e.run.nameOf(raw, escaped))
 	}
+}
+
+// covers reports whether a member of this name is judged by properties or
+// patternProperties.
+func (r *Run) covers(rule *ir.ObjectRule, name []byte) bool {
+	if at := rule.Index.Find(rule.Props, name); at >= 0 && rule.Props[at].Node != nil {
+		return true
+	}
+	if rule.Full == nil {
+		return false
+	}
+	return slices.ContainsFunc(rule.Full.Patterns, func(p ir.PatternProperty) bool { return r.MatchesName(p.Pattern, name) })
 }
 
 // elements strikes out the elements that an array's keywords judge.
