@@ -42,6 +42,7 @@ func TestFoldersAreRemoved(t *testing.T) {
 		"no permissions":     `mkdir -p a/b/c; echo d >a/b/c/d; chmod 000 a/b/c a/b a .`,
 		"links":              `ln -s "$OUTSIDE" out; ln -s . self; ln "$OUTSIDE/kept" hard; mkdir d; ln -s "$OUTSIDE" d/out`,
 		"odd names":          `mkdir -- "-rf" "a b" .lifted-1 .lifted-2; echo x >"$(printf 'new\nline')"; mkdir -p x/.lifted-1/y; mkfifo p; : >.lifted-2/f`,
+		"names to move to":   `mkdir -p $(seq -f .lifted-%.0f/a/b 1200)`,
 		"many files":         `mkdir m; cd m; seq 1000 | xargs touch`,
 		"deep folders":       `mkdir -p $(printf 'd/%.0s' $(seq 1500)); echo x >d/d/d/d/f`,
 		"a file instead":     `mkdir a; echo x >a/f; chmod 555 a`,

@@ -1,12 +1,12 @@
 package sandbox
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 )
 
@@ -36,7 +36,6 @@ func removeTree(path string, deadline time.Time) bool {
 type remover struct {
 	root     *os.Root
 	deadline time.Time
-	names    int // given to folders that were moved
 }
 
 // emptyTop removes all that is in the tree. Each round takes some of the entries at the
@@ -90,15 +89,8 @@ func (r *remover) some(folder string) ([]os.DirEntry, bool) {
 	return entries, err == nil || errors.Is(err, io.EOF)
 }
 
-// lift moves a folder to the top.
+// lift moves a folder to the top, by a name that no skill has taken: it cannot know it.
 func (r *remover) lift(folder string) bool {
 	_ = r.root.Chmod(folder, 0o700) // moving a folder writes to it
-	const tries = 1000              // a skill may have taken the names
-	for range tries {
-		r.names++
-		if r.root.Rename(folder, ".lifted-"+strconv.Itoa(r.names)) == nil {
-			return true
-		}
-	}
-	return false
+	return r.root.Rename(folder, ".lifted-"+rand.Text()) == nil
 }
