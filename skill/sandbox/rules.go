@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"debug/elf"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Default returns the policy of a skill whose folder is dir, without symbolic links.
@@ -183,9 +186,26 @@ func interpreters(program string, search []string) []string {
 	return all
 }
 
+// openFile opens a file of a program. Anything else than a file, which a skill may have put
+// in its place, is not waited for: a pipe has no writer.
+func openFile(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
 // firstLine returns the beginning of a file's first line, or "".
 func firstLine(path string) string {
-	file, err := os.Open(path)
+	file, err := openFile(path)
 	if err != nil {
 		return ""
 	}
@@ -209,12 +229,16 @@ func lookIn(search []string, name string) string {
 
 // loader returns what loads a program's shared libraries.
 func loader(program string) []string {
-	file, err := elf.Open(program)
+	file, err := openFile(program)
 	if err != nil {
 		return nil
 	}
 	defer file.Close() //nolint:errcheck // it was only read
-	for _, segment := range file.Progs {
+	binary, err := elf.NewFile(file)
+	if err != nil {
+		return nil
+	}
+	for _, segment := range binary.Progs {
 		if segment.Type == elf.PT_INTERP {
 			const longest = 4096
 			path, _ := io.ReadAll(io.LimitReader(segment.Open(), longest))
