@@ -190,7 +190,7 @@ func (p *Process) command(ctx context.Context, inv *rpc.Invocation, confined *sa
 		token, release = p.Calls.Register(ctx)
 		cmd.Env = append(cmd.Env, "AGENTD_CALL="+token)
 	}
-	if err := confined.Confine(cmd); err != nil {
+	if err := confined.Confine(ctx, cmd); err != nil {
 		release()
 		return nil, nil, &rpc.SkillError{Message: notStarted, Err: err}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"sync/atomic"
 )
 
 // supported is true where programs can be confined at all.
@@ -20,9 +21,9 @@ func confine(*Policy, string, []string) error {
 
 var errNoThreads = errors.New("this system cannot confine threads")
 
-func tryThread(context.Context) error { return errNoThreads }
+func tryThread(context.Context, *atomic.Int32) error { return errNoThreads }
 
-func startOnThread(context.Context, *Policy, *exec.Cmd) error { return errNoThreads }
+func startOnThread(context.Context, *Policy, *exec.Cmd, *atomic.Int32) error { return errNoThreads }
 
 func isRefusal(error) bool { return false }
 

@@ -67,8 +67,8 @@ func (s *Sandbox) Begin(capability string) (*Run, error) {
 
 // Confine makes a command that is ready to start one of a confined program, with the same
 // Dir, SysProcAttr and environment. Env must be complete: what is added later does not reach
-// the program. Start must start it.
-func (r *Run) Confine(cmd *exec.Cmd) (err error) {
+// the program. Start must start it. ctx is that of the command.
+func (r *Run) Confine(ctx context.Context, cmd *exec.Cmd) (err error) {
 	if r == nil || cmd.Err != nil || !supported {
 		return nil // Start returns the error
 	}
@@ -78,7 +78,7 @@ func (r *Run) Confine(cmd *exec.Cmd) (err error) {
 	if len(cmd.ExtraFiles) > 0 {
 		return errors.New("sandbox: a confined program inherits no files")
 	}
-	if r.onThread = r.sandbox.Threads.serve(&r.policy, cmd); r.onThread {
+	if r.onThread = r.sandbox.Threads.serve(ctx, &r.policy, cmd); r.onThread {
 		return nil
 	}
 	if err := command(cmd, &r.policy, r.sandbox.Helper); err != nil {

@@ -151,7 +151,7 @@ func (u user) run(t *testing.T, p sandbox.Policy, env []string, dir string, comm
 	cmd.Dir = dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, "GORACE=atexit_sleep_ms=0"}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: u.credential, Setpgid: true}
-	if err := run.Confine(cmd); err != nil {
+	if err := run.Confine(t.Context(), cmd); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

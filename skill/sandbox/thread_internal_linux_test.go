@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/procmark"
 	"github.com/agentd/agentd/internal/proctree"
 )
@@ -70,7 +72,7 @@ func TestProgramWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeStreams()
-	s := newStart(p, cmd)
+	s := newStart(p, cmd, new(atomic.Int32))
 	onThread(s.run)
 	if err := s.awaitStop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -137,7 +139,9 @@ func TestProgramThatIsNotToRun(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			test.spoil(p, cancel)
-			err := startOnThread(ctx, p, cmd)
+			var alive atomic.Int32
+			err := startOnThread(ctx, p, cmd, &alive)
+			eventually.Holds(t, "the thread has ended", func() bool { return alive.Load() == 0 })
 			var failed *Error
 			if errors.As(err, &failed) != (test.step != "") || failed != nil && failed.Step != test.step || test.step == "" && !errors.Is(err, gone) {
 				t.Errorf("the error is %v", err)
@@ -214,7 +218,7 @@ func refusedByTheKernel(t *testing.T, rules code) {
 		t.Fatal("a start that was not permitted has succeeded")
 	}
 	cmd, p, file := touch(t)
-	if !before.serve(p, cmd) {
+	if !before.serve(t.Context(), p, cmd) {
 		t.Error("threads do not serve at first")
 	}
 	if err := before.start(t.Context(), p, cmd); err == nil {
@@ -223,8 +227,16 @@ func refusedByTheKernel(t *testing.T, rules code) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("it has run")
 	}
-	if before.serve(p, cmd) {
+	if before.serve(t.Context(), p, cmd) {
 		t.Error("threads go on")
+	}
+	last := time.Now()
+	before.again.Store(&last)
+	if before.serve(t.Context(), p, cmd) {
+		t.Error("threads go on after another try")
+	}
+	if next := before.again.Load(); next == nil || time.Until(*next) <= 0 {
+		t.Errorf("the next try is at %v", next)
 	}
 	s := Sandbox{Policy: *p, Marks: procmark.NewSource(), Threads: before}
 	run, err := s.Begin("any")
@@ -234,7 +246,7 @@ func refusedByTheKernel(t *testing.T, rules code) {
 	defer run.Close()
 	cmd, _, _ = touch(t)
 	cmd.Args[len(cmd.Args)-1] = file
-	if err := errors.Join(run.Confine(cmd), run.Start(t.Context(), cmd)); err != nil {
+	if err := errors.Join(run.Confine(t.Context(), cmd), run.Start(t.Context(), cmd)); err != nil {
 		t.Fatal(err)
 	}
 	run.Started()
@@ -243,6 +255,48 @@ func refusedByTheKernel(t *testing.T, rules code) {
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("the helper has not started it: %v", err)
+	}
+}
+
+// What the kernel has refused is tried again after a time, not before, and then goes on.
+func TestRefusalEnds(t *testing.T) {
+	threads(t)
+	var all Threads
+	cmd, p, file := touch(t)
+	all.tryLater()
+	if all.serve(t.Context(), p, cmd) {
+		t.Error("threads go on at once")
+	}
+	now := time.Now()
+	all.again.Store(&now)
+	if !all.serve(t.Context(), p, cmd) || all.again.Load() != nil {
+		t.Fatal("the refusal has not ended")
+	}
+	if err := errors.Join(all.start(t.Context(), p, cmd), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// A thread is counted until it ends. Of those that outlive their calls there are no more than
+// a bound: helpers, which can be killed, start the others.
+func TestThreadsAreBounded(t *testing.T) {
+	threads(t)
+	var all Threads
+	cmd, p, _ := touch(t)
+	if err := errors.Join(all.start(t.Context(), p, cmd), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "no thread is left", func() bool { return all.alive.Load() == 0 })
+	all.alive.Store(mostThreads)
+	if all.serve(t.Context(), p, cmd) {
+		t.Error("there are more threads")
+	}
+	all.alive.Add(-1)
+	if !all.serve(t.Context(), p, cmd) {
+		t.Error("threads do not serve again")
 	}
 }
 
@@ -292,7 +346,7 @@ func TestHangingProgram(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			gone := errors.New("the caller has left")
 			result := make(chan error, 1)
-			go func() { result <- startOnThread(ctx, p, cmd) }()
+			go func() { result <- startOnThread(ctx, p, cmd, new(atomic.Int32)) }()
 			for !waits() {
 				select {
 				case err := <-result:

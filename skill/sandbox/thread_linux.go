@@ -33,19 +33,21 @@ const (
 type start struct {
 	policy  *Policy
 	cmd     *exec.Cmd
-	thread  atomic.Int32 // its id
-	claimed atomic.Bool  // the thread goes on to fork, or the caller has given up: whoever is first
-	stopped chan error   // the program is there, and has stopped before its first instruction
+	alive   *atomic.Int32 // counts the threads of all starts
+	thread  atomic.Int32  // its id
+	claimed atomic.Bool   // the thread goes on to fork, or the caller has given up: whoever is first
+	stopped chan error    // the program is there, and has stopped before its first instruction
 	letGo   chan bool
 	gone    chan error // the thread traces it no longer
 }
 
-func newStart(p *Policy, cmd *exec.Cmd) *start {
-	return &start{policy: p, cmd: cmd, stopped: make(chan error, 1), letGo: make(chan bool, 1), gone: make(chan error, 1)}
+func newStart(p *Policy, cmd *exec.Cmd, alive *atomic.Int32) *start {
+	return &start{policy: p, cmd: cmd, alive: alive, stopped: make(chan error, 1), letGo: make(chan bool, 1), gone: make(chan error, 1)}
 }
 
 // startOnThread starts a command of a program that is confined by a policy. The command has
-// not run when it returns an error.
+// not run when it returns an error. alive counts the thread until that ends, which may be
+// later.
 //
 // No instruction of the program is executed before
 //
@@ -55,13 +57,14 @@ func newStart(p *Policy, cmd *exec.Cmd) *start {
 //   - and the thread has ended. It is in the program's Landlock domain, and what Landlock
 //     permits to the program against itself, such as a signal, it would permit against this
 //     thread, and so against the whole process.
-func startOnThread(ctx context.Context, p *Policy, cmd *exec.Cmd) error {
+func startOnThread(ctx context.Context, p *Policy, cmd *exec.Cmd, alive *atomic.Int32) error {
 	closeStreams, err := openStreams(cmd)
 	if err != nil {
 		return failedAt("start", err)
 	}
 	defer closeStreams()
-	s := newStart(p, cmd)
+	s := newStart(p, cmd, alive)
+	alive.Add(1)
 	onThread(s.run)
 	if err = s.awaitStop(ctx); err == nil {
 		err = s.limit(ctx)
@@ -128,6 +131,7 @@ func onThread(f func()) {
 // run is what the thread does: it confines itself, starts the program, and lets it go when
 // its limits have been set. It ends stopped, so that it waits for the thread to end.
 func (s *start) run() {
+	defer s.alive.Add(-1)
 	s.thread.Store(int32(unix.Gettid())) //nolint:gosec // the kernel's are no longer
 	err := s.stop()
 	if err != nil && s.cmd.Process != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +32,7 @@ type hold struct {
 // tryThread starts this program on a thread of its own, and fails unless it is held as a
 // skill's program must be. What a kernel or a container does not permit shows here: to trace
 // one's own child, or to set its limits.
-func tryThread(ctx context.Context) error {
+func tryThread(ctx context.Context, alive *atomic.Int32) error {
 	// Package os finds out once whether it can use handles of processes, which a thread that
 	// is confined could not.
 	if p, err := os.FindProcess(os.Getpid()); err == nil {
@@ -51,7 +52,7 @@ func tryThread(ctx context.Context) error {
 	cmd.Args, cmd.Env, cmd.Stdout = []string{"agentd", verb, held}, []string{}, write
 	r := Run{policy: Policy{Mark: procmark.NewSource().Next(), Read: system(), Write: devices(), Execute: true}}
 	r.complete(&r.policy, cmd)
-	err = startOnThread(ctx, &r.policy, cmd)
+	err = startOnThread(ctx, &r.policy, cmd, alive)
 	_ = write.Close() // nothing has been written here
 	if err != nil {
 		return err
