@@ -29,3 +29,17 @@ func authorize(action sqlite.AuthorizerActionCode, arg1, arg2, _, _ string) sqli
 	}
 	return sqlite.AuthorizerDeny
 }
+
+// quadratic returns how long the values of a query that calls a function may be, or 0 for
+// no such limit. SQLite can end a query between two steps of it, and a call of a function
+// is one step: these compare each byte of one argument with those of another, so that two
+// values of a mebibyte would keep trim busy for hours, whatever the query's time is.
+func quadratic(function string) int {
+	switch strings.ToLower(function) {
+	case "trim", "ltrim", "rtrim", "unhex", "json_patch", "jsonb_patch":
+		return 16 << 10
+	case "instr", "replace": // a fast comparison of memory
+		return 512 << 10
+	}
+	return 0
+}

@@ -302,6 +302,32 @@ func TestSQLiteTime(t *testing.T) {
 	}
 }
 
+// What SQLite cannot end, one call of a function whose time is the product of the lengths
+// of its arguments, gets short ones, in a view too. Other queries keep their limit.
+func TestSQLiteFunctionsWithoutEnd(t *testing.T) {
+	path := sqliteFile(t, `CREATE TABLE long (a)`, `INSERT INTO long VALUES (printf('%.*c', 20000, 'b'))`,
+		`CREATE VIEW trimmed AS SELECT rtrim(a, printf('%.*c', 20000, 'a') || 'b') AS a FROM long`)
+	db := openSQLite(t, path, sqlread.Limits{Bytes: 4 << 20})
+	const long, longer = "printf('%.*c', 20000, 'b')", "printf('%.*c', 600000, 'b')"
+	for text, want := range map[string]failure.Code{
+		"SELECT trim(" + long + ", " + long + ")":                failure.TooLarge,
+		"SELECT \"lTrim\"(a, a) FROM long":                       failure.TooLarge,
+		"SELECT a FROM trimmed":                                  failure.TooLarge,
+		"SELECT unhex(" + long + ", " + long + ")":               failure.TooLarge,
+		"SELECT json_patch('\"' || " + long + " || '\"', '{}')":  failure.TooLarge,
+		"SELECT jsonb_patch('\"' || " + long + " || '\"', '{}')": failure.TooLarge,
+		"SELECT instr(" + longer + ", 'x')":                      failure.TooLarge,
+		"SELECT replace(" + longer + ", 'x', 'y')":               failure.TooLarge,
+		"SELECT instr(" + long + ", 'x')":                        "",
+		"SELECT trim(name, 'o'), trim(name) FROM t":              "",
+		"SELECT length(a), " + longer + " FROM long":             "",
+	} {
+		if _, err := query(t, db, text); code(err) != want {
+			t.Errorf("%s: %v; want %q", text, err, want)
+		}
+	}
+}
+
 // The file may come later, go, and be replaced; a writer at work is no obstacle.
 func TestSQLiteFileComesAndGoes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "later.db")
