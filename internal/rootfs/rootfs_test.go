@@ -368,6 +368,9 @@ func TestSearch(t *testing.T) {
 	must(t, os.Symlink("../docs-private", filepath.Join(dir, "away")))
 	must(t, os.Symlink(".", filepath.Join(dir, "circle")))
 	must(t, os.WriteFile(filepath.Join(dir, "big"), []byte(strings.Repeat("alpha ", 100)), 0o600))
+	// One that is larger than a search may read in all does not hide those behind it.
+	must(t, os.WriteFile(filepath.Join(dir, "0.log"), nil, 0o600))
+	must(t, os.Truncate(filepath.Join(dir, "0.log"), 1<<30))
 	must(t, os.Link(filepath.Join(filepath.Dir(dir), "secret"), filepath.Join(dir, "hard")))
 	must(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	matches, more, err := tree.Search(t.Context(), "", "alpha", 10)

@@ -105,6 +105,9 @@ func (s *search) file(ctx context.Context, root *os.Root, name, shown string) er
 		return nil // one file that cannot be read does not end the search
 	}
 	defer file.Close()
+	if info.Size() > s.tree.options.MaxBytes {
+		return nil // it is not read, and does not count
+	}
 	if s.bytes += info.Size(); s.bytes > maxSearchBytes {
 		return errEnough
 	}
