@@ -54,7 +54,7 @@ func TestPostgres(t *testing.T) {
 		`INSERT INTO t (id) VALUES (2)`,
 		`CREATE TABLE closed (a int)`, `CREATE SEQUENCE s`,
 		`CREATE ROLE reader LOGIN`, `CREATE ROLE writer LOGIN`, `CREATE ROLE files LOGIN IN ROLE pg_read_server_files`, `CREATE ROLE indirect LOGIN NOINHERIT IN ROLE files`,
-		`CREATE ROLE caller LOGIN`, `GRANT EXECUTE ON FUNCTION pg_read_file(text) TO caller`,
+		`CREATE ROLE replica LOGIN REPLICATION`, `CREATE ROLE caller LOGIN`, `GRANT EXECUTE ON FUNCTION pg_read_file(text) TO caller`,
 		`GRANT SELECT ON t TO reader, files`, `GRANT ALL ON t, closed TO writer`, `GRANT ALL ON SEQUENCE s TO writer`, `GRANT CREATE, USAGE ON SCHEMA public TO writer`,
 	)
 	t.Run("values", func(t *testing.T) { postgresValues(t, openPostgres(t, url("reader"), sqlread.Limits{})) })
@@ -156,6 +156,7 @@ func postgresAdversary(t *testing.T, url func(string) string) {
 		{"SELECT dblink('host=/tmp', 'DROP TABLE t')", failure.InvalidArgument},
 		{"SELECT pg_reload_conf()", failure.NotAllowed},
 		{"SELECT pg_switch_wal()", failure.NotAllowed},
+		{"SELECT pg_create_physical_replication_slot('x')", failure.NotAllowed},
 		{"SELECT * FROM pg_authid", failure.NotAllowed},
 		{"SELECT * FROM pg_hba_file_rules", failure.NotAllowed},
 		{"SELECT set_config('role', 'postgres', false)", failure.NotAllowed},
@@ -236,9 +237,9 @@ func postgresLimits(t *testing.T, url func(string) string) {
 // A role that reaches the server's files is refused before it runs anything, and is
 // accepted once it is an ordinary one: without a restart.
 func postgresRoles(t *testing.T, url func(string) string) {
-	for role, why := range map[string]string{"postgres": "postgres", "files": "pg_read_server_files", "indirect": "pg_read_server_files", "caller": "pg_read_file"} {
+	for role, why := range map[string]string{"postgres": "postgres", "files": "pg_read_server_files", "indirect": "pg_read_server_files", "replica": "replica", "caller": "pg_read_file"} {
 		_, err := query(t, openPostgres(t, url(role), sqlread.Limits{}), "SELECT 1")
-		if code(err) != failure.Unavailable || !strings.Contains(err.Error(), "role") || strings.Contains(err.Error(), why) && role != "postgres" {
+		if code(err) != failure.Unavailable || !strings.Contains(err.Error(), "role") || strings.Contains(err.Error(), why) && role != why {
 			t.Errorf("%s: %v", role, err)
 		}
 		if cause := errors.Unwrap(err); cause == nil || !strings.Contains(cause.Error(), why) {
