@@ -133,7 +133,7 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 	}
 	maps.Copy(handlers, d.cfg.Handlers)
 	for name, h := range handlers {
-		handlers[name] = d.withTools(h)
+		handlers[name] = toolSkill{d, h}
 	}
 	actions.handlers = handlers
 	return handlers, nil

@@ -33,6 +33,9 @@ func (d *Daemon) serveUsers(handlers map[string]rpc.Handler) {
 	}
 	var users []int
 	for _, h := range handlers {
+		if s, ok := h.(toolSkill); ok {
+			h = s.skill
+		}
 		p, ok := h.(*skill.Process)
 		switch {
 		case !ok:

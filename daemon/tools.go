@@ -168,15 +168,19 @@ func (d *Daemon) toolSets() ([]control.ToolSet, error) {
 	return all, nil
 }
 
-// withTools gives a skill the tools that are in force when its call begins.
-func (d *Daemon) withTools(next rpc.Handler) rpc.Handler {
-	return rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-		if tools, release, ok := d.Tools(); ok {
-			defer release()
-			ctx = registry.WithResolved(ctx, tools)
-		}
-		return next.Handle(ctx, inv)
-	})
+// A toolSkill is a skill with the tools that are in force when its call begins.
+type toolSkill struct {
+	d     *Daemon
+	skill rpc.Handler
+}
+
+// Handle implements [rpc.Handler].
+func (s toolSkill) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+	if tools, release, ok := s.d.Tools(); ok {
+		defer release()
+		ctx = registry.WithResolved(ctx, tools)
+	}
+	return s.skill.Handle(ctx, inv)
 }
 
 // toolsHandler serves the tools of a call to its process. There are no sessions: the
