@@ -226,7 +226,7 @@ func TestRateLimitBody(t *testing.T) {
 
 func TestInvocationIsChecked(t *testing.T) {
 	for _, bad := range []string{``, `{}`, `{"capability_id":""}`, `{"capability_id":"x","timeout_ms":-1}`, `{"capability_id":"x","parametres":{}}`,
-		`{"capability_id":"x","trace_id":"` + strings.Repeat("t", 200) + `"}`, `{"capability_id":"x"}{}`} {
+		`{"capability_id":"x","trace_id":"` + strings.Repeat("t", 200) + `"}`, `{"capability_id":"x"}{}`, `{"capability_id":"x"}}`, `{"capability_id":"x"}]`} {
 		if _, err := action.ParseInvocation([]byte(bad)); err == nil {
 			t.Errorf("%s is an invocation", bad)
 		}
