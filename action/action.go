@@ -2,6 +2,7 @@ package action
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,16 +57,24 @@ type RateLimit struct {
 	Requests int
 	// Window is positive.
 	Window time.Duration
+	// Burst is how many may come at once. 0 means Requests.
+	Burst int
+}
+
+// Bucket returns the limit in the form of package policy, which enforces it.
+func (l RateLimit) Bucket() *capability.RateLimit {
+	return &capability.RateLimit{Requests: l.Requests, Period: l.Window, Burst: cmp.Or(l.Burst, l.Requests)}
 }
 
 type rateLimitJSON struct {
 	Requests int    `json:"requests"`
 	Window   string `json:"window"`
+	Burst    int    `json:"burst,omitempty"`
 }
 
 // MarshalJSON writes {"requests":100,"window":"1h0m0s"}.
 func (l RateLimit) MarshalJSON() ([]byte, error) {
-	return json.Marshal(rateLimitJSON{l.Requests, l.Window.String()})
+	return json.Marshal(rateLimitJSON{l.Requests, l.Window.String(), l.Burst})
 }
 
 // UnmarshalJSON reads a window such as 1h, 10s or 500ms.
@@ -78,12 +87,12 @@ func (l *RateLimit) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("the window %q is no duration such as 1h, 10s or 500ms", read.Window)
 	}
-	*l = RateLimit{Requests: read.Requests, Window: window}
+	*l = RateLimit{Requests: read.Requests, Window: window, Burst: read.Burst}
 	return l.check()
 }
 
 func (l *RateLimit) check() error {
-	if l.Requests < 1 || l.Window <= 0 {
+	if l.Requests < 1 || l.Window <= 0 || l.Burst < 0 {
 		return errors.New("a rate limit allows at least one request in a window of some length")
 	}
 	return nil

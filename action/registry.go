@@ -155,9 +155,7 @@ func compile(a Action) (e *entry, err error) {
 	if err := a.RateLimit.check(); err != nil {
 		return nil, err
 	}
-	e = &entry{action: a, limited: &capability.Capability{Name: a.ID, RateLimit: &capability.RateLimit{
-		Requests: a.RateLimit.Requests, Period: a.RateLimit.Window, Burst: a.RateLimit.Requests,
-	}}}
+	e = &entry{action: a, limited: &capability.Capability{Name: a.ID, RateLimit: a.RateLimit.Bucket()}}
 	if e.parameters, err = schema.Compile(a.Parameters); err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)
 	}

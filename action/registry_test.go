@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%s reads back as %+v, %v", data, back, err)
 	}
 	for _, bad := range []string{``, `[]`, `{} {}`, `{"ide":"x"}`, `{"rateLimit":{"requests":1,"window":"soon"}}`, `{"rateLimit":{"requests":0,"window":"1s"}}`,
-		`{"rateLimit":{"requests":1,"window":"-1s"}}`, `{"rateLimit":{"requests":1,"window":"1s","x":1}}`} {
+		`{"rateLimit":{"requests":1,"window":"-1s"}}`, `{"rateLimit":{"requests":1,"window":"1s","x":1}}`, `{"rateLimit":{"requests":1,"window":"1s","burst":-1}}`} {
 		if _, err := action.Parse([]byte(bad)); err == nil {
 			t.Errorf("%s is an action", bad)
 		}
@@ -222,6 +222,29 @@ func TestRateLimitBody(t *testing.T) {
 			t.Errorf("after retry_after_seconds: %v", err)
 		}
 	})
+}
+
+// A burst is what may come at once, whatever the window allows in the long run.
+func TestBurst(t *testing.T) {
+	limit := &capability.RateLimit{Requests: 1, Period: time.Hour, Burst: 3}
+	a := action.FromCapability(&capability.Capability{
+		Name: "get-weather", Permissions: []string{}, RateLimit: limit,
+		Input: &capability.Contract{Source: weatherAction(t).Parameters},
+	})
+	r := action.New(action.Options{})
+	register(t, r, a, handleGetWeather)
+	for range 3 {
+		if _, err := r.Execute(t.Context(), "get-weather", paris, caller()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Execute(t.Context(), "get-weather", paris, caller()); action.As(err).Code != action.RateLimitExceeded {
+		t.Errorf("the fourth: %v", err)
+	}
+	data, err := json.Marshal(a.RateLimit)
+	if want := `{"requests":1,"window":"1h0m0s","burst":3}`; err != nil || string(data) != want || *a.RateLimit.Bucket() != *limit {
+		t.Errorf("%s, %v, want %s", data, err, want)
+	}
 }
 
 func TestInvocationIsChecked(t *testing.T) {

@@ -131,7 +131,8 @@ func (d *Daemon) openBuiltIn(m *fleet.Member, s fleet.Skill, env builtin.Env) (*
 	}
 	a := opened.Action
 	if c, ok := actionCapability(m, s.Name); ok {
-		a = limitedBy(a, c)
+		entry := action.FromCapability(c)
+		a.RateLimit, a.TimeoutMS = entry.RateLimit, entry.TimeoutMS
 	}
 	b := &builtInSkill{opened: opened, registry: action.New(action.Options{
 		Logger: d.log, Limiter: d.executions, MaxResultBytes: m.Agent.Limits.MaxPayloadBytes,
@@ -149,15 +150,6 @@ func actionCapability(m *fleet.Member, id string) (*capability.Capability, bool)
 		return nil, false
 	}
 	return m.Capabilities.Lookup(id)
-}
-
-// limitedBy returns a with the limits of the capability that it is.
-func limitedBy(a action.Action, c *capability.Capability) action.Action {
-	if l := c.RateLimit; l != nil {
-		a.RateLimit = &action.RateLimit{Requests: l.Requests, Window: l.Period}
-	}
-	a.TimeoutMS, a.Cost = c.Timeout.Milliseconds(), c.Cost
-	return a
 }
 
 // useActions puts the actions of a load in force. Executions that run keep those that

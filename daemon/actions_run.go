@@ -56,7 +56,7 @@ func (d *Daemon) RunAction(ctx context.Context, inv action.Invocation) action.Ou
 	for _, entry := range m.Agent.Actions {
 		if c, ok := m.Capabilities.Lookup(entry.ID); ok {
 			// Loading has made sure of all that Register asks for.
-			if err := r.Register(definition(c), d.actionHandler(set, c, call.CorrelationID)); err != nil {
+			if err := r.Register(action.FromCapability(c), d.actionHandler(set, c, call.CorrelationID)); err != nil {
 				return action.Outcome{Error: action.Errorf(action.Internal, "%s cannot be executed", c.Name).Because(err)}
 			}
 		}
@@ -81,17 +81,6 @@ func granted(a *fleet.AgentFile) []string {
 		return []string{"**"}
 	}
 	return patterns(a.Scopes)
-}
-
-// definition returns the action that a capability is.
-func definition(c *capability.Capability) action.Action {
-	a := limitedBy(action.Action{
-		ID: c.Name, Name: c.Title, Description: c.Description, Permissions: c.Permissions, Parameters: c.Input.Source, Idempotent: c.Idempotent,
-	}, c)
-	if c.Output != nil {
-		a.Returns = c.Output.Source
-	}
-	return a
 }
 
 // actionHandler returns what runs an action for the operator: the action that agentd has,

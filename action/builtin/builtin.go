@@ -102,7 +102,7 @@ func Known() []fleet.KnownAction {
 			Config: compiled(d.Config),
 		}
 		if l := a.RateLimit; l != nil {
-			known[i].Capability.RateLimit = &capability.RateLimit{Requests: l.Requests, Period: l.Window, Burst: l.Requests}
+			known[i].Capability.RateLimit = l.Bucket()
 		}
 	}
 	return known

@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -73,7 +72,7 @@ func find(env *cli.Env, agent, wanted string) (string, error) {
 	}
 	var found, names []string
 	for _, m := range f.Members {
-		for _, a := range Offered(m) {
+		for _, a := range offered(m) {
 			names = append(names, a.ID)
 			if (a.ID == wanted || a.Name == wanted) && !slices.Contains(found, m.ID) {
 				found = append(found, m.ID)
@@ -93,28 +92,16 @@ func find(env *cli.Env, agent, wanted string) (string, error) {
 	return "", cli.Usage("no agent of the fleet %s has the action %q; there is %s", f.Name, wanted, spelling.Among(wanted, names))
 }
 
-// Offered returns the actions of a member, as its files declare them.
-func Offered(m *fleet.Member) []action.Action {
+// offered returns the actions of a member, as its files declare them.
+func offered(m *fleet.Member) []action.Action {
 	var all []action.Action
 	if m.ClientOnly() {
 		return nil
 	}
 	for _, entry := range m.Agent.Actions {
-		c, ok := m.Capabilities.Lookup(entry.ID)
-		if !ok {
-			continue
+		if c, ok := m.Capabilities.Lookup(entry.ID); ok {
+			all = append(all, action.FromCapability(c))
 		}
-		a := action.Action{ID: c.Name, Name: c.Title, Description: c.Description, Permissions: c.Permissions, TimeoutMS: c.Timeout.Milliseconds(), Idempotent: c.Idempotent, Cost: c.Cost}
-		if c.Input != nil {
-			a.Parameters = json.RawMessage(c.Input.Source)
-		}
-		if c.Output != nil {
-			a.Returns = json.RawMessage(c.Output.Source)
-		}
-		if l := c.RateLimit; l != nil {
-			a.RateLimit = &action.RateLimit{Requests: l.Requests, Window: l.Period}
-		}
-		all = append(all, a)
 	}
 	return all
 }

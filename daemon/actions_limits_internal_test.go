@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
+	"github.com/agentd/agentd/rpc"
+)
+
+// opened opens the built-in actions of an agent desk with this file, without the agent.
+func opened(t *testing.T, agent string) (*Daemon, *actionSet) {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"fleet.yaml":      "version: 1\nname: f\nagents: [{id: desk, path: ./desk}]\nenvironments: {default: {}}\n",
+		"desk/agent.yaml": "name: desk\n" + agent,
+		"desk/a.txt":      "hello",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := fleet.Load(root, LoadOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := f.Member("desk")
+	d := &Daemon{log: slog.New(slog.DiscardHandler), executions: policy.NewRateLimiter(0)}
+	set, err := d.openActions(f, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(set.retire)
+	return d, set
+}
+
+// calls calls a skill of the set so many times, and returns how many of them succeed.
+func (s *actionSet) calls(t *testing.T, d *Daemon, skill, tenant string, n int) (succeeded int) {
+	t.Helper()
+	for range n {
+		inv := &rpc.Invocation{From: "agent://caller", TenantID: tenant, Payload: json.RawMessage(`{"path":"a.txt"}`)}
+		_, err := actionSkill{d, s, skill}.Handle(t.Context(), inv)
+		switch {
+		case err == nil:
+			succeeded++
+		case !strings.Contains(err.Error(), "rate_limit_exceeded"):
+			t.Fatal(err)
+		}
+	}
+	return succeeded
+}
+
+// The limit of an entry holds as it is written, with its burst.
+func TestLimitOfABuiltInAction(t *testing.T) {
+	d, set := opened(t, "layers: {capabilities: {actions: [{id: file-read, config: {dir: .}, rateLimit: {requests: 1, window: 1h, burst: 3}}]}}\n")
+	if n := set.calls(t, d, "file-read", "", 5); n != 3 {
+		t.Errorf("%d of 5 calls with a burst of 3", n)
+	}
+}
