@@ -134,6 +134,9 @@ func (d *Daemon) openBuiltIn(m *fleet.Member, s fleet.Skill, env builtin.Env) (*
 		entry := action.FromCapability(c)
 		a.RateLimit, a.TimeoutMS = entry.RateLimit, entry.TimeoutMS
 	}
+	if a.TimeoutMS == 0 { // the call has a deadline of its own, which no default may cut short
+		a.TimeoutMS = rpc.MaxTimeout.Milliseconds()
+	}
 	b := &builtInSkill{opened: opened, registry: action.New(action.Options{
 		Logger: d.log, Limiter: d.executions, MaxResultBytes: m.Agent.Limits.MaxPayloadBytes,
 	})}

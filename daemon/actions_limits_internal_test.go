@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
@@ -58,6 +59,19 @@ func (s *actionSet) calls(t *testing.T, d *Daemon, skill, tenant string, n int) 
 		}
 	}
 	return succeeded
+}
+
+// A call may take as long as its caller and its capability allow: the default of package
+// action does not end it earlier. What an entry says itself does.
+func TestTimeoutOfABuiltInAction(t *testing.T) {
+	_, set := opened(t, "skills: {notes: {action: file-read, config: {dir: .}}}\n"+
+		"layers: {capabilities: {actions: [{id: file-read, config: {dir: .}, timeoutMs: 5000}]}}\n")
+	for skill, want := range map[string]time.Duration{"notes": rpc.MaxTimeout, "file-read": 5 * time.Second} {
+		a, ok := set.builtIn[skill].registry.Get("file-read")
+		if got := time.Duration(a.TimeoutMS) * time.Millisecond; !ok || got != want {
+			t.Errorf("%s may take %s, want %s", skill, got, want)
+		}
+	}
 }
 
 // The limit of an entry holds as it is written, with its burst.
