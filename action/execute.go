@@ -27,8 +27,13 @@ const maxDepth = 512
 // refusal is an [*Error], and the result carries it as well; the error is nil when the
 // handler has run, whatever came of it.
 func (r *Registry) Execute(ctx context.Context, id string, params json.RawMessage, c Context) (Result, error) {
-	report := Execution{Action: truncate.String(id, capability.MaxNameBytes), User: c.User.ID, TraceID: c.TraceID, Started: time.Now()}
+	report := Execution{
+		Action: truncate.String(id, capability.MaxNameBytes), User: c.User.ID, Tenant: c.User.Tenant, TraceID: c.TraceID, Started: time.Now(),
+	}
 	log := r.opts.Logger.With("action", report.Action, "user", report.User, "trace", report.TraceID)
+	if report.Tenant != "" {
+		log = log.With("tenant", report.Tenant)
+	}
 	if c.Logger == nil {
 		c.Logger = log
 	}
@@ -66,7 +71,7 @@ func (r *Registry) admit(ctx context.Context, id string, params json.RawMessage,
 		return nil, violations(InvalidArguments, "Invalid parameters of "+id, report)
 	}
 	now := time.Now()
-	if q := r.limits.Take(envelope.Address(u.ID), "", e.limited, now); !q.Allowed {
+	if q := r.limits.Take(envelope.Address(u.ID), u.Tenant, e.limited, now); !q.Allowed {
 		return nil, rateLimited(e, q)
 	}
 	return e, nil

@@ -26,6 +26,8 @@ type Handler func(ctx context.Context, params json.RawMessage, c Context) (json.
 type User struct {
 	// ID tells users apart, for rate limits and records.
 	ID string
+	// Tenant is for whom the user acts, or "". A user has a rate limit for each.
+	Tenant string
 	// Permissions are what the user has been granted: scopes such as weather:read, or
 	// patterns over scopes such as weather:* (package policy has their rules).
 	Permissions []string
@@ -47,8 +49,8 @@ type Context struct {
 type Execution struct {
 	// Action is the id that the caller named, cut to the length of an id.
 	Action string
-	// User and TraceID are those of the [Context].
-	User, TraceID string
+	// User, Tenant and TraceID are those of the [Context].
+	User, Tenant, TraceID string
 	// Started and Took are when the execution began, and how long it took.
 	Started time.Time
 	Took    time.Duration

@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/secretref"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -38,6 +39,29 @@ type actionSet struct {
 type builtInSkill struct {
 	opened   *builtin.Opened
 	registry *action.Registry // has that action alone, for calls
+}
+
+// executions count those of each skill that is a built-in action, which may be the action
+// of another skill too, under another limit. They outlive reloads: nobody gets a fresh
+// limit by one. The zero value is usable.
+type executions struct {
+	mu      sync.Mutex
+	bySkill map[string]*policy.RateLimiter
+}
+
+// limiter returns what counts for a skill, or for the operator, whose name is "".
+func (e *executions) limiter(skill string) *policy.RateLimiter {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.bySkill[skill]
+	if l == nil {
+		if e.bySkill == nil {
+			e.bySkill = map[string]*policy.RateLimiter{}
+		}
+		l = policy.NewRateLimiter(0)
+		e.bySkill[skill] = l
+	}
+	return l
 }
 
 // acquire keeps the set open until release. It fails once the set is retired.
@@ -138,7 +162,7 @@ func (d *Daemon) openBuiltIn(m *fleet.Member, s fleet.Skill, env builtin.Env) (*
 		a.TimeoutMS = rpc.MaxTimeout.Milliseconds()
 	}
 	b := &builtInSkill{opened: opened, registry: action.New(action.Options{
-		Logger: d.log, Limiter: d.executions, MaxResultBytes: m.Agent.Limits.MaxPayloadBytes,
+		Logger: d.log, Limiter: d.executions.limiter(s.Name), MaxResultBytes: m.Agent.Limits.MaxPayloadBytes,
 	})}
 	if err := b.registry.Register(a, opened.Run); err != nil {
 		_ = opened.Close()
@@ -197,7 +221,7 @@ func (s actionSkill) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawM
 	}
 	a := b.opened.Action
 	result, err := b.registry.Execute(ctx, a.ID, inv.Payload, action.Context{
-		User:      action.User{ID: string(inv.From) + "\x00" + inv.TenantID, Permissions: a.Permissions},
+		User:      action.User{ID: string(inv.From), Tenant: inv.TenantID, Permissions: a.Permissions},
 		Workspace: set.member.Dir, TraceID: inv.TraceID(),
 	})
 	if result.Success {

@@ -43,7 +43,7 @@ func (d *Daemon) RunAction(ctx context.Context, inv action.Invocation) action.Ou
 		Start: time.Now(), Role: rpc.RoleCallee, Peer: m.Address, Mode: rpc.ModeSync, Status: rpc.StatusOK,
 		CorrelationID: uuid.NewString(), TraceID: traceID(inv.TraceID), Payload: envelope.DigestPayload(inv.Parameters),
 	}
-	r := action.New(action.Options{Logger: d.log, Limiter: d.executions, MaxResultBytes: most, Record: func(_ context.Context, e action.Execution) {
+	r := action.New(action.Options{Logger: d.log, Limiter: d.executions.limiter(""), MaxResultBytes: most, Record: func(_ context.Context, e action.Execution) {
 		call.Capability, call.Attempts, call.Latency = e.Action, e.Attempts, e.Took
 		if e.Attempts > 0 {
 			call.ExecutionTime = e.Took

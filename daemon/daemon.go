@@ -70,7 +70,7 @@ type Daemon struct {
 	answers    *answerStore                    // nil for an agent that only calls others
 	inbox      *callee.Inbox                   // nil for an agent that only calls others
 	actions    atomic.Pointer[actionSet]       // nil for an agent that only calls others
-	executions *policy.RateLimiter             // of the built-in actions, and of all actions by the operator
+	executions executions                      // by calls and by the operator
 	skillAPI   atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
 	listening  listening
 	control    *control.Server

@@ -13,7 +13,6 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
-	"github.com/agentd/agentd/policy"
 )
 
 // Start runs the member with the given id. It returns once the agent accepts
@@ -29,7 +28,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		return nil, unknown
 	}
 	cfg.ownProcess()
-	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now(), descendants: cfg.family.Member(), executions: policy.NewRateLimiter(0)}
+	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now(), descendants: cfg.family.Member()}
 	d.loaded.Store(cfg.Fleet)
 	d.conditions = health.NewBoard(d.log)
 	if cfg.LogCalls {
