@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -196,6 +198,29 @@ func toolsHandler() http.Handler {
 		JSONResponse: true, // for programs that speak the protocol by hand; tools report no progress
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && !oneMessage(r) {
+			http.Error(w, "the body is not one JSON-RPC message: send each in a request of its own", http.StatusBadRequest)
+			return
+		}
 		handler.ServeHTTP(w, r.WithContext(registry.Bind(r.Context())))
 	})
+}
+
+// oneMessage reports whether the body of a request begins as an object. The library takes
+// batches from clients of an older protocol: thousands of calls in one request, whose
+// results it holds in memory until the last of them is there.
+func oneMessage(r *http.Request) bool {
+	body := bufio.NewReader(r.Body)
+	first, err := body.ReadByte()
+	for err == nil && (first == ' ' || first == '\t' || first == '\r' || first == '\n') {
+		first, err = body.ReadByte()
+	}
+	if err != nil || first != '{' || body.UnreadByte() != nil {
+		return false
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, r.Body}
+	return true
 }

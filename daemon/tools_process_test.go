@@ -161,6 +161,8 @@ func TestToolsRefuse(t *testing.T) {
 		{"a token that was guessed", "POST", list, http.Header{"Authorization": {"Bearer x"}}, 403, "has ended, or never existed"},
 		{"a page in a browser", "POST", list, http.Header{"Agentd-Call": {a.token}, "Origin": {"http://evil.example"}}, 403, "no page in a browser"},
 		{"a stream of the server", "GET", "", http.Header{"Agentd-Call": {a.token}, "Accept": {"text/event-stream"}}, 405, ""},
+		{"one message behind white space", "POST", " \r\n\t" + list, http.Header{"Agentd-Call": {a.token}}, 200, `"whoami"`},
+		{"many messages at once", "POST", "\n[" + list + "," + strings.Replace(list, ":1,", ":2,", 1) + "]", http.Header{"Agentd-Call": {a.token}}, 400, "not one JSON-RPC message"},
 		{"a body beyond all bounds", "POST", whoami + strings.Repeat("x", 5<<20) + `"}}}`, http.Header{"Agentd-Call": {a.token}}, 413, ""},
 		{"arguments beyond their bound", "POST", whoami + strings.Repeat("x", 2<<20) + `"}}}`, http.Header{"Agentd-Call": {a.token}}, 200, "too_large"},
 	} {
