@@ -220,30 +220,32 @@ func (s actionSkill) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawM
 		return nil, &rpc.SkillError{Message: "the agent no longer has this action", Retryable: false}
 	}
 	a := b.opened.Action
-	result, err := b.registry.Execute(ctx, a.ID, inv.Payload, action.Context{
+	result, _ := b.registry.Execute(ctx, a.ID, inv.Payload, action.Context{
 		User:      action.User{ID: string(inv.From), Tenant: inv.TenantID, Permissions: a.Permissions},
 		Workspace: set.member.Dir, TraceID: inv.TraceID(),
-	})
+	}) // a refusal is in the result, too
 	if result.Success {
 		return result.Data, nil
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx) // the callee has the words for the end of a call
 	}
-	return nil, skillError(result.Error, err)
+	return nil, skillError(result.Error)
 }
 
 // skillError is the failure of an action as that of a skill.
-func skillError(e *action.Error, refusal error) error {
-	switch {
-	case e.Code == action.Internal:
-		return e // the callee gives the caller an incident's id
-	case e.Code == action.BadResult:
-		return &rpc.SkillError{Code: rpc.CodeBadSkillOutput, Message: e.Message, Err: e.Unwrap()}
-	case refusal != nil && e.Details != nil:
-		return &rpc.SkillError{Message: fmt.Sprintf("%s: %s", e.Code, e.Message), Retryable: e.Retryable}
+func skillError(e *action.Error) error {
+	cause := e.Unwrap()
+	switch e.Code {
+	case action.Internal: // for the log: the callee gives the caller an incident's id
+		if cause != nil {
+			return cause
+		}
+		return e
+	case action.BadResult:
+		return &rpc.SkillError{Code: rpc.CodeBadSkillOutput, Message: e.Message, Err: cause}
 	}
-	return &rpc.SkillError{Message: fmt.Sprintf("%s: %s", e.Code, e.Message), Retryable: e.Retryable, Err: e.Unwrap()}
+	return &rpc.SkillError{Message: fmt.Sprintf("%s: %s", e.Code, e.Message), Retryable: e.Retryable, Err: cause}
 }
 
 // referredFiles returns the files that the references in a configuration lead to: no skill

@@ -63,13 +63,13 @@ func TestSkillErrorOfAnAction(t *testing.T) {
 		{action.Errorf(action.BadResult, "not what it says").Because(cause), rpc.CodeBadSkillOutput, false},
 	} {
 		var public *rpc.SkillError
-		if err := skillError(test.e, nil); !errors.As(err, &public) || public.Code != test.code || public.Retryable != test.retryable || strings.Contains(public.Message, "10.0.0.7") {
+		if err := skillError(test.e); !errors.As(err, &public) || public.Code != test.code || public.Retryable != test.retryable || strings.Contains(public.Message, "10.0.0.7") {
 			t.Errorf("%v: %+v", test.e.Code, err)
 		}
 	}
 	var public *rpc.SkillError
-	if err := skillError(action.Errorf(action.Internal, "x").Because(cause), nil); errors.As(err, &public) {
-		t.Errorf("an internal error is shown: %v", err)
+	if err := skillError(action.Errorf(action.Internal, "x").Because(cause)); errors.As(err, &public) || err.Error() != cause.Error() {
+		t.Errorf("an internal error is shown, or the incident has not its cause: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"time"
@@ -118,12 +119,7 @@ func (d *Daemon) actionHandler(set *actionSet, c *capability.Capability, correla
 // traceID returns a trace id as records have it, or "" for one of another form.
 func traceID(text string) string {
 	if id, err := uuid.Parse(text); err == nil { // also without its hyphens
-		const digits = "0123456789abcdef"
-		out := make([]byte, 0, 2*len(id))
-		for _, b := range id {
-			out = append(out, digits[b>>4], digits[b&15])
-		}
-		return string(out)
+		return hex.EncodeToString(id[:])
 	}
 	return ""
 }
