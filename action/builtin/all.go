@@ -67,11 +67,12 @@ func openFileRead(config json.RawMessage, env Env) (runner, error) {
 // weatherConfig is the schema of a guarded client, whose hosts may be left out, with what
 // the service needs.
 func weatherConfig() json.RawMessage {
+	const pointer = `{"type": "string", "pattern": "^/"}` // RFC 6901; the whole answer is no number
 	const own = `"properties": {
     "endpoint": {"type": "string", "minLength": 1},
     "key": {"type": "string"},
     "units": {"type": "object", "properties": {"celsius": {"type": "string"}, "fahrenheit": {"type": "string"}}, "additionalProperties": false},
-    "fields": {"type": "object", "properties": {"temperature": {"type": "string"}, "condition": {"type": "string"}, "humidity": {"type": "string"}}, "additionalProperties": false},`
+    "fields": {"type": "object", "properties": {"temperature": ` + pointer + `, "condition": ` + pointer + `, "humidity": ` + pointer + `}, "additionalProperties": false},`
 	s := strings.Replace(netguard.ConfigSchema, `"properties": {`, own, 1)
 	return json.RawMessage(strings.Replace(s, `"required": ["hosts"]`, `"required": ["endpoint"]`, 1))
 }

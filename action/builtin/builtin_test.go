@@ -118,6 +118,18 @@ func TestActionsRun(t *testing.T) {
 	}
 }
 
+// A path that is no JSON pointer would lead to the whole answer, and each call would fail.
+func TestWeatherFieldsArePointers(t *testing.T) {
+	d, _ := builtin.Find("get-weather")
+	config := mustCompile(t, d.Config)
+	for field, valid := range map[string]bool{"/current/temp": true, "/0": true, "current.temp": false, "": false} {
+		faults := config.Validate([]byte(`{"endpoint":"https://example.com/?q={location}","fields":{"temperature":"` + field + `"}}`))
+		if (faults == nil) != valid {
+			t.Errorf("%q: %v", field, faults)
+		}
+	}
+}
+
 func mustCompile(t *testing.T, source json.RawMessage) *schema.Schema {
 	t.Helper()
 	s, err := schema.Compile(source)
