@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/agentd/agentd/internal/failure"
@@ -77,13 +78,21 @@ func (r Resolver) Resolve(ctx registry.Context, c registry.Config) (*registry.Se
 	if config.PerHour == 0 {
 		config.PerHour = DefaultPerHour
 	}
+	limit, err := hourly.Open(ctx, r.Key(), config.PerHour, "mails", nil)
+	if err != nil {
+		return nil, err
+	}
 	s := registry.NewServer(r.Key(), "1", c.Tools)
+	s.OnClose(limit.Close)
 	tool := r.Tools()[0]
 	err = s.Add(registry.ToolSpec{
 		Key: tool.Key, Title: tool.Name, Description: tool.Description, OpenWorld: true,
 		Input: json.RawMessage(fmt.Sprintf(input, m.MaxRecipients())), Output: json.RawMessage(mailer.ReceiptSchema),
-	}, toolerror.Handler(ctx.Logger, tool.Key, send(m, hourly.New(config.PerHour, "mails"))))
-	return s, err
+	}, toolerror.Handler(ctx.Logger, tool.Key, send(m, limit)))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // send is the handler of the tool.
@@ -103,7 +112,7 @@ func send(m *mailer.Mailer, limit *hourly.Limit) registry.Handler {
 		if err := m.Check(message); err != nil {
 			return nil, err
 		}
-		if err := limit.Take(len(a.To)); err != nil {
+		if err := limit.Take(ctx, len(a.To)); err != nil {
 			return nil, err
 		}
 		receipt, err := m.Send(ctx, message)

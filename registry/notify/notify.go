@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/agentd/agentd/internal/failure"
@@ -66,14 +67,22 @@ func (r Resolver) Resolve(ctx registry.Context, c registry.Config) (*registry.Se
 	s.OnClose(func() error { n.Close(); return nil })
 	input, err := inputOf(n)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
+	limit, err := hourly.Open(ctx, r.Key(), config.PerHour, "notifications", nil)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.OnClose(limit.Close)
 	tool := r.Tools()[0]
 	err = s.Add(registry.ToolSpec{
 		Key: tool.Key, Title: tool.Name, Description: tool.Description, OpenWorld: true,
 		Input: input, Output: json.RawMessage(notifier.ReceiptSchema),
-	}, toolerror.Handler(ctx.Logger, tool.Key, send(n, hourly.New(config.PerHour, "notifications"))))
-	return s, err
+	}, toolerror.Handler(ctx.Logger, tool.Key, send(n, limit)))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // inputOf is the schema of the tool's arguments. A model sees the channels that there are,
@@ -116,7 +125,7 @@ func send(n *notifier.Notifier, limit *hourly.Limit) registry.Handler {
 		if err := n.Check(message); err != nil {
 			return nil, err
 		}
-		if err := limit.Take(1); err != nil {
+		if err := limit.Take(ctx, 1); err != nil {
 			return nil, err
 		}
 		receipt, err := n.Send(ctx, message)
