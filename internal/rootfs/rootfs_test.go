@@ -278,7 +278,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A folder that is removed and made again is read again; a link in its place is not.
+// A folder that is removed or moved, and made again, is read again; a link in its place
+// is not.
 func TestFolderComesBack(t *testing.T) {
 	tree, dir := tree(t, rootfs.Options{})
 	must(t, os.RemoveAll(dir))
@@ -294,6 +295,17 @@ func TestFolderComesBack(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("new"), 0o600))
 	if got, err := tree.Read(t.Context(), "docs/a.txt"); err != nil || string(got) != "new" {
 		t.Errorf("made again: %q, %v", got, err)
+	}
+	must(t, os.Rename(dir, dir+".old"))
+	must(t, os.Symlink("docs-private", dir))
+	if content, err := tree.Read(t.Context(), "docs/d.txt"); code(err) != failure.NotFound {
+		t.Errorf("moved, and a link in its place: %q, %v", content, err)
+	}
+	must(t, os.Remove(dir))
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("newer"), 0o600))
+	if got, err := tree.Read(t.Context(), "docs/a.txt"); err != nil || string(got) != "newer" {
+		t.Errorf("moved, and another in its place: %q, %v", got, err)
 	}
 }
 

@@ -135,14 +135,14 @@ func (t *Tree) locate(path string) (*folder, *os.Root, string, error) {
 	return f, root, rest, nil
 }
 
-// current returns the folder, and opens it again when it was removed and made anew, as
-// deployments do. It must then be a folder at the same place: a link that somebody put
-// there leads elsewhere.
+// current returns the folder, and opens it again when it was removed and made anew, or
+// another one was moved to its place, as deployments do. It must then be a folder at the
+// same place: a link that somebody put there leads elsewhere.
 func (f *folder) current() (*os.Root, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	info, err := f.root.Stat(".")
-	if err == nil && links(info) > 0 {
+	if at, atErr := os.Lstat(f.real); err == nil && links(info) > 0 && (atErr != nil || !at.IsDir() || os.SameFile(info, at)) {
 		return f.root, nil
 	}
 	again, err := os.OpenRoot(f.real)
@@ -164,7 +164,7 @@ func (f *folder) current() (*os.Root, error) {
 		return nil, err
 	}
 	// A reader may still hold the old one: closing it ends no file that is open, and the
-	// next step of that reader fails as the folder is gone anyway.
+	// next step of that reader fails, rather than to mix two folders.
 	f.root.Close()
 	f.root = again
 	return again, nil
