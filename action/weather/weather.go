@@ -1,6 +1,7 @@
 package weather
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,18 +117,11 @@ func create(c Config) (*Handler, error) {
 		}
 		policy.Secrets = append(policy.Secrets, h.key)
 	}
-	h.config.Fields.Temperature = orDefault(c.Fields.Temperature, "/temperature")
-	h.config.Fields.Condition = orDefault(c.Fields.Condition, "/condition")
-	h.config.Fields.Humidity = orDefault(c.Fields.Humidity, "/humidity")
+	h.config.Fields.Temperature = cmp.Or(c.Fields.Temperature, "/temperature")
+	h.config.Fields.Condition = cmp.Or(c.Fields.Condition, "/condition")
+	h.config.Fields.Humidity = cmp.Or(c.Fields.Humidity, "/humidity")
 	h.client, err = netguard.New(policy)
 	return h, err
-}
-
-func orDefault(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
 }
 
 // Close closes the connections that are kept for later requests.
@@ -151,7 +145,7 @@ func (h *Handler) Execute(ctx context.Context, params json.RawMessage) (json.Raw
 	// One pass: what stands in for one of them is not searched for the others.
 	target := strings.NewReplacer(
 		"{location}", url.QueryEscape(p.Location),
-		"{unit}", url.QueryEscape(orDefault(h.config.Units[p.Unit], p.Unit)),
+		"{unit}", url.QueryEscape(cmp.Or(h.config.Units[p.Unit], p.Unit)),
 		"{key}", url.QueryEscape(h.key),
 	).Replace(h.config.Endpoint)
 	resp, err := h.client.Do(ctx, netguard.Request{Method: http.MethodGet, URL: target, Header: map[string]string{"Accept": "application/json"}})
