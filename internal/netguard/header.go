@@ -36,12 +36,13 @@ func sentHeader(asked map[string]string) (http.Header, error) {
 }
 
 // isReserved reports whether a header belongs to the connection, or decides which host
-// answers or how the body is to be read.
+// answers, how the body is to be read, or that a GET is to be taken for something else.
 func isReserved(name string) bool {
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, "proxy-") || slices.Contains([]string{
 		"accept-encoding", "connection", "content-length", "expect", "host", "keep-alive",
 		"te", "trailer", "transfer-encoding", "upgrade",
+		"x-http-method", "x-http-method-override", "x-method-override",
 	}, name)
 }
 

@@ -474,6 +474,7 @@ func TestHeadersAreChecked(t *testing.T) {
 		"smuggling":    {"transfer-encoding": "chunked"},
 		"proxy":        {"Proxy-Authorization": "x"},
 		"encoding":     {"Accept-Encoding": "br"},
+		"method":       {"X-HTTP-Method-Override": "DELETE"},
 		"CRLF":         {"X-A": "a\r\nX-B: b"},
 		"DEL":          {"X-A": "a\x7fb"},
 		"name":         {"X A": "a"},
