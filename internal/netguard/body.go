@@ -2,16 +2,19 @@ package netguard
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/agentd/agentd/internal/failure"
+	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/internal/truncate"
 )
 
@@ -119,18 +122,8 @@ func (r rules) accepts(media string) bool {
 // redact takes the operator's secrets out of an answer: a host that shows its callers
 // what they sent would show them to the model.
 func (c *Client) redact(r *Response) {
-	secrets := slices.Clone(c.policy.Secrets)
-	for _, cred := range c.rules.credentials {
-		secrets = append(secrets, cred.value)
-		if _, token, ok := strings.Cut(cred.value, " "); ok {
-			secrets = append(secrets, token) // that of "Bearer …"
-		}
-	}
 	const mark = "[redacted]"
-	for _, secret := range secrets {
-		if len(secret) < minRedacted {
-			continue
-		}
+	for _, secret := range c.rules.secrets {
 		r.Body = bytes.ReplaceAll(r.Body, []byte(secret), []byte(mark))
 		for _, values := range r.Header {
 			for i, value := range values {
@@ -138,4 +131,21 @@ func (c *Client) redact(r *Response) {
 			}
 		}
 	}
+}
+
+// forms returns the ways in which answers write secrets: as they are, in a URL, and in
+// JSON, where some escape slashes and some do not. Longer ones come first: a secret may
+// be a part of another.
+func forms(secrets []string) []string {
+	var all []string
+	for _, secret := range secrets {
+		if len(secret) < minRedacted {
+			continue
+		}
+		quoted := string(ijson.AppendQuoted(nil, secret))
+		quoted = quoted[1 : len(quoted)-1]
+		all = append(all, secret, url.QueryEscape(secret), url.PathEscape(secret), quoted, strings.ReplaceAll(quoted, "/", `\/`))
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	return slices.Compact(all)
 }

@@ -447,18 +447,19 @@ func TestRedirectKeepsBodyAtHome(t *testing.T) {
 
 // A host that echoes what it was sent does not hand the operator's secret to the caller.
 func TestCredentialIsNotShown(t *testing.T) {
-	const token = "s3cret-t0ken"
+	const token, longer = "s3cret/t0ken+==", "s3cret/t0ken+==and-more"
 	port, p := serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Echo", r.Header.Get("Authorization"))
-		fmt.Fprint(w, "you sent ", r.Header.Get("Authorization"), " with token ", token)
+		fmt.Fprint(w, "you sent ", r.Header.Get("Authorization"), " with token ", token, ` {"token": "s3cret\/t0ken+=="} ?token=s3cret%2Ft0ken%2B%3D%3D `, longer)
 	})
+	p.Secrets = []string{longer}
 	p.Credentials = []netguard.Credential{{Host: "example.com:*", Header: "Authorization", Value: "Bearer " + token}}
 	c := client(t, p)
 	resp, err := c.Do(t.Context(), netguard.Request{URL: "https://example.com:" + port})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := resp.Header.Get("X-Echo") + string(resp.Body); strings.Contains(all, token) || !strings.Contains(all, "[redacted]") {
+	if all := resp.Header.Get("X-Echo") + string(resp.Body); strings.Contains(all, "s3cret") || strings.Contains(all, "and-more") || strings.Count(all, "[redacted]") != 6 {
 		t.Errorf("the answer is %s", all)
 	}
 	if _, err := c.Do(t.Context(), netguard.Request{URL: "http://example.com:" + port}); code(err) != failure.NotAllowed {

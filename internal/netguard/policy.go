@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -67,6 +68,7 @@ type rules struct {
 	addresses   addresses
 	types       []string
 	credentials []credential
+	secrets     []string // what is taken out of answers
 }
 
 type credential struct {
@@ -103,13 +105,19 @@ func (p Policy) compile() (rules, error) {
 		}
 		r.types = append(r.types, media)
 	}
+	secrets := slices.Clone(p.Secrets)
 	for _, c := range p.Credentials {
 		read, err := c.compile()
 		if err != nil {
 			return r, fmt.Errorf("credential for %q: %w", c.Host, err)
 		}
 		r.credentials = append(r.credentials, read)
+		secrets = append(secrets, read.value)
+		if _, token, ok := strings.Cut(read.value, " "); ok {
+			secrets = append(secrets, token) // that of "Bearer …"
+		}
 	}
+	r.secrets = forms(secrets)
 	return r, nil
 }
 
