@@ -7,6 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/schema/internal/ir"
+	"github.com/agentd/agentd/schema/internal/verdict"
 )
 
 // TestEndsOfLargeValues asks for the ends of nested arrays and objects, in any order, of
@@ -39,7 +41,9 @@ func TestEndsOfLargeValues(t *testing.T) {
 				starts = append(starts, i)
 			}
 		}
-		p := &reporter{data: doc}
+		run := verdict.NewRun(&ir.Schema{})
+		run.Begin(t.Context(), doc, verdict.DefaultSteps)
+		p := &reporter{run: run, data: doc}
 		for _, i := range rapid.Permutation(starts).Draw(t, "order") {
 			if got, want := p.end(i), ijson.SkipValid(doc, i); got != want {
 				t.Fatalf("the value at %d of %s ends at %d, want %d", i, doc, got, want)
