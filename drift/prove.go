@@ -49,7 +49,7 @@ func compile(ctx context.Context, p caller.Probe, limits schema.CompileLimits, s
 	if source == nil {
 		source = json.RawMessage("{}")
 	}
-	s, err := schema.CompileWithin(ctx, source, limits)
+	s, err := schema.CompileWithin(ctx, source, schema.CompileOptions{}, limits)
 	if err != nil {
 		return nil, &UnsupportedCloudToolSchema{Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Err: readable(err)}
 	}

@@ -42,7 +42,7 @@ func TestCompileWithinItsBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			if _, err := schema.CompileWithin(t.Context(), []byte(src), schema.CompileLimits{}); err != nil {
+			if _, err := schema.CompileWithin(t.Context(), []byte(src), schema.CompileOptions{}, schema.CompileLimits{}); err != nil {
 				t.Fatal(err)
 			}
 			runtime.ReadMemStats(&after)
@@ -51,18 +51,18 @@ func TestCompileWithinItsBudget(t *testing.T) {
 			if most := uint64(200*len(src) + 1<<20); allocated > most {
 				t.Errorf("%d bytes allocated for %d", allocated, len(src))
 			}
-			_, err := schema.CompileWithin(t.Context(), []byte(src), schema.CompileLimits{MaxSteps: len(src) + len(src)/20})
+			_, err := schema.CompileWithin(t.Context(), []byte(src), schema.CompileOptions{}, schema.CompileLimits{MaxSteps: len(src) + len(src)/20})
 			var exceeded *schema.ExceededError
 			if !errors.As(err, &exceeded) || exceeded.Cause != nil || !strings.Contains(err.Error(), "compiling the schema takes more than") {
 				t.Errorf("with few steps: %v", err)
 			}
-			_, err = schema.CompileWithin(t.Context(), []byte(src), schema.CompileLimits{MaxBytes: len(src) - 1})
+			_, err = schema.CompileWithin(t.Context(), []byte(src), schema.CompileOptions{}, schema.CompileLimits{MaxBytes: len(src) - 1})
 			if !errors.As(err, &exceeded) || !strings.Contains(err.Error(), fmt.Sprint(len(src)-1, " bytes")) {
 				t.Errorf("a byte too long: %v", err)
 			}
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err = schema.CompileWithin(ended, []byte(src), schema.CompileLimits{}); !errors.Is(err, context.Canceled) {
+			if _, err = schema.CompileWithin(ended, []byte(src), schema.CompileOptions{}, schema.CompileLimits{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("after the context: %v", err)
 			}
 		})
@@ -76,7 +76,7 @@ func TestTreeIsPaidFor(t *testing.T) {
 		src := []byte(`{"` + keyword + `":` + schematest.List(1<<18, func(int) string { return "1" }) + `}`)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := schema.CompileWithin(t.Context(), src, schema.CompileLimits{MaxSteps: len(src) + 10_000})
+		_, err := schema.CompileWithin(t.Context(), src, schema.CompileOptions{}, schema.CompileLimits{MaxSteps: len(src) + 10_000})
 		runtime.ReadMemStats(&after)
 		var exceeded *schema.ExceededError
 		if took := after.TotalAlloc - before.TotalAlloc; !errors.As(err, &exceeded) || took > uint64(4*len(src)+1<<20) {
@@ -85,7 +85,7 @@ func TestTreeIsPaidFor(t *testing.T) {
 	}
 	deep := []byte(`{"default":` + strings.Repeat(`[{"a":`, 100) + "1" + strings.Repeat(`},"b"]`, 100) + `}`)
 	for steps := len(deep); ; steps += 3 { // wherever it ends
-		_, err := schema.CompileWithin(t.Context(), deep, schema.CompileLimits{MaxSteps: steps})
+		_, err := schema.CompileWithin(t.Context(), deep, schema.CompileOptions{}, schema.CompileLimits{MaxSteps: steps})
 		if err == nil {
 			break
 		}
@@ -100,10 +100,10 @@ func TestTreeIsPaidFor(t *testing.T) {
 // still compile, and the fault is at the first that is not.
 func TestPatternsHaveABudget(t *testing.T) {
 	src := []byte(`{"properties":{"a":{"pattern":"^[a-z]$"},"b":{"pattern":"[ab]{0,40}c[ab]{0,400}d"}}}`)
-	if _, err := schema.CompileWithin(t.Context(), src, schema.CompileLimits{}); err != nil {
+	if _, err := schema.CompileWithin(t.Context(), src, schema.CompileOptions{}, schema.CompileLimits{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := schema.CompileWithin(t.Context(), src, schema.CompileLimits{MaxPatternSteps: 5000})
+	_, err := schema.CompileWithin(t.Context(), src, schema.CompileOptions{}, schema.CompileLimits{MaxPatternSteps: 5000})
 	var refusal *schema.CompileError
 	if !errors.As(err, &refusal) || len(refusal.Faults) != 1 || refusal.Faults[0].Pointer != "/properties/b/pattern" ||
 		!strings.Contains(err.Error(), "the patterns of the schema are too large together") {
@@ -159,13 +159,13 @@ func TestFullCompilesWithinItsBudget(t *testing.T) {
 func TestFullCompilesWithinLimits(t *testing.T) {
 	opts := schema.CompileOptions{Profile: schema.ProfileFull, Dialect: schema.DialectDraft07}
 	src := []byte(`{"items":[{"type":"string"},` + schematest.List(500, func(i int) string { return fmt.Sprintf(`{"minLength":%d}`, i) })[1:] + `}`)
-	s, err := schema.CompileWithLimits(t.Context(), src, opts, schema.CompileLimits{})
+	s, err := schema.CompileWithin(t.Context(), src, opts, schema.CompileLimits{})
 	if err != nil || s.Valid([]byte(`[1]`)) || s.Profile() != schema.ProfileFull {
 		t.Fatalf("with enough: %v", err)
 	}
 	var exceeded *schema.ExceededError
 	for _, l := range []schema.CompileLimits{{MaxBytes: len(src) - 1}, {MaxSteps: len(src) + 100}, {MaxSteps: len(src) + 8000}} {
-		if _, err := schema.CompileWithLimits(t.Context(), src, opts, l); !errors.As(err, &exceeded) {
+		if _, err := schema.CompileWithin(t.Context(), src, opts, l); !errors.As(err, &exceeded) {
 			t.Errorf("%+v: %v", l, err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestFullCompilesWithinLimits(t *testing.T) {
 	cancel()
 	for _, profile := range []schema.Profile{schema.ProfileFull, schema.ProfileSubset} {
 		opts.Profile = profile
-		if _, err := schema.CompileWithLimits(ended, []byte(`{}`), opts, schema.CompileLimits{}); !errors.Is(err, context.Canceled) {
+		if _, err := schema.CompileWithin(ended, []byte(`{}`), opts, schema.CompileLimits{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("after the context: %v", err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestFaultsArePaidFor(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := schema.CompileWithin(t.Context(), []byte(src), schema.CompileLimits{})
+		_, err := schema.CompileWithin(t.Context(), []byte(src), schema.CompileOptions{}, schema.CompileLimits{})
 		runtime.ReadMemStats(&after)
 		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || took > 768 {
 			t.Errorf("%s: %d MB allocated; %.100v", name, took, err)

@@ -76,8 +76,7 @@
 // # Hostile schemas
 //
 // Schemas may come from peers as well. Compile bounds their size, their nesting,
-// and the work on all patterns together; [CompileWithin] and, for the full profile,
-// [CompileWithLimits] have limits and a context.
+// and the work on all patterns together; [CompileWithin] has limits and a context.
 // Proofs count steps, see the Budget of package contain.
 //
 // # Where things are

@@ -45,7 +45,7 @@ func TestHostilePeakMemory(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		src := all[name]
 		peaks.Measure(t, name, len(src), fixed, 256, func() {
-			if _, err := schema.CompileWithin(t.Context(), []byte(src), schema.CompileLimits{}); err != nil {
+			if _, err := schema.CompileWithin(t.Context(), []byte(src), schema.CompileOptions{}, schema.CompileLimits{}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

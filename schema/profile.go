@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"context"
 	"slices"
 
 	"github.com/agentd/agentd/schema/internal/compile"
@@ -49,17 +48,6 @@ func CompileWith(src []byte, opts CompileOptions) (*Schema, error) {
 		return Compile(src)
 	}
 	return finish(compile.Full(src, opts.full()))
-}
-
-// CompileWithLimits is [CompileWith] for schemas that strangers wrote: within limits, and
-// until ctx ends. The error is an *[ExceededError] then, and otherwise a *[CompileError].
-func CompileWithLimits(ctx context.Context, src []byte, opts CompileOptions, l CompileLimits) (*Schema, error) {
-	if opts.Profile == ProfileSubset {
-		return CompileWithin(ctx, src, l)
-	}
-	l = l.orDefault()
-	form, faults, exceeded := compile.FullWithin(ctx, src, compile.Budget(l), opts.full())
-	return l.finish(form, faults, exceeded)
 }
 
 // full returns the options as the compiler of the full profile takes them.

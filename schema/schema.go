@@ -64,12 +64,14 @@ const (
 	DefaultMaxPatternSteps = pattern.DefaultMaxSteps // some tenths of a second
 )
 
-// CompileWithin is [Compile] for schemas that strangers wrote: within limits, and until
+// CompileWithin is [CompileWith] for schemas that strangers wrote: within limits, and until
 // ctx ends. The error is an *[ExceededError] then, and otherwise a *[CompileError].
-func CompileWithin(ctx context.Context, src []byte, l CompileLimits) (*Schema, error) {
+func CompileWithin(ctx context.Context, src []byte, opts CompileOptions, l CompileLimits) (*Schema, error) {
 	l = l.orDefault()
-	form, faults, exceeded := compile.Within(ctx, src, compile.Budget(l))
-	return l.finish(form, faults, exceeded)
+	if opts.Profile == ProfileSubset {
+		return l.finish(compile.Within(ctx, src, compile.Budget(l)))
+	}
+	return l.finish(compile.FullWithin(ctx, src, compile.Budget(l), opts.full()))
 }
 
 // orDefault fills in the defaults.
