@@ -19,8 +19,7 @@ type confinement struct {
 	layers  sandbox.Layers
 	threads *sandbox.Threads // nil where the helper starts programs
 	own     *place
-	others  *place   // for skills that run as other users; nil before the first
-	private []string // files of the system that are not for everybody
+	others  *place // for skills that run as other users; nil before the first
 }
 
 // Bounds of what is looked at to find files that no skill may read.
@@ -48,7 +47,6 @@ func (d *Daemon) openConfinement(ctx context.Context, switches bool) (*confineme
 	if c.own, err = d.openPlace(ownPlace, sandbox.OwnFolder, sandbox.OpenFolders); err != nil {
 		return nil, err
 	}
-	c.private = sandbox.Private("/etc", mostSystemFiles)
 	if c.threads, err = sandbox.OpenThreads(ctx); err != nil {
 		d.log.Warn("programs of skills are started by a helper process, which adds some milliseconds to each call", "error", err)
 	}
@@ -94,7 +92,13 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 		d.log.Warn("the skill may read files *.creds and *.nk that were not found: its folder holds too many files to search all",
 			"skill", s.Name, "dir", s.Process.Dir, "most", mostOwnFiles, "remedy", "give it a folder of its own with dir")
 	}
-	policy.Apart = slices.Concat(c.private, calls, othersFolders(f, m, s.Process.Dir), credentials)
+	// At each load: what has become private since the last one is, too.
+	private, unseen := sandbox.Private("/etc", mostSystemFiles)
+	if len(unseen) > 0 {
+		d.log.Warn("the skill may not read folders of the system that hold too many files to find those that are not for everybody",
+			"skill", s.Name, "folders", unseen, "most", mostSystemFiles, "remedy", "name what it needs of them in sandbox.read")
+	}
+	policy.Apart = slices.Concat(private, calls, othersFolders(f, m, s.Process.Dir), credentials)
 	policy.Limits = sandbox.Limits{
 		MemoryBytes: uint64(granted.MemoryBytes), FileBytes: uint64(granted.FileBytes), //nolint:gosec // the load has checked that they are positive
 		OpenFiles: uint64(granted.OpenFiles), CPUSeconds: uint64(granted.CPUSeconds), //nolint:gosec // as above

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,27 +139,53 @@ func Real(path string) string {
 }
 
 // Private lists what below a folder is not for everybody to read: to a program of the same
-// user, or of root, the modes are no bar. It looks at no more than most entries.
-func Private(folder string, most int) []string {
-	var private []string
-	_ = filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
-		if most--; most < 0 {
-			return filepath.SkipAll
+// user, or of root, the modes are no bar. It looks at no more than most entries, at those of
+// the upper folders first. A folder of which it cannot see all is private as a whole, and
+// also one of unseen.
+func Private(folder string, most int) (private, unseen []string) {
+	var open []string // folders for everybody that are still to be read
+	judge := func(path string, info fs.FileInfo, err error) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has gone
+		case err == nil && info.Mode()&fs.ModeSymlink != 0: // what it leads to is judged where it stands
+		case err != nil || info.Mode().Perm()&0o004 == 0, info.IsDir() && info.Mode().Perm()&0o001 == 0:
+			private = append(private, path)
+		case info.IsDir():
+			open = append(open, path)
 		}
-		if err != nil || entry.Type()&os.ModeSymlink != 0 {
-			return nil // what agentd cannot read a skill cannot either
+	}
+	info, err := os.Lstat(folder)
+	judge(folder, info, err)
+	for ; len(open) > 0; open = open[1:] {
+		entries, err := readSome(open[0], most+1)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+			continue // what agentd cannot read a skill cannot either
+		case err != nil || len(entries) > most:
+			private, unseen = append(private, open[0]), append(unseen, open[0])
+			continue
 		}
-		info, err := entry.Info()
-		if err != nil || info.Mode().Perm()&0o004 != 0 {
-			return nil // it has gone
+		most -= len(entries)
+		for _, entry := range entries {
+			info, err := entry.Info()
+			judge(filepath.Join(open[0], entry.Name()), info, err)
 		}
-		private = append(private, path)
-		if entry.IsDir() {
-			return filepath.SkipDir
-		}
-		return nil
-	})
-	return private
+	}
+	return private, unseen
+}
+
+// readSome reads at most n entries of a folder.
+func readSome(folder string, n int) ([]os.DirEntry, error) {
+	dir, err := os.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // it was only read
+	entries, err := dir.ReadDir(n)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return entries, err
 }
 
 // interpreters returns the programs that the kernel needs to execute a file: the file, what
