@@ -14,38 +14,43 @@ const (
 	sockDiagByFamily = 20
 	diagRequestBytes = unix.SizeofNlMsghdr + 56
 	diagUserAt       = unix.SizeofNlMsghdr + 64 // of idiag_uid in the answer
+	diagInodeAt      = unix.SizeofNlMsghdr + 68 // of idiag_inode
 )
 
 // diagTimeoutMicros bounds the wait for the kernel, which answers at once.
 const diagTimeoutMicros = 100_000
 
 // userOf returns the user that owns the other end of a loopback connection. The kernel
-// finds that socket by its addresses, as ss(8) has it do: 4 system calls, some 15 µs.
-// known is false where the kernel has no sock_diag, and when the other end is closed.
-func userOf(c *net.TCPConn) (uid uint32, known bool) {
+// finds that socket by its addresses, as ss(8) has it do: 4 system calls, some 15 µs. It is
+// unknownUser where the kernel has no sock_diag, or no trace of the other end, and noUser
+// when that is closed and the kernel keeps what is left of it.
+func userOf(c *net.TCPConn) int {
 	near, okNear := netAddr(c.LocalAddr())
 	far, okFar := netAddr(c.RemoteAddr())
 	if !okNear || !okFar {
-		return 0, false
+		return unknownUser
 	}
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return 0, false
+		return unknownUser
 	}
 	defer func() { _ = unix.Close(fd) }()
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: diagTimeoutMicros}); err != nil {
-		return 0, false
+		return unknownUser
 	}
 	// Of the socket at the other end, the far address is the local one.
 	if err := unix.Sendto(fd, diagRequest(far, near), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, false
+		return unknownUser
 	}
 	answer := make([]byte, 512)
 	n, _, err := unix.Recvfrom(fd, answer, 0)
-	if err != nil || n < diagUserAt+4 || binary.NativeEndian.Uint16(answer[4:]) != sockDiagByFamily {
-		return 0, false // among others NLMSG_ERROR, for a socket that does not exist
+	if err != nil || n < diagInodeAt+4 || binary.NativeEndian.Uint16(answer[4:]) != sockDiagByFamily {
+		return unknownUser // among others NLMSG_ERROR, for a socket that does not exist
 	}
-	return binary.NativeEndian.Uint32(answer[diagUserAt:]), true
+	if binary.NativeEndian.Uint32(answer[diagInodeAt:]) == 0 {
+		return noUser // the kernel says 0, which is root's
+	}
+	return int(binary.NativeEndian.Uint32(answer[diagUserAt:]))
 }
 
 // diagRequest asks for the one TCP socket with these addresses.

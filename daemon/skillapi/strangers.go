@@ -78,9 +78,14 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// unknownUser is that of a connection where the system does not say whose it is: the token
-// decides alone.
-const unknownUser = -1
+const (
+	// unknownUser is that of a connection where the system does not say whose it is: the
+	// token decides alone.
+	unknownUser = -1
+	// noUser is that of a connection whose other end was closed before it was accepted. It
+	// may have been anybody's, and nobody waits for an answer.
+	noUser = -2
+)
 
 // A listener accepts connections of the users that skills run as.
 type listener struct {
@@ -97,16 +102,14 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		user := unknownUser
-		if uid, known := userOf(tcp); known {
-			user = int(uid)
+		user := userOf(tcp)
+		if user == unknownUser || user != noUser && l.serves(user) {
+			return l.strangers.add(tcp, user), nil
 		}
-		if user != unknownUser && !l.serves(user) {
+		if user != noUser {
 			l.refused()
-			_ = tcp.Close()
-			continue
 		}
-		return l.strangers.add(tcp, user), nil
+		_ = tcp.Close()
 	}
 }
 
