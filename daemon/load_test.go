@@ -227,8 +227,10 @@ func TestBreaker(t *testing.T) {
 // One of three replicas takes its share of the requests and drops them. The other two
 // are called all the time.
 func TestSilentReplica(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	server := natstest.Run(t, "")
-	cfg := load(t, keys(natsFiles(server.URL()), "    timeoutMs: 300\n"))
+	// Only what is dropped may take so long, on a busy machine too.
+	cfg := load(t, keys(natsFiles(server.URL()), "    timeoutMs: 3000\n"))
 	cfg.Handlers = handle(echo)
 	for range 2 {
 		startAgent(t, replicaOf(t, cfg, "test"), "callee")
@@ -243,13 +245,13 @@ func TestSilentReplica(t *testing.T) {
 	}
 	caller := startAgent(t, cfg, "caller")
 	total := map[string]int{}
-	for range 4 {
+	for range 2 {
 		for end, n := range burst(t, caller, 100) {
 			total[end] += n
 		}
 	}
 	// The broker chooses at random: half of the calls at least are beyond chance.
-	if total[""] < 200 || total[""]+total[rpc.CodeTimeout.String()] != 400 || total[rpc.CodeTimeout.String()] == 0 {
+	if total[""] < 100 || total[""]+total[rpc.CodeTimeout.String()] != 200 || total[rpc.CodeTimeout.String()] == 0 {
 		t.Errorf("the calls ended as %v", total)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/agentd/agentd/internal/alloctest"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -132,7 +133,7 @@ func TestCallContextValues(t *testing.T) {
 // A request whose handler needs no context costs none.
 func TestCallContextIsLazy(t *testing.T) {
 	root := t.Context()
-	n := testing.AllocsPerRun(100, func() {
+	n := alloctest.Least(100, func() {
 		c := callContext{root: root, deadline: time.Now().Add(time.Hour)}
 		if c.Err() != nil {
 			t.Error("ended")

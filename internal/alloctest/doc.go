@@ -1,0 +1,3 @@
+// Package alloctest counts what code allocates, for tests: whatever else the process does
+// meanwhile.
+package alloctest
