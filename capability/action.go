@@ -42,8 +42,8 @@ func DecodeAction(o *strictyaml.Object, opts LoadOptions, builtIn *Capability) *
 		Position:    v.Position(),
 	}
 	c.Skill = c.Name
-	c.Input = d.shortContract(c.Name, "parameters", o.Get("parameters"))
-	c.Output = d.shortContract(c.Name, "returns", o.Get("returns"))
+	c.Input = d.shortContract(c, "parameters", o.Get("parameters"))
+	c.Output = d.shortContract(c, "returns", o.Get("returns"))
 	decodeCarried(o, c)
 	c.ID = "" // the id is the name: in a capability of the ARAL standard they are two
 	permissions := o.Get("permissions")
@@ -130,12 +130,12 @@ func (c *Contract) placed(v strictyaml.Value) *Contract {
 }
 
 // shortContract reads a schema, or the short form of one.
-func (d *decoder) shortContract(capability, side string, v strictyaml.Value) *Contract {
+func (d *decoder) shortContract(of *Capability, side string, v strictyaml.Value) *Contract {
 	// Parameters that are {} are none; what returns {} returns anything.
 	if v.Kind() != strictyaml.Map || !short(v) || side == "returns" && len(v.Entries()) == 0 {
-		return d.contract(capability, side, v)
+		return d.contract(of, side, v)
 	}
-	return d.compile(capability, side, v, longForm(v, side == "parameters"), true)
+	return d.compile(of, side, v, longForm(v, side == "parameters"), true)
 }
 
 // short reports whether a mapping is the short form. A schema's type is a string and its

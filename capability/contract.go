@@ -16,8 +16,8 @@ type Contract struct {
 	// Schema is the compiled schema. It is nil if the document was loaded for
 	// inspection.
 	Schema *schema.Schema
-	// Source is the schema as JSON, with its keys in declared order. It is
-	// read-only.
+	// Source is the schema as JSON, with its keys in declared order. A schema of the full
+	// profile names its dialect there, also where the file leaves it out. It is read-only.
 	Source []byte
 	// Digest covers what the schema asserts; see the package comment.
 	Digest string

@@ -117,9 +117,15 @@ func (d *decoder) capability(v strictyaml.Value) *Capability {
 	if c.Skill == "" {
 		c.Skill = c.Name
 	}
-	c.Input = d.contract(c.Name, "inputSchema", o.GetAny("inputSchema", "input_schema"))
-	c.Output = d.contract(c.Name, "outputSchema", o.GetAny("outputSchema", "output_schema"))
+	c.SchemaProfile = decodeProfile(o.GetAny("schemaProfile", "schema_profile"))
+	c.Input = d.contract(c, "inputSchema", o.GetAny("inputSchema", "input_schema"))
+	c.Output = d.contract(c, "outputSchema", o.GetAny("outputSchema", "output_schema"))
 	decodeCarried(o, c)
+	result := o.Get("result")
+	if result.Enum("json", string(ResultMCP)) == string(ResultMCP) {
+		c.Result = ResultMCP
+	}
+	d.checkResult(c, result)
 	o.Done()
 	return c
 }
@@ -163,27 +169,31 @@ func urlSafe(name string) bool {
 
 // contract reads one side's schema; nil if there is none. A boolean schema is
 // refused, because tools and generated clients need an object there.
-func (d *decoder) contract(capability, side string, v strictyaml.Value) *Contract {
+func (d *decoder) contract(of *Capability, side string, v strictyaml.Value) *Contract {
 	if !v.Present() {
 		return nil
 	}
-	prefix := fmt.Sprintf("capability %q %s: ", capability, side)
+	prefix := fmt.Sprintf("capability %q %s: ", of.Name, side)
 	if v.Kind() != strictyaml.Map {
 		v.Fault(prefix+"schema must be a JSON object", "leave the key out for loose JSON")
 		return nil
 	}
-	return d.compile(capability, side, v, v.AppendJSON(nil), false)
+	source := v.AppendJSON(nil)
+	if of.SchemaProfile == ProfileFull {
+		source = withDialect(source)
+	}
+	return d.compile(of, side, v, source, false)
 }
 
 // compile makes the contract of a schema that v has. short says that v has the short form
 // of it, see [DecodeAction].
-func (d *decoder) compile(capability, side string, v strictyaml.Value, source []byte, short bool) *Contract {
-	prefix := fmt.Sprintf("capability %q %s: ", capability, side)
+func (d *decoder) compile(of *Capability, side string, v strictyaml.Value, source []byte, short bool) *Contract {
+	prefix := fmt.Sprintf("capability %q %s: ", of.Name, side)
 	c := &Contract{Source: source, at: v, short: short}
 	if !d.opts.ValidateSchemas {
 		return c
 	}
-	compiled, err := schema.Compile(c.Source)
+	compiled, err := schema.CompileWith(c.Source, of.CompileOptions())
 	if err != nil {
 		c.faultSchema(prefix, err)
 		return nil

@@ -23,9 +23,10 @@ func annotation(keyword string) bool {
 // observable is the content that a capability's digest covers. Its JSON keys
 // are part of the definition: changing one changes every digest in the field.
 type observable struct {
-	Name   string `json:"name"`
-	Input  string `json:"input,omitempty"`
-	Output string `json:"output,omitempty"`
+	Name    string        `json:"name"`
+	Input   string        `json:"input,omitempty"`
+	Output  string        `json:"output,omitempty"`
+	Profile SchemaProfile `json:"schemaProfile,omitempty"`
 }
 
 // computeDigests fills in the digests of contracts, capabilities and the
@@ -39,11 +40,11 @@ func (d *Document) computeDigests() error {
 				continue
 			}
 			var err error
-			if contract.Digest, err = schemaDigest(contract.Source); err != nil {
+			if contract.Digest, err = schemaDigest(contract.Source, c.SchemaProfile); err != nil {
 				return fmt.Errorf("capability %q: %w", c.Name, err)
 			}
 		}
-		seen := observable{Name: c.Name}
+		seen := observable{Name: c.Name, Profile: c.SchemaProfile}
 		if c.Input != nil {
 			seen.Input = c.Input.Digest
 		}
@@ -65,15 +66,15 @@ func (d *Document) computeDigests() error {
 // ContractDigest returns the digest of what t publishes for the capability called
 // name, computed here: Digest is the publisher's own word.
 func (t ToolSchema) ContractDigest(name string) (string, error) {
-	seen := observable{Name: name}
+	seen := observable{Name: name, Profile: t.SchemaProfile}
 	var err error
 	if t.InputSchema != nil {
-		if seen.Input, err = schemaDigest(t.InputSchema); err != nil {
+		if seen.Input, err = schemaDigest(t.InputSchema, t.SchemaProfile); err != nil {
 			return "", err
 		}
 	}
 	if t.OutputSchema != nil {
-		if seen.Output, err = schemaDigest(t.OutputSchema); err != nil {
+		if seen.Output, err = schemaDigest(t.OutputSchema, t.SchemaProfile); err != nil {
 			return "", err
 		}
 	}
@@ -126,12 +127,19 @@ func (e *DigestError) Unwrap() error { return e.Err }
 // digest. It is the bound of schemas that compile.
 const MaxDigestDepth = jcs.MaxDepth
 
-// schemaDigest returns the digest of a schema's assertions. The error is a *[DigestError].
-func schemaDigest(source []byte) (string, error) {
+// schemaDigest returns the digest of a schema: of its assertions, or by the full profile of
+// all of it, where any part may be what a reference leads to. The error is a
+// *[DigestError].
+func schemaDigest(source []byte, profile SchemaProfile) (string, error) {
 	if err := ijson.Check(source, MaxDigestDepth); err != nil {
 		return "", &DigestError{err}
 	}
-	bare, _ := appendBare(nil, source, ijson.SkipSpace(source, 0))
+	var bare []byte
+	if profile == ProfileSubset {
+		bare, _ = appendBare(nil, source, ijson.SkipSpace(source, 0))
+	} else {
+		bare = withDialect(source)
+	}
 	canonical, err := jcs.Append(nil, bare)
 	if err != nil {
 		return "", &DigestError{err}

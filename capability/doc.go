@@ -7,6 +7,14 @@
 // fault is reported at its line and column. A capability without a schema has
 // no [Contract] on that side, and no validator ever runs there.
 //
+// # Profiles
+//
+// Contracts are written in the subset of JSON Schema that package schema describes. With
+// `schemaProfile: full` both contracts of a capability may use all of it, as the schemas of
+// MCP servers do. The profile belongs to what a contract means: it is published, and it is
+// under the digest, so that a peer that does not know it cannot take the contract for
+// another. `result: mcp` says that responses are results of tools.
+//
 // # Contracts and engines
 //
 // A [Contract] checks payloads with a [Validator]: the schema itself, compiled
@@ -22,7 +30,11 @@
 // A contract's digest is SHA-256 over the canonical form (RFC 8785) of its
 // schema without the keywords that assert nothing: title, description, default,
 // examples, $id, $schema. Rewording a description therefore leaves it alone.
-// A capability's digest covers its name and its contracts, a document's digest
+// A contract of the full profile has a digest over all of its schema, annotations and
+// the dialect included: any part of it may be what a reference leads to, and it is
+// others' text, whose every change should be seen.
+//
+// A capability's digest covers its name, its profile and its contracts, a document's digest
 // the digests of its capabilities. Timeouts, retry rules and the like are
 // published beside the digests, not under them: a caller's payload stays valid
 // when they change.

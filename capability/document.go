@@ -105,7 +105,11 @@ type Capability struct {
 	// Input and Output are the contracts of requests and responses. Nil is
 	// loose JSON: nothing is checked on that side.
 	Input, Output *Contract
-	// Digest covers the name and both contracts. See the package comment.
+	// SchemaProfile says by which rules both contracts are read.
+	SchemaProfile SchemaProfile
+	// Result is what the responses look like to a client of the Model Context Protocol.
+	Result ResultForm
+	// Digest covers the name, the profile and both contracts. See the package comment.
 	Digest string
 	// Position is where the capability stands in its file.
 	Position Position

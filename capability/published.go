@@ -49,6 +49,10 @@ type ToolSchema struct {
 	Category string `json:"category,omitempty"`
 	// Permissions are what the skill needs, such as network:read.
 	Permissions []string `json:"permissions,omitempty"`
+	// SchemaProfile says by which rules both schemas are read.
+	SchemaProfile SchemaProfile `json:"schemaProfile,omitempty"`
+	// Result is what responses look like to a client of the Model Context Protocol.
+	Result ResultForm `json:"result,omitempty"`
 	// Fault is why this entry cannot be used, for one that was read from a peer. The
 	// other fields are then unset. One odd entry says nothing about the others.
 	Fault error `json:"-"`
@@ -77,6 +81,7 @@ func (d *Document) Published() *Published {
 			Digest: c.Digest, Description: c.Description, Since: c.Since,
 			Idempotent: c.Idempotent, Progress: c.Progress, TimeoutMs: c.Timeout.Milliseconds(),
 			ID: c.ID, Version: c.Version, Category: c.Category, Permissions: c.Permissions,
+			SchemaProfile: c.SchemaProfile, Result: c.Result,
 		}
 		if c.Input != nil {
 			t.InputSchema = c.Input.Source

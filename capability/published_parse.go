@@ -109,6 +109,9 @@ func parseTool(raw json.RawMessage) ToolSchema {
 	if !isObjectOrAbsent(t.InputSchema) || !isObjectOrAbsent(t.OutputSchema) {
 		return ToolSchema{Fault: &PublishedError{Reason: "a schema must be a JSON object"}}
 	}
+	if _, err := t.SchemaProfile.CompileOptions(); err != nil {
+		return ToolSchema{Fault: &PublishedError{Reason: err.Error()}}
+	}
 	return t
 }
 

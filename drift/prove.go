@@ -23,7 +23,7 @@ import (
 // later.
 func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, digest string, limits schema.CompileLimits, budget contain.Budget) error {
 	if mine := p.Capability.Input; mine != nil && mine.Schema != nil && live.InputSchema != nil {
-		theirs, err := compile(ctx, p, limits, rpc.SideRequest, live.InputSchema)
+		theirs, err := compile(ctx, p, limits, rpc.SideRequest, live, live.InputSchema)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, dige
 		}
 	}
 	if mine := p.Capability.Output; mine != nil && mine.Schema != nil {
-		theirs, err := compile(ctx, p, limits, rpc.SideResponse, live.OutputSchema)
+		theirs, err := compile(ctx, p, limits, rpc.SideResponse, live, live.OutputSchema)
 		if err != nil {
 			return err
 		}
@@ -43,13 +43,17 @@ func prove(ctx context.Context, p caller.Probe, live capability.ToolSchema, dige
 	return nil
 }
 
-// compile compiles a schema of the peer, which is as hostile as a peer can be: within
-// limits. A side without one accepts everything.
-func compile(ctx context.Context, p caller.Probe, limits schema.CompileLimits, side rpc.Side, source json.RawMessage) (*schema.Schema, error) {
+// compile compiles a schema of the peer by the peer's profile. It is as hostile as a peer
+// can be, and compiled within limits. A side without one accepts everything.
+func compile(ctx context.Context, p caller.Probe, limits schema.CompileLimits, side rpc.Side, live capability.ToolSchema, source json.RawMessage) (*schema.Schema, error) {
 	if source == nil {
 		source = json.RawMessage("{}")
 	}
-	s, err := schema.CompileWithin(ctx, source, schema.CompileOptions{}, limits)
+	opts, err := live.SchemaProfile.CompileOptions()
+	if err != nil {
+		return nil, &UnsupportedCloudToolSchema{Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Err: err}
+	}
+	s, err := schema.CompileWithin(ctx, source, opts, limits)
 	if err != nil {
 		return nil, &UnsupportedCloudToolSchema{Peer: p.Peer.Address, Capability: p.Capability.Name, Side: side, Err: readable(err)}
 	}

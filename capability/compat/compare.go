@@ -38,6 +38,13 @@ const (
 	// RuleIdempotent reports that callers may no longer retry. It is not breaking:
 	// a caller that reads the new contract stops retrying by itself.
 	RuleIdempotent = "idempotent-removed"
+	// RuleWords reports new wording inside of a schema, which models read as well.
+	RuleWords = "schema-words-changed"
+	// RuleProfile reports that the schemas are read by other rules; what that changes is
+	// reported beside it.
+	RuleProfile = "schema-profile-changed"
+	// RuleResult reports that responses are shown to MCP clients in another form.
+	RuleResult = "result-changed"
 	// RuleSchema reports a published schema that package schema does not compile,
 	// so nothing about it can be proven.
 	RuleSchema = "schema-unsupported"
@@ -94,8 +101,14 @@ func Compare(old, new *capability.Published, direction Direction) *Report {
 			c.capability(before, after)
 		}
 	}
-	// Stable: findings of one capability keep the order of their schemas.
-	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
+	c.report.sort()
+	return c.report
+}
+
+// sort puts breaking findings first. It is stable: findings of one capability keep the
+// order of their schemas.
+func (r *Report) sort() {
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		if a.Breaking != b.Breaking {
 			if a.Breaking {
 				return -1
@@ -104,7 +117,6 @@ func Compare(old, new *capability.Published, direction Direction) *Report {
 		}
 		return cmp.Compare(a.Capability, b.Capability)
 	})
-	return c.report
 }
 
 // sortedNames returns the names of all capabilities of docs, each once.
@@ -141,26 +153,34 @@ func (c *comparison) capability(before, after capability.ToolSchema) {
 	if before.Idempotent && !after.Idempotent {
 		c.add(Finding{Rule: RuleIdempotent, Message: "it is no longer idempotent: callers may not retry"})
 	}
+	c.meaning(before, after)
 	if c.direction != Response {
-		c.side(Request, before.InputSchema, after.InputSchema)
+		c.side(Request, source{before.InputSchema, before.SchemaProfile}, source{after.InputSchema, after.SchemaProfile})
 	}
 	if c.direction != Request {
-		c.side(Response, before.OutputSchema, after.OutputSchema)
+		c.side(Response, source{before.OutputSchema, before.SchemaProfile}, source{after.OutputSchema, after.SchemaProfile})
 	}
+}
+
+// A source is a schema and the profile by which it is read.
+type source struct {
+	json    json.RawMessage
+	profile capability.SchemaProfile
 }
 
 // side explains the change of one side's schema. Callers send what the old input
 // accepts, so the old input must be contained in the new one. They receive what
 // the new output produces, so for responses containment runs the other way
 // round, but the findings read from old to new on both sides.
-func (c *comparison) side(side Direction, before, after json.RawMessage) {
+func (c *comparison) side(side Direction, before, after source) {
 	// The usual case. Unequal bytes may still accept the same values; Explain
 	// decides that.
-	if string(before) == string(after) {
+	if string(before.json) == string(after.json) && before.profile == after.profile {
 		return
 	}
-	old, errOld := compile(before)
-	new, errNew := compile(after)
+	c.words(side, before.json, after.json)
+	old, errOld := before.compile()
+	new, errNew := after.compile()
 	if errOld != nil || errNew != nil {
 		c.add(Finding{Side: side, Rule: RuleSchema, Breaking: true,
 			Message: fmt.Sprintf("the schema is not one that agentd can check: %s", cmp.Or(errText(errNew), errText(errOld)))})
@@ -181,11 +201,15 @@ func (c *comparison) side(side Direction, before, after json.RawMessage) {
 }
 
 // compile makes a schema; a side without one accepts everything.
-func compile(source json.RawMessage) (*schema.Schema, error) {
-	if source == nil {
-		source = json.RawMessage("{}")
+func (s source) compile() (*schema.Schema, error) {
+	opts, err := s.profile.CompileOptions()
+	if err != nil {
+		return nil, err
 	}
-	return schema.Compile(source)
+	if s.json == nil {
+		s.json = json.RawMessage("{}")
+	}
+	return schema.CompileWith(s.json, opts)
 }
 
 // errText returns the text of err, or "" for none.

@@ -24,11 +24,16 @@ func (Engine) Compile(s *schema.Schema) (capability.Validator, error) { return C
 // schema against the draft-07 meta-schema, and every default and example in the
 // schema against the schema that it stands in, with both engines.
 //
+// It has no opinion on schemas of the full profile.
+//
 // The meta-schema is compiled once, for the first schema; share one review
 // among the files of a load. It is safe for concurrent use.
 func NewSecondOpinion() capability.SecondOpinion {
 	meta := sync.OnceValues(NewMeta)
 	return func(s *schema.Schema) []schema.Fault {
+		if s.Profile() != schema.ProfileSubset {
+			return nil // the library knows draft-07 alone, and would see half of it
+		}
 		m, err := meta()
 		if err != nil {
 			// Without the meta-schema there is no opinion, so no schema loads.

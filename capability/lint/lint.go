@@ -236,6 +236,9 @@ func (l *linter) contract(c *capability.Capability, side string, contract *capab
 	for _, n := range w.order {
 		l.node(n)
 	}
+	for _, r := range contract.Schema.Remarks() {
+		l.report("remark", r.Pointer, "%s", r.Message)
+	}
 	l.totals(contract.Schema, w)
 }
 

@@ -21,6 +21,9 @@ func (l *linter) node(n schema.Node) {
 		return
 	}
 	l.keywords(n)
+	for _, keyword := range n.Unread() {
+		l.report("full-keyword", n.Pointer()+"/"+keyword, "%s is a keyword of the full schema profile", keyword)
+	}
 	l.types(n)
 	l.object(n)
 	l.values(n)

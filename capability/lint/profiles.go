@@ -44,6 +44,7 @@ func subsetRules() []Rule {
 		{"open-object", SeverityInfo, "additionalProperties: false turns a misspelt member into a violation", ownReading},
 		{"any-value", SeverityInfo, "say which type it is", ownReading},
 		{"description", SeverityInfo, "callers and models choose by it", ownReading},
+		{"remark", SeverityInfo, "the contract is what the rest says; see the schema's own documentation", ownReading},
 		{"untyped-tool", SeverityWarning, "without one, nothing is checked before the call", ownReading},
 	}
 }
@@ -64,6 +65,7 @@ func openAIRules() []Rule {
 		{"enum-size", SeverityError, "use a string with a pattern", openAIDocs},
 		{"text-size", SeverityError, "shorten names and enum values", openAIDocs},
 		{"untyped-tool", SeverityWarning, "a strict tool needs a closed object schema", openAIDocs},
+		{"full-keyword", SeverityWarning, "the reader may refuse or ignore it: calls are checked by agentd with the whole schema", "no provider documents it"},
 		{"tool-name", SeverityWarning, "the bridge shortens it with a hash; choose shorter names", "OpenAI, Function calling: name"},
 	}
 }
@@ -82,6 +84,7 @@ func anthropicRules() []Rule {
 		{"recursion", SeverityWarning, "unroll it to a fixed depth", strict},
 		{"optional-properties", SeverityWarning, "make some required", strict},
 		{"union-properties", SeverityWarning, "use fewer unions and lists of types", strict},
+		{"full-keyword", SeverityWarning, "the reader may refuse or ignore it: calls are checked by agentd with the whole schema", "no provider documents it"},
 		{"tool-name", SeverityWarning, "the bridge shortens it with a hash; choose shorter names", anthropicAPI},
 	}
 }
@@ -96,6 +99,7 @@ func geminiRules() []Rule {
 		{"any-value", SeverityError, "give it a type", geminiAPI},
 		{"boolean-schema", SeverityError, "write a schema with a type", geminiAPI},
 		{"type-list", SeverityWarning, "send it as parametersJsonSchema", geminiDocs},
+		{"full-keyword", SeverityWarning, "the reader may refuse or ignore it: calls are checked by agentd with the whole schema", "no provider documents it"},
 		{"tool-name", SeverityWarning, "the bridge shortens it with a hash; choose shorter names", geminiAPI},
 		{"tool-name-start", SeverityWarning, "the bridge puts an underscore before it", geminiAPI},
 	}

@@ -1,10 +1,6 @@
 package lint
 
-import (
-	"slices"
-
-	"github.com/agentd/agentd/schema"
-)
+import "github.com/agentd/agentd/schema"
 
 // walk holds what the rules need to know of a schema as a whole, from one pass.
 type walk struct {
@@ -49,24 +45,8 @@ func (w *walk) collect(n schema.Node, seen map[schema.Node]bool) {
 	}
 }
 
-// children returns the schemas directly inside n.
-func children(n schema.Node) []schema.Node {
-	var out []schema.Node
-	for _, p := range n.Properties() {
-		out = append(out, p.Schema)
-	}
-	if additional, ok := n.Additional(); ok {
-		out = append(out, additional)
-	}
-	if items, ok := n.Items(); ok {
-		out = append(out, items)
-	}
-	out = append(out, slices.Concat(n.OneOf(), n.AnyOf(), n.AllOf())...)
-	if not, ok := n.Not(); ok {
-		out = append(out, not)
-	}
-	return out
-}
+// children returns the schemas directly inside n, which is no reference.
+func children(n schema.Node) []schema.Node { return n.Children() }
 
 // maxMeasured bounds the depth that is measured. No provider's limit comes near.
 const maxMeasured = 100

@@ -152,9 +152,12 @@ func (a *app) capabilitiesDiffCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&r.Against, "against", "", "take the old file from git: git:<ref>")
 	f.StringVar(&r.Direction, "direction", string(compat.Both), "request, response or both")
+	f.BoolVar(&r.PinWords, "pin-descriptions", false, pinWordsUsage)
 	f.StringVarP(&r.Format, "output", "o", "text", diffFormatUsage)
 	return cmd
 }
+
+const pinWordsUsage = "also exit with 3 when words changed that models read: descriptions and titles"
 
 const lockFileUsage = "the lock file (default: " + capabilities.LockName + " beside fleet.yaml)"
 
@@ -170,11 +173,13 @@ func (a *app) capabilitiesLockCommand() *cobra.Command {
 
 func (a *app) capabilitiesCheckCommand() *cobra.Command {
 	var path, format string
+	var pinWords bool
 	cmd := &cobra.Command{
 		Use: "check", Short: "Explain what has changed since `capabilities lock`; exit status 3 when it breaks callers", Args: arguments(0),
-		RunE: a.do(func(context.Context, []string) error { return capabilities.Check(&a.Env, path, format) }),
+		RunE: a.do(func(context.Context, []string) error { return capabilities.Check(&a.Env, path, format, pinWords) }),
 	}
 	cmd.Flags().StringVar(&path, "lock", "", lockFileUsage)
+	cmd.Flags().BoolVar(&pinWords, "pin-descriptions", false, pinWordsUsage)
 	cmd.Flags().StringVarP(&format, "output", "o", "text", diffFormatUsage)
 	return cmd
 }

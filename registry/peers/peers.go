@@ -112,13 +112,14 @@ func (r *Resolver) Resolve(_ registry.Context, config registry.Config) (*registr
 	}
 	s := registry.NewServer("peers", "1", config.Tools)
 	for _, c := range all {
-		input, output := shapeOf(c.Input, "payload"), shapeOf(c.Output, "response")
+		opts := c.CompileOptions()
+		input, output := shapeOf(c.Input, "payload", opts), shapeOf(c.Output, "response", opts)
 		if c.Output == nil {
 			output = shape{member: "response"} // loose JSON, and no schema that says so
 		}
 		err := s.Add(registry.ToolSpec{
 			Key: c.name, Title: c.title(), Description: c.describe(), Input: input.schema, Output: output.schema,
-			Idempotent: c.Idempotent, OpenWorld: true, Timeout: rpc.MaxTimeout,
+			Schemas: opts, Idempotent: c.Idempotent, OpenWorld: true, Timeout: rpc.MaxTimeout,
 		}, func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 			return r.call(ctx, c, input, output, args)
 		})

@@ -132,6 +132,43 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+// Contracts of the full profile are the tool's own, and judged by it.
+func TestFullShapes(t *testing.T) {
+	const file = `
+- name: object
+  schemaProfile: full
+  inputSchema: {type: object, patternProperties: {"^n": {multipleOf: 3}}, additionalProperties: false}
+- name: number
+  schemaProfile: full
+  inputSchema: {type: integer, multipleOf: 3}
+- name: tree
+  schemaProfile: full
+  inputSchema: {type: array, prefixItems: [{type: string}], items: {$ref: "#"}}
+`
+	r, err := resolve(t, []peers.Peer{peer(t, "lib", file)}, caller(func(_ context.Context, r rpc.Request) (*rpc.Result, error) {
+		return &rpc.Result{Status: rpc.StatusOK, Response: r.Payload}, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(t.Context())
+	for _, c := range []struct {
+		tool, args string
+		ok         bool
+	}{
+		{"object", `{"n":6}`, true},
+		{"object", `{"n":7}`, false},
+		{"object", `{"m":6}`, false},
+		{"number", `{"payload":6}`, true},
+		{"number", `{"payload":7}`, false},
+		{"tree", `{"payload":["a",["b"]]}`, true}, // the call judges it
+	} {
+		if got := r.Call(t.Context(), "lib__"+c.tool, json.RawMessage(c.args)); got.IsError == c.ok {
+			t.Errorf("%s %s: %s", c.tool, c.args, text(got))
+		}
+	}
+}
+
 func text(r *mcp.CallToolResult) string {
 	return r.Content[0].(*mcp.TextContent).Text
 }

@@ -19,8 +19,9 @@ type shape struct {
 	member string // "" for a payload that is the object itself
 }
 
-// shapeOf is the shape for a contract, or for loose JSON.
-func shapeOf(c *capability.Contract, member string) shape {
+// shapeOf is the shape for a contract, or for loose JSON. opts are how the contract is
+// read.
+func shapeOf(c *capability.Contract, member string, opts schema.CompileOptions) shape {
 	if c == nil {
 		return shape{wrapper(member, json.RawMessage("{}"), nil), member}
 	}
@@ -30,6 +31,10 @@ func shapeOf(c *capability.Contract, member string) shape {
 	}
 	if bytes.Equal(bytes.TrimSpace(root["type"]), []byte(`"object"`)) {
 		return shape{schema: c.Source}
+	}
+	if opts.Profile == schema.ProfileFull && (bytes.Contains(c.Source, []byte(`$ref"`)) || bytes.Contains(c.Source, []byte(`Ref"`))) {
+		// They may lead anywhere in the document, and would lead elsewhere in another.
+		return shape{wrapper(member, json.RawMessage("{}"), nil), member}
 	}
 	// References lead to the definitions of the root, which therefore move up. One to the
 	// root itself would mean the wrapper: the call checks such a payload, and not the tool.
@@ -43,7 +48,7 @@ func shapeOf(c *capability.Contract, member string) shape {
 	wrapped := wrapper(member, inner, definitions)
 	if refersToRoot(c.Source) {
 		wrapped = wrapper(member, json.RawMessage("{}"), nil)
-	} else if _, err := schema.Compile(wrapped); err != nil {
+	} else if _, err := schema.CompileWith(wrapped, opts); err != nil {
 		wrapped = wrapper(member, json.RawMessage("{}"), nil)
 	}
 	return shape{wrapped, member}

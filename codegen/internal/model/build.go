@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/codegen/internal/ident"
@@ -27,6 +28,9 @@ func New(doc *capability.Document) (*API, error) {
 			if side.contract != nil && side.contract.Schema == nil {
 				return nil, fmt.Errorf("capability %q was loaded without its schemas", c.Name)
 			}
+			if err := refuseUnread(side.contract); err != nil {
+				return nil, fmt.Errorf("capability %q, %s: %w", c.Name, strings.ToLower(side.name), err)
+			}
 			types := buildSide(ident+side.name, side.contract, names)
 			*side.to = types[0]
 			api.Types = append(api.Types, types...)
@@ -37,6 +41,46 @@ func New(doc *capability.Document) (*API, error) {
 	names.assignAll(api.Types)
 	markRecursive(api.Types)
 	return api, nil
+}
+
+// refuseUnread refuses a schema of the full profile with keywords that types do not
+// express and that this package does not read: a client would offer what the contract
+// refuses, or refuse what it offers.
+func refuseUnread(c *capability.Contract) error {
+	if c == nil || c.Schema.Profile() != schema.ProfileFull {
+		return nil
+	}
+	seen := map[schema.Node]bool{}
+	var walk func(n schema.Node) error
+	walk = func(n schema.Node) error {
+		if seen[n] {
+			return nil
+		}
+		seen[n] = true
+		for _, keyword := range n.Unread() {
+			if !narrows(keyword) {
+				return fmt.Errorf("the keyword %s of the full schema profile, at %q, has no type in a generated client", keyword, n.Pointer()+"/"+keyword)
+			}
+		}
+		for _, child := range n.Children() {
+			if err := walk(child); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return walk(c.Schema.Root())
+}
+
+// narrows reports whether a keyword leaves the type of a value as it is: like a pattern or
+// a length, it is for validation alone.
+func narrows(keyword string) bool {
+	switch keyword {
+	case "multipleOf", "minProperties", "maxProperties", "propertyNames", "contains", "minContains", "maxContains",
+		"dependentRequired", "if", "then", "else", "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems":
+		return true
+	}
+	return false
 }
 
 // buildSide builds the types of one schema, the root's first. Intersections are

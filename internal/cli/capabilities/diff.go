@@ -23,6 +23,8 @@ type DiffRequest struct {
 	Against string
 	// Direction is request, response or both.
 	Direction string
+	// PinWords makes changed descriptions breaking.
+	PinWords bool
 	// Format is text, json, sarif or junit.
 	Format string
 }
@@ -40,7 +42,7 @@ func Diff(ctx context.Context, env *cli.Env, r DiffRequest) error {
 	default:
 		return cli.Usage("--direction: must be request, response or both, not %q", r.Direction)
 	}
-	return writeCompat(env, compat.Compare(old.Published(), new.Published(), direction), r.Format, new.Path)
+	return writeCompat(env, compat.Compare(old.Published(), new.Published(), direction), r.PinWords, r.Format, new.Path)
 }
 
 // load loads the old and the new document. Of two files it reports the faults of
@@ -84,7 +86,10 @@ func loadFromGit(ctx context.Context, ref, path string) (*capability.Document, e
 
 // writeCompat writes a report in a format of its own kind of -o. uri names the
 // changed file in SARIF. The error is a finding when callers break.
-func writeCompat(env *cli.Env, report *compat.Report, format, uri string) (err error) {
+func writeCompat(env *cli.Env, report *compat.Report, pinWords bool, format, uri string) (err error) {
+	if pinWords {
+		report.RefuseWords()
+	}
 	switch format {
 	case "text", "table":
 		err = report.WriteText(env.Stdout, env.Colors())

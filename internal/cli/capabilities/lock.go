@@ -35,8 +35,8 @@ func Lock(env *cli.Env, path string) error {
 }
 
 // Check compares the contracts of the fleet with a lock file. The error is a
-// finding when a change breaks callers.
-func Check(env *cli.Env, path, format string) error {
+// finding when a change breaks callers, or with pinWords changes what models read.
+func Check(env *cli.Env, path, format string, pinWords bool) error {
 	docs, path, err := contracts(env, path)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func Check(env *cli.Env, path, format string) error {
 	if err != nil {
 		return err
 	}
-	return writeCompat(env, lock.Check(docs...), format, path)
+	return writeCompat(env, lock.Check(docs...), pinWords, format, path)
 }
 
 // contracts returns what goes into the lock file, and its path: the capabilities

@@ -26,7 +26,7 @@ func breakClerk(t *testing.T, env *clitest.Env) {
 func TestLockAndCheck(t *testing.T) {
 	t.Parallel()
 	env := twoClerks(t)
-	if err := Check(&env.Env, "", "text"); clitest.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), LockName) {
+	if err := Check(&env.Env, "", "text", false); clitest.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), LockName) {
 		t.Errorf("no lock file: %v", err)
 	}
 	if err := Lock(&env.Env, ""); err != nil {
@@ -40,7 +40,7 @@ func TestLockAndCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Check(&env.Env, "", "text"); err != nil {
+	if err := Check(&env.Env, "", "text", false); err != nil {
 		t.Errorf("nothing has changed: %v, %s", err, env.Out)
 	}
 
@@ -56,7 +56,7 @@ func TestLockAndCheck(t *testing.T) {
 
 	breakClerk(t, env)
 	env.Reset()
-	if err := Check(&env.Env, "", "text"); clitest.Code(err) != cli.ExitFinding || !strings.Contains(env.Out.String(), "copies") {
+	if err := Check(&env.Env, "", "text", false); clitest.Code(err) != cli.ExitFinding || !strings.Contains(env.Out.String(), "copies") {
 		t.Errorf("%v: %s", err, env.Out)
 	}
 	if err := Lock(&env.Env, filepath.Join(env.Dir, "no", "such", "folder", "f")); err == nil {

@@ -40,6 +40,12 @@ func writeCapability(env *cli.Env, doc *capability.Document, c *capability.Capab
 	if c.Timeout > 0 {
 		rows = append(rows, []string{"timeoutMs", fmt.Sprint(c.Timeout.Milliseconds())})
 	}
+	if c.SchemaProfile != capability.ProfileSubset {
+		rows = append(rows, []string{"schemaProfile", c.SchemaProfile.String()})
+	}
+	if c.Result != capability.ResultJSON {
+		rows = append(rows, []string{"result", c.Result.String()})
+	}
 	if c.Progress {
 		rows = append(rows, []string{"progress", "true"})
 	}
