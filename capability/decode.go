@@ -234,16 +234,16 @@ func decodeCarried(o *strictyaml.Object, c *Capability) {
 	c.Version = o.Get("version").Text()
 	c.Category = o.Get("category").Text()
 	c.Permissions = decodePermissions(o.Get("permissions"))
-	c.RateLimit = decodeRateLimit(o.GetAny("rateLimit", "rate_limit"))
+	c.RateLimit = DecodeRateLimit(o.GetAny("rateLimit", "rate_limit"))
 	c.RetryPolicy = decodeRetryPolicy(o.GetAny("retryPolicy", "retry_policy"))
 	c.Concurrency = int(o.Get("concurrency").Int(1, 1_000_000))
 	c.Cost = decodeCost(o.Get("cost"))
 	c.Callers = o.Get("callers").Texts()
 }
 
-// decodeRateLimit reads {requests, period?, burst?, shared?}. The key window
-// is a synonym of period.
-func decodeRateLimit(v strictyaml.Value) *RateLimit {
+// DecodeRateLimit reads {requests, period?, burst?, shared?}; nil if it is absent. The key
+// window is a synonym of period.
+func DecodeRateLimit(v strictyaml.Value) *RateLimit {
 	if !v.Present() {
 		return nil
 	}

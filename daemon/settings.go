@@ -84,6 +84,7 @@ func agentSettings() []setting {
 			i.Position = fleet.Position{}
 			return i
 		}),
+		row("mcp", swapped, func(a *fleet.AgentFile) any { return mcpOf(a.MCP) }),
 		row("limits.shutdownTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Limits.ShutdownTimeout }),
 		row("durable", restart, func(a *fleet.AgentFile) any {
 			d := a.Durable
@@ -223,7 +224,19 @@ func permissionsOf(p *fleet.Permissions) any {
 	if p == nil {
 		return nil
 	}
-	return [][]string{patterns(p.Allow), patterns(p.Ask), patterns(p.Deny), patterns(p.Serve)}
+	return [][]string{
+		patterns(p.Allow), patterns(p.Ask), patterns(p.Deny), patterns(p.Serve),
+		patterns(p.Clients.Allow), patterns(p.Clients.Ask), patterns(p.Clients.Deny),
+	}
+}
+
+// mcpOf is what a file says about the face for MCP, without places.
+func mcpOf(m fleet.MCP) fleet.MCP {
+	m.Clients = slices.Clone(m.Clients)
+	for i := range m.Clients {
+		m.Clients[i].Position = fleet.Position{}
+	}
+	return m
 }
 
 // approversOf is who may decide, without places.

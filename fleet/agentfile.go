@@ -65,6 +65,8 @@ type AgentFile struct {
 	Idempotency Idempotency
 	// Breaker holds the block breaker, with defaults for what the file leaves out.
 	Breaker Breaker
+	// MCP holds the block mcp, with defaults for what the file leaves out.
+	MCP MCP
 	// Ignored are the keys of the file that agentd accepts for the sake of the
 	// reference runtime, and does not act on.
 	Ignored []IgnoredKey
@@ -152,6 +154,9 @@ type Permissions struct {
 	// Serve holds calls of others to the member for a person's approval: the rules of Ask
 	// that begin with ServeAgent.
 	Serve []PermissionRule
+	// Clients decides about clients of the member's face for MCP: the rules of Allow, Ask
+	// and Deny that begin with MCP.
+	Clients ClientPermissions
 }
 
 // A PermissionRule is one pattern of agent.yaml.
@@ -281,6 +286,10 @@ func decodeAgent(file *strictyaml.File, id string, p paths, actions actionOption
 	a.Durable = decodeDurable(o.Get("durable"))
 	a.Idempotency = decodeIdempotency(o.Get("idempotency"))
 	a.Breaker = decodeBreaker(o.Get("breaker"))
+	var ignored []IgnoredKey
+	a.MCP, ignored = decodeMCP(o.Get("mcp"), p)
+	a.Ignored = append(a.Ignored, ignored...)
+	a.checkClientRules(o.Get("permissions"))
 	a.decodeReference(o)
 	o.PassOverPrefix("x-")
 	o.Done()

@@ -27,6 +27,7 @@ func (f *Fleet) Files(m *Member) []string {
 			all = append(all, a.KeyFile)
 		}
 	}
+	all = append(all, m.Agent.MCP.files()...)
 	for _, p := range m.Peers {
 		if p.Document != nil {
 			all = append(all, f.abs(p.Document.Path))

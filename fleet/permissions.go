@@ -27,11 +27,14 @@ func decodePermissions(v strictyaml.Value) *Permissions {
 		rules.Fault("rules are the reference runtime's, and would decide nothing here", "write them as patterns under allow, ask and deny")
 	}
 	p := &Permissions{
-		Allow: decodePatterns(o.Get("allow"), faultTarget),
-		Ask:   decodePatterns(o.Get("ask"), faultAsk),
-		Deny:  decodePatterns(o.Get("deny"), faultGuard),
+		Allow: decodePatterns(o.Get("allow"), orClient(faultTarget)),
+		Ask:   decodePatterns(o.Get("ask"), orClient(faultAsk)),
+		Deny:  decodePatterns(o.Get("deny"), orClient(faultGuard)),
 	}
-	p.splitAsk()
+	p.Ask, p.Serve = split(p.Ask, serveTool)
+	p.Allow, p.Clients.Allow = split(p.Allow, MCPTool)
+	p.Ask, p.Clients.Ask = split(p.Ask, MCPTool)
+	p.Deny, p.Clients.Deny = split(p.Deny, MCPTool)
 	return p
 }
 
@@ -42,26 +45,26 @@ const (
 	serveTool = "ServeAgent:"
 )
 
-// splitAsk moves the rules about calls that the member serves out of Ask. A list of
-// nothing else says nothing about the calls that it makes.
-func (p *Permissions) splitAsk() {
-	var made []PermissionRule
-	for _, r := range p.Ask {
-		if strings.HasPrefix(r.Pattern, serveTool) {
-			p.Serve = append(p.Serve, r)
+// split moves the rules about a tool out of a list. A list of nothing else says nothing
+// about the calls that the member makes.
+func split(rules []PermissionRule, tool string) (rest, about []PermissionRule) {
+	for _, r := range rules {
+		if strings.HasPrefix(r.Pattern, tool) {
+			about = append(about, r)
 		} else {
-			made = append(made, r)
+			rest = append(rest, r)
 		}
 	}
-	if p.Serve != nil {
-		p.Ask = made
+	if about == nil {
+		return rules, nil // as it was: an empty list is not an absent one
 	}
+	return rest, about
 }
 
 // Calls reports whether there are rules about the calls that the member makes. Then all
 // that none of them allows is denied.
 func (p *Permissions) Calls() bool {
-	return p != nil && (p.Serve == nil || p.Allow != nil || p.Ask != nil || p.Deny != nil)
+	return p != nil && (p.Serve == nil && !p.Clients.Any() || p.Allow != nil || p.Ask != nil || p.Deny != nil)
 }
 
 // decodePatterns reads a list of patterns; nil if there is none. check

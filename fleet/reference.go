@@ -17,7 +17,7 @@ import (
 func carriedKeys() []string {
 	return []string{
 		"model", "temperature", "maxTokens", "subagentDepthCap", "systemPrompt", "plugins", "event-sources",
-		"channels", "tools", "mcp", "controlPlane", "secrets", "observability",
+		"channels", "tools", "controlPlane", "secrets", "observability",
 	}
 }
 

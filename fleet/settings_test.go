@@ -385,7 +385,7 @@ func TestUnknownKeys(t *testing.T) {
 	}
 	for _, key := range []string{
 		"model", "temperature", "maxTokens", "subagentDepthCap", "systemPrompt", "plugins", "event-sources",
-		"channels", "tools", "mcp", "controlPlane", "secrets", "observability", "x-", "x-anything",
+		"channels", "tools", "controlPlane", "secrets", "observability", "x-", "x-anything",
 	} {
 		if _, err := agentWith(t, key+": {any: [thing]}"); err != nil {
 			t.Errorf("%s: %v", key, err)

@@ -47,6 +47,7 @@ type CallerRules struct {
 	block            bool // agent.yaml has permissions of calls
 	allow, ask, deny []rule
 	peers            map[envelope.Address]fleet.Position
+	clients          *clientRules // nil where no rule is about clients of the face for MCP
 }
 
 // NewCallerRules returns the rules of a member. The error names the place of a
@@ -57,24 +58,34 @@ func NewCallerRules(m *fleet.Member) (*CallerRules, error) {
 		c.peers[p.Address] = p.Position
 	}
 	permissions := m.Agent.Permissions
-	if !permissions.Calls() {
+	if permissions == nil {
 		return c, nil
 	}
-	c.block = true
+	c.block = permissions.Calls()
 	for _, list := range []struct {
 		effect Effect
 		from   []fleet.PermissionRule
 		to     *[]rule
 	}{{Allow, permissions.Allow, &c.allow}, {Ask, permissions.Ask, &c.ask}, {Deny, permissions.Deny, &c.deny}} {
-		for _, written := range list.from {
-			r, err := newRule(list.effect, written.Pattern, written.Position)
-			if err != nil {
-				return nil, err
-			}
-			*list.to = append(*list.to, r)
+		if err := readRules(list.effect, list.from, list.to); err != nil {
+			return nil, err
 		}
 	}
-	return c, nil
+	var err error
+	c.clients, err = newClientRules(&permissions.Clients)
+	return c, err
+}
+
+// readRules appends rules as they are written to rules that can be matched.
+func readRules(effect Effect, from []fleet.PermissionRule, to *[]rule) error {
+	for _, written := range from {
+		r, err := newRule(effect, written.Pattern, written.Position)
+		if err != nil {
+			return err
+		}
+		*to = append(*to, r)
+	}
+	return nil
 }
 
 // Decide reports whether the agent may call a capability of another. No agent

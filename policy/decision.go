@@ -80,6 +80,9 @@ const (
 	NoCapability
 	// AskRule: an ask rule matches, and no deny rule: a person decides.
 	AskRule
+	// NoClientRule: there are rules about clients of the face for MCP, and none of them
+	// matches.
+	NoClientRule
 )
 
 // String returns a sentence without its full stop.
@@ -106,6 +109,8 @@ func (r Reason) String() string {
 		return "the capability needs a scope that its agent is not granted"
 	case AskRule:
 		return "an ask rule matches: a person decides"
+	case NoClientRule:
+		return "there are rules about MCP clients, none of them matches, and what they do not allow a client is denied"
 	case NoCapability:
 		return "the agent declares no such capability"
 	}

@@ -18,8 +18,12 @@ type Explanation struct {
 	Target string `json:"target"`
 	// Allowed is whether both ends allow the call, as far as is known.
 	Allowed bool `json:"allowed"`
-	// Caller is the decision of the calling end.
+	// Caller is the decision of the calling end about the agent's own calls.
 	Caller Decision `json:"caller"`
+	// MCPClient is the client of the agent's face for MCP whose call it is, or "". Client is
+	// then the decision about it.
+	MCPClient string    `json:"mcpClient,omitempty"`
+	Client    *Decision `json:"client,omitempty"`
 	// Callee is the decision of the called end, or nil when its files are not part
 	// of this fleet.
 	Callee *Decision `json:"callee,omitempty"`
@@ -43,6 +47,12 @@ func (e *UnknownMemberError) Error() string {
 // to need not be. The error is an [*UnknownMemberError], or names the place of a
 // malformed pattern.
 func Explain(f *fleet.Fleet, from, to envelope.Address, capability string) (*Explanation, error) {
+	return ExplainClient(f, from, "", to, capability)
+}
+
+// ExplainClient is [Explain] for a call that a client of from's face for MCP asks for. No
+// client, "", stands for the agent itself.
+func ExplainClient(f *fleet.Fleet, from envelope.Address, client string, to envelope.Address, capability string) (*Explanation, error) {
 	caller, ok := f.Member(from.ID())
 	if !ok {
 		unknown := &UnknownMemberError{ID: from.ID()}
@@ -56,13 +66,22 @@ func Explain(f *fleet.Fleet, from, to envelope.Address, capability string) (*Exp
 		return nil, err
 	}
 	e := &Explanation{From: from, To: to, Capability: capability, Target: Target(to, capability), Caller: rules.Decide(to, capability)}
-	e.Allowed = e.Caller.Allowed
+	decision := e.Caller
+	if client != "" {
+		decision = rules.DecideFor(OriginMCP(client), to, capability)
+		e.MCPClient, e.Client, e.Target = client, &decision, ClientTarget(OriginMCP(client), to, capability)
+		if _, known := caller.Agent.MCP.Client(client); !known && caller.Agent.MCP.Clients != nil {
+			decision.Allowed = false
+			e.Notes = append(e.Notes, fmt.Sprintf("mcp.clients of %s does not list %q: it is not served", from, client))
+		}
+	}
+	e.Allowed = decision.Allowed
 	listed := slices.ContainsFunc(caller.Peers, func(p *fleet.Peer) bool { return p.Address == to })
 	if !listed && e.Caller.Reason != PeerNotListed {
 		e.Allowed = false
 		e.Notes = append(e.Notes, fmt.Sprintf("the peers file of %s does not list %s: the call ends before any permission (EAGENTRPC_NO_PEER)", from, to))
 	}
-	if e.Caller.Reason == AskRule {
+	if decision.Reason == AskRule {
 		e.Notes = append(e.Notes, "a person decides about each such call (agentd approvals): without a word in time it is denied")
 	}
 	return e, e.explainCallee(f)

@@ -130,6 +130,22 @@ func (c *checker) unmatched(m *fleet.Member) {
 		}
 		c.warn(PermissionUnmatched, r.Position, "`agentd fleet graph` shows who offers what", "the rule %q matches no capability of a peer", r.Pattern)
 	}
+	c.unmatchedClients(m, targets)
+}
+
+// unmatchedClients reports rules that would give clients of a member's face for MCP
+// something, and match no call. targets are what the member's own rules are matched against.
+func (c *checker) unmatchedClients(m *fleet.Member, targets []string) {
+	rules := m.Agent.Permissions.Clients
+	for _, r := range slices.Concat(rules.Allow, rules.Ask) {
+		// Which clients there are was checked by the load: what counts is the rest.
+		_, target, _ := strings.Cut(r.Pattern, "/")
+		glob, err := policy.ParseGlob("RequestAgent:" + target)
+		if err != nil || strings.Contains(r.Pattern, "**") || slices.ContainsFunc(targets, glob.Match) {
+			continue
+		}
+		c.warn(PermissionUnmatched, r.Position, "`agentd fleet graph` shows who offers what", "the rule %q matches no capability of a peer", r.Pattern)
+	}
 }
 
 // unserved reports the rules of a member that ask about calls of capabilities which it

@@ -77,6 +77,7 @@ func effects() map[string]string {
 		"observability":   "logs go to standard error, and `agentd audit export` writes OTLP",
 		"audit.export":    "`agentd audit export` writes records for other systems",
 		"audit.exporters": "`agentd audit export` writes records for other systems",
+		"mcp.servers":     "the block mcp is about clients; a skill may be the tool of an MCP server",
 	}
 }
 

@@ -122,6 +122,8 @@ func TestRules(t *testing.T) {
 
 		"a rule for nothing": {"-- desk/agent.yaml --\nname: desk\npermissions:\n  allow: [\"RequestAgent:agent://clerk/file\", \"RequestAgent:agent://clerk/flie\", \"Bash:*\"]\n  deny: [\"RequestAgent:agent://later/*\"]\n",
 			"! [permission.unmatched] desk/agent.yaml:3:46: /permissions/allow/1: the rule \"RequestAgent:agent://clerk/flie\" matches no capability of a peer (`agentd fleet graph` shows who offers what)\n" + oneDoubt},
+		"a rule about a client for nothing": {"-- desk/agent.yaml --\nname: desk\npermissions: {allow: [\"MCP:*/agent://clerk/file\", \"MCP:cursor/agent://clerk/flie\", \"MCP:**\"]}\n",
+			"! [permission.unmatched] desk/agent.yaml:2:51: /permissions/allow/1: the rule \"MCP:cursor/agent://clerk/flie\" matches no capability of a peer (`agentd fleet graph` shows who offers what)\n" + oneDoubt},
 		"a person decides about calls to the clerk": {"-- clerk/agent.yaml --\nname: clerk\npermissions: {ask: [\"ServeAgent:agent://*/file\", \"ServeAgent:**\"]}\nskills: {file: {process: {command: [cat]}}}\n", clean},
 		"nobody would be asked": {"-- clerk/agent.yaml --\nname: clerk\npermissions: {ask: [\"ServeAgent:agent://desk/flie\"]}\nskills: {file: {process: {command: [cat]}}}\n",
 			"! [permission.unmatched] clerk/agent.yaml:2:21: /permissions/ask/0: the rule \"ServeAgent:agent://desk/flie\" matches no capability of the agent: nobody would be asked (`agentd fleet graph` shows who offers what)\n" + oneDoubt},

@@ -11,9 +11,13 @@ import (
 )
 
 // Explain prints whether from may call a capability of to, and which rule
-// decides at each end. from and to are addresses, or ids alone. The error is a
-// finding when the call would be denied.
-func Explain(env *cli.Env, from, to, capability string) error {
+// decides at each end. from and to are addresses, or ids alone. client names the MCP
+// client that asks from for the call, "" for none. The error is a finding when the call
+// would be denied.
+func Explain(env *cli.Env, from, client, to, capability string) error {
+	if client != "" && !fleet.IsMCPClient(client) {
+		return cli.Usage("--mcp-client: %q can name no client: 1 to 32 lower-case letters, digits and hyphens", client)
+	}
 	caller, err := parseAddress("<from>", from)
 	if err != nil {
 		return err
@@ -26,7 +30,7 @@ func Explain(env *cli.Env, from, to, capability string) error {
 	if err != nil {
 		return err
 	}
-	e, err := policy.Explain(f, caller, callee, capability)
+	e, err := policy.ExplainClient(f, caller, client, callee, capability)
 	if err != nil {
 		return err
 	}
@@ -62,8 +66,15 @@ func write(env *cli.Env, e *policy.Explanation) error {
 	if !e.Allowed {
 		verdict = colors.Bad("✗ denied")
 	}
-	fmt.Fprintf(env.Stdout, "%s  %s → %s/%s\n", verdict, e.From, e.To, output.Printable(e.Capability))
+	from := string(e.From)
+	if e.Client != nil {
+		from = policy.OriginMCP(e.MCPClient) + " at " + from
+	}
+	fmt.Fprintf(env.Stdout, "%s  %s → %s/%s\n", verdict, from, e.To, output.Printable(e.Capability))
 	rows := [][]string{decisionRow("caller", e.Caller)}
+	if e.Client != nil {
+		rows = append(rows, decisionRow("client", *e.Client))
+	}
 	if e.Callee != nil { // the fleet knows the callee's rules
 		rows = append(rows, decisionRow("callee", *e.Callee))
 	}
