@@ -101,7 +101,7 @@ func (a *approvals) Approve(ctx context.Context, r rpc.ApprovalRequest) (rpc.App
 		return rpc.Approval{}, a.recordUndecided(ctx, call, "overflow")
 	}
 	if take, _ := a.lines.Take(time.Now()); take {
-		a.log.Warn("a call waits for approval", "id", call.id, "role", string(r.Role), "peer", r.Peer, "capability", r.Capability, "correlationId", r.CorrelationID, "traceId", r.TraceID, "until", call.until)
+		a.log.Warn("a call waits for approval", "id", call.id, "role", string(r.Role), "peer", r.Peer, "capability", r.Capability, "origin", r.Origin, "correlationId", r.CorrelationID, "traceId", r.TraceID, "until", call.until)
 	}
 	select {
 	case decision := <-call.decision:
@@ -215,7 +215,7 @@ func (a *approvals) show(call *waitingCall) control.Approval {
 	r := call.request
 	shown := control.Approval{
 		ID: call.id, Role: r.Role, Caller: a.self, Callee: r.Peer, Proven: r.Proven, Peer: r.Peer, Capability: r.Capability,
-		CorrelationID: r.CorrelationID, SessionID: r.SessionID, TenantID: r.TenantID, Rule: r.Rule.String(),
+		CorrelationID: r.CorrelationID, SessionID: r.SessionID, TenantID: r.TenantID, Origin: r.Origin, Rule: r.Rule.String(),
 		Since: r.Start, Until: call.until, Nonce: call.nonce, PayloadSHA256: call.payload.String(), Payload: slices.Clone(r.Payload),
 	}
 	if r.Role == rpc.RoleCallee {

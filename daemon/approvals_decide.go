@@ -88,7 +88,7 @@ func (a *approvals) record(ctx context.Context, call *waitingCall, d decided) er
 	defer cancel()
 	r := call.request
 	body := approvalBody{
-		ID: call.id, Role: r.Role, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, TraceID: r.TraceID, SessionID: r.SessionID,
+		ID: call.id, Role: r.Role, Peer: r.Peer, Capability: truncateName(r.Capability), CorrelationID: r.CorrelationID, TraceID: r.TraceID, SessionID: r.SessionID, Origin: r.Origin,
 		PayloadSHA256: call.payload.String(), Rule: r.Rule.String(), WaitedMs: time.Since(r.Start).Milliseconds(),
 	}
 	body.decided(d)

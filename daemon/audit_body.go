@@ -32,6 +32,7 @@ type refusalBody struct {
 	CorrelationID string           `json:"correlationId"`
 	TraceID       string           `json:"traceId,omitempty"`
 	SessionID     string           `json:"sessionId,omitempty"`
+	Origin        string           `json:"origin,omitempty"` // who asked the caller for the call
 	Code          rpc.Code         `json:"code"`
 	// Target, Reason and Rule belong to permission_denied. Target is what the caller's
 	// rules are matched against; a callee has none. Rule is the one that decided, with
@@ -51,7 +52,7 @@ type refusalBody struct {
 
 func newRefusalBody(r *rpc.Refusal) refusalBody {
 	return refusalBody{
-		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, TraceID: r.TraceID, SessionID: r.SessionID, Code: r.Code,
+		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, TraceID: r.TraceID, SessionID: r.SessionID, Origin: r.Origin, Code: r.Code,
 	}
 }
 
@@ -73,6 +74,9 @@ func newDeniedBody(r *rpc.Refusal) refusalBody {
 	body.Reason = r.Decision.Reason.String()
 	if r.Role == rpc.RoleCaller {
 		body.Target = policy.Target(r.Peer, r.Capability)
+		if r.Origin != "" {
+			body.Target = policy.ClientTarget(r.Origin, r.Peer, r.Capability)
+		}
 	}
 	if r.Decision.Rule != (policy.Rule{}) {
 		body.Rule = r.Decision.Rule.String()
@@ -111,8 +115,11 @@ type callBody struct {
 	CorrelationID string           `json:"correlationId"`
 	SessionID     string           `json:"sessionId,omitempty"`
 	TraceID       string           `json:"traceId,omitempty"`
-	Mode          rpc.Mode         `json:"mode"`
-	Status        rpc.Status       `json:"status"`
+	// Origin is who asked the caller for the call, such as MCP:claude-code; "" for a call of
+	// the agent's own.
+	Origin string     `json:"origin,omitempty"`
+	Mode   rpc.Mode   `json:"mode"`
+	Status rpc.Status `json:"status"`
 	// Code and DetectedBy are "" for a call that succeeded.
 	Code       string           `json:"code,omitempty"`
 	DetectedBy envelope.Address `json:"detectedBy,omitempty"`
@@ -147,7 +154,7 @@ type callBody struct {
 func newCallBody(r *rpc.CallRecord) callBody {
 	body := callBody{
 		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
-		TraceID: r.TraceID, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
+		TraceID: r.TraceID, Origin: r.Origin, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
 		PayloadSHA256: r.Payload.String(), Replayed: r.Replayed, StartMs: r.Start.UnixMilli(), LatencyMs: milliseconds(r.Latency), ExecutionTimeMs: milliseconds(r.ExecutionTime),
 		CostEstimate: r.Cost, Unrecorded: r.Unrecorded,
 		Unproven: r.Unproven != "", UnprovenReason: truncate.String(r.Unproven, maxRecordedReason),
@@ -173,6 +180,7 @@ type approvalBody struct {
 	CorrelationID string           `json:"correlationId"`
 	TraceID       string           `json:"traceId,omitempty"`
 	SessionID     string           `json:"sessionId,omitempty"`
+	Origin        string           `json:"origin,omitempty"` // who asked the caller for the call
 	PayloadSHA256 string           `json:"payloadSha256,omitempty"`
 	Rule          string           `json:"rule"`
 	// Decision is approve, deny, expire (nobody decided in time), cancel (the

@@ -42,6 +42,7 @@ func (d *Daemon) openClient(context.Context) (err error) {
 		Records:    d.records(),
 		Checks: caller.Checks{
 			Authorizer: callerAuthorizer{&d.permissions},
+			Origins:    callerAuthorizer{&d.permissions},
 			Limiter:    policy.NewRateLimiter(0),
 			Approver:   d.approvals,
 			Breakers:   d.breakers,

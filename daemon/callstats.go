@@ -73,6 +73,9 @@ func logCall(log *slog.Logger, r *rpc.CallRecord) {
 	if r.SessionID != "" {
 		attrs = append(attrs, slog.String("sessionId", r.SessionID))
 	}
+	if r.Origin != "" {
+		attrs = append(attrs, slog.String("origin", r.Origin))
+	}
 	log.LogAttrs(context.Background(), slog.LevelInfo, "call", attrs...)
 }
 

@@ -62,6 +62,11 @@ func (a callerAuthorizer) Decide(to envelope.Address, capability string) policy.
 	return a.caller.Load().Decide(to, capability)
 }
 
+// DecideFor implements [rpc.OriginAuthorizer].
+func (a callerAuthorizer) DecideFor(origin string, to envelope.Address, capability string) policy.Decision {
+	return a.caller.Load().DecideFor(origin, to, capability)
+}
+
 // A calleeAuthorizer decides about the calls that the agent serves.
 type calleeAuthorizer struct{ *permissions }
 

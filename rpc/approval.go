@@ -28,6 +28,8 @@ type ApprovalRequest struct {
 	Rule policy.Rule
 	// TenantID, CorrelationID, SessionID and TraceID are the call's.
 	TenantID, CorrelationID, SessionID, TraceID string
+	// Origin is the call's at the caller, or "", see [Request].
+	Origin string
 }
 
 // An Approval is a decision.

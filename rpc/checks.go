@@ -16,6 +16,13 @@ type Authorizer interface {
 	Decide(peer envelope.Address, capability string) policy.Decision
 }
 
+// An OriginAuthorizer decides about calls that somebody else has asked the agent for, at
+// the caller's end. It must allow no more than the [Authorizer] does.
+type OriginAuthorizer interface {
+	// DecideFor judges a call to a capability of peer; origin is that of its [Request].
+	DecideFor(origin string, peer envelope.Address, capability string) policy.Decision
+}
+
 // A Limiter counts calls over time. It is on the path of every call, at both ends,
 // and safe for concurrent use; a [policy.RateLimiter] is one.
 type Limiter interface {

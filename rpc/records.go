@@ -94,6 +94,8 @@ type Refusal struct {
 	TraceID string
 	// SessionID is the caller's session, or "".
 	SessionID string
+	// Origin is the call's at the caller, or "", see [Request].
+	Origin string
 	// Decision is that of the permissions, for CodeDenied.
 	Decision policy.Decision
 	// Quota is that of the rate limit, for CodeRateLimited.
@@ -165,6 +167,8 @@ type CallRecord struct {
 	CorrelationID string
 	// TenantID and SessionID are the call's, or "".
 	TenantID, SessionID string
+	// Origin is the call's at the caller, or "", see [Request].
+	Origin string
 	// Cost is what the capability declares, if the skill is known to have run for this
 	// call, and nil for refusals and replays. It must not be changed.
 	Cost map[string]float64

@@ -69,6 +69,10 @@ type Request struct {
 	// Traceparent is the W3C trace context that the call continues. Empty means that
 	// of the call which this one is nested in, or a new trace.
 	Traceparent string `json:"traceparent,omitempty"`
+	// Origin is who has asked the agent for the call, such as a client of its face for MCP,
+	// MCP:<name>; "" for the agent itself. Permissions and records of this end name it. It
+	// never travels, and no API takes it.
+	Origin string `json:"-"`
 	// OnProgress is called with the skill's progress events, in order, on the
 	// goroutine that called RequestAgent and never after that has returned. The
 	// call does not return before it does. Nil asks the callee for no progress.

@@ -31,7 +31,10 @@ type Approval struct {
 	// CorrelationID, SessionID and TenantID are the call's.
 	CorrelationID string `json:"correlationId"`
 	SessionID     string `json:"sessionId,omitempty"`
-	TenantID      string `json:"tenantId,omitempty"`
+	// Origin is who asked the caller for the call, such as MCP:claude-code; "" for a call of
+	// its own.
+	Origin   string `json:"origin,omitempty"`
+	TenantID string `json:"tenantId,omitempty"`
 	// Rule is the permission that requires the decision, with its file and line.
 	Rule string `json:"rule"`
 	// Since is when the call began to wait. At Until it is denied by default.

@@ -48,6 +48,9 @@ type Config struct {
 type Checks struct {
 	// Authorizer decides which calls may be made. Nil allows every peer.
 	Authorizer rpc.Authorizer
+	// Origins decides about calls with an origin in the place of Authorizer. Nil with an
+	// Authorizer denies them.
+	Origins rpc.OriginAuthorizer
 	// Approver asks a person where the Authorizer demands it. Nil denies such calls.
 	Approver rpc.Approver
 	// Gate catches schema drift before the first call.

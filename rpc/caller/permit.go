@@ -18,7 +18,7 @@ func (c *call) permit(ctx context.Context) *rpc.Error {
 	if checks.Authorizer == nil {
 		return nil
 	}
-	decision := checks.Authorizer.Decide(c.peer.Address, c.request.Capability)
+	decision := c.decide(checks)
 	if decision.Allowed {
 		return nil
 	}
@@ -34,13 +34,32 @@ func (c *call) permit(ctx context.Context) *rpc.Error {
 		return err
 	}
 	return rpc.NewError(rpc.CodeDenied, nil, "permission denied: %s may not call %s of %s: %s",
-		c.client.cfg.Self, truncate.String(c.request.Capability, wire.MaxName), c.peer.Address, decision)
+		c.by(), truncate.String(c.request.Capability, wire.MaxName), c.peer.Address, decision)
+}
+
+// by is who makes the call, in the words of an error.
+func (c *call) by() string {
+	if c.request.Origin == "" {
+		return string(c.client.cfg.Self)
+	}
+	return truncate.String(c.request.Origin, wire.MaxName) + " at " + string(c.client.cfg.Self)
+}
+
+// decide asks the rules for the call's origin, or for the agent itself.
+func (c *call) decide(checks *Checks) policy.Decision {
+	switch {
+	case c.request.Origin == "":
+		return checks.Authorizer.Decide(c.peer.Address, c.request.Capability)
+	case checks.Origins == nil:
+		return policy.Decision{Reason: policy.NoClientRule}
+	}
+	return checks.Origins.DecideFor(c.request.Origin, c.peer.Address, c.request.Capability)
 }
 
 // refusal returns the record of a refused call, for its caller to complete.
 func (c *call) refusal(code rpc.Code) rpc.Refusal {
 	return rpc.Refusal{
 		Role: rpc.RoleCaller, Code: code, TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,
-		CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), SessionID: c.session(),
+		CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), SessionID: c.session(), Origin: c.request.Origin,
 	}
 }

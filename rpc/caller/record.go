@@ -25,7 +25,7 @@ func (c *call) record(r *rpc.Result) {
 		Capability: truncate.String(c.request.Capability, wire.MaxName), Mode: rpc.Mode(truncate.String(string(mode), maxModeBytes)),
 		Status: r.Status, Attempts: c.requests(), Retried: c.failures, Latency: r.Latency,
 		ExecutionTime: r.ExecutionTime, Replayed: r.Replayed, TraceID: r.TraceID, CorrelationID: r.CorrelationID, TenantID: c.tenant(), SessionID: c.session(),
-		Cost: r.CostEstimate, Unproven: r.Unproven,
+		Origin: c.request.Origin, Cost: r.CostEstimate, Unproven: r.Unproven,
 	}
 	if c.attempted > 0 || c.queued { // a payload that was never sent is nobody's business
 		out.Payload = envelope.DigestPayload(c.request.Payload)

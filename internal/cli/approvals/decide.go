@@ -124,6 +124,9 @@ func (c *waitingCall) summary() string {
 	if c.TenantID != "" {
 		text += " for the tenant " + c.TenantID
 	}
+	if c.Origin != "" {
+		text += ", which " + c.Origin + " asked for"
+	}
 	if c.Caller != c.asks() && !c.Proven {
 		text += " (nothing proves that it is " + string(c.Caller) + ")"
 	}

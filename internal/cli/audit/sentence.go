@@ -24,6 +24,7 @@ type facts struct {
 	Replayed   bool     `json:"replayed"`
 	Unproven   bool     `json:"unproven"`
 	LatencyMs  float64  `json:"latencyMs"`
+	Origin     string   `json:"origin"`
 	// Tools.
 	Tool   string `json:"toolName"`
 	Served string `json:"servedCapability"`
@@ -81,11 +82,11 @@ func (r *record) sentence() string {
 	case auditchain.KindAuthCheck:
 		text = f.check()
 	case auditchain.KindPermissionDenied:
-		text = "denied by the " + f.Role + ": " + f.Reason + inParentheses(f.Rule) + f.more("denials")
+		text = "denied by the " + f.Role + f.origin() + ": " + f.Reason + inParentheses(f.Rule) + f.more("denials")
 	case auditchain.KindApproval:
 		text = f.approval()
 	case auditchain.KindRateLimited:
-		text = fmt.Sprintf("refused by the %s: more than %d calls; the next may come in %s", f.Role, f.Limit, milliseconds(float64(f.RetryAfterMs))) + f.more("refusals")
+		text = fmt.Sprintf("refused by the %s%s: more than %d calls; the next may come in %s", f.Role, f.origin(), f.Limit, milliseconds(float64(f.RetryAfterMs))) + f.more("refusals")
 	case auditchain.KindValidationExceeded:
 		text = "refused by the " + f.Role + ": " + f.Reason
 	case auditchain.KindSchemaDrift:
@@ -133,7 +134,7 @@ func (f *facts) call() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "as %s: %s", f.Role, f.Status)
+	fmt.Fprintf(&b, "as %s%s: %s", f.Role, f.origin(), f.Status)
 	if f.Code != "" {
 		b.WriteString(" " + f.Code)
 	}
@@ -160,6 +161,14 @@ func (f *facts) call() string {
 		b.WriteString(", with a contract that was not proven")
 	}
 	return b.String() + f.more("malformed messages")
+}
+
+// origin is who asked the caller for the call.
+func (f *facts) origin() string {
+	if f.Origin == "" {
+		return ""
+	}
+	return " for " + f.Origin
 }
 
 // toolCall tells of a tool that something in the agent has called.
