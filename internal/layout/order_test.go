@@ -95,7 +95,7 @@ func TestForbiddenDependencies(t *testing.T) {
 		{"modernc.org/sqlite", []string{"internal/sqlread", "internal/sqlitetest", "internal/fleetlint", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
 		{"database/sql", []string{"internal/sqlread", "internal/sqlitetest", "internal/fleetlint", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
 		{"github.com/spf13/", []string{"cmd"}},
-		{"go.yaml.in/", []string{"internal/strictyaml", "internal/fleetlint", "internal/capabilitylist", "capability", "registry", "action", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
+		{"go.yaml.in/", []string{"internal/strictyaml", "internal/fleetlint", "internal/capabilitylist", "capability", "internal/peertool", "mcpbridge", "registry", "action", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
 		{"github.com/modelcontextprotocol/", []string{"registry", "mcpbridge", "internal/fleetlint", "daemon", "internal/cli", "cmd"}},
 		{"net/http", []string{"internal/netguard", "internal/notifier", "action", "registry", "mcpbridge", "internal/fleetlint", "auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "cmd", "agents"}},
 	} {

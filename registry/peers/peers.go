@@ -2,15 +2,13 @@ package peers
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/peertool"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/rpc"
 )
@@ -62,7 +60,7 @@ func (r *Resolver) callables() ([]callable, error) {
 	for _, p := range r.peers {
 		for _, c := range p.Capabilities {
 			what := string(p.Address) + "/" + c.Name
-			name := toolName(p.Address.ID(), c.Name)
+			name := peertool.Name(p.Address.ID(), c.Name)
 			if other, taken := named[name]; taken {
 				return nil, &registry.ConfigError{
 					Message: fmt.Sprintf("%s and %s would both be the tool %q", other, what, name),
@@ -87,18 +85,9 @@ func (r *Resolver) AgentTools(registry.Context, json.RawMessage) ([]registry.Too
 	}
 	tools := make([]registry.Tool, len(all))
 	for i, c := range all {
-		tools[i] = registry.Tool{Key: c.name, Name: c.title(), Description: c.describe()}
+		tools[i] = registry.Tool{Key: c.name, Name: peertool.Title(c.to, c.Capability), Description: peertool.Description(c.to, c.Capability)}
 	}
 	return tools, nil
-}
-
-func (c *callable) title() string { return c.Name + " of " + c.to.ID() }
-
-func (c *callable) describe() string {
-	if c.Description != "" {
-		return c.Description
-	}
-	return "Calls " + c.Name + " of the agent " + c.to.ID() + "."
 }
 
 // Resolve implements [registry.Resolver].
@@ -112,14 +101,10 @@ func (r *Resolver) Resolve(_ registry.Context, config registry.Config) (*registr
 	}
 	s := registry.NewServer("peers", "1", config.Tools)
 	for _, c := range all {
-		opts := c.CompileOptions()
-		input, output := shapeOf(c.Input, "payload", opts), shapeOf(c.Output, "response", opts)
-		if c.Output == nil {
-			output = shape{member: "response"} // loose JSON, and no schema that says so
-		}
+		input, output := peertool.Input(c.Capability), peertool.Output(c.Capability)
 		err := s.Add(registry.ToolSpec{
-			Key: c.name, Title: c.title(), Description: c.describe(), Input: input.schema, Output: output.schema,
-			Schemas: opts, Idempotent: c.Idempotent, OpenWorld: true, Timeout: rpc.MaxTimeout,
+			Key: c.name, Title: peertool.Title(c.to, c.Capability), Description: peertool.Description(c.to, c.Capability), Input: input.Schema, Output: output.Schema,
+			Schemas: c.CompileOptions(), Idempotent: c.Idempotent, OpenWorld: true, Timeout: rpc.MaxTimeout,
 		}, func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 			return r.call(ctx, c, input, output, args)
 		})
@@ -132,14 +117,14 @@ func (r *Resolver) Resolve(_ registry.Context, config registry.Config) (*registr
 
 // call makes the whole call of the agent. The context has the call that the tool is used
 // in, if there is one, so that this one is nested in it.
-func (r *Resolver) call(ctx context.Context, c callable, input, output shape, args json.RawMessage) (json.RawMessage, error) {
-	payload, err := input.unwrap(args)
-	if err != nil {
-		return nil, err
+func (r *Resolver) call(ctx context.Context, c callable, input, output peertool.Shape, args json.RawMessage) (json.RawMessage, error) {
+	payload, wrong := input.Unwrap(args)
+	if wrong != nil { // the tool's own schema has found nothing, so it says less than the shape
+		return nil, registry.Errorf(registry.InvalidArguments, "%s", registry.ViolationText("the arguments are not those of the tool", wrong))
 	}
 	result, err := r.caller.RequestAgent(ctx, rpc.Request{To: c.to, Capability: c.Name, Payload: payload})
 	if result != nil && result.Status == rpc.StatusOK {
-		return output.wrap(result.Response)
+		return output.Wrap(result.Response)
 	}
 	var failed *rpc.Error
 	if result != nil && result.Error != nil {
@@ -147,26 +132,5 @@ func (r *Resolver) call(ctx context.Context, c callable, input, output shape, ar
 	} else if !errors.As(err, &failed) {
 		return nil, fmt.Errorf("call %s of %s: %w", c.Name, c.to, err)
 	}
-	return nil, input.translate(failed)
-}
-
-// maxToolName is the length of the longest name of a tool.
-const maxToolName = 64
-
-// toolName is the name of the tool for a capability of an agent. It depends on these two
-// alone, so that a name means the same in every version of the fleet's files.
-func toolName(agent, capability string) string {
-	full := agent + "__" + capability
-	name := strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, full)
-	if len(name) <= maxToolName {
-		return name
-	}
-	sum := sha256.Sum256([]byte(full))
-	const hash = 8
-	return name[:maxToolName-1-hash] + "_" + hex.EncodeToString(sum[:])[:hash]
+	return nil, translate(input, failed)
 }

@@ -1,0 +1,132 @@
+package mcpbridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentd/agentd/rpc"
+)
+
+// callTool serves a call of one of the peers' tools.
+func (f *face) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	t, ok := f.tool(req.Params.Name)
+	if !ok { // it has gone since the library looked
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", req.Params.Name)}
+	}
+	payload, wrong := t.input.Unwrap(req.Params.Arguments)
+	if wrong != nil {
+		return f.refuse(req, t, &rpc.Error{Code: rpc.CodeSchemaViolation, Side: rpc.SideRequest, Violations: wrong}), nil
+	}
+	return f.call(ctx, req, t, rpc.Request{To: t.Address, Capability: t.Capability.Name, Payload: payload})
+}
+
+// call makes a call for a request, and waits for its outcome.
+func (f *face) call(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request) (*mcp.CallToolResult, error) {
+	if why := f.slots.take(req.Session); why != "" {
+		return failure(t, &rpc.Error{Code: rpc.CodeBusy, Message: why, Retryable: true}), nil
+	}
+	defer f.slots.free(req.Session)
+	if !f.bridge.begin() {
+		return nil, errClosed
+	}
+	defer f.bridge.running.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.bridge.ctx, cancel)()
+
+	r.SessionID = req.Session.ID()
+	r.Traceparent = continued(req.Params.Meta)
+	r.OnProgress = progressTo(ctx, req)
+	result, err := f.bridge.backend.RequestAgent(ctx, f.client, r)
+	return f.outcome(ctx, req, t, r.Traceparent, result, err), nil
+}
+
+// outcome turns what came of a call into the result of a tool.
+func (f *face) outcome(ctx context.Context, req *mcp.CallToolRequest, t *tool, traceparent string, result *rpc.Result, err error) *mcp.CallToolResult {
+	failed := failureOf(result, err)
+	if failed == nil && result == nil || failed != nil && failed.Code == 0 {
+		f.bridge.opts.Logger.LogAttrs(ctx, slog.LevelError, "an MCP client's call failed",
+			slog.String("client", f.client.Name), slog.String("tool", t.name), slog.Any("error", err))
+		failed = &rpc.Error{Code: rpc.CodeInternal, Message: "internal error"}
+	}
+	var out *mcp.CallToolResult
+	switch {
+	case failed == nil:
+		f.turns.fits(turnOf(req, t))
+		out = success(t, result.Response)
+	case mendable(failed):
+		failed.Violations = t.input.Locate(failed.Violations)
+		out = f.refuse(req, t, failed)
+	default:
+		// Whatever else went wrong, the arguments have passed or were not judged.
+		out = failure(t, failed)
+	}
+	annotate(out, traceparent, result)
+	return out
+}
+
+// failureOf returns the error of a call, a copy that may be changed. One without a code
+// is no error of a call.
+func failureOf(result *rpc.Result, err error) *rpc.Error {
+	var failed *rpc.Error
+	switch {
+	case result != nil && result.Status == rpc.StatusOK:
+		return nil
+	case result != nil && result.Error != nil:
+		failed = result.Error
+	case !errors.As(err, &failed):
+		return &rpc.Error{}
+	}
+	e := *failed
+	return &e
+}
+
+// mendable reports whether the model can mend the call: its own arguments failed, at
+// either end, and no skill has run. An answer that fails its schema is not: the skill has
+// run by then, and another attempt would run it a second time.
+func mendable(e *rpc.Error) bool {
+	return e.Code == rpc.CodeSchemaViolation && e.Side != rpc.SideResponse || e.Code == rpc.CodeInvalidPayload
+}
+
+// progressTo sends a skill's progress to the client that has asked for it. A value that
+// is {progress, total?, message?} is what it says; of any other, the number of the event
+// counts, and its text is the message.
+func progressTo(ctx context.Context, req *mcp.CallToolRequest) func(rpc.ProgressEvent) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return nil
+	}
+	var last float64
+	return func(e rpc.ProgressEvent) {
+		p := progressOf(e)
+		p.ProgressToken = token
+		// The protocol demands that it increases. Another attempt begins anew.
+		if p.Progress <= last {
+			return
+		}
+		last = p.Progress
+		_ = req.Session.NotifyProgress(ctx, p) // a client that is gone needs none
+	}
+}
+
+func progressOf(e rpc.ProgressEvent) *mcp.ProgressNotificationParams {
+	var said struct {
+		Progress *float64 `json:"progress"`
+		Total    float64  `json:"total"`
+		Message  string   `json:"message"`
+	}
+	if json.Unmarshal(e.Value, &said) == nil && said.Progress != nil {
+		return &mcp.ProgressNotificationParams{Progress: *said.Progress, Total: said.Total, Message: said.Message}
+	}
+	var text string
+	if json.Unmarshal(e.Value, &text) != nil {
+		text = string(e.Value)
+	}
+	return &mcp.ProgressNotificationParams{Progress: float64(e.Seq), Message: text}
+}

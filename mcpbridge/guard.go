@@ -1,0 +1,83 @@
+package mcpbridge
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// guard stands before everything that a client asks of its server. The library does not
+// recover: without it, one faulty handler would end the process for all clients.
+func (f *face) guard(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				f.bridge.opts.Logger.LogAttrs(ctx, slog.LevelError, "an MCP request failed",
+					slog.String("client", f.client.Name), slog.String("method", method), slog.String("error", fmt.Sprintf("panic: %v\n%s", r, debug.Stack())))
+				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+			}
+		}()
+		result, err = next(ctx, method, req)
+		if list, ok := result.(*mcp.ListToolsResult); ok {
+			result = inDialectOf(req, list)
+		}
+		return result, err
+	}
+}
+
+// inDialectOf returns a list with its schemas in the dialect of the request's revision.
+func inDialectOf(req mcp.Request, list *mcp.ListToolsResult) *mcp.ListToolsResult {
+	version := ""
+	if r, ok := req.(*mcp.ListToolsRequest); ok {
+		version = r.ProtocolVersion()
+	}
+	for i, t := range list.Tools {
+		in, out := inDialect(t.InputSchema, version), inDialect(t.OutputSchema, version)
+		other := *t // the tool is the server's, and other requests read it
+		other.InputSchema, other.OutputSchema = in, out
+		list.Tools[i] = &other
+	}
+	return list
+}
+
+// slots bound the calls of one client that run or wait. The zero value has none.
+type slots struct {
+	most, mostOfSession int
+
+	mu       sync.Mutex
+	all      int                 // guarded by mu
+	sessions map[mcp.Session]int // guarded by mu
+}
+
+// take takes a slot, or says why there is none.
+func (s *slots) take(session mcp.Session) (refused string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= s.most {
+		return fmt.Sprintf("%d calls of this client run or wait already", s.all)
+	}
+	if n := s.sessions[session]; n >= s.mostOfSession {
+		return fmt.Sprintf("%d calls of this session run or wait already", n)
+	}
+	if s.sessions == nil {
+		s.sessions = map[mcp.Session]int{}
+	}
+	s.all++
+	s.sessions[session]++
+	return ""
+}
+
+// free gives a slot back.
+func (s *slots) free(session mcp.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.sessions[session]--; s.sessions[session] <= 0 {
+		delete(s.sessions, session)
+	}
+}
