@@ -20,7 +20,7 @@ type clientRules struct{ allow, ask, deny []rule }
 // newClientRules returns the rules about clients, or nil where there are none.
 func newClientRules(written *fleet.ClientPermissions) (*clientRules, error) {
 	if !written.Any() {
-		return nil, nil //nolint:nilnil // no rules are no error
+		return nil, nil // no rules are no error
 	}
 	c := &clientRules{}
 	for _, list := range []struct {
