@@ -82,6 +82,11 @@ func readAll(ctx context.Context, body io.Reader, compressed bool, limit int64) 
 	if err != nil {
 		return nil, errBody(ctx, err)
 	}
+	// A server that sees the client leave may end its answer in good form, and be quicker
+	// than the connection's end: what it sent so far would look whole.
+	if ended := failure.Ended(ctx, "the request"); ended != nil {
+		return nil, ended
+	}
 	return data, nil
 }
 
