@@ -18,6 +18,8 @@ type Action struct {
 	ID string
 	// Handler is the path of the program as written; "" for an action that agentd has.
 	Handler string
+	// Limited says that the entry has a rate limit of its own.
+	Limited bool
 	// Position is where the entry stands.
 	Position Position
 }
@@ -183,7 +185,9 @@ func (a *AgentFile) decodeAction(item strictyaml.Value, p paths, opts actionOpti
 		return
 	}
 	seen[name] = true
-	a.Actions = append(a.Actions, Action{ID: name, Handler: handler.String(), Position: item.Position()})
+	a.Actions = append(a.Actions, Action{
+		ID: name, Handler: handler.String(), Limited: o.GetAny("rateLimit", "rate_limit").Present(), Position: item.Position(),
+	})
 	a.Skills = append(a.Skills, s)
 	a.offered.capabilities = append(a.offered.capabilities, c)
 }

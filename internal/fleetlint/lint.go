@@ -43,6 +43,8 @@ const (
 	// CapabilityRefused: what an agent lists under capabilities of agent.yaml cannot be
 	// resolved, and the agent does not start.
 	CapabilityRefused fleet.Code = "capability.refused"
+	// ActionAdvice: an action lacks what a good one has, such as a description.
+	ActionAdvice fleet.Code = "action.advice"
 	// SandboxOff is a skill that nothing holds.
 	SandboxOff fleet.Code = "sandbox.off"
 	// SandboxPath is a granted path that is not there.
@@ -90,6 +92,7 @@ func Check(f *fleet.Fleet) fleet.Findings {
 	c.transports()
 	c.skills()
 	c.uses()
+	c.actions()
 	c.bounds()
 	c.versions()
 	c.ignored()

@@ -170,6 +170,15 @@ func TestRules(t *testing.T) {
 		"a tool that a peer does not give": {"-- desk/agent.yaml --\nname: desk\ncapabilities: {peers: {tools: [clerk__other]}}\n",
 			"✗ [capability.refused] desk/agent.yaml:2:32: /capabilities/peers/tools/0: the capability \"peers\" has no tool \"clerk__other\" (its tools: clerk__file; did you mean \"clerk__file\"?)\n"},
 
+		"an action that leaves much to be guessed": {"-- clerk/h.sh --\necho 1\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat]}}}\n" +
+			"layers: {capabilities: {actions: [{id: vague, handler: h.sh, permissions: [], parameters: {type: object, properties: {any: {}}}}]}}\n",
+			"· [action.advice] clerk/agent.yaml:3:35: /layers/capabilities/actions/0: the action \"vague\": it has no description: people and models have to guess what it does\n" +
+				"· [action.advice] clerk/agent.yaml:3:35: /layers/capabilities/actions/0: the action \"vague\": it does not say what it returns: callers cannot rely on a structure\n" +
+				"· [action.advice] clerk/agent.yaml:3:35: /layers/capabilities/actions/0: the action \"vague\": it has no rate limit: the default of 600 in 1m0s is in force\n" +
+				"· [action.advice] clerk/agent.yaml:3:35: /layers/capabilities/actions/0: the action \"vague\": the parameter any takes any value: no input is validated\n" + clean},
+		"an action that leaves nothing": {"-- clerk/h.sh --\necho 1\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat]}}}\n" +
+			"layers: {capabilities: {actions: [{id: clear, description: d, handler: h.sh, permissions: [], parameters: {a: {type: string}}, returns: {b: {type: string}}, rateLimit: {requests: 600, window: 1m}}]}}\n", clean},
+
 		"no such program": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [no-such-program]}}}\n",
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs \"no-such-program\", which is no program in $PATH on this machine\n" + oneDoubt},
 		"a program that is a text": {"-- bin/file --\nx\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [./bin/file]}}}\n",
