@@ -245,7 +245,7 @@ func skillError(e *action.Error) error {
 	case action.BadResult:
 		return &rpc.SkillError{Code: rpc.CodeBadSkillOutput, Message: e.Message, Err: cause}
 	}
-	return &rpc.SkillError{Message: fmt.Sprintf("%s: %s", e.Code, e.Message), Retryable: e.Retryable, Err: cause}
+	return &rpc.SkillError{Message: fmt.Sprintf("%s: %s", e.Code, e.Message), Retryable: e.Retryable, Failure: string(e.Code), Err: cause}
 }
 
 // referredFiles returns the files that the references in a configuration lead to: no skill

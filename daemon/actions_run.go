@@ -52,6 +52,9 @@ func (d *Daemon) RunAction(ctx context.Context, inv action.Invocation) action.Ou
 		if e.Err != nil {
 			call.Code = callCode(e.Err.Code)
 			call.Status, call.DetectedBy = call.Code.Status(), m.Address
+			if call.Code == rpc.CodeHandlerError {
+				call.Failure = string(e.Err.Code)
+			}
 		}
 	}})
 	for _, entry := range m.Agent.Actions {

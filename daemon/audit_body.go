@@ -123,6 +123,8 @@ type callBody struct {
 	// Code and DetectedBy are "" for a call that succeeded.
 	Code       string           `json:"code,omitempty"`
 	DetectedBy envelope.Address `json:"detectedBy,omitempty"`
+	// Failure is the code of a built-in action that has failed, at the callee.
+	Failure string `json:"failure,omitempty"`
 	// PayloadSHA256 is the SHA-256 of the payload's bytes as the message carried them, in
 	// hex, so that the records of both ends and of an approval can be compared. It is ""
 	// for a call that was refused before it was sent, or let in.
@@ -154,7 +156,7 @@ type callBody struct {
 func newCallBody(r *rpc.CallRecord) callBody {
 	body := callBody{
 		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
-		TraceID: r.TraceID, Origin: r.Origin, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Attempts: r.Attempts, Retried: r.Retried,
+		TraceID: r.TraceID, Origin: r.Origin, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Failure: r.Failure, Attempts: r.Attempts, Retried: r.Retried,
 		PayloadSHA256: r.Payload.String(), Replayed: r.Replayed, StartMs: r.Start.UnixMilli(), LatencyMs: milliseconds(r.Latency), ExecutionTimeMs: milliseconds(r.ExecutionTime),
 		CostEstimate: r.Cost, Unrecorded: r.Unrecorded,
 		Unproven: r.Unproven != "", UnprovenReason: truncate.String(r.Unproven, maxRecordedReason),

@@ -139,6 +139,8 @@ type CallRecord struct {
 	// Status and Code are the outcome; Code is 0 for StatusOK.
 	Status Status
 	Code   Code
+	// Failure is [SkillError.Failure], at the callee.
+	Failure string
 	// DetectedBy is the agent whose agentd refused the call, "" for StatusOK.
 	DetectedBy envelope.Address
 	// Attempts counts, at the caller, the requests that the call has led to, including

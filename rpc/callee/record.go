@@ -1,6 +1,7 @@
 package callee
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -29,6 +30,9 @@ func (c *call) record(err *rpc.Error) {
 	}
 	if err != nil {
 		out.Status, out.Code, out.DetectedBy = err.Code.Status(), err.Code, c.inbox.cfg.Self
+		if public, ok := errors.AsType[*rpc.SkillError](err.Unwrap()); ok {
+			out.Failure = public.Failure
+		}
 	}
 	if c.began { // what did not run has cost nothing
 		out.Cost = c.capability.Cost
