@@ -31,14 +31,19 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts drives the binary as its users do.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { testscript.Run(t, scriptParams(t, "script")) }
+
+// scriptParams are the parameters of the scripts in a folder of testdata.
+func scriptParams(t *testing.T, folder string) testscript.Params {
+	t.Helper()
 	repo, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	goEnv := goEnvironment(t)
-	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+	servers := newServices()
+	return testscript.Params{
+		Dir:                 filepath.Join("testdata", folder),
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			runtime, err := os.MkdirTemp("", "agentd") // sockets need short paths
@@ -70,8 +75,14 @@ func TestScripts(t *testing.T) {
 			"eventually": eventuallyMatches,
 			"post":       postRequest,
 			"sshkey":     sshKey,
+			"mailserver": servers.mailServer,
+			"mails":      servers.printMails,
+			"webserver":  servers.webServer,
+			"requests":   servers.printRequests,
+			"expand":     expandFiles,
+			"refused":    refused,
 		},
-	})
+	}
 }
 
 // goEnvironment lets the sample's skills, which are started with `go run`,

@@ -56,17 +56,27 @@ type Server struct {
 // Start starts a server that ends with the test.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
-	certificate, encoded, err := selfSigned()
+	s, stop, err := Run(t.TempDir(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{options: o, CAFile: filepath.Join(t.TempDir(), "ca.pem")}
+	t.Cleanup(stop)
+	return s
+}
+
+// Run starts a server that ends with stop, and writes its certificate into a folder.
+func Run(folder string, o Options) (s *Server, stop func(), err error) {
+	certificate, encoded, err := selfSigned()
+	if err != nil {
+		return nil, nil, err
+	}
+	s = &Server{options: o, CAFile: filepath.Join(folder, "ca.pem")}
 	if err := os.WriteFile(s.CAFile, encoded, 0o600); err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // returns at once
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	s.Addr = listener.Addr().String()
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &session{server: s, conn: c}, nil }))
@@ -86,12 +96,11 @@ func Start(t testing.TB, o Options) *Server {
 		defer close(done)
 		_ = server.Serve(listener) // ends with Close, below
 	}()
-	t.Cleanup(func() {
+	return s, func() {
 		_ = server.Close()
 		_ = listener.Close() // Serve may not have begun
 		<-done
-	})
-	return s
+	}, nil
 }
 
 // Mails returns what the server has taken so far.
