@@ -224,6 +224,8 @@ func TestGoodRequests(t *testing.T) {
 		{"health", "GET", "/healthz", "", `{"status":"ok"}`},
 		{"ready", "GET", "/readyz", "", `{"status":"ready","warnings":["the disk is nearly full"]}`},
 		{"call", "POST", "/v1/request", `{"to":"agent://b","capability":"x","payload":{"a":"<&>"}}`, `{"status":"ok","correlationId":"c-1","latencyMs":0,"response":{"a":"<&>"}}`},
+		{"call in the words of the standard", "POST", "/v1/request", `{"to":"agent://b","capability_id":"x","parameters":{"a":"<&>"}}`,
+			`{"status":"ok","correlationId":"c-1","latencyMs":0,"response":{"a":"<&>"},"success":true,"result":{"a":"<&>"},"execution_time_ms":0}`},
 		{"capabilities", "GET", "/v1/agent/capabilities", "", `{"capabilities_version":"1.0"}`},
 		{
 			"status", "GET", "/v1/agent/status", "",

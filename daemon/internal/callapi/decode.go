@@ -34,17 +34,18 @@ func DecodeStrict(r io.Reader, into any) error {
 }
 
 // decodeCall decodes the body of POST /v1/request. Of the payload it only finds the
-// end: the schema's validator reads it, and refuses duplicate members there.
-func decodeCall(body []byte, into json.Unmarshaler) error {
+// end: the schema's validator reads it, and refuses duplicate members there. standard
+// says that the body has names of the ARAL standard.
+func decodeCall(body []byte, into json.Unmarshaler) (standard bool, err error) {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return errors.New("the body is empty")
+		return false, errors.New("the body is empty")
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return plain(err)
+		return false, plain(err)
 	}
 	i := ijson.SkipSpace(body, 0)
 	if body[i] != '{' {
-		return nil // null, which leaves everything as it is: the call is refused for that
+		return false, nil // null, which leaves everything as it is: the call is refused for that
 	}
 	var names ijson.Names
 	scope := names.Open()
@@ -52,16 +53,18 @@ func decodeCall(body []byte, into json.Unmarshaler) error {
 	for more := !empty; more; {
 		end, escaped, value, err := ijson.ScanName(body, i)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if !names.Add(&scope, body[i+1:end-1], escaped) {
-			return ijson.Duplicate(i)
+		name := body[i+1 : end-1]
+		if !names.Add(&scope, name, escaped) {
+			return false, ijson.Duplicate(i)
 		}
+		standard = standard || isStandard(name)
 		if i, more, err = ijson.Next(body, ijson.SkipValid(body, value), '}'); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return standard, nil
 }
 
 // plain rewrites the errors of encoding/json, which name the types of this program:

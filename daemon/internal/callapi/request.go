@@ -27,13 +27,13 @@ type Caller interface {
 // ReadRequest reads the body of POST /v1/request, at most that many bytes. It checks
 // only that the body is a request; the [Caller] judges everything else, so that the
 // CLI, skills and Go programs get the same errors. Where ok is false, it has responded.
-func ReadRequest(w http.ResponseWriter, r *http.Request, most int64) (request rpc.Request, ok bool) {
+func ReadRequest(w http.ResponseWriter, r *http.Request, most int64) (request Request, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
 		RefuseBody(w, BodyCode(err).String(), "the request could not be read", err)
 		return request, false
 	}
-	if err := decodeCall(body, &request); err != nil {
+	if request.standard, err = decodeCall(body, &request.Request); err != nil {
 		WriteFault(w, http.StatusBadRequest, rpc.CodeInvalidRequest.String(), "the request is not {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?, idempotencyKey?, sessionId?, tenantId?, traceparent? or traceId?}: "+err.Error())
 		return request, false
 	}
@@ -54,13 +54,13 @@ func BodyCode(err error) rpc.Code {
 
 // Call makes a call and responds with its result; to a client that accepts a stream,
 // with its progress and then its result. The call ends with ctx.
-func Call(ctx context.Context, w http.ResponseWriter, r *http.Request, caller Caller, request rpc.Request) {
+func Call(ctx context.Context, w http.ResponseWriter, r *http.Request, caller Caller, request Request) {
 	if wantsStream(r) {
 		stream(ctx, w, caller, request)
 		return
 	}
-	result, _ := caller.RequestAgent(ctx, request) // the error is in the result
-	WriteJSON(w, http.StatusOK, result)
+	result, _ := caller.RequestAgent(ctx, request.Request) // the error is in the result
+	WriteJSON(w, http.StatusOK, request.result(result))
 }
 
 // maxAwait bounds one wait for a result. A client that wants to wait longer asks

@@ -22,20 +22,26 @@ const ndjson = "application/x-ndjson"
 // that stops reading would otherwise block the call that it made.
 const progressWriteTimeout = 5 * time.Second
 
-// A streamLine is one line of a streamed response: exactly one of the two is set.
+// A streamLine is one line of a streamed response, as clients read it: exactly one of the
+// two is set.
 type streamLine struct {
 	Progress *rpc.ProgressEvent `json:"progress,omitempty"`
 	Result   *rpc.Result        `json:"result,omitempty"`
 }
 
+// A resultLine is the last line, as it is written.
+type resultLine struct {
+	Result json.Marshaler `json:"result"`
+}
+
 // stream makes a call and writes its progress events as they arrive, and finally
 // the result. It cancels the call when the client stops reading.
-func stream(ctx context.Context, w http.ResponseWriter, caller Caller, request rpc.Request) {
+func stream(ctx context.Context, w http.ResponseWriter, caller Caller, request Request) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := http.NewResponseController(w)
 	var begin sync.Once
-	line := func(l streamLine) {
+	line := func(l any) {
 		begin.Do(func() {
 			w.Header().Set("Content-Type", ndjson)
 			w.WriteHeader(http.StatusOK)
@@ -48,8 +54,8 @@ func stream(ctx context.Context, w http.ResponseWriter, caller Caller, request r
 		}
 	}
 	request.OnProgress = func(e rpc.ProgressEvent) { line(streamLine{Progress: &e}) }
-	result, _ := caller.RequestAgent(ctx, request) // the error is in the result
-	line(streamLine{Result: result})
+	result, _ := caller.RequestAgent(ctx, request.Request) // the error is in the result
+	line(resultLine{request.result(result)})
 	_ = out.SetWriteDeadline(time.Time{}) // the connection may carry another request
 }
 
