@@ -33,13 +33,18 @@ func (t *Tree) openIn(root *os.Root, name, path string) (io.ReadCloser, fs.FileI
 	if err := t.judge(path, info); err != nil {
 		return nil, nil, err
 	}
-	// The file may be another one by now. Opening a pipe does not wait for its other end
-	// this way, and what was opened is judged again by its descriptor.
+	return t.openJudged(root, name, path)
+}
+
+// openJudged opens what name is by now, which may be another file than the one that was
+// judged before. Opening a pipe does not wait for its other end this way, and what was
+// opened is judged by its descriptor.
+func (t *Tree) openJudged(root *os.Root, name, path string) (io.ReadCloser, fs.FileInfo, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, nil, translate(path, err)
 	}
-	info, err = file.Stat()
+	info, err := file.Stat()
 	if err == nil {
 		err = t.judge(path, info)
 	}

@@ -210,11 +210,11 @@ func TestSwappedDuringRead(t *testing.T) {
 		})
 	}
 	regular := func(path string) error { return os.WriteFile(path, []byte("harmless"), 0o600) }
-	swap("file", regular,
-		func(path string) error { return os.Symlink(outside, path) },
-		func(path string) error { return os.Symlink("../secret", path) },
-		func(path string) error { return unix.Mkfifo(path, 0o600) },
-		func(path string) error { return os.Link(outside, path) },
+	// Each comes right after the file: what was judged as the one is opened as the other.
+	swap("file", regular, func(path string) error { return os.Link(outside, path) },
+		regular, func(path string) error { return unix.Mkfifo(path, 0o600) },
+		regular, func(path string) error { return os.Symlink(outside, path) },
+		regular, func(path string) error { return os.Symlink("../secret", path) },
 	)
 	// A folder on the way becomes a link to the folder that has the secret.
 	swappers.Go(func() {
@@ -239,6 +239,8 @@ func TestSwappedDuringRead(t *testing.T) {
 			switch {
 			case err == nil && string(content) == secret:
 				t.Fatalf("%s gave what lies outside", path)
+			case err == nil && string(content) != "harmless":
+				t.Fatalf("%s gave %q, which is in no file", path, content)
 			case err == nil:
 				read[path]++
 			case code(err) == "":
