@@ -141,6 +141,11 @@ func TestFailureAsData(t *testing.T) {
 	if want := `{"io.agentd/error":{"code":"invalid_arguments","message":"no","retryable":false,"violations":[{"path":"/a","message":"b"}]}}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
+	e = &registry.Error{Code: registry.RateLimitExceeded, Message: "later", Retryable: true, Details: json.RawMessage(`{"retry_after_seconds":9}`)}
+	got, err = json.Marshal(registry.Failure(e).Meta)
+	if want := `{"io.agentd/error":{"code":"rate_limit_exceeded","details":{"retry_after_seconds":9},"message":"later","retryable":true}}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
 }
 
 func TestToolAsListed(t *testing.T) {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,6 +42,10 @@ type Error struct {
 	Retryable bool
 	// Violations say what is wrong with the arguments, where Code is InvalidArguments.
 	Violations []schema.Violation
+	// Details are a JSON object that depends on the code, or nil: those of
+	// RateLimitExceeded are {error, message, retry_after_seconds, limit, remaining,
+	// reset_at}.
+	Details json.RawMessage
 }
 
 // Error returns the code and the message.
@@ -106,6 +111,9 @@ func Failure(e *Error) *mcp.CallToolResult {
 	data := map[string]any{"code": e.Code, "message": e.Message, "retryable": e.Retryable}
 	if len(e.Violations) > 0 {
 		data["violations"] = e.Violations
+	}
+	if e.Details != nil {
+		data["details"] = e.Details
 	}
 	return &mcp.CallToolResult{
 		IsError: true,

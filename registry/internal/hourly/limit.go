@@ -3,11 +3,14 @@ package hourly
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/agentd/agentd/action"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/internal/statedb"
 )
@@ -87,11 +90,26 @@ func (l *Limit) take(full time.Time, n int) (time.Time, error) {
 	case full.After(most): // the clock was set back
 		full = most
 	}
-	full = full.Add(time.Hour / time.Duration(l.most) * time.Duration(n))
-	if wait := full.Sub(now) - time.Hour; wait > 0 {
-		return full, registry.Errorf(registry.RateLimitExceeded, "this agent may send %d %s an hour; try again in %d s", l.most, l.what, int64((wait+time.Second-1)/time.Second))
+	next := full.Add(time.Hour / time.Duration(l.most) * time.Duration(n))
+	if wait := next.Sub(now) - time.Hour; wait > 0 {
+		return full, l.exceeded(wait, full.Sub(now), now)
 	}
-	return full, nil
+	return next, nil
+}
+
+// exceeded is the refusal of what may come after wait. All of the hour is there after
+// whole.
+func (l *Limit) exceeded(wait, whole time.Duration, now time.Time) error {
+	seconds := int64((wait + time.Second - 1) / time.Second)
+	details, _ := json.Marshal(action.RateLimitBody{ // numbers and strings always marshal
+		Error: action.RateLimitExceeded, Message: "Too many requests", RetryAfterSeconds: seconds, Limit: l.most,
+		Remaining: int((time.Hour - whole) / (time.Hour / time.Duration(l.most))),
+		ResetAt:   now.Add(whole).Add(time.Second - 1).Truncate(time.Second).UTC().Format(time.RFC3339),
+	})
+	return &registry.Error{
+		Code: registry.RateLimitExceeded, Message: fmt.Sprintf("this agent may send %d %s an hour; try again in %d s", l.most, l.what, seconds),
+		Retryable: true, Details: details,
+	}
 }
 
 // Close closes the file.

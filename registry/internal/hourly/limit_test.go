@@ -75,6 +75,26 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// A program reads when it may come again, as for the rate limit of a call.
+func TestDetails(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	l, err := hourly.Open(registry.Context{Context: t.Context()}, "mail", 4, "mails", func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Take(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	var e *registry.Error
+	if err := l.Take(t.Context(), 2); !errors.As(err, &e) {
+		t.Fatal(err)
+	}
+	want := `{"error":"rate_limit_exceeded","message":"Too many requests","retry_after_seconds":900,"limit":4,"remaining":1,"reset_at":"2027-01-15T08:45:00Z"}`
+	if string(e.Details) != want {
+		t.Errorf("%s, want %s", e.Details, want)
+	}
+}
+
 // The hour of an agent is one: for what is opened at a reload beside what there was, for
 // another process, after a start, and under another limit.
 func TestHourGoesOn(t *testing.T) {
