@@ -199,20 +199,28 @@ type sender struct{ c *Client }
 func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	out.Header.Set("Accept-Encoding", "gzip")
-	port := req.URL.Port()
-	if port == "" {
-		port = defaultPort(req.URL.Scheme)
+	if err := s.c.authorize(out); err != nil {
+		return nil, err
 	}
-	for _, cred := range s.c.rules.credentials {
-		if !cred.rule.matches(req.URL.Hostname(), port, req.URL.Scheme) {
+	return s.c.transport.RoundTrip(out)
+}
+
+// authorize adds the operator's credentials for the host of a request to it.
+func (c *Client) authorize(out *http.Request) error {
+	port := out.URL.Port()
+	if port == "" {
+		port = defaultPort(out.URL.Scheme)
+	}
+	for _, cred := range c.rules.credentials {
+		if !cred.rule.matches(out.URL.Hostname(), port, out.URL.Scheme) {
 			continue
 		}
-		if req.URL.Scheme != "https" {
-			return nil, failure.Errorf(failure.NotAllowed, "this agent has a credential for the host, and sends it by https only")
+		if out.URL.Scheme != "https" {
+			return failure.Errorf(failure.NotAllowed, "this agent has a credential for the host, and sends it by https only")
 		}
 		out.Header.Set(cred.header, cred.value)
 	}
-	return s.c.transport.RoundTrip(out)
+	return nil
 }
 
 // translate makes an error of net/http, which names hosts, addresses and files, into one
