@@ -67,6 +67,7 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		return fmt.Errorf("%w\n(declare it under skills: in %s)", err, m.Agent.Path)
 	}
 	d.serveUsers(handlers)
+	d.workers.use(handlers)
 	return nil
 }
 
@@ -97,8 +98,8 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 	handlers := map[string]rpc.Handler{}
 	switches := slices.ContainsFunc(d.processSkills(m), func(s fleet.Skill) bool { return s.Sandbox != nil && s.Sandbox.User != nil })
 	for _, s := range m.Agent.Skills {
-		if d.cfg.Handlers[s.Name] != nil {
-			continue // a Go function replaces the process of the same name
+		if d.cfg.Handlers[s.Name] != nil || s.Worker != nil && len(capabilitiesOf(m, s)) == 0 {
+			continue // a Go function replaces the process of the same name, and a worker serves something
 		}
 		if s.Action != nil {
 			handlers[s.Name] = actionSkill{d, actions, s.Name}
@@ -130,6 +131,11 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 			process.Calls = api.As(user.UID)
 		}
 		handlers[s.Name] = process
+		if s.Worker != nil {
+			if handlers[s.Name], err = d.worker(m, s, process, api.URL()); err != nil {
+				return nil, err
+			}
+		}
 	}
 	maps.Copy(handlers, d.cfg.Handlers)
 	for name, h := range handlers {

@@ -72,6 +72,7 @@ type Daemon struct {
 	actions    atomic.Pointer[actionSet]       // nil for an agent that only calls others
 	executions executions                      // by calls and by the operator
 	skillAPI   atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
+	workers    workers
 	listening  listening
 	control    *control.Server
 
@@ -107,7 +108,10 @@ func (d *Daemon) Ready() error {
 	if d.jetStream != nil && d.jetStream.Err() != nil {
 		return fmt.Errorf("JetStream: %w", d.jetStream.Err())
 	}
-	return d.conditions.Err()
+	if err := d.conditions.Err(); err != nil {
+		return err
+	}
+	return d.workers.awaited()
 }
 
 // Lost returns a channel that is closed when the agent can never be reached again

@@ -86,6 +86,7 @@ func (d *Daemon) addLoad(s *control.Status) {
 	}
 	s.Dropped += d.inbox.Dropped()
 	s.DescendantsEnded = d.descendants.Ended()
+	s.Workers = d.workers.status()
 	if d.Member().Agent.Tenants != nil {
 		s.Tenants = d.stats.tenants()
 	}

@@ -75,13 +75,20 @@ func (d *Daemon) reload() error {
 		next.actions.retire()
 		return fmt.Errorf("reload: %w", err)
 	}
-	// The contract is the only part that can still be rejected: it must come first.
+	// The contract and the workers are the only parts that can still be rejected: they must
+	// come first.
 	if d.inbox != nil {
-		if err := d.inbox.SetContract(next.member.Capabilities, next.handlers); err != nil {
+		// New workers serve before those from before take no more calls.
+		err := d.workers.prepare(next.handlers)
+		if err == nil {
+			err = d.inbox.SetContract(next.member.Capabilities, next.handlers)
+		}
+		if err != nil {
 			next.actions.retire()
-			return errors.Join(fmt.Errorf("reload: %w", err), d.abandonTools(next.tools))
+			return errors.Join(fmt.Errorf("reload: %w", err), d.workers.abandon(next.handlers), d.abandonTools(next.tools))
 		}
 		d.serveUsers(next.handlers)
+		d.workers.use(next.handlers)
 		d.stats.setCapabilities(next.member.Capabilities.Names())
 		d.stats.setTenants(next.tenants.Served())
 		d.inbox.SetLimits(calleeLimits(next.member))

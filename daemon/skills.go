@@ -36,9 +36,12 @@ func (d *Daemon) serveUsers(handlers map[string]rpc.Handler) {
 		if s, ok := h.(toolSkill); ok {
 			h = s.skill
 		}
-		p, ok := h.(*skill.Process)
+		p, _ := h.(*skill.Process)
+		if w, ok := h.(*workerSkill); ok {
+			p = w.process
+		}
 		switch {
-		case !ok:
+		case p == nil:
 		case p.Sandbox != nil && p.Sandbox.Policy.User != nil:
 			users = append(users, p.Sandbox.Policy.User.UID)
 		default:

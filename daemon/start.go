@@ -31,6 +31,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now(), descendants: cfg.family.Member()}
 	d.loaded.Store(cfg.Fleet)
 	d.conditions = health.NewBoard(d.log)
+	d.workers.board = d.conditions
 	if cfg.LogCalls {
 		d.stats.log = d.log
 	}
@@ -85,6 +86,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.openControl,
 		d.openDescendants,
 		d.recordStart,
+		d.beginWorkers,
 		d.checkFleet,
 		d.listen,
 		d.announce,

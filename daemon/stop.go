@@ -34,7 +34,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 		errs = append(errs, d.announcement.Close())
 	}
 	if d.inbox != nil {
-		errs = append(errs, d.inbox.Shutdown(ctx), d.closeDescendants())
+		errs = append(errs, d.inbox.Shutdown(ctx), d.workers.close(ctx), d.closeDescendants())
 	}
 	if c := d.confinement.Load(); c != nil { // after the last skill, too
 		c.Close()

@@ -113,9 +113,12 @@ func (a *AgentFile) Skill(name string) (Skill, bool) {
 type Skill struct {
 	// Name is what a capability's skill key refers to.
 	Name string
-	// Process runs the skill as a program, one process per call. It is nil where Action is
-	// not.
+	// Process is the program that runs the skill: one process per call, unless Worker says
+	// more. It is nil where Action is not.
 	Process *Process
+	// Worker is set for a program that stays. It is nil for one that is started for each
+	// call.
+	Worker *Worker
 	// Action runs the skill as an action that agentd has, in its own process.
 	Action *BuiltIn
 	// Sandbox grants the program more, or is nil.
@@ -124,7 +127,7 @@ type Skill struct {
 	Position Position
 }
 
-// A Process describes the program that runs a skill.
+// A Process describes the program that runs a skill, once for each call or as a worker.
 type Process struct {
 	// Command is the program and its arguments. At least one.
 	Command []string
@@ -319,23 +322,42 @@ func decodeSkill(e strictyaml.Entry, p paths, actions actionOptions) Skill {
 		e.Value.Fault("a skill's name must not be empty", "")
 	}
 	o := e.Value.Object()
-	action := o.Get("action")
-	if action.Present() {
+	defer o.Done()
+	action, worker := o.Get("action"), o.Get("worker")
+	switch {
+	case action.Present():
 		s.Action = actions.use(action, o.Get("config"))
-		if process := o.Get("process"); process.Present() {
-			process.Fault("a skill is a process or an action", "keep one of the keys")
+		for _, other := range []strictyaml.Value{o.Get("process"), worker} {
+			if other.Present() {
+				other.Fault("a skill is a process, a worker or an action", "keep one of the keys")
+			}
 		}
-	} else if process := o.Need("process"); process.Present() {
+		return s
+	case worker.Present():
+		s.Process, s.Worker = decodeWorker(worker, p)
+		if process := o.Get("process"); process.Present() {
+			process.Fault("a skill is a process, a worker or an action", "keep one of the keys")
+		}
+	default:
+		process := o.Need("process")
+		if !process.Present() {
+			return s
+		}
 		s.Process = decodeProcess(process, p)
-		s.Sandbox = decodeSandbox(o.Get("sandbox"), s.Process.Dir)
 	}
-	o.Done()
+	s.Sandbox = decodeSandbox(o.Get("sandbox"), s.Process.Dir)
 	return s
 }
 
 // decodeProcess reads a process runner and fills in the defaults.
 func decodeProcess(v strictyaml.Value, p paths) *Process {
 	o := v.Object()
+	defer o.Done()
+	return decodeProgram(o, p)
+}
+
+// decodeProgram reads the keys of a runner that say what runs.
+func decodeProgram(o *strictyaml.Object, p paths) *Process {
 	out := &Process{
 		Dir:            p.root,
 		InheritEnv:     decodeEnvNames(o.Get("inheritEnv")),
@@ -360,7 +382,6 @@ func decodeProcess(v strictyaml.Value, p paths) *Process {
 	if out.KillGrace == 0 {
 		out.KillGrace = defaultKillGrace
 	}
-	o.Done()
 	return out
 }
 

@@ -128,6 +128,11 @@ func cost(text string) int {
 // close writes a last line that has no end, and says what was left out.
 func (l *lineLogger) close() {
 	l.end()
+	l.tally()
+}
+
+// tally says what was left out.
+func (l *lineLogger) tally() {
 	if l.lost > 0 || l.lostBytes > 0 {
 		l.log.LogAttrs(context.Background(), slog.LevelWarn, "the skill wrote more to standard error than the log takes of one call",
 			slog.Int("lines", l.lines), slog.Int("omittedLines", l.lost), slog.Int("omittedBytes", l.lostBytes))

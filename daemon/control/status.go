@@ -55,6 +55,8 @@ type Status struct {
 	// DescendantsEnded is the number of processes that skills have left running when their
 	// call had ended, and that agentd has ended.
 	DescendantsEnded int64 `json:"descendantsEnded,omitempty"`
+	// Workers are its skills that stay.
+	Workers []Worker `json:"workers,omitempty"`
 	// Breakers are those of the capabilities that it has called.
 	Breakers []Breaker `json:"breakers,omitempty"`
 }
@@ -66,6 +68,26 @@ type Tools struct {
 	Tools []string `json:"tools"`
 	// Skipped says why the agent has none of them; "" where it has.
 	Skipped string `json:"skipped,omitempty"`
+}
+
+// A Worker describes the processes of a skill that stays.
+type Worker struct {
+	// Skill is its name in agent.yaml.
+	Skill string `json:"skill"`
+	// Instances is how many processes there should be, and Serving how many serve. One that
+	// waits for its first call has none, and is Idle.
+	Instances int  `json:"instances"`
+	Serving   int  `json:"serving"`
+	Idle      bool `json:"idle,omitempty"`
+	// Running calls are served now, and Waiting ones wait for a process.
+	Running int64 `json:"running"`
+	Waiting int64 `json:"waiting"`
+	// Restarts counts the processes that were replaced after a fault since the files were
+	// loaded, and Recycled those that had served long enough.
+	Restarts int64 `json:"restarts"`
+	Recycled int64 `json:"recycled"`
+	// Down says why no process serves; "" where one does, or is about to.
+	Down string `json:"down,omitempty"`
 }
 
 // A TenantLoad counts what an agent has served for one tenant.

@@ -39,6 +39,8 @@ const (
 	Reload Kind = "reload"
 	// Sandbox is what skills are not held to.
 	Sandbox Kind = "sandbox"
+	// Worker is a skill that stays, and of which no process serves.
+	Worker Kind = "worker"
 	// Queue is a capability of this agent with more requests than it can take.
 	Queue Kind = "queue"
 )

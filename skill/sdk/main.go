@@ -32,11 +32,22 @@ const (
 // The context of fn ends on SIGTERM, on SIGINT and at [EnvDeadline]. A second
 // signal ends the process at once. While fn runs, [os.Stdout] is stderr: a
 // forgotten print lands in the log and does not spoil the result.
-func Main[In, Out any](fn func(ctx context.Context, in In) (Out, error)) {
-	stdout := os.Stdout
-	os.Stdout = os.Stderr
+//
+// A program that agentd starts as a worker serves many calls so, one at a time unless there
+// is [Concurrent]; see [RunWorker]. Each has a context of its own, which also ends when the
+// call is cancelled. agentd names the worker by [EnvWorker].
+func Main[In, Out any](fn func(ctx context.Context, in In) (Out, error), opts ...Option) {
+	mainOf(fn, nil, opts)
+}
+
+// mainOf is Main. A worker says that it serves the capabilities; nil is every one.
+func mainOf[In, Out any](fn func(ctx context.Context, in In) (Out, error), capabilities []string, opts []Option) {
+	stdout := output()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop)
+	if os.Getenv(EnvWorker) != "" {
+		os.Exit(newWorker(stdout, os.Stderr, capabilities, handle(fn), opts).run(ctx, os.Stdin))
+	}
 	os.Exit(Run(ctx, os.Stdin, stdout, os.Stderr, os.Getenv, fn))
 }
 
@@ -67,18 +78,14 @@ func Run[In, Out any](
 		ctx, cancel = context.WithDeadline(ctx, env.Deadline)
 		defer cancel()
 	}
-	var in In
-	if err := readPayload(stdin, &in); err != nil {
-		return fail(stdout, stderr, err)
-	}
-	out, err := fn(ctx, in)
+	payload, err := io.ReadAll(stdin)
 	if err != nil {
-		return fail(stdout, stderr, err)
+		return fail(stdout, stderr, fmt.Errorf("read the payload from stdin: %w", err))
 	}
 	// Encoded before the first byte is written: stdout holds a whole result or none.
-	result, err := marshal(out)
+	result, err := handle(fn)(ctx, payload)
 	if err != nil {
-		return fail(stdout, stderr, fmt.Errorf("encode the result: %w", err))
+		return fail(stdout, stderr, err)
 	}
 	if _, err := stdout.Write(append(result, '\n')); err != nil {
 		return fail(io.Discard, stderr, fmt.Errorf("write the result: %w", err))
@@ -86,12 +93,27 @@ func Run[In, Out any](
 	return ExitOK
 }
 
-// readPayload decodes the one JSON value that r holds into in, strictly.
-func readPayload(r io.Reader, in any) error {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return fmt.Errorf("read the payload from stdin: %w", err)
+// handle is fn from payload to result.
+func handle[In, Out any](fn func(ctx context.Context, in In) (Out, error)) handler {
+	return func(ctx context.Context, payload []byte) ([]byte, error) {
+		var in In
+		if err := readPayload(payload, &in); err != nil {
+			return nil, err
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		result, err := marshal(out)
+		if err != nil {
+			return nil, fmt.Errorf("encode the result: %w", err)
+		}
+		return result, nil
 	}
+}
+
+// readPayload decodes the one JSON value that data holds into in, strictly.
+func readPayload(data []byte, in any) error {
 	return typed.Arguments(data, func(payload []byte) error {
 		dec := json.NewDecoder(bytes.NewReader(payload))
 		dec.DisallowUnknownFields()
@@ -137,12 +159,8 @@ type publicFailure struct {
 // fail reports err on both streams and returns its exit code.
 func fail(stdout, stderr io.Writer, err error) int {
 	fmt.Fprintln(stderr, "skill failed:", err)
-	retryable := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if nested := new(CallError); errors.As(err, &nested) {
-		retryable = retryable || nested.Retryable()
-	}
-	if public := new(PublicError); errors.As(err, &public) {
-		retryable = public.Retryable // the author's word counts
+	public, retryable := judge(err)
+	if public != nil {
 		var body publicFailure
 		body.Error.Message, body.Error.Retryable = public.Message, public.Retryable
 		text, err := marshal(body)
@@ -157,6 +175,19 @@ func fail(stdout, stderr io.Writer, err error) int {
 		return ExitRetryable
 	}
 	return ExitFailed
+}
+
+// judge returns what the caller may read of an error, or nil, and whether a later call may
+// succeed.
+func judge(err error) (public *PublicError, retryable bool) {
+	if errors.As(err, &public) {
+		return public, public.Retryable // the author's word counts
+	}
+	retryable = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if nested := new(CallError); errors.As(err, &nested) {
+		retryable = retryable || nested.Retryable()
+	}
+	return nil, retryable
 }
 
 // marshal is json.Marshal without the escaping of <, > and & for HTML.

@@ -29,7 +29,7 @@ type ProgressEvent struct {
 // true` or the caller did not ask for progress; the skill may then stop
 // publishing. An error means that nothing was published: [ErrNoDaemon], a
 // [*DaemonError], a context error, or a broken connection. Each event costs a
-// connection to agentd. Progress is safe for concurrent use.
+// connection to agentd, but for a worker. Progress is safe for concurrent use.
 func Progress(ctx context.Context, value any) (wanted bool, err error) {
 	env, ok := ctx.Value(environmentKey{}).(Environment)
 	if !ok {
@@ -37,12 +37,16 @@ func Progress(ctx context.Context, value any) (wanted bool, err error) {
 			return false, err
 		}
 	}
-	if env.URL == "" && env.Socket == "" {
+	call := workerCallFrom(ctx)
+	if call == nil && env.URL == "" && env.Socket == "" {
 		return false, ErrNoDaemon
 	}
 	body, err := marshal(value)
 	if err != nil {
 		return false, fmt.Errorf("sdk: encode the progress: %w", err)
+	}
+	if call != nil {
+		return call.progress(ctx, body)
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()

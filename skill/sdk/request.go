@@ -187,7 +187,8 @@ func RequestAgent(ctx context.Context, req Request) (*Result, error) {
 			return nil, err
 		}
 	}
-	if env.URL == "" && env.Socket == "" {
+	call := workerCallFrom(ctx)
+	if call == nil && env.URL == "" && env.Socket == "" {
 		return nil, ErrNoDaemon
 	}
 	body, err := requestBody(req)
@@ -196,7 +197,12 @@ func RequestAgent(ctx context.Context, req Request) (*Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	reply, err := ask(ctx, env, body, req.OnProgress)
+	var reply []byte
+	if call != nil {
+		reply, err = call.request(ctx, body, req.OnProgress)
+	} else {
+		reply, err = ask(ctx, env, body, req.OnProgress)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("sdk: call %s/%s: %w", req.To, req.Capability, err)
 	}

@@ -36,8 +36,14 @@ func Caller() typed.Caller {
 func ms(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
 
 // Serve is [Main] for generated servers: it runs the skill of m that serves the
-// capability that was called. One program may serve them all.
-func Serve(m *typed.Mux) { Main(served(m)) }
+// capability that was called. One program may serve them all, and one worker does.
+func Serve(m *typed.Mux, opts ...Option) {
+	var capabilities []string
+	for _, s := range m.Skills() {
+		capabilities = append(capabilities, s.Capability)
+	}
+	mainOf(served(m), capabilities, opts)
+}
 
 // served is the function that Main runs for m. That its type cannot hold
 // a payload is reported to the caller.

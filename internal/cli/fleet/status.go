@@ -49,6 +49,8 @@ type instance struct {
 	// capabilities that the instance has called.
 	Capabilities []control.CapabilityLoad `json:"capabilities,omitempty"`
 	Breakers     []control.Breaker        `json:"breakers,omitempty"`
+	// Workers are its skills that stay.
+	Workers []control.Worker `json:"workers,omitempty"`
 	// Tools are what it may use.
 	Tools []control.Tools `json:"tools,omitempty"`
 	// Tenants are those that its agent.yaml lists.
@@ -130,7 +132,7 @@ func newInstance(where string, s control.Status) instance {
 	i := instance{
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
 		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings,
-		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants, Tools: s.Tools,
+		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants, Tools: s.Tools, Workers: s.Workers,
 	}
 	for _, c := range s.Tools {
 		if c.Skipped != "" {

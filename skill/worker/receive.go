@@ -1,0 +1,208 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentd/agentd/internal/truncate"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/skill/internal/wire"
+)
+
+// take does what a message asks for. What a worker says that has broken the protocol does
+// not count any more.
+func (in *instance) take(r received) {
+	if r.err != nil {
+		in.silent = true
+		if errors.Is(r.err, errClosed) || errors.Is(r.err, errNoEnd) {
+			in.expectEnd()
+		} else {
+			in.fail(r.err)
+		}
+		return
+	}
+	if in.fault != nil {
+		return
+	}
+	m := &r.message
+	switch {
+	case m.isRequest():
+		in.request(m)
+	case m.isNotification():
+		in.notification(m)
+	default:
+		in.response(m)
+	}
+}
+
+// response takes the answer to a request of agentd.
+func (in *instance) response(m *message) {
+	id, ok := number(m.id)
+	switch {
+	case !ok:
+		in.fail(in.unknown(m))
+	case id == initializeID && in.phase == starting:
+		if err := in.initialized(m); err != nil {
+			in.fail(err)
+		}
+	case id == pingID && in.pinged:
+		in.pinged, in.due, in.heard = false, time.Time{}, time.Now()
+	case in.calls[id] != nil:
+		in.complete(in.calls[id], m.answer(in.pool.cfg.Program.MaxOutputBytes))
+	case id == initializeID && in.phase > serving, id == pingID && in.phase > serving:
+		// It was retired meanwhile.
+	default:
+		in.fail(in.unknown(m))
+	}
+}
+
+// unknown is the fault of an answer to nothing.
+func (in *instance) unknown(m *message) error {
+	if id, ok := number(m.id); ok && id <= in.lastID && id > 0 {
+		return fmt.Errorf("it has answered request %d again", id)
+	}
+	if string(m.id) == "null" && m.err != nil {
+		return errors.New("it says that it could not read a message")
+	}
+	return errors.New("it has answered a request that it was not sent")
+}
+
+// initialized takes what the worker says of itself.
+func (in *instance) initialized(m *message) error {
+	if m.err != nil {
+		var e wire.Error
+		_ = json.Unmarshal(m.err, &e) // what cannot be read says nothing
+		return fmt.Errorf("it has refused initialize: error %d: %s", e.Code, truncate.String(e.Message, maxMessageText))
+	}
+	var result wire.InitializeResult
+	if err := strictly(m.result, &result); err != nil {
+		return fmt.Errorf("its answer to initialize cannot be read: %w", err)
+	}
+	if result.ProtocolVersion != wire.Version {
+		return fmt.Errorf("it speaks version %d of the protocol, and was offered version %d", result.ProtocolVersion, wire.Version)
+	}
+	if result.Concurrency < 0 {
+		return fmt.Errorf("it serves %d calls at once", result.Concurrency)
+	}
+	if result.Capabilities != nil {
+		var missing []string
+		for _, c := range in.pool.cfg.Capabilities {
+			if !slices.Contains(result.Capabilities, c.Name) {
+				missing = append(missing, c.Name)
+			}
+		}
+		if missing != nil {
+			return fmt.Errorf("it does not serve %s", strings.Join(missing, ", "))
+		}
+	}
+	in.mayServe = min(max(result.Concurrency, 1), in.pool.cfg.Concurrency)
+	in.phase, in.due, in.heard = serving, time.Time{}, time.Now()
+	close(in.ready)
+	return nil
+}
+
+// notification takes what needs no answer. Unknown ones are passed over.
+func (in *instance) notification(m *message) {
+	switch m.method {
+	case wire.Progress:
+		var p wire.ProgressParams
+		id, err := uint64(0), strictly(m.params, &p)
+		if err == nil {
+			id, _ = number(p.ID)
+		}
+		c := in.calls[id]
+		if c == nil {
+			in.fail(errors.New("it has reported the progress of a call that it does not serve"))
+			return
+		}
+		if err := c.inv.Progress(p.Value); err != nil { // it does not block
+			in.pool.log.Warn("the progress of a call is lost", "correlationId", c.inv.CorrelationID, "error", err)
+		}
+	case wire.Cancel:
+		var p wire.CancelParams
+		if strictly(m.params, &p) == nil && in.requests[string(p.ID)] != nil {
+			in.requests[string(p.ID)]()
+		}
+	}
+}
+
+// request answers what the worker asks for.
+func (in *instance) request(m *message) {
+	refuse := func(code int, format string, args ...any) {
+		in.send(func(b []byte) []byte { return appendError(b, m.id, code, fmt.Sprintf(format, args...)) })
+	}
+	if m.method != wire.RequestAgent {
+		refuse(wire.MethodNotFound, "there is no method %.64q", m.method)
+		return
+	}
+	var p wire.RequestAgentParams
+	var r rpc.Request
+	if err := strictly(m.params, &p); err != nil {
+		refuse(wire.InvalidParams, "the parameters of %s cannot be read: %v", m.method, err)
+		return
+	}
+	id, _ := number(p.Call)
+	c := in.calls[id]
+	if c == nil || !c.grace.IsZero() {
+		refuse(wire.NotRunning, "the call that this request names has ended, or was never this worker's")
+		return
+	}
+	if err := strictly(p.Request, &r); err != nil {
+		refuse(wire.InvalidParams, "the request cannot be read: %v", err)
+		return
+	}
+	switch {
+	case in.pool.cfg.Caller == nil:
+		refuse(wire.InternalError, "this agent makes no calls")
+	case in.requests[string(m.id)] != nil:
+		refuse(wire.InvalidRequest, "a request with this id is in progress")
+	case c.nested >= maxRequests:
+		refuse(wire.TooMany, "the call has %d requests in progress, which is as many as it may have: wait for one of them", maxRequests)
+	default:
+		in.nest(c, m.id, r, p.Progress)
+	}
+}
+
+// nest makes a call in the name of one that the worker serves.
+func (in *instance) nest(c *call, id json.RawMessage, r rpc.Request, progress bool) {
+	ctx, cancel := context.WithCancel(c.nestedContext())
+	in.requests[string(id)] = cancel
+	c.nested++
+	if progress {
+		r.OnProgress = func(e rpc.ProgressEvent) {
+			in.say(func(b []byte) []byte {
+				return appendRequest(b, 0, wire.Progress, wire.ProgressParams{ID: id, Seq: e.Seq, Attempt: e.Attempt, Value: e.Value})
+			})
+		}
+	}
+	in.helpers.Go(func() {
+		defer cancel()
+		text, err := in.pool.requestAgent(ctx, r)
+		in.do(func() {
+			delete(in.requests, string(id))
+			c.nested--
+			in.send(func(b []byte) []byte {
+				if text == nil {
+					return appendError(b, id, wire.InternalError, fmt.Sprintf("the call could not be made: %v", err))
+				}
+				return appendResult(b, id, text)
+			})
+		})
+	})
+}
+
+// say has the owner send a message, unless the instance is gone.
+func (in *instance) say(appended func([]byte) []byte) { in.do(func() { in.send(appended) }) }
+
+// do has the owner run f, unless the instance is gone.
+func (in *instance) do(f func()) {
+	select {
+	case in.later <- f:
+	case <-in.over:
+	}
+}

@@ -1,0 +1,123 @@
+package worker
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// firstPause and lastPause bound the time between starts after faults. The first start
+	// after a fault is at once.
+	firstPause = 100 * time.Millisecond
+	lastPause  = 30 * time.Second
+	// settled is how long an instance must have lived for its fault to be the first one.
+	settled = 30 * time.Second
+	// patience is for how long a pause lets calls wait. During a longer one they fail.
+	patience = time.Second
+)
+
+// A slot keeps one instance.
+type slot struct {
+	pool    *Pool
+	index   int
+	serving *instance // nil if there is none
+	faults  int       // in a row
+}
+
+// run keeps an instance until ctx ends, and retires it then.
+func (s *slot) run(ctx context.Context) {
+	defer s.retire()
+	for ctx.Err() == nil {
+		next, err := s.start(ctx)
+		switch {
+		case ctx.Err() != nil && next != nil:
+			next.retire <- struct{}{}
+			return
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.pause(ctx, err)
+			continue
+		}
+		s.retire() // the one before, if it still serves
+		s.serving = next
+		s.pool.standing.set(s.index, up, nil)
+		select {
+		case <-next.replace:
+		case <-ctx.Done():
+			return
+		}
+		if next.recycling {
+			s.faults = 0
+			continue // it serves until the next one does
+		}
+		s.serving = nil
+		s.pool.standing.set(s.index, coming, nil)
+		<-next.over // its fault is known then, and what it holds is free
+		if time.Since(next.born) >= settled {
+			s.faults = 0
+		}
+		s.pause(ctx, next.fault)
+	}
+}
+
+// retire lets the instance that serves finish its calls and end.
+func (s *slot) retire() {
+	if s.serving != nil {
+		s.serving.retire <- struct{}{} // it has room: this is done once
+		s.serving = nil
+	}
+}
+
+// start starts an instance and waits until it serves, or until ctx ends.
+func (s *slot) start(ctx context.Context) (*instance, error) {
+	starting, cancel := context.WithTimeout(ctx, s.pool.cfg.StartTimeout)
+	defer cancel()
+	in, err := s.pool.start(starting)
+	if err != nil {
+		s.pool.log.Error("the worker could not be started", "error", err)
+		return nil, err
+	}
+	select {
+	case <-in.ready:
+		return in, nil
+	case <-in.over:
+		return nil, in.fault
+	case <-ctx.Done():
+		return in, nil
+	}
+}
+
+// pause counts a fault, and waits before the next start.
+func (s *slot) pause(ctx context.Context, fault error) {
+	s.faults++
+	s.pool.restarts.Add(1)
+	if s.serving != nil { // the one that was to be recycled
+		select {
+		case <-s.serving.over:
+			s.serving = nil
+		default:
+		}
+	}
+	length := backoff(s.faults)
+	if s.serving == nil && length > patience {
+		s.pool.standing.set(s.index, pausing, fault)
+	}
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	if s.serving == nil && length > patience {
+		s.pool.standing.set(s.index, coming, nil)
+	}
+}
+
+// backoff is the pause after so many faults in a row.
+func backoff(faults int) time.Duration {
+	if faults <= 1 {
+		return 0
+	}
+	return min(firstPause<<(2*min(faults-2, 5)), lastPause)
+}
