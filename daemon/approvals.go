@@ -103,6 +103,9 @@ func (a *approvals) Approve(ctx context.Context, r rpc.ApprovalRequest) (rpc.App
 	if take, _ := a.lines.Take(time.Now()); take {
 		a.log.Warn("a call waits for approval", "id", call.id, "role", string(r.Role), "peer", r.Peer, "capability", r.Capability, "origin", r.Origin, "correlationId", r.CorrelationID, "traceId", r.TraceID, "until", call.until)
 	}
+	if r.OnWait != nil {
+		r.OnWait(rpc.ApprovalWait{ID: call.id, Until: call.until})
+	}
 	select {
 	case decision := <-call.decision:
 		return decision, nil

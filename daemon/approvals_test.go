@@ -42,6 +42,28 @@ func waiting(t *testing.T, c *control.Client, n int) (all []control.Approval) {
 	return all
 }
 
+// The caller learns of the wait by the name under which it is decided.
+func TestWaitIsAnnounced(t *testing.T) {
+	_, f, c := startAsking(t, "60000")
+	waits, done := make(chan rpc.ApprovalWait, 1), make(chan error, 1)
+	go func() {
+		_, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{
+			To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`), OnWait: func(w rpc.ApprovalWait) { waits <- w },
+		})
+		done <- err
+	}()
+	wait := <-waits
+	if shown := waiting(t, c, 1)[0]; shown.ID != wait.ID || !shown.Until.Equal(wait.Until) {
+		t.Errorf("the caller was told of %+v, and %s waits until %s", wait, shown.ID, shown.Until)
+	}
+	if err := c.Decide(t.Context(), wait.ID, control.Decision{Approve: true}); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // However many decide about one call at once, one decision counts, and it is the
 // one that is recorded.
 func TestOneDecisionCounts(t *testing.T) {

@@ -85,6 +85,14 @@ type Recorder interface {
 
 // A Projection writes the schema of arguments for the limits of a provider of models.
 type Projection interface {
-	// Project returns the schema as the provider takes it, and in words what it leaves out.
-	Project(schema json.RawMessage) (projected json.RawMessage, dropped []string, err error)
+	Project(schema json.RawMessage) (Projected, error)
+}
+
+// Projected is a schema as a provider takes it.
+type Projected struct {
+	Schema json.RawMessage
+	// Dropped says in words what the schema leaves out. The contract judges it all the same.
+	Dropped []string
+	// Restore returns the arguments that a model means by what it wrote; nil leaves them.
+	Restore func(args json.RawMessage) json.RawMessage
 }

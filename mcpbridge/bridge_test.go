@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/capability"
@@ -231,4 +232,9 @@ func TestViolationsCanBeMended(t *testing.T) {
 			t.Errorf("a new turn begins with %q", text(t, r))
 		}
 	})
+}
+
+func asError(err error) (*jsonrpc.Error, bool) {
+	var e *jsonrpc.Error
+	return e, errors.As(err, &e)
 }

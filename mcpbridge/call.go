@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,60 +14,36 @@ import (
 
 // callTool serves a call of one of the peers' tools.
 func (f *face) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if req.Params.RequestState != "" {
+		return f.resume(ctx, req)
+	}
 	t, ok := f.tool(req.Params.Name)
 	if !ok { // it has gone since the library looked
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", req.Params.Name)}
 	}
-	payload, wrong := t.input.Unwrap(req.Params.Arguments)
+	args := req.Params.Arguments
+	if t.shown.Restore != nil {
+		args = t.shown.Restore(args)
+	}
+	payload, wrong := t.input.Unwrap(args)
 	if wrong != nil {
 		return f.refuse(req, t, &rpc.Error{Code: rpc.CodeSchemaViolation, Side: rpc.SideRequest, Violations: wrong}), nil
 	}
-	return f.call(ctx, req, t, rpc.Request{To: t.Address, Capability: t.Capability.Name, Payload: payload})
+	r := rpc.Request{To: t.Address, Capability: t.Capability.Name, Payload: payload}
+	if t.durable() && f.bridge.awaits() && takesTasks(ctx, req) {
+		r.Mode = rpc.ModeAsync
+	}
+	return f.call(ctx, req, t, r), nil
 }
 
-// call makes a call for a request, and waits for its outcome.
-func (f *face) call(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request) (*mcp.CallToolResult, error) {
-	if why := f.slots.take(req.Session); why != "" {
-		return failure(t, &rpc.Error{Code: rpc.CodeBusy, Message: why, Retryable: true}), nil
+// call makes a call for a request, and waits for its outcome or until it waits for a
+// person.
+func (f *face) call(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request) *mcp.CallToolResult {
+	fl, refused := f.launch(ctx, req, t, r)
+	if refused != nil {
+		return failure(t, refused)
 	}
-	defer f.slots.free(req.Session)
-	if !f.bridge.begin() {
-		return nil, errClosed
-	}
-	defer f.bridge.running.Done()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(f.bridge.ctx, cancel)()
-
-	r.SessionID = req.Session.ID()
-	r.Traceparent = continued(req.Params.Meta)
-	r.OnProgress = progressTo(ctx, req)
-	result, err := f.bridge.backend.RequestAgent(ctx, f.client, r)
-	return f.outcome(ctx, req, t, r.Traceparent, result, err), nil
-}
-
-// outcome turns what came of a call into the result of a tool.
-func (f *face) outcome(ctx context.Context, req *mcp.CallToolRequest, t *tool, traceparent string, result *rpc.Result, err error) *mcp.CallToolResult {
-	failed := failureOf(result, err)
-	if failed == nil && result == nil || failed != nil && failed.Code == 0 {
-		f.bridge.opts.Logger.LogAttrs(ctx, slog.LevelError, "an MCP client's call failed",
-			slog.String("client", f.client.Name), slog.String("tool", t.name), slog.Any("error", err))
-		failed = &rpc.Error{Code: rpc.CodeInternal, Message: "internal error"}
-	}
-	var out *mcp.CallToolResult
-	switch {
-	case failed == nil:
-		f.turns.fits(turnOf(req, t))
-		out = success(t, result.Response)
-	case mendable(failed):
-		failed.Violations = t.input.Locate(failed.Violations)
-		out = f.refuse(req, t, failed)
-	default:
-		// Whatever else went wrong, the arguments have passed or were not judged.
-		out = failure(t, failed)
-	}
-	annotate(out, traceparent, result)
-	return out
+	return f.settle(ctx, req, fl)
 }
 
 // failureOf returns the error of a call, a copy that may be changed. One without a code

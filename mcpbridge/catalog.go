@@ -30,9 +30,11 @@ type tool struct {
 	Callable
 	name          string
 	input, output peertool.Shape
-	// schema is input's as the client is shown it, and dropped what a projection left out.
-	schema  json.RawMessage
-	dropped []string
+	// shown is the schema of input as the client sees it.
+	shown Projected
+	// generic is set for calls by the names of agent and capability: no schema of the
+	// tool describes their answers.
+	generic bool
 }
 
 // what names the capability in errors and logs.
@@ -91,13 +93,13 @@ func (b *Bridge) newTool(c Callable, bare map[string]int) (*tool, error) {
 		t.name = name
 	}
 	t.input, t.output = peertool.Input(c.Capability), peertool.Output(c.Capability)
-	t.schema = t.input.Schema
+	t.shown.Schema = t.input.Schema
 	if b.opts.Profile == nil {
 		return t, nil
 	}
 	var err error
-	t.schema, t.dropped, err = b.opts.Profile.Project(t.input.Schema)
-	if err == nil && !isObjectSchema(t.schema) {
+	t.shown, err = b.opts.Profile.Project(t.input.Schema)
+	if err == nil && !isObjectSchema(t.shown.Schema) {
 		err = errors.New("the projection of its schema has another type than object at its root")
 	}
 	return t, err

@@ -14,6 +14,7 @@ import (
 const (
 	metaCall    = "io.agentd/call"    // of a result: what is known of the call
 	metaError   = "io.agentd/error"   // of a result: why the call failed
+	metaPending = "io.agentd/pending" // of a result: how to come back for the outcome
 	metaDropped = "io.agentd/dropped" // of a tool: what a projection left out of its schema
 	metaAsks    = "io.agentd/asks"    // of a tool: true where a person decides about its calls
 )
@@ -23,7 +24,7 @@ func (t *tool) definition() *mcp.Tool {
 	c := t.Capability
 	def := &mcp.Tool{
 		Name: t.name, Title: peertool.Title(t.Address, c), Description: peertool.Description(t.Address, c),
-		InputSchema: t.schema, Annotations: annotations(t),
+		InputSchema: t.shown.Schema, Annotations: annotations(t),
 	}
 	// Not assigned where it is absent: a nil RawMessage in an interface is no nil. An
 	// answer that is a result of the protocol is described by the member that its contract
@@ -32,8 +33,8 @@ func (t *tool) definition() *mcp.Tool {
 		def.OutputSchema = output
 	}
 	meta := mcp.Meta{}
-	if len(t.dropped) > 0 {
-		meta[metaDropped] = t.dropped
+	if len(t.shown.Dropped) > 0 {
+		meta[metaDropped] = t.shown.Dropped
 	}
 	if t.Asks {
 		meta[metaAsks] = true

@@ -17,18 +17,24 @@ type face struct {
 	server *mcp.Server
 	slots  slots
 	turns  turns
+	parked parking
 
 	changing sync.Mutex // held while the lists are made anew, so that the latest wins
 
 	mu    sync.RWMutex
 	tools map[string]*tool  // by name; guarded by mu
 	shown map[string][]byte // each tool's definition as JSON; guarded by changing
+	// contracts are the texts of those resources, by their URIs; guarded by changing.
+	contracts map[string][]byte
 }
 
 func newFace(b *Bridge, c Client) (*face, error) {
 	f := &face{bridge: b, client: c, turns: turns{most: b.opts.MaxRepairs}}
 	f.slots.most, f.slots.mostOfSession = b.opts.MaxPending, b.opts.MaxSessionPending
-	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
+	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Resources: &mcp.ResourceCapabilities{ListChanged: true}}
+	if b.awaits() {
+		capabilities.AddExtension(tasksExtension, nil)
+	}
 	f.server = mcp.NewServer(&mcp.Implementation{Name: b.opts.Name, Version: b.opts.Version}, &mcp.ServerOptions{
 		Instructions: b.opts.Instructions,
 		Capabilities: capabilities,
@@ -36,6 +42,12 @@ func newFace(b *Bridge, c Client) (*face, error) {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	})
 	f.server.AddReceivingMiddleware(f.guard)
+	if b.awaits() {
+		if err := f.addTasks(); err != nil {
+			return nil, err
+		}
+	}
+	f.addResources()
 	return f, f.refresh()
 }
 
@@ -49,7 +61,7 @@ func (f *face) refresh() error {
 		return err
 	}
 	shown := map[string][]byte{}
-	definitions := f.bridge.ownTools(f)
+	definitions := f.ownTools(tools)
 	for _, t := range sorted(tools) {
 		definitions = append(definitions, offered{t.definition(), f.callTool})
 	}
@@ -82,7 +94,7 @@ func (f *face) refresh() error {
 		}
 	}
 	f.shown = shown
-	return nil
+	return f.refreshContracts(tools)
 }
 
 // tool returns the tool with a name.

@@ -22,13 +22,22 @@ func (f *face) guard(next mcp.MethodHandler) mcp.MethodHandler {
 				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 			}
 		}()
-		result, err = next(ctx, method, req)
-		if list, ok := result.(*mcp.ListToolsResult); ok {
+		instead := &substitute{}
+		result, err = next(context.WithValue(ctx, substituteKey{}, instead), method, req)
+		switch list, ok := result.(*mcp.ListToolsResult); {
+		case err == nil && instead.result != nil:
+			result = instead.result
+		case ok:
 			result = inDialectOf(req, list)
 		}
 		return result, err
 	}
 }
+
+// A substitute is a result of another kind than the library lets a handler return.
+type substitute struct{ result mcp.Result }
+
+type substituteKey struct{}
 
 // inDialectOf returns a list with its schemas in the dialect of the request's revision.
 func inDialectOf(req mcp.Request, list *mcp.ListToolsResult) *mcp.ListToolsResult {

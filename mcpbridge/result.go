@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,47 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/schema"
 )
+
+// answered is the result of a call that has gone well: its answer, or the handle that leads
+// to it later.
+func (f *face) answered(ctx context.Context, req *mcp.CallToolRequest, fl *flight) *mcp.CallToolResult {
+	t, r := fl.tool, fl.result
+	switch {
+	case r.Queued:
+		h := f.handleText(handle{kind: queuedCall, begun: time.Now(), id: r.CorrelationID, tool: t.name})
+		if out, ok := f.asTask(ctx, req, h, "The call is stored until it has been answered.", rpc.DefaultAsyncTimeout); ok {
+			return out
+		}
+		return queued(r, h)
+	case t.generic:
+		return whole(r)
+	}
+	return success(t, r.Response)
+}
+
+// queued is the result of a call that is stored for later.
+func queued(r *rpc.Result, h string) *mcp.CallToolResult {
+	text := fmt.Sprintf("The call is stored until it has been answered. To get the answer, call %s with the handle %s", awaitTool, h)
+	return &mcp.CallToolResult{
+		Content: []mcp.Content{&mcp.TextContent{Text: text}},
+		StructuredContent: struct {
+			Status rpc.Status `json:"status"`
+			Queued bool       `json:"queued"`
+			Handle string     `json:"handle"`
+		}{r.Status, true, h},
+		Meta: mcp.Meta{metaPending: pendingInfo{Handle: h}},
+	}
+}
+
+// whole is a result with all that is known of the call, for tools whose answers have no
+// schema of their own.
+func whole(r *rpc.Result) *mcp.CallToolResult {
+	text, err := r.MarshalJSON()
+	if err != nil {
+		return errorResult("the answer is not JSON", failedCall{Code: rpc.CodeBadSkillOutput.String(), Message: "the answer is not JSON"})
+	}
+	return &mcp.CallToolResult{StructuredContent: json.RawMessage(text), Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}
+}
 
 // success is the result for an answer. Its JSON goes out as the callee wrote it, so that
 // integers of any size arrive; hosts that know text alone have the same as text.

@@ -10,7 +10,8 @@ import (
 
 // ServeStream serves one session of a client over a stream of lines, as the protocol's
 // stdio transport has it, until the stream or ctx ends. Both revisions of the protocol
-// may be spoken. When it returns, the calls of the session have ended and the stream is
+// may be spoken; a client keeps to the one that it began with. When it returns, the calls
+// of the session have ended, but for those that a durable queue keeps, and the stream is
 // closed. The end of the stream is no error.
 func (b *Bridge) ServeStream(ctx context.Context, c Client, stream io.ReadWriteCloser) error {
 	f, err := b.face(c)
@@ -21,14 +22,34 @@ func (b *Bridge) ServeStream(ctx context.Context, c Client, stream io.ReadWriteC
 		return errors.Join(err, stream.Close())
 	}
 	defer b.running.Done()
-	session, err := f.server.Connect(ctx, &mcp.IOTransport{Reader: stream, Writer: stream, MaxLineLength: b.opts.MaxFrameBytes}, nil)
+	lines := newLineConn(stream, b.opts.MaxFrameBytes, b.opts.MaxSessionPending+ownRequests)
+	// The library must not see the end of ctx: it would drop answers to calls that have
+	// just ended by it.
+	session, err := f.server.Connect(context.WithoutCancel(ctx), lines, nil)
 	if err != nil {
-		return errors.Join(err, stream.Close())
+		return errors.Join(err, lines.Close())
 	}
-	defer context.AfterFunc(ctx, func() { _ = session.Close() })()
-	defer context.AfterFunc(b.ctx, func() { _ = session.Close() })()
-	if err := session.Wait(); err != nil && ctx.Err() == nil && b.ctx.Err() == nil {
-		return err
+	// Closing the lines, rather than the session: that would wait for calls, which the end
+	// of the lines ends.
+	defer context.AfterFunc(ctx, func() { _ = lines.Close() })()
+	defer context.AfterFunc(b.ctx, func() { _ = lines.Close() })()
+	err = session.Wait()
+	f.parked.leave(session)
+	if e := lines.Close(); err == nil {
+		err = e
 	}
-	return ctx.Err()
+	if ctx.Err() != nil || b.ctx.Err() != nil || isEnd(err) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// ownRequests is how many requests a session may have under way beside its calls: lists,
+// resources, and the one that listens to changes.
+const ownRequests = 32
+
+// isEnd reports whether a stream has ended in the way that streams end when the program
+// at the other end does.
+func isEnd(err error) bool {
+	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, mcp.ErrConnectionClosed)
 }

@@ -26,10 +26,20 @@ type ApprovalRequest struct {
 	Payload json.RawMessage
 	// Rule is the permission that demands the approval.
 	Rule policy.Rule
+	// OnWait is the request's, or nil. The approver calls it once, when the call waits.
+	OnWait func(ApprovalWait)
 	// TenantID, CorrelationID, SessionID and TraceID are the call's.
 	TenantID, CorrelationID, SessionID, TraceID string
 	// Origin is the call's at the caller, or "", see [Request].
 	Origin string
+}
+
+// An ApprovalWait is a wait that has begun.
+type ApprovalWait struct {
+	// ID names it to those who decide.
+	ID string
+	// Until is when it ends without a decision.
+	Until time.Time
 }
 
 // An Approval is a decision.

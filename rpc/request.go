@@ -78,6 +78,10 @@ type Request struct {
 	// call does not return before it does. Nil asks the callee for no progress.
 	// Calls through a durable queue have none.
 	OnProgress func(ProgressEvent) `json:"-"`
+	// OnWait is called when a person has to decide about the call and it begins to wait for
+	// that at the caller's end, on the goroutine that called RequestAgent, which it must
+	// not hold up. Nobody learns of a wait at the callee's end.
+	OnWait func(ApprovalWait) `json:"-"`
 	// IdleTimeout ends the call with CodeTimeout when neither the reply nor a
 	// progress event arrives for so long; 0 is never. Progress restarts it but does
 	// not extend Timeout. It applies to ModeSync only, and not to calls through a

@@ -31,6 +31,7 @@ func (c *call) approve(ctx context.Context) *rpc.Error {
 	approval, err := c.client.cfg.Checks.Approver.Approve(ctx, rpc.ApprovalRequest{
 		Start: c.start, Role: rpc.RoleCaller, Peer: c.peer.Address, Capability: c.request.Capability, Payload: c.request.Payload, Rule: c.ask.Rule,
 		TenantID: c.tenant(), CorrelationID: c.ids.correlation, SessionID: c.session(), TraceID: trace.ID(c.traceparent()), Origin: c.request.Origin,
+		OnWait: c.request.OnWait,
 	})
 	switch {
 	// First: when the call has ended, the approver's error only repeats that.

@@ -66,6 +66,8 @@ func TestApproval(t *testing.T) {
 				seen := w.Tap(t)
 				r := rpctest.Request()
 				r.Timeout, r.SessionID = test.timeout, "s-1"
+				told := ""
+				r.OnWait = func(w rpc.ApprovalWait) { told = w.ID }
 				res := w.Call(t, r)
 				rpctest.WantStatus(t, res, test.status, test.code)
 				if res.Error != nil && !strings.Contains(res.Error.Message, test.says) {
@@ -80,6 +82,9 @@ func TestApproval(t *testing.T) {
 				}
 				if test.clerk != nil {
 					asked := test.clerk.asked[0]
+					if asked.OnWait(rpc.ApprovalWait{ID: "a-1"}); told != "a-1" {
+						t.Error("the approver cannot tell the caller that the call waits")
+					}
 					if asked.Peer != rpctest.Reviewer || asked.Capability != "review-pr" || string(asked.Payload) != rpctest.ValidRequest || asked.SessionID != "s-1" || asked.CorrelationID != res.CorrelationID || asked.TraceID != res.TraceID || asked.TraceID == "" {
 						t.Errorf("asked %+v", asked)
 					}

@@ -1,0 +1,208 @@
+package mcpbridge
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A lineConn carries messages as lines. Unlike the library's own, it goes on after a line
+// that is no message, which it answers as JSON-RPC demands, and it bounds how many
+// requests are under way.
+type lineConn struct {
+	stream  io.ReadWriteCloser
+	reader  *bufio.Reader
+	longest int // bytes of a line
+	most    int // requests under way
+
+	// incoming has the lines of a goroutine of its own: closing a stream need not end a
+	// read of it, as with the standard input of a process.
+	incoming chan lineOrError
+	writing  sync.Mutex
+
+	mu   sync.Mutex
+	open map[jsonrpc.ID]bool // requests under way; guarded by mu
+
+	close   sync.Once
+	closed  chan struct{}
+	closing error
+}
+
+type lineOrError struct {
+	line []byte
+	err  error
+}
+
+var (
+	_ mcp.Transport  = (*lineConn)(nil)
+	_ mcp.Connection = (*lineConn)(nil)
+)
+
+func newLineConn(stream io.ReadWriteCloser, longest, most int) *lineConn {
+	return &lineConn{
+		stream: stream, reader: bufio.NewReaderSize(stream, 64<<10), longest: longest, most: most,
+		incoming: make(chan lineOrError), open: map[jsonrpc.ID]bool{}, closed: make(chan struct{}),
+	}
+}
+
+// Connect implements [mcp.Transport].
+func (c *lineConn) Connect(context.Context) (mcp.Connection, error) {
+	go c.readLines()
+	return c, nil
+}
+
+// readLines reads until the stream ends, or, once the connection is closed, until the
+// stream lets go of the last read.
+func (c *lineConn) readLines() {
+	for {
+		line, err := c.line()
+		select {
+		case c.incoming <- lineOrError{line, err}:
+		case <-c.closed:
+			return
+		}
+		if err != nil && !errors.Is(err, errLineTooLong) {
+			return
+		}
+	}
+}
+
+// SessionID implements [mcp.Connection].
+func (c *lineConn) SessionID() string { return "" }
+
+// errLineTooLong is the error of a line that was read to its end, and not kept.
+var errLineTooLong = errors.New("the message is too long")
+
+// Read implements [mcp.Connection]. It returns the next message that a session can serve.
+func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		var in lineOrError
+		select {
+		case in = <-c.incoming:
+		case <-c.closed:
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		var msg jsonrpc.Message
+		err := in.err
+		switch {
+		case errors.Is(err, errLineTooLong):
+			err = c.refuse(nil, jsonrpc.CodeInvalidRequest, errLineTooLong.Error())
+		case err == nil && len(in.line) > 0: // none is between two messages
+			msg, err = c.message(in.line)
+		}
+		if msg != nil || err != nil {
+			return msg, err
+		}
+	}
+}
+
+// message decodes a line. A line that is none, or that cannot be served, is answered here:
+// then both results are nil, unless the answer cannot be written.
+func (c *lineConn) message(line []byte) (jsonrpc.Message, error) {
+	if !json.Valid(line) {
+		return nil, c.refuse(nil, jsonrpc.CodeParseError, "the line is not JSON")
+	}
+	if line[0] == '[' {
+		return nil, c.refuse(nil, jsonrpc.CodeInvalidRequest, "batches are not taken: send one message a line")
+	}
+	msg, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return nil, c.refuse(nil, jsonrpc.CodeInvalidRequest, "the line is no JSON-RPC message")
+	}
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok || !req.IsCall() {
+		return msg, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.open[req.ID]:
+		// Under no id, because the answer to the first request has this one.
+		return nil, c.refuse(nil, jsonrpc.CodeInvalidRequest, "a request with this id is under way")
+	case len(c.open) >= c.most:
+		return nil, c.refuse(req.ID.Raw(), jsonrpc.CodeInternalError, "too many requests of this session are under way")
+	}
+	c.open[req.ID] = true
+	return msg, nil
+}
+
+// line reads a line without its end. It reads one that is too long to its end, so that
+// the next is found, and keeps none of it. What follows the last end is no line.
+func (c *lineConn) line() ([]byte, error) {
+	var kept []byte
+	long := false
+	for {
+		part, err := c.reader.ReadSlice('\n')
+		if long = long || len(kept)+len(part) > c.longest; long {
+			kept = nil
+		} else {
+			kept = append(kept, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return nil, err
+		case long:
+			return nil, errLineTooLong
+		}
+		return bytes.TrimSpace(kept), nil
+	}
+}
+
+// refuse answers what is no request that could be served. id is null where the request
+// that the answer belongs to is not known.
+func (c *lineConn) refuse(id any, code int64, why string) error {
+	answer := struct {
+		Version string        `json:"jsonrpc"`
+		ID      any           `json:"id"`
+		Error   jsonrpc.Error `json:"error"`
+	}{"2.0", id, jsonrpc.Error{Code: code, Message: why}}
+	line, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return c.write(line)
+}
+
+// Write implements [mcp.Connection].
+func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if answer, ok := msg.(*jsonrpc.Response); ok {
+		c.mu.Lock()
+		delete(c.open, answer.ID)
+		c.mu.Unlock()
+	}
+	line, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return err
+	}
+	return c.write(line)
+}
+
+func (c *lineConn) write(line []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, err := c.stream.Write(append(line, '\n'))
+	return err
+}
+
+// Close implements [mcp.Connection]. It ends a Read and a Write that are under way.
+func (c *lineConn) Close() error {
+	c.close.Do(func() {
+		close(c.closed)
+		c.closing = c.stream.Close()
+	})
+	return c.closing
+}
