@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -110,6 +111,9 @@ const search = `
 // open returns a bridge that is closed with the test.
 func open(t testing.TB, a mcpbridge.Backend, o mcpbridge.Options) *mcpbridge.Bridge {
 	t.Helper()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	}
 	b := mcpbridge.New(a, o)
 	t.Cleanup(func() {
 		if err := b.Close(context.Background()); err != nil {
@@ -237,4 +241,12 @@ func TestViolationsCanBeMended(t *testing.T) {
 func asError(err error) (*jsonrpc.Error, bool) {
 	var e *jsonrpc.Error
 	return e, errors.As(err, &e)
+}
+
+// testWriter shows what the bridge logs with the test that it belongs to.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(line []byte) (int, error) {
+	w.t.Logf("%s", line)
+	return len(line), nil
 }

@@ -82,7 +82,7 @@ func progressTo(ctx context.Context, req *mcp.CallToolRequest) func(rpc.Progress
 		p := progressOf(e)
 		p.ProgressToken = token
 		// The protocol demands that it increases. Another attempt begins anew.
-		if p.Progress <= last {
+		if p.Progress <= last || ctx.Err() != nil { // nor is there any after the answer
 			return
 		}
 		last = p.Progress

@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/peertool"
 )
 
@@ -24,13 +25,13 @@ func (t *tool) definition() *mcp.Tool {
 	c := t.Capability
 	def := &mcp.Tool{
 		Name: t.name, Title: peertool.Title(t.Address, c), Description: peertool.Description(t.Address, c),
-		InputSchema: t.shown.Schema, Annotations: annotations(t),
+		InputSchema: t.forEveryRevision(t.shown.Schema), Annotations: annotations(t),
 	}
 	// Not assigned where it is absent: a nil RawMessage in an interface is no nil. An
 	// answer that is a result of the protocol is described by the member that its contract
 	// has for the structured content, if by any.
 	if output := t.outputSchema(); output != nil {
-		def.OutputSchema = output
+		def.OutputSchema = t.forEveryRevision(output)
 	}
 	meta := mcp.Meta{}
 	if len(t.shown.Dropped) > 0 {
@@ -94,24 +95,20 @@ func readsOnly(permissions []string) bool {
 	return permissions != nil
 }
 
-// The revisions of the protocol that differ here.
-const (
-	// jsonSchema2020 is the first that names a dialect of schemas: 2020-12. Clients of
-	// those before take them for draft-07.
-	jsonSchema2020 = "2025-11-25"
-	// perRequest is the first without sessions: each request names its revision.
-	perRequest = "2026-07-28"
-)
+// perRequest is the first revision of the protocol without sessions: each request names
+// its revision.
+const perRequest = "2026-07-28"
 
-// inDialect returns a schema for clients of a revision. The subset that contracts are
-// written in means the same in both dialects; what differs is its name at the root, which
-// a client that knows 2020-12 alone may refuse.
-func inDialect(schema any, version string) any {
-	raw, ok := schema.(json.RawMessage)
-	if !ok || version < jsonSchema2020 || !bytes.Contains(raw, []byte(`"$schema"`)) {
+// forEveryRevision returns a tool's schema as clients of every revision of the protocol
+// read it. Since 2025-11-25 a schema that names no dialect is 2020-12, and before it was
+// mostly taken for draft-07. The subset means the same in both, so that its schemas name
+// none: a client that knows one of them might refuse the other's name. A contract of the
+// full profile names its dialect, and keeps it.
+func (t *tool) forEveryRevision(schema json.RawMessage) json.RawMessage {
+	if t.Capability.SchemaProfile != capability.ProfileSubset || !bytes.Contains(schema, []byte(`"$schema"`)) {
 		return schema
 	}
-	return withoutDraft07(raw)
+	return withoutDraft07(schema)
 }
 
 // withoutDraft07 drops the member $schema of a root that names draft-07, and leaves every

@@ -55,7 +55,7 @@ func (f *face) launch(ctx context.Context, req *mcp.CallToolRequest, t *tool, r 
 	// the request.
 	var call context.Context
 	call, fl.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(f.bridge.ctx, fl.cancel)
+	stop := context.AfterFunc(f.bridge.ctx, fl.cancel) //nolint:contextcheck // the bridge's end ends it, too
 
 	r.SessionID, r.Traceparent = req.Session.ID(), fl.traceparent
 	r.OnProgress = progressTo(ctx, req)

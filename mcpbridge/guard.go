@@ -24,11 +24,8 @@ func (f *face) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		}()
 		instead := &substitute{}
 		result, err = next(context.WithValue(ctx, substituteKey{}, instead), method, req)
-		switch list, ok := result.(*mcp.ListToolsResult); {
-		case err == nil && instead.result != nil:
+		if err == nil && instead.result != nil {
 			result = instead.result
-		case ok:
-			result = inDialectOf(req, list)
 		}
 		return result, err
 	}
@@ -38,21 +35,6 @@ func (f *face) guard(next mcp.MethodHandler) mcp.MethodHandler {
 type substitute struct{ result mcp.Result }
 
 type substituteKey struct{}
-
-// inDialectOf returns a list with its schemas in the dialect of the request's revision.
-func inDialectOf(req mcp.Request, list *mcp.ListToolsResult) *mcp.ListToolsResult {
-	version := ""
-	if r, ok := req.(*mcp.ListToolsRequest); ok {
-		version = r.ProtocolVersion()
-	}
-	for i, t := range list.Tools {
-		in, out := inDialect(t.InputSchema, version), inDialect(t.OutputSchema, version)
-		other := *t // the tool is the server's, and other requests read it
-		other.InputSchema, other.OutputSchema = in, out
-		list.Tools[i] = &other
-	}
-	return list
-}
 
 // slots bound the calls of one client that run or wait. The zero value has none.
 type slots struct {

@@ -87,11 +87,11 @@ func (f *face) stateText(s state) string {
 func (f *face) parseState(text, request string, now time.Time) (s state, ok bool) {
 	const most = 2048
 	body, code, found := strings.Cut(text, ".")
-	sum, err := base64.RawURLEncoding.DecodeString(code)
+	sum, err := base64.RawURLEncoding.Strict().DecodeString(code)
 	if !found || len(text) > most || err != nil || !hmac.Equal(sum, f.sum("state", body)) {
 		return s, false
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(body)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(body)
 	if err != nil || json.Unmarshal(raw, &s) != nil {
 		return s, false
 	}

@@ -125,10 +125,8 @@ func (f *face) requestAgent(ctx context.Context, req *mcp.CallToolRequest) (*mcp
 	if err := json.Unmarshal(args, &asked); err != nil {
 		return f.refuse(req, own, &rpc.Error{Code: rpc.CodeInvalidPayload, Message: "the arguments cannot be read"}), nil
 	}
-	t := &tool{
-		name: requestAgentTool, generic: true, input: peertool.Input(nil),
-		Callable: Callable{Address: envelope.Address(asked.To), Capability: &capability.Capability{Name: asked.Capability}},
-	}
+	named := &capability.Capability{Name: asked.Capability}
+	t := &tool{name: requestAgentTool, generic: true, input: peertool.Input(named), Callable: Callable{Address: envelope.Address(asked.To), Capability: named}}
 	r := rpc.Request{
 		To: t.Address, Capability: asked.Capability, Payload: asked.Payload, Mode: asked.Mode,
 		Timeout: time.Duration(asked.TimeoutMs) * time.Millisecond, IdempotencyKey: asked.IdempotencyKey,

@@ -146,7 +146,7 @@ func advise(t *tool, e *rpc.Error, after time.Duration) string {
 	if after > 0 {
 		when = fmt.Sprintf("in %s", after.Round(time.Millisecond))
 	}
-	if mayHaveRun(e.Code) && !(t.Capability != nil && t.Capability.Idempotent) {
+	if mayHaveRun(e.Code) && !t.Capability.Idempotent {
 		return "It may have run, and is not known to be safe to repeat. Look at what it does before you call it again, " + when + "."
 	}
 	return "The same call may succeed " + when + "."

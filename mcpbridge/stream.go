@@ -32,7 +32,7 @@ func (b *Bridge) ServeStream(ctx context.Context, c Client, stream io.ReadWriteC
 	// Closing the lines, rather than the session: that would wait for calls, which the end
 	// of the lines ends.
 	defer context.AfterFunc(ctx, func() { _ = lines.Close() })()
-	defer context.AfterFunc(b.ctx, func() { _ = lines.Close() })()
+	defer context.AfterFunc(b.ctx, func() { _ = lines.Close() })() //nolint:contextcheck // the bridge's end ends it, too
 	err = session.Wait()
 	f.parked.leave(session)
 	if e := lines.Close(); err == nil {
