@@ -82,17 +82,3 @@ type Recorder interface {
 	// is false where there are none, and for calls of others.
 	Records(ctx context.Context, c Client, correlationID string) (records json.RawMessage, ok bool, err error)
 }
-
-// A Projection writes the schema of arguments for the limits of a provider of models.
-type Projection interface {
-	Project(schema json.RawMessage) (Projected, error)
-}
-
-// Projected is a schema as a provider takes it.
-type Projected struct {
-	Schema json.RawMessage
-	// Dropped says in words what the schema leaves out. The contract judges it all the same.
-	Dropped []string
-	// Restore returns the arguments that a model means by what it wrote; nil leaves them.
-	Restore func(args json.RawMessage) json.RawMessage
-}

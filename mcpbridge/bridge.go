@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentd/agentd/mcpbridge/projection"
 )
 
 // Options configure a [Bridge]. The zero value is what most want.
@@ -24,7 +26,7 @@ type Options struct {
 	Bare bool
 	// Profile writes the schemas of arguments for a provider of models; nil leaves them
 	// as the contracts have them. What judges arguments is the contract either way.
-	Profile Projection
+	Profile projection.Projection
 	// RequestAgent adds the tool request_agent, which calls by the names of agent and
 	// capability.
 	RequestAgent bool

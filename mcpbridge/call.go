@@ -21,11 +21,7 @@ func (f *face) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	if !ok { // it has gone since the library looked
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", req.Params.Name)}
 	}
-	args := req.Params.Arguments
-	if t.shown.Restore != nil {
-		args = t.shown.Restore(args)
-	}
-	payload, wrong := t.input.Unwrap(args)
+	payload, wrong := t.input.Unwrap(t.arguments(req.Params.Arguments))
 	if wrong != nil {
 		return f.refuse(req, t, &rpc.Error{Code: rpc.CodeSchemaViolation, Side: rpc.SideRequest, Violations: wrong}), nil
 	}

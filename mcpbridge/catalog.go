@@ -2,7 +2,6 @@ package mcpbridge
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/peertool"
+	"github.com/agentd/agentd/mcpbridge/projection"
 )
 
 // A CollisionError reports two capabilities that would be one tool: whoever called it
@@ -30,8 +30,11 @@ type tool struct {
 	Callable
 	name          string
 	input, output peertool.Shape
-	// shown is the schema of input as the client sees it.
-	shown Projected
+	// schema is input's as the client is shown it, and dropped what a projection left out.
+	schema  json.RawMessage
+	dropped []string
+	// projected is what schema was projected to; nil without a profile.
+	projected *projection.Projected
 	// generic is set for calls by the names of agent and capability: no schema of the
 	// tool describes their answers.
 	generic bool
@@ -93,16 +96,19 @@ func (b *Bridge) newTool(c Callable, bare map[string]int) (*tool, error) {
 		t.name = name
 	}
 	t.input, t.output = peertool.Input(c.Capability), peertool.Output(c.Capability)
-	t.shown.Schema = t.input.Schema
+	t.schema = t.input.Schema
 	if b.opts.Profile == nil {
 		return t, nil
 	}
 	var err error
-	t.shown, err = b.opts.Profile.Project(t.input.Schema)
-	if err == nil && !isObjectSchema(t.shown.Schema) {
-		err = errors.New("the projection of its schema has another type than object at its root")
+	if t.projected, err = b.opts.Profile.Project(t.input.Schema); err != nil {
+		return t, err
 	}
-	return t, err
+	t.schema = t.projected.Schema
+	for _, d := range t.projected.Dropped {
+		t.dropped = append(t.dropped, d.String())
+	}
+	return t, b.opts.Profile.CheckName(t.name)
 }
 
 // isObjectSchema reports whether a schema is one that the protocol takes for arguments.
@@ -111,6 +117,14 @@ func isObjectSchema(s json.RawMessage) bool {
 		Type any `json:"type"`
 	}
 	return json.Unmarshal(s, &root) == nil && root.Type == "object"
+}
+
+// arguments returns what a model means by the arguments that it wrote.
+func (t *tool) arguments(written json.RawMessage) json.RawMessage {
+	if t.projected == nil {
+		return written
+	}
+	return t.projected.Restore(written)
 }
 
 // sorted are the tools of a list by their names.

@@ -25,7 +25,7 @@ func (t *tool) definition() *mcp.Tool {
 	c := t.Capability
 	def := &mcp.Tool{
 		Name: t.name, Title: peertool.Title(t.Address, c), Description: peertool.Description(t.Address, c),
-		InputSchema: t.forEveryRevision(t.shown.Schema), Annotations: annotations(t),
+		InputSchema: t.forEveryRevision(t.schema), Annotations: annotations(t),
 	}
 	// Not assigned where it is absent: a nil RawMessage in an interface is no nil. An
 	// answer that is a result of the protocol is described by the member that its contract
@@ -34,8 +34,8 @@ func (t *tool) definition() *mcp.Tool {
 		def.OutputSchema = t.forEveryRevision(output)
 	}
 	meta := mcp.Meta{}
-	if len(t.shown.Dropped) > 0 {
-		meta[metaDropped] = t.shown.Dropped
+	if len(t.dropped) > 0 {
+		meta[metaDropped] = t.dropped
 	}
 	if t.Asks {
 		meta[metaAsks] = true

@@ -312,39 +312,6 @@ func TestTraceContext(t *testing.T) {
 	}
 }
 
-// narrow writes schemas without members that are optional.
-type narrow struct{}
-
-func (narrow) Project(json.RawMessage) (mcpbridge.Projected, error) {
-	return mcpbridge.Projected{
-		Schema:  json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"}},"required":["title"]}`),
-		Dropped: []string{"/properties/title minLength: said in words", "/properties/year: left out"},
-		Restore: func(args json.RawMessage) json.RawMessage { return bytes.ReplaceAll(args, []byte(`,"year":null`), nil) },
-	}, nil
-}
-
-// A projection is shown with what it drops, and the contract is what judges.
-func TestProjection(t *testing.T) {
-	a := &agent{}
-	a.offer(peer(t, "librarian", search)...)
-	a.call = a.checked(`{}`)
-	s := connect(t, open(t, a, mcpbridge.Options{Profile: narrow{}}), era2026, nil)
-	list, err := s.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tool := list.Tools[0]
-	if tool.InputSchema.(map[string]any)["properties"].(map[string]any)["year"] != nil || len(tool.Meta["io.agentd/dropped"].([]any)) != 2 {
-		t.Errorf("the tool is %+v", tool)
-	}
-	if r := call(t, s, "librarian__search", `{"title":""}`); !r.IsError {
-		t.Error("what the projection lets through was not judged")
-	}
-	if r := call(t, s, "librarian__search", `{"title":"Dune","year":null}`); r.IsError {
-		t.Error(text(t, r))
-	}
-}
-
 // One client has so many calls, however many sessions it opens; others have their own.
 func TestCallsOfAClientAreBounded(t *testing.T) {
 	begun, free := make(chan struct{}, 4), make(chan struct{})

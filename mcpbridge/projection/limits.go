@@ -19,6 +19,8 @@ type limits struct {
 	maxMinItems int
 	// mixedEnums: an enum may have booleans and null.
 	mixedEnums bool
+	// tools are the names that tools may have.
+	tools *regexp.Regexp
 	// names are the names that members may have; others are replaced.
 	names *regexp.Regexp
 
@@ -67,6 +69,7 @@ func openAI() limits {
 		name: "openai-strict", closed: true, allRequired: true, references: true, mixedEnums: true, maxMinItems: -1,
 		keywords: set("pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems"),
 		formats:  set("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"),
+		tools:    regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`),
 		maxDepth: 10, maxProperties: 5000, maxEnumValues: 1000, maxLongEnum: 15_000, maxText: 120_000,
 	}
 }
@@ -79,6 +82,7 @@ func anthropic() limits {
 		name: "anthropic", closed: true, mixedEnums: true, maxMinItems: 1,
 		keywords: set("pattern", "format", "minItems"),
 		formats:  set("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"),
+		tools:    regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`),
 		names:    regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`),
 		maxDepth: defaultDepth, maxProperties: defaultProperties, maxEnumValues: defaultEnumValues, maxText: defaultText,
 		maxOptional: 24, maxUnions: 16,
@@ -94,6 +98,7 @@ func gemini() limits {
 		name: "gemini", maxMinItems: -1,
 		keywords: set("format", "minimum", "maximum", "minItems", "maxItems"),
 		formats:  set("date-time", "time", "date"),
+		tools:    regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`),
 		names:    regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]{0,63}$`),
 		maxDepth: defaultDepth, maxProperties: defaultProperties, maxEnumValues: defaultEnumValues, maxText: defaultText, maxItemsSum: 900,
 	}

@@ -3,7 +3,6 @@ package projection
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/agentd/agentd/internal/spelling"
@@ -77,13 +76,9 @@ type projection struct{ limits }
 
 func (p *projection) Name() string { return p.name }
 
-// toolName is what all three providers take as the name of a tool: OpenAI at most 64
-// characters, Gemini a letter or _ first.
-var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
-
 func (p *projection) CheckName(tool string) error {
-	if !toolName.MatchString(tool) {
-		return fmt.Errorf("%s takes no tool of the name %q: a name is a letter or _ and up to 63 letters, digits, _ and -", p.name, tool)
+	if !p.tools.MatchString(tool) {
+		return fmt.Errorf("%s takes no tool of the name %q: names match %s", p.name, tool, p.tools)
 	}
 	return nil
 }

@@ -244,6 +244,9 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+	if err := named(t, "openai-strict").CheckName("1x"); err != nil {
+		t.Error(err)
+	}
 	if _, err := p.Project(json.RawMessage(`{"type":"objekt"}`)); err == nil {
 		t.Error("a schema that is none was projected")
 	}
