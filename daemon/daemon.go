@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -74,6 +73,7 @@ type Daemon struct {
 	skillAPI   atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
 	workers    workers
 	listening  listening
+	mcp        *mcpFace
 	control    *control.Server
 
 	descendants *descendants.Member         // the processes of the agent's skills
@@ -90,7 +90,7 @@ type Daemon struct {
 // errNotReady is the answer before Start has finished and once Stop has begun. The
 // control API is open for longer than that, so what Start sets late is used only
 // behind this check.
-var errNotReady = errors.New("the agent is starting or stopping")
+var errNotReady = control.ErrNotReady
 
 // Ready returns nil while the agent serves every call, and otherwise why it does not:
 // it starts or stops, has no broker, or something that calls depend on fails. Such an

@@ -17,7 +17,7 @@ import (
 func (d *Daemon) newGate(mode drift.Mode) *drift.Gate {
 	limits := d.Member().Agent.Limits
 	return drift.NewGate(drift.Options{
-		Mode: mode, Auditor: d.audit, Logger: d.log,
+		Mode: mode, Auditor: d.audit, Logger: d.log, Changed: d.mcp.changed,
 		Compile: schema.CompileLimits{
 			MaxBytes: limits.MaxSchemaBytes, MaxSteps: limits.MaxCompileSteps, MaxPatternSteps: limits.MaxPatternSteps,
 		},

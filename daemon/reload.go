@@ -112,6 +112,7 @@ func (d *Daemon) reload() error {
 	d.unread = nil
 	d.judgeIdentity()
 	d.reloadGate(next.member)
+	d.mcp.changed()
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
 	defer cancel()
 	if err := d.audit.lifecycle(ctx, "reloaded", d.cfg.Version); err != nil {
@@ -183,6 +184,9 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	}
 	s.tenants = tenantRules(s.fleet, member)
 	if s.keyring, err = d.readKeys(s.fleet, member); err != nil {
+		return s, err
+	}
+	if err = d.mcp.check(mcpView{s.fleet, member, s.caller}); err != nil {
 		return s, err
 	}
 	// Last: what it starts would otherwise have to be closed after each of the others.

@@ -36,6 +36,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		d.stats.log = d.log
 	}
 	d.member.Store(member)
+	d.mcp = newMCPFace(d) // before the gate, which tells it of drift
 	if err := d.start(ctx); err != nil {
 		// ctx may have ended, which may be why the start failed.
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -82,6 +83,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.openClient,
 		d.openWitness,
 		d.openTools,
+		d.checkMCP,
 		d.openInbox,
 		d.openControl,
 		d.openDescendants,
@@ -157,7 +159,7 @@ func (d *Daemon) logRecovery(path string, r auditchain.Recovery) {
 func (d *Daemon) openControl(ctx context.Context) (err error) {
 	agent := control.Agent{
 		Caller: d.client, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
-		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Tools: d.toolSets, Durable: d,
+		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Tools: d.toolSets, Durable: d, MCP: d,
 		ResetBreakers: d.resetBreakers,
 	}
 	if !d.Member().ClientOnly() {

@@ -53,6 +53,9 @@ type Options struct {
 	Budget contain.Budget
 	// Logger receives warnings. Default: none.
 	Logger *slog.Logger
+	// Changed is called when what [Gate.Refused] returns about a capability has become an error,
+	// or is none any more. It is on the path of a call, and must not block. Nil is not called.
+	Changed func()
 }
 
 func (o Options) withDefaults() Options {

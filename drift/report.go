@@ -92,6 +92,9 @@ func (g *Gate) changes(s *peerState, t *toolState, earlier decision, p caller.Pr
 		tell = append(tell, func() { log.Info("drift gate: the contracts no longer disagree", "after", after) })
 		t.reported = ""
 	}
+	if (st.err == nil) != (earlier.err == nil) && g.opts.Changed != nil {
+		tell = append(tell, g.opts.Changed)
+	}
 	switch {
 	case st.degraded() && !earlier.degraded():
 		why, ids := s.why.Error(), p.IDs()
@@ -103,6 +106,26 @@ func (g *Gate) changes(s *peerState, t *toolState, earlier decision, p caller.Pr
 		tell = append(tell, func() { log.Info("drift gate: the peer describes its capabilities again") })
 	}
 	return tell
+}
+
+// Refused returns why calls to a capability of a peer are refused, as far as earlier calls
+// have found out, or nil. The next call may find that they no longer are.
+func (g *Gate) Refused(peer envelope.Address, capability string) error {
+	if g.Mode() != Enforce {
+		return nil
+	}
+	g.mu.RLock()
+	s := g.peers[peer]
+	g.mu.RUnlock()
+	if s == nil {
+		return nil
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if t := s.tools[capability]; t != nil && t.generation != 0 {
+		return t.decision.err
+	}
+	return nil
 }
 
 // Warnings says which calls are refused or go on unproven, and what peers offer that

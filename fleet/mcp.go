@@ -16,9 +16,12 @@ import (
 const (
 	// maxMCPClient is the length of the longest name of a client.
 	maxMCPClient = 32
-	// defaultMCPPending and mostMCPPending bound the calls of one client at a time.
-	defaultMCPPending, mostMCPPending = 64, 10_000
+	// defaultMCPPending is [MCP.MaxPending] if the file does not set it.
+	defaultMCPPending = 64
 )
+
+// MostMCPPending is the highest [MCP.MaxPending].
+const MostMCPPending = 1024
 
 // An MCP configures the face of a member for clients of the Model Context Protocol: LLM
 // clients, which call the member's peers in its name. The command `agentd mcp` serves it
@@ -124,7 +127,7 @@ func decodeMCP(v strictyaml.Value, p paths) (m MCP, ignored []IgnoredKey) {
 	m.Bare = o.Get("names").Enum("full", "bare") == "bare"
 	m.Profile = o.Get("profile").Enum("openai-strict", "anthropic", "gemini")
 	m.RequestAgent = o.Get("requestAgent").Bool()
-	if n := o.Get("maxPending").Int(1, mostMCPPending); n != 0 {
+	if n := o.Get("maxPending").Int(1, MostMCPPending); n != 0 {
 		m.MaxPending = int(n)
 	}
 	m.Hosts, m.Origins = decodeHostNames(o.Get("hosts")), decodeOrigins(o.Get("origins"))
@@ -209,7 +212,7 @@ func decodeMCPClient(item strictyaml.Value, oauth bool) MCPClient {
 	name, token, subject := o.Need("name"), o.Get("token"), o.Get("subject")
 	c := MCPClient{
 		Name: name.Text(), Token: token.Text(), Subject: subject.Text(),
-		MaxPending: int(o.Get("maxPending").Int(1, mostMCPPending)), Position: item.Position(),
+		MaxPending: int(o.Get("maxPending").Int(1, MostMCPPending)), Position: item.Position(),
 	}
 	if c.Name != "" && !IsMCPClient(c.Name) {
 		name.Fault(fmt.Sprintf("%.64q cannot name a client", c.Name), "1 to 32 lower-case letters, digits and hyphens, such as claude-code")

@@ -12,11 +12,14 @@ import (
 )
 
 // A Client calls the control API of one agent. It is safe for concurrent use.
-type Client struct{ api *callapi.Client }
+type Client struct {
+	api    *callapi.Client
+	socket string
+}
 
 // NewClient returns a client for the API on a Unix socket. It does not connect yet.
 func NewClient(socket string) *Client {
-	return &Client{callapi.NewClient(callapi.Endpoint{
+	return &Client{socket: socket, api: callapi.NewClient(callapi.Endpoint{
 		// HTTP wants a host in every URL. This one is looked up nowhere: Dial
 		// connects to the socket, and the API ignores the Host header.
 		URL: "http://agentd",

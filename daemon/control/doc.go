@@ -23,6 +23,8 @@
 //	POST /v1/audit/prune         removes old records for good; {before, reason} responds {records, count}
 //	POST /v1/audit/rotate-key    changes the key that signs the audit log; {} responds {verifierKey}
 //	POST /v1/audit/witnessed     what a witness holds of a log; {witness, origin} responds {checkpoint}
+//	POST /v1/mcp/stdio           with Upgrade: mcp: after the response 101, a session of an MCP client, a line of
+//	                             JSON for each message in both directions; ?client, ?names and ?profile as in `agentd mcp`
 //	GET  /healthz                200 while the process lives
 //	GET  /readyz                 200 while the agent accepts calls, 503 before and after
 //

@@ -48,6 +48,8 @@ type Agent struct {
 	Tools func() ([]ToolSet, error)
 	// RunAction executes an action of the agent for its operator. It may be nil.
 	RunAction func(ctx context.Context, inv action.Invocation) action.Outcome
+	// MCP serves clients of the Model Context Protocol. It may be nil.
+	MCP MCP
 	// Durable are the calls that outlive the process. It may be nil.
 	Durable Durable
 	// Audit is the agent's audit log. It may be nil.
@@ -70,13 +72,14 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("POST /v1/audit/witnessed", a.witnessed)
 	mux.HandleFunc("GET /v1/approvals", a.listApprovals)
 	mux.HandleFunc("POST /v1/approvals/{id}", a.decideApproval)
+	mux.HandleFunc("POST "+mcpStdio, a.mcpStream)
 	a.registerDurable(mux)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := a.Ready(); err != nil {
-			writeFault(w, http.StatusServiceUnavailable, "not-ready", err.Error())
+			writeFault(w, http.StatusServiceUnavailable, codeNotReady, err.Error())
 			return
 		}
 		var warnings []string

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Codes of requests that no handler takes.
+// Codes of requests that no handler takes, or none takes now.
 const (
+	codeNotReady         = "not-ready"
 	codeNotFound         = "not-found"
 	codeMethodNotAllowed = "method-not-allowed"
 )

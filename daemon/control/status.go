@@ -47,6 +47,8 @@ type Status struct {
 	Capabilities []CapabilityLoad `json:"capabilities,omitempty"`
 	// Tools are what it may use: the capabilities of its agent.yaml, in that order.
 	Tools []Tools `json:"tools,omitempty"`
+	// MCP are the clients of the Model Context Protocol that it serves at present.
+	MCP []MCPClient `json:"mcp,omitempty"`
 	// Tenants are those that its agent.yaml lists; none where it has no such list.
 	Tenants []TenantLoad `json:"tenants,omitempty"`
 	// Dropped is the number of requests and replies that came faster than they could be

@@ -31,7 +31,7 @@ func (a Agent) tools(w http.ResponseWriter, _ *http.Request) {
 	if a.Tools != nil {
 		var err error
 		if all, err = a.Tools(); err != nil {
-			writeFault(w, http.StatusServiceUnavailable, "not-ready", err.Error())
+			writeFault(w, http.StatusServiceUnavailable, codeNotReady, err.Error())
 			return
 		}
 	}

@@ -16,6 +16,9 @@ const (
 	ExitFinding = 3
 	// ExitCall means that a call was made and did not end with status ok.
 	ExitCall = 4
+	// ExitLost means that the agent which a command was connected to has ended the
+	// connection.
+	ExitLost = 5
 	// ExitInterrupted means that a signal ended the command before it was done: 128
 	// and the number of SIGINT, as shells count.
 	ExitInterrupted = 130

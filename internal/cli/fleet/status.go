@@ -53,6 +53,8 @@ type instance struct {
 	Workers []control.Worker `json:"workers,omitempty"`
 	// Tools are what it may use.
 	Tools []control.Tools `json:"tools,omitempty"`
+	// MCP are the MCP clients that it serves.
+	MCP []control.MCPClient `json:"mcp,omitempty"`
 	// Tenants are those that its agent.yaml lists.
 	Tenants []control.TenantLoad `json:"tenants,omitempty"`
 	// Notes are what somebody should look at, the most important first.
@@ -132,7 +134,7 @@ func newInstance(where string, s control.Status) instance {
 	i := instance{
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
 		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings,
-		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants, Tools: s.Tools, Workers: s.Workers,
+		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants, Tools: s.Tools, Workers: s.Workers, MCP: s.MCP,
 	}
 	for _, c := range s.Tools {
 		if c.Skipped != "" {

@@ -1,0 +1,329 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/spelling"
+	"github.com/agentd/agentd/mcpbridge"
+	"github.com/agentd/agentd/mcpbridge/projection"
+	"github.com/agentd/agentd/policy"
+)
+
+// localClient is the client of whoever gives no name: on a stream, and over HTTP where
+// nobody is asked for a token.
+const localClient = "local"
+
+// An mcpFace serves the agent's peers to clients of the Model Context Protocol, as tools.
+// It is there in every agent. What it costs begins with the first client.
+type mcpFace struct {
+	d       *Daemon
+	limits  *policy.RateLimiter // of clients
+	changes chan struct{}       // has room for one: the lists of tools are to be made anew
+	// ctx ends when the agent stops, and running are what then has to end.
+	ctx     context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool                           // guarded by mu
+	bridges  map[mcpStyle]*mcpbridge.Bridge // guarded by mu
+	pending  map[string]int                 // calls by client; guarded by mu
+	streams  map[string]int                 // open streams by client; guarded by mu
+	idle     chan struct{}                  // closed when no call is pending and none can begin; nil before drain; guarded by mu
+	draining bool                           // guarded by mu
+}
+
+// An mcpStyle is how tools are shown: what a client's command line may choose for itself.
+type mcpStyle struct {
+	bare         bool
+	profile      string
+	requestAgent bool
+}
+
+func styleOf(m *fleet.MCP) mcpStyle { return mcpStyle{m.Bare, m.Profile, m.RequestAgent} }
+
+func newMCPFace(d *Daemon) *mcpFace {
+	f := &mcpFace{
+		d: d, limits: policy.NewRateLimiter(0), changes: make(chan struct{}, 1),
+		bridges: map[mcpStyle]*mcpbridge.Bridge{}, pending: map[string]int{}, streams: map[string]int{},
+	}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.running.Go(f.follow)
+	return f
+}
+
+// changed has the lists of tools made anew: files were loaded, or a contract has drifted,
+// or no longer does. It does not wait for that.
+func (f *mcpFace) changed() {
+	if f == nil {
+		return
+	}
+	select {
+	case f.changes <- struct{}{}:
+	default: // somebody has said so already
+	}
+}
+
+// follow makes the lists anew until the agent stops.
+func (f *mcpFace) follow() {
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-f.changes:
+		}
+		for _, b := range f.open() {
+			if err := b.Changed(); err != nil {
+				f.d.log.Warn("the tools of an MCP client stay as they were", "error", err)
+			}
+		}
+	}
+}
+
+// open are the bridges in use.
+func (f *mcpFace) open() (all []*mcpbridge.Bridge) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range f.bridges {
+		all = append(all, b)
+	}
+	return all
+}
+
+// bridge returns the bridge of a style. There are as many as there are styles, few.
+func (f *mcpFace) bridge(s mcpStyle) (*mcpbridge.Bridge, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, errNotReady
+	}
+	b := f.bridges[s]
+	if b == nil {
+		options, err := f.options(s)
+		if err != nil {
+			return nil, err
+		}
+		b = mcpbridge.New(mcpBackend{f, nil}, options)
+		f.bridges[s] = b
+	}
+	return b, nil
+}
+
+func (f *mcpFace) options(s mcpStyle) (mcpbridge.Options, error) {
+	var profile projection.Projection
+	if s.profile != "" {
+		var err error
+		if profile, err = projection.Named(s.profile); err != nil {
+			return mcpbridge.Options{}, err
+		}
+	}
+	m := f.d.Member()
+	return mcpbridge.Options{
+		Name: m.ID, Version: f.d.cfg.Version, Instructions: m.Agent.Description, Bare: s.bare, Profile: profile, RequestAgent: s.requestAgent,
+		// What a client may have pending is said by the files, which a reload changes: see take.
+		MaxPending: fleet.MostMCPPending, MaxSessionPending: fleet.MostMCPPending, Logger: f.d.log,
+	}, nil
+}
+
+// check reports tools that could not be listed with the files of a reload, or of the
+// start. Files that say nothing of clients are not judged: then it is said to the client.
+func (f *mcpFace) check(view mcpView) error {
+	m := &view.member.Agent.MCP
+	if m.Clients == nil && m.Listen == "" {
+		return nil
+	}
+	options, err := f.options(styleOf(m))
+	if err != nil {
+		return err
+	}
+	b := mcpbridge.New(mcpBackend{f, &view}, options)
+	defer b.Close(f.ctx) //nolint:errcheck // it has served nobody
+	names := []string{localClient}
+	if m.Clients != nil {
+		names = nil
+	}
+	for _, c := range m.Clients {
+		names = append(names, c.Name)
+	}
+	for _, name := range names {
+		if err := b.Check(mcpbridge.Client{Name: name}); err != nil {
+			return fmt.Errorf("%s: mcp: %w", view.member.Agent.Path, err)
+		}
+	}
+	return nil
+}
+
+// checkMCP is check for the files of the start.
+func (d *Daemon) checkMCP(context.Context) error { return d.mcp.check(mcpBackend{d.mcp, nil}.files()) }
+
+// admit returns the client of a name that a command line has chosen, and how tools are
+// shown to it.
+func (f *mcpFace) admit(o control.MCPOptions) (c mcpbridge.Client, s mcpStyle, err error) {
+	m := f.d.Member().Agent.MCP
+	s = styleOf(&m)
+	if o.Names != "" {
+		s.bare = o.Names == "bare"
+	}
+	if o.Profile != "" {
+		s.profile = o.Profile
+	}
+	switch {
+	case o.Names != "" && o.Names != "bare" && o.Names != "full":
+		return c, s, fmt.Errorf("names are full or bare, not %q", o.Names)
+	case o.Client == "" && m.Clients != nil:
+		return c, s, fmt.Errorf("which client is it? mcp.clients of agent.yaml lists %s", spelling.Among("", clientNames(&m)))
+	case o.Client == "":
+		o.Client = localClient
+	}
+	c = mcpbridge.Client{Name: o.Client}
+	if err := c.Validate(); err != nil {
+		return c, s, err
+	}
+	if _, listed := m.Client(c.Name); !listed && m.Clients != nil {
+		return c, s, fmt.Errorf("mcp.clients of agent.yaml has no client %q: it lists %s", c.Name, spelling.Among(c.Name, clientNames(&m)))
+	}
+	return c, s, nil
+}
+
+func clientNames(m *fleet.MCP) (names []string) {
+	for _, c := range m.Clients {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// ServeMCP serves one session of an MCP client over a stream, until that or ctx ends; see
+// [Daemon.MCPStream].
+func (d *Daemon) ServeMCP(ctx context.Context, o control.MCPOptions, stream io.ReadWriteCloser) error {
+	serve, err := d.MCPStream(o)
+	if err != nil {
+		return errors.Join(err, stream.Close())
+	}
+	return serve(ctx, stream)
+}
+
+// MCPStream implements [control.MCP]. The error says what is wrong with the options, or
+// with the tools of the client, before anything is served.
+func (d *Daemon) MCPStream(o control.MCPOptions) (serve func(context.Context, io.ReadWriteCloser) error, err error) {
+	f := d.mcp
+	if !d.ready.Load() {
+		return nil, errNotReady
+	}
+	client, style, err := f.admit(o)
+	if err != nil {
+		return nil, err
+	}
+	b, err := f.bridge(style)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.Server(client); err != nil { // two tools of one name
+		return nil, err
+	}
+	return func(ctx context.Context, stream io.ReadWriteCloser) error {
+		if !f.begin(client.Name) {
+			return errors.Join(errNotReady, stream.Close())
+		}
+		defer f.end(client.Name)
+		d.log.Info("an MCP client has come", "client", client.Name)
+		err := b.ServeStream(ctx, client, stream)
+		if err != nil {
+			d.log.Warn("the session of an MCP client has failed", "client", client.Name, "error", err)
+		} else {
+			d.log.Info("an MCP client has gone", "client", client.Name)
+		}
+		return err
+	}, nil
+}
+
+// status lists the clients that are served, by name.
+func (f *mcpFace) status() (all []control.MCPClient) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names := maps.Clone(f.streams)
+	for name := range f.pending {
+		names[name] += 0
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, control.MCPClient{Client: name, Streams: f.streams[name], Pending: f.pending[name]})
+	}
+	return all
+}
+
+// begin counts a stream. It returns false once the agent stops.
+func (f *mcpFace) begin(client string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
+	f.running.Add(1)
+	f.streams[client]++
+	return true
+}
+
+func (f *mcpFace) end(client string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.streams[client]--; f.streams[client] == 0 {
+		delete(f.streams, client)
+	}
+	f.running.Done()
+}
+
+// drain lets calls that run end, until ctx ends, and begins no others.
+func (f *mcpFace) drain(ctx context.Context) {
+	f.mu.Lock()
+	f.draining = true
+	if f.idle == nil {
+		f.idle = make(chan struct{})
+		if len(f.pending) == 0 {
+			close(f.idle)
+		}
+	}
+	idle := f.idle
+	f.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
+
+// close ends all sessions and calls, and waits for them until ctx ends. It may be called on
+// a nil face.
+func (f *mcpFace) close(ctx context.Context) error {
+	if f == nil {
+		return nil
+	}
+	f.drain(ctx)
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.stop()
+	var errs []error
+	for _, b := range f.open() {
+		errs = append(errs, b.Close(ctx))
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the last stream, which the bridges have closed
+		f.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		errs = append(errs, ctx.Err())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("MCP clients: %w", err)
+	}
+	return nil
+}
