@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +17,6 @@ import (
 	"github.com/agentd/agentd/mcpbridge/projection"
 	"github.com/agentd/agentd/policy"
 )
-
-// localClient is the client of whoever gives no name: on a stream, and over HTTP where
-// nobody is asked for a token.
-const localClient = "local"
 
 // An mcpFace serves the agent's peers to clients of the Model Context Protocol, as tools.
 // It is there in every agent. What it costs begins with the first client.
@@ -38,6 +35,8 @@ type mcpFace struct {
 	pending  map[string]int                 // calls by client; guarded by mu
 	streams  map[string]int                 // open streams by client; guarded by mu
 	idle     chan struct{}                  // closed when no call is pending and none can begin; nil before drain; guarded by mu
+	own      *mcpServer                     // that the files ask for, or nil; guarded by mu
+	held     []*mcpServer                   // those that operators hold open; guarded by mu
 	draining bool                           // guarded by mu
 }
 
@@ -146,7 +145,7 @@ func (f *mcpFace) check(view mcpView) error {
 	}
 	b := mcpbridge.New(mcpBackend{f, &view}, options)
 	defer b.Close(f.ctx) //nolint:errcheck // it has served nobody
-	names := []string{localClient}
+	names := []string{fleet.AnonymousMCPClient}
 	if m.Clients != nil {
 		names = nil
 	}
@@ -164,33 +163,39 @@ func (f *mcpFace) check(view mcpView) error {
 // checkMCP is check for the files of the start.
 func (d *Daemon) checkMCP(context.Context) error { return d.mcp.check(mcpBackend{d.mcp, nil}.files()) }
 
+// styleFor returns how tools are shown where a command line has a say in it.
+func (f *mcpFace) styleFor(o control.MCPOptions) (func() mcpStyle, error) {
+	if o.Names != "" && o.Names != "bare" && o.Names != "full" {
+		return nil, fmt.Errorf("names are full or bare, not %q", o.Names)
+	}
+	return func() mcpStyle {
+		s := styleOf(&f.d.Member().Agent.MCP)
+		if o.Names != "" {
+			s.bare = o.Names == "bare"
+		}
+		s.profile = cmp.Or(o.Profile, s.profile)
+		return s
+	}, nil
+}
+
 // admit returns the client of a name that a command line has chosen, and how tools are
 // shown to it.
-func (f *mcpFace) admit(o control.MCPOptions) (c mcpbridge.Client, s mcpStyle, err error) {
+func (f *mcpFace) admit(o control.MCPOptions) (c mcpbridge.Client, style func() mcpStyle, err error) {
 	m := f.d.Member().Agent.MCP
-	s = styleOf(&m)
-	if o.Names != "" {
-		s.bare = o.Names == "bare"
+	if style, err = f.styleFor(o); err != nil {
+		return c, nil, err
 	}
-	if o.Profile != "" {
-		s.profile = o.Profile
+	if o.Client == "" && m.Clients != nil {
+		return c, nil, fmt.Errorf("which client is it? mcp.clients of agent.yaml lists %s", spelling.Among("", clientNames(&m)))
 	}
-	switch {
-	case o.Names != "" && o.Names != "bare" && o.Names != "full":
-		return c, s, fmt.Errorf("names are full or bare, not %q", o.Names)
-	case o.Client == "" && m.Clients != nil:
-		return c, s, fmt.Errorf("which client is it? mcp.clients of agent.yaml lists %s", spelling.Among("", clientNames(&m)))
-	case o.Client == "":
-		o.Client = localClient
-	}
-	c = mcpbridge.Client{Name: o.Client}
+	c = mcpbridge.Client{Name: cmp.Or(o.Client, fleet.AnonymousMCPClient)}
 	if err := c.Validate(); err != nil {
-		return c, s, err
+		return c, nil, err
 	}
 	if _, listed := m.Client(c.Name); !listed && m.Clients != nil {
-		return c, s, fmt.Errorf("mcp.clients of agent.yaml has no client %q: it lists %s", c.Name, spelling.Among(c.Name, clientNames(&m)))
+		return c, nil, fmt.Errorf("mcp.clients of agent.yaml has no client %q: it lists %s", c.Name, spelling.Among(c.Name, clientNames(&m)))
 	}
-	return c, s, nil
+	return c, style, nil
 }
 
 func clientNames(m *fleet.MCP) (names []string) {
@@ -221,7 +226,7 @@ func (d *Daemon) MCPStream(o control.MCPOptions) (serve func(context.Context, io
 	if err != nil {
 		return nil, err
 	}
-	b, err := f.bridge(style)
+	b, err := f.bridge(style())
 	if err != nil {
 		return nil, err
 	}
@@ -309,6 +314,9 @@ func (f *mcpFace) close(ctx context.Context) error {
 	f.mu.Unlock()
 	f.stop()
 	var errs []error
+	for _, s := range f.servers() {
+		errs = append(errs, s.Close(ctx))
+	}
 	for _, b := range f.open() {
 		errs = append(errs, b.Close(ctx))
 	}

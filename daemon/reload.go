@@ -31,6 +31,7 @@ type reloadedState struct {
 	tenants  *policy.TenantRules
 	keyring  *memberKeys
 	tools    *registry.Resolved
+	mcp      mcpReload
 }
 
 // Reload reads the fleet's files again and swaps what a running agent can change:
@@ -85,6 +86,7 @@ func (d *Daemon) reload() error {
 		}
 		if err != nil {
 			next.actions.retire()
+			next.mcp.each(next.mcp.abandon)
 			return errors.Join(fmt.Errorf("reload: %w", err), d.workers.abandon(next.handlers), d.abandonTools(next.tools))
 		}
 		d.serveUsers(next.handlers)
@@ -112,6 +114,7 @@ func (d *Daemon) reload() error {
 	d.unread = nil
 	d.judgeIdentity()
 	d.reloadGate(next.member)
+	next.mcp.each(next.mcp.use)
 	d.mcp.changed()
 	ctx, cancel := context.WithTimeout(context.Background(), reloadRecordTimeout)
 	defer cancel()
@@ -186,13 +189,15 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	if s.keyring, err = d.readKeys(s.fleet, member); err != nil {
 		return s, err
 	}
-	if err = d.mcp.check(mcpView{s.fleet, member, s.caller}); err != nil {
-		return s, err
-	}
 	// Last: what it starts would otherwise have to be closed after each of the others.
 	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
 	defer cancel()
-	s.tools, err = d.resolveTools(ctx, s.fleet, member, s.caller)
+	if s.tools, err = d.resolveTools(ctx, s.fleet, member, s.caller); err != nil {
+		return s, err
+	}
+	if s.mcp, err = d.mcp.prepare(mcpView{s.fleet, member, s.caller}); err != nil {
+		err = errors.Join(err, d.abandonTools(s.tools))
+	}
 	return s, err
 }
 

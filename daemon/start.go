@@ -94,6 +94,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.announce,
 		d.checkFleetAgain,
 		d.watchReplicas,
+		d.openMCP,
 		d.addWitnesses,
 	} {
 		if err := step(ctx); err != nil {

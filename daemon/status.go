@@ -31,7 +31,7 @@ func (d *Daemon) Status() control.Status {
 			s.Tools = append(s.Tools, control.Tools(c))
 		}
 	}
-	s.MCP = d.mcp.status()
+	s.MCP, s.MCPServers = d.mcp.status(), d.mcp.urls()
 	for _, t := range d.transports {
 		s.Transports = append(s.Transports, t.Kind())
 	}

@@ -61,8 +61,9 @@ type MCPClient struct {
 	// Token is a reference to the bearer token by which HTTP requests are the client's, or
 	// "".
 	Token string
-	// Subject is the subject of OAuth tokens that are the client's, or "".
-	Subject string
+	// Subject and ClientID are the claims of OAuth tokens that are the client's, or "": sub, and
+	// client_id or azp. A token has both where both are given.
+	Subject, ClientID string
 	// RateLimit bounds its calls over time. Nil is no limit.
 	RateLimit *capability.RateLimit
 	// MaxPending bounds its calls at a time, 0 for [MCP.MaxPending].
@@ -82,11 +83,17 @@ type MCPOAuth struct {
 	// Issuer is its URL, as tokens name it, and Resource the URL that tokens for this face
 	// name as their audience.
 	Issuer, Resource string
+	// Audiences are further ones that tokens may name.
+	Audiences []string
 	// Keys is the URL of its keys (a JWK Set), or "" for the one in its metadata.
 	Keys string
 	// Scopes are those that a token must have, each of them.
 	Scopes []string
 }
+
+// AnonymousMCPClient is the client of requests without a token, where [MCP.Open] lets them
+// in, and of a command that names none.
+const AnonymousMCPClient = "local"
 
 // Client returns the client of that name.
 func (m *MCP) Client(name string) (MCPClient, bool) {
@@ -134,7 +141,7 @@ func decodeMCP(v strictyaml.Value, p paths) (m MCP, ignored []IgnoredKey) {
 	m.TLS = decodeMCPTLS(o.Get("tls"), p)
 	m.OAuth = decodeMCPOAuth(o.Get("oauth"))
 	m.decodeClients(o.Get("clients"))
-	m.checkListen(listen, auth)
+	m.checkListen(listen, auth, o.Get("oauth"))
 	return m, ignore(o, "mcp.", "supervised", "servers")
 }
 
@@ -171,24 +178,30 @@ func Loopback(listen string) bool {
 }
 
 // checkListen refuses a server that would let in whom nobody chose, or nobody.
-func (m *MCP) checkListen(listen, auth strictyaml.Value) {
+func (m *MCP) checkListen(listen, auth, oauth strictyaml.Value) {
 	tokens := slices.ContainsFunc(m.Clients, func(c MCPClient) bool { return c.Token != "" })
 	switch {
+	case m.OAuth != nil && !slices.ContainsFunc(m.Clients, func(c MCPClient) bool { return c.Subject != "" || c.ClientID != "" }):
+		oauth.Fault("no token of the authorization server would be any client's", "add clients: [{name: …, subject: …}], or clientId")
 	case m.Open && (tokens || m.OAuth != nil):
 		auth.Fault("there are tokens, and auth: none asks nobody for one", "remove the one or the other")
+	case m.Open && m.Clients != nil && !slices.ContainsFunc(m.Clients, func(c MCPClient) bool { return c.Name == AnonymousMCPClient }):
+		auth.Fault("requests without a token are those of the client "+AnonymousMCPClient+", which clients does not list", "add {name: "+AnonymousMCPClient+"}")
 	case m.Listen == "":
 	case m.Open && !Loopback(m.Listen):
 		auth.Fault("everybody on the network could call the agent's peers in its name", "give each client a token, or listen on a loopback address")
 	case !Loopback(m.Listen) && m.TLS == nil:
 		listen.Fault("tokens and payloads would cross the network in the clear", "add tls: {cert: …, key: …}, or listen on a loopback address and put a proxy before it")
+	case !Loopback(m.Listen) && m.Hosts == nil && m.OAuth == nil:
+		listen.Fault("beyond this machine, the server has to know its names, so that no web page reaches it by another", "add hosts: [mcp.example.com]")
 	case !m.Open && !tokens && m.OAuth == nil:
 		listen.Fault("no client could prove who it is", "add clients: [{name: …, token: env:…}], or, on a machine of your own, auth: none")
 	}
 }
 
-// decodeClients reads the list of clients. A name, a token and a subject are one client's.
+// decodeClients reads the list of clients. A name and a token are one client's.
 func (m *MCP) decodeClients(v strictyaml.Value) {
-	taken := map[string]map[string]string{"name": {}, "token": {}, "subject": {}}
+	taken := map[string]map[string]string{"name": {}, "token": {}}
 	for _, item := range v.AtLeastOne("client").List() {
 		c := decodeMCPClient(item, m.OAuth != nil)
 		m.Clients = append(m.Clients, c)
@@ -196,7 +209,7 @@ func (m *MCP) decodeClients(v strictyaml.Value) {
 			continue
 		}
 		o := item.Object()
-		for key, value := range map[string]string{"name": c.Name, "token": c.Token, "subject": c.Subject} {
+		for key, value := range map[string]string{"name": c.Name, "token": c.Token} {
 			if other, twice := taken[key][value]; twice && value != "" {
 				o.Get(key).Fault(fmt.Sprintf("it is the %s of the client %q already", key, other), "no two clients share one")
 			}
@@ -209,9 +222,9 @@ func (m *MCP) decodeClients(v strictyaml.Value) {
 func decodeMCPClient(item strictyaml.Value, oauth bool) MCPClient {
 	o := item.Object()
 	defer o.Done()
-	name, token, subject := o.Need("name"), o.Get("token"), o.Get("subject")
+	name, token, subject, id := o.Need("name"), o.Get("token"), o.Get("subject"), o.Get("clientId")
 	c := MCPClient{
-		Name: name.Text(), Token: token.Text(), Subject: subject.Text(),
+		Name: name.Text(), Token: token.Text(), Subject: subject.Text(), ClientID: id.Text(),
 		MaxPending: int(o.Get("maxPending").Int(1, MostMCPPending)), Position: item.Position(),
 	}
 	if c.Name != "" && !IsMCPClient(c.Name) {
@@ -221,8 +234,10 @@ func decodeMCPClient(item strictyaml.Value, oauth bool) MCPClient {
 		token.Fault(secretref.ErrLiteral.Error(), "such as env:CLAUDE_CODE_TOKEN") // without the text, which may be one
 		c.Token = ""
 	}
-	if c.Subject != "" && !oauth {
-		subject.Fault("no authorization server is named whose tokens have subjects", "add oauth: {issuer: …, resource: …}")
+	for _, claim := range []strictyaml.Value{subject, id} {
+		if claim.Present() && !oauth {
+			claim.Fault("no authorization server is named whose tokens would have it", "add oauth: {issuer: …, resource: …}")
+		}
 	}
 	limit := o.Get("rateLimit")
 	if c.RateLimit = capability.DecodeRateLimit(limit); c.RateLimit != nil && c.RateLimit.Shared {
@@ -250,7 +265,7 @@ func decodeMCPOAuth(v strictyaml.Value) *MCPOAuth {
 	defer o.Done()
 	return &MCPOAuth{
 		Issuer: decodeServerURL(o.Need("issuer")), Resource: decodeServerURL(o.Need("resource")), Keys: decodeServerURL(o.Get("keys")),
-		Scopes: o.Get("scopes").Texts(),
+		Audiences: o.Get("audiences").Texts(), Scopes: o.Get("scopes").Texts(),
 	}
 }
 

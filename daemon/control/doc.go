@@ -25,6 +25,8 @@
 //	POST /v1/audit/witnessed     what a witness holds of a log; {witness, origin} responds {checkpoint}
 //	POST /v1/mcp/stdio           with Upgrade: mcp: after the response 101, a session of an MCP client, a line of
 //	                             JSON for each message in both directions; ?client, ?names and ?profile as in `agentd mcp`
+//	POST /v1/mcp/listen          serves MCP clients over HTTP for as long as the request lasts; {address?, client?, names?,
+//	                             profile?, open?} responds a line {url, client?, token?}, and ends with the server
 //	GET  /healthz                200 while the process lives
 //	GET  /readyz                 200 while the agent accepts calls, 503 before and after
 //

@@ -73,6 +73,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("GET /v1/approvals", a.listApprovals)
 	mux.HandleFunc("POST /v1/approvals/{id}", a.decideApproval)
 	mux.HandleFunc("POST "+mcpStdio, a.mcpStream)
+	mux.HandleFunc("POST "+mcpListen, a.mcpListener)
 	a.registerDurable(mux)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})

@@ -49,6 +49,8 @@ type Status struct {
 	Tools []Tools `json:"tools,omitempty"`
 	// MCP are the clients of the Model Context Protocol that it serves at present.
 	MCP []MCPClient `json:"mcp,omitempty"`
+	// MCPServers are the URLs where it serves such clients over HTTP.
+	MCPServers []string `json:"mcpServers,omitempty"`
 	// Tenants are those that its agent.yaml lists; none where it has no such list.
 	Tenants []TenantLoad `json:"tenants,omitempty"`
 	// Dropped is the number of requests and replies that came faster than they could be

@@ -55,6 +55,8 @@ type instance struct {
 	Tools []control.Tools `json:"tools,omitempty"`
 	// MCP are the MCP clients that it serves.
 	MCP []control.MCPClient `json:"mcp,omitempty"`
+	// MCPServers are the URLs where it serves them over HTTP.
+	MCPServers []string `json:"mcpServers,omitempty"`
 	// Tenants are those that its agent.yaml lists.
 	Tenants []control.TenantLoad `json:"tenants,omitempty"`
 	// Notes are what somebody should look at, the most important first.
@@ -134,7 +136,7 @@ func newInstance(where string, s control.Status) instance {
 	i := instance{
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
 		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings,
-		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants, Tools: s.Tools, Workers: s.Workers, MCP: s.MCP,
+		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants, Tools: s.Tools, Workers: s.Workers, MCP: s.MCP, MCPServers: s.MCPServers,
 	}
 	for _, c := range s.Tools {
 		if c.Skipped != "" {

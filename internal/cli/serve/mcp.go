@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/output"
 	"github.com/agentd/agentd/internal/spelling"
 )
 
@@ -52,6 +54,57 @@ func MCP(ctx context.Context, env *cli.Env, r MCPRequest) error {
 			return d.ServeMCP(ctx, r.Options, &stdio{Reader: env.Stdin, Writer: env.Stdout})
 		})
 	})
+}
+
+// MCPListen serves MCP clients over HTTP, until ctx ends: through the agent if it runs, else
+// by running it in this process. It prints where, and by which token, once it serves.
+func MCPListen(ctx context.Context, env *cli.Env, agent string, o control.MCPListenOptions) error {
+	socket, err := mcpSocket(env, agent)
+	if err != nil {
+		return err
+	}
+	client := control.NewClient(socket)
+	defer client.Close()
+	return eachWay(ctx, func(ctx context.Context) error {
+		at, hold, err := client.MCPListen(ctx, o)
+		if err != nil {
+			return err
+		}
+		defer hold.Close()
+		defer context.AfterFunc(ctx, func() { _ = hold.Close() })()
+		if err := announceMCP(env, &at); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, hold); ctx.Err() != nil {
+			return nil
+		} else if err != nil {
+			return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("the connection to the agent %s is lost: %w", agent, err)}
+		}
+		return &cli.ExitError{Code: cli.ExitLost, Err: fmt.Errorf("the agent %s has stopped, and serves no MCP clients any more", agent)}
+	}, func(ctx context.Context) error {
+		return mcpAlone(ctx, env, agent, func(ctx context.Context, d *daemon.Daemon) error {
+			at, release, err := d.MCPListen(ctx, o)
+			if err != nil {
+				return err
+			}
+			defer release()
+			if err := announceMCP(env, at); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return nil
+		})
+	})
+}
+
+// announceMCP prints where clients are served: for a script, the URL is the first line, and
+// the token the second.
+func announceMCP(env *cli.Env, at *control.MCPListening) error {
+	if env.Format != output.Table {
+		return env.WriteJSON(at)
+	}
+	_, err := fmt.Fprintln(env.Stdout, strings.TrimSpace(at.URL+"\n"+at.Token))
+	return err
 }
 
 // mcpSocket returns the control socket of a member.

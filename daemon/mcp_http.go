@@ -1,0 +1,388 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/secretref"
+	"github.com/agentd/agentd/mcpbridge"
+	"github.com/agentd/agentd/mcpbridge/mcphttp"
+)
+
+// mcpCloseTimeout bounds the end of a server that a reload has replaced, or that nobody
+// holds open any more.
+const mcpCloseTimeout = 10 * time.Second
+
+// An mcpServer serves the face over HTTP at one address.
+type mcpServer struct {
+	face     *mcpFace
+	listen   string // as it was asked for
+	listener net.Listener
+	http     *http.Server
+	done     chan error // receives the error of Serve
+
+	// auth returns who is let in by the files, and style how tools are shown. Both follow
+	// reloads.
+	auth  func(mcpView) (mcphttp.Auth, error)
+	style func() mcpStyle
+
+	current atomic.Pointer[mcpEndpoint]
+}
+
+// An mcpEndpoint is what a reload may change about a server.
+type mcpEndpoint struct {
+	handler *mcphttp.Handler
+	cert    *tls.Certificate // nil for plain HTTP
+	config  fleet.MCP        // what the handler was made of, see endpointConfig
+}
+
+// endpointConfig is what of a configuration makes an endpoint another one. Tokens do not.
+func endpointConfig(m *fleet.MCP) fleet.MCP {
+	return fleet.MCP{Hosts: m.Hosts, Origins: m.Origins, OAuth: m.OAuth}
+}
+
+// newEndpoint makes an endpoint of the files, and reports what is wrong with them.
+func (s *mcpServer) newEndpoint(v mcpView) (*mcpEndpoint, mcphttp.Auth, error) {
+	m := &v.member.Agent.MCP
+	auth, err := s.auth(v)
+	if err != nil {
+		return nil, auth, err
+	}
+	e := &mcpEndpoint{config: endpointConfig(m)}
+	if m.TLS != nil {
+		cert, err := tls.LoadX509KeyPair(m.TLS.Cert, m.TLS.Key)
+		if err != nil {
+			return nil, auth, fmt.Errorf("mcp.tls: %w", err)
+		}
+		e.cert = &cert
+	}
+	e.handler, err = mcphttp.New(mcphttp.Config{
+		Server: s.server, Auth: auth, Hosts: m.Hosts, Origins: m.Origins, Logger: s.face.d.log,
+		Limits: mcphttp.Limits{MaxPending: fleet.MostMCPPending, MaxBodyBytes: int64(v.member.Agent.Limits.MaxPayloadBytes) + mcpBodyRoom},
+	})
+	return e, auth, err
+}
+
+// mcpBodyRoom is what surrounds a payload in a message of the protocol.
+const mcpBodyRoom = 64 << 10
+
+// server is the library's server of a client.
+func (s *mcpServer) server(client string) (*mcp.Server, error) {
+	b, err := s.face.bridge(s.style())
+	if err != nil {
+		return nil, err
+	}
+	return b.Server(mcpbridge.Client{Name: client})
+}
+
+// open listens at an address, and serves there until close.
+func (s *mcpServer) open(ctx context.Context, v mcpView) error {
+	e, _, err := s.newEndpoint(v)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("mcp: %w", err), e.handler.Close(ctx))
+	}
+	if err := e.handler.Check(listener.Addr(), e.cert != nil); err != nil {
+		return errors.Join(fmt.Errorf("mcp: %w", err), listener.Close(), e.handler.Close(ctx))
+	}
+	s.current.Store(e)
+	s.listener, s.done = listener, make(chan error, 1)
+	s.http = mcphttp.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().handler.ServeHTTP(w, r) }), s.face.d.log)
+	go func() { s.done <- s.http.Serve(mcpListener{listener, s}) }() // close receives the error
+	return nil
+}
+
+// An mcpListener speaks TLS if the endpoint has a certificate when a connection comes.
+type mcpListener struct {
+	net.Listener
+	server *mcpServer
+}
+
+// Accept implements [net.Listener].
+func (l mcpListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if cert := l.server.current.Load().cert; cert != nil {
+		return tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}), nil
+	}
+	return conn, nil
+}
+
+// url is where clients find the server.
+func (s *mcpServer) url() string {
+	scheme := "http"
+	if e := s.current.Load(); e.cert != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + s.listener.Addr().String() + s.current.Load().handler.Path()
+}
+
+// reload prepares what files change about a server. use puts it in force; abandon does not.
+func (s *mcpServer) reload(v mcpView) (use, abandon func(), err error) {
+	next, auth, err := s.newEndpoint(v)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := next.handler.Check(s.listener.Addr(), next.cert != nil); err != nil {
+		s.face.closeLater(next.handler)
+		return nil, nil, fmt.Errorf("mcp: %w", err)
+	}
+	abandon = func() { s.face.closeLater(next.handler) }
+	return func() {
+		before := s.current.Load()
+		if reflect.DeepEqual(before.config, next.config) && before.handler.SetAuth(auth) == nil {
+			// The sessions of clients whose tokens are as they were go on.
+			s.current.Store(&mcpEndpoint{handler: before.handler, cert: next.cert, config: next.config})
+			abandon()
+			return
+		}
+		s.current.Store(next)
+		s.face.closeLater(before.handler)
+	}, abandon, nil
+}
+
+// closeLater ends what was replaced, behind the back of who replaces it.
+func (f *mcpFace) closeLater(c interface{ Close(context.Context) error }) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return // close ends all that its clients use
+	}
+	f.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), mcpCloseTimeout)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			f.d.log.Warn("an MCP server did not close in time", "error", err)
+		}
+	})
+}
+
+// Close ends all sessions and calls, and stops listening.
+func (s *mcpServer) Close(ctx context.Context) error {
+	err := s.current.Load().handler.Close(ctx) // first: Shutdown waits for streams
+	if serr := s.http.Shutdown(ctx); serr != nil {
+		err = errors.Join(err, serr, s.http.Close())
+	}
+	if serr := <-s.done; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
+	return err
+}
+
+// fileAuth is who is let in by the files alone.
+func (f *mcpFace) fileAuth(v mcpView) (auth mcphttp.Auth, err error) {
+	m := &v.member.Agent.MCP
+	variables, err := v.fleet.EnvFileVariables(v.member)
+	if err != nil {
+		return auth, err
+	}
+	if m.Open {
+		auth.Anonymous = fleet.AnonymousMCPClient
+	}
+	for _, c := range m.Clients {
+		if c.Token == "" {
+			continue
+		}
+		secret, err := secretref.Resolve(c.Token, lookup(variables))
+		if err != nil {
+			return auth, fmt.Errorf("%s:%d: the token of the MCP client %s: %w", c.Position.File, c.Position.Line, c.Name, err)
+		}
+		auth.Tokens = append(auth.Tokens, mcphttp.Token{Client: c.Name, Secret: secret})
+	}
+	if o := m.OAuth; o != nil {
+		auth.OAuth = &mcphttp.OAuth{Resource: o.Resource, Audiences: o.Audiences, Issuer: o.Issuer, KeysURL: o.Keys, Scopes: o.Scopes}
+		for _, c := range m.Clients {
+			if c.Subject != "" || c.ClientID != "" {
+				auth.OAuth.Clients = append(auth.OAuth.Clients, mcphttp.Mapping{Client: c.Name, Subject: c.Subject, ClientID: c.ClientID})
+			}
+		}
+	}
+	return auth, nil
+}
+
+// openMCP opens the server that the files ask for.
+func (d *Daemon) openMCP(ctx context.Context) error {
+	v := mcpBackend{d.mcp, nil}.files()
+	if v.member.Agent.MCP.Listen == "" {
+		return nil
+	}
+	s := d.mcp.permanent(v.member.Agent.MCP.Listen)
+	if err := s.open(ctx, v); err != nil {
+		return err
+	}
+	d.mcp.keep(s)
+	d.log.Info("MCP clients are served", "url", s.url())
+	return nil
+}
+
+// permanent is the server that the files ask for at an address, not yet open.
+func (f *mcpFace) permanent(listen string) *mcpServer {
+	return &mcpServer{face: f, listen: listen, auth: f.fileAuth, style: func() mcpStyle { return styleOf(&f.d.Member().Agent.MCP) }}
+}
+
+// keep makes a server the permanent one. It closes the one before.
+func (f *mcpFace) keep(s *mcpServer) {
+	f.mu.Lock()
+	before := f.own
+	f.own = s
+	f.mu.Unlock()
+	if before != nil && before != s {
+		f.closeLater(before)
+	}
+}
+
+// An mcpReload is what a reload changes about the servers.
+type mcpReload struct{ use, abandon []func() }
+
+func (r *mcpReload) each(all []func()) {
+	for _, f := range all {
+		f()
+	}
+}
+
+// prepare reads what files change about the servers, and refuses what could not be served.
+func (f *mcpFace) prepare(v mcpView) (r mcpReload, err error) {
+	defer func() {
+		if err != nil {
+			r.each(r.abandon)
+			r = mcpReload{}
+		}
+	}()
+	if err := f.check(v); err != nil {
+		return r, err
+	}
+	listen := v.member.Agent.MCP.Listen
+	f.mu.Lock()
+	own, servers := f.own, slices.Clone(f.held)
+	f.mu.Unlock()
+	switch {
+	case own != nil && own.listen == listen:
+		servers = append(servers, own)
+	case listen != "":
+		next := f.permanent(listen)
+		if err := next.open(f.ctx, v); err != nil {
+			return r, err
+		}
+		r.use = append(r.use, func() { f.keep(next); f.d.log.Info("MCP clients are served", "url", next.url()) })
+		r.abandon = append(r.abandon, func() { f.closeLater(next) })
+	case own != nil:
+		r.use = append(r.use, func() { f.keep(nil) })
+	}
+	for _, s := range servers {
+		use, abandon, err := s.reload(v)
+		if err != nil {
+			return r, err
+		}
+		r.use, r.abandon = append(r.use, use), append(r.abandon, abandon)
+	}
+	return r, nil
+}
+
+// MCPListen implements [control.MCP].
+func (d *Daemon) MCPListen(ctx context.Context, o control.MCPListenOptions) (*control.MCPListening, func(), error) {
+	f := d.mcp
+	if !d.ready.Load() {
+		return nil, nil, errNotReady
+	}
+	s := &mcpServer{face: f, listen: cmp.Or(o.Address, "127.0.0.1:0"), auth: f.fileAuth}
+	out := &control.MCPListening{}
+	v := mcpBackend{f, nil}.files()
+	m := &v.member.Agent.MCP
+	if o.Client != "" || o.Open || m.OAuth == nil && !slices.ContainsFunc(m.Clients, func(c fleet.MCPClient) bool { return c.Token != "" }) {
+		// The files let nobody in over HTTP, or the operator wants this one client: it is
+		// let in by a token that lives as long as the server, or, if the operator says so,
+		// without.
+		c, _, err := f.admit(o.MCPOptions)
+		if err != nil {
+			return nil, nil, err
+		}
+		auth := mcphttp.Auth{Anonymous: c.Name}
+		if out.Client = c.Name; !o.Open {
+			out.Token = rand.Text() + rand.Text()
+			auth = mcphttp.Auth{Tokens: []mcphttp.Token{{Client: c.Name, Secret: out.Token}}}
+		}
+		s.auth = func(mcpView) (mcphttp.Auth, error) { return auth, nil }
+	}
+	style, err := f.styleFor(o.MCPOptions)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := f.bridge(style()); err != nil {
+		return nil, nil, err
+	}
+	s.style = style
+	if err := s.open(ctx, v); err != nil {
+		return nil, nil, err
+	}
+	out.URL = s.url()
+	f.mu.Lock()
+	closed := f.closed
+	if !closed {
+		f.held = append(f.held, s)
+	}
+	f.mu.Unlock()
+	if closed {
+		return nil, nil, errors.Join(errNotReady, s.Close(ctx))
+	}
+	d.log.Info("MCP clients are served", "url", out.URL, "client", out.Client, "token", !o.Open)
+	return out, func() { f.release(s) }, nil
+}
+
+// MCPEnded implements [control.MCP].
+func (d *Daemon) MCPEnded() <-chan struct{} { return d.mcp.ctx.Done() }
+
+// release closes a server that nobody holds open any more.
+func (f *mcpFace) release(s *mcpServer) {
+	f.mu.Lock()
+	at := slices.Index(f.held, s)
+	if at >= 0 {
+		f.held = slices.Delete(f.held, at, at+1)
+	}
+	f.mu.Unlock()
+	if at >= 0 { // close has not taken it
+		f.closeLater(s)
+	}
+}
+
+// servers takes all servers, for close.
+func (f *mcpFace) servers() (all []*mcpServer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if all = f.held; f.own != nil {
+		all = append(all, f.own)
+	}
+	f.held, f.own = nil, nil
+	return all
+}
+
+// urls are where the face is served over HTTP.
+func (f *mcpFace) urls() (all []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.own != nil {
+		all = append(all, f.own.url())
+	}
+	for _, s := range f.held {
+		all = append(all, s.url())
+	}
+	return all
+}
