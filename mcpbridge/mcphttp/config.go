@@ -157,7 +157,7 @@ func (f *faults) add(field, reason string, args ...any) {
 func (f *faults) err() error { return errors.Join(*f...) }
 
 // clientName is what a client may be called: names stand in rules of permissions and in records.
-var clientName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`) //nolint:gochecknoglobals // a constant, but for its type
+var clientName = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
 
 func (f *faults) client(field, name string) {
 	if !clientName.MatchString(name) {
@@ -283,7 +283,7 @@ func validHost(text string) bool {
 	return name != "" && !strings.ContainsAny(name, "/@ \t*?#%") && (port == "" || portNumber.MatchString(port))
 }
 
-var portNumber = regexp.MustCompile(`^[0-9]{1,5}$`) //nolint:gochecknoglobals // a constant, but for its type
+var portNumber = regexp.MustCompile(`^[0-9]{1,5}$`)
 
 // splitHost splits the value of a Host header. The port may be missing.
 func splitHost(host string) (name, port string) {

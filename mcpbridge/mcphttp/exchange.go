@@ -12,7 +12,7 @@ import (
 
 // Why an exchange ends before its answer is there: the causes of the contexts of calls.
 var (
-	errGone     = errors.New("the client has gone") //nolint:gochecknoglobals // an error that is compared
+	errGone     = errors.New("the client has gone")
 	errEnded    = errors.New("the session has ended")
 	errRevoked  = errors.New("the token is no longer accepted")
 	errExpired  = errors.New("the token has expired")

@@ -74,7 +74,7 @@ func (s *tools) make(client string) *mcp.Server {
 		return text(string(req.Params.Arguments)), nil
 	})
 	add("large", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return text(strings.Repeat("x", 32<<20)), nil
+		return text(strings.Repeat("x", 8<<20)), nil
 	})
 	add("wait", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		s.started <- client
@@ -128,8 +128,8 @@ func tokens() mcphttp.Auth {
 	return mcphttp.Auth{Tokens: []mcphttp.Token{{Client: "desk", Secret: deskToken}, {Client: "other", Secret: otherToken}, {Client: "desk", Secret: spareToken}}}
 }
 
-// serve starts an endpoint. change may change its configuration.
-func serve(t *testing.T, change func(*mcphttp.Config)) *endpoint {
+// serve starts an endpoint. change may change its configuration, and before its server.
+func serve(t *testing.T, change func(*mcphttp.Config), before ...func(*httptest.Server)) *endpoint {
 	t.Helper()
 	e := &endpoint{t: t, log: new(lockedBuffer), tools: &tools{
 		servers: map[string]*mcp.Server{}, started: make(chan string, 1000), ended: make(chan error, 1000), release: make(chan struct{}),
@@ -144,7 +144,12 @@ func serve(t *testing.T, change func(*mcphttp.Config)) *endpoint {
 	}
 	e.Server = httptest.NewUnstartedServer(nil)
 	e.Config = mcphttp.NewServer(e.handler, cfg.Logger)
-	e.Start()
+	for _, f := range before {
+		f(e.Server)
+	}
+	if e.URL == "" {
+		e.Start()
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -218,21 +223,25 @@ func body(t *testing.T, resp *http.Response) string {
 	return string(data)
 }
 
-// answer returns the JSON-RPC message of an answer, be it alone or in a stream.
+// answer returns the first JSON-RPC message of an answer, be it alone or in a stream. It reads
+// to the end, when the handler has done everything that it does.
 func answer(t *testing.T, resp *http.Response) string {
 	t.Helper()
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return body(t, resp)
 	}
+	first := ""
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
-		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-			return data
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && first == "" {
+			first = data
 		}
 	}
-	t.Fatalf("a stream without an event: %v", lines.Err())
-	return ""
+	if first == "" {
+		t.Fatalf("a stream without an event: %v", lines.Err())
+	}
+	return first
 }
 
 // wants fails a test unless an answer has the status and its body the text.

@@ -14,7 +14,7 @@ const (
 )
 
 // bearer is the syntax of bearer tokens (RFC 6750 section 2.1).
-var bearer = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`) //nolint:gochecknoglobals // a constant, but for its type
+var bearer = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 
 // weakness says why a token is refused, or nothing. Nobody can tell from a token how it was
 // chosen: this finds those that cannot have 128 bits.
