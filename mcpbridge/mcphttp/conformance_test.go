@@ -29,7 +29,8 @@ func nodeProgram(t *testing.T, script string, args ...string) *exec.Cmd {
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), node, append([]string{program}, args...)...)
-	cmd.Dir = t.TempDir() // some write reports
+	cmd.Dir = t.TempDir() // some write reports, and some settings
+	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir)
 	return cmd
 }
 
@@ -90,4 +91,31 @@ func listed(t *testing.T, revision string) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// The Inspector, which is what people look at servers with, lists and calls in both eras, with a
+// token.
+func TestInspector(t *testing.T) {
+	e := serve(t, nil)
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			inspect := func(args ...string) string {
+				cmd := nodeProgram(t, "@modelcontextprotocol/inspector/clients/launcher/build/index.js", append([]string{
+					"--cli", e.URL + "/mcp", "--protocol-era", era, "--header", "Authorization: Bearer " + deskToken, "--format", "json", "-q",
+				}, args...)...)
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Errorf("%v: %v\n%s", args, err, out)
+				}
+				return string(out)
+			}
+			if out := inspect("--method", "tools/list"); !strings.Contains(out, `"whoami"`) {
+				t.Error(out)
+			}
+			if out := inspect("--method", "tools/call", "--tool-name", "echo", "--tool-args-json", `{"n":9007199254740993}`); !strings.Contains(out, "900719925474099") {
+				t.Error(out)
+			}
+		})
+	}
 }
