@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -73,7 +74,7 @@ func progressTo(ctx context.Context, req *mcp.CallToolRequest) func(rpc.Progress
 	if token == nil {
 		return nil
 	}
-	var last float64
+	last := math.Inf(-1) // the first may be 0
 	return func(e rpc.ProgressEvent) {
 		p := progressOf(e)
 		p.ProgressToken = token

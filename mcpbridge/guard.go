@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -22,6 +23,10 @@ func (f *face) guard(next mcp.MethodHandler) mcp.MethodHandler {
 				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 			}
 		}()
+		// The library lists the prompts of a server that has declared none.
+		if strings.HasPrefix(method, "prompts/") {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: this server has no prompts"}
+		}
 		instead := &substitute{}
 		result, err = next(context.WithValue(ctx, substituteKey{}, instead), method, req)
 		if err == nil && instead.result != nil {
