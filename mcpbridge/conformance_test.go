@@ -1,10 +1,13 @@
 package mcpbridge_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -29,6 +32,7 @@ type fixture struct {
 	agent
 	answers map[string]json.RawMessage
 	bridge  *mcpbridge.Bridge
+	waiting []chan struct{} // of calls that wait for an approval; guarded by mu
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -69,6 +73,34 @@ func (f *fixture) change() {
 	f.bridge.Changed()
 }
 
+// approver is somebody who approves all that waits once the client's person has answered, so
+// that the suite sees an outcome. That it is not the answer which approves is another test's.
+func (f *fixture) approver(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var m struct {
+			Result struct{ Action string }
+			Params struct {
+				InputResponses struct{ Approval struct{ Action string } }
+			}
+		}
+		if json.Unmarshal(body, &m) == nil && (m.Result.Action == "accept" || m.Params.InputResponses.Approval.Action == "accept") {
+			f.mu.Lock()
+			for _, approved := range f.waiting {
+				close(approved)
+			}
+			f.waiting = nil
+			f.mu.Unlock()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // asksFor reports whether calls wait for a person.
 func asksFor(name string) bool {
 	return name == "test_elicitation" || strings.HasPrefix(name, "test_input_required_result_")
@@ -102,10 +134,13 @@ func (f *fixture) serve(ctx context.Context, r rpc.Request) (*rpc.Result, error)
 		f.change()
 	}
 	if asksFor(r.Capability) {
-		// The person at the client is told of it; whoever approves takes a moment longer.
+		approved := make(chan struct{})
+		f.mu.Lock()
+		f.waiting = append(f.waiting, approved)
+		f.mu.Unlock()
 		r.OnWait(rpc.ApprovalWait{ID: "019aa8f4", Until: time.Now().Add(time.Hour)})
 		select {
-		case <-time.After(2 * time.Second):
+		case <-approved:
 		case <-ctx.Done():
 		}
 	}
@@ -151,7 +186,7 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			server := httptest.NewUnstartedServer(nil)
-			server.Config = mcphttp.NewServer(handler, log)
+			server.Config = mcphttp.NewServer(fixture.approver(handler), log)
 			server.Start()
 			defer server.Close()
 			defer handler.Close(context.Background())
