@@ -45,9 +45,6 @@ type Callable struct {
 	Capability *capability.Capability
 	// Asks is set where a permission holds the client's calls until a person has decided.
 	Asks bool
-	// MCPResult is set where the contract says that answers are results of the protocol:
-	// {content: [...], structuredContent?, isError?, _meta?}. They pass through whole.
-	MCPResult bool
 }
 
 // A Backend is the agent in whose name clients call. It is safe for concurrent use.

@@ -27,9 +27,7 @@ func (t *tool) definition() *mcp.Tool {
 		Name: t.name, Title: peertool.Title(t.Address, c), Description: peertool.Description(t.Address, c),
 		InputSchema: t.forEveryRevision(t.schema), Annotations: annotations(t),
 	}
-	// Not assigned where it is absent: a nil RawMessage in an interface is no nil. An
-	// answer that is a result of the protocol is described by the member that its contract
-	// has for the structured content, if by any.
+	// Not assigned where it is absent: a nil RawMessage in an interface is no nil.
 	if output := t.outputSchema(); output != nil {
 		def.OutputSchema = t.forEveryRevision(output)
 	}
@@ -46,32 +44,16 @@ func (t *tool) definition() *mcp.Tool {
 	return def
 }
 
-// outputSchema describes the structured content of results.
+// outputSchema describes the structured content of results. Clients before 2026-07-28 know
+// that of an object alone.
 func (t *tool) outputSchema() json.RawMessage {
-	if !t.MCPResult {
+	if t.Capability.Result != capability.ResultMCP {
 		return t.output.Schema
 	}
-	if t.Capability.Output == nil {
-		return nil
+	if structured := t.Capability.StructuredSchema(); isObjectSchema(structured) {
+		return structured
 	}
-	var root struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-		Required   []string                   `json:"required"`
-	}
-	if json.Unmarshal(t.Capability.Output.Source, &root) != nil {
-		return nil
-	}
-	inner := root.Properties["structuredContent"]
-	// One with references leads out of itself, and one that is not demanded promises
-	// nothing: clients would miss what the tool had promised.
-	demanded := false
-	for _, name := range root.Required {
-		demanded = demanded || name == "structuredContent"
-	}
-	if !demanded || !isObjectSchema(inner) || bytes.Contains(inner, []byte(`"$ref"`)) {
-		return nil
-	}
-	return inner
+	return nil
 }
 
 // annotations are what the contract says about a tool's effects. A skill that only reads

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/schema"
@@ -58,7 +59,7 @@ func whole(r *rpc.Result) *mcp.CallToolResult {
 // success is the result for an answer. Its JSON goes out as the callee wrote it, so that
 // integers of any size arrive; hosts that know text alone have the same as text.
 func success(t *tool, response json.RawMessage) *mcp.CallToolResult {
-	if t.MCPResult {
+	if t.Capability.Result == capability.ResultMCP {
 		out, err := passThrough(response)
 		if err != nil {
 			return failure(t, &rpc.Error{Code: rpc.CodeBadSkillOutput, Message: "the answer is no result of the protocol: " + err.Error()})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/mcpbridge"
 	"github.com/agentd/agentd/rpc"
 )
@@ -240,15 +241,8 @@ func TestResultsPassThrough(t *testing.T) {
 		`{"type":"resource","resource":{"uri":"x://y","mimeType":"text/plain","text":"a-b"}},{"type":"hologram","depth":9007199254740993}],` +
 		`"structuredContent":{"n":9007199254740993},"isError":true,"_meta":{"x/y":9007199254740993}}`
 	a := &agent{}
-	callables := peer(t, "camera", `
-- name: look
-  outputSchema:
-    type: object
-    properties: {content: {type: array}, structuredContent: {type: object, properties: {n: {type: integer}}, required: [n]}}
-    required: [content, structuredContent]
-`)
-	callables[0].MCPResult = true
-	a.offer(callables...)
+	structured := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
+	a.offer(peer(t, "camera", "- {name: look, result: mcp, schemaProfile: full, outputSchema: "+string(capability.MCPResultSchema(structured))+"}\n")...)
 	a.call = a.checked(answer)
 	r := dial(t, open(t, a, mcpbridge.Options{}), desk)
 	list := result(t, r.ask("1", "tools/list", "", "{}"))["tools"].([]any)[0].(map[string]any)
