@@ -50,6 +50,11 @@ func (f *face) waitForPerson(ctx context.Context, req *mcp.CallToolRequest, fl *
 		f.parked.park(fl, f.bridge.opts.MaxPending)
 		return f.ask(req, fl)
 	}
+	return f.comeBack(ctx, req, fl)
+}
+
+// comeBack lets go of the request: what is left to its client is a handle.
+func (f *face) comeBack(ctx context.Context, req *mcp.CallToolRequest, fl *flight) *mcp.CallToolResult {
 	f.parked.park(fl, f.bridge.opts.MaxPending)
 	h := f.handleText(handle{kind: parkedCall, begun: time.Now(), id: fl.id, tool: fl.tool.name})
 	if out, ok := f.asTask(ctx, req, h, fl.message(), time.Until(fl.approval.Until)+keepOutcome); ok {
@@ -90,13 +95,21 @@ func (fl *flight) question() *mcp.ElicitParams {
 // elicit shows a person what waits, by a request to the client, while the call waits.
 func (f *face) elicit(ctx context.Context, req *mcp.CallToolRequest, fl *flight) *mcp.CallToolResult {
 	asking, stop := context.WithCancel(ctx)
-	answered := make(chan bool, 1) // whether the person declined
+	type answer struct {
+		action string
+		err    error
+	}
+	answers := make(chan answer, 1)
 	go func() {
-		answer, err := req.Session.Elicit(asking, fl.question())
-		answered <- err == nil && answer.Action == "decline"
+		said, err := req.Session.Elicit(asking, fl.question())
+		if err != nil {
+			answers <- answer{err: err}
+			return
+		}
+		answers <- answer{action: said.Action}
 	}()
 	// The question ends with the wait, whichever ends first.
-	waiting := answered
+	waiting := answers
 	defer func() {
 		stop()
 		if waiting != nil {
@@ -107,9 +120,13 @@ func (f *face) elicit(ctx context.Context, req *mcp.CallToolRequest, fl *flight)
 		select {
 		case <-fl.done:
 			return fl.outcome(ctx, req)
-		case declined := <-waiting:
-			if waiting = nil; declined {
+		case said := <-waiting:
+			waiting = nil
+			switch {
+			case said.action == "decline":
 				return fl.giveUp(ctx, req)
+			case said.err != nil && ctx.Err() == nil: // it cannot ask, whatever it has declared
+				return f.comeBack(ctx, req, fl)
 			}
 		case <-ctx.Done():
 			return fl.giveUp(ctx, req)

@@ -3,6 +3,7 @@ package mcpbridge_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,25 @@ func TestDecisionEndsTheQuestion(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	<-ended
+}
+
+// A client that fails to ask, although it has declared that it can, comes back, too.
+func TestFailedElicitation(t *testing.T) {
+	a, decide := asking(t)
+	s := connect(t, open(t, a, mcpbridge.Options{}), era2025, &mcp.ClientOptions{
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return nil, errors.New("no screen")
+		},
+	})
+	r := call(t, s, "librarian__search", `{"title":"Dune"}`)
+	pending, ok := r.Meta["io.agentd/pending"].(map[string]any)
+	if !ok {
+		t.Fatal(text(t, r))
+	}
+	decide <- true
+	if r = call(t, s, "await_call", `{"handle":"`+pending["handle"].(string)+`"}`); text(t, r) != `{"n":1}` {
+		t.Error(text(t, r))
+	}
 }
 
 // A client that cannot ask comes back with a handle, which is of use to it alone.

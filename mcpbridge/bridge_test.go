@@ -238,6 +238,49 @@ func TestViolationsCanBeMended(t *testing.T) {
 	})
 }
 
+// The turns of two sessions, and of two traces in one, are counted apart.
+func TestTurns(t *testing.T) {
+	eras(t, func(t *testing.T, era string) {
+		a := &agent{}
+		a.offer(peer(t, "librarian", search)...)
+		a.call = a.checked(`{}`)
+		b := open(t, a, mcpbridge.Options{})
+		one, other := connect(t, b, era, nil), connect(t, b, era, nil)
+		refused := func(s *mcp.ClientSession, trace string) string {
+			r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Meta: mcp.Meta{"traceparent": trace}, Name: "librarian__search", Arguments: json.RawMessage(`{}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text(t, r)
+		}
+		const first, second = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		for _, s := range []*mcp.ClientSession{one, other} {
+			for _, trace := range []string{"", first, second} {
+				if got := refused(s, trace); !strings.Contains(got, "last correction") {
+					t.Errorf("the first refusal in %q is %q", trace, got)
+				}
+			}
+		}
+		if got := refused(one, first); !strings.HasPrefix(got, "ToolArgumentRepairExhausted") {
+			t.Errorf("the second is %q", got)
+		}
+	})
+	// Without any, and with more.
+	for repairs, want := range map[int]int{-1: 0, 3: 3} {
+		a := &agent{}
+		a.offer(peer(t, "librarian", search)...)
+		a.call = a.checked(`{}`)
+		s := connect(t, open(t, a, mcpbridge.Options{MaxRepairs: repairs}), era2026, nil)
+		got := 0
+		for !strings.HasPrefix(text(t, call(t, s, "librarian__search", `{}`)), "ToolArgumentRepairExhausted") {
+			got++
+		}
+		if got != want {
+			t.Errorf("%d corrections with MaxRepairs %d", got, repairs)
+		}
+	}
+}
+
 func asError(err error) (*jsonrpc.Error, bool) {
 	var e *jsonrpc.Error
 	return e, errors.As(err, &e)

@@ -24,7 +24,7 @@ func (f *face) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	}
 	payload, wrong := t.input.Unwrap(t.arguments(req.Params.Arguments))
 	if wrong != nil {
-		return f.refuse(req, t, &rpc.Error{Code: rpc.CodeSchemaViolation, Side: rpc.SideRequest, Violations: wrong}), nil
+		return f.refuse(ctx, req, t, &rpc.Error{Code: rpc.CodeSchemaViolation, Side: rpc.SideRequest, Violations: wrong}), nil
 	}
 	r := rpc.Request{To: t.Address, Capability: t.Capability.Name, Payload: payload}
 	if t.durable() && f.bridge.awaits() && takesTasks(ctx, req) {

@@ -99,11 +99,11 @@ func (fl *flight) outcome(ctx context.Context, req *mcp.CallToolRequest) *mcp.Ca
 	var out *mcp.CallToolResult
 	switch {
 	case failed == nil:
-		f.turns.fits(turnOf(req, t))
+		f.turns.fits(turnOf(ctx, req, t))
 		out = f.answered(ctx, req, fl)
 	case mendable(failed):
 		failed.Violations = t.input.Locate(failed.Violations)
-		out = f.refuse(req, t, failed)
+		out = f.refuse(ctx, req, t, failed)
 	default:
 		out = failure(t, failed)
 	}

@@ -112,7 +112,7 @@ func (f *face) requestAgent(ctx context.Context, req *mcp.CallToolRequest) (*mcp
 	own := &tool{name: requestAgentTool, generic: true, Callable: Callable{Capability: &capability.Capability{Name: requestAgentTool}}}
 	args, bad := checkOwn(requestAgentSchema(f.bridge.awaits()), req.Params.Arguments)
 	if bad != nil {
-		return f.refuse(req, own, bad), nil
+		return f.refuse(ctx, req, own, bad), nil
 	}
 	var asked struct {
 		To             string          `json:"to"`
@@ -123,7 +123,7 @@ func (f *face) requestAgent(ctx context.Context, req *mcp.CallToolRequest) (*mcp
 		IdempotencyKey string          `json:"idempotencyKey"`
 	}
 	if err := json.Unmarshal(args, &asked); err != nil {
-		return f.refuse(req, own, &rpc.Error{Code: rpc.CodeInvalidPayload, Message: "the arguments cannot be read"}), nil
+		return f.refuse(ctx, req, own, &rpc.Error{Code: rpc.CodeInvalidPayload, Message: "the arguments cannot be read"}), nil
 	}
 	named := &capability.Capability{Name: asked.Capability}
 	t := &tool{name: requestAgentTool, generic: true, input: peertool.Input(named), Callable: Callable{Address: envelope.Address(asked.To), Capability: named}}
@@ -139,14 +139,14 @@ func (f *face) awaitCall(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	own := &tool{name: awaitTool, generic: true, Callable: Callable{Capability: &capability.Capability{Name: awaitTool, Idempotent: true}}}
 	args, bad := checkOwn(awaitSchema, req.Params.Arguments)
 	if bad != nil {
-		return f.refuse(req, own, bad), nil
+		return f.refuse(ctx, req, own, bad), nil
 	}
 	var asked struct {
 		Handle    string   `json:"handle"`
 		TimeoutMs *float64 `json:"timeoutMs"`
 	}
 	if err := json.Unmarshal(args, &asked); err != nil {
-		return f.refuse(req, own, &rpc.Error{Code: rpc.CodeInvalidPayload, Message: "the arguments cannot be read"}), nil
+		return f.refuse(ctx, req, own, &rpc.Error{Code: rpc.CodeInvalidPayload, Message: "the arguments cannot be read"}), nil
 	}
 	wait := awaitDefault
 	if asked.TimeoutMs != nil {

@@ -25,7 +25,8 @@ func (b *Bridge) ServeStream(ctx context.Context, c Client, stream io.ReadWriteC
 	lines := newLineConn(stream, b.opts.MaxFrameBytes, b.opts.MaxSessionPending+ownRequests)
 	// The library must not see the end of ctx: it would drop answers to calls that have
 	// just ended by it.
-	session, err := f.server.Connect(context.WithoutCancel(ctx), lines, nil)
+	own := context.WithValue(context.WithoutCancel(ctx), streamKey{}, lines)
+	session, err := f.server.Connect(own, lines, nil)
 	if err != nil {
 		return errors.Join(err, lines.Close())
 	}
@@ -43,6 +44,10 @@ func (b *Bridge) ServeStream(ctx context.Context, c Client, stream io.ReadWriteC
 	}
 	return err
 }
+
+// streamKey is the key by which the context of a request shows that its session is a
+// stream's, and lasts longer than the request.
+type streamKey struct{}
 
 // ownRequests is how many requests a session may have under way beside its calls: lists,
 // resources, and the one that listens to changes.

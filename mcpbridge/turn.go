@@ -1,6 +1,7 @@
 package mcpbridge
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -25,11 +26,11 @@ type turnKey struct {
 	tool    string
 }
 
-func turnOf(req *mcp.CallToolRequest, t *tool) turnKey {
+func turnOf(ctx context.Context, req *mcp.CallToolRequest, t *tool) turnKey {
 	key := turnKey{tool: t.name}
-	// A session without an id may be one request's alone, as over HTTP since 2026-07-28.
-	// Its client's calls are then told apart by their traces.
-	if req.Session.ID() != "" || req.ProtocolVersion() < perRequest {
+	// A session that is neither a stream's nor has an id is one request's alone, as over
+	// HTTP since 2026-07-28. Its client's calls are told apart by their traces.
+	if ctx.Value(streamKey{}) != nil || req.Session.ID() != "" {
 		key.session = req.Session
 	}
 	parent, _ := req.Params.Meta[metaTraceparent].(string)
@@ -97,7 +98,7 @@ func (t *turns) fits(k turnKey) {
 // refuse is the result of a call whose arguments failed, before any skill ran: what to
 // mend, or, once the turn has had its corrections, the error that ends it. That one tells
 // the model no more, so that a model that cannot mend them stops trying.
-func (f *face) refuse(req *mcp.CallToolRequest, t *tool, e *rpc.Error) *mcp.CallToolResult {
+func (f *face) refuse(ctx context.Context, req *mcp.CallToolRequest, t *tool, e *rpc.Error) *mcp.CallToolResult {
 	if e.Message == "" {
 		e.Message = "the arguments are not those of the tool"
 	}
@@ -105,7 +106,7 @@ func (f *face) refuse(req *mcp.CallToolRequest, t *tool, e *rpc.Error) *mcp.Call
 		Code: e.CodeText(), Message: e.Message, DetectedBy: string(e.DetectedBy),
 		Violations: violationsOf(e.Violations), Omitted: e.ViolationsOmitted,
 	}
-	left, ok := f.turns.repair(turnOf(req, t), time.Now())
+	left, ok := f.turns.repair(turnOf(ctx, req, t), time.Now())
 	if ok {
 		data.Retryable = true // with other arguments
 		return errorResult(mendText(t, e, left), data)
