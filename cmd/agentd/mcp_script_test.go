@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,6 +26,7 @@ import (
 //
 //	tools                   the names of the tools, in one line
 //	call <tool> <json>      the result of a tool, or the error of the protocol
+//	await                   the result of the last call, by the handle that it was answered with
 //	describe <tool>         its description
 //	copy <from> <to>        replaces a file
 //	changed                 waits until the list of tools has changed
@@ -43,12 +46,48 @@ func mcpClient() {
 // mcpPatience bounds what may hang when the server is wrong.
 const mcpPatience = time.Minute
 
+// mcpHTTPClient is mcpClient over HTTP: mcphttpclient <url> <step>…, with the bearer token of
+// $MCP_TOKEN, if there is one.
+func mcpHTTPClient() {
+	ctx, cancel := context.WithTimeout(context.Background(), mcpPatience)
+	defer cancel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "scripted", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint: os.Args[1], HTTPClient: &http.Client{Transport: bearer(os.Getenv("MCP_TOKEN"))}, MaxRetries: -1,
+	}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	for steps := os.Args[2:]; err == nil && len(steps) > 0; {
+		var taken int
+		if taken, err = (&mcpServerProcess{}).step(ctx, session, nil, steps); err == nil {
+			steps = steps[taken:]
+		}
+	}
+	if err == nil {
+		err = session.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mcphttpclient:", err)
+		os.Exit(1)
+	}
+}
+
+// bearer sends a token with each request.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+string(b))
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 type mcpServerProcess struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
 	ended  chan struct{}
-	status error // after ended
+	status error  // after ended
+	handle string // of the last call that was to be awaited
 }
 
 func startMCP(command []string) (*mcpServerProcess, error) {
@@ -193,7 +232,25 @@ func (p *mcpServerProcess) step(ctx context.Context, session *mcp.ClientSession,
 		}
 		text, err := json.Marshal(result)
 		fmt.Println(string(text))
+		if found := regexp.MustCompile(`"handle":"([^"]+)"`).FindSubmatch(text); found != nil {
+			p.handle = string(found[1])
+		}
 		return 3, err
+	case "await":
+		for {
+			result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "await_call", Arguments: map[string]string{"handle": p.handle}})
+			if err != nil {
+				return 0, err
+			}
+			text, err := json.Marshal(result)
+			if err != nil {
+				return 0, err
+			}
+			if !bytes.Contains(text, []byte("no outcome yet")) {
+				fmt.Println(string(text))
+				return 1, nil
+			}
+		}
 	case "copy":
 		text, err := os.ReadFile(words[1])
 		if err != nil {
