@@ -96,7 +96,8 @@ func library() *mcp.Server {
 func programs() map[string]func() {
 	serve := func() { _ = library().Run(context.Background(), &mcp.StdioTransport{}) }
 	return map[string]func(){
-		"library": serve,
+		"library":     serve,
+		"conformance": conformanceClient,
 		"greets": func() {
 			fmt.Println("Welcome to the server!")
 			fmt.Println("")
