@@ -49,7 +49,7 @@ func shapeOf(c *capability.Contract, member string, opts schema.CompileOptions) 
 		return Shape{wrapper(member, json.RawMessage("{}"), nil), member}
 	}
 	if bytes.Equal(bytes.TrimSpace(root["type"]), []byte(`"object"`)) {
-		return Shape{Schema: c.Source}
+		return Shape{Schema: spelledOut(c.Source)}
 	}
 	if opts.Profile == schema.ProfileFull && (bytes.Contains(c.Source, []byte(`$ref"`)) || bytes.Contains(c.Source, []byte(`Ref"`))) {
 		// They may lead anywhere in the document, and would lead elsewhere in another.
@@ -70,7 +70,7 @@ func shapeOf(c *capability.Contract, member string, opts schema.CompileOptions) 
 	} else if _, err := schema.CompileWith(wrapped, opts); err != nil {
 		wrapped = wrapper(member, json.RawMessage("{}"), nil)
 	}
-	return Shape{wrapped, member}
+	return Shape{spelledOut(wrapped), member}
 }
 
 // refersToRoot may say yes too often: a string that looks like such a reference costs
