@@ -231,13 +231,13 @@ func (d *tomlDoc) readValue(i, depth int) (end int, comments bool, err error) {
 	case '[', '{':
 		closing := c + 2 // ] and } follow [ and { by two
 		for i++; i < len(d.src); {
-			switch c := d.src[i]; {
-			case c == closing:
+			switch d.src[i] {
+			case closing:
 				return i + 1, comments, nil
-			case c == '#':
+			case '#':
 				comments = true
 				i = d.skip(i)
-			case c == '"' || c == '\'' || c == '[' || c == '{':
+			case '"', '\'', '[', '{':
 				inner := false
 				if i, inner, err = d.readValue(i, depth+1); err != nil {
 					return 0, false, err
@@ -383,7 +383,7 @@ func (d *tomlDoc) remove(path []string) error {
 }
 
 func tomlKey(name string) string {
-	if name != "" && strings.IndexFunc(name, func(r rune) bool { return r > '~' || !bareKey(byte(r)) }) < 0 {
+	if name != "" && !slices.ContainsFunc([]byte(name), func(c byte) bool { return !bareKey(c) }) {
 		return name
 	}
 	return quote(name)

@@ -26,7 +26,7 @@ func update(path string, change func(old []byte) ([]byte, error)) (changed bool,
 		if _, err := os.Lstat(path); err == nil {
 			return false, errors.New("it is a symbolic link that leads nowhere")
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // a folder of a project, which others may share
 			return false, err
 		}
 	case err != nil:
