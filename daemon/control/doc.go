@@ -34,6 +34,8 @@
 // latencyMs, executionTimeMs?, costEstimate?, replayed?, queued?, response?,
 // schemaSide?, violations?, error?}, whatever its status. Other HTTP
 // statuses mean that no call was made; their body is {"error":{"code","message"}}.
+// The result of a request that says capability_id or parameters has the members
+// success, result?, execution_time_ms and cost_estimate? of the ARAL standard too.
 //
 // The response to a request with Accept: application/x-ndjson is a stream of lines:
 // {"progress": {seq, attempt, value}} for each progress event as it arrives, and

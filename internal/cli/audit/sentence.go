@@ -17,6 +17,7 @@ type facts struct {
 	Role       string   `json:"role"`
 	Status     string   `json:"status"`
 	Code       string   `json:"code"`
+	Failure    string   `json:"failure"`
 	DetectedBy string   `json:"detectedBy"`
 	Mode       string   `json:"mode"`
 	Attempts   int      `json:"attempts"`
@@ -136,7 +137,7 @@ func (f *facts) call() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "as %s%s: %s", f.Role, f.origin(), f.Status)
 	if f.Code != "" {
-		b.WriteString(" " + f.Code)
+		b.WriteString(" " + f.Code + inParentheses(f.Failure))
 	}
 	if f.DetectedBy != "" {
 		b.WriteString(" by " + f.DetectedBy)

@@ -27,6 +27,8 @@ func TestSentences(t *testing.T) {
 		{auditchain.KindRPCCall, `{"role":"callee","status":"ok","mode":"async","attempts":2,"replayed":true,"latencyMs":61000}`, "as callee: ok after 1m1s, attempt 2, async, an earlier answer again"},
 		{auditchain.KindRPCCall, `{"role":"callee","status":"error","code":"EAGENTRPC_INVALID_REQUEST","unrecorded":4,"latencyMs":20.4}`,
 			"as callee: error EAGENTRPC_INVALID_REQUEST after 20ms; 4 more malformed messages have no record"},
+		{auditchain.KindRPCCall, `{"role":"callee","status":"error","code":"HANDLER_ERROR","failure":"permission_denied","detectedBy":"agent://clerk","latencyMs":1}`,
+			"as callee: error HANDLER_ERROR (permission_denied) by agent://clerk after 1ms"},
 		{auditchain.KindAuthCheck, `{"role":"callee","decision":"reject","reason":"replayed","provider":"nkey","subject":"UABC","unrecorded":2}`,
 			"dropped a message that does not prove its sender: replayed (nkey UABC); 2 more such messages have no record"},
 		{auditchain.KindPermissionDenied, `{"role":"caller","reason":"deny-rule","rule":"deny RequestAgent:** (a/agent.yaml:3)"}`, "denied by the caller: deny-rule (deny RequestAgent:** (a/agent.yaml:3))"},
