@@ -68,7 +68,7 @@ type worker struct {
 }
 
 func newWorker(stdout, stderr io.Writer, capabilities []string, h handler, opts []Option) *worker {
-	w := &worker{handle: h, capabilities: capabilities, stdout: stdout, stderr: stderr, options: options{concurrency: 1}}
+	w := &worker{handle: h, capabilities: capabilities, stdout: stdout, stderr: &lockedWriter{to: stderr}, options: options{concurrency: 1}}
 	w.calls, w.nested = map[string]context.CancelCauseFunc{}, map[string]*nested{}
 	for _, o := range opts {
 		o(&w.options)
@@ -318,6 +318,19 @@ func (w *worker) writeLine(line []byte) {
 		w.output.Lock()
 	}
 	w.writing = false
+}
+
+// A lockedWriter lets several calls write to the log.
+type lockedWriter struct {
+	mu sync.Mutex
+	to io.Writer // guarded by mu
+}
+
+// Write implements [io.Writer].
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.Write(p)
 }
 
 // output takes the place of the standard output of the process, where a forgotten print would

@@ -233,3 +233,9 @@ func appendInvoke(dst []byte, id uint64, inv *rpc.Invocation, token string) []by
 	dst = appendCompact(append(dst, `,"payload":`...), inv.Payload)
 	return end(append(dst, '}'))
 }
+
+// CheckMessage reports why a line is no message of the protocol, or nil.
+func CheckMessage(line []byte) error {
+	_, err := decode(line)
+	return err
+}

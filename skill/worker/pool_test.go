@@ -45,7 +45,7 @@ func pool(t testing.TB, kind string, change func(*worker.Config)) (*worker.Pool,
 	cfg := worker.Config{
 		Name: "models", Agent: "agent://a", MaxPayloadBytes: 1 << 20,
 		Program: &skill.Process{
-			Command: []string{os.Args[0]}, Env: []string{"WORKER_TEST=" + kind, "GOMAXPROCS=1"}, MaxOutputBytes: 1 << 20, KillGrace: 250 * time.Millisecond,
+			Command: []string{os.Args[0]}, Env: []string{"WORKER_TEST=" + kind, "GOMAXPROCS=1", "GORACE=atexit_sleep_ms=0"}, MaxOutputBytes: 1 << 20, KillGrace: 250 * time.Millisecond,
 		},
 		Capabilities: []worker.Capability{{Name: "echo"}, {Name: "pid"}},
 		Logger:       slog.New(slog.NewTextHandler(log, nil)),
@@ -67,6 +67,9 @@ func pool(t testing.TB, kind string, change func(*worker.Config)) (*worker.Pool,
 	})
 	return p, log
 }
+
+// patient lets a worker take long to end what it does end, on a busy machine.
+func patient(c *worker.Config) { c.Program.KillGrace = 30 * time.Second }
 
 func call(ctx context.Context, p *worker.Pool, capability, payload string) (string, error) {
 	out, err := p.Handle(ctx, &rpc.Invocation{From: "agent://b", Capability: capability, CorrelationID: "c-1", Payload: json.RawMessage(payload)})
@@ -188,7 +191,7 @@ func TestCancel(t *testing.T) {
 	}
 	t.Run("wait", func(t *testing.T) {
 		t.Parallel()
-		p, _ := pool(t, "rogue", nil)
+		p, _ := pool(t, "rogue", patient)
 		pid := mustCall(t, p, "pid", "null")
 		if err := cancelled(t, p, "wait"); err == nil || !strings.Contains(err.Error(), "the caller has left") {
 			t.Error(err)
@@ -338,7 +341,7 @@ func TestInitialize(t *testing.T) {
 
 // A retired pool finishes its calls, and takes no more.
 func TestRetire(t *testing.T) {
-	p, log := pool(t, "rogue", nil)
+	p, log := pool(t, "rogue", patient)
 	release := filepath.Join(t.TempDir(), "release")
 	name, _ := json.Marshal(release)
 	held := make(chan error, 1)
@@ -417,7 +420,7 @@ func TestStoppedWorkers(t *testing.T) {
 		t.Parallel()
 		p, log := pool(t, "rogue", func(c *worker.Config) { c.PingInterval, c.PingTimeout = 50*time.Millisecond, 200*time.Millisecond })
 		stop(t, p)
-		eventually.Holds(t, "a restart", func() bool { return p.Status().Restarts == 1 })
+		eventually.Holds(t, "a restart", func() bool { return p.Status().Restarts > 0 })
 		mustCall(t, p, "echo", "1")
 		if !strings.Contains(log.String(), "not answered a ping within 200ms") {
 			t.Error(log)
@@ -425,14 +428,14 @@ func TestStoppedWorkers(t *testing.T) {
 	})
 	t.Run("deaf", func(t *testing.T) {
 		t.Parallel()
-		p, log := pool(t, "rogue", func(c *worker.Config) { c.WriteTimeout = 200 * time.Millisecond })
+		p, log := pool(t, "rogue", func(c *worker.Config) { c.WriteTimeout = 500 * time.Millisecond })
 		stop(t, p)
 		// It cannot have read all of it, and goes to the next one.
 		want := `"` + strings.Repeat("x", 1<<18) + `"`
 		if got, err := call(t.Context(), p, "echo", want); err != nil || got != want {
 			t.Errorf("%.20s, %v", got, err)
 		}
-		if !strings.Contains(log.String(), "has not read its standard input for 200ms") {
+		if !strings.Contains(log.String(), "has not read its standard input for 500ms") {
 			t.Error(log)
 		}
 	})

@@ -1,0 +1,2 @@
+// Package skill holds the commands `agentd skill …`, for authors of skills.
+package skill
