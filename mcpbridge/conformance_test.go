@@ -54,7 +54,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	for _, c := range doc.Capabilities {
 		f.callables = append(f.callables, mcpbridge.Callable{
-			Address: doc.Agent, Capability: c, Asks: asksFor(c.Name), MCPResult: c.Result == capability.ResultMCP,
+			Address: doc.Agent, Capability: c, Asks: asksFor(c.Name),
 		})
 	}
 	f.call = f.serve
