@@ -23,12 +23,16 @@ type Change struct {
 	// Pinned and Served are the two, shortened; "" stands for what is not there.
 	Pinned string `json:"pinned,omitempty"`
 	Served string `json:"served,omitempty"`
+	// Note is in place of Pinned and Served where a difference is no matter of places.
+	Note string `json:"note,omitempty"`
 }
 
 // String returns the change in words.
 func (c Change) String() string {
 	switch {
-	case c.Part == partTool:
+	case c.Note != "":
+		return c.Part + ": " + c.Note
+	case c.Part == PartTool:
 		return "the server does not serve it any more"
 	case c.Pinned == "":
 		return fmt.Sprintf("%s%s is new: %s", c.Part, c.Path, c.Served)
@@ -48,8 +52,8 @@ func describe(changes []Change) string {
 }
 
 const (
-	partTool        = "tool"
-	partDescription = "description"
+	PartTool        = "tool"
+	PartDescription = "description"
 	maxChanges      = 8
 	maxShown        = 120
 )
@@ -60,7 +64,7 @@ func Changes(pinned, served Contract) []Change {
 	var all []Change
 	if pinned.Description != served.Description {
 		p, s := diverging(pinned.Description, served.Description)
-		all = append(all, Change{Part: partDescription, Pinned: strconv.Quote(p), Served: strconv.Quote(s)})
+		all = append(all, Change{Part: PartDescription, Pinned: strconv.Quote(p), Served: strconv.Quote(s)})
 	}
 	for _, part := range []struct {
 		name           string

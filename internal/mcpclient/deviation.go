@@ -16,13 +16,7 @@ type Deviation struct {
 func (c *Client) judge(tools listing, generation int64) {
 	var found []Deviation
 	for _, pinned := range c.opts.Pinned {
-		served, ok := tools[pinned.Name]
-		d := Deviation{Tool: pinned.Name, Refused: true, Changes: []Change{{Part: partTool}}}
-		if ok {
-			d.Changes = Changes(pinned, served)
-			d.Refused = !c.opts.AcceptDescriptions ||
-				slices.ContainsFunc(d.Changes, func(ch Change) bool { return ch.Part != partDescription })
-		}
+		d := c.compare(pinned, tools)
 		if len(d.Changes) > 0 {
 			found = append(found, d)
 		}
@@ -46,6 +40,25 @@ func (c *Client) judge(tools listing, generation int64) {
 		c.log.Info("an MCP server has tools that are not pinned, and not offered", "tools", further)
 	}
 	c.notify()
+}
+
+// compare holds one tool against its pin.
+func (c *Client) compare(pinned Contract, tools listing) Deviation {
+	served, ok := tools[pinned.Name]
+	d := Deviation{Tool: pinned.Name}
+	switch {
+	case c.opts.Judge != nil && ok:
+		d.Changes, d.Refused = c.opts.Judge(pinned, &served)
+	case c.opts.Judge != nil:
+		d.Changes, d.Refused = c.opts.Judge(pinned, nil)
+	case ok:
+		d.Changes = Changes(pinned, served)
+		d.Refused = !c.opts.AcceptDescriptions ||
+			slices.ContainsFunc(d.Changes, func(ch Change) bool { return ch.Part != PartDescription })
+	default:
+		d.Changes, d.Refused = []Change{{Part: PartTool}}, true
+	}
+	return d
 }
 
 // reportDeviations says what has begun to deviate, or does so in another way, and what has

@@ -34,6 +34,10 @@ type Options struct {
 	// AcceptDescriptions has a tool whose description alone has changed reported, and
 	// called nevertheless. A model reads descriptions: who changes one may steer the model.
 	AcceptDescriptions bool
+	// Judge compares a served contract with the pinned one, in place of [Changes] and
+	// AcceptDescriptions. It returns what is to be reported of it, and whether that refuses
+	// calls. served is nil where the server has no such tool. It is called one at a time.
+	Judge func(pinned Contract, served *Contract) (changes []Change, refused bool)
 	// Roots, Elicit and Sample are what the server may ask for. Nil refuses it.
 	Roots  []*mcp.Root
 	Elicit func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
