@@ -31,6 +31,14 @@ type Contract struct {
 // place above.
 func (c *Contract) Locate(pointer string) Position { return c.at.Locate(c.pointer(pointer)) }
 
+// SourceOf returns the source of c, or nil for a side without a schema.
+func (c *Contract) SourceOf() []byte {
+	if c == nil {
+		return nil
+	}
+	return c.Source
+}
+
 // pointer turns a pointer into the schema into one into what the file has of it.
 func (c *Contract) pointer(pointer string) string {
 	if c.short {

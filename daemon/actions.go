@@ -27,6 +27,7 @@ type actionSet struct {
 	member   *fleet.Member
 	handlers map[string]rpc.Handler   // of all skills; set before the set is used
 	builtIn  map[string]*builtInSkill // by skill
+	servers  []*toolServer            // of skills that are tools; set before the set is used
 	logClose func(skill string, err error)
 
 	mu      sync.Mutex
@@ -96,6 +97,9 @@ func (s *actionSet) leave(change func()) {
 	s.mu.Unlock()
 	if !over {
 		return
+	}
+	for _, server := range s.servers {
+		server.release()
 	}
 	for name, b := range s.builtIn {
 		if err := b.opened.Close(); err != nil {

@@ -101,6 +101,9 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 		if d.cfg.Handlers[s.Name] != nil || s.Worker != nil && len(capabilitiesOf(m, s)) == 0 {
 			continue // a Go function replaces the process of the same name, and a worker serves something
 		}
+		if s.MCP != nil {
+			continue // below
+		}
 		if s.Action != nil {
 			handlers[s.Name] = actionSkill{d, actions, s.Name}
 			continue
@@ -137,6 +140,11 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 			}
 		}
 	}
+	tools, err := d.toolSkills(ctx, f, m, actions)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(handlers, tools)
 	maps.Copy(handlers, d.cfg.Handlers)
 	for name, h := range handlers {
 		handlers[name] = toolSkill{d, h}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -55,26 +56,27 @@ type Daemon struct {
 	closing sync.WaitGroup
 
 	// What is opened once, in the order of start.
-	audit      auditor
-	transports []transport.Transport // one of each kind
-	jetStream  *nats.Conn            // the connection to an operator's JetStream; nil uses that of NATS
-	access     *accessLog            // nil when agent.yaml turns it off
-	stats      callStats
-	approvals  *approvals
-	gate       *drift.Gate
-	following  following // of the peers' announcements
-	client     *caller.Client
-	breakers   *policy.Breakers
-	witnesses  witnesses
-	answers    *answerStore                    // nil for an agent that only calls others
-	inbox      *callee.Inbox                   // nil for an agent that only calls others
-	actions    atomic.Pointer[actionSet]       // nil for an agent that only calls others
-	executions executions                      // by calls and by the operator
-	skillAPI   atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
-	workers    workers
-	listening  listening
-	mcp        *mcpFace
-	control    *control.Server
+	audit       auditor
+	transports  []transport.Transport // one of each kind
+	jetStream   *nats.Conn            // the connection to an operator's JetStream; nil uses that of NATS
+	access      *accessLog            // nil when agent.yaml turns it off
+	stats       callStats
+	approvals   *approvals
+	gate        *drift.Gate
+	following   following // of the peers' announcements
+	client      *caller.Client
+	breakers    *policy.Breakers
+	witnesses   witnesses
+	answers     *answerStore                    // nil for an agent that only calls others
+	inbox       *callee.Inbox                   // nil for an agent that only calls others
+	actions     atomic.Pointer[actionSet]       // nil for an agent that only calls others
+	executions  executions                      // by calls and by the operator
+	skillAPI    atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
+	workers     workers
+	toolServers toolServers // whose tools run skills
+	listening   listening
+	mcp         *mcpFace
+	control     *control.Server
 
 	descendants *descendants.Member         // the processes of the agent's skills
 	confinement atomic.Pointer[confinement] // nil before the agent has such a skill, and where none is confined
@@ -108,10 +110,7 @@ func (d *Daemon) Ready() error {
 	if d.jetStream != nil && d.jetStream.Err() != nil {
 		return fmt.Errorf("JetStream: %w", d.jetStream.Err())
 	}
-	if err := d.conditions.Err(); err != nil {
-		return err
-	}
-	return d.workers.awaited()
+	return errors.Join(d.conditions.Err(), d.workers.awaited(), d.toolsReady())
 }
 
 // Lost returns a channel that is closed when the agent can never be reached again

@@ -77,6 +77,17 @@ func (s *secrets) addMember(m *fleet.Member) {
 			s.add(referredFiles([]byte(skill.Action.Config))...)
 		}
 	}
+	for _, server := range m.Agent.MCPServers {
+		for _, c := range server.Credentials {
+			s.add(secretref.Files(c.SecretRef)...)
+		}
+		if server.Process != nil {
+			for _, kv := range server.Process.Env {
+				_, value, _ := strings.Cut(kv, "=")
+				s.add(secretref.Files(value)...)
+			}
+		}
+	}
 	for _, p := range m.Peers {
 		s.addAuth(p.Auth)
 	}

@@ -50,6 +50,7 @@ func agentSettings() []setting {
 		row("drift", swapped, func(a *fleet.AgentFile) any { return a.Drift }),
 		row("breaker", swapped, func(a *fleet.AgentFile) any { return a.Breaker }),
 		row("skills", swapped, func(a *fleet.AgentFile) any { return []any{skillsOf(a), a.SkillFiles} }),
+		row("mcpServers", swapped, func(a *fleet.AgentFile) any { return serversOf(a) }),
 		row("capabilities", swapped, func(a *fleet.AgentFile) any { return usesOf(a.Uses) }),
 		row("layers.capabilities.actions", swapped, func(a *fleet.AgentFile) any { return actionsOf(a) }),
 		row("permissions", swapped, func(a *fleet.AgentFile) any { return permissionsOf(a.Permissions) }),
@@ -178,20 +179,38 @@ func skillsOf(a *fleet.AgentFile) []fleet.Skill {
 	skills := slices.Clone(a.Skills)
 	for i := range skills {
 		skills[i].Position = fleet.Position{}
-		if s := skills[i].Sandbox; s != nil {
-			placeless := *s
-			placeless.Position = fleet.Position{}
-			placeless.Read, placeless.Write = placelessPaths(s.Read), placelessPaths(s.Write)
-			if s.User != nil {
-				placeless.User = &fleet.SandboxUser{Name: s.User.Name}
-			}
-			skills[i].Sandbox = &placeless
+		skills[i].Sandbox = placelessSandbox(skills[i].Sandbox)
+		if s := skills[i].MCP; s != nil {
+			skills[i].MCP = &fleet.ServerTool{Server: s.Server, Tool: s.Tool, Text: s.Text, PinWords: s.PinWords}
 		}
 		if s := skills[i].Action; s != nil {
 			skills[i].Action = &fleet.BuiltIn{ID: s.ID, Config: s.Config}
 		}
 	}
 	return skills
+}
+
+// serversOf is what a file says about MCP servers, without places.
+func serversOf(a *fleet.AgentFile) []fleet.MCPServer {
+	servers := slices.Clone(a.MCPServers)
+	for i := range servers {
+		servers[i].Position = fleet.Position{}
+		servers[i].Sandbox = placelessSandbox(servers[i].Sandbox)
+	}
+	return servers
+}
+
+func placelessSandbox(s *fleet.Sandbox) *fleet.Sandbox {
+	if s == nil {
+		return nil
+	}
+	placeless := *s
+	placeless.Position = fleet.Position{}
+	placeless.Read, placeless.Write = placelessPaths(s.Read), placelessPaths(s.Write)
+	if s.User != nil {
+		placeless.User = &fleet.SandboxUser{Name: s.User.Name}
+	}
+	return &placeless
 }
 
 // usesOf is what a file says about capabilities, without places.

@@ -35,7 +35,9 @@ func (d *Daemon) stop(ctx context.Context) error {
 	}
 	errs = append(errs, d.mcp.close(ctx)) // its clients' calls end first: none of theirs is served here
 	if d.inbox != nil {
-		errs = append(errs, d.inbox.Shutdown(ctx), d.workers.close(ctx), d.closeDescendants())
+		errs = append(errs, d.inbox.Shutdown(ctx), d.workers.close(ctx))
+		d.toolServers.close() // before what is left of them would count as left behind
+		errs = append(errs, d.closeDescendants())
 	}
 	if c := d.confinement.Load(); c != nil { // after the last skill, too
 		c.Close()

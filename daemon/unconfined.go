@@ -47,8 +47,8 @@ func (d *Daemon) unconfined() (all []health.Condition) {
 
 // processSkills are the skills of a member that are programs.
 func (d *Daemon) processSkills(m *fleet.Member) (skills []fleet.Skill) {
-	for _, s := range m.Agent.Skills {
-		if s.Process != nil && d.cfg.Handlers[s.Name] == nil { // a Go function replaces the process of the same name
+	for _, s := range m.Agent.Programs() { // those of MCP servers, too
+		if d.cfg.Handlers[s.Name] == nil { // a Go function replaces the process of the same name
 			skills = append(skills, s)
 		}
 	}

@@ -32,6 +32,9 @@ type AgentFile struct {
 	// the file names skill documents of the reference runtime instead; SkillFiles holds
 	// those.
 	Skills []Skill
+	// MCPServers are the servers whose tools run skills: those of the key mcpServers, and
+	// those that skills have for themselves.
+	MCPServers []MCPServer
 	// SkillFiles are the paths of skill documents, as written.
 	SkillFiles []string
 	// Actions are those of layers.capabilities, in declared order. What they take and
@@ -114,11 +117,13 @@ type Skill struct {
 	// Name is what a capability's skill key refers to.
 	Name string
 	// Process is the program that runs the skill: one process per call, unless Worker says
-	// more. It is nil where Action is not.
+	// more. It is nil where Action or MCP is not.
 	Process *Process
 	// Worker is set for a program that stays. It is nil for one that is started for each
 	// call.
 	Worker *Worker
+	// MCP runs the skill as a tool of an MCP server.
+	MCP *ServerTool
 	// Action runs the skill as an action that agentd has, in its own process.
 	Action *BuiltIn
 	// Sandbox grants the program more, or is nil.
@@ -277,7 +282,9 @@ func decodeAgent(file *strictyaml.File, id string, p paths, actions actionOption
 	validator := o.Get("validator")
 	a.Validator, a.validatorAt = validator.Enum("native", "gojsonschema"), validator.Position()
 	a.Drift = o.Get("drift").Enum("enforce", "warn", "off")
+	a.decodeMCPServers(o.Get("mcpServers"), p)
 	a.decodeSkills(o.Get("skills"), p, actions)
+	a.checkMCPServers()
 	a.Uses = capabilitylist.Read(o.Get("capabilities"))
 	a.Permissions = decodePermissions(o.Get("permissions"))
 	a.Scopes = decodeScopes(o.Get("scopes"))
@@ -308,7 +315,7 @@ func (a *AgentFile) decodeSkills(v strictyaml.Value, p paths, actions actionOpti
 		a.SkillFiles = v.Texts()
 	case strictyaml.Map:
 		for _, e := range v.Entries() {
-			a.Skills = append(a.Skills, decodeSkill(e, p, actions))
+			a.Skills = append(a.Skills, a.decodeSkill(e, p, actions))
 		}
 	default:
 		v.Fault(fmt.Sprintf("expected a mapping from skill names to runners, or a list of files, but got %s", v.Kind()), "")
@@ -316,34 +323,35 @@ func (a *AgentFile) decodeSkills(v strictyaml.Value, p paths, actions actionOpti
 }
 
 // decodeSkill reads one skill and its runner.
-func decodeSkill(e strictyaml.Entry, p paths, actions actionOptions) Skill {
+func (a *AgentFile) decodeSkill(e strictyaml.Entry, p paths, actions actionOptions) Skill {
 	s := Skill{Name: e.Name, Position: e.Value.Position()}
 	if e.Name == "" {
 		e.Value.Fault("a skill's name must not be empty", "")
 	}
 	o := e.Value.Object()
 	defer o.Done()
-	action, worker := o.Get("action"), o.Get("worker")
+	process, worker, action, tool := o.Get("process"), o.Get("worker"), o.Get("action"), o.Get("mcp")
+	var chosen bool
+	for _, runner := range []strictyaml.Value{tool, action, worker, process} {
+		if chosen && runner.Present() {
+			runner.Fault("a skill is a process, a worker, an action or a tool of an MCP server", "keep one of the keys")
+		}
+		chosen = chosen || runner.Present()
+	}
 	switch {
+	case tool.Present():
+		s.MCP = a.decodeMCPTool(tool, e.Name, p)
+		return s
 	case action.Present():
 		s.Action = actions.use(action, o.Get("config"))
-		for _, other := range []strictyaml.Value{o.Get("process"), worker} {
-			if other.Present() {
-				other.Fault("a skill is a process, a worker or an action", "keep one of the keys")
-			}
-		}
 		return s
 	case worker.Present():
 		s.Process, s.Worker = decodeWorker(worker, p)
-		if process := o.Get("process"); process.Present() {
-			process.Fault("a skill is a process, a worker or an action", "keep one of the keys")
-		}
-	default:
-		process := o.Need("process")
-		if !process.Present() {
-			return s
-		}
+	case process.Present():
 		s.Process = decodeProcess(process, p)
+	default:
+		o.Need("process")
+		return s
 	}
 	s.Sandbox = decodeSandbox(o.Get("sandbox"), s.Process.Dir)
 	return s

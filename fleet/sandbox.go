@@ -142,7 +142,7 @@ func (f *Fleet) checkSandboxes() error {
 		if m.Agent == nil {
 			continue // which is a fault of its own
 		}
-		for _, s := range m.Agent.Skills {
+		for _, s := range m.Agent.Programs() {
 			if s.Sandbox == nil {
 				continue
 			}
@@ -188,10 +188,7 @@ func (f *Fleet) programBelow(path string) (program, of string) {
 		if m.Agent == nil {
 			continue
 		}
-		for _, s := range m.Agent.Skills {
-			if s.Process == nil {
-				continue
-			}
+		for _, s := range m.Agent.Programs() {
 			for _, program := range s.Process.programs() {
 				if within(real, realPath(program)) {
 					return f.relative(program), s.Name

@@ -43,6 +43,9 @@ const (
 	Worker Kind = "worker"
 	// Queue is a capability of this agent with more requests than it can take.
 	Queue Kind = "queue"
+	// ToolServer is an MCP server that is away, or a tool of it that does not keep the
+	// contract of the capability that it serves.
+	ToolServer Kind = "mcp-server"
 )
 
 // A Condition is one thing that is wrong.

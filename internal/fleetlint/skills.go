@@ -17,10 +17,7 @@ import (
 // which skill.Process starts them.
 func (c *checker) skills() {
 	for _, m := range c.fleet.Members {
-		for _, s := range m.Agent.Skills {
-			if s.Process == nil {
-				continue // an action that agentd has
-			}
+		for _, s := range m.Agent.Programs() {
 			c.program(m, s)
 			c.sandbox(m, s)
 		}

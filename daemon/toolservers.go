@@ -1,0 +1,337 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/mcpclient"
+	"github.com/agentd/agentd/internal/mcptool"
+	"github.com/agentd/agentd/internal/netguard"
+	"github.com/agentd/agentd/internal/secretref"
+	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/schema"
+	"github.com/agentd/agentd/schema/contain"
+	"github.com/agentd/agentd/skill/sandbox"
+)
+
+// toolServers are the connections to the MCP servers whose tools run skills. A reload that
+// changes nothing about a server keeps its connection. The zero value is ready.
+type toolServers struct {
+	mu      sync.Mutex
+	open    map[string]*toolServer // by what they were opened with
+	closing sync.WaitGroup
+}
+
+// A toolServer is open as long as a set of handlers has it.
+type toolServer struct {
+	*mcptool.Server
+	from  *toolServers
+	key   string
+	users int // guarded by from.mu
+}
+
+// use returns the server that was opened with key, or opens it.
+func (t *toolServers) use(key string, open func() (*mcptool.Server, error)) (*toolServer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.open[key]
+	if s == nil {
+		server, err := open()
+		if err != nil {
+			return nil, err
+		}
+		s = &toolServer{Server: server, from: t, key: key}
+		if t.open == nil {
+			t.open = map[string]*toolServer{}
+		}
+		t.open[key] = s
+		server.Start()
+	}
+	s.users++
+	return s, nil
+}
+
+// close closes all servers, whoever uses them: no call does any more.
+func (t *toolServers) close() {
+	t.mu.Lock()
+	for _, s := range t.open {
+		t.closing.Go(func() { _ = s.Close() }) // as in release, which may follow
+	}
+	t.mu.Unlock()
+	t.closing.Wait()
+}
+
+// release closes the server after its last user, without a wait: a program may take its time.
+func (s *toolServer) release() {
+	s.from.mu.Lock()
+	defer s.from.mu.Unlock()
+	if s.users--; s.users > 0 {
+		return
+	}
+	delete(s.from.open, s.key)
+	s.from.closing.Go(func() { _ = s.Close() }) // it has nothing to say
+}
+
+// toolSkills opens the servers of a member's skills, and returns what runs these. The servers
+// are closed with the set of actions, after the last call that uses them.
+func (d *Daemon) toolSkills(ctx context.Context, f *fleet.Fleet, m *fleet.Member, set *actionSet) (map[string]rpc.Handler, error) {
+	handlers := map[string]rpc.Handler{}
+	bindings := map[string][]mcptool.Binding{} // by server
+	for _, s := range m.Agent.Skills {
+		if s.MCP == nil || d.cfg.Handlers[s.Name] != nil {
+			continue
+		}
+		handlers[s.Name] = mcpSkill{d, set, s.MCP.Server}
+		bindings[s.MCP.Server] = append(bindings[s.MCP.Server], bindingsOf(m, s)...)
+	}
+	for _, s := range m.Agent.MCPServers {
+		if len(bindings[s.Name]) == 0 {
+			continue // no capability has a skill of it
+		}
+		server, err := d.openToolServer(ctx, f, m, s, bindings[s.Name])
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: the MCP server %s: %w", s.Position.File, s.Position.Line, s.Name, err)
+		}
+		set.servers = append(set.servers, server)
+	}
+	return handlers, nil
+}
+
+// bindingsOf are the capabilities of a member that a skill runs.
+func bindingsOf(m *fleet.Member, s fleet.Skill) (all []mcptool.Binding) {
+	if m.Capabilities == nil {
+		return nil
+	}
+	for _, c := range m.Capabilities.Capabilities {
+		if c.Skill == s.Name {
+			all = append(all, mcptool.Binding{Capability: c, Tool: s.MCP.Tool, Text: mcptool.Text(s.MCP.Text), PinWords: s.MCP.PinWords})
+		}
+	}
+	return all
+}
+
+func (d *Daemon) openToolServer(ctx context.Context, f *fleet.Fleet, m *fleet.Member, s fleet.MCPServer, bindings []mcptool.Binding) (*toolServer, error) {
+	variables, err := f.EnvFileVariables(m)
+	if err != nil {
+		return nil, err
+	}
+	options := mcptool.Options{
+		Client: mcpclient.Options{
+			Name: s.Name, Era: s.Era, Logger: d.log,
+			Limits: mcpclient.Limits{
+				Pending: s.Pending, PerMinute: s.PerMinute, MessageBytes: s.MaxMessageBytes, StartTimeout: s.StartTimeout,
+				Timeout: rpc.MaxTimeout, // each call has its own
+			},
+		},
+		Bindings: bindings,
+		Compile: schema.CompileLimits{
+			MaxBytes: m.Agent.Limits.MaxSchemaBytes, MaxSteps: m.Agent.Limits.MaxCompileSteps, MaxPatternSteps: m.Agent.Limits.MaxPatternSteps,
+		},
+		Budget: contain.Budget{Steps: m.Agent.Limits.MaxProofSteps},
+	}
+	if s.Process == nil {
+		options.Client.URL = endpoint(s, lookup(variables))
+	} else if options.Client.Command, err = d.toolProgram(ctx, f, m, s, variables); err != nil {
+		return nil, err
+	}
+	key, err := toolServerKey(s, bindings, variables, options.Client.Command)
+	if err != nil {
+		return nil, err
+	}
+	return d.toolServers.use(key, func() (*mcptool.Server, error) { return mcptool.Open(options) })
+}
+
+// toolServerKey names all that a connection was opened with: where it is the same, a reload
+// keeps the connection.
+func toolServerKey(s fleet.MCPServer, bindings []mcptool.Binding, variables []fleet.Variable, c *mcpclient.Command) (string, error) {
+	type bound struct {
+		Name, Description, Digest, Tool string
+		Result                          capability.ResultForm
+		Text                            mcptool.Text
+		Idempotent, PinWords            bool
+		Input, Output                   []byte // with their words, which a digest may not cover
+	}
+	s.Position, s.Sandbox = fleet.Position{}, placelessSandbox(s.Sandbox)
+	var policy *sandbox.Policy
+	if c != nil && c.Sandbox != nil {
+		policy = &c.Sandbox.Policy
+	}
+	all := make([]bound, len(bindings))
+	for i, b := range bindings {
+		of := b.Capability
+		all[i] = bound{of.Name, of.Description, of.Digest, b.Tool, of.Result, b.Text, of.Idempotent, b.PinWords, of.Input.SourceOf(), of.Output.SourceOf()}
+	}
+	key, err := json.Marshal([]any{s, all, variables, policy})
+	return string(key), err
+}
+
+// toolProgram is the program of a server, confined as skills are.
+func (d *Daemon) toolProgram(ctx context.Context, f *fleet.Fleet, m *fleet.Member, s fleet.MCPServer, variables []fleet.Variable) (*mcpclient.Command, error) {
+	p, getenv := s.Process, lookup(variables)
+	out := &mcpclient.Command{
+		Args: p.Command, Dir: p.Dir, Grace: p.KillGrace, Descendants: d.descendants,
+		Env: func() ([]string, error) { return toolEnvironment(p, variables, getenv) },
+	}
+	program := s.Program()
+	c, err := d.openConfinement(ctx, program.Sandbox != nil && program.Sandbox.User != nil)
+	if err != nil {
+		return nil, err
+	}
+	user, err := d.userOf(ctx, c, program)
+	if err != nil {
+		return nil, err
+	}
+	api, err := d.openSkillAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if out.Sandbox, err = d.confine(c, f, m, program, user, api.URL()); err != nil {
+		return nil, err
+	}
+	if out.Sandbox != nil {
+		out.Sandbox.Policy.Face = 0 // it serves many calls, and acts for none
+	}
+	return out, nil
+}
+
+// toolEnvironment are the variables that a server's file names. A value that is a reference is
+// that of the secret.
+func toolEnvironment(p *fleet.Process, variables []fleet.Variable, getenv func(string) string) ([]string, error) {
+	env := namedVariables(p, variables, os.LookupEnv)
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); named(p.InheritEnv, name) {
+			env = append(env, kv)
+		}
+	}
+	for _, kv := range p.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		if secretref.Is(value) {
+			secret, err := secretref.Resolve(value, getenv)
+			if err != nil {
+				return nil, fmt.Errorf("the variable %s: %w", name, err)
+			}
+			value = secret
+		}
+		env = append(env, name+"="+value)
+	}
+	return env, nil
+}
+
+// endpoint is a server that others run. An address that is written in its URL may be in any range.
+func endpoint(s fleet.MCPServer, getenv func(string) string) *mcpclient.Endpoint {
+	return &mcpclient.Endpoint{URL: s.URL, Policy: func() (netguard.Policy, error) {
+		u, err := url.Parse(s.URL)
+		if err != nil {
+			return netguard.Policy{}, errors.New("the URL is none")
+		}
+		config := netguard.Config{Hosts: []string{u.Host}, AllowAddresses: slices.Clone(s.AllowAddresses), CAFile: s.CAFile}
+		if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
+			config.AllowAddresses = append(config.AllowAddresses, netip.PrefixFrom(addr, addr.BitLen()).String())
+		}
+		for _, c := range s.Credentials {
+			config.Credentials = append(config.Credentials, netguard.CredentialConfig{Host: u.Host, Header: c.Header, Scheme: c.Scheme, Secret: c.SecretRef})
+		}
+		return config.Policy(func(ref string) (string, error) { return secretref.Resolve(ref, getenv) })
+	}}
+}
+
+// An mcpSkill is a skill that is a tool of an MCP server.
+type mcpSkill struct {
+	d      *Daemon
+	set    *actionSet // of the files that the skill stands in
+	server string
+}
+
+// Handle implements [rpc.Handler].
+func (s mcpSkill) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+	set := s.set
+	if !set.acquire() { // the call has waited while a reload put others in force
+		var ok bool
+		if set, ok = s.d.currentActions(); !ok {
+			return nil, &rpc.SkillError{Message: "the agent is stopping", Retryable: true}
+		}
+	}
+	defer set.release()
+	for _, server := range set.servers {
+		if server.Name() == s.server && slices.Contains(server.Capabilities(), inv.Capability) {
+			return server.Handle(ctx, inv)
+		}
+	}
+	return nil, &rpc.SkillError{Message: "the agent no longer has this tool"}
+}
+
+// toolTrouble lists what is wrong with the servers of skills. Their clients log it as it begins
+// and ends.
+func (d *Daemon) toolTrouble() (all []health.Condition) {
+	set, ok := d.currentActions()
+	if !ok {
+		return nil
+	}
+	defer set.release()
+	for _, server := range set.servers {
+		state := server.State()
+		calls := strings.Join(server.Capabilities(), ", ")
+		if !state.Connected {
+			cause := state.Cause
+			if cause == "" {
+				cause = "it has not been reached yet"
+			}
+			all = append(all, health.Condition{
+				Kind: health.ToolServer, Subject: server.Name(), Code: "away", Since: orNow(state.Since),
+				Effect: "calls of " + calls + " fail: their MCP server is away", Cause: cause,
+				Remedy: "it is tried again by itself; see its command or URL under mcpServers of agent.yaml",
+			})
+		}
+		for _, f := range state.Refused {
+			all = append(all, toolCondition(server.Name(), f, "refused", false, "calls of "+f.Capability+" are refused: the tool does not keep its contract",
+				"review the tool, and import its contract again: `agentd capabilities import-mcp --update`"))
+		}
+		for _, f := range state.Reworded {
+			all = append(all, toolCondition(server.Name(), f, "reworded", true, "models are told something else of "+f.Capability+" than its contract says",
+				"review the words, and import them again: `agentd capabilities import-mcp --update`; descriptions: refuse keeps them from passing"))
+		}
+	}
+	return all
+}
+
+func toolCondition(server string, f mcptool.Fault, code string, advisory bool, effect, remedy string) health.Condition {
+	return health.Condition{
+		Kind: health.ToolServer, Subject: server + "/" + f.Tool, Code: code, Advisory: advisory, Since: f.Since,
+		Effect: effect, Cause: f.Reason, Remedy: remedy,
+	}
+}
+
+func orNow(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Now()
+	}
+	return t
+}
+
+// advisories are the conditions with which an agent stays ready.
+func advisories(all []health.Condition) []health.Condition {
+	return slices.DeleteFunc(all, func(c health.Condition) bool { return !c.Advisory })
+}
+
+// toolsReady is why calls fail for want of a server, or nil.
+func (d *Daemon) toolsReady() error {
+	var all []error
+	for _, c := range d.toolTrouble() {
+		if !c.Advisory {
+			all = append(all, errors.New(c.String()))
+		}
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,70 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/fleet"
+)
+
+const withServers = `name: a
+mcpServers:
+  memory: {command: [npx, -y, server], env: {KEY: "env:SECRET"}, inheritEnv: [X_*], sandbox: {connect: [5432]}, pending: 3, perMinute: 60, maxMessageBytes: 1000, startTimeoutMs: 5000}
+  issues: {url: "https://mcp.example.com/mcp", credentials: [{scheme: Bearer, secret: "env:TOKEN"}], allowAddresses: [10.0.0.0/8], era: "2025-11-25"}
+skills:
+  remember: {mcp: {server: memory}}
+  new-issue: {mcp: {server: issues, tool: create_issue, text: json, descriptions: refuse}}
+  own: {mcp: {command: [server], tool: f}}
+`
+
+// Skills name the tools that run them, and servers are programs or URLs.
+func TestMCPServers(t *testing.T) {
+	a, err := agentWith(t, strings.TrimPrefix(withServers, "name: a\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := a.MCPServer("memory")
+	if !ok || s.Process == nil || len(s.Process.Command) != 3 || s.Process.Env[0] != "KEY=env:SECRET" || s.Sandbox.Connect[0] != 5432 ||
+		s.Pending != 3 || s.PerMinute != 60 || s.MaxMessageBytes != 1000 || s.StartTimeout.Seconds() != 5 {
+		t.Errorf("got %+v", s)
+	}
+	s, ok = a.MCPServer("issues")
+	if !ok || s.Process != nil || s.URL != "https://mcp.example.com/mcp" || s.Credentials[0] != (fleet.MCPCredential{Scheme: "Bearer", SecretRef: "env:TOKEN"}) || s.Era != "2025-11-25" {
+		t.Errorf("got %+v", s)
+	}
+	for name, want := range map[string]fleet.ServerTool{
+		"remember":  {Server: "memory", Tool: "remember"},
+		"new-issue": {Server: "issues", Tool: "create_issue", Text: "json", PinWords: true},
+		"own":       {Server: "own", Tool: "f"},
+	} {
+		skill, _ := a.Skill(name)
+		if got := skill.MCP; got == nil || got.Server != want.Server || got.Tool != want.Tool || got.Text != want.Text || got.PinWords != want.PinWords {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	// The programs of servers are held to what those of skills are.
+	if got := a.Programs(); len(got) != 2 || got[0].Name != "MCP server memory" || got[1].Name != "MCP server own" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestMCPServersRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"skills: {x: {mcp: {server: memori}}}\nmcpServers: {memory: {command: [a]}}": `there is no MCP server "memori" under mcpServers (did you mean "memory"?)`,
+		"skills: {x: {mcp: {tool: y}}}":                                              "missing",
+		"skills: {x: {mcp: {server: s}, process: {command: [a]}}}":                   "a skill is a process, an action or a tool of an MCP server",
+		"mcpServers: {s: {command: [a], url: 'http://x/'}}":                          "a server is a command or a URL",
+		"mcpServers: {s: {url: 'x'}}":                                                "expected the URL of an MCP server",
+		"mcpServers: {s: {url: 'https://u:p@x/'}}":                                   "a URL holds no password",
+		"mcpServers: {s: {url: 'https://x/', env: {A: b}}}":                          `unknown key "env"`,
+		"mcpServers: {s: {command: [a], credentials: []}}":                           `unknown key "credentials"`,
+		"mcpServers: {s: {command: [a], era: '2024-11-05'}}":                         "expected one of 2025-11-25, 2026-07-28",
+		"mcpServers: {x: {command: [a]}}\nskills: {x: {mcp: {command: [b]}}}":        "rename one of them",
+		"mcpServers: {s: {command: [a], sandbox: {write: [agents]}}}\nskills: {}":    "the skill \"MCP server s\" could change agents/concierge",
+		"skills: {x: {mcp: {command: [a], text: xml}}}":                              "expected one of json, string",
+	} {
+		if _, err := agentWith(t, text+"\n"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
