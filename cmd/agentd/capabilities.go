@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,14 +12,15 @@ import (
 	"github.com/agentd/agentd/internal/cli/capabilities"
 )
 
-// capabilitiesCommand returns `agentd capabilities`. Its commands read files only.
+// capabilitiesCommand returns `agentd capabilities`. Its commands read files only, but for
+// import-mcp.
 func (a *app) capabilitiesCommand() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use: "capabilities", Aliases: []string{"caps"}, Short: "Look at capability files and their schemas",
 	},
 		a.capabilitiesShowCommand(), a.capabilitiesValidateCommand(), a.capabilitiesSampleCommand(),
 		a.capabilitiesLintCommand(), a.capabilitiesGenCommand(), a.capabilitiesDiffCommand(),
-		a.capabilitiesLockCommand(), a.capabilitiesCheckCommand(),
+		a.capabilitiesLockCommand(), a.capabilitiesCheckCommand(), a.capabilitiesImportMCPCommand(),
 	)
 }
 
@@ -181,5 +183,41 @@ func (a *app) capabilitiesCheckCommand() *cobra.Command {
 	cmd.Flags().StringVar(&path, "lock", "", lockFileUsage)
 	cmd.Flags().BoolVar(&pinWords, "pin-descriptions", false, pinWordsUsage)
 	cmd.Flags().StringVarP(&format, "output", "o", "text", diffFormatUsage)
+	return cmd
+}
+
+func (a *app) capabilitiesImportMCPCommand() *cobra.Command {
+	var r capabilities.ImportRequest
+	var command string
+	cmd := &cobra.Command{
+		Use:   "import-mcp --agent <id> (--command <command> | --url <url> | --server <name>) [-- <program> <argument>…]",
+		Short: "Make the tools of an MCP server capabilities of an agent; exit status 3 when some differ from what was imported",
+		Long: "Make the tools of an MCP server capabilities of an agent: their contracts are written into its\n" +
+			"capabilities.yaml as the server has them, the server and the skills into its agent.yaml, and the\n" +
+			"lock is made. What the files have keeps its place and its comments. A tool that was imported\n" +
+			"before and differs now is shown with its differences, and written with --update only.\n\n" +
+			"The command is run with your rights, with PATH, HOME and the variables of --env.",
+		Example: "  agentd capabilities import-mcp --agent desk --server memory -- npx -y @modelcontextprotocol/server-memory\n" +
+			"  agentd capabilities import-mcp --agent desk --url https://mcp.example.com/mcp --tool create_issue\n" +
+			"  agentd capabilities import-mcp --agent desk --server memory --update",
+		Args: cobra.ArbitraryArgs,
+		RunE: a.do(func(ctx context.Context, args []string) error {
+			r.Command = append(strings.Fields(command), args...)
+			return capabilities.ImportMCP(ctx, &a.Env, r)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.Agent, "agent", "", "id of the member that is to offer the tools (required)")
+	f.StringVar(&r.Server, "server", "", "name of the server under mcpServers of agent.yaml")
+	f.StringVar(&command, "command", "", "the server program and its arguments, separated by spaces; or write them after --")
+	f.StringVar(&r.URL, "url", "", "the URL of a server that others run")
+	f.StringArrayVar(&r.Env, "env", nil, "a variable of the program, NAME=value; a value env:NAME or file:/path is a reference")
+	f.StringArrayVar(&r.Tools, "tool", nil, "import this tool; all of them if none is named")
+	f.StringVar(&r.Prefix, "prefix", "", "put this before the names of new capabilities")
+	f.BoolVar(&r.Update, "update", false, "write tools that differ from what was imported, too")
+	f.BoolVar(&r.DryRun, "dry-run", false, "print the files instead of writing them")
+	f.DurationVar(&r.Timeout, "timeout", time.Minute, "how long the server may take")
+	cmd.MarkFlagsMutuallyExclusive("command", "url")
+	required(cmd, "agent")
 	return cmd
 }

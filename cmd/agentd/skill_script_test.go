@@ -34,6 +34,10 @@ func condition(name string) (bool, error) {
 		return err == nil && os.Getenv(nodeModulesEnv) != "", nil
 	case "root":
 		return os.Getuid() == 0, nil
+	case "mcpservers":
+		_, noNode := exec.LookPath("node")
+		_, noServer := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "@modelcontextprotocol", "server-everything", "dist", "index.js"))
+		return noNode == nil && noServer == nil && os.Getenv(nodeModulesEnv) != "", nil
 	case "typescript":
 		_, noNode := exec.LookPath("node")
 		_, noCompiler := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "typescript", "bin", "tsc"))
