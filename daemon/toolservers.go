@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -18,8 +16,6 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/mcptool"
-	"github.com/agentd/agentd/internal/netguard"
-	"github.com/agentd/agentd/internal/secretref"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/contain"
@@ -142,7 +138,7 @@ func (d *Daemon) openToolServer(ctx context.Context, f *fleet.Fleet, m *fleet.Me
 		Budget: contain.Budget{Steps: m.Agent.Limits.MaxProofSteps},
 	}
 	if s.Process == nil {
-		options.Client.URL = endpoint(s, lookup(variables))
+		options.Client.URL = mcptool.Endpoint(s, lookup(variables))
 	} else if options.Client.Command, err = d.toolProgram(ctx, f, m, s, variables); err != nil {
 		return nil, err
 	}
@@ -215,36 +211,8 @@ func toolEnvironment(p *fleet.Process, variables []fleet.Variable, getenv func(s
 			env = append(env, kv)
 		}
 	}
-	for _, kv := range p.Env {
-		name, value, _ := strings.Cut(kv, "=")
-		if secretref.Is(value) {
-			secret, err := secretref.Resolve(value, getenv)
-			if err != nil {
-				return nil, fmt.Errorf("the variable %s: %w", name, err)
-			}
-			value = secret
-		}
-		env = append(env, name+"="+value)
-	}
-	return env, nil
-}
-
-// endpoint is a server that others run. An address that is written in its URL may be in any range.
-func endpoint(s fleet.MCPServer, getenv func(string) string) *mcpclient.Endpoint {
-	return &mcpclient.Endpoint{URL: s.URL, Policy: func() (netguard.Policy, error) {
-		u, err := url.Parse(s.URL)
-		if err != nil {
-			return netguard.Policy{}, errors.New("the URL is none")
-		}
-		config := netguard.Config{Hosts: []string{u.Host}, AllowAddresses: slices.Clone(s.AllowAddresses), CAFile: s.CAFile}
-		if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
-			config.AllowAddresses = append(config.AllowAddresses, netip.PrefixFrom(addr, addr.BitLen()).String())
-		}
-		for _, c := range s.Credentials {
-			config.Credentials = append(config.Credentials, netguard.CredentialConfig{Host: u.Host, Header: c.Header, Scheme: c.Scheme, Secret: c.SecretRef})
-		}
-		return config.Policy(func(ref string) (string, error) { return secretref.Resolve(ref, getenv) })
-	}}
+	own, err := mcptool.Variables(p.Env, getenv)
+	return append(env, own...), err
 }
 
 // An mcpSkill is a skill that is a tool of an MCP server.

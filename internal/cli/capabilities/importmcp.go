@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,9 +19,8 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/mcpclient"
-	"github.com/agentd/agentd/internal/netguard"
+	"github.com/agentd/agentd/internal/mcptool"
 	"github.com/agentd/agentd/internal/output"
-	"github.com/agentd/agentd/internal/secretref"
 	"github.com/agentd/agentd/internal/yamledit"
 )
 
@@ -160,7 +158,7 @@ func (im *importer) open() (err error) {
 func (im *importer) find() error {
 	r := im.request
 	if r.Server == "" && len(r.Command) > 0 {
-		r.Server = serverName(filepath.Base(r.Command[len(r.Command)-1]))
+		r.Server = serverName(nameIn(r.Command))
 	}
 	if u, err := url.Parse(r.URL); r.Server == "" && r.URL != "" && err == nil {
 		r.Server = serverName(u.Hostname())
@@ -193,9 +191,20 @@ func commandOf(s fleet.MCPServer) []string {
 	return s.Process.Command
 }
 
+// nameIn returns the word of a command that looks like the name of a server, such as that of
+// a package that npx runs, or else the program.
+func nameIn(command []string) string {
+	for _, word := range command {
+		base := filepath.Base(word)
+		if strings.Contains(base, "server") || strings.Contains(base, "mcp") {
+			return strings.TrimPrefix(strings.TrimSuffix(base, filepath.Ext(base)), "server-")
+		}
+	}
+	return filepath.Base(command[0])
+}
+
 // serverName makes a name of what a server is called by others.
 func serverName(text string) string {
-	text = strings.TrimPrefix(strings.TrimSuffix(text, filepath.Ext(text)), "server-")
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
 			return r
@@ -243,45 +252,21 @@ func readYAML(path string) (*yamledit.File, error) {
 // clientOptions are how the server is reached here: as the agent does, but not confined, because
 // it is the operator who runs it.
 func clientOptions(s fleet.MCPServer, getenv func(string) string) mcpclient.Options {
-	secret := func(ref string) (string, error) { return secretref.Resolve(ref, getenv) }
 	o := mcpclient.Options{Name: s.Name, Era: s.Era, Limits: mcpclient.Limits{MessageBytes: s.MaxMessageBytes, StartTimeout: s.StartTimeout}}
 	if s.Process == nil {
-		o.URL = &mcpclient.Endpoint{URL: s.URL, Policy: func() (netguard.Policy, error) { return urlPolicy(s, secret) }}
+		o.URL = mcptool.Endpoint(s, getenv)
 		return o
 	}
-	o.Command = &mcpclient.Command{Args: s.Process.Command, Dir: s.Process.Dir, Env: func() (out []string, err error) {
+	o.Command = &mcpclient.Command{Args: s.Process.Command, Dir: s.Process.Dir, Env: func() ([]string, error) {
+		env, err := mcptool.Variables(s.Process.Env, getenv)
 		for _, name := range s.Process.InheritEnv {
 			if value := getenv(name); value != "" {
-				out = append(out, name+"="+value)
+				env = append(env, name+"="+value)
 			}
 		}
-		for _, kv := range s.Process.Env {
-			name, value, _ := strings.Cut(kv, "=")
-			if secretref.Is(value) {
-				if value, err = secret(value); err != nil {
-					return nil, fmt.Errorf("the variable %s: %w", name, err)
-				}
-			}
-			out = append(out, name+"="+value)
-		}
-		return out, nil
+		return env, err
 	}}
 	return o
-}
-
-func urlPolicy(s fleet.MCPServer, secret func(string) (string, error)) (netguard.Policy, error) {
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		return netguard.Policy{}, errors.New("the URL is none")
-	}
-	config := netguard.Config{Hosts: []string{u.Host}, AllowAddresses: slices.Clone(s.AllowAddresses), CAFile: s.CAFile}
-	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
-		config.AllowAddresses = append(config.AllowAddresses, netip.PrefixFrom(addr, addr.BitLen()).String())
-	}
-	for _, c := range s.Credentials {
-		config.Credentials = append(config.Credentials, netguard.CredentialConfig{Host: u.Host, Header: c.Header, Scheme: c.Scheme, Secret: c.SecretRef})
-	}
-	return config.Policy(secret)
 }
 
 // tool imports one tool.
