@@ -52,7 +52,7 @@ func TestMCPServersRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"skills: {x: {mcp: {server: memori}}}\nmcpServers: {memory: {command: [a]}}": `there is no MCP server "memori" under mcpServers (did you mean "memory"?)`,
 		"skills: {x: {mcp: {tool: y}}}":                                              "missing",
-		"skills: {x: {mcp: {server: s}, process: {command: [a]}}}":                   "a skill is a process, an action or a tool of an MCP server",
+		"skills: {x: {mcp: {server: s}, process: {command: [a]}}}":                   "a skill is a process, a worker, an action or a tool of an MCP server",
 		"mcpServers: {s: {command: [a], url: 'http://x/'}}":                          "a server is a command or a URL",
 		"mcpServers: {s: {url: 'x'}}":                                                "expected the URL of an MCP server",
 		"mcpServers: {s: {url: 'https://u:p@x/'}}":                                   "a URL holds no password",
