@@ -216,14 +216,24 @@ func TestRequestStateIsBound(t *testing.T) {
 // The end of a stream ends the calls that its client has not come back for.
 func TestStreamEndsParkedCalls(t *testing.T) {
 	a, _ := asking(t)
+	ended, wait := make(chan struct{}), a.call
+	a.call = func(ctx context.Context, r rpc.Request) (*rpc.Result, error) {
+		defer close(ended)
+		return wait(ctx, r)
+	}
 	r := dial(t, open(t, a, mcpbridge.Options{}), desk)
 	got := r.ask("1", "tools/call", `"name":"librarian__search","arguments":{"title":"Dune"}`, `{}`)
 	if !strings.Contains(got["result"].(map[string]any)["content"].([]any)[0].(map[string]any)["text"].(string), "ApprovalPending") {
 		t.Fatalf("got %v", got)
 	}
 	_ = r.conn.Close()
-	if err := <-r.served; err != nil { // which waits for the call
+	if err := <-r.served; err != nil {
 		t.Error(err)
+	}
+	select {
+	case <-ended: // ServeStream waits for it
+	default:
+		t.Error("the call goes on")
 	}
 }
 

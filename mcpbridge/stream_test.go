@@ -94,6 +94,11 @@ func TestStreamSurvivesWhatIsNoMessage(t *testing.T) {
 			t.Errorf("%.40s: %v", c.line, got)
 		}
 	}
+	// The line is not kept, so that it is not even looked at.
+	r.write(request("1", "tools/list", `"x":"`+strings.Repeat("x", 1<<20)+`"`, "{}"))
+	if got := r.read(); errorCode(got) != -32600 || got["id"] != nil || !strings.Contains(fmt.Sprint(got["error"]), "too long") {
+		t.Errorf("a long request: %v", got)
+	}
 	r.write("\r") // an empty line is nothing
 	if got := r.ask("1", "tools/list", "", "{}"); got["result"] == nil {
 		t.Errorf("the session is lost: %v", got)
