@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -88,7 +89,7 @@ func (f *face) refresh() error {
 	f.mu.Unlock()
 	f.server.RemoveTools(gone...)
 	for _, d := range changed {
-		if err := addTool(f.server, d); err != nil {
+		if err := f.add(d); err != nil {
 			delete(shown, d.tool.Name) // so that the next refresh tries again
 			return fmt.Errorf("the tool %s: %w", d.tool.Name, err)
 		}
@@ -109,6 +110,25 @@ func (f *face) tool(name string) (*tool, bool) {
 type offered struct {
 	tool    *mcp.Tool
 	handler mcp.ToolHandler
+}
+
+// add registers a tool. One whose schemas the library does not take, such as with a number
+// beyond its floats, is offered without them, and says so: one contract must not keep all
+// the others from a client, and it judges the calls all the same.
+func (f *face) add(d offered) error {
+	err := addTool(f.server, d)
+	if err == nil {
+		return nil
+	}
+	f.bridge.opts.Logger.Warn("an MCP tool is offered without its schemas", "client", f.client.Name, "tool", d.tool.Name, "error", err)
+	loose := *d.tool
+	loose.InputSchema, loose.OutputSchema = json.RawMessage(`{"type":"object"}`), nil
+	loose.Meta = maps.Clone(loose.Meta)
+	if loose.Meta == nil {
+		loose.Meta = mcp.Meta{}
+	}
+	loose.Meta[metaDropped] = []string{"both schemas: the library that serves tools does not take them"}
+	return addTool(f.server, offered{&loose, d.handler})
 }
 
 // addTool registers a tool with a server of the library, which panics where it does not

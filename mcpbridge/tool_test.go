@@ -306,6 +306,28 @@ func TestTraceContext(t *testing.T) {
 	}
 }
 
+// A contract that the library does not take is offered without its schemas, and keeps no
+// other tool from the client.
+func TestSchemasThatCannotBeShown(t *testing.T) {
+	a := &agent{}
+	a.offer(peer(t, "librarian", search+"- {name: huge, inputSchema: {type: object, properties: {n: {enum: [1e400]}}, required: [n]}}\n")...)
+	a.call = a.checked(`{}`)
+	s := connect(t, open(t, a, mcpbridge.Options{}), era2026, nil)
+	list, err := s.ListTools(t.Context(), nil)
+	if err != nil || len(list.Tools) != 2 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	if huge := list.Tools[0]; huge.Name != "librarian__huge" || huge.Meta["io.agentd/dropped"] == nil {
+		t.Errorf("the tool is %+v", huge)
+	}
+	if r := call(t, s, "librarian__huge", `{"n":1}`); !r.IsError {
+		t.Error("the contract does not judge")
+	}
+	if r := call(t, s, "librarian__huge", `{"n":1e400}`); r.IsError {
+		t.Error(text(t, r))
+	}
+}
+
 // One client has so many calls, however many sessions it opens; others have their own.
 func TestCallsOfAClientAreBounded(t *testing.T) {
 	begun, free := make(chan struct{}, 4), make(chan struct{})
