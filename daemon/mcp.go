@@ -312,6 +312,9 @@ func (f *mcpFace) close(ctx context.Context) error {
 	f.mu.Lock()
 	f.closed = true
 	f.mu.Unlock()
+	for _, b := range f.open() {
+		b.Drain(ctx) // the answers of the last calls are on their way
+	}
 	f.stop()
 	var errs []error
 	for _, s := range f.servers() {

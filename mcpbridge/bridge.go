@@ -83,12 +83,14 @@ type Bridge struct {
 	mu     sync.Mutex
 	closed bool             // guarded by mu
 	faces  map[string]*face // by the client's name; guarded by mu
+	// streams are those that are served; guarded by mu.
+	streams map[*lineConn]struct{}
 }
 
 // New returns a bridge to a backend.
 func New(b Backend, o Options) *Bridge {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Bridge{backend: b, opts: o.withDefaults(), ctx: ctx, stop: stop, faces: map[string]*face{}}
+	return &Bridge{backend: b, opts: o.withDefaults(), ctx: ctx, stop: stop, faces: map[string]*face{}, streams: map[*lineConn]struct{}{}}
 }
 
 // errClosed is the error of a bridge that has been closed.

@@ -28,7 +28,11 @@ type lineConn struct {
 	writing  sync.Mutex
 
 	mu   sync.Mutex
-	open map[jsonrpc.ID]bool // requests under way; guarded by mu
+	open map[jsonrpc.ID]bool // requests under way, true for calls of tools; guarded by mu
+	// answering counts the answers that are being written. answered is closed when no call
+	// is under way and none is; nil before somebody waits for that. Both guarded by mu.
+	answering int
+	answered  chan struct{}
 
 	close   sync.Once
 	closed  chan struct{}
@@ -124,14 +128,15 @@ func (c *lineConn) message(line []byte) (jsonrpc.Message, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_, twice := c.open[req.ID]
 	switch {
-	case c.open[req.ID]:
+	case twice:
 		// Under no id, because the answer to the first request has this one.
 		return nil, c.refuse(nil, jsonrpc.CodeInvalidRequest, "a request with this id is under way")
 	case len(c.open) >= c.most:
 		return nil, c.refuse(req.ID.Raw(), jsonrpc.CodeInternalError, "too many requests of this session are under way")
 	}
-	c.open[req.ID] = true
+	c.open[req.ID] = req.Method == "tools/call"
 	return msg, nil
 }
 
@@ -181,14 +186,52 @@ func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	if answer, ok := msg.(*jsonrpc.Response); ok {
 		c.mu.Lock()
-		delete(c.open, answer.ID)
+		delete(c.open, answer.ID) // before the client can use the id again
+		c.answering++
 		c.mu.Unlock()
+		defer c.wrote()
 	}
 	line, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return err
 	}
 	return c.write(line)
+}
+
+// wrote counts the end of an answer.
+func (c *lineConn) wrote() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answering--
+	c.settle()
+}
+
+// whenAnswered returns a channel that is closed when every call of a tool is answered.
+func (c *lineConn) whenAnswered() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered == nil {
+		c.answered = make(chan struct{})
+		c.settle()
+	}
+	return c.answered
+}
+
+// settle closes answered if there is nothing left to answer. The caller holds the lock.
+func (c *lineConn) settle() {
+	if c.answered == nil || c.answering > 0 {
+		return
+	}
+	for _, call := range c.open {
+		if call {
+			return
+		}
+	}
+	select {
+	case <-c.answered:
+	default:
+		close(c.answered)
+	}
 }
 
 func (c *lineConn) write(line []byte) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -23,6 +25,8 @@ func (b *Bridge) ServeStream(ctx context.Context, c Client, stream io.ReadWriteC
 	}
 	defer b.running.Done()
 	lines := newLineConn(stream, b.opts.MaxFrameBytes, b.opts.MaxSessionPending+ownRequests)
+	b.watch(lines)
+	defer b.unwatch(lines)
 	// The library must not see the end of ctx: it would drop answers to calls that have
 	// just ended by it.
 	own := context.WithValue(context.WithoutCancel(ctx), streamKey{}, lines)
@@ -48,6 +52,35 @@ func (b *Bridge) ServeStream(ctx context.Context, c Client, stream io.ReadWriteC
 // streamKey is the key by which the context of a request shows that its session is a
 // stream's, and lasts longer than the request.
 type streamKey struct{}
+
+func (b *Bridge) watch(c *lineConn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.streams[c] = struct{}{}
+}
+
+func (b *Bridge) unwatch(c *lineConn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.streams, c)
+}
+
+// Drain waits until the calls that streams have taken are answered, or ctx ends. It is for a
+// backend that makes no more calls, and comes before [Bridge.Close], which cuts off what
+// is not answered.
+func (b *Bridge) Drain(ctx context.Context) {
+	b.mu.Lock()
+	streams := slices.Collect(maps.Keys(b.streams))
+	b.mu.Unlock()
+	for _, c := range streams {
+		select {
+		case <-c.whenAnswered():
+		case <-c.closed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // ownRequests is how many requests a session may have under way beside its calls: lists,
 // resources, and the one that listens to changes.

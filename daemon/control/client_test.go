@@ -35,10 +35,18 @@ func methods() map[string]func(context.Context, *control.Client) error {
 		"Approvals":    func(ctx context.Context, c client) error { _, err := c.Approvals(ctx, true); return err },
 		"Decide":       func(ctx context.Context, c client) error { return c.Decide(ctx, "a", control.Decision{Approve: true}) },
 		"Await":        func(ctx context.Context, c client) error { _, err := c.Await(ctx, "c", time.Second); return err },
-		"Letters":      func(ctx context.Context, c client) error { _, err := c.Letters(ctx); return err },
-		"Letter":       func(ctx context.Context, c client) error { _, err := c.Letter(ctx, 1); return err },
-		"Redrive":      func(ctx context.Context, c client) error { _, err := c.Redrive(ctx, 1); return err },
-		"Drop":         func(ctx context.Context, c client) error { _, err := c.Drop(ctx, 1); return err },
+		"MCPStream": func(ctx context.Context, c client) error {
+			_, err := c.MCPStream(ctx, control.MCPOptions{})
+			return err
+		},
+		"MCPListen": func(ctx context.Context, c client) error {
+			_, _, err := c.MCPListen(ctx, control.MCPListenOptions{})
+			return err
+		},
+		"Letters": func(ctx context.Context, c client) error { _, err := c.Letters(ctx); return err },
+		"Letter":  func(ctx context.Context, c client) error { _, err := c.Letter(ctx, 1); return err },
+		"Redrive": func(ctx context.Context, c client) error { _, err := c.Redrive(ctx, 1); return err },
+		"Drop":    func(ctx context.Context, c client) error { _, err := c.Drop(ctx, 1); return err },
 		"Redact": func(ctx context.Context, c client) error {
 			_, err := c.Redact(ctx, auditchain.Filter{}, "r")
 			return err

@@ -163,7 +163,7 @@ func (c *Client) MCPListen(ctx context.Context, o MCPListenOptions) (at MCPListe
 	if err != nil {
 		return at, nil, fmt.Errorf("control: %w", err)
 	}
-	conn, reader, resp, err := c.exchange(ctx, mcpListen, http.Header{"Content-Type": {"application/json"}}, body)
+	conn, _, resp, err := c.exchange(ctx, mcpListen, http.Header{"Content-Type": {"application/json"}}, body)
 	if err != nil {
 		return at, nil, err
 	}
@@ -173,7 +173,10 @@ func (c *Client) MCPListen(ctx context.Context, o MCPListenOptions) (at MCPListe
 	if err := json.NewDecoder(resp.Body).Decode(&at); err != nil {
 		return at, nil, errors.Join(fmt.Errorf("control: %w", err), conn.Close())
 	}
-	return at, &Stream{reader, conn}, nil
+	return at, struct {
+		io.Reader
+		io.Closer
+	}{resp.Body, conn}, nil
 }
 
 // A Stream is a connection that has become one of lines.
@@ -245,6 +248,9 @@ func (c *Client) exchange(ctx context.Context, path string, header http.Header, 
 
 // refusedBy is the error of a response that is not the one that was asked for.
 func refusedBy(resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return errors.New("control: the response is that of another program")
+	}
 	const most = 64 << 10
 	var f struct {
 		Error struct{ Code, Message string }
