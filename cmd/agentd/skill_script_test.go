@@ -24,13 +24,17 @@ import (
 const nodeModulesEnv = "AGENTD_NODE_MODULES"
 
 // condition decides [python] and [typescript]: whether skills in these languages can
-// run here, and [newnode]: whether npm has installed a Node.js that runs TypeScript.
+// run here, [newnode]: whether npm has installed a Node.js that runs TypeScript, and
+// [inspector]: whether it has installed MCP Inspector.
 func condition(name string) (bool, error) {
 	switch name {
 	case "python":
 		return exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run() == nil, nil
 	case "newnode":
 		_, err := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "node", "bin", "node"))
+		return err == nil && os.Getenv(nodeModulesEnv) != "", nil
+	case "inspector":
+		_, err := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "@modelcontextprotocol", "inspector"))
 		return err == nil && os.Getenv(nodeModulesEnv) != "", nil
 	case "root":
 		return os.Getuid() == 0, nil

@@ -82,8 +82,10 @@ func (s *tools) make(client string) *mcp.Server {
 		s.ended <- context.Cause(ctx)
 		return nil, ctx.Err()
 	})
-	add("stubborn", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	add("stubborn", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		s.started <- client
+		<-ctx.Done()
+		s.ended <- context.Cause(ctx)
 		<-s.release
 		return text("done"), nil
 	})

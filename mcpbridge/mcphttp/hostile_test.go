@@ -279,9 +279,12 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 	for _, cancel := range cancels {
 		cancel()
+		receive(t, e.tools.ended)
 	}
-	if !full() {
-		t.Error("a third call ran while tools did")
+	for range 20 { // the answers of the two end at about this time
+		if !full() {
+			t.Fatal("a third call ran while tools did")
+		}
 	}
 	wants(t, e.do(modernCall(otherToken, "whoami", "{}")), http.StatusOK, "other")
 	// Notifications and answers pass: they are what ends calls.
@@ -307,8 +310,11 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 	wants(t, e.do(initialize(deskToken)), http.StatusTooManyRequests, "too many sessions")
 	e.begin(otherToken)
-	// What begins no session keeps no place.
+	// What begins no session keeps no place, whoever finds the fault.
 	for range 5 {
+		wrong := initialize(otherToken)
+		wrong.header = map[string][]string{"Accept": {"text/html"}}
+		wants(t, e.do(wrong), http.StatusBadRequest, "Accept")
 		answer(t, e.do(request{token: otherToken, body: `{"jsonrpc":"2.0","id":0,"method":"initialize","params":17}`}))
 	}
 	e.begin(otherToken)
