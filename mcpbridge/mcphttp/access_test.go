@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
 )
 
@@ -214,6 +216,24 @@ func TestSetAuth(t *testing.T) {
 	if e.alive(spareToken, gone) {
 		t.Error("a session outlived its token")
 	}
+}
+
+// A token that is taken away while a request with it is on its way in is not accepted.
+func TestTokenThatGoesMeanwhile(t *testing.T) {
+	var e *endpoint
+	e = serve(t, func(c *mcphttp.Config) {
+		inner := c.Server
+		c.Server = func(client string) (*mcp.Server, error) { // it is called after the token was found
+			if client == "other" {
+				if err := e.handler.SetAuth(mcphttp.Auth{Tokens: []mcphttp.Token{{Client: "desk", Secret: deskToken}}}); err != nil {
+					t.Error(err)
+				}
+			}
+			return inner(client)
+		}
+	})
+	wants(t, e.do(modernCall(otherToken, "whoami", "{}")), http.StatusUnauthorized, "not known")
+	wants(t, e.do(modernCall(deskToken, "whoami", "{}")), http.StatusOK, "desk")
 }
 
 func TestConfigFaults(t *testing.T) {

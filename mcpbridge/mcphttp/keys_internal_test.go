@@ -49,7 +49,11 @@ func (a *authority) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		body, _ = json.Marshal(set)
 	}
-	return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{}, Request: r}, nil
+	header := http.Header{}
+	if status == http.StatusFound {
+		header.Set("Location", "https://elsewhere.example.com/")
+	}
+	return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader(body)), Header: header, Request: r}, nil
 }
 
 func (a *authority) keys() *keys {
@@ -143,20 +147,34 @@ func TestKeysAge(t *testing.T) {
 
 // What an issuer answers is bounded, and nothing but an answer of its own counts.
 func TestIssuerThatAnswersBadly(t *testing.T) {
-	good := func(id string) []byte { return []byte(`{"keys":[` + id + `]}`) }
+	good := func(keys string) []byte { return []byte(`{"keys":[` + keys + `]}`) }
+	_, secret, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := jose.JSONWebKey{Key: secret, KeyID: "one"}.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, row := range map[string]struct {
 		url    string
 		answer func(path string) (int, []byte)
 		part   string
 	}{
-		"error":        {"/keys", func(string) (int, []byte) { return 500, nil }, "answers 500"},
-		"redirect":     {"/keys", func(string) (int, []byte) { return 302, nil }, "answers 302"},
-		"large":        {"/keys", func(string) (int, []byte) { return 200, bytes.Repeat([]byte(" "), 2<<20) }, "more than 1 MiB"},
-		"no JSON":      {"/keys", func(string) (int, []byte) { return 200, []byte("<html>") }, "no such JSON"},
-		"no keys":      {"/keys", func(string) (int, []byte) { return 200, good("") }, "no key"},
-		"many keys":    {"/keys", func(string) (int, []byte) { return 200, good(strings.Repeat("0,", 200) + "0") }, "more than 100"},
-		"a shared key": {"/keys", func(string) (int, []byte) { return 200, good(`{"kty":"oct","k":"AAAA"}`) }, "no key"},
-		"no metadata":  {"", func(string) (int, []byte) { return 404, nil }, "answers 404"},
+		"error": {"/keys", func(string) (int, []byte) { return 500, nil }, "answers 500"},
+		"redirect": {"/keys", func(path string) (int, []byte) {
+			if path == "/keys" {
+				return 302, nil
+			}
+			return 200, good("")
+		}, "answers 302"},
+		"large":         {"/keys", func(string) (int, []byte) { return 200, bytes.Repeat([]byte(" "), 2<<20) }, "more than 1 MiB"},
+		"no JSON":       {"/keys", func(string) (int, []byte) { return 200, []byte("<html>") }, "no such JSON"},
+		"no keys":       {"/keys", func(string) (int, []byte) { return 200, good("") }, "no key"},
+		"many keys":     {"/keys", func(string) (int, []byte) { return 200, good(strings.Repeat("0,", 200) + "0") }, "more than 100"},
+		"a private key": {"/keys", func(string) (int, []byte) { return 200, good(string(private)) }, "no key"},
+		"a shared key":  {"/keys", func(string) (int, []byte) { return 200, good(`{"kty":"oct","k":"AAAA"}`) }, "no key"},
+		"no metadata":   {"", func(string) (int, []byte) { return 404, nil }, "answers 404"},
 		"another's": {"", func(string) (int, []byte) {
 			return 200, []byte(`{"issuer":"https://id.example.net","jwks_uri":"https://id.example.net/keys"}`)
 		}, "another issuer"},
