@@ -46,6 +46,10 @@ func condition(name string) (bool, error) {
 		_, noNode := exec.LookPath("node")
 		_, noCompiler := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "typescript", "bin", "tsc"))
 		return noNode == nil && noCompiler == nil && os.Getenv(nodeModulesEnv) != "", nil
+	case "mcp-sdk":
+		_, noNode := exec.LookPath("node")
+		_, noLibrary := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "@modelcontextprotocol", "sdk"))
+		return noNode == nil && noLibrary == nil && os.Getenv(nodeModulesEnv) != "", nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }

@@ -11,10 +11,7 @@ import (
 
 // build writes a place.
 func (b *builder) build(p place) lowered {
-	first := schema.Node{}
-	if len(p.nodes) > 0 {
-		first = p.nodes[0]
-	}
+	first := p.first()
 	if b.places++; b.places > maxPlaces {
 		return b.asText(p, first, "$ref", "the schema is too large with its references replaced")
 	}
@@ -64,7 +61,7 @@ func (b *builder) typed(p place, types []schema.Type) lowered {
 			all = append(all, b.typed(inner, []schema.Type{t}))
 		}
 	}
-	return b.either(p, all, p.nodes[0], "type")
+	return b.either(p, all, p.first(), "type")
 }
 
 // scalar writes a string, number, boolean or null.
@@ -252,7 +249,8 @@ func (b *builder) asText(p place, by schema.Node, keyword, reason string) lowere
 	}
 	words := "The JSON text of a value"
 	if len(p.nodes) == 1 {
-		if schema := quote(p.nodes[0]); len(schema) > len("{}") && len(schema) <= maxQuoted {
+		// A reference would lead nowhere in a description.
+		if schema := quote(p.nodes[0]); len(schema) > len("{}") && len(schema) <= maxQuoted && !bytes.Contains(schema, []byte(`$ref"`)) {
 			words += " that fits the JSON Schema " + string(schema)
 		}
 	}

@@ -83,7 +83,7 @@ func (p *place) sealed() bool {
 
 // object writes an object.
 func (b *builder) object(p place) lowered {
-	first := p.nodes[0]
+	first := p.first()
 	all, sealed := p.members(), p.sealed()
 	declares := slices.ContainsFunc(p.nodes, func(n schema.Node) bool {
 		return slices.ContainsFunc(n.Keywords(), func(k schema.KeywordValue) bool { return k.Name == "properties" })
@@ -130,7 +130,7 @@ func (b *builder) declared(p place, l *lowered, all []member) {
 		} else if !m.required {
 			b.optional++
 		}
-		name := b.memberName(m, p.nodes[0], all)
+		name := b.memberName(m, p.first(), all)
 		properties = append(properties, field{name, value.json()})
 		if m.required || b.allRequired {
 			required = append(required, name)
@@ -198,7 +198,7 @@ func (b *builder) memberName(m member, at schema.Node, all []member) string {
 
 // array writes an array. Its elements have one schema.
 func (b *builder) array(p place) lowered {
-	first := p.nodes[0]
+	first := p.first()
 	if p.depth >= b.maxDepth {
 		return b.asText(p, first, "type", fmt.Sprintf("objects and arrays are more than %d deep", b.maxDepth))
 	}

@@ -67,6 +67,20 @@ func (b *builder) leave(entered []schema.Node) {
 	}
 }
 
+// first returns the schema that drops of the place are reported at: in the branch of a
+// union that of the branch, elsewhere the one that has the others.
+func (p *place) first() schema.Node {
+	for _, n := range p.nodes {
+		if !p.done[n] {
+			return n
+		}
+	}
+	if len(p.nodes) > 0 {
+		return p.nodes[0]
+	}
+	return schema.Node{}
+}
+
 // types returns the types that the value may have. Without any that is declared, it may
 // have all.
 func (p *place) types() (all []schema.Type, declared bool) {

@@ -71,6 +71,8 @@ func TestProviders(t *testing.T) {
 		{"a tuple", openAI, `{"type":"array","prefixItems":[{"type":"string"},{"type":"integer"}],"items":false}`, `{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"integer"}]}}`, "/properties/v prefixItems: sent as elements that fit the schema of any position"},
 		{"refined", gemini, `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{"type":"object","description":"By JSON Schema also: {\"anyOf\": [{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}.","properties":{"a":{"type":"string"},"b":{"type":"string"}}}`, "/properties/v anyOf: said in the description"},
 		{"kinds", anthropic, `{"type":["string","array"],"items":{"type":"integer"}}`, `{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"integer"}}]}`, ""},
+		{"text or a string", openAI, `{"anyOf":[{"type":"string"},{"type":"object"}]}`, `{"type":"string","description":"The JSON text of a value that fits the JSON Schema {\"anyOf\":[{\"type\":\"string\"},{\"type\":\"object\"}]}."}`, "/properties/v/anyOf/1 additionalProperties: the caller chooses the names of the members: sent as a string with the JSON text of the value\n/properties/v anyOf: one branch is sent as JSON text, and another may be a string: sent as a string with the JSON text of the value"},
+		{"types that meet", gemini, `{"type":"integer","allOf":[{"type":"number","minimum":1}]}`, `{"type":"integer","minimum":1}`, ""},
 		{"a default", openAI, `{"type":"integer","default":10}`, `{"type":"integer","description":"Default: 10."}`, "/properties/v default: said in the description"},
 	} {
 		t.Run(c.name+" for "+c.provider, func(t *testing.T) {

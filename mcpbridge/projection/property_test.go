@@ -136,6 +136,9 @@ func TestSuites(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, g := range groups(t, data) {
+			if !slices.ContainsFunc(g.Tests, func(c example) bool { return c.Valid && c.Data[0] == '{' }) {
+				continue
+			}
 			src := string(g.Schema)
 			if dialect == schema.DialectDraft07 && strings.HasPrefix(src, "{") && !strings.Contains(src, `"$schema"`) {
 				src = `{"$schema":"http://json-schema.org/draft-07/schema#",` + strings.TrimPrefix(src, "{")
@@ -166,7 +169,12 @@ func TestSuites(t *testing.T) {
 
 type group struct {
 	Schema json.RawMessage
-	Tests  []struct{ Data json.RawMessage }
+	Tests  []example
+}
+
+type example struct {
+	Data  json.RawMessage
+	Valid bool
 }
 
 // groups reads all groups of a suite, whatever the file holds them in.
