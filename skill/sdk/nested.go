@@ -28,7 +28,7 @@ func workerCallFrom(ctx context.Context) *workerCall {
 // A nested is a request to agentd that is in progress.
 type nested struct {
 	events chan ProgressEvent
-	done   chan *message
+	done   chan *wire.Message
 }
 
 // report queues an event, or loses it: the reader must not wait for the skill.
@@ -50,7 +50,7 @@ func tell(report func(ProgressEvent), e ProgressEvent) {
 func (c *workerCall) request(ctx context.Context, body []byte, report func(ProgressEvent)) ([]byte, error) {
 	const events = 64
 	w := c.worker
-	n := &nested{events: make(chan ProgressEvent, events), done: make(chan *message, 1)}
+	n := &nested{events: make(chan ProgressEvent, events), done: make(chan *wire.Message, 1)}
 	w.mu.Lock()
 	w.lastID++
 	id := json.RawMessage(strconv.FormatUint(w.lastID, 10))
@@ -70,8 +70,12 @@ func (c *workerCall) request(ctx context.Context, body []byte, report func(Progr
 			for len(n.events) > 0 { // they came before it
 				tell(report, <-n.events)
 			}
-			if m.Error != nil {
-				return nil, &DaemonError{HTTPStatus: statusOf(m.Error.Code), Code: strconv.Itoa(m.Error.Code), Message: m.Error.Message}
+			if m.Err != nil {
+				var e wire.Error
+				if err := json.Unmarshal(m.Err, &e); err != nil {
+					return nil, fmt.Errorf("agentd's error cannot be read: %w", err)
+				}
+				return nil, &DaemonError{HTTPStatus: statusOf(e.Code), Code: strconv.Itoa(e.Code), Message: e.Message}
 			}
 			return m.Result, nil
 		case <-ctx.Done():
@@ -112,7 +116,7 @@ func (c *workerCall) progress(ctx context.Context, value json.RawMessage) (wante
 
 // answered gives the answer to a request to who waits for it. One that nobody waits for any
 // more is passed over.
-func (w *worker) answered(m *message) {
+func (w *worker) answered(m *wire.Message) {
 	w.mu.Lock()
 	n := w.nested[string(m.ID)]
 	delete(w.nested, string(m.ID))

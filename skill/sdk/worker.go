@@ -76,15 +76,6 @@ func newWorker(stdout, stderr io.Writer, capabilities []string, h handler, opts 
 	return w
 }
 
-// message is a line from agentd.
-type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *wire.Error     `json:"error"`
-}
-
 // errEnded is the cause with which calls end that run when agentd has gone.
 var errEnded = errors.New("sdk: the worker ends")
 
@@ -118,8 +109,8 @@ func (w *worker) read(ctx context.Context, stdin io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("read standard input: %w", err)
 		}
-		var m message
-		if err := json.Unmarshal(line, &m); err != nil {
+		m, err := wire.Decode(line)
+		if err != nil {
 			return fmt.Errorf("agentd has written what is no message: %w", err)
 		}
 		w.take(ctx, &m)
@@ -127,7 +118,7 @@ func (w *worker) read(ctx context.Context, stdin io.Reader) error {
 }
 
 // take does what a message asks for.
-func (w *worker) take(ctx context.Context, m *message) {
+func (w *worker) take(ctx context.Context, m *wire.Message) {
 	switch {
 	case m.Method == "":
 		w.answered(m)
@@ -144,7 +135,7 @@ func (w *worker) take(ctx context.Context, m *message) {
 	}
 }
 
-func (w *worker) initialize(m *message) {
+func (w *worker) initialize(m *wire.Message) {
 	if err := json.Unmarshal(m.Params, &w.at); err != nil || !slices.Contains(w.at.ProtocolVersions, wire.Version) {
 		w.refuse(m.ID, &wire.Error{Code: wire.InvalidParams, Message: fmt.Sprintf("this worker speaks version %d of the protocol", wire.Version)})
 		return
@@ -153,7 +144,7 @@ func (w *worker) initialize(m *message) {
 }
 
 // notified takes a notification. Those that it does not know are passed over.
-func (w *worker) notified(m *message) {
+func (w *worker) notified(m *wire.Message) {
 	switch m.Method {
 	case wire.Cancel:
 		var p wire.CancelParams
@@ -181,9 +172,9 @@ func (w *worker) notified(m *message) {
 }
 
 // invoke serves a call.
-func (w *worker) invoke(ctx context.Context, m *message) {
-	var p wire.InvokeParams
-	if err := json.Unmarshal(m.Params, &p); err != nil {
+func (w *worker) invoke(ctx context.Context, m *wire.Message) {
+	p, err := wire.ReadInvoke(m.Params)
+	if err != nil {
 		w.refuse(m.ID, &wire.Error{Code: wire.InvalidParams, Message: err.Error()})
 		return
 	}

@@ -91,11 +91,11 @@ func stopped(ctx context.Context) error {
 }
 
 // answer turns a response to an invocation into an outcome.
-func (m *message) answer(maxBytes int) outcome {
-	if m.err != nil {
-		return outcome{err: failure(m.err)}
+func answerOf(m *wire.Message, maxBytes int) outcome {
+	if m.Err != nil {
+		return outcome{err: failure(m.Err)}
 	}
-	answer := member(m.result, "answer")
+	answer := wire.Member(m.Result, "answer")
 	if answer == nil {
 		return outcome{err: &rpc.SkillError{Code: rpc.CodeBadSkillOutput, Message: `the worker's result has no member "answer"`}}
 	}

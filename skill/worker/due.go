@@ -12,7 +12,7 @@ import (
 const (
 	// memoryInterval is how often the memory of a worker is looked at.
 	memoryInterval = time.Second
-	// idle is how long an instance sleeps that has nothing to wait for.
+	// idle is after how long an instance looks around that has nothing to wait for.
 	idle = time.Hour
 )
 
@@ -26,7 +26,7 @@ func sooner(a, b time.Time) time.Time {
 
 // next is when checkDue has something to do.
 func (in *instance) next() time.Time {
-	next := sooner(in.due, time.Now().Add(idle))
+	next := sooner(in.due, in.heard.Add(idle))
 	if in.phase == serving {
 		cfg := &in.pool.cfg
 		if !in.pinged && len(in.calls) == 0 {
@@ -64,8 +64,8 @@ func (in *instance) checkDue(now time.Time) {
 	if in.phase == serving {
 		in.checkServing(now)
 	}
-	if in.phase == retiring && len(in.calls) == 0 {
-		in.hangUp()
+	if due(in.heard.Add(idle)) {
+		in.heard = now
 	}
 }
 

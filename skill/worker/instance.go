@@ -101,14 +101,19 @@ func (p *Pool) start(ctx context.Context) (*instance, error) {
 
 // run owns the instance until the process is gone and all of its calls have their outcome.
 func (in *instance) run() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	alarm := time.NewTimer(idle)
+	defer alarm.Stop()
+	var set time.Time // when the alarm goes off
 	ended, kill := in.program.Ended(), in.pool.killed
 	for !in.exited || !in.silent || in.writing {
-		now := time.Now()
-		in.checkDue(now)
+		if in.phase == retiring && len(in.calls) == 0 {
+			in.hangUp()
+		}
 		in.flush()
-		timer.Reset(in.next().Sub(now))
+		if next := in.next(); !next.Equal(set) {
+			set = next
+			alarm.Reset(time.Until(next))
+		}
 		select {
 		case c := <-in.queue():
 			in.invoke(c)
@@ -122,7 +127,9 @@ func (in *instance) run() {
 			f()
 		case <-in.retire:
 			in.stopTaking()
-		case <-timer.C:
+		case now := <-alarm.C:
+			set = time.Time{}
+			in.checkDue(now)
 		case <-kill:
 			kill = nil
 			in.fail(errors.New("agentd stops"))
@@ -151,15 +158,24 @@ func (in *instance) send(appended func([]byte) []byte) {
 	in.queued += int64(len(in.out) - before)
 }
 
-// flush hands the writer what has gathered, and closes the input after the last message.
+// flush writes what has gathered, as far as the pipe takes it, and gives the rest to the
+// writer. After the last message it closes the input.
 func (in *instance) flush() {
-	switch {
-	case in.writing || in.batches == nil:
-	case len(in.out) > 0 && !in.exited:
-		in.writing = true
-		in.batches <- in.out
-		in.out, in.spare = in.spare[:0], in.out
-	case in.asked:
+	if in.writing || in.batches == nil {
+		return
+	}
+	if len(in.out) > 0 && !in.exited {
+		n := writeNow(in.program.Input, in.out)
+		in.sent += int64(n)
+		if n < len(in.out) {
+			in.writing = true
+			in.batches <- in.out[n:]
+			in.out, in.spare = in.spare, in.out[:0]
+			return
+		}
+		in.out = in.out[:0]
+	}
+	if in.asked {
 		in.endWriting()
 		_ = in.program.Input.Close() // everything has been written
 	}

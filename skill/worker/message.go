@@ -4,141 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"iter"
 	"strconv"
 
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill/internal/wire"
 )
-
-// Bounds on a message.
-const (
-	// maxDepth bounds the nesting of a message. An answer has a few levels around it.
-	maxDepth = 520
-	// maxIDBytes bounds the id that a worker gives a request.
-	maxIDBytes = 128
-)
-
-// A message is one line of the protocol. It is a request if it has a method and an id, a
-// notification with a method alone, and otherwise a response.
-type message struct {
-	id     json.RawMessage // nil if there is none
-	method string
-	params json.RawMessage // nil if there are none
-	result json.RawMessage // of a response that is no error
-	err    json.RawMessage // of a response that is one
-}
-
-func (m *message) isRequest() bool      { return m.method != "" && m.id != nil }
-func (m *message) isNotification() bool { return m.method != "" && m.id == nil }
-
-// decode reads one line. Its errors hold nothing of the line's own text. Members that the
-// protocol does not have are passed over, so that it can gain some.
-func decode(line []byte) (m message, err error) {
-	if err := ijson.Check(line, maxDepth); err != nil {
-		return m, err
-	}
-	if line[ijson.SkipSpace(line, 0)] != '{' {
-		return m, errors.New("it is no JSON object")
-	}
-	var version string
-	for name, value := range members(line) {
-		if err := m.set(string(name), value, &version); err != nil {
-			return m, err
-		}
-	}
-	return m, m.check(version)
-}
-
-// members are those of an object that has been checked.
-func members(object []byte) iter.Seq2[[]byte, json.RawMessage] {
-	return func(yield func([]byte, json.RawMessage) bool) {
-		i, empty := ijson.Enter(object, ijson.SkipSpace(object, 0))
-		for more := !empty; more; {
-			end, escaped, value, _ := ijson.ScanName(object, i) // as it has been checked
-			name := object[i+1 : end-1]
-			if escaped {
-				name = ijson.AppendUnquoted(nil, name)
-			}
-			after := ijson.SkipValid(object, value)
-			if !yield(name, object[value:after:after]) {
-				return
-			}
-			i, more, _ = ijson.Next(object, after, '}')
-		}
-	}
-}
-
-// member returns a member of a value that has been checked, or nil.
-func member(value json.RawMessage, name string) json.RawMessage {
-	if len(value) > 0 && value[0] == '{' {
-		for found, of := range members(value) {
-			if string(found) == name {
-				return of
-			}
-		}
-	}
-	return nil
-}
-
-// set sets one member.
-func (m *message) set(name string, value json.RawMessage, version *string) error {
-	text := func(into *string) error {
-		if value[0] != '"' {
-			return fmt.Errorf("its member %s is no string", name)
-		}
-		*into = string(ijson.AppendUnquoted(nil, value[1:len(value)-1]))
-		return nil
-	}
-	switch name {
-	case "jsonrpc":
-		return text(version)
-	case "method":
-		if err := text(&m.method); err != nil {
-			return err
-		}
-		if m.method == "" {
-			return errors.New("its method is empty")
-		}
-	case "id":
-		m.id = value
-	case "params":
-		m.params = value
-	case "result":
-		m.result = value
-	case "error":
-		m.err = value
-	}
-	return nil
-}
-
-// check holds a message to the rules of JSON-RPC 2.0.
-func (m *message) check(version string) error {
-	switch {
-	case version != "2.0":
-		return errors.New(`it has no "jsonrpc": "2.0"`)
-	case len(m.id) > maxIDBytes:
-		return fmt.Errorf("its id has more than %d bytes", maxIDBytes)
-	case m.id != nil && m.id[0] != '"' && !isInteger(m.id) && (m.method != "" || string(m.id) != "null"):
-		return errors.New("its id is neither a string nor an integer")
-	case m.method != "" && (m.result != nil || m.err != nil):
-		return errors.New("it is a request and a response")
-	case m.method != "":
-		return nil
-	case m.id == nil:
-		return errors.New("it has neither a method nor an id")
-	case (m.result != nil) == (m.err != nil):
-		return errors.New("it is a response without exactly one of result and error")
-	}
-	return nil
-}
-
-func isInteger(text []byte) bool {
-	_, err := strconv.ParseInt(string(text), 10, 64)
-	return err == nil
-}
 
 // number returns an id as the number that agentd has given to a request.
 func number(id json.RawMessage) (n uint64, ok bool) {
@@ -232,10 +103,4 @@ func appendInvoke(dst []byte, id uint64, inv *rpc.Invocation, token string) []by
 	}
 	dst = appendCompact(append(dst, `,"payload":`...), inv.Payload)
 	return end(append(dst, '}'))
-}
-
-// CheckMessage reports why a line is no message of the protocol, or nil.
-func CheckMessage(line []byte) error {
-	_, err := decode(line)
-	return err
 }

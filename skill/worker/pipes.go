@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
+
+	"github.com/agentd/agentd/skill/internal/wire"
 )
 
 // readBuffer is what is read of a worker's output at a time.
@@ -15,7 +18,7 @@ const readBuffer = 64 << 10
 
 // A received is what the reader has found: a message, or why there is none.
 type received struct {
-	message message
+	message wire.Message
 	err     error // ends the reading
 }
 
@@ -36,7 +39,7 @@ func read(from io.Reader, maxBytes int, deliver chan<- received, over <-chan str
 			err = errors.New("it has written an empty line")
 		}
 		if r.err = err; err == nil {
-			if r.message, err = decode(line); err != nil {
+			if r.message, err = wire.Decode(line); err != nil {
 				r.err = fmt.Errorf("it has written a line that is no message of the protocol: %w", err)
 			}
 		}
@@ -72,6 +75,20 @@ func readLine(r *bufio.Reader, maxBytes int) ([]byte, error) {
 	}
 }
 
+// writeNow writes what a pipe takes without waiting, and returns how much that was. What is
+// wrong shows when the rest is written.
+func writeNow(to *os.File, batch []byte) (n int) {
+	conn, err := to.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = conn.Write(func(fd uintptr) bool {
+		n, _ = syscall.Write(int(fd), batch)
+		return true
+	})
+	return max(n, 0)
+}
+
 // A written is how far a batch came.
 type written struct {
 	n   int
@@ -83,6 +100,7 @@ func write(to *os.File, batches <-chan []byte, within time.Duration, done chan<-
 	for batch := range batches {
 		_ = to.SetWriteDeadline(time.Now().Add(within)) // pipes have deadlines
 		n, err := to.Write(batch)
-		done <- written{n, err} // it has room: there is one batch at a time
+		_ = to.SetWriteDeadline(time.Time{}) // it would hold for writeNow, too
+		done <- written{n, err}              // it has room: there is one batch at a time
 	}
 }

@@ -31,9 +31,9 @@ func (in *instance) take(r received) {
 	}
 	m := &r.message
 	switch {
-	case m.isRequest():
+	case m.IsRequest():
 		in.request(m)
-	case m.isNotification():
+	case m.IsNotification():
 		in.notification(m)
 	default:
 		in.response(m)
@@ -41,8 +41,8 @@ func (in *instance) take(r received) {
 }
 
 // response takes the answer to a request of agentd.
-func (in *instance) response(m *message) {
-	id, ok := number(m.id)
+func (in *instance) response(m *wire.Message) {
+	id, ok := number(m.ID)
 	switch {
 	case !ok:
 		in.fail(in.unknown(m))
@@ -53,7 +53,7 @@ func (in *instance) response(m *message) {
 	case id == pingID && in.pinged:
 		in.pinged, in.due, in.heard = false, time.Time{}, time.Now()
 	case in.calls[id] != nil:
-		in.complete(in.calls[id], m.answer(in.pool.cfg.Program.MaxOutputBytes))
+		in.complete(in.calls[id], answerOf(m, in.pool.cfg.Program.MaxOutputBytes))
 	case id == initializeID && in.phase > serving, id == pingID && in.phase > serving:
 		// It was retired meanwhile.
 	default:
@@ -62,25 +62,25 @@ func (in *instance) response(m *message) {
 }
 
 // unknown is the fault of an answer to nothing.
-func (in *instance) unknown(m *message) error {
-	if id, ok := number(m.id); ok && id <= in.lastID && id > 0 {
+func (in *instance) unknown(m *wire.Message) error {
+	if id, ok := number(m.ID); ok && id <= in.lastID && id > 0 {
 		return fmt.Errorf("it has answered request %d again", id)
 	}
-	if string(m.id) == "null" && m.err != nil {
+	if string(m.ID) == "null" && m.Err != nil {
 		return errors.New("it says that it could not read a message")
 	}
 	return errors.New("it has answered a request that it was not sent")
 }
 
 // initialized takes what the worker says of itself.
-func (in *instance) initialized(m *message) error {
-	if m.err != nil {
+func (in *instance) initialized(m *wire.Message) error {
+	if m.Err != nil {
 		var e wire.Error
-		_ = json.Unmarshal(m.err, &e) // what cannot be read says nothing
+		_ = json.Unmarshal(m.Err, &e) // what cannot be read says nothing
 		return fmt.Errorf("it has refused initialize: error %d: %s", e.Code, truncate.String(e.Message, maxMessageText))
 	}
 	var result wire.InitializeResult
-	if err := strictly(m.result, &result); err != nil {
+	if err := strictly(m.Result, &result); err != nil {
 		return fmt.Errorf("its answer to initialize cannot be read: %w", err)
 	}
 	if result.ProtocolVersion != wire.Version {
@@ -107,11 +107,11 @@ func (in *instance) initialized(m *message) error {
 }
 
 // notification takes what needs no answer. Unknown ones are passed over.
-func (in *instance) notification(m *message) {
-	switch m.method {
+func (in *instance) notification(m *wire.Message) {
+	switch m.Method {
 	case wire.Progress:
 		var p wire.ProgressParams
-		id, err := uint64(0), strictly(m.params, &p)
+		id, err := uint64(0), strictly(m.Params, &p)
 		if err == nil {
 			id, _ = number(p.ID)
 		}
@@ -125,25 +125,25 @@ func (in *instance) notification(m *message) {
 		}
 	case wire.Cancel:
 		var p wire.CancelParams
-		if strictly(m.params, &p) == nil && in.requests[string(p.ID)] != nil {
+		if strictly(m.Params, &p) == nil && in.requests[string(p.ID)] != nil {
 			in.requests[string(p.ID)]()
 		}
 	}
 }
 
 // request answers what the worker asks for.
-func (in *instance) request(m *message) {
+func (in *instance) request(m *wire.Message) {
 	refuse := func(code int, format string, args ...any) {
-		in.send(func(b []byte) []byte { return appendError(b, m.id, code, fmt.Sprintf(format, args...)) })
+		in.send(func(b []byte) []byte { return appendError(b, m.ID, code, fmt.Sprintf(format, args...)) })
 	}
-	if m.method != wire.RequestAgent {
-		refuse(wire.MethodNotFound, "there is no method %.64q", m.method)
+	if m.Method != wire.RequestAgent {
+		refuse(wire.MethodNotFound, "there is no method %.64q", m.Method)
 		return
 	}
 	var p wire.RequestAgentParams
 	var r rpc.Request
-	if err := strictly(m.params, &p); err != nil {
-		refuse(wire.InvalidParams, "the parameters of %s cannot be read: %v", m.method, err)
+	if err := strictly(m.Params, &p); err != nil {
+		refuse(wire.InvalidParams, "the parameters of %s cannot be read: %v", m.Method, err)
 		return
 	}
 	id, _ := number(p.Call)
@@ -159,12 +159,12 @@ func (in *instance) request(m *message) {
 	switch {
 	case in.pool.cfg.Caller == nil:
 		refuse(wire.InternalError, "this agent makes no calls")
-	case in.requests[string(m.id)] != nil:
+	case in.requests[string(m.ID)] != nil:
 		refuse(wire.InvalidRequest, "a request with this id is in progress")
 	case c.nested >= maxRequests:
 		refuse(wire.TooMany, "the call has %d requests in progress, which is as many as it may have: wait for one of them", maxRequests)
 	default:
-		in.nest(c, m.id, r, p.Progress)
+		in.nest(c, m.ID, r, p.Progress)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/skill/internal/wire"
-	"github.com/agentd/agentd/skill/worker"
 )
 
 // maxLine bounds a line of the worker.
@@ -93,7 +92,7 @@ func (s *session) read(out *os.File) {
 			}
 		}
 		var m message
-		err := worker.CheckMessage(line)
+		_, err := wire.Decode(line)
 		if err == nil {
 			err = json.Unmarshal(line, &m)
 		}
