@@ -1,6 +1,7 @@
 // Package skill runs the code behind a capability. Each kind of skill is an
 // [rpc.Handler]: [Func] is a Go function in this process, [Process] a program
-// that is started for each call.
+// that is started for each call. Package worker, below this one, runs programs that stay,
+// which [Process.Start] starts.
 //
 // # The contract of a process
 //

@@ -32,6 +32,13 @@
 // The token in AGENTD_CALL makes it part of the running call: the nested call inherits the
 // deadline, the parent message, the trace and the tenant, and ends with that call.
 //
+// # Workers
+//
+// A program that agent.yaml declares as a worker stays, and serves many calls over its
+// standard input and output, as docs/worker-protocol.md specifies. [Main] and [Serve] do so by
+// themselves: the same program is a process or a worker. [Concurrent] lets it serve several
+// calls at once.
+//
 // # Progress
 //
 // [Progress] reports to the caller how far the skill is, where the capability says

@@ -30,7 +30,7 @@ func ExamplePool() {
 		fmt.Println(err)
 		return
 	}
-	defer pool.Close(context.Background()) //nolint:errcheck // it waits for as long as it takes
+	defer pool.Close(context.Background())
 	for range 3 {
 		answer, err := pool.Handle(context.Background(), &rpc.Invocation{Capability: "count", Payload: json.RawMessage("null")})
 		fmt.Println(string(answer), err)

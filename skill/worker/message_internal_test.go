@@ -64,16 +64,16 @@ func TestStanding(t *testing.T) {
 	s.set(0, up, nil)
 	s.set(1, pausing, why)
 	s.set(0, coming, nil)
-	if down, _ := s.look(); down != nil {
+	if _, down := s.look(); down != nil {
 		t.Error("down while a slot starts")
 	}
 	s.set(0, pausing, why)
 	s.set(1, coming, nil)
-	if down, _ := s.look(); !errors.Is(down, why) {
+	if _, down := s.look(); !errors.Is(down, why) {
 		t.Errorf("%v", down)
 	}
 	s.set(1, up, nil)
-	if down, _ := s.look(); down != nil || len(told) != 2 || told[1] != nil {
+	if _, down := s.look(); down != nil || len(told) != 2 || told[1] != nil {
 		t.Errorf("%v, %v", down, told)
 	}
 }

@@ -206,7 +206,7 @@ func (p *Pool) place(c *call) error {
 	p.waiting.Add(1)
 	defer p.waiting.Add(-1)
 	for {
-		down, changed := p.standing.look()
+		changed, down := p.standing.look()
 		if down != nil {
 			return &rpc.SkillError{Message: "the skill's worker is not running", Retryable: true, Err: down}
 		}

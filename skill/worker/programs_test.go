@@ -157,6 +157,13 @@ func (w *rogue) invoke(l line) {
 		os.Exit(7)
 	case "killed":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "note": // that the call has run
+		name, note, _ := strings.Cut(text(l.Params.Payload), " ")
+		if f, err := os.OpenFile(filepath.Clean(name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+			fmt.Fprintln(f, note)
+			_ = f.Close()
+		}
+		w.answer(l.ID, note)
 	case "wait": // until it is cancelled
 		touch(l.Params.Payload)
 		<-cancelled

@@ -76,11 +76,11 @@ func (s *standing) count(so stand) (n int) {
 	return n
 }
 
-// look returns why no instance serves, and a channel that is closed with the next change.
-func (s *standing) look() (down error, changed <-chan struct{}) {
+// look returns a channel that is closed with the next change, and why no instance serves.
+func (s *standing) look() (changed <-chan struct{}, down error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.down, s.news
+	return s.news, s.down
 }
 
 // awaitAll waits until every slot is up, or one has failed more than once or twice.

@@ -28,7 +28,10 @@ type Message struct {
 	Err    json.RawMessage // of a response that is one
 }
 
-func (m *Message) IsRequest() bool      { return m.Method != "" && m.ID != nil }
+// IsRequest reports whether a message is one that gets a response.
+func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
+
+// IsNotification reports whether a message is one that gets no response.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
 // Decode reads one line. Its errors hold nothing of the line's own text. Members that the
@@ -143,59 +146,38 @@ func ReadInvoke(params json.RawMessage) (p InvokeParams, err error) {
 	if len(params) == 0 || params[0] != '{' {
 		return p, errors.New("the parameters are no object")
 	}
+	var hops int64
+	texts := [...]struct {
+		name string
+		to   *string
+	}{
+		{"capability", &p.Capability}, {"caller", &p.Caller}, {"correlationId", &p.CorrelationID}, {"messageId", &p.MessageID}, {"sessionId", &p.SessionID},
+		{"tenantId", &p.TenantID}, {"idempotencyKey", &p.IdempotencyKey}, {"traceparent", &p.Traceparent}, {"token", &p.Token},
+	}
 	for name, value := range Members(params) {
-		var text *string
-		var number *int64
-		var flag *bool
-		var hops int64
 		switch string(name) {
-		case "capability":
-			text = &p.Capability
-		case "caller":
-			text = &p.Caller
-		case "correlationId":
-			text = &p.CorrelationID
-		case "messageId":
-			text = &p.MessageID
-		case "sessionId":
-			text = &p.SessionID
-		case "tenantId":
-			text = &p.TenantID
-		case "idempotencyKey":
-			text = &p.IdempotencyKey
-		case "traceparent":
-			text = &p.Traceparent
-		case "token":
-			text = &p.Token
-		case "callerProven":
-			flag = &p.CallerProven
-		case "event":
-			flag = &p.Event
-		case "progress":
-			flag = &p.Progress
-		case "hops":
-			number = &hops
-		case "deadlineMs":
-			number = &p.DeadlineMs
 		case "payload":
 			p.Payload = value
-		}
-		switch {
-		case text != nil && value[0] == '"':
-			*text = string(ijson.AppendUnquoted(nil, value[1:len(value)-1]))
-		case flag != nil && (value[0] == 't' || value[0] == 'f'):
-			*flag = value[0] == 't'
-		case number != nil:
-			*number, err = strconv.ParseInt(string(value), 10, 64)
-		case text != nil || flag != nil:
-			err = errors.New("it has another type")
+		case "callerProven":
+			p.CallerProven = value[0] == 't'
+		case "event":
+			p.Event = value[0] == 't'
+		case "progress":
+			p.Progress = value[0] == 't'
+		case "hops":
+			hops, err = strconv.ParseInt(string(value), 10, 32)
+		case "deadlineMs":
+			p.DeadlineMs, err = strconv.ParseInt(string(value), 10, 64)
 		}
 		if err != nil {
 			return p, fmt.Errorf("%.32s: %w", name, err)
 		}
-		if hops > 0 {
-			p.Hops = int(hops)
+		for _, text := range texts {
+			if text.name == string(name) && value[0] == '"' {
+				*text.to = string(ijson.AppendUnquoted(nil, value[1:len(value)-1]))
+			}
 		}
 	}
+	p.Hops = int(hops)
 	return p, nil
 }

@@ -115,7 +115,7 @@ func fail(s *session) error {
 			return err
 		}
 		if m.Error == nil || m.Error.Code != wire.Failed || m.Error.Message != "no \"room\" left" || m.Error.Data.Retryable != retryable {
-			return fmt.Errorf("the error is %+v, and its payload had retryable: %t", m.Error, retryable)
+			return fmt.Errorf("the response is not the error that the payload has, with the code %d and retryable: %t", wire.Failed, retryable)
 		}
 	}
 	return s.alive()

@@ -126,7 +126,7 @@ func (r *run) sequence(steps []step) error {
 			if s, err = open(r.ctx, r.cfg); err != nil {
 				return fmt.Errorf("start %s: %w", r.cfg.Command[0], err)
 			}
-			if &steps[0] != &step && step.name != steps[0].name {
+			if step.name != steps[0].name {
 				err = initialize(s)
 			}
 		}

@@ -196,6 +196,17 @@ func (s *session) alive() error {
 	return nil
 }
 
+// hasEnded reports whether the process has ended, with whatever status.
+func (s *session) hasEnded() bool {
+	select {
+	case err := <-s.exited:
+		s.exited <- err
+		return true
+	default:
+		return false
+	}
+}
+
 // ends waits for the process to end with status 0.
 func (s *session) ends() error {
 	select {

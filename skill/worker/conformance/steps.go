@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"github.com/agentd/agentd/skill/internal/wire"
 )
@@ -155,12 +156,10 @@ func shutdown(s *session) error {
 func version(s *session) error {
 	m, err := begin(s, 1_000_000)
 	if err != nil {
-		select {
-		case <-s.exited: // which says so as well
+		if s.hasEnded() { // which says so as well
 			return nil
-		default:
-			return err
 		}
+		return err
 	}
 	if m.Error == nil {
 		return errors.New("it was offered version 1000000 alone, and must answer with an error")
@@ -183,8 +182,10 @@ func terminate(s *session) error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if err := s.ends(); err != nil && s.cmd.ProcessState == nil {
-		return err
+	select {
+	case <-s.exited: // with whatever status
+		return nil
+	case <-time.After(s.cfg.Grace):
+		return fmt.Errorf("it has not ended within %s of SIGTERM", s.cfg.Grace)
 	}
-	return nil // with whatever status
 }
