@@ -143,6 +143,11 @@ func newInstance(where string, s control.Status) instance {
 			i.Notes = append(i.Notes, fmt.Sprintf("the capability %s was skipped: %s", c.Key, c.Skipped))
 		}
 	}
+	for _, w := range s.Workers {
+		if w.Restarts > 0 {
+			i.Notes = append(i.Notes, fmt.Sprintf("the worker %s was replaced after faults, so far %d; its log has the reasons (%d of %d serve)", w.Skill, w.Restarts, w.Serving, w.Instances))
+		}
+	}
 	for _, l := range s.Capabilities {
 		i.Running += l.Running
 		i.Waiting += l.Waiting
