@@ -46,7 +46,7 @@ func mainOf[In, Out any](fn func(ctx context.Context, in In) (Out, error), capab
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop)
 	if os.Getenv(EnvWorker) != "" {
-		os.Exit(newWorker(stdout, os.Stderr, capabilities, handle(fn), opts).run(ctx, os.Stdin))
+		os.Exit(newWorker(stdout, os.Stderr, capabilities, handle(fn), opts).run(ctx, input()))
 	}
 	os.Exit(Run(ctx, os.Stdin, stdout, os.Stderr, os.Getenv, fn))
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/agentd/agentd/skill/internal/wire"
@@ -309,6 +310,16 @@ func (w *worker) writeLine(line []byte) {
 		w.output.Lock()
 	}
 	w.writing = false
+}
+
+// input is the standard input of the process. As far as it can be it is one that the Go
+// runtime waits for: a read that blocks would hold a thread, and each call begin on another.
+func input() io.Reader {
+	const stdin = 0
+	if err := syscall.SetNonblock(stdin, true); err != nil {
+		return os.Stdin
+	}
+	return os.NewFile(stdin, os.Stdin.Name())
 }
 
 // A lockedWriter lets several calls write to the log.

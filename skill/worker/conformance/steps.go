@@ -183,7 +183,8 @@ func terminate(s *session) error {
 		return err
 	}
 	select {
-	case <-s.exited: // with whatever status
+	case err := <-s.exited:
+		_ = err // with whatever status
 		return nil
 	case <-time.After(s.cfg.Grace):
 		return fmt.Errorf("it has not ended within %s of SIGTERM", s.cfg.Grace)
