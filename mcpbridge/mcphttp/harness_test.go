@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -35,6 +36,7 @@ type endpoint struct {
 	handler *mcphttp.Handler
 	tools   *tools
 	log     *lockedBuffer
+	client  *http.Client // in place of the server's own
 }
 
 // tools are what the servers of all clients offer, and what the tools say to the test.
@@ -158,7 +160,63 @@ func serve(t *testing.T, change func(*mcphttp.Config), before ...func(*httptest.
 		if err := e.handler.Close(ctx); err != nil {
 			t.Error(err)
 		}
-		e.Close()
+		if e.client == nil {
+			e.Close()
+		}
+	})
+	return e
+}
+
+// A pipes is a listener without a network, which a bubble of synctest can have.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+type pipeConn struct{ net.Conn }
+
+func (pipeConn) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (pipeConn) RemoteAddr() net.Addr { return pipeConn{}.LocalAddr() }
+
+func (p *pipes) Addr() net.Addr { return pipeConn{}.LocalAddr() }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.done)
+	return nil
+}
+
+// serveInBubble starts an endpoint in a bubble of synctest.
+func serveInBubble(t *testing.T, change func(*mcphttp.Config)) *endpoint {
+	t.Helper()
+	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		select {
+		case l.conns <- pipeConn{theirs}:
+			return ours, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+	e := serve(t, change, func(s *httptest.Server) {
+		_ = s.Listener.Close()
+		s.Listener, s.URL = l, "http://127.0.0.1:1"
+		go s.Config.Serve(l)
+	})
+	e.client = &http.Client{Transport: transport}
+	t.Cleanup(func() { // before those of serve
+		transport.CloseIdleConnections()
+		_ = e.handler.Close(context.Background())
+		_ = e.Config.Close()
 	})
 	return e
 }
@@ -209,7 +267,11 @@ func (e *endpoint) try(ctx context.Context, r request) (*http.Response, error) {
 	for name, values := range r.header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
-	resp, err := e.Client().Do(req)
+	client := e.client
+	if client == nil {
+		client = e.Client()
+	}
+	resp, err := client.Do(req)
 	if err == nil {
 		e.t.Cleanup(func() { resp.Body.Close() })
 	}

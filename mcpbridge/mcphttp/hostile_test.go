@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agentd/agentd/internal/eventually"
@@ -60,11 +61,9 @@ func (b *endless) Read(p []byte) (int, error) {
 
 // A body is read up to its bound, whether or not it says how long it is.
 func TestBodiesAreBounded(t *testing.T) {
-	e := serve(t, func(c *mcphttp.Config) {
-		c.Limits.MaxBodyBytes = 1 << 20
-		c.Limits.BodyTimeout = 100 * time.Millisecond
-	})
-	send := func(length int64, body io.Reader) (*http.Response, error) {
+	e := serve(t, func(c *mcphttp.Config) { c.Limits.MaxBodyBytes = 1 << 20 })
+	impatient := serve(t, func(c *mcphttp.Config) { c.Limits.BodyTimeout = 100 * time.Millisecond })
+	send := func(e *endpoint, length int64, body io.Reader) (*http.Response, error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.URL+"/mcp", body)
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +76,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 	for name, length := range map[string]int64{"100 MB": 100 << 20, "no end": -1} {
 		b := new(endless)
-		resp, err := send(length, io.LimitReader(b, 100<<20))
+		resp, err := send(e, length, io.LimitReader(b, 100<<20))
 		// The connection may be cut while the client still writes.
 		if err == nil {
 			wants(t, resp, http.StatusRequestEntityTooLarge, "at most 1048576 bytes")
@@ -90,7 +89,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	reader, writer := io.Pipe()
 	defer writer.Close()
 	go writer.Write([]byte(`{"jsonrpc"`)) // and then nothing
-	resp, err := send(-1, reader)
+	resp, err := send(impatient, -1, reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,32 +321,29 @@ func TestSessionsAreBounded(t *testing.T) {
 
 // A session ends when it has been idle, and not while it has a stream.
 func TestIdleSessions(t *testing.T) {
-	e := serve(t, func(c *mcphttp.Config) { c.Limits.SessionIdle = 300 * time.Millisecond })
-	watched, left := e.begin(deskToken), e.begin(deskToken)
-	stream := e.do(request{method: http.MethodGet, token: deskToken, header: map[string][]string{"Mcp-Session-Id": {watched}, "Mcp-Protocol-Version": {legacy}}})
-	if stream.StatusCode != http.StatusOK {
-		t.Fatal(stream.Status)
-	}
-	server, err := e.tools.server("desk")
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually.Holds(t, "the end of the idle session", func() bool {
-		count := 0
-		for range server.Sessions() {
-			count++
+	synctest.Test(t, func(t *testing.T) {
+		const idle = time.Hour
+		e := serveInBubble(t, func(c *mcphttp.Config) { c.Limits.SessionIdle = idle })
+		watched, left := e.begin(deskToken), e.begin(deskToken)
+		ctx, leave := context.WithCancel(t.Context())
+		stream, err := e.try(ctx, request{method: http.MethodGet, token: deskToken, header: map[string][]string{"Mcp-Session-Id": {watched}, "Mcp-Protocol-Version": {legacy}}})
+		if err != nil || stream.StatusCode != http.StatusOK {
+			t.Fatal(stream, err)
 		}
-		return count == 1
-	})
-	if e.alive(deskToken, left) || !e.alive(deskToken, watched) {
-		t.Error("the wrong session has ended")
-	}
-	stream.Body.Close()
-	eventually.Holds(t, "the end of the other one", func() bool {
-		for range server.Sessions() {
-			return false
+		time.Sleep(idle - time.Second)
+		if !e.alive(deskToken, left) {
+			t.Error("a session has ended that was not idle for long")
 		}
-		return true
+		time.Sleep(idle + time.Second)
+		if e.alive(deskToken, left) || !e.alive(deskToken, watched) {
+			t.Error("the wrong session has ended")
+		}
+		leave()
+		synctest.Wait()
+		time.Sleep(idle + time.Second)
+		if e.alive(deskToken, watched) {
+			t.Error("a session lives that nobody uses")
+		}
 	})
 }
 
