@@ -108,36 +108,8 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 			handlers[s.Name] = actionSkill{d, actions, s.Name}
 			continue
 		}
-		if err := checkTypeScript(ctx, s); err != nil {
+		if handlers[s.Name], err = d.program(ctx, f, m, s, variables, switches); err != nil {
 			return nil, err
-		}
-		api, err := d.openSkillAPI(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c, err := d.openConfinement(ctx, switches)
-		if err != nil {
-			return nil, err
-		}
-		user, err := d.userOf(ctx, c, s)
-		if err != nil {
-			return nil, err
-		}
-		process := d.process(s.Process, variables, api)
-		if process.Sandbox, err = d.confine(c, f, m, s, user, api.URL()); err != nil {
-			return nil, err
-		}
-		if process.Sandbox != nil && !process.Sandbox.Policy.Off {
-			process.Builds = c.placeOf(user).builds
-		}
-		if user != nil {
-			process.Calls = api.As(user.UID)
-		}
-		handlers[s.Name] = process
-		if s.Worker != nil {
-			if handlers[s.Name], err = d.worker(m, s, process, api.URL()); err != nil {
-				return nil, err
-			}
 		}
 	}
 	tools, err := d.toolSkills(ctx, f, m, actions)
@@ -151,6 +123,40 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 	}
 	actions.handlers = handlers
 	return handlers, nil
+}
+
+// program returns a skill that is a program of its own, which is started for each call, or
+// stays as a worker. switches says that some skill runs as another user.
+func (d *Daemon) program(ctx context.Context, f *fleet.Fleet, m *fleet.Member, s fleet.Skill, variables []fleet.Variable, switches bool) (rpc.Handler, error) {
+	if err := checkTypeScript(ctx, s); err != nil {
+		return nil, err
+	}
+	api, err := d.openSkillAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.openConfinement(ctx, switches)
+	if err != nil {
+		return nil, err
+	}
+	user, err := d.userOf(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	process := d.process(s.Process, variables, api)
+	if process.Sandbox, err = d.confine(c, f, m, s, user, api.URL()); err != nil {
+		return nil, err
+	}
+	if process.Sandbox != nil && !process.Sandbox.Policy.Off {
+		process.Builds = c.placeOf(user).builds
+	}
+	if user != nil {
+		process.Calls = api.As(user.UID)
+	}
+	if s.Worker != nil {
+		return d.worker(m, s, process, api.URL())
+	}
+	return process, nil
 }
 
 // process returns a skill that runs a command, with those variables of the .env files

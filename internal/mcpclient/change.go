@@ -51,11 +51,15 @@ func describe(changes []Change) string {
 	return strings.Join(texts, "; ")
 }
 
+// The parts of a contract that are no schemas or annotations: see [Change].
 const (
 	PartTool        = "tool"
 	PartDescription = "description"
-	maxChanges      = 8
-	maxShown        = 120
+)
+
+const (
+	maxChanges = 8
+	maxShown   = 120
 )
 
 // Changes lists how served differs from pinned, at most a few of the places in each part.
