@@ -141,7 +141,11 @@ func decodeMCP(v strictyaml.Value, p paths) (m MCP, ignored []IgnoredKey) {
 	m.TLS = decodeMCPTLS(o.Get("tls"), p)
 	m.OAuth = decodeMCPOAuth(o.Get("oauth"))
 	m.decodeClients(o.Get("clients"))
-	m.checkListen(listen, auth, o.Get("oauth"))
+	if m.OAuth != nil && !slices.ContainsFunc(m.Clients, func(c MCPClient) bool { return c.Subject != "" || c.ClientID != "" }) {
+		o.Get("oauth").Fault("no token of the authorization server would be any client's", "add clients: [{name: …, subject: …}], or clientId")
+	} else {
+		m.checkListen(listen, auth)
+	}
 	return m, ignore(o, "mcp.", "supervised", "servers")
 }
 
@@ -178,11 +182,9 @@ func Loopback(listen string) bool {
 }
 
 // checkListen refuses a server that would let in whom nobody chose, or nobody.
-func (m *MCP) checkListen(listen, auth, oauth strictyaml.Value) {
+func (m *MCP) checkListen(listen, auth strictyaml.Value) {
 	tokens := slices.ContainsFunc(m.Clients, func(c MCPClient) bool { return c.Token != "" })
 	switch {
-	case m.OAuth != nil && !slices.ContainsFunc(m.Clients, func(c MCPClient) bool { return c.Subject != "" || c.ClientID != "" }):
-		oauth.Fault("no token of the authorization server would be any client's", "add clients: [{name: …, subject: …}], or clientId")
 	case m.Open && (tokens || m.OAuth != nil):
 		auth.Fault("there are tokens, and auth: none asks nobody for one", "remove the one or the other")
 	case m.Open && m.Clients != nil && !slices.ContainsFunc(m.Clients, func(c MCPClient) bool { return c.Name == AnonymousMCPClient }):

@@ -135,7 +135,7 @@ func runMCPClient(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer p.cmd.Process.Kill() //nolint:errcheck // it has ended, as a rule
+	defer p.cmd.Process.Kill()
 	steps := args[:split]
 	if len(steps) > 0 && steps[0] == "raw" {
 		return p.raw()

@@ -163,7 +163,7 @@ func (c *Client) MCPListen(ctx context.Context, o MCPListenOptions) (at MCPListe
 	if err != nil {
 		return at, nil, fmt.Errorf("control: %w", err)
 	}
-	conn, _, resp, err := c.exchange(ctx, mcpListen, http.Header{"Content-Type": {"application/json"}}, body)
+	conn, _, resp, err := c.exchange(ctx, mcpListen, http.Header{"Content-Type": {"application/json"}}, body) //nolint:bodyclose // closing the connection ends it
 	if err != nil {
 		return at, nil, err
 	}
@@ -206,7 +206,7 @@ func (c *Client) MCPStream(ctx context.Context, o MCPOptions) (*Stream, error) {
 			query.Set(name, value)
 		}
 	}
-	conn, reader, resp, err := c.exchange(ctx, mcpStdio+"?"+query.Encode(), http.Header{"Connection": {"Upgrade"}, "Upgrade": {mcpUpgrade}}, nil)
+	conn, reader, resp, err := c.exchange(ctx, mcpStdio+"?"+query.Encode(), http.Header{"Connection": {"Upgrade"}, "Upgrade": {mcpUpgrade}}, nil) //nolint:bodyclose // it has none, or the connection is closed
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func passing(err error) bool {
 
 // pipe copies between the standard streams and the agent, until either has ended.
 func pipe(ctx context.Context, env *cli.Env, agent string, stream *control.Stream) error {
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
 	var clientLeft atomic.Bool
 	go func() { // ends with standard input, or with the process
