@@ -160,8 +160,11 @@ func ports(granted []int) []uint16 {
 	return all
 }
 
-// portOf returns the port of the API for skills.
+// portOf returns the port of the API for skills; 0 for a program that may not use it.
 func portOf(face string) (uint16, error) {
+	if face == "" {
+		return 0, nil
+	}
 	u, err := url.Parse(face)
 	if err != nil {
 		return 0, fmt.Errorf("the API for skills: %w", err)

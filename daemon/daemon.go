@@ -79,6 +79,7 @@ type Daemon struct {
 	control     *control.Server
 
 	descendants *descendants.Member         // the processes of the agent's skills
+	apart       string                      // keeps the folders of calls apart from those of a run; "" for a run
 	confinement atomic.Pointer[confinement] // nil before the agent has such a skill, and where none is confined
 
 	mailbox        *durable.Mailbox // nil unless a queue keeps requests to the agent

@@ -90,7 +90,7 @@ func (d *Daemon) openPlace(name string, own func(string) error, open func(string
 // agentFolder names the folder of this agent in a place. One run of an agent has its audit
 // log, and so this folder, for itself.
 func (d *Daemon) agentFolder() string {
-	id := sha256.Sum256([]byte(d.cfg.Paths.State + "\x00" + d.Member().ID))
+	id := sha256.Sum256([]byte(d.cfg.Paths.State + "\x00" + d.Member().ID + d.apart))
 	return hex.EncodeToString(id[:8])
 }
 

@@ -26,7 +26,7 @@ func (c *Config) ownProcess() {
 // crashed. No other process runs the agent: it would have the audit log. The folder is
 // that of the control socket, which admits nobody else.
 func (d *Daemon) openDescendants(context.Context) error {
-	if d.Member().ClientOnly() {
+	if d.Member().ClientOnly() && !usesServers(d.Member()) {
 		return nil
 	}
 	ended, err := d.descendants.Succeed(d.cfg.Paths.marks(d.Member().ID))

@@ -88,6 +88,9 @@ func (s *secrets) addMember(m *fleet.Member) {
 			}
 		}
 	}
+	for _, use := range m.Agent.Uses {
+		s.add(referredFiles(use.Config)...)
+	}
 	for _, p := range m.Peers {
 		s.addAuth(p.Auth)
 	}

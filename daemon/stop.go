@@ -36,11 +36,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 	errs = append(errs, d.mcp.close(ctx)) // its clients' calls end first: none of theirs is served here
 	if d.inbox != nil {
 		errs = append(errs, d.inbox.Shutdown(ctx), d.workers.close(ctx))
-		d.toolServers.close() // before what is left of them would count as left behind
-		errs = append(errs, d.closeDescendants())
-	}
-	if c := d.confinement.Load(); c != nil { // after the last skill, too
-		c.Close()
+		d.toolServers.close()
 	}
 	if api := d.skillAPI.Load(); api != nil { // after the last skill
 		errs = append(errs, api.Shutdown(ctx))
@@ -48,8 +44,12 @@ func (d *Daemon) stop(ctx context.Context) error {
 	if d.control != nil {
 		errs = append(errs, d.control.Shutdown(ctx))
 	}
-	errs = append(errs, d.closeTools(ctx)) // after the last skill, and before what peers' tools call through
-	d.useActions(nil)                      // after the last call and the operator's last try
+	errs = append(errs, d.closeTools(ctx))    // after the last skill, and before what peers' tools call through
+	errs = append(errs, d.closeDescendants()) // after the last skill, and the last server of tools
+	if c := d.confinement.Load(); c != nil {
+		c.Close()
+	}
+	d.useActions(nil) // after the last call and the operator's last try
 	d.following.close()
 	if d.client != nil {
 		errs = append(errs, d.client.Close())

@@ -47,24 +47,32 @@ func (d *Daemon) openTools(ctx context.Context) error {
 // resolveTools resolves the capabilities of a member, with the peers and permissions that
 // are to be in force beside them.
 func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Member, rules *policy.CallerRules) (*registry.Resolved, error) {
-	variables, err := f.EnvFileVariables(m)
+	tools, err := d.toolContext(ctx, f, m)
 	if err != nil {
 		return nil, err
 	}
-	secrets := func(_ context.Context, ref string) (string, error) { return secretref.Resolve(ref, lookup(variables)) }
 	known := registry.New()
 	for _, r := range slices.Concat(builtin.All(builtin.Deps{
-		History: d.audit.log, Peers: peers.Callable(f, m, rules), Caller: d.client,
+		History: d.audit.log, Peers: peers.Callable(f, m, rules), Caller: d.client, Confine: d.confineServers(f, m),
 	}), d.cfg.Resolvers) {
 		if err := known.Register(r); err != nil {
 			return nil, err
 		}
 	}
-	return known.Resolve(registry.Context{
-		Context: ctx, Agent: m.ID, AgentDir: m.Dir, WorkspaceDir: f.Root, StateDir: filepath.Join(d.cfg.Paths.State, m.ID),
-		Logger: d.log, Secret: secrets, Wrap: d.recordTools,
+	return known.Resolve(tools, m.Agent.Uses)
+}
+
+// toolContext is what the capabilities of a member are resolved with.
+func (d *Daemon) toolContext(ctx context.Context, f *fleet.Fleet, m *fleet.Member) (registry.Context, error) {
+	variables, err := f.EnvFileVariables(m)
+	if err != nil {
+		return registry.Context{}, err
+	}
+	return registry.Context{
+		Context: ctx, Agent: m.ID, AgentDir: m.Dir, WorkspaceDir: f.Root, StateDir: filepath.Join(d.cfg.Paths.State, m.ID), Logger: d.log,
+		Secret: func(_ context.Context, ref string) (string, error) { return secretref.Resolve(ref, lookup(variables)) }, Wrap: d.recordTools,
 		Limits: registry.Limits{MaxArgumentBytes: m.Agent.Limits.MaxPayloadBytes, MaxResultBytes: m.Agent.Limits.MaxPayloadBytes},
-	}, m.Agent.Uses)
+	}, nil
 }
 
 // logSkipped says what the agent lists and does not have.
@@ -148,6 +156,7 @@ func (d *Daemon) toolSets() ([]control.ToolSet, error) {
 	for _, def := range tools.Tools() {
 		defs[def.Name] = def
 	}
+	refused := refusedTools(tools)
 	all := []control.ToolSet{}
 	for _, c := range tools.Status() {
 		set := control.ToolSet{Key: c.Key, Skipped: c.Skipped, Tools: []control.Tool{}}
@@ -157,7 +166,7 @@ func (d *Daemon) toolSets() ([]control.ToolSet, error) {
 			if err != nil {
 				return nil, err
 			}
-			t := control.Tool{Name: def.Name, Title: def.Title, Description: def.Description, InputSchema: input}
+			t := control.Tool{Name: def.Name, Title: def.Title, Description: def.Description, InputSchema: input, Refused: refused[key]}
 			if def.OutputSchema != nil {
 				if t.OutputSchema, err = json.Marshal(def.OutputSchema); err != nil {
 					return nil, err

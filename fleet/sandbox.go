@@ -133,9 +133,18 @@ func decodePorts(v strictyaml.Value) (ports []int) {
 	return ports
 }
 
-// checkSandboxes reports grants with which a skill could change what agentd reads or runs:
-// files of any member, and so the rules that it enforces, and the programs of skills, which
-// would do its work in later calls, with what another skill was given.
+// ParseSandbox reads the key sandbox of a program that is no skill, as JSON. Relative paths
+// begin at dir. The error is a [*LoadError], whose places are within src.
+func ParseSandbox(src []byte, dir string) (*Sandbox, error) {
+	file, err := strictyaml.Parse("sandbox.json", src)
+	if err != nil {
+		return nil, err
+	}
+	s := decodeSandbox(file.Root(), dir)
+	return s, file.Err()
+}
+
+// checkSandboxes reports grants with which a skill could change what agentd reads or runs.
 func (f *Fleet) checkSandboxes() error {
 	var faults []strictyaml.Fault
 	for _, m := range f.Members {
@@ -143,24 +152,40 @@ func (f *Fleet) checkSandboxes() error {
 			continue // which is a fault of its own
 		}
 		for _, s := range m.Agent.Programs() {
-			if s.Sandbox == nil {
-				continue
-			}
-			for _, granted := range s.Sandbox.Write {
-				if file := f.fileBelow(granted.Path); file != "" {
-					faults = append(faults, granted.Position.Fault(
-						fmt.Sprintf("the skill %q could change %s, and with it what agentd does", s.Name, file), "name a folder for its data alone"))
-				} else if file, of := f.programBelow(granted.Path); file != "" {
-					faults = append(faults, granted.Position.Fault(
-						fmt.Sprintf("the skill %q could change %s, which the skill %q runs", s.Name, file, of), "name a folder for its data alone"))
-				}
-			}
+			faults = append(faults, f.grantFaults(s)...)
 		}
 	}
 	if len(faults) == 0 {
 		return nil
 	}
 	return &strictyaml.Error{Faults: faults}
+}
+
+// CheckGrants refuses what checkSandboxes would, for a program that runs as a skill does.
+func (f *Fleet) CheckGrants(s Skill) error {
+	if faults := f.grantFaults(s); len(faults) > 0 {
+		return &strictyaml.Error{Faults: faults}
+	}
+	return nil
+}
+
+// grantFaults reports grants with which a skill could change files of any member, and so the
+// rules that agentd enforces, or the programs of skills, which would do its work in later
+// calls, with what another skill was given.
+func (f *Fleet) grantFaults(s Skill) (faults []strictyaml.Fault) {
+	if s.Sandbox == nil {
+		return nil
+	}
+	for _, granted := range s.Sandbox.Write {
+		if file := f.fileBelow(granted.Path); file != "" {
+			faults = append(faults, granted.Position.Fault(
+				fmt.Sprintf("the skill %q could change %s, and with it what agentd does", s.Name, file), "name a folder for its data alone"))
+		} else if file, of := f.programBelow(granted.Path); file != "" {
+			faults = append(faults, granted.Position.Fault(
+				fmt.Sprintf("the skill %q could change %s, which the skill %q runs", s.Name, file, of), "name a folder for its data alone"))
+		}
+	}
+	return faults
 }
 
 // fileBelow returns a file of the fleet that is at a path or below it, relative to the

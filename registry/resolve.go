@@ -59,6 +59,24 @@ func (r *Registry) Check(ctx Context, caps []Capability) error {
 	return err
 }
 
+// CheckConfig reports where the configuration of a capability breaks the schema of its
+// resolver. The error is that of [Registry.Resolve].
+func (r *Registry) CheckConfig(c Capability) error {
+	var bad faults
+	e, ok, hint := r.find(c.Key)
+	if !ok {
+		bad.add(c.Position, fmt.Sprintf("unknown capability %q", c.Key), hint)
+		return bad.err()
+	}
+	_, config, err := split(c.Config)
+	if err != nil {
+		bad.add(c.At(""), "its configuration is not a JSON object: "+err.Error(), "")
+		return bad.err()
+	}
+	checkConfig(c, e.config, config, &bad)
+	return bad.err()
+}
+
 // loggerOf is the context's logger, or one that discards.
 func loggerOf(ctx Context) *slog.Logger {
 	if ctx.Logger == nil {

@@ -54,6 +54,8 @@ type Server struct {
 	server  *mcp.Server
 	tools   []*tool
 
+	troubles []func() []Trouble
+
 	close   []func() error
 	once    sync.Once
 	closing error

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"agentd": main, "goskill": goSkill, "goattack": goAttack, "gomcp": goMCP, "untraced": untraced, "mcpclient": mcpClient, "mcphttpclient": mcpHTTPClient})
+	testscript.Main(m, map[string]func(){"agentd": main, "goskill": goSkill, "goattack": goAttack, "gomcp": goMCP, "untraced": untraced, "mcpserver": mcpServer, "mcpclient": mcpClient, "mcphttpclient": mcpHTTPClient})
 }
 
 // TestScripts drives the binary as its users do.

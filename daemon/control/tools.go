@@ -23,6 +23,8 @@ type Tool struct {
 	Description  string          `json:"description"`
 	InputSchema  json.RawMessage `json:"inputSchema"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	// Refused says why it cannot be called at the moment.
+	Refused string `json:"refused,omitempty"`
 }
 
 // tools handles GET /v1/agent/tools.

@@ -83,7 +83,7 @@ func (c *Client) try(ctx context.Context, r Request, idempotent bool) (*Result, 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.calls, func() { cancel(context.Cause(l.calls)) })()
+	defer context.AfterFunc(l.calls, func() { cancel(context.Cause(l.calls)) })() //nolint:contextcheck // the connection's end is another than the caller's
 	ctx, capture := withCapture(ctx)
 	params := &mcp.CallToolParams{Name: r.Tool, Meta: mcp.Meta{}}
 	maps.Copy(params.Meta, r.Meta)

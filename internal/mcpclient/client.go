@@ -2,6 +2,7 @@ package mcpclient
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
+
+	"github.com/agentd/agentd/internal/failure"
 )
 
 // A Client keeps the connection to one server up, and calls its tools. It is safe for
@@ -92,17 +95,18 @@ func (c *Client) library() *mcp.Client {
 	opts := &mcp.ClientOptions{
 		Capabilities:                &mcp.ClientCapabilities{},
 		ElicitationHandler:          c.opts.Elicit,
-		CreateMessageHandler:        c.opts.Sample,
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { c.listChanged() },
 		ProgressNotificationHandler: c.progress.handle,
 		// An input that is asked for is an error of the call where nobody can give it.
-		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: c.opts.Elicit == nil && c.opts.Sample == nil && len(c.opts.Roots) == 0},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: c.opts.Elicit == nil && len(c.opts.Roots) == 0},
 	}
 	if len(c.opts.Roots) > 0 {
-		opts.Capabilities.RootsV2 = &mcp.RootCapabilities{}
+		opts.Capabilities.RootsV2 = &mcp.RootCapabilities{} //nolint:staticcheck // servers of the older era use it
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "agentd", Version: "1"}, opts)
-	client.AddRoots(c.opts.Roots...)
+	for _, uri := range c.opts.Roots {
+		client.AddRoots(&mcp.Root{URI: uri}) //nolint:staticcheck // as above
+	}
 	client.AddReceivingMiddleware(c.refuseRequests)
 	return client
 }
@@ -159,9 +163,27 @@ func (c *Client) await(ctx context.Context) (*link, error) {
 		case l != nil:
 			return l, nil
 		default:
-			return nil, errorf(Away, "the MCP server %s is not there at the moment", c.opts.Name).because(cause).retryable()
+			return nil, errorf(Away, "the MCP server %s is not there at the moment%s", c.opts.Name, public(cause)).because(cause).retryable()
 		}
 	}
+}
+
+// public is as much of a cause as a caller may see: not what a program has written, and no
+// path.
+func public(cause error) string {
+	wrong, exit := misbehaved(""), (*exitError)(nil)
+	switch {
+	case errors.As(cause, &wrong):
+		return ": " + wrong.Error()
+	case errors.As(cause, &exit):
+		return ": " + exit.text
+	case errors.Is(cause, errNoAnswer):
+		return ": " + errNoAnswer.Error()
+	}
+	if f := failure.As(cause); f != nil {
+		return ": " + f.Text
+	}
+	return ""
 }
 
 func (c *Client) knownEra() string {

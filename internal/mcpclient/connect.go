@@ -201,7 +201,7 @@ func (c *Client) refuseRequests(next mcp.MethodHandler) mcp.MethodHandler {
 		case "roots/list":
 			allowed = len(c.opts.Roots) > 0
 		case "sampling/createMessage":
-			allowed = c.opts.Sample != nil
+			allowed = false
 		case "elicitation/create":
 			allowed = c.opts.Elicit != nil
 		}

@@ -11,6 +11,9 @@ type Deviation struct {
 	Refused bool `json:"refused"`
 }
 
+// Describe returns it in words.
+func (d Deviation) Describe() string { return "its tool " + d.Tool + ": " + describe(d.Changes) }
+
 // judge compares what the server serves with what was pinned. A list that is older than the
 // last change of it lets no call go on.
 func (c *Client) judge(tools listing, generation int64) {
@@ -31,14 +34,16 @@ func (c *Client) judge(tools listing, generation int64) {
 	c.mu.Lock()
 	before, knew := c.deviations, c.further
 	c.deviations, c.further = found, further
-	if c.generation.Load() == generation {
-		c.settle()
-	}
 	c.mu.Unlock()
 	c.reportDeviations(before, found)
 	if c.opts.Pinned != nil && len(further) > 0 && !slices.Equal(knew, further) {
 		c.log.Info("an MCP server has tools that are not pinned, and not offered", "tools", further)
 	}
+	c.mu.Lock()
+	if c.generation.Load() == generation {
+		c.settle()
+	}
+	c.mu.Unlock()
 	c.notify()
 }
 

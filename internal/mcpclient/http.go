@@ -65,7 +65,7 @@ var (
 // RoundTrip implements [http.RoundTripper].
 func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
-	stop := context.AfterFunc(w.life, func() { cancel(errClosed) })
+	stop := context.AfterFunc(w.life, func() { cancel(errClosed) }) //nolint:contextcheck // as in Client.try
 	release := func() { stop(); cancel(nil) }
 
 	id, method := w.message(req)

@@ -38,10 +38,10 @@ type Options struct {
 	// AcceptDescriptions. It returns what is to be reported of it, and whether that refuses
 	// calls. served is nil where the server has no such tool. It is called one at a time.
 	Judge func(pinned Contract, served *Contract) (changes []Change, refused bool)
-	// Roots, Elicit and Sample are what the server may ask for. Nil refuses it.
-	Roots  []*mcp.Root
+	// Roots are the URIs of folders that the server may ask for, and Elicit answers what it
+	// asks of a person. Nil refuses it. Samples of a model are always refused.
+	Roots  []string
 	Elicit func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
-	Sample func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error)
 	Limits Limits
 	// Logger takes what happens to the connection, and what the program writes to standard
 	// error. Nil discards it.

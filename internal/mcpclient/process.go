@@ -36,9 +36,9 @@ type process struct {
 }
 
 // startProcess starts the program. ctx bounds the start, and not the run.
-func startProcess(ctx context.Context, o *Options, log *slog.Logger) (p *process, err error) {
+func startProcess(ctx context.Context, o *Options, log *slog.Logger) (_ *process, err error) {
 	life, kill := context.WithCancel(context.Background())
-	p = &process{grace: o.Command.Grace, kill: kill, gone: make(chan struct{}), stderr: newStderrLog(log)}
+	p := &process{grace: o.Command.Grace, kill: kill, gone: make(chan struct{}), stderr: newStderrLog(log)}
 	if p.grace <= 0 {
 		p.grace = 2 * time.Second
 	}
@@ -67,7 +67,7 @@ func startProcess(ctx context.Context, o *Options, log *slog.Logger) (p *process
 	if err != nil {
 		return nil, err
 	}
-	p.cmd = exec.CommandContext(life, o.Command.Args[0], o.Command.Args[1:]...) //nolint:gosec // the operator's file names it
+	p.cmd = exec.CommandContext(life, o.Command.Args[0], o.Command.Args[1:]...) //nolint:contextcheck // it outlives the start
 	p.cmd.Dir, p.cmd.Env = o.Command.Dir, env
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs[0], theirs[1], theirs[2]
 	return p, p.start(ctx, life, o)
@@ -127,21 +127,28 @@ func (p *process) wait() {
 	p.confined.Close()
 }
 
-// exit is the end of the program in words, with the last that it had to say.
+// An exitError is the end of a program.
+type exitError struct{ text, said string }
+
+func (e *exitError) Error() string {
+	if e.said == "" {
+		return e.text
+	}
+	return e.text + "; it wrote: " + e.said
+}
+
+// exit is the end of the program, with the last that it had to say.
 func (p *process) exit(err error) error {
-	text := "the program ended"
 	if failure := p.confined.Failure(); failure != nil {
 		return fmt.Errorf("the program could not be started: %w", failure)
 	}
+	e := &exitError{text: "its program ended", said: shown(p.stderr.lastLine())}
 	if p.cmd.ProcessState != nil {
-		text += " (" + p.cmd.ProcessState.String() + ")"
+		e.text += " (" + p.cmd.ProcessState.String() + ")"
 	} else if err != nil {
-		text += " (" + err.Error() + ")"
+		e.text += " (" + err.Error() + ")"
 	}
-	if last := p.stderr.lastLine(); last != "" {
-		text += "; it wrote: " + shown(last)
-	}
-	return errors.New(text)
+	return e
 }
 
 // readEnded notes why the connection could not be read any further.

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,6 +179,31 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// What a start needs may be missing, and come later: no restart of anything is needed.
+func TestSecretComesLater(t *testing.T) {
+	o := command(t, "library")
+	pin(t, &o)
+	env := o.Command.Env
+	var there atomic.Bool
+	o.Command.Env = func() ([]string, error) {
+		if !there.Load() {
+			return nil, errors.New("environment variable TOKEN is not set")
+		}
+		return env()
+	}
+	c := start(t, o)
+	if _, e := call(t, c, "echo", `{}`); e == nil || e.Code != mcpclient.Away || strings.Contains(e.Message, "TOKEN") {
+		t.Errorf("%+v", e)
+	}
+	waitFor(t, func() bool { return strings.Contains(c.State().Cause, "TOKEN is not set") })
+	there.Store(true)
+	mustCall(t, c, "echo", `{}`)
+	o.Command.Args = []string{"/no/such/program"}
+	if _, err := mcpclient.List(t.Context(), o); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
 // The server sees no variable of this process but a few, and those that are named.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("SECRET_TOKEN", "hunter2")
@@ -214,7 +241,7 @@ func TestRequestsOfServers(t *testing.T) {
 	if _, e := call(t, start(t, o), "needs", `{}`); e == nil || e.Code != mcpclient.NeedsInput {
 		t.Errorf("%+v", e)
 	}
-	o.Roots, o.Era = []*mcp.Root{{URI: "file:///srv"}}, mcpclient.Era2025
+	o.Roots, o.Era = []string{"file:///srv"}, mcpclient.Era2025
 	if r, e := call(t, start(t, o), "asks", `{}`); e != nil || r.Content[0].(*mcp.TextContent).Text != "true false true" {
 		t.Errorf("%+v, %v", r, e)
 	}

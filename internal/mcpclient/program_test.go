@@ -8,7 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,9 +76,9 @@ func library() *mcp.Server {
 	})
 	add("asks", "Asks for a sample.", "", func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var said []string
-		_, err := r.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{}})
+		_, err := r.Session.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{}}) //nolint:staticcheck // it must be refused
 		said = append(said, fmt.Sprint(err != nil))
-		_, err = r.Session.ListRoots(ctx, nil)
+		_, err = r.Session.ListRoots(ctx, nil) //nolint:staticcheck // as above
 		said = append(said, fmt.Sprint(err != nil))
 		_, err = r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "password?"})
 		said = append(said, fmt.Sprint(err != nil))
@@ -89,6 +92,25 @@ func library() *mcp.Server {
 		_ = json.Unmarshal(r.Params.Arguments, &args)
 		add("echo", args.Description, `{"idempotentHint": true}`, echo)
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	})
+	failed := func(err error) *mcp.CallToolResult { var r mcp.CallToolResult; r.SetError(err); return &r }
+	add("read", "Reads a file.", "", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		var args struct{ Path string }
+		_ = json.Unmarshal(r.Params.Arguments, &args)
+		text, err := os.ReadFile(args.Path)
+		if err != nil {
+			return failed(err), nil
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}, nil
+	})
+	add("leave", "Leaves a process in a session of its own.", "", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = []string{"MCP_TEST_SERVER=sleep"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			return failed(err), nil
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strconv.Itoa(cmd.Process.Pid)}}}, nil
 	})
 	return s
 }

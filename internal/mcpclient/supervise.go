@@ -166,11 +166,13 @@ func (c *Client) down(why error, report bool) {
 		c.since = time.Now()
 	}
 	c.link, c.cause, c.away = nil, why, true
-	c.settle()
 	c.mu.Unlock()
 	if report && first {
 		c.log.Warn("an MCP server is away, and is tried again and again", "error", why)
 	}
+	c.mu.Lock()
+	c.settle() // whoever learns of it finds it in the log
+	c.mu.Unlock()
 	c.notify()
 }
 

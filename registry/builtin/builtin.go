@@ -4,6 +4,7 @@ import (
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/audio"
 	"github.com/agentd/agentd/registry/database"
+	"github.com/agentd/agentd/registry/external"
 	"github.com/agentd/agentd/registry/files"
 	"github.com/agentd/agentd/registry/history"
 	"github.com/agentd/agentd/registry/mail"
@@ -22,6 +23,8 @@ type Deps struct {
 	// Peers are the agents that it may call, and Caller makes the calls.
 	Peers  []peers.Peer
 	Caller peers.Caller
+	// Confine confines the programs of MCP servers; nil does not.
+	Confine external.Confine
 }
 
 // All returns the capabilities that agentd ships, for one agent.
@@ -29,6 +32,7 @@ func All(d Deps) []registry.Resolver {
 	return []registry.Resolver{
 		audio.Resolver{},
 		database.Resolver{},
+		external.New(d.Confine),
 		files.Resolver{},
 		history.New(d.History),
 		mail.Resolver{},

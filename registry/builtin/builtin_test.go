@@ -32,7 +32,7 @@ func TestAll(t *testing.T) {
 			t.Errorf("%s has no tools", c.Key)
 		}
 	}
-	if got := strings.Join(keys, " "); got != "audio database files history http mail memory notify peers tasks" {
+	if got := strings.Join(keys, " "); got != "audio database files history http mail mcp memory notify peers tasks" {
 		t.Errorf("what agentd ships is %s", got)
 	}
 }

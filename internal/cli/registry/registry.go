@@ -88,6 +88,8 @@ type tool struct {
 	Description  string          `json:"description,omitempty"`
 	InputSchema  json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	// Refused says why the tool cannot be called at the moment.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Tools prints what running agents really have: the named one, or all that run here.
@@ -102,7 +104,7 @@ func Tools(ctx context.Context, env *cli.Env, agent string) error {
 			for _, t := range c.Tools {
 				all = append(all, tool{
 					Agent: id, Capability: c.Key, Tool: t.Name, Title: t.Title, Description: t.Description,
-					InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+					InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, Refused: t.Refused,
 				})
 			}
 		}
@@ -117,8 +119,11 @@ func Tools(ctx context.Context, env *cli.Env, agent string) error {
 	rows := make([][]string, len(all))
 	for i, t := range all {
 		what := t.Title
-		if t.Tool == "" {
+		switch {
+		case t.Tool == "":
 			what = "skipped: " + t.Skipped
+		case t.Refused != "":
+			what = "refused: " + t.Refused
 		}
 		rows[i] = []string{t.Agent, t.Capability, t.Tool, what}
 	}

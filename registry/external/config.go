@@ -1,0 +1,242 @@
+package external
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/agentd/agentd/internal/mcpclient"
+	"github.com/agentd/agentd/internal/netguard"
+	"github.com/agentd/agentd/internal/secretref"
+	"github.com/agentd/agentd/registry"
+	"github.com/agentd/agentd/registry/internal/toolerror"
+)
+
+const configSchema = `{
+  "type": "object",
+  "properties": {
+    "servers": {"type": "object", "description": "by name", "additionalProperties": {
+      "type": "object",
+      "properties": {
+        "command": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "description": "a program with its arguments"},
+        "dir": {"type": "string", "minLength": 1, "description": "the working folder, relative to the agent's"},
+        "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "variables; a value that is a reference stands for the secret"},
+        "sandbox": {"description": "what the program may, as for a skill"},
+        "url": {"type": "string", "minLength": 1},
+        "credentials": {"type": "array", "items": {
+          "type": "object",
+          "properties": {
+            "header": {"type": "string", "minLength": 1, "default": "Authorization"},
+            "scheme": {"type": "string", "minLength": 1, "description": "put before the secret, as in Bearer"},
+            "secret": {"type": "string", "minLength": 1, "description": "a reference, such as env:TOKEN"}
+          },
+          "required": ["secret"],
+          "additionalProperties": false
+        }},
+        "allowAddresses": {"type": "array", "items": {"type": "string"}, "description": "ranges that the URL may lead to although they are not public"},
+        "caFile": {"type": "string", "minLength": 1},
+        "protocol": {"enum": ["2025-11-25", "2026-07-28"], "description": "the era of the protocol, which is found out if it is left out"},
+        "tools": {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true, "description": "those of the server's tools that the agent has"},
+        "descriptions": {"enum": ["refuse", "report"], "default": "refuse", "description": "what becomes of a tool whose description alone has changed"},
+        "roots": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "folders that the server gets to know"},
+        "limits": {
+          "type": "object",
+          "properties": {
+            "pending": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 16},
+            "perMinute": {"type": "integer", "minimum": 1, "maximum": 100000},
+            "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 600000, "default": 60000},
+            "startTimeoutMs": {"type": "integer", "minimum": 1, "maximum": 600000, "default": 30000},
+            "maxBytes": {"type": "integer", "minimum": 1024, "maximum": 67108864, "default": 4194304},
+            "relistMs": {"type": "integer", "minimum": 1000, "maximum": 86400000, "default": 300000}
+          },
+          "additionalProperties": false
+        }
+      },
+      "additionalProperties": false
+    }}
+  },
+  "required": ["servers"],
+  "additionalProperties": false
+}`
+
+// config is what an agent's file says.
+type config struct {
+	Servers map[string]server `json:"servers"`
+}
+
+// A server is one of them.
+type server struct {
+	Command        []string          `json:"command"`
+	Dir            string            `json:"dir"`
+	Env            map[string]string `json:"env"`
+	Sandbox        json.RawMessage   `json:"sandbox"`
+	URL            string            `json:"url"`
+	Credentials    []credential      `json:"credentials"`
+	AllowAddresses []string          `json:"allowAddresses"`
+	CAFile         string            `json:"caFile"`
+	Protocol       string            `json:"protocol"`
+	Tools          []string          `json:"tools"`
+	Descriptions   string            `json:"descriptions"`
+	Roots          []string          `json:"roots"`
+	Limits         limits            `json:"limits"`
+}
+
+type credential struct {
+	Header string `json:"header"`
+	Scheme string `json:"scheme"`
+	Secret string `json:"secret"`
+}
+
+type limits struct {
+	Pending        int   `json:"pending"`
+	PerMinute      int   `json:"perMinute"`
+	TimeoutMs      int64 `json:"timeoutMs"`
+	StartTimeoutMs int64 `json:"startTimeoutMs"`
+	MaxBytes       int   `json:"maxBytes"`
+	RelistMs       int64 `json:"relistMs"`
+}
+
+func fault(pointer, message, hint string) error {
+	return &registry.ConfigError{Pointer: pointer, Message: message, Hint: hint}
+}
+
+// maxServerName leaves room for the names of tools.
+const maxServerName = 32
+
+// names returns the names of the servers in order, and checks them.
+func (c *config) names() ([]string, error) {
+	names := slices.Sorted(maps.Keys(c.Servers))
+	for _, name := range names {
+		const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+		if name == "" || len(name) > maxServerName || strings.TrimLeft(name, allowed) != "" || strings.Contains(name, "__") {
+			return nil, fault(pointer(name), fmt.Sprintf("the name %q of a server is not 1 to %d letters, digits, - and single _", name, maxServerName), "")
+		}
+	}
+	return names, nil
+}
+
+func pointer(name string) string {
+	return "/servers/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// options turns the configuration of a server into what package mcpclient needs. at is its
+// place.
+func (r *Resolver) options(ctx registry.Context, name string, s server) (mcpclient.Options, error) {
+	at := pointer(name)
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	o := mcpclient.Options{
+		Name: name, Era: s.Protocol, AcceptDescriptions: s.Descriptions == "report", Logger: ctx.Logger,
+		Limits: mcpclient.Limits{
+			Pending: s.Limits.Pending, PerMinute: s.Limits.PerMinute, Timeout: ms(s.Limits.TimeoutMs),
+			StartTimeout: ms(s.Limits.StartTimeoutMs), MessageBytes: s.Limits.MaxBytes, Relist: ms(s.Limits.RelistMs),
+		},
+	}
+	for _, dir := range s.Roots {
+		u := url.URL{Scheme: "file", Path: filepath.ToSlash(below(ctx.WorkspaceDir, dir))}
+		o.Roots = append(o.Roots, u.String())
+	}
+	var err error
+	switch {
+	case len(s.Command) > 0 && s.URL != "" || len(s.Command) == 0 && s.URL == "":
+		return o, fault(at, "a server is reached either by a command or by a url", "write one of the two")
+	case s.URL != "" && (s.Dir != "" || s.Env != nil || s.Sandbox != nil):
+		return o, fault(at, "dir, env and sandbox are for a command", "")
+	case s.URL != "":
+		o.URL, err = s.endpoint(ctx, at)
+	case s.Credentials != nil || s.AllowAddresses != nil || s.CAFile != "":
+		return o, fault(at, "credentials, allowAddresses and caFile are for a url", "")
+	default:
+		o.Command, err = r.command(ctx, name, s)
+	}
+	return o, err
+}
+
+// command is a server that agentd runs.
+func (r *Resolver) command(ctx registry.Context, name string, s server) (*mcpclient.Command, error) {
+	for key := range s.Env {
+		if key == "" || strings.ContainsAny(key, "=\x00") {
+			return nil, fault(pointer(name)+"/env", fmt.Sprintf("%q is no name of a variable", key), "")
+		}
+	}
+	c := &mcpclient.Command{Args: s.Command, Dir: below(ctx.AgentDir, s.Dir), Env: func() ([]string, error) { return environment(ctx, s.Env) }}
+	if r.confine == nil {
+		return c, nil
+	}
+	var err error
+	c.Sandbox, c.Descendants, err = r.confine(ctx, name, c.Dir, s.Sandbox)
+	return c, err
+}
+
+// environment returns the variables with the secrets that they refer to. It is asked for
+// after the resolution has ended, and its context with it.
+func environment(ctx registry.Context, named map[string]string) (env []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		value := named[name]
+		if secretref.Is(value) {
+			if value, err = secret(ctx, value); err != nil {
+				return nil, fmt.Errorf("env: %s: %w", name, err)
+			}
+		}
+		env = append(env, name+"="+value)
+	}
+	return env, nil
+}
+
+// endpoint is a server that others run.
+func (s server) endpoint(ctx registry.Context, at string) (*mcpclient.Endpoint, error) {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Fragment != "" {
+		return nil, fault(at+"/url", "it is not the URL of a server", "write it as https://mcp.example.com/mcp")
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	numbered := err == nil
+	if u.Scheme == "http" && (!numbered || !addr.Unmap().IsLoopback()) {
+		return nil, fault(at+"/url", "the server would be reached without encryption", "use https; http is for the loopback addresses of this machine, such as http://127.0.0.1:8000/mcp")
+	}
+	guard := netguard.Config{Hosts: []string{u.Host}, AllowAddresses: s.AllowAddresses}
+	if numbered { // whoever writes the number of an address means that one
+		guard.AllowAddresses = append(slices.Clone(guard.AllowAddresses), netip.PrefixFrom(addr, addr.BitLen()).String())
+	}
+	if s.CAFile != "" {
+		guard.CAFile = below(ctx.WorkspaceDir, s.CAFile)
+	}
+	for _, c := range s.Credentials {
+		if u.Scheme != "https" {
+			return nil, fault(at+"/credentials", "the secret would be sent without encryption", "use an https URL")
+		}
+		guard.Credentials = append(guard.Credentials, netguard.CredentialConfig{Host: u.Host, Header: c.Header, Scheme: c.Scheme, Secret: c.Secret})
+	}
+	endpoint := &mcpclient.Endpoint{URL: s.URL, Policy: func() (netguard.Policy, error) {
+		return guard.Policy(func(ref string) (string, error) { return secret(ctx, ref) })
+	}}
+	// What is wrong with the ranges is wrong now; secrets may come later.
+	shape := guard
+	shape.Credentials = nil
+	if _, err := shape.Policy(toolerror.Secret(ctx)); err != nil {
+		return nil, fault(at, err.Error(), "")
+	}
+	return endpoint, nil
+}
+
+// secret resolves a reference, whenever a connection is made.
+func secret(ctx registry.Context, ref string) (string, error) {
+	if ctx.Secret == nil {
+		return "", errors.New("there is nothing here to resolve references with")
+	}
+	return ctx.Secret(context.WithoutCancel(ctx.Context), ref)
+}
+
+func below(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(folder, path)
+}

@@ -1,0 +1,318 @@
+package external_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/registry"
+	"github.com/agentd/agentd/registry/external"
+)
+
+// The test binary is also the server of the tests, whose argument is its folder.
+func TestMain(m *testing.M) {
+	if os.Getenv("MCP_TEST_SERVER") != "" {
+		serve(os.Args[len(os.Args)-1])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	inputSchema  = `{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993}},"dependentRequired":{"a":["b"]}}`
+	outputSchema = `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`
+)
+
+func serve(dir string) {
+	if err := os.WriteFile(filepath.Join(dir, "started"), nil, 0o600); err != nil {
+		panic(err)
+	}
+	text := func(s string) []mcp.Content { return []mcp.Content{&mcp.TextContent{Text: s}} }
+	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	add := func(name, output string, answer func(args json.RawMessage) *mcp.CallToolResult) {
+		t := &mcp.Tool{Name: name, Description: "Does " + name + ".", InputSchema: json.RawMessage(inputSchema), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: name == "typed"}}
+		if output != "" {
+			t.OutputSchema = json.RawMessage(output)
+		}
+		s.AddTool(t, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return answer(r.Params.Arguments), nil
+		})
+	}
+	add("typed", outputSchema, func(args json.RawMessage) *mcp.CallToolResult {
+		return &mcp.CallToolResult{StructuredContent: args, Content: []mcp.Content{}}
+	})
+	add("text", "", func(json.RawMessage) *mcp.CallToolResult { return &mcp.CallToolResult{Content: text("as text")} })
+	add("fails", outputSchema, func(json.RawMessage) *mcp.CallToolResult {
+		return &mcp.CallToolResult{IsError: true, Content: text("no such file"), Meta: mcp.Meta{"io.agentd/error": map[string]any{"code": "rate_limit_exceeded"}}}
+	})
+	add("silent", outputSchema, func(json.RawMessage) *mcp.CallToolResult { return &mcp.CallToolResult{Content: text("1")} })
+	_ = s.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// agent is an agent in a folder of its own.
+func agent(t *testing.T) (ctx registry.Context, dir string, log *lines) {
+	t.Helper()
+	dir, log = t.TempDir(), &lines{}
+	return registry.Context{Context: t.Context(), Agent: "hub", AgentDir: dir, WorkspaceDir: dir, Logger: slog.New(slog.NewTextHandler(log, nil))}, dir, log
+}
+
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// configured is the capability with one server, the test binary, and more keys.
+func configured(dir, more string) string {
+	return fmt.Sprintf(`{"servers": {"x": {"command": [%q, %q], "env": {"MCP_TEST_SERVER": "1", "GORACE": "atexit_sleep_ms=0"}%s}}}`, os.Args[0], dir, more)
+}
+
+func uses(config string) []registry.Capability {
+	return []registry.Capability{{Key: "mcp", Config: json.RawMessage(config)}}
+}
+
+func known(t *testing.T) (*registry.Registry, *external.Resolver) {
+	t.Helper()
+	r := external.New(nil)
+	all := registry.New()
+	if err := all.Register(r); err != nil {
+		t.Fatal(err)
+	}
+	return all, r
+}
+
+// pinned pins the server of configured.
+func pinned(t *testing.T, ctx registry.Context, dir string) *external.Lock {
+	t.Helper()
+	_, r := known(t)
+	lock, found, err := r.Pin(ctx, json.RawMessage(configured(dir, "")))
+	if err != nil || len(found) != 1 || len(found[0].Tools) != 4 || len(found[0].New) != 4 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if err := external.WriteLock(dir, lock); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "started")); err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
+
+func resolve(t *testing.T, ctx registry.Context, config string) *registry.Resolved {
+	t.Helper()
+	all, _ := known(t)
+	tools, err := all.Resolve(ctx, uses(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tools.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return tools
+}
+
+// The tools are known, and judged, without the server.
+func TestNothingIsStarted(t *testing.T) {
+	ctx, dir, _ := agent(t)
+	pinned(t, ctx, dir)
+	all, _ := known(t)
+	if err := all.Check(ctx, uses(configured(dir, ""))); err != nil {
+		t.Error(err)
+	}
+	err := all.Check(ctx, uses(strings.Replace(configured(dir, ""), `{"servers"`, `{"tools": ["x__txt"], "servers"`, 1)))
+	if err == nil || !strings.Contains(err.Error(), `did you mean "x__text"`) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
+		t.Error("the server was started")
+	}
+}
+
+// Calls are checked on both sides, in the full profile, and results are exact.
+func TestCalls(t *testing.T) {
+	ctx, dir, log := agent(t)
+	pinned(t, ctx, dir)
+	tools := resolve(t, ctx, configured(dir, ""))
+	for _, row := range []struct {
+		tool, args string
+		code       registry.Code
+		want       string
+	}{
+		{"x__typed", `{"n":9007199254740993}`, "", `{"n":9007199254740993}`},
+		{"x__typed", `{"n": 9007199254740994}`, registry.InvalidArguments, "/n"},
+		{"x__typed", `{"n": 1, "a": 1}`, registry.InvalidArguments, `"b"`},
+		{"x__typed", `{"n": "1"}`, registry.InvalidArguments, "/n"},
+		{"x__typed", `{}`, registry.Failed, "does not fit its output schema"},
+		{"x__text", `{}`, "", "as text"},
+		{"x__fails", `{}`, registry.Failed, "no such file"},
+		{"x__silent", `{}`, registry.Failed, "no structured content"},
+	} {
+		r := tools.Call(t.Context(), row.tool, json.RawMessage(row.args))
+		if got := r.Content[0].(*mcp.TextContent).Text; registry.FailureCode(r) != row.code || !strings.Contains(got, row.want) {
+			t.Errorf("%s %s: %s %q", row.tool, row.args, registry.FailureCode(r), got)
+		}
+		if raw, ok := r.StructuredContent.(json.RawMessage); row.tool == "x__typed" && row.code == "" && (!ok || string(raw) != row.args) {
+			t.Errorf("the structured content is %v", r.StructuredContent)
+		}
+	}
+	if !strings.Contains(log.String(), "broke its contract") {
+		t.Error("the log does not say it")
+	}
+	for _, def := range tools.Tools() {
+		if in, ok := def.InputSchema.(json.RawMessage); !ok || string(in) != inputSchema {
+			t.Errorf("the input schema of %s is %s", def.Name, in)
+		}
+		if def.Annotations.ReadOnlyHint != (def.Name == "x__typed") || strings.Contains(def.Description, "x__") {
+			t.Errorf("%+v", def)
+		}
+	}
+}
+
+// What a server's list leaves out was never there.
+func TestServerTools(t *testing.T) {
+	ctx, dir, _ := agent(t)
+	pinned(t, ctx, dir)
+	tools := resolve(t, ctx, configured(dir, `, "tools": ["text"]`))
+	if all := tools.Tools(); len(all) != 1 || all[0].Name != "x__text" {
+		t.Errorf("%d tools", len(all))
+	}
+}
+
+// A server that is away keeps no agent from starting; its tools say so, and so does the list
+// of troubles.
+func TestAway(t *testing.T) {
+	ctx, dir, log := agent(t)
+	pinned(t, ctx, dir)
+	gone := strings.Replace(configured(dir, ""), os.Args[0], "/no/such/program", 1)
+	tools := resolve(t, ctx, gone)
+	r := tools.Call(t.Context(), "x__text", nil)
+	if got := r.Content[0].(*mcp.TextContent).Text; registry.FailureCode(r) != registry.Unavailable || strings.Contains(got, "/no/such") {
+		t.Errorf("%s", got)
+	}
+	eventually.Succeeds(t, "the trouble is listed", func() error {
+		for _, trouble := range tools.Troubles() {
+			if trouble.Code == "away" && trouble.Subject == "x" && len(trouble.Tools) == 4 && strings.Contains(trouble.Cause, "/no/such/program") {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", tools.Troubles())
+	})
+	if strings.Count(log.String(), "is away") != 1 {
+		t.Errorf("the log is %s", log)
+	}
+}
+
+// A contract that the server does not serve any more is refused, and pinning shows why.
+func TestChanged(t *testing.T) {
+	ctx, dir, _ := agent(t)
+	lock := pinned(t, ctx, dir)
+	tool := &lock.Servers["x"].Tools[1] // by name: fails, silent, text, typed
+	tool.Description = "Was something else."
+	tool.Digest, _ = tool.Contract.Digest()
+	if err := external.WriteLock(dir, lock); err != nil {
+		t.Fatal(err)
+	}
+	tools := resolve(t, ctx, configured(dir, ""))
+	r := tools.Call(t.Context(), "x__silent", nil)
+	if got := r.Content[0].(*mcp.TextContent).Text; registry.FailureCode(r) != registry.Unavailable || !strings.Contains(got, `description was "Was something else." and is "Does silent."`) {
+		t.Errorf("%s", got)
+	}
+	if r := tools.Call(t.Context(), "x__text", nil); r.IsError {
+		t.Errorf("%+v", r)
+	}
+	if all := tools.Troubles(); len(all) != 1 || all[0].Code != "changed" || len(all[0].Tools) != 1 || all[0].Tools[0] != "x__silent" {
+		t.Errorf("%+v", all)
+	}
+	_, resolver := known(t)
+	_, found, err := resolver.Pin(ctx, json.RawMessage(configured(dir, "")))
+	if err != nil || found[0].Same() || len(found[0].Changed) != 1 || found[0].Changed[0].Tool != "silent" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	// By choice, a description is reported only.
+	tools = resolve(t, ctx, configured(dir, `, "descriptions": "report"`))
+	if r := tools.Call(t.Context(), "x__silent", nil); registry.FailureCode(r) != registry.Failed {
+		t.Errorf("%+v", r)
+	}
+	if all := tools.Troubles(); len(all) != 1 || all[0].Code != "description-changed" || len(all[0].Tools) != 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	ctx, dir, _ := agent(t)
+	pinned(t, ctx, dir)
+	all, _ := known(t)
+	for config, want := range map[string]string{
+		`{}`:                     "servers",
+		`{"servers": {"x": {}}}`: "/servers/x: a server is reached either by a command or by a url",
+		`{"servers": {"x": {"command": ["a"], "url": "https://a.example.com"}}}`:               "either by a command or by a url",
+		`{"servers": {"y": {"command": ["a"]}}}`:                                               "/servers/y: the tools of the server \"y\" are not pinned",
+		`{"servers": {"a__b": {"command": ["a"]}}}`:                                            "the name \"a__b\" of a server",
+		`{"servers": {"x": {"command": ["a"], "tools": ["txt"]}}}`:                             "/servers/x/tools/0: no tool \"txt\" of the server \"x\" is pinned",
+		`{"servers": {"x": {"url": "http://a.example.com/mcp"}}}`:                              "/servers/x/url: the server would be reached without encryption",
+		`{"servers": {"x": {"url": "ftp://a.example.com/mcp"}}}`:                               "/servers/x/url: it is not the URL",
+		`{"servers": {"x": {"url": "http://127.0.0.1:1/", "credentials": [{"secret": "s"}]}}}`: "/servers/x/credentials: the secret would be sent without encryption",
+		`{"servers": {"x": {"url": "https://a.example.com", "allowAddresses": ["10"]}}}`:       "/servers/x: allowAddresses",
+		`{"servers": {"x": {"url": "https://a.example.com", "env": {}}}}`:                      "env and sandbox are for a command",
+		`{"servers": {"x": {"command": ["a"], "caFile": "ca.pem"}}}`:                           "are for a url",
+		`{"servers": {"x": {"command": ["a"], "env": {"A=B": "c"}}}}`:                          "/servers/x/env: \"A=B\" is no name of a variable",
+		`{"servers": {"x": {"command": ["a"], "comand": []}}}`:                                 "did you mean \"command\"",
+		`{"servers": {"x": {"command": ["a"], "protocol": "2024-11-05"}}}`:                     "/servers/x/protocol",
+	} {
+		tools, err := all.Resolve(ctx, uses(config))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", config, err)
+		}
+		if tools != nil {
+			_ = tools.Close(t.Context())
+		}
+	}
+}
+
+// A lock that was edited is no lock.
+func TestEditedLock(t *testing.T) {
+	ctx, dir, _ := agent(t)
+	pinned(t, ctx, dir)
+	path := filepath.Join(dir, external.LockName)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _ := known(t)
+	for old, edited := range map[string]string{
+		"Does text.":     "Does harm.",
+		`"version": 1`:   `"version": 2`,
+		`"name": "text"`: `"name": "text", "name": "text"`,
+		`"servers"`:      `"server"`,
+	} {
+		if err := os.WriteFile(path, bytes.Replace(before, []byte(old), []byte(edited), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := all.Check(ctx, uses(configured(dir, ""))); err == nil || !strings.Contains(err.Error(), external.LockName) {
+			t.Errorf("%s: %v", edited, err)
+		}
+	}
+}
