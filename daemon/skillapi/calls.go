@@ -86,7 +86,12 @@ func (c *calls) find(token string) *call {
 // request, whichever is first.
 func (c *call) join(request context.Context) (ctx context.Context, cancel func()) {
 	ctx, cancelCause := context.WithCancelCause(c.ctx)
-	stop := context.AfterFunc(request, func() { cancelCause(context.Cause(request)) })
+	stop := context.AfterFunc(request, func() {
+		if c.ctx.Err() != nil { // which ends the request as well, and is why
+			request = c.ctx
+		}
+		cancelCause(context.Cause(request))
+	})
 	return ctx, func() { stop(); cancelCause(nil) }
 }
 
