@@ -81,10 +81,10 @@ func (c *Client) try(ctx context.Context, r Request, idempotent bool) (*Result, 
 	if e != nil {
 		return nil, e
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.calls, func() { cancel(context.Cause(l.calls)) })() //nolint:contextcheck // the connection's end is another than the caller's
-	ctx, capture := withCapture(ctx)
+	calling, capture := withCapture(calling)
 	params := &mcp.CallToolParams{Name: r.Tool, Meta: mcp.Meta{}}
 	maps.Copy(params.Meta, r.Meta)
 	if r.Arguments != nil {
@@ -95,7 +95,7 @@ func (c *Client) try(ctx context.Context, r Request, idempotent bool) (*Result, 
 		defer remove()
 		params.SetProgressToken(token)
 	}
-	_, err := l.session.CallTool(ctx, params)
+	_, err := l.session.CallTool(calling, params)
 	got := capture.outcome()
 	var result *Result
 	if err == nil || got.result != nil { // the library refuses some results that are good here
@@ -142,7 +142,8 @@ func (c *Client) ended(ctx context.Context) *Error {
 	return errorf(Canceled, "the call was canceled").because(ctx.Err())
 }
 
-// failed translates the error of the library.
+// failed translates the error of the library. ctx is the caller's, which the end of the
+// connection leaves alone.
 func (c *Client) failed(ctx context.Context, l *link, err error, got captured) *Error {
 	name, wrong := c.opts.Name, misbehaved("")
 	switch {
