@@ -24,7 +24,7 @@ func invoke(capability string, payload any) map[string]any {
 	return map[string]any{
 		"capability": capability, "payload": payload, "caller": "agent://caller", "callerProven": true, "correlationId": "c-1", "messageId": "m-1",
 		"sessionId": "s-\u2028\"", "tenantId": "acme", "idempotencyKey": "k-1", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		"hops": 3, "deadlineMs": 4102444800000, "token": "t-1",
+		"hops": 3, "deadlineMs": int64(4102444800000), "token": "t-1",
 	}
 }
 
