@@ -141,10 +141,14 @@ func judge(ctx context.Context, s *schema.Schema, args json.RawMessage) error {
 // run runs the handler, and does not wait for one that its context cannot end: the
 // handler keeps its slot until it returns, and the server is not closed before.
 func (s *Server) run(ctx context.Context, t *tool, args json.RawMessage) (*mcp.CallToolResult, error) {
-	select {
-	case s.calls.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	leave := func() {}
+	if !t.bounded {
+		select {
+		case s.calls.slots <- struct{}{}:
+			leave = func() { <-s.calls.slots }
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	type answer struct {
 		result *mcp.CallToolResult
@@ -152,7 +156,7 @@ func (s *Server) run(ctx context.Context, t *tool, args json.RawMessage) (*mcp.C
 	}
 	done := make(chan answer, 1)
 	s.calls.running.Go(func() {
-		defer func() { <-s.calls.slots }()
+		defer leave()
 		var a answer
 		defer func() { done <- a }()
 		defer func() {

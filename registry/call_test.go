@@ -295,6 +295,36 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	})
 }
 
+// A call that bounds itself waits for no others, and none waits for it.
+func TestBoundedToolsTakeNoSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, held := make(chan struct{}), make(chan struct{}, 3)
+		res := withTool(t, registry.Context{Limits: registry.Limits{MaxConcurrent: 1}}, func(s *registry.Server) error {
+			return s.Add(registry.ToolSpec{Key: "count", Description: "Counts.", Input: json.RawMessage(countInput), Output: json.RawMessage(countOutput), Bounded: true},
+				func(context.Context, json.RawMessage) (json.RawMessage, error) {
+					held <- struct{}{}
+					<-hold
+					return json.RawMessage(`{"count":1}`), nil
+				})
+		})
+		defer res.Close(t.Context())
+		var all sync.WaitGroup
+		for range cap(held) {
+			all.Go(func() {
+				if r := res.Call(t.Context(), "count", json.RawMessage(`{"text":""}`)); r.IsError {
+					t.Error(text(r))
+				}
+			})
+		}
+		synctest.Wait()
+		if len(held) != cap(held) {
+			t.Errorf("%d of %d calls run", len(held), cap(held))
+		}
+		close(hold)
+		all.Wait()
+	})
+}
+
 func TestWrap(t *testing.T) {
 	var seen []string
 	res := one(t, registry.Context{Wrap: func(next registry.Handle) registry.Handle {

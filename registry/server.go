@@ -34,6 +34,10 @@ type ToolSpec struct {
 	ReadOnly, Idempotent, Destructive, OpenWorld bool
 	// Timeout bounds one call, in place of that of [Limits]. 0 leaves that.
 	Timeout time.Duration
+	// Bounded says that the handler itself refuses calls beyond those that it runs at once. They
+	// do not count for MaxConcurrent of [Limits], where slow ones would keep others waiting that
+	// have nothing to do with them.
+	Bounded bool
 }
 
 // A Handler runs a tool. The arguments have passed the tool's input schema; the result
@@ -173,6 +177,7 @@ type tool struct {
 	in, out *schema.Schema // nil where the tool has none
 	run     ResultHandler
 	timeout time.Duration
+	bounded bool
 }
 
 func newTool(spec ToolSpec, h ResultHandler) (*tool, error) {
@@ -184,7 +189,7 @@ func newTool(spec ToolSpec, h ResultHandler) (*tool, error) {
 	case spec.Input == nil:
 		return nil, errors.New("it has no input schema")
 	}
-	t := &tool{run: h, timeout: spec.Timeout, def: &mcp.Tool{
+	t := &tool{run: h, timeout: spec.Timeout, bounded: spec.Bounded, def: &mcp.Tool{
 		Name: spec.Key, Title: spec.Title, Description: spec.Description, InputSchema: spec.Input,
 		Annotations: &mcp.ToolAnnotations{
 			Title: spec.Title, ReadOnlyHint: spec.ReadOnly, IdempotentHint: spec.Idempotent,

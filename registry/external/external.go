@@ -190,5 +190,6 @@ func (r *Resolver) add(s *registry.Server, conn *connection, o offer, conf serve
 		Schemas:  schema.CompileOptions{Profile: schema.ProfileFull},
 		ReadOnly: hints.ReadOnly, Idempotent: hints.Idempotent, Destructive: hints.Destructive, OpenWorld: hints.OpenWorld,
 		Timeout: timeout + 5*time.Second, // within which the client says what was wrong
+		Bounded: true,                    // by the limit pending of each server
 	}, conn.handler(o, out))
 }
