@@ -50,6 +50,23 @@ func parse(text string) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
+// checked makes an edit and takes it back unless the file can be read with it, and has the key: lines
+// that are put after a mapping in flow style, or behind the end of a document, are not part of it.
+func (f *File) checked(key string, edit func() error) error {
+	before := f.lines
+	err := edit()
+	if err == nil {
+		var root *yaml.Node
+		if root, err = f.root(); err == nil && Get(root, key) == nil {
+			err = fmt.Errorf("yamledit: the file is laid out in a way that %s cannot be added to: write its keys on lines of their own", key)
+		}
+	}
+	if err != nil {
+		f.lines = before
+	}
+	return err
+}
+
 // A region is a run of lines: from the first one to the one before end.
 type region struct{ from, end int }
 
@@ -96,6 +113,10 @@ func (f *File) splice(r region, text string) {
 // AppendItem adds an item to the list under a key of the top level, which is made if it is
 // not there.
 func (f *File) AppendItem(key string, item *yaml.Node) error {
+	return f.checked(key, func() error { return f.appendItem(key, item) })
+}
+
+func (f *File) appendItem(key string, item *yaml.Node) error {
 	root, err := f.root()
 	if err != nil {
 		return err
@@ -123,6 +144,10 @@ func (f *File) AppendItem(key string, item *yaml.Node) error {
 // EditItem changes the item of a list under a key of the top level. The lines of other items
 // keep their bytes.
 func (f *File) EditItem(key string, index int, edit func(item *yaml.Node)) error {
+	return f.checked(key, func() error { return f.editItem(key, index, edit) })
+}
+
+func (f *File) editItem(key string, index int, edit func(item *yaml.Node)) error {
 	root, err := f.root()
 	if err != nil {
 		return err
@@ -163,6 +188,10 @@ func (f *File) EditItem(key string, index int, edit func(item *yaml.Node)) error
 // SetEntry adds an entry to the mapping under a key of the top level, which is made if it
 // is not there.
 func (f *File) SetEntry(key, name string, entry *yaml.Node) error {
+	return f.checked(key, func() error { return f.setEntry(key, name, entry) })
+}
+
+func (f *File) setEntry(key, name string, entry *yaml.Node) error {
 	root, err := f.root()
 	if err != nil {
 		return err

@@ -76,6 +76,19 @@ func TestEdits(t *testing.T) {
 	}
 }
 
+// A file that an edit would break, or be lost in, is left as it is.
+func TestFilesThatCannotBeEdited(t *testing.T) {
+	for _, text := range []string{"{a: 1}\n", "a: 1\n...\n"} {
+		f, err := yamledit.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.SetEntry("s", "c", yamledit.Word("2")); err == nil || string(f.Bytes()) != text {
+			t.Errorf("%q has become %q, %v", text, f.Bytes(), err)
+		}
+	}
+}
+
 func indexOf(part string) int {
 	for i := range file {
 		if len(file) >= i+len(part) && file[i:i+len(part)] == part {
