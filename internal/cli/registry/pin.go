@@ -60,7 +60,7 @@ func writePinned(env *cli.Env, pinned []external.Pinned) error {
 	}
 	return env.WriteText(func(w io.Writer) error {
 		for _, p := range pinned {
-			if _, err := fmt.Fprintf(w, "%s (%s): %d tools\n", p.Server, p.Implementation, len(p.Tools)); err != nil {
+			if _, err := fmt.Fprintf(w, "%s (%s): %d tools\n", p.Server, output.Printable(p.Implementation), len(p.Tools)); err != nil {
 				return err
 			}
 			if err := writeDifferences(w, p); err != nil {
