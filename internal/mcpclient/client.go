@@ -108,7 +108,21 @@ func (c *Client) library() *mcp.Client {
 		client.AddRoots(&mcp.Root{URI: uri}) //nolint:staticcheck // as above
 	}
 	client.AddReceivingMiddleware(c.refuseRequests)
+	client.AddSendingMiddleware(freshLists)
 	return client
+}
+
+// freshLists lets no list of tools answer the next request for it. The library keeps one for as
+// long as the server says, which would put off for as long that it is compared again, and have
+// a call go out with the headers that the server has just refused.
+func freshLists(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		if list, ok := result.(*mcp.ListToolsResult); ok && list != nil {
+			list.TTLMs = 0
+		}
+		return result, err
+	}
 }
 
 // Start begins to connect, in the background. Once is enough.

@@ -2,7 +2,6 @@ package mcpclient
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -23,10 +22,9 @@ type link struct {
 	era     string
 	process *process
 	web     *web
-	opened  mcp.Connection             // what the library has of it
-	pages   map[string]json.RawMessage // of lists, by cursor
-	listed  int64                      // what Client.generation was before the first list
-	ended   chan struct{}              // closed when the session has ended
+	opened  mcp.Connection // what the library has of it
+	listed  int64          // what Client.generation was before the first list
+	ended   chan struct{}  // closed when the session has ended
 
 	// Calls end with it.
 	calls context.Context
@@ -68,7 +66,7 @@ func (c *Client) connectIn(ctx context.Context, era string, probing bool) (_ *li
 	limits := c.opts.Limits
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.StartTimeout, errNoAnswer)
 	defer cancel()
-	l := &link{pages: map[string]json.RawMessage{}, ended: make(chan struct{})}
+	l := &link{ended: make(chan struct{})}
 	l.calls, l.quit = context.WithCancelCause(context.Background())
 	transport, err := l.open(ctx, c)
 	if err != nil {

@@ -47,8 +47,7 @@ func (l *link) list(ctx context.Context) (listing, error) {
 	return nil, fmt.Errorf("the server's list of tools has more than %d pages", maxPages)
 }
 
-// page reads one page, in the bytes of the server. The library answers from its cache for
-// as long as the server lets it; the bytes are those of before then.
+// page reads one page, in the bytes of the server.
 func (l *link) page(ctx context.Context, cursor string) (tools []json.RawMessage, next string, err error) {
 	ctx, capture := withCapture(ctx)
 	result, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
@@ -59,18 +58,13 @@ func (l *link) page(ctx context.Context, cursor string) (tools []json.RawMessage
 		}
 		return nil, "", fmt.Errorf("the server's list of tools: %w", err)
 	}
-	raw := got.result
-	if raw == nil {
-		raw = l.pages[cursor]
-	}
-	if raw == nil {
+	if got.result == nil {
 		return nil, "", errors.New("the server's list of tools did not come as the answer to its request")
 	}
-	l.pages[cursor] = raw
 	var page struct {
 		Tools []json.RawMessage `json:"tools"`
 	}
-	if err := json.Unmarshal(raw, &page); err != nil {
+	if err := json.Unmarshal(got.result, &page); err != nil {
 		return nil, "", fmt.Errorf("the server's list of tools: %w", err)
 	}
 	kept := map[string]bool{}
