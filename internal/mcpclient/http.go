@@ -68,7 +68,10 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	stop := context.AfterFunc(w.life, func() { cancel(errClosed) }) //nolint:contextcheck // as in Client.try
 	release := func() { stop(); cancel(nil) }
 
-	id, method := w.message(req)
+	id, method, answers := w.message(req)
+	if answers {
+		defer w.asked.Add(-1) // the server has taken the answer, or never will
+	}
 	captured := captureOf(ctx)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: captured.goesOut})
 	// A call has its own bound. Everything else, streams included, is answered at once.
@@ -77,8 +80,8 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 			cancel(errNoAnswer)
 		}
 	})
+	defer late.Stop()
 	resp, err := w.guard.Transport().RoundTrip(req.WithContext(ctx))
-	late.Stop()
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = errors.Join(cause, err)
@@ -97,32 +100,36 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	defer release()
-	return w.whole(resp, captured, id)
+	if resp, err = w.whole(resp, captured, id); err != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return resp, err
 }
 
 const methodCall = "tools/call"
 
-// message reads what a request carries, for the id of the answer that belongs to it.
-func (w *web) message(req *http.Request) (id jsonrpc.ID, method string) {
+// message reads what a request carries: the id of the answer that belongs to it, or whether it
+// answers what the server has asked.
+func (w *web) message(req *http.Request) (id jsonrpc.ID, method string, answers bool) {
 	if req.Method != http.MethodPost || req.GetBody == nil {
-		return id, ""
+		return id, "", false
 	}
 	body, err := req.GetBody()
 	if err != nil {
-		return id, ""
+		return id, "", false
 	}
 	data, _ := io.ReadAll(body) // from memory
 	msg, err := jsonrpc.DecodeMessage(data)
 	if err != nil {
-		return id, ""
+		return id, "", false
 	}
 	switch m := msg.(type) {
 	case *jsonrpc.Request:
-		return m.ID, m.Method
+		return m.ID, m.Method, false
 	case *jsonrpc.Response:
-		w.asked.Add(-1)
+		return id, "", true
 	}
-	return id, ""
+	return id, "", false
 }
 
 // whole reads an answer that is no stream.

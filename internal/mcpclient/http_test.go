@@ -353,3 +353,49 @@ func TestHeadersThatAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// What a server asks is under way until it has taken the answer, and there is a bound of that.
+func TestAnswersThatAreNotTaken(t *testing.T) {
+	arrived, stop := make(chan struct{}), make(chan struct{})
+	inner := hostile(func(w http.ResponseWriter, id json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range 200 {
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"ping\"}\n\n", 1000+i)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-arrived:
+			case <-stop:
+				return
+			}
+		}
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"complete\",\"content\":[]}}\n\n", id)
+	})
+	_, o := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(strings.NewReader(string(data)))
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(data, &m) != nil || m.ID == nil || m.Method != "" {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "{")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case arrived <- struct{}{}:
+		case <-stop:
+		}
+		<-stop
+	}))
+	o.Era = mcpclient.Era2026
+	pin(t, &o)
+	c := start(t, o)
+	_, e := call(t, c, "t", `{}`)
+	close(stop)
+	if e == nil || !strings.Contains(e.Message, "asks more than is answered") {
+		t.Errorf("%+v", e)
+	}
+}
