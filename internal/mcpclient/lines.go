@@ -174,6 +174,10 @@ func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err := c.write.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	_, err = c.write.Write(append(line, '\n'))
+	if _, err = c.write.Write(append(line, '\n')); err != nil {
+		// Part of the line may have gone out, and whatever follows would be read as the rest of
+		// it. The library keeps the connection if the caller has given up meanwhile.
+		_ = c.close() // which only begins it
+	}
 	return err
 }
