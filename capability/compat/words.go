@@ -18,7 +18,7 @@ const maxWords = 20
 // words reports titles and descriptions inside of a schema that changed. They promise
 // nothing, and yet models act by them: whoever may change them may tell a model what to do.
 func (c *comparison) words(side Direction, before, after json.RawMessage) {
-	old, new := wordsOf(before), wordsOf(after)
+	old, new := Words(before), Words(after)
 	pointers := slices.Sorted(maps.Keys(old))
 	for pointer := range new {
 		if _, known := old[pointer]; !known {
@@ -62,9 +62,9 @@ func changed(was, is string, had, has bool) string {
 	}
 }
 
-// wordsOf returns the texts of a schema that are for people and models, by pointer. It may
+// Words returns the texts of a schema that are for people and models, by pointer. It may
 // take a constant for one, and misses none.
-func wordsOf(source json.RawMessage) map[string]string {
+func Words(source json.RawMessage) map[string]string {
 	all := map[string]string{}
 	var value any
 	if json.Unmarshal(source, &value) != nil {

@@ -67,8 +67,7 @@ const (
 func Changes(pinned, served Contract) []Change {
 	var all []Change
 	if pinned.Description != served.Description {
-		p, s := diverging(pinned.Description, served.Description)
-		all = append(all, Change{Part: PartDescription, Pinned: strconv.Quote(p), Served: strconv.Quote(s)})
+		all = append(all, TextChange(PartDescription, "", &pinned.Description, &served.Description))
 	}
 	for _, part := range []struct {
 		name           string
@@ -81,8 +80,26 @@ func Changes(pinned, served Contract) []Change {
 		d := differ{part: part.name}
 		d.compare("", part.pinned, part.served)
 		all = append(all, d.found...)
+		if d.more {
+			all = append(all, Change{Part: part.name, Note: "it differs in further places"})
+		}
 	}
 	return all
+}
+
+// TextChange returns the change of a text, nil where there is none.
+func TextChange(part, path string, pinned, served *string) Change {
+	c := Change{Part: part, Path: path}
+	switch {
+	case pinned == nil:
+		c.Served = strconv.Quote(truncate.String(*served, maxShown))
+	case served == nil:
+		c.Pinned = strconv.Quote(truncate.String(*pinned, maxShown))
+	default:
+		p, s := diverging(*pinned, *served)
+		c.Pinned, c.Served = strconv.Quote(p), strconv.Quote(s)
+	}
+	return c
 }
 
 // diverging shortens two texts to where they part, so that a change at the end of a long
@@ -110,12 +127,11 @@ func diverging(a, b string) (string, string) {
 type differ struct {
 	part  string
 	found []Change
+	more  bool // than fit
 }
 
 func (d *differ) add(path string, pinned, served json.RawMessage) {
-	if len(d.found) < maxChanges {
-		d.found = append(d.found, Change{Part: d.part, Path: path, Pinned: short(pinned), Served: short(served)})
-	}
+	d.found = append(d.found, Change{Part: d.part, Path: path, Pinned: short(pinned), Served: short(served)})
 }
 
 func short(raw json.RawMessage) string {
@@ -131,7 +147,10 @@ func short(raw json.RawMessage) string {
 
 // compare goes down where both are objects, or arrays of one length.
 func (d *differ) compare(path string, pinned, served json.RawMessage) {
-	if len(d.found) >= maxChanges || equal(pinned, served) {
+	if d.more || equal(pinned, served) {
+		return
+	}
+	if d.more = len(d.found) >= maxChanges; d.more {
 		return
 	}
 	var po, so map[string]json.RawMessage

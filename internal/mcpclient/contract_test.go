@@ -107,6 +107,9 @@ func TestChanges(t *testing.T) {
 		"schema": {with(func(c *mcpclient.Contract) {
 			c.InputSchema = json.RawMessage(`{"type":"object","properties":{"a/b":{"type":"integer"},"n":{"maximum":9007199254740992}}}`)
 		}), `inputSchema/properties/a~1b/type was "string" and is "integer"; inputSchema/properties/n/maximum was 9007199254740993 and is 9007199254740992`},
+		"more than fits": {with(func(c *mcpclient.Contract) {
+			c.Annotations = json.RawMessage(`{"readOnlyHint":true,"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"title":"x"}`)
+		}), `annotations/a is new: 1; annotations/b is new: 1; annotations/c is new: 1; annotations/d is new: 1; annotations/e is new: 1; annotations/f is new: 1; annotations/g is new: 1; annotations/h is new: 1; annotations: it differs in further places`},
 		"output":      {with(func(c *mcpclient.Contract) { c.OutputSchema = json.RawMessage(`{"type":"object"}`) }), `outputSchema is new: {"type":"object"}`},
 		"annotations": {with(func(c *mcpclient.Contract) { c.Annotations = nil }), `annotations is gone, which was {"readOnlyHint":true}`},
 	} {

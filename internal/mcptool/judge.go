@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,7 +97,7 @@ func (s *Server) proveOutput(ctx context.Context, b Binding, served mcpclient.Co
 	case c.Result == capability.ResultMCP:
 		answers = capability.MCPResultSchema(served.OutputSchema)
 		if !hasMeta(c) {
-			answers = bytes.Replace(answers, []byte(`,"_meta":{"type":"object"}`), nil, 1)
+			answers = withoutMeta(answers)
 		}
 	case b.Text == TextString:
 		answers = json.RawMessage(`{"type":"string"}`)
@@ -116,6 +117,14 @@ func (s *Server) proveOutput(ctx context.Context, b Binding, served mcpclient.Co
 		return note(part, "it is not proven that all answers fit the capability %s: %s", c.Name, fault)
 	}
 	return nil
+}
+
+// withoutMeta takes the metadata out of the schema of results. It stands last: what is like it
+// before may be the server's.
+func withoutMeta(results []byte) []byte {
+	const meta = `,"_meta":{"type":"object"}`
+	at := bytes.LastIndex(results, []byte(meta))
+	return slices.Concat(results[:at], results[at+len(meta):])
 }
 
 // hasMeta reports whether the responses of a capability may have the metadata of results.
@@ -175,15 +184,4 @@ const maxNote = 800
 
 func note(part, format string, args ...any) *mcpclient.Change {
 	return &mcpclient.Change{Part: part, Note: truncate.String(fmt.Sprintf(format, args...), maxNote)}
-}
-
-// reworded lists the changed words that models read: descriptions, and titles in schemas.
-func reworded(pinned, served mcpclient.Contract) (words []mcpclient.Change) {
-	for _, c := range mcpclient.Changes(pinned, served) {
-		last := c.Path[strings.LastIndexByte(c.Path, '/')+1:]
-		if c.Part == mcpclient.PartDescription || last == "description" || last == "title" {
-			words = append(words, c)
-		}
-	}
-	return words
 }
