@@ -24,6 +24,9 @@ func (c *Client) judge(tools listing, generation int64) {
 			found = append(found, d)
 		}
 	}
+	if c.life.Err() != nil {
+		return // what was found is worth nothing, and nobody waits for it
+	}
 	var further []string
 	for name := range tools {
 		if _, ok := c.pinned[name]; !ok {
@@ -53,9 +56,9 @@ func (c *Client) compare(pinned Contract, tools listing) Deviation {
 	d := Deviation{Tool: pinned.Name}
 	switch {
 	case c.opts.Judge != nil && ok:
-		d.Changes, d.Refused = c.opts.Judge(pinned, &served)
+		d.Changes, d.Refused = c.opts.Judge(c.life, pinned, &served)
 	case c.opts.Judge != nil:
-		d.Changes, d.Refused = c.opts.Judge(pinned, nil)
+		d.Changes, d.Refused = c.opts.Judge(c.life, pinned, nil)
 	case ok:
 		d.Changes = Changes(pinned, served)
 		d.Refused = !c.opts.AcceptDescriptions ||

@@ -36,8 +36,9 @@ type Options struct {
 	AcceptDescriptions bool
 	// Judge compares a served contract with the pinned one, in place of [Changes] and
 	// AcceptDescriptions. It returns what is to be reported of it, and whether that refuses
-	// calls. served is nil where the server has no such tool. It is called one at a time.
-	Judge func(pinned Contract, served *Contract) (changes []Change, refused bool)
+	// calls. served is nil where the server has no such tool. It is called one at a time, and
+	// ends with ctx, which Close ends.
+	Judge func(ctx context.Context, pinned Contract, served *Contract) (changes []Change, refused bool)
 	// Roots are the URIs of folders that the server may ask for, and Elicit answers what it
 	// asks of a person. Nil refuses it. Samples of a model are always refused.
 	Roots  []string

@@ -1,6 +1,7 @@
 package mcpclient_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -363,5 +364,26 @@ func TestProgressAndFailures(t *testing.T) {
 	r, e := call(t, c, "fails", `{}`)
 	if e != nil || !r.IsError || r.Content[0].(*mcp.TextContent).Text != "no such city" {
 		t.Errorf("%+v, %v", r, e)
+	}
+}
+
+// Close does not wait for what is being found out about a tool.
+func TestCloseEndsAJudgement(t *testing.T) {
+	o := command(t, "library")
+	pin(t, &o)
+	log, judging := &records{}, make(chan struct{}, 1)
+	o.Logger = log.logger()
+	o.Judge = func(ctx context.Context, _ mcpclient.Contract, _ *mcpclient.Contract) ([]mcpclient.Change, bool) {
+		select {
+		case judging <- struct{}{}:
+		default:
+		}
+		<-ctx.Done()
+		return []mcpclient.Change{{Part: "inputSchema", Note: "it was not decided"}}, true
+	}
+	c := start(t, o)
+	<-judging
+	if err := c.Close(); err != nil || log.count("is refused") != 0 {
+		t.Errorf("%v, %s", err, log.text.String())
 	}
 }

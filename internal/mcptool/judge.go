@@ -43,8 +43,8 @@ func (b Binding) contract() mcpclient.Contract {
 
 // judge compares a tool with what the capability needs of it, in place of comparing their
 // texts. served is nil where the server has no such tool.
-func (s *Server) judge(pinned mcpclient.Contract, served *mcpclient.Contract) (changes []mcpclient.Change, refused bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), judgeTimeout)
+func (s *Server) judge(ctx context.Context, pinned mcpclient.Contract, served *mcpclient.Contract) (changes []mcpclient.Change, refused bool) {
+	ctx, cancel := context.WithTimeout(ctx, judgeTimeout)
 	defer cancel()
 	var b Binding
 	for _, bound := range s.bindings {
