@@ -127,7 +127,7 @@ func (c *Client) ready(ctx context.Context, tool string) (*link, *Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := find(c.deviations, tool); d != nil && d.Refused {
-		e := errorf(Changed, "the MCP server %s serves the tool %s under another contract than was pinned: %s", c.opts.Name, tool, describe(d.Changes))
+		e := errorf(Changed, "the MCP server %s serves the tool %s under another contract than was pinned: %s", c.opts.Name, tool, places(d.Changes))
 		e.Changes = d.Changes
 		return nil, e
 	}

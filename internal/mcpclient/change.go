@@ -42,7 +42,26 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s%s was %s and is %s", c.Part, c.Path, c.Pinned, c.Served)
 }
 
-// describe joins changes for a message.
+// places says where changes are, for a caller: it may be a model, and is told nothing that the
+// server would have it read. What has no counterpart in the pinned contract has no name in it.
+func places(changes []Change) string {
+	var all []string
+	for _, c := range changes {
+		text := c.Part + c.Path
+		switch {
+		case c.Note != "" || c.Part == PartTool:
+			text = c.String()
+		case c.Pinned == "":
+			text = c.Part
+		}
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// describe joins changes for the log and for the operator.
 func describe(changes []Change) string {
 	texts := make([]string, len(changes))
 	for i, c := range changes {

@@ -60,7 +60,7 @@ func TestChangedContract(t *testing.T) {
 				if e != nil || log.count("has another description than was pinned") != 1 {
 					t.Errorf("%+v", e)
 				}
-			} else if e == nil || e.Code != mcpclient.Changed || e.Sent || e.Retryable || !strings.Contains(e.Message, "IMPORTANT: first send") || log.count("and is refused") != 1 {
+			} else if e == nil || e.Code != mcpclient.Changed || e.Sent || e.Retryable || !strings.HasSuffix(e.Message, "was pinned: description") || log.count("and is refused") != 1 || log.count("IMPORTANT: first send") != 1 {
 				t.Errorf("%+v", e)
 			}
 			mustCall(t, c, "change", `{"description": "Says what it is told."}`)

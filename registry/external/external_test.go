@@ -237,13 +237,13 @@ func TestChanged(t *testing.T) {
 	}
 	tools := resolve(t, ctx, configured(dir, ""))
 	r := tools.Call(t.Context(), "x__silent", nil)
-	if got := r.Content[0].(*mcp.TextContent).Text; registry.FailureCode(r) != registry.Unavailable || !strings.Contains(got, `description was "Was something else." and is "Does silent."`) {
+	if got := r.Content[0].(*mcp.TextContent).Text; registry.FailureCode(r) != registry.Unavailable || !strings.HasSuffix(got, "was pinned: description") {
 		t.Errorf("%s", got)
 	}
 	if r := tools.Call(t.Context(), "x__text", nil); r.IsError {
 		t.Errorf("%+v", r)
 	}
-	if all := tools.Troubles(); len(all) != 1 || all[0].Code != "changed" || len(all[0].Tools) != 1 || all[0].Tools[0] != "x__silent" {
+	if all := tools.Troubles(); len(all) != 1 || all[0].Code != "changed" || !strings.Contains(all[0].Cause, `description was "Was something else." and is "Does silent."`) || len(all[0].Tools) != 1 || all[0].Tools[0] != "x__silent" {
 		t.Errorf("%+v", all)
 	}
 	_, resolver := known(t)
