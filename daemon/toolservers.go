@@ -142,7 +142,7 @@ func (d *Daemon) openToolServer(ctx context.Context, f *fleet.Fleet, m *fleet.Me
 	} else if options.Client.Command, err = d.toolProgram(ctx, f, m, s, variables); err != nil {
 		return nil, err
 	}
-	key, err := toolServerKey(s, bindings, variables, options.Client.Command)
+	key, err := toolServerKey(s, options, variables)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (d *Daemon) openToolServer(ctx context.Context, f *fleet.Fleet, m *fleet.Me
 
 // toolServerKey names all that a connection was opened with: where it is the same, a reload
 // keeps the connection.
-func toolServerKey(s fleet.MCPServer, bindings []mcptool.Binding, variables []fleet.Variable, c *mcpclient.Command) (string, error) {
+func toolServerKey(s fleet.MCPServer, options mcptool.Options, variables []fleet.Variable) (string, error) {
 	type bound struct {
 		Name, Description, Digest, Tool string
 		Result                          capability.ResultForm
@@ -161,15 +161,15 @@ func toolServerKey(s fleet.MCPServer, bindings []mcptool.Binding, variables []fl
 	}
 	s.Position, s.Sandbox = fleet.Position{}, placelessSandbox(s.Sandbox)
 	var policy *sandbox.Policy
-	if c != nil && c.Sandbox != nil {
+	if c := options.Client.Command; c != nil && c.Sandbox != nil {
 		policy = &c.Sandbox.Policy
 	}
-	all := make([]bound, len(bindings))
-	for i, b := range bindings {
+	all := make([]bound, len(options.Bindings))
+	for i, b := range options.Bindings {
 		of := b.Capability
 		all[i] = bound{of.Name, of.Description, of.Digest, b.Tool, of.Result, b.Text, of.Idempotent, b.PinWords, of.Input.SourceOf(), of.Output.SourceOf()}
 	}
-	key, err := json.Marshal([]any{s, all, variables, policy})
+	key, err := json.Marshal([]any{s, all, variables, policy, options.Compile, options.Budget})
 	return string(key), err
 }
 

@@ -102,6 +102,13 @@ func TestToolServersOverReloads(t *testing.T) {
 	if _, err := add(`{"n":2}`); err != nil || sessions.Load() != first {
 		t.Errorf("%v, and %d sessions in place of %d", err, sessions.Load(), first)
 	}
+	rewrite(t, cfg, "callee/agent.yaml", all["callee/agent.yaml"]+"limits: {maxProofSteps: 100000}\n")
+	reload()
+	ready()
+	if _, err := add(`{"n":2}`); err != nil || sessions.Load() == first {
+		t.Errorf("%v, and the bounds of the proofs are still the old ones", err)
+	}
+	first = sessions.Load()
 	rewrite(t, cfg, "callee/agent.yaml", strings.Replace(all["callee/agent.yaml"], "server: calc", "server: calc, descriptions: refuse", 1))
 	reload()
 	ready()
