@@ -16,6 +16,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/mcptool"
+	"github.com/agentd/agentd/internal/refcount"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/contain"
@@ -25,59 +26,36 @@ import (
 // toolServers are the connections to the MCP servers whose tools run skills. A reload that
 // changes nothing about a server keeps its connection. The zero value is ready.
 type toolServers struct {
-	mu      sync.Mutex
-	open    map[string]*toolServer // by what they were opened with
+	open    refcount.Pool[*mcptool.Server] // by what they were opened with
 	closing sync.WaitGroup
 }
 
 // A toolServer is open as long as a set of handlers has it.
 type toolServer struct {
 	*mcptool.Server
-	from  *toolServers
-	key   string
-	users int // guarded by from.mu
+	from *toolServers
+	ref  *refcount.Ref[*mcptool.Server]
 }
 
-// use returns the server that was opened with key, or opens it.
-func (t *toolServers) use(key string, open func() (*mcptool.Server, error)) (*toolServer, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.open[key]
-	if s == nil {
-		server, err := open()
-		if err != nil {
-			return nil, err
-		}
-		s = &toolServer{Server: server, from: t, key: key}
-		if t.open == nil {
-			t.open = map[string]*toolServer{}
-		}
-		t.open[key] = s
-		server.Start()
+// use returns the server that was opened with key, or opens and starts it.
+func (t *toolServers) use(key string, o mcptool.Options) (*toolServer, error) {
+	ref, err := t.open.Use(key, func() (*mcptool.Server, error) { return mcptool.Open(o) })
+	if err != nil {
+		return nil, err
 	}
-	s.users++
-	return s, nil
+	ref.Value.Start()
+	return &toolServer{ref.Value, t, ref}, nil
+}
+
+// release ends the use, without a wait for the server's end: a program may take its time.
+func (s *toolServer) release() {
+	s.from.closing.Go(func() { _ = s.ref.Release() }) // it has nothing to say
 }
 
 // close closes all servers, whoever uses them: no call does any more.
 func (t *toolServers) close() {
-	t.mu.Lock()
-	for _, s := range t.open {
-		t.closing.Go(func() { _ = s.Close() }) // as in release, which may follow
-	}
-	t.mu.Unlock()
+	_ = t.open.CloseAll() // as in release, which may follow
 	t.closing.Wait()
-}
-
-// release closes the server after its last user, without a wait: a program may take its time.
-func (s *toolServer) release() {
-	s.from.mu.Lock()
-	defer s.from.mu.Unlock()
-	if s.users--; s.users > 0 {
-		return
-	}
-	delete(s.from.open, s.key)
-	s.from.closing.Go(func() { _ = s.Close() }) // it has nothing to say
 }
 
 // toolSkills opens the servers of a member's skills, and returns what runs these. The servers
@@ -146,7 +124,7 @@ func (d *Daemon) openToolServer(ctx context.Context, f *fleet.Fleet, m *fleet.Me
 	if err != nil {
 		return nil, err
 	}
-	return d.toolServers.use(key, func() (*mcptool.Server, error) { return mcptool.Open(options) })
+	return d.toolServers.use(key, options)
 }
 
 // toolServerKey names all that a connection was opened with: where it is the same, a reload
