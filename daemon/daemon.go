@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/registry"
+	"github.com/agentd/agentd/registry/external"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
@@ -73,7 +74,8 @@ type Daemon struct {
 	executions  executions                      // by calls and by the operator
 	skillAPI    atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
 	workers     workers
-	toolServers toolServers // whose tools run skills
+	toolServers toolServers          // whose tools run skills
+	external    external.Connections // of the capability mcp
 	listening   listening
 	mcp         *mcpFace
 	control     *control.Server

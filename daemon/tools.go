@@ -19,6 +19,7 @@ import (
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/builtin"
+	"github.com/agentd/agentd/registry/external"
 	"github.com/agentd/agentd/registry/peers"
 	"github.com/agentd/agentd/rpc"
 )
@@ -51,9 +52,18 @@ func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Memb
 	if err != nil {
 		return nil, err
 	}
+	variables, err := f.EnvFileVariables(m)
+	if err != nil {
+		return nil, err
+	}
+	besides, err := json.Marshal(variables) // which secrets are looked up in
+	if err != nil {
+		return nil, err
+	}
 	known := registry.New()
 	for _, r := range slices.Concat(builtin.All(builtin.Deps{
-		History: d.audit.log, Peers: peers.Callable(f, m, rules), Caller: d.client, Confine: d.confineServers(f, m),
+		History: d.audit.log, Peers: peers.Callable(f, m, rules), Caller: d.client,
+		External: external.New(d.confineServers(f, m)).Share(&d.external, string(besides)),
 	}), d.cfg.Resolvers) {
 		if err := known.Register(r); err != nil {
 			return nil, err

@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"cmp"
+
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/audio"
 	"github.com/agentd/agentd/registry/database"
@@ -23,8 +25,8 @@ type Deps struct {
 	// Peers are the agents that it may call, and Caller makes the calls.
 	Peers  []peers.Peer
 	Caller peers.Caller
-	// Confine confines the programs of MCP servers; nil does not.
-	Confine external.Confine
+	// External is the capability mcp; nil stands for one that confines no program.
+	External *external.Resolver
 }
 
 // All returns the capabilities that agentd ships, for one agent.
@@ -32,7 +34,7 @@ func All(d Deps) []registry.Resolver {
 	return []registry.Resolver{
 		audio.Resolver{},
 		database.Resolver{},
-		external.New(d.Confine),
+		cmp.Or(d.External, external.New(nil)),
 		files.Resolver{},
 		history.New(d.History),
 		mail.Resolver{},

@@ -17,10 +17,11 @@ import (
 
 // A connection is that to one server.
 type connection struct {
-	name   string
-	client *mcpclient.Client
-	log    *slog.Logger
-	names  map[string]string // of the tools, by their names at the server; set before the first call
+	name    string
+	client  *mcpclient.Client // which others may use as well
+	release func() error
+	log     *slog.Logger
+	names   map[string]string // of the tools, by their names at the server; set before the first call
 }
 
 // handler calls a tool. out is its output schema, or nil.

@@ -10,6 +10,7 @@ import (
 	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/peertool"
+	"github.com/agentd/agentd/internal/refcount"
 	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/schema"
@@ -21,14 +22,29 @@ import (
 // configuration, nil where it is left out. Its errors are those of a resolver.
 type Confine func(ctx registry.Context, server, dir string, granted json.RawMessage) (*sandbox.Sandbox, *descendants.Member, error)
 
+// Connections are those to servers that are in use. The zero value is ready.
+type Connections struct {
+	pool refcount.Pool[*mcpclient.Client]
+}
+
 // A Resolver is the capability.
 type Resolver struct {
 	confine Confine
+	open    *Connections
+	besides string
 }
 
 // New returns the capability. Without confine, programs of servers may do whatever this
 // process may.
-func New(confine Confine) *Resolver { return &Resolver{confine} }
+func New(confine Confine) *Resolver { return &Resolver{confine: confine, open: &Connections{}} }
+
+// Share has the resolver use the connections that others with the same ones have opened, as long
+// as nothing about a server differs. besides names what its connections depend on that neither
+// its configuration nor the lock says, such as the variables that secrets come from.
+func (r *Resolver) Share(open *Connections, besides string) *Resolver {
+	r.open, r.besides = open, besides
+	return r
+}
 
 var _ registry.AgentResolver = (*Resolver)(nil)
 
@@ -149,7 +165,7 @@ func (r *Resolver) Resolve(ctx registry.Context, c registry.Config) (*registry.S
 				return nil, errors.Join(err, s.Close())
 			}
 			clients[o.server] = conn
-			s.OnClose(conn.client.Close)
+			s.OnClose(conn.release)
 			s.OnTrouble(conn.troubles)
 		}
 		conn.names[o.Name] = o.name
@@ -163,15 +179,26 @@ func (r *Resolver) Resolve(ctx registry.Context, c registry.Config) (*registry.S
 	return s, nil
 }
 
-// connection makes the client of a server, which is not started yet.
+// connection is that to a server. A new one is not started yet.
 func (r *Resolver) connection(ctx registry.Context, name string, s server, pinned LockedServer) (*connection, error) {
 	o, err := r.options(ctx, name, s)
 	if err != nil {
 		return nil, err
 	}
 	o.Pinned = pinned.contracts()
-	client, err := mcpclient.New(o)
-	return &connection{name: name, client: client, log: ctx.Logger, names: map[string]string{}}, err
+	var policy *sandbox.Policy
+	if o.Command != nil && o.Command.Sandbox != nil {
+		policy = &o.Command.Sandbox.Policy
+	}
+	key, err := json.Marshal([]any{name, s, pinned, policy, r.besides})
+	if err != nil {
+		return nil, err
+	}
+	ref, err := r.open.pool.Use(string(key), func() (*mcpclient.Client, error) { return mcpclient.New(o) })
+	if err != nil {
+		return nil, err
+	}
+	return &connection{name: name, client: ref.Value, release: ref.Release, log: ctx.Logger, names: map[string]string{}}, nil
 }
 
 // add adds a tool.

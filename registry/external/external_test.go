@@ -316,3 +316,62 @@ func TestEditedLock(t *testing.T) {
 		}
 	}
 }
+
+// A reload that changes nothing about a server keeps its program; one that does starts it anew.
+func TestKeptOverReloads(t *testing.T) {
+	ctx, dir, _ := agent(t)
+	lock := pinned(t, ctx, dir)
+	var open external.Connections
+	load := func(config, besides string) *registry.Resolved {
+		t.Helper()
+		all := registry.New()
+		if err := all.Register(external.New(nil).Share(&open, besides)); err != nil {
+			t.Fatal(err)
+		}
+		tools, err := all.Resolve(ctx, uses(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tools.Close(context.Background()) })
+		return tools
+	}
+	now := load(configured(dir, ""), "")
+	for _, row := range []struct {
+		change       func()
+		config, with string
+		starts       bool
+	}{
+		{func() {}, configured(dir, ""), "", false},
+		{func() {}, configured(dir, `, "limits": {"pending": 3}`), "", true},
+		{func() {}, configured(dir, `, "limits": {"pending": 3}`), "another variable", true},
+		{func() {
+			s := lock.Servers["x"]
+			s.Tools = s.Tools[1:]
+			lock.Servers["x"] = s
+			if err := external.WriteLock(dir, lock); err != nil {
+				t.Fatal(err)
+			}
+		}, configured(dir, `, "limits": {"pending": 3}`), "another variable", true},
+	} {
+		if r := now.Call(t.Context(), "x__text", nil); r.IsError {
+			t.Fatalf("%+v", r)
+		}
+		if err := os.Remove(filepath.Join(dir, "started")); err != nil {
+			t.Fatal(err)
+		}
+		row.change()
+		next := load(row.config, row.with)
+		if err := now.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r := next.Call(t.Context(), "x__text", nil); r.IsError {
+			t.Fatalf("%+v", r)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "started")); (err == nil) != row.starts {
+			t.Errorf("%s %s: %v", row.config, row.with, err)
+		} else if err != nil {
+			_ = os.WriteFile(filepath.Join(dir, "started"), nil, 0o600)
+		}
+		now = next
+	}
+}
