@@ -42,6 +42,7 @@ type Client struct {
 	wait           chan struct{} // what calls wait for: an attempt to connect, or a list; nil for nothing
 	cause          error         // why there is no connection
 	away           bool          // that has been reported
+	unreached      bool          // the last attempt to connect has failed
 	since          time.Time
 	implementation string
 	deviations     []Deviation

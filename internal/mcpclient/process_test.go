@@ -180,6 +180,31 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// Calls do not wait for a further attempt to reach a server that was not reached.
+func TestAwayDuringAnAttempt(t *testing.T) {
+	o := command(t, "library")
+	pin(t, &o)
+	env, attempts := o.Command.Env, 0
+	trying, hold := make(chan struct{}), make(chan struct{})
+	o.Command.Env = func() ([]string, error) {
+		switch attempts++; attempts {
+		case 1:
+			return nil, errors.New("not yet")
+		case 2:
+			close(trying)
+			<-hold
+		}
+		return env()
+	}
+	c := start(t, o)
+	<-trying
+	if _, e := call(t, c, "echo", `{}`); e == nil || e.Code != mcpclient.Away || !e.Retryable {
+		t.Errorf("%+v", e)
+	}
+	close(hold)
+	mustCall(t, c, "echo", `{}`)
+}
+
 // What a start needs may be missing, and come later: no restart of anything is needed.
 func TestSecretComesLater(t *testing.T) {
 	o := command(t, "library")

@@ -17,7 +17,8 @@ func (c *Client) run(ctx context.Context) {
 	for {
 		c.trying()
 		l, tools, err := c.connect(ctx)
-		if err == nil {
+		reached := err == nil
+		if reached {
 			began := time.Now()
 			c.up(l, tools)
 			err = c.serve(ctx, l)
@@ -28,10 +29,10 @@ func (c *Client) run(ctx context.Context) {
 			}
 		}
 		if ctx.Err() != nil {
-			c.down(errClosed, false)
+			c.down(errClosed, reached, false)
 			return
 		}
-		c.down(err, true)
+		c.down(err, reached, true)
 		// Not all clients of a server that was restarted come back at one moment.
 		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // no secret
 		select {
@@ -114,11 +115,12 @@ func (c *Client) relist() {
 	}
 }
 
-// trying notes that an attempt to connect begins, which calls wait for.
+// trying notes that an attempt to connect begins. Calls wait for it unless the one before has
+// failed: a server that is mute would hold each of them for as long as an attempt may take.
 func (c *Client) trying() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wait == nil {
+	if c.wait == nil && !c.unreached {
 		c.wait = make(chan struct{})
 	}
 }
@@ -142,7 +144,10 @@ func (c *Client) up(l *link, tools listing) {
 	if c.away {
 		text = "an MCP server is back"
 	}
-	c.link, c.cause, c.away, c.since, c.implementation = l, nil, false, time.Now(), implementation
+	c.link, c.cause, c.away, c.unreached, c.since, c.implementation = l, nil, false, false, time.Now(), implementation
+	if c.wait == nil {
+		c.wait = make(chan struct{}) // until it is judged what the server serves
+	}
 	c.mu.Unlock()
 	c.log.Info(text, "era", l.era, "implementation", implementation, "tools", len(tools))
 	c.judge(tools, l.listed)
@@ -158,14 +163,14 @@ func (c *Client) leaves(why error) {
 	}
 }
 
-// down notes that there is no connection, and says so once.
-func (c *Client) down(why error, report bool) {
+// down notes that there is no connection, after one or without, and says so once.
+func (c *Client) down(why error, reached, report bool) {
 	c.mu.Lock()
 	first := !c.away
 	if first {
 		c.since = time.Now()
 	}
-	c.link, c.cause, c.away = nil, why, true
+	c.link, c.cause, c.away, c.unreached = nil, why, true, !reached
 	c.mu.Unlock()
 	if report && first {
 		c.log.Warn("an MCP server is away, and is tried again and again", "error", why)
