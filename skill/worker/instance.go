@@ -213,7 +213,7 @@ func (in *instance) invoke(c *call) {
 	c.id = in.lastID
 	in.calls[c.id] = c
 	in.send(func(b []byte) []byte { return appendInvoke(b, c.id, c.inv, c.token) })
-	c.end = in.queued
+	c.end = in.queued - 1 // the line feed is not needed to begin it
 	if most := in.pool.cfg.MaxCalls; most > 0 && in.served >= most {
 		in.recycle(fmt.Errorf("it has served %d calls", in.served))
 	}

@@ -262,6 +262,21 @@ func TestCallThatHasNotBegunIsServedByAnother(t *testing.T) {
 	}
 }
 
+// A call of which only the line feed was not read may have begun: it is not repeated.
+func TestCallThatMayHaveBegunIsNotRepeated(t *testing.T) {
+	if pending(os.Stdin) < 0 {
+		t.Skip("this system does not say what is in a pipe")
+	}
+	first := filepath.Join(t.TempDir(), "first")
+	p, log := pool(t, "rogue", func(c *worker.Config) {
+		c.Program.Env = append(c.Program.Env, "WORKER_FIRST="+first, "WORKER_FIRST_KIND=leaves-feed")
+	})
+	var public *rpc.SkillError
+	if got, err := call(t.Context(), p, "echo", "1"); !errors.As(err, &public) || public.Retryable || !strings.Contains(public.Message, "exit status 4") {
+		t.Errorf("%s, %v\n%s", got, err, log)
+	}
+}
+
 // A worker is replaced after so many calls, so long a time and so much memory, and serves
 // until the next one does.
 func TestRecycling(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -120,10 +121,14 @@ func (w *rogue) initialize(id json.RawMessage) {
 		result = `{"protocolVersion":1,"capabilities":["echo"]}`
 	case "serial":
 		result = `{"protocolVersion":1}`
-	case "leaves": // it reads no more, and ends when there is something to read
+	case "leaves", "leaves-feed": // it ends when there is something to read: without reading, or but for the line feed
 		w.write(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1}}`, id)
 		for {
-			if n := pending(os.Stdin); n > 0 {
+			n := pending(os.Stdin)
+			if n > 0 && w.kind == "leaves-feed" {
+				_, _ = io.ReadFull(os.Stdin, make([]byte, n-1))
+			}
+			if n > 0 {
 				os.Exit(4)
 			}
 			time.Sleep(time.Millisecond)
