@@ -166,12 +166,17 @@ func (r *Resident) endDescendants() {
 // Pid is the process id of the program, and of its process group.
 func (r *Resident) Pid() int { return r.cmd.Process.Pid }
 
-// Signal sends a signal to the process group of the program, while that runs.
+// Signal sends a signal to the process group of the program, while that runs. SIGKILL
+// reaches the program also if it has joined another group.
 func (r *Resident) Signal(s syscall.Signal) {
 	select {
 	case <-r.ended: // the number may be another's by now
+		return
 	default:
-		_ = syscall.Kill(-r.Pid(), s) // it may be about to end
+	}
+	err := syscall.Kill(-r.Pid(), s)
+	if err != nil || s == syscall.SIGKILL { // any other signal means something else when it comes twice
+		_ = r.cmd.Process.Signal(s) // it may be about to end
 	}
 }
 

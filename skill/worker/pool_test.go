@@ -174,7 +174,7 @@ func TestFaultsReplaceTheWorker(t *testing.T) {
 }
 
 // A cancelled call ends as soon as the worker ends it, and the worker stays. One that does
-// not end it in time is replaced, even if it ignores SIGTERM.
+// not end it in time is replaced, even if it ignores SIGTERM and has left its process group.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	cancelled := func(t *testing.T, p *worker.Pool, capability string) error {
@@ -200,7 +200,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%s, %s, %+v", pid, again, p.Status())
 		}
 	})
-	for _, capability := range []string{"hang", "stubborn"} {
+	for _, capability := range []string{"hang", "stubborn", "deserter"} {
 		t.Run(capability, func(t *testing.T) {
 			t.Parallel()
 			p, log := pool(t, "rogue", nil)

@@ -183,6 +183,12 @@ func (w *rogue) invoke(l line) {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		touch(l.Params.Payload)
+	case "deserter": // it has left its process group as well
+		signal.Ignore(syscall.SIGTERM)
+		if group, err := syscall.Getpgid(os.Getppid()); err != nil || syscall.Setpgid(0, group) != nil {
+			panic("it cannot leave")
+		}
+		touch(l.Params.Payload)
 	case "garbage":
 		w.write("Hello World, my secret is hunter2")
 	case "batch":
