@@ -13,8 +13,9 @@ import (
 	"github.com/agentd/agentd/skill/internal/wire"
 )
 
-// readBuffer is what is read of a worker's output at a time.
-const readBuffer = 64 << 10
+// readBuffer is what is read of a worker's output at a time, and writeBlock what it must read
+// of its input within the time that it has: what a pipe holds.
+const readBuffer, writeBlock = 64 << 10, 64 << 10
 
 // A received is what the reader has found: a message, or why there is none.
 type received struct {
@@ -95,12 +96,17 @@ type written struct {
 	err error
 }
 
-// write writes batches, each within a time, until there are no more, or one fails.
+// write writes batches until there are no more, or one fails: each block of one within a time,
+// so that a batch of many calls gets as long as it takes a worker that reads.
 func write(to *os.File, batches <-chan []byte, within time.Duration, done chan<- written) {
 	for batch := range batches {
-		_ = to.SetWriteDeadline(time.Now().Add(within)) // pipes have deadlines
-		n, err := to.Write(batch)
+		var all written
+		for all.err == nil && all.n < len(batch) {
+			_ = to.SetWriteDeadline(time.Now().Add(within)) // pipes have deadlines
+			n, err := to.Write(batch[all.n:min(len(batch), all.n+writeBlock)])
+			all.n, all.err = all.n+n, err
+		}
 		_ = to.SetWriteDeadline(time.Time{}) // it would hold for writeNow, too
-		done <- written{n, err}              // it has room: there is one batch at a time
+		done <- all                          // it has room: there is one batch at a time
 	}
 }
