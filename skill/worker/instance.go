@@ -65,6 +65,7 @@ type instance struct {
 	waiting  int // cancelled calls that are not answered
 
 	out, spare []byte // what is to be written, and the memory of the last batch
+	replies    int64  // bytes of out that the worker has asked for
 	writing    bool   // a batch is with the writer
 	queued     int64  // bytes that have ever been appended to out
 	sent       int64  // bytes that have been written
@@ -158,6 +159,25 @@ func (in *instance) send(appended func([]byte) []byte) {
 	in.queued += int64(len(in.out) - before)
 }
 
+// reply appends messages that the worker has asked for. It is bounded how many of them wait
+// until it reads: calls are by themselves.
+func (in *instance) reply(appended func([]byte) []byte) {
+	before := in.queued
+	in.send(appended)
+	if in.replies += in.queued - before; in.replies > maxReplies {
+		in.fail(fmt.Errorf("it has left more than %d bytes unread that it had asked for", maxReplies))
+	}
+}
+
+// emptied is the memory of messages that have been written, for others. After a burst it is
+// let go.
+func emptied(b []byte) []byte {
+	if cap(b) > maxKept {
+		return nil
+	}
+	return b[:0]
+}
+
 // flush writes what has gathered, as far as the pipe takes it, and gives the rest to the
 // writer. After the last message it closes the input.
 func (in *instance) flush() {
@@ -165,15 +185,16 @@ func (in *instance) flush() {
 		return
 	}
 	if len(in.out) > 0 && !in.exited {
+		in.replies = 0
 		n := writeNow(in.program.Input, in.out)
 		in.sent += int64(n)
 		if n < len(in.out) {
 			in.writing = true
 			in.batches <- in.out[n:]
-			in.out, in.spare = in.spare, in.out[:0]
+			in.out, in.spare = in.spare, emptied(in.out)
 			return
 		}
-		in.out = in.out[:0]
+		in.out = emptied(in.out)
 	}
 	if in.asked {
 		in.endWriting()

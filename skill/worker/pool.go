@@ -29,6 +29,10 @@ const (
 	maxRequests = 64
 	// framing is what a message has around an answer, at most.
 	framing = 64 << 10
+	// maxReplies bounds what waits until a worker reads it, of what it has asked for.
+	maxReplies = 64 << 20
+	// maxKept bounds the memory for messages that an instance keeps.
+	maxKept = 1 << 20
 	// maxPlaces is how often a call may be given to an instance that ends before it begins.
 	maxPlaces = 5
 )

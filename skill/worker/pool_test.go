@@ -150,11 +150,12 @@ func TestFaultsReplaceTheWorker(t *testing.T) {
 		"late":    {"progress of a call that it does not serve", "does not serve"},
 		"long":    {"a line of more than", "a line of more than"},
 		"flood":   {"is no message", "is no message"},
+		"asks":    {"bytes unread that it had asked for", "bytes unread"},
 		"closes":  {"closed its standard input or output", "closed its standard"},
 	} {
 		t.Run(capability, func(t *testing.T) {
 			t.Parallel()
-			p, log := pool(t, "rogue", nil)
+			p, log := pool(t, "rogue", func(c *worker.Config) { c.WriteTimeout = time.Minute })
 			_, err := call(t.Context(), p, capability, "null")
 			if want.caller != "" {
 				var public *rpc.SkillError

@@ -94,6 +94,13 @@ func (w *rogue) run() {
 			w.initialize(l.ID)
 		case l.Method == "ping":
 			w.write(`{"jsonrpc":"2.0","id":%s,"result":null}`, l.ID)
+		case l.Method == "invoke" && l.Params.Capability == "asks": // and does not read the answers
+			many := strings.Repeat(`{"jsonrpc":"2.0","id":"`+strings.Repeat("x", 120)+`","method":"`+strings.Repeat("\ue000", 64)+`"}`+"\n", 4096)
+			for {
+				if _, err := os.Stdout.WriteString(many); err != nil {
+					os.Exit(1)
+				}
+			}
 		case l.Method == "invoke":
 			go w.invoke(l)
 		case l.Method == "cancel":

@@ -134,7 +134,7 @@ func (in *instance) notification(m *wire.Message) {
 // request answers what the worker asks for.
 func (in *instance) request(m *wire.Message) {
 	refuse := func(code int, format string, args ...any) {
-		in.send(func(b []byte) []byte { return appendError(b, m.ID, code, fmt.Sprintf(format, args...)) })
+		in.reply(func(b []byte) []byte { return appendError(b, m.ID, code, fmt.Sprintf(format, args...)) })
 	}
 	if m.Method != wire.RequestAgent {
 		refuse(wire.MethodNotFound, "there is no method %.64q", m.Method)
@@ -186,7 +186,7 @@ func (in *instance) nest(c *call, id json.RawMessage, r rpc.Request, progress bo
 		in.do(func() {
 			delete(in.requests, string(id))
 			c.nested--
-			in.send(func(b []byte) []byte {
+			in.reply(func(b []byte) []byte {
 				if text == nil {
 					return appendError(b, id, wire.InternalError, fmt.Sprintf("the call could not be made: %v", err))
 				}
@@ -197,7 +197,7 @@ func (in *instance) nest(c *call, id json.RawMessage, r rpc.Request, progress bo
 }
 
 // say has the owner send a message, unless the instance is gone.
-func (in *instance) say(appended func([]byte) []byte) { in.do(func() { in.send(appended) }) }
+func (in *instance) say(appended func([]byte) []byte) { in.do(func() { in.reply(appended) }) }
 
 // do has the owner run f, unless the instance is gone.
 func (in *instance) do(f func()) {
