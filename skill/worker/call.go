@@ -38,6 +38,7 @@ type call struct {
 	end     int64     // where the call ends in what the instance is sent
 	grace   time.Time // when it must have answered the cancelled call; zero while it runs
 	nested  int       // requests in progress
+	unheard bool      // some of its progress is lost
 	nesting context.Context
 	unnest  context.CancelCauseFunc
 }

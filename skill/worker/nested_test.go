@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 
@@ -86,5 +87,17 @@ func TestProgress(t *testing.T) {
 	}
 	if len(r.values) != 1 || <-r.values != `{"done":1}` {
 		t.Error("the progress is lost")
+	}
+}
+
+// Progress that is too long is lost, which the log says once for a call.
+func TestProgressThatIsLost(t *testing.T) {
+	p, log := pool(t, "rogue", nil)
+	r := reporter{make(chan string, 8)}
+	if _, err := p.Handle(t.Context(), &rpc.Invocation{Capability: "progress-big", Reporter: r}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "the progress of a call is lost"); n != 1 || len(r.values) != 0 {
+		t.Errorf("%d lines and %d events:\n%s", n, len(r.values), log)
 	}
 }

@@ -247,6 +247,12 @@ func (w *rogue) invoke(l line) {
 		w.write(`{"jsonrpc":"2.0","method":"progress","params":{"id":%s,"value":{"done":1}}}`, l.ID)
 		w.write(`{"jsonrpc":"2.0","method":"of-the-future","params":[]}`)
 		w.answer(l.ID, 1)
+	case "progress-big":
+		value := strings.Repeat("x", 64<<10)
+		for range 3 {
+			w.write(`{"jsonrpc":"2.0","method":"progress","params":{"id":%s,"value":"%s"}}`, l.ID, value)
+		}
+		w.answer(l.ID, 1)
 	case "nested":
 		r := w.request(`"n1"`, "requestAgent", fmt.Sprintf(`{"call":%s,"request":%s}`, l.ID, l.Params.Payload))
 		w.answer(l.ID, map[string]json.RawMessage{"result": r.Result, "error": r.Error})

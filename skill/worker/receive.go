@@ -120,7 +120,8 @@ func (in *instance) notification(m *wire.Message) {
 			in.fail(errors.New("it has reported the progress of a call that it does not serve"))
 			return
 		}
-		if err := c.inv.Progress(p.Value); err != nil { // it does not block
+		if err := c.inv.Progress(p.Value); err != nil && !c.unheard { // it does not block
+			c.unheard = true // the log takes one line of a call, however much it reports
 			in.pool.log.Warn("the progress of a call is lost", "correlationId", c.inv.CorrelationID, "error", err)
 		}
 	case wire.Cancel:
