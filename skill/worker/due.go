@@ -91,8 +91,9 @@ func (in *instance) checkServing(now time.Time) {
 	cfg := &in.pool.cfg
 	// One that serves a call may be busy, and is not asked.
 	if len(in.calls) == 0 && !in.pinged && now.Sub(in.heard) >= cfg.PingInterval {
-		in.pinged, in.due = true, now.Add(cfg.PingTimeout)
-		in.send(func(b []byte) []byte { return appendRequest(b, pingID, wire.Ping, struct{}{}) })
+		in.lastID++
+		in.ping, in.pinged, in.due = in.lastID, true, now.Add(cfg.PingTimeout)
+		in.send(func(b []byte) []byte { return appendRequest(b, in.ping, wire.Ping, struct{}{}) })
 	}
 	if in.replaced {
 		return

@@ -26,12 +26,8 @@ const (
 	stopping // it is about to end
 )
 
-// The ids of agentd's own requests. Those of calls come after them.
-const (
-	initializeID = 1
-	pingID       = 2
-	firstCallID  = 3
-)
+// initializeID is the id of the first request. Those of calls and pings come after it.
+const initializeID = 1
 
 // An instance is one process of a worker. The goroutine of run owns all of it but what the
 // comments give to others.
@@ -72,7 +68,8 @@ type instance struct {
 	asked      bool   // it was asked to end: the input is closed when all is written
 
 	due            time.Time // of the phase or of a ping; zero if nothing is
-	pinged         bool
+	ping           uint64    // the id of the last one
+	pinged         bool      // it has not been answered
 	heard          time.Time // when it last said something, or had a call
 	memoryDue      time.Time
 	replaced       bool // replace is closed
@@ -90,7 +87,7 @@ func (p *Pool) start(ctx context.Context) (*instance, error) {
 		pool: p, program: program, born: now, heard: now, due: now.Add(p.cfg.StartTimeout), memoryDue: now.Add(memoryInterval),
 		cancelled: make(chan *call), retire: make(chan struct{}, 1), ready: make(chan struct{}), replace: make(chan struct{}), over: make(chan struct{}),
 		received: make(chan received, 64), batches: make(chan []byte, 1), written: make(chan written, 1), later: make(chan func()),
-		calls: map[uint64]*call{}, requests: map[string]context.CancelFunc{}, lastID: firstCallID - 1,
+		calls: map[uint64]*call{}, requests: map[string]context.CancelFunc{}, lastID: initializeID,
 	}
 	batches := in.batches // the owner's is set to nil
 	in.helpers.Go(func() { read(program.Output, p.maxMessage(), in.received, in.over) })

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -145,7 +146,7 @@ func TestFaultsReplaceTheWorker(t *testing.T) {
 		"killed":  {"signal: killed", "signal: killed"},
 		"garbage": {"a line that is no message", "a line that is no message"},
 		"batch":   {"it is no JSON object", "no JSON object"},
-		"twice":   {"answered request 3 again", ""},
+		"twice":   {"answered request 2 again", ""},
 		"unknown": {"a request that it was not sent", "was not sent"},
 		"late":    {"progress of a call that it does not serve", "does not serve"},
 		"long":    {"a line of more than", "a line of more than"},
@@ -417,6 +418,22 @@ func TestClose(t *testing.T) {
 			t.Error("the call has an answer")
 		}
 	})
+}
+
+// The ids of calls and pings grow, as the page of the protocol says: a worker may tell by them
+// what is new.
+func TestRequestIDsGrow(t *testing.T) {
+	p, _ := pool(t, "rogue", func(c *worker.Config) { c.PingInterval, c.PingTimeout = 4*time.Millisecond, time.Minute })
+	var got struct{ IDs, Pings []int }
+	eventually.Holds(t, "pings between calls", func() bool {
+		if err := json.Unmarshal([]byte(mustCall(t, p, "ids", "null")), &got); err != nil {
+			t.Fatal(err)
+		}
+		return len(got.Pings) > 1
+	})
+	if !slices.IsSorted(got.IDs) || len(slices.Compact(slices.Clone(got.IDs))) != len(got.IDs) {
+		t.Errorf("%+v", got)
+	}
 }
 
 // An idle worker that does not react any more is found, and so is one that does not read.

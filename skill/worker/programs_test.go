@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +43,8 @@ type rogue struct {
 	mu      sync.Mutex
 	calls   map[string]chan struct{} // closed when the call is cancelled
 	answers sync.Map                 // what requests of its own are answered with, by id
+	ids     []int                    // of agentd's requests
+	pings   []int                    // those of them that were pings
 }
 
 type line struct {
@@ -89,6 +92,7 @@ func (w *rogue) run() {
 		if err := json.Unmarshal(text, &l); err != nil {
 			panic(err)
 		}
+		w.note(l)
 		switch {
 		case l.Method == "initialize":
 			w.initialize(l.ID)
@@ -114,6 +118,20 @@ func (w *rogue) run() {
 				got.(chan line) <- l
 			}
 		}
+	}
+}
+
+// note notes the id of a request.
+func (w *rogue) note(l line) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id, err := strconv.Atoi(string(l.ID))
+	if err != nil || l.Method == "" {
+		return
+	}
+	w.ids = append(w.ids, id)
+	if l.Method == "ping" {
+		w.pings = append(w.pings, id)
 	}
 }
 
@@ -162,6 +180,11 @@ func (w *rogue) invoke(l line) {
 		w.answer(l.ID, l.Params.Payload)
 	case "pid":
 		w.answer(l.ID, os.Getpid())
+	case "ids":
+		w.mu.Lock()
+		all := map[string][]int{"ids": w.ids, "pings": w.pings}
+		w.mu.Unlock()
+		w.answer(l.ID, all)
 	case "params":
 		w.answer(l.ID, map[string]any{"token": l.Params.Token, "home": os.Getenv("HOME"), "worker": os.Getenv("AGENTD_WORKER"), "secret": os.Getenv("WORKER_SECRET")})
 	case "crash":

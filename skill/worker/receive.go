@@ -50,11 +50,11 @@ func (in *instance) response(m *wire.Message) {
 		if err := in.initialized(m); err != nil {
 			in.fail(err)
 		}
-	case id == pingID && in.pinged:
+	case id == in.ping && in.pinged:
 		in.pinged, in.due, in.heard = false, time.Time{}, time.Now()
 	case in.calls[id] != nil:
 		in.complete(in.calls[id], answerOf(m, in.pool.cfg.Program.MaxOutputBytes))
-	case id == initializeID && in.phase > serving, id == pingID && in.phase > serving:
+	case id == initializeID && in.phase > serving, id == in.ping && in.phase > serving:
 		// It was retired meanwhile.
 	default:
 		in.fail(in.unknown(m))
