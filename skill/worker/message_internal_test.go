@@ -6,9 +6,11 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/skill"
 	"github.com/agentd/agentd/skill/internal/wire"
 )
 
@@ -51,6 +53,25 @@ func TestBackoff(t *testing.T) {
 	if backoff(1) != 0 || backoff(2) != firstPause || backoff(3) <= backoff(2) || backoff(1000) != lastPause {
 		t.Errorf("%v, %v, %v, %v", backoff(1), backoff(2), backoff(3), backoff(1000))
 	}
+}
+
+// The pause before another try to recycle an instance ends with that instance.
+func TestPauseEndsWithTheInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := New(Config{Program: &skill.Process{Command: []string{"true"}}, Capabilities: []Capability{{Name: "x"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan struct{})
+		s := &slot{pool: p, serving: &instance{over: over}, faults: 100}
+		p.standing.set(0, up, nil)
+		time.AfterFunc(time.Second, func() { close(over) })
+		began := time.Now()
+		s.pause(t.Context(), errors.New("it does not start"))
+		if took := time.Since(began); took != time.Second || s.serving != nil || p.Status().Serving != 0 {
+			t.Errorf("after %s, %+v", took, p.Status())
+		}
+	})
 }
 
 // While one slot serves the pool is not down; it is when all of them pause, and until one

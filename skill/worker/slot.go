@@ -88,14 +88,17 @@ func (s *slot) start(ctx context.Context) (*instance, error) {
 	}
 }
 
-// pause counts a fault, and waits before the next start.
+// pause counts a fault, and waits before the next start: not longer than the instance lives
+// that was to be recycled, after which there is none.
 func (s *slot) pause(ctx context.Context, fault error) {
 	s.faults++
 	s.pool.restarts.Add(1)
+	var over <-chan struct{}
 	if s.serving != nil { // the one that was to be recycled
+		over = s.serving.over
 		select {
-		case <-s.serving.over:
-			s.serving = nil
+		case <-over:
+			s.serving, over = nil, nil
 		default:
 		}
 	}
@@ -108,6 +111,10 @@ func (s *slot) pause(ctx context.Context, fault error) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
+	case <-over:
+		s.serving = nil
+		s.pool.standing.set(s.index, coming, nil)
+		return
 	}
 	if s.serving == nil && length > patience {
 		s.pool.standing.set(s.index, coming, nil)
