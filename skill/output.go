@@ -46,6 +46,7 @@ const escapedBytes = 6
 // A line that is too long is cut. What is left out is counted, and the count logged at the end.
 type lineLogger struct {
 	log  *slog.Logger
+	of   string // what the bounds hold for: "of one call"
 	line []byte // without its end, which has not come yet
 	cut  int    // bytes of it that are left out
 	some bool   // it has begun, although it may be empty
@@ -60,7 +61,7 @@ func newLineLogger(log *slog.Logger, inv *rpc.Invocation) *lineLogger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &lineLogger{log: log.With("peer", inv.From, "capability", inv.Capability, "correlationId", inv.CorrelationID, "traceId", inv.TraceID())}
+	return &lineLogger{of: "of one call", log: log.With("peer", inv.From, "capability", inv.Capability, "correlationId", inv.CorrelationID, "traceId", inv.TraceID())}
 }
 
 func (l *lineLogger) Write(p []byte) (int, error) {
@@ -134,7 +135,7 @@ func (l *lineLogger) close() {
 // tally says what was left out.
 func (l *lineLogger) tally() {
 	if l.lost > 0 || l.lostBytes > 0 {
-		l.log.LogAttrs(context.Background(), slog.LevelWarn, "the skill wrote more to standard error than the log takes of one call",
+		l.log.LogAttrs(context.Background(), slog.LevelWarn, "the skill wrote more to standard error than the log takes "+l.of,
 			slog.Int("lines", l.lines), slog.Int("omittedLines", l.lost), slog.Int("omittedBytes", l.lostBytes))
 	}
 }

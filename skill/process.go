@@ -159,10 +159,15 @@ func (p *Process) run(ctx context.Context, inv *rpc.Invocation, confined *sandbo
 // endDescendants ends what the program of a call has left, and logs how much that was.
 func (p *Process) endDescendants(family *descendants.Call, inv *rpc.Invocation) {
 	ended, err := family.End()
-	if p.Logger == nil || ended == 0 && err == nil {
+	logLeft(p.Logger, ended, err, "capability", inv.Capability, "correlationId", inv.CorrelationID)
+}
+
+// logLeft logs how many processes a program has left that were ended, and that some were not.
+func logLeft(log *slog.Logger, ended int, err error, of ...any) {
+	if log == nil || ended == 0 && err == nil {
 		return
 	}
-	log := p.Logger.With("capability", inv.Capability, "correlationId", inv.CorrelationID, "ended", ended)
+	log = log.With(of...).With("ended", ended)
 	if err != nil {
 		log.Error("the skill has left processes that could not all be ended", "error", err)
 		return

@@ -158,9 +158,7 @@ func (r *Resident) wait() {
 // endDescendants ends what the program has left, and logs how much that was.
 func (r *Resident) endDescendants() {
 	ended, err := r.family.End()
-	if log := r.process.Logger; log != nil && (ended > 0 || err != nil) {
-		log.Info("the worker has left processes", "skill", r.name, "ended", ended, "error", err)
-	}
+	logLeft(r.process.Logger, ended, err, "skill", r.name)
 }
 
 // Pid is the process id of the program, and of its process group.
@@ -208,7 +206,7 @@ func newSteadyLogger(log *slog.Logger, name string) *steadyLogger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &steadyLogger{lineLogger: lineLogger{log: log.With("skill", name)}, began: time.Now()}
+	return &steadyLogger{lineLogger: lineLogger{of: "in a minute", log: log.With("skill", name)}, began: time.Now()}
 }
 
 // started adds the process id to the lines. Nothing has been written yet.
@@ -219,6 +217,7 @@ func (l *steadyLogger) Write(p []byte) (int, error) {
 	if time.Since(l.began) > logWindow {
 		l.tally()
 		l.lines, l.bytes, l.lost, l.lostBytes, l.began = 0, 0, 0, 0, time.Now()
+		l.refused = "" // what was refused so long ago has not ended the program
 	}
 	return l.lineLogger.Write(p)
 }
