@@ -52,6 +52,7 @@ type workers struct {
 	mu      sync.Mutex
 	current map[string]*workerSkill   // by name; guarded by mu
 	open    map[*worker.Pool]struct{} // with those that finish their calls; guarded by mu
+	closed  bool                      // none begins any more; guarded by mu
 	closing sync.WaitGroup            // the retired ones
 	board   *health.Board
 }
@@ -147,15 +148,41 @@ func (w *workers) find(name string) *workerSkill {
 	return w.current[name]
 }
 
+// keep notes a pool, so that close ends it. After close it is retired instead.
+func (w *workers) keep(p *worker.Pool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		p.Retire()
+		return
+	}
+	if w.open == nil {
+		w.open = map[*worker.Pool]struct{}{}
+	}
+	w.open[p] = struct{}{}
+}
+
+// forget undoes keep, of a pool that has been closed.
+func (w *workers) forget(p *worker.Pool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.open, p)
+}
+
 // prepare starts the workers of a reload as far as they are to serve at once: those that are
-// eager, and those in whose place another one serves. The error names one that does not
-// start.
+// eager, and those in whose place another one serves. All start at the same time. The error
+// names one that does not start. It ends with close.
 func (w *workers) prepare(handlers map[string]rpc.Handler) error {
+	var awaited []*workerSkill
 	for _, next := range workersOf(handlers) {
 		before := w.find(next.name)
-		if !next.eager && (before == nil || !before.pool.Status().Begun) {
-			continue
+		if next.eager || before != nil && before.pool.Status().Begun {
+			w.keep(next.pool)
+			next.pool.Begin()
+			awaited = append(awaited, next)
 		}
+	}
+	for _, next := range awaited {
 		ctx, cancel := context.WithTimeout(context.Background(), next.start+time.Second)
 		err := next.pool.Serving(ctx)
 		cancel()
@@ -173,38 +200,42 @@ func (w *workers) abandon(handlers map[string]rpc.Handler) error {
 	var errs []error
 	for _, next := range workersOf(handlers) {
 		errs = append(errs, next.pool.Close(ctx))
+		w.forget(next.pool)
 	}
 	return errors.Join(errs...)
 }
 
 // use puts workers in force. Those from before finish their calls, and end.
 func (w *workers) use(handlers map[string]rpc.Handler) {
+	inForce := map[string]*workerSkill{}
+	for _, next := range workersOf(handlers) {
+		w.keep(next.pool)
+		inForce[next.name] = next
+	}
 	w.mu.Lock()
 	before := w.current
-	w.current = map[string]*workerSkill{}
-	if w.open == nil {
-		w.open = map[*worker.Pool]struct{}{}
-	}
-	for _, next := range workersOf(handlers) {
-		w.current[next.name] = next
-		w.open[next.pool] = struct{}{}
+	w.current = inForce
+	for _, old := range before {
+		if w.closed {
+			break // close ends them
+		}
+		w.closing.Go(func() {
+			_ = old.pool.Close(context.Background()) // close ends the wait
+			w.forget(old.pool)
+		})
 	}
 	w.mu.Unlock()
 	for _, old := range before {
 		old.pool.Retire()
 		w.board.End(health.Worker, old.name)
-		w.closing.Go(func() {
-			_ = old.pool.Close(context.Background()) // close ends the wait
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			delete(w.open, old.pool)
-		})
 	}
 }
 
-// close ends all workers. Those that still run when ctx ends are killed.
+// close ends all workers, those of a reload that still runs, too. Those that still run when
+// ctx ends are killed.
 func (w *workers) close(ctx context.Context) error {
 	w.mu.Lock()
+	w.closed = true
 	var errs []error
 	var ends sync.WaitGroup
 	results := make(chan error, len(w.open))

@@ -11,12 +11,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/skill/worker"
 )
 
 // lines keeps a log while others write it.
@@ -181,6 +183,29 @@ func TestWorkerReload(t *testing.T) {
 	load.Wait()
 	if got, _ := pidOf(t, f, "pid"); got != "v4" || d.Ready() != nil {
 		t.Errorf("%s serves, %v", got, d.Ready())
+	}
+}
+
+// The stop of an agent ends a reload that waits for a new worker, and that worker with it.
+func TestStopEndsReload(t *testing.T) {
+	cfg := withGo(load(t, withWorker(", startTimeoutMs: 600000")))
+	log := &lines{}
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	f := startFleet(t, cfg)
+	d, _ := f.Daemon("callee")
+	pidOf(t, f, "pid")
+	rescript(t, cfg, "exit_at_start=no", "echo it waits >&2; cat >/dev/null; exit")
+	reloaded := make(chan error, 1)
+	go func() { reloaded <- d.Reload() }()
+	eventually.Holds(t, "the new worker", func() bool { return strings.Contains(log.String(), "it waits") })
+	stop(t, f)
+	select {
+	case err := <-reloaded:
+		if !errors.Is(err, worker.ErrRetired) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the reload goes on")
 	}
 }
 

@@ -160,11 +160,11 @@ func (p *Pool) Begin() {
 	})
 }
 
-// Serving begins, and waits until every instance serves. The error says why one does not, or
-// is ctx's.
+// Serving begins, and waits until every instance serves. The error says why one does not, is
+// ctx's, or [ErrRetired].
 func (p *Pool) Serving(ctx context.Context) error {
 	p.Begin()
-	return p.standing.awaitAll(ctx)
+	return p.standing.awaitAll(ctx, p.stopping.Done())
 }
 
 // Handle implements [rpc.Handler]. It returns [ErrRetired] for a call that has not begun when

@@ -83,8 +83,9 @@ func (s *standing) look() (changed <-chan struct{}, down error) {
 	return s.news, s.down
 }
 
-// awaitAll waits until every slot is up, or one has failed more than once or twice.
-func (s *standing) awaitAll(ctx context.Context) error {
+// awaitAll waits until every slot is up, one has failed more than once or twice, or the pool
+// is retired.
+func (s *standing) awaitAll(ctx context.Context, retired <-chan struct{}) error {
 	for {
 		s.mu.Lock()
 		serving, last, news := s.count(up), s.last, s.news
@@ -97,6 +98,8 @@ func (s *standing) awaitAll(ctx context.Context) error {
 		}
 		select {
 		case <-news:
+		case <-retired:
+			return ErrRetired
 		case <-ctx.Done():
 			return fmt.Errorf("the workers have not started in time: %w", context.Cause(ctx))
 		}
