@@ -168,8 +168,12 @@ func concurrent(s *session) error {
 		if m.Method != "" || !ok {
 			return fmt.Errorf("it has answered request %s, which was not expected, or asks for %q", m.ID, m.Method)
 		}
-		if answer, err := answerOf(m); err != nil || string(answer) != expected {
-			return fmt.Errorf("the answer to request %s is %s, %w", m.ID, answer, err)
+		answer, err := answerOf(m)
+		if err != nil {
+			return fmt.Errorf("request %s: %w", m.ID, err)
+		}
+		if string(answer) != expected {
+			return fmt.Errorf("the answer to request %s is %.80s and not %s", m.ID, answer, expected)
 		}
 		delete(want, string(m.ID))
 	}
@@ -244,10 +248,11 @@ func progress(s *session) error {
 	if err != nil {
 		return err
 	}
-	if answer, err := answerOf(m); err != nil || string(answer) != "3" {
-		return fmt.Errorf("the answer is %s and not 3, %w", answer, err)
+	answer, err := answerOf(m)
+	if err == nil && string(answer) != "3" {
+		err = fmt.Errorf("the answer is %.80s and not 3", answer)
 	}
-	return nil
+	return err
 }
 
 // nest makes a call that makes a nested one, and returns the id of that. The worker waits.

@@ -62,6 +62,8 @@ func spoil(wrong string, line []byte) []byte {
 		return swap("9007199254740993", "9007199254740992")
 	case wrong == "version":
 		return swap(`"protocolVersion":1`, `"protocolVersion":1000000`)
+	case wrong == "miscounts":
+		return swap(`"answer":3`, `"answer":4`)
 	case wrong == "silent" && is("-32601"):
 		return nil
 	case wrong == "tells":
@@ -181,18 +183,19 @@ func TestWorkersPass(t *testing.T) {
 // What a worker does wrong is found, and the rest is checked all the same.
 func TestFaultsAreFound(t *testing.T) {
 	for wrong, want := range map[string]struct{ check, detail string }{
-		"prints":   {"answers initialize", `no message`},
-		"version":  {"answers initialize", "its protocolVersion is 1000000"},
-		"silent":   {"refuses methods that it does not know", "has said nothing"},
-		"rounds":   {"echoes any JSON (check-echo)", "9007199254740993 comes back as 9007199254740992"},
-		"twice":    {"echoes any JSON (check-echo)", "has answered request"},
-		"breaks":   {"echoes any JSON (check-echo)", "no message"},
-		"forgets":  {"knows its call (check-context)", `"tenantId":""`},
-		"tells":    {"keeps other failures from the caller (check-bug)", "other than -32000"},
-		"hangs":    {"ends cancelled calls (check-wait)", "has said nothing"},
-		"confuses": {"makes nested calls (check-nested)", "and must be"},
-		"agrees":   {"refuses versions that it does not speak", "must answer with an error"},
-		"stays":    {"ends with its input", "has not ended within"},
+		"prints":    {"answers initialize", `no message`},
+		"version":   {"answers initialize", "its protocolVersion is 1000000"},
+		"miscounts": {"reports progress (check-progress)", "the answer is 4 and not 3"},
+		"silent":    {"refuses methods that it does not know", "has said nothing"},
+		"rounds":    {"echoes any JSON (check-echo)", "9007199254740993 comes back as 9007199254740992"},
+		"twice":     {"echoes any JSON (check-echo)", "has answered request"},
+		"breaks":    {"echoes any JSON (check-echo)", "no message"},
+		"forgets":   {"knows its call (check-context)", `"tenantId":""`},
+		"tells":     {"keeps other failures from the caller (check-bug)", "other than -32000"},
+		"hangs":     {"ends cancelled calls (check-wait)", "has said nothing"},
+		"confuses":  {"makes nested calls (check-nested)", "and must be"},
+		"agrees":    {"refuses versions that it does not speak", "must answer with an error"},
+		"stays":     {"ends with its input", "has not ended within"},
 	} {
 		t.Run(wrong, func(t *testing.T) {
 			t.Parallel()
@@ -204,7 +207,7 @@ func TestFaultsAreFound(t *testing.T) {
 				cfg.Grace = time.Second
 			}
 			failed, _ := check(t, wrong, cfg)
-			if !strings.Contains(failed[want.check], want.detail) || failed[want.check] == "" {
+			if !strings.Contains(failed[want.check], want.detail) || failed[want.check] == "" || strings.Contains(failed[want.check], "%!") {
 				t.Errorf("not found in %v", failed)
 			}
 		})
@@ -215,6 +218,24 @@ func TestFaultsAreFound(t *testing.T) {
 			t.Errorf("%v failed, and %d were skipped", failed, skipped)
 		}
 	})
+}
+
+// What a worker starts and leaves behind, with its output open, keeps the check from nothing. A
+// worker that ends without an answer has refused a version as well.
+func TestWorkerThatLeaves(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip(err)
+	}
+	const worker = `setsid sleep 60 2>/dev/null & exec 2>/dev/null; read -r line; exit 3`
+	cfg := conformance.Config{Command: []string{"sh", "-c", worker}, StartTimeout: 300 * time.Millisecond, Grace: 20 * time.Second}
+	began := time.Now()
+	failed, _ := check(t, "", cfg)
+	if took := time.Since(began); took > 50*time.Second {
+		t.Errorf("the check took %s", took)
+	}
+	if failed["answers initialize"] == "" {
+		t.Errorf("%v", failed)
+	}
 }
 
 // A command that does not exist is an error, and no failed check.

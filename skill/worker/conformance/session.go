@@ -34,6 +34,7 @@ type session struct {
 	cfg    *Config
 	cmd    *exec.Cmd
 	in     io.WriteCloser
+	out    *os.File // of which read alone reads; it takes deadlines
 	lines  chan message
 	broken error      // why there are no more lines; set before lines is closed
 	exited chan error // receives the end of the process
@@ -66,16 +67,17 @@ func open(ctx context.Context, cfg *Config) (*session, error) {
 		return nil, err
 	}
 	_ = write.Close() // the worker has its own
-	go s.read(out)
+	s.out = out
+	go s.read()
 	go func() { s.exited <- s.cmd.Wait() }()
 	return s, nil
 }
 
 // read takes the lines of the worker, until the first that is no message.
-func (s *session) read(out *os.File) {
-	defer out.Close() //nolint:errcheck // it was only read
+func (s *session) read() {
+	defer s.out.Close() //nolint:errcheck // it was only read
 	defer close(s.lines)
-	for in := bufio.NewReaderSize(out, 64<<10); ; {
+	for in := bufio.NewReaderSize(s.out, 64<<10); ; {
 		var line []byte
 		for {
 			part, err := in.ReadSlice('\n')
@@ -108,7 +110,8 @@ func (s *session) read(out *os.File) {
 func (s *session) close() {
 	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
 	_ = s.in.Close()
-	for range s.lines { // so that read ends, whatever the worker still writes
+	_ = s.out.SetReadDeadline(time.Now()) // something may keep the output open; it may be closed
+	for range s.lines {                   // so that read ends, whatever has been written
 	}
 }
 
@@ -196,13 +199,13 @@ func (s *session) alive() error {
 	return nil
 }
 
-// hasEnded reports whether the process has ended, with whatever status.
+// hasEnded reports whether the process ends, with whatever status.
 func (s *session) hasEnded() bool {
 	select {
 	case err := <-s.exited:
 		s.exited <- err
 		return true
-	default:
+	case <-time.After(s.cfg.Grace):
 		return false
 	}
 }
