@@ -49,6 +49,7 @@ type Server struct {
 	calls     calls
 	strangers strangers
 	addr      netip.AddrPort
+	user      int // of this process
 	http      *http.Server
 	done      chan error // receives the error of Serve
 	// foreign counts the connections of other users, see otherUser.
@@ -63,8 +64,8 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("the API for skills: %w", err)
 	}
 	addr, _ := netip.ParseAddrPort(tcp.Addr().String())
-	s := &Server{cfg: cfg, addr: addr, done: make(chan error, 1)}
-	s.SetUsers(os.Geteuid())
+	s := &Server{cfg: cfg, addr: addr, user: os.Geteuid(), done: make(chan error, 1)}
+	s.SetUsers(s.user)
 	s.http = &http.Server{
 		Handler: s, ConnContext: withConn, MaxHeaderBytes: 16 << 10,
 		// There is no WriteTimeout: a response may take as long as the longest call.
@@ -105,7 +106,7 @@ func (s *Server) Addr() netip.AddrPort { return s.addr }
 // until release. The call's skill runs as the user of this process. It is safe for
 // concurrent use.
 func (s *Server) Register(ctx context.Context) (token string, release func()) {
-	return s.As(os.Geteuid()).Register(ctx)
+	return s.As(s.user).Register(ctx)
 }
 
 // SetUsers sets the users that skills run as. Connections of others are cut off, but for
