@@ -40,12 +40,20 @@ func Main[In, Out any](fn func(ctx context.Context, in In) (Out, error), opts ..
 	mainOf(fn, nil, opts)
 }
 
+// isWorker reports whether agentd runs the program as a worker, and hides that from the
+// programs that it starts in turn: those have another standard input.
+func isWorker() bool {
+	version := os.Getenv(EnvWorker)
+	_ = os.Unsetenv(EnvWorker)
+	return version != ""
+}
+
 // mainOf is Main. A worker says that it serves the capabilities; nil is every one.
 func mainOf[In, Out any](fn func(ctx context.Context, in In) (Out, error), capabilities []string, opts []Option) {
 	stdout := output()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop)
-	if os.Getenv(EnvWorker) != "" {
+	if isWorker() {
 		os.Exit(newWorker(stdout, os.Stderr, capabilities, handle(fn), opts).run(ctx, input()))
 	}
 	os.Exit(Run(ctx, os.Stdin, stdout, os.Stderr, os.Getenv, fn))

@@ -18,7 +18,8 @@ import (
 	"github.com/agentd/agentd/skill/internal/wire"
 )
 
-// EnvWorker is set for a program that agentd runs as a worker.
+// EnvWorker is set for a program that agentd runs as a worker. [Main] takes it out of the
+// environment, which the programs get that it starts.
 const EnvWorker = wire.EnvWorker
 
 // An Option changes how [Main] and [Serve] run a skill.
