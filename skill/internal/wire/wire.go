@@ -133,7 +133,7 @@ type InvokeResult struct {
 // CancelParams name the request that is cancelled, by its sender's id.
 type CancelParams struct {
 	ID json.RawMessage `json:"id"`
-	// Reason is agentd's: "deadline", "caller" or "shutdown".
+	// Reason is agentd's: "deadline" or "caller".
 	Reason string `json:"reason,omitempty"`
 }
 
