@@ -254,10 +254,13 @@ func tomlReads(t *testing.T, text []byte) {
 
 // What cannot be changed without a loss is left alone.
 func TestKept(t *testing.T) {
+	ofFleet := desk
+	ofFleet.args = []string{"--fleet", "/fleet", "mcp", "--agent", "desk"}
 	for _, c := range []struct{ client, old, why string }{
 		{"cursor", `{"mcpServers": {"desk": {"command": "npx", "args": ["x"]}}}`, `another server "desk"`},
 		{"cursor", `{"mcpServers": {"desk": {"url": "https://example.com/mcp"}}}`, `another server "desk"`},
-		{"cursor", `{"mcpServers": {"desk": {"command": "a", "args": ["mcp", /* why */ "--agent"]}}}`, "comments in its \"args\""},
+		{"cursor", `{"mcpServers": {"desk": {"command": "a", "args": ["--fleet", "/fleet", "mcp", /* why */ "--agent"]}}}`, "comments in its \"args\""},
+		{"cursor", `{"mcpServers": {"desk": {"command": "/bin/agentd", "args": ["--fleet", "/other", "mcp", "--agent", "desk"]}}}`, `another server "desk"`},
 		{"cursor", `{"mcpServers": []}`, `"mcpServers" is no object`},
 		{"cursor", `{"mcpServers": {}, "mcpServers": {}}`, `"mcpServers" twice`},
 		{"cursor", "{\n\"a\": 1,\n b}", "no JSON: line 3"},
@@ -269,11 +272,12 @@ func TestKept(t *testing.T) {
 		{"codex", "[mcp_servers]\ndesk.command = \"a\"\n", "key of several parts"},
 		{"codex", "[[mcp_servers]]\nname = \"desk\"\n", "list of tables"},
 		{"codex", "[mcp_servers.desk]\ncommand = \"npx\"\n", `another server "desk"`},
-		{"codex", "[mcp_servers.desk]\nargs = [\"mcp\", \"--agent\", # why\n \"x\"]\n", "comments in its \"args\""},
+		{"codex", "[mcp_servers.desk]\nargs = [\"--fleet\", \"/other\", \"mcp\", \"--agent\", \"desk\"]\n", `another server "desk"`},
+		{"codex", "[mcp_servers.desk]\nargs = [\"--fleet\", \"/fleet\", \"mcp\", \"--agent\", # why\n \"x\"]\n", "comments in its \"args\""},
 		{"codex", "a = \"open\n", "no TOML: line 1"},
 		{"codex", "a\n", "no TOML"},
 	} {
-		got, err := byName(t, c.client).merge([]byte(c.old), desk, false)
+		got, err := byName(t, c.client).merge([]byte(c.old), ofFleet, false)
 		if err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v\n%s", c.old, err, got)
 		}

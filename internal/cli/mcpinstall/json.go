@@ -43,14 +43,24 @@ func editJSON(src []byte, path []string, all []setting, obsolete []string, repla
 	return d.src, nil
 }
 
-// ours reports whether an entry, in JSON or TOML, is one that agentd has written: it starts
-// `agentd mcp`, or has the address that is to be written.
+// ours reports whether an entry, in JSON or TOML, is one that agentd has written for this
+// fleet: it starts `agentd mcp`, or has the address that is to be written.
 func ours(entry []byte, all []setting) bool {
-	if bytes.Contains(entry, []byte(`"mcp"`)) && bytes.Contains(entry, []byte(`"--agent"`)) {
-		return true
+	for _, s := range all {
+		switch value := s.value.(type) {
+		case string:
+			if s.key == "url" && bytes.Contains(entry, []byte(quote(value))) {
+				return true
+			}
+		case []string:
+			// Fleets may have agents of one id, and files of a user are for all fleets.
+			at := slices.Index(value, "--fleet") + 1
+			if at > 0 && at < len(value) && !bytes.Contains(entry, []byte(quote(value[at]))) {
+				return false
+			}
+		}
 	}
-	at := slices.IndexFunc(all, func(s setting) bool { return s.key == "url" })
-	return at >= 0 && bytes.Contains(entry, []byte(quote(all[at].value.(string))))
+	return bytes.Contains(entry, []byte(`"mcp"`)) && bytes.Contains(entry, []byte(`"--agent"`))
 }
 
 // jsonDoc is a file that is being changed. Each change reads it anew: it is small.
