@@ -18,7 +18,7 @@ func (a *app) mcpInstallCommand() *cobra.Command {
 			"(.cursor/mcp.json here), vscode (.vscode/mcp.json here) or codex (config.toml in $CODEX_HOME, or\n" +
 			"in ~/.codex). From then on the client starts `agentd mcp`, or, with --http, connects to the agent.\n\n" +
 			"Only the entry of the agent changes, and doing it again changes nothing. Comments, order and other\n" +
-			"keys stay. A file that cannot be changed like that is left alone, and what belongs into it is printed.\n" +
+			"keys stay. A file that cannot be changed like that is left alone, and what belongs in it is printed.\n" +
 			"No secret is written: tokens are references to environment variables.",
 		Example: "  agentd mcp install --client claude-code --agent desk\n" +
 			"  agentd mcp install --client vscode --agent desk --print\n" +
@@ -37,8 +37,8 @@ func (a *app) mcpInstallCommand() *cobra.Command {
 	f.StringVar(&r.URL, "url", "", "connect by HTTP to this address instead")
 	f.StringVar(&r.TokenEnv, "token-env", "", "the environment variable that has the bearer token (default: that of agent.yaml)")
 	f.StringVar(&r.File, "write", "", "write this file instead of the client's own")
-	f.BoolVar(&r.Print, "print", false, "print what belongs into the file, and write nothing")
-	f.BoolVar(&r.Replace, "replace", false, "let go of another server of the same name")
+	f.BoolVar(&r.Print, "print", false, "print what belongs in the file, and write nothing")
+	f.BoolVar(&r.Replace, "replace", false, "replace another server of the same name")
 	cmd.MarkFlagsMutuallyExclusive("print", "write")
 	required(cmd, "client")
 	return cmd

@@ -57,7 +57,7 @@ func clients() []client {
 		{
 			name: "codex", file: codexFile, object: "mcp_servers", toml: true,
 			settings: codexSettings,
-			reload:   "Start codex anew, and look at /mcp.",
+			reload:   "Restart codex, and look at /mcp.",
 		},
 		{
 			name: "vscode", file: inProject(filepath.Join(".vscode", "mcp.json")), object: "servers",

@@ -1,6 +1,8 @@
 package mcpinstall
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -32,11 +34,11 @@ type Request struct {
 	HTTP     bool
 	URL      string
 	TokenEnv string
-	// Print prints what belongs into the file, and writes nothing.
+	// Print prints what belongs in the file, and writes nothing.
 	Print bool
 	// File is the file to write; "" is the client's own.
 	File string
-	// Replace lets go of a server of the same name that is another.
+	// Replace replaces another server of the same name.
 	Replace bool
 }
 
@@ -76,7 +78,7 @@ func Install(env *cli.Env, r Request) error {
 		if _, printErr := env.Stdout.Write(c.snippet(s)); printErr != nil {
 			return printErr
 		}
-		return fmt.Errorf("%s is left as it is: %w; what belongs into it is printed", path, err)
+		return fmt.Errorf("%s is left as it is: %w; what belongs in it is printed", path, err)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -152,6 +154,9 @@ func (s server) overStdio(env *cli.Env, r Request, root, agent, as string) (serv
 	if s.command, err = os.Executable(); err != nil {
 		return s, err
 	}
+	if builtByRun(s.command) {
+		return s, cli.Usage("agentd was started by `go run`, whose programs do not stay: run `go install ./cmd/agentd`, and then `agentd mcp install …`")
+	}
 	if root, err = filepath.Abs(root); err != nil {
 		return s, err
 	}
@@ -171,29 +176,62 @@ func (s server) overStdio(env *cli.Env, r Request, root, agent, as string) (serv
 	return s, nil
 }
 
+// builtByRun reports whether a program is one of `go run`: in a folder that goes when the
+// program ends, or in the cache of builds, where it goes some days later.
+func builtByRun(program string) bool {
+	folder := filepath.Base(filepath.Dir(program))
+	entry, cached := strings.CutSuffix(folder, "-d")
+	_, err := hex.DecodeString(entry)
+	return cached && err == nil && len(entry) == 2*sha256.Size ||
+		folder == "exe" && strings.Contains(program, string(filepath.Separator)+"go-build")
+}
+
 func (s server) overHTTP(r Request, agent string, face fleet.MCP, entry fleet.MCPClient) (server, error) {
 	s.url, s.token = r.URL, r.TokenEnv
-	if s.url == "" {
-		host, port, err := net.SplitHostPort(face.Listen)
-		if err != nil || port == "0" {
-			return s, cli.Usage("--http: mcp.listen of %s names no port: add it to its agent.yaml, or name the address by --url", agent)
-		}
-		scheme := "http"
-		if face.TLS != nil {
-			scheme = "https"
-		}
-		s.url = scheme + "://" + net.JoinHostPort(host, port) + "/mcp"
-	}
 	if name, ok := strings.CutPrefix(entry.Token, "env:"); ok && s.token == "" {
 		s.token = name
 	}
 	if s.token == "" && entry.Token != "" {
 		return s, cli.Usage("--token-env: the token of %s is in a file, and clients take it from an environment variable: name one", entry.Name)
 	}
+	if s.url != "" {
+		return s, nil
+	}
+	var err error
+	if s.url, err = address(agent, face); err != nil {
+		return s, err
+	}
+	if s.token == "" && !face.Open && entry.Subject == "" && entry.ClientID == "" {
+		return s, cli.Usage("--http: mcp.clients of %s gives %s no token, and nobody is served over HTTP without one: add token: env:NAME to its entry", agent, entry.Name)
+	}
 	return s, nil
 }
 
-// snippet is what belongs into an empty file.
+// address is the URL at which clients reach an agent that serves HTTP. Beyond loopback, the
+// agent answers by the names of mcp.hosts alone, and not by what it listens on (0.0.0.0).
+func address(agent string, face fleet.MCP) (string, error) {
+	host, port, err := net.SplitHostPort(face.Listen)
+	if err != nil || port == "0" {
+		return "", cli.Usage("--http: mcp.listen of %s names no port: add it to its agent.yaml, or name the address by --url", agent)
+	}
+	if face.OAuth != nil { // clients compare it with the URL that they use
+		return face.OAuth.Resource, nil
+	}
+	at := net.JoinHostPort(host, port)
+	if !fleet.Loopback(face.Listen) && len(face.Hosts) > 0 {
+		at = face.Hosts[0]
+		if _, _, err := net.SplitHostPort(at); err != nil { // it names no port
+			at = net.JoinHostPort(strings.Trim(at, "[]"), port)
+		}
+	}
+	scheme := "http"
+	if face.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + at + "/mcp", nil
+}
+
+// snippet is what belongs in an empty file.
 func (c client) snippet(s server) []byte {
 	text, err := c.merge(nil, s, true)
 	if err != nil {
@@ -220,5 +258,5 @@ func keep(format string, args ...any) error { return &keptError{fmt.Sprintf(form
 
 // another is the error about a server of the same name that agentd has not written.
 func another(name string) error {
-	return keep("it has another server %q (choose another name by --name, or let go of it by --replace)", name)
+	return keep("it has another server %q (choose another name by --name, or replace it with --replace)", name)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/clitest"
 )
@@ -351,6 +352,7 @@ mcp:
   clients:
     - {name: claude-code, token: "env:DESK_TOKEN"}
     - {name: mine, token: "file:/run/token"}
+    - {name: codex}
 `, 1)
 
 func TestInstall(t *testing.T) {
@@ -407,6 +409,40 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// Over HTTP a client is told the URL by which the agent answers, wherever it listens.
+func TestAddress(t *testing.T) {
+	for _, c := range []struct {
+		face fleet.MCP
+		want string
+	}{
+		{fleet.MCP{Listen: "127.0.0.1:7411", Hosts: []string{"mcp.example.com"}}, "http://127.0.0.1:7411/mcp"},
+		{fleet.MCP{Listen: "[::1]:7411", TLS: &fleet.MCPTLS{}}, "https://[::1]:7411/mcp"},
+		{fleet.MCP{Listen: "0.0.0.0:7411", TLS: &fleet.MCPTLS{}, Hosts: []string{"mcp.example.com", "other"}}, "https://mcp.example.com:7411/mcp"},
+		{fleet.MCP{Listen: ":7411", TLS: &fleet.MCPTLS{}, Hosts: []string{"mcp.example.com:443"}}, "https://mcp.example.com:443/mcp"},
+		{fleet.MCP{Listen: ":7411", TLS: &fleet.MCPTLS{}, Hosts: []string{"[2001:db8::1]"}}, "https://[2001:db8::1]:7411/mcp"},
+		{fleet.MCP{Listen: "127.0.0.1:7411", OAuth: &fleet.MCPOAuth{Resource: "https://mcp.example.com/mcp"}}, "https://mcp.example.com/mcp"},
+	} {
+		if got, err := address("desk", c.face); err != nil || got != c.want {
+			t.Errorf("%+v: %s, %v", c.face, got, err)
+		}
+	}
+}
+
+// A program of `go run` has gone when a client starts it.
+func TestBuiltByRun(t *testing.T) {
+	for program, want := range map[string]bool{
+		"/tmp/go-build1234/b001/exe/agentd":                                                   true,
+		"/cache/bf/bfd94c3ecc67c8e43797066df720b0983dc0c4cb68e856bf94dab5f4ad4e36aa-d/agentd": true,
+		"/tmp/go-build1234/b001/agentd.test":                                                  false,
+		"/usr/local/bin/agentd":                                                               false,
+		"/opt/exe/agentd":                                                                     false,
+	} {
+		if got := builtByRun(program); got != want {
+			t.Errorf("%s: %v", program, got)
+		}
+	}
+}
+
 func TestInstallRefuses(t *testing.T) {
 	e := clitest.New(t, office)
 	for _, c := range []struct {
@@ -416,17 +452,18 @@ func TestInstallRefuses(t *testing.T) {
 		{Request{Client: "claude", Agent: "desk"}, `did you mean "claude-code"?`},
 		{Request{Client: "cursor", Agent: "dsek"}, `did you mean "desk"?`},
 		{Request{Client: "cursor"}, "which agent of the fleet office is it? It has clerk, desk"},
-		{Request{Client: "cursor", Agent: "desk"}, `mcp.clients of desk has no "cursor"; it has claude-code, mine`},
+		{Request{Client: "cursor", Agent: "desk"}, `mcp.clients of desk has no "cursor"; it has claude-code, mine, codex`},
 		{Request{Client: "cursor", Agent: "clerk", As: "Me"}, "no name of a client"},
 		{Request{Client: "cursor", Agent: "clerk", HTTP: true}, "mcp.listen of clerk names no port"},
 		{Request{Client: "cursor", Agent: "desk", As: "mine", HTTP: true}, "the token of mine is in a file"},
+		{Request{Client: "codex", Agent: "desk", HTTP: true}, "mcp.clients of desk gives codex no token"},
 	} {
 		err := Install(&e.Env, c.r)
 		if err == nil || !strings.Contains(err.Error(), c.want) || clitest.Code(err) != cli.ExitUsage {
 			t.Errorf("%+v: %v", c.r, err)
 		}
 	}
-	// A file that cannot be changed stays, and what belongs into it is printed.
+	// A file that cannot be changed stays, and what belongs in it is printed.
 	file := filepath.Join(e.Dir, "mcp.json")
 	if err := os.WriteFile(file, []byte(`{"mcpServers": 1}`), 0o600); err != nil {
 		t.Fatal(err)
