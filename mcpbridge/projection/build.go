@@ -86,6 +86,11 @@ func (b *builder) literals(p place, values []schema.Literal, by schema.Node, key
 	if len(values) == 0 {
 		return b.asText(p, by, keyword, "no value fits")
 	}
+	for _, n := range p.nodes {
+		if n != by && n.Enum() != nil {
+			b.drop(n, "enum", "only one list of values is sent")
+		}
+	}
 	var types []schema.Type
 	var parts [][]byte
 	length := 0

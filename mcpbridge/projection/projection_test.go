@@ -53,6 +53,8 @@ func TestProviders(t *testing.T) {
 		{"a boundary", openAI, `{"type":"string","pattern":"a\\b"}`, `{"type":"string","description":"Matches the regular expression a\\b"}`, "/properties/v pattern: said in the description"},
 		{"counts", anthropic, `{"type":"array","items":{"type":"string"},"minItems":3,"maxItems":4}`, `{"type":"array","minItems":1,"description":"At least 3 items. At most 4 items.","items":{"type":"string"}}`, "/properties/v minItems: said in the description\n/properties/v maxItems: said in the description"},
 		{"a constant", gemini, `{"const":"a"}`, `{"type":"string","enum":["a"]}`, ""},
+		{"lists that meet", openAI, `{"enum":["a","b"],"allOf":[{"enum":["b","c"]}]}`, `{"type":"string","enum":["a","b"]}`, "/properties/v/allOf/0 enum: only one list of values is sent"},
+		{"a constant of a list", openAI, `{"enum":["a","b"],"allOf":[{"const":"b"}]}`, `{"type":"string","enum":["b"]}`, "/properties/v enum: only one list of values is sent"},
 		{"a list with null", openAI, `{"enum":["a",null]}`, `{"type":["string","null"],"enum":["a",null]}`, ""},
 		{"a list with null", gemini, `{"enum":["a",null]}`, `{"type":["string","null"],"description":"One of: \"a\", null."}`, "/properties/v enum: a list with booleans or null is not taken: said in the description"},
 		{"oneOf", gemini, `{"oneOf":[{"type":"string"},{"type":"integer"}]}`, `{"anyOf":[{"type":"string"},{"type":"integer"}]}`, "/properties/v oneOf: sent as anyOf: that only one fits is not said"},
