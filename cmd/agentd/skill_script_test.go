@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,29 +28,31 @@ const nodeModulesEnv = "AGENTD_NODE_MODULES"
 // run here, [newnode]: whether npm has installed a Node.js that runs TypeScript, and
 // [inspector]: whether it has installed MCP Inspector.
 func condition(name string) (bool, error) {
+	installed := func(packages ...string) bool {
+		missing := slices.ContainsFunc(packages, func(path string) bool {
+			_, err := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), filepath.FromSlash(path)))
+			return err != nil
+		})
+		return !missing && os.Getenv(nodeModulesEnv) != ""
+	}
 	switch name {
 	case "python":
 		return exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run() == nil, nil
 	case "newnode":
-		_, err := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "node", "bin", "node"))
-		return err == nil && os.Getenv(nodeModulesEnv) != "", nil
+		return installed("node/bin/node"), nil
 	case "inspector":
-		_, err := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "@modelcontextprotocol", "inspector"))
-		return err == nil && os.Getenv(nodeModulesEnv) != "", nil
+		return installed("node/bin/node", "@modelcontextprotocol/inspector"), nil
 	case "root":
 		return os.Getuid() == 0, nil
 	case "mcpservers":
 		_, noNode := exec.LookPath("node")
-		_, noServer := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "@modelcontextprotocol", "server-everything", "dist", "index.js"))
-		return noNode == nil && noServer == nil && os.Getenv(nodeModulesEnv) != "", nil
+		return noNode == nil && installed("@modelcontextprotocol/server-everything", "@modelcontextprotocol/server-filesystem", "@modelcontextprotocol/server-memory"), nil
 	case "typescript":
 		_, noNode := exec.LookPath("node")
-		_, noCompiler := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "typescript", "bin", "tsc"))
-		return noNode == nil && noCompiler == nil && os.Getenv(nodeModulesEnv) != "", nil
+		return noNode == nil && installed("typescript/bin/tsc"), nil
 	case "mcp-sdk":
 		_, noNode := exec.LookPath("node")
-		_, noLibrary := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), "@modelcontextprotocol", "sdk"))
-		return noNode == nil && noLibrary == nil && os.Getenv(nodeModulesEnv) != "", nil
+		return noNode == nil && installed("@modelcontextprotocol/sdk"), nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }
