@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -107,11 +109,9 @@ func (c *connection) translate(ctx context.Context, o offer, err error) error {
 func (c *connection) troubles() (all []registry.Trouble) {
 	s := c.client.State()
 	if !s.Connected && s.Cause != "" {
-		t := registry.Trouble{Subject: c.name, Code: "away", Cause: s.Cause, Since: s.Since}
-		for _, name := range c.names {
-			t.Tools = append(t.Tools, name)
-		}
-		return append(all, t)
+		// In one order, whenever it is asked for: who compares two reports finds what has changed.
+		tools := slices.Sorted(maps.Values(c.names))
+		return append(all, registry.Trouble{Subject: c.name, Code: "away", Cause: s.Cause, Tools: tools, Since: s.Since})
 	}
 	for _, d := range s.Deviations {
 		name, ok := c.names[d.Tool]

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -220,6 +221,13 @@ func TestAway(t *testing.T) {
 		}
 		return fmt.Errorf("%+v", tools.Troubles())
 	})
+	for range 20 { // always in one order
+		for _, trouble := range tools.Troubles() {
+			if want := []string{"x__fails", "x__silent", "x__text", "x__typed"}; !slices.Equal(trouble.Tools, want) {
+				t.Fatalf("%q", trouble.Tools)
+			}
+		}
+	}
 	if strings.Count(log.String(), "is away") != 1 {
 		t.Errorf("the log is %s", log)
 	}
