@@ -43,7 +43,7 @@ const configSchema = `{
         }},
         "allowAddresses": {"type": "array", "items": {"type": "string"}, "description": "ranges that the URL may lead to although they are not public"},
         "caFile": {"type": "string", "minLength": 1},
-        "protocol": {"enum": ["2025-11-25", "2026-07-28"], "description": "the era of the protocol, which is found out if it is left out"},
+        "era": {"enum": ["2025-11-25", "2026-07-28"], "description": "of the protocol, which is found out if it is left out"},
         "tools": {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true, "description": "those of the server's tools that the agent has"},
         "descriptions": {"enum": ["refuse", "report"], "default": "refuse", "description": "what becomes of a tool whose description alone has changed"},
         "roots": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "folders that the server gets to know"},
@@ -82,7 +82,7 @@ type server struct {
 	Credentials    []credential      `json:"credentials"`
 	AllowAddresses []string          `json:"allowAddresses"`
 	CAFile         string            `json:"caFile"`
-	Protocol       string            `json:"protocol"`
+	Era            string            `json:"era"`
 	Tools          []string          `json:"tools"`
 	Descriptions   string            `json:"descriptions"`
 	Roots          []string          `json:"roots"`
@@ -133,7 +133,7 @@ func (r *Resolver) options(ctx registry.Context, name string, s server) (mcpclie
 	at := pointer(name)
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	o := mcpclient.Options{
-		Name: name, Era: s.Protocol, AcceptDescriptions: s.Descriptions == "report", Logger: ctx.Logger,
+		Name: name, Era: s.Era, AcceptDescriptions: s.Descriptions == "report", Logger: ctx.Logger,
 		Limits: mcpclient.Limits{
 			Pending: s.Limits.Pending, PerMinute: s.Limits.PerMinute, Timeout: ms(s.Limits.TimeoutMs),
 			StartTimeout: ms(s.Limits.StartTimeoutMs), MessageBytes: s.Limits.MaxBytes, Relist: ms(s.Limits.RelistMs),

@@ -288,7 +288,7 @@ func TestFaults(t *testing.T) {
 		`{"servers": {"x": {"command": ["a"], "caFile": "ca.pem"}}}`:                           "are for a url",
 		`{"servers": {"x": {"command": ["a"], "env": {"A=B": "c"}}}}`:                          "/servers/x/env: \"A=B\" is no name of a variable",
 		`{"servers": {"x": {"command": ["a"], "comand": []}}}`:                                 "did you mean \"command\"",
-		`{"servers": {"x": {"command": ["a"], "protocol": "2024-11-05"}}}`:                     "/servers/x/protocol",
+		`{"servers": {"x": {"command": ["a"], "era": "2024-11-05"}}}`:                          "/servers/x/era",
 	} {
 		tools, err := all.Resolve(ctx, uses(config))
 		if err == nil || !strings.Contains(err.Error(), want) {
