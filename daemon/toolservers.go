@@ -241,11 +241,11 @@ func (d *Daemon) toolTrouble() (all []health.Condition) {
 			})
 		}
 		for _, f := range state.Refused {
-			all = append(all, toolCondition(server.Name(), f, "refused", false, "calls of "+f.Capability+" are refused: the tool does not keep its contract",
+			all = append(all, toolCondition(server.Name(), f, "changed", false, "calls of "+f.Capability+" are refused: the tool does not keep its contract",
 				"review the tool, and import its contract again: `agentd capabilities import-mcp --update`"))
 		}
 		for _, f := range state.Reworded {
-			all = append(all, toolCondition(server.Name(), f, "reworded", true, "models are told something else of "+f.Capability+" than its contract says",
+			all = append(all, toolCondition(server.Name(), f, "description-changed", true, "models are told something else of "+f.Capability+" than its contract says",
 				"review the words, and import them again: `agentd capabilities import-mcp --update`; descriptions: refuse keeps them from passing"))
 		}
 	}

@@ -154,6 +154,34 @@ func TestToolServerThatIsAway(t *testing.T) {
 	}
 }
 
+// A tool that no longer keeps the contract of its capability has the codes of the status that
+// those have which the agent itself uses (registry/external).
+func TestToolServerOfAnotherContract(t *testing.T) {
+	t.Parallel()
+	for code, edit := range map[string][2]string{
+		"changed":             {"{type: integer, multipleOf: 2}", "{type: [integer, string]}"},
+		"description-changed": {"schemaProfile: full", "schemaProfile: full\n    description: Adds one."},
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			_, url, _ := calc(t)
+			all := toolFiles(url)
+			all["callee/capabilities.yaml"] = strings.Replace(all["callee/capabilities.yaml"], edit[0], edit[1], 1)
+			f := startFleet(t, load(t, all))
+			defer stop(t, f)
+			eventually.Succeeds(t, "the status has the condition", func() error {
+				conditions := f.Daemons[0].Status().Conditions
+				for _, c := range conditions {
+					if c.Kind == health.ToolServer && c.Subject == "calc/add" && c.Code == code && c.Advisory == (code != "changed") {
+						return nil
+					}
+				}
+				return fmt.Errorf("the conditions are %+v", conditions)
+			})
+		})
+	}
+}
+
 // What cannot work keeps the agent from starting, with the place of the server.
 func TestToolServersThatCannotWork(t *testing.T) {
 	t.Parallel()
