@@ -237,7 +237,7 @@ func (d *Daemon) toolTrouble() (all []health.Condition) {
 			all = append(all, health.Condition{
 				Kind: health.ToolServer, Subject: server.Name(), Code: "away", Since: orNow(state.Since),
 				Effect: "calls of " + calls + " fail: their MCP server is away", Cause: cause,
-				Remedy: "it is tried again by itself; see its command or URL under mcpServers of agent.yaml",
+				Remedy: "it is tried again by itself; see its command, with what its sandbox lets it read, or its URL under mcpServers of agent.yaml",
 			})
 		}
 		for _, f := range state.Refused {

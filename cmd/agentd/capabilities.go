@@ -197,7 +197,7 @@ func (a *app) capabilitiesImportMCPCommand() *cobra.Command {
 			"lock is made. What the files have keeps its place and its comments. A tool that was imported\n" +
 			"before and differs now is shown with its differences, and written with --update only.\n\n" +
 			"The command is run with your rights, with PATH, HOME and the variables of --env.",
-		Example: "  agentd capabilities import-mcp --agent desk --server memory -- npx -y @modelcontextprotocol/server-memory\n" +
+		Example: "  agentd capabilities import-mcp --agent desk --server memory -- node /srv/mcp/memory/dist/index.js\n" +
 			"  agentd capabilities import-mcp --agent desk --url https://mcp.example.com/mcp --tool create_issue\n" +
 			"  agentd capabilities import-mcp --agent desk --server memory --update",
 		Args: cobra.ArbitraryArgs,

@@ -427,6 +427,9 @@ func (im *importer) finish(listing *mcpclient.Listing) error {
 	for _, name := range im.changed {
 		fmt.Fprintf(out, "  ~ %s\n", name)
 	}
+	if !im.known && len(im.added) > 0 && im.server.Process != nil { // here it has run with the user's rights
+		fmt.Fprintf(out, "The agent runs the program confined: what it may read and write besides the system is mcpServers.%s.sandbox of agent.yaml\n", im.server.Name)
+	}
 	if len(im.kept) > 0 {
 		fmt.Fprintf(out, "  ! not updated: %s. Review the differences above, and import again with --update\n", strings.Join(im.kept, ", "))
 		return cli.Finding(nil)
