@@ -44,7 +44,7 @@ func (a auditor) RecordSchemaViolation(ctx context.Context, v rpc.SchemaViolatio
 	violation := auditchain.SchemaViolation{
 		TenantID: v.TenantID, CapabilityName: v.Capability, PeerID: string(v.Peer), Side: auditchain.Side(v.Side),
 		Violations: violations, ViolationsOmitted: v.ViolationsOmitted,
-		CorrelationID: v.CorrelationID, TraceID: v.TraceID, SessionID: v.SessionID,
+		CorrelationID: v.CorrelationID, TraceID: v.TraceID, SessionID: v.SessionID, Origin: v.Origin,
 	}
 	record, err := violation.Record()
 	if err != nil {

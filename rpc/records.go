@@ -63,6 +63,8 @@ type SchemaViolation struct {
 	TraceID string
 	// SessionID is the caller's session, or "".
 	SessionID string
+	// Origin is the call's at the caller, or "", see [Request].
+	Origin string
 }
 
 // A RefusalAuditor keeps the records of refused calls. It is safe for concurrent

@@ -34,9 +34,10 @@ func (g *grants) Approve(_ context.Context, r rpc.ApprovalRequest) (rpc.Approval
 // Whoever asks for a call is judged by the rules for it, and named in its records; the
 // callee learns nothing of it.
 func TestOrigin(t *testing.T) {
-	refusals, access, asked := &rpctest.Refusals{}, &rpctest.Calls{}, &grants{}
+	refusals, violations, access, asked := &rpctest.Refusals{}, &rpctest.Violations{}, &rpctest.Calls{}, &grants{}
 	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(rpctest.Document(t, rpctest.Contract), refusals), func(cc *caller.Config, _ *callee.Config) {
 		cc.Checks.Authorizer, cc.Records.Access, cc.Checks.Approver = rpctest.Allow(), access, asked
+		cc.Records.Auditor = violations
 		cc.Checks.Origins = origins{"MCP:a": {Allowed: true, Reason: policy.AllowRule}, "MCP:b": {Reason: policy.NoClientRule}, "MCP:c": {Reason: policy.AskRule}}
 	})
 	published := w.Tap(t)
@@ -59,6 +60,11 @@ func TestOrigin(t *testing.T) {
 	}
 	if by := asked.origin.Load(); by == nil || *by != "MCP:c" {
 		t.Errorf("a person was asked for %v", by)
+	}
+	r.Origin, r.Payload = "MCP:a", json.RawMessage(`{}`)
+	rpctest.WantStatus(t, w.Call(t, r), rpc.StatusSchemaViolation, rpc.CodeSchemaViolation)
+	if all := violations.All(); len(all) != 1 || all[0].Origin != "MCP:a" {
+		t.Errorf("violations %+v", all)
 	}
 	for len(published) > 0 {
 		if m := <-published; strings.Contains(fmt.Sprintf("%+v %s", *m, m.Payload), "MCP:") {

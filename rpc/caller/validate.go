@@ -67,6 +67,6 @@ func (c *call) auditFailure(ctx context.Context, err *rpc.Error, payload []byte)
 	return check.Violation(ctx, c.client.cfg.Records, rpc.SchemaViolation{
 		TenantID: c.tenant(), Capability: c.request.Capability, Peer: c.peer.Address,
 		Side: err.Side, Violations: err.Violations, ViolationsOmitted: err.ViolationsOmitted, Payload: payload,
-		CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), SessionID: c.session(),
+		CorrelationID: c.ids.correlation, TraceID: trace.ID(c.traceparent()), SessionID: c.session(), Origin: c.request.Origin,
 	})
 }

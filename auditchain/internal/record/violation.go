@@ -40,6 +40,9 @@ type SchemaViolation struct {
 	TraceID string `json:"traceId,omitempty"`
 	// SessionID is the session that caused the call, if any.
 	SessionID string `json:"sessionId,omitempty"`
+	// Origin is who asked the caller for the call, such as MCP:claude-code, if it was not
+	// the agent itself.
+	Origin string `json:"origin,omitempty"`
 }
 
 // MarshalJSON adds the kind, which is the same for every violation, and prints
@@ -75,13 +78,14 @@ func (v SchemaViolation) Record() (Record, error) {
 	body, err := json.Marshal(struct {
 		CapabilityName string      `json:"capabilityName"`
 		CorrelationID  string      `json:"correlationId"`
+		Origin         string      `json:"origin,omitempty"`
 		PeerID         string      `json:"peerId"`
 		SessionID      string      `json:"sessionId,omitempty"`
 		Side           Side        `json:"side"`
 		TraceID        string      `json:"traceId,omitempty"`
 		Violations     []Violation `json:"violations"`
 		Omitted        int         `json:"violationsOmitted,omitempty"`
-	}{v.CapabilityName, v.CorrelationID, v.PeerID, v.SessionID, v.Side, v.TraceID, v.Violations, v.ViolationsOmitted})
+	}{v.CapabilityName, v.CorrelationID, v.Origin, v.PeerID, v.SessionID, v.Side, v.TraceID, v.Violations, v.ViolationsOmitted})
 	if err != nil {
 		return Record{}, &auditerr.Error{Code: auditerr.CodeInvalid, Msg: "a schema violation", Err: err}
 	}
