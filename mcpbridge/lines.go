@@ -126,18 +126,27 @@ func (c *lineConn) message(line []byte) (jsonrpc.Message, error) {
 	if !ok || !req.IsCall() {
 		return msg, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, twice := c.open[req.ID]
+	twice, full := c.take(req)
 	switch {
 	case twice:
 		// Under no id, because the answer to the first request has this one.
 		return nil, c.refuse(nil, jsonrpc.CodeInvalidRequest, "a request with this id is under way")
-	case len(c.open) >= c.most:
+	case full:
 		return nil, c.refuse(req.ID.Raw(), jsonrpc.CodeInternalError, "too many requests of this session are under way")
 	}
-	c.open[req.ID] = req.Method == "tools/call"
 	return msg, nil
+}
+
+// take counts a request that begins, unless its id is in use or there are too many. What
+// is refused is answered without the lock: a client that does not read would hold it.
+func (c *lineConn) take(req *jsonrpc.Request) (twice, full bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, twice = c.open[req.ID]; twice || len(c.open) >= c.most {
+		return twice, true
+	}
+	c.open[req.ID] = req.Method == "tools/call"
+	return false, false
 }
 
 // line reads a line without its end. It reads one that is too long to its end, so that

@@ -9,7 +9,9 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/mcpbridge"
 	"github.com/agentd/agentd/rpc"
@@ -70,6 +72,67 @@ func errorCode(m map[string]any) float64 {
 	e, _ := m["error"].(map[string]any)
 	code, _ := e["code"].(float64)
 	return code
+}
+
+// A mute client takes nothing that is written to it.
+type mute struct {
+	io.Reader
+	writing chan struct{} // receives when something is written
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func (m *mute) Write([]byte) (int, error) {
+	m.writing <- struct{}{}
+	<-m.closed
+	return 0, io.ErrClosedPipe
+}
+
+func (m *mute) Close() error {
+	m.once.Do(func() { close(m.closed) })
+	return nil
+}
+
+// A client that does not take the answer to a faulty request holds up nobody but itself:
+// the wait for its calls has an end.
+func TestDrainDoesNotWaitForReaders(t *testing.T) {
+	begun := make(chan struct{})
+	a := &agent{call: func(ctx context.Context, _ rpc.Request) (*rpc.Result, error) {
+		close(begun)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	a.offer(peer(t, "librarian", search)...)
+	b := open(t, a, mcpbridge.Options{})
+	reader, writer := io.Pipe()
+	m := &mute{Reader: reader, writing: make(chan struct{}, 16), closed: make(chan struct{})}
+	served := make(chan error, 1)
+	go func() { served <- b.ServeStream(context.WithoutCancel(t.Context()), desk, m) }()
+	line := request(`1`, "tools/call", `"name":"librarian__search","arguments":{"title":"Dune"}`, "{}") + "\n"
+	if _, err := io.WriteString(writer, line); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if _, err := io.WriteString(writer, line); err != nil { // the id is in use
+		t.Fatal(err)
+	}
+	<-m.writing
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	drained := make(chan struct{})
+	go func() {
+		b.Drain(over)
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-time.After(30 * time.Second):
+		t.Error("drain waits for a client that does not read")
+	}
+	_ = m.Close()
+	_ = writer.Close()
+	<-served
+	<-drained
 }
 
 // Lines that are no messages are answered, and the session goes on.
