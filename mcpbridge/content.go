@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // passThrough makes a result of an answer that is one: {content, structuredContent?,
 // isError?, _meta?}. Every block and the structured content go out as they came, kinds
-// and members that the library does not know included.
+// and members that the library does not know included. Of the metadata, what has a key of
+// agentd's own is left out: programs take it for what this agent says of the call.
 func passThrough(response json.RawMessage) (*mcp.CallToolResult, error) {
 	var answer struct {
 		Content    []json.RawMessage          `json:"content"`
@@ -39,6 +41,9 @@ func passThrough(response json.RawMessage) (*mcp.CallToolResult, error) {
 		out.StructuredContent = answer.Structured
 	}
 	for key, value := range answer.Meta {
+		if strings.HasPrefix(key, metaPrefix) {
+			continue
+		}
 		if out.Meta == nil {
 			out.Meta = mcp.Meta{}
 		}

@@ -13,11 +13,12 @@ import (
 
 // The keys of metadata that are agentd's own.
 const (
-	metaCall    = "io.agentd/call"    // of a result: what is known of the call
-	metaError   = "io.agentd/error"   // of a result: why the call failed
-	metaPending = "io.agentd/pending" // of a result: how to come back for the outcome
-	metaDropped = "io.agentd/dropped" // of a tool: what a projection left out of its schema
-	metaAsks    = "io.agentd/asks"    // of a tool: true where a person decides about its calls
+	metaPrefix  = "io.agentd/"
+	metaCall    = metaPrefix + "call"    // of a result: what is known of the call
+	metaError   = metaPrefix + "error"   // of a result: why the call failed
+	metaPending = metaPrefix + "pending" // of a result: how to come back for the outcome
+	metaDropped = metaPrefix + "dropped" // of a tool: what a projection left out of its schema
+	metaAsks    = metaPrefix + "asks"    // of a tool: true where a person decides about its calls
 )
 
 // definition is the tool as the protocol lists it.
