@@ -77,11 +77,17 @@ func inRounds(req *mcp.CallToolRequest) bool {
 	return req.ProtocolVersion() >= perRequest && (began == nil || began.ProtocolVersion >= perRequest)
 }
 
+// waiting tells a model what waits. It does not say how to decide: a model that runs
+// commands in its user's name must not take that for the next step.
+func (fl *flight) waiting() string {
+	return fmt.Sprintf("The call of %s of %s waits for approval (%s) until %s.",
+		fl.tool.Capability.Name, fl.tool.Address, fl.approval.ID, fl.approval.Until.UTC().Format(time.RFC3339))
+}
+
 // message tells a person what waits, and who decides. It has no part of the payload,
 // which the approver is shown.
 func (fl *flight) message() string {
-	return fmt.Sprintf("The call of %s of %s waits for approval (%s) until %s. An approver of the agent decides with `agentd approvals approve %s`.",
-		fl.tool.Capability.Name, fl.tool.Address, fl.approval.ID, fl.approval.Until.UTC().Format(time.RFC3339), fl.approval.ID)
+	return fl.waiting() + fmt.Sprintf(" An approver of the agent decides with `agentd approvals approve %s`.", fl.approval.ID)
 }
 
 func (fl *flight) question() *mcp.ElicitParams {
@@ -178,8 +184,8 @@ const ApprovalPending = "ApprovalPending"
 // pendingApproval is the result for a client that can only come back later. It is an
 // error, because it is no answer that the tool's schema knows.
 func pendingApproval(fl *flight, h string) *mcp.CallToolResult {
-	out := errorResult(fmt.Sprintf("%s: %s\nDo not call %s again, which would ask for another approval. To get the result once it is decided, call %s with the handle %s",
-		ApprovalPending, fl.message(), fl.tool.name, awaitTool, h), failedCall{Code: ApprovalPending, Message: fl.message()})
+	out := errorResult(fmt.Sprintf("%s: %s Only a person may decide about it, an approver of the agent.\nDo not call %s again, which would ask for another approval. To get the result once it is decided, call %s with the handle %s",
+		ApprovalPending, fl.waiting(), fl.tool.name, awaitTool, h), failedCall{Code: ApprovalPending, Message: fl.message()})
 	annotate(out, fl.traceparent, nil)
 	out.Meta[metaPending] = pendingInfo{Handle: h, ApprovalID: fl.approval.ID, Until: &fl.approval.Until}
 	return out

@@ -133,7 +133,7 @@ func TestHandleLeadsToTheOutcome(t *testing.T) {
 		b := open(t, a, mcpbridge.Options{})
 		s := connect(t, b, era, nil)
 		r := call(t, s, "librarian__search", `{"title":"Dune"}`)
-		if got := text(t, r); !r.IsError || !strings.Contains(got, "ApprovalPending") || !strings.Contains(got, "019aa8f4") {
+		if got := text(t, r); !r.IsError || !strings.Contains(got, "ApprovalPending") || !strings.Contains(got, "019aa8f4") || strings.Contains(got, "agentd approvals") {
 			t.Fatalf("got %q", got)
 		}
 		pending := r.Meta["io.agentd/pending"].(map[string]any)

@@ -62,8 +62,8 @@ type Backend interface {
 // durable calls are neither tasks nor to be awaited by their handles.
 type Awaiter interface {
 	// Await waits for the answer to a call that the client made in [rpc.ModeAsync], until
-	// ctx ends. While there is none, the code of the result's error is
-	// [rpc.CodeTimeout].
+	// ctx ends. An error before that is the outcome of the call, but for
+	// [rpc.CodeDisconnected]: then nobody can say yet.
 	Await(ctx context.Context, c Client, correlationID string) (*rpc.Result, error)
 }
 

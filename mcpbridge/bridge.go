@@ -77,6 +77,10 @@ type Bridge struct {
 	// ctx ends with the bridge, and with it every call that outlives its request.
 	ctx  context.Context
 	stop context.CancelFunc
+	// waiting ends before that, when the bridge is drained: then nobody waits any more for
+	// what others do.
+	waiting     context.Context
+	stopWaiting context.CancelFunc
 	// running counts the calls and the streams.
 	running sync.WaitGroup
 
@@ -89,8 +93,10 @@ type Bridge struct {
 
 // New returns a bridge to a backend.
 func New(b Backend, o Options) *Bridge {
-	ctx, stop := context.WithCancel(context.Background())
-	return &Bridge{backend: b, opts: o.withDefaults(), ctx: ctx, stop: stop, faces: map[string]*face{}, streams: map[*lineConn]struct{}{}}
+	made := &Bridge{backend: b, opts: o.withDefaults(), faces: map[string]*face{}, streams: map[*lineConn]struct{}{}}
+	made.ctx, made.stop = context.WithCancel(context.Background())
+	made.waiting, made.stopWaiting = context.WithCancel(made.ctx)
+	return made
 }
 
 // errClosed is the error of a bridge that has been closed.

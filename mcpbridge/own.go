@@ -24,10 +24,12 @@ const (
 )
 
 // How long await_call waits where it is not told, and at most: hosts end requests of tools
-// after a minute.
+// after a minute. For the answer to a queued call it waits a moment even if it is told not
+// to.
 const (
 	awaitDefault = 25 * time.Second
 	awaitMost    = 50 * time.Second
+	awaitLeast   = 250 * time.Millisecond
 )
 
 // awaits reports whether the backend finds the answers to asynchronous calls.
@@ -79,7 +81,7 @@ func requestAgentSchema(async bool) string {
 		`"capability":{"type":"string","minLength":1,"maxLength":128},` +
 		`"payload":{"description":"what the capability takes: any JSON"},` + mode +
 		`"timeoutMs":{"type":"integer","minimum":1,"maximum":86400000},` +
-		`"idempotencyKey":{"type":"string","minLength":1,"maxLength":256,"description":"lets the agent recognise a repeated call"}},` +
+		`"idempotencyKey":{"type":"string","minLength":1,"maxLength":200,"description":"lets the agent recognise a repeated call"}},` +
 		`"required":["to","capability"],"additionalProperties":false}`
 }
 
@@ -170,8 +172,12 @@ func unknownHandle() *mcp.CallToolResult {
 
 // await waits for the outcome of a call that a handle names.
 func (f *face) await(ctx context.Context, req *mcp.CallToolRequest, h handle, text string, wait time.Duration) *mcp.CallToolResult {
+	if h.kind == queuedCall {
+		wait = max(wait, awaitLeast) // the answer has to come from the broker
+	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	defer context.AfterFunc(f.bridge.waiting, cancel)() //nolint:contextcheck // the bridge's end ends it, too
 	switch h.kind {
 	case parkedCall:
 		fl, ok := f.parked.find(h.id)
@@ -187,7 +193,7 @@ func (f *face) await(ctx context.Context, req *mcp.CallToolRequest, h handle, te
 		case <-fl.done:
 			return fl.outcome(ctx, req)
 		case <-ctx.Done():
-			return stillPending(text, fl.message())
+			return stillPending(text, fl.waiting())
 		}
 	case queuedCall:
 		out, ok := f.fetch(ctx, req, h)
@@ -199,15 +205,19 @@ func (f *face) await(ctx context.Context, req *mcp.CallToolRequest, h handle, te
 	return unknownHandle()
 }
 
-// fetch looks for the answer to a queued call until ctx ends. ok is false while there is
-// none.
+// fetch looks for the answer to a queued call until ctx, which has a deadline, ends. ok is
+// false while there is none, or while the broker cannot be asked for it. A timeout that
+// comes before that of ctx is the outcome: the call's own time is over.
 func (f *face) fetch(ctx context.Context, req *mcp.CallToolRequest, h handle) (out *mcp.CallToolResult, ok bool) {
 	a, can := f.bridge.backend.(Awaiter)
 	if !can {
 		return unknownHandle(), true
 	}
 	r, err := a.Await(ctx, f.client, h.id)
-	if e := failureOf(r, err); e != nil && (e.Code == rpc.CodeTimeout || ctx.Err() != nil) {
+	// By the clock: the wait inside may end a moment before ctx says so.
+	deadline, _ := ctx.Deadline()
+	over := ctx.Err() != nil || !time.Now().Before(deadline)
+	if e := failureOf(r, err); e != nil && (over || e.Code == rpc.CodeDisconnected) {
 		return nil, false
 	}
 	t, known := f.tool(h.tool)

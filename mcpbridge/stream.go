@@ -67,8 +67,10 @@ func (b *Bridge) unwatch(c *lineConn) {
 
 // Drain waits until the calls that streams have taken are answered, or ctx ends. It is for a
 // backend that makes no more calls, and comes before [Bridge.Close], which cuts off what
-// is not answered.
+// is not answered. Whoever waits for the outcome of an earlier call is told at once that
+// there is none yet.
 func (b *Bridge) Drain(ctx context.Context) {
+	b.stopWaiting()
 	b.mu.Lock()
 	streams := slices.Collect(maps.Keys(b.streams))
 	b.mu.Unlock()

@@ -188,6 +188,7 @@ func (f *face) getTask(ctx context.Context, s *mcp.ServerSession, p *taskParams)
 func (f *face) look(ctx context.Context, req *mcp.CallToolRequest, h handle) (*mcp.CallToolResult, bool) {
 	ctx, cancel := context.WithTimeout(ctx, taskLook)
 	defer cancel()
+	defer context.AfterFunc(f.bridge.waiting, cancel)() //nolint:contextcheck // the bridge's end ends it, too
 	return f.fetch(ctx, req, h)
 }
 

@@ -3,6 +3,7 @@ package mcpbridge_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +26,7 @@ const reindex = `
 type queue struct {
 	agent
 	answer atomic.Pointer[rpc.Result]
+	waits  chan struct{} // unless nil, receives when somebody begins to wait
 }
 
 func newQueue(t *testing.T) *queue {
@@ -44,8 +46,11 @@ func (q *queue) Await(ctx context.Context, _ mcpbridge.Client, id string) (*rpc.
 		e := rpc.NewError(rpc.CodeInvalidRequest, nil, "no call %s", id)
 		return &rpc.Result{Status: rpc.StatusError, Error: e}, e
 	}
-	if r := q.answer.Load(); r != nil {
+	if r := q.answer.Load(); r != nil && ctx.Err() == nil { // a broker answers nobody whose time is over
 		return r, nil
+	}
+	if q.waits != nil {
+		q.waits <- struct{}{}
 	}
 	<-ctx.Done()
 	e := rpc.NewError(rpc.CodeTimeout, ctx.Err(), "no answer yet")
@@ -150,6 +155,59 @@ func TestDurableCallsWithoutTasks(t *testing.T) {
 			t.Errorf("after the answer: %v", answer)
 		}
 	})
+}
+
+// The time of a queued call may end, and the broker may be away for a while: the one is an
+// outcome, and the other is none.
+func TestQueuedCallsWithoutAnAnswer(t *testing.T) {
+	q := newQueue(t)
+	r := dial(t, open(t, q, mcpbridge.Options{RequestAgent: true}), desk)
+	made := result(t, r.ask("1", "tools/call", `"name":"indexer__reindex"`, withTasks))
+	task := made["taskId"].(string)
+	fails := func(c rpc.Code) {
+		q.answer.Store(&rpc.Result{Status: c.Status(), Error: &rpc.Error{Code: c, Message: "no answer"}})
+	}
+	await := func() string {
+		t.Helper()
+		got := result(t, r.ask("2", "tools/call", `"name":"await_call","arguments":{"handle":"`+task+`","timeoutMs":0}`, "{}"))
+		return fmt.Sprint(got["content"])
+	}
+	fails(rpc.CodeDisconnected)
+	if got := result(t, r.ask("3", "tasks/get", `"taskId":"`+task+`"`, withTasks)); got["status"] != "working" {
+		t.Errorf("without the broker: %v", got)
+	}
+	if got := await(); !strings.Contains(got, "no outcome yet") {
+		t.Errorf("without the broker: %s", got)
+	}
+	fails(rpc.CodeTimeout)
+	if got := result(t, r.ask("4", "tasks/get", `"taskId":"`+task+`"`, withTasks)); got["status"] != "completed" {
+		t.Errorf("after the call's time: %v", got)
+	}
+	if got := await(); !strings.Contains(got, "EAGENTRPC_TIMEOUT") {
+		t.Errorf("after the call's time: %s", got)
+	}
+	q.answer.Store(&rpc.Result{Status: rpc.StatusOK, Response: json.RawMessage(`{"n":5}`)})
+	if got := await(); !strings.Contains(got, `{"n":5}`) {
+		t.Errorf("whoever does not wait gets an answer that is there: %s", got)
+	}
+}
+
+// Whoever waits for what a queue keeps is not waited for when the agent stops.
+func TestDrainEndsWaits(t *testing.T) {
+	q := newQueue(t)
+	q.waits = make(chan struct{}, 1)
+	b := open(t, q, mcpbridge.Options{RequestAgent: true})
+	r := dial(t, b, desk)
+	made := result(t, r.ask("1", "tools/call", `"name":"request_agent","arguments":{"to":"indexer","capability":"reindex","payload":{},"mode":"async"}`, "{}"))
+	handle := made["structuredContent"].(map[string]any)["handle"].(string)
+	r.write(request("2", "tools/call", `"name":"await_call","arguments":{"handle":"`+handle+`","timeoutMs":50000}`, "{}"))
+	<-q.waits
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	go b.Drain(ctx)
+	if got := result(t, r.read()); !strings.Contains(fmt.Sprint(got["content"]), "no outcome yet") || ctx.Err() != nil {
+		t.Errorf("got %v, %v", got, ctx.Err())
+	}
 }
 
 // A task may wait for a person first, where the client cannot ask one.
