@@ -23,6 +23,7 @@ type client struct {
 	sessions  map[string]*session
 	starting  int // sessions for which there is a place already
 	calls     int
+	answered  chan struct{} // closed when no call runs; nil unless somebody waits for that
 	streams   int
 	closed    bool
 }
@@ -258,7 +259,25 @@ func (c *client) takeCall(x *exchange) bool {
 func (c *client) freeCall() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls--
+	if c.calls--; c.calls == 0 && c.answered != nil {
+		close(c.answered)
+		c.answered = nil
+	}
+}
+
+// whenAnswered returns a channel that is closed when none of the client's calls runs.
+func (c *client) whenAnswered() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.calls == 0:
+		none := make(chan struct{})
+		close(none)
+		return none
+	case c.answered == nil:
+		c.answered = make(chan struct{})
+	}
+	return c.answered
 }
 
 // takeStream takes a place for a stream.

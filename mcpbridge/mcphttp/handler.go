@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,6 +87,22 @@ func (h *Handler) SetAuth(a Auth) error {
 	return nil
 }
 
+// Drain waits until the calls that clients have made are answered, or ctx ends. It is for
+// servers whose tools begin nothing any more, and comes before [Handler.Close], which cuts
+// off what is not answered.
+func (h *Handler) Drain(ctx context.Context) {
+	h.mu.Lock()
+	clients := slices.Collect(maps.Values(h.clients))
+	h.mu.Unlock()
+	for _, c := range clients {
+		select {
+		case <-c.whenAnswered():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Close ends all sessions, streams and calls, and waits until ctx ends for those that take their
 // time. Requests that come later are answered with 503. It comes before the Shutdown of the
 // http.Server, which waits for streams.
@@ -128,7 +146,7 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		_ = w.control.SetReadDeadline(time.Now().Add(h.cfg.Limits.BodyTimeout))
 	}
 	h.addresses.share(w, r)
-	if err := errors.Join(h.addresses.refuse(r)); err != nil {
+	if err := h.addresses.refuse(r); err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
@@ -208,6 +226,9 @@ func (h *Handler) serve(w *writer, r *http.Request, auth *authenticator) {
 	}
 	if r.Method == http.MethodPost {
 		h.post(x, w, r)
+		// The header of an answer that nobody has written, because its client went, counts,
+		// too: the library may have started a session, which nobody else would end.
+		w.begin()
 		return
 	}
 	h.session(x, w, r)

@@ -3,6 +3,7 @@ package mcphttp_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
@@ -317,6 +320,79 @@ func TestSessionsAreBounded(t *testing.T) {
 		answer(t, e.do(request{token: otherToken, body: `{"jsonrpc":"2.0","id":0,"method":"initialize","params":17}`}))
 	}
 	e.begin(otherToken)
+}
+
+// A session whose client went before it could learn the id is one of its sessions all the
+// same, and ends with the handler.
+func TestSessionThatItsClientDoesNotKnow(t *testing.T) {
+	e := serve(t, nil)
+	server, err := e.tools.server("desk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			result, err := next(ctx, method, req)
+			if method == "initialize" { // the session has begun, and its answer is not written
+				leave()
+				<-left
+			}
+			return result, err
+		}
+	})
+	r := httptest.NewRequestWithContext(context.WithValue(ctx, http.LocalAddrContextKey, pipeConn{}.LocalAddr()), http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(initialize(deskToken).body))
+	r.Header.Set("Authorization", "Bearer "+deskToken)
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Content-Type", "application/json")
+	e.handler.ServeHTTP(httptest.NewRecorder(), r)
+	close(left)
+	if err := e.handler.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for s := range server.Sessions() {
+		t.Errorf("the session %s has outlived the handler", s.ID())
+	}
+}
+
+// Drain waits for the answers of calls that run.
+func TestDrain(t *testing.T) {
+	e := serve(t, nil)
+	server, err := e.tools.server("desk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.AddTool(&mcp.Tool{Name: "hold", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		e.tools.started <- "desk"
+		<-e.tools.release
+		return text("done"), nil
+	})
+	answers := make(chan *http.Response, 1)
+	go func() {
+		resp, _ := e.try(t.Context(), modernCall(deskToken, "hold", "{}"))
+		answers <- resp
+	}()
+	receive(t, e.tools.started)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.handler.Drain(over) // returns
+	drained := make(chan struct{})
+	go func() {
+		e.handler.Drain(t.Context())
+		close(drained)
+	}()
+	select {
+	case <-drained:
+		t.Error("a call still runs")
+	default:
+	}
+	close(e.tools.release)
+	receive(t, drained)
+	if err := e.handler.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wants(t, receive(t, answers), http.StatusOK, "done")
 }
 
 // A session ends when it has been idle, and not while it has a stream.
