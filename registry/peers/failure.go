@@ -14,6 +14,9 @@ func translate(input peertool.Shape, e *rpc.Error) error {
 		out.Violations = input.Locate(e.Violations) // where the caller's arguments have them
 		out.Message = registry.ViolationText("the payload does not fit the contract of "+string(e.DetectedBy), out.Violations)
 	}
+	if out.Code == registry.RateLimitExceeded {
+		out.Details = e.Details // the same body at both ends
+	}
 	return out
 }
 

@@ -200,7 +200,20 @@ func TestFailures(t *testing.T) {
 		}
 		_ = r.Close(t.Context())
 	}
+	// When a call may come again is said by the same body as at the peer.
+	limited := &rpc.Error{Code: rpc.CodeRateLimited, Message: "later", Retryable: true, Details: json.RawMessage(`{"retry_after_seconds":9}`)}
 	r, err := resolve(t, []peers.Peer{peer(t, "lib", "- name: loose\n")}, caller(func(context.Context, rpc.Request) (*rpc.Result, error) {
+		return &rpc.Result{Status: rpc.StatusError, Error: limited}, limited
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := json.Marshal(r.Call(t.Context(), "lib__loose", json.RawMessage(`{"payload":1}`)).Meta)
+	if err != nil || !strings.Contains(string(meta), `"details":{"retry_after_seconds":9}`) {
+		t.Errorf("a limit: %s, %v", meta, err)
+	}
+	_ = r.Close(t.Context())
+	r, err = resolve(t, []peers.Peer{peer(t, "lib", "- name: loose\n")}, caller(func(context.Context, rpc.Request) (*rpc.Result, error) {
 		return nil, errors.New("internal detail")
 	}))
 	if err != nil {
