@@ -253,6 +253,21 @@ func TestByMember(t *testing.T) {
 	}
 }
 
+// The table names MCP clients where nothing is wrong.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	env := &cli.Env{Stdout: &out, Format: output.Table}
+	clients := []control.MCPClient{{Client: "claude-code", Streams: 1}, {Client: "cursor", Pending: 2}}
+	if err := writeInstances(env, []instance{{Agent: "a", MCP: clients}, {Agent: "b", MCP: clients, Notes: []string{"old key"}}}); err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(rows) != 3 || !strings.HasSuffix(rows[1], "serves the MCP clients claude-code, cursor") || !strings.HasSuffix(rows[2], "old key") {
+		t.Errorf("%s", out.String())
+	}
+}
+
 // The reason for not being ready comes before any warning.
 func TestNewInstance(t *testing.T) {
 	t.Parallel()

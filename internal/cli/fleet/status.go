@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/daemon"
@@ -200,12 +201,24 @@ func writeInstances(env *cli.Env, all []instance) error {
 		if i.Where == whereLocal {
 			running, waiting, circuits = strconv.Itoa(i.Running), strconv.Itoa(i.Waiting), circuitsOf(i.Breakers)
 		}
-		if len(i.Notes) > 0 {
-			note = i.Notes[0]
+		if note = clientsOf(i.MCP); len(i.Notes) > 0 {
+			note = i.Notes[0] // what is wrong comes first
 		}
 		rows[n] = []string{i.Agent, orDash(i.Where), i.State, orDash(i.Version), shortDigest(i.Digest), uptime, requests, errs, running, waiting, circuits, note}
 	}
 	return env.WriteTable([]string{"AGENT", "WHERE", "STATE", "VERSION", "DIGEST", "UPTIME", "CALLS", "ERRORS", "RUNNING", "WAITING", "CIRCUITS", "NOTE"}, rows)
+}
+
+// clientsOf names the MCP clients that an agent serves, "" for none.
+func clientsOf(all []control.MCPClient) string {
+	names := make([]string, len(all))
+	for n, c := range all {
+		names[n] = c.Client
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "serves the MCP clients " + strings.Join(names, ", ")
 }
 
 // circuitsOf counts the breakers that are not closed, by their state.
