@@ -68,12 +68,17 @@ func (d *Daemon) openSharedAnswers() (*sharedAnswers, error) {
 }
 
 // answerSecrets seal what the agent's replicas share, the first of them what they store
-// now: they are made of the agent's own keys, which its replicas have, too. An agent
-// without a key proves nothing to anybody, and seals nothing.
-func (d *Daemon) answerSecrets() (all [][]byte) {
+// now. An agent without a key proves nothing to anybody, and seals nothing.
+func (d *Daemon) answerSecrets() [][]byte {
+	return d.ownSecrets("agentd: answers that replicas share")
+}
+
+// ownSecrets are secrets for one purpose, that of the key which signs now first: they are
+// made of the agent's own keys, which its replicas have, too.
+func (d *Daemon) ownSecrets(purpose string) (all [][]byte) {
 	now := time.Now()
 	for _, own := range d.keyring.current.Load().own {
-		secret, err := hkdf.Key(sha256.New, []byte(own.Seed), nil, "agentd: answers that replicas share", sha256.Size)
+		secret, err := hkdf.Key(sha256.New, []byte(own.Seed), nil, purpose, sha256.Size)
 		if err != nil {
 			continue // only a length that SHA-256 cannot give
 		}

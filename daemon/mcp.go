@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
@@ -129,7 +130,21 @@ func (f *mcpFace) options(s mcpStyle) (mcpbridge.Options, error) {
 		Name: m.ID, Version: f.d.cfg.Version, Instructions: m.Agent.Description, Bare: s.bare, Profile: profile, RequestAgent: s.requestAgent,
 		// What a client may have pending is said by the files, which a reload changes: see take.
 		MaxPending: fleet.MostMCPPending, MaxSessionPending: fleet.MostMCPPending, Logger: f.d.log,
+		MaxFrameBytes: max(minMCPFrame, m.Agent.Limits.MaxPayloadBytes+mcpBodyRoom), Secret: f.d.handleSecret(),
 	}, nil
+}
+
+// minMCPFrame is how long a line of a stream may be whatever payloads may.
+const minMCPFrame = 4 << 20
+
+// handleSecret signs the handles of durable calls. It is made of the agent's own key, so
+// that they outlive the process; those of an agent without one do not. nil is a random one.
+func (d *Daemon) handleSecret() []byte {
+	secrets := d.ownSecrets("agentd: handles of MCP clients")
+	if len(secrets) == 0 {
+		return nil
+	}
+	return secrets[0]
 }
 
 // check reports tools that could not be listed with the files of a reload, or of the
@@ -192,7 +207,7 @@ func (f *mcpFace) admit(o control.MCPOptions) (c mcpbridge.Client, style func() 
 	if err := c.Validate(); err != nil {
 		return c, nil, err
 	}
-	if _, listed := m.Client(c.Name); !listed && m.Clients != nil {
+	if !m.Serves(c.Name) {
 		return c, nil, fmt.Errorf("mcp.clients of agent.yaml has no client %q: it lists %s", c.Name, spelling.Among(c.Name, clientNames(&m)))
 	}
 	return c, style, nil
@@ -302,19 +317,35 @@ func (f *mcpFace) drain(ctx context.Context) {
 	}
 }
 
+// finish lets the calls that run end, and their answers reach the clients. It takes no more
+// than half of the time that is left: a call that waits for a person, or a client that does
+// not read, must not use up that of the calls which others have made to the agent.
+func (f *mcpFace) finish(ctx context.Context) {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
+	f.drain(ctx)
+	f.mu.Lock()
+	f.closed = true
+	servers := f.serving()
+	f.mu.Unlock()
+	for _, b := range f.open() {
+		b.Drain(ctx)
+	}
+	for _, s := range servers {
+		s.current.Load().handler.Drain(ctx)
+	}
+}
+
 // close ends all sessions and calls, and waits for them until ctx ends. It may be called on
 // a nil face.
 func (f *mcpFace) close(ctx context.Context) error {
 	if f == nil {
 		return nil
 	}
-	f.drain(ctx)
-	f.mu.Lock()
-	f.closed = true
-	f.mu.Unlock()
-	for _, b := range f.open() {
-		b.Drain(ctx) // the answers of the last calls are on their way
-	}
+	f.finish(ctx)
 	f.stop()
 	var errs []error
 	for _, s := range f.servers() {

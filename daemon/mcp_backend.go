@@ -43,9 +43,13 @@ func (b mcpBackend) files() mcpView {
 	return mcpView{b.d.loaded.Load(), b.d.Member(), b.d.permissions.caller.Load()}
 }
 
-// Callables implements [mcpbridge.Backend].
+// Callables implements [mcpbridge.Backend]. A client that a reload has taken from the files
+// may keep its stream; there is nothing left for it there.
 func (b mcpBackend) Callables(c mcpbridge.Client) ([]mcpbridge.Callable, error) {
 	v := b.files()
+	if !v.member.Agent.MCP.Serves(c.Name) {
+		return nil, nil
+	}
 	var all []mcpbridge.Callable
 	for _, p := range peers.Callable(v.fleet, v.member, v.rules) {
 		for _, offered := range p.Capabilities {
@@ -79,6 +83,11 @@ func (b mcpBackend) described(peer envelope.Address, c *capability.Capability) *
 // is the path of every call.
 func (b mcpBackend) RequestAgent(ctx context.Context, c mcpbridge.Client, r rpc.Request) (*rpc.Result, error) {
 	r.Origin = c.String()
+	if r.IdempotencyKey != "" {
+		// Callees know the agent alone. By its own key no client must get what was answered
+		// to another.
+		r.IdempotencyKey = c.String() + "/" + r.IdempotencyKey
+	}
 	if err := b.take(ctx, c, &r); err != nil {
 		err.DetectedBy = b.d.Member().Address
 		return nil, err
@@ -90,10 +99,10 @@ func (b mcpBackend) RequestAgent(ctx context.Context, c mcpbridge.Client, r rpc.
 // take counts a call of a client, or says why it is not made.
 func (b mcpBackend) take(ctx context.Context, c mcpbridge.Client, r *rpc.Request) *rpc.Error {
 	m := &b.d.Member().Agent.MCP
-	settings, listed := m.Client(c.Name)
-	if !listed && m.Clients != nil {
-		return rpc.NewError(rpc.CodeDenied, nil, "permission denied: agent.yaml no longer lists the client %s", c.Name)
+	if !m.Serves(c.Name) {
+		return errUnlisted(c)
 	}
+	settings, _ := m.Client(c.Name)
 	most := m.MaxPending
 	if settings.MaxPending > 0 {
 		most = settings.MaxPending
@@ -114,6 +123,10 @@ func (b mcpBackend) take(ctx context.Context, c mcpbridge.Client, r *rpc.Request
 		return err
 	}
 	return nil
+}
+
+func errUnlisted(c mcpbridge.Client) *rpc.Error {
+	return rpc.NewError(rpc.CodeDenied, nil, "permission denied: agent.yaml no longer lists the client %s", c.Name)
 }
 
 // limit counts a call against the rate limit of its client.
@@ -154,7 +167,10 @@ func (f *mcpFace) free(client string) {
 }
 
 // Await implements [mcpbridge.Awaiter].
-func (b mcpBackend) Await(ctx context.Context, _ mcpbridge.Client, correlationID string) (*rpc.Result, error) {
+func (b mcpBackend) Await(ctx context.Context, c mcpbridge.Client, correlationID string) (*rpc.Result, error) {
+	if !b.d.Member().Agent.MCP.Serves(c.Name) {
+		return nil, errUnlisted(c)
+	}
 	return b.d.client.Await(ctx, correlationID)
 }
 
@@ -207,7 +223,7 @@ const maxCallRecords = 100
 
 // Records implements [mcpbridge.Recorder]. A captured payload is for the operator alone.
 func (b mcpBackend) Records(ctx context.Context, c mcpbridge.Client, correlationID string) (records json.RawMessage, ok bool, err error) {
-	if correlationID == "" {
+	if correlationID == "" || !b.d.Member().Agent.MCP.Serves(c.Name) {
 		return nil, false, nil
 	}
 	type shown struct {

@@ -47,12 +47,14 @@ type mcpServer struct {
 type mcpEndpoint struct {
 	handler *mcphttp.Handler
 	cert    *tls.Certificate // nil for plain HTTP
-	config  fleet.MCP        // what the handler was made of, see endpointConfig
+	config  endpointConfig   // what the handler was made of
 }
 
-// endpointConfig is what of a configuration makes an endpoint another one. Tokens do not.
-func endpointConfig(m *fleet.MCP) fleet.MCP {
-	return fleet.MCP{Hosts: m.Hosts, Origins: m.Origins, OAuth: m.OAuth}
+// An endpointConfig is what of the files makes an endpoint another one. Tokens do not.
+type endpointConfig struct {
+	hosts, origins []string
+	oauth          *fleet.MCPOAuth
+	body           int64 // bytes
 }
 
 // newEndpoint makes an endpoint of the files, and reports what is wrong with them.
@@ -62,7 +64,8 @@ func (s *mcpServer) newEndpoint(v mcpView) (*mcpEndpoint, mcphttp.Auth, error) {
 	if err != nil {
 		return nil, auth, err
 	}
-	e := &mcpEndpoint{config: endpointConfig(m)}
+	body := int64(v.member.Agent.Limits.MaxPayloadBytes) + mcpBodyRoom
+	e := &mcpEndpoint{config: endpointConfig{m.Hosts, m.Origins, m.OAuth, body}}
 	if m.TLS != nil {
 		cert, err := tls.LoadX509KeyPair(m.TLS.Cert, m.TLS.Key)
 		if err != nil {
@@ -72,7 +75,7 @@ func (s *mcpServer) newEndpoint(v mcpView) (*mcpEndpoint, mcphttp.Auth, error) {
 	}
 	e.handler, err = mcphttp.New(mcphttp.Config{
 		Server: s.server, Auth: auth, Hosts: m.Hosts, Origins: m.Origins, Logger: s.face.d.log,
-		Limits: mcphttp.Limits{MaxPending: fleet.MostMCPPending, MaxBodyBytes: int64(v.member.Agent.Limits.MaxPayloadBytes) + mcpBodyRoom},
+		Limits: mcphttp.Limits{MaxPending: fleet.MostMCPPending, MaxBodyBytes: body},
 	})
 	return e, auth, err
 }
@@ -364,24 +367,27 @@ func (f *mcpFace) release(s *mcpServer) {
 }
 
 // servers takes all servers, for close.
-func (f *mcpFace) servers() (all []*mcpServer) {
+func (f *mcpFace) servers() []*mcpServer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if all = f.held; f.own != nil {
-		all = append(all, f.own)
-	}
+	all := f.serving()
 	f.held, f.own = nil, nil
 	return all
+}
+
+// serving are all servers, that of the files first. The caller holds the lock.
+func (f *mcpFace) serving() (all []*mcpServer) {
+	if f.own != nil {
+		all = append(all, f.own)
+	}
+	return append(all, f.held...)
 }
 
 // urls are where the face is served over HTTP.
 func (f *mcpFace) urls() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.own != nil {
-		all = append(all, f.own.url())
-	}
-	for _, s := range f.held {
+	for _, s := range f.serving() {
 		all = append(all, s.url())
 	}
 	return all

@@ -3,9 +3,11 @@ package daemon_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -313,5 +315,131 @@ func TestMCPRecordsAreTheClientsOwn(t *testing.T) {
 	}
 	if got, err := read(b); err == nil {
 		t.Errorf("another client's: %s", got)
+	}
+	if got := a.call("callee__go", `{"n":"x"}`); !strings.Contains(got, "/n") {
+		t.Errorf("arguments that do not fit: %s", got)
+	}
+	if all := ofKind(t, cfg, "caller", auditchain.KindSchemaViolation); len(all) != 1 || all[0]["origin"] != "MCP:a" {
+		t.Errorf("violations %v", all)
+	}
+}
+
+// A key that recognises a repeated call is its client's own: by the key of another nobody
+// gets what that one was answered.
+func TestMCPIdempotencyKeysAreTheClientsOwn(t *testing.T) {
+	t.Parallel()
+	all := files()
+	all["caller/agent.yaml"] += "mcp: {requestAgent: true, clients: [{name: a}, {name: b}]}\n"
+	cfg := load(t, all)
+	var runs atomic.Int64
+	cfg.Handlers = handle(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+		return fmt.Appendf(nil, `{"run":%d}`, runs.Add(1)), nil
+	})
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	caller, _ := f.Daemon("caller")
+	a, b := mcpClient(t, caller, "a"), mcpClient(t, caller, "b")
+	const args = `{"to":"callee","capability":"go","payload":{"n":1},"idempotencyKey":"k"}`
+	for _, c := range []struct {
+		session *mcpSession
+		want    string
+	}{{a, `{"run":1}`}, {b, `{"run":2}`}, {a, `{"run":1}`}} {
+		if got := c.session.call("request_agent", args); !strings.Contains(got, c.want) {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}
+
+// A client that a reload takes from the file has nothing left in the session that it has.
+func TestMCPClientThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+	all := files()
+	all["caller/agent.yaml"] += "mcp: {clients: [{name: a}, {name: b}]}\n"
+	cfg := withGo(load(t, all))
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	caller, _ := f.Daemon("caller")
+	a, b := mcpClient(t, caller, "a"), mcpClient(t, caller, "b")
+	if got := b.call("callee__go", `{"n":1}`); got != answered {
+		t.Fatal(got)
+	}
+	rewrite(t, cfg, "caller/agent.yaml", "name: caller\nmcp: {clients: [{name: a}]}\n")
+	if err := caller.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "it has no tools", func() bool {
+		list, err := b.ListTools(t.Context(), nil)
+		return err == nil && len(list.Tools) == 0
+	})
+	if got := b.call("callee__go", `{"n":1}`); got == answered {
+		t.Error("a call was made")
+	}
+	if got := a.call("callee__go", `{"n":1}`); got != answered {
+		t.Errorf("the client that is left: %s", got)
+	}
+}
+
+// The handle of a durable call leads to its answer after a restart of an agent with a key
+// of its own, and for its client alone.
+func TestMCPHandlesOutliveTheAgent(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "jetstream {}")
+	all := durableFiles(server.URL())
+	all["caller/agent.yaml"] += "mcp: {requestAgent: true}\n"
+	cfg := load(t, all)
+	publishKeys(t, cfg, "callee", "caller")
+	cfg = reread(t, cfg)
+	cfg.Handlers = handle(echo)
+	startAgent(t, cfg, "callee")
+	before := startAgent(t, cfg, "caller")
+	r, err := mcpClient(t, before, "a").CallTool(t.Context(), &mcp.CallToolParams{Name: "request_agent", Arguments: json.RawMessage(`{"to":"callee","capability":"go","payload":{"n":1},"mode":"async"}`)})
+	if err != nil || r.IsError {
+		t.Fatal(r, err)
+	}
+	handle, _ := r.StructuredContent.(map[string]any)["handle"].(string)
+	if err := before.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after := startAgent(t, cfg, "caller")
+	args := `{"handle":"` + handle + `"}`
+	if got := mcpClient(t, after, "a").call("await_call", args); !strings.Contains(got, `"n":1`) {
+		t.Errorf("after a restart: %s", got)
+	}
+	if got := mcpClient(t, after, "b").call("await_call", args); !strings.HasPrefix(got, "UnknownHandle") {
+		t.Errorf("another client: %s", got)
+	}
+}
+
+// The last answers reach clients over HTTP, too, before the agent stops.
+func TestMCPAnswersOverHTTPBeforeTheAgentStops(t *testing.T) {
+	t.Parallel()
+	all := files()
+	all["caller/agent.yaml"] += "mcp: {listen: '127.0.0.1:0', auth: none}\n"
+	cfg := load(t, all)
+	started, release := make(chan struct{}), make(chan struct{})
+	cfg.Handlers = handle(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		close(started)
+		return echoAfter(release)(ctx, inv)
+	})
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	caller, _ := f.Daemon("caller")
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: caller.Status().MCPServers[0], DisableStandaloneSSE: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	result := make(chan string, 1)
+	go func() { result <- (&mcpSession{ClientSession: s}).call("callee__go", `{"n":1}`) }()
+	<-started
+	stopped := make(chan error, 1)
+	go func() { stopped <- caller.Stop(context.Background()) }()
+	close(release)
+	if got := <-result; got != answered {
+		t.Errorf("the call that ran: %s", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("stop: %v", err)
 	}
 }

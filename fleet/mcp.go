@@ -104,6 +104,13 @@ func (m *MCP) Client(name string) (MCPClient, bool) {
 	return m.Clients[i], true
 }
 
+// Serves reports whether there is a client of that name: where the file lists none, every
+// name is one.
+func (m *MCP) Serves(name string) bool {
+	_, listed := m.Client(name)
+	return listed || m.Clients == nil
+}
+
 // IsMCPClient reports whether a client may have that name.
 func IsMCPClient(name string) bool {
 	for i := range len(name) {
