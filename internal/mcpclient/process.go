@@ -88,7 +88,10 @@ func (p *process) start(ctx, life context.Context, o *Options) error {
 		return err
 	}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p.cmd.Cancel = func() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
+	p.cmd.Cancel = func() error {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+		return p.cmd.Process.Kill() // which may have joined another group
+	}
 	if err := p.confined.Turn(ctx); err != nil {
 		return err
 	}

@@ -332,9 +332,10 @@ func TestClose(t *testing.T) {
 	if _, e := call(t, c, "echo", `{}`); e == nil || e.Code != mcpclient.Away {
 		t.Errorf("%+v", e)
 	}
-	o = command(t, "stubborn")
-	if _, err := mcpclient.List(t.Context(), o); err != nil {
-		t.Fatal(err)
+	for _, program := range []string{"stubborn", "deserter"} {
+		if _, err := mcpclient.List(t.Context(), command(t, program)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -131,6 +132,13 @@ func programs() map[string]func() {
 		"fails":    func() { fmt.Fprintln(os.Stderr, "no database"); os.Exit(7) },
 		"silent":   func() { _, _ = io.Copy(io.Discard, os.Stdin) },
 		"stubborn": func() { raw(rawServer{stays: true}) },
+		"deserter": func() {
+			signal.Ignore(syscall.SIGTERM)
+			if group, err := syscall.Getpgid(os.Getppid()); err != nil || syscall.Setpgid(0, group) != nil {
+				panic("it cannot leave its group")
+			}
+			raw(rawServer{stays: true})
+		},
 		"chatter": func() {
 			noise := strings.Repeat("z", 20000)
 			for range 5000 {
