@@ -3,6 +3,8 @@ package rootfs
 import (
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,4 +25,12 @@ func isKernel(file *os.File) bool {
 			unix.BPF_FS_MAGIC, unix.NSFS_MAGIC, unix.SELINUX_MAGIC, unix.EFIVARFS_MAGIC, unix.PSTOREFS_MAGIC,
 		}, int64(stat.Type)) //nolint:unconvert // it is narrower on 386 and s390x
 	}
+}
+
+// hasItsName reports whether a file still has the name that it was opened by, in whatever
+// folder. The kernel marks one that has lost it, for good; a file that is really called so
+// counts as one, and so does any without /proc.
+func hasItsName(file *os.File) bool {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(file.Fd())))
+	return err == nil && !strings.HasSuffix(name, " (deleted)")
 }

@@ -44,18 +44,33 @@ func (t *Tree) openJudged(root *os.Root, name, path string) (io.ReadCloser, fs.F
 	if err != nil {
 		return nil, nil, translate(path, err)
 	}
-	info, err := file.Stat()
-	if err == nil {
-		err = t.judge(path, info)
-	}
-	if err == nil && isKernel(file) {
-		err = failure.Errorf(failure.NotAllowed, "%s is not on a disk, but made up by the kernel", truncate.Quote(path))
-	}
+	info, err := t.judgeOpened(path, file)
 	if err != nil {
 		_ = file.Close()
 		return nil, nil, translate(path, err)
 	}
 	return file, info, nil
+}
+
+// judgeOpened judges what is open. A file that counts as one with a single name must still
+// have the name that it was opened by, or the single one may lie elsewhere: somebody put a
+// hard link there and took it away. That name is looked at after the count of names,
+// because it never comes back: if it is there now, it was the one that was counted.
+func (t *Tree) judgeOpened(path string, file *os.File) (fs.FileInfo, error) {
+	info, err := file.Stat()
+	if err == nil {
+		err = t.judge(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if isKernel(file) {
+		return nil, failure.Errorf(failure.NotAllowed, "%s is not on a disk, but made up by the kernel", truncate.Quote(path))
+	}
+	if !t.options.HardLinks && !hasItsName(file) {
+		return nil, failure.Errorf(failure.Unavailable, "%s was replaced while it was opened", truncate.Quote(path))
+	}
+	return info, nil
 }
 
 // judge refuses what is no file on a disk with one name.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,39 @@ func TestOpenedIsJudged(t *testing.T) {
 		}
 		if e := failure.As(err); (e == nil) != (want == "") || e != nil && e.Code != want {
 			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// A hard link that is taken away once it is open leaves a file with one name: another one.
+func TestNameIsTakenAway(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems do not say by which name a file was opened")
+	}
+	dir := t.TempDir()
+	outside, inside := filepath.Join(t.TempDir(), "secret"), filepath.Join(dir, "file")
+	if err := errors.Join(os.WriteFile(outside, nil, 0o600), os.Link(outside, inside)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, step := range []struct {
+		do   func() error
+		want failure.Code
+	}{
+		{func() error { return nil }, failure.NotAllowed},
+		{func() error { return os.Remove(inside) }, failure.Unavailable},
+		{func() error { return errors.Join(os.Link(outside, inside), os.Remove(inside)) }, failure.Unavailable},
+		{func() error { return os.Rename(outside, inside) }, failure.Unavailable},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := new(Tree).judgeOpened("file", file); failure.As(err) == nil || failure.As(err).Code != step.want {
+			t.Errorf("%v, want %s", err, step.want)
 		}
 	}
 }
