@@ -300,7 +300,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A lock that was edited is no lock.
+// A lock that was edited is no lock. Pinning replaces one whose contracts were edited, and
+// none that it cannot read: a later agentd may have written it.
 func TestEditedLock(t *testing.T) {
 	ctx, dir, _ := agent(t)
 	pinned(t, ctx, dir)
@@ -309,7 +310,7 @@ func TestEditedLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, _ := known(t)
+	all, r := known(t)
 	for old, edited := range map[string]string{
 		"Does text.":     "Does harm.",
 		`"version": 1`:   `"version": 2`,
@@ -321,6 +322,9 @@ func TestEditedLock(t *testing.T) {
 		}
 		if err := all.Check(ctx, uses(configured(dir, ""))); err == nil || !strings.Contains(err.Error(), external.LockName) {
 			t.Errorf("%s: %v", edited, err)
+		}
+		if _, _, err := r.Pin(ctx, json.RawMessage(configured(dir, ""))); (err == nil) != (edited == "Does harm.") {
+			t.Errorf("pinning where it says %s: %v", edited, err)
 		}
 	}
 }

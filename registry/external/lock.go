@@ -49,6 +49,9 @@ func (s LockedServer) contracts() []mcpclient.Contract {
 	return all
 }
 
+// errEdited is the error of a lock in which a contract is not what its digest says.
+var errEdited = errors.New("run `agentd registry pin` again")
+
 // ReadLock reads the lock of an agent, whose files are in dir. One that does not exist is
 // empty. A contract that is not what its digest says was edited, and is an error.
 func ReadLock(dir string) (*Lock, error) {
@@ -84,7 +87,7 @@ func ReadLock(dir string) (*Lock, error) {
 		for i := range server.Tools {
 			t := &server.Tools[i]
 			if digest, err := t.Contract.Digest(); err != nil || digest != t.Digest || seen[t.Name] {
-				return nil, fmt.Errorf("%s: the contract of the tool %q of %q is not the one that was pinned: run `agentd registry pin` again", path, t.Name, name)
+				return nil, fmt.Errorf("%s: the contract of the tool %q of %q is not the one that was pinned: %w", path, t.Name, name, errEdited)
 			}
 			seen[t.Name] = true
 			for _, raw := range []*json.RawMessage{&t.InputSchema, &t.OutputSchema, &t.Annotations} {

@@ -42,8 +42,11 @@ func (r *Resolver) Pin(ctx registry.Context, raw json.RawMessage) (*Lock, []Pinn
 		return nil, nil, err
 	}
 	before, err := ReadLock(ctx.AgentDir)
+	if errors.Is(err, errEdited) { // the one lock that pinning mends; others may say what this agentd does not know
+		before, err = &Lock{}, nil
+	}
 	if err != nil {
-		before = &Lock{} // an edited one is replaced
+		return nil, nil, fmt.Errorf("%w (mend the file, or remove it to pin anew)", err)
 	}
 	lock := &Lock{Version: lockVersion, Servers: map[string]LockedServer{}}
 	var all []Pinned
