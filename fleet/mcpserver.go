@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"net/url"
 	"slices"
 	"time"
@@ -155,8 +156,17 @@ func decodeMCPURL(v strictyaml.Value) string {
 		v.Fault("expected the URL of an MCP server", "such as https://mcp.example.com/mcp")
 	case u.User != nil:
 		v.Fault("a URL holds no password", "name the secret under credentials")
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		v.Fault("the server would be reached without encryption", "use https; http is for the loopback addresses of this machine, such as http://127.0.0.1:8000/mcp")
 	}
 	return text
+}
+
+// isLoopback reports whether a host is written as a loopback address. A name may lead
+// anywhere.
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
 }
 
 // decodeMCPTool reads the key mcp of a skill. A server that the skill has for itself is

@@ -54,6 +54,8 @@ func TestMCPServersRefused(t *testing.T) {
 		"skills: {x: {mcp: {tool: y}}}":                                              "missing",
 		"skills: {x: {mcp: {server: s}, process: {command: [a]}}}":                   "a skill is a process, a worker, an action or a tool of an MCP server",
 		"mcpServers: {s: {command: [a], url: 'http://x/'}}":                          "a server is a command or a URL",
+		"mcpServers: {s: {url: 'http://mcp.example.com/mcp'}}":                       "the server would be reached without encryption (use https",
+		"mcpServers: {s: {url: 'http://localhost:8000/mcp'}}":                        "the server would be reached without encryption",
 		"mcpServers: {s: {url: 'x'}}":                                                "expected the URL of an MCP server",
 		"mcpServers: {s: {url: 'https://u:p@x/'}}":                                   "a URL holds no password",
 		"mcpServers: {s: {url: 'https://x/', env: {A: b}}}":                          `unknown key "env"`,
