@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/mcpclient"
 )
 
@@ -34,11 +34,7 @@ func (r *records) count(text string) int {
 
 func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it has not come")
-		}
-	}
+	eventually.Holds(t, "what the test waits for", done)
 }
 
 // A tool whose description changes is refused with what has changed, or reported only, and
