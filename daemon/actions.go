@@ -187,6 +187,20 @@ func actionCapability(m *fleet.Member, id string) (*capability.Capability, bool)
 // they began with.
 func (d *Daemon) useActions(next *actionSet) { d.actions.Swap(next).retire() }
 
+// actionsOf returns the actions for a call whose skill stands in the files of set, which the
+// caller releases: those, or the ones in force, if the call has waited while a reload put
+// others in their place.
+func (d *Daemon) actionsOf(set *actionSet) (*actionSet, error) {
+	if set.acquire() {
+		return set, nil
+	}
+	set, ok := d.currentActions()
+	if !ok {
+		return nil, &rpc.SkillError{Message: "the agent is stopping", Retryable: true}
+	}
+	return set, nil
+}
+
 // currentActions returns the actions in force, which the caller releases.
 func (d *Daemon) currentActions() (*actionSet, bool) {
 	for {
@@ -211,12 +225,9 @@ type actionSkill struct {
 
 // Handle implements [rpc.Handler].
 func (s actionSkill) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-	set := s.set
-	if !set.acquire() { // the call has waited while a reload put others in force
-		var ok bool
-		if set, ok = s.d.currentActions(); !ok {
-			return nil, &rpc.SkillError{Message: "the agent is stopping", Retryable: true}
-		}
+	set, err := s.d.actionsOf(s.set)
+	if err != nil {
+		return nil, err
 	}
 	defer set.release()
 	b := set.builtIn[s.name]

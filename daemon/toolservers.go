@@ -202,12 +202,9 @@ type mcpSkill struct {
 
 // Handle implements [rpc.Handler].
 func (s mcpSkill) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-	set := s.set
-	if !set.acquire() { // the call has waited while a reload put others in force
-		var ok bool
-		if set, ok = s.d.currentActions(); !ok {
-			return nil, &rpc.SkillError{Message: "the agent is stopping", Retryable: true}
-		}
+	set, err := s.d.actionsOf(s.set)
+	if err != nil {
+		return nil, err
 	}
 	defer set.release()
 	for _, server := range set.servers {
