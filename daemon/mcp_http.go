@@ -306,6 +306,8 @@ func (d *Daemon) MCPListen(ctx context.Context, o control.MCPListenOptions) (*co
 	if !d.ready.Load() {
 		return nil, nil, errNotReady
 	}
+	d.reloading.Lock() // a reload must know of the server, or have come before its files are read
+	defer d.reloading.Unlock()
 	s := &mcpServer{face: f, listen: cmp.Or(o.Address, "127.0.0.1:0"), auth: f.fileAuth}
 	out := &control.MCPListening{}
 	v := mcpBackend{f, nil}.files()
