@@ -15,6 +15,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/mcpbridge"
+	"github.com/agentd/agentd/mcpbridge/mcphttp"
 	"github.com/agentd/agentd/mcpbridge/projection"
 	"github.com/agentd/agentd/policy"
 )
@@ -25,6 +26,7 @@ type mcpFace struct {
 	d       *Daemon
 	limits  *policy.RateLimiter // of clients
 	changes chan struct{}       // has room for one: the lists of tools are to be made anew
+	guards  mcphttp.Guards      // of the bridges' servers, which outlive the endpoints
 	// ctx ends when the agent stops, and running are what then has to end.
 	ctx     context.Context
 	stop    context.CancelFunc

@@ -74,7 +74,7 @@ func (s *mcpServer) newEndpoint(v mcpView) (*mcpEndpoint, mcphttp.Auth, error) {
 		e.cert = &cert
 	}
 	e.handler, err = mcphttp.New(mcphttp.Config{
-		Server: s.server, Auth: auth, Hosts: m.Hosts, Origins: m.Origins, Logger: s.face.d.log,
+		Server: s.server, Guards: &s.face.guards, Auth: auth, Hosts: m.Hosts, Origins: m.Origins, Logger: s.face.d.log,
 		Limits: mcphttp.Limits{MaxPending: fleet.MostMCPPending, MaxBodyBytes: body},
 	})
 	return e, auth, err

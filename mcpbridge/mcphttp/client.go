@@ -18,7 +18,6 @@ type client struct {
 	stateless http.Handler // 2026-07-28
 
 	mu        sync.Mutex
-	guarded   *mcp.Server // that has the middleware
 	exchanges map[*exchange]struct{}
 	sessions  map[string]*session
 	starting  int // sessions for which there is a place already
@@ -58,10 +57,7 @@ func (c *client) begin(ctx context.Context, who identity, server *mcp.Server) (*
 	case len(c.exchanges) >= 2*l.MaxPending+l.MaxStreams:
 		return nil, &refusal{status: http.StatusTooManyRequests, text: "too many requests at once", retryAfter: time.Second}
 	}
-	if c.guarded != server {
-		server.AddReceivingMiddleware(c.handler.guard)
-		c.guarded = server
-	}
+	c.handler.cfg.Guards.guard(server, c.handler.cfg.Logger)
 	x := &exchange{client: c, who: who, server: server}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	c.exchanges[x] = struct{}{}

@@ -22,6 +22,9 @@ type Config struct {
 	// the client has changed. It is called for each request. The handler adds a middleware to
 	// the server, which recovers panics and ends calls whose client has gone. Required.
 	Server func(client string) (*mcp.Server, error)
+	// Guards is shared by handlers that serve the same servers, at once or one after the other.
+	// The default is the handler's own.
+	Guards *Guards
 	// Auth says who may use the endpoint. [Handler.SetAuth] replaces it.
 	Auth Auth
 	// Path is the path of the endpoint. The default is /mcp.

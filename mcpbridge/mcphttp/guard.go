@@ -4,25 +4,61 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// guard is the middleware that stands before the methods of a server. A panic there would end
-// the process, as the library recovers none.
-func (h *Handler) guard(next mcp.MethodHandler) mcp.MethodHandler {
+// Guards has the servers that have the middleware of this package: a server keeps it for as long
+// as it lives, and needs it once. The zero value is ready, and safe for concurrent use.
+type Guards struct {
+	mu      sync.Mutex
+	guarded map[weak.Pointer[mcp.Server]]struct{} // guarded by mu
+}
+
+// guard adds the middleware to a server, unless the server has it.
+func (g *Guards) guard(server *mcp.Server, log *slog.Logger) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	key := weak.Make(server)
+	if _, ok := g.guarded[key]; ok {
+		return
+	}
+	if g.guarded == nil {
+		g.guarded = map[weak.Pointer[mcp.Server]]struct{}{}
+	}
+	g.guarded[key] = struct{}{}
+	runtime.AddCleanup(server, g.forget, key)
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return guarded(next, log) })
+}
+
+func (g *Guards) forget(key weak.Pointer[mcp.Server]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.guarded, key)
+}
+
+// guarded stands before the methods of a server. A panic there would end the process, as the
+// library recovers none. log is for what came in another way than through a handler.
+func guarded(next mcp.MethodHandler, log *slog.Logger) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		x, log := exchangeOf(req), log
+		if x != nil {
+			log = x.client.handler.cfg.Logger
+		}
 		defer func() {
 			if p := recover(); p != nil {
-				h.cfg.Logger.LogAttrs(ctx, slog.LevelError, "a method of an MCP server panicked", slog.String("method", method), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+				log.LogAttrs(ctx, slog.LevelError, "a method of an MCP server panicked", slog.String("method", method), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 				result, err = nil, internalError()
 			}
 		}()
 		// The library does not wait for what is served of a notification.
-		if x := exchangeOf(req); x != nil && x.client.handler == h && !strings.HasPrefix(method, "notifications/") {
+		if x != nil && !strings.HasPrefix(method, "notifications/") {
 			if !x.hold() {
 				return nil, internalError()
 			}
@@ -32,12 +68,12 @@ func (h *Handler) guard(next mcp.MethodHandler) mcp.MethodHandler {
 			ctx = bound
 		}
 		result, err = next(ctx, method, req)
-		return result, h.shown(ctx, method, err)
+		return result, shown(ctx, log, method, err)
 	}
 }
 
 // shown keeps errors of this program to itself: the library sends their text to the client.
-func (h *Handler) shown(ctx context.Context, method string, err error) error {
+func shown(ctx context.Context, log *slog.Logger, method string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -45,7 +81,7 @@ func (h *Handler) shown(ctx context.Context, method string, err error) error {
 		return err
 	}
 	if ctx.Err() == nil {
-		h.cfg.Logger.LogAttrs(ctx, slog.LevelError, "a method of an MCP server failed", slog.String("method", method), slog.Any("error", err))
+		log.LogAttrs(ctx, slog.LevelError, "a method of an MCP server failed", slog.String("method", method), slog.Any("error", err))
 	}
 	return internalError()
 }

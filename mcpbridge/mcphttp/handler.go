@@ -51,6 +51,9 @@ func New(cfg Config) (*Handler, error) {
 		return nil, err
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
+	if cfg.Guards == nil {
+		cfg.Guards = &Guards{}
+	}
 	if o := cfg.Auth.OAuth; o != nil {
 		_, rest, _ := strings.Cut(o.Resource, "://")
 		host, _, _ := strings.Cut(rest, "/")

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -236,6 +237,30 @@ func TestToolsThatFail(t *testing.T) {
 	for _, part := range []string{"a secret value", "a secret path"} {
 		if !strings.Contains(e.log.String(), part) {
 			t.Errorf("the log lacks %q", part)
+		}
+	}
+}
+
+// A server that outlives many handlers goes through the middleware once, and each handler's
+// calls end with their requests all the same.
+func TestServerThatOutlivesHandlers(t *testing.T) {
+	var guards mcphttp.Guards
+	kept := (&tools{started: make(chan string, 1), ended: make(chan error, 1)}).make("desk")
+	kept.AddTool(&mcp.Tool{Name: "depth", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return text(fmt.Sprintf("depth %d.", strings.Count(string(debug.Stack()), "guarded"))), nil
+	})
+	var before string
+	for range 3 {
+		e := serve(t, func(c *mcphttp.Config) {
+			c.Server, c.Guards = func(string) (*mcp.Server, error) { return kept, nil }, &guards
+		})
+		got := answer(t, e.do(modernCall(deskToken, "depth", "{}")))
+		if !strings.Contains(got, "depth ") || strings.Contains(got, "depth 0.") || before != "" && got != before {
+			t.Errorf("%s; with the handler before, %s", got, before)
+		}
+		before = got
+		if got := answer(t, e.do(modernCall(deskToken, "panic", "{}"))); !strings.Contains(got, "internal error") || !strings.Contains(e.log.String(), "a secret value") {
+			t.Errorf("%s, %s", got, e.log)
 		}
 	}
 }
