@@ -26,6 +26,9 @@ func (f *face) settle(ctx context.Context, req *mcp.CallToolRequest, fl *flight)
 	case <-fl.done:
 		return fl.outcome(ctx, req)
 	case fl.approval = <-fl.waits:
+		if ctx.Err() != nil { // nobody is there any more who could come back for it
+			return fl.giveUp(ctx, req)
+		}
 		return f.waitForPerson(ctx, req, fl)
 	case <-ctx.Done():
 		return fl.giveUp(ctx, req)
