@@ -15,12 +15,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/internal/npmtest"
 	"github.com/agentd/agentd/mcpbridge"
 	"github.com/agentd/agentd/mcpbridge/projection"
 )
-
-// nodeModulesEnv names a node_modules with the libraries of clients and providers.
-const nodeModulesEnv = "AGENTD_NODE_MODULES"
 
 // libraries are what testdata/clients.mjs asks, and the Node.js that some of them need: that of
 // the machine is often older.
@@ -32,8 +30,8 @@ const libraries = "node@22.23.3 @modelcontextprotocol/sdk@1.32.2 openai@7.57.0 @
 func TestClientLibraries(t *testing.T) {
 	for library := range strings.FieldsSeq(libraries) {
 		name := library[:strings.LastIndexByte(library, '@')]
-		if _, err := os.Stat(filepath.Join(os.Getenv(nodeModulesEnv), name)); err != nil || os.Getenv(nodeModulesEnv) == "" {
-			t.Skipf("SKIPPED: client libraries are not asked; run `npm install %s` in a folder and set %s to its node_modules", libraries, nodeModulesEnv)
+		if _, err := os.Stat(filepath.Join(os.Getenv(npmtest.Env), name)); err != nil || os.Getenv(npmtest.Env) == "" {
+			t.Skipf("SKIPPED: client libraries are not asked; run `npm install %s` in a folder and set %s to its node_modules", libraries, npmtest.Env)
 		}
 	}
 	a := &agent{}
@@ -43,7 +41,7 @@ func TestClientLibraries(t *testing.T) {
 	for _, profile := range profiles {
 		args = append(args, serve(t, a, profile), profile)
 	}
-	node := filepath.Join(os.Getenv(nodeModulesEnv), "node", "bin", "node")
+	node := filepath.Join(os.Getenv(npmtest.Env), "node", "bin", "node")
 	cmd := exec.CommandContext(t.Context(), node, args...) // one for all: loading takes its time
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/internal/npmtest"
 	"github.com/agentd/agentd/mcpbridge"
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
 	"github.com/agentd/agentd/rpc"
@@ -159,13 +159,6 @@ func (f *fixture) serve(ctx context.Context, r rpc.Request) (*rpc.Result, error)
 // that either revision requires, but for the checks that testdata/conformance lists with their
 // reasons. A check that is listed and passes fails the suite too.
 func TestConformance(t *testing.T) {
-	modules := os.Getenv("AGENTD_NODE_MODULES")
-	node, suite := filepath.Join(modules, "node", "bin", "node"), filepath.Join(modules, "@modelcontextprotocol/conformance/dist/index.js")
-	for _, file := range []string{node, suite} {
-		if _, err := os.Stat(file); modules == "" || err != nil {
-			t.Skip("AGENTD_NODE_MODULES does not lead to the conformance suite and its Node.js: .ci/run installs them")
-		}
-	}
 	for _, revision := range []string{era2025, era2026} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
@@ -190,10 +183,7 @@ func TestConformance(t *testing.T) {
 			server.Start()
 			defer server.Close()
 			defer handler.Close(context.Background())
-			cmd := exec.CommandContext(t.Context(), node, suite, "server", "--url", server.URL+"/mcp", "--requirements", revision, "--expected-failures", expected, "-o", "out")
-			cmd.Dir = t.TempDir()
-			cmd.Env = append(os.Environ(), "HOME="+cmd.Dir)
-			out, err := cmd.CombinedOutput()
+			out, err := npmtest.Conformance(t, "server", "--url", server.URL+"/mcp", "--requirements", revision, "--expected-failures", expected).CombinedOutput()
 			if err != nil {
 				t.Errorf("%v:\n%s", err, out)
 			}

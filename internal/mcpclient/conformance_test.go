@@ -9,73 +9,32 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/netguard"
+	"github.com/agentd/agentd/internal/npmtest"
 )
 
 // The suite of the protocol's project, against this client: all that either revision requires
 // of clients, but for the scenarios that testdata/conformance.txt lists with their reasons.
 func TestConformance(t *testing.T) {
-	modules := os.Getenv("AGENTD_NODE_MODULES")
-	node, suite := filepath.Join(modules, "node", "bin", "node"), filepath.Join(modules, "@modelcontextprotocol/conformance/dist/index.js")
-	for _, file := range []string{node, suite} {
-		if _, err := os.Stat(file); modules == "" || err != nil {
-			t.Skip("AGENTD_NODE_MODULES does not lead to the conformance suite and its Node.js: .ci/run installs them")
-		}
-	}
 	for _, revision := range []string{mcpclient.Era2025, mcpclient.Era2026} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
 			// The suite starts the client with the URL of its server as the argument, and
 			// names the scenario in the environment.
-			cmd := exec.CommandContext(t.Context(), node, suite, "client", "--command", os.Args[0], "--requirements", revision, "-o", "out")
-			cmd.Dir = t.TempDir()
-			cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "MCP_TEST_SERVER=conformance")
+			cmd := npmtest.Conformance(t, "client", "--command", os.Args[0], "--requirements", revision)
+			cmd.Env = append(cmd.Env, "MCP_TEST_SERVER=conformance")
 			out, _ := cmd.CombinedOutput() // which scenarios may fail is judged here
-			passed, failed := scenarios(string(out))
-			if want := listed(t, revision); len(passed) < 3 || !slices.Equal(failed, want) {
+			passed, failed := npmtest.Scenarios(string(out))
+			if want := npmtest.Listed(t, "testdata/conformance.txt", revision); len(passed) < 3 || !slices.Equal(failed, want) {
 				t.Errorf("passed: %q\nfailed: %q\nlisted: %q\n%s", passed, failed, want, out)
 			}
 		})
 	}
-}
-
-// scenarios returns the scenarios of the suite's report.
-func scenarios(report string) (passed, failed []string) {
-	for _, m := range regexp.MustCompile(`(?m)^\s*([✓✗]) ([a-z0-9_/-]+): \d+ passed, \d+ failed`).FindAllStringSubmatch(report, -1) {
-		if m[1] == "✓" {
-			passed = append(passed, m[2])
-		} else {
-			failed = append(failed, m[2])
-		}
-	}
-	slices.Sort(failed)
-	return passed, slices.Compact(failed)
-}
-
-// listed returns the scenarios that do not apply to a revision.
-func listed(t *testing.T, revision string) (names []string) {
-	t.Helper()
-	data, err := os.ReadFile("testdata/conformance.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		fields := strings.Fields(line)
-		if len(fields) > 2 && strings.Contains(fields[0], revision) {
-			names = append(names, strings.TrimSuffix(fields[1], ":"))
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // conformanceClient is the program that the suite tests: it lists what a server has, as
