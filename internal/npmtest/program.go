@@ -25,8 +25,8 @@ func Program(t *testing.T, script string, args ...string) *exec.Cmd {
 			t.Skip("npm has not installed it: ", err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), node, append([]string{program}, args...)...)
-	cmd.Dir = t.TempDir() // some write reports, and some settings
+	cmd := exec.CommandContext(t.Context(), node, append([]string{program}, args...)...) //nolint:gosec // tests choose what they run
+	cmd.Dir = t.TempDir()                                                                // some write reports, and some settings
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir)
 	return cmd
 }
