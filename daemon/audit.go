@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/mcptool"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/caller"
 )
@@ -77,6 +78,18 @@ func (a auditor) RecordSchemaDrift(ctx context.Context, r drift.Record) error {
 		body["details"] = detailed.Details()
 	}
 	return a.append(ctx, auditchain.KindSchemaDrift, r.Call.TenantID, body)
+}
+
+// recordToolDrift records that the tool of an MCP server which serves a capability has drifted.
+func (a auditor) recordToolDrift(ctx context.Context, inv *rpc.Invocation, e *mcptool.DriftError) error {
+	body := map[string]any{
+		"serverName": e.Server, "toolName": e.Tool, "capabilityName": e.Capability, "reason": e.Reason, "enforced": true,
+		"correlationId": inv.CorrelationID, "traceId": inv.TraceID(),
+	}
+	if inv.SessionID != "" {
+		body["sessionId"] = inv.SessionID
+	}
+	return a.append(ctx, auditchain.KindSchemaDrift, inv.TenantID, body)
 }
 
 // RecordRefusal implements [rpc.RefusalAuditor].

@@ -28,6 +28,9 @@ import (
 type toolServers struct {
 	open    refcount.Pool[*mcptool.Server] // by what they were opened with
 	closing sync.WaitGroup
+
+	mu       sync.Mutex
+	recorded map[string]time.Time // by capability, since when it is refused, as its newest record says; guarded by mu
 }
 
 // A toolServer is open as long as a set of handlers has it.
@@ -209,10 +212,41 @@ func (s mcpSkill) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMess
 	defer set.release()
 	for _, server := range set.servers {
 		if server.Name() == s.server && slices.Contains(server.Capabilities(), inv.Capability) {
-			return server.Handle(ctx, inv)
+			out, err := server.Handle(ctx, inv)
+			if drift, ok := errors.AsType[*mcptool.DriftError](err); ok {
+				s.d.recordToolDrift(ctx, inv, drift)
+			}
+			return out, err
 		}
 	}
 	return nil, &rpc.SkillError{Message: "the agent no longer has this tool"}
+}
+
+// driftRecordTimeout bounds the record of a drift, for which the call that met it waits.
+const driftRecordTimeout = 5 * time.Second
+
+// recordToolDrift records that a tool does not keep its contract, as the gate does of a peer:
+// with the first call that is refused for it, and once until it keeps it again.
+func (d *Daemon) recordToolDrift(ctx context.Context, inv *rpc.Invocation, e *mcptool.DriftError) {
+	t := &d.toolServers
+	t.mu.Lock()
+	before := t.recorded[e.Capability]
+	if t.recorded == nil {
+		t.recorded = map[string]time.Time{}
+	}
+	t.recorded[e.Capability] = e.Since
+	t.mu.Unlock()
+	if before.Equal(e.Since) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driftRecordTimeout)
+	defer cancel()
+	if err := d.audit.recordToolDrift(ctx, inv, e); err != nil {
+		d.log.Error("the drift of an MCP server's tool has no record", "capability", e.Capability, "correlationId", inv.CorrelationID, "error", err)
+		t.mu.Lock()
+		delete(t.recorded, e.Capability) // the next call tries again
+		t.mu.Unlock()
+	}
 }
 
 // toolTrouble lists what is wrong with the servers of skills. Their clients log it as it begins

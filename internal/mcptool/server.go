@@ -152,9 +152,26 @@ func (s *Server) call(ctx context.Context, b Binding, inv *rpc.Invocation) (*mcp
 	if !errors.As(err, &failed) {
 		return nil, err
 	}
-	code := rpc.CodeHandlerError
-	if failed.Code == mcpclient.BadAnswer {
+	code, cause := rpc.CodeHandlerError, failed.Err
+	switch failed.Code {
+	case mcpclient.BadAnswer:
 		code = rpc.CodeBadSkillOutput
+	case mcpclient.Changed:
+		s.mu.Lock()
+		v := s.verdicts[b.Tool]
+		s.mu.Unlock()
+		cause = &DriftError{s.name, Fault{b.Capability.Name, b.Tool, v.reason, v.since}}
 	}
-	return nil, &rpc.SkillError{Code: code, Message: failed.Message, Retryable: failed.Retryable, Err: failed.Err}
+	return nil, &rpc.SkillError{Code: code, Message: failed.Message, Retryable: failed.Retryable, Err: cause}
+}
+
+// A DriftError is the cause of a call that was refused because the tool does not keep the
+// contract of its capability.
+type DriftError struct {
+	Server string
+	Fault
+}
+
+func (e *DriftError) Error() string {
+	return fmt.Sprintf("the tool %s of the MCP server %s does not keep the contract of %s: %s", e.Tool, e.Server, e.Capability, e.Reason)
 }
