@@ -256,12 +256,23 @@ func TestPoisonedDescriptions(t *testing.T) {
 					t.Errorf("got %+v", got)
 				}
 				got, err := call(t, s, "weather", `{}`)
-				if !pin && (err != nil || got != `"sunny"`) || pin && (err == nil || !strings.Contains(err.Error(), tt.refusal)) {
-					t.Errorf("got %s, %v", got, err)
+				if !pin {
+					if err != nil || got != `"sunny"` {
+						t.Errorf("got %s, %v", got, err)
+					}
+					return
 				}
-				// The caller may be the model that was to be steered.
-				if err != nil && (strings.Contains(err.Error(), "Your") || strings.Contains(err.Error(), "id_rsa")) {
-					t.Errorf("the refusal has the words: %v", err)
+				var refused *rpc.SkillError
+				if !errors.As(err, &refused) || !strings.Contains(refused.Message, tt.refusal) {
+					t.Fatalf("got %s, %v", got, err)
+				}
+				// The caller may be the model that was to be steered: the words are for the log alone.
+				if strings.Contains(refused.Message, "Your") || strings.Contains(refused.Message, "id_rsa") {
+					t.Errorf("the caller's message has the words: %s", refused.Message)
+				}
+				var drift *mcptool.DriftError
+				if !errors.As(err, &drift) || drift.Reason != tt.want || drift.Capability != "weather" {
+					t.Errorf("the cause is %+v", drift)
 				}
 			})
 		}
