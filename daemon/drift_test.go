@@ -323,23 +323,18 @@ func TestRollingDeployOfABreakingContract(t *testing.T) {
 			fresh := run(files) // first the new one, as orchestrators do
 			stop(t, &daemon.Fleet{Daemons: []*daemon.Daemon{replicas[i]}})
 			replicas[i] = fresh
-			time.Sleep(200 * time.Millisecond) // of calls
+			calls.next(t, 40)
 		}
 	}
-	time.Sleep(100 * time.Millisecond)
-	before := calls.counts()
+	before := calls.next(t, 20)
 	deploy(broken)
-	time.Sleep(1500 * time.Millisecond) // until the caller has seen that nobody serves it any more
-	calls.counts()
-	time.Sleep(200 * time.Millisecond)
-	during := calls.counts()
+	calls.untilAll(t, rpc.CodeSchemaDrift.String()) // the caller sees with a delay that nobody serves it any more
+	during := calls.next(t, 40)
 	deploy(good)
 	mended := time.Now()
-	calls.untilServed(t, 5*time.Second)
+	calls.untilAll(t, "")
 	took := time.Since(mended)
-	calls.counts()
-	time.Sleep(500 * time.Millisecond)
-	after := calls.counts()
+	after := calls.next(t, 100)
 	all := calls.stop()
 	served, drifted := all[""], all[rpc.CodeSchemaDrift.String()]
 	if before[""] == 0 || len(before) != 1 || during[""] != 0 || len(during) != 1 || after[""] == 0 || len(after) != 1 {
@@ -357,13 +352,13 @@ type traffic struct {
 	done   sync.WaitGroup
 
 	mu          sync.Mutex
-	since, all  map[string]int
-	lastRefused time.Time
+	since, all map[string]int
+	lastOther  map[string]time.Time // by code: when the last call began that ended otherwise
 }
 
 func startTraffic(t *testing.T, caller *daemon.Daemon) *traffic {
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &traffic{cancel: cancel, since: map[string]int{}, all: map[string]int{}}
+	l := &traffic{cancel: cancel, since: map[string]int{}, all: map[string]int{}, lastOther: map[string]time.Time{}}
 	l.done.Go(func() {
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
@@ -394,35 +389,51 @@ func (l *traffic) call(t *testing.T, caller *daemon.Daemon) {
 	defer l.mu.Unlock()
 	l.since[code]++
 	l.all[code]++
-	if code != "" && begun.After(l.lastRefused) {
-		l.lastRefused = begun
+	for _, other := range []string{"", rpc.CodeSchemaDrift.String()} {
+		if other != code && begun.After(l.lastOther[other]) {
+			l.lastOther[other] = begun
+		}
 	}
 	if code != "" && code != rpc.CodeSchemaDrift.String() {
 		t.Logf("%v", err)
 	}
 }
 
-// counts returns what became of the calls that have ended since the last counts.
-func (l *traffic) counts() map[string]int {
+// next waits until n more calls have ended, and returns what became of them.
+func (l *traffic) next(t *testing.T, n int) (since map[string]int) {
+	t.Helper()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	since := l.since
 	l.since = map[string]int{}
+	l.mu.Unlock()
+	eventually.Succeeds(t, "the calls end", func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if since = maps.Clone(l.since); sum(since) < n {
+			return fmt.Errorf("%v have ended, want %d", since, n)
+		}
+		return nil
+	})
 	return since
 }
 
-// untilServed waits until no call has been refused for half a second.
-func (l *traffic) untilServed(t *testing.T, most time.Duration) {
+// untilAll waits until the calls of half a second have all ended with the code.
+func (l *traffic) untilAll(t *testing.T, code string) {
 	t.Helper()
-	for start := time.Now(); time.Since(start) < most; time.Sleep(10 * time.Millisecond) {
+	eventually.Succeeds(t, "all calls end in one way", func() error {
 		l.mu.Lock()
-		quiet := time.Since(l.lastRefused) > 500*time.Millisecond
-		l.mu.Unlock()
-		if quiet {
-			return
+		defer l.mu.Unlock()
+		if since := time.Since(l.lastOther[code]); since < 500*time.Millisecond {
+			return fmt.Errorf("one ended otherwise than with %q %s ago", code, since)
 		}
+		return nil
+	})
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
 	}
-	t.Errorf("calls are refused %s after the last replica was back", most)
+	return n
 }
 
 func (l *traffic) stop() map[string]int {
