@@ -25,3 +25,6 @@ func Index(ctx context.Context, db *store.DB, f Filter) (string, error) {
 	}
 	return p.index, nil
 }
+
+// BoundsSQL is the statement that finds the ends of the log.
+const BoundsSQL = boundsSQL

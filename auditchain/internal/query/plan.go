@@ -168,6 +168,10 @@ func (p *plan) statement(columns string, size int) (string, []any) {
 	return strings.Join(selects, ` UNION ALL `) + order + ` LIMIT ?`, append(args, size)
 }
 
+// boundsSQL selects the first and one more than the last number. Each end is a query of its
+// own: SQLite looks up one min or one max, but reads the whole table for both at once.
+const boundsSQL = `SELECT coalesce((SELECT min(seq) FROM records), 1), coalesce((SELECT max(seq) FROM records), 0) + 1`
+
 // FirstAt returns the number of the first record at or after t, or one more than
 // that of the last record. Time never decreases along the log, so a binary search
 // replaces an index on it.
@@ -177,7 +181,7 @@ func FirstAt(ctx context.Context, db *store.DB, t time.Time) (int64, error) {
 		ms++ // records have whole milliseconds
 	}
 	var low, high int64
-	err := db.QueryRowContext(ctx, `SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) + 1 FROM records`).Scan(&low, &high)
+	err := db.QueryRowContext(ctx, boundsSQL).Scan(&low, &high)
 	for err == nil && low < high {
 		middle := low + (high-low)/2
 		// A pruned record stands for the next one that is left.
