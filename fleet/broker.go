@@ -45,15 +45,19 @@ func (f *Fleet) checkBroker() error {
 		}}}
 	}
 	var faults []Fault
-	seen := map[Position]bool{} // members may share a peers file
+	seen := map[Position]bool{}
+	read := map[string]bool{} // members share peers files
 	for _, m := range f.Members {
 		specs := []capability.TransportSpec{}
 		if m.Capabilities != nil {
 			specs = append(specs, m.Capabilities.Transports...)
 		}
-		for _, p := range m.Peers {
-			if p.InFleet {
-				specs = append(specs, p.Transports...)
+		if !read[m.PeersFile] {
+			read[m.PeersFile] = true
+			for _, p := range m.Peers {
+				if p.InFleet {
+					specs = append(specs, p.Transports...)
+				}
 			}
 		}
 		for _, spec := range specs {

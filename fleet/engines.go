@@ -37,19 +37,52 @@ func (l *loader) selectEngine(m *Member) {
 	limits := schema.Limits{MaxViolations: m.Agent.Limits.MaxViolations, MaxSteps: m.Agent.Limits.MaxValidationSteps,
 		RedactNames: m.Agent.Limits.RedactNames}
 	m.Capabilities = l.withEngine(m.Capabilities, e, limits)
-	for _, p := range m.Peers {
-		p.Document = l.withEngine(p.Document, e, limits)
+	if !byDefault(e, limits) {
+		l.peersWithEngine(m.PeersFile, e, limits).give(m)
 	}
+}
+
+// view is a peers file as members see it that use an engine of that name with limits.
+type view struct {
+	path   string
+	engine string
+	limits schema.Limits
+}
+
+// peersWithEngine returns the peers of a file with their contracts under an engine with
+// limits, made once for each triple.
+func (l *loader) peersWithEngine(path string, e capability.Engine, limits schema.Limits) peerList {
+	key := view{path, e.Name(), limits}
+	if out, ok := l.views[key]; ok {
+		return out
+	}
+	in := l.peers[path]
+	out := peerList{make([]*Peer, len(in.all)), make(map[envelope.Address]*Peer, len(in.all))}
+	for i, p := range in.all {
+		peer := *p
+		peer.Document = l.withEngine(p.Document, e, limits)
+		out.all[i], out.byAddress[p.Address] = &peer, &peer
+	}
+	l.views[key] = out
+	return out
+}
+
+func byDefault(e capability.Engine, limits schema.Limits) bool {
+	return limits == defaultLimits() && e.Name() == (capability.Native{}).Name()
+}
+
+// defaultLimits are those that documents are loaded with.
+func defaultLimits() schema.Limits {
+	return schema.Limits{MaxViolations: schema.DefaultMaxViolations, MaxSteps: schema.DefaultMaxSteps}
 }
 
 // withEngine returns d under an engine with limits, made once for each triple. A nil d
 // stays nil.
 func (l *loader) withEngine(d *capability.Document, e capability.Engine, limits schema.Limits) *capability.Document {
-	byDefault := limits == schema.Limits{MaxViolations: schema.DefaultMaxViolations, MaxSteps: schema.DefaultMaxSteps}
-	if d == nil || byDefault && e.Name() == (capability.Native{}).Name() {
+	if d == nil || byDefault(e, limits) {
 		return d
 	}
-	if !byDefault {
+	if limits != defaultLimits() {
 		e = capability.Limited(e, limits)
 	}
 	key := engined{d, e.Name(), limits}

@@ -45,18 +45,16 @@ type Fleet struct {
 	// Hosts are remote control planes.
 	Hosts []Host
 
-	shown string      // the root as it was given to Load
-	opts  LoadOptions // for Reload
+	shown      string      // the root as it was given to Load
+	opts       LoadOptions // for Reload
+	members    map[string]*Member
+	identities map[envelope.Address]*PeerAuth
 }
 
 // Member returns the member with that id.
 func (f *Fleet) Member(id string) (*Member, bool) {
-	for _, m := range f.Members {
-		if m.ID == id {
-			return m, true
-		}
-	}
-	return nil, false
+	m, ok := f.members[id]
+	return m, ok
 }
 
 // Show returns the form in which faults name an absolute path: relative to the
@@ -103,7 +101,8 @@ type Member struct {
 	Capabilities *capability.Document
 	// PeersFile is the absolute path that Peers were read from, "" for none.
 	PeersFile string
-	// Peers are the agents that the member may call, in declared order.
+	// Peers are the agents that the member may call, in declared order. Members that read
+	// the same file share them.
 	Peers []*Peer
 	// DeployTo is nil if the file does not say.
 	DeployTo *Placement
@@ -111,6 +110,8 @@ type Member struct {
 	SessionDB, AuditDB string
 	// Position is where fleet.yaml declares the member.
 	Position Position
+
+	peers map[envelope.Address]*Peer // Peers, by address
 }
 
 // ClientOnly reports whether the member offers no capabilities.
@@ -118,12 +119,8 @@ func (m *Member) ClientOnly() bool { return m.Capabilities == nil }
 
 // Peer returns the peer with that address.
 func (m *Member) Peer(a envelope.Address) (*Peer, bool) {
-	for _, p := range m.Peers {
-		if p.Address == a {
-			return p, true
-		}
-	}
-	return nil, false
+	p, ok := m.peers[a]
+	return p, ok
 }
 
 // EnvFiles returns the absolute paths of the member's .env files, in order:

@@ -39,10 +39,8 @@ func (f *Fleet) Identity(m *Member, a envelope.Address) *PeerAuth {
 	if auth != nil && (auth.Provider != NKey || auth.PublicKeys != nil) {
 		return auth
 	}
-	for _, id := range f.Identities {
-		if id.Agent == a {
-			return id.Auth
-		}
+	if known, ok := f.identities[a]; ok {
+		return known
 	}
 	return auth
 }
@@ -56,6 +54,10 @@ func (l *loader) readIdentities(f *Fleet) {
 		return
 	}
 	f.Identities = decodeIdentities(file)
+	f.identities = make(map[envelope.Address]*PeerAuth, len(f.Identities))
+	for _, id := range f.Identities {
+		f.identities[id.Agent] = id.Auth
+	}
 	l.failed(file.Err())
 }
 
@@ -87,18 +89,20 @@ func decodeIdentities(file *strictyaml.File) []Identity {
 
 // checkIdentities reports peers whose auth block names the provider nkey
 // while neither file has their public key: nothing that such a peer sends
-// could be verified. Members share peers files, so each block is reported
-// once.
+// could be verified.
 func (l *loader) checkIdentities(f *Fleet) {
 	var faults []Fault
-	seen := map[Position]bool{}
+	read := map[string]bool{} // members share peers files
 	for _, m := range f.Members {
+		if read[m.PeersFile] {
+			continue
+		}
+		read[m.PeersFile] = true
 		for _, p := range m.Peers {
 			auth := f.Identity(m, p.Address)
-			if auth == nil || auth.Provider != NKey || auth.PublicKeys != nil || seen[auth.Position] {
+			if auth == nil || auth.Provider != NKey || auth.PublicKeys != nil {
 				continue
 			}
-			seen[auth.Position] = true
 			faults = append(faults, Fault{
 				Position: auth.Position, Message: fmt.Sprintf("nothing gives the public key of %s", p.Address),
 				Hint: "write publicKey here, or let `agentd identity publish` write " + IdentitiesName,

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/spelling"
 	"github.com/agentd/agentd/internal/strictyaml"
 )
@@ -82,7 +83,8 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	}
 	l := &loader{
 		paths: p, opts: opts,
-		peers: make(map[string][]peerEntry), pins: make(map[pin]*capability.Document), engines: make(map[engined]*capability.Document),
+		peers: make(map[string]peerList), views: make(map[view]peerList),
+		pins: make(map[pin]*capability.Document), engines: make(map[engined]*capability.Document),
 	}
 	file, err := strictyaml.ReadFile(filepath.Join(p.root, ManifestName), p.name(filepath.Join(p.root, ManifestName)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +126,8 @@ type loader struct {
 	paths
 	opts    LoadOptions
 	errs    []error
-	peers   map[string][]peerEntry           // by absolute path; nil if it failed
+	peers   map[string]peerList              // by absolute path; empty if it failed
+	views   map[view]peerList                // peers, under another engine than the first
 	pins    map[pin]*capability.Document     // nil if it failed
 	engines map[engined]*capability.Document // nil if it failed
 }
@@ -177,6 +180,7 @@ func (l *loader) member(f *Fleet, e entry) {
 	}
 	l.offer(m)
 	f.Members = append(f.Members, m) // without an Agent only if the load fails
+	f.members[m.ID] = m
 }
 
 // agentFile reads the member's agent.yaml. at is where fleet.yaml names the
@@ -212,9 +216,16 @@ func findAgentFile(dir string) string {
 	return first
 }
 
+// A peerList holds the peers that a file declares. All members that read the file share
+// it: copies would grow with the square of the fleet.
+type peerList struct {
+	all       []*Peer
+	byAddress map[envelope.Address]*Peer
+}
+
+func (l peerList) give(m *Member) { m.Peers, m.peers = l.all, l.byAddress }
+
 // memberPeers resolves a member's peers by the rule in the package comment.
-// It copies each entry, because members that share a file may validate with
-// different engines.
 func (l *loader) memberPeers(f *Fleet, m *Member) {
 	path, ok := findPeers(m.Dir)
 	if !ok && m.Environment.PeersRef != "" {
@@ -227,11 +238,7 @@ func (l *loader) memberPeers(f *Fleet, m *Member) {
 		return
 	}
 	m.PeersFile = path
-	for _, entry := range l.peersFile(path) {
-		peer := entry.Peer
-		l.document(f, &peer, entry)
-		m.Peers = append(m.Peers, &peer)
-	}
+	l.peersFile(f, path).give(m)
 }
 
 // findPeers returns the path of the peers file in a directory, in the first
@@ -248,19 +255,19 @@ func findPeers(dir string) (path string, ok bool) {
 
 // peersFile reads a peers file, once for all members that share it, so that
 // its faults are reported once too.
-func (l *loader) peersFile(path string) []peerEntry {
-	if entries, ok := l.peers[path]; ok {
-		return entries
+func (l *loader) peersFile(f *Fleet, path string) peerList {
+	if list, ok := l.peers[path]; ok {
+		return list
 	}
 	// Until it succeeds: members that share a faulty file must not report its
 	// faults again.
-	l.peers[path] = nil
+	l.peers[path] = peerList{}
 	file, err := strictyaml.ReadFile(path, l.name(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &strictyaml.Error{Faults: []Fault{{Position: Position{File: l.name(path)}, Message: "no peers config there, though an environment's peersRef names it"}}}
 	}
 	if l.failed(err) {
-		return nil
+		return peerList{}
 	}
 	entries := decodePeers(file, path, l.paths)
 	var pinErrs []error
@@ -271,10 +278,16 @@ func (l *loader) peersFile(path string) []peerEntry {
 	}
 	bad := l.failed(file.Err())
 	if l.failed(strictyaml.Join(pinErrs...)) || bad {
-		return nil
+		return peerList{}
 	}
-	l.peers[path] = entries
-	return entries
+	list := peerList{make([]*Peer, len(entries)), make(map[envelope.Address]*Peer, len(entries))}
+	for i := range entries {
+		peer := &entries[i].Peer
+		l.document(f, peer, entries[i])
+		list.all[i], list.byAddress[peer.Address] = peer, peer
+	}
+	l.peers[path] = list
+	return list
 }
 
 // loadPin loads the capabilities file that a peers file names. A missing file

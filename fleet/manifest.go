@@ -52,6 +52,7 @@ func decodeManifest(file *strictyaml.File, p paths) manifest {
 		RPC:         decodeRPC(o.Get("rpc")),
 		Broker:      decodeBroker(o.Get("broker")),
 		Hosts:       decodeHosts(o.Get("hosts")),
+		members:     make(map[string]*Member),
 	}
 	m := manifest{fleet: f}
 	m.decodeEntries(o.Need("agents"), p)
