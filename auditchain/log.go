@@ -130,14 +130,28 @@ func (l *Log) close(final *record.Prepared) error {
 // is not in the log, except after [CodeIO]: then nobody knows before the log is
 // opened again, by [Log.Reopen] or the next start.
 func (l *Log) Append(ctx context.Context, record Record) (seq int64, err error) {
-	r, err := l.enqueue(ctx, &record)
+	prepared := make([]prepared, 1)
+	if err := l.prepare(&preparer{}, &prepared[0], &record); err != nil {
+		return 0, err
+	}
+	if err := l.append(ctx, prepared); err != nil {
+		return 0, err
+	}
+	return prepared[0].Header.Seq, nil
+}
+
+type (
+	prepared = record.Prepared
+	preparer = record.Preparer
+)
+
+// append hands records to the writer and waits for them.
+func (l *Log) append(ctx context.Context, records []prepared) error {
+	r, err := l.enqueue(ctx, records)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if err := l.await(ctx, r); err != nil {
-		return 0, err
-	}
-	return r.Header.Seq, nil
+	return l.await(ctx, r)
 }
 
 // AppendAll writes records, in their order, and returns when all are durable; it
@@ -145,22 +159,35 @@ func (l *Log) Append(ctx context.Context, record Record) (seq int64, err error) 
 // the log. The error is that of the first record that is not, as Append returns
 // it; the others are written nevertheless, as far as possible.
 func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err error) {
-	waiting := make([]*pendingAppend, 0, len(records))
+	batch := make([]prepared, 0, min(len(records), maxBatch))
+	var pr preparer
+	size := 0
+	write := func() {
+		if len(batch) == 0 {
+			return
+		}
+		werr := l.append(ctx, batch)
+		if werr == nil {
+			written += len(batch)
+			batch, size = batch[:0], 0
+			return
+		}
+		err = cmp.Or(err, werr)
+		batch, size = make([]prepared, 0, cap(batch)), 0 // the writer may still read the other one
+	}
 	for i := range records {
-		r, rerr := l.enqueue(ctx, &records[i])
-		if rerr != nil {
-			err = cmp.Or(err, rerr)
+		batch = batch[:len(batch)+1]
+		p := &batch[len(batch)-1]
+		if perr := l.prepare(&pr, p, &records[i]); perr != nil {
+			err = cmp.Or(err, perr)
+			batch = batch[:len(batch)-1]
 			continue
 		}
-		waiting = append(waiting, r)
-	}
-	for _, r := range waiting {
-		if rerr := l.await(ctx, r); rerr != nil {
-			err = cmp.Or(err, rerr)
-			continue
+		if size += len(p.Content.Body); len(batch) == maxBatch || size >= maxBatchBytes {
+			write()
 		}
-		written++
 	}
+	write()
 	return written, err
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxBatch bounds the records of one transaction.
+	// maxBatch bounds the records of one transaction, before the last append is added.
 	maxBatch = 1024
 	// maxBatchBytes bounds their bodies.
 	maxBatchBytes = 8 << 20
@@ -24,9 +24,10 @@ const (
 	gatherYields = 2
 )
 
-// A pendingAppend is one append on its way to the disk.
+// A pendingAppend is one append on its way to the disk. All of its records are written in
+// one transaction.
 type pendingAppend struct {
-	record.Prepared
+	records []record.Prepared
 	// state decides the race between the writer, which takes the append, and its
 	// caller, which may give up.
 	state atomic.Int32
@@ -48,17 +49,21 @@ type command struct {
 	done   chan error // has room for the one answer
 }
 
-// enqueue validates a record and hands it to the writer. It blocks while the
-// queue is full.
-func (l *Log) enqueue(ctx context.Context, rec *Record) (*pendingAppend, error) {
+// prepare validates a record and fills p from it.
+func (l *Log) prepare(pr *record.Preparer, p *record.Prepared, rec *Record) error {
 	if !rec.Kind.Valid() || rec.Kind.Reserved() {
-		return nil, &Error{Code: CodeInvalid, Path: l.db.Path, Msg: "records of kind \"" + string(rec.Kind) + "\" cannot be appended",
+		return &Error{Code: CodeInvalid, Path: l.db.Path, Msg: "records of kind \"" + string(rec.Kind) + "\" cannot be appended",
 			Hint: "use one of the documented kinds"}
 	}
-	r := &pendingAppend{done: make(chan error, 1)}
-	if err := r.Prepare(rec); err != nil {
-		return nil, &Error{Code: CodeInvalid, Path: l.db.Path, Msg: "the record cannot be appended", Err: err}
+	if err := pr.Prepare(p, rec); err != nil {
+		return &Error{Code: CodeInvalid, Path: l.db.Path, Msg: "the record cannot be appended", Err: err}
 	}
+	return nil
+}
+
+// enqueue hands records to the writer. It blocks while the queue is full.
+func (l *Log) enqueue(ctx context.Context, records []record.Prepared) (*pendingAppend, error) {
+	r := &pendingAppend{records: records, done: make(chan error, 1)}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
@@ -173,18 +178,19 @@ func runOn(w *chain.Writer, c *command) error {
 // that are queued. If linger is true it yields to callers about to queue more.
 func (l *Log) gather(first *pendingAppend, linger bool) []*pendingAppend {
 	batch := []*pendingAppend{}
-	size, yields := 0, 0
+	count, size, yields := 0, 0, 0
 	if !linger {
 		yields = gatherYields
 	}
 	add := func(r *pendingAppend) {
 		if r.state.CompareAndSwap(appendQueued, appendTaken) {
 			batch = append(batch, r)
-			size += len(r.Content.Body)
+			count += len(r.records)
+			size += bodyBytes(r.records)
 		}
 	}
 	add(first)
-	for len(batch) < maxBatch && size < maxBatchBytes && yields <= gatherYields {
+	for count < maxBatch && size < maxBatchBytes && yields <= gatherYields {
 		select {
 		case r, ok := <-l.queue:
 			if !ok {
@@ -200,6 +206,13 @@ func (l *Log) gather(first *pendingAppend, linger bool) []*pendingAppend {
 	return batch
 }
 
+func bodyBytes(records []record.Prepared) (n int) {
+	for i := range records {
+		n += len(records[i].Content.Body)
+	}
+	return n
+}
+
 // appendBatch writes a batch in one transaction and answers its callers.
 func appendBatch(w *chain.Writer, batch []*pendingAppend) {
 	if len(batch) == 0 {
@@ -207,8 +220,10 @@ func appendBatch(w *chain.Writer, batch []*pendingAppend) {
 	}
 	err := w.Append(func(yield func(*record.Prepared) bool) {
 		for _, r := range batch {
-			if !yield(&r.Prepared) {
-				return
+			for i := range r.records {
+				if !yield(&r.records[i]) {
+					return
+				}
 			}
 		}
 	})

@@ -149,21 +149,22 @@ func (a auditor) write(ctx context.Context, records []auditchain.Record) (writte
 // trouble implements [appender].
 func (a auditor) trouble() (over <-chan struct{}, why error) { return a.recovered, a.health.Err() }
 
+// usualBody is the length of a call's record, or so.
+const usualBody = 512
+
 // appendCalls implements [appender]. A record that cannot be marshalled is left out,
 // and does not keep the others of its batch from the disk.
 func (a auditor) appendCalls(ctx context.Context, calls []accessRecord) (written int, err error) {
 	records := make([]auditchain.Record, 0, len(calls))
+	bodies := make([]byte, 0, len(calls)*usualBody)
 	for i := range calls {
-		kind := auditchain.KindRPCCall
-		if calls[i].tool != nil {
-			kind = auditchain.KindToolCall
-		}
-		tenant, data, merr := calls[i].body()
-		if merr != nil {
+		var record auditchain.Record
+		var merr error
+		if record, bodies, merr = calls[i].record(bodies); merr != nil {
 			err = &auditchain.Error{Code: auditchain.CodeInvalid, Msg: "the record of a call", Err: merr}
 			continue
 		}
-		records = append(records, auditchain.Record{Kind: kind, Tenant: tenant, Body: data})
+		records = append(records, record)
 	}
 	// The log's own error counts more than that of one record: it concerns the
 	// whole batch.

@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"time"
-
 	"github.com/agentd/agentd/approval"
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/envelope"
@@ -104,72 +102,6 @@ func newAuthBody(r *rpc.Refusal) authBody {
 		Role: r.Role, Peer: r.Peer, Provider: string(r.Proof.Provider), Decision: "reject", Reason: r.Proof.Reason.String(),
 		CorrelationID: r.CorrelationID, TraceID: r.TraceID, Subject: r.Proof.KeyID, Unrecorded: r.Unrecorded,
 	}
-}
-
-// A callBody is the body of a record of kind rpc_call. Each end of a call has one of
-// its own; CorrelationID and TraceID are the same in both.
-type callBody struct {
-	Role          rpc.Role         `json:"role"`
-	Capability    string           `json:"capabilityName"`
-	Peer          envelope.Address `json:"peerId"`
-	CorrelationID string           `json:"correlationId"`
-	SessionID     string           `json:"sessionId,omitempty"`
-	TraceID       string           `json:"traceId,omitempty"`
-	// Origin is who asked the caller for the call, such as MCP:claude-code; "" for a call of
-	// the agent's own.
-	Origin string     `json:"origin,omitempty"`
-	Mode   rpc.Mode   `json:"mode"`
-	Status rpc.Status `json:"status"`
-	// Code and DetectedBy are "" for a call that succeeded.
-	Code       string           `json:"code,omitempty"`
-	DetectedBy envelope.Address `json:"detectedBy,omitempty"`
-	// Failure is the code of a built-in action that has failed, at the callee.
-	Failure string `json:"failure,omitempty"`
-	// PayloadSHA256 is the SHA-256 of the payload's bytes as the message carried them, in
-	// hex, so that the records of both ends and of an approval can be compared. It is ""
-	// for a call that was refused before it was sent, or let in.
-	PayloadSHA256 string `json:"payloadSha256,omitempty"`
-	// Attempts, at the caller, counts the requests, and is 0 for a call that was refused
-	// before the first. At the callee it is which of them this one is.
-	Attempts int        `json:"attempts"`
-	Retried  []rpc.Code `json:"retried,omitempty"`
-	// Replayed is set when the answer is that to an earlier request with the same
-	// idempotency key.
-	Replayed bool `json:"replayed,omitempty"`
-	// StartMs is Unix time by this end's clock. LatencyMs is what this end measured,
-	// to the microsecond.
-	StartMs   int64   `json:"startMs"`
-	LatencyMs float64 `json:"latencyMs"`
-	// ExecutionTimeMs is how long the skill ran, to the microsecond, if it did.
-	ExecutionTimeMs float64 `json:"executionTimeMs,omitempty"`
-	// CostEstimate is what the contract declares, if the skill ran. Its name is the
-	// reference system's.
-	CostEstimate map[string]float64 `json:"cost_estimate,omitempty"`
-	// Unproven is set where the drift gate let the call go on although it had proven
-	// nothing, and UnprovenReason says why.
-	Unproven       bool   `json:"unproven,omitempty"`
-	UnprovenReason string `json:"unprovenReason,omitempty"`
-	// Unrecorded counts the malformed messages since the last record of one.
-	Unrecorded int64 `json:"unrecorded,omitempty"`
-}
-
-func newCallBody(r *rpc.CallRecord) callBody {
-	body := callBody{
-		Role: r.Role, Capability: r.Capability, Peer: r.Peer, CorrelationID: r.CorrelationID, SessionID: r.SessionID,
-		TraceID: r.TraceID, Origin: r.Origin, Mode: r.Mode, Status: r.Status, DetectedBy: r.DetectedBy, Failure: r.Failure, Attempts: r.Attempts, Retried: r.Retried,
-		PayloadSHA256: r.Payload.String(), Replayed: r.Replayed, StartMs: r.Start.UnixMilli(), LatencyMs: milliseconds(r.Latency), ExecutionTimeMs: milliseconds(r.ExecutionTime),
-		CostEstimate: r.Cost, Unrecorded: r.Unrecorded,
-		Unproven: r.Unproven != "", UnprovenReason: truncate.String(r.Unproven, maxRecordedReason),
-	}
-	if r.Code != 0 {
-		body.Code = r.Code.String()
-	}
-	return body
-}
-
-// milliseconds is d in ms, to the microsecond.
-func milliseconds(d time.Duration) float64 {
-	return float64(d.Microseconds()) / float64(time.Millisecond/time.Microsecond)
 }
 
 // An approvalBody is the body of a record of kind approval.

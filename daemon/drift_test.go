@@ -351,7 +351,7 @@ type traffic struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	mu          sync.Mutex
+	mu         sync.Mutex
 	since, all map[string]int
 	lastOther  map[string]time.Time // by code: when the last call began that ended otherwise
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/rpc"
@@ -55,6 +56,11 @@ func newToolBody(t *toolCall) toolBody {
 	return body
 }
 
+// milliseconds is d in ms, to the microsecond.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Microseconds()) / float64(time.Millisecond/time.Microsecond)
+}
+
 // tenant is that of the call that the tool is part of.
 func (t *toolCall) tenant() string {
 	if t.served == nil {
@@ -97,12 +103,18 @@ type accessRecord struct {
 	tool *toolCall // nil for a call
 }
 
-// body is what the record says, and for which tenant.
-func (r *accessRecord) body() (tenant string, body json.RawMessage, err error) {
-	if r.tool != nil {
+// record is what the audit log gets. Its body is at the end of buffer.
+func (r *accessRecord) record(buffer []byte) (_ auditchain.Record, _ []byte, err error) {
+	out := auditchain.Record{Kind: auditchain.KindRPCCall, Tenant: r.TenantID}
+	start := len(buffer)
+	if r.tool == nil {
+		buffer = appendCallBody(buffer, &r.CallRecord)
+	} else {
+		out.Kind, out.Tenant = auditchain.KindToolCall, r.tool.tenant()
+		var body []byte
 		body, err = json.Marshal(newToolBody(r.tool))
-		return r.tool.tenant(), body, err
+		buffer = append(buffer, body...)
 	}
-	body, err = json.Marshal(newCallBody(&r.CallRecord))
-	return r.TenantID, body, err
+	out.Body = buffer[start:]
+	return out, buffer, err
 }

@@ -161,7 +161,7 @@ func (r *Record) checkContent() error {
 	}
 	var scratch []byte
 	digest := chainhash.Digest(&scratch, c.Salt, &chainhash.Content[string]{
-		Peer: c.Peer, Capability: c.Capability, Side: c.Side, Correlation: c.Correlation, Session: c.Session, Body: body,
+		Peer: c.Peer, Capability: c.Capability, Side: c.Side, Correlation: c.Correlation, Session: c.Session, Body: string(body),
 	})
 	if digest != r.Digest {
 		return fmt.Errorf("%w: the content does not give the digest", ErrFalse)

@@ -21,7 +21,7 @@ func single(t testing.TB) (*Proof, *checkpoint.Keys) {
 	salt, body := make([]byte, chainhash.SaltSize), []byte(`{"a":1}`)
 	var scratch []byte
 	h := chainhash.Header[string]{Seq: 1, Time: 1790000000000, Tenant: "acme", Kind: "rpc_call",
-		Digest: chainhash.Digest(&scratch, salt, &chainhash.Content[string]{Peer: "agent://p", Body: body})}
+		Digest: chainhash.Digest(&scratch, salt, &chainhash.Content[string]{Peer: "agent://p", Body: string(body)})}
 	previous := chainhash.Genesis(key.Verifier())
 	note, err := checkpoint.Sign(checkpoint.Checkpoint{Origin: key.Name(), Size: 1, Root: chainhash.Record(&scratch, previous, &h)}, key.Signer())
 	if err != nil {

@@ -16,7 +16,22 @@ const MaxDepth = ijson.DefaultMaxDepth
 //
 // Append is safe for concurrent use; dst and src must not overlap.
 func Append(dst, src []byte) ([]byte, error) {
-	w := writer{src: src, out: dst, members: make([]member, 0, 12)}
+	var a Appender
+	return a.Append(dst, src)
+}
+
+// An Appender does what [Append] does, again and again in the same memory. The zero value is
+// ready. It serves one goroutine.
+type Appender struct{ w writer }
+
+// Append is the function [Append].
+func (a *Appender) Append(dst, src []byte) ([]byte, error) {
+	w := &a.w
+	w.src, w.out, w.members, w.names = src, dst, w.members[:0], w.names[:0]
+	if w.members == nil {
+		w.members = make([]member, 0, 12)
+	}
+	defer func() { w.src, w.out = nil, nil }() // which are the caller's
 	end, err := w.value(ijson.SkipSpace(src, 0), MaxDepth)
 	if err == nil {
 		err = ijson.End(src, end)

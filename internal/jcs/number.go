@@ -30,6 +30,10 @@ func (w *writer) number(i int) (end int, err error) {
 		w.out = append(w.out, token...) // nearly all: canonical as it is
 		return end, nil
 	}
+	if plain(token) {
+		w.out = append(w.out, token...)
+		return end, nil
+	}
 	token, negative := bytes.CutPrefix(token, []byte("-"))
 	exponentNegative := false
 	var exponent []byte
@@ -41,6 +45,17 @@ func (w *writer) number(i int) (end int, err error) {
 	whole, fraction, _ := bytes.Cut(token, []byte("."))
 	w.out = appendNumber(w.out, negative, whole, fraction, exponentNegative, exponent)
 	return end, nil
+}
+
+// plain reports whether a number with a fraction is canonical as it is: in decimal notation,
+// without zeros at its end, and large enough not to be printed with an exponent.
+func plain(token []byte) bool {
+	point := bytes.IndexByte(token, '.')
+	if point < 0 || len(token) > maxPlainDigits || token[len(token)-1] == '0' || bytes.ContainsAny(token, "eE") {
+		return false
+	}
+	whole := bytes.TrimPrefix(token[:point], []byte("-"))
+	return whole[0] != '0' || !bytes.HasPrefix(token[point+1:], []byte("000000"))
 }
 
 func appendNumber(dst []byte, negative bool, whole, fraction []byte, exponentNegative bool, exponent []byte) []byte {

@@ -133,12 +133,12 @@ func (s *Scene) Read(suffix string) []byte {
 // to the new content.
 func (s *Scene) Rewrite(seq int64) {
 	s.t.Helper()
-	c := chainhash.Content[string]{Body: []byte(`{"nothing":"happened"}`)}
+	c := chainhash.Content[string]{Body: `{"nothing":"happened"}`}
 	salt := make([]byte, chainhash.SaltSize)
 	var scratch []byte
 	digest := chainhash.Digest(&scratch, salt, &c)
 	s.SQL(`UPDATE records SET body = ?, salt = ?, digest = ?, peer = NULL, capability = NULL, side = NULL, correlation = NULL, session = NULL
-		WHERE seq = ?`, string(c.Body), salt, digest[:], seq)
+		WHERE seq = ?`, c.Body, salt, digest[:], seq)
 }
 
 // Insert appends a record with a genuine digest and without a hash, which
@@ -150,7 +150,7 @@ func (s *Scene) Insert(seq int64, kind auditchain.Kind, body []byte) {
 		s.t.Fatal(err)
 	}
 	s.SQL(`INSERT INTO records (seq, ts, tenant, kind, body, salt, digest, hash) SELECT ?, ts, ?, ?, ?, ?, ?, zeroblob(32) FROM records WHERE seq = ?`,
-		seq, p.Header.Tenant, string(kind), string(p.Content.Body), p.Salt[:], p.Header.Digest[:], seq-1)
+		seq, p.Header.Tenant, string(kind), p.Content.Body, p.Salt[:], p.Header.Digest[:], seq-1)
 }
 
 // Rehash recomputes the hashes of the records from first to last, 0 for the end

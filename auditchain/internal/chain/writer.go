@@ -60,6 +60,7 @@ type Writer struct {
 	inDoubt Head
 
 	scratch []byte
+	rows    []store.Row // of a transaction; the slice is reused
 }
 
 // A Head is the newest state of the chain.
@@ -115,12 +116,17 @@ func (w *Writer) Append(records iter.Seq[*record.Prepared]) error {
 		if err := w.recordClockStep(next); err != nil {
 			return err
 		}
+		w.rows = w.rows[:0]
 		for p := range records {
-			if err := w.insert(next, p); err != nil {
+			row, err := w.chain(next, p)
+			if err != nil {
 				return err
 			}
+			w.rows = append(w.rows, row)
 		}
-		return nil
+		err := w.db.InsertRecords(w.rows...)
+		clear(w.rows) // the records are the callers'
+		return err
 	})
 }
 
@@ -213,15 +219,21 @@ func (w *Writer) checkFiles() error {
 
 // insert chains a record to the head and writes its row.
 func (w *Writer) insert(next *Head, p *record.Prepared) error {
+	row, err := w.chain(next, p)
+	if err != nil {
+		return err
+	}
+	return w.db.InsertRecords(row)
+}
+
+// chain makes a record the head, and adds it to the tree. The caller writes its row.
+func (w *Writer) chain(next *Head, p *record.Prepared) (store.Row, error) {
 	var reading int64
 	p.Header.Seq = next.Seq + 1
 	if p.Header.Time, reading = w.now(next); reading != p.Header.Time {
 		p.Stamp(reading)
 	}
 	hash := chainhash.Record(&w.scratch, next.Hash, &p.Header)
-	if err := w.db.InsertRecord(p, hash); err != nil {
-		return err
-	}
 	next.Seq, next.Time, next.Hash, next.Sealed = p.Header.Seq, p.Header.Time, hash, false
 	var err error
 	next.Tree.Add(hash, func(level int, position int64, hash tlog.Hash) {
@@ -229,7 +241,7 @@ func (w *Writer) insert(next *Head, p *record.Prepared) error {
 			err = w.db.InsertNode(level, position, hash)
 		}
 	})
-	return err
+	return store.Row{Prepared: p, Hash: hash}, err
 }
 
 // InsertOwn appends, within a transaction, a record that the log itself makes. The

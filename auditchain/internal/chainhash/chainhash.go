@@ -26,7 +26,7 @@ type Text interface{ ~string | ~[]byte }
 type Content[T Text] struct {
 	Peer, Capability, Side, Correlation, Session T
 	// Body is canonical JSON.
-	Body []byte
+	Body T
 }
 
 // Header is the part of a record that is never erased.

@@ -12,7 +12,7 @@ import (
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	salt := []byte("0123456789abcdef")
-	content := Content[string]{Peer: "agent://p", Side: "request", Body: []byte(`{"a":1}`)}
+	content := Content[string]{Peer: "agent://p", Side: "request", Body: `{"a":1}`}
 	var scratch []byte
 	digest := Digest(&scratch, salt, &content)
 	genesis := Genesis("log+00000000+key")
@@ -30,7 +30,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
 		}
 	}
-	bytes := Content[[]byte]{Peer: []byte("agent://p"), Side: []byte("request"), Body: content.Body}
+	bytes := Content[[]byte]{Peer: []byte("agent://p"), Side: []byte("request"), Body: []byte(content.Body)}
 	if Digest(&scratch, salt, &bytes) != digest {
 		t.Error("bytes and strings give different digests")
 	}
@@ -43,8 +43,8 @@ func TestContentsDiffer(t *testing.T) {
 	seen := map[tlog.Hash]Content[string]{}
 	var scratch []byte
 	for _, c := range []Content[string]{
-		{}, {Peer: "x"}, {Capability: "x"}, {Side: "x"}, {Correlation: "x"}, {Session: "x"}, {Body: []byte("x")},
-		{Peer: "xy"}, {Peer: "x", Capability: "y"}, {Session: "x", Body: []byte("y")}, {Session: "xy"}, {Body: []byte("xy")},
+		{}, {Peer: "x"}, {Capability: "x"}, {Side: "x"}, {Correlation: "x"}, {Session: "x"}, {Body: "x"},
+		{Peer: "xy"}, {Peer: "x", Capability: "y"}, {Session: "x", Body: "y"}, {Session: "xy"}, {Body: "xy"},
 	} {
 		for _, salt := range []string{"", "s", "x"} {
 			digest := Digest(&scratch, []byte(salt), &c)

@@ -203,7 +203,7 @@ func TestCapturedBytes(t *testing.T) {
 		if err := p.Prepare(&r); err != nil {
 			t.Fatal(err)
 		}
-		e := Entry{Kind: r.Kind, Tenant: p.Header.Tenant, Time: time.UnixMilli(1), Body: p.Content.Body}
+		e := Entry{Kind: r.Kind, Tenant: p.Header.Tenant, Time: time.UnixMilli(1), Body: json.RawMessage(p.Content.Body)}
 		text, err := json.Marshal(&e)
 		var got struct {
 			TenantID string `json:"tenantId"`

@@ -6,8 +6,8 @@ import "iter"
 // The object must be canonical (RFC 8785), which package jcs guarantees: valid,
 // and without whitespace outside strings. Only then is it safe to scan without
 // checking bounds or syntax, which is several times faster than decoding.
-func members(object []byte) iter.Seq2[[]byte, []byte] {
-	return func(yield func(name, value []byte) bool) {
+func members(object string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
 		for i := 1; object[i] != '}'; {
 			nameEnd := valueEnd(object, i)
 			end := valueEnd(object, nameEnd+1)
@@ -23,7 +23,7 @@ func members(object []byte) iter.Seq2[[]byte, []byte] {
 
 // valueEnd returns the end of the value that starts at i. Nested values are
 // skipped by counting brackets.
-func valueEnd(b []byte, i int) int {
+func valueEnd(b string, i int) int {
 	for depth := 0; ; i++ {
 		switch b[i] {
 		case '"':

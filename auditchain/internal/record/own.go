@@ -97,16 +97,19 @@ func (p *Prepared) PrepareSealed(r *Record) error {
 	}
 	sealed := *r
 	sealed.Body = body
-	return p.prepare(&sealed)
+	return new(Preparer).prepare(p, &sealed)
 }
 
 // IsSealed reports whether a record seals the log. Those that older versions wrote do
 // not.
 func IsSealed(kind Kind, body []byte) bool {
+	if !maySeal(kind) {
+		return false
+	}
 	var b struct {
 		Sealed bool `json:"sealed"`
 	}
-	return maySeal(kind) && json.Unmarshal(body, &b) == nil && b.Sealed
+	return json.Unmarshal(body, &b) == nil && b.Sealed
 }
 
 func maySeal(kind Kind) bool { return kind == KindLifecycle || kind.Reserved() }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentd/agentd/auditchain/internal/chainhash"
 	"github.com/agentd/agentd/internal/jcs"
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 // A Prepared is a record that is ready to be chained. All work that does not
@@ -28,28 +29,34 @@ type Prepared struct {
 
 // Prepare validates r and fills p from it. It rejects a record that
 // would seal the log, as [Prepared.PrepareSealed] does.
-func (p *Prepared) Prepare(r *Record) error {
+func (p *Prepared) Prepare(r *Record) error { return new(Preparer).Prepare(p, r) }
+
+// A Preparer prepares one record after the other in the same memory. The zero value is
+// ready. It serves one goroutine.
+type Preparer struct {
+	canonical jcs.Appender
+	scratch   []byte
+}
+
+// Prepare is [Prepared.Prepare].
+func (pr *Preparer) Prepare(p *Prepared, r *Record) error {
 	if IsSealed(r.Kind, r.Body) {
 		return fmt.Errorf("the body has the member %q, with which the log itself says that nothing unsigned follows", sealMember)
 	}
-	return p.prepare(r)
+	return pr.prepare(p, r)
 }
 
-func (p *Prepared) prepare(r *Record) error {
+func (pr *Preparer) prepare(p *Prepared, r *Record) error {
 	tenant := r.Tenant
 	if tenant == "" {
 		tenant = DefaultTenant
 	}
 	var err error
-	if p.Content, err = r.content(); err != nil {
+	if p.Content, err = pr.content(r); err != nil {
 		return err
 	}
 	rand.Read(p.Salt[:]) // never fails (crypto/rand)
-	var scratch []byte
-	p.Header = chainhash.Header[string]{
-		Tenant: tenant, Kind: string(r.Kind),
-		Digest: chainhash.Digest(&scratch, p.Salt[:], &p.Content),
-	}
+	p.Header = chainhash.Header[string]{Tenant: tenant, Kind: string(r.Kind), Digest: p.digest(&pr.scratch)}
 	return nil
 }
 
@@ -58,7 +65,7 @@ func (p *Prepared) prepare(r *Record) error {
 // stays as it is.
 func (p *Prepared) Stamp(reading int64) {
 	for name := range members(p.Content.Body) {
-		if string(name) == `"clock"` {
+		if name == `"clock"` {
 			return
 		}
 	}
@@ -70,13 +77,18 @@ func (p *Prepared) Stamp(reading int64) {
 	if err != nil || len(body) > MaxBodyBytes {
 		return
 	}
-	p.Content.Body = body
+	p.Content.Body = string(body)
 	var scratch []byte
-	p.Header.Digest = chainhash.Digest(&scratch, p.Salt[:], &p.Content)
+	p.Header.Digest = p.digest(&scratch)
+}
+
+// digest is the commitment to the content.
+func (p *Prepared) digest(scratch *[]byte) tlog.Hash {
+	return chainhash.Digest(scratch, p.Salt[:], &p.Content)
 }
 
 // content validates the record and brings its body into canonical form.
-func (r *Record) content() (chainhash.Content[string], error) {
+func (pr *Preparer) content(r *Record) (chainhash.Content[string], error) {
 	c := chainhash.Content[string]{
 		Peer: r.Peer, Capability: r.Capability, Side: string(r.Side),
 		Correlation: r.Correlation, Session: r.Session,
@@ -91,9 +103,10 @@ func (r *Record) content() (chainhash.Content[string], error) {
 		body = []byte("{}")
 	}
 	var err error
-	if c.Body, err = jcs.Append(make([]byte, 0, len(body)), body); err != nil {
+	if pr.scratch, err = pr.canonical.Append(pr.scratch[:0], body); err != nil {
 		return c, fmt.Errorf("the body: %w", err)
 	}
+	c.Body = string(pr.scratch)
 	switch {
 	case c.Body[0] != '{':
 		return c, errors.New("the body is not a JSON object")
@@ -107,7 +120,7 @@ func (r *Record) content() (chainhash.Content[string], error) {
 // would collide with the log's own when the entry is printed as JSON.
 func deriveColumns(c *chainhash.Content[string]) error {
 	for name, value := range members(c.Body) {
-		switch string(name) {
+		switch name {
 		case `"kind"`, `"ts"`, `"tenantId"`:
 			return fmt.Errorf("the body has a member %s, which the log itself provides", name)
 		case `"peerId"`:
@@ -127,17 +140,23 @@ func deriveColumns(c *chainhash.Content[string]) error {
 
 // derive fills an empty column from a JSON string. A value that no column can
 // hold stays in the body only: a record is worth more than a search index entry.
-func derive(column *string, value []byte) {
+func derive(column *string, value string) {
 	if *column != "" || value[0] != '"' {
 		return
 	}
-	text := string(value[1 : len(value)-1])
-	if strings.IndexByte(text, '\\') >= 0 && json.Unmarshal(value, &text) != nil {
-		return
+	text := value[1 : len(value)-1] // of the body, which is not copied
+	if strings.IndexByte(text, '\\') >= 0 {
+		text = unquote(value)
 	}
 	if checkColumn(text) == nil {
 		*column = text
 	}
+}
+
+// unquote returns what a JSON string says.
+func unquote(value string) (text string) {
+	_ = json.Unmarshal([]byte(value), &text) // it is canonical
+	return text
 }
 
 // checkColumn rejects text that would break a terminal, a log line or an index.

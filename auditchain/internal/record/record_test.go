@@ -91,7 +91,7 @@ func TestColumnsComeFromTheBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := p.Content
-		got.Body = nil
+		got.Body = ""
 		if got.Peer != test.want.Peer || got.Capability != test.want.Capability || got.Side != test.want.Side ||
 			got.Correlation != test.want.Correlation || got.Session != test.want.Session {
 			t.Errorf("%s: got %+v, want %+v", test.record.Body, got, test.want)
@@ -171,7 +171,7 @@ func TestSchemaViolationRoundTrip(t *testing.T) {
 	if err := p.Prepare(&r); err != nil {
 		t.Fatal(err)
 	}
-	e := Entry{Kind: r.Kind, Tenant: p.Header.Tenant, Time: time.UnixMilli(1790000000123), Body: p.Content.Body}
+	e := Entry{Kind: r.Kind, Tenant: p.Header.Tenant, Time: time.UnixMilli(1790000000123), Body: json.RawMessage(p.Content.Body)}
 	text, err := json.Marshal(&e)
 	want := `{"kind":"capability_schema_violation","ts":1790000000123,"tenantId":"acme","capabilityName":"review-pr","correlationId":"c-1","peerId":"agent://pr-reviewer","sessionId":"s-1","side":"response","violations":[{"message":"value not in enum","path":"/verdict"}]}`
 	if err != nil || string(text) != want {

@@ -21,7 +21,7 @@ func TestCommitThatFails(t *testing.T) {
 	w := newWriter(t, path, disk.Connect)
 	r := openReader(t, path)
 	disk.FailNext("COMMIT", 0, false)
-	if err := errors.Join(w.Begin(), w.InsertRecord(prepared(t, 1), tlog.Hash{1})); err != nil {
+	if err := errors.Join(w.Begin(), w.InsertRecords(store.Row{Prepared: prepared(t, 1), Hash: tlog.Hash{1}})); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Commit(); !errors.Is(err, audittest.ErrDisk) {
@@ -33,7 +33,7 @@ func TestCommitThatFails(t *testing.T) {
 	if last, err := r.LastRecord(t.Context()); err != nil || last != 0 {
 		t.Errorf("a reader sees record %d, %v", last, err)
 	}
-	if err := errors.Join(w.Begin(), w.InsertRecord(prepared(t, 1), tlog.Hash{1}), w.Commit()); err != nil {
+	if err := errors.Join(w.Begin(), w.InsertRecords(store.Row{Prepared: prepared(t, 1), Hash: tlog.Hash{1}}), w.Commit()); err != nil {
 		t.Errorf("after the rollback: %v", err)
 	}
 	if last, err := r.LastRecord(t.Context()); err != nil || last != 1 {
@@ -51,7 +51,7 @@ func TestInsertsThatFail(t *testing.T) {
 		err := w.Begin()
 		began := err == nil
 		if began {
-			err = errors.Join(w.InsertRecord(prepared(t, 1), tlog.Hash{1}), w.InsertNode(8, 0, tlog.Hash{1}), w.InsertCheckpoint(1, 1, []byte("n")))
+			err = errors.Join(w.InsertRecords(store.Row{Prepared: prepared(t, 1), Hash: tlog.Hash{1}}), w.InsertNode(8, 0, tlog.Hash{1}), w.InsertCheckpoint(1, 1, []byte("n")))
 		}
 		if !errors.Is(err, audittest.ErrDisk) {
 			t.Errorf("%s: got %v", statement, err)

@@ -137,7 +137,7 @@ func TestTransactions(t *testing.T) {
 	r := openReader(t, path)
 	insert := func(seq int64) {
 		t.Helper()
-		if err := errors.Join(w.Begin(), w.InsertRecord(prepared(t, seq), tlog.Hash{byte(seq)}), w.InsertNode(8, seq, tlog.Hash{9}),
+		if err := errors.Join(w.Begin(), w.InsertRecords(store.Row{Prepared: prepared(t, seq), Hash: tlog.Hash{byte(seq)}}), w.InsertNode(8, seq, tlog.Hash{9}),
 			w.InsertCheckpoint(seq, audittest.ClockStart, []byte("note"))); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestInsertedRow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := newWriter(t, path, store.SQLite)
 	p := prepared(t, 1)
-	if err := w.InsertRecord(p, tlog.Hash{7}); err != nil {
+	if err := w.InsertRecords(store.Row{Prepared: p, Hash: tlog.Hash{7}}); err != nil {
 		t.Fatal(err)
 	}
 	var ts int64
@@ -192,7 +192,7 @@ func TestInsertedRow(t *testing.T) {
 		body != `{"a":1}` || string(salt) != string(p.Salt[:]) || string(digest) != string(p.Header.Digest[:]) || hash[0] != 7 || erasedBy != nil {
 		t.Errorf("%d %s %s %v %v %s %x %x %x %v, %v", ts, tenant, kind, peer, session, body, salt, digest, hash, erasedBy, err)
 	}
-	if err := w.InsertRecord(p, tlog.Hash{7}); auditchain.CodeOf(w.Wrap("writing", err)) != auditchain.CodeTampered {
+	if err := w.InsertRecords(store.Row{Prepared: p, Hash: tlog.Hash{7}}); auditchain.CodeOf(w.Wrap("writing", err)) != auditchain.CodeTampered {
 		t.Errorf("the same number again: %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/agentd/agentd/auditchain/internal/auditerr"
-	"github.com/agentd/agentd/auditchain/internal/record"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -19,8 +18,10 @@ import (
 //     a commit is not durable;
 //   - secure_delete overwrites what is deleted, without which erased content
 //     would stay in free pages;
-//   - trusted_schema=0 keeps functions out of a schema that somebody altered.
-const writerParameters = "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_pragma=trusted_schema(0)"
+//   - trusted_schema=0 keeps functions out of a schema that somebody altered;
+//   - temp_store=MEMORY keeps the journal of a single statement out of the file system:
+//     one that adds several rows has one, which is a write for each page.
+const writerParameters = "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_pragma=trusted_schema(0)&_pragma=temp_store(MEMORY)"
 
 // A Writer is the one connection that writes to a database. It serves one
 // goroutine.
@@ -29,7 +30,8 @@ type Writer struct {
 	pool *sql.DB
 	conn *sql.Conn
 
-	begin, commit, insert *sql.Stmt
+	begin, commit *sql.Stmt
+	insert        inserter
 }
 
 // OpenWriter connects to the database at path, and creates an empty one if there
@@ -64,7 +66,7 @@ func OpenWriter(ctx context.Context, path string, connect Connect) (*Writer, err
 // close a connection with an open statement, so those are closed first.
 func (w *Writer) Close() error {
 	var errs []error
-	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.insert} {
+	for _, stmt := range []*sql.Stmt{w.begin, w.commit, w.insert.one, w.insert.many} {
 		if stmt != nil {
 			errs = append(errs, stmt.Close())
 		}
@@ -98,16 +100,13 @@ func (w *Writer) Load(ctx context.Context, version int) error {
 	}{
 		{&w.begin, `BEGIN IMMEDIATE`},
 		{&w.commit, `COMMIT`},
-		{&w.insert, `INSERT INTO records
-			(seq, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
 	} {
 		var err error
 		if *p.stmt, err = w.conn.PrepareContext(ctx, p.text); err != nil {
 			return w.Wrap("preparing to write", err)
 		}
 	}
-	return nil
+	return w.Wrap("preparing to write", w.insert.prepare(ctx, w.conn))
 }
 
 // The statements of a transaction take no context: a cancellation in the middle
@@ -131,24 +130,6 @@ func run(stmt *sql.Stmt) error {
 func (w *Writer) Exec(statement string, args ...any) error {
 	_, err := w.conn.ExecContext(context.Background(), statement, args...)
 	return err
-}
-
-// InsertRecord adds a row to the table records.
-func (w *Writer) InsertRecord(p *record.Prepared, hash tlog.Hash) error {
-	h, c := &p.Header, &p.Content
-	_, err := w.insert.ExecContext(context.Background(), h.Seq, h.Time, h.Tenant, h.Kind,
-		nullable(c.Peer), nullable(c.Capability), nullable(c.Side), nullable(c.Correlation), nullable(c.Session),
-		string(c.Body), p.Salt[:], h.Digest[:], hash[:])
-	return err
-}
-
-// nullable returns NULL for an absent column, so that the partial indexes do not
-// hold it.
-func nullable(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 // InsertNode adds a node to the stored Merkle tree.
@@ -194,7 +175,12 @@ func (w *Writer) RemoveAfter(size int64) (count int64, err error) {
 	return count, nil
 }
 
-// RebuildIndexes builds the indexes of the records anew, from the records.
+// RebuildIndexes builds the indexes of the records anew, from the records. It sorts them in
+// a file: they may be larger than the memory.
 func (w *Writer) RebuildIndexes() error {
-	return w.Wrap("building the indexes anew", w.Exec(`REINDEX records`))
+	err := w.Exec(`PRAGMA temp_store = FILE`)
+	if err == nil {
+		err = errors.Join(w.Exec(`REINDEX records`), w.Exec(`PRAGMA temp_store = MEMORY`))
+	}
+	return w.Wrap("building the indexes anew", err)
 }
