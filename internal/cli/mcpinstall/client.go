@@ -46,12 +46,12 @@ func clients() []client {
 	return []client{
 		{
 			name: "claude-code", file: inProject(".mcp.json"), object: "mcpServers",
-			settings: func(s server) []setting { return jsonSettings(s, "type", "${", "}") },
+			settings: func(s server) []setting { return jsonSettings(s, "type", reference{"${", "}", ":-"}) },
 			reload:   "Start claude in this folder, approve the server, and look at /mcp.",
 		},
 		{
 			name: "cursor", file: inProject(filepath.Join(".cursor", "mcp.json")), object: "mcpServers",
-			settings: func(s server) []setting { return jsonSettings(s, "", "${env:", "}") },
+			settings: func(s server) []setting { return jsonSettings(s, "", reference{"${env:", "}", ""}) },
 			reload:   "Enable the server in Cursor's settings, under MCP.",
 		},
 		{
@@ -61,7 +61,7 @@ func clients() []client {
 		},
 		{
 			name: "vscode", file: inProject(filepath.Join(".vscode", "mcp.json")), object: "servers",
-			settings: func(s server) []setting { return jsonSettings(s, "type", "${env:", "}") },
+			settings: func(s server) []setting { return jsonSettings(s, "type", reference{"${env:", "}", ""}) },
 			reload:   "Start the server with the action above its entry, or by MCP: List Servers.",
 		},
 	}
@@ -76,10 +76,15 @@ func names() []string {
 	return all
 }
 
+// A reference is how a client's file refers to an environment variable: the name stands
+// between before and after. With empty behind the name, a variable that is not set is the
+// empty string. Claude Code would pass the reference itself on, and warn about it at each
+// start; the others need nothing for that.
+type reference struct{ before, after, empty string }
+
 // jsonSettings are those of the clients whose files are JSON. kind is the key that says how
-// the server is reached, where the client wants it; a variable is referred to between before
-// and after.
-func jsonSettings(s server, kind, before, after string) []setting {
+// the server is reached, where the client wants it.
+func jsonSettings(s server, kind string, ref reference) []setting {
 	var all []setting
 	add := func(transport string) {
 		if kind != "" {
@@ -90,7 +95,7 @@ func jsonSettings(s server, kind, before, after string) []setting {
 		add("http")
 		all = append(all, setting{"url", s.url})
 		if s.token != "" {
-			all = append(all, setting{"headers", []setting{{"Authorization", "Bearer " + before + s.token + after}}})
+			all = append(all, setting{"headers", []setting{{"Authorization", "Bearer " + ref.before + s.token + ref.after}}})
 		}
 		return all
 	}
@@ -98,7 +103,7 @@ func jsonSettings(s server, kind, before, after string) []setting {
 	all = append(all, setting{"command", s.command}, setting{"args", s.args})
 	var env []setting
 	for _, name := range s.env {
-		env = append(env, setting{name, before + name + after})
+		env = append(env, setting{name, ref.before + name + ref.empty + ref.after})
 	}
 	if env != nil {
 		all = append(all, setting{"env", env})

@@ -45,7 +45,7 @@ func TestEntries(t *testing.T) {
       "command": "/bin/agentd",
       "args": ["mcp", "--agent", "desk"],
       "env": {
-        "XDG_STATE_HOME": "${XDG_STATE_HOME}"
+        "XDG_STATE_HOME": "${XDG_STATE_HOME:-}"
       }
     }
   }
@@ -370,7 +370,7 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{quote(self), quote(e.Dir), `"--agent", "desk", "--client", "claude-code"`, `"XDG_STATE_HOME": "${XDG_STATE_HOME}"`} {
+	for _, want := range []string{quote(self), quote(e.Dir), `"--agent", "desk", "--client", "claude-code"`, `"XDG_STATE_HOME": "${XDG_STATE_HOME:-}"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in %s", want, text)
 		}
