@@ -48,6 +48,16 @@ const (
 	ToolServer Kind = "mcp-server"
 )
 
+// The kinds that an agent cannot report of itself, and that `agentd fleet status` finds.
+const (
+	// Agent is a member that does not run, or does not answer.
+	Agent Kind = "agent"
+	// Contract is one that differs from its file.
+	Contract Kind = "contract"
+	// Tools is a capability that the agent lists as one to use, and does not have.
+	Tools Kind = "tools"
+)
+
 // A Condition is one thing that is wrong.
 type Condition struct {
 	// Kind and Subject identify it. Subject is "" where there is only one of a kind.
@@ -63,8 +73,8 @@ type Condition struct {
 	Remedy string `json:"remedy,omitempty"`
 	// Advisory is true where the agent stays ready all the same.
 	Advisory bool `json:"advisory,omitempty"`
-	// Since is when it began; the [Board] sets it.
-	Since time.Time `json:"since"`
+	// Since is when it began; the [Board] sets it. It is zero where nobody knows.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // String is the condition in one line.

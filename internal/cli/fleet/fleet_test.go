@@ -2,12 +2,14 @@ package fleet
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/clitest"
@@ -248,8 +250,41 @@ func TestByMember(t *testing.T) {
 	if want := []string{"clerk2", "clerk3", "desk1"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
-	if got := byMember(f, nil); len(got) != 2 || got[0].State != stateDown || got[1].State != stateDown {
+	if got := byMember(f, nil); len(got) != 2 || got[0].State != stateDown || got[1].State != stateDown || got[0].Notes != nil {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Programs read a code beside each text: those of the agent's own conditions, and those of what
+// only this command finds.
+func TestStatusConditions(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, clitest.Office)
+	f, err := env.LoadFleet(fleet.LoadOptions{InspectOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := health.Condition{Kind: health.AuditLog, Code: "disk-full", Effect: "calls are refused", Cause: "no space", Since: time.Now()}
+	all := byMember(f, []instance{newInstance(whereLocal, control.Status{
+		Agent: "agent://clerk", Digest: "another", Reason: full.String(), Conditions: []health.Condition{full},
+		Tools:   []control.Tools{{Key: "mail", Skipped: "no server"}, {Key: "memory"}},
+		Workers: []control.Worker{{Skill: "file", Restarts: 2}},
+	})})
+	var got []string
+	for _, i := range all {
+		for _, c := range i.Conditions {
+			got = append(got, fmt.Sprintf("%s %s/%s/%s %v", i.Agent, c.Kind, c.Subject, c.Code, c.Advisory))
+		}
+		if len(i.Notes) != len(i.Conditions) && i.State != stateDown {
+			t.Errorf("%d notes and %d conditions", len(i.Notes), len(i.Conditions))
+		}
+	}
+	want := []string{
+		"clerk audit-log//disk-full false", "clerk tools/mail/skipped true", "clerk worker/file/replaced true",
+		"clerk contract//not-reloaded true", "desk agent//down false",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 

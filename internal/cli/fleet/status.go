@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
@@ -62,6 +63,15 @@ type instance struct {
 	Tenants []control.TenantLoad `json:"tenants,omitempty"`
 	// Notes are what somebody should look at, the most important first.
 	Notes []string `json:"notes,omitempty"`
+	// Conditions are the same for programs: each with a kind and a code that stay from version
+	// to version, beside its text.
+	Conditions []health.Condition `json:"conditions,omitempty"`
+}
+
+// note adds what somebody should look at.
+func (i *instance) note(kind health.Kind, subject, code, text, remedy string) {
+	i.Notes = append(i.Notes, text)
+	i.Conditions = append(i.Conditions, health.Condition{Kind: kind, Subject: subject, Code: code, Effect: text, Remedy: remedy, Advisory: kind != health.Agent})
 }
 
 // The states of an instance.
@@ -123,7 +133,9 @@ func localInstances(ctx context.Context, f *fleet.Fleet, paths daemon.Paths) ([]
 		if err != nil {
 			// It has a socket and does not answer properly, which is worth a row of
 			// its own rather than "down".
-			found = append(found, instance{Agent: id, Where: whereLocal, State: stateNotReady, Notes: []string{err.Error()}})
+			silent := instance{Agent: id, Where: whereLocal, State: stateNotReady}
+			silent.note(health.Agent, "", "no-answer", err.Error(), "look into its log, and start it again")
+			found = append(found, silent)
 			continue
 		}
 		found = append(found, newInstance(whereLocal, s))
@@ -136,17 +148,17 @@ func localInstances(ctx context.Context, f *fleet.Fleet, paths daemon.Paths) ([]
 func newInstance(where string, s control.Status) instance {
 	i := instance{
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
-		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings,
+		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings, Conditions: s.Conditions,
 		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants, Tools: s.Tools, Workers: s.Workers, MCP: s.MCP, MCPServers: s.MCPServers,
 	}
 	for _, c := range s.Tools {
 		if c.Skipped != "" {
-			i.Notes = append(i.Notes, fmt.Sprintf("the capability %s was skipped: %s", c.Key, c.Skipped))
+			i.note(health.Tools, c.Key, "skipped", fmt.Sprintf("the capability %s was skipped: %s", c.Key, c.Skipped), "")
 		}
 	}
 	for _, w := range s.Workers {
 		if w.Restarts > 0 {
-			i.Notes = append(i.Notes, fmt.Sprintf("the worker %s was replaced after faults, so far %d; its log has the reasons (%d of %d serve)", w.Skill, w.Restarts, w.Serving, w.Instances))
+			i.note(health.Worker, w.Skill, "replaced", fmt.Sprintf("the worker %s was replaced after faults, so far %d; its log has the reasons (%d of %d serve)", w.Skill, w.Restarts, w.Serving, w.Instances), "")
 		}
 	}
 	for _, l := range s.Capabilities {
@@ -174,15 +186,24 @@ func byMember(f *fleet.Fleet, found []instance) []instance {
 				continue
 			}
 			if !m.ClientOnly() && i.Digest != "" && i.Digest != m.Capabilities.Digest() {
-				i.Notes = append(i.Notes, "offers something else than its file: it has not reloaded the file")
+				i.note(health.Contract, "", "not-reloaded", "offers something else than its file: it has not reloaded the file", "agentd reload, or see why the last one was refused")
 			}
 			all = append(all, i)
 		}
 		if len(all) == before {
-			all = append(all, instance{Agent: m.ID, State: stateDown})
+			all = append(all, downMember(m.ID))
 		}
 	}
 	return all
+}
+
+// downMember is the row of a member that runs nowhere. The table has no note for it: its state
+// says everything.
+func downMember(id string) instance {
+	i := instance{Agent: id, State: stateDown}
+	i.note(health.Agent, "", "down", "no instance of the agent answers: calls to it fail", "start it: agentd run --agent "+id)
+	i.Notes = nil
+	return i
 }
 
 // writeInstances prints one row for each instance; a member that runs twice has
