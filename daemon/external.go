@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/descendants"
+	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/external"
@@ -100,13 +102,33 @@ func usesServers(m *fleet.Member) bool {
 	return false
 }
 
-// PinServers connects once to each MCP server of an agent, confined as when the agent runs,
-// and returns the lock with what they serve, which the caller may write. It starts nothing
-// else. The error names the servers that could not be asked.
-func PinServers(ctx context.Context, cfg Config, id string) (lock *external.Lock, pinned []external.Pinned, err error) {
+// declaredServers are those of mcpServers, for the capability mcp.
+func (d *Daemon) declaredServers(f *fleet.Fleet, m *fleet.Member) ([]external.Declared, error) {
+	all := make([]external.Declared, 0, len(m.Agent.MCPServers))
+	for i, s := range serversOf(m.Agent) {
+		key, err := json.Marshal(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, external.Declared{Name: s.Name, Refuse: s.PinWords, Key: string(key), Options: func(ctx registry.Context) (mcpclient.Options, error) {
+			return d.serverOptions(ctx, f, m, m.Agent.MCPServers[i])
+		}})
+	}
+	return all, nil
+}
+
+// externalTools is the capability mcp of a member.
+func (d *Daemon) externalTools(f *fleet.Fleet, m *fleet.Member) (*external.Resolver, error) {
+	declared, err := d.declaredServers(f, m)
+	return external.New(d.confineServers(f, m)).Declare(declared...), err
+}
+
+// aside has do work for a member with what confines its programs, whether or not the agent runs.
+// Nothing else is started, and nothing is left.
+func aside(cfg Config, id string, do func(d *Daemon, m *fleet.Member) error) (err error) {
 	member, ok := cfg.Fleet.Member(id)
 	if !ok {
-		return nil, nil, fmt.Errorf("the fleet has no agent %q", id)
+		return fmt.Errorf("the fleet has no agent %q", id)
 	}
 	cfg.ownProcess()
 	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), descendants: cfg.family.Member()}
@@ -121,7 +143,47 @@ func PinServers(ctx context.Context, cfg Config, id string) (lock *external.Lock
 			err = errors.Join(err, os.RemoveAll(filepath.Join(c.own.calls, d.agentFolder())))
 		}
 	}()
+	return do(d, member)
+}
+
+// ListServer connects once to an MCP server, confined and with the variables that it has when the
+// agent runs, and returns what it serves. The agent's file need not have the server yet.
+func ListServer(ctx context.Context, cfg Config, id string, s fleet.MCPServer) (listing *mcpclient.Listing, err error) {
+	err = aside(cfg, id, func(d *Daemon, m *fleet.Member) error {
+		if s.Process != nil {
+			if err := cfg.Fleet.CheckGrants(s.Program()); err != nil {
+				return err
+			}
+		}
+		options, err := d.serverOptions(ctx, cfg.Fleet, m, s)
+		if err != nil {
+			return err
+		}
+		options.Logger = slog.New(slog.DiscardHandler) // the error has what the program said last
+		listing, err = mcpclient.List(ctx, options)
+		return err
+	})
+	return listing, err
+}
+
+// PinServers connects once to each MCP server of an agent, confined as when the agent runs,
+// and returns the lock with what they serve, which the caller may write. It starts nothing
+// else. The error names the servers that could not be asked.
+func PinServers(ctx context.Context, cfg Config, id string) (lock *external.Lock, pinned []external.Pinned, err error) {
+	err = aside(cfg, id, func(d *Daemon, m *fleet.Member) error {
+		lock, pinned, err = d.pinServers(ctx, m)
+		return err
+	})
+	return lock, pinned, err
+}
+
+func (d *Daemon) pinServers(ctx context.Context, member *fleet.Member) (*external.Lock, []external.Pinned, error) {
+	cfg, id := d.cfg, member.ID
 	tools, err := d.toolContext(ctx, cfg.Fleet, member)
+	if err != nil {
+		return nil, nil, err
+	}
+	resolver, err := d.externalTools(cfg.Fleet, member)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,7 +191,6 @@ func PinServers(ctx context.Context, cfg Config, id string) (lock *external.Lock
 		if use.Key != external.Key {
 			continue
 		}
-		resolver := external.New(d.confineServers(cfg.Fleet, member))
 		known := registry.New()
 		if err := known.Register(resolver); err != nil {
 			return nil, nil, err
@@ -140,5 +201,9 @@ func PinServers(ctx context.Context, cfg Config, id string) (lock *external.Lock
 		}
 		return resolver.Pin(tools, use.Config)
 	}
-	return nil, nil, fmt.Errorf("the agent %s has no MCP servers: its agent.yaml has no capabilities.%s", id, external.Key)
+	lock, pinned, err := resolver.Pin(tools, json.RawMessage("{}")) // of servers whose tools were imported
+	if err == nil && len(pinned) == 0 {
+		err = fmt.Errorf("the agent %s has no MCP servers to pin: its agent.yaml has no capabilities.%s, and no tool was imported", id, external.Key)
+	}
+	return lock, pinned, err
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/builtin"
-	"github.com/agentd/agentd/registry/external"
 	"github.com/agentd/agentd/registry/peers"
 	"github.com/agentd/agentd/rpc"
 )
@@ -60,10 +59,14 @@ func (d *Daemon) resolveTools(ctx context.Context, f *fleet.Fleet, m *fleet.Memb
 	if err != nil {
 		return nil, err
 	}
+	servers, err := d.externalTools(f, m)
+	if err != nil {
+		return nil, err
+	}
 	known := registry.New()
 	for _, r := range slices.Concat(builtin.All(builtin.Deps{
 		History: d.audit.log, Peers: peers.Callable(f, m, rules), Caller: d.client,
-		External: external.New(d.confineServers(f, m)).Share(&d.external, string(besides)),
+		External: servers.Share(&d.external, string(besides)),
 	}), d.cfg.Resolvers) {
 		if err := known.Register(r); err != nil {
 			return nil, err

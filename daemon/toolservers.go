@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -104,30 +106,47 @@ func (d *Daemon) openToolServer(ctx context.Context, f *fleet.Fleet, m *fleet.Me
 	if err != nil {
 		return nil, err
 	}
+	client, err := d.serverOptions(ctx, f, m, s)
+	if err != nil {
+		return nil, err
+	}
+	client.Limits.Timeout = rpc.MaxTimeout // each call has its own
 	options := mcptool.Options{
-		Client: mcpclient.Options{
-			Name: s.Name, Era: s.Era, Logger: d.log,
-			Limits: mcpclient.Limits{
-				Pending: s.Pending, PerMinute: s.PerMinute, MessageBytes: s.MaxMessageBytes, StartTimeout: s.StartTimeout,
-				Timeout: rpc.MaxTimeout, // each call has its own
-			},
-		},
+		Client:   client,
 		Bindings: bindings,
 		Compile: schema.CompileLimits{
 			MaxBytes: m.Agent.Limits.MaxSchemaBytes, MaxSteps: m.Agent.Limits.MaxCompileSteps, MaxPatternSteps: m.Agent.Limits.MaxPatternSteps,
 		},
 		Budget: contain.Budget{Steps: m.Agent.Limits.MaxProofSteps},
 	}
-	if s.Process == nil {
-		options.Client.URL = mcptool.Endpoint(s, lookup(variables))
-	} else if options.Client.Command, err = d.toolProgram(ctx, f, m, s, variables); err != nil {
-		return nil, err
-	}
 	key, err := toolServerKey(s, options, variables)
 	if err != nil {
 		return nil, err
 	}
 	return d.toolServers.use(key, options)
+}
+
+// serverOptions are how a server of mcpServers is reached, whoever uses it: for skills, for the
+// agent's own tools, and to read its contracts.
+func (d *Daemon) serverOptions(ctx context.Context, f *fleet.Fleet, m *fleet.Member, s fleet.MCPServer) (mcpclient.Options, error) {
+	options := mcpclient.Options{
+		Name: s.Name, Era: s.Era, Logger: d.log,
+		Limits: mcpclient.Limits{Pending: s.Pending, PerMinute: s.PerMinute, MessageBytes: s.MaxMessageBytes, StartTimeout: s.StartTimeout},
+	}
+	for _, dir := range s.Roots {
+		root := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
+		options.Roots = append(options.Roots, root.String())
+	}
+	variables, err := f.EnvFileVariables(m)
+	if err != nil {
+		return options, err
+	}
+	if s.Process == nil {
+		options.URL = mcptool.Endpoint(s, lookup(variables))
+		return options, nil
+	}
+	options.Command, err = d.toolProgram(ctx, f, m, s, variables)
+	return options, err
 }
 
 // toolServerKey names all that a connection was opened with: where it is the same, a reload
@@ -170,17 +189,8 @@ func (d *Daemon) toolProgram(ctx context.Context, f *fleet.Fleet, m *fleet.Membe
 	if err != nil {
 		return nil, err
 	}
-	api, err := d.openSkillAPI(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if out.Sandbox, err = d.confine(c, f, m, program, user, api.URL()); err != nil {
-		return nil, err
-	}
-	if out.Sandbox != nil {
-		out.Sandbox.Policy.Face = 0 // it serves many calls, and acts for none
-	}
-	return out, nil
+	out.Sandbox, err = d.confine(c, f, m, program, user, "") // it serves many calls, and acts for none
+	return out, err
 }
 
 // toolEnvironment are the variables that a server's file names. A value that is a reference is

@@ -36,6 +36,11 @@ type MCPServer struct {
 	Pending, PerMinute, MaxMessageBytes int
 	// StartTimeout bounds the making of a connection; 0 is the default.
 	StartTimeout time.Duration
+	// Roots are folders that the server may ask for, as absolute paths.
+	Roots []string
+	// PinWords refuses calls of tools whose descriptions are others than those that were
+	// reviewed, unless a use of the server says otherwise. Else that is reported.
+	PinWords bool
 	// Position is where the server is declared.
 	Position Position
 }
@@ -64,6 +69,7 @@ type ServerTool struct {
 	Position Position
 
 	serverAt strictyaml.Value
+	words    bool // PinWords is set by the tool itself
 }
 
 // MCPServer returns the server of that name.
@@ -144,8 +150,15 @@ func decodeMCPServer(o *strictyaml.Object, name string, p paths) MCPServer {
 	s.Pending, s.PerMinute = int(o.Get("pending").Int(1, math.MaxInt32)), int(o.Get("perMinute").Int(1, math.MaxInt32))
 	s.MaxMessageBytes = int(o.Get("maxMessageBytes").Int(1, 1<<30))
 	s.StartTimeout = o.Get("startTimeoutMs").Millis(maxDuration)
+	for _, item := range o.Get("roots").List() {
+		s.Roots = append(s.Roots, p.carried(item))
+	}
+	s.PinWords = decodeWords(o.Get("descriptions"))
 	return s
 }
+
+// decodeWords reads what becomes of descriptions that have changed: whether they stop calls.
+func decodeWords(v strictyaml.Value) bool { return v.Enum("report", "refuse") == "refuse" }
 
 func decodeMCPURL(v strictyaml.Value) string {
 	text := v.Text()
@@ -179,7 +192,7 @@ func (a *AgentFile) decodeMCPTool(v strictyaml.Value, skill string, p paths) *Se
 		t.Tool = skill
 	}
 	t.Text = o.Get("text").Enum("json", "string")
-	t.PinWords = o.Get("descriptions").Enum("report", "refuse") == "refuse"
+	t.PinWords, t.words = decodeWords(o.Get("descriptions")), o.Get("descriptions").Present()
 	if t.Server = t.serverAt.Text(); t.serverAt.Present() {
 		return t
 	}
@@ -202,6 +215,9 @@ func (a *AgentFile) checkMCPServers() {
 			s.MCP.serverAt.Fault(fmt.Sprintf("there is no MCP server %q under mcpServers", s.MCP.Server), spelling.DidYouMean(s.MCP.Server, names))
 		case !s.MCP.serverAt.Present() && slices.Index(names, s.Name) != len(names)-1-slices.Index(reversed(names), s.Name):
 			s.MCP.serverAt.Fault(fmt.Sprintf("the skill %q has an MCP server of its own, and mcpServers has one of that name", s.Name), "rename one of them")
+		case !s.MCP.words:
+			server, _ := a.MCPServer(s.MCP.Server)
+			s.MCP.PinWords = server.PinWords
 		}
 	}
 }

@@ -10,11 +10,13 @@ import (
 const withServers = `name: a
 mcpServers:
   memory: {command: [npx, -y, server], env: {KEY: "env:SECRET"}, inheritEnv: [X_*], sandbox: {connect: [5432]}, pending: 3, perMinute: 60, maxMessageBytes: 1000, startTimeoutMs: 5000}
-  issues: {url: "https://mcp.example.com/mcp", credentials: [{scheme: Bearer, secret: "env:TOKEN"}], allowAddresses: [10.0.0.0/8], era: "2025-11-25"}
+  issues: {url: "https://mcp.example.com/mcp", credentials: [{scheme: Bearer, secret: "env:TOKEN"}], allowAddresses: [10.0.0.0/8], era: "2025-11-25", roots: [/srv/notes], descriptions: refuse}
 skills:
   remember: {mcp: {server: memory}}
   new-issue: {mcp: {server: issues, tool: create_issue, text: json, descriptions: refuse}}
   own: {mcp: {command: [server], tool: f}}
+  close-issue: {mcp: {server: issues}}
+  list-issues: {mcp: {server: issues, descriptions: report}}
 `
 
 // Skills name the tools that run them, and servers are programs or URLs.
@@ -29,13 +31,17 @@ func TestMCPServers(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	s, ok = a.MCPServer("issues")
-	if !ok || s.Process != nil || s.URL != "https://mcp.example.com/mcp" || s.Credentials[0] != (fleet.MCPCredential{Scheme: "Bearer", SecretRef: "env:TOKEN"}) || s.Era != "2025-11-25" {
+	if !ok || s.Process != nil || s.URL != "https://mcp.example.com/mcp" || s.Credentials[0] != (fleet.MCPCredential{Scheme: "Bearer", SecretRef: "env:TOKEN"}) || s.Era != "2025-11-25" ||
+		s.Roots[0] != "/srv/notes" || !s.PinWords {
 		t.Errorf("got %+v", s)
 	}
 	for name, want := range map[string]fleet.ServerTool{
 		"remember":  {Server: "memory", Tool: "remember"},
 		"new-issue": {Server: "issues", Tool: "create_issue", Text: "json", PinWords: true},
 		"own":       {Server: "own", Tool: "f"},
+		// What a server says of descriptions holds for its tools that say nothing.
+		"close-issue": {Server: "issues", Tool: "close-issue", PinWords: true},
+		"list-issues": {Server: "issues", Tool: "list-issues"},
 	} {
 		skill, _ := a.Skill(name)
 		if got := skill.MCP; got == nil || got.Server != want.Server || got.Tool != want.Tool || got.Text != want.Text || got.PinWords != want.PinWords {
@@ -53,6 +59,8 @@ func TestMCPServersRefused(t *testing.T) {
 		"skills: {x: {mcp: {server: memori}}}\nmcpServers: {memory: {command: [a]}}": `there is no MCP server "memori" under mcpServers (did you mean "memory"?)`,
 		"skills: {x: {mcp: {tool: y}}}":                                              "missing",
 		"skills: {x: {mcp: {server: s}, process: {command: [a]}}}":                   "a skill is a process, a worker, an action or a tool of an MCP server",
+		"mcpServers: {s: {command: [a], descriptions: forget}}":                      "expected one of report, refuse",
+		"mcpServers: {s: {command: [a], roots: [../x]}}":                             "the path leads out",
 		"mcpServers: {s: {command: [a], url: 'http://x/'}}":                          "a server is a command or a URL",
 		"mcpServers: {s: {url: 'http://mcp.example.com/mcp'}}":                       "the server would be reached without encryption (use https",
 		"mcpServers: {s: {url: 'http://localhost:8000/mcp'}}":                        "the server would be reached without encryption",

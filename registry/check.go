@@ -225,8 +225,11 @@ func child(n schema.Node, name string) (schema.Node, bool) {
 			return p.Schema, true
 		}
 	}
-	if items, ok := n.Items(); ok {
-		return items, true
+	// A schema may judge both lists and mappings.
+	if _, err := strconv.ParseUint(name, 10, 31); err == nil {
+		if items, ok := n.Items(); ok {
+			return items, true
+		}
 	}
 	return n.Additional()
 }

@@ -196,8 +196,9 @@ func (a *app) capabilitiesImportMCPCommand() *cobra.Command {
 			"capabilities.yaml as the server has them, the server and the skills into its agent.yaml, and the\n" +
 			"lock is made. What the files have keeps its place and its comments. A tool that was imported\n" +
 			"before and differs now is shown with its differences, and written with --update only.\n\n" +
-			"The command is run with your rights, with PATH, HOME and the variables of --env.",
-		Example: "  agentd capabilities import-mcp --agent desk --server memory -- node /srv/mcp/memory/dist/index.js\n" +
+			"The command is run as the agent runs it: confined as a skill is, with PATH, LANG, a home of its\n" +
+			"own and the variables of --env. --read and --write say what it may besides.",
+		Example: "  agentd capabilities import-mcp --agent desk --server memory --read /srv/mcp -- node /srv/mcp/memory/dist/index.js\n" +
 			"  agentd capabilities import-mcp --agent desk --url https://mcp.example.com/mcp --tool create_issue\n" +
 			"  agentd capabilities import-mcp --agent desk --server memory --update",
 		Args: cobra.ArbitraryArgs,
@@ -212,6 +213,8 @@ func (a *app) capabilitiesImportMCPCommand() *cobra.Command {
 	f.StringVar(&command, "command", "", "the server program and its arguments, separated by spaces; or write them after --")
 	f.StringVar(&r.URL, "url", "", "the URL of a server that others run")
 	f.StringArrayVar(&r.Env, "env", nil, "a variable of the program, NAME=value; a value env:NAME or file:/path is a reference")
+	f.StringArrayVar(&r.Read, "read", nil, "a file or folder that the program may read, such as where it was installed")
+	f.StringArrayVar(&r.Write, "write", nil, "a file or folder that the program may write")
 	f.StringArrayVar(&r.Tools, "tool", nil, "import this tool; all of them if none is named")
 	f.StringVar(&r.Prefix, "prefix", "", "put this before the names of new capabilities")
 	f.BoolVar(&r.Update, "update", false, "write tools that differ from what was imported, too")

@@ -18,6 +18,9 @@ func goMCP() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	if s := os.Getenv("GOMCP_STATE"); s != "" {
+		state = []byte(s)
+	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "gomcp", Version: "1"}, &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}})
 	addWeather(server, strings.TrimSpace(string(state)))
 	server.AddTool(&mcp.Tool{

@@ -63,6 +63,8 @@ const (
 	VersionUnmet fleet.Code = "version.unmet"
 	// KeyIgnored: a key that agentd does not act on.
 	KeyIgnored fleet.Code = "key.ignored"
+	// KeyDeprecated: a form of a key that has a newer one.
+	KeyDeprecated fleet.Code = "key.deprecated"
 )
 
 // Validate is [fleet.Validate], with the rules of this package for a fleet that

@@ -103,6 +103,10 @@ func TestRules(t *testing.T) {
 	for name, test := range map[string]struct{ changes, want string }{
 		"all is well": {"", clean},
 
+		"a server that is declared where it is used": {"-- desk/agent.yaml --\nname: desk\nmcpServers: {a: {url: 'https://mcp.example.com/'}}\ncapabilities: {mcp: {servers: {b: {url: 'https://mcp.example.com/'}, a: {}}}}\n" +
+			"-- desk/mcp.lock.json --\n{\"version\": 1, \"servers\": {\"a\": {\"tools\": []}, \"b\": {\"tools\": []}}}\n",
+			"· [key.deprecated] desk/agent.yaml:3:32: /capabilities/mcp/servers/b: the MCP server \"b\" is declared for this use alone, in the older form (declare it under mcpServers, with descriptions: refuse, and write servers: [b] here; `dir` begins at the fleet's folder there, and limits are keys of the server)\n" + clean},
+
 		"nobody has peers": {"-- rpc-peers.yaml --\n",
 			"! [call.none] fleet.yaml:3:10: /agents/0: no agent of this fleet can call anybody (list the agents that may be called in rpc-peers.yaml beside fleet.yaml)\n" + oneDoubt},
 		"nobody is permitted": {"-- desk/agent.yaml --\nname: desk\npermissions: {deny: [\"RequestAgent:**\"]}\n",

@@ -23,9 +23,10 @@ import (
 const configSchema = `{
   "type": "object",
   "properties": {
-    "servers": {"type": "object", "description": "by name", "additionalProperties": {
+    "servers": {"type": ["array", "object"], "description": "names of mcpServers, or by name how each is used", "items": {"type": "string", "minLength": 1}, "uniqueItems": true, "additionalProperties": {
       "type": "object",
       "properties": {
+        "timeoutMs": {"type": "integer", "minimum": 1, "maximum": 600000, "default": 60000, "description": "the time of a call, for a server of mcpServers"},
         "command": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "description": "a program with its arguments"},
         "dir": {"type": "string", "minLength": 1, "description": "the working folder, relative to the agent's"},
         "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "variables; a value that is a reference stands for the secret"},
@@ -45,7 +46,7 @@ const configSchema = `{
         "caFile": {"type": "string", "minLength": 1},
         "era": {"enum": ["2025-11-25", "2026-07-28"], "description": "of the protocol, which is found out if it is left out"},
         "tools": {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true, "description": "those of the server's tools that the agent has"},
-        "descriptions": {"enum": ["refuse", "report"], "default": "refuse", "description": "what becomes of a tool whose description alone has changed"},
+        "descriptions": {"enum": ["refuse", "report"], "description": "what becomes of a tool whose description alone has changed: what its entry of mcpServers says, and refuse for a server that is declared here"},
         "roots": {"type": "array", "items": {"type": "string", "minLength": 1}, "description": "folders that the server gets to know"},
         "limits": {
           "type": "object",
@@ -69,7 +70,7 @@ const configSchema = `{
 
 // config is what an agent's file says.
 type config struct {
-	Servers map[string]server `json:"servers"`
+	Servers servers `json:"servers"`
 }
 
 // A server is one of them.
@@ -87,6 +88,7 @@ type server struct {
 	Descriptions   string            `json:"descriptions"`
 	Roots          []string          `json:"roots"`
 	Limits         limits            `json:"limits"`
+	TimeoutMs      int64             `json:"timeoutMs"`
 }
 
 type credential struct {
@@ -112,9 +114,14 @@ func fault(pointer, message, hint string) error {
 const maxServerName = 32
 
 // names returns the names of the servers in order, and checks them.
-func (c *config) names() ([]string, error) {
+func (r *Resolver) names(c *config) ([]string, error) {
 	names := slices.Sorted(maps.Keys(c.Servers))
 	for _, name := range names {
+		if s := c.Servers[name]; s.reference() {
+			if err := r.checkReference(name, s); err != nil {
+				return nil, err
+			}
+		}
 		const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 		if name == "" || len(name) > maxServerName || strings.TrimLeft(name, allowed) != "" || strings.Contains(name, "__") {
 			return nil, fault(pointer(name), fmt.Sprintf("the name %q of a server is not 1 to %d letters, digits, - and single _", name, maxServerName), "")
@@ -130,6 +137,9 @@ func pointer(name string) string {
 // options turns the configuration of a server into what package mcpclient needs. at is its
 // place.
 func (r *Resolver) options(ctx registry.Context, name string, s server) (mcpclient.Options, error) {
+	if s.reference() {
+		return r.declaredOptions(ctx, name, s)
+	}
 	at := pointer(name)
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	o := mcpclient.Options{
@@ -145,8 +155,10 @@ func (r *Resolver) options(ctx registry.Context, name string, s server) (mcpclie
 	}
 	var err error
 	switch {
-	case len(s.Command) > 0 && s.URL != "" || len(s.Command) == 0 && s.URL == "":
+	case len(s.Command) > 0 && s.URL != "":
 		return o, fault(at, "a server is reached either by a command or by a url", "write one of the two")
+	case s.TimeoutMs != 0:
+		return o, fault(at+"/timeoutMs", "it is for a server of mcpServers", "write limits: {timeoutMs: …}")
 	case s.URL != "" && (s.Dir != "" || s.Env != nil || s.Sandbox != nil):
 		return o, fault(at, "dir, env and sandbox are for a command", "")
 	case s.URL != "":

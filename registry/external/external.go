@@ -32,6 +32,8 @@ type Resolver struct {
 	confine Confine
 	open    *Connections
 	besides string
+
+	declared []Declared
 }
 
 // New returns the capability. Without confine, programs of servers may do whatever this
@@ -77,12 +79,12 @@ func (o offer) describe() string {
 }
 
 // read reads a configuration with the pinned contracts, and lists the tools that both give.
-func read(ctx registry.Context, raw json.RawMessage) (config, *Lock, []offer, error) {
+func (r *Resolver) read(ctx registry.Context, raw json.RawMessage) (config, *Lock, []offer, error) {
 	var conf config
 	if err := json.Unmarshal(raw, &conf); err != nil {
 		return conf, nil, nil, err
 	}
-	names, err := conf.names()
+	names, err := r.names(&conf)
 	if err != nil {
 		return conf, nil, nil, err
 	}
@@ -132,7 +134,7 @@ func choose(name string, allowed []string, pinned LockedServer) (all []offer, er
 
 // AgentTools implements [registry.AgentResolver].
 func (r *Resolver) AgentTools(ctx registry.Context, raw json.RawMessage) ([]registry.Tool, error) {
-	conf, _, offers, err := read(ctx, raw)
+	conf, _, offers, err := r.read(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +151,7 @@ func (r *Resolver) AgentTools(ctx registry.Context, raw json.RawMessage) ([]regi
 // Resolve implements [registry.Resolver]. The servers are connected to in the background:
 // one that is away keeps no agent from starting.
 func (r *Resolver) Resolve(ctx registry.Context, c registry.Config) (*registry.Server, error) {
-	conf, lock, offers, err := read(ctx, c.JSON)
+	conf, lock, offers, err := r.read(ctx, c.JSON)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +192,8 @@ func (r *Resolver) connection(ctx registry.Context, name string, s server, pinne
 	if o.Command != nil && o.Command.Sandbox != nil {
 		policy = &o.Command.Sandbox.Policy
 	}
-	key, err := json.Marshal([]any{name, s, pinned, policy, r.besides})
+	declared, _ := r.find(name)
+	key, err := json.Marshal([]any{name, s, declared.Key, pinned, policy, r.besides})
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +212,7 @@ func (r *Resolver) add(s *registry.Server, conn *connection, o offer, conf serve
 	}
 	hints := o.Hints()
 	timeout := time.Minute
-	if ms := conf.Limits.TimeoutMs; ms > 0 {
+	if ms := max(conf.Limits.TimeoutMs, conf.TimeoutMs); ms > 0 {
 		timeout = time.Duration(ms) * time.Millisecond
 	}
 	return s.AddResult(registry.ToolSpec{

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/internal/eventually"
+	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/external"
 )
@@ -272,10 +273,19 @@ func TestChanged(t *testing.T) {
 func TestFaults(t *testing.T) {
 	ctx, dir, _ := agent(t)
 	pinned(t, ctx, dir)
-	all, _ := known(t)
+	all := registry.New()
+	if err := all.Register(external.New(nil).Declare(external.Declared{Name: "others"})); err != nil {
+		t.Fatal(err)
+	}
 	for config, want := range map[string]string{
-		`{}`:                     "servers",
-		`{"servers": {"x": {}}}`: "/servers/x: a server is reached either by a command or by a url",
+		`{}`:                                "servers",
+		`{"servers": {"x": {}}}`:            "/servers/x: there is no MCP server \"x\" under mcpServers",
+		`{"servers": ["other"]}`:            "/servers/other: there is no MCP server \"other\" under mcpServers (did you mean \"others\"?)",
+		`{"servers": ["others", "others"]}`: "/servers",
+		`{"servers": {"others": {"era": "2025-11-25"}}}`:                                       "/servers/others: how the server is reached is declared under mcpServers",
+		`{"servers": {"others": {"env": {}}}}`:                                                 "/servers/others: how the server is reached is declared under mcpServers",
+		`{"servers": {"others": {}}}`:                                                          "/servers/others: the tools of the server \"others\" are not pinned",
+		`{"servers": {"x": {"command": ["a"], "timeoutMs": 5}}}`:                               "/servers/x/timeoutMs: it is for a server of mcpServers (write limits: {timeoutMs: …})",
 		`{"servers": {"x": {"command": ["a"], "url": "https://a.example.com"}}}`:               "either by a command or by a url",
 		`{"servers": {"y": {"command": ["a"]}}}`:                                               "/servers/y: the tools of the server \"y\" are not pinned",
 		`{"servers": {"a__b": {"command": ["a"]}}}`:                                            "the name \"a__b\" of a server",
@@ -385,5 +395,55 @@ func TestKeptOverReloads(t *testing.T) {
 			_ = os.WriteFile(filepath.Join(dir, "started"), nil, 0o600)
 		}
 		now = next
+	}
+}
+
+// A server that the agent's file declares for all uses is named, with what this use says of it,
+// and its contracts are in one lock with those of an import.
+func TestDeclared(t *testing.T) {
+	ctx, dir, _ := agent(t)
+	lock := pinned(t, ctx, dir)
+	tool := lock.Servers["x"].Tools[3].Contract // typed
+	imported := &external.Lock{Version: 1}
+	if err := imported.Add("files", "test 1", []mcpclient.Contract{tool}); err != nil {
+		t.Fatal(err)
+	}
+	if err := external.WriteLock(dir, imported); err != nil {
+		t.Fatal(err)
+	}
+	resolver := func() *external.Resolver {
+		return external.New(nil).Declare(external.Declared{Name: "files", Options: func(registry.Context) (mcpclient.Options, error) {
+			return mcpclient.Options{Name: "files", Command: &mcpclient.Command{Args: []string{os.Args[0], dir}, Env: func() ([]string, error) {
+				return []string{"MCP_TEST_SERVER=1", "GORACE=atexit_sleep_ms=0"}, nil
+			}}}, nil
+		}}, external.Declared{Name: "unused", Options: func(registry.Context) (mcpclient.Options, error) {
+			t.Error("a server that nobody uses was asked")
+			return mcpclient.Options{}, nil
+		}})
+	}
+	for _, config := range []string{`{"servers": ["files"]}`, `{"servers": {"files": {}}}`, `{"servers": {"files": {"tools": ["typed"], "descriptions": "refuse", "timeoutMs": 60000}}}`} {
+		all := registry.New()
+		if err := all.Register(resolver()); err != nil {
+			t.Fatal(err)
+		}
+		tools, err := all.Resolve(ctx, uses(config))
+		if err != nil {
+			t.Fatal(config, err)
+		}
+		r := tools.Call(t.Context(), "files__typed", json.RawMessage(`{"n":9007199254740993}`))
+		if raw, ok := r.StructuredContent.(json.RawMessage); r.IsError || !ok || string(raw) != `{"n":9007199254740993}` || len(tools.Tools()) != 1 {
+			t.Errorf("%s: %+v", config, r)
+		}
+		if err := tools.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	// Pinning reads what is in use and what was imported, and shows what has come since.
+	after, found, err := resolver().Pin(ctx, json.RawMessage(`{}`))
+	if err != nil || len(found) != 1 || found[0].Server != "files" || len(found[0].New) != 3 || found[0].Changed != nil || len(after.Servers["files"].Tools) != 4 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if got := external.Inline(json.RawMessage(`{"servers": {"b": {"command": ["x"]}, "a": {"url": "https://x"}, "files": {}}}`)); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("declared where they are used: %q", got)
 	}
 }

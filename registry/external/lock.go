@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/agentd/agentd/internal/ijson"
 	"github.com/agentd/agentd/internal/mcpclient"
@@ -96,6 +98,30 @@ func ReadLock(dir string) (*Lock, error) {
 		}
 	}
 	return lock, nil
+}
+
+// Add puts contracts of a server into the lock, in place of those of these names. The others of
+// the server stay.
+func (l *Lock) Add(name, implementation string, contracts []mcpclient.Contract) error {
+	server := LockedServer{Implementation: implementation, Tools: []LockedTool{}}
+	for _, t := range l.Servers[name].Tools {
+		if !slices.ContainsFunc(contracts, func(c mcpclient.Contract) bool { return c.Name == t.Name }) {
+			server.Tools = append(server.Tools, t)
+		}
+	}
+	for _, c := range contracts {
+		digest, err := c.Digest()
+		if err != nil {
+			return err
+		}
+		server.Tools = append(server.Tools, LockedTool{c, digest})
+	}
+	slices.SortFunc(server.Tools, func(a, b LockedTool) int { return strings.Compare(a.Name, b.Name) })
+	if l.Servers == nil {
+		l.Servers = map[string]LockedServer{}
+	}
+	l.Servers[name] = server
+	return nil
 }
 
 // compact takes out the white space of the file.

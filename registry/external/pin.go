@@ -30,14 +30,15 @@ type Pinned struct {
 // Same reports whether pinning has changed nothing.
 func (p Pinned) Same() bool { return len(p.New)+len(p.Gone)+len(p.Changed) == 0 }
 
-// Pin connects to each server of a configuration once, and returns the lock with what they
-// serve. The lock of a server that is not configured any more is left out.
+// Pin connects to each server of a configuration once, and to the declared ones that are in
+// the lock because their tools serve capabilities, and returns the lock with what they serve.
+// The lock of a server that is neither is left out.
 func (r *Resolver) Pin(ctx registry.Context, raw json.RawMessage) (*Lock, []Pinned, error) {
 	var conf config
 	if err := json.Unmarshal(raw, &conf); err != nil {
 		return nil, nil, err
 	}
-	names, err := conf.names()
+	names, err := r.names(&conf)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,6 +48,11 @@ func (r *Resolver) Pin(ctx registry.Context, raw json.RawMessage) (*Lock, []Pinn
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w (mend the file, or remove it to pin anew)", err)
+	}
+	for _, d := range r.declared {
+		if _, imported := before.Servers[d.Name]; imported && !slices.Contains(names, d.Name) {
+			names = append(names, d.Name)
+		}
 	}
 	lock := &Lock{Version: lockVersion, Servers: map[string]LockedServer{}}
 	var all []Pinned

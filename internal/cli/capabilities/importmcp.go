@@ -2,8 +2,10 @@ package capabilities
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,13 +17,14 @@ import (
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/capability/compat"
+	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/mcpclient"
-	"github.com/agentd/agentd/internal/mcptool"
 	"github.com/agentd/agentd/internal/output"
 	"github.com/agentd/agentd/internal/yamledit"
+	"github.com/agentd/agentd/registry/external"
 )
 
 // An ImportRequest is one `agentd capabilities import-mcp`.
@@ -36,6 +39,9 @@ type ImportRequest struct {
 	URL     string
 	// Env are variables of the program, NAME=value or a reference to a secret.
 	Env []string
+	// Read and Write are files and folders that a program may read, or write, besides what
+	// each may.
+	Read, Write []string
 	// Tools are those to import; empty: all.
 	Tools []string
 	// Prefix is put before the names of new capabilities.
@@ -64,9 +70,15 @@ func ImportMCP(ctx context.Context, env *cli.Env, r ImportRequest) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
-	listing, err := mcpclient.List(ctx, im.options)
+	// That skills are confined is no news to who imports; that a program is not would be.
+	log := slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	paths, err := env.Paths(f)
 	if err != nil {
-		return fmt.Errorf("the MCP server %s: %w", im.server.Name, err)
+		return err
+	}
+	listing, err := daemon.ListServer(ctx, daemon.Config{Fleet: f, Paths: paths, Logger: log, OwnsProcess: true, Confines: env.Confines}, m.ID, im.server)
+	if err != nil {
+		return im.unread(err)
 	}
 	tools, err := chosen(listing.Tools, r.Tools)
 	if err != nil {
@@ -78,6 +90,19 @@ func ImportMCP(ctx context.Context, env *cli.Env, r ImportRequest) error {
 		}
 	}
 	return im.finish(listing)
+}
+
+// unread is the error of a server that could not be read. A program that ends at once has often
+// not found its own files.
+func (im *importer) unread(err error) error {
+	err = fmt.Errorf("the MCP server %s: %w", im.server.Name, err)
+	switch {
+	case errors.As(err, new(*fleet.LoadError)) || im.server.Process == nil || !im.env.Confines || im.server.Sandbox != nil && im.server.Sandbox.Off:
+		return err
+	case im.known:
+		return fmt.Errorf("%w (the program is confined as a skill is: what else it may read and write is mcpServers.%s.sandbox)", err, im.server.Name)
+	}
+	return fmt.Errorf("%w (the program is confined as a skill is: name what else it has to read and write with --read and --write, such as the folder where it was installed)", err)
 }
 
 // chosen returns the tools of those names.
@@ -108,14 +133,15 @@ type importer struct {
 	request ImportRequest
 
 	server   fleet.MCPServer
-	known    bool // by agent.yaml
-	options  mcpclient.Options
+	known    bool                // by agent.yaml
+	granted  map[string][]string // to a new one
 	agent    *yamledit.File
 	contract *yamledit.File
 	path     string // of the contract
 	before   *capability.Document
 
-	added, changed, same, kept []string // capabilities; kept differ, and were not updated
+	added, changed, same, kept []string             // capabilities; kept differ, and were not updated
+	reviewed                   []mcpclient.Contract // of all but the kept ones
 }
 
 // open reads the files, and finds out how the server is reached.
@@ -133,25 +159,7 @@ func (im *importer) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := im.find(); err != nil {
-		return err
-	}
-	variables, err := im.fleet.EnvFileVariables(im.member)
-	if err != nil {
-		return err
-	}
-	im.options = clientOptions(im.server, func(name string) string {
-		if value := im.env.Getenv(name); value != "" {
-			return value
-		}
-		for _, v := range variables {
-			if v.Name == name {
-				return v.Value
-			}
-		}
-		return ""
-	})
-	return nil
+	return im.find()
 }
 
 // find sets the server: one of agent.yaml, or that of the request.
@@ -171,16 +179,45 @@ func (im *importer) find() error {
 	switch {
 	case known && given && (!slices.Equal(commandOf(server), r.Command) || server.URL != r.URL):
 		return cli.Usage("agent.yaml has another server %q: leave --command and --url out, or choose another name with --server", r.Server)
+	case known && len(r.Read)+len(r.Write) > 0:
+		return cli.Usage("what the server %q may read and write is its sandbox in agent.yaml: leave --read and --write out", r.Server)
 	case known:
 		im.server, im.known = server, true
 	case !given:
 		return cli.Usage("agent.yaml has no server %q under mcpServers: name its --command or --url", r.Server)
 	case len(r.Command) > 0:
 		im.server = fleet.MCPServer{Name: r.Server, Process: &fleet.Process{Command: r.Command, Dir: im.fleet.Root, Env: r.Env}}
+		return im.grant()
+	case len(r.Read)+len(r.Write) > 0:
+		return cli.Usage("--read and --write are for a program that agentd runs")
 	default:
 		im.server = fleet.MCPServer{Name: r.Server, URL: r.URL}
 	}
 	return nil
+}
+
+// grant sets what the program of a new server may besides, as agent.yaml will.
+func (im *importer) grant() error {
+	granted := map[string][]string{}
+	for key, list := range map[string][]string{"read": im.request.Read, "write": im.request.Write} {
+		for _, path := range list {
+			abs, err := filepath.Abs(path)
+			if err != nil {
+				return err
+			}
+			granted[key] = append(granted[key], abs)
+		}
+	}
+	if len(granted) == 0 {
+		return nil
+	}
+	src, err := json.Marshal(granted)
+	if err != nil {
+		return err
+	}
+	im.server.Sandbox, err = fleet.ParseSandbox(src, im.server.Process.Dir)
+	im.granted = granted
+	return err
 }
 
 // commandOf is the command of a server that is a program.
@@ -249,26 +286,6 @@ func readYAML(path string) (*yamledit.File, error) {
 	return f, nil
 }
 
-// clientOptions are how the server is reached here: as the agent does, but not confined, because
-// it is the operator who runs it.
-func clientOptions(s fleet.MCPServer, getenv func(string) string) mcpclient.Options {
-	o := mcpclient.Options{Name: s.Name, Era: s.Era, Limits: mcpclient.Limits{MessageBytes: s.MaxMessageBytes, StartTimeout: s.StartTimeout}}
-	if s.Process == nil {
-		o.URL = mcptool.Endpoint(s, getenv)
-		return o
-	}
-	o.Command = &mcpclient.Command{Args: s.Process.Command, Dir: s.Process.Dir, Env: func() ([]string, error) {
-		env, err := mcptool.Variables(s.Process.Env, getenv)
-		for _, name := range s.Process.InheritEnv {
-			if value := getenv(name); value != "" {
-				env = append(env, name+"="+value)
-			}
-		}
-		return env, err
-	}}
-	return o
-}
-
 // tool imports one tool.
 func (im *importer) tool(t mcpclient.Contract) error {
 	if _, _, err := t.Compile(); err != nil {
@@ -305,7 +322,7 @@ func (im *importer) tool(t mcpclient.Contract) error {
 	if name != t.Name {
 		yamledit.Set(use, "tool", yamledit.Text(t.Name))
 	}
-	im.added = append(im.added, name)
+	im.added, im.reviewed = append(im.added, name), append(im.reviewed, t)
 	return im.agent.SetEntry("skills", name, yamledit.Map("mcp", use))
 }
 
@@ -386,7 +403,7 @@ func (im *importer) update(t mcpclient.Contract, c *capability.Capability, index
 	report := compat.Compare(only(im.before, c.Name), only(after, c.Name), compat.Both)
 	report.RefuseWords() // they are to be reviewed as well
 	if len(report.Findings) == 0 {
-		im.same = append(im.same, c.Name)
+		im.same, im.reviewed = append(im.same, c.Name), append(im.reviewed, t)
 		return nil
 	}
 	if err := report.WriteText(im.env.Stdout, im.env.Colors()); err != nil {
@@ -396,7 +413,7 @@ func (im *importer) update(t mcpclient.Contract, c *capability.Capability, index
 		im.kept = append(im.kept, c.Name)
 		return nil
 	}
-	im.changed = append(im.changed, c.Name)
+	im.changed, im.reviewed = append(im.changed, c.Name), append(im.reviewed, t)
 	*im.contract = edited
 	return nil
 }
@@ -410,12 +427,12 @@ func only(d *capability.Document, name string) *capability.Published {
 // finish writes the files, and says what they have become.
 func (im *importer) finish(listing *mcpclient.Listing) error {
 	if !im.known && len(im.added) > 0 {
-		if err := im.agent.SetEntry("mcpServers", im.server.Name, serverEntry(im.server)); err != nil {
+		if err := im.agent.SetEntry("mcpServers", im.server.Name, serverEntry(im.server, im.granted)); err != nil {
 			return err
 		}
 	}
 	if len(im.added)+len(im.changed) > 0 {
-		if err := im.write(); err != nil {
+		if err := im.write(listing); err != nil {
 			return err
 		}
 	}
@@ -427,8 +444,8 @@ func (im *importer) finish(listing *mcpclient.Listing) error {
 	for _, name := range im.changed {
 		fmt.Fprintf(out, "  ~ %s\n", name)
 	}
-	if !im.known && len(im.added) > 0 && im.server.Process != nil { // here it has run with the user's rights
-		fmt.Fprintf(out, "The agent runs the program confined: what it may read and write besides the system is mcpServers.%s.sandbox of agent.yaml\n", im.server.Name)
+	if !im.known && len(im.added) > 0 && im.server.Process != nil {
+		fmt.Fprintf(out, "The program runs confined, here and in the agent: what it may read and write besides the system is mcpServers.%s.sandbox of agent.yaml\n", im.server.Name)
 	}
 	if len(im.kept) > 0 {
 		fmt.Fprintf(out, "  ! not updated: %s. Review the differences above, and import again with --update\n", strings.Join(im.kept, ", "))
@@ -438,7 +455,7 @@ func (im *importer) finish(listing *mcpclient.Listing) error {
 }
 
 // write checks the new contract as a load does, and puts all files in their places.
-func (im *importer) write() error {
+func (im *importer) write(listing *mcpclient.Listing) error {
 	text := im.contract.Bytes()
 	doc, err := capability.Parse(im.path, text, cli.FileOptions())
 	if err != nil {
@@ -456,7 +473,23 @@ func (im *importer) write() error {
 			return err
 		}
 	}
+	if err := im.pin(listing); err != nil {
+		return err
+	}
 	return im.lock(doc)
+}
+
+// pin keeps the contracts of the tools in the lock of the agent's servers, so that its own tools
+// may be those as well, and `agentd registry pin --check` finds what changes later.
+func (im *importer) pin(listing *mcpclient.Listing) error {
+	lock, err := external.ReadLock(im.member.Dir)
+	if err != nil {
+		return err
+	}
+	if err := lock.Add(im.server.Name, listing.Implementation, im.reviewed); err != nil {
+		return err
+	}
+	return external.WriteLock(im.member.Dir, lock)
 }
 
 // lock records the new contract of this agent. What others have changed stays to be found by
@@ -480,16 +513,13 @@ func (im *importer) lock(doc *capability.Document) error {
 	return replaceFile(path, data)
 }
 
-// serverEntry is the entry of mcpServers for a server of the request.
-func serverEntry(s fleet.MCPServer) *yaml.Node {
+// serverEntry is the entry of mcpServers for a server of the request, with what its program was
+// granted.
+func serverEntry(s fleet.MCPServer, granted map[string][]string) *yaml.Node {
 	if s.Process == nil {
 		return yamledit.Map("url", yamledit.Text(s.URL))
 	}
-	command := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-	for _, arg := range s.Process.Command {
-		command.Content = append(command.Content, yamledit.Text(arg))
-	}
-	entry := yamledit.Map("command", command)
+	entry := yamledit.Map("command", texts(s.Process.Command))
 	if len(s.Process.Env) > 0 {
 		env := yamledit.Map()
 		for _, kv := range s.Process.Env {
@@ -498,5 +528,23 @@ func serverEntry(s fleet.MCPServer) *yaml.Node {
 		}
 		yamledit.Set(entry, "env", env)
 	}
+	if len(granted) > 0 {
+		sandbox := yamledit.Map()
+		for _, key := range []string{"read", "write"} {
+			if len(granted[key]) > 0 {
+				yamledit.Set(sandbox, key, texts(granted[key]))
+			}
+		}
+		yamledit.Set(entry, "sandbox", sandbox)
+	}
 	return entry
+}
+
+// texts is a list on one line.
+func texts(all []string) *yaml.Node {
+	list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+	for _, text := range all {
+		list.Content = append(list.Content, yamledit.Text(text))
+	}
+	return list
 }
