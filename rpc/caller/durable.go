@@ -25,7 +25,9 @@ type callNote struct {
 	MessageID  string           `json:"messageId"`
 	Trace      string           `json:"traceparent,omitempty"`
 	TenantID   string           `json:"tenantId,omitempty"`
-	Deadline   int64            `json:"deadline"` // Unix ms
+	// Origin is for the records of whoever awaits the answer; the callee does not get it.
+	Origin   string `json:"origin,omitempty"`
+	Deadline int64  `json:"deadline"` // Unix ms
 }
 
 // durableQueue returns the queue that keeps the call, or nil for a call that goes straight
@@ -126,7 +128,7 @@ func asyncTimeout(asked time.Duration) time.Duration {
 func (c *call) note(ctx context.Context, q transport.CallQueue) *rpc.Error {
 	text, err := json.Marshal(callNote{
 		To: c.peer.Address, Capability: c.request.Capability, MessageID: c.ids.message, Trace: c.traceparent(), TenantID: c.tenant(),
-		Deadline: ceilMilli(c.deadline),
+		Origin: c.request.Origin, Deadline: ceilMilli(c.deadline),
 	})
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, noteTimeout)
@@ -251,7 +253,7 @@ func (c *call) restore(ctx context.Context, kind string, text []byte) *rpc.Error
 	if err := json.Unmarshal(text, &note); err != nil {
 		return rpc.NewError(rpc.CodeInternal, err, "what was noted of the call cannot be read")
 	}
-	c.request = rpc.Request{To: note.To, Capability: note.Capability, Mode: rpc.ModeAsync}
+	c.request = rpc.Request{To: note.To, Capability: note.Capability, Mode: rpc.ModeAsync, Origin: note.Origin}
 	c.ids.message, c.trace = note.MessageID, note.Trace
 	if err := mayAwait(ctx, note.TenantID); err != nil {
 		return err

@@ -91,3 +91,32 @@ func TestOriginWithoutRules(t *testing.T) {
 	r.Origin = "MCP:a"
 	rpctest.WantStatus(t, w.Call(t, r), rpc.StatusError, rpc.CodeDenied)
 }
+
+// Who has asked for an asynchronous call is named in what a later process records of its
+// answer.
+func TestOriginOfAnAwaitedAnswer(t *testing.T) {
+	q, violations := rpctest.NewQueue(), &rpctest.Violations{}
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), durable(t, q), func(cc *caller.Config, _ *callee.Config) {
+		cc.Checks.Origins = origins{"MCP:a": {Allowed: true, Reason: policy.AllowRule}}
+		cc.Records.Auditor = violations
+	})
+	r := inMode(rpc.ModeAsync)
+	r.Origin = "MCP:a"
+	id := w.Call(t, r).CorrelationID
+	_, requests := q.Requests(t)
+	if strings.Contains(fmt.Sprintf("%+v", requests[0]), "MCP:") {
+		t.Errorf("the request says who asked: %+v", requests[0])
+	}
+	reply := rpctest.Reply(requests[0])
+	reply.Payload = json.RawMessage(`{"ok":true,"data":{}}`)
+	data, err := reply.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Store(rpctest.KeyOf(requests[0]), data)
+	res, _ := w.Client.Await(t.Context(), id)
+	rpctest.WantStatus(t, res, rpc.StatusSchemaViolation, rpc.CodeSchemaViolation)
+	if all := violations.All(); len(all) != 1 || all[0].Origin != "MCP:a" {
+		t.Errorf("violations %+v", all)
+	}
+}
