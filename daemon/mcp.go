@@ -63,10 +63,13 @@ func newMCPFace(d *Daemon) *mcpFace {
 }
 
 // changed has the lists of tools made anew: files were loaded, or a contract has drifted,
-// or no longer does. It does not wait for that.
+// or no longer does. It does not wait for that. The bound of messages changes at once.
 func (f *mcpFace) changed() {
 	if f == nil {
 		return
+	}
+	for _, b := range f.open() {
+		b.LimitFrames(f.frameBytes())
 	}
 	select {
 	case f.changes <- struct{}{}:
@@ -116,6 +119,7 @@ func (f *mcpFace) bridge(s mcpStyle) (*mcpbridge.Bridge, error) {
 		b = mcpbridge.New(mcpBackend{f, nil}, options)
 		f.bridges[s] = b
 	}
+	b.LimitFrames(f.frameBytes()) // a reload may have changed it since options were made
 	return b, nil
 }
 
@@ -132,12 +136,17 @@ func (f *mcpFace) options(s mcpStyle) (mcpbridge.Options, error) {
 		Name: m.ID, Version: f.d.cfg.Version, Instructions: m.Agent.Description, Bare: s.bare, Profile: profile, RequestAgent: s.requestAgent,
 		// What a client may have pending is said by the files, which a reload changes: see take.
 		MaxPending: fleet.MostMCPPending, MaxSessionPending: fleet.MostMCPPending, Logger: f.d.log,
-		MaxFrameBytes: max(minMCPFrame, m.Agent.Limits.MaxPayloadBytes+mcpBodyRoom), Secret: f.d.handleSecret(),
+		Secret: f.d.handleSecret(),
 	}, nil
 }
 
 // minMCPFrame is how long a line of a stream may be whatever payloads may.
 const minMCPFrame = 4 << 20
+
+// frameBytes is how long a line of a stream may be, by the files in force.
+func (f *mcpFace) frameBytes() int {
+	return max(minMCPFrame, f.d.Member().Agent.Limits.MaxPayloadBytes+mcpBodyRoom)
+}
 
 // handleSecret signs the handles of durable calls. It is made of the agent's own key, so
 // that they outlive the process; those of an agent without one do not. nil is a random one.

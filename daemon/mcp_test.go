@@ -443,3 +443,24 @@ func TestMCPAnswersOverHTTPBeforeTheAgentStops(t *testing.T) {
 		t.Errorf("stop: %v", err)
 	}
 }
+
+// What a client may send in one message over a stream follows the bound of payloads, also in
+// the session that it has.
+func TestMCPMessagesFollowReloads(t *testing.T) {
+	t.Parallel()
+	cfg := withGo(load(t, files()))
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	caller, _ := f.Daemon("caller")
+	a := mcpClient(t, caller, "a")
+	rewrite(t, cfg, "caller/agent.yaml", "name: caller\nlimits: {maxPayloadBytes: 8388608}\n")
+	if err := caller.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a message that is refused is answered under no id
+	defer cancel()
+	r, err := a.CallTool(ctx, &mcp.CallToolParams{Name: "callee__go", Arguments: map[string]string{"n": strings.Repeat("x", 5<<20)}})
+	if err != nil || !r.IsError || !strings.Contains(r.Content[0].(*mcp.TextContent).Text, "/n") {
+		t.Errorf("a long message: %v, %v", r, err)
+	}
+}

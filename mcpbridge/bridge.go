@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -81,6 +82,8 @@ type Bridge struct {
 	// what others do.
 	waiting     context.Context
 	stopWaiting context.CancelFunc
+	// longest is what a message of a stream may have now, in bytes.
+	longest atomic.Int64
 	// running counts the calls and the streams.
 	running sync.WaitGroup
 
@@ -94,6 +97,7 @@ type Bridge struct {
 // New returns a bridge to a backend.
 func New(b Backend, o Options) *Bridge {
 	made := &Bridge{backend: b, opts: o.withDefaults(), faces: map[string]*face{}, streams: map[*lineConn]struct{}{}}
+	made.LimitFrames(made.opts.MaxFrameBytes)
 	made.ctx, made.stop = context.WithCancel(context.Background())
 	made.waiting, made.stopWaiting = context.WithCancel(made.ctx)
 	return made
@@ -147,6 +151,10 @@ func (b *Bridge) Changed() error {
 	}
 	return errors.Join(errs...)
 }
+
+// LimitFrames replaces [Options].MaxFrameBytes, also for streams that are served. It counts
+// from the next message on.
+func (b *Bridge) LimitFrames(bytes int) { b.longest.Store(int64(bytes)) }
 
 // Check reports whether the tools of a client can be listed, without serving them: a
 // fault of the files is better found when they are loaded.

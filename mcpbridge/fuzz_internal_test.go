@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,7 +74,9 @@ func FuzzLines(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("y"), 300))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		kept := &answers{Reader: bytes.NewReader(stream)}
-		c := newLineConn(kept, 200, 3)
+		var longest atomic.Int64
+		longest.Store(200)
+		c := newLineConn(kept, &longest, 3)
 		if _, err := c.Connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}

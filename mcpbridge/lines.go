@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,8 +20,8 @@ import (
 type lineConn struct {
 	stream  io.ReadWriteCloser
 	reader  *bufio.Reader
-	longest int // bytes of a line
-	most    int // requests under way
+	longest *atomic.Int64 // bytes of a line; whoever owns it may change it
+	most    int           // requests under way
 
 	// incoming has the lines of a goroutine of its own: closing a stream need not end a
 	// read of it, as with the standard input of a process.
@@ -49,7 +50,7 @@ var (
 	_ mcp.Connection = (*lineConn)(nil)
 )
 
-func newLineConn(stream io.ReadWriteCloser, longest, most int) *lineConn {
+func newLineConn(stream io.ReadWriteCloser, longest *atomic.Int64, most int) *lineConn {
 	return &lineConn{
 		stream: stream, reader: bufio.NewReaderSize(stream, 64<<10), longest: longest, most: most,
 		incoming: make(chan lineOrError), open: map[jsonrpc.ID]bool{}, closed: make(chan struct{}),
@@ -156,7 +157,7 @@ func (c *lineConn) line() ([]byte, error) {
 	long := false
 	for {
 		part, err := c.reader.ReadSlice('\n')
-		if long = long || len(kept)+len(part) > c.longest; long {
+		if long = long || len(kept)+len(part) > int(c.longest.Load()); long {
 			kept = nil
 		} else {
 			kept = append(kept, part...)

@@ -24,7 +24,7 @@ func (b *Bridge) ServeStream(ctx context.Context, c Client, stream io.ReadWriteC
 		return errors.Join(err, stream.Close())
 	}
 	defer b.running.Done()
-	lines := newLineConn(stream, b.opts.MaxFrameBytes, b.opts.MaxSessionPending+ownRequests)
+	lines := newLineConn(stream, &b.longest, b.opts.MaxSessionPending+ownRequests)
 	b.watch(lines)
 	defer b.unwatch(lines)
 	// The library must not see the end of ctx: it would drop answers to calls that have

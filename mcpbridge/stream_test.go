@@ -137,8 +137,8 @@ func TestDrainDoesNotWaitForReaders(t *testing.T) {
 
 // Lines that are no messages are answered, and the session goes on.
 func TestStreamSurvivesWhatIsNoMessage(t *testing.T) {
-	a := &agent{}
-	r := dial(t, open(t, a, mcpbridge.Options{MaxFrameBytes: 1 << 10}), desk)
+	b := open(t, &agent{}, mcpbridge.Options{MaxFrameBytes: 1 << 10})
+	r := dial(t, b, desk)
 	for _, c := range []struct {
 		line string
 		code float64
@@ -165,6 +165,10 @@ func TestStreamSurvivesWhatIsNoMessage(t *testing.T) {
 	r.write("\r") // an empty line is nothing
 	if got := r.ask("1", "tools/list", "", "{}"); got["result"] == nil {
 		t.Errorf("the session is lost: %v", got)
+	}
+	b.LimitFrames(1 << 11) // as after a reload
+	if got := r.ask("2", "tools/list", `"x":"`+strings.Repeat("x", 1<<10)+`"`, "{}"); got["result"] == nil {
+		t.Errorf("under the new bound: %v", got)
 	}
 	_ = r.conn.Close()
 	if err := <-r.served; err != nil {
