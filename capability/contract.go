@@ -2,6 +2,7 @@ package capability
 
 import (
 	"context"
+	"strings"
 
 	"github.com/agentd/agentd/internal/strictyaml"
 	"github.com/agentd/agentd/schema"
@@ -18,12 +19,28 @@ type Contract struct {
 	Schema *schema.Schema
 	// Source is the schema as JSON, with its keys in declared order. A schema of the full
 	// profile names its dialect there, also where the file leaves it out. It is read-only.
+	//
+	// Of a capability that asks its client, it has what that adds to the file's: see
+	// [Contract.Declared].
 	Source []byte
 	// Digest covers what the schema asserts; see the package comment.
 	Digest string
 
 	at    strictyaml.Value // the schema in its file
 	short bool             // the file has the short form, see DecodeAction
+
+	// declared is the file's schema, where Source has more, and below where it stands there.
+	declared []byte
+	below    string
+}
+
+// Declared returns the schema that the file declares: what the skill takes from a model and
+// what its results are, without the answers of a client and what it is asked for.
+func (c *Contract) Declared() []byte {
+	if c.declared != nil {
+		return c.declared
+	}
+	return c.Source
 }
 
 // Locate returns the place in the file that a pointer into the schema (RFC
@@ -41,6 +58,7 @@ func (c *Contract) SourceOf() []byte {
 
 // pointer turns a pointer into the schema into one into what the file has of it.
 func (c *Contract) pointer(pointer string) string {
+	pointer = strings.TrimPrefix(pointer, c.below)
 	if c.short {
 		return shortPointer(pointer)
 	}

@@ -118,14 +118,17 @@ func (d *decoder) capability(v strictyaml.Value) *Capability {
 		c.Skill = c.Name
 	}
 	c.SchemaProfile = decodeProfile(o.GetAny("schemaProfile", "schema_profile"))
-	c.Input = d.contract(c, "inputSchema", o.GetAny("inputSchema", "input_schema"))
-	c.Output = d.contract(c, "outputSchema", o.GetAny("outputSchema", "output_schema"))
+	input, output := o.GetAny("inputSchema", "input_schema"), o.GetAny("outputSchema", "output_schema")
+	c.Input, c.Output = d.contract(c, "inputSchema", input), d.contract(c, "outputSchema", output)
 	decodeCarried(o, c)
 	result := o.Get("result")
 	if result.Enum("json", string(ResultMCP)) == string(ResultMCP) {
 		c.Result = ResultMCP
 	}
 	d.checkResult(c, result)
+	asks := o.Get("asks")
+	c.Asks = decodeAsks(asks)
+	d.addAsks(c, asks, input.Present() && output.Present())
 	o.Done()
 	return c
 }

@@ -109,6 +109,8 @@ type Capability struct {
 	SchemaProfile SchemaProfile
 	// Result is what the responses look like to a client of the Model Context Protocol.
 	Result ResultForm
+	// Asks is what the capability may ask a client of that protocol for, sorted; nil is nothing.
+	Asks []Ask
 	// Digest covers the name, the profile and both contracts. See the package comment.
 	Digest string
 	// Position is where the capability stands in its file.

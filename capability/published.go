@@ -53,6 +53,8 @@ type ToolSchema struct {
 	SchemaProfile SchemaProfile `json:"schemaProfile,omitempty"`
 	// Result is what responses look like to a client of the Model Context Protocol.
 	Result ResultForm `json:"result,omitempty"`
+	// Asks is what the capability may ask such a client for. The schemas have it, too.
+	Asks []Ask `json:"asks,omitempty"`
 	// Fault is why this entry cannot be used, for one that was read from a peer. The
 	// other fields are then unset. One odd entry says nothing about the others.
 	Fault error `json:"-"`
@@ -81,7 +83,7 @@ func (d *Document) Published() *Published {
 			Digest: c.Digest, Description: c.Description, Since: c.Since,
 			Idempotent: c.Idempotent, Progress: c.Progress, TimeoutMs: c.Timeout.Milliseconds(),
 			ID: c.ID, Version: c.Version, Category: c.Category, Permissions: c.Permissions,
-			SchemaProfile: c.SchemaProfile, Result: c.Result,
+			SchemaProfile: c.SchemaProfile, Result: c.Result, Asks: c.Asks,
 		}
 		if c.Input != nil {
 			t.InputSchema = c.Input.Source

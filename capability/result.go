@@ -48,7 +48,7 @@ const structuredMember = "structuredContent"
 func MCPResultSchema(structured json.RawMessage) json.RawMessage {
 	dialect, required, inner := []byte(nil), `"content"`, json.RawMessage("{}")
 	if structured != nil {
-		dialect, inner = ownResource(structured)
+		dialect, inner = ownResource(structured, "urn:mcp:structured-content")
 		required += `,"` + structuredMember + `"`
 	}
 	out := []byte(`{`)
@@ -63,7 +63,7 @@ func MCPResultSchema(structured json.RawMessage) json.RawMessage {
 // ownResource makes a schema fit to stand inside of another: what its references mean
 // must not change, so it becomes a resource with an id of its own if it has any. Only a
 // root names its dialect.
-func ownResource(source json.RawMessage) (dialect []byte, inner json.RawMessage) {
+func ownResource(source json.RawMessage, id string) (dialect []byte, inner json.RawMessage) {
 	var root map[string]json.RawMessage
 	if json.Unmarshal(source, &root) != nil || root == nil {
 		return nil, source
@@ -71,7 +71,7 @@ func ownResource(source json.RawMessage) (dialect []byte, inner json.RawMessage)
 	_, identified := root["$id"]
 	out := []byte{'{'}
 	if !identified && refers(source) {
-		out = append(out, `"$id":"urn:mcp:structured-content",`...)
+		out = append(append(append(out, `"$id":"`...), id...), `",`...)
 	}
 	for _, m := range members(source) {
 		if m.name == "$schema" {
@@ -119,7 +119,7 @@ func (c *Capability) StructuredSchema() json.RawMessage {
 		Defs        json.RawMessage            `json:"$defs"`
 		Definitions json.RawMessage            `json:"definitions"`
 	}
-	if json.Unmarshal(c.Output.Source, &root) != nil {
+	if json.Unmarshal(c.Output.Declared(), &root) != nil {
 		return nil
 	}
 	inner := bytes.TrimSpace(root.Properties[structuredMember])

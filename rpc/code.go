@@ -80,6 +80,10 @@ const (
 	CodeHandlerError
 	// CodeBadSkillOutput: what the skill wrote is no answer: not JSON, or too much of it.
 	CodeBadSkillOutput
+	// CodeInputRequired: the skill asks for what only a client of the Model Context Protocol
+	// can be asked for, and the caller has none, or one that cannot be asked for that;
+	// Details.asks names it.
+	CodeInputRequired
 	// CodeInternal: a fault of agentd itself at the far end.
 	CodeInternal
 	// CodeRemote: the peer answered with a code that this version does not
@@ -133,6 +137,7 @@ func (c Code) facts() (f codeFact, ok bool) {
 		CodeDeadlineExceeded:    {"EAGENTRPC_DEADLINE_EXCEEDED", true, StatusTimeout},
 		CodeHandlerError:        {"HANDLER_ERROR", false, StatusError},
 		CodeBadSkillOutput:      {"EAGENTRPC_BAD_SKILL_OUTPUT", false, StatusError},
+		CodeInputRequired:       {"EAGENTRPC_INPUT_REQUIRED", false, StatusError},
 		CodeInternal:            {"EAGENTRPC_INTERNAL", true, StatusError},
 		CodeRemote:              {"EAGENTRPC_REMOTE", false, StatusError},
 	}

@@ -63,6 +63,7 @@ func TestEveryCode(t *testing.T) {
 		{rpc.CodeDeadlineExceeded, "EAGENTRPC_DEADLINE_EXCEEDED", again, "timeout"},
 		{rpc.CodeHandlerError, "HANDLER_ERROR", final, "error"},
 		{rpc.CodeBadSkillOutput, "EAGENTRPC_BAD_SKILL_OUTPUT", final, "error"},
+		{rpc.CodeInputRequired, "EAGENTRPC_INPUT_REQUIRED", final, "error"},
 		{rpc.CodeInternal, "EAGENTRPC_INTERNAL", again, "error"},
 		{rpc.CodeRemote, "EAGENTRPC_REMOTE", final, "error"},
 	}

@@ -73,6 +73,9 @@ func Open(o Options) (*Server, error) {
 		if c.Input == nil || c.Input.Schema == nil {
 			return nil, fmt.Errorf("the capability %s has no inputSchema, without which nothing is known of what the tool %s would be sent: `agentd capabilities import-mcp` writes it", c.Name, b.Tool)
 		}
+		if len(c.Asks) > 0 {
+			return nil, fmt.Errorf("the capability %s asks its client, which no tool of a server does for it: remove asks", c.Name)
+		}
 		if b.Text != TextUnused && c.Result == capability.ResultMCP {
 			return nil, fmt.Errorf("the capability %s has results of tools, of which text is a part: remove text, or result: mcp", c.Name)
 		}

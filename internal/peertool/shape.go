@@ -24,11 +24,15 @@ type Shape struct {
 	// Schema is that of the object. It is nil where nothing is known of it.
 	Schema json.RawMessage
 	member string // "" for a payload that is the object itself
+	// reserved is set where the payload has a member that no model may write.
+	reserved bool
 }
 
 // Input is the shape of the arguments of a capability.
 func Input(c *capability.Capability) Shape {
-	return shapeOf(c.Input, payloadMember, c.CompileOptions())
+	s := shapeOf(c.Input, payloadMember, c.CompileOptions())
+	s.reserved = len(c.Asks) > 0
+	return s
 }
 
 // Output is the shape of a capability's results. Loose JSON has no schema that would say so.
@@ -42,18 +46,19 @@ func Output(c *capability.Capability) Shape {
 // shapeOf is the shape for a contract, or for loose JSON. opts are how the contract is read.
 func shapeOf(c *capability.Contract, member string, opts schema.CompileOptions) Shape {
 	if c == nil {
-		return Shape{wrapper(member, json.RawMessage("{}"), nil), member}
+		return Shape{Schema: wrapper(member, json.RawMessage("{}"), nil), member: member}
 	}
 	var root map[string]json.RawMessage
-	if json.Unmarshal(c.Source, &root) != nil {
-		return Shape{wrapper(member, json.RawMessage("{}"), nil), member}
+	source := c.Declared()
+	if json.Unmarshal(source, &root) != nil {
+		return Shape{Schema: wrapper(member, json.RawMessage("{}"), nil), member: member}
 	}
 	if bytes.Equal(bytes.TrimSpace(root["type"]), []byte(`"object"`)) {
-		return Shape{Schema: spelledOut(c.Source)}
+		return Shape{Schema: spelledOut(source)}
 	}
-	if opts.Profile == schema.ProfileFull && (bytes.Contains(c.Source, []byte(`$ref"`)) || bytes.Contains(c.Source, []byte(`Ref"`))) {
+	if opts.Profile == schema.ProfileFull && (bytes.Contains(source, []byte(`$ref"`)) || bytes.Contains(source, []byte(`Ref"`))) {
 		// They may lead anywhere in the document, and would lead elsewhere in another.
-		return Shape{wrapper(member, json.RawMessage("{}"), nil), member}
+		return Shape{Schema: wrapper(member, json.RawMessage("{}"), nil), member: member}
 	}
 	// References lead to the definitions of the root, which therefore move up. One to the
 	// root itself would mean the wrapper: the call checks such a payload, and not the tool.
@@ -65,12 +70,12 @@ func shapeOf(c *capability.Contract, member string, opts schema.CompileOptions) 
 		inner = json.RawMessage("{}")
 	}
 	wrapped := wrapper(member, inner, definitions)
-	if refersToRoot(c.Source) {
+	if refersToRoot(source) {
 		wrapped = wrapper(member, json.RawMessage("{}"), nil)
 	} else if _, err := schema.CompileWith(wrapped, opts); err != nil {
 		wrapped = wrapper(member, json.RawMessage("{}"), nil)
 	}
-	return Shape{spelledOut(wrapped), member}
+	return Shape{Schema: spelledOut(wrapped), member: member}
 }
 
 // refersToRoot may say yes too often: a string that looks like such a reference costs
@@ -97,6 +102,9 @@ func (s Shape) Unwrap(args json.RawMessage) (json.RawMessage, []schema.Violation
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
 	}
+	if s.reserved && capability.HasClientInput(args) {
+		return nil, Reserved("")
+	}
 	if s.member == "" {
 		return args, nil
 	}
@@ -118,6 +126,12 @@ func (s Shape) Unwrap(args json.RawMessage) (json.RawMessage, []schema.Violation
 		return nil, wrong
 	}
 	return payload, nil
+}
+
+// Reserved is what is wrong with a payload, at a place, that has the member of its client's
+// answers: a model that could write it would answer in its person's place.
+func Reserved(at string) []schema.Violation {
+	return []schema.Violation{{Path: at + "/" + capability.ClientMember, Message: "is not allowed: answers of a person are not written as arguments", Keyword: schema.KeywordAdditionalProperties}}
 }
 
 // pointerToken bounds and escapes a name that a client has chosen.

@@ -46,7 +46,7 @@ func code(e *rpc.Error) registry.Code {
 		return registry.NotFound
 	case rpc.CodeIdempotencyConflict:
 		return registry.Conflict
-	case rpc.CodeHandlerError, rpc.CodeBadSkillOutput, rpc.CodeInternal, rpc.CodeRemote, rpc.CodeOutcomeUnknown:
+	case rpc.CodeHandlerError, rpc.CodeBadSkillOutput, rpc.CodeInputRequired, rpc.CodeInternal, rpc.CodeRemote, rpc.CodeOutcomeUnknown:
 		return registry.Failed
 	default: // drift, a circuit, a full queue: what stands in the way may go
 		return registry.Unavailable

@@ -126,6 +126,9 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 	if err == nil {
 		err = c.validateAnswer(answer) // SCHEMA_VIOLATION, side response
 	}
+	if err == nil {
+		err = check.Unasked(c.capability, c.request.Payload, answer) // INPUT_REQUIRED
+	}
 	if err != nil {
 		return nil, c.logFailure(err)
 	}

@@ -286,7 +286,8 @@ func (c *call) keep(name KeyedRequest, data json.RawMessage, err *rpc.Error) {
 	// Nothing has happened, or the skill itself says that trying again is safe.
 	case !c.began, err.Code == rpc.CodeHandlerError && err.Retryable:
 		serr = store.Forget(ctx, name)
-	case err.Code == rpc.CodeHandlerError, err.Code == rpc.CodeBadSkillOutput, err.Code == rpc.CodeSchemaViolation, err.Code == rpc.CodePayloadTooLarge:
+	case err.Code == rpc.CodeHandlerError, err.Code == rpc.CodeBadSkillOutput, err.Code == rpc.CodeSchemaViolation, err.Code == rpc.CodePayloadTooLarge,
+		err.Code == rpc.CodeInputRequired:
 		serr = store.Finish(ctx, name, wire.Failure(err).Bytes())
 	default:
 		serr = store.Leave(ctx, name)

@@ -35,7 +35,8 @@ func (c *call) validateReply(ctx context.Context, reply *envelope.Envelope) (jso
 	c.readRun(reply.Headers)
 	contract, most := check.Contract(c.capability, rpc.SideResponse), c.client.limits.Load().MaxPayloadBytes
 	if data, ok := wire.BareAnswer(reply.Payload); ok && len(data) <= most && check.Payload(ctx, contract, data, rpc.SideResponse, c.request.Capability) == nil {
-		return data, nil // valid, and therefore one JSON value, as BareAnswer requires
+		// Valid, and therefore one JSON value, as BareAnswer requires.
+		return c.checkAsked(data)
 	}
 	data, err := wire.ParseReply(reply.Payload)
 	if err != nil {
@@ -47,12 +48,21 @@ func (c *call) validateReply(ctx context.Context, reply *envelope.Envelope) (jso
 	}
 	err = check.Payload(ctx, contract, data, rpc.SideResponse, c.request.Capability)
 	if err == nil {
-		return data, nil
+		return c.checkAsked(data)
 	}
 	if aerr := c.auditFailure(ctx, err, data); aerr != nil {
 		return nil, aerr
 	}
 	return data, err
+}
+
+// checkAsked refuses an answer that asks for what the request does not offer, although the
+// callee should have: nobody at this end would take it for a question.
+func (c *call) checkAsked(answer json.RawMessage) (json.RawMessage, *rpc.Error) {
+	if err := check.Unasked(c.capability, c.request.Payload, answer); err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
 // auditFailure writes the record of a payload that broke its schema, or that took too

@@ -46,6 +46,13 @@ func writeCapability(env *cli.Env, doc *capability.Document, c *capability.Capab
 	if c.Result != capability.ResultJSON {
 		rows = append(rows, []string{"result", c.Result.String()})
 	}
+	for i, kind := range c.Asks {
+		label := ""
+		if i == 0 {
+			label = "asks the client"
+		}
+		rows = append(rows, []string{label, string(kind)})
+	}
 	if c.Progress {
 		rows = append(rows, []string{"progress", "true"})
 	}
