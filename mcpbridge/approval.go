@@ -154,11 +154,22 @@ func (f *face) ask(req *mcp.CallToolRequest, fl *flight) *mcp.CallToolResult {
 	}
 }
 
-// resume serves a further round of a request: that of a call that was parked.
-func (f *face) resume(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+// backWith returns the state that a request comes back with, or nil for one that is new.
+func (f *face) backWith(req *mcp.CallToolRequest) (*state, error) {
+	if req.Params.RequestState == "" {
+		return nil, nil //nolint:nilnil // a new request is no error
+	}
 	s, ok := f.parseState(req.Params.RequestState, requestDigest(req.Params.Name, req.Params.Arguments), time.Now())
-	if !ok {
+	if !ok || s.Round != nil && s.Round.Asked == nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request state is not one of this request, or has expired"}
+	}
+	return &s, nil
+}
+
+// resume serves a further round of a request: that of a call that was parked.
+func (f *face) resume(ctx context.Context, req *mcp.CallToolRequest, s *state, err error) (*mcp.CallToolResult, error) {
+	if err != nil {
+		return nil, err
 	}
 	fl, ok := f.parked.find(s.Flight)
 	if !ok {

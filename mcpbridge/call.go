@@ -10,13 +10,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/rpc"
 )
 
 // callTool serves a call of one of the peers' tools.
 func (f *face) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if req.Params.RequestState != "" {
-		return f.resume(ctx, req)
+	back, err := f.backWith(req)
+	if err != nil || back != nil && back.Round == nil {
+		return f.resume(ctx, req, back, err)
 	}
 	t, ok := f.tool(req.Params.Name)
 	if !ok { // it has gone since the library looked
@@ -30,13 +32,22 @@ func (f *face) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	if t.durable() && f.bridge.awaits() && takesTasks(ctx, req) {
 		r.Mode = rpc.ModeAsync
 	}
-	return f.call(ctx, req, t, r), nil
+	return f.call(ctx, req, t, r, back), nil
 }
 
-// call makes a call for a request, and waits for its outcome or until it waits for a
-// person.
-func (f *face) call(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request) *mcp.CallToolResult {
-	fl, refused := f.launch(ctx, req, t, r)
+// call makes the call of a request, or, for one that comes back with answers, that of its next
+// round.
+func (f *face) call(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request, back *state) *mcp.CallToolResult {
+	if back != nil {
+		return f.answerRound(ctx, req, t, r, back.Round)
+	}
+	return f.callRound(ctx, req, t, r, 0, capability.ClientInput{})
+}
+
+// callRound makes a call for a request, and waits for its outcome or until it waits for a
+// person. in is what the client has answered in the rounds before it.
+func (f *face) callRound(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request, n int, in capability.ClientInput) *mcp.CallToolResult {
+	fl, refused := f.launch(ctx, req, t, r, n, in)
 	if refused != nil {
 		return failure(t, refused)
 	}

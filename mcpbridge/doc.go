@@ -44,6 +44,14 @@
 //
 // The agent learns of waits at its own end only. A callee that asks just takes longer.
 //
+// # Skills that ask
+//
+// A capability may ask the client of a call for input ([capability.Ask]). A client with
+// sessions is asked; since 2026-07-28 the result asks. Either way the answers, which have been
+// held against what was asked, go with another call. Nothing is asked that the client has not
+// declared, and each question says whose it is. The state that a client carries has the
+// skill's own in it, signed like that of calls that wait.
+//
 // # Handles and tasks
 //
 // A handle leads a client, and no other, to a call that goes on without a request: the

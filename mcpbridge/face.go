@@ -9,6 +9,9 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
 )
 
 // A face is what one client sees: its server, with its tools.
@@ -104,6 +107,18 @@ func (f *face) tool(name string) (*tool, bool) {
 	defer f.mu.RUnlock()
 	t, ok := f.tools[name]
 	return t, ok
+}
+
+// capability returns what is declared of a capability that the client may call.
+func (f *face) capability(of envelope.Address, name string) (*capability.Capability, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for _, t := range f.tools {
+		if t.Address == of && t.Capability.Name == name {
+			return t.Capability, true
+		}
+	}
+	return nil, false
 }
 
 // An offered tool is one with what runs it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -25,7 +26,11 @@ type flight struct {
 	tool        *tool
 	session     mcp.Session
 	traceparent string
-	cancel      context.CancelFunc
+	// request is what was asked for, without the answers of the client, and round counts how
+	// often the client has been asked.
+	request rpc.Request
+	round   int
+	cancel  context.CancelFunc
 
 	// waits gets the wait for a person's decision, if the call begins one.
 	waits chan rpc.ApprovalWait
@@ -39,7 +44,11 @@ type flight struct {
 }
 
 // launch begins a call for a request. The call holds a slot until it ends.
-func (f *face) launch(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request) (*flight, *rpc.Error) {
+func (f *face) launch(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request, n int, in capability.ClientInput) (*flight, *rpc.Error) {
+	whole, err := withInput(req, t, r.Payload, in)
+	if err != nil {
+		return nil, rpc.NewError(rpc.CodeInvalidPayload, err, "the payload is not JSON")
+	}
 	if why := f.slots.take(req.Session); why != "" {
 		return nil, &rpc.Error{Code: rpc.CodeBusy, Message: why, Retryable: true}
 	}
@@ -47,9 +56,12 @@ func (f *face) launch(ctx context.Context, req *mcp.CallToolRequest, t *tool, r 
 		f.slots.free(req.Session)
 		return nil, &rpc.Error{Code: rpc.CodeAbandoned, Message: errClosed.Error(), Retryable: true}
 	}
+	if r.Traceparent == "" { // else it goes on with that of the round before
+		r.Traceparent = continued(req.Params.Meta)
+	}
 	fl := &flight{
-		id: rand.Text(), face: f, tool: t, session: req.Session, traceparent: continued(req.Params.Meta),
-		waits: make(chan rpc.ApprovalWait, 1), done: make(chan struct{}),
+		id: rand.Text(), face: f, tool: t, session: req.Session, traceparent: r.Traceparent,
+		request: r, round: n, waits: make(chan rpc.ApprovalWait, 1), done: make(chan struct{}),
 	}
 	// Its own context, with the values of the request's: whoever parks the call lets go of
 	// the request.
@@ -57,6 +69,7 @@ func (f *face) launch(ctx context.Context, req *mcp.CallToolRequest, t *tool, r 
 	call, fl.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(f.bridge.ctx, fl.cancel) //nolint:contextcheck // the bridge's end ends it, too
 
+	r.Payload = whole
 	r.SessionID, r.Traceparent = req.Session.ID(), fl.traceparent
 	r.OnProgress = progressTo(ctx, req)
 	r.OnWait = func(w rpc.ApprovalWait) {
@@ -99,11 +112,17 @@ func (fl *flight) outcome(ctx context.Context, req *mcp.CallToolRequest) *mcp.Ca
 	var out *mcp.CallToolResult
 	switch {
 	case failed == nil:
+		if asked, ok := t.Capability.InputRequired(fl.result.Response); ok {
+			f.turns.fits(turnOf(ctx, req, t))
+			return f.question(ctx, req, fl, asked)
+		}
 		f.turns.fits(turnOf(ctx, req, t))
 		out = f.answered(ctx, req, fl)
 	case mendable(failed):
 		failed.Violations = t.input.Locate(failed.Violations)
 		out = f.refuse(ctx, req, t, failed)
+	case failed.Code == rpc.CodeInputRequired:
+		out = f.cannotAsk(ctx, req, t, failed)
 	default:
 		out = failure(t, failed)
 	}

@@ -29,15 +29,22 @@ func (f *face) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		instead := &substitute{}
 		result, err = next(context.WithValue(ctx, substituteKey{}, instead), method, req)
-		if err == nil && instead.result != nil {
+		switch {
+		case err == nil && instead.err != nil:
+			result, err = nil, instead.err
+		case err == nil && instead.result != nil:
 			result = instead.result
 		}
 		return result, err
 	}
 }
 
-// A substitute is a result of another kind than the library lets a handler return.
-type substitute struct{ result mcp.Result }
+// A substitute is a result of another kind than the library lets a handler return, or an
+// error of the protocol in place of a result.
+type substitute struct {
+	result mcp.Result
+	err    error
+}
 
 type substituteKey struct{}
 

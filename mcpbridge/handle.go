@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/agentd/agentd/capability"
 )
 
 // A handleKind is where the outcome of a call is to be found.
@@ -69,11 +71,12 @@ func (f *face) sum(purpose, text string) []byte {
 // A state is what a client carries from one round of a request to the next. It says which
 // call of this client the request has begun, and binds it to the request's tool and
 // arguments. Whoever repeats it gets the outcome of that one call again; nothing runs
-// twice.
+// twice. It is signed, and not encrypted.
 type state struct {
-	Flight  string `json:"f"`
-	Request string `json:"r"` // the digest of the tool and its arguments
-	Expires int64  `json:"e"` // in ms since 1970
+	Flight  string `json:"f,omitempty"` // the call, where it goes on meanwhile
+	Round   *round `json:"q,omitempty"` // what was asked, where another call is to follow
+	Request string `json:"r"`           // the digest of the tool and its arguments
+	Expires int64  `json:"e"`           // in ms since 1970
 }
 
 func (f *face) stateText(s state) string {
@@ -85,7 +88,7 @@ func (f *face) stateText(s state) string {
 // parseState returns the state that text is, if it is the client's own, for this request,
 // and in time.
 func (f *face) parseState(text, request string, now time.Time) (s state, ok bool) {
-	const most = 2048
+	const most = 4 * capability.MaxInputBytes // base64 of JSON that has escaped it
 	body, code, found := strings.Cut(text, ".")
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(code)
 	if !found || len(text) > most || err != nil || !hmac.Equal(sum, f.sum("state", body)) {

@@ -108,8 +108,9 @@ func checkOwn(source string, args json.RawMessage) (json.RawMessage, *rpc.Error)
 
 // requestAgent serves a call of request_agent.
 func (f *face) requestAgent(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if req.Params.RequestState != "" {
-		return f.resume(ctx, req)
+	back, err := f.backWith(req)
+	if err != nil || back != nil && back.Round == nil {
+		return f.resume(ctx, req, back, err)
 	}
 	own := &tool{name: requestAgentTool, generic: true, Callable: Callable{Capability: &capability.Capability{Name: requestAgentTool}}}
 	args, bad := checkOwn(requestAgentSchema(f.bridge.awaits()), req.Params.Arguments)
@@ -128,12 +129,20 @@ func (f *face) requestAgent(ctx context.Context, req *mcp.CallToolRequest) (*mcp
 		return f.refuse(ctx, req, own, &rpc.Error{Code: rpc.CodeInvalidPayload, Message: "the arguments cannot be read"}), nil
 	}
 	named := &capability.Capability{Name: asked.Capability}
+	if known, ok := f.capability(envelope.AddressFor(asked.To), asked.Capability); ok {
+		named.Asks = known.Asks
+	} else {
+		named.Asks = []capability.Ask{} // whether it asks is not known: its member stays reserved
+	}
+	if named.Asks != nil && capability.HasClientInput(asked.Payload) {
+		return f.refuse(ctx, req, own, &rpc.Error{Code: rpc.CodeSchemaViolation, Side: rpc.SideRequest, Violations: peertool.Reserved("/payload")}), nil
+	}
 	t := &tool{name: requestAgentTool, generic: true, input: peertool.Input(named), Callable: Callable{Address: envelope.Address(asked.To), Capability: named}}
 	r := rpc.Request{
 		To: t.Address, Capability: asked.Capability, Payload: asked.Payload, Mode: asked.Mode,
 		Timeout: time.Duration(asked.TimeoutMs) * time.Millisecond, IdempotencyKey: asked.IdempotencyKey,
 	}
-	return f.call(ctx, req, t, r), nil
+	return f.call(ctx, req, t, r, back), nil
 }
 
 // awaitCall serves a call of await_call.

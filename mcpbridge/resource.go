@@ -52,10 +52,10 @@ func (t *tool) contract() ([]byte, error) {
 		Idempotent: c.Idempotent, Asks: t.Asks, Progress: c.Progress, Delivery: string(c.Delivery), TimeoutMs: c.Timeout.Milliseconds(), Permissions: c.Permissions,
 	}
 	if c.Input != nil {
-		out.InputSchema = c.Input.Source
+		out.InputSchema = c.Input.Declared()
 	}
 	if c.Output != nil {
-		out.OutputSchema = c.Output.Source
+		out.OutputSchema = c.Output.Declared()
 	}
 	return marshal(out)
 }

@@ -137,6 +137,8 @@ func advise(t *tool, e *rpc.Error, after time.Duration) string {
 		return "Do not call it again: a permission or a person has denied it."
 	case rpc.CodeSchemaDrift:
 		return "Do not call it again: the agent serves another contract than this tool was made from. Its operator has to bring the two together."
+	case rpc.CodeInputRequired:
+		return "Do not repeat the call as it is: it needs an answer that it does not get from here."
 	case rpc.CodeOutcomeUnknown:
 		return "It may have run. Look at what it does before you call it again."
 	}
