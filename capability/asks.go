@@ -271,7 +271,7 @@ func (d *decoder) extend(contract *Contract, of *Capability, source []byte, belo
 		fault("its schemas cannot be extended for that: %v", err)
 		return
 	}
-	contract.Schema, contract.Validator = compiled, compiled
+	contract.declaredSchema, contract.Schema, contract.Validator = contract.Schema, compiled, compiled
 }
 
 // withClientMember declares the member [ClientMember] in the schema of an object.

@@ -30,8 +30,9 @@ type Contract struct {
 	short bool             // the file has the short form, see DecodeAction
 
 	// declared is the file's schema, where Source has more, and below where it stands there.
-	declared []byte
-	below    string
+	declared       []byte
+	declaredSchema *schema.Schema
+	below          string
 }
 
 // Declared returns the schema that the file declares: what the skill takes from a model and
@@ -41,6 +42,15 @@ func (c *Contract) Declared() []byte {
 		return c.declared
 	}
 	return c.Source
+}
+
+// DeclaredSchema is [Contract.Declared], compiled; nil if the document was loaded for
+// inspection.
+func (c *Contract) DeclaredSchema() *schema.Schema {
+	if c.declaredSchema != nil {
+		return c.declaredSchema
+	}
+	return c.Schema
 }
 
 // Locate returns the place in the file that a pointer into the schema (RFC

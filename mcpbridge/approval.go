@@ -157,7 +157,7 @@ func (f *face) ask(req *mcp.CallToolRequest, fl *flight) *mcp.CallToolResult {
 // backWith returns the state that a request comes back with, or nil for one that is new.
 func (f *face) backWith(req *mcp.CallToolRequest) (*state, error) {
 	if req.Params.RequestState == "" {
-		return nil, nil //nolint:nilnil // a new request is no error
+		return nil, nil
 	}
 	s, ok := f.parseState(req.Params.RequestState, requestDigest(req.Params.Name, req.Params.Arguments), time.Now())
 	if !ok || s.Round != nil && s.Round.Asked == nil {

@@ -230,16 +230,17 @@ func (l *linter) contract(c *capability.Capability, side string, contract *capab
 	if contract == nil || contract.Schema == nil {
 		return
 	}
+	declared := contract.DeclaredSchema() // what agentd adds is not the author's to mend
 	l.current, l.side, l.document = c, side, contract
-	w := newWalk(contract.Schema)
-	l.root(contract.Schema.Root())
+	w := newWalk(declared)
+	l.root(declared.Root())
 	for _, n := range w.order {
 		l.node(n)
 	}
-	for _, r := range contract.Schema.Remarks() {
+	for _, r := range declared.Remarks() {
 		l.report("remark", r.Pointer, "%s", r.Message)
 	}
-	l.totals(contract.Schema, w)
+	l.totals(declared, w)
 }
 
 // root checks what providers require of a tool's parameters as a whole.
