@@ -28,6 +28,7 @@ type actionSet struct {
 	handlers map[string]rpc.Handler   // of all skills; set before the set is used
 	builtIn  map[string]*builtInSkill // by skill
 	servers  []*toolServer            // of skills that are tools; set before the set is used
+	services []*httpUse               // of skills that are web services; set before the set is used
 	logClose func(skill string, err error)
 
 	mu      sync.Mutex
@@ -100,6 +101,9 @@ func (s *actionSet) leave(change func()) {
 	}
 	for _, server := range s.servers {
 		server.release()
+	}
+	for _, service := range s.services {
+		service.release()
 	}
 	for name, b := range s.builtIn {
 		if err := b.opened.Close(); err != nil {

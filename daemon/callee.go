@@ -108,6 +108,12 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 			handlers[s.Name] = actionSkill{d, actions, s.Name}
 			continue
 		}
+		if s.HTTP != nil {
+			if handlers[s.Name], err = d.httpService(m, s, variables, actions); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if handlers[s.Name], err = d.program(ctx, f, m, s, variables, switches); err != nil {
 			return nil, err
 		}

@@ -75,6 +75,7 @@ type Daemon struct {
 	skillAPI    atomic.Pointer[skillapi.Server] // nil before the agent has a skill that is a process
 	workers     workers
 	toolServers toolServers          // whose tools run skills
+	httpSkills  httpSkills           // the web services that run skills
 	external    external.Connections // of the capability mcp
 	listening   listening
 	mcp         *mcpFace

@@ -76,6 +76,14 @@ func (s *secrets) addMember(m *fleet.Member) {
 		if skill.Action != nil {
 			s.add(referredFiles([]byte(skill.Action.Config))...)
 		}
+		if skill.HTTP != nil {
+			s.add(skill.HTTP.SecretFiles()...)
+			for _, file := range []string{skill.HTTP.TLS.CA, skill.HTTP.TLS.Cert} {
+				if file != "" {
+					s.kept = append(s.kept, sandbox.Real(file))
+				}
+			}
+		}
 	}
 	for _, server := range m.Agent.MCPServers {
 		for _, c := range server.Credentials {

@@ -183,6 +183,11 @@ func skillsOf(a *fleet.AgentFile) []fleet.Skill {
 		if s := skills[i].MCP; s != nil {
 			skills[i].MCP = &fleet.ServerTool{Server: s.Server, Tool: s.Tool, Text: s.Text, PinWords: s.PinWords}
 		}
+		if s := skills[i].HTTP; s != nil {
+			placeless := *s
+			placeless.Position = fleet.Position{}
+			skills[i].HTTP = &placeless
+		}
 		if s := skills[i].Action; s != nil {
 			skills[i].Action = &fleet.BuiltIn{ID: s.ID, Config: s.Config}
 		}

@@ -37,6 +37,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 	if d.inbox != nil {
 		errs = append(errs, d.inbox.Shutdown(ctx), d.workers.close(ctx))
 		d.toolServers.close()
+		d.httpSkills.close()
 	}
 	if api := d.skillAPI.Load(); api != nil { // after the last skill
 		errs = append(errs, api.Shutdown(ctx))

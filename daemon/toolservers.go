@@ -312,10 +312,10 @@ func advisories(all []health.Condition) []health.Condition {
 	return slices.DeleteFunc(all, func(c health.Condition) bool { return !c.Advisory })
 }
 
-// toolsReady is why calls fail for want of a server, or nil.
+// toolsReady is why calls fail for want of a server or a web service, or nil.
 func (d *Daemon) toolsReady() error {
 	var all []error
-	for _, c := range d.toolTrouble() {
+	for _, c := range slices.Concat(d.toolTrouble(), d.httpTrouble()) {
 		if !c.Advisory {
 			all = append(all, errors.New(c.String()))
 		}

@@ -153,7 +153,7 @@ func TestActionFaults(t *testing.T) {
 		"layers: {capabilities: {security: {auditLog: false}}}\nsecurity: {auditLog: true}\n":       `mean the same, and they differ`,
 		"layers: {capabilities: {security: {defaultPermissions: [all]}}}\n":                         `a scope is <domain>:<verb>`,
 		"name: desk\nskills: {s: {action: http-get, config: {hosts: 7}}}\n":                         `/skills/s/config/hosts: the configuration of the action "http-get": `,
-		"name: desk\nskills: {s: {action: http-get, process: {command: [x]}}}\n":                    `a skill is a process, a worker, an action or a tool of an MCP server`,
+		"name: desk\nskills: {s: {action: http-get, process: {command: [x]}}}\n":                    `a skill is a process, a worker, a web service, an action or a tool of an MCP server`,
 		"name: desk\nskills: {s: {process: {command: [x]}, config: {}}}\n":                          `unknown key "config"`,
 		"description: no name, and no layers\n":                                                     `the key "name" is missing`,
 	} {

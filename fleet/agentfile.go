@@ -117,11 +117,13 @@ type Skill struct {
 	// Name is what a capability's skill key refers to.
 	Name string
 	// Process is the program that runs the skill: one process per call, unless Worker says
-	// more. It is nil where Action or MCP is not.
+	// more. It is nil where HTTP, Action or MCP is not.
 	Process *Process
 	// Worker is set for a program that stays. It is nil for one that is started for each
 	// call.
 	Worker *Worker
+	// HTTP runs the skill as requests to a web service.
+	HTTP *HTTPSkill
 	// MCP runs the skill as a tool of an MCP server.
 	MCP *ServerTool
 	// Action runs the skill as an action that agentd has, in its own process.
@@ -330,11 +332,11 @@ func (a *AgentFile) decodeSkill(e strictyaml.Entry, p paths, actions actionOptio
 	}
 	o := e.Value.Object()
 	defer o.Done()
-	process, worker, action, tool := o.Get("process"), o.Get("worker"), o.Get("action"), o.Get("mcp")
+	process, worker, service, action, tool := o.Get("process"), o.Get("worker"), o.Get("http"), o.Get("action"), o.Get("mcp")
 	var chosen bool
-	for _, runner := range []strictyaml.Value{tool, action, worker, process} {
+	for _, runner := range []strictyaml.Value{tool, action, service, worker, process} {
 		if chosen && runner.Present() {
-			runner.Fault("a skill is a process, a worker, an action or a tool of an MCP server", "keep one of the keys")
+			runner.Fault("a skill is a process, a worker, a web service, an action or a tool of an MCP server", "keep one of the keys")
 		}
 		chosen = chosen || runner.Present()
 	}
@@ -344,6 +346,9 @@ func (a *AgentFile) decodeSkill(e strictyaml.Entry, p paths, actions actionOptio
 		return s
 	case action.Present():
 		s.Action = actions.use(action, o.Get("config"))
+		return s
+	case service.Present():
+		s.HTTP = decodeHTTPSkill(service, p)
 		return s
 	case worker.Present():
 		s.Process, s.Worker = decodeWorker(worker, p)

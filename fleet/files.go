@@ -28,6 +28,11 @@ func (f *Fleet) Files(m *Member) []string {
 		}
 	}
 	all = append(all, m.Agent.MCP.files()...)
+	for _, skill := range m.Agent.Skills {
+		if skill.HTTP != nil {
+			all = append(all, skill.HTTP.files()...)
+		}
+	}
 	for _, use := range m.Agent.Uses {
 		if use.Key == "mcp" {
 			all = append(all, filepath.Join(m.Dir, "mcp.lock.json")) // of package registry/external

@@ -58,7 +58,7 @@ func TestMCPServersRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"skills: {x: {mcp: {server: memori}}}\nmcpServers: {memory: {command: [a]}}": `there is no MCP server "memori" under mcpServers (did you mean "memory"?)`,
 		"skills: {x: {mcp: {tool: y}}}":                                              "missing",
-		"skills: {x: {mcp: {server: s}, process: {command: [a]}}}":                   "a skill is a process, a worker, an action or a tool of an MCP server",
+		"skills: {x: {mcp: {server: s}, process: {command: [a]}}}":                   "a skill is a process, a worker, a web service, an action or a tool of an MCP server",
 		"mcpServers: {s: {command: [a], descriptions: forget}}":                      "expected one of report, refuse",
 		"mcpServers: {s: {command: [a], roots: [../x]}}":                             "the path leads out",
 		"mcpServers: {s: {command: [a], url: 'http://x/'}}":                          "a server is a command or a URL",

@@ -150,6 +150,9 @@ type SkillError struct {
 	Message string
 	// Retryable tells the caller that the same call may succeed later.
 	Retryable bool
+	// RetryIn is how long the caller should wait before it calls again; 0 where the handler
+	// does not know.
+	RetryIn time.Duration
 	// Failure names the kind of failure for the callee's record of the call, such as
 	// permission_denied: one of a small set of the handler's. It may be "".
 	Failure string

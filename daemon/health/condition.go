@@ -46,6 +46,8 @@ const (
 	// ToolServer is an MCP server that is away, or a tool of it that does not keep the
 	// contract of the capability that it serves.
 	ToolServer Kind = "mcp-server"
+	// HTTPSkill is a web service that runs a skill and cannot be reached.
+	HTTPSkill Kind = "http-skill"
 )
 
 // The kinds that an agent cannot report of itself, and that `agentd fleet status` finds.

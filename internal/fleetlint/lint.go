@@ -38,7 +38,8 @@ const (
 	TransportReplies fleet.Code = "transport.replies"
 	// TransportLacks: a capability needs a broker that the agent is not on.
 	TransportLacks fleet.Code = "transport.lacks"
-	// SkillProgram: the program of a skill, its script or its folder is not there.
+	// SkillProgram: the program of a skill, its script or its folder is not there, or a file
+	// for the TLS of its web service.
 	SkillProgram fleet.Code = "skill.program"
 	// CapabilityRefused: what an agent lists under capabilities of agent.yaml cannot be
 	// resolved, and the agent does not start.

@@ -189,6 +189,8 @@ func TestRules(t *testing.T) {
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs bin/file, which is no program on this machine\n" + oneDoubt},
 		"no such folder": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [cat], dir: ./work}}}\n",
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs in the folder work, which is not there\n" + oneDoubt},
+		"a service's authority that is not there": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {http: {url: 'https://files.example.com/', tls: {ca: ca.pem}}}}\n",
+			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" has its service proven by ca.pem, which is not there (the agent does not start without it)\n" + oneDoubt},
 		"no such script": {"-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [sh, -e, file.sh, other.py], dir: clerk}}}\n",
 			"! [skill.program] clerk/agent.yaml:2:10: /skills/file: the skill \"file\" of agent \"clerk\" runs the script clerk/file.sh, which is not there (relative paths begin at dir, which is the fleet's root unless the skill says otherwise)\n" + oneDoubt},
 		"a script": {"-- clerk/file.sh --\ncat\n-- clerk/agent.yaml --\nname: clerk\nskills: {file: {process: {command: [sh, file.sh], dir: clerk}}}\n", clean},

@@ -21,6 +21,21 @@ func (c *checker) skills() {
 			c.program(m, s)
 			c.sandbox(m, s)
 		}
+		for _, s := range m.Agent.Skills {
+			c.service(m, s)
+		}
+	}
+}
+
+// service reports files of a skill that is a web service: without them the agent does not start.
+func (c *checker) service(m *fleet.Member, s fleet.Skill) {
+	if s.HTTP == nil {
+		return
+	}
+	for _, path := range []string{s.HTTP.TLS.CA, s.HTTP.TLS.Cert, s.HTTP.TLS.Key} {
+		if _, err := os.Stat(path); path != "" && err != nil {
+			c.warn(SkillProgram, s.Position, "the agent does not start without it", "the skill %q of agent %q has its service proven by %s, which is not there", s.Name, m.ID, c.show(path))
+		}
 	}
 }
 

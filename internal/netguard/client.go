@@ -34,6 +34,7 @@ type Client struct {
 	rules     rules
 	http      *http.Client
 	transport *http.Transport
+	dialer    *net.Dialer
 }
 
 // A Request is what the caller of a tool asks for.
@@ -43,6 +44,9 @@ type Request struct {
 	Header  map[string]string
 	Body    []byte
 	Timeout time.Duration // the policy's if 0 or longer than that
+	// Once has a request not sent again that the server may have begun. net/http does so
+	// where a header promises that this does no harm.
+	Once bool
 }
 
 // A Response is an answer that was read to its end.
@@ -64,16 +68,17 @@ func New(policy Policy) (*Client, error) {
 		return nil, fmt.Errorf("netguard: %w", err)
 	}
 	c := &Client{policy: policy, rules: rules}
-	dialer := &net.Dialer{Timeout: connectTimeout, Resolver: policy.Resolver, ControlContext: c.control}
+	c.dialer = &net.Dialer{Timeout: connectTimeout, Resolver: policy.Resolver, ControlContext: c.control}
 	c.transport = &http.Transport{
 		Proxy:                  nil, // also not from the environment
-		DialContext:            dialer.DialContext,
-		TLSClientConfig:        &tls.Config{RootCAs: policy.RootCAs, MinVersion: tls.VersionTLS12},
+		DialContext:            c.dialer.DialContext,
+		TLSClientConfig:        policy.tls(),
 		TLSHandshakeTimeout:    connectTimeout,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // body.go decompresses, and bounds both sides
 		MaxResponseHeaderBytes: policy.MaxHeaderBytes,
-		MaxIdleConns:           maxIdle,
+		MaxIdleConns:           max(maxIdle, policy.IdlePerHost),
+		MaxIdleConnsPerHost:    policy.IdlePerHost,
 		IdleConnTimeout:        idleTimeout,
 	}
 	c.http = &http.Client{Transport: sender{c}, CheckRedirect: c.checkRedirect}
@@ -132,7 +137,55 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		return nil, failure.Errorf(failure.InvalidArgument, "the method or the URL is not valid")
 	}
 	req.Header = header
+	if r.Once {
+		once(header)
+	}
 	return req, nil
+}
+
+// once writes the names of the headers in which net/http reads a promise in small letters:
+// they are sent all the same, and it does not find them.
+func once(h http.Header) {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if values, ok := h[name]; ok {
+			delete(h, name)
+			h[strings.ToLower(name)] = values
+		}
+	}
+}
+
+// Reach connects to the host of a URL, with TLS where the URL has it, and sends nothing. Nil
+// says that it can be reached. Errors are [failure.Error].
+func (c *Client) Reach(ctx context.Context, address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return failure.Errorf(failure.InvalidArgument, "the URL is not valid")
+	}
+	if err := c.judge(u); err != nil {
+		return err
+	}
+	port := u.Port()
+	if port == "" {
+		port = defaultPort(u.Scheme)
+	}
+	conn, err := c.dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return translate(ctx, err)
+	}
+	defer conn.Close()
+	if u.Scheme != "https" {
+		return nil
+	}
+	config := c.policy.tls()
+	if config.ServerName == "" {
+		config.ServerName = u.Hostname()
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := tls.Client(conn, config).HandshakeContext(ctx); err != nil {
+		return translate(ctx, err)
+	}
+	return nil
 }
 
 // judge checks a URL against the list of hosts, and brings its host into the form in

@@ -1,6 +1,7 @@
 package netguard
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -49,9 +50,15 @@ type Policy struct {
 	MaxBodyBytes   int64         // after decompression
 	MaxHeaderBytes int64
 	MaxRedirects   int // DefaultMaxRedirects if 0; none if negative
+	// ReturnRedirects has an answer that redirects be an answer like any other. It takes the
+	// place of MaxRedirects.
+	ReturnRedirects bool
+	IdlePerHost     int // connections that are kept for later requests to one host; net/http's default if 0
 
-	RootCAs  *x509.CertPool // the system's if nil
-	Resolver *net.Resolver  // net.DefaultResolver if nil
+	RootCAs     *x509.CertPool   // the system's if nil
+	Certificate *tls.Certificate // shown to servers that ask for one; none if nil
+	ServerName  string           // whom certificates of servers are for; the host of the URL if empty
+	Resolver    *net.Resolver    // net.DefaultResolver if nil
 }
 
 // A Credential is a header that the operator adds to the requests to a host, by https
@@ -151,4 +158,13 @@ func (p Policy) withDefaults() Policy {
 		p.MaxRedirects = DefaultMaxRedirects
 	}
 	return p
+}
+
+// tls is what connections to servers are made with.
+func (p Policy) tls() *tls.Config {
+	config := &tls.Config{RootCAs: p.RootCAs, ServerName: p.ServerName, MinVersion: tls.VersionTLS12}
+	if p.Certificate != nil {
+		config.Certificates = []tls.Certificate{*p.Certificate}
+	}
+	return config
 }

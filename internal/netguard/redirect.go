@@ -10,6 +10,9 @@ import (
 // checkRedirect judges the next request, req, after those in via: as the first one was
 // judged, and with what the caller sent for the first origin left behind at any other.
 func (c *Client) checkRedirect(req *http.Request, via []*http.Request) error {
+	if c.policy.ReturnRedirects {
+		return http.ErrUseLastResponse
+	}
 	if len(via) > max(c.policy.MaxRedirects, 0) {
 		return failure.Errorf(failure.NotAllowed, "the answer redirects more often than %d times", max(c.policy.MaxRedirects, 0))
 	}

@@ -64,7 +64,7 @@ func (c *call) skillError(err error) *rpc.Error {
 			code = rpc.CodeHandlerError
 		}
 		e := rpc.NewError(code, err, "%s", truncate.String(public.Message, wire.MaxText))
-		e.Retryable = public.Retryable
+		e.Retryable, e.RetryIn = public.Retryable, max(public.RetryIn, 0)
 		return e
 	}
 	if e := c.interrupted("the skill did not answer before the deadline"); e != nil {
