@@ -54,6 +54,7 @@ type workers struct {
 	open    map[*worker.Pool]struct{} // with those that finish their calls; guarded by mu
 	closed  bool                      // none begins any more; guarded by mu
 	closing sync.WaitGroup            // the retired ones
+	judging sync.Mutex                // held while the board gets what is known of a worker; taken before mu
 	board   *health.Board
 }
 
@@ -70,7 +71,7 @@ func (d *Daemon) worker(m *fleet.Member, s fleet.Skill, p *skill.Process, url st
 		MaxCalls: s.Worker.MaxCalls, MaxAge: s.Worker.MaxAge, MaxMemoryBytes: s.Worker.MaxMemoryBytes, StartTimeout: s.Worker.StartTimeout,
 		Capabilities: workerCapabilities(offered), Agent: string(m.Address), FleetRoot: d.cfg.Fleet.Root, URL: url,
 		MaxPayloadBytes: m.Agent.Limits.MaxPayloadBytes, Caller: d.client, Logger: d.log,
-		Changed: func(down error) { d.workers.changed(out, down) },
+		Changed: func(error) { d.workers.judge(out) },
 	})
 	return out, err
 }
@@ -227,7 +228,15 @@ func (w *workers) use(handlers map[string]rpc.Handler) {
 	w.mu.Unlock()
 	for _, old := range before {
 		old.pool.Retire()
-		w.board.End(health.Worker, old.name)
+		if inForce[old.name] == nil {
+			w.judging.Lock()
+			w.board.End(health.Worker, old.name)
+			w.judging.Unlock()
+		}
+	}
+	// What has become of them before they were in force was not for the board.
+	for _, next := range inForce {
+		w.judge(next)
 	}
 }
 
@@ -252,8 +261,12 @@ func (w *workers) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// changed notes that no process of a worker serves, or that one does again.
-func (w *workers) changed(of *workerSkill, down error) {
+// judge has the board say whether a worker that is in force is down: as it is now, whatever has
+// changed meanwhile.
+func (w *workers) judge(of *workerSkill) {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	down := of.pool.Status().Down
 	switch {
 	case w.find(of.name) != of: // it is not in force, and somebody else waits for it
 	case down == nil:
