@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentd/agentd/internal/failure"
 	"github.com/agentd/agentd/internal/ijson"
+	"github.com/agentd/agentd/internal/mcpauth"
 )
 
 // A Request is a call of a tool.
@@ -108,10 +109,18 @@ func (c *Client) try(ctx context.Context, r Request, idempotent bool) (*Result, 
 	e.Sent = got.sent
 	switch e.Code {
 	case Refused, BadAnswer, NeedsInput, Canceled: // it would be the same, or nobody waits
+	case Denied:
+		e.Retryable = soon(e.Err)
 	default:
 		e.Retryable = !got.sent || idempotent
 	}
 	return nil, e
+}
+
+// soon reports whether the lack of a token may end without anybody who mends it.
+func soon(err error) bool {
+	denied := (*mcpauth.Error)(nil)
+	return errors.As(err, &denied) && denied.Kind == mcpauth.Unreachable
 }
 
 // ready returns the connection if it may be used for a tool.
@@ -146,7 +155,12 @@ func (c *Client) ended(ctx context.Context) *Error {
 // connection leaves alone.
 func (c *Client) failed(ctx context.Context, l *link, err error, got captured) *Error {
 	name, wrong := c.opts.Name, misbehaved("")
-	switch {
+	switch denied := (*mcpauth.Error)(nil); {
+	case errors.As(got.err, &denied):
+		if denied.Kind != mcpauth.NeedsScope { // of which other calls know nothing
+			c.relist()
+		}
+		return errorf(Denied, "%s", denied.Text).because(denied)
 	case got.err != nil && errors.As(got.err, &wrong):
 		return errorf(BadAnswer, "the MCP server %s: %v", name, wrong).because(err)
 	case l.calls.Err() != nil:
@@ -172,7 +186,7 @@ func (c *Client) failed(ctx context.Context, l *link, err error, got captured) *
 // quote shortens what the server has said, without the secrets that it was sent.
 func (l *link) quote(text string) string {
 	if l.web != nil {
-		text = string(l.web.guard.Redact([]byte(text)))
+		text = string(l.web.redact([]byte(text)))
 	}
 	return shown(text)
 }
@@ -189,7 +203,7 @@ func (l *link) result(raw json.RawMessage) (*Result, *Error) {
 		return nil, errorf(BadAnswer, "the answer of the MCP server is not valid JSON: %v", err).because(err)
 	}
 	if l.web != nil {
-		raw = l.web.guard.Redact(raw)
+		raw = l.web.redact(raw)
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {

@@ -72,6 +72,16 @@ func (c *capture) fail(err error) {
 	}
 }
 
+// turnedBack notes that the server did not let the request in, and why there is no other one.
+func (c *capture) turnedBack(err error) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent, c.err = false, err
+}
+
 // captured is what a capture has at the end.
 type captured struct {
 	sent   bool

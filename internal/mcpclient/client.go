@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/agentd/agentd/internal/failure"
+	"github.com/agentd/agentd/internal/mcpauth"
 )
 
 // A Client keeps the connection to one server up, and calls its tools. It is safe for
@@ -42,6 +43,7 @@ type Client struct {
 	wait           chan struct{} // what calls wait for: an attempt to connect, or a list; nil for nothing
 	cause          error         // why there is no connection
 	away           bool          // that has been reported
+	login          bool          // that it takes a login has been reported
 	unreached      bool          // the last attempt to connect has failed
 	since          time.Time
 	implementation string
@@ -58,8 +60,9 @@ type State struct {
 	Implementation string `json:"implementation,omitempty"`
 	// Since is when the connection was made, or lost.
 	Since time.Time `json:"since,omitzero"`
-	// Cause is why there is no connection.
-	Cause string `json:"cause,omitempty"`
+	// Cause is why there is no connection, NeedsLogin whether that ends when somebody logs in.
+	Cause      string `json:"cause,omitempty"`
+	NeedsLogin bool   `json:"needsLogin,omitempty"`
 	// Deviations are the pinned tools that the server serves otherwise, Further those that
 	// are not pinned.
 	Deviations []Deviation `json:"deviations,omitempty"`
@@ -151,7 +154,7 @@ func (c *Client) State() State {
 		Deviations: slices.Clone(c.deviations), Further: slices.Clone(c.further),
 	}
 	if c.cause != nil {
-		s.Cause = shown(c.cause.Error())
+		s.Cause, s.NeedsLogin = shown(c.cause.Error()), needsLogin(c.cause)
 	}
 	return s
 }
@@ -178,6 +181,11 @@ func (c *Client) await(ctx context.Context) (*link, error) {
 		case l != nil:
 			return l, nil
 		default:
+			if denied := (*mcpauth.Error)(nil); errors.As(cause, &denied) {
+				e := errorf(Denied, "%s", denied.Text).because(denied)
+				e.Retryable = soon(denied)
+				return nil, e
+			}
 			return nil, errorf(Away, "the MCP server %s is not there at the moment%s", c.opts.Name, public(cause)).because(cause).retryable()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/internal/failure"
+	"github.com/agentd/agentd/internal/mcpauth"
 )
 
 // closeTimeout bounds the end of a session by HTTP, which the server is told of.
@@ -53,7 +54,8 @@ func (c *Client) connect(ctx context.Context) (*link, listing, error) {
 			return l, tools, nil
 		}
 		last = err
-		if unreached := (unreached{}); errors.As(err, &unreached) || ctx.Err() != nil {
+		denied := (*mcpauth.Error)(nil)
+		if unreached := (unreached{}); errors.As(err, &unreached) || errors.As(err, &denied) || ctx.Err() != nil {
 			return nil, nil, err
 		}
 	}
@@ -90,6 +92,11 @@ func (c *Client) connectIn(ctx context.Context, era string, probing bool) (_ *li
 		err = context.Cause(handshake)
 	}
 	if err != nil {
+		if l.web != nil {
+			if denied := l.web.denied.Load(); denied != nil { // which the library does not pass on
+				err = denied
+			}
+		}
 		return nil, nil, classify(err)
 	}
 	go func() {

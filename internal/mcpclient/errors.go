@@ -9,6 +9,9 @@ type Code string
 const (
 	// Away: there is no connection to the server. The call has not gone out.
 	Away Code = "away"
+	// Denied: there is no token with which the server would let the call in. The tool has not
+	// run.
+	Denied Code = "denied"
 	// NoTool: there is no contract by that name.
 	NoTool Code = "no_tool"
 	// Changed: the server serves another contract than the pinned one, or none.

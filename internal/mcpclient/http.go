@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/agentd/agentd/internal/mcpauth"
 	"github.com/agentd/agentd/internal/netguard"
 )
 
@@ -28,6 +31,10 @@ type web struct {
 	life   context.Context
 	cancel context.CancelFunc
 	asked  atomic.Int64 // requests of the server that have no answer yet
+
+	auth   Authorizer // or nil
+	url    *url.URL   // the server's
+	denied atomic.Pointer[mcpauth.Error]
 }
 
 func openWeb(o *Options) (*web, error) {
@@ -35,7 +42,15 @@ func openWeb(o *Options) (*web, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &web{limits: o.Limits}
+	w := &web{limits: o.Limits, auth: o.URL.Auth}
+	if w.url, err = url.Parse(o.URL.URL); err != nil {
+		return nil, err
+	}
+	if w.auth != nil {
+		if err := mcpauth.Check(o.URL.URL); err != nil {
+			return nil, fmt.Errorf("no token is sent to the server: %w", err)
+		}
+	}
 	if w.guard, err = netguard.New(policy); err != nil {
 		return nil, err
 	}
@@ -81,7 +96,7 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	})
 	defer late.Stop()
-	resp, err := w.guard.Transport().RoundTrip(req.WithContext(ctx))
+	resp, err := w.send(req.WithContext(ctx), captured)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = errors.Join(cause, err)
@@ -104,6 +119,61 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	return resp, err
+}
+
+// send sends a request with a token, and once more with another one where the server does not
+// take the first.
+func (w *web) send(req *http.Request, captured *capture) (*http.Response, error) {
+	// The library sends to no other URL. A token certainly goes to none.
+	if w.auth == nil || req.URL.Scheme != w.url.Scheme || req.URL.Host != w.url.Host {
+		return w.guard.Transport().RoundTrip(req)
+	}
+	ctx, out := req.Context(), req.Clone(req.Context())
+	for last := req.Body != nil && req.GetBody == nil; ; last = true {
+		token, err := w.auth.Token(ctx)
+		if err != nil {
+			return nil, w.deny(captured, err)
+		}
+		if token != "" {
+			out.Header.Set("Authorization", "Bearer "+token)
+		}
+		resp, err := w.guard.Transport().RoundTrip(out)
+		if err != nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			return resp, err
+		}
+		again, err := w.auth.Refused(ctx, mcpauth.Refusal{Token: token, Status: resp.StatusCode, Header: resp.Header, Last: last})
+		if err == nil && (!again || last) {
+			return resp, nil
+		}
+		_ = resp.Body.Close() // it says nothing that counts
+		if err != nil {
+			return nil, w.deny(captured, err)
+		}
+		out = req.Clone(ctx)
+		if req.GetBody != nil {
+			if out.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// deny notes that a request was not let in. The server has not done what it asks for.
+func (w *web) deny(captured *capture, err error) error {
+	if e := (*mcpauth.Error)(nil); errors.As(err, &e) {
+		w.denied.Store(e)
+		captured.turnedBack(e)
+	}
+	return err
+}
+
+// redact takes out of a part of an answer what the server was sent.
+func (w *web) redact(part []byte) []byte {
+	part = w.guard.Redact(part)
+	if w.auth != nil {
+		part = netguard.Redact(part, w.auth.Secrets())
+	}
+	return part
 }
 
 const methodCall = "tools/call"
@@ -148,6 +218,9 @@ func (w *web) whole(resp *http.Response, captured *capture, id jsonrpc.ID) (*htt
 		if r, ok := msg.(*jsonrpc.Response); ok && (r.ID == id || r.Error != nil && resp.StatusCode >= http.StatusBadRequest) {
 			captured.take(r)
 		}
+	}
+	if resp.StatusCode >= http.StatusBadRequest { // the library may quote it
+		data = w.redact(data)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	return resp, nil

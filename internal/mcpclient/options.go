@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/internal/descendants"
+	"github.com/agentd/agentd/internal/mcpauth"
 	"github.com/agentd/agentd/internal/netguard"
 	"github.com/agentd/agentd/skill/sandbox"
 )
@@ -76,6 +77,22 @@ type Endpoint struct {
 	// Policy returns what may be reached, and the credentials that are sent. It is asked at
 	// each connection. Its bounds of bodies and time do not apply. Required.
 	Policy func() (netguard.Policy, error)
+	// Auth has the tokens with which the server lets this client in; nil sends none.
+	Auth Authorizer
+}
+
+// An Authorizer has the tokens of a server, such as those of package mcpauth. Its errors are
+// shown to callers where they are of that package.
+type Authorizer interface {
+	// Token returns the token of the next request; "" sends none.
+	Token(ctx context.Context) (string, error)
+	// Refused is asked when the server lets a request not in. It reports whether the request
+	// is to be made again; if not, and without an error, the answer stands.
+	Refused(ctx context.Context, r mcpauth.Refusal) (again bool, err error)
+	// Renewed reports whether there is reason to connect again at once.
+	Renewed() bool
+	// Secrets are those that are taken out of what the server answers.
+	Secrets() []string
 }
 
 // Limits bound a connection. A zero field means its default.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/agentd/agentd/internal/mcpauth"
 )
 
 var errEnded = errors.New("the server ended the connection")
@@ -34,15 +36,45 @@ func (c *Client) run(ctx context.Context) {
 		}
 		c.down(err, reached, true)
 		// Not all clients of a server that was restarted come back at one moment.
-		wait := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // no secret
-		select {
-		case <-ctx.Done():
-			wait.Stop()
+		if !c.rest(ctx, pause/2+rand.N(pause)) { //nolint:gosec // no secret
 			return
-		case <-wait.C:
 		}
 		pause = min(2*pause, limits.MaxBackoff)
 	}
+}
+
+// lookAgain is how soon a login is noticed.
+const lookAgain = 500 * time.Millisecond
+
+// rest waits before the next attempt, and not longer than until somebody has logged in. It
+// reports whether there is to be one.
+func (c *Client) rest(ctx context.Context, pause time.Duration) bool {
+	wait := time.NewTimer(pause)
+	defer wait.Stop()
+	var look <-chan time.Time
+	if c.opts.URL != nil && c.opts.URL.Auth != nil {
+		ticker := time.NewTicker(lookAgain)
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-wait.C:
+			return true
+		case <-look:
+			if c.opts.URL.Auth.Renewed() {
+				return true
+			}
+		}
+	}
+}
+
+// needsLogin reports whether the cause ends when somebody logs in.
+func needsLogin(cause error) bool {
+	denied := (*mcpauth.Error)(nil)
+	return errors.As(cause, &denied) && (denied.Kind == mcpauth.NeedsLogin || denied.Kind == mcpauth.NeedsScope)
 }
 
 // serve reads the list of tools again whenever it may have changed, until the connection
@@ -144,7 +176,7 @@ func (c *Client) up(l *link, tools listing) {
 	if c.away {
 		text = "an MCP server is back"
 	}
-	c.link, c.cause, c.away, c.unreached, c.since, c.implementation = l, nil, false, false, time.Now(), implementation
+	c.link, c.cause, c.away, c.login, c.unreached, c.since, c.implementation = l, nil, false, false, false, time.Now(), implementation
 	if c.wait == nil {
 		c.wait = make(chan struct{}) // until it is judged what the server serves
 	}
@@ -166,13 +198,17 @@ func (c *Client) leaves(why error) {
 // down notes that there is no connection, after one or without, and says so once.
 func (c *Client) down(why error, reached, report bool) {
 	c.mu.Lock()
-	first := !c.away
+	login := needsLogin(why)
+	first := !c.away || login != c.login
 	if first {
 		c.since = time.Now()
 	}
-	c.link, c.cause, c.away, c.unreached = nil, why, true, !reached
+	c.link, c.cause, c.away, c.login, c.unreached = nil, why, true, login, !reached
 	c.mu.Unlock()
-	if report && first {
+	switch {
+	case report && first && login:
+		c.log.Warn("an MCP server needs a login, and is not used until somebody has logged in", "error", why)
+	case report && first:
 		c.log.Warn("an MCP server is away, and is tried again and again", "error", why)
 	}
 	c.mu.Lock()
