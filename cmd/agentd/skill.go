@@ -14,7 +14,7 @@ func (a *app) skillCommand() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:   "skill",
 		Short: "Work on the programs behind capabilities",
-	}, a.skillCheckCommand())
+	}, a.skillCheckCommand(), a.skillTestHostCommand())
 }
 
 // skillCheckCommand returns `agentd skill check`.
@@ -42,5 +42,27 @@ func (a *app) skillCheckCommand() *cobra.Command {
 	f.DurationVar(&c.StartTimeout, "start-timeout", 30*time.Second, "how long the worker may take to start")
 	f.DurationVar(&c.Timeout, "timeout", 10*time.Second, "how long it may take to answer")
 	f.DurationVar(&c.Grace, "grace", 2*time.Second, "how long it may take to end a cancelled call, and itself")
+	return cmd
+}
+
+// skillTestHostCommand returns `agentd skill test-host`.
+func (a *app) skillTestHostCommand() *cobra.Command {
+	var h skill.TestHost
+	cmd := &cobra.Command{
+		Use:   "test-host [flags]",
+		Short: "Judge payloads for the tests of skills, as agents would",
+		Long: "Read questions from standard input, one JSON object a line, and answer each with a verdict on standard output:\n" +
+			"whether a payload fits the schema of a capability, and what the caller would get if it does not. The kits run\n" +
+			"it for tests of skills without a fleet; docs/kits.md specifies the lines.",
+		Example: "  agentd skill test-host --capabilities agents/reviewer/capabilities.yaml --peer agents/librarian/capabilities.yaml",
+		Args:    cobra.NoArgs,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
+			return h.Execute(ctx, &a.Env)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&h.Capabilities, "capabilities", "", "capabilities.yaml of the agent whose skill is tested (required)")
+	f.StringArrayVar(&h.Peers, "peer", nil, "capabilities.yaml of a peer that the test plays; may be given several times")
+	required(cmd, "capabilities")
 	return cmd
 }

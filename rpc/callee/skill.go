@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
@@ -59,13 +58,7 @@ func (c *call) handle() (answer json.RawMessage, err error) {
 func (c *call) skillError(err error) *rpc.Error {
 	var public *rpc.SkillError
 	if errors.As(err, &public) {
-		code := public.Code
-		if code != rpc.CodeBadSkillOutput && code != rpc.CodeDeadlineExceeded {
-			code = rpc.CodeHandlerError
-		}
-		e := rpc.NewError(code, err, "%s", truncate.String(public.Message, wire.MaxText))
-		e.Retryable, e.RetryIn = public.Retryable, max(public.RetryIn, 0)
-		return e
+		return publicError(public, err)
 	}
 	if e := c.interrupted("the skill did not answer before the deadline"); e != nil {
 		return e

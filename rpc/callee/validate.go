@@ -31,11 +31,7 @@ func (c *call) validateAnswer(answer json.RawMessage) *rpc.Error {
 	if n, most := len(answer), c.inbox.limits.Load().MaxPayloadBytes; n > most {
 		return rpc.NewError(rpc.CodePayloadTooLarge, nil, "the skill answered %d bytes, and %d are allowed", n, most)
 	}
-	err := c.validate(rpc.SideResponse, answer)
-	if err != nil && err.Code == rpc.CodeInvalidPayload {
-		return rpc.NewError(rpc.CodeBadSkillOutput, err, "the skill's answer is not JSON")
-	}
-	return err
+	return badOutput(rpc.SideResponse, c.validate(rpc.SideResponse, answer))
 }
 
 // validate checks one side. A violation is durable in the audit log before anybody
