@@ -65,7 +65,7 @@ func (a *app) rootCommand() *cobra.Command {
 	},
 		a.demoCommand(), a.runCommand(), a.brokerCommand(), a.fleetCommand(), a.requestCommand(), a.progressCommand(),
 		a.awaitCommand(), a.dlqCommand(), a.permissionsCommand(), a.identityCommand(), a.approvalsCommand(),
-		a.capabilitiesCommand(), a.skillCommand(), a.actionCommand(), a.registryCommand(), a.mcpCommand(), a.auditCommand(), a.versionCommand(),
+		a.capabilitiesCommand(), a.skillCommand(), a.sdkCommand(), a.actionCommand(), a.registryCommand(), a.mcpCommand(), a.auditCommand(), a.versionCommand(),
 	)
 	// Cobra prints the help of the group for an unknown command, with status 0: a script
 	// that asks `agentd fleet prune --help` would take that for a yes.
