@@ -40,7 +40,7 @@ type tribunal struct {
 // until that ends.
 func (h TestHost) Execute(ctx context.Context, env *cli.Env) error {
 	j := tribunal{agents: map[envelope.Address]*capability.Document{}}
-	hello := hello{ProtocolVersion: testHostVersion, Agents: map[envelope.Address][]offered{}}
+	hello := hello{ProtocolVersion: testHostVersion, Peers: []envelope.Address{}, Agents: map[envelope.Address][]offered{}}
 	for i, path := range append([]string{h.Capabilities}, h.Peers...) {
 		doc, err := loadContracts(path)
 		if err != nil {
@@ -51,6 +51,8 @@ func (h TestHost) Execute(ctx context.Context, env *cli.Env) error {
 		}
 		if i == 0 {
 			j.self, hello.Agent = doc.Agent, doc.Agent
+		} else {
+			hello.Peers = append(hello.Peers, doc.Agent)
 		}
 		j.agents[doc.Agent] = doc
 		hello.Agents[doc.Agent] = offers(doc)
@@ -91,10 +93,11 @@ func loadContracts(path string) (*capability.Document, error) {
 	return doc, nil
 }
 
-// A hello is the first line of the host.
+// A hello is the first line of the host. Its peers are in the order of their files.
 type hello struct {
 	ProtocolVersion int                            `json:"protocolVersion"`
 	Agent           envelope.Address               `json:"agent"`
+	Peers           []envelope.Address             `json:"peers"`
 	Agents          map[envelope.Address][]offered `json:"agents"`
 }
 

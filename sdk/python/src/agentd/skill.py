@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import threading
 from contextlib import suppress
 from typing import Any, Callable, Collection, Mapping, NoReturn, Optional, TypeVar
 
@@ -14,6 +13,7 @@ from . import _json
 from ._channel import Channel, Nowhere, current
 from ._handler import Failure, Function, Handler, failure, handler
 from ._http import Endpoint
+from ._signals import on_terminate
 from .call import Call, set_up_logging
 from .errors import AgentdError
 
@@ -131,12 +131,7 @@ def _process(handlers: Mapping[str, Handler], stdin: int, stdout: int) -> int:
 
 def _serve_one(found: Handler, payload: Any, call: Call) -> Any:
     if not found.is_async:
-
-        def cancel(*_: object) -> None:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process
-            threading.Thread(target=call.canceled.set).start()  # the main thread may hold the lock of the event
-
-        signal.signal(signal.SIGTERM, cancel)
+        on_terminate(call.canceled.set)
         return found.serve(payload, call)
 
     async def run() -> Any:

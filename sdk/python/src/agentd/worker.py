@@ -23,6 +23,7 @@ from . import _json
 from ._channel import Line, current
 from ._handler import Handler, failure
 from ._http import Endpoint
+from ._signals import on_terminate
 from .call import Call
 from .client import refuse_in_event_loop
 from .errors import CancelledError, ConnectionFailed, RefusedError
@@ -354,15 +355,11 @@ class _Threads(_Turns):
         self._pool = threads  # threads that serve; of the reader alone
 
     def run(self) -> None:
-        signal.signal(signal.SIGTERM, self._terminate)
+        on_terminate(self._stop)
         threading.Thread(target=self._read, name="agentd-reader", daemon=True).start()
         self._serve()
         with self._idle:  # what was cancelled cleans up
             self._idle.wait_for(lambda: not self._busy, self.worker.grace)
-
-    def _terminate(self, *_: object) -> None:
-        # In a thread of its own: the main thread may hold any lock.
-        threading.Thread(target=self._stop, name="agentd-stop", daemon=True).start()
 
     def start(self, job: _Job) -> None:
         with self._lock:

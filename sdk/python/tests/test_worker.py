@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+import signal
+import unittest
+
+from host import Host
+
+
+class WorkerTest(unittest.TestCase):
+    def test_serves_calls(self) -> None:
+        with Host() as h:
+            self.assertEqual((h.hello["protocolVersion"], h.hello["concurrency"]), (1, 1))
+            for payload in (9007199254740993, -(10**40), "ä\u2028\n€𝄞", {"": [None, True, 0.5]}, "x" * 300_000):
+                self.assertEqual(h.call("echo", payload), payload)
+            self.assertEqual(h.call("arguments"), {})
+            self.assertEqual(
+                h.call("know", caller="agent://b", callerProven=True, tenantId="t", hops=2, deadlineMs=7, event=True, later=1),
+                ["agent://b", True, "agent://a", "know", "t", 2, 7, True, False],
+            )
+            # The variable is not for programs that the skill starts, and the pipe is not for it.
+            self.assertEqual(h.call("environment"), [None, "", True])
+            h.notify("shutdown")
+            status, log = h.close()
+            self.assertEqual(status, 0)
+            self.assertEqual(log.count("a forgotten print"), 5)
+            self.assertEqual(log.count("and one of a program"), 5)
+
+    def test_failures_are_those_of_their_calls(self) -> None:
+        with Host() as h:
+            self.assertEqual(h.error(h.invoke("fail", True)), {"code": -32000, "message": "not today", "data": {"retryable": True}})
+            self.assertEqual(h.error(h.invoke("fail", False)), {"code": -32000, "message": "not today"})
+            for wrong in ("nan", "surrogate", "deep", "class", "long"):
+                self.assertEqual(h.error(h.invoke("answer", wrong))["code"], -32603, wrong)
+            self.assertEqual(h.error(h.invoke("exit"))["code"], -32603)
+            self.assertEqual(h.error(h.invoke("unknown"))["code"], -32602)
+            # What Python cannot read fails for the caller, whatever other calls run.
+            for text in (b"1" * 5000, b"[" * 100_000 + b"]" * 100_000):
+                h.send(b'{"jsonrpc":"2.0","id":700,"method":"invoke","params":{"capability":"echo","payload":%s}}' % text)
+                self.assertEqual(h.error(700)["code"], -32000)
+            self.assertEqual(h.call("echo", 1), 1)
+            status, log = h.close()
+            self.assertEqual(status, 0)
+            self.assertIn("hunter2", log)  # the cause, for the log
+            self.assertIn("correlation_id=c-1", log)
+
+    def test_cancel_ends_what_blocks(self) -> None:
+        with Host() as h:
+            id = h.invoke("wait")
+            h.notify("cancel", id=id, reason="caller")
+            self.assertEqual(h.result(id), {"answer": "canceled"})
+            # A nested call ends too.
+            id = h.invoke("ask", 1)
+            asked = h.read()
+            h.notify("cancel", id=id)
+            self.assertEqual(h.read()["params"], {"id": asked["id"]})
+            self.assertEqual(h.error(id)["code"], -32800)
+            h.respond(asked["id"], {"status": "ok"})  # too late
+            h.notify("cancel", id=id)
+            self.assertEqual(h.call("echo", 1), 1)
+
+    def test_serves_several_calls_at_once(self) -> None:
+        for kind in ("sync", "async"):
+            with self.subTest(kind), Host("3", kind) as h:
+                ids = {h.invoke("nap") for _ in range(3)}
+                self.assertEqual({h.read()["id"] for _ in ids}, ids)
+                ids = {h.invoke("nap") for _ in range(3)}  # by the same threads
+                self.assertEqual({h.read()["id"] for _ in ids}, ids)
+
+    def test_asynchronous_functions_share_a_loop(self) -> None:
+        with Host("2", "async") as h:
+            self.assertEqual(h.call("loops"), [True, True])
+            self.assertEqual(h.call("loops"), [True, True])
+            self.assertEqual(h.call("block"), "refused")
+            self.assertEqual(h.call("environment")[2], False)  # what blocks runs in a thread
+            id = h.invoke("await-forever", progress=True)
+            h.notify("cancel", id=id)
+            seen = h.read()
+            if seen.get("method") == "progress":  # it had begun
+                seen = h.read()
+            self.assertEqual((seen["id"], seen["error"]["code"]), (id, -32800))
+
+    def test_cancel_before_a_task_begins(self) -> None:
+        with Host("2", "async") as h:
+            invoke = {"jsonrpc": "2.0", "id": 90, "method": "invoke", "params": {"capability": "await-forever", "payload": None}}
+            cancel = {"jsonrpc": "2.0", "method": "cancel", "params": {"id": 90}}
+            h.send(json.dumps(invoke).encode() + b"\n" + json.dumps(cancel).encode())
+            self.assertEqual(h.error(90)["code"], -32800)
+
+    def test_progress(self) -> None:
+        with Host() as h:
+            id = h.invoke("report", [1, {"a": [2]}], progress=True)
+            self.assertEqual(h.read(), {"jsonrpc": "2.0", "method": "progress", "params": {"id": id, "value": 1}})
+            self.assertEqual(h.read()["params"], {"id": id, "value": {"a": [2]}})
+            self.assertEqual(h.result(id), {"answer": [True, True]})
+            self.assertEqual(h.call("late"), True)  # without a line about a call that has ended
+            self.assertEqual(h.call("report", [1]), [False])
+            self.assertEqual(h.error(h.invoke("report", ["x" * 70_000]))["code"], -32603)
+
+    def test_nested_calls(self) -> None:
+        with Host() as h:
+            id = h.invoke("ask", {"n": 9007199254740993})
+            asked = h.read()
+            self.assertEqual(asked["method"], "requestAgent")
+            self.assertEqual(
+                asked["params"],
+                {
+                    "call": id,
+                    "request": {
+                        "to": "peer",
+                        "capability": "find",
+                        "payload": {"n": 9007199254740993},
+                        "timeoutMs": 500,
+                        "mode": "sync",
+                        "idempotencyKey": "k",
+                    },
+                },
+            )
+            h.respond(asked["id"], {"status": "ok", "correlationId": "n", "latencyMs": 1, "response": [1], "of-the-future": 1})
+            self.assertEqual(h.result(id), {"answer": [1]})
+            # One that fails has failed the skill, unless that does something about it.
+            id = h.invoke("ask")
+            h.respond(h.read()["id"], {"status": "busy", "error": {"code": "EAGENTRPC_BUSY", "message": "full", "retryable": True}})
+            error = h.error(id)
+            self.assertEqual((error["code"], error["data"]), (-32603, {"retryable": True}))
+            id = h.invoke("ask")
+            h.send(json.dumps({"jsonrpc": "2.0", "id": h.read()["id"], "error": {"code": -32002, "message": "many"}}).encode())
+            self.assertEqual(h.result(id)["answer"], ["EAGENTRPC_BUSY", "EAGENTRPC_BUSY: many"])
+
+    def test_progress_of_nested_calls(self) -> None:
+        for kind, capability, want in (("sync", "follow", [[1, 1, "a"], [3, 1, "b"], "ok"]), ("async", "afollow", ["a", "b", "ok"])):
+            with self.subTest(kind), Host("1", kind) as h:
+                id = h.invoke(capability)
+                asked = h.read()
+                self.assertIs(asked["params"]["progress"], True)
+                h.notify("progress", id=asked["id"], seq=1, attempt=1, value="a")
+                h.notify("progress", id=asked["id"], seq=3, attempt=1, value="b")
+                h.notify("progress", id=4711, seq=1, attempt=1, value="of nobody")
+                h.respond(asked["id"], {"status": "ok", "response": None})
+                self.assertEqual(h.result(id)["answer"], want)
+
+    def test_nested_calls_at_once(self) -> None:
+        with Host("1", "async") as h:
+            id = h.invoke("aask", [1, 2, 3])
+            asked = [h.read() for _ in range(3)]
+            for a in reversed(asked):
+                h.respond(a["id"], {"status": "ok", "response": a["params"]["request"]["payload"] * 10})
+            self.assertEqual(h.result(id)["answer"], [10, 20, 30])
+
+    def test_ends(self) -> None:
+        for kind in ("sync", "async"):
+            with self.subTest(kind, how="input"), Host("2", kind) as h:
+                h.invoke("wait")
+                self.assertEqual(h.close()[0], 0)
+            with self.subTest(kind, how="signal"), Host("2", kind) as h:
+                h.call("echo")
+                h.process.send_signal(signal.SIGTERM)
+                self.assertEqual(h.process.wait(), 0)
+
+    def test_refuses_other_versions(self) -> None:
+        with Host() as h:
+            self.assertEqual(h.error(h.request("initialize", protocolVersions=[2]))["code"], -32602)
+            self.assertEqual(h.process.wait(), 1)
+
+    def test_refuses_what_it_does_not_know(self) -> None:
+        with Host() as h:
+            h.notify("of-the-future")
+            self.assertEqual(h.error(h.request("of-the-future"))["code"], -32601)
+            self.assertEqual(h.result(h.request("ping")), {})
+
+
+if __name__ == "__main__":
+    unittest.main()
