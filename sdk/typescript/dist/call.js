@@ -1,0 +1,78 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { stringify } from "./json.js";
+import { Log } from "./log.js";
+import { encodeRequest } from "./request.js";
+import { ResultStream } from "./stream.js";
+/** How soon at the latest `setTimeout` fires, in milliseconds. */
+const maxTimer = 0x7fffffff;
+/**
+ * A {@link Call}, with what its host needs.
+ *
+ * @internal
+ */
+export class ServedCall {
+    link;
+    #log;
+    #abort;
+    #timer;
+    #reason;
+    constructor(info, link) {
+        Object.assign(this, info);
+        this.link = link;
+    }
+    get log() {
+        return (this.#log ??= new Log(this.correlationId, this.traceparent));
+    }
+    // Most skills never ask for it.
+    get signal() {
+        if (!this.#abort) {
+            this.#abort = new AbortController();
+            if (this.#reason !== undefined)
+                this.#abort.abort(this.#reason);
+            else if (this.deadlineMs !== undefined && this.deadlineMs - Date.now() < maxTimer) {
+                this.#timer = setTimeout(() => this.cancel("deadline"), Math.max(0, this.deadlineMs - Date.now()));
+                this.#timer.unref();
+            }
+        }
+        return this.#abort.signal;
+    }
+    /** Whether the call was cancelled. */
+    get cancelled() {
+        return this.#reason !== undefined;
+    }
+    /** Aborts the signal. */
+    cancel(why) {
+        if (this.#reason !== undefined)
+            return;
+        this.#reason = why === "deadline" ? new DOMException("the deadline of the call has passed", "TimeoutError") : new DOMException(`the call was cancelled: ${why}`, "AbortError");
+        this.#abort?.abort(this.#reason);
+    }
+    /** Ends what waits for the call. */
+    end() {
+        clearTimeout(this.#timer);
+    }
+    async progress(value) {
+        return this.link.progress(stringify(value));
+    }
+    async request(to, capability, payload, options = {}) {
+        const { signal, bigint = this.link.bigint } = options;
+        return (await this.link.exchange(encodeRequest(to, capability, payload, options), { signal, bigint }));
+    }
+    stream(to, capability, payload, options = {}) {
+        const { signal, bigint = this.link.bigint } = options;
+        return new ResultStream(async (onProgress) => this.link.exchange(encodeRequest(to, capability, payload, options), { signal, bigint, onProgress }));
+    }
+}
+const running = new AsyncLocalStorage();
+/** Runs a function as a part of a call: what it asks for belongs to that. */
+export function within(call, fn) {
+    return running.run(call, fn);
+}
+/** The call whose handler this code is a part of, where there is one. */
+export function runningCall() {
+    return running.getStore();
+}
+/** The call whose handler this code is a part of, where there is one. */
+export function currentCall() {
+    return running.getStore();
+}

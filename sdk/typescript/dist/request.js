@@ -1,0 +1,26 @@
+import { AgentdError, JsonError } from "./errors.js";
+import { stringify } from "./json.js";
+/** The JSON of a request. */
+export function encodeRequest(to, capability, payload, options) {
+    const { timeoutMs, idleTimeoutMs, mode, idempotencyKey, sessionId, tenantId, traceparent } = options;
+    const rest = stringify({
+        timeoutMs: wholeMs("timeoutMs", timeoutMs), idleTimeoutMs: wholeMs("idleTimeoutMs", idleTimeoutMs),
+        mode, idempotencyKey, sessionId, tenantId, traceparent,
+    });
+    const head = `{"to":${stringify(String(to))},"capability":${stringify(String(capability))}`;
+    const body = payload === undefined ? "" : `,"payload":${stringify(payload)}`;
+    return head + body + (rest === "{}" ? "}" : "," + rest.slice(1));
+}
+/** Rounds up: a timeout of half a millisecond must not become none. */
+function wholeMs(name, ms) {
+    if (ms === undefined)
+        return undefined;
+    if (!(ms > 0 && ms < Infinity))
+        throw new AgentdError("bad-option", `${name} must be a number of milliseconds above 0, not ${ms}`);
+    return Math.ceil(ms);
+}
+/** Throws the reason of a signal that is aborted. */
+export function throwIfAborted(signal) {
+    if (signal?.aborted)
+        throw signal.reason;
+}

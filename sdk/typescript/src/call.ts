@@ -1,0 +1,170 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+
+import type { Endpoint } from "./http.js";
+import { stringify } from "./json.js";
+import { Log } from "./log.js";
+import { type Caller, encodeRequest, type Exchange, type RequestOptions, type Signal } from "./request.js";
+import type { Result } from "./result.js";
+import { ResultStream } from "./stream.js";
+
+/** What a skill may know of the call that it serves. A text is empty where the caller gave none. */
+export interface CallInfo {
+  /** The address of the agent that calls. */
+  readonly caller: string;
+  /** The request has proven that. Otherwise `caller` is its word. */
+  readonly callerProven: boolean;
+  /** The address of the agent that serves the call. */
+  readonly agent: string;
+  readonly capability: string;
+  /** Names the call in the logs and audit records of both agents. */
+  readonly correlationId: string;
+  /** Names the request; each attempt of a call has its own. */
+  readonly messageId: string;
+  /** The session of the caller's skill, by the caller's word. */
+  readonly sessionId: string;
+  /** The tenant that the call is for. */
+  readonly tenantId: string;
+  /** What the caller marks repetitions of one call with. */
+  readonly idempotencyKey: string;
+  /** The W3C trace context. */
+  readonly traceparent: string;
+  /** The calls that led here, this one included. */
+  readonly hops: number;
+  /** When the caller stops waiting, as `Date.now()` counts, or `undefined`. */
+  readonly deadlineMs: number | undefined;
+  /** The caller waits for no answer. A process is not told: `false`. */
+  readonly event: boolean;
+  /** The caller wants progress. A process is not told: `true`. */
+  readonly wantsProgress: boolean;
+}
+
+/**
+ * How a call reaches its agent.
+ *
+ * @internal
+ */
+export interface Link {
+  exchange: Exchange;
+  /** Reports the progress of the call, and says whether the caller wants any. */
+  progress(value: string): Promise<boolean>;
+  /** Where the agent serves the HTTP API for skills. */
+  endpoint(): Endpoint;
+  bigint: boolean;
+}
+
+/** The call that a skill serves. Nested calls that are made by it are part of it, and end with it. */
+export interface Call extends CallInfo, Caller {
+  /**
+   * Aborted when the call is cancelled: its caller has left, its deadline has passed, or the program is to end. A skill
+   * that goes on nevertheless is ended by agentd, after `killGraceMs`.
+   */
+  readonly signal: Signal;
+  /** Writes to the log of agentd. Every line carries the correlation and the trace id. */
+  readonly log: Log;
+  /**
+   * Reports progress to the caller: any JSON value of at most 64 KiB.
+   *
+   * @returns false where the caller wants none: the skill may stop reporting.
+   */
+  progress(value: unknown): Promise<boolean>;
+}
+
+/** How soon at the latest `setTimeout` fires, in milliseconds. */
+const maxTimer = 0x7fffffff;
+
+/**
+ * A {@link Call}, with what its host needs.
+ *
+ * @internal
+ */
+export class ServedCall implements Call {
+  declare readonly caller: string;
+  declare readonly callerProven: boolean;
+  declare readonly agent: string;
+  declare readonly capability: string;
+  declare readonly correlationId: string;
+  declare readonly messageId: string;
+  declare readonly sessionId: string;
+  declare readonly tenantId: string;
+  declare readonly idempotencyKey: string;
+  declare readonly traceparent: string;
+  declare readonly hops: number;
+  declare readonly deadlineMs: number | undefined;
+  declare readonly event: boolean;
+  declare readonly wantsProgress: boolean;
+  readonly link: Link;
+  #log: Log | undefined;
+  #abort: AbortController | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #reason: unknown;
+
+  constructor(info: CallInfo, link: Link) {
+    Object.assign(this, info);
+    this.link = link;
+  }
+
+  get log(): Log {
+    return (this.#log ??= new Log(this.correlationId, this.traceparent));
+  }
+
+  // Most skills never ask for it.
+  get signal(): Signal {
+    if (!this.#abort) {
+      this.#abort = new AbortController();
+      if (this.#reason !== undefined) this.#abort.abort(this.#reason);
+      else if (this.deadlineMs !== undefined && this.deadlineMs - Date.now() < maxTimer) {
+        this.#timer = setTimeout(() => this.cancel("deadline"), Math.max(0, this.deadlineMs - Date.now()));
+        this.#timer.unref();
+      }
+    }
+    return this.#abort.signal;
+  }
+
+  /** Whether the call was cancelled. */
+  get cancelled(): boolean {
+    return this.#reason !== undefined;
+  }
+
+  /** Aborts the signal. */
+  cancel(why: string): void {
+    if (this.#reason !== undefined) return;
+    this.#reason = why === "deadline" ? new DOMException("the deadline of the call has passed", "TimeoutError") : new DOMException(`the call was cancelled: ${why}`, "AbortError");
+    this.#abort?.abort(this.#reason);
+  }
+
+  /** Ends what waits for the call. */
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  async progress(value: unknown): Promise<boolean> {
+    return this.link.progress(stringify(value));
+  }
+
+  async request<T = unknown>(to: string, capability: string, payload?: unknown, options: RequestOptions = {}): Promise<Result<T>> {
+    const { signal, bigint = this.link.bigint } = options;
+    return (await this.link.exchange(encodeRequest(to, capability, payload, options), { signal, bigint })) as Result<T>;
+  }
+
+  stream<T = unknown, P = unknown>(to: string, capability: string, payload?: unknown, options: RequestOptions = {}): ResultStream<T, P> {
+    const { signal, bigint = this.link.bigint } = options;
+    return new ResultStream<T, P>(async (onProgress) => this.link.exchange(encodeRequest(to, capability, payload, options), { signal, bigint, onProgress }));
+  }
+}
+
+const running = new AsyncLocalStorage<ServedCall>();
+
+/** Runs a function as a part of a call: what it asks for belongs to that. */
+export function within<T>(call: ServedCall, fn: () => T): T {
+  return running.run(call, fn);
+}
+
+/** The call whose handler this code is a part of, where there is one. */
+export function runningCall(): ServedCall | undefined {
+  return running.getStore();
+}
+
+/** The call whose handler this code is a part of, where there is one. */
+export function currentCall(): Call | undefined {
+  return running.getStore();
+}
