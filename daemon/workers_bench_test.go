@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -50,6 +51,9 @@ for line in sys.stdin:
     out.write(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": result}) + "\n")
     out.flush()
 `
+	nodePipe = "process.stdin.on('data', (chunk) => process.stdout.write(chunk))"
+	// nodeWorker is one with the kit for TypeScript.
+	nodeWorker    = "import { serve } from '%s';\nawait serve({ node: (payload) => payload }, { concurrency: 16 });\n"
 	pythonProcess = "import json, sys\njson.dump(json.load(sys.stdin), sys.stdout)\n"
 )
 
@@ -63,13 +67,19 @@ func BenchmarkWorker(b *testing.B) {
 	}
 	all := files()
 	all["callee/worker.py"], all["callee/process.py"] = pythonWorker, pythonProcess
+	kit, err := filepath.Abs("../sdk/typescript/dist/index.js")
+	if err != nil {
+		b.Fatal(err)
+	}
+	all["callee/worker.mjs"] = fmt.Sprintf(nodeWorker, kit)
 	all["callee/agent.yaml"] = "name: callee\nsecurity: {auditLog: false}\nskills:\n" +
 		"  go: {worker: {command: [" + self + "], env: {DAEMON_TEST: worker}}}\n" +
 		"  python: {worker: {command: [python3, worker.py], dir: callee}}\n" +
+		"  node: {worker: {command: [node, worker.mjs], dir: callee}, sandbox: {read: [" + filepath.Dir(filepath.Dir(kit)) + "]}}\n" +
 		"  process: {process: {command: [python3, process.py], dir: callee}}\n"
 	all["caller/agent.yaml"] += "security: {auditLog: false}\n"
 	all["callee/capabilities.yaml"] = "version: 1\nagent: agent://callee\ntransports: [{kind: memory, topics: {requests: agents.callee.requests}}]\n" +
-		"capabilities: [{name: go}, {name: python}, {name: process}]\n"
+		"capabilities: [{name: go}, {name: python}, {name: node}, {name: process}]\n"
 	cfg := load(b, all)
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	f := startFleet(b, cfg)
@@ -80,7 +90,7 @@ func BenchmarkWorker(b *testing.B) {
 			b.Error(err)
 		}
 	}
-	for language, pipe := range map[string]*exec.Cmd{"go": exec.Command(self), "python": exec.Command("python3", "-c", pythonPipe)} {
+	for language, pipe := range map[string]*exec.Cmd{"go": exec.Command(self), "python": exec.Command("python3", "-c", pythonPipe), "node": exec.Command("node", "-e", nodePipe)} {
 		b.Run(language, func(b *testing.B) {
 			if _, err := exec.LookPath(pipe.Path); err != nil {
 				b.Skip(err)

@@ -5,8 +5,8 @@
 import { JsonError } from "./errors.js";
 /** As deep as agentd takes payloads. */
 const maxDepth = 512;
-/** Only a text with such a run of characters may have a number that JavaScript rounds. Most texts have none. */
-const suspicious = /\d(?:\d{15}|[eE])/;
+/** Only a text with such characters, where a number may begin, may have one that JavaScript rounds. Most have none. */
+const suspicious = /(?:^|[:,[\s])-?\d(?:\d{15}|[\d.]*[eE])/;
 /** A number as it is written, where JavaScript would read another one. */
 class Literal {
     text;

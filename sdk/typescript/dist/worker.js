@@ -242,13 +242,13 @@ function encodeError(code, message, retryable) {
     return JSON.stringify({ code, message: message.toWellFormed(), ...(retryable ? { data: { retryable } } : {}) });
 }
 function ended() {
-    return new RefusedError("call-ended", "the call that this one would be part of has ended", 403);
+    return new RefusedError("EAGENTRPC_INVALID_REQUEST", "the call that this one would be part of has ended", 403);
 }
 /** The refusal of a nested call, as the HTTP API has it. */
 function refusal({ code, message }) {
     switch (code) {
         case notRunning:
-            return new RefusedError("call-ended", message, 403);
+            return new RefusedError("EAGENTRPC_INVALID_REQUEST", message, 403);
         case tooMany:
             return new RefusedError("EAGENTRPC_BUSY", message, 429);
         case invalidParams:
@@ -296,7 +296,7 @@ class LineReader {
         this.#parts.push(part);
     }
 }
-/** Writes lines to standard output, all those of one turn of the event loop at once. */
+/** Writes lines to standard output: the first of a turn of the event loop at once, and all others of it together. */
 class LineWriter {
     #output;
     #lines = [];
@@ -321,9 +321,11 @@ class LineWriter {
         if (this.#scheduled || this.#blocked)
             return;
         this.#scheduled = true;
+        this.#write();
         setImmediate(() => {
             this.#scheduled = false;
-            this.#write();
+            if (!this.#blocked)
+                this.#write();
         });
     }
     #write(written) {

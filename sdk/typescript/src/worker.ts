@@ -277,14 +277,14 @@ function encodeError(code: number, message: string, retryable: boolean): string 
 }
 
 function ended(): RefusedError {
-  return new RefusedError("call-ended", "the call that this one would be part of has ended", 403);
+  return new RefusedError("EAGENTRPC_INVALID_REQUEST", "the call that this one would be part of has ended", 403);
 }
 
 /** The refusal of a nested call, as the HTTP API has it. */
 function refusal({ code, message }: { code: number; message: string }): RefusedError {
   switch (code) {
     case notRunning:
-      return new RefusedError("call-ended", message, 403);
+      return new RefusedError("EAGENTRPC_INVALID_REQUEST", message, 403);
     case tooMany:
       return new RefusedError("EAGENTRPC_BUSY", message, 429);
     case invalidParams:
@@ -333,7 +333,7 @@ class LineReader {
   }
 }
 
-/** Writes lines to standard output, all those of one turn of the event loop at once. */
+/** Writes lines to standard output: the first of a turn of the event loop at once, and all others of it together. */
 class LineWriter {
   readonly #output: Output;
   #lines: string[] = [];
@@ -358,9 +358,10 @@ class LineWriter {
     this.waiting += line.length;
     if (this.#scheduled || this.#blocked) return;
     this.#scheduled = true;
+    this.#write();
     setImmediate(() => {
       this.#scheduled = false;
-      this.#write();
+      if (!this.#blocked) this.#write();
     });
   }
 
