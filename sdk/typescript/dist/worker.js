@@ -10,6 +10,8 @@ const methodNotFound = -32601, invalidParams = -32602, internal = -32603, failed
 const firstLineBytes = 64 << 20;
 /** Progress is lost when so much waits for an agentd that does not read. */
 const maxWaitingBytes = 8 << 20;
+/** More than this is written at once: a skill that reports progress in a loop leaves no turn to the event loop. */
+const batchBytes = 64 << 10;
 /** Serves the calls that come on standard input until that ends. */
 export function runWorker(skill, concurrency, input, output) {
     return new Promise(() => new Worker(skill, concurrency, output).run(input));
@@ -318,10 +320,12 @@ class LineWriter {
     write(line) {
         this.#lines.push(line);
         this.waiting += line.length;
-        if (this.#scheduled || this.#blocked)
+        if (this.#blocked || (this.#scheduled && this.waiting < batchBytes))
+            return;
+        this.#write();
+        if (this.#scheduled)
             return;
         this.#scheduled = true;
-        this.#write();
         setImmediate(() => {
             this.#scheduled = false;
             if (!this.#blocked)

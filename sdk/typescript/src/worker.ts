@@ -18,6 +18,9 @@ const firstLineBytes = 64 << 20;
 /** Progress is lost when so much waits for an agentd that does not read. */
 const maxWaitingBytes = 8 << 20;
 
+/** More than this is written at once: a skill that reports progress in a loop leaves no turn to the event loop. */
+const batchBytes = 64 << 10;
+
 interface Limits {
   maxMessageBytes: number;
   maxPayloadBytes: number;
@@ -356,9 +359,10 @@ class LineWriter {
   write(line: string): void {
     this.#lines.push(line);
     this.waiting += line.length;
-    if (this.#scheduled || this.#blocked) return;
-    this.#scheduled = true;
+    if (this.#blocked || (this.#scheduled && this.waiting < batchBytes)) return;
     this.#write();
+    if (this.#scheduled) return;
+    this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
       if (!this.#blocked) this.#write();
