@@ -1,8 +1,6 @@
-import type { Endpoint } from "./http.js";
 import { Log } from "./log.js";
-import { type Caller, type Exchange, type RequestOptions, type Signal } from "./request.js";
+import { BaseCaller, type Caller, type Exchange, type ExchangeOptions, type Fetch, type Signal } from "./request.js";
 import type { Result } from "./result.js";
-import { ResultStream } from "./stream.js";
 /** What a skill may know of the call that it serves. A text is empty where the caller gave none. */
 export interface CallInfo {
     /** The address of the agent that calls. */
@@ -40,10 +38,9 @@ export interface CallInfo {
  */
 export interface Link {
     exchange: Exchange;
+    fetch: Fetch;
     /** Reports the progress of the call, and says whether the caller wants any. */
     progress(value: string): Promise<boolean>;
-    /** Where the agent serves the HTTP API for skills. */
-    endpoint(): Endpoint;
     bigint: boolean;
 }
 /** The call that a skill serves. Nested calls that are made by it are part of it, and end with it. */
@@ -67,7 +64,7 @@ export interface Call extends CallInfo, Caller {
  *
  * @internal
  */
-export declare class ServedCall implements Call {
+export declare class ServedCall extends BaseCaller implements Call {
     #private;
     readonly caller: string;
     readonly callerProven: boolean;
@@ -94,8 +91,9 @@ export declare class ServedCall implements Call {
     /** Ends what waits for the call. */
     end(): void;
     progress(value: unknown): Promise<boolean>;
-    request<T = unknown>(to: string, capability: string, payload?: unknown, options?: RequestOptions): Promise<Result<T>>;
-    stream<T = unknown, P = unknown>(to: string, capability: string, payload?: unknown, options?: RequestOptions): ResultStream<T, P>;
+    protected exchange(request: string, options: ExchangeOptions): Promise<Result>;
+    protected fetch(correlationId: string, timeoutMs: number, options: ExchangeOptions): Promise<Result>;
+    protected bigints(): boolean;
 }
 /** Runs a function as a part of a call: what it asks for belongs to that. */
 export declare function within<T>(call: ServedCall, fn: () => T): T;

@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { stringify } from "./json.js";
 import { Log } from "./log.js";
-import { encodeRequest } from "./request.js";
-import { ResultStream } from "./stream.js";
+import { BaseCaller } from "./request.js";
 /** How soon at the latest `setTimeout` fires, in milliseconds. */
 const maxTimer = 0x7fffffff;
 /**
@@ -10,13 +9,14 @@ const maxTimer = 0x7fffffff;
  *
  * @internal
  */
-export class ServedCall {
+export class ServedCall extends BaseCaller {
     link;
     #log;
     #abort;
     #timer;
     #reason;
     constructor(info, link) {
+        super();
         Object.assign(this, info);
         this.link = link;
     }
@@ -54,13 +54,14 @@ export class ServedCall {
     async progress(value) {
         return this.link.progress(stringify(value));
     }
-    async request(to, capability, payload, options = {}) {
-        const { signal, bigint = this.link.bigint } = options;
-        return (await this.link.exchange(encodeRequest(to, capability, payload, options), { signal, bigint }));
+    exchange(request, options) {
+        return this.link.exchange(request, options);
     }
-    stream(to, capability, payload, options = {}) {
-        const { signal, bigint = this.link.bigint } = options;
-        return new ResultStream(async (onProgress) => this.link.exchange(encodeRequest(to, capability, payload, options), { signal, bigint, onProgress }));
+    fetch(correlationId, timeoutMs, options) {
+        return this.link.fetch(correlationId, timeoutMs, options);
+    }
+    bigints() {
+        return this.link.bigint;
     }
 }
 const running = new AsyncLocalStorage();

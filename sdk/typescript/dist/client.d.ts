@@ -1,7 +1,4 @@
-import { type Endpoint } from "./http.js";
-import { type AbortSignalLike, type Caller, type Exchange, type RequestOptions, type Signal } from "./request.js";
-import type { Result } from "./result.js";
-import { ResultStream } from "./stream.js";
+import { BaseCaller, type Exchange, type Fetch } from "./request.js";
 /** How a {@link Client} is made. */
 export interface ConnectOptions {
     /** A bearer token, for an API that asks for one. */
@@ -9,30 +6,17 @@ export interface ConnectOptions {
     /** The default of {@link RequestOptions.bigint}. */
     bigint?: boolean | undefined;
 }
-/** How a result is waited for. */
-export interface AwaitOptions {
-    /** At most so long, in milliseconds, up to an hour; 30,000 unless it says otherwise. */
-    timeoutMs?: number | undefined;
-    /** Ends the wait, and not the call. */
-    signal?: Signal | AbortSignalLike | undefined;
-    /** As {@link RequestOptions.bigint}. */
-    bigint?: boolean | undefined;
-}
 /** Makes calls as an agent, through its API. It holds no connection, so there is nothing to close. */
-export declare class Client implements Caller {
+export declare class Client extends BaseCaller {
     #private;
     /** @internal */
-    constructor(endpoint: () => Endpoint, exchange: Exchange, bigint: boolean);
-    /** Makes one call. See {@link Caller.request}. */
-    request<T = unknown>(to: string, capability: string, payload?: unknown, options?: RequestOptions): Promise<Result<T>>;
-    /** Makes one call, and iterates over its progress. See {@link Caller.stream}. */
-    stream<T = unknown, P = unknown>(to: string, capability: string, payload?: unknown, options?: RequestOptions): ResultStream<T, P>;
-    /**
-     * Waits for the result of a call of mode `async`, named by the correlation id of its first result.
-     *
-     * @throws {@link RefusedError}, also where there is no result in time, and {@link ConnectionFailed}.
-     */
-    awaitResult<T = unknown>(correlationId: string, options?: AwaitOptions): Promise<Result<T>>;
+    protected readonly exchange: Exchange;
+    /** @internal */
+    protected readonly fetch: Fetch;
+    /** @internal */
+    constructor(exchange: Exchange, fetch: Fetch, bigint: boolean);
+    /** @internal */
+    protected bigints(): boolean;
 }
 /**
  * Returns a client of an agent. It connects with its first call.

@@ -1,38 +1,24 @@
 import { runningCall } from "./call.js";
 import { AgentdError, ConnectionFailed } from "./errors.js";
-import { ask, httpExchange, readResult } from "./http.js";
-import { encodeRequest } from "./request.js";
-import { ResultStream } from "./stream.js";
+import { httpExchange, httpFetch } from "./http.js";
+import { BaseCaller } from "./request.js";
 /** Makes calls as an agent, through its API. It holds no connection, so there is nothing to close. */
-export class Client {
-    #endpoint;
-    #exchange;
+export class Client extends BaseCaller {
+    /** @internal */
+    exchange;
+    /** @internal */
+    fetch;
     #bigint;
     /** @internal */
-    constructor(endpoint, exchange, bigint) {
-        this.#endpoint = endpoint;
-        this.#exchange = exchange;
+    constructor(exchange, fetch, bigint) {
+        super();
+        this.exchange = exchange;
+        this.fetch = fetch;
         this.#bigint = bigint;
     }
-    /** Makes one call. See {@link Caller.request}. */
-    async request(to, capability, payload, options = {}) {
-        const { signal, bigint = this.#bigint } = options;
-        return (await this.#exchange(encodeRequest(to, capability, payload, options), { signal, bigint }));
-    }
-    /** Makes one call, and iterates over its progress. See {@link Caller.stream}. */
-    stream(to, capability, payload, options = {}) {
-        const { signal, bigint = this.#bigint } = options;
-        return new ResultStream(async (onProgress) => this.#exchange(encodeRequest(to, capability, payload, options), { signal, bigint, onProgress }));
-    }
-    /**
-     * Waits for the result of a call of mode `async`, named by the correlation id of its first result.
-     *
-     * @throws {@link RefusedError}, also where there is no result in time, and {@link ConnectionFailed}.
-     */
-    async awaitResult(correlationId, options = {}) {
-        const { timeoutMs = 30_000, signal, bigint = this.#bigint } = options;
-        const path = `/v1/results/${encodeURIComponent(correlationId)}?timeoutMs=${Math.ceil(timeoutMs)}`;
-        return readResult(await ask(this.#endpoint(), { method: "GET", path, signal }), bigint);
+    /** @internal */
+    bigints() {
+        return this.#bigint;
     }
 }
 /**
@@ -50,12 +36,12 @@ export function connect(endpoint, options = {}) {
         if (endpoint === "")
             throw new AgentdError("bad-option", "the endpoint is empty");
         const at = /^https?:\/\//i.test(endpoint) ? { url: endpoint, headers } : { socketPath: endpoint, url: "http://agentd", headers };
-        return new Client(() => at, httpExchange(() => at), bigint);
+        return new Client(httpExchange(() => at), httpFetch(() => at), bigint);
     }
-    // What serves a call is looked up for each of them: a worker serves many.
-    const here = () => runningCall()?.link.endpoint() ?? fromEnvironment(headers);
-    const http = httpExchange(here);
-    return new Client(here, (request, how) => (runningCall()?.link.exchange ?? http)(request, how), bigint);
+    const here = () => fromEnvironment(headers);
+    const exchange = httpExchange(here), fetch = httpFetch(here);
+    // The call that is served is looked up for each request: a worker serves many.
+    return new Client((...request) => (runningCall()?.link.exchange ?? exchange)(...request), (...wait) => (runningCall()?.link.fetch ?? fetch)(...wait), bigint);
 }
 function fromEnvironment(headers) {
     const { AGENTD_URL: url, AGENTD_SOCKET: socketPath, AGENTD_CALL: call } = process.env;

@@ -1,5 +1,5 @@
 import { JsonError } from "./errors.js";
-import { type AbortSignalLike, type Exchange } from "./request.js";
+import { type AbortSignalLike, type Exchange, type Fetch } from "./request.js";
 import type { ProgressEvent, Result } from "./result.js";
 /** Where the API of an agent is. */
 export interface Endpoint {
@@ -25,6 +25,8 @@ export declare function readResult(text: string, bigint: boolean): Result;
 export declare function settleResult(value: unknown, inexact: boolean, bigint: boolean): Result;
 /** Makes calls with POST /v1/request. */
 export declare function httpExchange(endpoint: () => Endpoint): Exchange;
+/** Waits for results with GET /v1/results/{id}. */
+export declare function httpFetch(endpoint: () => Endpoint): Fetch;
 /** An event that was parsed, or why its value cannot be read. */
 export declare function readProgress(event: ProgressEvent, inexact: boolean, bigint: boolean): ProgressEvent | JsonError;
 export {};

@@ -137,6 +137,13 @@ export function httpExchange(endpoint) {
         return result ?? readResult(rest, bigint); // an agent that streams nothing responds with the result alone
     };
 }
+/** Waits for results with GET /v1/results/{id}. */
+export function httpFetch(endpoint) {
+    return async (correlationId, timeoutMs, { signal, bigint }) => {
+        const path = `/v1/results/${encodeURIComponent(correlationId)}?timeoutMs=${timeoutMs}`;
+        return readResult(await ask(endpoint(), { method: "GET", path, signal }), bigint);
+    };
+}
 /** An event that was parsed, or why its value cannot be read. */
 export function readProgress(event, inexact, bigint) {
     if (!inexact)

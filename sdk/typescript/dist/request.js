@@ -1,5 +1,21 @@
 import { AgentdError, JsonError } from "./errors.js";
 import { stringify } from "./json.js";
+import { ResultStream } from "./stream.js";
+/** Makes calls over whatever link there is. */
+export class BaseCaller {
+    async request(to, capability, payload, options = {}) {
+        const { signal, bigint = this.bigints() } = options;
+        return (await this.exchange(encodeRequest(to, capability, payload, options), { signal, bigint }));
+    }
+    stream(to, capability, payload, options = {}) {
+        const { signal, bigint = this.bigints() } = options;
+        return new ResultStream(async (onProgress) => this.exchange(encodeRequest(to, capability, payload, options), { signal, bigint, onProgress }));
+    }
+    async awaitResult(correlationId, options = {}) {
+        const { timeoutMs = 30_000, signal, bigint = this.bigints() } = options;
+        return (await this.fetch(correlationId, wholeMs("timeoutMs", timeoutMs) ?? 0, { signal, bigint }));
+    }
+}
 /** The JSON of a request. */
 export function encodeRequest(to, capability, payload, options) {
     const { timeoutMs, idleTimeoutMs, mode, idempotencyKey, sessionId, tenantId, traceparent } = options;

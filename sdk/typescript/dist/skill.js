@@ -1,7 +1,7 @@
 import { Console } from "node:console";
 import { ServedCall, within } from "./call.js";
 import { CallError, ConnectionFailed, JsonError, SkillError } from "./errors.js";
-import { ask, httpExchange } from "./http.js";
+import { ask, httpExchange, httpFetch } from "./http.js";
 import { parseLoosely, settle, stringify } from "./json.js";
 import { runWorker } from "./worker.js";
 /**
@@ -91,7 +91,7 @@ const exitRetryable = 75;
 /** Serves the call that this process was started for. */
 async function runProcess(skill, output) {
     const link = {
-        exchange: httpExchange(endpoint), endpoint, bigint: skill.bigint,
+        exchange: httpExchange(endpoint), fetch: httpFetch(endpoint), bigint: skill.bigint,
         progress: async (value) => {
             const reply = await ask(endpoint(), { method: "POST", path: "/v1/agent/progress", body: value });
             return JSON.parse(reply).wanted;
@@ -124,7 +124,12 @@ async function readPayload() {
     process.stdin.setEncoding("utf8");
     for await (const chunk of process.stdin)
         text += chunk;
-    return parseLoosely(text.trim() === "" ? "null" : text);
+    try {
+        return parseLoosely(text.trim() === "" ? "null" : text);
+    }
+    catch {
+        throw new Error("the payload is no JSON"); // the engine's own words would have parts of it
+    }
 }
 function endpoint() {
     const { AGENTD_URL: url, AGENTD_SOCKET: socketPath, AGENTD_CALL: call } = process.env;

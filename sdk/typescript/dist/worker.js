@@ -1,7 +1,7 @@
 /** A program that stays: docs/worker-protocol.md, version 1. */
 import { ServedCall } from "./call.js";
 import { AgentdError, RefusedError } from "./errors.js";
-import { readProgress, settleResult } from "./http.js";
+import { httpFetch, readProgress, settleResult } from "./http.js";
 import { parseLoosely } from "./json.js";
 const version = 1;
 /** The codes of errors. Those of JSON-RPC 2.0 have its meaning. */
@@ -212,9 +212,9 @@ class Worker {
             nested.reject(e);
         }
     }
-    /** The API for what is not in the protocol, as a part of a call. */
-    endpoint(token) {
-        return { url: this.#url, headers: { "Agentd-Call": token } };
+    /** The HTTP API of the agent, for what is not in the protocol. */
+    get url() {
+        return this.#url;
     }
     get bigint() {
         return this.#skill.bigint;
@@ -223,21 +223,18 @@ class Worker {
 /** What one call of a worker asks its agent for. */
 class PipeLink {
     bigint;
+    fetch;
     #worker;
     #id;
-    #token;
     constructor(worker, id, token) {
         this.#worker = worker;
         this.#id = id;
-        this.#token = token;
+        this.fetch = httpFetch(() => ({ url: worker.url, headers: { "Agentd-Call": token } }));
         this.bigint = worker.bigint;
     }
     exchange = (request, options) => this.#worker.request(this.#id, request, options);
     progress(value) {
         return this.#worker.progress(this.#id, value);
-    }
-    endpoint() {
-        return this.#worker.endpoint(this.#token);
     }
 }
 function encodeError(code, message, retryable) {

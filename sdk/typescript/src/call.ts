@@ -1,11 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-import type { Endpoint } from "./http.js";
 import { stringify } from "./json.js";
 import { Log } from "./log.js";
-import { type Caller, encodeRequest, type Exchange, type RequestOptions, type Signal } from "./request.js";
+import { BaseCaller, type Caller, type Exchange, type ExchangeOptions, type Fetch, type Signal } from "./request.js";
 import type { Result } from "./result.js";
-import { ResultStream } from "./stream.js";
 
 /** What a skill may know of the call that it serves. A text is empty where the caller gave none. */
 export interface CallInfo {
@@ -45,10 +43,9 @@ export interface CallInfo {
  */
 export interface Link {
   exchange: Exchange;
+  fetch: Fetch;
   /** Reports the progress of the call, and says whether the caller wants any. */
   progress(value: string): Promise<boolean>;
-  /** Where the agent serves the HTTP API for skills. */
-  endpoint(): Endpoint;
   bigint: boolean;
 }
 
@@ -77,7 +74,7 @@ const maxTimer = 0x7fffffff;
  *
  * @internal
  */
-export class ServedCall implements Call {
+export class ServedCall extends BaseCaller implements Call {
   declare readonly caller: string;
   declare readonly callerProven: boolean;
   declare readonly agent: string;
@@ -99,6 +96,7 @@ export class ServedCall implements Call {
   #reason: unknown;
 
   constructor(info: CallInfo, link: Link) {
+    super();
     Object.assign(this, info);
     this.link = link;
   }
@@ -141,14 +139,16 @@ export class ServedCall implements Call {
     return this.link.progress(stringify(value));
   }
 
-  async request<T = unknown>(to: string, capability: string, payload?: unknown, options: RequestOptions = {}): Promise<Result<T>> {
-    const { signal, bigint = this.link.bigint } = options;
-    return (await this.link.exchange(encodeRequest(to, capability, payload, options), { signal, bigint })) as Result<T>;
+  protected exchange(request: string, options: ExchangeOptions): Promise<Result> {
+    return this.link.exchange(request, options);
   }
 
-  stream<T = unknown, P = unknown>(to: string, capability: string, payload?: unknown, options: RequestOptions = {}): ResultStream<T, P> {
-    const { signal, bigint = this.link.bigint } = options;
-    return new ResultStream<T, P>(async (onProgress) => this.link.exchange(encodeRequest(to, capability, payload, options), { signal, bigint, onProgress }));
+  protected fetch(correlationId: string, timeoutMs: number, options: ExchangeOptions): Promise<Result> {
+    return this.link.fetch(correlationId, timeoutMs, options);
+  }
+
+  protected bigints(): boolean {
+    return this.link.bigint;
   }
 }
 

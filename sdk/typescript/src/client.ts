@@ -1,9 +1,7 @@
 import { runningCall } from "./call.js";
 import { AgentdError, ConnectionFailed } from "./errors.js";
-import { ask, type Endpoint, httpExchange, readResult } from "./http.js";
-import { type AbortSignalLike, type Caller, encodeRequest, type Exchange, type RequestOptions, type Signal } from "./request.js";
-import type { Result } from "./result.js";
-import { ResultStream } from "./stream.js";
+import { type Endpoint, httpExchange, httpFetch } from "./http.js";
+import { BaseCaller, type Exchange, type Fetch } from "./request.js";
 
 /** How a {@link Client} is made. */
 export interface ConnectOptions {
@@ -13,50 +11,25 @@ export interface ConnectOptions {
   bigint?: boolean | undefined;
 }
 
-/** How a result is waited for. */
-export interface AwaitOptions {
-  /** At most so long, in milliseconds, up to an hour; 30,000 unless it says otherwise. */
-  timeoutMs?: number | undefined;
-  /** Ends the wait, and not the call. */
-  signal?: Signal | AbortSignalLike | undefined;
-  /** As {@link RequestOptions.bigint}. */
-  bigint?: boolean | undefined;
-}
-
 /** Makes calls as an agent, through its API. It holds no connection, so there is nothing to close. */
-export class Client implements Caller {
-  readonly #endpoint: () => Endpoint;
-  readonly #exchange: Exchange;
+export class Client extends BaseCaller {
+  /** @internal */
+  protected readonly exchange: Exchange;
+  /** @internal */
+  protected readonly fetch: Fetch;
   readonly #bigint: boolean;
 
   /** @internal */
-  constructor(endpoint: () => Endpoint, exchange: Exchange, bigint: boolean) {
-    this.#endpoint = endpoint;
-    this.#exchange = exchange;
+  constructor(exchange: Exchange, fetch: Fetch, bigint: boolean) {
+    super();
+    this.exchange = exchange;
+    this.fetch = fetch;
     this.#bigint = bigint;
   }
 
-  /** Makes one call. See {@link Caller.request}. */
-  async request<T = unknown>(to: string, capability: string, payload?: unknown, options: RequestOptions = {}): Promise<Result<T>> {
-    const { signal, bigint = this.#bigint } = options;
-    return (await this.#exchange(encodeRequest(to, capability, payload, options), { signal, bigint })) as Result<T>;
-  }
-
-  /** Makes one call, and iterates over its progress. See {@link Caller.stream}. */
-  stream<T = unknown, P = unknown>(to: string, capability: string, payload?: unknown, options: RequestOptions = {}): ResultStream<T, P> {
-    const { signal, bigint = this.#bigint } = options;
-    return new ResultStream<T, P>(async (onProgress) => this.#exchange(encodeRequest(to, capability, payload, options), { signal, bigint, onProgress }));
-  }
-
-  /**
-   * Waits for the result of a call of mode `async`, named by the correlation id of its first result.
-   *
-   * @throws {@link RefusedError}, also where there is no result in time, and {@link ConnectionFailed}.
-   */
-  async awaitResult<T = unknown>(correlationId: string, options: AwaitOptions = {}): Promise<Result<T>> {
-    const { timeoutMs = 30_000, signal, bigint = this.#bigint } = options;
-    const path = `/v1/results/${encodeURIComponent(correlationId)}?timeoutMs=${Math.ceil(timeoutMs)}`;
-    return readResult(await ask(this.#endpoint(), { method: "GET", path, signal }), bigint) as Result<T>;
+  /** @internal */
+  protected bigints(): boolean {
+    return this.#bigint;
   }
 }
 
@@ -74,12 +47,16 @@ export function connect(endpoint?: string, options: ConnectOptions = {}): Client
   if (endpoint !== undefined) {
     if (endpoint === "") throw new AgentdError("bad-option", "the endpoint is empty");
     const at: Endpoint = /^https?:\/\//i.test(endpoint) ? { url: endpoint, headers } : { socketPath: endpoint, url: "http://agentd", headers };
-    return new Client(() => at, httpExchange(() => at), bigint);
+    return new Client(httpExchange(() => at), httpFetch(() => at), bigint);
   }
-  // What serves a call is looked up for each of them: a worker serves many.
-  const here = (): Endpoint => runningCall()?.link.endpoint() ?? fromEnvironment(headers);
-  const http = httpExchange(here);
-  return new Client(here, (request, how) => (runningCall()?.link.exchange ?? http)(request, how), bigint);
+  const here = (): Endpoint => fromEnvironment(headers);
+  const exchange = httpExchange(here), fetch = httpFetch(here);
+  // The call that is served is looked up for each request: a worker serves many.
+  return new Client(
+    (...request) => (runningCall()?.link.exchange ?? exchange)(...request),
+    (...wait) => (runningCall()?.link.fetch ?? fetch)(...wait),
+    bigint,
+  );
 }
 
 function fromEnvironment(headers: Record<string, string>): Endpoint {

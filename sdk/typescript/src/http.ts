@@ -4,7 +4,7 @@ import * as https from "node:https";
 
 import { AgentdError, ConnectionFailed, JsonError, RefusedError } from "./errors.js";
 import { parseLoosely, settle } from "./json.js";
-import { type AbortSignalLike, type Exchange, throwIfAborted } from "./request.js";
+import { type AbortSignalLike, type Exchange, type Fetch, throwIfAborted } from "./request.js";
 import type { ProgressEvent, Result } from "./result.js";
 
 /** Where the API of an agent is. */
@@ -149,6 +149,14 @@ export function httpExchange(endpoint: () => Endpoint): Exchange {
     });
     if (fault) throw fault;
     return result ?? readResult(rest, bigint); // an agent that streams nothing responds with the result alone
+  };
+}
+
+/** Waits for results with GET /v1/results/{id}. */
+export function httpFetch(endpoint: () => Endpoint): Fetch {
+  return async (correlationId, timeoutMs, { signal, bigint }) => {
+    const path = `/v1/results/${encodeURIComponent(correlationId)}?timeoutMs=${timeoutMs}`;
+    return readResult(await ask(endpoint(), { method: "GET", path, signal }), bigint);
   };
 }
 

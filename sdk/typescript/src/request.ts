@@ -1,7 +1,7 @@
 import { AgentdError, JsonError } from "./errors.js";
 import { stringify } from "./json.js";
 import type { ProgressEvent, Result } from "./result.js";
-import type { ResultStream } from "./stream.js";
+import { ResultStream } from "./stream.js";
 
 /** An `AbortSignal`, by the types of Node.js or the DOM, whichever the program is compiled with. */
 export type Signal = typeof globalThis extends { AbortSignal: { prototype: infer T } } ? T : AbortSignalLike;
@@ -39,6 +39,16 @@ export interface RequestOptions {
   bigint?: boolean | undefined;
 }
 
+/** How a result is waited for. */
+export interface AwaitOptions {
+  /** At most so long, in milliseconds, up to an hour; 30,000 unless it says otherwise. */
+  timeoutMs?: number | undefined;
+  /** Ends the wait, and not the call. */
+  signal?: Signal | AbortSignalLike | undefined;
+  /** As {@link RequestOptions.bigint}. */
+  bigint?: boolean | undefined;
+}
+
 /** Who makes calls: a {@link Client}, or a {@link Call} that a skill serves. Generated clients take either. */
 export interface Caller {
   /**
@@ -53,6 +63,37 @@ export interface Caller {
   request<T = unknown>(to: string, capability: string, payload?: unknown, options?: RequestOptions): Promise<Result<T>>;
   /** Makes one call like {@link Caller.request}, and iterates over the progress of it. */
   stream<T = unknown, P = unknown>(to: string, capability: string, payload?: unknown, options?: RequestOptions): ResultStream<T, P>;
+  /**
+   * Waits for the result of a call of mode `async`, named by the correlation id of its first result.
+   *
+   * @throws {@link RefusedError}, also where there is no result in time, and {@link ConnectionFailed}.
+   */
+  awaitResult<T = unknown>(correlationId: string, options?: AwaitOptions): Promise<Result<T>>;
+}
+
+/** Makes calls over whatever link there is. */
+export abstract class BaseCaller implements Caller {
+  /** @internal */
+  protected abstract exchange(request: string, options: ExchangeOptions): Promise<Result>;
+  /** @internal */
+  protected abstract fetch(correlationId: string, timeoutMs: number, options: ExchangeOptions): Promise<Result>;
+  /** @internal */
+  protected abstract bigints(): boolean;
+
+  async request<T = unknown>(to: string, capability: string, payload?: unknown, options: RequestOptions = {}): Promise<Result<T>> {
+    const { signal, bigint = this.bigints() } = options;
+    return (await this.exchange(encodeRequest(to, capability, payload, options), { signal, bigint })) as Result<T>;
+  }
+
+  stream<T = unknown, P = unknown>(to: string, capability: string, payload?: unknown, options: RequestOptions = {}): ResultStream<T, P> {
+    const { signal, bigint = this.bigints() } = options;
+    return new ResultStream<T, P>(async (onProgress) => this.exchange(encodeRequest(to, capability, payload, options), { signal, bigint, onProgress }));
+  }
+
+  async awaitResult<T = unknown>(correlationId: string, options: AwaitOptions = {}): Promise<Result<T>> {
+    const { timeoutMs = 30_000, signal, bigint = this.bigints() } = options;
+    return (await this.fetch(correlationId, wholeMs("timeoutMs", timeoutMs) ?? 0, { signal, bigint })) as Result<T>;
+  }
 }
 
 /** What {@link exchange} functions are told of a call besides its text. */
@@ -65,6 +106,9 @@ export interface ExchangeOptions {
 
 /** Brings the text of a request to an agent, and its result back. */
 export type Exchange = (request: string, options: ExchangeOptions) => Promise<Result>;
+
+/** Waits for the result of a call of mode `async`, at most so many milliseconds. */
+export type Fetch = (correlationId: string, timeoutMs: number, options: ExchangeOptions) => Promise<Result>;
 
 /** The JSON of a request. */
 export function encodeRequest(to: string, capability: string, payload: unknown, options: RequestOptions): string {

@@ -2,7 +2,7 @@ import { Console } from "node:console";
 
 import { type Call, type CallInfo, type Link, ServedCall, within } from "./call.js";
 import { CallError, ConnectionFailed, JsonError, SkillError } from "./errors.js";
-import { ask, type Endpoint, httpExchange } from "./http.js";
+import { ask, type Endpoint, httpExchange, httpFetch } from "./http.js";
 import { type Loose, parseLoosely, settle, stringify } from "./json.js";
 import { runWorker } from "./worker.js";
 
@@ -136,7 +136,7 @@ const exitRetryable = 75;
 /** Serves the call that this process was started for. */
 async function runProcess(skill: Skill, output: Output): Promise<never> {
   const link: Link = {
-    exchange: httpExchange(endpoint), endpoint, bigint: skill.bigint,
+    exchange: httpExchange(endpoint), fetch: httpFetch(endpoint), bigint: skill.bigint,
     progress: async (value) => {
       const reply = await ask(endpoint(), { method: "POST", path: "/v1/agent/progress", body: value });
       return (JSON.parse(reply) as { wanted: boolean }).wanted;
@@ -167,7 +167,11 @@ async function readPayload(): Promise<Loose> {
   let text = "";
   process.stdin.setEncoding("utf8");
   for await (const chunk of process.stdin) text += chunk as string;
-  return parseLoosely(text.trim() === "" ? "null" : text);
+  try {
+    return parseLoosely(text.trim() === "" ? "null" : text);
+  } catch {
+    throw new Error("the payload is no JSON"); // the engine's own words would have parts of it
+  }
 }
 
 function endpoint(): Endpoint {

@@ -1,9 +1,9 @@
 /** A program that stays: docs/worker-protocol.md, version 1. */
 import { type Link, ServedCall } from "./call.js";
 import { AgentdError, RefusedError } from "./errors.js";
-import { type Endpoint, readProgress, settleResult } from "./http.js";
+import { httpFetch, readProgress, settleResult } from "./http.js";
 import { parseLoosely } from "./json.js";
-import type { ExchangeOptions } from "./request.js";
+import type { ExchangeOptions, Fetch } from "./request.js";
 import type { ProgressEvent, Result } from "./result.js";
 import type { Output, Skill } from "./skill.js";
 
@@ -240,9 +240,9 @@ class Worker {
     }
   }
 
-  /** The API for what is not in the protocol, as a part of a call. */
-  endpoint(token: string): Endpoint {
-    return { url: this.#url, headers: { "Agentd-Call": token } };
+  /** The HTTP API of the agent, for what is not in the protocol. */
+  get url(): string {
+    return this.#url;
   }
 
   get bigint(): boolean {
@@ -253,14 +253,14 @@ class Worker {
 /** What one call of a worker asks its agent for. */
 class PipeLink implements Link {
   readonly bigint: boolean;
+  readonly fetch: Fetch;
   readonly #worker: Worker;
   readonly #id: number | string;
-  readonly #token: string;
 
   constructor(worker: Worker, id: number | string, token: string) {
     this.#worker = worker;
     this.#id = id;
-    this.#token = token;
+    this.fetch = httpFetch(() => ({ url: worker.url, headers: { "Agentd-Call": token } }));
     this.bigint = worker.bigint;
   }
 
@@ -268,10 +268,6 @@ class PipeLink implements Link {
 
   progress(value: string): Promise<boolean> {
     return this.#worker.progress(this.#id, value);
-  }
-
-  endpoint(): Endpoint {
-    return this.#worker.endpoint(this.#token);
   }
 }
 
