@@ -3,7 +3,7 @@ import { BaseCaller, type Exchange, type Fetch } from "./request.js";
 export interface ConnectOptions {
     /** A bearer token, for an API that asks for one. */
     token?: string | undefined;
-    /** The default of {@link RequestOptions.bigint}. */
+    /** The default of {@link RequestOptions.bigint}. Without it, in a skill, that of {@link ServeOptions.bigint}. */
     bigint?: boolean | undefined;
 }
 /** Makes calls as an agent, through its API. It holds no connection, so there is nothing to close. */
@@ -14,7 +14,7 @@ export declare class Client extends BaseCaller {
     /** @internal */
     protected readonly fetch: Fetch;
     /** @internal */
-    constructor(exchange: Exchange, fetch: Fetch, bigint: boolean);
+    constructor(exchange: Exchange, fetch: Fetch, bigint: boolean | undefined);
     /** @internal */
     protected bigints(): boolean;
 }

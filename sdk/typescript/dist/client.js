@@ -18,7 +18,7 @@ export class Client extends BaseCaller {
     }
     /** @internal */
     bigints() {
-        return this.#bigint;
+        return this.#bigint ?? runningCall()?.link.bigint ?? false;
     }
 }
 /**
@@ -30,7 +30,7 @@ export class Client extends BaseCaller {
  * @throws {@link ConnectionFailed} (`no-endpoint`) at a call, where neither is set.
  */
 export function connect(endpoint, options = {}) {
-    const { token, bigint = false } = options;
+    const { token, bigint } = options;
     const headers = token === undefined ? {} : { Authorization: "Bearer " + token };
     if (endpoint !== undefined) {
         if (endpoint === "")

@@ -19,8 +19,6 @@ interface Ask {
 }
 /** Makes one request and returns the body of a response with status 200, or what follows its last line feed. */
 export declare function ask(at: Endpoint, { method, path, body, accept, signal, onLine }: Ask): Promise<string>;
-/** Reads a result, whose response may have integers beyond 2^53. */
-export declare function readResult(text: string, bigint: boolean): Result;
 /** A result that was parsed. The pointer of an error is into the response. */
 export declare function settleResult(value: unknown, inexact: boolean, bigint: boolean): Result;
 /** Makes calls with POST /v1/request. */

@@ -84,16 +84,18 @@ function refusal(status, text) {
         return new RefusedError("http", `HTTP status ${status}, and no error of agentd`, status);
     }
 }
-/** Reads a result, whose response may have integers beyond 2^53. */
-export function readResult(text, bigint) {
-    let loose;
+function readResponse(text) {
     try {
-        loose = parseLoosely(text);
+        return parseLoosely(text);
     }
     catch {
         throw new ConnectionFailed("bad-response", "the response is no JSON: it is not from agentd");
     }
-    return settleResult(loose.value, loose.inexact, bigint);
+}
+/** Reads a result, whose response may have integers beyond 2^53. */
+function readResult(text, bigint) {
+    const { value, inexact } = readResponse(text);
+    return settleResult(value, inexact, bigint);
 }
 /** A result that was parsed. The pointer of an error is into the response. */
 export function settleResult(value, inexact, bigint) {
@@ -120,8 +122,8 @@ export function httpExchange(endpoint) {
             accept: "application/x-ndjson",
             onLine(line) {
                 try {
-                    const { value, inexact } = parseLoosely(line);
-                    const { progress, result: last } = value;
+                    const { value, inexact } = readResponse(line);
+                    const { progress, result: last } = (value ?? {});
                     if (last !== undefined)
                         result = settleResult(last, inexact, bigint);
                     else if (progress)

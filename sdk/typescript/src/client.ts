@@ -7,7 +7,7 @@ import { BaseCaller, type Exchange, type Fetch } from "./request.js";
 export interface ConnectOptions {
   /** A bearer token, for an API that asks for one. */
   token?: string | undefined;
-  /** The default of {@link RequestOptions.bigint}. */
+  /** The default of {@link RequestOptions.bigint}. Without it, in a skill, that of {@link ServeOptions.bigint}. */
   bigint?: boolean | undefined;
 }
 
@@ -17,10 +17,10 @@ export class Client extends BaseCaller {
   protected readonly exchange: Exchange;
   /** @internal */
   protected readonly fetch: Fetch;
-  readonly #bigint: boolean;
+  readonly #bigint: boolean | undefined;
 
   /** @internal */
-  constructor(exchange: Exchange, fetch: Fetch, bigint: boolean) {
+  constructor(exchange: Exchange, fetch: Fetch, bigint: boolean | undefined) {
     super();
     this.exchange = exchange;
     this.fetch = fetch;
@@ -29,7 +29,7 @@ export class Client extends BaseCaller {
 
   /** @internal */
   protected bigints(): boolean {
-    return this.#bigint;
+    return this.#bigint ?? runningCall()?.link.bigint ?? false;
   }
 }
 
@@ -42,7 +42,7 @@ export class Client extends BaseCaller {
  * @throws {@link ConnectionFailed} (`no-endpoint`) at a call, where neither is set.
  */
 export function connect(endpoint?: string, options: ConnectOptions = {}): Client {
-  const { token, bigint = false } = options;
+  const { token, bigint } = options;
   const headers: Record<string, string> = token === undefined ? {} : { Authorization: "Bearer " + token };
   if (endpoint !== undefined) {
     if (endpoint === "") throw new AgentdError("bad-option", "the endpoint is empty");

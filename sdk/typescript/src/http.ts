@@ -3,7 +3,7 @@ import * as http from "node:http";
 import * as https from "node:https";
 
 import { AgentdError, ConnectionFailed, JsonError, RefusedError } from "./errors.js";
-import { parseLoosely, settle } from "./json.js";
+import { type Loose, parseLoosely, settle } from "./json.js";
 import { type AbortSignalLike, type Exchange, type Fetch, throwIfAborted } from "./request.js";
 import type { ProgressEvent, Result } from "./result.js";
 
@@ -104,15 +104,18 @@ function refusal(status: number, text: string): RefusedError {
   }
 }
 
-/** Reads a result, whose response may have integers beyond 2^53. */
-export function readResult(text: string, bigint: boolean): Result {
-  let loose;
+function readResponse(text: string): Loose {
   try {
-    loose = parseLoosely(text);
+    return parseLoosely(text);
   } catch {
     throw new ConnectionFailed("bad-response", "the response is no JSON: it is not from agentd");
   }
-  return settleResult(loose.value, loose.inexact, bigint);
+}
+
+/** Reads a result, whose response may have integers beyond 2^53. */
+function readResult(text: string, bigint: boolean): Result {
+  const { value, inexact } = readResponse(text);
+  return settleResult(value, inexact, bigint);
 }
 
 /** A result that was parsed. The pointer of an error is into the response. */
@@ -138,8 +141,8 @@ export function httpExchange(endpoint: () => Endpoint): Exchange {
       accept: "application/x-ndjson",
       onLine(line) {
         try {
-          const { value, inexact } = parseLoosely(line);
-          const { progress, result: last } = value as { progress?: ProgressEvent; result?: unknown };
+          const { value, inexact } = readResponse(line);
+          const { progress, result: last } = (value ?? {}) as { progress?: ProgressEvent; result?: unknown };
           if (last !== undefined) result = settleResult(last, inexact, bigint);
           else if (progress) onProgress(readProgress(progress, inexact, bigint));
         } catch (e) {
