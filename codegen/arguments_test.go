@@ -28,7 +28,7 @@ func (shapesServer) Maps(_ context.Context, in shapes.MapsRequest) (shapes.MapsR
 	return shapes.MapsResponse{Name: "maps", Size: typed.Ptr(int64(len(in)))}, nil
 }
 
-func (shapesServer) GetUser(_ context.Context, in shapes.GetUserRequest) (shapes.GetUserResponse, error) {
+func (shapesServer) GetUser_5d95(_ context.Context, in shapes.GetUser_5d95Request) (shapes.GetUser_5d95Response, error) {
 	return json.Marshal(in.ID)
 }
 

@@ -96,7 +96,7 @@ type nested struct {
 // kit's calls.
 func goSkill() {
 	var mux typed.Mux
-	typed.Handle(&mux, "go-whoami", "go", func(ctx context.Context, in shapes.GetUserRequest) (any, error) {
+	typed.Handle(&mux, "go-whoami", "go", func(ctx context.Context, in shapes.GetUser_5d95Request) (any, error) {
 		payload, err := typed.Marshal(in)
 		if err != nil {
 			return nil, err

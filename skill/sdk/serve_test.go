@@ -14,13 +14,13 @@ import (
 // serveShapes is a program that serves capabilities with generated types.
 func serveShapes() {
 	var mux typed.Mux
-	typed.Handle(&mux, "get-user", "users", func(ctx context.Context, in shapes.GetUserRequest) (string, error) {
+	typed.Handle(&mux, "get-user", "users", func(ctx context.Context, in shapes.GetUser_5d95Request) (string, error) {
 		if in.ID != nil {
 			return *in.ID + " for " + sdk.EnvironmentFrom(ctx).Caller, nil
 		}
 		return "nobody", nil
 	})
-	typed.Handle(&mux, "fails", "users", func(context.Context, shapes.GetUserRequest) (string, error) {
+	typed.Handle(&mux, "fails", "users", func(context.Context, shapes.GetUser_5d95Request) (string, error) {
 		return "", errors.New("the password is hunter2")
 	})
 	sdk.Serve(&mux)
@@ -52,7 +52,7 @@ func TestServe(t *testing.T) {
 // itself refuses null.
 func TestRunGeneratedType(t *testing.T) {
 	for stdin, want := range map[string]string{"": "true", "null": "true", " null\n": "true", `{}`: "true", `{"id":"x"}`: "false"} {
-		code, stdout, stderr := run(t, stdin, nil, func(_ context.Context, in shapes.GetUserRequest) (bool, error) { return in.ID == nil, nil })
+		code, stdout, stderr := run(t, stdin, nil, func(_ context.Context, in shapes.GetUser_5d95Request) (bool, error) { return in.ID == nil, nil })
 		if code != 0 || strings.TrimSpace(stdout) != want {
 			t.Errorf("%q: exit %d, %s, %s", stdin, code, stdout, stderr)
 		}

@@ -21,7 +21,7 @@ func (e *emitter) enum(t *model.Type, doc string) {
 		if t.Base == model.String {
 			text = strconv.Quote(v)
 		}
-		name := e.consts.Unique(t.Name + enumWord(v))
+		name := e.consts[constKey(t, v)]
 		names = append(names, name)
 		e.Line("%s %s = %s", name, t.Name, text)
 	}
@@ -35,10 +35,10 @@ func (e *emitter) union(t *model.Type, doc string) {
 	e.doc(t.Name, doc, "is a union: exactly one field is set.")
 	e.Line("type %s struct {", t.Name)
 	// Labels may repeat among the parts; the scope numbers them.
-	scope := fieldScope()
+	scope := ident.NewScope(methods()...)
 	var fields []string
-	for _, m := range t.Of {
-		label := m.Label()
+	for i, label := range t.Labels() {
+		m := t.Of[i]
 		if m.Kind == model.Ref {
 			// A definition's name starts with that of its payload, which the
 			// union's own name already has.

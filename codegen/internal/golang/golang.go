@@ -3,7 +3,6 @@ package golang
 import (
 	"go/format"
 
-	"github.com/agentd/agentd/codegen/internal/ident"
 	"github.com/agentd/agentd/codegen/internal/model"
 	"github.com/agentd/agentd/codegen/internal/source"
 )
@@ -14,14 +13,7 @@ func Path(id string) string { return packageName(id) + "/agent.go" }
 
 // Emit writes the package of api.
 func Emit(api *model.API) []byte {
-	e := &emitter{api: api, done: map[string]bool{}, consts: ident.NewScope()}
-	seen := map[*model.Type]bool{}
-	for _, n := range api.Types {
-		// All type names first: an enum constant written early must not take the
-		// name of a type written later.
-		e.reserve(n.Type, seen)
-		e.consts.Reserve(n.Name)
-	}
+	e := &emitter{api: api, done: map[string]bool{}, consts: constants(api)}
 	for _, n := range api.Types {
 		e.named(n)
 	}
@@ -57,28 +49,10 @@ func Emit(api *model.API) []byte {
 type emitter struct {
 	source.Writer
 	api    *model.API
-	done   map[string]bool // declared types
-	consts *ident.Scope    // names at package level
+	done   map[string]bool   // declared types
+	consts map[string]string // names of constants by constKey
 
 	usesJSON bool // encoding/json is needed
-}
-
-// reserve keeps constants from taking the names of types. Both are at package
-// level, and constants get their names while types are being written.
-func (e *emitter) reserve(t *model.Type, seen map[*model.Type]bool) {
-	if t == nil || seen[t] {
-		return
-	}
-	seen[t] = true
-	e.consts.Reserve(t.Name)
-	for _, m := range t.Members {
-		e.reserve(m.Type, seen)
-	}
-	for _, m := range t.Of {
-		e.reserve(m, seen)
-	}
-	e.reserve(t.Elem, seen)
-	e.reserve(t.Flat, seen)
 }
 
 // doc writes a doc comment: the name, text, and the description as a paragraph

@@ -103,11 +103,11 @@ func TestClientAndServer(t *testing.T) {
 	for _, want := range []string{
 		"// Source: agent://agent\n// Capabilities: get-user, get_user\n// Digest: sha256:",
 		"package agent\n", "const _ = typed.IsAtLeastVersion1\n", `const Address = "agent://agent"`,
-		"// GetUser calls get-user.\n//\n// Get one.\nfunc (c *Client) GetUser(ctx context.Context, request GetUserRequest, opts ...typed.CallOption) (GetUserResponse, error) {\n" +
-			"\treturn typed.Request[GetUserResponse](ctx, c.caller, Address, \"get-user\", request, opts)\n}\n",
-		"func (c *Client) GetUser2(ctx context.Context, request GetUser2Request,",
-		"\tGetUser2(ctx context.Context, request GetUser2Request) (GetUser2Response, error)\n",
-		"\ttyped.Handle(m, \"get-user\", \"users\", s.GetUser)\n\ttyped.Handle(m, \"get_user\", \"get_user\", s.GetUser2)\n",
+		"// GetUser_5d95 calls get-user.\n//\n// Get one.\nfunc (c *Client) GetUser_5d95(ctx context.Context, request GetUser_5d95Request, opts ...typed.CallOption) (GetUser_5d95Response, error) {\n" +
+			"\treturn typed.Request[GetUser_5d95Response](ctx, c.caller, Address, \"get-user\", request, opts)\n}\n",
+		"func (c *Client) GetUser_bf1e(ctx context.Context, request GetUser_bf1eRequest,",
+		"\tGetUser_bf1e(ctx context.Context, request GetUser_bf1eRequest) (GetUser_bf1eResponse, error)\n",
+		"\ttyped.Handle(m, \"get-user\", \"users\", s.GetUser_5d95)\n\ttyped.Handle(m, \"get_user\", \"get_user\", s.GetUser_bf1e)\n",
 	} {
 		if !strings.Contains(source, want) {
 			t.Errorf("no %q in\n%s", want, source)

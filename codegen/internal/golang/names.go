@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/codegen/internal/ident"
+	"github.com/agentd/agentd/codegen/internal/model"
 )
 
 // packageName makes a package name from an agent's id. It avoids keywords, names
@@ -39,9 +40,54 @@ func enumWord(value string) string {
 	return word
 }
 
-// fieldScope returns a scope for the fields of a struct: a field cannot be named
-// like one of the generated methods.
-func fieldScope() *ident.Scope { return ident.NewScope("UnmarshalJSON", "MarshalJSON") }
+// constants returns the names of all constants by constKey. They stand at package level
+// beside the types, whose names they must not take.
+func constants(api *model.API) map[string]string {
+	var claims []ident.Claim
+	var types []string
+	seen := map[*model.Type]bool{}
+	var walk func(t *model.Type)
+	walk = func(t *model.Type) {
+		if t == nil || seen[t] {
+			return
+		}
+		seen[t] = true
+		types = append(types, t.Name)
+		if t.Kind == model.Enum && t.Name != "" {
+			for _, v := range t.Values {
+				claims = append(claims, ident.Claim{Key: constKey(t, v), Name: t.Name + enumWord(v)})
+			}
+		}
+		for _, m := range t.Members {
+			walk(m.Type)
+		}
+		for _, m := range t.Of {
+			walk(m)
+		}
+		walk(t.Elem)
+		walk(t.Flat)
+	}
+	for _, n := range api.Types {
+		types = append(types, n.Name)
+		walk(n.Type)
+	}
+	return ident.Distinct(claims, types...)
+}
+
+// constKey is what tells the constant of one value of t from all others.
+func constKey(t *model.Type, value string) string { return t.Name + " " + value }
+
+// fieldNames returns the names of the fields for an object's members, by theirs.
+func fieldNames(members []model.Member) map[string]string {
+	var claims []ident.Claim
+	for _, m := range members {
+		claims = append(claims, ident.Claim{Key: m.Name, Name: fieldName(m.Name)})
+	}
+	return ident.Distinct(claims, methods()...)
+}
+
+// methods returns the names of generated methods, which no field can have.
+func methods() []string { return []string{"UnmarshalJSON", "MarshalJSON"} }
 
 // fieldName makes an exported field name, with initialisms in capitals as Go
 // writes them: prUrl is PRURL.

@@ -1,8 +1,11 @@
 package golang
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
+	"github.com/agentd/agentd/codegen/internal/ident"
 	"github.com/agentd/agentd/codegen/internal/model"
 	"github.com/agentd/agentd/codegen/internal/source"
 )
@@ -11,7 +14,7 @@ import (
 func (e *emitter) object(t *model.Type, doc string) {
 	e.doc(t.Name, doc, "is an object.")
 	e.Line("type %s struct {", t.Name)
-	scope := fieldScope()
+	names := fieldNames(t.Members)
 	// The codec's lines are collected while the fields are written, so that all
 	// three agree in names and order.
 	var decode, encode source.Writer
@@ -19,7 +22,7 @@ func (e *emitter) object(t *model.Type, doc string) {
 		if m.Type.Flatten().Kind == model.Never && !m.Required {
 			continue // never there
 		}
-		name := scope.Unique(fieldName(m.Name))
+		name := names[m.Name]
 		e.Comment("// ", m.Doc)
 		text, method := e.field(m)
 		e.Line("%s %s", name, text)
@@ -29,7 +32,7 @@ func (e *emitter) object(t *model.Type, doc string) {
 	if t.Elem == nil {
 		decode.Line("o.Closed()")
 	} else {
-		name := scope.Unique("Extra")
+		name := ident.NewScope(slices.Collect(maps.Values(names))...).Unique("Extra")
 		e.Line("// %s holds the members that the schema does not name.", name)
 		e.Line("%s map[string]%s", name, e.expr(t.Elem))
 		decode.Line("o.Rest(&n.%s)", name)

@@ -166,10 +166,10 @@ XRequestAItemTwoTwo XRequestAItemTwo = "two"`},
 	B typed.Optional[*string]
 }`},
 		{"names that are no identifiers", `{"type":"object","properties":{"a-b":{},"class":{},"日本":{},"\"":{}},"required":["a-b","class","日本","\""],"additionalProperties":false}`, `XRequest struct {
-	AB    json.RawMessage
-	Class json.RawMessage
-	X     json.RawMessage
-	X2    json.RawMessage
+	AB     json.RawMessage
+	Class  json.RawMessage
+	X_cf2a json.RawMessage
+	X_8a33 json.RawMessage
 }`},
 		{"description", `{"type":"object","description":"One */ line.\nAnother @ts-ignore.","properties":{"a":{"type":"string","description":"The a."}},"additionalProperties":false}`, `XRequest struct {
 	A *string

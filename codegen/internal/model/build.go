@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/agentd/agentd/capability"
-	"github.com/agentd/agentd/codegen/internal/ident"
 	"github.com/agentd/agentd/schema"
 )
 
@@ -15,10 +14,9 @@ import (
 // loaded without compiling its schemas.
 func New(doc *capability.Document) (*API, error) {
 	api := &API{Agent: doc.Agent, Digest: doc.Digest()}
-	names := newNames()
-	idents := ident.NewScope()
+	idents := capabilityIdents(doc.Names())
 	for _, c := range doc.Capabilities {
-		ident := idents.Unique(ident.Pascal(c.Name))
+		ident := idents[c.Name]
 		out := Capability{Name: c.Name, Ident: ident, Skill: c.Skill, Doc: c.Description, Timeout: c.Timeout}
 		for _, side := range []struct {
 			name     string
@@ -31,14 +29,14 @@ func New(doc *capability.Document) (*API, error) {
 			if err := refuseUnread(side.contract); err != nil {
 				return nil, fmt.Errorf("capability %q, %s: %w", c.Name, strings.ToLower(side.name), err)
 			}
-			types := buildSide(ident+side.name, side.contract, names)
+			types := buildSide(ident+side.name, side.contract)
 			*side.to = types[0]
 			api.Types = append(api.Types, types...)
 		}
 		out.TakesObject = c.Input != nil && string(c.Input.Schema.Arguments(nil)) == "{}"
 		api.Capabilities = append(api.Capabilities, out)
 	}
-	names.assignAll(api.Types)
+	assignNames(api.Types)
 	markRecursive(api.Types)
 	return api, nil
 }
@@ -87,14 +85,14 @@ func narrows(keyword string) bool {
 // worked out after all types exist, because one may refer to a definition that
 // contains it; unions are pruned after that, because a part may turn out to
 // accept nothing.
-func buildSide(name string, c *capability.Contract, names *names) []*Named {
-	root := &Named{Name: names.scope.Unique(name), Type: anyType}
+func buildSide(name string, c *capability.Contract) []*Named {
+	root := &Named{Name: name, Type: anyType}
 	if c == nil {
 		return []*Named{root}
 	}
 	start := c.Schema.Root()
 	b := &builder{
-		root: root, names: names, types: []*Named{root},
+		root: root, types: []*Named{root},
 		named: map[schema.Node]*Named{start: root}, memo: map[schema.Node]kinds{},
 	}
 	root.Doc = start.Description()
@@ -112,7 +110,6 @@ func buildSide(name string, c *capability.Contract, names *names) []*Named {
 // A builder builds the types of one schema.
 type builder struct {
 	root          *Named
-	names         *names
 	types         []*Named // in order of discovery
 	named         map[schema.Node]*Named
 	memo          map[schema.Node]kinds
@@ -167,9 +164,13 @@ func (b *builder) build(n schema.Node, among kinds) *Type {
 // type is built: a recursive definition finds it.
 func (b *builder) define(name string, target schema.Node) *Named {
 	if n := b.named[target]; n != nil {
+		// The full profile can refer to one schema by several names. Which of them is
+		// met first depends on the order of members.
+		n.definition = min(n.definition, name)
 		return n
 	}
-	n := &Named{Name: b.names.scope.Unique(b.root.Name + ident.Pascal(name)), Doc: target.Description()}
+	// No other type has this name, which is not the last one: see assignNames.
+	n := &Named{Name: b.root.Name + "#" + strconv.Itoa(len(b.types)), Doc: target.Description(), root: b.root, definition: name}
 	b.named[target] = n
 	b.types = append(b.types, n)
 	n.Type = b.build(target, allKinds)

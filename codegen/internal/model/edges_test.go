@@ -176,7 +176,7 @@ func TestRecursion(t *testing.T) {
 }
 
 // Definitions are built once each, named after their payload, and only if used. A
-// name that is taken gets a number.
+// name that others have as well tells them apart by a hash.
 func TestDefinitions(t *testing.T) {
 	api := modeltest.Capabilities(t, `{"name":"x",
 		"inputSchema":{"type":"object","description":"The question.","properties":{"a":{"$ref":"#/definitions/part"},"b":{"$ref":"#/definitions/part"},
@@ -188,7 +188,7 @@ func TestDefinitions(t *testing.T) {
 		got = append(got, n.Name+"="+show(n.Type)+";"+n.Doc)
 	}
 	want := []string{
-		"XRequest={a?: XRequestPart, b?: XRequestPart, c?: XRequestPart2, ...any};The question.", "XRequestPart=string;A part.", "XRequestPart2=null;",
+		"XRequest={a?: XRequestPart_888b, b?: XRequestPart_888b, c?: XRequestPart_2569, ...any};The question.", "XRequestPart_888b=string;A part.", "XRequestPart_2569=null;",
 		"XResponse=[XResponsePart];", "XResponsePart=boolean;",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -258,7 +258,7 @@ func TestNamesOfParts(t *testing.T) {
 	}
 	object, _ := same.Nullable()
 	for want, got := range map[string]string{
-		"XRequestA": rest.Name, "XRequestAObject": rest.Of[0].Name, "XRequestAObject2": rest.Of[1].Name, "XRequestA2": enum.Name,
+		"XRequestA_efd5": rest.Name, "XRequestAObject": rest.Of[0].Name, "XRequestAObject2": rest.Of[1].Name, "XRequestA_b2b8": enum.Name,
 		"XRequestListItemItem": list.Elem.Elem.Name, "XRequestSame": object.Name, "XRequestSameIn": object.Members[0].Type.Name,
 	} {
 		if got != want {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -28,8 +29,7 @@ func (a *API) Names() []string {
 	return names
 }
 
-// ObjectTakers returns the names of those that are set [Capability.TakesObject], in
-// declared order.
+// ObjectTakers returns the names of those that are set [Capability.TakesObject], sorted.
 func (a *API) ObjectTakers() []string {
 	var names []string
 	for _, c := range a.Capabilities {
@@ -37,6 +37,7 @@ func (a *API) ObjectTakers() []string {
 			names = append(names, c.Name)
 		}
 	}
+	slices.Sort(names)
 	return names
 }
 
@@ -63,7 +64,7 @@ type Capability struct {
 // A Named is a type with a name of its own.
 type Named struct {
 	// Name starts with a capital letter and holds letters and digits of ASCII,
-	// and perhaps an underscore before a last number.
+	// and underscores before what tells it apart from others.
 	// No other Named, and no Type.Name that does not belong to it, is equal.
 	Name string
 	// NotNull is set where the type is an Object or null: a name, unique as Name
@@ -75,6 +76,11 @@ type Named struct {
 	Type *Type
 	// Recursive is set where a value of the type can hold another one.
 	Recursive bool
+
+	// root is the payload whose definition this is, by the name of definition; nil
+	// for a payload. The name of the root itself cannot be a definition's.
+	root       *Named
+	definition string
 }
 
 // A Kind determines which fields of a [Type] are used.
@@ -136,6 +142,19 @@ type Member struct {
 	Type *Type
 	// Required members are always there.
 	Required bool
+}
+
+// Others accepts what any member of an Object does, named or not. The order of named
+// members has no part in it.
+func (t *Type) Others() *Type {
+	var all []*Type
+	if t.Elem != nil {
+		all = append(all, t.Elem)
+	}
+	for _, m := range t.sorted() {
+		all = append(all, m.Type)
+	}
+	return UnionOf(all...)
 }
 
 // Resolve follows references to a type that is none.

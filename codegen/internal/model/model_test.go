@@ -172,16 +172,16 @@ func TestNames(t *testing.T) {
 		named = append(named, n.Name)
 	}
 	if got, want := strings.Join(named, " "),
-		"GetUserRequest GetUserRequestMyPart GetUserResponse GetUser2Request GetUser2Response X2faRequest X2faResponse"; got != want {
+		"GetUser_5d95Request GetUser_5d95RequestMyPart GetUser_5d95Response GetUser_bf1eRequest GetUser_bf1eResponse X2faRequest X2faResponse"; got != want {
 		t.Errorf("named types\n%s, want\n%s", got, want)
 	}
 	root := api.Capabilities[0].Request
-	if root.NotNull != "GetUserRequestObject" {
+	if root.NotNull != "GetUser_5d95RequestObject" {
 		t.Errorf("the object without null is %q", root.NotNull)
 	}
 	object, _ := root.Type.Nullable()
 	want := map[string]string{
-		"role": "GetUserRequestRole", "list": "GetUserRequestListItem", "pick": "GetUserRequestPick", "other": "GetUserRequestOther",
+		"role": "GetUser_5d95RequestRole", "list": "GetUser_5d95RequestListItem", "pick": "GetUser_5d95RequestPick", "other": "GetUser_5d95RequestOther",
 	}
 	for _, m := range object.Members {
 		inner := m.Type
@@ -193,17 +193,17 @@ func TestNames(t *testing.T) {
 		}
 		switch m.Name {
 		case "pick":
-			if a, b := inner.Of[0].Name, inner.Of[1].Name; a != "GetUserRequestPickOne" || b != "GetUserRequestPickObject" {
+			if a, b := inner.Of[0].Name, inner.Of[1].Name; a != "GetUser_5d95RequestPickOne" || b != "GetUser_5d95RequestPickObject" {
 				t.Errorf("the parts of the union are named %q and %q", a, b)
 			}
 		case "other":
-			if got := inner.Elem.Name; got != "GetUserRequestOtherValue" {
+			if got := inner.Elem.Name; got != "GetUser_5d95RequestOtherValue" {
 				t.Errorf("the values of other are named %q", got)
 			}
 		}
 	}
 	for _, n := range api.Types {
-		if want := n.Name == "GetUserRequest" || n.Name == "GetUserRequestMyPart"; n.Recursive != want {
+		if want := n.Name == "GetUser_5d95Request" || n.Name == "GetUser_5d95RequestMyPart"; n.Recursive != want {
 			t.Errorf("%s: recursive = %v", n.Name, n.Recursive)
 		}
 	}

@@ -231,7 +231,7 @@ func TestTypesAcceptWhatSchemasDo(t *testing.T) {
 // What emitters rely on holds for every type: names are unique, and parts are what
 // the comments of [model.Type] promise.
 func TestTypesAreWellFormed(t *testing.T) {
-	isName := regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(_[0-9]+)?$`)
+	isName := regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(_[0-9a-f]+[A-Za-z0-9]*)*$`)
 	rapid.Check(t, func(t *rapid.T) {
 		source, api, _ := drawModel(t)
 		names := map[string]*model.Type{} // by name, in lower case

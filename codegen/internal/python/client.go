@@ -17,18 +17,12 @@ func (e *emitter) methods(w *source.Writer, api *model.API, class, how, async, r
 		wait = "await "
 	}
 	w.Line("\n\nclass %s(_Endpoint):\n    %s", class, e.quote(fmt.Sprintf("Calls the capabilities of %s; %s.", api.Agent, how)))
-	scope := ident.NewScope()
+	names := methodNames(api)
 	for _, c := range api.Capabilities {
-		method := strings.ToLower(strings.Join(ident.CamelWords(c.Name), "_"))
-		method = ident.StartWithLetter(method, "call_")
-		if slices.Contains(keywords(), method) || slices.Contains(typeWords(), method) {
-			// The trailing underscore that PEP 8 proposes for such names.
-			method += "_"
-		}
 		// Refs, not the types themselves, so that signatures show the payloads'
 		// names.
 		payload, response := &model.Type{Kind: model.Ref, Named: c.Request}, &model.Type{Kind: model.Ref, Named: c.Response}
-		w.Line("\n    %sdef %s(", async, scope.Unique(method))
+		w.Line("\n    %sdef %s(", async, names[c.Name])
 		w.Line("        self,\n        payload: %s,\n        *,\n        timeout_ms: int | None = None,", e.expr(payload, false))
 		w.Line("        idempotency_key: str | None = None,\n        traceparent: str | None = None,\n        tenant_id: str | None = None,")
 		w.Line("    ) -> Result[%s]:", e.expr(response, false))
@@ -36,6 +30,21 @@ func (e *emitter) methods(w *source.Writer, api *model.API, class, how, async, r
 		w.Line("        return %sself._call(%s, payload, timeout_ms, idempotency_key, traceparent, tenant_id)", wait, e.quote(c.Name))
 	}
 	w.WriteString(runtime)
+}
+
+// methodNames returns the names of methods by those of their capabilities.
+func methodNames(api *model.API) map[string]string {
+	var claims []ident.Claim
+	for _, c := range api.Capabilities {
+		method := strings.ToLower(strings.Join(ident.CamelWords(c.Name), "_"))
+		method = ident.StartWithLetter(method, "call_")
+		if slices.Contains(keywords(), method) || slices.Contains(typeWords(), method) {
+			// The trailing underscore that PEP 8 proposes for such names.
+			method += "_"
+		}
+		claims = append(claims, ident.Claim{Key: c.Name, Name: method})
+	}
+	return ident.Distinct(claims)
 }
 
 // blockingCall is how Client makes a call: a method of the class.

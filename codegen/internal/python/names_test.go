@@ -26,7 +26,7 @@ func TestPath(t *testing.T) {
 func TestMethodNames(t *testing.T) {
 	module := string(python.Emit(modeltest.Capabilities(t, `{"name":"reviewPr"},{"name":"review-pr"},{"name":"class"},{"name":"str"},
 		{"name":"2fa"},{"name":"X"}`)))
-	for _, method := range []string{"review_pr", "review_pr2", "class_", "str_", "call_2fa", "x"} {
+	for _, method := range []string{"review_pr_0083", "review_pr_ef99", "class_", "str_", "call_2fa", "x"} {
 		for _, def := range []string{"    def " + method + "(\n", "    async def " + method + "(\n"} {
 			if strings.Count(module, def) != 1 {
 				t.Errorf("%d times %q, want once", strings.Count(module, def), def)

@@ -58,14 +58,7 @@ func (e *emitter) expr(t *model.Type, evaluated bool) string {
 		if isTypedDict(t) {
 			return name(t.Name)
 		}
-		var all []*model.Type
-		for _, m := range t.Members {
-			all = append(all, m.Type)
-		}
-		if t.Elem != nil {
-			all = append(all, t.Elem)
-		}
-		return "dict[str, " + e.expr(model.UnionOf(all...), evaluated) + "]"
+		return "dict[str, " + e.expr(t.Others(), evaluated) + "]"
 	case model.Union:
 		var parts []string
 		for _, m := range t.Of {

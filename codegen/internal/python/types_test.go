@@ -56,7 +56,7 @@ func TestTypes(t *testing.T) {
 		{"open object", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`, `class XRequest(TypedDict):
     a: str`},
 		{"object of any names", `{"type":"object","additionalProperties":{"type":"integer"}}`, `dict[str, int]`},
-		{"object with typed others", `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"integer"}}`, `dict[str, Union[str, int]]`},
+		{"object with typed others", `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":{"type":"integer"}}`, `dict[str, Union[int, str]]`},
 		{"object or null", `{"type":["object","null"],"properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`, `class XRequestObject(TypedDict):
     a: str
 

@@ -119,16 +119,14 @@ func (e *emitter) others(t *model.Type, indent string) string {
 	if t.Elem == nil {
 		return ""
 	}
-	all := []*model.Type{t.Elem}
 	optional := false
 	for _, m := range t.Members {
 		if hasNamedIndex(m.Type) {
 			return "unknown"
 		}
-		all = append(all, m.Type)
 		optional = optional || !m.Required
 	}
-	u := model.UnionOf(all...)
+	u := t.Others()
 	text := e.typ(u, indent, false)
 	if optional && u.Kind != model.Any {
 		text += " | undefined"

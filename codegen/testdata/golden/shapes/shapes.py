@@ -169,28 +169,28 @@ EmptyResponse: TypeAlias = dict[str, Any]
 MapsRequest: TypeAlias = dict[str, int]
 
 
-MapsResponse: TypeAlias = dict[str, Union[str, float, bool]]
+MapsResponse: TypeAlias = dict[str, Union[float, bool, str]]
 
 
-class GetUserRequest(TypedDict):
+class GetUser_5d95Request(TypedDict):
     id: NotRequired[str]
 
 
-GetUserResponse: TypeAlias = Any
+GetUser_5d95Response: TypeAlias = Any
 
 
-class GetUser2Request(TypedDict):
+class GetUser_bf1eRequest(TypedDict):
     id: NotRequired[int]
 
 
-GetUser2Response: TypeAlias = Any
+GetUser_bf1eResponse: TypeAlias = Any
 
 
-class GetUser3Request(TypedDict):
+class GetUser_e28eRequest(TypedDict):
     id: NotRequired[bool]
 
 
-GetUser3Response: TypeAlias = Any
+GetUser_e28eResponse: TypeAlias = Any
 
 
 X3dRenderRequest: TypeAlias = Any
@@ -222,15 +222,15 @@ NamesRequest: TypeAlias = dict[str, Any]
 NamesResponse = TypedDict("NamesResponse", {
     "str": NotRequired[str],
     "next": NotRequired[str],
-    "ref": NotRequired["NamesResponseX3D"],
-    "other": NotRequired["NamesResponseX3D2"],
+    "ref": NotRequired["NamesResponseX3D_27a7"],
+    "other": NotRequired["NamesResponseX3D_ab8a"],
 })
 
 
-NamesResponseX3D: TypeAlias = str
+NamesResponseX3D_27a7: TypeAlias = str
 
 
-NamesResponseX3D2: TypeAlias = int
+NamesResponseX3D_ab8a: TypeAlias = int
 
 
 class EnumsRequestObject(TypedDict):
@@ -291,26 +291,26 @@ class MergesRequest(TypedDict):
 MergesRequestMaybe: TypeAlias = Union[bool, None]
 
 
-MergesResponse: TypeAlias = dict[str, Union[str, int]]
+MergesResponse: TypeAlias = dict[str, Union[int, str]]
 
 
-A1Request: TypeAlias = Any
+A1_f55fRequest: TypeAlias = Any
 
 
-A1Response: TypeAlias = Any
+A1_f55fResponse: TypeAlias = Any
 
 
-A1_2Request: TypeAlias = Any
+A1_2f8fRequest: TypeAlias = Any
 
 
-A1_2Response: TypeAlias = Any
+A1_2f8fResponse: TypeAlias = Any
 
 
 class LiteralRequestO(TypedDict):
     k: list[Never]
 
 
-LiteralRequest: TypeAlias = dict[str, Union[None, Literal[True], Literal["x"], list[Union[Literal[1], list[Literal[2]]]], "LiteralRequestO", float]]
+LiteralRequest: TypeAlias = dict[str, Union[list[Union[Literal[1], list[Literal[2]]]], float, None, "LiteralRequestO", Literal["x"], Literal[True]]]
 
 
 LiteralResponse: TypeAlias = Any
@@ -535,39 +535,39 @@ class Client(_Endpoint):
         "Calls maps."
         return self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
-    def get_user(
+    def get_user_5d95(
         self,
-        payload: GetUserRequest,
+        payload: GetUser_5d95Request,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[GetUserResponse]:
+    ) -> Result[GetUser_5d95Response]:
         "Calls get-user."
         return self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
-    def get_user2(
+    def get_user_bf1e(
         self,
-        payload: GetUser2Request,
+        payload: GetUser_bf1eRequest,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[GetUser2Response]:
+    ) -> Result[GetUser_bf1eResponse]:
         "Calls get_user."
         return self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
-    def get_user3(
+    def get_user_e28e(
         self,
-        payload: GetUser3Request,
+        payload: GetUser_e28eRequest,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[GetUser3Response]:
+    ) -> Result[GetUser_e28eResponse]:
         "Calls getUser."
         return self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
@@ -657,25 +657,25 @@ class Client(_Endpoint):
 
     def a1(
         self,
-        payload: A1Request,
+        payload: A1_f55fRequest,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[A1Response]:
+    ) -> Result[A1_f55fResponse]:
         "Calls a1."
         return self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     def a_1(
         self,
-        payload: A1_2Request,
+        payload: A1_2f8fRequest,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[A1_2Response]:
+    ) -> Result[A1_2f8fResponse]:
         "Calls a-1."
         return self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
@@ -823,39 +823,39 @@ class AsyncClient(_Endpoint):
         "Calls maps."
         return await self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
-    async def get_user(
+    async def get_user_5d95(
         self,
-        payload: GetUserRequest,
+        payload: GetUser_5d95Request,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[GetUserResponse]:
+    ) -> Result[GetUser_5d95Response]:
         "Calls get-user."
         return await self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
-    async def get_user2(
+    async def get_user_bf1e(
         self,
-        payload: GetUser2Request,
+        payload: GetUser_bf1eRequest,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[GetUser2Response]:
+    ) -> Result[GetUser_bf1eResponse]:
         "Calls get_user."
         return await self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
-    async def get_user3(
+    async def get_user_e28e(
         self,
-        payload: GetUser3Request,
+        payload: GetUser_e28eRequest,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[GetUser3Response]:
+    ) -> Result[GetUser_e28eResponse]:
         "Calls getUser."
         return await self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
@@ -945,25 +945,25 @@ class AsyncClient(_Endpoint):
 
     async def a1(
         self,
-        payload: A1Request,
+        payload: A1_f55fRequest,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[A1Response]:
+    ) -> Result[A1_f55fResponse]:
         "Calls a1."
         return await self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
     async def a_1(
         self,
-        payload: A1_2Request,
+        payload: A1_2f8fRequest,
         *,
         timeout_ms: int | None = None,
         idempotency_key: str | None = None,
         traceparent: str | None = None,
         tenant_id: str | None = None,
-    ) -> Result[A1_2Response]:
+    ) -> Result[A1_2f8fResponse]:
         "Calls a-1."
         return await self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
 
@@ -1007,7 +1007,7 @@ class AsyncClient(_Endpoint):
 
 
 #: The capabilities that take an object, and no null.
-_TAKES_OBJECT: frozenset[str] = frozenset(("nullable", "tagged-union", "tree", "endless", "intersections", "empty", "maps", "get-user", "get_user", "getUser", "names", "enums", "merges", "literal",))
+_TAKES_OBJECT: frozenset[str] = frozenset(("empty", "endless", "enums", "get-user", "getUser", "get_user", "intersections", "literal", "maps", "merges", "names", "nullable", "tagged-union", "tree",))
 
 #: The code behind capabilities.
 Handlers = TypedDict(
@@ -1021,9 +1021,9 @@ Handlers = TypedDict(
         "intersections": Callable[["IntersectionsRequest", "Call"], Union["IntersectionsResponse", Awaitable["IntersectionsResponse"]]],
         "empty": Callable[["EmptyRequest", "Call"], Union["EmptyResponse", Awaitable["EmptyResponse"]]],
         "maps": Callable[["MapsRequest", "Call"], Union["MapsResponse", Awaitable["MapsResponse"]]],
-        "get-user": Callable[["GetUserRequest", "Call"], Union["GetUserResponse", Awaitable["GetUserResponse"]]],
-        "get_user": Callable[["GetUser2Request", "Call"], Union["GetUser2Response", Awaitable["GetUser2Response"]]],
-        "getUser": Callable[["GetUser3Request", "Call"], Union["GetUser3Response", Awaitable["GetUser3Response"]]],
+        "get-user": Callable[["GetUser_5d95Request", "Call"], Union["GetUser_5d95Response", Awaitable["GetUser_5d95Response"]]],
+        "get_user": Callable[["GetUser_bf1eRequest", "Call"], Union["GetUser_bf1eResponse", Awaitable["GetUser_bf1eResponse"]]],
+        "getUser": Callable[["GetUser_e28eRequest", "Call"], Union["GetUser_e28eResponse", Awaitable["GetUser_e28eResponse"]]],
         "3d-render": Callable[["X3dRenderRequest", "Call"], Union["X3dRenderResponse", Awaitable["X3dRenderResponse"]]],
         "import": Callable[["ImportRequest", "Call"], Union["ImportResponse", Awaitable["ImportResponse"]]],
         "close": Callable[["CloseRequest", "Call"], Union["CloseResponse", Awaitable["CloseResponse"]]],
@@ -1031,8 +1031,8 @@ Handlers = TypedDict(
         "enums": Callable[["EnumsRequest", "Call"], Union["EnumsResponse", Awaitable["EnumsResponse"]]],
         "corners": Callable[["CornersRequest", "Call"], Union["CornersResponse", Awaitable["CornersResponse"]]],
         "merges": Callable[["MergesRequest", "Call"], Union["MergesResponse", Awaitable["MergesResponse"]]],
-        "a1": Callable[["A1Request", "Call"], Union["A1Response", Awaitable["A1Response"]]],
-        "a-1": Callable[["A1_2Request", "Call"], Union["A1_2Response", Awaitable["A1_2Response"]]],
+        "a1": Callable[["A1_f55fRequest", "Call"], Union["A1_f55fResponse", Awaitable["A1_f55fResponse"]]],
+        "a-1": Callable[["A1_2f8fRequest", "Call"], Union["A1_2f8fResponse", Awaitable["A1_2f8fResponse"]]],
         "literal": Callable[["LiteralRequest", "Call"], Union["LiteralResponse", Awaitable["LiteralResponse"]]],
     },
     total=False,

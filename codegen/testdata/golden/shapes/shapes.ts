@@ -120,26 +120,26 @@ export type MapsResponse = {
   [key: string]: number | boolean | string | undefined;
 };
 
-export type GetUserRequest = {
+export type GetUser_5d95Request = {
   id?: string;
   [key: string]: unknown;
 };
 
-export type GetUserResponse = unknown;
+export type GetUser_5d95Response = unknown;
 
-export type GetUser2Request = {
+export type GetUser_bf1eRequest = {
   id?: number;
   [key: string]: unknown;
 };
 
-export type GetUser2Response = unknown;
+export type GetUser_bf1eResponse = unknown;
 
-export type GetUser3Request = {
+export type GetUser_e28eRequest = {
   id?: boolean;
   [key: string]: unknown;
 };
 
-export type GetUser3Response = unknown;
+export type GetUser_e28eResponse = unknown;
 
 export type X3dRenderRequest = unknown;
 
@@ -180,14 +180,14 @@ export type NamesRequest = {
 export type NamesResponse = {
   str?: string;
   next?: string;
-  ref?: NamesResponseX3D;
-  other?: NamesResponseX3D2;
+  ref?: NamesResponseX3D_27a7;
+  other?: NamesResponseX3D_ab8a;
   [key: string]: unknown;
 };
 
-export type NamesResponseX3D = string;
+export type NamesResponseX3D_27a7 = string;
 
-export type NamesResponseX3D2 = number;
+export type NamesResponseX3D_ab8a = number;
 
 export type EnumsRequest = {
   text?: "" | "-1" | "*/" | "a b" | "a-b" | "\"" | "new\nline" | "\u2028" | "Text";
@@ -248,13 +248,13 @@ export type MergesResponse = {
   [key: string]: number | string;
 };
 
-export type A1Request = unknown;
+export type A1_f55fRequest = unknown;
 
-export type A1Response = unknown;
+export type A1_f55fResponse = unknown;
 
-export type A1_2Request = unknown;
+export type A1_2f8fRequest = unknown;
 
-export type A1_2Response = unknown;
+export type A1_2f8fResponse = unknown;
 
 export type LiteralRequest = {
   n: null;
@@ -286,9 +286,9 @@ export interface Capabilities {
   "intersections": { request: IntersectionsRequest; response: IntersectionsResponse };
   "empty": { request: EmptyRequest; response: EmptyResponse };
   "maps": { request: MapsRequest; response: MapsResponse };
-  "get-user": { request: GetUserRequest; response: GetUserResponse };
-  "get_user": { request: GetUser2Request; response: GetUser2Response };
-  "getUser": { request: GetUser3Request; response: GetUser3Response };
+  "get-user": { request: GetUser_5d95Request; response: GetUser_5d95Response };
+  "get_user": { request: GetUser_bf1eRequest; response: GetUser_bf1eResponse };
+  "getUser": { request: GetUser_e28eRequest; response: GetUser_e28eResponse };
   "3d-render": { request: X3dRenderRequest; response: X3dRenderResponse };
   "import": { request: ImportRequest; response: ImportResponse };
   "close": { request: CloseRequest; response: CloseResponse };
@@ -296,8 +296,8 @@ export interface Capabilities {
   "enums": { request: EnumsRequest; response: EnumsResponse };
   "corners": { request: CornersRequest; response: CornersResponse };
   "merges": { request: MergesRequest; response: MergesResponse };
-  "a1": { request: A1Request; response: A1Response };
-  "a-1": { request: A1_2Request; response: A1_2Response };
+  "a1": { request: A1_f55fRequest; response: A1_f55fResponse };
+  "a-1": { request: A1_2f8fRequest; response: A1_2f8fResponse };
   "literal": { request: LiteralRequest; response: LiteralResponse };
 }
 
@@ -460,7 +460,7 @@ async function postLocal(url: string, at: object, headers: Record<string, string
 }
 
 /** The capabilities that take an object, and no null. */
-const takesObject: ReadonlySet<string> = new Set<string>(["nullable", "tagged-union", "tree", "endless", "intersections", "empty", "maps", "get-user", "get_user", "getUser", "names", "enums", "merges", "literal"]);
+const takesObject: ReadonlySet<string> = new Set<string>(["empty", "endless", "enums", "get-user", "getUser", "get_user", "intersections", "literal", "maps", "merges", "names", "nullable", "tagged-union", "tree"]);
 
 /** The call that a skill serves. A text is empty where the caller gave none. */
 export interface Call {

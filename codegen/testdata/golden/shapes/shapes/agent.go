@@ -794,16 +794,16 @@ func (v MapsResponseValue) MarshalJSON() ([]byte, error) {
 	return typed.EncodeUnion(v.Number, v.Boolean)
 }
 
-// GetUserRequest is an object.
-type GetUserRequest struct {
+// GetUser_5d95Request is an object.
+type GetUser_5d95Request struct {
 	ID *string
 	// Extra holds the members that the schema does not name.
 	Extra map[string]json.RawMessage
 }
 
 // UnmarshalJSON decodes strictly.
-func (v *GetUserRequest) UnmarshalJSON(data []byte) error {
-	var n GetUserRequest
+func (v *GetUser_5d95Request) UnmarshalJSON(data []byte) error {
+	var n GetUser_5d95Request
 	o := typed.DecodeObject(data)
 	o.Optional("id", &n.ID)
 	o.Rest(&n.Extra)
@@ -815,26 +815,26 @@ func (v *GetUserRequest) UnmarshalJSON(data []byte) error {
 }
 
 // MarshalJSON writes an object of the schema.
-func (v GetUserRequest) MarshalJSON() ([]byte, error) {
+func (v GetUser_5d95Request) MarshalJSON() ([]byte, error) {
 	o := typed.EncodeObject()
 	o.Optional("id", v.ID)
 	o.Rest(v.Extra)
 	return o.Bytes()
 }
 
-// GetUserResponse is a payload or a part of one.
-type GetUserResponse = json.RawMessage
+// GetUser_5d95Response is a payload or a part of one.
+type GetUser_5d95Response = json.RawMessage
 
-// GetUser2Request is an object.
-type GetUser2Request struct {
+// GetUser_bf1eRequest is an object.
+type GetUser_bf1eRequest struct {
 	ID *int64
 	// Extra holds the members that the schema does not name.
 	Extra map[string]json.RawMessage
 }
 
 // UnmarshalJSON decodes strictly.
-func (v *GetUser2Request) UnmarshalJSON(data []byte) error {
-	var n GetUser2Request
+func (v *GetUser_bf1eRequest) UnmarshalJSON(data []byte) error {
+	var n GetUser_bf1eRequest
 	o := typed.DecodeObject(data)
 	o.Optional("id", &n.ID)
 	o.Rest(&n.Extra)
@@ -846,26 +846,26 @@ func (v *GetUser2Request) UnmarshalJSON(data []byte) error {
 }
 
 // MarshalJSON writes an object of the schema.
-func (v GetUser2Request) MarshalJSON() ([]byte, error) {
+func (v GetUser_bf1eRequest) MarshalJSON() ([]byte, error) {
 	o := typed.EncodeObject()
 	o.Optional("id", v.ID)
 	o.Rest(v.Extra)
 	return o.Bytes()
 }
 
-// GetUser2Response is a payload or a part of one.
-type GetUser2Response = json.RawMessage
+// GetUser_bf1eResponse is a payload or a part of one.
+type GetUser_bf1eResponse = json.RawMessage
 
-// GetUser3Request is an object.
-type GetUser3Request struct {
+// GetUser_e28eRequest is an object.
+type GetUser_e28eRequest struct {
 	ID *bool
 	// Extra holds the members that the schema does not name.
 	Extra map[string]json.RawMessage
 }
 
 // UnmarshalJSON decodes strictly.
-func (v *GetUser3Request) UnmarshalJSON(data []byte) error {
-	var n GetUser3Request
+func (v *GetUser_e28eRequest) UnmarshalJSON(data []byte) error {
+	var n GetUser_e28eRequest
 	o := typed.DecodeObject(data)
 	o.Optional("id", &n.ID)
 	o.Rest(&n.Extra)
@@ -877,15 +877,15 @@ func (v *GetUser3Request) UnmarshalJSON(data []byte) error {
 }
 
 // MarshalJSON writes an object of the schema.
-func (v GetUser3Request) MarshalJSON() ([]byte, error) {
+func (v GetUser_e28eRequest) MarshalJSON() ([]byte, error) {
 	o := typed.EncodeObject()
 	o.Optional("id", v.ID)
 	o.Rest(v.Extra)
 	return o.Bytes()
 }
 
-// GetUser3Response is a payload or a part of one.
-type GetUser3Response = json.RawMessage
+// GetUser_e28eResponse is a payload or a part of one.
+type GetUser_e28eResponse = json.RawMessage
 
 // X3dRenderRequest is a payload or a part of one.
 type X3dRenderRequest = json.RawMessage
@@ -907,23 +907,23 @@ type CloseResponse = json.RawMessage
 
 // NamesRequest is an object.
 type NamesRequest struct {
-	AB    string
-	AB2   *string
-	AB3   *string
-	Proto *string
-	Class *string
-	X     *string
-	X2    *string
+	AB_d443 string
+	AB_648f *string
+	AB_042a *string
+	Proto   *string
+	Class   *string
+	X_e3b0  *string
+	X_8d33  *string
 	// */ }
-	X3             string
-	Quoted         *string
-	X4             *string
-	Extra          *string
-	UnmarshalJSON2 *string
-	Int            *NamesRequestInt
-	LineBreak      *string
-	X12            *string
-	Undeclared     json.RawMessage
+	X_ed96             string
+	Quoted             *string
+	X_cf2a             *string
+	Extra              *string
+	UnmarshalJSON_5221 *string
+	Int                *NamesRequestInt
+	LineBreak          *string
+	X12                *string
+	Undeclared         json.RawMessage
 	// Extra2 holds the members that the schema does not name.
 	Extra2 map[string]json.RawMessage
 }
@@ -932,18 +932,18 @@ type NamesRequest struct {
 func (v *NamesRequest) UnmarshalJSON(data []byte) error {
 	var n NamesRequest
 	o := typed.DecodeObject(data)
-	o.Required("a-b", &n.AB)
-	o.Optional("a_b", &n.AB2)
-	o.Optional("aB", &n.AB3)
+	o.Required("a-b", &n.AB_d443)
+	o.Optional("a_b", &n.AB_648f)
+	o.Optional("aB", &n.AB_042a)
 	o.Optional("__proto__", &n.Proto)
 	o.Optional("class", &n.Class)
-	o.Optional("", &n.X)
-	o.Optional("`", &n.X2)
-	o.Required("*/", &n.X3)
+	o.Optional("", &n.X_e3b0)
+	o.Optional("`", &n.X_8d33)
+	o.Required("*/", &n.X_ed96)
 	o.Optional("\"quoted\"", &n.Quoted)
-	o.Optional("日本", &n.X4)
+	o.Optional("日本", &n.X_cf2a)
 	o.Optional("extra", &n.Extra)
-	o.Optional("unmarshalJSON", &n.UnmarshalJSON2)
+	o.Optional("unmarshalJSON", &n.UnmarshalJSON_5221)
 	o.Optional("int", &n.Int)
 	o.Optional("line\nbreak", &n.LineBreak)
 	o.Optional("12", &n.X12)
@@ -959,18 +959,18 @@ func (v *NamesRequest) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes an object of the schema.
 func (v NamesRequest) MarshalJSON() ([]byte, error) {
 	o := typed.EncodeObject()
-	o.Required("a-b", v.AB)
-	o.Optional("a_b", v.AB2)
-	o.Optional("aB", v.AB3)
+	o.Required("a-b", v.AB_d443)
+	o.Optional("a_b", v.AB_648f)
+	o.Optional("aB", v.AB_042a)
 	o.Optional("__proto__", v.Proto)
 	o.Optional("class", v.Class)
-	o.Optional("", v.X)
-	o.Optional("`", v.X2)
-	o.Required("*/", v.X3)
+	o.Optional("", v.X_e3b0)
+	o.Optional("`", v.X_8d33)
+	o.Required("*/", v.X_ed96)
 	o.Optional("\"quoted\"", v.Quoted)
-	o.Optional("日本", v.X4)
+	o.Optional("日本", v.X_cf2a)
 	o.Optional("extra", v.Extra)
-	o.Optional("unmarshalJSON", v.UnmarshalJSON2)
+	o.Optional("unmarshalJSON", v.UnmarshalJSON_5221)
 	o.Optional("int", v.Int)
 	o.Optional("line\nbreak", v.LineBreak)
 	o.Optional("12", v.X12)
@@ -1011,8 +1011,8 @@ func (v NamesRequestInt) MarshalJSON() ([]byte, error) {
 type NamesResponse struct {
 	Str   *string
 	Next  *string
-	Ref   *NamesResponseX3D
-	Other *NamesResponseX3D2
+	Ref   *NamesResponseX3D_27a7
+	Other *NamesResponseX3D_ab8a
 	// Extra holds the members that the schema does not name.
 	Extra map[string]json.RawMessage
 }
@@ -1044,11 +1044,11 @@ func (v NamesResponse) MarshalJSON() ([]byte, error) {
 	return o.Bytes()
 }
 
-// NamesResponseX3D is a payload or a part of one.
-type NamesResponseX3D = string
+// NamesResponseX3D_27a7 is a payload or a part of one.
+type NamesResponseX3D_27a7 = string
 
-// NamesResponseX3D2 is a payload or a part of one.
-type NamesResponseX3D2 = int64
+// NamesResponseX3D_ab8a is a payload or a part of one.
+type NamesResponseX3D_ab8a = int64
 
 // EnumsRequest is an object.
 type EnumsRequest struct {
@@ -1104,20 +1104,20 @@ type EnumsRequestText string
 
 // The values of EnumsRequestText.
 const (
-	EnumsRequestTextEmpty   EnumsRequestText = ""
-	EnumsRequestTextMinus1  EnumsRequestText = "-1"
-	EnumsRequestTextValue   EnumsRequestText = "*/"
-	EnumsRequestTextAB      EnumsRequestText = "a b"
-	EnumsRequestTextAB2     EnumsRequestText = "a-b"
-	EnumsRequestTextValue2  EnumsRequestText = "\""
-	EnumsRequestTextNewLine EnumsRequestText = "new\nline"
-	EnumsRequestTextValue3  EnumsRequestText = "\u2028"
-	EnumsRequestTextText    EnumsRequestText = "Text"
+	EnumsRequestTextEmpty      EnumsRequestText = ""
+	EnumsRequestTextMinus1     EnumsRequestText = "-1"
+	EnumsRequestTextValue_cc53 EnumsRequestText = "*/"
+	EnumsRequestTextAB_2057    EnumsRequestText = "a b"
+	EnumsRequestTextAB_345a    EnumsRequestText = "a-b"
+	EnumsRequestTextValue_3cf9 EnumsRequestText = "\""
+	EnumsRequestTextNewLine    EnumsRequestText = "new\nline"
+	EnumsRequestTextValue_f9ff EnumsRequestText = "\u2028"
+	EnumsRequestTextText       EnumsRequestText = "Text"
 )
 
 // UnmarshalJSON accepts the values of the enum and no other.
 func (v *EnumsRequestText) UnmarshalJSON(data []byte) error {
-	return typed.DecodeEnum(data, v, EnumsRequestTextEmpty, EnumsRequestTextMinus1, EnumsRequestTextValue, EnumsRequestTextAB, EnumsRequestTextAB2, EnumsRequestTextValue2, EnumsRequestTextNewLine, EnumsRequestTextValue3, EnumsRequestTextText)
+	return typed.DecodeEnum(data, v, EnumsRequestTextEmpty, EnumsRequestTextMinus1, EnumsRequestTextValue_cc53, EnumsRequestTextAB_2057, EnumsRequestTextAB_345a, EnumsRequestTextValue_3cf9, EnumsRequestTextNewLine, EnumsRequestTextValue_f9ff, EnumsRequestTextText)
 }
 
 // EnumsRequestNumber is one of the constants below.
@@ -1666,17 +1666,17 @@ func (v MergesResponse) MarshalJSON() ([]byte, error) {
 	return o.Bytes()
 }
 
-// A1Request is a payload or a part of one.
-type A1Request = json.RawMessage
+// A1_f55fRequest is a payload or a part of one.
+type A1_f55fRequest = json.RawMessage
 
-// A1Response is a payload or a part of one.
-type A1Response = json.RawMessage
+// A1_f55fResponse is a payload or a part of one.
+type A1_f55fResponse = json.RawMessage
 
-// A1_2Request is a payload or a part of one.
-type A1_2Request = json.RawMessage
+// A1_2f8fRequest is a payload or a part of one.
+type A1_2f8fRequest = json.RawMessage
 
-// A1_2Response is a payload or a part of one.
-type A1_2Response = json.RawMessage
+// A1_2f8fResponse is a payload or a part of one.
+type A1_2f8fResponse = json.RawMessage
 
 // LiteralRequest is an object.
 type LiteralRequest struct {
@@ -1917,19 +1917,19 @@ func (c *Client) Maps(ctx context.Context, request MapsRequest, opts ...typed.Ca
 	return typed.Request[MapsResponse](ctx, c.caller, Address, "maps", request, opts)
 }
 
-// GetUser calls get-user.
-func (c *Client) GetUser(ctx context.Context, request GetUserRequest, opts ...typed.CallOption) (GetUserResponse, error) {
-	return typed.Request[GetUserResponse](ctx, c.caller, Address, "get-user", request, opts)
+// GetUser_5d95 calls get-user.
+func (c *Client) GetUser_5d95(ctx context.Context, request GetUser_5d95Request, opts ...typed.CallOption) (GetUser_5d95Response, error) {
+	return typed.Request[GetUser_5d95Response](ctx, c.caller, Address, "get-user", request, opts)
 }
 
-// GetUser2 calls get_user.
-func (c *Client) GetUser2(ctx context.Context, request GetUser2Request, opts ...typed.CallOption) (GetUser2Response, error) {
-	return typed.Request[GetUser2Response](ctx, c.caller, Address, "get_user", request, opts)
+// GetUser_bf1e calls get_user.
+func (c *Client) GetUser_bf1e(ctx context.Context, request GetUser_bf1eRequest, opts ...typed.CallOption) (GetUser_bf1eResponse, error) {
+	return typed.Request[GetUser_bf1eResponse](ctx, c.caller, Address, "get_user", request, opts)
 }
 
-// GetUser3 calls getUser.
-func (c *Client) GetUser3(ctx context.Context, request GetUser3Request, opts ...typed.CallOption) (GetUser3Response, error) {
-	return typed.Request[GetUser3Response](ctx, c.caller, Address, "getUser", request, opts)
+// GetUser_e28e calls getUser.
+func (c *Client) GetUser_e28e(ctx context.Context, request GetUser_e28eRequest, opts ...typed.CallOption) (GetUser_e28eResponse, error) {
+	return typed.Request[GetUser_e28eResponse](ctx, c.caller, Address, "getUser", request, opts)
 }
 
 // X3dRender calls 3d-render.
@@ -1967,14 +1967,14 @@ func (c *Client) Merges(ctx context.Context, request MergesRequest, opts ...type
 	return typed.Request[MergesResponse](ctx, c.caller, Address, "merges", request, opts)
 }
 
-// A1 calls a1.
-func (c *Client) A1(ctx context.Context, request A1Request, opts ...typed.CallOption) (A1Response, error) {
-	return typed.Request[A1Response](ctx, c.caller, Address, "a1", request, opts)
+// A1_f55f calls a1.
+func (c *Client) A1_f55f(ctx context.Context, request A1_f55fRequest, opts ...typed.CallOption) (A1_f55fResponse, error) {
+	return typed.Request[A1_f55fResponse](ctx, c.caller, Address, "a1", request, opts)
 }
 
-// A1_2 calls a-1.
-func (c *Client) A1_2(ctx context.Context, request A1_2Request, opts ...typed.CallOption) (A1_2Response, error) {
-	return typed.Request[A1_2Response](ctx, c.caller, Address, "a-1", request, opts)
+// A1_2f8f calls a-1.
+func (c *Client) A1_2f8f(ctx context.Context, request A1_2f8fRequest, opts ...typed.CallOption) (A1_2f8fResponse, error) {
+	return typed.Request[A1_2f8fResponse](ctx, c.caller, Address, "a-1", request, opts)
 }
 
 // Literal calls literal.
@@ -2000,12 +2000,12 @@ type Server interface {
 	Empty(ctx context.Context, request EmptyRequest) (EmptyResponse, error)
 	// Maps serves maps.
 	Maps(ctx context.Context, request MapsRequest) (MapsResponse, error)
-	// GetUser serves get-user.
-	GetUser(ctx context.Context, request GetUserRequest) (GetUserResponse, error)
-	// GetUser2 serves get_user.
-	GetUser2(ctx context.Context, request GetUser2Request) (GetUser2Response, error)
-	// GetUser3 serves getUser.
-	GetUser3(ctx context.Context, request GetUser3Request) (GetUser3Response, error)
+	// GetUser_5d95 serves get-user.
+	GetUser_5d95(ctx context.Context, request GetUser_5d95Request) (GetUser_5d95Response, error)
+	// GetUser_bf1e serves get_user.
+	GetUser_bf1e(ctx context.Context, request GetUser_bf1eRequest) (GetUser_bf1eResponse, error)
+	// GetUser_e28e serves getUser.
+	GetUser_e28e(ctx context.Context, request GetUser_e28eRequest) (GetUser_e28eResponse, error)
 	// X3dRender serves 3d-render.
 	X3dRender(ctx context.Context, request X3dRenderRequest) (X3dRenderResponse, error)
 	// Import serves import.
@@ -2020,10 +2020,10 @@ type Server interface {
 	Corners(ctx context.Context, request *CornersRequest) (CornersResponse, error)
 	// Merges serves merges.
 	Merges(ctx context.Context, request MergesRequest) (MergesResponse, error)
-	// A1 serves a1.
-	A1(ctx context.Context, request A1Request) (A1Response, error)
-	// A1_2 serves a-1.
-	A1_2(ctx context.Context, request A1_2Request) (A1_2Response, error)
+	// A1_f55f serves a1.
+	A1_f55f(ctx context.Context, request A1_f55fRequest) (A1_f55fResponse, error)
+	// A1_2f8f serves a-1.
+	A1_2f8f(ctx context.Context, request A1_2f8fRequest) (A1_2f8fResponse, error)
 	// Literal serves literal.
 	Literal(ctx context.Context, request LiteralRequest) (LiteralResponse, error)
 }
@@ -2038,9 +2038,9 @@ func RegisterServer(m *typed.Mux, s Server) {
 	typed.Handle(m, "intersections", "intersections", s.Intersections)
 	typed.Handle(m, "empty", "empty", s.Empty)
 	typed.Handle(m, "maps", "maps", s.Maps)
-	typed.Handle(m, "get-user", "get-user", s.GetUser)
-	typed.Handle(m, "get_user", "get_user", s.GetUser2)
-	typed.Handle(m, "getUser", "getUser", s.GetUser3)
+	typed.Handle(m, "get-user", "get-user", s.GetUser_5d95)
+	typed.Handle(m, "get_user", "get_user", s.GetUser_bf1e)
+	typed.Handle(m, "getUser", "getUser", s.GetUser_e28e)
 	typed.Handle(m, "3d-render", "3d-render", s.X3dRender)
 	typed.Handle(m, "import", "import", s.Import)
 	typed.Handle(m, "close", "close", s.Close)
@@ -2048,7 +2048,7 @@ func RegisterServer(m *typed.Mux, s Server) {
 	typed.Handle(m, "enums", "enums", s.Enums)
 	typed.Handle(m, "corners", "corners", s.Corners)
 	typed.Handle(m, "merges", "merges", s.Merges)
-	typed.Handle(m, "a1", "a1", s.A1)
-	typed.Handle(m, "a-1", "a-1", s.A1_2)
+	typed.Handle(m, "a1", "a1", s.A1_f55f)
+	typed.Handle(m, "a-1", "a-1", s.A1_2f8f)
 	typed.Handle(m, "literal", "literal", s.Literal)
 }
