@@ -2,25 +2,37 @@ package golang
 
 import (
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 
 	"github.com/agentd/agentd/codegen/internal/ident"
 	"github.com/agentd/agentd/codegen/internal/model"
+	"github.com/agentd/agentd/codegen/internal/source"
 )
 
-// packageName makes a package name from an agent's id. It avoids keywords, names
-// with a meaning for the go command, and the packages that the file imports.
+// packageName makes a package name from an agent's id, which is its folder's as well.
 func packageName(id string) string {
 	name := ident.StartWithLetter(strings.Join(ident.Words(id), ""), "agent")
-	switch name {
-	case "main", "internal", "vendor", "testdata", "context", "typed", "json":
-		return name + "agent"
-	}
-	if token.IsKeyword(name) || strings.HasSuffix(name, "test") {
+	if isReservedPackage(name) {
 		return name + "agent"
 	}
 	return name
+}
+
+// isReservedPackage reports whether a package, or its folder, must not have that name.
+func isReservedPackage(name string) bool {
+	switch name {
+	case "main", "internal", "vendor", "testdata": // not to be imported, or not from everywhere
+		return true
+	case "documentation", "init": // the go command skips the one, and no file can import the other
+		return true
+	case "context", "typed", "json": // the file itself imports these
+		return true
+	}
+	// Whoever imports a package that is named like error could not use that type.
+	predeclared := types.Universe.Lookup(name) != nil
+	return token.IsKeyword(name) || predeclared || strings.HasSuffix(name, "test") || source.IsDevice(name)
 }
 
 // enumWord returns the part of a constant's name that stands for its value.

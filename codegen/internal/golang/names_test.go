@@ -8,6 +8,8 @@ func TestPackageName(t *testing.T) {
 		"main": "mainagent", "internal": "internalagent", "vendor": "vendoragent", "testdata": "testdataagent",
 		"context": "contextagent", "typed": "typedagent", "json": "jsonagent",
 		"func": "funcagent", "type": "typeagent", // keywords
+		"init": "initagent", "documentation": "documentationagent", "select": "selectagent", "con": "conagent", "com1": "com1agent",
+		"error": "erroragent", "string": "stringagent", "nil": "nilagent", "logging": "logging", "x.d.y": "xdy",
 		"load-test": "loadtestagent", // load_test would be a package of tests
 	} {
 		if got := packageName(id); got != want {

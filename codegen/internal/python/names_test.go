@@ -13,6 +13,11 @@ func TestPath(t *testing.T) {
 		"pr-reviewer": "pr_reviewer.py", "a.b_c": "a_b_c.py", "3d": "agent_3d.py",
 		"import": "import_.py", "async": "async_.py", "yield": "yield_.py", // keywords
 		"asyncio": "asyncio_.py", "json": "json_.py", "os": "os_.py", "socket": "socket_.py", "typing": "typing_.py", // imports
+		// what those import in turn, or anybody else does
+		"logging": "logging_.py", "select": "select_.py", "http": "http_.py", "sqlite3": "sqlite3_.py", "py-compile": "py_compile_.py",
+		"agentd": "agentd_.py", "typing.extensions": "typing_extensions_.py", "conftest": "conftest_.py",
+		"con": "con_.py", "com1": "com1_.py", "com10": "com10.py", // devices of Windows
+		"init": "init.py", "documentation": "documentation.py", "main": "main.py", "x.d.y": "x_d_y.py",
 		"match": "match.py",
 	} {
 		if got := python.Path(id); got != want {

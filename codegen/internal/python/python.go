@@ -15,16 +15,10 @@ import (
 // Path returns the name of an agent's module.
 func Path(id string) string {
 	name := ident.StartWithLetter(strings.Join(ident.Words(id), "_"), "agent_")
-	if slices.Contains(keywords(), name) || slices.Contains(importedModules(), name) {
-		name += "_" // neither a statement nor a module that this one imports
+	if isReservedModule(name) {
+		name += "_"
 	}
 	return name + ".py"
-}
-
-// importedModules returns the modules that a generated one imports. One of the
-// same name beside it would hide them.
-func importedModules() []string {
-	return []string{"asyncio", "json", "os", "socket", "sys", "typing", "urllib"}
 }
 
 // runtime is what a module holds beside types and methods.

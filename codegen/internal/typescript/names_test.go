@@ -24,7 +24,10 @@ func TestTakesObject(t *testing.T) {
 func TestPath(t *testing.T) {
 	for id, want := range map[string]string{
 		"pr-reviewer": "pr-reviewer.ts", "a.b_c": "a.b_c.ts", "d": "d.ts", "3d": "3d.ts",
-		"x.d": "x.d_.ts", // x.d.ts would be a declaration file
+		"x.d": "x.d_.ts", "x.d.y": "x.d_.y.ts", "d.d.d": "d.d_.d_.ts", // declaration files
+		"x.js": "x.js_.ts", "x.js.y": "x.js.y.ts", "x.ts": "x.ts_.ts", "js": "js.ts", "x.test": "x.test_.ts",
+		"con": "con_.ts", "nul.x": "nul_.x.ts", "x.nul": "x.nul.ts", "com1": "com1_.ts", "lpt0": "lpt0_.ts", "com": "com.ts", "com10": "com10.ts", // devices of Windows
+		"init": "init.ts", "documentation": "documentation.ts", "logging": "logging.ts", "select": "select.ts", "index": "index.ts",
 	} {
 		if got := typescript.Path(id); got != want {
 			t.Errorf("Path(%q) = %s, want %s", id, got, want)

@@ -12,10 +12,27 @@ import (
 
 // Path returns the name of an agent's module.
 func Path(id string) string {
-	if strings.HasSuffix(id, ".d") {
-		id += "_" // x.d.ts would be a declaration file
+	parts := strings.Split(id, ".")
+	for i, part := range parts {
+		if i == 0 && source.IsDevice(part) || i > 0 && isExtension(part, i == len(parts)-1) {
+			parts[i] += "_"
+		}
 	}
-	return id + ".ts"
+	return strings.Join(parts, ".") + ".ts"
+}
+
+// isExtension reports whether a part of a file's name after a dot means something to a
+// compiler or a test runner.
+func isExtension(part string, last bool) bool {
+	switch part {
+	case "d":
+		return true // x.d.ts and x.d.y.ts are declaration files
+	case "js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "json":
+		return last // "./x.js" is the module x.ts, and would be x.js.ts as well
+	case "test", "spec":
+		return last // run as a test by what finds tests by their names
+	}
+	return false
 }
 
 // client is the part of a module that is the same for all. It names no type of
