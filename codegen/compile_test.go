@@ -107,6 +107,30 @@ func TestGoldenPythonTypeChecks(t *testing.T) {
 	t.Parallel()
 	nodeTool(t, "pyright", "index.js")
 	dir := t.TempDir()
+	goldenPython(t, dir)
+	pyright(t, dir)
+}
+
+// mypy refuses other things than pyright. It judges the golden files, the examples of the
+// docs and the types of random schemas, all at once: it takes its time to start. Values are
+// left to pyright: mypy does not find the part of a union that a literal is of.
+func TestPythonPassesMypy(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("mypy")
+	if err != nil {
+		t.Skip("there is no mypy")
+	}
+	dir := t.TempDir()
+	goldenPython(t, dir)
+	write(t, filepath.Join(dir, "fuzz.py"), generate(t, "python", soundnessContracts()))
+	run(t, dir, program, "--strict", "--namespace-packages", "--explicit-package-bases", "--python-version", "3.11",
+		"--cache-dir", filepath.Join(t.TempDir(), "cache"), ".")
+}
+
+// goldenPython writes the golden modules below dir, each in a folder of its own, and the
+// examples of the docs.
+func goldenPython(t *testing.T, dir string) {
+	t.Helper()
 	docsBeside(t, "python", ".py", dir)
 	for _, path := range goldenFiles(t, ".py") {
 		content, err := os.ReadFile(path)
@@ -115,7 +139,6 @@ func TestGoldenPythonTypeChecks(t *testing.T) {
 		}
 		write(t, filepath.Join(dir, strings.ReplaceAll(filepath.Dir(path), string(filepath.Separator), "_"), filepath.Base(path)), content)
 	}
-	pyright(t, dir)
 }
 
 // Type checkers do not run a module; Python does.

@@ -92,10 +92,19 @@ func enough(t *testing.T, valid, refused int) {
 func TestPythonIsSound(t *testing.T) {
 	t.Parallel()
 	nodeTool(t, "pyright", "index.js")
+	dir := t.TempDir()
+	valid, refused := soundnessPython(t, dir)
+	pyright(t, dir)
+	enough(t, valid, 2*refused)
+}
+
+// soundnessPython writes to dir the types of random schemas, and a module that gives them
+// values: valid ones, and invalid ones that a checker is to refuse.
+func soundnessPython(t *testing.T, dir string) (valid, refused int) {
+	t.Helper()
 	all := soundnessContracts()
 	var values bytes.Buffer
 	fmt.Fprintln(&values, "import fuzz")
-	valid, refused := 0, 0
 	for _, c := range all {
 		for _, v := range c.plain {
 			fmt.Fprintf(&values, "# %s\nv%d: fuzz.%s = %s\n", c.source, valid, typeName(c), pythonLiteral(t, v))
@@ -105,15 +114,13 @@ func TestPythonIsSound(t *testing.T) {
 			continue // where others are typed, Python has a plain dict
 		}
 		for _, v := range invalid(c) {
-			fmt.Fprintf(&values, "# %s\ni%d: fuzz.%s = %s  # pyright: ignore\n", c.source, refused, typeName(c), pythonLiteral(t, v))
+			fmt.Fprintf(&values, "# %s\ni%d: fuzz.%s = %s  # type: ignore\n", c.source, refused, typeName(c), pythonLiteral(t, v))
 			refused++
 		}
 	}
-	dir := t.TempDir()
 	write(t, filepath.Join(dir, "fuzz.py"), generate(t, "python", all))
 	write(t, filepath.Join(dir, "values.py"), values.Bytes())
-	pyright(t, dir)
-	enough(t, valid, 2*refused)
+	return valid, refused
 }
 
 func isFalse(n schema.Node) bool {

@@ -27,7 +27,10 @@ func (e *emitter) methods(w *source.Writer, api *model.API, class, how, async, r
 		w.Line("        idempotency_key: str | None = None,\n        traceparent: str | None = None,\n        tenant_id: str | None = None,")
 		w.Line("    ) -> Result[%s]:", e.expr(response, false))
 		w.Line("        %s", e.quote(strings.Join(append(source.CommentLines(c.Doc), "Calls "+c.Name+"."), "\n")))
-		w.Line("        return %sself._call(%s, payload, timeout_ms, idempotency_key, traceparent, tenant_id)", wait, e.quote(c.Name))
+		// By way of a variable: mypy takes no value of any type for a result.
+		w.Line("        result: Result[%s] = %sself._call(%s, payload, timeout_ms, idempotency_key, traceparent, tenant_id)",
+			e.expr(response, false), wait, e.quote(c.Name))
+		w.Line("        return result")
 	}
 	w.WriteString(runtime)
 }

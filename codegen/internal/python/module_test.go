@@ -67,7 +67,8 @@ func TestMethods(t *testing.T) {
         tenant_id: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Reviews.\nTwice.\nCalls review-pr."
-        return self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[ReviewPrResponse] = self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 `, `
     async def review_pr(
         self,
@@ -79,10 +80,12 @@ func TestMethods(t *testing.T) {
         tenant_id: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Reviews.\nTwice.\nCalls review-pr."
-        return await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[ReviewPrResponse] = await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 `, `
         "Calls bare."
-        return self._call("bare", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[BareResponse] = self._call("bare", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 `, "\nReviewPrRequest: TypeAlias = str\n", "\nBareRequest: TypeAlias = Any\n", "\nBareResponse: TypeAlias = Any\n",
 	} {
 		if strings.Count(text, want) != 1 {

@@ -191,7 +191,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[TriagePrResponse]:
         "Say how urgent a pull request is, who should look at it, and which team notes apply.\nCalls triage-pr."
-        return self._call("triage-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TriagePrResponse] = self._call("triage-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def _call(
         self,
@@ -239,7 +240,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[TriagePrResponse]:
         "Say how urgent a pull request is, who should look at it, and which team notes apply.\nCalls triage-pr."
-        return await self._call("triage-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TriagePrResponse] = await self._call("triage-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def _call(
         self,

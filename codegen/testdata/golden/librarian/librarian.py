@@ -188,7 +188,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[SearchNotesResponse]:
         "Search the team's notes on review policy.\nCalls search-notes."
-        return self._call("search-notes", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[SearchNotesResponse] = self._call("search-notes", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def _call(
         self,
@@ -236,7 +237,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[SearchNotesResponse]:
         "Search the team's notes on review policy.\nCalls search-notes."
-        return await self._call("search-notes", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[SearchNotesResponse] = await self._call("search-notes", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def _call(
         self,

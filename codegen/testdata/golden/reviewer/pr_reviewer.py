@@ -188,7 +188,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Review a GitHub pull request.\nCalls review-pr."
-        return self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[ReviewPrResponse] = self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def _call(
         self,
@@ -236,7 +237,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[ReviewPrResponse]:
         "Review a GitHub pull request.\nCalls review-pr."
-        return await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[ReviewPrResponse] = await self._call("review-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def _call(
         self,

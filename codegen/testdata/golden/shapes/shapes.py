@@ -449,7 +449,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[LooseResponse]:
         "No schemas */ and \"\"\" a hostile\ndescription: \\ pyright: basic\n@ ts-nocheck\nCalls loose."
-        return self._call("loose", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[LooseResponse] = self._call("loose", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def nullable(
         self,
@@ -461,7 +462,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[NullableResponse]:
         "Calls nullable."
-        return self._call("nullable", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[NullableResponse] = self._call("nullable", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def tagged_union(
         self,
@@ -473,7 +475,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[TaggedUnionResponse]:
         "Calls tagged-union."
-        return self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TaggedUnionResponse] = self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def tree(
         self,
@@ -485,7 +488,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[TreeResponse]:
         "Calls tree."
-        return self._call("tree", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TreeResponse] = self._call("tree", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def endless(
         self,
@@ -497,7 +501,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[EndlessResponse]:
         "Calls endless."
-        return self._call("endless", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EndlessResponse] = self._call("endless", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def intersections(
         self,
@@ -509,7 +514,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[IntersectionsResponse]:
         "Calls intersections."
-        return self._call("intersections", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[IntersectionsResponse] = self._call("intersections", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def empty(
         self,
@@ -521,7 +527,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[EmptyResponse]:
         "Calls empty."
-        return self._call("empty", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EmptyResponse] = self._call("empty", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def maps(
         self,
@@ -533,7 +540,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[MapsResponse]:
         "Calls maps."
-        return self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[MapsResponse] = self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def get_user_5d95(
         self,
@@ -545,7 +553,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[GetUser_5d95Response]:
         "Calls get-user."
-        return self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_5d95Response] = self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def get_user_bf1e(
         self,
@@ -557,7 +566,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[GetUser_bf1eResponse]:
         "Calls get_user."
-        return self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_bf1eResponse] = self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def get_user_e28e(
         self,
@@ -569,7 +579,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[GetUser_e28eResponse]:
         "Calls getUser."
-        return self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_e28eResponse] = self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def call_3d_render(
         self,
@@ -581,7 +592,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[X3dRenderResponse]:
         "Calls 3d-render."
-        return self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[X3dRenderResponse] = self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def import_(
         self,
@@ -593,7 +605,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[ImportResponse]:
         "Calls import."
-        return self._call("import", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[ImportResponse] = self._call("import", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def close(
         self,
@@ -605,7 +618,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[CloseResponse]:
         "Calls close."
-        return self._call("close", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[CloseResponse] = self._call("close", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def names(
         self,
@@ -617,7 +631,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[NamesResponse]:
         "Calls names."
-        return self._call("names", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[NamesResponse] = self._call("names", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def enums(
         self,
@@ -629,7 +644,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[EnumsResponse]:
         "Calls enums."
-        return self._call("enums", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EnumsResponse] = self._call("enums", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def corners(
         self,
@@ -641,7 +657,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[CornersResponse]:
         "Calls corners."
-        return self._call("corners", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[CornersResponse] = self._call("corners", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def merges(
         self,
@@ -653,7 +670,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[MergesResponse]:
         "Calls merges."
-        return self._call("merges", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[MergesResponse] = self._call("merges", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def a1(
         self,
@@ -665,7 +683,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[A1_f55fResponse]:
         "Calls a1."
-        return self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[A1_f55fResponse] = self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def a_1(
         self,
@@ -677,7 +696,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[A1_2f8fResponse]:
         "Calls a-1."
-        return self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[A1_2f8fResponse] = self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def literal(
         self,
@@ -689,7 +709,8 @@ class Client(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[LiteralResponse]:
         "Calls literal."
-        return self._call("literal", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[LiteralResponse] = self._call("literal", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     def _call(
         self,
@@ -737,7 +758,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[LooseResponse]:
         "No schemas */ and \"\"\" a hostile\ndescription: \\ pyright: basic\n@ ts-nocheck\nCalls loose."
-        return await self._call("loose", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[LooseResponse] = await self._call("loose", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def nullable(
         self,
@@ -749,7 +771,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[NullableResponse]:
         "Calls nullable."
-        return await self._call("nullable", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[NullableResponse] = await self._call("nullable", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def tagged_union(
         self,
@@ -761,7 +784,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[TaggedUnionResponse]:
         "Calls tagged-union."
-        return await self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TaggedUnionResponse] = await self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def tree(
         self,
@@ -773,7 +797,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[TreeResponse]:
         "Calls tree."
-        return await self._call("tree", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TreeResponse] = await self._call("tree", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def endless(
         self,
@@ -785,7 +810,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[EndlessResponse]:
         "Calls endless."
-        return await self._call("endless", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EndlessResponse] = await self._call("endless", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def intersections(
         self,
@@ -797,7 +823,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[IntersectionsResponse]:
         "Calls intersections."
-        return await self._call("intersections", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[IntersectionsResponse] = await self._call("intersections", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def empty(
         self,
@@ -809,7 +836,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[EmptyResponse]:
         "Calls empty."
-        return await self._call("empty", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EmptyResponse] = await self._call("empty", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def maps(
         self,
@@ -821,7 +849,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[MapsResponse]:
         "Calls maps."
-        return await self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[MapsResponse] = await self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def get_user_5d95(
         self,
@@ -833,7 +862,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[GetUser_5d95Response]:
         "Calls get-user."
-        return await self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_5d95Response] = await self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def get_user_bf1e(
         self,
@@ -845,7 +875,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[GetUser_bf1eResponse]:
         "Calls get_user."
-        return await self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_bf1eResponse] = await self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def get_user_e28e(
         self,
@@ -857,7 +888,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[GetUser_e28eResponse]:
         "Calls getUser."
-        return await self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_e28eResponse] = await self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def call_3d_render(
         self,
@@ -869,7 +901,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[X3dRenderResponse]:
         "Calls 3d-render."
-        return await self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[X3dRenderResponse] = await self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def import_(
         self,
@@ -881,7 +914,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[ImportResponse]:
         "Calls import."
-        return await self._call("import", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[ImportResponse] = await self._call("import", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def close(
         self,
@@ -893,7 +927,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[CloseResponse]:
         "Calls close."
-        return await self._call("close", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[CloseResponse] = await self._call("close", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def names(
         self,
@@ -905,7 +940,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[NamesResponse]:
         "Calls names."
-        return await self._call("names", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[NamesResponse] = await self._call("names", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def enums(
         self,
@@ -917,7 +953,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[EnumsResponse]:
         "Calls enums."
-        return await self._call("enums", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EnumsResponse] = await self._call("enums", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def corners(
         self,
@@ -929,7 +966,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[CornersResponse]:
         "Calls corners."
-        return await self._call("corners", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[CornersResponse] = await self._call("corners", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def merges(
         self,
@@ -941,7 +979,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[MergesResponse]:
         "Calls merges."
-        return await self._call("merges", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[MergesResponse] = await self._call("merges", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def a1(
         self,
@@ -953,7 +992,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[A1_f55fResponse]:
         "Calls a1."
-        return await self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[A1_f55fResponse] = await self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def a_1(
         self,
@@ -965,7 +1005,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[A1_2f8fResponse]:
         "Calls a-1."
-        return await self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[A1_2f8fResponse] = await self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def literal(
         self,
@@ -977,7 +1018,8 @@ class AsyncClient(_Endpoint):
         tenant_id: str | None = None,
     ) -> Result[LiteralResponse]:
         "Calls literal."
-        return await self._call("literal", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[LiteralResponse] = await self._call("literal", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        return result
 
     async def _call(
         self,
