@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/agentd/agentd/codegen"
 )
 
 // nodeModulesEnv names the folder node_modules in which npm has installed
@@ -176,3 +178,34 @@ var findPython = sync.OnceValues(func() (path, reason string) {
 	}
 	return strings.TrimSpace(string(out)), ""
 })
+
+// Members that objects inherit may be absent from a literal, and are what the schema says
+// where they are there.
+func TestTypeScriptObjectsNeedNotNameWhatTheyInherit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := lang(t, "ts").Generate(api(t, goldens()["shapes"]))
+	write(t, file.In(dir), file.Content)
+	write(t, filepath.Join(dir, "values.ts"), []byte(`
+import type { InheritedRequest } from "./shapes";
+export const none: InheritedRequest = {};
+export const some: InheritedRequest = { other: 1, valueOf: { a: "x" } };
+export const all: InheritedRequest = { toString: "text", constructor: 1, valueOf: { hasOwnProperty: true } };
+// @ts-expect-error
+export const wrong: InheritedRequest = { toString: 1 };
+export const read = (r: InheritedRequest) => (typeof r.toString === "string" ? r.toString.length : 0);
+`))
+	for _, exact := range []bool{false, true} {
+		tsc(t, exact, filepath.Join(dir, "values.ts"))
+	}
+}
+
+// lang is a language by its name.
+func lang(t *testing.T, name string) codegen.Language {
+	t.Helper()
+	l, err := codegen.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}

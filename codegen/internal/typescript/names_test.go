@@ -82,6 +82,18 @@ func TestIndexSignatures(t *testing.T) {
 	}
 }
 
+// An object inherits members: where an optional one is absent, there is another of its name.
+func TestInheritedNames(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"object","properties":{"toString":{"type":"string"},"constructor":{},"valueOf":{"enum":[1,2]},"toJSON":{"type":"null"}},"required":["valueOf"],"additionalProperties":false}`: "{\n  toString?: string | Object[\"toString\"];\n  constructor?: unknown;\n  valueOf: 1 | 2;\n  toJSON?: null;\n}",
+		`{"type":"object","properties":{"toString":{"type":"null"}},"additionalProperties":{"type":"string"}}`:                                                                                 "{\n  toString?: null | Object[\"toString\"];\n  [key: string]: string | null | Object[\"toString\"] | undefined;\n}",
+	} {
+		if got := declarations(t, schema); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", schema, got, want)
+		}
+	}
+}
+
 // An operator inside another has parentheses where it needs them, and not
 // where it does not.
 func TestParentheses(t *testing.T) {

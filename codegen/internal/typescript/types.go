@@ -102,7 +102,7 @@ func (e *emitter) object(t *model.Type, indent string, sealed bool) string {
 			mark = "?"
 		}
 		inner.doc(deeper, m.Doc)
-		inner.Line("%s%s%s: %s;", deeper, name, mark, e.typ(m.Type, deeper, false))
+		inner.Line("%s%s%s: %s;", deeper, name, mark, e.typ(m.Type, deeper, false)+inherited(m))
 	}
 	// A signature of unknown adds nothing to a sealed object but would open it.
 	if more := e.others(t, deeper); more != "" && (more != "unknown" || !sealed) {
@@ -110,6 +110,19 @@ func (e *emitter) object(t *model.Type, indent string, sealed bool) string {
 	}
 	inner.WriteString(indent + "}")
 	return inner.String()
+}
+
+// inherited is what an optional member is as well where it is called like a member of
+// Object: absent, it is that one, to the compiler and to the program. Without it no object
+// without the member would be of the type.
+func inherited(m model.Member) string {
+	switch m.Name {
+	case "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf":
+		if !m.Required && m.Type.Kind != model.Any {
+			return " | Object[\"" + m.Name + "\"]"
+		}
+	}
+	return ""
 }
 
 // others is the type of an index signature: it covers the declared members
@@ -128,6 +141,11 @@ func (e *emitter) others(t *model.Type, indent string) string {
 	}
 	u := t.Others()
 	text := e.typ(u, indent, false)
+	if u.Kind != model.Any {
+		for _, m := range t.Members {
+			text += inherited(m)
+		}
+	}
 	if optional && u.Kind != model.Any {
 		text += " | undefined"
 	}
