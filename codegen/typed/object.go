@@ -100,6 +100,13 @@ func (d *ObjectDecoder) Optional(name string, v any) {
 	d.decode(name, raw, v) // a slice or a map, nil where absent
 }
 
+// Forbidden makes a member that no value is allowed for a fault.
+func (d *ObjectDecoder) Forbidden(name string) {
+	if _, ok := d.take(name); ok {
+		d.err = at(name, fault("no value is allowed here"))
+	}
+}
+
 // decodeNew decodes into what the pointer to then points to.
 func (d *ObjectDecoder) decodeNew(name string, raw []byte, to reflect.Value) {
 	value := reflect.New(to.Type().Elem())
@@ -141,6 +148,8 @@ type ObjectEncoder struct {
 	out   []byte
 	names []string // written so far
 	err   error
+
+	forbidden []string
 }
 
 // EncodeObject starts to write an object.
@@ -172,6 +181,18 @@ func (e *ObjectEncoder) Boxed(name string, v any) {
 	e.Required(name, v)
 }
 
+// Constant writes a member that has one value only. A zero v stands for it: what can only
+// be one value need not be filled in.
+func (e *ObjectEncoder) Constant(name string, v, constant any) {
+	if reflect.ValueOf(v).IsZero() {
+		v = constant
+	}
+	e.Required(name, v)
+}
+
+// Forbidden keeps [ObjectEncoder.Rest] from writing a member that no value is allowed for.
+func (e *ObjectEncoder) Forbidden(name string) { e.forbidden = append(e.forbidden, name) }
+
 // Optional writes a member unless it is a nil pointer or an unset [Optional].
 func (e *ObjectEncoder) Optional(name string, v any) {
 	if o, ok := v.(interface{ value() (any, bool) }); ok {
@@ -194,8 +215,12 @@ func (e *ObjectEncoder) Rest(v any) {
 	// Only declared names can collide: a map holds each of its own once.
 	declared := len(e.names)
 	for _, name := range sortedKeys(m) {
-		if slices.Contains(e.names[:declared], name) && e.err == nil {
+		switch {
+		case e.err != nil:
+		case slices.Contains(e.names[:declared], name):
 			e.err = at(name, fault("is set twice"))
+		case slices.Contains(e.forbidden, name):
+			e.err = at(name, fault("no value is allowed here"))
 		}
 		e.member(name, m.MapIndex(reflect.ValueOf(name)).Interface())
 	}

@@ -279,3 +279,56 @@ func TestNumbersThatStayText(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// guarded has a member with one value, and one without any.
+type guarded struct {
+	Kind  string
+	Size  int64
+	Extra map[string]int64
+}
+
+func (v *guarded) UnmarshalJSON(data []byte) error {
+	o := typed.DecodeObject(data)
+	o.Required("kind", &v.Kind)
+	o.Optional("absent", new(*string))
+	o.Forbidden("never")
+	o.Rest(&v.Extra)
+	return o.Err()
+}
+
+func (v guarded) MarshalJSON() ([]byte, error) {
+	o := typed.EncodeObject()
+	o.Constant("kind", v.Kind, "one")
+	o.Constant("size", v.Size, int64(1))
+	o.Forbidden("never")
+	o.Rest(v.Extra)
+	return o.Bytes()
+}
+
+func TestConstantAndForbidden(t *testing.T) {
+	for _, tt := range []struct {
+		v    guarded
+		want string // "" is a fault
+	}{
+		{guarded{}, `{"kind":"one","size":1}`},
+		{guarded{Kind: "two", Size: 2}, `{"kind":"two","size":2}`},
+		{guarded{Extra: map[string]int64{"other": 3}}, `{"kind":"one","size":1,"other":3}`},
+		{guarded{Extra: map[string]int64{"never": 3}}, ""},
+		{guarded{Extra: map[string]int64{"kind": 3}}, ""},
+	} {
+		if got, err := typed.Marshal(tt.v); string(got) != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%+v: %s, %v, want %q", tt.v, got, err, tt.want)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"kind":"x","other":1}`:           "",
+		`{"kind":"x","never":1}`:           "/never: no value is allowed here",
+		`{"never":1}`:                      "/kind: is required", // the first fault
+		`{"kind":"x","never":1,"other":1}`: "/never: no value is allowed here",
+	} {
+		err := typed.Unmarshal([]byte(text), new(guarded))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func Emit(api *model.API) []byte {
 		w.Line("\"encoding/json\"")
 	}
 	w.Line("\n\"github.com/agentd/agentd/codegen/typed\"\n)\n")
-	w.Line("// This file needs version 1 of package typed.\nconst _ = typed.IsAtLeastVersion1\n")
+	w.Line("// This file needs version 2 of package typed.\nconst _ = typed.IsAtLeastVersion2\n")
 	w.Line("// Address is the agent that these capabilities are of.\nconst Address = %q", string(api.Agent))
 	w.WriteString(body)
 	formatted, err := format.Source([]byte(w.String()))

@@ -102,7 +102,7 @@ func TestClientAndServer(t *testing.T) {
 		{"name":"get_user"}`)))
 	for _, want := range []string{
 		"// Source: agent://agent\n// Capabilities: get-user, get_user\n// Digest: sha256:",
-		"package agent\n", "const _ = typed.IsAtLeastVersion1\n", `const Address = "agent://agent"`,
+		"package agent\n", "const _ = typed.IsAtLeastVersion2\n", `const Address = "agent://agent"`,
 		"// GetUser_5d95 calls get-user.\n//\n// Get one.\nfunc (c *Client) GetUser_5d95(ctx context.Context, request GetUser_5d95Request, opts ...typed.CallOption) (GetUser_5d95Response, error) {\n" +
 			"\treturn typed.Request[GetUser_5d95Response](ctx, c.caller, Address, \"get-user\", request, opts)\n}\n",
 		"func (c *Client) GetUser_bf1e(ctx context.Context, request GetUser_bf1eRequest,",

@@ -20,14 +20,26 @@ func (e *emitter) object(t *model.Type, doc string) {
 	var decode, encode source.Writer
 	for _, m := range t.Members {
 		if m.Type.Flatten().Kind == model.Never && !m.Required {
-			continue // never there
+			// No field, and a closed object has no such member anyway.
+			if t.Elem != nil {
+				decode.Line("o.Forbidden(%s)", strconv.Quote(m.Name))
+				encode.Line("o.Forbidden(%s)", strconv.Quote(m.Name))
+			}
+			continue
 		}
 		name := names[m.Name]
 		e.Comment("// ", m.Doc)
+		if e.constant(m) != "" {
+			e.Line("// %s is filled in where it is left empty.", name)
+		}
 		text, method := e.field(m)
 		e.Line("%s %s", name, text)
 		decode.Line("o.%s(%s, &n.%s)", method, strconv.Quote(m.Name), name)
-		encode.Line("o.%s(%s, v.%s)", method, strconv.Quote(m.Name), name)
+		if constant := e.constant(m); constant != "" {
+			encode.Line("o.Constant(%s, v.%s, %s)", strconv.Quote(m.Name), name, constant)
+		} else {
+			encode.Line("o.%s(%s, v.%s)", method, strconv.Quote(m.Name), name)
+		}
 	}
 	if t.Elem == nil {
 		decode.Line("o.Closed()")
@@ -50,6 +62,16 @@ func (e *emitter) object(t *model.Type, doc string) {
 	if t.Elem != nil {
 		e.inside(t.Elem)
 	}
+}
+
+// constant returns the constant that a member is always, such as the tag of a part of a
+// union, or "". The codec fills it in where the field is left empty.
+func (e *emitter) constant(m model.Member) string {
+	t := m.Type.Flatten()
+	if !m.Required || t.Kind != model.Enum || len(t.Values) != 1 {
+		return ""
+	}
+	return e.consts[constKey(t, t.Values[0])]
 }
 
 // field is the type of a struct's field, and the codec method for it. An

@@ -12,8 +12,8 @@ import (
 	"github.com/agentd/agentd/codegen/typed"
 )
 
-// This file needs version 1 of package typed.
-const _ = typed.IsAtLeastVersion1
+// This file needs version 2 of package typed.
+const _ = typed.IsAtLeastVersion2
 
 // Address is the agent that these capabilities are of.
 const Address = "agent://librarian"

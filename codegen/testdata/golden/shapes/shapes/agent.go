@@ -13,8 +13,8 @@ import (
 	"github.com/agentd/agentd/codegen/typed"
 )
 
-// This file needs version 1 of package typed.
-const _ = typed.IsAtLeastVersion1
+// This file needs version 2 of package typed.
+const _ = typed.IsAtLeastVersion2
 
 // Address is the agent that these capabilities are of.
 const Address = "agent://shapes"
@@ -123,6 +123,7 @@ func (v TaggedUnionRequest) MarshalJSON() ([]byte, error) {
 
 // TaggedUnionRequestCircle is an object.
 type TaggedUnionRequestCircle struct {
+	// Kind is filled in where it is left empty.
 	Kind   TaggedUnionRequestCircleKind
 	Radius float64
 }
@@ -144,7 +145,7 @@ func (v *TaggedUnionRequestCircle) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes an object of the schema.
 func (v TaggedUnionRequestCircle) MarshalJSON() ([]byte, error) {
 	o := typed.EncodeObject()
-	o.Required("kind", v.Kind)
+	o.Constant("kind", v.Kind, TaggedUnionRequestCircleKindCircle)
 	o.Required("radius", v.Radius)
 	return o.Bytes()
 }
@@ -164,6 +165,7 @@ func (v *TaggedUnionRequestCircleKind) UnmarshalJSON(data []byte) error {
 
 // TaggedUnionRequestSquare is an object.
 type TaggedUnionRequestSquare struct {
+	// Kind is filled in where it is left empty.
 	Kind TaggedUnionRequestSquareKind
 	Side float64
 }
@@ -185,7 +187,7 @@ func (v *TaggedUnionRequestSquare) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes an object of the schema.
 func (v TaggedUnionRequestSquare) MarshalJSON() ([]byte, error) {
 	o := typed.EncodeObject()
-	o.Required("kind", v.Kind)
+	o.Constant("kind", v.Kind, TaggedUnionRequestSquareKindSquare)
 	o.Required("side", v.Side)
 	return o.Bytes()
 }
@@ -1226,6 +1228,7 @@ func (v *EnumsRequestYes) UnmarshalJSON(data []byte) error {
 
 // EnumsRequestObject is an object.
 type EnumsRequestObject struct {
+	// A is filled in where it is left empty.
 	A EnumsRequestObjectA
 	B []*EnumsRequestObjectBItem
 }
@@ -1247,7 +1250,7 @@ func (v *EnumsRequestObject) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes an object of the schema.
 func (v EnumsRequestObject) MarshalJSON() ([]byte, error) {
 	o := typed.EncodeObject()
-	o.Required("a", v.A)
+	o.Constant("a", v.A, EnumsRequestObjectA1)
 	o.Required("b", v.B)
 	return o.Bytes()
 }
@@ -1376,8 +1379,10 @@ func (v *CornersResponse) UnmarshalJSON(data []byte) error {
 	o := typed.DecodeObject(data)
 	o.Optional("big", &n.Big)
 	o.Optional("word", &n.Word)
+	o.Forbidden("forbidden")
 	o.Optional("anything", &n.Anything)
 	o.Optional("except", &n.Except)
+	o.Forbidden("impossible")
 	o.Optional("pairs", &n.Pairs)
 	o.Optional("bare", &n.Bare)
 	o.Optional("any", &n.Any)
@@ -1394,8 +1399,10 @@ func (v CornersResponse) MarshalJSON() ([]byte, error) {
 	o := typed.EncodeObject()
 	o.Optional("big", v.Big)
 	o.Optional("word", v.Word)
+	o.Forbidden("forbidden")
 	o.Optional("anything", v.Anything)
 	o.Optional("except", v.Except)
+	o.Forbidden("impossible")
 	o.Optional("pairs", v.Pairs)
 	o.Optional("bare", v.Bare)
 	o.Optional("any", v.Any)
@@ -1499,6 +1506,7 @@ func (v *MergesRequest) UnmarshalJSON(data []byte) error {
 	o.Optional("text", &n.Text)
 	o.Optional("halves", &n.Halves)
 	o.Optional("lists", &n.Lists)
+	o.Forbidden("void")
 	o.Optional("two", &n.Two)
 	o.Rest(&n.Extra)
 	if err := o.Err(); err != nil {
@@ -1517,6 +1525,7 @@ func (v MergesRequest) MarshalJSON() ([]byte, error) {
 	o.Optional("text", v.Text)
 	o.Optional("halves", v.Halves)
 	o.Optional("lists", v.Lists)
+	o.Forbidden("void")
 	o.Optional("two", v.Two)
 	o.Rest(v.Extra)
 	return o.Bytes()
@@ -1683,6 +1692,7 @@ func (v *InheritedRequest) UnmarshalJSON(data []byte) error {
 	o.Optional("toString", &n.ToString)
 	o.Optional("constructor", &n.Constructor)
 	o.Optional("valueOf", &n.ValueOf)
+	o.Forbidden("isPrototypeOf")
 	o.Optional("__proto__", &n.Proto)
 	o.Rest(&n.Extra)
 	if err := o.Err(); err != nil {
@@ -1698,6 +1708,7 @@ func (v InheritedRequest) MarshalJSON() ([]byte, error) {
 	o.Optional("toString", v.ToString)
 	o.Optional("constructor", v.Constructor)
 	o.Optional("valueOf", v.ValueOf)
+	o.Forbidden("isPrototypeOf")
 	o.Optional("__proto__", v.Proto)
 	o.Rest(v.Extra)
 	return o.Bytes()
@@ -1784,13 +1795,18 @@ type A1_2f8fResponse = json.RawMessage
 // LiteralRequest is an object.
 type LiteralRequest struct {
 	N typed.Null
+	// T is filled in where it is left empty.
 	T LiteralRequestT
+	// I is filled in where it is left empty.
 	I LiteralRequestI
+	// F is filled in where it is left empty.
 	F LiteralRequestF
+	// S is filled in where it is left empty.
 	S LiteralRequestS
 	A []LiteralRequestAItem
 	O LiteralRequestO
 	E float64
+	// X is filled in where it is left empty.
 	X LiteralRequestX
 }
 
@@ -1819,14 +1835,14 @@ func (v *LiteralRequest) UnmarshalJSON(data []byte) error {
 func (v LiteralRequest) MarshalJSON() ([]byte, error) {
 	o := typed.EncodeObject()
 	o.Required("n", v.N)
-	o.Required("t", v.T)
-	o.Required("i", v.I)
-	o.Required("f", v.F)
-	o.Required("s", v.S)
+	o.Constant("t", v.T, LiteralRequestTTrue)
+	o.Constant("i", v.I, LiteralRequestI1)
+	o.Constant("f", v.F, LiteralRequestF15)
+	o.Constant("s", v.S, LiteralRequestSX)
 	o.Required("a", v.A)
 	o.Required("o", v.O)
 	o.Required("e", v.E)
-	o.Required("", v.X)
+	o.Constant("", v.X, LiteralRequestX0)
 	return o.Bytes()
 }
 
