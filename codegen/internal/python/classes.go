@@ -42,10 +42,15 @@ func (e *emitter) parts(t *model.Type) {
 // as a call otherwise.
 func (e *emitter) class(t *model.Type, name, doc string) {
 	e.Line("\n")
-	if e.needsCall(t) {
-		e.Comment("#: ", doc)
+	named := slices.DeleteFunc(slices.Clone(t.Members), func(m model.Member) bool { return !isNamed(m) })
+	unnamed := ""
+	if len(named) < len(t.Members) {
+		unnamed = "A member with an empty name as well, for which there is no place here."
+	}
+	if e.needsCall(named) {
+		e.Comment("#: ", doc+"\n"+unnamed)
 		e.Line("%s = TypedDict(%s, {", name, e.quote(name))
-		for _, m := range t.Members {
+		for _, m := range named {
 			e.Comment("    #: ", m.Doc)
 			e.Line("    %s: %s,", e.quote(m.Name), e.member(m, true))
 		}
@@ -53,12 +58,12 @@ func (e *emitter) class(t *model.Type, name, doc string) {
 		return
 	}
 	e.Line("class %s(TypedDict):", name)
-	if lines := source.CommentLines(doc); lines != nil {
+	if lines := source.CommentLines(doc + "\n" + unnamed); lines != nil {
 		e.Line("    %s\n", e.quote(strings.Join(lines, "\n")))
-	} else if len(t.Members) == 0 {
+	} else if len(named) == 0 {
 		e.Line("    pass")
 	}
-	for _, m := range t.Members {
+	for _, m := range named {
 		e.Comment("    #: ", m.Doc)
 		e.Line("    %s: %s", m.Name, e.member(m, false))
 	}
@@ -68,8 +73,8 @@ func (e *emitter) class(t *model.Type, name, doc string) {
 // not an identifier, would be mangled as private, or would hide a type that
 // members further down use. The last is a guess on the safe side: every payload's
 // name holds Request or Response.
-func (e *emitter) needsCall(t *model.Type) bool {
-	return slices.ContainsFunc(t.Members, func(m model.Member) bool {
+func (e *emitter) needsCall(members []model.Member) bool {
+	return slices.ContainsFunc(members, func(m model.Member) bool {
 		return !e.plain.MatchString(m.Name) || strings.HasPrefix(m.Name, "__") ||
 			slices.Contains(keywords(), m.Name) || slices.Contains(typeWords(), m.Name) ||
 			strings.Contains(m.Name, "Request") || strings.Contains(m.Name, "Response")

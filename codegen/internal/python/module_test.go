@@ -156,8 +156,17 @@ XRequest: TypeAlias = dict[str, "XRequestValue"]`},
 class XRequest(TypedDict):
     a: XRequestA | None`},
 		{"parts that Python writes alike", `{"anyOf":[{"enum":[0.5]},{"enum":[1.5,2]},{"type":"string"}]}`, `Union[float, str]`},
-		{"an empty name", `{"type":"object","properties":{"":{"type":"string"},"a":{"type":"integer"}},"additionalProperties":false}`, `dict[str, Union[str, int]]`},
-		{"an empty name, open", `{"type":"object","properties":{"":{"type":"string"}}}`, `dict[str, Any]`},
+		{"an empty name", `{"type":"object","properties":{"":{"type":"string"},"a":{"type":"integer"}},"additionalProperties":false}`, `class XRequest(TypedDict):
+    "A member with an empty name as well, for which there is no place here."
+
+    a: NotRequired[int]`},
+		{"an empty name, open, described", `{"type":"object","description":"D.","properties":{"":{"type":"string"}}}`, `class XRequest(TypedDict):
+    "D.\nA member with an empty name as well, for which there is no place here."
+`},
+		{"an empty name beside others", `{"type":"object","properties":{"":{"type":"string"},"a-b":{}}}`, `#: A member with an empty name as well, for which there is no place here.
+XRequest = TypedDict("XRequest", {
+    "a-b": NotRequired[Any],
+})`},
 		{"an open object without members", `{"type":"object"}`, `dict[str, Any]`},
 		{"a description of an alias", `{"type":"string","description":"One.\nTwo."}`, "#: One.\n#: Two.\nXRequest: TypeAlias = str"},
 		{"a description of an empty class", `{"type":"object","description":"None.","additionalProperties":false}`, "class XRequest(TypedDict):\n    \"None.\"\n"},

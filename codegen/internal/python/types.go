@@ -9,14 +9,15 @@ import (
 )
 
 // isTypedDict reports whether a class can describe an object. Python 3.11 has
-// none for named members beside others of a type (PEP 728 adds it), nor for a
-// member with an empty name.
+// none for named members beside others of a type (PEP 728 adds it).
 func isTypedDict(t *model.Type) bool {
-	if t.Elem == nil {
-		return !slices.ContainsFunc(t.Members, func(m model.Member) bool { return m.Name == "" })
-	}
-	return len(t.Members) > 0 && t.Elem.Kind == model.Any && isTypedDict(&model.Type{Members: t.Members})
+	return t.Elem == nil || len(t.Members) > 0 && t.Elem.Kind == model.Any
 }
+
+// isNamed reports whether a TypedDict can have a member: pyright takes none with an empty
+// name. The class leaves it out, as it leaves out what an open object holds beside its
+// members.
+func isNamed(m model.Member) bool { return m.Name != "" }
 
 // member writes the type of a member.
 func (e *emitter) member(m model.Member, evaluated bool) string {

@@ -216,7 +216,25 @@ NamesRequestInt = TypedDict("NamesRequestInt", {
 })
 
 
-NamesRequest: TypeAlias = dict[str, Any]
+#: A member with an empty name as well, for which there is no place here.
+NamesRequest = TypedDict("NamesRequest", {
+    "a-b": str,
+    "a_b": NotRequired[str],
+    "aB": NotRequired[str],
+    "__proto__": NotRequired[str],
+    "class": NotRequired[str],
+    "`": NotRequired[str],
+    #: */ }
+    "*/": str,
+    "\"quoted\"": NotRequired[str],
+    "日本": NotRequired[str],
+    "extra": NotRequired[str],
+    "unmarshalJSON": NotRequired[str],
+    "int": NotRequired["NamesRequestInt"],
+    "line\nbreak": NotRequired[str],
+    "12": NotRequired[str],
+    "undeclared": Any,
+})
 
 
 NamesResponse = TypedDict("NamesResponse", {
@@ -323,7 +341,17 @@ class LiteralRequestO(TypedDict):
     k: list[Never]
 
 
-LiteralRequest: TypeAlias = dict[str, Union[list[Union[Literal[1], list[Literal[2]]]], float, None, "LiteralRequestO", Literal["x"], Literal[True]]]
+class LiteralRequest(TypedDict):
+    "A member with an empty name as well, for which there is no place here."
+
+    n: None
+    t: Literal[True]
+    i: Literal[1]
+    f: float
+    s: Literal["x"]
+    a: list[Literal[1] | list[Literal[2]]]
+    o: LiteralRequestO
+    e: float
 
 
 LiteralResponse: TypeAlias = Any
