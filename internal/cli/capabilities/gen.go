@@ -1,6 +1,7 @@
 package capabilities
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,13 +76,12 @@ func Gen(env *cli.Env, r GenRequest) error {
 	if err != nil {
 		return err
 	}
-	out, err := filepath.Abs(r.Out)
-	if err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
+	out := cmp.Or(r.Out, ".")
 	file, id := lang.Generate(api), doc.Agent.ID()
+	// The folder as it was given, so that what is printed can be used where it was given.
+	outFile := strings.TrimRight(out, string(filepath.Separator)) + string(filepath.Separator) + filepath.FromSlash(file.Path)
 	result := genResult{
-		Peer: id, Capabilities: doc.Names(), OutFile: file.In(out), Language: lang.Name, Digest: doc.Digest(),
+		Peer: id, Capabilities: doc.Names(), OutFile: outFile, Language: lang.Name, Digest: doc.Digest(),
 	}
 	if r.Check {
 		return result.check(env, file.Check(out, id))
