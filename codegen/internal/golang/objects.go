@@ -28,7 +28,7 @@ func (e *emitter) object(t *model.Type, doc string) {
 			continue
 		}
 		name := names[m.Name]
-		e.Comment("// ", m.Doc)
+		e.Comment("// ", m.Doc())
 		if e.constant(m) != "" {
 			e.Line("// %s is filled in where it is left empty.", name)
 		}

@@ -95,7 +95,7 @@ func buildSide(name string, c *capability.Contract) []*Named {
 		root: root, types: []*Named{root},
 		named: map[schema.Node]*Named{start: root}, memo: map[schema.Node]kinds{},
 	}
-	root.Doc = start.Description()
+	root.Doc = docOf(start.Description(), notes(start))
 	root.Type = b.build(start, allKinds)
 	for _, t := range b.intersections {
 		newMerger().flatten(t)
@@ -170,7 +170,7 @@ func (b *builder) define(name string, target schema.Node) *Named {
 		return n
 	}
 	// No other type has this name, which is not the last one: see assignNames.
-	n := &Named{Name: b.root.Name + "#" + strconv.Itoa(len(b.types)), Doc: target.Description(), root: b.root, definition: name}
+	n := &Named{Name: b.root.Name + "#" + strconv.Itoa(len(b.types)), Doc: docOf(target.Description(), notes(target)), root: b.root, definition: name}
 	b.named[target] = n
 	b.types = append(b.types, n)
 	n.Type = b.build(target, allKinds)
@@ -279,7 +279,7 @@ func (b *builder) object(n schema.Node) *Type {
 	declared := map[string]bool{}
 	for _, p := range n.Properties() {
 		declared[p.Name] = true
-		m := Member{Name: p.Name, Doc: p.Schema.Description(), Type: b.build(p.Schema, allKinds), Required: p.Required}
+		m := Member{Name: p.Name, Description: p.Schema.Description(), Type: b.build(p.Schema, allKinds), Required: p.Required, notes: notes(p.Schema)}
 		// An optional member without values stays: it keeps others from using the
 		// name.
 		if m.Required && m.Type.Kind == Never {

@@ -209,8 +209,8 @@ func TestMembersKeepTheirDescriptions(t *testing.T) {
 		{"type":"object","properties":{"a":{"type":"string","description":"first"},"b":{"type":"string"},"c":{}}},
 		{"type":"object","properties":{"a":{"description":"second"},"b":{"description":"other"}}}]}`).Type.Flatten()
 	for i, want := range []string{"first", "other", ""} {
-		if m := flat.Members[i]; m.Doc != want {
-			t.Errorf("%s: %q, want %q", m.Name, m.Doc, want)
+		if m := flat.Members[i]; m.Doc() != want {
+			t.Errorf("%s: %q, want %q", m.Name, m.Doc(), want)
 		}
 	}
 }
@@ -268,5 +268,34 @@ func TestNamesOfParts(t *testing.T) {
 	again, _ := a.Nullable()
 	if again != rest {
 		t.Error("without null it is another type each time: its name would be lost")
+	}
+}
+
+// What types do not say is in the comments, in words.
+func TestNotes(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"string"}`: "",
+		`{"type":"string","format":"uri","minLength":1,"description":"D."}`:               "D.\nFormat uri; at least 1 character.",
+		`{"minLength":0,"maxLength":1}`:                                                   "At most 1 character.",
+		`{"minLength":2,"maxLength":2,"pattern":"^a;$"}`:                                  "2 characters; pattern `^a;$`.",
+		`{"minLength":1,"maxLength":20,"default":"x\ny"}`:                                 "1 to 20 characters; default `\"x\\ny\"`.",
+		`{"minimum":0,"maximum":1e2,"default":null}`:                                      "0 to 1e2; default `null`.",
+		`{"exclusiveMinimum":0,"maximum":10}`:                                             "More than 0; at most 10.",
+		`{"minimum":1,"exclusiveMaximum":2}`:                                              "At least 1; less than 2.",
+		`{"type":"array","maxItems":3,"uniqueItems":true,"items":{"format":"email"}}`:      "At most 3 items; all different; each format email.",
+		`{"type":"array","items":{"type":"integer","minimum":1,"maximum":5,"default":2}}`: "Each 1 to 5.",
+		`{"default":"` + strings.Repeat("é", 300) + `"}`:                                  "Default `\"" + strings.Repeat("é", 99) + "…`.",
+	} {
+		if got := request(t, schema).Doc; got != want {
+			t.Errorf("%s: got %q, want %q", schema, got, want)
+		}
+		member := request(t, `{"type":"object","properties":{"a":`+schema+`}}`).Type.Members[0]
+		if got := member.Doc(); got != want {
+			t.Errorf("a member with %s: got %q, want %q", schema, got, want)
+		}
+	}
+	both := request(t, `{"allOf":[{"type":"object","properties":{"a":{"type":"string","maxLength":9}}},{"type":"object","properties":{"a":{"description":"D.","maxLength":9,"format":"email"}}}]}`)
+	if got, want := both.Type.Flatten().Members[0].Doc(), "D.\nAt most 9 characters; format email."; got != want {
+		t.Errorf("an intersection: got %q, want %q", got, want)
 	}
 }

@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // intersection returns the type that accepts what all of types accept. One with
 // structure stays an Intersection, which TypeScript can express, and is merged
@@ -154,9 +157,8 @@ func (m *merger) objects(a, b *Type, depth int) *Type {
 			y.Type = neverType
 		}
 		x.Type, x.Required = m.merge(x.Type, y.Type, depth), x.Required || y.Required
-		if x.Doc == "" {
-			x.Doc = y.Doc
-		}
+		x.Description = cmp.Or(x.Description, y.Description)
+		x = x.withNotes(y.notes)
 		if x.Type.Kind == Never && out.Elem == nil && !x.Required {
 			return true // a closed object has no such member anyway
 		}

@@ -70,7 +70,8 @@ type Named struct {
 	// NotNull is set where the type is an Object or null: a name, unique as Name
 	// is, for the Object alone.
 	NotNull string
-	// Doc is the description, as declared.
+	// Doc is the description, as declared, and then what the schema says of values
+	// that the type does not.
 	Doc string
 	// Type is what the name stands for.
 	Type *Type
@@ -137,11 +138,13 @@ type Type struct {
 type Member struct {
 	// Name is the member's name in JSON: any characters.
 	Name string
-	// Doc is the description, as declared.
-	Doc  string
-	Type *Type
+	// Description is as declared; see [Member.Doc].
+	Description string
+	Type        *Type
 	// Required members are always there.
 	Required bool
+
+	notes []string // see the function notes
 }
 
 // Others accepts what any member of an Object does, named or not. The order of named

@@ -51,7 +51,7 @@ func (e *emitter) class(t *model.Type, name, doc string) {
 		e.Comment("#: ", doc+"\n"+unnamed)
 		e.Line("%s = TypedDict(%s, {", name, e.quote(name))
 		for _, m := range named {
-			e.Comment("    #: ", m.Doc)
+			e.Comment("    #: ", m.Doc())
 			e.Line("    %s: %s,", e.quote(m.Name), e.member(m, true))
 		}
 		e.Line("})")
@@ -64,7 +64,7 @@ func (e *emitter) class(t *model.Type, name, doc string) {
 		e.Line("    pass")
 	}
 	for _, m := range named {
-		e.Comment("    #: ", m.Doc)
+		e.Comment("    #: ", m.Doc())
 		e.Line("    %s: %s", m.Name, e.member(m, false))
 	}
 }

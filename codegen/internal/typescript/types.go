@@ -101,7 +101,7 @@ func (e *emitter) object(t *model.Type, indent string, sealed bool) string {
 		if !m.Required {
 			mark = "?"
 		}
-		inner.doc(deeper, m.Doc)
+		inner.doc(deeper, m.Doc())
 		inner.Line("%s%s%s: %s;", deeper, name, mark, e.typ(m.Type, deeper, false)+inherited(m))
 	}
 	// A signature of unknown adds nothing to a sealed object but would open it.

@@ -21,8 +21,10 @@ const Address = "agent://librarian"
 // SearchNotesRequest is an object.
 type SearchNotesRequest struct {
 	// Words to look for.
+	// 1 to 200 characters.
 	Query string
 	// Most results to return.
+	// 1 to 20; default `5`.
 	Limit *int64
 }
 
@@ -51,6 +53,7 @@ func (v SearchNotesRequest) MarshalJSON() ([]byte, error) {
 // SearchNotesResponse is an object.
 type SearchNotesResponse struct {
 	// Sections of notes, best match first.
+	// At most 20 items.
 	Results []SearchNotesResponseResultsItem
 }
 
@@ -77,13 +80,18 @@ func (v SearchNotesResponse) MarshalJSON() ([]byte, error) {
 // SearchNotesResponseResultsItem is an object.
 type SearchNotesResponseResultsItem struct {
 	// Title of the note and of its section.
+	// At least 1 character.
 	Title string
 	// File, relative to the fleet's folder.
+	// At least 1 character.
 	Path string
 	// Line of the excerpt.
-	Line    int64
+	// At least 1.
+	Line int64
+	// 1 to 300 characters.
 	Excerpt string
 	// BM25 score; comparable within one answer.
+	// More than 0.
 	Score float64
 }
 

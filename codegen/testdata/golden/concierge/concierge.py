@@ -33,15 +33,21 @@ ADDRESS = "agent://concierge"
 
 class TriagePrRequest(TypedDict):
     #: Address of the pull request or of its diff.
+    #: 1 to 2048 characters.
     prUrl: str
     #: Title of the pull request.
+    #: At most 300 characters.
     title: NotRequired[str]
 
 
 class TriagePrResponseNotesItem(TypedDict):
+    #: At least 1 character.
     title: str
+    #: At least 1 character.
     path: str
+    #: At least 1.
     line: int
+    #: At least 1 character.
     excerpt: str
 
 
@@ -51,10 +57,13 @@ class TriagePrResponse(TypedDict):
     #: The reviewer's.
     verdict: Literal["approve", "request-changes", "comment"]
     #: Team that should look at it; absent when any reviewer will do.
+    #: At least 1 character.
     owner: NotRequired[str]
     #: Why it is triaged like this, weightiest first.
+    #: 1 to 20 items; each at least 1 character.
     reasons: list[str]
     #: Team notes that apply to the findings.
+    #: At most 5 items.
     notes: list[TriagePrResponseNotesItem]
 
 

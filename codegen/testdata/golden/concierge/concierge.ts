@@ -5,9 +5,15 @@
 // DO NOT EDIT — re-run the command to refresh.
 
 export type TriagePrRequest = {
-  /** Address of the pull request or of its diff. */
+  /**
+   * Address of the pull request or of its diff.
+   * 1 to 2048 characters.
+   */
   prUrl: string;
-  /** Title of the pull request. */
+  /**
+   * Title of the pull request.
+   * At most 300 characters.
+   */
   title?: string;
 };
 
@@ -16,15 +22,28 @@ export type TriagePrResponse = {
   priority: "p1" | "p2" | "p3";
   /** The reviewer's. */
   verdict: "approve" | "request-changes" | "comment";
-  /** Team that should look at it; absent when any reviewer will do. */
+  /**
+   * Team that should look at it; absent when any reviewer will do.
+   * At least 1 character.
+   */
   owner?: string;
-  /** Why it is triaged like this, weightiest first. */
+  /**
+   * Why it is triaged like this, weightiest first.
+   * 1 to 20 items; each at least 1 character.
+   */
   reasons: Array<string>;
-  /** Team notes that apply to the findings. */
+  /**
+   * Team notes that apply to the findings.
+   * At most 5 items.
+   */
   notes: Array<{
+    /** At least 1 character. */
     title: string;
+    /** At least 1 character. */
     path: string;
+    /** At least 1. */
     line: number;
+    /** At least 1 character. */
     excerpt: string;
   }>;
 };

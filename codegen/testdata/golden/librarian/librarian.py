@@ -33,25 +33,33 @@ ADDRESS = "agent://librarian"
 
 class SearchNotesRequest(TypedDict):
     #: Words to look for.
+    #: 1 to 200 characters.
     query: str
     #: Most results to return.
+    #: 1 to 20; default `5`.
     limit: NotRequired[int]
 
 
 class SearchNotesResponseResultsItem(TypedDict):
     #: Title of the note and of its section.
+    #: At least 1 character.
     title: str
     #: File, relative to the fleet's folder.
+    #: At least 1 character.
     path: str
     #: Line of the excerpt.
+    #: At least 1.
     line: int
+    #: 1 to 300 characters.
     excerpt: str
     #: BM25 score; comparable within one answer.
+    #: More than 0.
     score: float
 
 
 class SearchNotesResponse(TypedDict):
     #: Sections of notes, best match first.
+    #: At most 20 items.
     results: list[SearchNotesResponseResultsItem]
 
 

@@ -5,23 +5,45 @@
 // DO NOT EDIT — re-run the command to refresh.
 
 export type SearchNotesRequest = {
-  /** Words to look for. */
+  /**
+   * Words to look for.
+   * 1 to 200 characters.
+   */
   query: string;
-  /** Most results to return. */
+  /**
+   * Most results to return.
+   * 1 to 20; default `5`.
+   */
   limit?: number;
 };
 
 export type SearchNotesResponse = {
-  /** Sections of notes, best match first. */
+  /**
+   * Sections of notes, best match first.
+   * At most 20 items.
+   */
   results: Array<{
-    /** Title of the note and of its section. */
+    /**
+     * Title of the note and of its section.
+     * At least 1 character.
+     */
     title: string;
-    /** File, relative to the fleet's folder. */
+    /**
+     * File, relative to the fleet's folder.
+     * At least 1 character.
+     */
     path: string;
-    /** Line of the excerpt. */
+    /**
+     * Line of the excerpt.
+     * At least 1.
+     */
     line: number;
+    /** 1 to 300 characters. */
     excerpt: string;
-    /** BM25 score; comparable within one answer. */
+    /**
+     * BM25 score; comparable within one answer.
+     * More than 0.
+     */
     score: number;
   }>;
 };

@@ -13,15 +13,28 @@ export type ReviewPrRequest = {
 export type ReviewPrResponse = {
   verdict: "approve" | "request-changes" | "comment";
   summary: string;
-  /** What the reviewer objects to, most severe first. */
+  /**
+   * What the reviewer objects to, most severe first.
+   * At most 200 items.
+   */
   findings?: Array<{
-    /** Path in the repository. */
+    /**
+     * Path in the repository.
+     * At least 1 character.
+     */
     file: string;
-    /** Line in the new file; 0 is the file as a whole. */
+    /**
+     * Line in the new file; 0 is the file as a whole.
+     * At least 0.
+     */
     line: number;
     severity: "low" | "med" | "high";
+    /** At least 1 character. */
     message: string;
-    /** Stable name of the rule. */
+    /**
+     * Stable name of the rule.
+     * Pattern `^[a-z][a-z0-9-]*$`.
+     */
     rule: string;
   }>;
   [key: string]: unknown;

@@ -39,12 +39,16 @@ class ReviewPrRequest(TypedDict):
 
 class ReviewPrResponseFindingsItem(TypedDict):
     #: Path in the repository.
+    #: At least 1 character.
     file: str
     #: Line in the new file; 0 is the file as a whole.
+    #: At least 0.
     line: int
     severity: Literal["low", "med", "high"]
+    #: At least 1 character.
     message: str
     #: Stable name of the rule.
+    #: Pattern `^[a-z][a-z0-9-]*$`.
     rule: str
 
 
@@ -52,6 +56,7 @@ class ReviewPrResponse(TypedDict):
     verdict: Literal["approve", "request-changes", "comment"]
     summary: str
     #: What the reviewer objects to, most severe first.
+    #: At most 200 items.
     findings: NotRequired[list[ReviewPrResponseFindingsItem]]
 
 

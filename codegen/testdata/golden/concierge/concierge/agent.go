@@ -21,8 +21,10 @@ const Address = "agent://concierge"
 // TriagePrRequest is an object.
 type TriagePrRequest struct {
 	// Address of the pull request or of its diff.
+	// 1 to 2048 characters.
 	PRURL string
 	// Title of the pull request.
+	// At most 300 characters.
 	Title *string
 }
 
@@ -55,10 +57,13 @@ type TriagePrResponse struct {
 	// The reviewer's.
 	Verdict TriagePrResponseVerdict
 	// Team that should look at it; absent when any reviewer will do.
+	// At least 1 character.
 	Owner *string
 	// Why it is triaged like this, weightiest first.
+	// 1 to 20 items; each at least 1 character.
 	Reasons []string
 	// Team notes that apply to the findings.
+	// At most 5 items.
 	Notes []TriagePrResponseNotesItem
 }
 
@@ -122,9 +127,13 @@ func (v *TriagePrResponseVerdict) UnmarshalJSON(data []byte) error {
 
 // TriagePrResponseNotesItem is an object.
 type TriagePrResponseNotesItem struct {
-	Title   string
-	Path    string
-	Line    int64
+	// At least 1 character.
+	Title string
+	// At least 1 character.
+	Path string
+	// At least 1.
+	Line int64
+	// At least 1 character.
 	Excerpt string
 }
 

@@ -68,6 +68,7 @@ type ReviewPrResponse struct {
 	Verdict ReviewPrResponseVerdict
 	Summary string
 	// What the reviewer objects to, most severe first.
+	// At most 200 items.
 	Findings []ReviewPrResponseFindingsItem
 	// Extra holds the members that the schema does not name.
 	Extra map[string]json.RawMessage
@@ -116,12 +117,16 @@ func (v *ReviewPrResponseVerdict) UnmarshalJSON(data []byte) error {
 // ReviewPrResponseFindingsItem is an object.
 type ReviewPrResponseFindingsItem struct {
 	// Path in the repository.
+	// At least 1 character.
 	File string
 	// Line in the new file; 0 is the file as a whole.
+	// At least 0.
 	Line     int64
 	Severity ReviewPrResponseFindingsItemSeverity
-	Message  string
+	// At least 1 character.
+	Message string
 	// Stable name of the rule.
+	// Pattern `^[a-z][a-z0-9-]*$`.
 	Rule string
 }
 
