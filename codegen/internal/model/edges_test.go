@@ -29,14 +29,14 @@ func TestLiterals(t *testing.T) {
 		`{"const":1e-400}`:                       "number", // a double makes 0 of it
 		`{"const":1e999999}`:                     "bigint",
 		`{"const":1.0000000000000000000000001}`:  "number", // a double makes 1 of it
-		`{"const":[]}`:                           "[never]",
-		`{"const":[null,true,1,2.5,"a",[],{}]}`:  "[(null | B(true) | N(1 2.5) | S(a) | [never] | {})]",
-		`{"const":[1e400,"x"]}`:                  "[(number | S(x))]",
-		`{"const":{"b":1,"a":{"deep":[false]}}}`: "{b: I(1), a: {deep: [B(false)]}}",
+		`{"const":[]}`:                           "<>",
+		`{"const":[null,true,1,2.5,"a",[],{}]}`:  "<null, B(true), I(1), N(2.5), S(a), <>, {}>",
+		`{"const":[1e400,"x"]}`:                  "<number, S(x)>",
+		`{"const":{"b":1,"a":{"deep":[false]}}}`: "{b: I(1), a: {deep: <B(false)>}}",
 		`{"enum":[1,2,1.5,3]}`:                   "N(1 2 1.5 3)",
 		`{"enum":[false,null,true]}`:             "(boolean | null)",
 		`{"enum":["a",1,"b",2]}`:                 "(S(a b) | I(1 2))",
-		`{"enum":[[1],[2]]}`:                     "([I(1)] | [I(2)])",
+		`{"enum":[[1],[2]]}`:                     "(<I(1)> | <I(2)>)",
 		`{"enum":["a","b"],"const":"b"}`:         "S(b)",
 	} {
 		if got := show(request(t, schema).Type); got != want {
@@ -102,6 +102,10 @@ func TestIntersectionsOfStructure(t *testing.T) {
 		{"arrays of no common type", `{"type":"array","items":{"type":"string"}}`, `{"type":"array","items":{"type":"null"}}`, "[never]"},
 		{"an array and an object", `{"type":["array","object"],"items":{"type":"null"}}`, `{"type":"array"}`, "[null]"},
 		{"a union with one of its parts", `{"type":["array","string"],"items":{"type":"null"}}`, `{"type":["string","null"]}`, "string"},
+		{"a tuple and an array", `{"const":[1,"a"]}`, `{"type":"array","items":{"type":["integer","string"]}}`, "<I(1), S(a)>"},
+		{"a tuple and an array of other elements", `{"const":[1,"a"]}`, `{"type":"array","items":{"type":"integer"}}`, "never"},
+		{"tuples that differ in length", `{"const":[1]}`, `{"enum":[[1,1],[]]}`, "never"},
+		{"a tuple among others", `{"const":[1]}`, `{"enum":[[1],[2]]}`, "<I(1)>"},
 		{"big integers", `{"type":"integer","minimum":-1e30}`, `{"type":"integer","maximum":5}`, "integer"},
 		{"integers that are big twice", `{"type":"integer","minimum":-1e30}`, `{"type":"integer","maximum":1e30}`, "bigint"},
 		{"an enum and its base", `{"enum":["a","b"]}`, `{"type":"string","minLength":1}`, "S(a b)"},
@@ -282,7 +286,7 @@ func TestNotes(t *testing.T) {
 		`{"minimum":0,"maximum":1e2,"default":null}`:                                      "0 to 1e2; default `null`.",
 		`{"exclusiveMinimum":0,"maximum":10}`:                                             "More than 0; at most 10.",
 		`{"minimum":1,"exclusiveMaximum":2}`:                                              "At least 1; less than 2.",
-		`{"type":"array","maxItems":3,"uniqueItems":true,"items":{"format":"email"}}`:      "At most 3 items; all different; each format email.",
+		`{"type":"array","maxItems":3,"uniqueItems":true,"items":{"format":"email"}}`:     "At most 3 items; all different; each format email.",
 		`{"type":"array","items":{"type":"integer","minimum":1,"maximum":5,"default":2}}`: "Each 1 to 5.",
 		`{"default":"` + strings.Repeat("é", 300) + `"}`:                                  "Default `\"" + strings.Repeat("é", 99) + "…`.",
 	} {

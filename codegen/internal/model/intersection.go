@@ -111,9 +111,36 @@ func (m *merger) merge(a, b *Type, depth int) *Type {
 	case a.Kind == Object && b.Kind == Object:
 		return m.objects(a, b, depth+1)
 	case a.Kind == Array && b.Kind == Array:
-		return &Type{Kind: Array, Elem: m.merge(a.Elem, b.Elem, depth+1)}
+		return m.arrays(a, b, depth+1)
 	}
 	return scalars(a, b)
+}
+
+// arrays merges two arrays. One that always has the same number of elements leaves none
+// for another number.
+func (m *merger) arrays(a, b *Type, depth int) *Type {
+	out := &Type{Kind: Array, Elem: m.merge(a.Elem, b.Elem, depth)}
+	if a.Tuple == nil {
+		a, b = b, a
+	}
+	if a.Tuple == nil {
+		return out
+	}
+	if b.Tuple != nil && len(b.Tuple) != len(a.Tuple) {
+		return neverType
+	}
+	out.Tuple = []*Type{}
+	for i, elem := range a.Tuple {
+		other := b.Elem
+		if b.Tuple != nil {
+			other = b.Tuple[i]
+		}
+		if elem = m.merge(elem, other, depth); elem.Kind == Never {
+			return neverType
+		}
+		out.Tuple = append(out.Tuple, elem)
+	}
+	return out
 }
 
 // unions merges each part of a with each part of b, as (a|b)&(c|d) is ac|ad|bc|bd.

@@ -11,8 +11,8 @@ import (
 )
 
 // literalType returns the type of one value of a const or an enum, given as JSON
-// and, for a string, as its characters. Arrays, and numbers that neither 64-bit
-// integers nor doubles hold, get wider types.
+// and, for a string, as its characters. Numbers that neither 64-bit integers nor
+// doubles hold get wider types.
 func literalType(raw []byte, t schema.Type, text string) *Type {
 	switch t {
 	case schema.TypeNull:
@@ -40,18 +40,17 @@ func literalType(raw []byte, t schema.Type, text string) *Type {
 	return literalObject(raw)
 }
 
-// literalArray returns the type of arrays of a literal's elements. Length and order
-// are lost, which widens.
+// literalArray returns the type of arrays of a literal's elements.
 func literalArray(raw []byte) *Type {
 	var elems []json.RawMessage
 	if json.Unmarshal(raw, &elems) != nil {
 		return &Type{Kind: Array, Elem: anyType}
 	}
-	var types []*Type
+	types := []*Type{} // not nil: no element is a tuple too
 	for _, e := range elems {
 		types = append(types, jsonType(e))
 	}
-	return &Type{Kind: Array, Elem: UnionOf(types...)}
+	return &Type{Kind: Array, Elem: UnionOf(types...), Tuple: types}
 }
 
 // literalObject returns an object with exactly the members of a literal. It reads

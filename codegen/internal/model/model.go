@@ -121,6 +121,9 @@ type Type struct {
 	// Elem is an Array's element. For an Object it is what further members
 	// hold; nil means that there are none.
 	Elem *Type
+	// Tuple are the elements of an Array that always has these, one after the other, for
+	// languages that can say so; nil for others. Elem accepts each of them.
+	Tuple []*Type
 	// Members are an Object's, in declared order.
 	Members []Member
 	// Of are the parts of a Union or an Intersection, at least two.

@@ -9,7 +9,7 @@ import (
 )
 
 // show writes a type in a short notation: {a: string, b?: integer, ...any} is
-// an object, [string] an array, and an intersection stands before an = and what
+// an object, [string] an array, <string, null> one of two elements, and an intersection stands before an = and what
 // it comes to.
 func show(t *model.Type) string {
 	switch t.Kind {
@@ -34,6 +34,13 @@ func show(t *model.Type) string {
 		return map[model.Kind]string{model.String: "S", model.Integer: "I", model.Number: "N", model.Boolean: "B"}[t.Base] +
 			"(" + strings.Join(t.Values, " ") + ")"
 	case model.Array:
+		if t.Tuple != nil {
+			var elems []string
+			for _, e := range t.Tuple {
+				elems = append(elems, show(e))
+			}
+			return "<" + strings.Join(elems, ", ") + ">"
+		}
 		return "[" + show(t.Elem) + "]"
 	case model.Ref:
 		return t.Named.Name
@@ -86,7 +93,7 @@ func TestTypes(t *testing.T) {
 		{"both booleans", `{"enum":[true,false]}`, "boolean"},
 		{"null among others", `{"enum":[null,"a"]}`, "(null | S(a))"},
 		{"values of the wrong type", `{"type":"string","enum":["a",1,null]}`, "S(a)"},
-		{"const array", `{"const":[1,"a",[]]}`, "[(I(1) | S(a) | [never])]"},
+		{"const array", `{"const":[1,"a",[]]}`, "<I(1), S(a), <>>"},
 		{"const object", `{"const":{"a":null,"b":{"c":true}}}`, "{a: null, b: {c: B(true)}}"},
 
 		{"items", `{"type":"array","items":{"type":"null"}}`, "[null]"},

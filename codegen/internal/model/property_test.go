@@ -40,7 +40,7 @@ func drawSchema(t *rapid.T, depth int, refs bool) string {
 		return "[" + strings.Join(parts, ",") + "]"
 	}
 	sub := func(refs bool) func() string { return func() string { return drawSchema(t, depth-1, refs) } }
-	values := []string{`null`, `true`, `false`, `1`, `2.5`, `1e2`, `"a"`, `"b"`, `["a"]`, `{"a":1}`, `{}`}
+	values := []string{`null`, `true`, `false`, `1`, `2.5`, `1e2`, `"a"`, `"b"`, `["a"]`, `["a",1]`, `[]`, `{"a":1}`, `{}`}
 	some("type", func() string {
 		types := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"null", "boolean", "integer", "number", "string", "array", "object"}), 1, 3, rapid.ID[string])
 		data, err := json.Marshal(types.Draw(t, "types"))
@@ -116,6 +116,14 @@ func accepts(t *model.Type, v any) bool {
 		return slices.ContainsFunc(t.Values, func(text string) bool { return isLiteral(t.Base, text, v) })
 	case model.Array:
 		array, ok := v.([]any)
+		if t.Tuple != nil && len(array) != len(t.Tuple) {
+			return false
+		}
+		for i, elem := range t.Tuple {
+			if !accepts(elem, array[i]) {
+				return false
+			}
+		}
 		return ok && !slices.ContainsFunc(array, func(e any) bool { return !accepts(t.Elem, e) })
 	case model.Object:
 		object, ok := v.(map[string]any)

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // markRecursive sets Recursive on the types that lead back to themselves. Go
 // needs to know: a struct cannot contain itself without a pointer.
 func markRecursive(types []*Named) {
@@ -18,7 +20,7 @@ func markRecursive(types []*Named) {
 			for _, m := range t.Members {
 				walk(m.Type)
 			}
-			for _, m := range t.Of {
+			for _, m := range slices.Concat(t.Of, t.Tuple) {
 				walk(m)
 			}
 			walk(t.Elem)

@@ -44,6 +44,12 @@ func (t *Type) appendKey(b *strings.Builder) {
 	for _, m := range t.Of {
 		m.appendKey(b)
 	}
+	if t.Tuple != nil {
+		b.WriteByte('=')
+	}
+	for _, e := range t.Tuple {
+		e.appendKey(b)
+	}
 	b.WriteByte(')')
 }
 
@@ -150,7 +156,7 @@ func prune(t *Type, done map[*Type]bool) {
 	for _, m := range t.Members {
 		prune(m.Type, done)
 	}
-	for _, p := range t.Of {
+	for _, p := range slices.Concat(t.Of, t.Tuple) {
 		prune(p, done)
 	}
 	prune(t.Elem, done)

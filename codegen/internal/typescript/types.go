@@ -26,6 +26,9 @@ func (e *emitter) typ(t *model.Type, indent string, sealed bool) string {
 	case model.Enum:
 		return e.enum(t)
 	case model.Array:
+		if t.Tuple != nil {
+			return e.tuple(t, indent)
+		}
 		return "Array<" + e.typ(t.Elem, indent, false) + ">"
 	case model.Object:
 		return e.object(t, indent, sealed)
@@ -77,6 +80,15 @@ func (e *emitter) enum(t *model.Type) string {
 		}
 	}
 	return strings.Join(values, " | ")
+}
+
+// tuple writes an array type with the types of its elements.
+func (e *emitter) tuple(t *model.Type, indent string) string {
+	elems := make([]string, len(t.Tuple))
+	for i, elem := range t.Tuple {
+		elems[i] = e.typ(elem, indent, false)
+	}
+	return "[" + strings.Join(elems, ", ") + "]"
 }
 
 // object writes an object type over several lines.
@@ -161,6 +173,6 @@ func hasNamedIndex(t *model.Type) bool {
 	if typedIndex(t) && len(t.Members) > 0 {
 		return true
 	}
-	return hasNamedIndex(t.Elem) || hasNamedIndex(t.Flat) || slices.ContainsFunc(t.Of, hasNamedIndex) ||
+	return hasNamedIndex(t.Elem) || hasNamedIndex(t.Flat) || slices.ContainsFunc(slices.Concat(t.Of, t.Tuple), hasNamedIndex) ||
 		slices.ContainsFunc(t.Members, func(m model.Member) bool { return hasNamedIndex(m.Type) })
 }

@@ -46,7 +46,7 @@ func TestTypes(t *testing.T) {
 		{"enum of one boolean", `{"enum":[true]}`, `true`},
 		{"enum of several kinds", `{"enum":["x",7,null]}`, `"x" | 7 | null`},
 		{"const object", `{"const":{"a":[1,"two"]}}`, `{
-  a: Array<1 | "two">;
+  a: [1, "two"];
 }`},
 		{"closed object", `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"],"additionalProperties":false}`, `{
   a: string;

@@ -199,7 +199,7 @@ export type EnumsRequest = {
   both?: boolean;
   object?: {
     a: 1;
-    b: Array<"x" | null>;
+    b: ["x", null];
   };
   narrowed?: 1;
 };
@@ -322,9 +322,9 @@ export type LiteralRequest = {
   i: 1;
   f: 1.5;
   s: "x";
-  a: Array<1 | Array<2>>;
+  a: [1, [2]];
   o: {
-    k: Array<never>;
+    k: [];
   };
   e: number;
   "": 0;
