@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/capability"
-	"github.com/agentd/agentd/codegen"
 	"github.com/agentd/agentd/codegen/testdata/golden/reviewer/prreviewer"
 	"github.com/agentd/agentd/codegen/typed"
 	"github.com/agentd/agentd/codegen/typedrpc"
@@ -141,12 +140,12 @@ func requireHeader(next http.Handler) http.Handler {
 	})
 }
 
-// generated writes the reviewer's client in one language to dir.
-func generated(t *testing.T, lang, dir string) {
+// generated writes the reviewer's client in one language and form to dir.
+func generated(t *testing.T, name, form, dir string) {
 	t.Helper()
-	l, err := codegen.Find(lang)
-	if err != nil {
-		t.Fatal(err)
+	l := lang(t, name)
+	if form == standalone {
+		l = l.Standalone()
 	}
 	if err := l.Generate(api(t, goldens()["reviewer"])).Write(dir, "pr-reviewer"); err != nil {
 		t.Fatal(err)
@@ -235,7 +234,7 @@ func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	compiler := nodeTool(t, "typescript", "bin", "tsc")
 	e, dir := serve(t), t.TempDir()
-	generated(t, "ts", dir)
+	generated(t, "ts", standalone, dir)
 	write(t, filepath.Join(dir, "program.ts"), []byte(tsProgram))
 	write(t, filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`))
 	run(t, dir, append(compiler, "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
@@ -360,7 +359,7 @@ func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	python := python3(t)
 	e, dir := serve(t), t.TempDir()
-	generated(t, "python", dir)
+	generated(t, "python", standalone, dir)
 	write(t, filepath.Join(dir, "program.py"), []byte(pyProgram))
 	got := runWith(t, e.environment(), dir, python, "-B", "-X", "utf8", "program.py", e.socket, filepath.Join(dir, "nobody"))
 	if want := strings.Repeat(outcome, 4) + otherTenant + "EAGENTRPC_PAYLOAD_TOO_LARGE\n"; got != want {
@@ -375,7 +374,7 @@ func TestClientsFindTheirAgent(t *testing.T) {
 	t.Parallel()
 	python := python3(t)
 	e, dir := serve(t), t.TempDir()
-	generated(t, "python", dir)
+	generated(t, "python", standalone, dir)
 	const program = `import pr_reviewer; print(pr_reviewer.Client().review_pr({"prUrl": "u", "severity": "low"})["status"])`
 	if got := runWith(t, []string{"AGENTD_SOCKET=" + e.socket, "AGENTD_URL=", "AGENTD_CALL="}, dir, python, "-B", "-c", program); strings.TrimSpace(got) != "ok" {
 		t.Errorf("status = %q", got)

@@ -32,17 +32,27 @@ type Language struct {
 	// path returns where the file of an agent goes below the output folder, with
 	// slashes. Agents of one fleet can share a path; Write refuses that.
 	path func(id string) string
-	// emit writes the file.
-	emit func(*model.API) []byte
+	// emit writes the file, and standalone the one that needs no kit; nil where emit's
+	// needs none.
+	emit, standalone func(*model.API) []byte
 }
 
 // Languages lists the languages, the default first.
 func Languages() []Language {
 	return []Language{
-		{Name: "ts", path: typescript.Path, emit: typescript.Emit},
+		{Name: "ts", path: typescript.Path, emit: typescript.Emit, standalone: typescript.Standalone},
 		{Name: "go", path: golang.Path, emit: golang.Emit},
-		{Name: "python", path: python.Path, emit: python.Emit},
+		{Name: "python", path: python.Path, emit: python.Emit, standalone: python.Standalone},
 	}
+}
+
+// Standalone returns the language with clients that need no kit: they bring with them what
+// they run on. Clients in Go are the same.
+func (l Language) Standalone() Language {
+	if l.standalone != nil {
+		l.emit = l.standalone
+	}
+	return l
 }
 
 // Find returns a language by its name; the error lists the names.

@@ -1,6 +1,8 @@
 package codegen_test
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,12 +65,18 @@ func tsc(t *testing.T, exact bool, files ...string) {
 	run(t, ".", append(command, files...)...)
 }
 
-// pyright checks Python files in strict mode, in a folder of their own.
-func pyright(t *testing.T, dir string) {
+// pyright checks Python files in strict mode, in a folder of their own. They can import
+// what is in path.
+func pyright(t *testing.T, dir string, path ...string) {
 	t.Helper()
 	command := nodeTool(t, "pyright", "index.js")
-	const config = `{"typeCheckingMode": "strict", "pythonVersion": "3.11", "reportUnnecessaryTypeIgnoreComment": "error"}`
-	write(t, filepath.Join(dir, "pyrightconfig.json"), []byte(config))
+	config, err := json.Marshal(map[string]any{
+		"typeCheckingMode": "strict", "pythonVersion": "3.11", "reportUnnecessaryTypeIgnoreComment": "error", "extraPaths": path,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "pyrightconfig.json"), config)
 	run(t, dir, append(command, "-p", ".")...)
 }
 
@@ -82,14 +90,50 @@ func write(t *testing.T, path string, content []byte) {
 	}
 }
 
-func goldenFiles(t *testing.T, ext string) []string {
+// goldenFiles writes the golden files of one extension and form below dir, each in a folder
+// of its own, and returns their paths.
+func goldenFiles(t *testing.T, form, ext, dir string) (files []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "golden", "*", "*"+ext))
-	if err != nil || len(files) != len(goldens()) {
-		t.Fatalf("%d golden files, %v; want %d", len(files), err, len(goldens()))
+	golden, err := filepath.Glob(filepath.Join("testdata", form, "*", "*"+ext))
+	if err != nil || len(golden) != len(goldens()) {
+		t.Fatalf("%d golden files, %v; want %d", len(golden), err, len(goldens()))
+	}
+	for _, path := range golden {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, form+"_"+filepath.Base(filepath.Dir(path)), filepath.Base(path))
+		write(t, file, content)
+		files = append(files, file)
 	}
 	return files
 }
+
+// kit is the folder of a kit, sdk/<name>.
+func kit(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "sdk", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("the kit is not there:", err)
+	}
+	return dir
+}
+
+// linkKit installs the kit for TypeScript in dir, as npm does.
+func linkKit(t *testing.T, dir string) {
+	t.Helper()
+	modules := filepath.Join(dir, "node_modules", "@agentd")
+	if err := errors.Join(os.MkdirAll(modules, 0o755), os.Symlink(kit(t, "typescript"), filepath.Join(modules, "sdk"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pythonPath is the folder that has the kit for Python.
+func pythonPath(t *testing.T) string { return filepath.Join(kit(t, "python"), "src") }
 
 func TestGoldenGoVets(t *testing.T) {
 	t.Parallel()
@@ -99,7 +143,10 @@ func TestGoldenGoVets(t *testing.T) {
 func TestGoldenTypeScriptCompiles(t *testing.T) {
 	t.Parallel()
 	nodeTool(t, "typescript", "bin", "tsc")
-	files := append(goldenFiles(t, ".ts"), docsBeside(t, "ts", ".ts", t.TempDir())...)
+	dir := t.TempDir()
+	linkKit(t, dir)
+	files := append(goldenFiles(t, onKit, ".ts", dir), goldenFiles(t, standalone, ".ts", dir)...)
+	files = append(files, docsBeside(t, "ts", ".ts", dir)...)
 	for _, exact := range []bool{false, true} {
 		tsc(t, exact, files...)
 	}
@@ -110,7 +157,7 @@ func TestGoldenPythonTypeChecks(t *testing.T) {
 	nodeTool(t, "pyright", "index.js")
 	dir := t.TempDir()
 	goldenPython(t, dir)
-	pyright(t, dir)
+	pyright(t, dir, pythonPath(t))
 }
 
 // mypy refuses other things than pyright. It judges the golden files, the examples of the
@@ -125,22 +172,16 @@ func TestPythonPassesMypy(t *testing.T) {
 	dir := t.TempDir()
 	goldenPython(t, dir)
 	write(t, filepath.Join(dir, "fuzz.py"), generate(t, "python", soundnessContracts()))
-	run(t, dir, program, "--strict", "--namespace-packages", "--explicit-package-bases", "--python-version", "3.11",
+	runWith(t, []string{"MYPYPATH=" + pythonPath(t)}, dir, program, "--strict", "--namespace-packages", "--explicit-package-bases", "--python-version", "3.11",
 		"--cache-dir", filepath.Join(t.TempDir(), "cache"), ".")
 }
 
-// goldenPython writes the golden modules below dir, each in a folder of its own, and the
-// examples of the docs.
+// goldenPython writes the golden modules below dir, and the examples of the docs.
 func goldenPython(t *testing.T, dir string) {
 	t.Helper()
 	docsBeside(t, "python", ".py", dir)
-	for _, path := range goldenFiles(t, ".py") {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, strings.ReplaceAll(filepath.Dir(path), string(filepath.Separator), "_"), filepath.Base(path)), content)
-	}
+	goldenFiles(t, onKit, ".py", dir)
+	goldenFiles(t, standalone, ".py", dir)
 }
 
 // Type checkers do not run a module; Python does.
@@ -152,7 +193,9 @@ for i, path in enumerate(sys.argv[1:]):
     spec = importlib.util.spec_from_file_location(f"golden{i}", path)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
 `
-	run(t, ".", append([]string{python3(t), "-B", "-c", load}, goldenFiles(t, ".py")...)...)
+	dir := t.TempDir()
+	files := append(goldenFiles(t, onKit, ".py", dir), goldenFiles(t, standalone, ".py", dir)...)
+	runWith(t, []string{"PYTHONPATH=" + pythonPath(t)}, ".", append([]string{python3(t), "-B", "-c", load}, files...)...)
 }
 
 // python3 is a Python of 3.11 or later, or a skip.
@@ -184,7 +227,7 @@ var findPython = sync.OnceValues(func() (path, reason string) {
 func TestTypeScriptObjectsNeedNotNameWhatTheyInherit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := lang(t, "ts").Generate(api(t, goldens()["shapes"]))
+	file := lang(t, "ts").Standalone().Generate(api(t, goldens()["shapes"]))
 	write(t, file.In(dir), file.Content)
 	write(t, filepath.Join(dir, "values.ts"), []byte(`
 import type { InheritedRequest } from "./shapes";

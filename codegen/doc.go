@@ -6,6 +6,9 @@
 // codegen/internal/model holds the types, and there is a package for each
 // language that reads them and nothing else: golang, python and typescript.
 //
+// A client stands on the kit of its language: codegen/typed and skill/sdk, or the packages
+// in the folder sdk. [Language.Standalone] writes one that brings with it what it runs on.
+//
 // # Soundness
 //
 // Every value that a schema accepts is a value of the type made from it; the

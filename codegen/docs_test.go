@@ -30,11 +30,11 @@ func blocks(t *testing.T) []block {
 
 func TestDocsShowWhatIsGenerated(t *testing.T) {
 	for _, b := range blocks(t) {
-		name, ok := strings.CutPrefix(b.claim, "golden ")
-		if !ok {
+		form, name, ok := strings.Cut(b.claim, " ")
+		if !ok || form != onKit && form != standalone {
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join("testdata", "golden", filepath.FromSlash(name)))
+		content, err := os.ReadFile(filepath.Join("testdata", form, filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,14 +44,17 @@ func TestDocsShowWhatIsGenerated(t *testing.T) {
 	}
 }
 
-// docsBeside writes the examples of a language into dir, beside the client
-// that they use.
+// docsBeside writes the examples of a language into dir, or a folder of it, beside the
+// clients that they use.
 func docsBeside(t *testing.T, lang, ext, dir string) (files []string) {
 	t.Helper()
-	generated(t, lang, dir)
+	alone := filepath.Join(dir, "alone")
+	generated(t, lang, onKit, dir)
+	generated(t, lang, standalone, alone)
 	for i, b := range blocks(t) {
-		if b.lang == lang && b.claim == "compiles with reviewer" {
-			path := filepath.Join(dir, fmt.Sprintf("docs_%d%s", i, ext))
+		in, ok := map[string]string{"compiles with reviewer": dir, "compiles with standalone reviewer": alone}[b.claim]
+		if ok && b.lang == lang {
+			path := filepath.Join(in, fmt.Sprintf("docs_%d%s", i, ext))
 			write(t, path, []byte(b.code))
 			files = append(files, path)
 		}

@@ -37,9 +37,9 @@ capabilities:
 	}
 	file := lang.Generate(api)
 	fmt.Println(file.Path)
-	_, types, _ := strings.Cut(string(file.Content), "\n\n")
+	_, types, _ := strings.Cut(string(file.Content), "export type ")
 	request, _, _ := strings.Cut(types, "\n\n")
-	fmt.Println(request)
+	fmt.Println("export type " + request)
 	// Output:
 	// greeter.ts
 	// export type GreetRequest = {

@@ -44,8 +44,10 @@ func TestOutputIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, l := range codegen.Languages() {
-				if n := len(l.Generate(api).Content); n > 1<<20 {
-					t.Errorf("%s: %d bytes for a schema of %d", l.Name, n, len(source))
+				for _, file := range []codegen.File{l.Generate(api), l.Standalone().Generate(api)} {
+					if n := len(file.Content); n > 1<<20 {
+						t.Errorf("%s: %d bytes for a schema of %d", file.Path, n, len(source))
+					}
 				}
 			}
 			if d := time.Since(start); d > 10*time.Second {

@@ -48,7 +48,7 @@ func generate(t *testing.T, lang string, contracts []contract) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l.Generate(api).Content
+	return l.Standalone().Generate(api).Content
 }
 
 func typeName(c contract) string { return ident.Pascal(c.name) + "Request" }

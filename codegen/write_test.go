@@ -27,7 +27,7 @@ func client(t *testing.T, lang, id string) codegen.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l.Generate(api)
+	return l.Standalone().Generate(api)
 }
 
 func TestPaths(t *testing.T) {

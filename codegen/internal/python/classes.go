@@ -49,7 +49,7 @@ func (e *emitter) class(t *model.Type, name, doc string) {
 	}
 	if e.needsCall(named) {
 		e.Comment("#: ", doc+"\n"+unnamed)
-		e.Line("%s = TypedDict(%s, {", name, e.quote(name))
+		e.Line("%s = %s(%s, {", name, e.use("TypedDict"), e.quote(name))
 		for _, m := range named {
 			e.Comment("    #: ", m.Doc())
 			e.Line("    %s: %s,", e.quote(m.Name), e.member(m, true))
@@ -57,7 +57,7 @@ func (e *emitter) class(t *model.Type, name, doc string) {
 		e.Line("})")
 		return
 	}
-	e.Line("class %s(TypedDict):", name)
+	e.Line("class %s(%s):", name, e.use("TypedDict"))
 	if lines := source.CommentLines(doc + "\n" + unnamed); lines != nil {
 		e.Line("    %s\n", e.quote(strings.Join(lines, "\n")))
 	} else if len(named) == 0 {

@@ -1,7 +1,6 @@
 package python
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -9,31 +8,6 @@ import (
 	"github.com/agentd/agentd/codegen/internal/model"
 	"github.com/agentd/agentd/codegen/internal/source"
 )
-
-// methods writes a client class.
-func (e *emitter) methods(w *source.Writer, api *model.API, class, how, async, runtime string) {
-	wait := ""
-	if async != "" {
-		wait = "await "
-	}
-	w.Line("\n\nclass %s(_Endpoint):\n    %s", class, e.quote(fmt.Sprintf("Calls the capabilities of %s; %s.", api.Agent, how)))
-	names := methodNames(api)
-	for _, c := range api.Capabilities {
-		// Refs, not the types themselves, so that signatures show the payloads'
-		// names.
-		payload, response := &model.Type{Kind: model.Ref, Named: c.Request}, &model.Type{Kind: model.Ref, Named: c.Response}
-		w.Line("\n    %sdef %s(", async, names[c.Name])
-		w.Line("        self,\n        payload: %s,\n        *,\n        timeout_ms: int | None = None,", e.expr(payload, false))
-		w.Line("        idempotency_key: str | None = None,\n        traceparent: str | None = None,\n        tenant_id: str | None = None,")
-		w.Line("    ) -> Result[%s]:", e.expr(response, false))
-		w.Line("        %s", e.quote(strings.Join(append(source.CommentLines(c.Doc), "Calls "+c.Name+"."), "\n")))
-		// By way of a variable: mypy takes no value of any type for a result.
-		w.Line("        result: Result[%s] = %sself._call(%s, payload, timeout_ms, idempotency_key, traceparent, tenant_id)",
-			e.expr(response, false), wait, e.quote(c.Name))
-		w.Line("        return result")
-	}
-	w.WriteString(runtime)
-}
 
 // methodNames returns the names of methods by those of their capabilities.
 func methodNames(api *model.API) map[string]string {
@@ -50,70 +24,6 @@ func methodNames(api *model.API) map[string]string {
 	return ident.Distinct(claims)
 }
 
-// blockingCall is how Client makes a call: a method of the class.
-const blockingCall = `
-    def _call(
-        self,
-        capability: str,
-        payload: object,
-        timeout_ms: int | None,
-        key: str | None,
-        trace: str | None,
-        tenant: str | None,
-    ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
-        chunks: list[bytes] = []
-        with self._connect(self._wait(timeout_ms)) as stream:
-            try:
-                stream.sendall(request)
-            except ConnectionError:
-                pass  # refused before all of it was read: the reply says why
-            while chunk := stream.recv(65536):
-                chunks.append(chunk)
-        return self._result(b"".join(chunks))
-
-    def _connect(self, wait: float) -> socket.socket:
-        if self._path is None:
-            return socket.create_connection(self._address(), wait)
-        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        stream.settimeout(wait)
-        try:
-            stream.connect(self._path)
-        except OSError:
-            stream.close()
-            raise
-        return stream
-`
-
-// asyncCall is how AsyncClient does.
-const asyncCall = `
-    async def _call(
-        self,
-        capability: str,
-        payload: object,
-        timeout_ms: int | None,
-        key: str | None,
-        trace: str | None,
-        tenant: str | None,
-    ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
-        async with asyncio.timeout(self._wait(timeout_ms)):
-            if self._path is None:
-                reader, writer = await asyncio.open_connection(*self._address())
-            else:
-                reader, writer = await asyncio.open_unix_connection(self._path)
-            try:
-                writer.write(request)
-                try:
-                    await writer.drain()
-                except ConnectionError:
-                    pass  # refused before all of it was read: the reply says why
-                reply = await reader.read()
-            finally:
-                writer.close()
-        return self._result(reply)
-`
-
 // handlers writes the type of what serve takes: a handler for each capability.
 func (e *emitter) handlers(w *source.Writer, api *model.API) {
 	var takers []string
@@ -122,11 +32,11 @@ func (e *emitter) handlers(w *source.Writer, api *model.API) {
 	}
 	w.Line("\n\n#: The capabilities that take an object, and no null.")
 	w.Line("_TAKES_OBJECT: frozenset[str] = frozenset((%s))", strings.Join(takers, " "))
-	w.Line("\n#: The code behind capabilities.\nHandlers = TypedDict(\n    \"Handlers\",\n    {")
+	w.Line("\n#: The code behind capabilities.\nHandlers = %s(\n    \"Handlers\",\n    {", e.use("TypedDict"))
 	for _, c := range api.Capabilities {
 		payload := e.expr(&model.Type{Kind: model.Ref, Named: c.Request}, true)
 		response := e.expr(&model.Type{Kind: model.Ref, Named: c.Response}, true)
-		w.Line("        %s: Callable[[%s, \"Call\"], Union[%s, Awaitable[%s]]],", e.quote(c.Name), payload, response, response)
+		w.Line("        %s: %s[[%s, \"Call\"], %s[%s, %s[%s]]],", e.quote(c.Name), e.use("Callable"), payload, e.use("Union"), response, e.use("Awaitable"), response)
 	}
 	w.Line("    },\n    total=False,\n)")
 }

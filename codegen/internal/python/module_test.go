@@ -13,13 +13,13 @@ import (
 // module is the module of an agent with the given capabilities.
 func module(t *testing.T, capabilities string) string {
 	t.Helper()
-	return string(python.Emit(modeltest.Capabilities(t, capabilities)))
+	return string(python.Standalone(modeltest.Capabilities(t, capabilities)))
 }
 
 // The header names the agent, whose file it is: a later run finds it by that.
 func TestHeader(t *testing.T) {
 	api := modeltest.Capabilities(t, `{"name":"b"},{"name":"a"}`)
-	text := python.Emit(api)
+	text := python.Standalone(api)
 	if got := source.Owner(text); got != "agent" {
 		t.Errorf("the file belongs to %q", got)
 	}
@@ -28,7 +28,7 @@ func TestHeader(t *testing.T) {
 	if !strings.HasPrefix(string(text), want) {
 		t.Errorf("the module begins\n%.300s\nwant\n%s", text, want)
 	}
-	if again := python.Emit(api); string(again) != string(text) {
+	if again := python.Standalone(api); string(again) != string(text) {
 		t.Error("the same model gives another module")
 	}
 }

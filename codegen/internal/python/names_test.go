@@ -29,7 +29,7 @@ func TestPath(t *testing.T) {
 // A method is named like its capability, in the manner of Python, and not like
 // a keyword, another method, or a type that its own signature needs.
 func TestMethodNames(t *testing.T) {
-	module := string(python.Emit(modeltest.Capabilities(t, `{"name":"reviewPr"},{"name":"review-pr"},{"name":"class"},{"name":"str"},
+	module := string(python.Standalone(modeltest.Capabilities(t, `{"name":"reviewPr"},{"name":"review-pr"},{"name":"class"},{"name":"str"},
 		{"name":"2fa"},{"name":"X"}`)))
 	for _, method := range []string{"review_pr_0083", "review_pr_ef99", "class_", "str_", "call_2fa", "x"} {
 		for _, def := range []string{"    def " + method + "(\n", "    async def " + method + "(\n"} {

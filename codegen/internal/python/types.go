@@ -22,7 +22,7 @@ func isNamed(m model.Member) bool { return m.Name != "" }
 // member writes the type of a member.
 func (e *emitter) member(m model.Member, evaluated bool) string {
 	if !m.Required {
-		return "NotRequired[" + e.expr(m.Type, evaluated) + "]"
+		return e.use("NotRequired") + "[" + e.expr(m.Type, evaluated) + "]"
 	}
 	return e.expr(m.Type, evaluated)
 }
@@ -39,8 +39,7 @@ func (e *emitter) expr(t *model.Type, evaluated bool) string {
 	}
 	switch t.Kind {
 	case model.Never:
-		e.uses["Never"] = true
-		return "Never"
+		return e.use("Never")
 	case model.Null:
 		return "None"
 	case model.Boolean:
@@ -73,13 +72,13 @@ func (e *emitter) expr(t *model.Type, evaluated bool) string {
 	case model.Ref:
 		return name(t.Named.Name)
 	}
-	return "Any"
+	return e.use("Any")
 }
 
 // join writes a union of parts; see expr for why it has two forms.
 func (e *emitter) join(parts []string, evaluated bool) string {
 	if evaluated {
-		return "Union[" + strings.Join(parts, ", ") + "]"
+		return e.use("Union") + "[" + strings.Join(parts, ", ") + "]"
 	}
 	return strings.Join(parts, " | ")
 }
@@ -98,5 +97,5 @@ func (e *emitter) enum(t *model.Type) string {
 		}
 		values[i] = v
 	}
-	return "Literal[" + strings.Join(values, ", ") + "]"
+	return e.use("Literal") + "[" + strings.Join(values, ", ") + "]"
 }

@@ -12,7 +12,7 @@ import (
 // the words around a single type.
 func declarations(t *testing.T, schema string) string {
 	t.Helper()
-	module := string(python.Emit(modeltest.API(t, schema)))
+	module := string(python.Standalone(modeltest.API(t, schema)))
 	_, types, _ := strings.Cut(module, "\nADDRESS = \"agent://agent\"\n")
 	types, _, ok := strings.Cut(types, "XResponse")
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // the words around a single type.
 func declarations(t *testing.T, schema string) string {
 	t.Helper()
-	module := string(typescript.Emit(modeltest.API(t, schema)))
+	module := string(typescript.Standalone(modeltest.API(t, schema)))
 	_, types, _ := strings.Cut(module, "\n\n")
 	types, _, ok := strings.Cut(types, "\n\nexport type XResponse")
 	if !ok {

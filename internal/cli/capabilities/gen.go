@@ -77,7 +77,7 @@ func Gen(env *cli.Env, r GenRequest) error {
 		return err
 	}
 	out := cmp.Or(r.Out, ".")
-	file, id := lang.Generate(api), doc.Agent.ID()
+	file, id := lang.Standalone().Generate(api), doc.Agent.ID()
 	// The folder as it was given, so that what is printed can be used where it was given.
 	outFile := strings.TrimRight(out, string(filepath.Separator)) + string(filepath.Separator) + filepath.FromSlash(file.Path)
 	result := genResult{

@@ -6,27 +6,35 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
-import socket
-import sys
-import urllib.parse
 from typing import (
     Any,
     Awaitable,
     Callable,
-    Generic,
     Literal,
-    NamedTuple,
     NoReturn,
-    NotRequired,
-    TypeAlias,
-    TypeVar,
+    TYPE_CHECKING,
     TypedDict,
     Union,
     cast,
 )
+
+import agentd
+from agentd import AsyncStream as _AsyncStream
+from agentd import Call as Call
+from agentd import Mode as _Mode
+from agentd import Result as Result
+from agentd import SkillError as SkillError
+from agentd import Stream as _Stream
+from agentd import unwrap as unwrap
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+else:
+    try:
+        from typing import NotRequired
+    except ImportError:
+        from typing import Optional as NotRequired
 
 ADDRESS = "agent://concierge"
 
@@ -67,216 +75,124 @@ class TriagePrResponse(TypedDict):
     notes: list[TriagePrResponseNotesItem]
 
 
-class Violation(TypedDict):
-    path: str  # an RFC 6901 pointer
-    message: str
-
-
-class CallFailure(TypedDict):
-    code: str
-    message: str
-    retryable: bool
-    detectedBy: NotRequired[str]
-    details: NotRequired[Any]
-
-
-_T = TypeVar("_T")
-
-
-class Outcome(TypedDict):
-    "What every result says. Where a member is absent, there is nothing to say."
-
-    correlationId: str
-    traceId: NotRequired[str]  # that of the W3C trace that the call belongs to
-    latencyMs: float
-    executionTimeMs: NotRequired[float]  # how long the skill ran, by the callee's word
-    costEstimate: NotRequired[dict[str, float]]  # what the contract declares, in units of the callee's owner
-    replayed: NotRequired[bool]  # the answer repeats that to an earlier call with the same idempotency key
-    queued: NotRequired[bool]  # a broker has stored the call, and there is no answer yet
-    unproven: NotRequired[bool]  # it is not proven that the contracts of both ends agree
-    unprovenReason: NotRequired[str]  # why not
-
-
-class Ok(Outcome, Generic[_T]):
-    status: Literal["ok"]
-    response: _T
-
-
-class Failed(Outcome):
-    status: Literal["error", "timeout", "abandoned", "busy"]
-    error: CallFailure
-
-
-class SchemaViolation(Outcome):
-    status: Literal["schema-violation"]
-    schemaSide: Literal["request", "response"]
-    violations: list[Violation]
-    violationsOmitted: NotRequired[int]  # how many more there are than are listed
-    response: NotRequired[Any]  # the answer that failed its schema, where this end found that
-    error: CallFailure
-
-
-#: The outcome of a call, told apart by status.
-Result: TypeAlias = Union[Ok[_T], Failed, SchemaViolation]
-
-
-class AgentdError(Exception):
-    "No call was made: agentd refused the request, or does not answer as it should."
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-
-
-class _Endpoint:
-    def __init__(self, socket_path: str | None = None, *, url: str | None = None, call: str | None = None) -> None:
-        """A skill needs no arguments: it finds its agent by AGENTD_URL and AGENTD_CALL.
-
-        Another program names an agent's control socket, here or in AGENTD_SOCKET.
-        """
-        if not socket_path and not url:
-            url, socket_path = os.environ.get("AGENTD_URL"), os.environ.get("AGENTD_SOCKET")
-            call = call or os.environ.get("AGENTD_CALL")
-        if not socket_path and not url:
-            raise AgentdError("no-endpoint", "AGENTD_URL is not set; agentd sets it for skills, and others name a control socket")
-        self._path = None if url else socket_path
-        self._at = urllib.parse.urlsplit(url or "http://agentd")
-        self._token = call
-
-    def _address(self) -> tuple[str, int]:
-        return self._at.hostname or "", self._at.port or 80
-
-    def _request(
-        self,
-        capability: str,
-        payload: object,
-        timeout_ms: int | None,
-        key: str | None,
-        trace: str | None,
-        tenant: str | None,
-    ) -> bytes:
-        request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
-        if timeout_ms is not None:
-            request["timeoutMs"] = timeout_ms
-        if key is not None:
-            request["idempotencyKey"] = key
-        if trace is not None:
-            request["traceparent"] = trace
-        if tenant is not None:
-            request["tenantId"] = tenant
-        body = json.dumps(request, allow_nan=False).encode()
-        token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
-        head = (
-            f"POST /v1/request HTTP/1.0\r\nHost: {self._at.netloc}\r\nContent-Type: application/json\r\n"
-            f"{token}Content-Length: {len(body)}\r\n\r\n"
-        )
-        return head.encode() + body
-
-    def _wait(self, timeout_ms: int | None) -> float:
-        return (600_000 if timeout_ms is None else timeout_ms) / 1000 + 15  # agentd gives up before
-
-    def _result(self, reply: bytes) -> Any:
-        head, _, body = reply.partition(b"\r\n\r\n")
-        try:
-            status = int(head.split(b" ", 2)[1])
-            result = json.loads(body)
-        except (IndexError, ValueError):
-            raise AgentdError("http", "the reply is cut short or is not agentd's") from None
-        if status != 200:
-            raise AgentdError(result["error"]["code"], result["error"]["message"])
-        return result
-
-
-class Client(_Endpoint):
+class Client:
     "Calls the capabilities of agent://concierge; blocks until the outcome is there."
+
+    def __init__(self, client: agentd.Client | str | os.PathLike[str] | None = None, *, token: str | None = None) -> None:
+        "Calls by way of a client of the kit, or of one that agentd.connect makes."
+        self._client = client if isinstance(client, agentd.Client) else agentd.connect(client, token=token)
 
     def triage_pr(
         self,
         payload: TriagePrRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TriagePrResponse]:
         "Say how urgent a pull request is, who should look at it, and which team notes apply.\nCalls triage-pr."
-        result: Result[TriagePrResponse] = self._call("triage-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TriagePrResponse] = self._client.request(
+            ADDRESS,
+            "triage-pr",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
 
-    def _call(
+    def triage_pr_stream(
         self,
-        capability: str,
-        payload: object,
-        timeout_ms: int | None,
-        key: str | None,
-        trace: str | None,
-        tenant: str | None,
-    ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
-        chunks: list[bytes] = []
-        with self._connect(self._wait(timeout_ms)) as stream:
-            try:
-                stream.sendall(request)
-            except ConnectionError:
-                pass  # refused before all of it was read: the reply says why
-            while chunk := stream.recv(65536):
-                chunks.append(chunk)
-        return self._result(b"".join(chunks))
-
-    def _connect(self, wait: float) -> socket.socket:
-        if self._path is None:
-            return socket.create_connection(self._address(), wait)
-        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        stream.settimeout(wait)
-        try:
-            stream.connect(self._path)
-        except OSError:
-            stream.close()
-            raise
+        payload: TriagePrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[TriagePrResponse]:
+        "Calls triage-pr, and iterates over the progress of it."
+        stream: _Stream[TriagePrResponse] = self._client.stream(
+            ADDRESS,
+            "triage-pr",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return stream
 
 
-class AsyncClient(_Endpoint):
-    "Calls the capabilities of agent://concierge; works with asyncio; cancelling a call cancels it at the callee."
+class AsyncClient:
+    "Calls the capabilities of agent://concierge; for asyncio; a task that is cancelled cancels its call at the callee."
+
+    def __init__(self, client: agentd.AsyncClient | str | os.PathLike[str] | None = None, *, token: str | None = None) -> None:
+        "Calls by way of a client of the kit, or of one that agentd.aconnect makes."
+        self._client = client if isinstance(client, agentd.AsyncClient) else agentd.aconnect(client, token=token)
 
     async def triage_pr(
         self,
         payload: TriagePrRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TriagePrResponse]:
         "Say how urgent a pull request is, who should look at it, and which team notes apply.\nCalls triage-pr."
-        result: Result[TriagePrResponse] = await self._call("triage-pr", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TriagePrResponse] = await self._client.request(
+            ADDRESS,
+            "triage-pr",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
 
-    async def _call(
+    def triage_pr_stream(
         self,
-        capability: str,
-        payload: object,
-        timeout_ms: int | None,
-        key: str | None,
-        trace: str | None,
-        tenant: str | None,
-    ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
-        async with asyncio.timeout(self._wait(timeout_ms)):
-            if self._path is None:
-                reader, writer = await asyncio.open_connection(*self._address())
-            else:
-                reader, writer = await asyncio.open_unix_connection(self._path)
-            try:
-                writer.write(request)
-                try:
-                    await writer.drain()
-                except ConnectionError:
-                    pass  # refused before all of it was read: the reply says why
-                reply = await reader.read()
-            finally:
-                writer.close()
-        return self._result(reply)
+        payload: TriagePrRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[TriagePrResponse]:
+        "Calls triage-pr, and iterates over the progress of it."
+        stream: _AsyncStream[TriagePrResponse] = self._client.stream(
+            ADDRESS,
+            "triage-pr",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
 
 #: The capabilities that take an object, and no null.
@@ -292,87 +208,9 @@ Handlers = TypedDict(
 )
 
 
-class Call(NamedTuple):
-    "The call that a skill serves. A text is empty where the caller gave none."
+def serve(handlers: Handlers, *, concurrency: int = 1) -> NoReturn:
+    """Serves the capabilities that there are handlers for, as agentd asks: one call, or as a worker many. It exits.
 
-    caller: str  # the address of the agent that calls
-    caller_proven: bool  # the request has proven that; otherwise caller is its word
-    agent: str  # of the agent that serves the call
-    capability: str
-    correlation_id: str
-    message_id: str
-    session_id: str
-    tenant_id: str
-    idempotency_key: str
-    traceparent: str  # the W3C trace context
-    hops: int  # the calls that led here, this one included
-    deadline_ms: int | None  # when the caller stops waiting, in ms since the Unix epoch
-
-    @classmethod
-    def current(cls) -> Call:
-        "Reads what agentd put into the environment of the skill's process."
-
-        def get(name: str) -> str:
-            return os.environ.get("AGENTD_" + name, "")
-
-        return cls(
-            caller=get("CALLER"),
-            caller_proven=get("CALLER_PROVEN") == "true",
-            agent=get("AGENT"),
-            capability=get("CAPABILITY"),
-            correlation_id=get("CORRELATION_ID"),
-            message_id=get("MESSAGE_ID"),
-            session_id=get("SESSION_ID"),
-            tenant_id=get("TENANT_ID"),
-            idempotency_key=get("IDEMPOTENCY_KEY"),
-            traceparent=get("TRACEPARENT"),
-            hops=int(get("HOPS") or 0),
-            deadline_ms=int(get("DEADLINE")) if get("DEADLINE") else None,
-        )
-
-
-class SkillError(Exception):
-    "A failure that the caller may read. Any other exception stays in the log of agentd."
-
-    def __init__(self, message: str, *, retryable: bool = False) -> None:
-        super().__init__(message)
-        self.message = message
-        self.retryable = retryable
-
-
-def serve(handlers: Handlers) -> NoReturn:
-    """Serves the call that this process was started for, and ends the process.
-
-    While a handler runs, standard output is standard error: what it prints goes to the log.
+    A worker is given up to concurrency calls at once.
     """
-    answer = os.dup(1)
-    os.dup2(2, 1)
-    status, text = _run(cast("dict[str, Callable[[Any, Call], Any]]", handlers))
-    with os.fdopen(answer, "wb") as stream:
-        stream.write(text)
-    sys.exit(status)
-
-
-def _run(handlers: dict[str, Callable[[Any, Call], Any]]) -> tuple[int, bytes]:
-    call = Call.current()
-    handler = handlers.get(call.capability)
-    if handler is None:
-        print(f"nothing serves the capability {call.capability!r}", file=sys.stderr)
-        return 1, b""
-    try:
-        result = handler(_arguments(sys.stdin.buffer.read(), call.capability), call)
-        if asyncio.iscoroutine(result):
-            result = asyncio.run(result)
-    except SkillError as e:
-        print("skill failed:", e.message, file=sys.stderr)
-        if e.__cause__ is not None:  # raise SkillError(…) from …
-            sys.excepthook(type(e.__cause__), e.__cause__, e.__cause__.__traceback__)
-        failure = {"error": {"message": e.message, "retryable": e.retryable}}
-        return 75 if e.retryable else 1, json.dumps(failure).encode()
-    return 0, json.dumps(result, allow_nan=False).encode()
-
-
-def _arguments(text: bytes, capability: str) -> Any:
-    "The payload. A call without arguments is {} where the schema takes an object and no null."
-    payload = json.loads(text) if text.strip() else None
-    return {} if payload is None and capability in _TAKES_OBJECT else payload
+    agentd.serve(cast("dict[str, Any]", handlers), concurrency=concurrency, takes_object=_TAKES_OBJECT)

@@ -4,6 +4,10 @@
 // Digest: sha256:266e0cf979fe6bbaf4bb15840563d2f2b6b21ae808e78b4d548360572f80575a
 // DO NOT EDIT — re-run the command to refresh.
 
+import * as kit from "@agentd/sdk";
+
+export { type Call, type Result, SkillError, unwrap } from "@agentd/sdk";
+
 export type ReviewPrRequest = {
   /** GitHub PR URL. */
   prUrl: string;
@@ -24,263 +28,45 @@ export interface Capabilities {
 /** The agent that these capabilities are of. */
 export const address = "agent://pr-reviewer";
 
-/** One way in which a value fails its schema; path is an RFC 6901 pointer. */
-export interface Violation {
-  path: string;
-  message: string;
-}
+/** Calls the capabilities of agent://pr-reviewer. */
+export class Client {
+  readonly #caller: kit.Caller;
 
-/** Why a call is not ok. */
-export interface CallFailure {
-  code: string;
-  message: string;
-  retryable: boolean;
-  detectedBy?: string;
-  details?: unknown;
-}
-
-/** What every result says. Where a member is absent, there is nothing to say. */
-export interface Outcome {
-  correlationId: string;
-  /** That of the W3C trace that the call belongs to. */
-  traceId?: string;
-  latencyMs: number;
-  /** How long the skill ran, by the callee's word. */
-  executionTimeMs?: number;
-  /** What the contract declares, in units of the callee's owner. */
-  costEstimate?: Record<string, number>;
-  /** The answer repeats that to an earlier call with the same idempotency key. */
-  replayed?: boolean;
-  /** A broker has stored the call, and there is no answer yet. */
-  queued?: boolean;
-  /** It is not proven that the contracts of both ends agree. */
-  unproven?: boolean;
-  /** Why not. */
-  unprovenReason?: string;
-}
-
-/** The outcome of a call, told apart by status. */
-export type Result<T> =
-  | (Outcome & { status: "ok"; response: T })
-  | (Outcome & { status: "error" | "timeout" | "abandoned" | "busy"; error: CallFailure })
-  | (Outcome & {
-      status: "schema-violation";
-      schemaSide: "request" | "response";
-      violations: Array<Violation>;
-      /** How many more there are than are listed. */
-      violationsOmitted?: number;
-      /** The answer that failed its schema, where this end found that. */
-      response?: unknown;
-      error: CallFailure;
-    });
-
-/** Where the API of the calling agent is: its control socket, or an HTTP endpoint. */
-export type Endpoint =
-  | { socket: string; call?: string }
-  | { url: string; headers?: Record<string, string>; call?: string };
-
-export interface RequestOptions {
-  /** The default for a skill is its agent, by AGENTD_URL and AGENTD_CALL; for other programs the socket that AGENTD_SOCKET names. */
-  endpoint?: Endpoint;
-  timeoutMs?: number;
-  idempotencyKey?: string;
-  /** The tenant that the call is for. The default is that of the call that this process serves, or none. */
-  tenantId?: string;
-  /** The W3C trace context to continue. The default is that of the call that this process serves. */
-  traceparent?: string;
-  /** An AbortSignal: it ends the wait, and the callee's skill. */
-  signal?: object;
-}
-
-/** No call was made: agentd refused the request, or does not answer as it should. */
-export class AgentdError extends Error {
-  readonly code: string;
-  constructor(code: string, message: string) {
-    super(code + ": " + message);
-    this.name = "AgentdError";
-    this.code = code;
+  /**
+   * In a skill, and where AGENTD_SOCKET is set, it needs no arguments. Elsewhere caller is a client of the kit, the path of
+   * an agent's control socket, or a URL.
+   */
+  constructor(caller: kit.Caller | string = kit.connect(), options?: kit.ConnectOptions) {
+    this.#caller = typeof caller === "string" ? kit.connect(caller, options) : caller;
   }
-}
 
-/** Calls one capability. A call that was made resolves, whatever its status. */
-export async function requestAgent<C extends keyof Capabilities>(
-  capability: C,
-  payload: Capabilities[C]["request"],
-  options: RequestOptions = {},
-): Promise<Result<Capabilities[C]["response"]>> {
-  const { endpoint, timeoutMs, idempotencyKey, tenantId, traceparent, signal } = options;
-  const body = JSON.stringify({ to: address, capability, payload, timeoutMs, idempotencyKey, tenantId, traceparent });
-  const at = endpoint ?? fromEnvironment();
-  const headers: Record<string, string> = { "Content-Type": "application/json" };
-  if (at.call !== undefined) headers["Agentd-Call"] = at.call;
-  let reply: Reply;
-  if ("socket" in at) reply = await postLocal("http://agentd", { socketPath: at.socket }, headers, body, signal);
-  else if (endpoint) reply = await postURL(at.url, { ...headers, ...at.headers }, body, signal);
-  else reply = await postLocal(at.url, {}, headers, body, signal);
-  if (reply.status !== 200) throw refusal(reply);
-  return JSON.parse(reply.text) as Result<Capabilities[C]["response"]>;
-}
-
-interface Reply {
-  status: number;
-  text: string;
-}
-
-function refusal(reply: Reply): AgentdError {
-  try {
-    const { error } = JSON.parse(reply.text) as { error: { code: string; message: string } };
-    return new AgentdError(error.code, error.message);
-  } catch {
-    return new AgentdError("http", "HTTP status " + reply.status);
+  /** Calls a capability, and iterates over the progress of it. */
+  stream<C extends keyof Capabilities>(
+    capability: C,
+    payload: Capabilities[C]["request"],
+    options?: kit.RequestOptions,
+  ): kit.ResultStream<Capabilities[C]["response"]> {
+    return this.#caller.stream(address, capability, payload, options);
   }
-}
 
-function fromEnvironment(): Endpoint {
-  const host = globalThis as unknown as { process?: { env: Record<string, string | undefined> } };
-  const env: Record<string, string | undefined> = host.process?.env ?? {};
-  const { AGENTD_URL: url, AGENTD_SOCKET: socket, AGENTD_CALL: token } = env;
-  const call = token ? { call: token } : {};
-  if (url) return { url, ...call };
-  if (socket) return { socket, ...call };
-  throw new AgentdError("no-endpoint", "AGENTD_URL is not set; agentd sets it for skills, and others name an endpoint");
-}
-
-async function postURL(url: string, headers: Record<string, string>, body: string, signal?: object): Promise<Reply> {
-  interface Answer {
-    status: number;
-    text(): Promise<string>;
+  /**
+   * Review a GitHub pull request.
+   * Calls review-pr.
+   */
+  reviewPr(payload: ReviewPrRequest, options?: kit.RequestOptions): Promise<kit.Result<ReviewPrResponse>> {
+    return this.#caller.request(address, "review-pr", payload, options);
   }
-  const { fetch } = globalThis as unknown as { fetch(url: string, init: object): Promise<Answer> };
-  const answer = await fetch(url.replace(/\/+$/, "") + "/v1/request", { method: "POST", headers, body, signal });
-  return { status: answer.status, text: await answer.text() };
-}
-
-/** Posts to an agent on this host, and never by way of a proxy, whatever the environment says. */
-async function postLocal(url: string, at: object, headers: Record<string, string>, body: string, signal?: object): Promise<Reply> {
-  interface Stream {
-    statusCode?: number;
-    setEncoding(encoding: string): void;
-    on(event: string, listener: (value: never) => void): void;
-    end(body: string): void;
-  }
-  const name: string = "node:http"; // not a literal: compiles without the types of Node.js
-  const http = (await import(name)) as { request(url: string, options: object, answer: (stream: Stream) => void): Stream };
-  return new Promise((resolve, reject) => {
-    const options = { ...at, agent: false, method: "POST", headers, signal };
-    const request = http.request(url.replace(/\/+$/, "") + "/v1/request", options, (answer) => {
-      let text = "";
-      answer.setEncoding("utf8");
-      answer.on("data", (chunk: string) => (text += chunk));
-      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text }));
-      answer.on("error", reject);
-    });
-    request.on("error", reject);
-    request.end(body);
-  });
-}
-
-/** The capabilities that take an object, and no null. */
-const takesObject: ReadonlySet<string> = new Set<string>(["review-pr"]);
-
-/** The call that a skill serves. A text is empty where the caller gave none. */
-export interface Call {
-  /** The address of the agent that calls. */
-  caller: string;
-  /** The request has proven that. Otherwise caller is its word. */
-  callerProven: boolean;
-  /** The address of the agent that serves the call. */
-  agent: string;
-  capability: string;
-  correlationId: string;
-  messageId: string;
-  sessionId: string;
-  tenantId: string;
-  idempotencyKey: string;
-  /** The W3C trace context. */
-  traceparent: string;
-  /** The calls that led here, this one included. */
-  hops: number;
-  /** When the caller stops waiting, as Date.now() counts. */
-  deadlineMs: number | undefined;
-}
-
-/** The call that this process serves, from the environment that agentd gave it. */
-export function currentCall(): Call {
-  const env = (globalThis as unknown as { process?: { env: Record<string, string | undefined> } }).process?.env ?? {};
-  const get = (name: string): string => env["AGENTD_" + name] ?? "";
-  return {
-    caller: get("CALLER"),
-    callerProven: get("CALLER_PROVEN") === "true",
-    agent: get("AGENT"),
-    capability: get("CAPABILITY"),
-    correlationId: get("CORRELATION_ID"),
-    messageId: get("MESSAGE_ID"),
-    sessionId: get("SESSION_ID"),
-    tenantId: get("TENANT_ID"),
-    idempotencyKey: get("IDEMPOTENCY_KEY"),
-    traceparent: get("TRACEPARENT"),
-    hops: Number(get("HOPS")),
-    deadlineMs: get("DEADLINE") === "" ? undefined : Number(get("DEADLINE")),
-  };
 }
 
 /** The code behind capabilities. */
 export type Handlers = {
   [C in keyof Capabilities]?: (
     payload: Capabilities[C]["request"],
-    call: Call,
+    call: kit.Call,
   ) => Capabilities[C]["response"] | Promise<Capabilities[C]["response"]>;
 };
 
-/** A failure that the caller may read. Any other exception stays in the log of agentd. */
-export class SkillError extends Error {
-  readonly retryable: boolean;
-  constructor(message: string, retryable = false) {
-    super(message);
-    this.name = "SkillError";
-    this.retryable = retryable;
-  }
-}
-
-/**
- * Serves the call that this process was started for, and ends the process. While a
- * handler runs, standard output is standard error: what it prints goes to the log.
- */
-export async function serve(handlers: Handlers): Promise<never> {
-  interface Stream {
-    write(text: string, written?: () => void): boolean;
-  }
-  interface Host {
-    stdin: AsyncIterable<string> & { setEncoding(encoding: string): void };
-    stdout: Stream;
-    stderr: Stream;
-    exit(status: number): never;
-  }
-  const { process } = globalThis as unknown as { process: Host };
-  const answer = process.stdout.write.bind(process.stdout);
-  process.stdout.write = process.stderr.write.bind(process.stderr);
-  const end = (status: number, text: string): Promise<never> =>
-    new Promise(() => answer(text, () => process.exit(status)));
-
-  const call = currentCall();
-  try {
-    const handler = Object.hasOwn(handlers, call.capability)
-      ? (handlers as Record<string, (payload: unknown, call: Call) => unknown>)[call.capability]
-      : undefined;
-    if (!handler) throw new Error("nothing serves the capability " + JSON.stringify(call.capability));
-    let text = "";
-    process.stdin.setEncoding("utf8");
-    for await (const chunk of process.stdin) text += chunk;
-    // A call without arguments is {} where the schema takes an object and no null.
-    const payload: unknown = (text.trim() === "" ? null : JSON.parse(text)) ?? (takesObject.has(call.capability) ? {} : null);
-    return await end(0, JSON.stringify(await handler(payload, call)) ?? "null");
-  } catch (e) {
-    if (!(e instanceof SkillError)) {
-      process.stderr.write(String((e instanceof Error && e.stack) || e) + "\n");
-      return await end(1, "");
-    }
-    process.stderr.write("skill failed: " + e.message + "\n");
-    const error = { message: e.message, retryable: e.retryable };
-    return await end(e.retryable ? 75 : 1, JSON.stringify({ error }));
-  }
+/** Serves the capabilities that there are handlers for, as agentd asks: one call, or as a worker many. It ends the process. */
+export function serve(handlers: Handlers, options?: Omit<kit.ServeOptions, "takesObject">): Promise<never> {
+  return kit.serve(handlers as kit.Handlers, { ...options, takesObject: ["review-pr"] });
 }

@@ -6,28 +6,36 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
-import socket
-import sys
-import urllib.parse
 from typing import (
     Any,
     Awaitable,
     Callable,
-    Generic,
     Literal,
-    NamedTuple,
-    Never,
     NoReturn,
-    NotRequired,
+    TYPE_CHECKING,
     TypeAlias,
-    TypeVar,
     TypedDict,
     Union,
     cast,
 )
+
+import agentd
+from agentd import AsyncStream as _AsyncStream
+from agentd import Call as Call
+from agentd import Mode as _Mode
+from agentd import Result as Result
+from agentd import SkillError as SkillError
+from agentd import Stream as _Stream
+from agentd import unwrap as unwrap
+
+if TYPE_CHECKING:
+    from typing_extensions import Never, NotRequired
+else:
+    try:
+        from typing import Never, NotRequired
+    except ImportError:
+        from typing import NoReturn as Never, Optional as NotRequired
 
 ADDRESS = "agent://shapes"
 
@@ -392,788 +400,2412 @@ class LiteralRequest(TypedDict):
 LiteralResponse: TypeAlias = Any
 
 
-class Violation(TypedDict):
-    path: str  # an RFC 6901 pointer
-    message: str
-
-
-class CallFailure(TypedDict):
-    code: str
-    message: str
-    retryable: bool
-    detectedBy: NotRequired[str]
-    details: NotRequired[Any]
-
-
-_T = TypeVar("_T")
-
-
-class Outcome(TypedDict):
-    "What every result says. Where a member is absent, there is nothing to say."
-
-    correlationId: str
-    traceId: NotRequired[str]  # that of the W3C trace that the call belongs to
-    latencyMs: float
-    executionTimeMs: NotRequired[float]  # how long the skill ran, by the callee's word
-    costEstimate: NotRequired[dict[str, float]]  # what the contract declares, in units of the callee's owner
-    replayed: NotRequired[bool]  # the answer repeats that to an earlier call with the same idempotency key
-    queued: NotRequired[bool]  # a broker has stored the call, and there is no answer yet
-    unproven: NotRequired[bool]  # it is not proven that the contracts of both ends agree
-    unprovenReason: NotRequired[str]  # why not
-
-
-class Ok(Outcome, Generic[_T]):
-    status: Literal["ok"]
-    response: _T
-
-
-class Failed(Outcome):
-    status: Literal["error", "timeout", "abandoned", "busy"]
-    error: CallFailure
-
-
-class SchemaViolation(Outcome):
-    status: Literal["schema-violation"]
-    schemaSide: Literal["request", "response"]
-    violations: list[Violation]
-    violationsOmitted: NotRequired[int]  # how many more there are than are listed
-    response: NotRequired[Any]  # the answer that failed its schema, where this end found that
-    error: CallFailure
-
-
-#: The outcome of a call, told apart by status.
-Result: TypeAlias = Union[Ok[_T], Failed, SchemaViolation]
-
-
-class AgentdError(Exception):
-    "No call was made: agentd refused the request, or does not answer as it should."
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = code
-
-
-class _Endpoint:
-    def __init__(self, socket_path: str | None = None, *, url: str | None = None, call: str | None = None) -> None:
-        """A skill needs no arguments: it finds its agent by AGENTD_URL and AGENTD_CALL.
-
-        Another program names an agent's control socket, here or in AGENTD_SOCKET.
-        """
-        if not socket_path and not url:
-            url, socket_path = os.environ.get("AGENTD_URL"), os.environ.get("AGENTD_SOCKET")
-            call = call or os.environ.get("AGENTD_CALL")
-        if not socket_path and not url:
-            raise AgentdError("no-endpoint", "AGENTD_URL is not set; agentd sets it for skills, and others name a control socket")
-        self._path = None if url else socket_path
-        self._at = urllib.parse.urlsplit(url or "http://agentd")
-        self._token = call
-
-    def _address(self) -> tuple[str, int]:
-        return self._at.hostname or "", self._at.port or 80
-
-    def _request(
-        self,
-        capability: str,
-        payload: object,
-        timeout_ms: int | None,
-        key: str | None,
-        trace: str | None,
-        tenant: str | None,
-    ) -> bytes:
-        request: dict[str, object] = {"to": ADDRESS, "capability": capability, "payload": payload}
-        if timeout_ms is not None:
-            request["timeoutMs"] = timeout_ms
-        if key is not None:
-            request["idempotencyKey"] = key
-        if trace is not None:
-            request["traceparent"] = trace
-        if tenant is not None:
-            request["tenantId"] = tenant
-        body = json.dumps(request, allow_nan=False).encode()
-        token = f"Agentd-Call: {self._token}\r\n" if self._token else ""
-        head = (
-            f"POST /v1/request HTTP/1.0\r\nHost: {self._at.netloc}\r\nContent-Type: application/json\r\n"
-            f"{token}Content-Length: {len(body)}\r\n\r\n"
-        )
-        return head.encode() + body
-
-    def _wait(self, timeout_ms: int | None) -> float:
-        return (600_000 if timeout_ms is None else timeout_ms) / 1000 + 15  # agentd gives up before
-
-    def _result(self, reply: bytes) -> Any:
-        head, _, body = reply.partition(b"\r\n\r\n")
-        try:
-            status = int(head.split(b" ", 2)[1])
-            result = json.loads(body)
-        except (IndexError, ValueError):
-            raise AgentdError("http", "the reply is cut short or is not agentd's") from None
-        if status != 200:
-            raise AgentdError(result["error"]["code"], result["error"]["message"])
-        return result
-
-
-class Client(_Endpoint):
+class Client:
     "Calls the capabilities of agent://shapes; blocks until the outcome is there."
+
+    def __init__(self, client: agentd.Client | str | os.PathLike[str] | None = None, *, token: str | None = None) -> None:
+        "Calls by way of a client of the kit, or of one that agentd.connect makes."
+        self._client = client if isinstance(client, agentd.Client) else agentd.connect(client, token=token)
 
     def loose(
         self,
         payload: LooseRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[LooseResponse]:
         "No schemas */ and \"\"\" a hostile\ndescription: \\ pyright: basic\n@ ts-nocheck\nCalls loose."
-        result: Result[LooseResponse] = self._call("loose", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[LooseResponse] = self._client.request(
+            ADDRESS,
+            "loose",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def loose_stream(
+        self,
+        payload: LooseRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[LooseResponse]:
+        "Calls loose, and iterates over the progress of it."
+        stream: _Stream[LooseResponse] = self._client.stream(
+            ADDRESS,
+            "loose",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def nullable(
         self,
         payload: NullableRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[NullableResponse]:
         "Calls nullable."
-        result: Result[NullableResponse] = self._call("nullable", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[NullableResponse] = self._client.request(
+            ADDRESS,
+            "nullable",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def nullable_stream(
+        self,
+        payload: NullableRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[NullableResponse]:
+        "Calls nullable, and iterates over the progress of it."
+        stream: _Stream[NullableResponse] = self._client.stream(
+            ADDRESS,
+            "nullable",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def tagged_union(
         self,
         payload: TaggedUnionRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TaggedUnionResponse]:
         "Calls tagged-union."
-        result: Result[TaggedUnionResponse] = self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TaggedUnionResponse] = self._client.request(
+            ADDRESS,
+            "tagged-union",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def tagged_union_stream(
+        self,
+        payload: TaggedUnionRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[TaggedUnionResponse]:
+        "Calls tagged-union, and iterates over the progress of it."
+        stream: _Stream[TaggedUnionResponse] = self._client.stream(
+            ADDRESS,
+            "tagged-union",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def tree(
         self,
         payload: TreeRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TreeResponse]:
         "Calls tree."
-        result: Result[TreeResponse] = self._call("tree", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TreeResponse] = self._client.request(
+            ADDRESS,
+            "tree",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def tree_stream(
+        self,
+        payload: TreeRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[TreeResponse]:
+        "Calls tree, and iterates over the progress of it."
+        stream: _Stream[TreeResponse] = self._client.stream(
+            ADDRESS,
+            "tree",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def endless(
         self,
         payload: EndlessRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EndlessResponse]:
         "Calls endless."
-        result: Result[EndlessResponse] = self._call("endless", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EndlessResponse] = self._client.request(
+            ADDRESS,
+            "endless",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def endless_stream(
+        self,
+        payload: EndlessRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[EndlessResponse]:
+        "Calls endless, and iterates over the progress of it."
+        stream: _Stream[EndlessResponse] = self._client.stream(
+            ADDRESS,
+            "endless",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def intersections(
         self,
         payload: IntersectionsRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[IntersectionsResponse]:
         "Calls intersections."
-        result: Result[IntersectionsResponse] = self._call("intersections", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[IntersectionsResponse] = self._client.request(
+            ADDRESS,
+            "intersections",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def intersections_stream(
+        self,
+        payload: IntersectionsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[IntersectionsResponse]:
+        "Calls intersections, and iterates over the progress of it."
+        stream: _Stream[IntersectionsResponse] = self._client.stream(
+            ADDRESS,
+            "intersections",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def empty(
         self,
         payload: EmptyRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EmptyResponse]:
         "Calls empty."
-        result: Result[EmptyResponse] = self._call("empty", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EmptyResponse] = self._client.request(
+            ADDRESS,
+            "empty",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def empty_stream(
+        self,
+        payload: EmptyRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[EmptyResponse]:
+        "Calls empty, and iterates over the progress of it."
+        stream: _Stream[EmptyResponse] = self._client.stream(
+            ADDRESS,
+            "empty",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def maps(
         self,
         payload: MapsRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[MapsResponse]:
         "Calls maps."
-        result: Result[MapsResponse] = self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[MapsResponse] = self._client.request(
+            ADDRESS,
+            "maps",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def maps_stream(
+        self,
+        payload: MapsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[MapsResponse]:
+        "Calls maps, and iterates over the progress of it."
+        stream: _Stream[MapsResponse] = self._client.stream(
+            ADDRESS,
+            "maps",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def get_user_5d95(
         self,
         payload: GetUser_5d95Request,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser_5d95Response]:
         "Calls get-user."
-        result: Result[GetUser_5d95Response] = self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_5d95Response] = self._client.request(
+            ADDRESS,
+            "get-user",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def get_user_5d95_stream(
+        self,
+        payload: GetUser_5d95Request,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[GetUser_5d95Response]:
+        "Calls get-user, and iterates over the progress of it."
+        stream: _Stream[GetUser_5d95Response] = self._client.stream(
+            ADDRESS,
+            "get-user",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def get_user_bf1e(
         self,
         payload: GetUser_bf1eRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser_bf1eResponse]:
         "Calls get_user."
-        result: Result[GetUser_bf1eResponse] = self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_bf1eResponse] = self._client.request(
+            ADDRESS,
+            "get_user",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def get_user_bf1e_stream(
+        self,
+        payload: GetUser_bf1eRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[GetUser_bf1eResponse]:
+        "Calls get_user, and iterates over the progress of it."
+        stream: _Stream[GetUser_bf1eResponse] = self._client.stream(
+            ADDRESS,
+            "get_user",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def get_user_e28e(
         self,
         payload: GetUser_e28eRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser_e28eResponse]:
         "Calls getUser."
-        result: Result[GetUser_e28eResponse] = self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_e28eResponse] = self._client.request(
+            ADDRESS,
+            "getUser",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def get_user_e28e_stream(
+        self,
+        payload: GetUser_e28eRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[GetUser_e28eResponse]:
+        "Calls getUser, and iterates over the progress of it."
+        stream: _Stream[GetUser_e28eResponse] = self._client.stream(
+            ADDRESS,
+            "getUser",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def call_3d_render(
         self,
         payload: X3dRenderRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[X3dRenderResponse]:
         "Calls 3d-render."
-        result: Result[X3dRenderResponse] = self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[X3dRenderResponse] = self._client.request(
+            ADDRESS,
+            "3d-render",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def call_3d_render_stream(
+        self,
+        payload: X3dRenderRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[X3dRenderResponse]:
+        "Calls 3d-render, and iterates over the progress of it."
+        stream: _Stream[X3dRenderResponse] = self._client.stream(
+            ADDRESS,
+            "3d-render",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def import_(
         self,
         payload: ImportRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ImportResponse]:
         "Calls import."
-        result: Result[ImportResponse] = self._call("import", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[ImportResponse] = self._client.request(
+            ADDRESS,
+            "import",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def import__stream(
+        self,
+        payload: ImportRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[ImportResponse]:
+        "Calls import, and iterates over the progress of it."
+        stream: _Stream[ImportResponse] = self._client.stream(
+            ADDRESS,
+            "import",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def close(
         self,
         payload: CloseRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[CloseResponse]:
         "Calls close."
-        result: Result[CloseResponse] = self._call("close", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[CloseResponse] = self._client.request(
+            ADDRESS,
+            "close",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def close_stream(
+        self,
+        payload: CloseRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[CloseResponse]:
+        "Calls close, and iterates over the progress of it."
+        stream: _Stream[CloseResponse] = self._client.stream(
+            ADDRESS,
+            "close",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def names(
         self,
         payload: NamesRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[NamesResponse]:
         "Calls names."
-        result: Result[NamesResponse] = self._call("names", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[NamesResponse] = self._client.request(
+            ADDRESS,
+            "names",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def names_stream(
+        self,
+        payload: NamesRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[NamesResponse]:
+        "Calls names, and iterates over the progress of it."
+        stream: _Stream[NamesResponse] = self._client.stream(
+            ADDRESS,
+            "names",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def enums(
         self,
         payload: EnumsRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EnumsResponse]:
         "Calls enums."
-        result: Result[EnumsResponse] = self._call("enums", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EnumsResponse] = self._client.request(
+            ADDRESS,
+            "enums",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def enums_stream(
+        self,
+        payload: EnumsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[EnumsResponse]:
+        "Calls enums, and iterates over the progress of it."
+        stream: _Stream[EnumsResponse] = self._client.stream(
+            ADDRESS,
+            "enums",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def corners(
         self,
         payload: CornersRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[CornersResponse]:
         "Calls corners."
-        result: Result[CornersResponse] = self._call("corners", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[CornersResponse] = self._client.request(
+            ADDRESS,
+            "corners",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def corners_stream(
+        self,
+        payload: CornersRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[CornersResponse]:
+        "Calls corners, and iterates over the progress of it."
+        stream: _Stream[CornersResponse] = self._client.stream(
+            ADDRESS,
+            "corners",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def merges(
         self,
         payload: MergesRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[MergesResponse]:
         "Calls merges."
-        result: Result[MergesResponse] = self._call("merges", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[MergesResponse] = self._client.request(
+            ADDRESS,
+            "merges",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def merges_stream(
+        self,
+        payload: MergesRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[MergesResponse]:
+        "Calls merges, and iterates over the progress of it."
+        stream: _Stream[MergesResponse] = self._client.stream(
+            ADDRESS,
+            "merges",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def annotated(
         self,
         payload: AnnotatedRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[AnnotatedResponse]:
         "Calls annotated."
-        result: Result[AnnotatedResponse] = self._call("annotated", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[AnnotatedResponse] = self._client.request(
+            ADDRESS,
+            "annotated",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def annotated_stream(
+        self,
+        payload: AnnotatedRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[AnnotatedResponse]:
+        "Calls annotated, and iterates over the progress of it."
+        stream: _Stream[AnnotatedResponse] = self._client.stream(
+            ADDRESS,
+            "annotated",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def inherited(
         self,
         payload: InheritedRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[InheritedResponse]:
         "Calls inherited."
-        result: Result[InheritedResponse] = self._call("inherited", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[InheritedResponse] = self._client.request(
+            ADDRESS,
+            "inherited",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def inherited_stream(
+        self,
+        payload: InheritedRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[InheritedResponse]:
+        "Calls inherited, and iterates over the progress of it."
+        stream: _Stream[InheritedResponse] = self._client.stream(
+            ADDRESS,
+            "inherited",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def a1(
         self,
         payload: A1_f55fRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[A1_f55fResponse]:
         "Calls a1."
-        result: Result[A1_f55fResponse] = self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[A1_f55fResponse] = self._client.request(
+            ADDRESS,
+            "a1",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def a1_stream(
+        self,
+        payload: A1_f55fRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[A1_f55fResponse]:
+        "Calls a1, and iterates over the progress of it."
+        stream: _Stream[A1_f55fResponse] = self._client.stream(
+            ADDRESS,
+            "a1",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def a_1(
         self,
         payload: A1_2f8fRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[A1_2f8fResponse]:
         "Calls a-1."
-        result: Result[A1_2f8fResponse] = self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[A1_2f8fResponse] = self._client.request(
+            ADDRESS,
+            "a-1",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def a_1_stream(
+        self,
+        payload: A1_2f8fRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[A1_2f8fResponse]:
+        "Calls a-1, and iterates over the progress of it."
+        stream: _Stream[A1_2f8fResponse] = self._client.stream(
+            ADDRESS,
+            "a-1",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     def literal(
         self,
         payload: LiteralRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[LiteralResponse]:
         "Calls literal."
-        result: Result[LiteralResponse] = self._call("literal", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[LiteralResponse] = self._client.request(
+            ADDRESS,
+            "literal",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
 
-    def _call(
+    def literal_stream(
         self,
-        capability: str,
-        payload: object,
-        timeout_ms: int | None,
-        key: str | None,
-        trace: str | None,
-        tenant: str | None,
-    ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
-        chunks: list[bytes] = []
-        with self._connect(self._wait(timeout_ms)) as stream:
-            try:
-                stream.sendall(request)
-            except ConnectionError:
-                pass  # refused before all of it was read: the reply says why
-            while chunk := stream.recv(65536):
-                chunks.append(chunk)
-        return self._result(b"".join(chunks))
-
-    def _connect(self, wait: float) -> socket.socket:
-        if self._path is None:
-            return socket.create_connection(self._address(), wait)
-        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        stream.settimeout(wait)
-        try:
-            stream.connect(self._path)
-        except OSError:
-            stream.close()
-            raise
+        payload: LiteralRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _Stream[LiteralResponse]:
+        "Calls literal, and iterates over the progress of it."
+        stream: _Stream[LiteralResponse] = self._client.stream(
+            ADDRESS,
+            "literal",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return stream
 
 
-class AsyncClient(_Endpoint):
-    "Calls the capabilities of agent://shapes; works with asyncio; cancelling a call cancels it at the callee."
+class AsyncClient:
+    "Calls the capabilities of agent://shapes; for asyncio; a task that is cancelled cancels its call at the callee."
+
+    def __init__(self, client: agentd.AsyncClient | str | os.PathLike[str] | None = None, *, token: str | None = None) -> None:
+        "Calls by way of a client of the kit, or of one that agentd.aconnect makes."
+        self._client = client if isinstance(client, agentd.AsyncClient) else agentd.aconnect(client, token=token)
 
     async def loose(
         self,
         payload: LooseRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[LooseResponse]:
         "No schemas */ and \"\"\" a hostile\ndescription: \\ pyright: basic\n@ ts-nocheck\nCalls loose."
-        result: Result[LooseResponse] = await self._call("loose", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[LooseResponse] = await self._client.request(
+            ADDRESS,
+            "loose",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def loose_stream(
+        self,
+        payload: LooseRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[LooseResponse]:
+        "Calls loose, and iterates over the progress of it."
+        stream: _AsyncStream[LooseResponse] = self._client.stream(
+            ADDRESS,
+            "loose",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def nullable(
         self,
         payload: NullableRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[NullableResponse]:
         "Calls nullable."
-        result: Result[NullableResponse] = await self._call("nullable", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[NullableResponse] = await self._client.request(
+            ADDRESS,
+            "nullable",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def nullable_stream(
+        self,
+        payload: NullableRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[NullableResponse]:
+        "Calls nullable, and iterates over the progress of it."
+        stream: _AsyncStream[NullableResponse] = self._client.stream(
+            ADDRESS,
+            "nullable",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def tagged_union(
         self,
         payload: TaggedUnionRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TaggedUnionResponse]:
         "Calls tagged-union."
-        result: Result[TaggedUnionResponse] = await self._call("tagged-union", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TaggedUnionResponse] = await self._client.request(
+            ADDRESS,
+            "tagged-union",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def tagged_union_stream(
+        self,
+        payload: TaggedUnionRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[TaggedUnionResponse]:
+        "Calls tagged-union, and iterates over the progress of it."
+        stream: _AsyncStream[TaggedUnionResponse] = self._client.stream(
+            ADDRESS,
+            "tagged-union",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def tree(
         self,
         payload: TreeRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[TreeResponse]:
         "Calls tree."
-        result: Result[TreeResponse] = await self._call("tree", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[TreeResponse] = await self._client.request(
+            ADDRESS,
+            "tree",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def tree_stream(
+        self,
+        payload: TreeRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[TreeResponse]:
+        "Calls tree, and iterates over the progress of it."
+        stream: _AsyncStream[TreeResponse] = self._client.stream(
+            ADDRESS,
+            "tree",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def endless(
         self,
         payload: EndlessRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EndlessResponse]:
         "Calls endless."
-        result: Result[EndlessResponse] = await self._call("endless", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EndlessResponse] = await self._client.request(
+            ADDRESS,
+            "endless",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def endless_stream(
+        self,
+        payload: EndlessRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[EndlessResponse]:
+        "Calls endless, and iterates over the progress of it."
+        stream: _AsyncStream[EndlessResponse] = self._client.stream(
+            ADDRESS,
+            "endless",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def intersections(
         self,
         payload: IntersectionsRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[IntersectionsResponse]:
         "Calls intersections."
-        result: Result[IntersectionsResponse] = await self._call("intersections", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[IntersectionsResponse] = await self._client.request(
+            ADDRESS,
+            "intersections",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def intersections_stream(
+        self,
+        payload: IntersectionsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[IntersectionsResponse]:
+        "Calls intersections, and iterates over the progress of it."
+        stream: _AsyncStream[IntersectionsResponse] = self._client.stream(
+            ADDRESS,
+            "intersections",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def empty(
         self,
         payload: EmptyRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EmptyResponse]:
         "Calls empty."
-        result: Result[EmptyResponse] = await self._call("empty", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EmptyResponse] = await self._client.request(
+            ADDRESS,
+            "empty",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def empty_stream(
+        self,
+        payload: EmptyRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[EmptyResponse]:
+        "Calls empty, and iterates over the progress of it."
+        stream: _AsyncStream[EmptyResponse] = self._client.stream(
+            ADDRESS,
+            "empty",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def maps(
         self,
         payload: MapsRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[MapsResponse]:
         "Calls maps."
-        result: Result[MapsResponse] = await self._call("maps", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[MapsResponse] = await self._client.request(
+            ADDRESS,
+            "maps",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def maps_stream(
+        self,
+        payload: MapsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[MapsResponse]:
+        "Calls maps, and iterates over the progress of it."
+        stream: _AsyncStream[MapsResponse] = self._client.stream(
+            ADDRESS,
+            "maps",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def get_user_5d95(
         self,
         payload: GetUser_5d95Request,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser_5d95Response]:
         "Calls get-user."
-        result: Result[GetUser_5d95Response] = await self._call("get-user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_5d95Response] = await self._client.request(
+            ADDRESS,
+            "get-user",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def get_user_5d95_stream(
+        self,
+        payload: GetUser_5d95Request,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[GetUser_5d95Response]:
+        "Calls get-user, and iterates over the progress of it."
+        stream: _AsyncStream[GetUser_5d95Response] = self._client.stream(
+            ADDRESS,
+            "get-user",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def get_user_bf1e(
         self,
         payload: GetUser_bf1eRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser_bf1eResponse]:
         "Calls get_user."
-        result: Result[GetUser_bf1eResponse] = await self._call("get_user", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_bf1eResponse] = await self._client.request(
+            ADDRESS,
+            "get_user",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def get_user_bf1e_stream(
+        self,
+        payload: GetUser_bf1eRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[GetUser_bf1eResponse]:
+        "Calls get_user, and iterates over the progress of it."
+        stream: _AsyncStream[GetUser_bf1eResponse] = self._client.stream(
+            ADDRESS,
+            "get_user",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def get_user_e28e(
         self,
         payload: GetUser_e28eRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[GetUser_e28eResponse]:
         "Calls getUser."
-        result: Result[GetUser_e28eResponse] = await self._call("getUser", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[GetUser_e28eResponse] = await self._client.request(
+            ADDRESS,
+            "getUser",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def get_user_e28e_stream(
+        self,
+        payload: GetUser_e28eRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[GetUser_e28eResponse]:
+        "Calls getUser, and iterates over the progress of it."
+        stream: _AsyncStream[GetUser_e28eResponse] = self._client.stream(
+            ADDRESS,
+            "getUser",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def call_3d_render(
         self,
         payload: X3dRenderRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[X3dRenderResponse]:
         "Calls 3d-render."
-        result: Result[X3dRenderResponse] = await self._call("3d-render", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[X3dRenderResponse] = await self._client.request(
+            ADDRESS,
+            "3d-render",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def call_3d_render_stream(
+        self,
+        payload: X3dRenderRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[X3dRenderResponse]:
+        "Calls 3d-render, and iterates over the progress of it."
+        stream: _AsyncStream[X3dRenderResponse] = self._client.stream(
+            ADDRESS,
+            "3d-render",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def import_(
         self,
         payload: ImportRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[ImportResponse]:
         "Calls import."
-        result: Result[ImportResponse] = await self._call("import", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[ImportResponse] = await self._client.request(
+            ADDRESS,
+            "import",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def import__stream(
+        self,
+        payload: ImportRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[ImportResponse]:
+        "Calls import, and iterates over the progress of it."
+        stream: _AsyncStream[ImportResponse] = self._client.stream(
+            ADDRESS,
+            "import",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def close(
         self,
         payload: CloseRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[CloseResponse]:
         "Calls close."
-        result: Result[CloseResponse] = await self._call("close", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[CloseResponse] = await self._client.request(
+            ADDRESS,
+            "close",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def close_stream(
+        self,
+        payload: CloseRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[CloseResponse]:
+        "Calls close, and iterates over the progress of it."
+        stream: _AsyncStream[CloseResponse] = self._client.stream(
+            ADDRESS,
+            "close",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def names(
         self,
         payload: NamesRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[NamesResponse]:
         "Calls names."
-        result: Result[NamesResponse] = await self._call("names", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[NamesResponse] = await self._client.request(
+            ADDRESS,
+            "names",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def names_stream(
+        self,
+        payload: NamesRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[NamesResponse]:
+        "Calls names, and iterates over the progress of it."
+        stream: _AsyncStream[NamesResponse] = self._client.stream(
+            ADDRESS,
+            "names",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def enums(
         self,
         payload: EnumsRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[EnumsResponse]:
         "Calls enums."
-        result: Result[EnumsResponse] = await self._call("enums", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[EnumsResponse] = await self._client.request(
+            ADDRESS,
+            "enums",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def enums_stream(
+        self,
+        payload: EnumsRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[EnumsResponse]:
+        "Calls enums, and iterates over the progress of it."
+        stream: _AsyncStream[EnumsResponse] = self._client.stream(
+            ADDRESS,
+            "enums",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def corners(
         self,
         payload: CornersRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[CornersResponse]:
         "Calls corners."
-        result: Result[CornersResponse] = await self._call("corners", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[CornersResponse] = await self._client.request(
+            ADDRESS,
+            "corners",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def corners_stream(
+        self,
+        payload: CornersRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[CornersResponse]:
+        "Calls corners, and iterates over the progress of it."
+        stream: _AsyncStream[CornersResponse] = self._client.stream(
+            ADDRESS,
+            "corners",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def merges(
         self,
         payload: MergesRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[MergesResponse]:
         "Calls merges."
-        result: Result[MergesResponse] = await self._call("merges", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[MergesResponse] = await self._client.request(
+            ADDRESS,
+            "merges",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def merges_stream(
+        self,
+        payload: MergesRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[MergesResponse]:
+        "Calls merges, and iterates over the progress of it."
+        stream: _AsyncStream[MergesResponse] = self._client.stream(
+            ADDRESS,
+            "merges",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def annotated(
         self,
         payload: AnnotatedRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[AnnotatedResponse]:
         "Calls annotated."
-        result: Result[AnnotatedResponse] = await self._call("annotated", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[AnnotatedResponse] = await self._client.request(
+            ADDRESS,
+            "annotated",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def annotated_stream(
+        self,
+        payload: AnnotatedRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[AnnotatedResponse]:
+        "Calls annotated, and iterates over the progress of it."
+        stream: _AsyncStream[AnnotatedResponse] = self._client.stream(
+            ADDRESS,
+            "annotated",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def inherited(
         self,
         payload: InheritedRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[InheritedResponse]:
         "Calls inherited."
-        result: Result[InheritedResponse] = await self._call("inherited", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[InheritedResponse] = await self._client.request(
+            ADDRESS,
+            "inherited",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def inherited_stream(
+        self,
+        payload: InheritedRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[InheritedResponse]:
+        "Calls inherited, and iterates over the progress of it."
+        stream: _AsyncStream[InheritedResponse] = self._client.stream(
+            ADDRESS,
+            "inherited",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def a1(
         self,
         payload: A1_f55fRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[A1_f55fResponse]:
         "Calls a1."
-        result: Result[A1_f55fResponse] = await self._call("a1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[A1_f55fResponse] = await self._client.request(
+            ADDRESS,
+            "a1",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def a1_stream(
+        self,
+        payload: A1_f55fRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[A1_f55fResponse]:
+        "Calls a1, and iterates over the progress of it."
+        stream: _AsyncStream[A1_f55fResponse] = self._client.stream(
+            ADDRESS,
+            "a1",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def a_1(
         self,
         payload: A1_2f8fRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[A1_2f8fResponse]:
         "Calls a-1."
-        result: Result[A1_2f8fResponse] = await self._call("a-1", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[A1_2f8fResponse] = await self._client.request(
+            ADDRESS,
+            "a-1",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
+
+    def a_1_stream(
+        self,
+        payload: A1_2f8fRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[A1_2f8fResponse]:
+        "Calls a-1, and iterates over the progress of it."
+        stream: _AsyncStream[A1_2f8fResponse] = self._client.stream(
+            ADDRESS,
+            "a-1",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
     async def literal(
         self,
         payload: LiteralRequest,
         *,
         timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        mode: _Mode | None = None,
         idempotency_key: str | None = None,
-        traceparent: str | None = None,
         tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
     ) -> Result[LiteralResponse]:
         "Calls literal."
-        result: Result[LiteralResponse] = await self._call("literal", payload, timeout_ms, idempotency_key, traceparent, tenant_id)
+        result: Result[LiteralResponse] = await self._client.request(
+            ADDRESS,
+            "literal",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            mode=mode,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
         return result
 
-    async def _call(
+    def literal_stream(
         self,
-        capability: str,
-        payload: object,
-        timeout_ms: int | None,
-        key: str | None,
-        trace: str | None,
-        tenant: str | None,
-    ) -> Any:
-        request = self._request(capability, payload, timeout_ms, key, trace, tenant)
-        async with asyncio.timeout(self._wait(timeout_ms)):
-            if self._path is None:
-                reader, writer = await asyncio.open_connection(*self._address())
-            else:
-                reader, writer = await asyncio.open_unix_connection(self._path)
-            try:
-                writer.write(request)
-                try:
-                    await writer.drain()
-                except ConnectionError:
-                    pass  # refused before all of it was read: the reply says why
-                reply = await reader.read()
-            finally:
-                writer.close()
-        return self._result(reply)
+        payload: LiteralRequest,
+        *,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        idempotency_key: str | None = None,
+        tenant_id: str | None = None,
+        session_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> _AsyncStream[LiteralResponse]:
+        "Calls literal, and iterates over the progress of it."
+        stream: _AsyncStream[LiteralResponse] = self._client.stream(
+            ADDRESS,
+            "literal",
+            payload,
+            timeout_ms=timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
+            idempotency_key=idempotency_key,
+            tenant_id=tenant_id,
+            session_id=session_id,
+            traceparent=traceparent,
+        )
+        return stream
 
 
 #: The capabilities that take an object, and no null.
@@ -1211,87 +2843,9 @@ Handlers = TypedDict(
 )
 
 
-class Call(NamedTuple):
-    "The call that a skill serves. A text is empty where the caller gave none."
+def serve(handlers: Handlers, *, concurrency: int = 1) -> NoReturn:
+    """Serves the capabilities that there are handlers for, as agentd asks: one call, or as a worker many. It exits.
 
-    caller: str  # the address of the agent that calls
-    caller_proven: bool  # the request has proven that; otherwise caller is its word
-    agent: str  # of the agent that serves the call
-    capability: str
-    correlation_id: str
-    message_id: str
-    session_id: str
-    tenant_id: str
-    idempotency_key: str
-    traceparent: str  # the W3C trace context
-    hops: int  # the calls that led here, this one included
-    deadline_ms: int | None  # when the caller stops waiting, in ms since the Unix epoch
-
-    @classmethod
-    def current(cls) -> Call:
-        "Reads what agentd put into the environment of the skill's process."
-
-        def get(name: str) -> str:
-            return os.environ.get("AGENTD_" + name, "")
-
-        return cls(
-            caller=get("CALLER"),
-            caller_proven=get("CALLER_PROVEN") == "true",
-            agent=get("AGENT"),
-            capability=get("CAPABILITY"),
-            correlation_id=get("CORRELATION_ID"),
-            message_id=get("MESSAGE_ID"),
-            session_id=get("SESSION_ID"),
-            tenant_id=get("TENANT_ID"),
-            idempotency_key=get("IDEMPOTENCY_KEY"),
-            traceparent=get("TRACEPARENT"),
-            hops=int(get("HOPS") or 0),
-            deadline_ms=int(get("DEADLINE")) if get("DEADLINE") else None,
-        )
-
-
-class SkillError(Exception):
-    "A failure that the caller may read. Any other exception stays in the log of agentd."
-
-    def __init__(self, message: str, *, retryable: bool = False) -> None:
-        super().__init__(message)
-        self.message = message
-        self.retryable = retryable
-
-
-def serve(handlers: Handlers) -> NoReturn:
-    """Serves the call that this process was started for, and ends the process.
-
-    While a handler runs, standard output is standard error: what it prints goes to the log.
+    A worker is given up to concurrency calls at once.
     """
-    answer = os.dup(1)
-    os.dup2(2, 1)
-    status, text = _run(cast("dict[str, Callable[[Any, Call], Any]]", handlers))
-    with os.fdopen(answer, "wb") as stream:
-        stream.write(text)
-    sys.exit(status)
-
-
-def _run(handlers: dict[str, Callable[[Any, Call], Any]]) -> tuple[int, bytes]:
-    call = Call.current()
-    handler = handlers.get(call.capability)
-    if handler is None:
-        print(f"nothing serves the capability {call.capability!r}", file=sys.stderr)
-        return 1, b""
-    try:
-        result = handler(_arguments(sys.stdin.buffer.read(), call.capability), call)
-        if asyncio.iscoroutine(result):
-            result = asyncio.run(result)
-    except SkillError as e:
-        print("skill failed:", e.message, file=sys.stderr)
-        if e.__cause__ is not None:  # raise SkillError(…) from …
-            sys.excepthook(type(e.__cause__), e.__cause__, e.__cause__.__traceback__)
-        failure = {"error": {"message": e.message, "retryable": e.retryable}}
-        return 75 if e.retryable else 1, json.dumps(failure).encode()
-    return 0, json.dumps(result, allow_nan=False).encode()
-
-
-def _arguments(text: bytes, capability: str) -> Any:
-    "The payload. A call without arguments is {} where the schema takes an object and no null."
-    payload = json.loads(text) if text.strip() else None
-    return {} if payload is None and capability in _TAKES_OBJECT else payload
+    agentd.serve(cast("dict[str, Any]", handlers), concurrency=concurrency, takes_object=_TAKES_OBJECT)
