@@ -71,7 +71,7 @@ func pyright(t *testing.T, dir string, path ...string) {
 	t.Helper()
 	command := nodeTool(t, "pyright", "index.js")
 	config, err := json.Marshal(map[string]any{
-		"typeCheckingMode": "strict", "pythonVersion": "3.11", "reportUnnecessaryTypeIgnoreComment": "error", "extraPaths": path,
+		"typeCheckingMode": "strict", "pythonVersion": "3.11", "reportUnnecessaryTypeIgnoreComment": "error", "extraPaths": append([]string{}, path...),
 	})
 	if err != nil {
 		t.Fatal(err)

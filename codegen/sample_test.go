@@ -285,6 +285,8 @@ type contract struct {
 	source []byte
 	values []string // valid
 	plain  []string // valid, without members that an open object does not name
+
+	refused []string // invalid for a reason that types know, beside those of invalid
 }
 
 // contracts makes n schemas that have valid values, the same for each seed.
@@ -355,10 +357,13 @@ func capabilities(contracts []contract) []byte {
 		"capabilities":[` + strings.Join(caps, ",\n") + `]}`)
 }
 
-// invalid makes values of v that break a rule which types can state: a surplus
-// member in a closed object, a missing one, a value outside of an enum. The
-// schema must be of an object and nothing else.
-func invalid(c contract) []string {
+// invalid returns values that break a rule which types can state: a surplus
+// member in a closed object, a missing one, a value outside of an enum. It makes them
+// for schemas of an object and nothing else.
+func (c contract) invalid() []string {
+	if c.refused != nil {
+		return c.refused
+	}
 	root := c.schema.Root()
 	types := root.Types()
 	if len(types) != 1 || types[0] != schema.TypeObject || root.OneOf() != nil || root.AnyOf() != nil || root.AllOf() != nil {

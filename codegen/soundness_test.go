@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -23,9 +24,11 @@ const (
 	soundnessCases = 150
 )
 
-// soundnessContracts are the contracts that every language is tested with. Nobody
-// changes them.
-var soundnessContracts = sync.OnceValue(func() []contract { return contracts(soundnessSeed, soundnessCases) })
+// soundnessContracts are the contracts that every language is tested with: random ones,
+// and those of the corpus. Nobody changes them.
+var soundnessContracts = sync.OnceValue(func() []contract {
+	return append(contracts(soundnessSeed, soundnessCases), corpusContracts()...)
+})
 
 // document is a document with a capability for each contract.
 func document(t *testing.T, contracts []contract) *capability.Document {
@@ -64,11 +67,11 @@ func TestTypeScriptIsSound(t *testing.T) {
 	valid, refused := 0, 0
 	for _, c := range all {
 		for _, v := range c.values {
-			fmt.Fprintf(&values, "// %s\nexport const v%d: api.%s = %s;\n", c.source, valid, typeName(c), v)
+			fmt.Fprintf(&values, "// %+q\nexport const v%d: api.%s = %s;\n", c.source, valid, typeName(c), v)
 			valid++
 		}
-		for _, v := range invalid(c) {
-			fmt.Fprintf(&values, "// %s\n// @ts-expect-error\nexport const i%d: api.%s = %s;\n", c.source, refused, typeName(c), v)
+		for _, v := range c.invalid() {
+			fmt.Fprintf(&values, "// %+q\n// @ts-expect-error\nexport const i%d: api.%s = %s;\n", c.source, refused, typeName(c), v)
 			refused++
 		}
 	}
@@ -107,14 +110,14 @@ func soundnessPython(t *testing.T, dir string) (valid, refused int) {
 	fmt.Fprintln(&values, "import fuzz")
 	for _, c := range all {
 		for _, v := range c.plain {
-			fmt.Fprintf(&values, "# %s\nv%d: fuzz.%s = %s\n", c.source, valid, typeName(c), pythonLiteral(t, v))
+			fmt.Fprintf(&values, "# %+q\nv%d: fuzz.%s = %s\n", c.source, valid, typeName(c), pythonLiteral(t, v))
 			valid++
 		}
 		if more, ok := c.schema.Root().Additional(); !ok || !isFalse(more) {
 			continue // where others are typed, Python has a plain dict
 		}
-		for _, v := range invalid(c) {
-			fmt.Fprintf(&values, "# %s\ni%d: fuzz.%s = %s  # type: ignore\n", c.source, refused, typeName(c), pythonLiteral(t, v))
+		for _, v := range c.invalid() {
+			fmt.Fprintf(&values, "# %+q\ni%d: fuzz.%s = %s  # type: ignore\n", c.source, refused, typeName(c), pythonLiteral(t, v))
 			refused++
 		}
 	}
@@ -147,7 +150,10 @@ func pythonValue(v any) string {
 	case bool:
 		return ident.Pascal(fmt.Sprint(v))
 	case json.Number:
-		return strings.TrimSuffix(v.String(), ".0")
+		if r, ok := new(big.Rat).SetString(v.String()); ok && r.IsInt() {
+			return r.Num().String() // 2.0 and 1e21 are integers, and floats to Python
+		}
+		return v.String()
 	case string:
 		return source.Quote(v, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
 	case []any:
@@ -234,7 +240,7 @@ func TestGoIsSound(t *testing.T) {
 		for _, v := range append(c.values, c.plain...) {
 			questions = append(questions, question{c, v, true})
 		}
-		for _, v := range invalid(c) {
+		for _, v := range c.invalid() {
 			questions = append(questions, question{c, v, false})
 		}
 	}
