@@ -67,5 +67,5 @@ func approvalTimeout(m *fleet.Member) time.Duration {
 // records is where both ends keep what they must account for. The statistics stand
 // before the access log, so that calls are counted even where that is off.
 func (d *Daemon) records() rpc.Records {
-	return rpc.Records{Auditor: d.audit, Refusals: d.audit, Access: &d.stats}
+	return rpc.Records{Auditor: d.callAuditor(), Refusals: d.audit, Access: &d.stats}
 }

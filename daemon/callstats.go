@@ -18,8 +18,9 @@ import (
 // process's log, if that is to have a line for each, and to the access log. The counts
 // are since the start of the process.
 type callStats struct {
-	next rpc.AccessLog // nil for none
-	log  *slog.Logger  // nil for no line a call
+	next    rpc.AccessLog        // nil for none
+	log     *slog.Logger         // nil for no line a call
+	observe func(rpc.CallRecord) // nil for no observer
 
 	mu           sync.Mutex
 	byCapability map[string]*callCounts // guarded by mu
@@ -50,6 +51,9 @@ func (s *callStats) RecordCall(r rpc.CallRecord) {
 	}
 	if s.log != nil {
 		logCall(s.log, &r)
+	}
+	if s.observe != nil {
+		s.observe(r)
 	}
 	if s.next != nil {
 		s.next.RecordCall(r)

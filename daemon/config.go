@@ -37,6 +37,8 @@ type Config struct {
 	Logger *slog.Logger
 	// LogCalls writes one line a call to Logger, at each end.
 	LogCalls bool
+	// Observer learns of calls and violations as they happen. Nil means that nobody watches.
+	Observer Observer
 	// OwnsProcess says that the process consists of agentd alone. Then it adopts its
 	// orphaned descendants and ends those that no running call has, and no descendant is
 	// taken for an operator. A program that runs agents beside other things leaves it

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/transport/memory"
 )
 
@@ -16,6 +17,8 @@ type Fleet struct {
 	Daemons []*Daemon
 	// Bus carries the calls between them.
 	Bus *memory.Bus
+
+	cfg Config // of those that start later
 }
 
 // StartFleet starts every member, on one memory bus. An error leaves none running.
@@ -30,7 +33,7 @@ func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
 		cfg.Bus = memory.NewBus(memory.Options{})
 	}
 	cfg.ownProcess()
-	f := &Fleet{Bus: cfg.Bus}
+	f := &Fleet{Bus: cfg.Bus, cfg: cfg}
 	for _, m := range cfg.Fleet.Members {
 		d, err := Start(ctx, cfg, m.ID)
 		if err != nil {
@@ -43,6 +46,19 @@ func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
 		f.Daemons = append(f.Daemons, d)
 	}
 	return f, nil
+}
+
+// Join starts a member that the fleet's files have gained since the start. It is not safe for
+// concurrent use.
+func (f *Fleet) Join(ctx context.Context, files *fleet.Fleet, id string) (*Daemon, error) {
+	cfg := f.cfg
+	cfg.Fleet = files
+	d, err := Start(ctx, cfg, id)
+	if err != nil {
+		return nil, err
+	}
+	f.Daemons = append(f.Daemons, d)
+	return d, nil
 }
 
 // Daemon returns the running agent with an id.

@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/rpc"
 )
 
 // Start runs the member with the given id. It returns once the agent accepts
@@ -34,6 +35,9 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 	d.workers.board = d.conditions
 	if cfg.LogCalls {
 		d.stats.log = d.log
+	}
+	if o := cfg.Observer; o != nil {
+		d.stats.observe = func(r rpc.CallRecord) { o.Call(id, r) }
 	}
 	d.member.Store(member)
 	d.mcp = newMCPFace(d) // before the gate, which tells it of drift

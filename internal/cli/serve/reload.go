@@ -62,7 +62,7 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	// Watch returns at once when the unit has no watchdog.
 	helpers.Go(func() { systemd.Watch(ctx, func() bool { return alive(ctx, agents) }) })
 	for _, d := range agents {
-		helpers.Go(func() { endWith(ctx, d, cancel) })
+		helpers.Go(func() { EndWith(ctx, d, cancel) })
 	}
 	return reloadUntilDone(ctx, hup, changed, func() {
 		// systemd wants the time of the reload from the monotonic clock, to tell
@@ -73,9 +73,9 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	})
 }
 
-// endWith ends the service with an agent that can never be reached again, or that must
+// EndWith ends the service with an agent that can never be reached again, or that must
 // not go on.
-func endWith(ctx context.Context, d *daemon.Daemon, cancel context.CancelCauseFunc) {
+func EndWith(ctx context.Context, d *daemon.Daemon, cancel context.CancelCauseFunc) {
 	select {
 	case err := <-d.Conflict():
 		cancel(fmt.Errorf("agent %s: %w", d.Member().ID, err))
