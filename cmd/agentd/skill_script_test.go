@@ -40,6 +40,8 @@ func condition(name string) (bool, error) {
 		return exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run() == nil, nil
 	case "newnode":
 		return installed("node/bin/node"), nil
+	case "pyright":
+		return installed("node/bin/node", "pyright/index.js"), nil
 	case "inspector":
 		return installed("node/bin/node", "@modelcontextprotocol/inspector"), nil
 	case "root":

@@ -70,7 +70,9 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 			continue
 		}
 		members[a.Key] = plain(a.Value)
-		text += fmt.Sprintf("  %s=%v", a.Key, a.Value.Resolve())
+		if !slices.Contains([]string{"peer", "capability", "correlationId", "traceId", "incident"}, a.Key) { // the line of the call has them
+			text += fmt.Sprintf("  %s=%v", a.Key, a.Value.Resolve())
+		}
 	}
 	level := strings.ToLower(r.Level.String())
 	mark := "!"

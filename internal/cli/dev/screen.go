@@ -225,7 +225,11 @@ func (s *screen) ready(f *daemon.Fleet) {
 			a.Capabilities = c.Names()
 		}
 		agents = append(agents, a)
-		fmt.Fprintf(&text, "\n              %s  %s", s.colors.Bold(a.Agent), output.Printable(strings.Join(a.Capabilities, ", ")))
+		offers := strings.Join(a.Capabilities, ", ")
+		if offers == "" {
+			offers = "(only calls)"
+		}
+		fmt.Fprintf(&text, "\n              %s  %s  %s", s.colors.Bold(a.Agent), output.Printable(offers), s.colors.Dim("socket="+output.Printable(a.Socket)))
 	}
 	try := example(f)
 	if try != "" {

@@ -1,0 +1,221 @@
+package scaffold
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/cli/clitest"
+	"github.com/agentd/agentd/internal/output"
+)
+
+// What `agentd init` writes runs, is tested and is checked by compilers in the scripts of
+// cmd/agentd. Here are the files themselves.
+
+// written returns the files below a folder, and the text of each.
+func written(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		text := "a link"
+		if entry.Type().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text = string(data)
+		}
+		all[filepath.ToSlash(name)] = text
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Every pair of languages makes a fleet that loads, with all that its agents need, and explains
+// itself in comments of two lines at most.
+func TestEveryPairOfLanguages(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, "")
+	for _, one := range languages() {
+		for _, other := range languages() {
+			dir := filepath.Join(env.Dir, one.name+"-"+other.name)
+			if err := Init(t.Context(), &env.Env, dir, []string{one.name, other.name}); err != nil {
+				t.Fatal(err)
+			}
+			f, err := fleet.Load(dir, cli.FleetOptions(fleet.LoadOptions{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Name != one.name+"-"+other.name || len(f.Members) != 2 {
+				t.Errorf("%s: %v", f.Name, f.Members)
+			}
+			for name, text := range written(t, dir) {
+				if strings.HasPrefix(name, ".agentd-init-") || strings.Contains(name, "_test.go") && strings.HasPrefix(name, "kits/") {
+					t.Errorf("%s was left", name)
+				}
+				if strings.HasPrefix(name, "kits/") || strings.Contains(name, "/generated/") {
+					continue
+				}
+				if run := longestComment(text); run > 2 {
+					t.Errorf("%s: a comment of %d lines", name, run)
+				}
+				if strings.Contains(text, "<<") || strings.Contains(text, ">>") {
+					t.Errorf("%s: a place that was not filled in: %s", name, text)
+				}
+			}
+		}
+	}
+}
+
+// longestComment counts the lines of the longest comment.
+func longestComment(text string) (most int) {
+	run := 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "# ") || strings.HasPrefix(line, "//") {
+			run++
+		} else {
+			run = 0
+		}
+		most = max(most, run)
+	}
+	return most
+}
+
+// A file that is there keeps init from writing any, and stays as it is.
+func TestNothingIsOverwritten(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, "-- new/README.md --\nmine\n-- new/agents/greeter/skill.sh --\nmine\n-- new/other.txt --\nmine\n")
+	before := written(t, env.Dir)
+	err := Init(t.Context(), &env.Env, filepath.Join(env.Dir, "new"), []string{"bash"})
+	want := "nothing was written: these files are there already:\n  README.md\n  agents/greeter/skill.sh"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if after := written(t, env.Dir); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("%v, before: %v", after, before)
+	}
+	// Files that init does not make do not keep it from its work, and stay.
+	if err := os.RemoveAll(filepath.Join(env.Dir, "new", "agents")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(env.Dir, "new", "README.md")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Init(t.Context(), &env.Env, filepath.Join(env.Dir, "new"), []string{"bash"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := written(t, filepath.Join(env.Dir, "new")); got["other.txt"] != "mine\n" || got["fleet.yaml"] == "" {
+		t.Errorf("%v", got)
+	}
+	// A folder that cannot be made leaves nothing.
+	if err := Init(t.Context(), &env.Env, filepath.Join(env.Dir, "new", "other.txt", "fleet"), []string{"bash"}); err == nil {
+		t.Error("a file is no folder")
+	}
+}
+
+// An agent joins a fleet in the style of its files, which keep what they say. One that cannot
+// leaves them as they were.
+func TestAgentsAreAdded(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, `
+-- fleet.yaml --
+# Ours.
+version: 1
+name: shop
+agents: [{id: clerk, path: ./clerk, env: live}]
+environments: {live: {peersRef: ./peers/live.yaml}}
+-- peers/live.yaml --
+version: 1
+peers: # who is where
+  - agent: agent://clerk
+    transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]
+-- clerk/agent.yaml --
+name: clerk
+-- clerk/capabilities.yaml --
+version: 1
+agent: agent://clerk
+transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]
+capabilities: [{name: price}]
+`)
+	for _, lang := range []string{"go", "go", "python"} {
+		id := fmt.Sprintf("api.%s_%d", lang, len(written(t, env.Dir)))
+		if err := AddAgent(t.Context(), &env.Env, id, lang); err != nil {
+			t.Fatal(err)
+		}
+		f, err := env.LoadFleet(fleet.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, ok := f.Member(id)
+		if !ok || m.Env != "live" || m.PeersFile != filepath.Join(f.Root, "peers", "live.yaml") {
+			t.Errorf("%+v", m)
+		}
+		if _, ok := m.Peer(m.Address); !ok {
+			t.Errorf("%s is nobody's peer", id)
+		}
+	}
+	before := written(t, env.Dir)
+	if !strings.HasPrefix(before["fleet.yaml"], "# Ours.\n") || !strings.Contains(before["peers/live.yaml"], "# who is where") {
+		t.Errorf("%s%s", before["fleet.yaml"], before["peers/live.yaml"])
+	}
+	for id, want := range map[string]string{"clerk": "already", "No": "lower-case", "docs": "nothing was written"} {
+		env.Write(t, "agents/docs/agent.yaml", "mine\n")
+		if err := AddAgent(t.Context(), &env.Env, id, "bash"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", id, err, want)
+		}
+	}
+	// Files that no program can edit are no reason to lose any.
+	env.Write(t, "peers/live.yaml", strings.Replace(before["peers/live.yaml"], "peers: #", "peers: &all #", 1)+"# <- the end\n...\n")
+	before = written(t, env.Dir)
+	err := AddAgent(t.Context(), &env.Env, "late", "bash")
+	after := written(t, env.Dir)
+	if err != nil && fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("%v; after it %v, before %v", err, after, before)
+	}
+}
+
+func TestNamesAndErrors(t *testing.T) {
+	t.Parallel()
+	for folder, want := range map[string]string{"My Fleet_2": "my-fleet-2", "..": "fleet", "é": "fleet", strings.Repeat("a", 60): strings.Repeat("a", 40)} {
+		if got := fleetName(folder); got != want {
+			t.Errorf("%s: %s, want %s", folder, got, want)
+		}
+	}
+	env := clitest.New(t, clitest.Office)
+	for _, test := range []struct {
+		langs []string
+		code  int
+		want  string
+	}{
+		{[]string{"perl"}, cli.ExitUsage, "known are python, typescript, go, bash"},
+		{[]string{"go", "bash", "python"}, cli.ExitUsage, "agentd init agent <id>"},
+		{[]string{"bash"}, cli.ExitFailed, "holds a fleet already"},
+	} {
+		if err := Init(t.Context(), &env.Env, env.Dir, test.langs); clitest.Code(err) != test.code || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: %v, want %q", test.langs, err, test.want)
+		}
+	}
+	env.Format = output.JSON
+	if err := Init(t.Context(), &env.Env, filepath.Join(env.Dir, "deep", "new"), []string{"bash"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := env.Out.String(); !strings.Contains(got, `"fleet": "new"`) || !strings.Contains(got, `"language": "bash"`) {
+		t.Errorf("%s", got)
+	}
+}
