@@ -34,7 +34,8 @@ const (
 	// HeaderReplayed is "true" on a Response that repeats the answer to an earlier
 	// request with the same idempotency key.
 	HeaderReplayed = "x-agentd-replayed"
-	// HeaderDelivery is DeliveryDurable on a Request that was sent through a queue.
+	// HeaderDelivery is DeliveryDurable on a Request that was sent through a queue, and on
+	// the Event that cancels such a request.
 	HeaderDelivery = "x-agentd-delivery"
 	// HeaderMode is "async" or "fire-and-forget" on a Request whose caller does not wait
 	// for the answer.

@@ -80,6 +80,9 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 			c.finish(nil, err)
 			return
 		}
+		if in.cancellations.take(e) { // now that a cancellation finds it here, none is missed
+			c.ctx.end(ErrCallerCancelled)
+		}
 		c.serve()
 	}
 }

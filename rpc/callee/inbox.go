@@ -130,7 +130,9 @@ type Inbox struct {
 	ids      id.Source
 	verifier *check.Verifier
 	replay   *replayCache
-	denials  policy.Sampler // which denials get records
+	// cancellations are those of requests that have not come yet.
+	cancellations cancellations
+	denials       policy.Sampler // which denials get records
 	// malformed decides which malformed messages get records.
 	malformed policy.Sampler
 	// lines decides which refused requests and dropped messages get a line in the log.

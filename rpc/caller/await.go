@@ -73,9 +73,7 @@ func (c *call) cancelCallee(ctx context.Context) {
 	e := envelope.Envelope{
 		Kind: envelope.Event, MessageID: c.client.ids.One(), CorrelationID: c.ids.correlation, CausedBy: c.ids.message,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability, TenantID: c.tenant(),
-		Headers: envelope.Headers{
-			{Key: envelope.HeaderControl, Value: envelope.ControlCancel}, {Key: envelope.HeaderTraceparent, Value: c.traceparent()},
-		},
+		Headers: c.cancelHeaders(),
 	}
 	// Signed like a request: callees accept a cancellation only from the caller of
 	// the call.

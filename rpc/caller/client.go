@@ -99,6 +99,7 @@ type Client struct {
 	stale      atomic.Uint64
 	silences   silences
 	followed   followed
+	cancelled  cancelled
 }
 
 // A replyingTransport is a transport with this client's reply inbox on it.

@@ -48,6 +48,7 @@ func (c *call) detach(ctx context.Context) *rpc.Error { //nolint:contextcheck //
 	background.published = published
 	// The call outlives ctx, unless ctx ends before it has begun.
 	running, stop := context.WithCancel(table.ctx)
+	table.begin(kept, stop)
 	go func() { // counted by reserve; close waits for it
 		defer table.running.Done()
 		defer stop()
@@ -104,11 +105,12 @@ func (c *call) awaitDetached(ctx context.Context, d *detachedCall) (*rpc.Result,
 type detachedCall struct {
 	correlation string
 	tenant      string
-	done        chan struct{} // closed once result is set
-	result      *rpc.Result   // read only after done
-	size        int           // of the answer; guarded by detachedCalls.mu
-	ended       time.Time     // zero while it runs; guarded by detachedCalls.mu
-	fetched     bool          // somebody got the outcome; guarded by detachedCalls.mu
+	cancel      context.CancelFunc // ends it; nil for a moment; guarded by detachedCalls.mu
+	done        chan struct{}      // closed once result is set
+	result      *rpc.Result        // read only after done
+	size        int                // of the answer; guarded by detachedCalls.mu
+	ended       time.Time          // zero while it runs; guarded by detachedCalls.mu
+	fetched     bool               // somebody got the outcome; guarded by detachedCalls.mu
 }
 
 // detachedCalls are the calls in the background and the kept outcomes of those that
@@ -187,6 +189,22 @@ func (t *detachedCalls) remove(d *detachedCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drop(d)
+}
+
+// begin keeps what ends a call.
+func (t *detachedCalls) begin(d *detachedCall, cancel context.CancelFunc) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d.cancel = cancel
+}
+
+// cancelOne ends a call that runs.
+func (t *detachedCalls) cancelOne(d *detachedCall) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if d.cancel != nil {
+		d.cancel()
+	}
 }
 
 // finish keeps the outcome of a call.

@@ -28,6 +28,8 @@ type callNote struct {
 	// Origin is for the records of whoever awaits the answer; the callee does not get it.
 	Origin   string `json:"origin,omitempty"`
 	Deadline int64  `json:"deadline"` // Unix ms
+	// Cancelled says that the agent has given the call up.
+	Cancelled bool `json:"cancelled,omitempty"`
 }
 
 // durableQueue returns the queue that keeps the call, or nil for a call that goes straight
@@ -126,10 +128,14 @@ func asyncTimeout(asked time.Duration) time.Duration {
 // note stores what [Client.Await] needs to judge the answer, in any process of the
 // agent.
 func (c *call) note(ctx context.Context, q transport.CallQueue) *rpc.Error {
-	text, err := json.Marshal(callNote{
+	return c.storeNote(ctx, q, callNote{
 		To: c.peer.Address, Capability: c.request.Capability, MessageID: c.ids.message, Trace: c.traceparent(), TenantID: c.tenant(),
 		Origin: c.request.Origin, Deadline: ceilMilli(c.deadline),
 	})
+}
+
+func (c *call) storeNote(ctx context.Context, q transport.CallQueue, n callNote) *rpc.Error {
+	text, err := json.Marshal(n)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, noteTimeout)
 		defer cancel()
@@ -211,7 +217,10 @@ func (c *Client) Await(ctx context.Context, correlationID string) (*rpc.Result, 
 	if d := c.detached.find(correlationID); d != nil {
 		return call.awaitDetached(ctx, d)
 	}
-	q, err := call.recall(ctx)
+	q, note, err := call.recall(ctx)
+	if err == nil && note.Cancelled {
+		err = errCancelled()
+	}
 	if err != nil {
 		return call.result(nil, err), err
 	}
@@ -224,7 +233,7 @@ func (c *Client) Await(ctx context.Context, correlationID string) (*rpc.Result, 
 }
 
 // recall restores a call from what was noted of it, in whichever queue has the note.
-func (c *call) recall(ctx context.Context) (transport.CallQueue, *rpc.Error) {
+func (c *call) recall(ctx context.Context) (transport.CallQueue, *callNote, *rpc.Error) {
 	asking, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
 	// The error for an agent without queues; each queue replaces it by its own.
@@ -235,24 +244,24 @@ func (c *call) recall(ctx context.Context) (transport.CallQueue, *rpc.Error) {
 			last = err
 			continue
 		}
-		return q, c.restore(ctx, kind, text)
+		var note callNote
+		if err := json.Unmarshal(text, &note); err != nil {
+			return nil, nil, rpc.NewError(rpc.CodeInternal, err, "what was noted of the call cannot be read")
+		}
+		return q, &note, c.restore(ctx, kind, note)
 	}
 	id := truncate.String(c.ids.correlation, wire.MaxName)
 	if errors.Is(last, transport.ErrNotStored) {
-		return nil, rpc.NewError(rpc.CodeInvalidRequest, last, "%s has made no asynchronous call %s in the last two days", c.client.cfg.Self, id)
+		return nil, nil, rpc.NewError(rpc.CodeInvalidRequest, last, "%s has made no asynchronous call %s in the last two days", c.client.cfg.Self, id)
 	}
 	if ctx.Err() != nil {
-		return nil, rpc.NewError(rpc.CodeTimeout, last, "the broker has not said yet what the call was (correlationId=%s)", id)
+		return nil, nil, rpc.NewError(rpc.CodeTimeout, last, "the broker has not said yet what the call was (correlationId=%s)", id)
 	}
-	return nil, rpc.NewError(rpc.CodeDisconnected, last, "the broker cannot be asked for the call")
+	return nil, nil, rpc.NewError(rpc.CodeDisconnected, last, "the broker cannot be asked for the call")
 }
 
 // restore fills in a call from its note.
-func (c *call) restore(ctx context.Context, kind string, text []byte) *rpc.Error {
-	var note callNote
-	if err := json.Unmarshal(text, &note); err != nil {
-		return rpc.NewError(rpc.CodeInternal, err, "what was noted of the call cannot be read")
-	}
+func (c *call) restore(ctx context.Context, kind string, note callNote) *rpc.Error {
 	c.request = rpc.Request{To: note.To, Capability: note.Capability, Mode: rpc.ModeAsync, Origin: note.Origin}
 	c.ids.message, c.trace = note.MessageID, note.Trace
 	if err := mayAwait(ctx, note.TenantID); err != nil {
