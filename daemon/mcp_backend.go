@@ -30,10 +30,11 @@ type mcpView struct {
 }
 
 var (
-	_ mcpbridge.Backend  = mcpBackend{}
-	_ mcpbridge.Awaiter  = mcpBackend{}
-	_ mcpbridge.Mapper   = mcpBackend{}
-	_ mcpbridge.Recorder = mcpBackend{}
+	_ mcpbridge.Backend   = mcpBackend{}
+	_ mcpbridge.Awaiter   = mcpBackend{}
+	_ mcpbridge.Canceller = mcpBackend{}
+	_ mcpbridge.Mapper    = mcpBackend{}
+	_ mcpbridge.Recorder  = mcpBackend{}
 )
 
 func (b mcpBackend) files() mcpView {
@@ -172,6 +173,14 @@ func (b mcpBackend) Await(ctx context.Context, c mcpbridge.Client, correlationID
 		return nil, errUnlisted(c)
 	}
 	return b.d.client.Await(ctx, correlationID)
+}
+
+// Cancel implements [mcpbridge.Canceller].
+func (b mcpBackend) Cancel(ctx context.Context, c mcpbridge.Client, correlationID string) error {
+	if !b.d.Member().Agent.MCP.Serves(c.Name) {
+		return errUnlisted(c)
+	}
+	return b.d.client.Cancel(ctx, correlationID)
 }
 
 // A fleetMap is what a client sees of the fleet: whom it may call, and for what.

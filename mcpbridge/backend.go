@@ -49,7 +49,8 @@ type Callable struct {
 
 // A Backend is the agent in whose name clients call. It is safe for concurrent use.
 //
-// What else it can do, it says by further interfaces: [Awaiter], [Mapper], [Recorder].
+// What else it can do, it says by further interfaces: [Awaiter], [Canceller], [Mapper],
+// [Recorder].
 type Backend interface {
 	// Callables lists what a client may call now, at once or after a person's approval.
 	Callables(c Client) ([]Callable, error)
@@ -65,6 +66,15 @@ type Awaiter interface {
 	// ctx ends. An error before that is the outcome of the call, but for
 	// [rpc.CodeDisconnected]: then nobody can say yet.
 	Await(ctx context.Context, c Client, correlationID string) (*rpc.Result, error)
+}
+
+// A Canceller is an [Awaiter] that gives up asynchronous calls. Without it, the cancellation of
+// a durable call is taken, and has no effect.
+type Canceller interface {
+	// Cancel gives up a call that the client made in [rpc.ModeAsync]: it is ended, or does not
+	// run, and Await ends with [rpc.CodeCancelled]. A call that has been answered keeps its
+	// answer, which is no error. [rpc.CodeInvalidRequest] is for a call that is not known.
+	Cancel(ctx context.Context, c Client, correlationID string) error
 }
 
 // A Mapper is a [Backend] that shows its fleet.

@@ -205,11 +205,11 @@ func (f *face) await(ctx context.Context, req *mcp.CallToolRequest, h handle, te
 			return stillPending(text, fl.waiting())
 		}
 	case queuedCall:
-		out, ok := f.fetch(ctx, req, h)
+		fl, ok := f.fetch(ctx, h)
 		if !ok {
 			return stillPending(text, "The call has not been answered yet.")
 		}
-		return out
+		return fl.outcome(ctx, req)
 	}
 	return unknownHandle()
 }
@@ -217,10 +217,10 @@ func (f *face) await(ctx context.Context, req *mcp.CallToolRequest, h handle, te
 // fetch looks for the answer to a queued call until ctx, which has a deadline, ends. ok is
 // false while there is none, or while the broker cannot be asked for it. A timeout that
 // comes before that of ctx is the outcome: the call's own time is over.
-func (f *face) fetch(ctx context.Context, req *mcp.CallToolRequest, h handle) (out *mcp.CallToolResult, ok bool) {
+func (f *face) fetch(ctx context.Context, h handle) (ended *flight, ok bool) {
 	a, can := f.bridge.backend.(Awaiter)
-	if !can {
-		return unknownHandle(), true
+	if !can { // never: it has given the handle
+		return nil, false
 	}
 	r, err := a.Await(ctx, f.client, h.id)
 	// By the clock: the wait inside may end a moment before ctx says so.
@@ -233,8 +233,7 @@ func (f *face) fetch(ctx context.Context, req *mcp.CallToolRequest, h handle) (o
 	if !known { // request_agent, or a tool that has gone
 		t = &tool{name: h.tool, generic: true, Callable: Callable{Capability: &capability.Capability{Name: h.tool}}}
 	}
-	fl := &flight{face: f, tool: t, result: r, err: err}
-	return fl.outcome(ctx, req), true
+	return &flight{face: f, tool: t, result: r, err: err}, true
 }
 
 // stillPending is the result of a wait that was too short.

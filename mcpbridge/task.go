@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -95,8 +96,8 @@ func (f *face) addTasks() error {
 	}); err != nil {
 		return err
 	}
-	if err := mcp.AddReceivingCustomMethod(f.server, "tasks/cancel", func(_ context.Context, s *mcp.ServerSession, p *taskParams) (*acknowledged, error) {
-		return f.cancelTask(s, p)
+	if err := mcp.AddReceivingCustomMethod(f.server, "tasks/cancel", func(ctx context.Context, s *mcp.ServerSession, p *taskParams) (*acknowledged, error) {
+		return f.cancelTask(ctx, s, p)
 	}); err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (f *face) getTask(ctx context.Context, s *mcp.ServerSession, p *taskParams)
 	}
 	// The result is that of the request which began the call, whose turn has ended.
 	req := &mcp.CallToolRequest{Session: s, Params: &mcp.CallToolParamsRaw{Name: awaitTool, Meta: p.Meta}}
-	var out *mcp.CallToolResult
+	var ended *flight
 	switch h.kind {
 	case parkedCall:
 		fl, ok := f.parked.find(h.id)
@@ -160,51 +161,74 @@ func (f *face) getTask(ctx context.Context, s *mcp.ServerSession, p *taskParams)
 			return t, nil
 		}
 		t.LastUpdatedAt = fl.ended.UTC()
-		if e := failureOf(fl.result, fl.err); e != nil && e.Code == rpc.CodeCancelled {
-			t.Status, t.StatusMessage = taskCancelled, e.Message
-			return t, nil
-		}
+		ended = fl
 		if fl.result != nil && fl.result.Queued { // the queue has it now
 			h = handle{kind: queuedCall, begun: h.begun, id: fl.result.CorrelationID, tool: h.tool}
-			if out, ok = f.look(ctx, req, h); !ok {
+			if ended, ok = f.look(ctx, h); !ok {
 				return t, nil
 			}
-			break
 		}
-		out = fl.outcome(ctx, req)
 	case queuedCall:
 		var ok bool
-		if out, ok = f.look(ctx, req, h); !ok {
+		if ended, ok = f.look(ctx, h); !ok {
 			return t, nil
 		}
 		t.LastUpdatedAt = time.Now().UTC()
 	default:
 		return nil, unknownTask()
 	}
-	t.Status, t.Result = taskCompleted, out
+	if e := failureOf(ended.result, ended.err); e != nil && e.Code == rpc.CodeCancelled {
+		t.Status, t.StatusMessage = taskCancelled, e.Message
+		return t, nil
+	}
+	t.Status, t.Result = taskCompleted, ended.outcome(ctx, req)
 	return t, nil
 }
 
-func (f *face) look(ctx context.Context, req *mcp.CallToolRequest, h handle) (*mcp.CallToolResult, bool) {
+func (f *face) look(ctx context.Context, h handle) (*flight, bool) {
 	ctx, cancel := context.WithTimeout(ctx, taskLook)
 	defer cancel()
 	defer context.AfterFunc(f.bridge.waiting, cancel)() //nolint:contextcheck // the bridge's end ends it, too
-	return f.fetch(ctx, req, h)
+	return f.fetch(ctx, h)
 }
 
-// cancelTask gives up a call that waits for a person. One that a queue keeps runs on: it
-// has been promised that it will.
-func (f *face) cancelTask(s *mcp.ServerSession, p *taskParams) (*acknowledged, error) {
+// cancelTask gives up a call, whether it waits for a person, in a queue, or runs. What has
+// ended has ended, which is no error.
+func (f *face) cancelTask(ctx context.Context, s *mcp.ServerSession, p *taskParams) (*acknowledged, error) {
 	h, err := f.taskOf(s, p)
 	if err != nil {
 		return nil, err
 	}
+	correlation := h.id
 	if h.kind == parkedCall {
 		fl, ok := f.parked.find(h.id)
 		if !ok {
 			return nil, unknownTask()
 		}
 		fl.cancel()
+		select {
+		case <-fl.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if fl.result == nil || !fl.result.Queued {
+			return &acknowledged{ResultType: "complete"}, nil
+		}
+		correlation = fl.result.CorrelationID // the queue has it by now
+	}
+	if c, ok := f.bridge.backend.(Canceller); ok {
+		if err := c.Cancel(ctx, f.client, correlation); err != nil {
+			return nil, f.notCancelled(ctx, err)
+		}
 	}
 	return &acknowledged{ResultType: "complete"}, nil
+}
+
+// notCancelled is the error of a call that may go on.
+func (f *face) notCancelled(ctx context.Context, err error) error {
+	if rpc.CodeOf(err) == rpc.CodeInvalidRequest {
+		return unknownTask()
+	}
+	f.bridge.opts.Logger.LogAttrs(ctx, slog.LevelWarn, "a call of an MCP client is not cancelled", slog.String("client", f.client.Name), slog.Any("error", err))
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call cannot be cancelled now, and may go on: try again"}
 }

@@ -276,3 +276,43 @@ func TestRequestAgent(t *testing.T) {
 		t.Errorf("a payload that does not fit: %s", text(t, r))
 	}
 }
+
+// A cancellation reaches the queue, and the task is then cancelled. One of a call that has been
+// answered changes nothing.
+func TestQueuedTaskIsCancelled(t *testing.T) {
+	q := &cancellable{queue: newQueue(t)}
+	r := dial(t, open(t, q, mcpbridge.Options{}), desk)
+	made := result(t, r.ask("1", "tools/call", `"name":"indexer__reindex"`, withTasks))
+	task := `"taskId":"` + made["taskId"].(string) + `"`
+	if got := result(t, r.ask("2", "tasks/cancel", task, withTasks)); got["resultType"] != "complete" || got["status"] != nil {
+		t.Errorf("the acknowledgement is %v", got)
+	}
+	if got := result(t, r.ask("3", "tasks/get", task, withTasks)); got["status"] != "cancelled" || got["result"] != nil {
+		t.Errorf("the task is %v", got)
+	}
+	q.refuses = rpc.NewError(rpc.CodeDisconnected, nil, "no broker")
+	if got := r.ask("4", "tasks/cancel", task, withTasks); errorCode(got) != -32603 || strings.Contains(fmt.Sprint(got), "broker") {
+		t.Errorf("without a broker: %v", got)
+	}
+	q.refuses = rpc.NewError(rpc.CodeInvalidRequest, nil, "no call")
+	if got := r.ask("5", "tasks/cancel", task, withTasks); errorCode(got) != -32602 {
+		t.Errorf("a call that is kept no more: %v", got)
+	}
+}
+
+// A cancellable queue gives up calls.
+type cancellable struct {
+	*queue
+	refuses error
+}
+
+func (c *cancellable) Cancel(_ context.Context, client mcpbridge.Client, id string) error {
+	if c.refuses != nil {
+		return c.refuses
+	}
+	if client != desk || id != "c-77" {
+		return rpc.NewError(rpc.CodeInvalidRequest, nil, "no call %s", id)
+	}
+	c.answer.Store(&rpc.Result{Status: rpc.StatusAbandoned, Error: rpc.NewError(rpc.CodeCancelled, nil, "the call was cancelled")})
+	return nil
+}
