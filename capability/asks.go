@@ -56,9 +56,10 @@ const (
 	// OwnInputKey is a key that no request for input of a capability has: that of agentd's
 	// own questions.
 	OwnInputKey = "approval"
-	// MaxInputRequests bounds what one answer asks for, and MaxInputBytes its length.
+	// MaxInputRequests bounds what one answer asks for.
 	MaxInputRequests = 8
-	MaxInputBytes    = 64 << 10
+	// MaxInputBytes bounds the length of such an answer.
+	MaxInputBytes = 64 << 10
 )
 
 const inputRequired = "input_required"

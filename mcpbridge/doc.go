@@ -58,7 +58,8 @@
 // tool await_call waits for its outcome. The handle of a durable call outlives this
 // process if [Options].Secret does. A client that declares the extension for tasks gets
 // them for durable calls, and for those that wait for a person whom it cannot ask; the
-// handle is the task's id. A task that is cancelled is a call that is given up, also in a queue. Calls of a stream end with it, but for those in a queue.
+// handle is the task's id. A task that is cancelled is a call that is given up, also in a
+// queue. Calls of a stream end with it, but for those in a queue.
 //
 // # Resources
 //

@@ -46,6 +46,8 @@ type round struct {
 }
 
 // canAnswer returns what the client of a request can be asked for of what a tool may ask.
+//
+//nolint:staticcheck // models and folders are deprecated, and in use
 func (t *tool) canAnswer(req *mcp.CallToolRequest) []capability.Ask {
 	c := req.ClientCapabilities()
 	var kinds []capability.Ask
@@ -54,7 +56,7 @@ func (t *tool) canAnswer(req *mcp.CallToolRequest) []capability.Ask {
 		case c == nil:
 		case kind == capability.AskElicitation && canAsk(req),
 			kind == capability.AskSampling && c.Sampling != nil,
-			kind == capability.AskRoots && c.RootsV2 != nil: //nolint:staticcheck // deprecated, and in use
+			kind == capability.AskRoots && c.RootsV2 != nil:
 			kinds = append(kinds, kind)
 		}
 	}
@@ -148,6 +150,8 @@ func (f *face) answerRound(ctx context.Context, req *mcp.CallToolRequest, t *too
 }
 
 // askSession asks the client of a session, one question after the other.
+//
+//nolint:staticcheck // models and folders are deprecated, and in use
 func (f *face) askSession(ctx context.Context, req *mcp.CallToolRequest, requests mcp.InputRequestMap) (mcp.InputResponseMap, error) {
 	if why := f.slots.take(req.Session); why != "" { // the call that asks has given back its own
 		return nil, errors.New(why)
@@ -160,13 +164,13 @@ func (f *face) askSession(ctx context.Context, req *mcp.CallToolRequest, request
 	given := mcp.InputResponseMap{}
 	for _, key := range slices.Sorted(maps.Keys(requests)) {
 		var err error
-		switch p := requests[key].(type) { //nolint:staticcheck // some kinds are deprecated, and in use
+		switch p := requests[key].(type) {
 		case *mcp.ElicitParams:
 			given[key], err = answered(req.Session.Elicit(asking, p))
 		case *mcp.CreateMessageParams:
-			given[key], err = answered(req.Session.CreateMessage(asking, p)) //nolint:staticcheck // as above
+			given[key], err = answered(req.Session.CreateMessage(asking, p))
 		case *mcp.ListRootsParams:
-			given[key], err = answered(req.Session.ListRoots(asking, p)) //nolint:staticcheck // as above
+			given[key], err = answered(req.Session.ListRoots(asking, p))
 		}
 		if err != nil {
 			return nil, err
@@ -185,6 +189,8 @@ func answered[R mcp.InputResponse](r R, err error) (mcp.InputResponse, error) {
 
 // requestsOf turns what a skill asks into requests of the protocol. A person reads whose words
 // they are, and a model is told; agentd's own questions never begin like that.
+//
+//nolint:staticcheck // models and folders are deprecated, and in use
 func requestsOf(t *tool, asked *capability.InputRequired) (mcp.InputRequestMap, error) {
 	if size, err := json.Marshal(asked); err != nil || len(size) > capability.MaxInputBytes {
 		return nil, fmt.Errorf("it has more than %d bytes", capability.MaxInputBytes)
@@ -203,14 +209,14 @@ func requestsOf(t *tool, asked *capability.InputRequired) (mcp.InputRequestMap, 
 			}
 			requests[key] = &mcp.ElicitParams{Mode: "form", Message: whose + form.Message, RequestedSchema: form.RequestedSchema}
 		case capability.AskSampling:
-			var p mcp.CreateMessageParams //nolint:staticcheck // deprecated, and in use
+			var p mcp.CreateMessageParams
 			if err := json.Unmarshal(r.Params, &p); err != nil {
 				return nil, fmt.Errorf("%s: %w", key, err)
 			}
 			p.SystemPrompt = strings.TrimSpace("What follows comes from the agent " + string(t.Address) + ".\n\n" + p.SystemPrompt)
 			requests[key] = &p
 		case capability.AskRoots:
-			requests[key] = &mcp.ListRootsParams{} //nolint:staticcheck // deprecated, and in use
+			requests[key] = &mcp.ListRootsParams{}
 		default:
 			return nil, fmt.Errorf("%s: no such method", key)
 		}
@@ -235,10 +241,12 @@ func (f form) compile() (*schema.Schema, error) {
 
 // allAnswered reports whether a client has answered all that it was asked, each in its kind, and
 // forms with what they ask for. Other answers beside these are nobody's.
+//
+//nolint:staticcheck // models and folders are deprecated, and in use
 func allAnswered(asked *capability.InputRequired, given mcp.InputResponseMap) bool {
 	for key, r := range asked.InputRequests {
 		ok := false
-		switch a := given[key].(type) { //nolint:staticcheck // some kinds are deprecated, and in use
+		switch a := given[key].(type) {
 		case *mcp.ElicitResult:
 			ok = r.Ask() == capability.AskElicitation && fits(r, a)
 		case *mcp.CreateMessageResult, *mcp.CreateMessageWithToolsResult:
