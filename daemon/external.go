@@ -73,6 +73,8 @@ func (d *Daemon) usedTrouble() (all []health.Condition) {
 		case len(t.Tools) == 0:
 			c.Effect = "a model may be led by a description that nobody has read"
 			fallthrough
+		case t.Code == "login":
+			c.Effect, c.Remedy = "calls of "+strings.Join(t.Tools, ", ")+" fail: their MCP server lets nobody in without a login", "log in; the server is then used again by itself"
 		case t.Code == "changed":
 			c.Remedy = "read what has changed; `agentd registry pin` accepts it"
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/mcpaccess"
 )
 
 // Paths are where the agents of one fleet keep their files and sockets.
@@ -64,6 +65,9 @@ func AuditDB(m *fleet.Member, p Paths) string {
 
 // Identity is the path of an agent's own keys.
 func (p Paths) Identity(agent string) string { return filepath.Join(p.State, agent, "identity.json") }
+
+// MCPLogins is the folder of an agent's logins at MCP servers.
+func (p Paths) MCPLogins(agent string) string { return filepath.Join(p.State, agent, mcpaccess.Folder) }
 
 // Idempotency is the path of an agent's remembered answers to keyed requests.
 func (p Paths) Idempotency(agent string) string {

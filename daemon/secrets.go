@@ -89,6 +89,11 @@ func (s *secrets) addMember(m *fleet.Member) {
 		for _, c := range server.Credentials {
 			s.add(secretref.Files(c.SecretRef)...)
 		}
+		if server.OAuth != nil {
+			for _, ref := range server.OAuth.Refs() {
+				s.add(secretref.Files(ref)...)
+			}
+		}
 		if server.Process != nil {
 			for _, kv := range server.Process.Env {
 				_, value, _ := strings.Cut(kv, "=")

@@ -16,9 +16,11 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/mcpaccess"
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/mcptool"
 	"github.com/agentd/agentd/internal/refcount"
+	"github.com/agentd/agentd/internal/secretref"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/schema"
 	"github.com/agentd/agentd/schema/contain"
@@ -143,10 +145,17 @@ func (d *Daemon) serverOptions(ctx context.Context, f *fleet.Fleet, m *fleet.Mem
 	}
 	if s.Process == nil {
 		options.URL = mcptool.Endpoint(s, lookup(variables))
+		resolve := func(ref string) (string, error) { return secretref.Resolve(ref, lookup(variables)) }
+		options.URL.Auth = mcpaccess.To(s.Name, s.OAuth, options.URL, resolve, d.logins(m))
 		return options, nil
 	}
 	options.Command, err = d.toolProgram(ctx, f, m, s, variables)
 	return options, err
+}
+
+// logins are where a member keeps its logins at MCP servers.
+func (d *Daemon) logins(m *fleet.Member) mcpaccess.Logins {
+	return mcpaccess.Logins{Dir: d.cfg.Paths.MCPLogins(m.ID), Agent: m.Address, Logger: d.log}
 }
 
 // toolServerKey names all that a connection was opened with: where it is the same, a reload
@@ -275,11 +284,16 @@ func (d *Daemon) toolTrouble() (all []health.Condition) {
 			if cause == "" {
 				cause = "it has not been reached yet"
 			}
-			all = append(all, health.Condition{
+			away := health.Condition{
 				Kind: health.ToolServer, Subject: server.Name(), Code: "away", Since: orNow(state.Since),
 				Effect: "calls of " + calls + " fail: their MCP server is away", Cause: cause,
 				Remedy: "it is tried again by itself; see its command, with what its sandbox lets it read, or its URL under mcpServers of agent.yaml",
-			})
+			}
+			if state.NeedsLogin {
+				away.Code, away.Effect = "login", "calls of "+calls+" fail: their MCP server lets nobody in without a login"
+				away.Remedy = "log in; the server is then used again by itself"
+			}
+			all = append(all, away)
 		}
 		for _, f := range state.Refused {
 			all = append(all, toolCondition(server.Name(), f, "changed", false, "calls of "+f.Capability+" are refused: the tool does not keep its contract",

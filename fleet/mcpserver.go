@@ -29,6 +29,8 @@ type MCPServer struct {
 	Credentials    []MCPCredential
 	AllowAddresses []string
 	CAFile         string
+	// OAuth is how the agent gets tokens of the server, or is nil.
+	OAuth *MCPAuth
 	// Era is that of the protocol, "2025-11-25" or "2026-07-28"; "" finds out.
 	Era string
 	// Pending bounds the calls under way, PerMinute those in a minute, and MaxMessageBytes
@@ -145,6 +147,7 @@ func decodeMCPServer(o *strictyaml.Object, name string, p paths) MCPServer {
 			s.Credentials = append(s.Credentials, MCPCredential{Header: c.Get("header").Text(), Scheme: c.Get("scheme").Text(), SecretRef: c.Need("secret").Text()})
 			c.Done()
 		}
+		s.OAuth = decodeMCPAuth(o.Get("oauth"), s.Credentials)
 	}
 	s.Era = o.Get("era").Enum("2025-11-25", "2026-07-28")
 	s.Pending, s.PerMinute = int(o.Get("pending").Int(1, math.MaxInt32)), int(o.Get("perMinute").Int(1, math.MaxInt32))

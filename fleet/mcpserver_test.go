@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -51,6 +52,62 @@ func TestMCPServers(t *testing.T) {
 	// The programs of servers are held to what those of skills are.
 	if got := a.Programs(); len(got) != 2 || got[0].Name != "MCP server memory" || got[1].Name != "MCP server own" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// How tokens of a server are had, and what would not work, or give a secret away.
+func TestMCPAuth(t *testing.T) {
+	with := func(oauth string) (*fleet.MCPAuth, error) {
+		a, err := agentWith(t, `mcpServers: {s: {url: "https://mcp.example.com/mcp", oauth: `+oauth+`}}`)
+		if err != nil {
+			return nil, err
+		}
+		return a.MCPServers[0].OAuth, nil
+	}
+	if a, err := with("{}"); err != nil || a.Grant != fleet.GrantLogin {
+		t.Errorf("%+v, %v", a, err)
+	}
+	const client = `issuer: "https://login.example.com", clientId: desk`
+	for text, want := range map[string]fleet.MCPAuth{
+		`{grant: client-credentials, ` + client + `, clientSecret: "env:S", method: client_secret_post, scopes: [a, b]}`: {Grant: fleet.GrantClientCredentials, ClientSecret: "env:S", Method: "client_secret_post"},
+		`{grant: client-credentials, ` + client + `, privateKey: "file:/k", keyId: k1, algorithm: PS256}`:                {Grant: fleet.GrantClientCredentials, PrivateKey: "file:/k", KeyID: "k1", Algorithm: "PS256"},
+		`{grant: jwt-bearer, ` + client + `, assertion: "file:/t"}`:                                                      {Grant: fleet.GrantJWTBearer, Assertion: "file:/t"},
+		`{` + client + `, redirectPort: 7000, clientMetadata: "https://a.example.com/d.json"}`:                           {Grant: fleet.GrantLogin, RedirectPort: 7000, ClientMetadata: "https://a.example.com/d.json"},
+	} {
+		want.Issuer, want.ClientID = "https://login.example.com", "desk"
+		a, err := with(text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if strings.Contains(text, "scopes") != (strings.Join(a.Scopes, " ") == "a b") {
+			t.Errorf("scopes %q", a.Scopes)
+		}
+		if a.Scopes = nil; !reflect.DeepEqual(*a, want) {
+			t.Errorf("got %+v", a)
+		}
+	}
+	for text, want := range map[string]string{
+		`{clientId: desk, clientSecret: "hunter2"}`:                                         "not a reference to a secret",
+		`{clientId: desk, clientSecret: "env:S"}`:                                           "an authorization server of their own",
+		`{issuer: "https://login.example.com", clientSecret: "env:S"}`:                      "the client that the secret is of is missing",
+		`{` + client + `, clientSecret: "env:S", privateKey: "env:K"}`:                      "by a secret or by a key",
+		`{grant: client-credentials, ` + client + `}`:                                       "nothing proves the client",
+		`{grant: jwt-bearer, ` + client + `}`:                                               "no token to ask with",
+		`{grant: jwt-bearer, ` + client + `, assertion: "env:T", clientSecret: "env:S"}`:    "remove clientSecret",
+		`{` + client + `, assertion: "env:T"}`:                                              "only the grant jwt-bearer",
+		`{grant: client-credentials, ` + client + `, privateKey: "env:K", redirectPort: 1}`: "are for logins",
+		`{issuer: "http://login.example.com"}`:                                              "not https",
+		`{clientMetadata: "https://a.example.com"}`:                                         "no https URL of a document",
+		`{grant: implicit}`: "expected one of login, client-credentials, jwt-bearer",
+		`{}, credentials: [{scheme: Bearer, secret: "env:T"}]`: "credentials have the header",
+	} {
+		if _, err := with(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := agentWith(t, "mcpServers: {s: {command: [a], oauth: {}}}"); err == nil {
+		t.Error("a program has tokens")
 	}
 }
 

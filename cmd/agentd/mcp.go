@@ -53,6 +53,6 @@ func (a *app) mcpCommand() *cobra.Command {
 	f.BoolVar(&listen.Open, "no-token", false, "with --http: serve every process of this machine, skills included, without a token")
 	a.logCallsFlag(cmd)
 	required(cmd, "agent")
-	cmd.AddCommand(a.mcpInstallCommand())
+	cmd.AddCommand(a.mcpInstallCommand(), a.mcpLoginCommand(), a.mcpLogoutCommand())
 	return cmd
 }

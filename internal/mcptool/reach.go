@@ -3,12 +3,12 @@ package mcptool
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/mcpaccess"
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/netguard"
 	"github.com/agentd/agentd/internal/secretref"
@@ -23,8 +23,8 @@ func Endpoint(s fleet.MCPServer, getenv func(string) string) *mcpclient.Endpoint
 			return netguard.Policy{}, errors.New("the URL is none")
 		}
 		config := netguard.Config{Hosts: []string{u.Host}, AllowAddresses: slices.Clone(s.AllowAddresses), CAFile: s.CAFile}
-		if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
-			config.AllowAddresses = append(config.AllowAddresses, netip.PrefixFrom(addr, addr.BitLen()).String())
+		for _, prefix := range mcpaccess.Numbered(s.URL) {
+			config.AllowAddresses = append(config.AllowAddresses, prefix.String())
 		}
 		for _, c := range s.Credentials {
 			config.Credentials = append(config.Credentials, netguard.CredentialConfig{Host: u.Host, Header: c.Header, Scheme: c.Scheme, Secret: c.SecretRef})

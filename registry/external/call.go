@@ -90,12 +90,12 @@ func (c *connection) translate(ctx context.Context, o offer, err error) error {
 		return err
 	}
 	code := map[mcpclient.Code]registry.Code{
-		mcpclient.Away: registry.Unavailable, mcpclient.NoTool: registry.NotFound, mcpclient.Changed: registry.Unavailable,
+		mcpclient.Away: registry.Unavailable, mcpclient.Denied: registry.Unavailable, mcpclient.NoTool: registry.NotFound, mcpclient.Changed: registry.Unavailable,
 		mcpclient.Busy: registry.RateLimitExceeded, mcpclient.TimedOut: registry.Timeout, mcpclient.Canceled: registry.Canceled,
 		mcpclient.Broken: registry.NetworkError, mcpclient.BadAnswer: registry.Failed, mcpclient.Refused: registry.Failed,
 		mcpclient.NeedsInput: registry.Unsupported,
 	}[e.Code]
-	if e.Err != nil && e.Code != mcpclient.Away && e.Code != mcpclient.Canceled { // of one that is away the client logs the begin and the end
+	if e.Err != nil && e.Code != mcpclient.Away && e.Code != mcpclient.Denied && e.Code != mcpclient.Canceled { // of one that is away the client logs the begin and the end
 		c.log.LogAttrs(ctx, slog.LevelWarn, "a call of an MCP server failed", slog.String("server", c.name), slog.String("tool", o.Name), slog.Any("error", e.Err))
 	}
 	message := e.Message
@@ -111,7 +111,11 @@ func (c *connection) troubles() (all []registry.Trouble) {
 	if !s.Connected && s.Cause != "" {
 		// In one order, whenever it is asked for: who compares two reports finds what has changed.
 		tools := slices.Sorted(maps.Values(c.names))
-		return append(all, registry.Trouble{Subject: c.name, Code: "away", Cause: s.Cause, Tools: tools, Since: s.Since})
+		t := registry.Trouble{Subject: c.name, Code: "away", Cause: s.Cause, Tools: tools, Since: s.Since}
+		if s.NeedsLogin {
+			t.Code = "login"
+		}
+		return append(all, t)
 	}
 	for _, d := range s.Deviations {
 		name, ok := c.names[d.Tool]

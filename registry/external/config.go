@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/mcpaccess"
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/internal/netguard"
 	"github.com/agentd/agentd/internal/secretref"
@@ -44,6 +48,25 @@ const configSchema = `{
         }},
         "allowAddresses": {"type": "array", "items": {"type": "string"}, "description": "ranges that the URL may lead to although they are not public"},
         "caFile": {"type": "string", "minLength": 1},
+        "oauth": {
+          "type": "object",
+          "description": "how tokens of the server are had",
+          "properties": {
+            "grant": {"enum": ["login", "client-credentials", "jwt-bearer"], "default": "login"},
+            "issuer": {"type": "string", "minLength": 1},
+            "clientId": {"type": "string", "minLength": 1},
+            "clientSecret": {"type": "string", "minLength": 1, "description": "a reference"},
+            "privateKey": {"type": "string", "minLength": 1, "description": "a reference"},
+            "assertion": {"type": "string", "minLength": 1, "description": "a reference"},
+            "keyId": {"type": "string", "minLength": 1},
+            "algorithm": {"enum": ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]},
+            "method": {"enum": ["client_secret_basic", "client_secret_post"]},
+            "clientMetadata": {"type": "string", "minLength": 1},
+            "scopes": {"type": "array", "items": {"type": "string", "minLength": 1}},
+            "redirectPort": {"type": "integer", "minimum": 1, "maximum": 65535}
+          },
+          "additionalProperties": false
+        },
         "era": {"enum": ["2025-11-25", "2026-07-28"], "description": "of the protocol, which is found out if it is left out"},
         "tools": {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true, "description": "those of the server's tools that the agent has"},
         "descriptions": {"enum": ["refuse", "report"], "description": "what becomes of a tool whose description alone has changed: what its entry of mcpServers says, and refuse for a server that is declared here"},
@@ -83,6 +106,7 @@ type server struct {
 	Credentials    []credential      `json:"credentials"`
 	AllowAddresses []string          `json:"allowAddresses"`
 	CAFile         string            `json:"caFile"`
+	OAuth          *fleet.MCPAuth    `json:"oauth"`
 	Era            string            `json:"era"`
 	Tools          []string          `json:"tools"`
 	Descriptions   string            `json:"descriptions"`
@@ -162,9 +186,11 @@ func (r *Resolver) options(ctx registry.Context, name string, s server) (mcpclie
 	case s.URL != "" && (s.Dir != "" || s.Env != nil || s.Sandbox != nil):
 		return o, fault(at, "dir, env and sandbox are for a command", "")
 	case s.URL != "":
-		o.URL, err = s.endpoint(ctx, at)
-	case s.Credentials != nil || s.AllowAddresses != nil || s.CAFile != "":
-		return o, fault(at, "credentials, allowAddresses and caFile are for a url", "")
+		if o.URL, err = s.endpoint(ctx, at); err == nil {
+			o.URL.Auth, err = s.access(ctx, name, at, o.URL)
+		}
+	case s.Credentials != nil || s.AllowAddresses != nil || s.CAFile != "" || s.OAuth != nil:
+		return o, fault(at, "credentials, allowAddresses, caFile and oauth are for a url", "")
 	default:
 		o.Command, err = r.command(ctx, name, s)
 	}
@@ -236,6 +262,44 @@ func (s server) endpoint(ctx registry.Context, at string) (*mcpclient.Endpoint, 
 		return nil, fault(at, err.Error(), "")
 	}
 	return endpoint, nil
+}
+
+// Protected returns how a server of a configuration is reached, and how its tokens are had: both nil
+// where there is no such server behind a URL, or none that takes tokens.
+func Protected(ctx registry.Context, raw json.RawMessage, name string) (*mcpclient.Endpoint, *fleet.MCPAuth, error) {
+	var conf config
+	if err := json.Unmarshal(raw, &conf); err != nil {
+		return nil, nil, err
+	}
+	s := conf.Servers[name]
+	if s.OAuth == nil {
+		return nil, nil, nil
+	}
+	o, err := (&Resolver{}).options(ctx, name, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	a := *s.OAuth
+	a.Grant = cmp.Or(a.Grant, fleet.GrantLogin)
+	return o.URL, &a, nil
+}
+
+// access is what gets the tokens of a server.
+func (s server) access(ctx registry.Context, name, at string, to *mcpclient.Endpoint) (mcpclient.Authorizer, error) {
+	if s.OAuth == nil {
+		return nil, nil
+	}
+	if slices.ContainsFunc(s.Credentials, func(c credential) bool { return c.Header == "" || strings.EqualFold(c.Header, "Authorization") }) {
+		return nil, fault(at+"/oauth", "credentials have the header that the token would be in", "remove the one or the other")
+	}
+	a := *s.OAuth
+	a.Grant = cmp.Or(a.Grant, fleet.GrantLogin)
+	if key, message, hint := a.Fault(); key != "" {
+		return nil, fault(at+"/oauth", key+": "+message, hint)
+	}
+	resolve := func(ref string) (string, error) { return secret(ctx, ref) }
+	logins := mcpaccess.Logins{Dir: filepath.Join(ctx.StateDir, mcpaccess.Folder), Agent: envelope.AddressFor(ctx.Agent), Logger: ctx.Logger}
+	return mcpaccess.To(name, &a, to, resolve, logins), nil
 }
 
 // secret resolves a reference, whenever a connection is made.

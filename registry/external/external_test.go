@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/mcpclient"
+	"github.com/agentd/agentd/internal/oauthtest"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/registry/external"
 )
@@ -270,6 +272,47 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// A server that takes tokens is pinned and used with those of a client, and one that takes logins
+// says that it lacks one.
+func TestProtected(t *testing.T) {
+	s := oauthtest.New(t)
+	const secret = "the secret of a client"
+	s.Clients["hub"] = oauthtest.Client{Secret: secret}
+	server := mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "text", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "as text"}}}, nil
+	})
+	r := s.Protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	ctx, dir, _ := agent(t)
+	ctx.StateDir = t.TempDir()
+	ctx.Secret = func(context.Context, string) (string, error) { return secret, nil }
+	config := func(oauth string) string {
+		return fmt.Sprintf(`{"servers": {"x": {"url": %q, "oauth": %s}}}`, r.URL, oauth)
+	}
+	machine := config(fmt.Sprintf(`{"grant": "client-credentials", "issuer": %q, "clientId": "hub", "clientSecret": "env:S"}`, s.URL))
+	_, resolver := known(t)
+	lock, _, err := resolver.Pin(ctx, json.RawMessage(machine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := external.WriteLock(dir, lock); err != nil {
+		t.Fatal(err)
+	}
+	if got := resolve(t, ctx, machine).Call(t.Context(), "x__text", nil); got.IsError || got.Content[0].(*mcp.TextContent).Text != "as text" {
+		t.Errorf("%+v", got.Content[0])
+	}
+	tools := resolve(t, ctx, config(`{}`))
+	const want = "needs a login (nobody is logged in): run `agentd mcp login --agent hub x`"
+	got := tools.Call(t.Context(), "x__text", nil)
+	if text := got.Content[0].(*mcp.TextContent).Text; registry.FailureCode(got) != registry.Unavailable || !strings.Contains(text, want) {
+		t.Errorf("%s", text)
+	}
+	eventually.Holds(t, "the trouble is listed", func() bool {
+		all := tools.Troubles()
+		return len(all) == 1 && all[0].Code == "login" && strings.Contains(all[0].Cause, want)
+	})
+}
+
 func TestFaults(t *testing.T) {
 	ctx, dir, _ := agent(t)
 	pinned(t, ctx, dir)
@@ -282,23 +325,26 @@ func TestFaults(t *testing.T) {
 		`{"servers": {"x": {}}}`:            "/servers/x: there is no MCP server \"x\" under mcpServers",
 		`{"servers": ["other"]}`:            "/servers/other: there is no MCP server \"other\" under mcpServers (did you mean \"others\"?)",
 		`{"servers": ["others", "others"]}`: "/servers",
-		`{"servers": {"others": {"era": "2025-11-25"}}}`:                                       "/servers/others: how the server is reached is declared under mcpServers",
-		`{"servers": {"others": {"env": {}}}}`:                                                 "/servers/others: how the server is reached is declared under mcpServers",
-		`{"servers": {"others": {}}}`:                                                          "/servers/others: the tools of the server \"others\" are not pinned",
-		`{"servers": {"x": {"command": ["a"], "timeoutMs": 5}}}`:                               "/servers/x/timeoutMs: it is for a server of mcpServers (write limits: {timeoutMs: …})",
-		`{"servers": {"x": {"command": ["a"], "url": "https://a.example.com"}}}`:               "either by a command or by a url",
-		`{"servers": {"y": {"command": ["a"]}}}`:                                               "/servers/y: the tools of the server \"y\" are not pinned",
-		`{"servers": {"a__b": {"command": ["a"]}}}`:                                            "the name \"a__b\" of a server",
-		`{"servers": {"x": {"command": ["a"], "tools": ["txt"]}}}`:                             "/servers/x/tools/0: no tool \"txt\" of the server \"x\" is pinned",
-		`{"servers": {"x": {"url": "http://a.example.com/mcp"}}}`:                              "/servers/x/url: the server would be reached without encryption",
-		`{"servers": {"x": {"url": "ftp://a.example.com/mcp"}}}`:                               "/servers/x/url: it is not the URL",
-		`{"servers": {"x": {"url": "http://127.0.0.1:1/", "credentials": [{"secret": "s"}]}}}`: "/servers/x/credentials: the secret would be sent without encryption",
-		`{"servers": {"x": {"url": "https://a.example.com", "allowAddresses": ["10"]}}}`:       "/servers/x: allowAddresses",
-		`{"servers": {"x": {"url": "https://a.example.com", "env": {}}}}`:                      "env and sandbox are for a command",
-		`{"servers": {"x": {"command": ["a"], "caFile": "ca.pem"}}}`:                           "are for a url",
-		`{"servers": {"x": {"command": ["a"], "env": {"A=B": "c"}}}}`:                          "/servers/x/env: \"A=B\" is no name of a variable",
-		`{"servers": {"x": {"command": ["a"], "comand": []}}}`:                                 "did you mean \"command\"",
-		`{"servers": {"x": {"command": ["a"], "era": "2024-11-05"}}}`:                          "/servers/x/era",
+		`{"servers": {"others": {"era": "2025-11-25"}}}`:                                                          "/servers/others: how the server is reached is declared under mcpServers",
+		`{"servers": {"others": {"env": {}}}}`:                                                                    "/servers/others: how the server is reached is declared under mcpServers",
+		`{"servers": {"others": {}}}`:                                                                             "/servers/others: the tools of the server \"others\" are not pinned",
+		`{"servers": {"x": {"command": ["a"], "timeoutMs": 5}}}`:                                                  "/servers/x/timeoutMs: it is for a server of mcpServers (write limits: {timeoutMs: …})",
+		`{"servers": {"x": {"command": ["a"], "url": "https://a.example.com"}}}`:                                  "either by a command or by a url",
+		`{"servers": {"y": {"command": ["a"]}}}`:                                                                  "/servers/y: the tools of the server \"y\" are not pinned",
+		`{"servers": {"a__b": {"command": ["a"]}}}`:                                                               "the name \"a__b\" of a server",
+		`{"servers": {"x": {"command": ["a"], "tools": ["txt"]}}}`:                                                "/servers/x/tools/0: no tool \"txt\" of the server \"x\" is pinned",
+		`{"servers": {"x": {"url": "http://a.example.com/mcp"}}}`:                                                 "/servers/x/url: the server would be reached without encryption",
+		`{"servers": {"x": {"url": "ftp://a.example.com/mcp"}}}`:                                                  "/servers/x/url: it is not the URL",
+		`{"servers": {"x": {"url": "http://127.0.0.1:1/", "credentials": [{"secret": "s"}]}}}`:                    "/servers/x/credentials: the secret would be sent without encryption",
+		`{"servers": {"x": {"url": "https://a.example.com", "allowAddresses": ["10"]}}}`:                          "/servers/x: allowAddresses",
+		`{"servers": {"x": {"url": "https://a.example.com", "env": {}}}}`:                                         "env and sandbox are for a command",
+		`{"servers": {"x": {"command": ["a"], "caFile": "ca.pem"}}}`:                                              "are for a url",
+		`{"servers": {"x": {"command": ["a"], "env": {"A=B": "c"}}}}`:                                             "/servers/x/env: \"A=B\" is no name of a variable",
+		`{"servers": {"x": {"command": ["a"], "comand": []}}}`:                                                    "did you mean \"command\"",
+		`{"servers": {"x": {"command": ["a"], "era": "2024-11-05"}}}`:                                             "/servers/x/era",
+		`{"servers": {"x": {"command": ["a"], "oauth": {}}}}`:                                                     "are for a url",
+		`{"servers": {"x": {"url": "https://a.example.com", "oauth": {"clientSecret": "s3cret"}}}}`:               "/servers/x/oauth: clientSecret: not a reference",
+		`{"servers": {"x": {"url": "https://a.example.com", "oauth": {}, "credentials": [{"secret": "env:S"}]}}}`: "/servers/x/oauth: credentials have the header",
 	} {
 		tools, err := all.Resolve(ctx, uses(config))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/capability/compat"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/clitest"
+	"github.com/agentd/agentd/internal/oauthtest"
 )
 
 // toolServer serves tools with these input schemas, behind a token.
@@ -41,6 +42,32 @@ func read(t *testing.T, env *clitest.Env, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// A server that takes tokens is read with those of the agent that its agent.yaml declares.
+func TestImportFromProtectedServer(t *testing.T) {
+	t.Parallel()
+	s := oauthtest.New(t)
+	s.Clients["desk"] = oauthtest.Client{Secret: "the secret of a client"}
+	server, _ := toolServer(t, map[string]string{"c": `{"type":"object"}`})
+	r := s.Protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil), "use")
+	env := twoClerks(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("the secret of a client"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env.Write(t, "desk/agent.yaml", "name: desk\nmcpServers: {tools: {url: \""+r.URL+"\", oauth: {grant: client-credentials, issuer: \""+s.URL+"\", clientId: desk, clientSecret: \"file:"+secret+"\"}}}\n")
+	if err := ImportMCP(t.Context(), &env.Env, ImportRequest{Agent: "desk", Server: "tools", Timeout: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if text := read(t, env, "desk/capabilities.yaml"); !strings.Contains(text, "name: c") {
+		t.Errorf("%s", text)
+	}
+	env.Write(t, "desk/agent.yaml", "name: desk\nmcpServers: {tools: {url: \""+r.URL+"\", oauth: {}}}\n")
+	err := ImportMCP(t.Context(), &env.Env, ImportRequest{Agent: "desk", Server: "tools", Timeout: time.Minute})
+	if err == nil || !strings.Contains(err.Error(), "run `agentd mcp login --agent desk tools`") {
+		t.Errorf("%v", err)
+	}
 }
 
 // Tools of a server that others run are imported as they are, into an agent that offered nothing

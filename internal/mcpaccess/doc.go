@@ -1,0 +1,3 @@
+// Package mcpaccess turns what files say about the access to a server of the Model Context Protocol
+// into what gets its tokens.
+package mcpaccess
