@@ -212,7 +212,10 @@ func (f *mcpFace) fileAuth(v mcpView) (auth mcphttp.Auth, err error) {
 		auth.Tokens = append(auth.Tokens, mcphttp.Token{Client: c.Name, Secret: secret})
 	}
 	if o := m.OAuth; o != nil {
-		auth.OAuth = &mcphttp.OAuth{Resource: o.Resource, Audiences: o.Audiences, Issuer: o.Issuer, KeysURL: o.Keys, Scopes: o.Scopes}
+		auth.OAuth = &mcphttp.OAuth{
+			Resource: o.Resource, Audiences: o.Audiences, Issuer: o.Issuer, KeysURL: o.Keys, Scopes: o.Scopes,
+			Report: func(err error) { f.issuerReported(o.Issuer, err) },
+		}
 		for _, c := range m.Clients {
 			if c.Subject != "" || c.ClientID != "" {
 				auth.OAuth.Clients = append(auth.OAuth.Clients, mcphttp.Mapping{Client: c.Name, Subject: c.Subject, ClientID: c.ClientID})

@@ -209,7 +209,7 @@ func (d *Daemon) recordWitness(ctx context.Context, body witnessBody) {
 // Warnings are texts about what an operator should look at although the agent is ready.
 func (d *Daemon) Warnings() []string {
 	all := d.conditions.Warnings()
-	for _, c := range slices.Concat(d.overload(), d.refusedReload(), d.unconfined(), advisories(d.toolTrouble()), d.usedTrouble()) {
+	for _, c := range slices.Concat(d.overload(), d.refusedReload(), d.unconfined(), advisories(d.toolTrouble()), d.usedTrouble(), d.mcp.issuerTrouble()) {
 		all = append(all, c.String())
 	}
 	return slices.Concat(all, d.gate.Warnings(), d.restartWarnings())

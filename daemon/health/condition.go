@@ -48,6 +48,9 @@ const (
 	ToolServer Kind = "mcp-server"
 	// HTTPSkill is a web service that runs a skill and cannot be reached.
 	HTTPSkill Kind = "http-skill"
+	// Issuer is an authorization server whose keys cannot be had, so that some MCP clients
+	// are let in no more.
+	Issuer Kind = "mcp-issuer"
 )
 
 // The kinds that an agent cannot report of itself, and that `agentd fleet status` finds.

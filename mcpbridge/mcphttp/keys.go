@@ -14,12 +14,14 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/time/rate"
 )
 
 const (
 	keysFresh    = time.Hour        // how long keys are used before they are fetched again
 	keysUsable   = 24 * time.Hour   // how long they are used if they cannot be: a key that was withdrawn lives on for so long
-	keysAgain    = 10 * time.Second // the shortest time between fetches that tokens cause
+	keysAgain    = 10 * time.Second // between fetches that tokens cause, after the first few
+	keysBurst    = 3                // of them: an issuer may change its keys when it likes
 	retryFirst   = time.Second      // between fetches that fail, doubling
 	retryLast    = time.Minute
 	fetchTimeout = 10 * time.Second
@@ -42,7 +44,7 @@ type keys struct {
 	mu      sync.Mutex
 	set     jose.JSONWebKeySet
 	fetched time.Time     // when set came; zero before the first
-	tried   time.Time     // when the last fetch ended
+	asks    *rate.Limiter // of fetches that tokens cause
 	next    chan struct{} // closed when the next fetch ends
 	running bool
 	failed  error // of the last fetch
@@ -53,6 +55,7 @@ func newKeys(ctx context.Context, cfg OAuth, log *slog.Logger) *keys {
 	k := &keys{
 		issuer: cfg.Issuer, url: cfg.KeysURL, client: cfg.HTTP, log: log, report: cfg.Report, cancel: cancel,
 		kick: make(chan struct{}, 1), done: make(chan struct{}), next: make(chan struct{}), running: true,
+		asks: rate.NewLimiter(rate.Every(keysAgain), keysBurst),
 	}
 	go k.run(ctx)
 	return k
@@ -95,7 +98,7 @@ func (k *keys) look(id string) (found []jose.JSONWebKey, next <-chan struct{}, e
 			return found, nil, nil
 		}
 	}
-	if !k.running && time.Since(k.tried) >= keysAgain {
+	if !k.running && k.asks.Allow() {
 		select {
 		case k.kick <- struct{}{}:
 		default:
@@ -143,9 +146,9 @@ func (k *keys) run(ctx context.Context) {
 func (k *keys) store(ctx context.Context, set *jose.JSONWebKeySet, err error) {
 	k.mu.Lock()
 	before := k.failed
-	k.failed, k.tried, k.running = err, time.Now(), false
+	k.failed, k.running = err, false
 	if err == nil {
-		k.set, k.fetched = *set, k.tried
+		k.set, k.fetched = *set, time.Now()
 	}
 	close(k.next)
 	k.next = make(chan struct{})
