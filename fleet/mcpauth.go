@@ -41,47 +41,57 @@ const (
 	GrantJWTBearer         = "jwt-bearer"
 )
 
-// The values that keys of an [MCPAuth] may have.
-var (
-	mcpGrants     = []string{GrantLogin, GrantClientCredentials, GrantJWTBearer}
-	mcpMethods    = []string{"client_secret_basic", "client_secret_post"}
-	mcpAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
-)
-
 // Refs are the references to secrets.
 func (a *MCPAuth) Refs() []string { return []string{a.ClientSecret, a.PrivateKey, a.Assertion} }
 
 // Fault says which key is wrong, "" for none, with what is wrong and what to do.
 func (a *MCPAuth) Fault() (key, message, hint string) {
-	given := func(key string) bool {
-		return map[string]string{"clientId": a.ClientID, "clientSecret": a.ClientSecret, "privateKey": a.PrivateKey, "assertion": a.Assertion}[key] != ""
-	}
 	for i, ref := range a.Refs() {
 		if ref != "" && !secretref.Is(ref) {
 			return []string{"clientSecret", "privateKey", "assertion"}[i], secretref.ErrLiteral.Error(), "such as env:ISSUES_SECRET" // without the text, which may be one
 		}
 	}
-	proves := given("clientSecret") || given("privateKey")
+	if key, message, hint = a.proofFault(); key == "" {
+		key, message, hint = a.grantFault()
+	}
+	if key != "" || a.ClientMetadata == "" {
+		return key, message, hint
+	}
+	if u, err := url.Parse(a.ClientMetadata); err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") == "" || u.Fragment != "" {
+		return "clientMetadata", "it is no https URL of a document", "such as https://agents.example.com/agentd.json"
+	}
+	return "", "", ""
+}
+
+// proves reports whether a client proves itself.
+func (a *MCPAuth) proves() bool { return a.ClientSecret != "" || a.PrivateKey != "" }
+
+// proofFault is the fault of how a client proves itself.
+func (a *MCPAuth) proofFault() (key, message, hint string) {
 	switch {
-	case given("clientSecret") && given("privateKey"):
+	case a.ClientSecret != "" && a.PrivateKey != "":
 		return "privateKey", "a client proves itself by a secret or by a key", "remove one of them"
-	case proves && !given("clientId"):
+	case a.proves() && a.ClientID == "":
 		return "clientId", "the client that the secret is of is missing", "add the id that the authorization server gave it"
-	case (proves || given("assertion")) && a.Issuer == "":
+	case (a.proves() || a.Assertion != "") && a.Issuer == "":
 		return "issuer", "whoever runs the server could have the secret sent to an authorization server of their own", "name the one that it is for"
-	case a.Grant == GrantClientCredentials && !proves:
+	}
+	return "", "", ""
+}
+
+// grantFault is the fault of what a grant takes.
+func (a *MCPAuth) grantFault() (key, message, hint string) {
+	switch {
+	case a.Grant == GrantClientCredentials && !a.proves():
 		return "grant", "nothing proves the client", "add clientId, and clientSecret or privateKey"
-	case a.Grant == GrantJWTBearer && !given("assertion"):
+	case a.Grant == GrantJWTBearer && a.Assertion == "":
 		return "grant", "there is no token to ask with", "add assertion: file:/var/run/secrets/…"
-	case a.Grant == GrantJWTBearer && proves:
+	case a.Grant == GrantJWTBearer && a.proves():
 		return "grant", "the token is what proves the agent", "remove clientSecret and privateKey"
-	case a.Grant != GrantJWTBearer && given("assertion"):
+	case a.Grant != GrantJWTBearer && a.Assertion != "":
 		return "assertion", "only the grant jwt-bearer asks with a token", "add grant: jwt-bearer"
 	case a.Grant != GrantLogin && (a.ClientMetadata != "" || a.RedirectPort != 0):
 		return "grant", "clientMetadata and redirectPort are for logins", "remove them"
-	}
-	if u, err := url.Parse(a.ClientMetadata); a.ClientMetadata != "" && (err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") == "" || u.Fragment != "") {
-		return "clientMetadata", "it is no https URL of a document", "such as https://agents.example.com/agentd.json"
 	}
 	return "", "", ""
 }
@@ -94,9 +104,9 @@ func decodeMCPAuth(v strictyaml.Value, credentials []MCPCredential) *MCPAuth {
 	o := v.Object()
 	defer o.Done()
 	a := &MCPAuth{
-		Grant: o.Get("grant").Enum(mcpGrants...), Issuer: decodeServerURL(o.Get("issuer")), ClientID: o.Get("clientId").Text(),
+		Grant: o.Get("grant").Enum(GrantLogin, GrantClientCredentials, GrantJWTBearer), Issuer: decodeServerURL(o.Get("issuer")), ClientID: o.Get("clientId").Text(),
 		ClientSecret: o.Get("clientSecret").Text(), PrivateKey: o.Get("privateKey").Text(), Assertion: o.Get("assertion").Text(),
-		KeyID: o.Get("keyId").Text(), Algorithm: o.Get("algorithm").Enum(mcpAlgorithms...), Method: o.Get("method").Enum(mcpMethods...),
+		KeyID: o.Get("keyId").Text(), Algorithm: o.Get("algorithm").Enum("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"), Method: o.Get("method").Enum("client_secret_basic", "client_secret_post"),
 		ClientMetadata: o.Get("clientMetadata").Text(), Scopes: o.Get("scopes").Texts(), RedirectPort: int(o.Get("redirectPort").Int(1, 65535)),
 	}
 	if a.Grant == "" {

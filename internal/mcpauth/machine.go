@@ -4,7 +4,9 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/agentd/agentd/internal/truncate"
@@ -32,8 +34,9 @@ func (g gate) leave() { <-g }
 // A Machine has tokens that nobody has to agree to: those of client credentials, or of a token of
 // the platform. It is safe for concurrent use.
 type Machine struct {
-	cfg  Config
-	gate gate // guards what follows
+	cfg    Config
+	recent recent
+	gate   gate // guards what follows
 
 	found *discovery // nil before the server has asked for a token
 	asked []string   // the scopes of the last request
@@ -109,6 +112,7 @@ func (m *Machine) renew(ctx context.Context, scopes []string) error {
 		return err
 	}
 	m.have, m.asked, m.until = *t, scopes, time.Time{}
+	m.recent.add(t.Access)
 	return nil
 }
 
@@ -140,10 +144,32 @@ func (m *Machine) request(ctx context.Context, scopes []string) (*tokens, error)
 func (*Machine) Renewed() bool { return false }
 
 // Secrets are those that a server might repeat.
-func (m *Machine) Secrets() []string {
-	m.gate <- struct{}{}
-	defer m.gate.leave()
-	return []string{m.have.Access}
+func (m *Machine) Secrets() []string { return m.recent.all() }
+
+// recent are the newest tokens that a server was sent: an answer may be to an older one.
+type recent struct {
+	mu     sync.Mutex
+	tokens []string
+}
+
+// maxRecent is how many tokens are remembered.
+const maxRecent = 4
+
+func (r *recent) add(token string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token == "" || slices.Contains(r.tokens, token) {
+		return
+	}
+	if r.tokens = append(r.tokens, token); len(r.tokens) > maxRecent {
+		r.tokens = slices.Delete(r.tokens, 0, 1)
+	}
+}
+
+func (r *recent) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.tokens)
 }
 
 // needsScope is the error of a request that takes more than its token has.

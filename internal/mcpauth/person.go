@@ -13,9 +13,10 @@ import (
 // A Person has the tokens of a login, which the authorization server renews. It finds a new login
 // by itself. It is safe for concurrent use.
 type Person struct {
-	cfg   Config
-	store Store
-	gate  gate // who is in it may renew
+	cfg    Config
+	store  Store
+	recent recent
+	gate   gate // who is in it may renew
 
 	mu      sync.Mutex // guards what follows
 	have    *login     // nil for none
@@ -65,6 +66,7 @@ func (p *Person) login(ctx context.Context) (*login, error) {
 	case p.cfg.Issuer != "" && !sameIssuer(p.cfg.Issuer, l.Issuer), p.cfg.ClientID != "" && p.cfg.ClientID != l.Client.ID:
 		return nil, p.cfg.needsLogin("the login is that of another issuer or client than agent.yaml names")
 	}
+	p.recent.add(l.Access)
 	return l, nil
 }
 
@@ -252,10 +254,11 @@ func (p *Person) Renewed() bool {
 func (p *Person) Secrets() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.have == nil {
-		return nil
+	all := p.recent.all()
+	if p.have != nil {
+		all = append(all, p.have.Access, p.have.Refresh, p.have.Client.Secret)
 	}
-	return []string{p.have.Access, p.have.Refresh, p.have.Client.Secret}
+	return all
 }
 
 // needsLogin is the error of whoever has no login that does.

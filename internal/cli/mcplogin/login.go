@@ -208,7 +208,7 @@ func browse(env *cli.Env, page string) {
 	default:
 		return
 	}
-	cmd := exec.Command(program, page)
+	cmd := exec.CommandContext(context.Background(), program, page) // it outlives the command
 	if err := cmd.Start(); err != nil {
 		if !errors.Is(err, exec.ErrNotFound) {
 			fmt.Fprintf(env.Stderr, "no browser was opened: %v\n", err)
