@@ -68,6 +68,11 @@ func Parse(name string, src []byte, opts LoadOptions) (*Document, error) {
 	return decodeFile(file, opts)
 }
 
+// DecodeTraced decodes a file that was parsed to be traced, see [strictyaml.ParseTraced].
+func DecodeTraced(file *strictyaml.File) (*Document, error) {
+	return decodeFile(file, LoadOptions{ValidateSchemas: true})
+}
+
 // Find returns the path of the capabilities file in an agent's directory, and
 // whether there is one. The names are capabilities.yaml, .yml and .json; the
 // first one that exists wins.

@@ -11,8 +11,8 @@ const (
 	ExitFailed = 1
 	// ExitUsage means that the command line is wrong.
 	ExitUsage = 2
-	// ExitFinding means that the command did its work, and that what it checked
-	// is bad: an invalid file, a broken chain, a denied call.
+	// ExitFinding means that the command did its work, and what it checked is
+	// bad: an invalid file, a broken chain, a denied call.
 	ExitFinding = 3
 	// ExitCall means that a call was made and did not end with status ok.
 	ExitCall = 4

@@ -89,15 +89,15 @@ func TestForbiddenDependencies(t *testing.T) {
 		what    string
 		allowed []string // folders, with what is below them
 	}{
-		{"github.com/nats-io/nats", []string{"transport/nats", "daemon", "internal/cli", "internal/natstest", "cmd"}},
-		{"github.com/jackc/", []string{"internal/sqlread", "action", "registry", "internal/fleetlint", "daemon", "internal/cli", "cmd"}},
-		{"github.com/xeipuuv/gojsonschema", []string{"capability/gojsonschema", "daemon", "internal/cli", "cmd"}},
-		{"modernc.org/sqlite", []string{"internal/sqlread", "internal/sqlitetest", "internal/fleetlint", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
-		{"database/sql", []string{"internal/sqlread", "internal/sqlitetest", "internal/fleetlint", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "cmd"}},
+		{"github.com/nats-io/nats", []string{"transport/nats", "daemon", "internal/cli", "internal/reference", "internal/natstest", "cmd"}},
+		{"github.com/jackc/", []string{"internal/sqlread", "action", "registry", "internal/fleetlint", "daemon", "internal/cli", "internal/reference", "cmd"}},
+		{"github.com/xeipuuv/gojsonschema", []string{"capability/gojsonschema", "daemon", "internal/cli", "internal/reference", "cmd"}},
+		{"modernc.org/sqlite", []string{"internal/sqlread", "internal/sqlitetest", "internal/fleetlint", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/reference", "cmd"}},
+		{"database/sql", []string{"internal/sqlread", "internal/sqlitetest", "internal/fleetlint", "action", "registry", "auditchain", "rpc/idempotency", "daemon", "internal/cli", "internal/reference", "cmd"}},
 		{"github.com/spf13/", []string{"cmd"}},
-		{"go.yaml.in/", []string{"internal/mcpaccess", "internal/strictyaml", "internal/yamledit", "internal/fleetlint", "internal/mcptool", "internal/capabilitylist", "capability", "internal/peertool", "mcpbridge", "registry", "action", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "cmd"}},
-		{"github.com/modelcontextprotocol/", []string{"internal/mcpaccess", "internal/mcpauth", "internal/mcpclient", "internal/mcptool", "registry", "mcpbridge", "internal/fleetlint", "daemon", "internal/cli", "cmd"}},
-		{"net/http", []string{"internal/mcpaccess", "internal/mcpauth", "internal/mcpclient", "internal/mcptool", "internal/netguard", "internal/notifier", "action", "registry", "mcpbridge", "internal/fleetlint", "auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/natstest", "internal/oauthtest", "cmd", "agents"}},
+		{"go.yaml.in/", []string{"internal/mcpaccess", "internal/strictyaml", "internal/yamledit", "internal/fleetlint", "internal/mcptool", "internal/capabilitylist", "capability", "internal/peertool", "mcpbridge", "registry", "action", "fleet", "policy", "transport", "rpc", "drift", "codegen", "skill", "daemon", "internal/cli", "internal/reference", "cmd"}},
+		{"github.com/modelcontextprotocol/", []string{"internal/mcpaccess", "internal/mcpauth", "internal/mcpclient", "internal/mcptool", "registry", "mcpbridge", "internal/fleetlint", "daemon", "internal/cli", "internal/reference", "cmd"}},
+		{"net/http", []string{"internal/mcpaccess", "internal/mcpauth", "internal/mcpclient", "internal/mcptool", "internal/netguard", "internal/notifier", "action", "registry", "mcpbridge", "internal/fleetlint", "auditchain/export", "skill", "daemon", "transport/nats", "internal/cli", "internal/reference", "internal/natstest", "internal/oauthtest", "cmd", "agents"}},
 	} {
 		for dir, p := range all {
 			if p.testOnly || slices.ContainsFunc(rule.allowed, func(a string) bool { return dir == a || strings.HasPrefix(dir, a+"/") }) {

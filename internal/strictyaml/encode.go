@@ -6,6 +6,9 @@ import "github.com/agentd/agentd/internal/ijson"
 // order, numbers as exact as they were written. An absent value appends
 // nothing. [Value.Locate] leads from a pointer into that JSON back to the file.
 func (v Value) AppendJSON(dst []byte) []byte {
+	if v.key != nil {
+		v.key.Raw = true
+	}
 	if v.node == nil {
 		return dst
 	}

@@ -27,6 +27,7 @@ type File struct {
 	name   string
 	root   *node
 	faults faults
+	trace  *Key // of the root, or nil
 }
 
 // ReadFile parses the file at path. Faults name the file as name; "" means path.
@@ -77,7 +78,7 @@ func Parse(name string, src []byte) (*File, error) {
 
 // Root returns the file's value.
 func (f *File) Root() Value {
-	return Value{file: f, node: f.root, line: f.root.line, column: f.root.column}
+	return Value{file: f, node: f.root, line: f.root.line, column: f.root.column, key: f.trace}
 }
 
 // Err is nil when no fault was recorded, and an [*Error] otherwise.

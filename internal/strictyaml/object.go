@@ -19,6 +19,7 @@ type Object struct {
 	value  Value
 	asked  []string
 	prefix string // keys with this prefix are passed over, if not empty
+	needed []string
 }
 
 // Object reads the value as a mapping. A value of another kind is a fault, and
@@ -38,6 +39,12 @@ func (o *Object) Value() Value { return o.value }
 
 // Get returns the member called name, which may be absent.
 func (o *Object) Get(name string) Value {
+	v := o.lookup(name)
+	v.key = o.value.key.member(name)
+	return v
+}
+
+func (o *Object) lookup(name string) Value {
 	o.asked = append(o.asked, name)
 	if o.value.node != nil {
 		for i, k := range o.value.node.keys {
@@ -54,6 +61,7 @@ func (o *Object) Get(name string) Value {
 // Need returns the member called name. Its absence is a fault.
 func (o *Object) Need(name string) Value {
 	v := o.Get(name)
+	o.needed = append(o.needed, name)
 	// Where the mapping itself is missing or faulty, that fault is enough.
 	if !v.Present() && o.value.node != nil {
 		at := o.value.Position()
@@ -68,7 +76,9 @@ func (o *Object) GetAny(names ...string) Value {
 	found := o.Get(names[0])
 	for _, name := range names[1:] {
 		known := o.asked
-		v := o.Get(name)
+		v := o.lookup(name)
+		found.key.alias(name)
+		v.key = found.key
 		o.asked = known // an alternative spelling is never proposed by a hint
 		switch {
 		case !v.Present():
@@ -85,7 +95,12 @@ func (o *Object) GetAny(names ...string) Value {
 }
 
 // PassOver accepts keys that other programs read, with any value.
-func (o *Object) PassOver(names ...string) { o.asked = append(o.asked, names...) }
+func (o *Object) PassOver(names ...string) {
+	o.asked = append(o.asked, names...)
+	for _, name := range names {
+		o.value.key.member(name)
+	}
+}
 
 // PassOverPrefix accepts every key that starts with prefix, with any value.
 func (o *Object) PassOverPrefix(prefix string) { o.prefix = prefix }
@@ -96,6 +111,7 @@ func (o *Object) Done() {
 	if o.value.node == nil {
 		return
 	}
+	o.value.key.done(o)
 	for i, k := range o.value.node.keys {
 		if slices.Contains(o.asked, k.name) || o.prefix != "" && strings.HasPrefix(k.name, o.prefix) {
 			continue

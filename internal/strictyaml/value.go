@@ -21,6 +21,7 @@ type Value struct {
 	// line and column are where faults about the value point: its key if it is
 	// a member of a mapping, itself otherwise.
 	line, column int
+	key          *Key // nil unless the file is traced
 }
 
 // Kind returns the value's type, or [Absent] if it is not in the file.
@@ -56,6 +57,7 @@ func (v Value) own() Position {
 // is reports whether the value is of kind k, and records a fault if it is
 // present and of another kind.
 func (v Value) is(k Kind) bool {
+	v.key.read(k)
 	if v.node == nil {
 		return false
 	}
@@ -72,6 +74,7 @@ func (v Value) is(k Kind) bool {
 
 // String returns the content of a string, which may be empty.
 func (v Value) String() string {
+	v.key.readString(false)
 	if !v.is(String) {
 		return ""
 	}
@@ -80,6 +83,7 @@ func (v Value) String() string {
 
 // Text returns the content of a string that must not be empty.
 func (v Value) Text() string {
+	v.key.readString(true)
 	if !v.is(String) {
 		return ""
 	}
@@ -94,6 +98,7 @@ func (v Value) Bool() bool { return v.is(Bool) && v.node.text == "true" }
 
 // Enum returns a string of a closed set.
 func (v Value) Enum(allowed ...string) string {
+	v.key.readEnum(allowed)
 	if !v.is(String) {
 		return ""
 	}
@@ -106,6 +111,7 @@ func (v Value) Enum(allowed ...string) string {
 
 // Int returns a whole number from low to high. 60000.0 and 6e4 are whole.
 func (v Value) Int(low, high int64) int64 {
+	v.key.readNumber(float64(low), float64(high), true)
 	if !v.is(Number) {
 		return 0
 	}
@@ -146,6 +152,7 @@ func wholeNumber(token string) (n int64, ok bool) {
 
 // Float returns a number from low to high.
 func (v Value) Float(low, high float64) float64 {
+	v.key.readNumber(low, high, false)
 	if !v.is(Number) {
 		return 0
 	}
@@ -171,7 +178,7 @@ func (v Value) List() []Value {
 	}
 	out := make([]Value, len(v.node.items))
 	for i, n := range v.node.items {
-		out[i] = Value{file: v.file, node: n, pointer: join(v.pointer, strconv.Itoa(i)), line: n.line, column: n.column}
+		out[i] = Value{file: v.file, node: n, pointer: join(v.pointer, strconv.Itoa(i)), line: n.line, column: n.column, key: v.key.item()}
 	}
 	return out
 }
@@ -191,6 +198,9 @@ func (v Value) Texts() []string {
 
 // AtLeastOne records a fault if the value is an empty list.
 func (v Value) AtLeastOne(what string) Value {
+	if v.key != nil {
+		v.key.AtLeastOne = true
+	}
 	if v.node != nil && v.node.kind == List && len(v.node.items) == 0 {
 		v.file.faults.add(v.own(), "expected at least one "+what, "")
 	}
@@ -211,6 +221,7 @@ func (v Value) Entries() []Entry {
 	out := make([]Entry, len(v.node.items))
 	for i := range v.node.items {
 		out[i] = Entry{Name: v.node.keys[i].name, Value: v.memberAt(i)}
+		out[i].Value.key = v.key.entry()
 	}
 	return out
 }
