@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -570,5 +571,19 @@ func TestDecisions(t *testing.T) {
 	left, err := c.Approvals(t.Context(), false)
 	if err != nil || len(left) != 1 || left[0].ID != "c" {
 		t.Errorf("still waiting: %+v, %v", left, err)
+	}
+}
+
+// The API describes itself, to whoever may use it.
+func TestOpenAPI(t *testing.T) {
+	recorder := httptest.NewRecorder()
+	control.NewHandler(control.Agent{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil))
+	var description struct {
+		OpenAPI string                    `json:"openapi"`
+		Paths   map[string]map[string]any `json:"paths"`
+	}
+	if err := json.Unmarshal(recorder.Body.Bytes(), &description); err != nil || recorder.Code != http.StatusOK || recorder.Header().Get("Content-Type") != "application/json" ||
+		description.OpenAPI != "3.1.0" || description.Paths["/v1/request"]["post"] == nil {
+		t.Errorf("%d %v: %+v", recorder.Code, err, description)
 	}
 }

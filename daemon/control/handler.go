@@ -75,6 +75,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("POST "+mcpStdio, a.mcpStream)
 	mux.HandleFunc("POST "+mcpListen, a.mcpListener)
 	a.registerDurable(mux)
+	mux.HandleFunc("GET /v1/openapi.json", openapi)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	})

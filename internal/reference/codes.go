@@ -68,7 +68,7 @@ func sentence(name string, v *ast.ValueSpec) string {
 		text = v.Comment.Text()
 	}
 	text = strings.Join(strings.Fields(text), " ")
-	for _, start := range []string{name + ": ", name + " means that ", name + " is ", name + " are "} {
+	for _, start := range []string{"An " + name + " is ", "A " + name + " is ", name + ": ", name + " means that ", name + " is ", name + " are "} {
 		text = strings.TrimPrefix(text, start)
 	}
 	text = strings.NewReplacer("[", "", "]", "").Replace(text)

@@ -6,26 +6,28 @@ import (
 	"strings"
 )
 
-// Generate makes all files below docs/reference, by their names there, from the sources in root.
+// Generate makes all files, by their paths below root, from the sources there.
 func Generate(root string) (map[string][]byte, error) {
 	files, err := ReadFiles()
 	if err != nil {
 		return nil, err
 	}
-	out := map[string][]byte{"README.md": index()}
+	const folder = "docs/reference/"
+	out := map[string][]byte{folder + "README.md": index()}
 	for _, f := range files {
 		base := strings.TrimSuffix(f.Name, ".yaml")
-		out[base+".md"] = f.Page()
-		if out["schemas/"+base+".schema.json"], err = f.Schema(); err != nil {
+		out[folder+base+".md"] = f.Page()
+		if out[folder+"schemas/"+base+".schema.json"], err = f.Schema(); err != nil {
 			return nil, fmt.Errorf("the schema of %s: %w", f.Name, err)
 		}
 	}
 	for name, page := range map[string]func(string) ([]byte, error){"errors.md": ErrorPage, "exit-statuses.md": ExitPage, "schema-keywords.md": KeywordPage} {
-		if out[name], err = page(root); err != nil {
+		if out[folder+name], err = page(root); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	out["daemon/control/openapi.json"], err = OpenAPI(root)
+	return out, err
 }
 
 // index is the page that leads to the others.
@@ -45,6 +47,7 @@ func index() []byte {
 		{"schema-keywords.md", "keywords of the schemas of payloads"},
 		{"errors.md", "codes of errors, conditions and findings"},
 		{"exit-statuses.md", "exit statuses of commands"},
+		{"../../daemon/control/openapi.json", "the control API in OpenAPI 3.1, which a running agent serves at `GET /v1/openapi.json` of its socket"},
 	} {
 		fmt.Fprintf(&b, "| [%s](%s) | %s |\n", row[0], row[0], row[1])
 	}
