@@ -80,7 +80,7 @@ func OpenAPI(root string) ([]byte, error) {
 			paths.set(path, ordered{{strings.ToLower(method), described}})
 			continue
 		}
-		paths[at].value = append(paths[at].value.(ordered), member{strings.ToLower(method), described}) //nolint:errcheck // set above
+		paths[at].value = append(paths[at].value.(ordered), member{strings.ToLower(method), described})
 	}
 	fault, err := t.named("daemon/internal/callapi", "fault")
 	if err != nil {

@@ -15,7 +15,7 @@ var tables embed.FS
 // FirstRelease is the release that has every key whose row names no other.
 const FirstRelease = "1.0.0"
 
-// Refused, in the place of a default, marks a key that is known and always refused.
+// Refused marks a key that is known and always refused, in the place of its default.
 const Refused = "refused"
 
 // A Row says of a key what its decoder cannot.

@@ -154,7 +154,7 @@ func (t *types) component(folder, source, name string) (ordered, error) {
 		schema.set("description", doc)
 	}
 	properties, required := ordered{}, []string{}
-	if err := t.fields(folder, spec, spec.Type.(*ast.StructType), &properties, &required); err != nil { //nolint:errcheck // callers have seen that it is one
+	if err := t.fields(folder, spec, spec.Type.(*ast.StructType), &properties, &required); err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	schema = append(schema, member{"type", "object"}, member{"properties", properties})
@@ -228,7 +228,7 @@ func (t *types) expression(folder string, spec *ast.TypeSpec, e ast.Expr) (order
 		values, err := t.expression(folder, spec, x.Value)
 		return ordered{{"type", "object"}, {"additionalProperties", values}}, err
 	case *ast.SelectorExpr:
-		pkg := x.X.(*ast.Ident).Name //nolint:errcheck // a package
+		pkg := x.X.(*ast.Ident).Name
 		switch pkg + "." + x.Sel.Name {
 		case "time.Time":
 			return ordered{{"type", "string"}, {"format", "date-time"}}, nil
