@@ -18,6 +18,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("DAEMON_TEST") {
 	case "worker":
 		sdk.Main(func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }, sdk.Concurrent(64))
+	case "faulty":
+		goFaulty()
 	case "pipe":
 		pipeEcho()
 	}
