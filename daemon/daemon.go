@@ -79,6 +79,7 @@ type Daemon struct {
 	external    external.Connections // of the capability mcp
 	listening   listening
 	mcp         *mcpFace
+	clients     controlFace // of the control API
 	control     *control.Server
 
 	descendants *descendants.Member         // the processes of the agent's skills

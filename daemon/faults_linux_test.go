@@ -70,10 +70,10 @@ func TestMixedFaults(t *testing.T) {
 	r.start()
 	r.recovers() // and all workers serve
 	r.ends = time.Now().Add(length)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test that can be repeated
+	random := rand.New(rand.NewPCG(seed, 0))
 	var load sync.WaitGroup
 	for n := range 8 {
-		own := rand.New(rand.NewPCG(seed, uint64(n+1))) //nolint:gosec // as above
+		own := rand.New(rand.NewPCG(seed, uint64(n+1)))
 		load.Go(func() { r.callers(own) })
 	}
 	r.disturb(random)

@@ -132,21 +132,27 @@ func errUnlisted(c mcpbridge.Client) *rpc.Error {
 
 // limit counts a call against the rate limit of its client.
 func (b mcpBackend) limit(ctx context.Context, c mcpbridge.Client, limit *capability.RateLimit, r *rpc.Request) *rpc.Error {
+	return b.d.limitClient(ctx, b.limits, c.String(), c.Name, limit, r)
+}
+
+// limitClient counts a call against the rate limit of the client that has asked for it, which is
+// named by its origin in records, and by its name to itself.
+func (d *Daemon) limitClient(ctx context.Context, limits *policy.RateLimiter, origin, name string, limit *capability.RateLimit, r *rpc.Request) *rpc.Error {
 	now := time.Now()
-	quota := b.limits.Take(envelope.Address(c.String()), "", &capability.Capability{RateLimit: limit}, now)
+	quota := limits.Take(envelope.Address(origin), "", &capability.Capability{RateLimit: limit}, now)
 	if quota.Allowed {
 		return nil
 	}
 	if quota.Report { // one record for a series of refusals, or a flood would fill the disk
-		err := b.d.audit.RecordRefusal(ctx, rpc.Refusal{
+		err := d.audit.RecordRefusal(ctx, rpc.Refusal{
 			Time: now, Role: rpc.RoleCaller, Code: rpc.CodeRateLimited, Capability: r.Capability, Peer: envelope.AddressFor(string(r.To)),
-			TenantID: r.TenantID, SessionID: r.SessionID, Origin: c.String(), Quota: quota,
+			TenantID: r.TenantID, SessionID: r.SessionID, Origin: origin, Quota: quota,
 		})
 		if err != nil {
 			return rpc.NewError(rpc.CodeAuditFailed, err, "the refusal of the call could not be recorded").Explain()
 		}
 	}
-	err := rpc.NewError(rpc.CodeRateLimited, nil, "the client %s makes more than %d calls per %s; the next may come in %s", c.Name, limit.Requests, limit.Period, quota.RetryAfter.Round(time.Millisecond))
+	err := rpc.NewError(rpc.CodeRateLimited, nil, "the client %s makes more than %d calls per %s; the next may come in %s", name, limit.Requests, limit.Period, quota.RetryAfter.Round(time.Millisecond))
 	err.RetryIn = quota.RetryAfter
 	return err
 }

@@ -31,7 +31,7 @@ type reloadedState struct {
 	tenants  *policy.TenantRules
 	keyring  *memberKeys
 	tools    *registry.Resolved
-	mcp      mcpReload
+	mcp      mcpReload // and of the control API
 }
 
 // Reload reads the fleet's files again and swaps what a running agent can change:
@@ -196,9 +196,13 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 		return s, err
 	}
 	if s.mcp, err = d.mcp.prepare(mcpView{s.fleet, member, s.caller}); err != nil {
-		err = errors.Join(err, d.abandonTools(s.tools))
+		return s, errors.Join(err, d.abandonTools(s.tools))
 	}
-	return s, err
+	if err := d.clients.prepare(s.fleet, member, &s.mcp); err != nil {
+		s.mcp.each(s.mcp.abandon)
+		return s, errors.Join(err, d.abandonTools(s.tools))
+	}
+	return s, nil
 }
 
 // callerLimits are the bounds on the calls that a member makes.

@@ -72,6 +72,8 @@ func (s *secrets) addMember(m *fleet.Member) {
 		}
 	}
 	s.add(m.Agent.Security.KeyFile)
+	s.add(m.Agent.MCP.SecretFiles()...)
+	s.add(m.Agent.Control.SecretFiles()...)
 	for _, skill := range m.Agent.Skills {
 		if skill.Action != nil {
 			s.add(referredFiles([]byte(skill.Action.Config))...)

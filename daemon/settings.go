@@ -86,6 +86,7 @@ func agentSettings() []setting {
 			return i
 		}),
 		row("mcp", swapped, func(a *fleet.AgentFile) any { return mcpOf(a.MCP) }),
+		row("control", swapped, func(a *fleet.AgentFile) any { return controlOf(a.Control) }),
 		row("limits.shutdownTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Limits.ShutdownTimeout }),
 		row("durable", restart, func(a *fleet.AgentFile) any {
 			d := a.Durable
@@ -251,6 +252,7 @@ func permissionsOf(p *fleet.Permissions) any {
 	return [][]string{
 		patterns(p.Allow), patterns(p.Ask), patterns(p.Deny), patterns(p.Serve),
 		patterns(p.Clients.Allow), patterns(p.Clients.Ask), patterns(p.Clients.Deny),
+		patterns(p.Control.Allow), patterns(p.Control.Ask), patterns(p.Control.Deny),
 	}
 }
 
@@ -261,6 +263,15 @@ func mcpOf(m fleet.MCP) fleet.MCP {
 		m.Clients[i].Position = fleet.Position{}
 	}
 	return m
+}
+
+// controlOf is what a file says about the control API, without places.
+func controlOf(c fleet.Control) fleet.Control {
+	c.Clients = slices.Clone(c.Clients)
+	for i := range c.Clients {
+		c.Clients[i].Position = fleet.Position{}
+	}
+	return c
 }
 
 // approversOf is who may decide, without places.

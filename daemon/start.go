@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -41,6 +42,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 	}
 	d.member.Store(member)
 	d.mcp = newMCPFace(d) // before the gate, which tells it of drift
+	d.clients.d, d.clients.limits = d, policy.NewRateLimiter(0)
 	if err := d.start(ctx); err != nil {
 		// ctx may have ended, which may be why the start failed.
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -99,6 +101,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.checkFleetAgain,
 		d.watchReplicas,
 		d.openMCP,
+		d.openClients,
 		d.addWitnesses,
 	} {
 		if err := step(ctx); err != nil {

@@ -32,6 +32,7 @@ func (d *Daemon) Status() control.Status {
 		}
 	}
 	s.MCP, s.MCPServers = d.mcp.status(), d.mcp.urls()
+	s.ControlClients, s.ControlServers = d.clients.status()
 	for _, t := range d.transports {
 		s.Transports = append(s.Transports, t.Kind())
 	}

@@ -33,6 +33,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 	if d.announcement != nil {
 		errs = append(errs, d.announcement.Close())
 	}
+	errs = append(errs, d.clients.close(ctx))
 	errs = append(errs, d.mcp.close(ctx)) // its clients' calls end first: none of theirs is served here
 	if d.inbox != nil {
 		errs = append(errs, d.inbox.Shutdown(ctx), d.workers.close(ctx))

@@ -70,6 +70,8 @@ type AgentFile struct {
 	Breaker Breaker
 	// MCP holds the block mcp, with defaults for what the file leaves out.
 	MCP MCP
+	// Control holds the block control, with defaults for what the file leaves out.
+	Control Control
 	// Ignored are the keys of the file that agentd accepts for the sake of the
 	// reference runtime, and does not act on.
 	Ignored []IgnoredKey
@@ -165,8 +167,9 @@ type Permissions struct {
 	// that begin with ServeAgent.
 	Serve []PermissionRule
 	// Clients decides about clients of the member's face for MCP: the rules of Allow, Ask
-	// and Deny that begin with MCP.
-	Clients ClientPermissions
+	// and Deny that begin with MCP. Control does about those of its control API: the rules that
+	// begin with CLIENT.
+	Clients, Control ClientPermissions
 }
 
 // A PermissionRule is one pattern of agent.yaml.
@@ -301,7 +304,9 @@ func decodeAgent(file *strictyaml.File, id string, p paths, actions actionOption
 	var ignored []IgnoredKey
 	a.MCP, ignored = decodeMCP(o.Get("mcp"), p)
 	a.Ignored = append(a.Ignored, ignored...)
+	a.Control = decodeControl(o.Get("control"), p)
 	a.checkClientRules(o.Get("permissions"))
+	a.checkControlRules(o.Get("permissions"))
 	a.decodeReference(o)
 	o.PassOverPrefix("x-")
 	o.Done()

@@ -128,11 +128,11 @@ func decodeHTTPURL(v strictyaml.Value) string {
 // decodeHTTPHeaders reads headers that are no secrets, and that neither belong to the
 // connection nor say what agentd says of the call.
 func decodeHTTPHeaders(v strictyaml.Value) (all []HTTPHeader) {
-	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	const letters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for _, e := range v.Entries() {
 		name, value := textproto.CanonicalMIMEHeaderKey(e.Name), e.Value.String()
 		switch {
-		case e.Name == "" || strings.TrimLeft(e.Name, token) != "":
+		case e.Name == "" || strings.TrimLeft(e.Name, letters) != "":
 			e.Value.Fault(fmt.Sprintf("%.64q is no name of a header", e.Name), "")
 		case slices.Contains([]string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key"}, name):
 			e.Value.Fault("the header "+name+" holds a secret, which a file does not", "name it under credentials: [{header: "+name+", secret: env:…}]")

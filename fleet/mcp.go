@@ -210,20 +210,11 @@ func (m *MCP) checkListen(listen, auth strictyaml.Value) {
 
 // decodeClients reads the list of clients. A name and a token are one client's.
 func (m *MCP) decodeClients(v strictyaml.Value) {
-	taken := map[string]map[string]string{"name": {}, "token": {}}
+	taken := newTaken()
 	for _, item := range v.AtLeastOne("client").List() {
 		c := decodeMCPClient(item, m.OAuth != nil)
 		m.Clients = append(m.Clients, c)
-		if item.Kind() != strictyaml.Map {
-			continue
-		}
-		o := item.Object()
-		for key, value := range map[string]string{"name": c.Name, "token": c.Token} {
-			if other, twice := taken[key][value]; twice && value != "" {
-				o.Get(key).Fault(fmt.Sprintf("it is the %s of the client %q already", key, other), "no two clients share one")
-			}
-			taken[key][value] = c.Name
-		}
+		taken.check(item, c.Name, c.Token)
 	}
 }
 
@@ -231,26 +222,15 @@ func (m *MCP) decodeClients(v strictyaml.Value) {
 func decodeMCPClient(item strictyaml.Value, oauth bool) MCPClient {
 	o := item.Object()
 	defer o.Done()
-	name, token, subject, id := o.Need("name"), o.Get("token"), o.Get("subject"), o.Get("clientId")
+	subject, id := o.Get("subject"), o.Get("clientId")
 	c := MCPClient{
-		Name: name.Text(), Token: token.Text(), Subject: subject.Text(), ClientID: id.Text(),
-		MaxPending: int(o.Get("maxPending").Int(1, MostMCPPending)), Position: item.Position(),
-	}
-	if c.Name != "" && !IsMCPClient(c.Name) {
-		name.Fault(fmt.Sprintf("%.64q cannot name a client", c.Name), "1 to 32 lower-case letters, digits and hyphens, such as claude-code")
-	}
-	if c.Token != "" && !secretref.Is(c.Token) {
-		token.Fault(secretref.ErrLiteral.Error(), "such as env:CLAUDE_CODE_TOKEN") // without the text, which may be one
-		c.Token = ""
+		Name: decodeClientName(o.Need("name")), Token: decodeClientToken(o.Get("token")), Subject: subject.Text(), ClientID: id.Text(),
+		RateLimit: decodeClientLimit(o.Get("rateLimit")), MaxPending: int(o.Get("maxPending").Int(1, MostMCPPending)), Position: item.Position(),
 	}
 	for _, claim := range []strictyaml.Value{subject, id} {
 		if claim.Present() && !oauth {
 			claim.Fault("no authorization server is named whose tokens would have it", "add oauth: {issuer: …, resource: …}")
 		}
-	}
-	limit := o.Get("rateLimit")
-	if c.RateLimit = capability.DecodeRateLimit(limit); c.RateLimit != nil && c.RateLimit.Shared {
-		limit.Fault("the limits of clients are not shared by replicas", "remove shared")
 	}
 	return c
 }
@@ -317,13 +297,22 @@ func decodeOrigins(v strictyaml.Value) []string {
 	return origins
 }
 
-// files are the paths of the files that the block names.
-func (m *MCP) files() (paths []string) {
+// SecretFiles are the paths of the secrets that the block names: no skill may read them.
+func (m *MCP) SecretFiles() (paths []string) {
 	for _, c := range m.Clients {
 		paths = append(paths, secretref.Files(c.Token)...)
 	}
 	if m.TLS != nil {
-		paths = append(paths, m.TLS.Cert, m.TLS.Key)
+		paths = append(paths, m.TLS.Key)
+	}
+	return paths
+}
+
+// files are the paths of the files that the block names.
+func (m *MCP) files() []string {
+	paths := m.SecretFiles()
+	if m.TLS != nil {
+		paths = append(paths, m.TLS.Cert)
 	}
 	return paths
 }

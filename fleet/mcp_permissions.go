@@ -13,7 +13,10 @@ import (
 // MCP:<client>/agent://<id>/<capability>.
 const MCPTool = "MCP:"
 
-// ClientPermissions decides what clients of the face may call of what the member may. Deny
+// ClientTool is the same for clients of its control API: CLIENT:<client>/agent://<id>/<capability>.
+const ClientTool = "CLIENT:"
+
+// ClientPermissions decides what clients of a face may call of what the member may. Deny
 // wins over Ask, and Ask over Allow; where there are any, what none of them allows a
 // client is denied to it.
 type ClientPermissions struct {
@@ -28,24 +31,26 @@ func (c *ClientPermissions) Any() bool { return c.Allow != nil || c.Ask != nil |
 func orClient(check func(strictyaml.Value, string)) func(strictyaml.Value, string) {
 	return func(v strictyaml.Value, pattern string) {
 		tool, _, _ := strings.Cut(pattern, ":")
-		if strings.EqualFold(tool, strings.TrimSuffix(MCPTool, ":")) {
-			faultClientRule(v, pattern)
-			return
+		for _, about := range []string{MCPTool, ClientTool} {
+			if strings.EqualFold(tool, strings.TrimSuffix(about, ":")) {
+				faultClientRule(v, pattern, about)
+				return
+			}
 		}
 		check(v, pattern)
 	}
 }
 
 // faultClientRule reports patterns about clients that can match no call of one.
-func faultClientRule(v strictyaml.Value, pattern string) {
-	key, about := strings.CutPrefix(pattern, MCPTool)
+func faultClientRule(v strictyaml.Value, pattern, tool string) {
+	key, about := strings.CutPrefix(pattern, tool)
 	client, target, split := strings.Cut(key, "/")
 	switch {
 	case !about:
-		v.Fault("the rule would match nothing", "the tool is written MCP: with a colon")
+		v.Fault("the rule would match nothing", "the tool is written "+tool+" with a colon")
 	case strings.Contains(client, "**"): // which may span everything
 	case !split || client == "" || !strings.Contains(target, "**") && (strings.Count(target, "/") != 3 || !agentTarget(target)):
-		v.Fault("the rule would match nothing: a call of a client is MCP:<client>/agent://<id>/<capability>, and * stays between two slashes",
+		v.Fault("the rule would match nothing: a call of a client is "+tool+"<client>/agent://<id>/<capability>, and * stays between two slashes",
 			"use ** for any run of characters")
 	case !IsMCPClient(strings.NewReplacer("*", "x", "?", "x").Replace(client)):
 		v.Fault(fmt.Sprintf("the rule would match nothing: %.64q can name no client", client), "1 to 32 lower-case letters, digits and hyphens, such as claude-code")
@@ -68,13 +73,17 @@ func (a *AgentFile) checkClientRules(permissions strictyaml.Value) {
 	for _, c := range a.MCP.Clients {
 		known = append(known, c.Name)
 	}
-	rules := a.Permissions.Clients
-	for _, r := range slices.Concat(rules.Allow, rules.Ask, rules.Deny) {
-		client, _, _ := strings.Cut(strings.TrimPrefix(r.Pattern, MCPTool), "/")
+	a.Permissions.Clients.checkKnown(permissions, MCPTool, "mcp.clients", known)
+}
+
+// checkKnown reports rules about clients that a list does not have.
+func (c *ClientPermissions) checkKnown(permissions strictyaml.Value, tool, list string, known []string) {
+	for _, r := range slices.Concat(c.Allow, c.Ask, c.Deny) {
+		client, _, _ := strings.Cut(strings.TrimPrefix(r.Pattern, tool), "/")
 		if strings.ContainsAny(client, "*?") || slices.Contains(known, client) {
 			continue
 		}
 		permissions.FaultBelow(strings.TrimPrefix(r.Position.Pointer, "/permissions"),
-			fmt.Sprintf("mcp.clients has no client %.64q: the rule would match nothing", client), "its clients: "+spelling.Among(client, known))
+			fmt.Sprintf("%s has no client %.64q: the rule would match nothing", list, client), "its clients: "+spelling.Among(client, known))
 	}
 }

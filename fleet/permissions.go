@@ -35,6 +35,9 @@ func decodePermissions(v strictyaml.Value) *Permissions {
 	p.Allow, p.Clients.Allow = split(p.Allow, MCPTool)
 	p.Ask, p.Clients.Ask = split(p.Ask, MCPTool)
 	p.Deny, p.Clients.Deny = split(p.Deny, MCPTool)
+	p.Allow, p.Control.Allow = split(p.Allow, ClientTool)
+	p.Ask, p.Control.Ask = split(p.Ask, ClientTool)
+	p.Deny, p.Control.Deny = split(p.Deny, ClientTool)
 	return p
 }
 
@@ -64,7 +67,7 @@ func split(rules []PermissionRule, tool string) (rest, about []PermissionRule) {
 // Calls reports whether there are rules about the calls that the member makes. Then all
 // that none of them allows is denied.
 func (p *Permissions) Calls() bool {
-	return p != nil && (p.Serve == nil && !p.Clients.Any() || p.Allow != nil || p.Ask != nil || p.Deny != nil)
+	return p != nil && (p.Serve == nil && !p.Clients.Any() && !p.Control.Any() || p.Allow != nil || p.Ask != nil || p.Deny != nil)
 }
 
 // decodePatterns reads a list of patterns; nil if there is none. check

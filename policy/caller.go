@@ -48,6 +48,7 @@ type CallerRules struct {
 	allow, ask, deny []rule
 	peers            map[envelope.Address]fleet.Position
 	clients          *clientRules // nil where no rule is about clients of the face for MCP
+	control          *clientRules // the same for those of the control API
 }
 
 // NewCallerRules returns the rules of a member. The error names the place of a
@@ -72,7 +73,10 @@ func NewCallerRules(m *fleet.Member) (*CallerRules, error) {
 		}
 	}
 	var err error
-	c.clients, err = newClientRules(&permissions.Clients)
+	if c.clients, err = newClientRules(&permissions.Clients); err != nil {
+		return nil, err
+	}
+	c.control, err = newClientRules(&permissions.Control)
 	return c, err
 }
 

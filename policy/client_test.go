@@ -112,7 +112,11 @@ func TestClientsHaveNoMoreThanTheAgent(t *testing.T) {
 func TestExplainClient(t *testing.T) {
 	const yaml = "permissions: {allow: ['MCP:claude-code/**']}\n"
 	for client, want := range map[string]string{"claude-code": "true MCP:claude-code/**", "cursor": "false ", "": "true agent://librarian"} {
-		e, err := policy.ExplainClient(loadFleet(t, yaml, "", ""), reviewer, client, librarian, "search")
+		origin := ""
+		if client != "" {
+			origin = policy.OriginMCP(client)
+		}
+		e, err := policy.ExplainFor(loadFleet(t, yaml, "", ""), reviewer, origin, librarian, "search")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,8 +131,18 @@ func TestExplainClient(t *testing.T) {
 			t.Errorf("target %s", e.Target)
 		}
 	}
+	// Rules about clients of the control API are theirs alone, and those about MCP clients are not.
+	const both = "control: {clients: [{name: batch, token: 'env:T'}, {name: other, token: 'env:U'}]}\npermissions: {allow: ['MCP:batch/**', 'CLIENT:batch/agent://librarian/search']}\n"
+	for origin, want := range map[string]bool{"CLIENT:batch": true, "CLIENT:other": false, "MCP:batch": true, "MCP:other": false, "": true} {
+		if e, err := policy.ExplainFor(loadFleet(t, both, "", ""), reviewer, origin, librarian, "search"); err != nil || e.Allowed != want || e.Origin() != origin {
+			t.Errorf("%q: %+v, %v", origin, e, err)
+		}
+	}
+	if e, err := policy.ExplainFor(loadFleet(t, both, "", ""), reviewer, "CLIENT:other", librarian, "search"); err != nil || e.Client.Reason != policy.NoControlRule {
+		t.Errorf("%+v, %v", e, err)
+	}
 	// A client that the file does not list is not served, whatever the rules.
-	e, err := policy.ExplainClient(loadFleet(t, "mcp: {clients: [{name: cursor}]}\n", "", ""), reviewer, "claude-code", librarian, "search")
+	e, err := policy.ExplainFor(loadFleet(t, "mcp: {clients: [{name: cursor}]}\n", "", ""), reviewer, "MCP:claude-code", librarian, "search")
 	if err != nil || e.Allowed || !strings.Contains(strings.Join(e.Notes, ""), `does not list "claude-code"`) {
 		t.Errorf("%+v, %v", e, err)
 	}

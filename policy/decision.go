@@ -83,6 +83,10 @@ const (
 	// NoClientRule: there are rules about clients of the face for MCP, and none of them
 	// matches.
 	NoClientRule
+	// NoControlRule: the same for clients of the control API.
+	NoControlRule
+	// NoClientTenant: the client that asks for the call may not call for its tenant.
+	NoClientTenant
 )
 
 // String returns a sentence without its full stop.
@@ -111,6 +115,10 @@ func (r Reason) String() string {
 		return "an ask rule matches: a person decides"
 	case NoClientRule:
 		return "there are rules about MCP clients, none of them matches, and what they do not allow a client is denied"
+	case NoControlRule:
+		return "there are rules about clients of the control API, none of them matches, and what they do not allow a client is denied"
+	case NoClientTenant:
+		return "the tenants of the client do not include that of the call"
 	case NoCapability:
 		return "the agent declares no such capability"
 	}

@@ -24,6 +24,8 @@ type Explanation struct {
 	// then the decision about it.
 	MCPClient string    `json:"mcpClient,omitempty"`
 	Client    *Decision `json:"client,omitempty"`
+	// ControlClient is the same for a client of the agent's control API.
+	ControlClient string `json:"controlClient,omitempty"`
 	// Callee is the decision of the called end, or nil when its files are not part
 	// of this fleet.
 	Callee *Decision `json:"callee,omitempty"`
@@ -47,12 +49,23 @@ func (e *UnknownMemberError) Error() string {
 // to need not be. The error is an [*UnknownMemberError], or names the place of a
 // malformed pattern.
 func Explain(f *fleet.Fleet, from, to envelope.Address, capability string) (*Explanation, error) {
-	return ExplainClient(f, from, "", to, capability)
+	return ExplainFor(f, from, "", to, capability)
 }
 
-// ExplainClient is [Explain] for a call that a client of from's face for MCP asks for. No
-// client, "", stands for the agent itself.
-func ExplainClient(f *fleet.Fleet, from envelope.Address, client string, to envelope.Address, capability string) (*Explanation, error) {
+// Origin is what records and rules call the client whose call it is, or "".
+func (e *Explanation) Origin() string {
+	switch {
+	case e.MCPClient != "":
+		return OriginMCP(e.MCPClient)
+	case e.ControlClient != "":
+		return OriginClient(e.ControlClient)
+	}
+	return ""
+}
+
+// ExplainFor is [Explain] for a call that somebody else asks from for, see [OriginMCP] and
+// [OriginClient]. No origin, "", stands for the agent itself.
+func ExplainFor(f *fleet.Fleet, from envelope.Address, origin string, to envelope.Address, capability string) (*Explanation, error) {
 	caller, ok := f.Member(from.ID())
 	if !ok {
 		unknown := &UnknownMemberError{ID: from.ID()}
@@ -67,12 +80,11 @@ func ExplainClient(f *fleet.Fleet, from envelope.Address, client string, to enve
 	}
 	e := &Explanation{From: from, To: to, Capability: capability, Target: Target(to, capability), Caller: rules.Decide(to, capability)}
 	decision := e.Caller
-	if client != "" {
-		decision = rules.DecideFor(OriginMCP(client), to, capability)
-		e.MCPClient, e.Client, e.Target = client, &decision, ClientTarget(OriginMCP(client), to, capability)
-		if _, known := caller.Agent.MCP.Client(client); !known && caller.Agent.MCP.Clients != nil {
+	if origin != "" {
+		decision = rules.DecideFor(origin, to, capability)
+		e.Client, e.Target = &decision, ClientTarget(origin, to, capability)
+		if !e.serves(&caller.Agent.MCP, &caller.Agent.Control, origin) {
 			decision.Allowed = false
-			e.Notes = append(e.Notes, fmt.Sprintf("mcp.clients of %s does not list %q: it is not served", from, client))
 		}
 	}
 	e.Allowed = decision.Allowed
@@ -85,6 +97,23 @@ func ExplainClient(f *fleet.Fleet, from envelope.Address, client string, to enve
 		e.Notes = append(e.Notes, "a person decides about each such call (agentd approvals): without a word in time it is denied")
 	}
 	return e, e.explainCallee(f)
+}
+
+// serves notes whose call it is, and reports whether the agent serves that client.
+func (e *Explanation) serves(mcp *fleet.MCP, control *fleet.Control, origin string) bool {
+	list := "mcp.clients"
+	client, ok := strings.CutPrefix(origin, fleet.ClientTool)
+	if ok {
+		e.ControlClient, list = client, "control.clients"
+		_, ok = control.Client(client)
+	} else {
+		client = strings.TrimPrefix(origin, fleet.MCPTool)
+		e.MCPClient, ok = client, mcp.Serves(client)
+	}
+	if !ok {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s of %s does not list %q: it is not served", list, e.From, client))
+	}
+	return ok
 }
 
 func (e *Explanation) explainCallee(f *fleet.Fleet) error {

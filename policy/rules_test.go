@@ -244,7 +244,7 @@ func TestNamesAreBounded(t *testing.T) {
 
 func TestReasonsAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
-	for r := policy.AllowRule; r <= policy.NoClientRule; r++ {
+	for r := policy.AllowRule; r <= policy.NoClientTenant; r++ {
 		if text, err := r.MarshalText(); err != nil || string(text) != r.String() {
 			t.Errorf("reason %d is %q in JSON, %v", r, text, err)
 		}
@@ -254,8 +254,8 @@ func TestReasonsAreDistinct(t *testing.T) {
 			seen[s] = true
 		}
 	}
-	if len(seen) != 12 || (policy.NoClientRule+1).String() != "reason(13)" || policy.Reason(0).String() != "reason(0)" {
-		t.Errorf("%d reasons, and those that are none are %s and %s", len(seen), policy.NoClientRule+1, policy.Reason(0))
+	if len(seen) != 14 || (policy.NoClientTenant+1).String() != "reason(15)" || policy.Reason(0).String() != "reason(0)" {
+		t.Errorf("%d reasons, and those that are none are %s and %s", len(seen), policy.NoClientTenant+1, policy.Reason(0))
 	}
 	rule := policy.Rule{Effect: policy.Deny, Pattern: "x"}
 	if got := (policy.Decision{Reason: policy.DenyRule, Rule: rule}).String(); got != `a deny rule matches: deny "x"` {

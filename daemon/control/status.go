@@ -51,6 +51,10 @@ type Status struct {
 	MCP []MCPClient `json:"mcp,omitempty"`
 	// MCPServers are the URLs where it serves such clients over HTTP.
 	MCPServers []string `json:"mcpServers,omitempty"`
+	// ControlClients are the clients of its control API that have calls at present, and
+	// ControlServers the URLs where it serves them.
+	ControlClients []MCPClient `json:"controlClients,omitempty"`
+	ControlServers []string    `json:"controlServers,omitempty"`
 	// Tenants are those that its agent.yaml lists; none where it has no such list.
 	Tenants []TenantLoad `json:"tenants,omitempty"`
 	// Dropped is the number of requests and replies that came faster than they could be

@@ -133,11 +133,10 @@ func (c *checker) unmatched(m *fleet.Member) {
 	c.unmatchedClients(m, targets)
 }
 
-// unmatchedClients reports rules that would give clients of a member's face for MCP
-// something, and match no call. targets are what the member's own rules are matched against.
+// unmatchedClients reports rules that would give clients of a member's faces something, and match no call. targets are what the member's own rules are matched against.
 func (c *checker) unmatchedClients(m *fleet.Member, targets []string) {
-	rules := m.Agent.Permissions.Clients
-	for _, r := range slices.Concat(rules.Allow, rules.Ask) {
+	mcp, control := m.Agent.Permissions.Clients, m.Agent.Permissions.Control
+	for _, r := range slices.Concat(mcp.Allow, mcp.Ask, control.Allow, control.Ask) {
 		// Which clients there are was checked by the load: what counts is the rest.
 		_, target, _ := strings.Cut(r.Pattern, "/")
 		glob, err := policy.ParseGlob("RequestAgent:" + target)

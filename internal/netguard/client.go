@@ -172,7 +172,7 @@ func (c *Client) Reach(ctx context.Context, address string) error {
 	if err != nil {
 		return translate(ctx, err)
 	}
-	defer conn.Close()
+	defer conn.Close() //nolint:errcheck // nothing was sent
 	if u.Scheme != "https" {
 		return nil
 	}

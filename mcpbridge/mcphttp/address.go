@@ -31,14 +31,18 @@ func newAddresses(hosts, origins []string) *addresses {
 // Check reports whether the endpoint can be served at an address. A loopback one takes nothing;
 // others take TLS, the names of the host, and a token from everybody.
 func (h *Handler) Check(addr net.Addr, tls bool) error {
+	return check(addr, tls, h.addresses, h.auth.Load())
+}
+
+func check(addr net.Addr, tls bool, a *addresses, auth *authenticator) error {
 	switch {
 	case loopback(addr):
 		return nil
 	case !tls:
 		return fmt.Errorf("%v is not a loopback address: it takes TLS", addr)
-	case len(h.addresses.hosts) == 0:
+	case len(a.hosts) == 0:
 		return fmt.Errorf("%v is not a loopback address: it takes the names under which it is reached (hosts)", addr)
-	case !h.auth.Load().takesTokens():
+	case !auth.takesTokens():
 		return fmt.Errorf("%v is not a loopback address: it takes tokens or an OAuth issuer", addr)
 	}
 	return nil

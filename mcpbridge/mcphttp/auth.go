@@ -113,19 +113,27 @@ func (a *authenticator) write(w http.ResponseWriter, no *refusal) {
 	if no.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(no.retryAfter.Seconds())))
 	}
-	if no.status == http.StatusUnauthorized || no.code != "" {
-		var params []string
-		if no.code != "" {
-			params = append(params, `error="`+no.code+`"`, `error_description="`+no.text+`"`)
-		}
-		if a.oauth != nil {
-			params = append(params, `resource_metadata="`+a.oauth.metadataURL+`"`)
-			if scope := strings.Join(a.oauth.cfg.Scopes, " "); scope != "" {
-				params = append(params, `scope="`+scope+`"`)
-			}
-		}
-		w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(params, ", ")))
+	if challenge := a.challenge(no); challenge != "" {
+		w.Header().Set("WWW-Authenticate", challenge)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	http.Error(w, no.text, no.status)
+}
+
+// challenge is the header WWW-Authenticate of a refusal, or "".
+func (a *authenticator) challenge(no *refusal) string {
+	if no.status != http.StatusUnauthorized && no.code == "" {
+		return ""
+	}
+	var params []string
+	if no.code != "" {
+		params = append(params, `error="`+no.code+`"`, `error_description="`+no.text+`"`)
+	}
+	if a.oauth != nil {
+		params = append(params, `resource_metadata="`+a.oauth.metadataURL+`"`)
+		if scope := strings.Join(a.oauth.cfg.Scopes, " "); scope != "" {
+			params = append(params, `scope="`+scope+`"`)
+		}
+	}
+	return strings.TrimSpace("Bearer " + strings.Join(params, ", "))
 }

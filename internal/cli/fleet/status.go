@@ -59,6 +59,9 @@ type instance struct {
 	MCP []control.MCPClient `json:"mcp,omitempty"`
 	// MCPServers are the URLs where it serves them over HTTP.
 	MCPServers []string `json:"mcpServers,omitempty"`
+	// ControlClients and ControlServers are the same of its control API.
+	ControlClients []control.MCPClient `json:"controlClients,omitempty"`
+	ControlServers []string            `json:"controlServers,omitempty"`
 	// Tenants are those that its agent.yaml lists.
 	Tenants []control.TenantLoad `json:"tenants,omitempty"`
 	// Notes are what somebody should look at, the most important first.
@@ -150,6 +153,7 @@ func newInstance(where string, s control.Status) instance {
 		Agent: s.Agent.ID(), Where: where, Instance: s.Instance, State: stateReady, Version: s.Version, Digest: s.Digest,
 		Started: s.Started, Requests: s.Requests, Errors: s.Errors, Notes: s.Warnings, Conditions: s.Conditions,
 		Dropped: s.Dropped, DescendantsEnded: s.DescendantsEnded, Capabilities: s.Capabilities, Breakers: s.Breakers, Tenants: s.Tenants, Tools: s.Tools, Workers: s.Workers, MCP: s.MCP, MCPServers: s.MCPServers,
+		ControlClients: s.ControlClients, ControlServers: s.ControlServers,
 	}
 	for _, c := range s.Tools {
 		if c.Skipped != "" {

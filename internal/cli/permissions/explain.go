@@ -11,12 +11,12 @@ import (
 )
 
 // Explain prints whether from may call a capability of to, and which rule
-// decides at each end. from and to are addresses, or ids alone. client names the MCP
-// client that asks from for the call, "" for none. The error is a finding when the call
-// would be denied.
-func Explain(env *cli.Env, from, client, to, capability string) error {
-	if client != "" && !fleet.IsMCPClient(client) {
-		return cli.Usage("--mcp-client: %q can name no client: 1 to 32 lower-case letters, digits and hyphens", client)
+// decides at each end. from and to are addresses, or ids alone. by says who asks from for the
+// call. The error is a finding when the call would be denied.
+func Explain(env *cli.Env, from string, by Client, to, capability string) error {
+	origin, err := by.origin()
+	if err != nil {
+		return err
 	}
 	caller, err := parseAddress("<from>", from)
 	if err != nil {
@@ -30,7 +30,7 @@ func Explain(env *cli.Env, from, client, to, capability string) error {
 	if err != nil {
 		return err
 	}
-	e, err := policy.ExplainClient(f, caller, client, callee, capability)
+	e, err := policy.ExplainFor(f, caller, origin, callee, capability)
 	if err != nil {
 		return err
 	}
@@ -43,6 +43,28 @@ func Explain(env *cli.Env, from, client, to, capability string) error {
 		return cli.Finding(nil)
 	}
 	return nil
+}
+
+// A Client asks an agent for a call: by MCP, or by its control API. At most one of the names is
+// set; without one the agent calls by itself.
+type Client struct{ MCP, Control string }
+
+// origin is what rules call the client.
+func (c Client) origin() (string, error) {
+	for flag, name := range map[string]string{"--mcp-client": c.MCP, "--client": c.Control} {
+		if name != "" && !fleet.IsMCPClient(name) {
+			return "", cli.Usage("%s: %q can name no client: 1 to 32 lower-case letters, digits and hyphens", flag, name)
+		}
+	}
+	switch {
+	case c.MCP != "" && c.Control != "":
+		return "", cli.Usage("--mcp-client and --client: a call is one client's")
+	case c.MCP != "":
+		return policy.OriginMCP(c.MCP), nil
+	case c.Control != "":
+		return policy.OriginClient(c.Control), nil
+	}
+	return "", nil
 }
 
 // parseAddress reads an agent's address or id. Errors name the argument.
@@ -68,7 +90,7 @@ func write(env *cli.Env, e *policy.Explanation) error {
 	}
 	from := string(e.From)
 	if e.Client != nil {
-		from = policy.OriginMCP(e.MCPClient) + " at " + from
+		from = e.Origin() + " at " + from
 	}
 	fmt.Fprintf(env.Stdout, "%s  %s → %s/%s\n", verdict, from, e.To, output.Printable(e.Capability))
 	rows := [][]string{decisionRow("caller", e.Caller)}

@@ -28,7 +28,7 @@ func TestExplain(t *testing.T) {
 		{"desk", "http://clerk", "file", cli.ExitUsage, nil},
 	} {
 		env.Reset()
-		err := Explain(&env.Env, test.from, "", test.to, test.capability)
+		err := Explain(&env.Env, test.from, Client{}, test.to, test.capability)
 		if clitest.Code(err) != test.code || strings.Contains(env.Out.String(), "\x1b") {
 			t.Errorf("%s → %s/%s: %v, %s", test.from, test.to, test.capability, err, env.Out)
 		}
@@ -47,7 +47,7 @@ func TestExplainJSON(t *testing.T) {
 	env.Format = output.JSONL
 	for capability, allowed := range map[string]bool{"file": true, "fly": false} {
 		env.Reset()
-		err := Explain(&env.Env, "desk", "", "clerk", capability)
+		err := Explain(&env.Env, "desk", Client{}, "clerk", capability)
 		var got struct{ Allowed bool }
 		if jerr := json.Unmarshal([]byte(env.Out.String()), &got); jerr != nil || got.Allowed != allowed || (err == nil) != allowed {
 			t.Errorf("%s: %v, %v, %s", capability, err, jerr, env.Out)

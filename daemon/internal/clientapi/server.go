@@ -1,0 +1,183 @@
+package clientapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentd/agentd/mcpbridge/mcphttp"
+	"github.com/agentd/agentd/rpc"
+)
+
+// Bounds of what strangers may use. Requests of clients are bounded by [Agent] besides.
+const (
+	maxHeaderBytes = 16 << 10
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+	bodyTimeout    = 30 * time.Second
+	writeTimeout   = 30 * time.Second
+	// MaxConnections bounds the connections that are open. Further ones are closed at once.
+	MaxConnections = 1024
+)
+
+// An Agent makes the calls of clients.
+type Agent interface {
+	// Begin counts a request of a client, before its body is read, and says why it is not served.
+	// The caller releases it when it has ended.
+	Begin(client string) (release func(), err *rpc.Error)
+	// Permit says how a call is to be made, or why it is not.
+	Permit(ctx context.Context, client string, r *rpc.Request) *rpc.Error
+	// RequestAgent makes a call that is permitted.
+	RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, error)
+	// Noted notes the result of a call: one that goes on can be awaited by its client.
+	Noted(client string, r *rpc.Request, result *rpc.Result)
+	// Await waits for the result of an asynchronous call of the client until ctx ends. To a client
+	// the calls of others do not exist.
+	Await(ctx context.Context, client, correlationID string) *rpc.Result
+}
+
+// Settings are what a reload may change.
+type Settings struct {
+	// Tokens are those of the clients. At least one.
+	Tokens []mcphttp.Token
+	// Hosts are the names, besides those of loopback addresses, that the server goes by.
+	Hosts []string
+	// Certificate is what the server is served with; nil is plain HTTP.
+	Certificate *tls.Certificate
+	// MaxBodyBytes bounds the body of a request.
+	MaxBodyBytes int64
+}
+
+// A Server serves the clients of one agent.
+type Server struct {
+	agent    Agent
+	log      *slog.Logger
+	listener net.Listener
+	http     *http.Server
+	done     chan error // receives the error of Serve
+	current  atomic.Pointer[setting]
+	refused  atomic.Int64 // requests that were not let in
+}
+
+// A setting is what is in force of [Settings].
+type setting struct {
+	gate *mcphttp.Gate
+	cert *tls.Certificate
+	body int64
+}
+
+func newSetting(s Settings) (*setting, error) {
+	gate, err := mcphttp.NewGate(s.Hosts, s.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	return &setting{gate, s.Certificate, s.MaxBodyBytes}, nil
+}
+
+// Listen listens at an address, and serves there until [Server.Shutdown]. ctx bounds the opening.
+func Listen(ctx context.Context, address string, agent Agent, settings Settings, log *slog.Logger) (*Server, error) {
+	first, err := newSetting(settings)
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	if err := first.gate.Check(listener.Addr(), first.cert != nil); err != nil {
+		return nil, errors.Join(fmt.Errorf("control: %w", err), listener.Close())
+	}
+	s := &Server{agent: agent, log: log, listener: listener, done: make(chan error, 1)}
+	s.current.Store(first)
+	s.http = &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // strangers could fill the log
+	}
+	go func() { // Shutdown receives the error
+		s.done <- s.http.Serve(&secured{listener, s, make(chan struct{}, MaxConnections)})
+	}()
+	return s, nil
+}
+
+// Prepare reads what a reload changes. use puts it in force for the requests that follow.
+func (s *Server) Prepare(settings Settings) (use func(), err error) {
+	next, err := newSetting(settings)
+	if err == nil {
+		err = next.gate.Check(s.listener.Addr(), next.cert != nil)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("control: %w", err)
+	}
+	return func() { s.current.Store(next) }, nil
+}
+
+// URL is where clients find the server.
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.current.Load().cert != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + s.listener.Addr().String()
+}
+
+// Shutdown takes no more requests, waits for those in progress until ctx ends, and cuts them off
+// then.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("control: requests of clients were cut short: %w", err), s.http.Close())
+	}
+	if serr := <-s.done; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
+	return err
+}
+
+// A secured listener bounds the connections, and speaks TLS if there is a certificate when one
+// comes.
+type secured struct {
+	net.Listener
+	server *Server
+	open   chan struct{}
+}
+
+// Accept implements [net.Listener].
+func (l *secured) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.open <- struct{}{}:
+		default:
+			_ = conn.Close() // a stranger's, as far as is known: there is nothing to say
+			continue
+		}
+		conn = &counted{Conn: conn, free: func() { <-l.open }}
+		if cert := l.server.current.Load().cert; cert != nil {
+			conn = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+		}
+		return conn, nil
+	}
+}
+
+// A counted connection frees its place when it is closed.
+type counted struct {
+	net.Conn
+	once sync.Once
+	free func()
+}
+
+// Close implements [net.Conn].
+func (c *counted) Close() error {
+	c.once.Do(c.free)
+	return c.Conn.Close()
+}
