@@ -31,6 +31,9 @@ const (
 // asks returns all kinds, sorted, with the method of the protocol for each and the schema of
 // its parameters. What is left out of these could reach further than its person sees: other
 // servers' context, tools, a page to open.
+//
+// These schemas are part of contracts, and under their digests: another word in one of them is
+// another contract to every peer.
 func asks() []askForm {
 	return []askForm{
 		{AskElicitation, "elicitation/create", `{"type":"object","properties":{"mode":{"const":"form"},"message":{"type":"string","minLength":1,"maxLength":4000},` +

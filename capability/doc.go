@@ -13,7 +13,8 @@
 // `schemaProfile: full` both contracts of a capability may use all of it, as the schemas of
 // MCP servers do. The profile belongs to what a contract means: it is published, and it is
 // under the digest, so that a peer that does not know it cannot take the contract for
-// another. `result: mcp` says that responses are results of tools.
+// another. `result: mcp` says that responses are results of tools, and `asks` what such a
+// capability may ask the client of a call for: it extends both contracts ([Ask]).
 //
 // # Contracts and engines
 //
