@@ -25,7 +25,7 @@ import (
 const nodeModulesEnv = "AGENTD_NODE_MODULES"
 
 // condition decides [python] and [typescript]: whether skills in these languages can
-// run here, [newnode]: whether npm has installed a Node.js that runs TypeScript, and
+// run here, [venv]: whether Python can install packages into an empty environment, [newnode]: whether npm has installed a Node.js that runs TypeScript, and
 // [inspector]: whether it has installed MCP Inspector.
 func condition(name string) (bool, error) {
 	installed := func(packages ...string) bool {
@@ -38,6 +38,8 @@ func condition(name string) (bool, error) {
 	switch name {
 	case "python":
 		return exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))").Run() == nil, nil
+	case "venv":
+		return exec.Command("python3", "-c", "import sys, venv, pip; sys.exit(sys.version_info < (3, 10) or [int(n) for n in pip.__version__.split('.')[:2]] < [22, 3])").Run() == nil, nil
 	case "newnode":
 		return installed("node/bin/node"), nil
 	case "pyright":

@@ -180,6 +180,25 @@ func TestWorkersPass(t *testing.T) {
 	}
 }
 
+// Workers of the kit for Python pass: with functions that block, one at a time and several at
+// once, and with asynchronous ones.
+func TestPythonKit(t *testing.T) {
+	if err := exec.Command("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 10))").Run(); err != nil {
+		t.Skip("there is no Python 3.10: ", err)
+	}
+	const kit = "../../../sdk/python"
+	for _, kind := range [][]string{{"sync", "1"}, {"sync", "4"}, {"async", "4"}} {
+		t.Run(strings.Join(kind, "-"), func(t *testing.T) {
+			t.Parallel()
+			command := []string{"env", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=" + kit + "/src", "python3", kit + "/tests/check_worker.py"}
+			cfg := conformance.Config{Command: append(command, kind...), Timeout: time.Minute, Grace: 20 * time.Second}
+			if failed, skipped := check(t, "", cfg); len(failed) > 0 || skipped != 1 {
+				t.Errorf("%v failed, and %d were skipped", failed, skipped)
+			}
+		})
+	}
+}
+
 // What a worker does wrong is found, and the rest is checked all the same.
 func TestFaultsAreFound(t *testing.T) {
 	for wrong, want := range map[string]struct{ check, detail string }{
