@@ -51,6 +51,18 @@ for line in sys.stdin:
     out.write(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": result}) + "\n")
     out.flush()
 `
+	// pythonKit is a worker with the kit for Python.
+	pythonKit = `
+import sys
+import agentd
+
+async def answer(payload, call):
+    return payload
+
+if sys.argv[1] == "async":
+    agentd.serve({"python-kit-async": answer}, concurrency=16)
+agentd.serve({"python-kit": lambda payload, call: payload}, concurrency=16)
+`
 	nodePipe = "process.stdin.on('data', (chunk) => process.stdout.write(chunk))"
 	// nodeWorker is one with the kit for TypeScript.
 	nodeWorker    = "import { serve } from '%s';\nawait serve({ node: (payload) => payload }, { concurrency: 16 });\n"
@@ -71,15 +83,22 @@ func BenchmarkWorker(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	pythonSource, err := filepath.Abs("../sdk/python/src")
+	if err != nil {
+		b.Fatal(err)
+	}
+	all["callee/kit.py"] = pythonKit
 	all["callee/worker.mjs"] = fmt.Sprintf(nodeWorker, kit)
 	all["callee/agent.yaml"] = "name: callee\nsecurity: {auditLog: false}\nskills:\n" +
 		"  go: {worker: {command: [" + self + "], env: {DAEMON_TEST: worker}}}\n" +
 		"  python: {worker: {command: [python3, worker.py], dir: callee}}\n" +
+		"  python-kit: {worker: {command: [python3, kit.py, sync], dir: callee, env: {PYTHONPATH: " + pythonSource + "}}, sandbox: {read: [" + pythonSource + "]}}\n" +
+		"  python-kit-async: {worker: {command: [python3, kit.py, async], dir: callee, env: {PYTHONPATH: " + pythonSource + "}}, sandbox: {read: [" + pythonSource + "]}}\n" +
 		"  node: {worker: {command: [node, worker.mjs], dir: callee}, sandbox: {read: [" + filepath.Dir(filepath.Dir(kit)) + "]}}\n" +
 		"  process: {process: {command: [python3, process.py], dir: callee}}\n"
 	all["caller/agent.yaml"] += "security: {auditLog: false}\n"
 	all["callee/capabilities.yaml"] = "version: 1\nagent: agent://callee\ntransports: [{kind: memory, topics: {requests: agents.callee.requests}}]\n" +
-		"capabilities: [{name: go}, {name: python}, {name: node}, {name: process}]\n"
+		"capabilities: [{name: go}, {name: python}, {name: python-kit}, {name: python-kit-async}, {name: node}, {name: process}]\n"
 	cfg := load(b, all)
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	f := startFleet(b, cfg)
@@ -90,7 +109,8 @@ func BenchmarkWorker(b *testing.B) {
 			b.Error(err)
 		}
 	}
-	for language, pipe := range map[string]*exec.Cmd{"go": exec.Command(self), "python": exec.Command("python3", "-c", pythonPipe), "node": exec.Command("node", "-e", nodePipe)} {
+	python := exec.Command("python3", "-c", pythonPipe)
+	for language, pipe := range map[string]*exec.Cmd{"go": exec.Command(self), "python": python, "python-kit": python, "python-kit-async": python, "node": exec.Command("node", "-e", nodePipe)} {
 		b.Run(language, func(b *testing.B) {
 			if _, err := exec.LookPath(pipe.Path); err != nil {
 				b.Skip(err)

@@ -53,17 +53,17 @@ class Nowhere:
         return ConnectionFailed("AGENTD_URL is not set: agentd has not started this program")
 
 
-class Ids(NamedTuple):
-    """What every line of a call's log has."""
+class HasIds(Protocol):
+    """A call, which has what every line of its log has."""
 
-    correlation_id: str
-    trace_id: str
+    @property
+    def ids(self) -> tuple[str, str]: ...
 
 
 class Running(NamedTuple):
     """The call that the running code serves."""
 
-    ids: Ids
+    call: HasIds
     channel: Channel
 
 

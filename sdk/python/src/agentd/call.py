@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Mapping, MutableMapping, Optional
 
-from ._channel import Channel, Ids, Running, current, trace_id
+from ._channel import Channel, Running, current, trace_id
 from .client import AsyncClient, Client, Mode, refuse_in_event_loop
 from .errors import CancelledError
 from .result import Result
@@ -18,6 +18,7 @@ else:
     _Adapter = logging.LoggerAdapter
 
 _logger = logging.getLogger("agentd.skill")
+_cancelling = threading.Lock()  # between a call that is cancelled and its first look at that
 
 
 class Call:
@@ -41,7 +42,6 @@ class Call:
     deadline_ms: Optional[int]  #: when the caller stops waiting, in ms since the Unix epoch
     event: bool  #: the caller waits for no answer; a process that serves one call does not know, and has False
     wants_progress: bool  #: the caller wants progress; a process does not know, and has True
-    canceled: threading.Event  #: set when nobody waits for the answer any more
 
     def __init__(self, params: Mapping[str, Any], agent: str, channel: Channel) -> None:
         get = params.get
@@ -59,8 +59,26 @@ class Call:
         self.deadline_ms = get("deadlineMs") or None
         self.event = get("event", False)
         self.wants_progress = get("progress", False)
-        self.canceled = threading.Event()
         self._channel = channel
+        self._is_canceled = False
+        self._canceled: Optional[threading.Event] = None  # few calls are asked for theirs
+
+    @property
+    def canceled(self) -> threading.Event:
+        """Set when nobody waits for the answer any more."""
+        with _cancelling:
+            if self._canceled is None:
+                self._canceled = threading.Event()
+                if self._is_canceled:
+                    self._canceled.set()
+            return self._canceled
+
+    def cancel(self) -> None:
+        """For the kit: sets :attr:`canceled`."""
+        with _cancelling:
+            self._is_canceled = True
+            if self._canceled is not None:
+                self._canceled.set()
 
     def progress(self, value: object) -> bool:
         """Reports progress to the caller: any JSON value of at most 64 KiB.
@@ -148,18 +166,23 @@ class Call:
 
     def raise_if_canceled(self) -> None:
         """Raises :class:`CancelledError` if the call was cancelled."""
-        if self.canceled.is_set():
+        if self._is_canceled:
             raise CancelledError(f"the call {self.correlation_id} was cancelled")
 
     @property
     def log(self) -> _Adapter:
         """A logger of the standard library whose lines carry the ids of the call and of its trace."""
-        return _CallLog(_logger, {"correlation_id": self.correlation_id, "trace_id": trace_id(self.traceparent)})
+        return _CallLog(_logger, dict(zip(("correlation_id", "trace_id"), self.ids)))
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """For the kit: the ids of the call and of its trace."""
+        return self.correlation_id, trace_id(self.traceparent)
 
     @property
     def running(self) -> Running:
         """For the kit: what :func:`connect` finds while the call is served."""
-        return Running(Ids(self.correlation_id, trace_id(self.traceparent)), self._channel)
+        return Running(self, self._channel)
 
 
 class _CallLog(_Adapter):
@@ -181,7 +204,7 @@ class _Formatter(logging.Formatter):
         running = current.get()
         if running is None or hasattr(record, "correlation_id"):
             return text
-        return text + _suffix(*running.ids)
+        return text + _suffix(*running.call.ids)
 
 
 def set_up_logging() -> None:

@@ -131,14 +131,14 @@ def _process(handlers: Mapping[str, Handler], stdin: int, stdout: int) -> int:
 
 def _serve_one(found: Handler, payload: Any, call: Call) -> Any:
     if not found.is_async:
-        on_terminate(call.canceled.set)
+        on_terminate(call.cancel)
         return found.serve(payload, call)
 
     async def run() -> Any:
         task = asyncio.ensure_future(found.aserve(payload, call))
 
         def cancel() -> None:
-            call.canceled.set()
+            call.cancel()
             task.cancel()
 
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, cancel)

@@ -264,7 +264,7 @@ class _Channel:
         self.loop: Optional[asyncio.AbstractEventLoop] = None
 
     def cancel(self) -> None:
-        self.call.canceled.set()
+        self.call.cancel()
         if self.task is not None and self.loop is not None:
             self.loop.call_soon_threadsafe(self.task.cancel)
 

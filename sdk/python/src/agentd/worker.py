@@ -40,18 +40,18 @@ Deliver = Callable[[Optional[dict[str, Any]]], object]
 class _Job:
     """A call that the worker serves. It is the channel of the call's own requests."""
 
-    def __init__(self, worker: Worker, id: Any, params: dict[str, Any], found: Handler) -> None:
+    def __init__(self, worker: Worker, id: int, params: dict[str, Any], found: Handler) -> None:
         self.worker, self.id, self.handler = worker, id, found
         self.payload = params.get("payload")
         self.token: str = params.get("token", "")
         self.wants_progress: bool = params.get("progress", False)
         self.call = Call(params, worker.agent, self)
         self.task: Optional[asyncio.Task[None]] = None
-        self.over = False  # guarded by the worker's output
+        self.over = False  # changed under the lock of the output
         self.asked: dict[int, Deliver] = {}  # who waits for nested calls, by id
 
     def cancel(self) -> None:
-        self.call.canceled.set()
+        self.call.cancel()
         if self.task is not None:
             self.task.cancel()
         for deliver in list(self.asked.values()):
@@ -119,7 +119,7 @@ class _Job:
         if self.worker.max_progress and len(text) > self.worker.max_progress:
             raise ValueError(f"progress of {len(text)} bytes, and {self.worker.max_progress} are allowed")
         if self.wants_progress:
-            line = b'{"jsonrpc":"2.0","method":"progress","params":{"id":%s,"value":%s}}\n' % (_json.encode(self.id), text)
+            line = b'{"jsonrpc":"2.0","method":"progress","params":{"id":%d,"value":%s}}\n' % (self.id, text)
             self.worker.write(line, while_runs=self)
         return self.wants_progress
 
@@ -131,6 +131,8 @@ class Worker:
         self._handlers, self._concurrency = handlers, concurrency
         self._in, self._out = stdin, stdout
         self._output = threading.Lock()
+        self._pending: list[bytes] = []  # what is to be written; guarded by the lock, as the next one is
+        self._writing = False
         self._jobs: dict[Any, _Job] = {}
         self._asked: dict[int, Deliver] = {}
         self._ids = itertools.count(1)
@@ -168,7 +170,7 @@ class Worker:
 
     def _take(self, line: bytes) -> None:
         try:
-            message = json.loads(line)
+            message = json.loads(line.decode())
         except (ValueError, RecursionError) as e:
             self._unreadable(line, e)
             return
@@ -249,11 +251,11 @@ class Worker:
             self._answer(job, answer)
 
     def _answer(self, job: _Job, answer: bytes) -> None:
-        line = b'{"jsonrpc":"2.0","id":%s,"result":{"answer":%s}}\n' % (_json.encode(job.id), answer)
+        line = b'{"jsonrpc":"2.0","id":%d,"result":{"answer":%s}}\n' % (job.id, answer)
         if self._max_message and len(line) > self._max_message:
             self.fail(job, ValueError(f"the answer has {len(answer)} bytes, and a message at most {self._max_message}"))
             return
-        self.write(line, ends=job)
+        self._turns.end(job, line)
 
     def fail(self, job: _Job, e: BaseException) -> None:
         """Ends a call without an answer."""
@@ -312,20 +314,45 @@ class Worker:
     def _refuse(self, id: Any, code: int, message: str) -> None:
         self.write(_json.encode({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}) + b"\n")
 
-    def write(self, line: bytes, *, ends: Optional[_Job] = None, while_runs: Optional[_Job] = None) -> bool:
-        """Writes a line: one that ends a call, one that is said only while a call runs, or any other."""
+    def write(self, line: bytes, *, ends: Optional[_Job] = None, while_runs: Optional[_Job] = None, later: bool = False) -> bool:
+        """Writes a line: one that ends a call, one that is said only while a call runs, or any other.
+
+        A thread that finds another one writing leaves its line to that, and so does ``later`` to :meth:`flush`.
+        """
         with self._output:
             if while_runs is not None and while_runs.over:
                 return False
             if ends is not None:
                 ends.over = True
                 self._jobs.pop(ends.id, None)
+            self._pending.append(line)
+            if self._writing or later:
+                return True
+            self._writing = True
+        self._write()
+        return True
+
+    def flush(self) -> None:
+        """Writes what was to be written later."""
+        with self._output:
+            if self._writing or not self._pending:
+                return
+            self._writing = True
+        self._write()
+
+    def _write(self) -> None:
+        while True:
+            with self._output:
+                if not self._pending:
+                    self._writing = False
+                    return
+                lines = b"".join(self._pending)
+                self._pending.clear()
             try:
-                while line:
-                    line = line[os.write(self._out, line) :]
+                while lines:
+                    lines = lines[os.write(self._out, lines) :]
             except OSError:
                 pass  # agentd is gone: the input ends as well
-            return True
 
 
 class _Turns:
@@ -341,6 +368,10 @@ class _Turns:
     def start(self, job: _Job) -> None:
         """Begins a call."""
         raise NotImplementedError
+
+    def end(self, job: _Job, line: bytes) -> None:
+        """Ends it with an answer."""
+        self.worker.write(line, ends=job)
 
 
 class _Threads(_Turns):
@@ -397,6 +428,7 @@ class _Loop(_Turns):
         super().__init__(worker)
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads = _Threads(worker, threads=0)  # the main thread has the loop
+        self._flushing = False
 
     def run(self) -> None:
         asyncio.run(self._main())
@@ -411,6 +443,7 @@ class _Loop(_Turns):
         self.worker.cancel_all()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self.worker.grace)
+        self.worker.flush()
 
     def _ready(self) -> None:
         if not self.worker.read():
@@ -423,6 +456,20 @@ class _Loop(_Turns):
             job.task.add_done_callback(functools.partial(self._done, job))
         else:
             self._threads.start(job)
+
+    def end(self, job: _Job, line: bytes) -> None:
+        # What has come at once is mostly answered at once: one write, and one awakening of agentd.
+        if job.task is None:
+            self.worker.write(line, ends=job)
+            return
+        self.worker.write(line, ends=job, later=True)
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        self.worker.flush()
 
     def _done(self, job: _Job, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
