@@ -5,14 +5,17 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"regexp"
-	"strings"
+
+	"github.com/agentd/agentd"
 )
 
-//go:embed python/LICENSE python/README.md python/pyproject.toml python/src/agentd/*.py python/src/agentd/py.typed
+// The modules are in agentd.Kits, for other uses of them.
+//
+//go:embed python/README.md python/pyproject.toml
 var python embed.FS
 
 // pythonDistribution is the name of the distribution as it stands in file names.
@@ -29,7 +32,7 @@ func PythonWheel() (Archive, error) {
 	if err != nil {
 		return Archive{}, err
 	}
-	license, err := python.ReadFile("python/LICENSE")
+	license, err := agentd.Kits.ReadFile("LICENSE")
 	if err != nil {
 		return Archive{}, err
 	}
@@ -66,18 +69,21 @@ func PythonSdist() (Archive, error) {
 	if err != nil {
 		return Archive{}, err
 	}
-	root := pythonDistribution + "-" + p.version
-	all := []file{{root + "/PKG-INFO", p.metadata}}
-	err = fs.WalkDir(python, "python", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := python.ReadFile(name)
-		all = append(all, file{root + strings.TrimPrefix(name, "python"), data})
-		return err
-	})
+	license, err := agentd.Kits.ReadFile("LICENSE")
 	if err != nil {
 		return Archive{}, err
+	}
+	files, err := PythonPackage()
+	if err != nil {
+		return Archive{}, err
+	}
+	root := pythonDistribution + "-" + p.version
+	all := []file{
+		{root + "/PKG-INFO", p.metadata}, {root + "/LICENSE", license},
+		{root + "/README.md", p.readme}, {root + "/pyproject.toml", p.pyproject},
+	}
+	for _, f := range files {
+		all = append(all, file{root + "/src/" + f.Name, f.Data})
 	}
 	data, err := tarred(all)
 	return Archive{Name: root + ".tar.gz", Data: data}, err
@@ -86,14 +92,14 @@ func PythonSdist() (Archive, error) {
 // PythonPackage returns the modules of the kit for Python, named from the folder above the
 // package: agentd/__init__.py and so on.
 func PythonPackage() ([]Archive, error) {
-	const folder = "python/src/agentd"
-	entries, err := python.ReadDir(folder)
+	const folder = "sdk/python/src/agentd"
+	entries, err := agentd.Kits.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
 	files := make([]Archive, 0, len(entries))
 	for _, e := range entries {
-		data, err := python.ReadFile(path.Join(folder, e.Name()))
+		data, err := agentd.Kits.ReadFile(path.Join(folder, e.Name()))
 		if err != nil {
 			return nil, err
 		}
@@ -104,18 +110,22 @@ func PythonPackage() ([]Archive, error) {
 
 // A pyproject is what the archives need of pyproject.toml.
 type pyproject struct {
-	version  string
-	metadata []byte // of the core metadata specification, version 2.4
+	version           string
+	metadata          []byte // of the core metadata specification, version 2.4
+	readme, pyproject []byte // the files
 }
 
 func readPyproject() (p pyproject, err error) {
 	text := map[string]string{}
-	for _, name := range []string{"pyproject.toml", "README.md", "src/agentd/version.py"} {
-		data, err := python.ReadFile("python/" + name)
-		if err != nil {
-			return p, err
-		}
-		text[name] = string(data)
+	read := func(fs embed.FS, folder, name string) {
+		data, ferr := fs.ReadFile(folder + name)
+		text[name], err = string(data), errors.Join(err, ferr)
+	}
+	read(python, "python/", "pyproject.toml")
+	read(python, "python/", "README.md")
+	read(agentd.Kits, "sdk/python/src/agentd/", "version.py")
+	if err != nil {
+		return p, err
 	}
 	find := func(name, key string) string {
 		found := regexp.MustCompile(`(?m)^` + key + ` = "(.*)"$`).FindStringSubmatch(text[name])
@@ -125,7 +135,7 @@ func readPyproject() (p pyproject, err error) {
 		}
 		return found[1]
 	}
-	p.version = find("src/agentd/version.py", "__version__")
+	p.version = find("version.py", "__version__")
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Metadata-Version: 2.4\nName: %s\nVersion: %s\n", find("pyproject.toml", "name"), p.version)
 	fmt.Fprintf(&b, "Summary: %s\n", find("pyproject.toml", "description"))
@@ -134,6 +144,6 @@ func readPyproject() (p pyproject, err error) {
 		fmt.Fprintf(&b, "Classifier: %s\n", c[1])
 	}
 	fmt.Fprintf(&b, "Requires-Python: %s\nDescription-Content-Type: text/markdown\n\n%s", find("pyproject.toml", "requires-python"), text["README.md"])
-	p.metadata = b.Bytes()
+	p.metadata, p.readme, p.pyproject = b.Bytes(), []byte(text["README.md"]), []byte(text["pyproject.toml"])
 	return p, err
 }

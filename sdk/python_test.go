@@ -139,7 +139,7 @@ func TestSdist(t *testing.T) {
 
 // The same sources make the same bytes.
 func TestReproducible(t *testing.T) {
-	for _, make := range []func() (sdk.Archive, error){sdk.PythonWheel, sdk.PythonSdist} {
+	for _, make := range []func() (sdk.Archive, error){sdk.PythonWheel, sdk.PythonSdist, sdk.TypeScriptTarball} {
 		archive, err := make()
 		first := made(t, archive, err)
 		archive, err = make()

@@ -13,7 +13,7 @@ func (a *app) sdkCommand() *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:   "sdk",
 		Short: "Write the kits for skills and clients in other languages",
-	}, a.sdkPythonCommand())
+	}, a.sdkPythonCommand(), a.sdkTypeScriptCommand())
 }
 
 // sdkPythonCommand returns `agentd sdk python`.
@@ -33,5 +33,25 @@ func (a *app) sdkPythonCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&out, "out", ".", "the folder to write to")
 	f.StringVar(&format, "format", string(sdk.Wheel), "wheel, sdist or dir")
+	return cmd
+}
+
+// sdkTypeScriptCommand returns `agentd sdk typescript`.
+func (a *app) sdkTypeScriptCommand() *cobra.Command {
+	var out, format string
+	cmd := &cobra.Command{
+		Use:   "typescript [flags]",
+		Short: "Write the kit for TypeScript",
+		Long: "Write the package @agentd/sdk, which this program carries: as a tarball for npm, or as the folder that stands in\n" +
+			"node_modules. It needs Node.js 20, Deno or Bun and nothing else. docs/kits.md describes it.",
+		Example: "  agentd sdk typescript --out dist && npm install --offline dist/agentd-sdk-*.tgz",
+		Args:    cobra.NoArgs,
+		RunE: a.do(func(context.Context, []string) error {
+			return sdk.TypeScript(&a.Env, out, sdk.Format(format))
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&out, "out", ".", "the folder to write to")
+	f.StringVar(&format, "format", string(sdk.Tarball), "tarball or dir")
 	return cmd
 }

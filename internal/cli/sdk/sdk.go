@@ -13,10 +13,11 @@ import (
 // A Format is what a kit is written as.
 type Format string
 
-// The formats of the kit for Python.
+// The formats: of the kit for Python, of that for TypeScript, and of both.
 const (
-	Wheel Format = "wheel"
-	Sdist Format = "sdist"
+	Wheel   Format = "wheel"
+	Sdist   Format = "sdist"
+	Tarball Format = "tarball"
 	// Dir is the package itself, for programs that keep a copy of it.
 	Dir Format = "dir"
 )
@@ -34,6 +35,24 @@ func Python(env *cli.Env, out string, format Format) error {
 		files, err = kits.PythonPackage()
 	default:
 		return cli.Usage("--format: must be %s, %s or %s, not %q", Wheel, Sdist, Dir, format)
+	}
+	if err != nil {
+		return err
+	}
+	return write(env, out, files)
+}
+
+// TypeScript writes the kit for TypeScript below a folder, which it creates.
+func TypeScript(env *cli.Env, out string, format Format) error {
+	var files []kits.Archive
+	var err error
+	switch format {
+	case Tarball:
+		files, err = single(kits.TypeScriptTarball())
+	case Dir:
+		files, err = kits.TypeScriptPackage()
+	default:
+		return cli.Usage("--format: must be %s or %s, not %q", Tarball, Dir, format)
 	}
 	if err != nil {
 		return err
