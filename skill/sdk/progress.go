@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 )
 
@@ -68,7 +69,7 @@ func ask(ctx context.Context, env Environment, body []byte, report func(Progress
 	if report == nil {
 		return post(ctx, env, "/v1/request", body)
 	}
-	resp, err := open(ctx, env, "/v1/request", body, "application/x-ndjson")
+	resp, err := open(ctx, env, http.MethodPost, "/v1/request", body, "application/x-ndjson")
 	if err != nil {
 		return nil, err
 	}

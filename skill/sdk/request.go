@@ -55,6 +55,9 @@ type Request struct {
 	// IdempotencyKey makes a repeated call return the first one's result.
 	// Empty means none.
 	IdempotencyKey string
+	// SessionID is the session that the call belongs to. Within a running call, empty is
+	// that of the call.
+	SessionID string
 	// TenantID is the tenant that the call is for. Within a running call it is that of the
 	// call, and another one is refused.
 	TenantID string
@@ -232,11 +235,12 @@ func requestBody(req Request) ([]byte, error) {
 		TimeoutMs      int64  `json:"timeoutMs,omitempty"`
 		Mode           Mode   `json:"mode"`
 		IdempotencyKey string `json:"idempotencyKey,omitempty"`
+		SessionID      string `json:"sessionId,omitempty"`
 		TenantID       string `json:"tenantId,omitempty"`
 		Traceparent    string `json:"traceparent,omitempty"`
 		IdleTimeoutMs  int64  `json:"idleTimeoutMs,omitempty"`
 	}{
-		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey, TenantID: req.TenantID,
+		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey, SessionID: req.SessionID, TenantID: req.TenantID,
 		Traceparent: req.Traceparent, TimeoutMs: wholeMs(req.Timeout), IdleTimeoutMs: wholeMs(req.IdleTimeout),
 	})
 	if err != nil {
@@ -251,7 +255,7 @@ func wholeMs(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / 
 
 // post sends body to a path of the API and returns the body of a 200.
 func post(ctx context.Context, env Environment, path string, body []byte) ([]byte, error) {
-	resp, err := open(ctx, env, path, body, "application/json")
+	resp, err := open(ctx, env, http.MethodPost, path, body, "application/json")
 	if err != nil {
 		return nil, err
 	}
@@ -271,9 +275,9 @@ func readReply(r io.Reader) ([]byte, error) {
 	return reply, nil
 }
 
-// open sends body to a path of the API. The caller closes the body of a 200; other
+// open makes one request of the API. The caller closes the body of a 200; other
 // statuses are errors.
-func open(ctx context.Context, env Environment, path string, body []byte, accept string) (*http.Response, error) {
+func open(ctx context.Context, env Environment, method, path string, body []byte, accept string) (*http.Response, error) {
 	// A connection per call: it costs a fraction of a millisecond within a host, and
 	// leaves nothing behind for somebody to close. The transport knows no proxies,
 	// whatever the environment says: one could not reach the agent, and would read the
@@ -288,11 +292,13 @@ func open(ctx context.Context, env Environment, path string, body []byte, accept
 		}
 	}
 	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	httpReq, err := http.NewRequestWithContext(ctx, http.MethodPost, base+path, bytes.NewReader(body))
+	httpReq, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	httpReq.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		httpReq.Header.Set("Content-Type", "application/json")
+	}
 	httpReq.Header.Set("Accept", accept)
 	if env.Call != "" {
 		httpReq.Header.Set(CallHeader, env.Call)

@@ -71,7 +71,7 @@ func write(env *cli.Env, out string, files []kits.Archive) error {
 	all := make([]written, 0, len(files))
 	for _, f := range files {
 		name := filepath.Join(out, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil { //nolint:gosec // as the files in it are
 			return err
 		}
 		if err := os.WriteFile(name, f.Data, 0o644); err != nil { //nolint:gosec // it is for everybody, as what it is installed from
