@@ -30,6 +30,10 @@ class ProcessTest(unittest.TestCase):
     def test_serves_asynchronous_functions(self) -> None:
         self.assertEqual(run("loops", "null", "async")[:2], (0, [True, True]))
 
+    def test_loads_no_event_loop_that_it_does_not_need(self) -> None:
+        program = "import sys, agentd; assert 'asyncio' not in sys.modules; agentd.CancelledError"
+        subprocess.run([sys.executable, "-S", "-c", program], env=environment(), check=True)
+
     def test_failures(self) -> None:
         status, answer, log = run("fail", "true")
         self.assertEqual((status, answer), (75, {"error": {"message": "not today", "retryable": True}}))

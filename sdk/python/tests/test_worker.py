@@ -5,6 +5,7 @@ import signal
 import unittest
 
 from host import Host
+from test_client import Agent, reply
 
 
 class WorkerTest(unittest.TestCase):
@@ -138,6 +139,14 @@ class WorkerTest(unittest.TestCase):
                 h.notify("progress", id=4711, seq=1, attempt=1, value="of nobody")
                 h.respond(asked["id"], {"status": "ok", "response": None})
                 self.assertEqual(h.result(id)["answer"], want)
+
+    def test_results_of_asynchronous_calls(self) -> None:
+        agent = Agent(reply(200, {"status": "timeout"}))
+        self.addCleanup(agent.close)
+        with Host(url=agent.endpoint) as h:
+            self.assertEqual(h.call("await", "c-9", token="token"), "timeout")
+            line, headers, _ = agent.requests[0]
+            self.assertEqual((line, headers["Agentd-Call"]), ("GET /v1/results/c-9?timeoutMs=30000", "token"))
 
     def test_nested_calls_at_once(self) -> None:
         with Host("1", "async") as h:

@@ -19,12 +19,13 @@ Any other program::
     result = client.request("pr-reviewer", "review-pr", {"prUrl": url}, timeout_ms=20_000)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .call import Call
 from .client import AsyncClient, AsyncStream, Client, Mode, Stream, aconnect, connect
 from .errors import (
     AgentdError,
     CallError,
-    CancelledError,
     ConnectionFailed,
     RefusedError,
     SkillError,
@@ -34,6 +35,9 @@ from .errors import (
 from .result import CallFailure, Failed, Ok, Outcome, Progress, Result, SchemaViolation, Violation
 from .skill import Skill, serve
 from .version import __version__
+
+if TYPE_CHECKING:
+    from .errors import CancelledError
 
 __all__ = [
     "AgentdError",
@@ -64,3 +68,11 @@ __all__ = [
     "serve",
     "unwrap",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CancelledError":
+        from .errors import CancelledError
+
+        return CancelledError
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

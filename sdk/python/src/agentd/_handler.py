@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import logging
-from typing import Any, Awaitable, Callable, NamedTuple, Union
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any, Callable, NamedTuple, Union
 
 from .call import Call
-from .errors import CallError, SkillError
+from .errors import CallError, SkillError, is_cancelled
 
 #: A function that serves a capability: payload and call in, answer out.
 Function = Callable[[Any, Call], Union[Any, Awaitable[Any]]]
 
-_logger = logging.getLogger("agentd.skill")
+_CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without inspect
 
 
 class Handler(NamedTuple):
@@ -30,12 +29,20 @@ class Handler(NamedTuple):
     def serve(self, payload: Any, call: Call) -> Any:
         """Calls a function that blocks."""
         answer = self.function(self.arguments(payload), call)
-        return asyncio.run(_wait_for(answer)) if inspect.isawaitable(answer) else answer
+        if not _is_awaitable(answer):
+            return answer
+        import asyncio
+
+        return asyncio.run(_wait_for(answer))
 
     async def aserve(self, payload: Any, call: Call) -> Any:
         """Calls an asynchronous function."""
         answer = self.function(self.arguments(payload), call)
-        return await answer if inspect.isawaitable(answer) else answer
+        return await answer if _is_awaitable(answer) else answer
+
+
+def _is_awaitable(answer: Any) -> bool:
+    return isinstance(answer, Awaitable)
 
 
 async def _wait_for(answer: Awaitable[Any]) -> Any:
@@ -46,8 +53,14 @@ def handler(function: Function, takes_object: bool) -> Handler:
     """Makes a handler of a function, or of an object that can be called."""
     if not callable(function):
         raise TypeError(f"a function is needed, not {type(function).__name__}")
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
-    return Handler(function, is_async, takes_object)
+    return Handler(function, _is_async(function) or _is_async(getattr(function, "__call__", None)), takes_object)
+
+
+def _is_async(function: Any) -> bool:
+    while isinstance(function, partial):
+        function = function.func  # pyright: ignore[reportUnknownMemberType]
+    function = getattr(function, "__func__", function)  # of a method
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & _CO_COROUTINE)
 
 
 class Failure(NamedTuple):
@@ -64,7 +77,7 @@ def failure(e: BaseException, call: Call) -> Failure:
     if isinstance(e, SkillError):
         call.log.warning("skill failed: %s", e.message, exc_info=e.__cause__)
         return Failure(e.message, True, bool(e.retryable), False)
-    if isinstance(e, asyncio.CancelledError):
+    if is_cancelled(e):
         return Failure("the call was cancelled", False, False, True)
     call.log.error("skill failed: %s", call.capability, exc_info=e)
     return Failure(f"{type(e).__name__}: {e}"[:2000], False, isinstance(e, CallError) and e.retryable, False)

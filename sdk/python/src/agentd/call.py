@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Mapping, MutableMapping, Optional
 
 from ._channel import Channel, Running, current, trace_id
 from .client import AsyncClient, Client, Mode, refuse_in_event_loop
-from .errors import CancelledError
 from .result import Result
 
 if TYPE_CHECKING:
@@ -167,6 +166,8 @@ class Call:
     def raise_if_canceled(self) -> None:
         """Raises :class:`CancelledError` if the call was cancelled."""
         if self._is_canceled:
+            from .errors import CancelledError
+
             raise CancelledError(f"the call {self.correlation_id} was cancelled")
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+import sys
 from contextlib import aclosing, closing
 from types import TracebackType
 from typing import Any, AsyncGenerator, Generator, Generic, Literal, Optional, TypeVar, Union, cast
@@ -271,6 +271,9 @@ class AsyncStream(Generic[T]):
 
 def refuse_in_event_loop() -> None:
     """Raises RuntimeError in an event loop, which a call that blocks would stop, its own answer included."""
+    asyncio = sys.modules.get("asyncio")  # without it there is no loop
+    if asyncio is None:
+        return
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
-from typing import TYPE_CHECKING, TypeVar, Union
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 if TYPE_CHECKING:
+    from asyncio import CancelledError
+
     from .result import Failed, Result, SchemaViolation, Violation
 
 __all__ = ["AgentdError", "CallError", "CancelledError", "ConnectionFailed", "RefusedError", "SkillError", "ViolationError", "unwrap"]
 
 T = TypeVar("T")
+
+
+def __getattr__(name: str) -> Any:
+    # A process that serves one call has no time for what it may not need: asyncio takes as long
+    # to load as Python itself.
+    if name == "CancelledError":
+        from asyncio import CancelledError
+
+        return CancelledError
+    raise AttributeError(name)
+
+
+def is_cancelled(e: BaseException) -> bool:
+    """Whether an exception is a CancelledError."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(e, asyncio.CancelledError)
 
 
 class AgentdError(Exception):

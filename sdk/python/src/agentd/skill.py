@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
@@ -120,7 +119,9 @@ def _process(handlers: Mapping[str, Handler], stdin: int, stdout: int) -> int:
             answer = _json.encode(_serve_one(found, payload, call))
         finally:
             current.reset(token)
-    except (Exception, asyncio.CancelledError, SystemExit) as e:
+    except BaseException as e:
+        if isinstance(e, KeyboardInterrupt):
+            raise
         f = failure(e, call)
         answer = _public(f)
         status = _RETRYABLE if f.retryable or f.cancelled else _FAILED
@@ -133,6 +134,8 @@ def _serve_one(found: Handler, payload: Any, call: Call) -> Any:
     if not found.is_async:
         on_terminate(call.cancel)
         return found.serve(payload, call)
+
+    import asyncio
 
     async def run() -> Any:
         task = asyncio.ensure_future(found.aserve(payload, call))
