@@ -80,8 +80,8 @@ export declare class ServedCall extends BaseCaller implements Call {
     readonly deadlineMs: number | undefined;
     readonly event: boolean;
     readonly wantsProgress: boolean;
-    readonly link: Link;
     constructor(info: CallInfo, link: Link);
+    get link(): Link;
     get log(): Log;
     get signal(): Signal;
     /** Whether the call was cancelled. */

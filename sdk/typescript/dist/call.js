@@ -10,7 +10,7 @@ const maxTimer = 0x7fffffff;
  * @internal
  */
 export class ServedCall extends BaseCaller {
-    link;
+    #link;
     #log;
     #abort;
     #timer;
@@ -18,7 +18,10 @@ export class ServedCall extends BaseCaller {
     constructor(info, link) {
         super();
         Object.assign(this, info);
-        this.link = link;
+        this.#link = link;
+    }
+    get link() {
+        return this.#link;
     }
     get log() {
         return (this.#log ??= new Log(this.correlationId, this.traceparent));
@@ -52,16 +55,16 @@ export class ServedCall extends BaseCaller {
         clearTimeout(this.#timer);
     }
     async progress(value) {
-        return this.link.progress(stringify(value));
+        return this.#link.progress(stringify(value));
     }
     exchange(request, options) {
-        return this.link.exchange(request, options);
+        return this.#link.exchange(request, options);
     }
     fetch(correlationId, timeoutMs, options) {
-        return this.link.fetch(correlationId, timeoutMs, options);
+        return this.#link.fetch(correlationId, timeoutMs, options);
     }
     bigints() {
-        return this.link.bigint;
+        return this.#link.bigint;
     }
 }
 const running = new AsyncLocalStorage();

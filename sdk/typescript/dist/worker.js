@@ -287,7 +287,7 @@ class LineReader {
         if (start < chunk.length)
             this.#keep(chunk.subarray(start));
     }
-    /** Keeps a part of a line. A part of a chunk keeps all of it, so that a small one is copied. */
+    /** Keeps a part of a line. */
     #keep(part) {
         this.#bytes += part.length;
         if (this.#bytes > this.#most())

@@ -89,7 +89,7 @@ export class ServedCall extends BaseCaller implements Call {
   declare readonly deadlineMs: number | undefined;
   declare readonly event: boolean;
   declare readonly wantsProgress: boolean;
-  readonly link: Link;
+  readonly #link: Link;
   #log: Log | undefined;
   #abort: AbortController | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -98,7 +98,11 @@ export class ServedCall extends BaseCaller implements Call {
   constructor(info: CallInfo, link: Link) {
     super();
     Object.assign(this, info);
-    this.link = link;
+    this.#link = link;
+  }
+
+  get link(): Link {
+    return this.#link;
   }
 
   get log(): Log {
@@ -136,19 +140,19 @@ export class ServedCall extends BaseCaller implements Call {
   }
 
   async progress(value: unknown): Promise<boolean> {
-    return this.link.progress(stringify(value));
+    return this.#link.progress(stringify(value));
   }
 
   protected exchange(request: string, options: ExchangeOptions): Promise<Result> {
-    return this.link.exchange(request, options);
+    return this.#link.exchange(request, options);
   }
 
   protected fetch(correlationId: string, timeoutMs: number, options: ExchangeOptions): Promise<Result> {
-    return this.link.fetch(correlationId, timeoutMs, options);
+    return this.#link.fetch(correlationId, timeoutMs, options);
   }
 
   protected bigints(): boolean {
-    return this.link.bigint;
+    return this.#link.bigint;
   }
 }
 

@@ -94,6 +94,8 @@ test("is JSON.stringify where a bigint makes its own code do the work", () => {
   };
   assert.equal(stringifyJson({ odd, n: 1n }), `{"odd":${JSON.stringify(odd)},"n":1}`);
   assert.equal(stringifyJson([Object(5n)]), "[5]");
+  const shared = {};
+  assert.equal(stringifyJson([1n, ...Array(600).fill(shared)]), `[1${",{}".repeat(600)}]`);
   for (const nothing of [undefined, () => 1, Symbol("x"), { toJSON: () => undefined }]) assert.equal(stringifyJson(nothing), "null");
 });
 

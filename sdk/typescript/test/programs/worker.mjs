@@ -17,7 +17,7 @@ await serve(
       process.stdout.write("by process.stdout\n");
       return null;
     },
-    context: (_, call) => ({ ...call, link: undefined, same: currentCall() === call }),
+    context: (_, call) => ({ ...call, same: currentCall() === call }),
     logs: (_, call) => call.log.warn("two\nlines", { n: 1, text: "a b", error: new Error("deep") }),
     environment: () => String(spawnSync(process.execPath, ["-p", "process.env.AGENTD_WORKER"]).stdout),
     value: (kind) => ({ surrogate: "\ud800", rounded: 2 ** 60, long: "x".repeat(1 << 20), deep: JSON.parse("[".repeat(600) + "]".repeat(600)), exact: 2n ** 64n })[kind],
