@@ -115,7 +115,8 @@ func (a *app) capabilitiesGenCommand() *cobra.Command {
 		Use: "gen", Short: "Write a typed client for a peer's capabilities", Args: arguments(0),
 		Long: "Write a typed client for the capabilities of one agent. The same capabilities give the\n" +
 			"same bytes everywhere, so that the file can be kept under version control; --check writes\n" +
-			"nothing and exits with 3 when the file differs from what would be written.",
+			"nothing and exits with 3 when the file differs from what would be written.\n\n" +
+			"Clients stand on the kit of their language (agentd sdk); --standalone ones need none.",
 		Example: "  agentd capabilities gen --peer pr-reviewer\n" +
 			"  agentd capabilities gen --capabilities vendor/reviewer.yaml --lang go --out internal/peers --check",
 		RunE: a.do(func(context.Context, []string) error { return capabilities.Gen(&a.Env, r) }),
@@ -126,6 +127,7 @@ func (a *app) capabilitiesGenCommand() *cobra.Command {
 	f.StringVar(&r.File, "capabilities", "", "capabilities file of any agent")
 	f.StringVar(&r.Lang, "lang", names[0], strings.Join(names, ", "))
 	f.StringVar(&r.Out, "out", "generated", "folder to write below")
+	f.BoolVar(&r.Standalone, "standalone", false, "in Python and TypeScript, bring along what the client runs on")
 	f.BoolVar(&r.Check, "check", false, "write nothing; exit with 3 when the file differs")
 	f.BoolVar(&r.JSON, "json", false, "the same as -o json")
 	return cmd

@@ -26,6 +26,8 @@ type GenRequest struct {
 	Lang string
 	// Out is the folder to write below.
 	Out string
+	// Standalone writes a client that needs no kit.
+	Standalone bool
 	// Check compares instead of writing.
 	Check bool
 	// JSON prints the result as JSON, whatever the format of the environment.
@@ -68,6 +70,9 @@ func Gen(env *cli.Env, r GenRequest) error {
 	if err != nil {
 		return cli.Usage("--lang: %s", strings.TrimPrefix(err.Error(), "codegen: "))
 	}
+	if r.Standalone {
+		lang = lang.Standalone()
+	}
 	doc, err := r.load(env)
 	if err != nil {
 		return err
@@ -77,7 +82,7 @@ func Gen(env *cli.Env, r GenRequest) error {
 		return err
 	}
 	out := cmp.Or(r.Out, ".")
-	file, id := lang.Standalone().Generate(api), doc.Agent.ID()
+	file, id := lang.Generate(api), doc.Agent.ID()
 	// The folder as it was given, so that what is printed can be used where it was given.
 	outFile := strings.TrimRight(out, string(filepath.Separator)) + string(filepath.Separator) + filepath.FromSlash(file.Path)
 	result := genResult{
