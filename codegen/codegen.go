@@ -35,14 +35,24 @@ type Language struct {
 	// emit writes the file, and standalone the one that needs no kit; nil where emit's
 	// needs none.
 	emit, standalone func(*model.API) []byte
+	// serverPath and server are those of a skill to be written. imports is the import
+	// path of the output folder in Go.
+	serverPath func(id string) string
+	server     func(api *model.API, imports string) []byte
 }
 
 // Languages lists the languages, the default first.
 func Languages() []Language {
 	return []Language{
-		{Name: "ts", path: typescript.Path, emit: typescript.Emit, standalone: typescript.Standalone},
-		{Name: "go", path: golang.Path, emit: golang.Emit},
-		{Name: "python", path: python.Path, emit: python.Emit, standalone: python.Standalone},
+		{
+			Name: "ts", path: typescript.Path, emit: typescript.Emit, standalone: typescript.Standalone,
+			serverPath: typescript.ServerPath, server: func(api *model.API, _ string) []byte { return typescript.Server(api) },
+		},
+		{Name: "go", path: golang.Path, emit: golang.Emit, serverPath: golang.ServerPath, server: golang.Server},
+		{
+			Name: "python", path: python.Path, emit: python.Emit, standalone: python.Standalone,
+			serverPath: python.ServerPath, server: func(api *model.API, _ string) []byte { return python.Server(api) },
+		},
 	}
 }
 
@@ -78,4 +88,12 @@ type File struct {
 // Generate writes the client of api in language l.
 func (l Language) Generate(api *API) File {
 	return File{Path: l.path(api.model.Agent.ID()), Content: l.emit(api.model)}
+}
+
+// Server writes the file of a skill that serves api by way of the client in the same
+// folder. Its functions are to be written, and the file is then its author's; see
+// [File.WriteNew]. imports is the import path of the folder in Go, and nothing to other
+// languages.
+func (l Language) Server(api *API, imports string) File {
+	return File{Path: l.serverPath(api.model.Agent.ID()), Content: l.server(api.model, imports)}
 }

@@ -58,7 +58,8 @@ func tsc(t *testing.T, exact bool, files ...string) {
 	t.Helper()
 	command := nodeTool(t, "typescript", "bin", "tsc")
 	command = append(command, "--strict", "--noEmit", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
-		"--lib", "es2022", "--types", "", "--noUnusedLocals", "--erasableSyntaxOnly", "--noUncheckedIndexedAccess", "--noPropertyAccessFromIndexSignature")
+		"--lib", "es2022", "--types", "", "--noUnusedLocals", "--erasableSyntaxOnly", "--noUncheckedIndexedAccess", "--noPropertyAccessFromIndexSignature",
+		"--allowImportingTsExtensions", "--verbatimModuleSyntax")
 	if exact {
 		command = append(command, "--exactOptionalPropertyTypes")
 	}
@@ -110,6 +111,17 @@ func goldenFiles(t *testing.T, form, ext, dir string) (files []string) {
 	return files
 }
 
+// serverBeside writes the skill to be filled in of shapes to dir, with the client that it
+// serves by, and returns its path.
+func serverBeside(t *testing.T, name, dir string) string {
+	t.Helper()
+	l := lang(t, name)
+	client, server := l.Generate(api(t, goldens()["shapes"])), serverOf(t, l)
+	write(t, client.In(dir), client.Content)
+	write(t, server.In(dir), server.Content)
+	return server.In(dir)
+}
+
 // kit is the folder of a kit, sdk/<name>.
 func kit(t *testing.T, name string) string {
 	t.Helper()
@@ -137,7 +149,7 @@ func pythonPath(t *testing.T) string { return filepath.Join(kit(t, "python"), "s
 
 func TestGoldenGoVets(t *testing.T) {
 	t.Parallel()
-	run(t, ".", "go", "vet", "./testdata/golden/...")
+	run(t, ".", "go", "vet", "./testdata/golden/...", "./testdata/server/...")
 }
 
 func TestGoldenTypeScriptCompiles(t *testing.T) {
@@ -147,6 +159,7 @@ func TestGoldenTypeScriptCompiles(t *testing.T) {
 	linkKit(t, dir)
 	files := append(goldenFiles(t, onKit, ".ts", dir), goldenFiles(t, standalone, ".ts", dir)...)
 	files = append(files, docsBeside(t, "ts", ".ts", dir)...)
+	files = append(files, serverBeside(t, "ts", dir))
 	for _, exact := range []bool{false, true} {
 		tsc(t, exact, files...)
 	}
@@ -180,6 +193,7 @@ func TestPythonPassesMypy(t *testing.T) {
 func goldenPython(t *testing.T, dir string) {
 	t.Helper()
 	docsBeside(t, "python", ".py", dir)
+	serverBeside(t, "python", dir)
 	goldenFiles(t, onKit, ".py", dir)
 	goldenFiles(t, standalone, ".py", dir)
 }

@@ -43,7 +43,20 @@ func api(t *testing.T, path string) *codegen.API {
 const (
 	onKit      = "golden"
 	standalone = "standalone"
+	servers    = "server" // skills to be filled in
 )
+
+// serverOf is the skill to be filled in of shapes, in a language.
+func serverOf(t *testing.T, l codegen.Language) codegen.File {
+	t.Helper()
+	return l.Server(api(t, goldens()["shapes"]), "github.com/agentd/agentd/codegen/testdata/golden/shapes")
+}
+
+func TestGoldenServers(t *testing.T) {
+	for _, l := range codegen.Languages() {
+		compare(t, serverOf(t, l), filepath.Join("testdata", servers))
+	}
+}
 
 func TestGolden(t *testing.T) {
 	for name, source := range goldens() {
@@ -67,6 +80,12 @@ func golden(t *testing.T, lang codegen.Language, source, dir string) {
 	if !bytes.Equal(file.Content, again.Content) {
 		t.Fatal("two runs differ")
 	}
+	compare(t, file, dir)
+}
+
+// compare compares a file with the golden one below dir.
+func compare(t *testing.T, file codegen.File, dir string) {
+	t.Helper()
 	path := file.In(dir)
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

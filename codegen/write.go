@@ -81,6 +81,29 @@ func (f File) Write(dir, agent string) error {
 	return nil
 }
 
+// WriteNew puts f below the folder dir unless there is a file already, which stays as it
+// is, and reports whether it did.
+func (f File) WriteNew(dir string) (written bool, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false, fmt.Errorf("codegen: %w", err)
+	}
+	defer root.Close()
+	name := filepath.FromSlash(f.Path)
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return false, fmt.Errorf("codegen: %w", err)
+	}
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("codegen: %w", err)
+	}
+	_, err = file.Write(f.Content)
+	return err == nil, errors.Join(err, file.Close())
+}
+
 // Check compares f with the file below dir. The error is a [*StaleError] where
 // they differ, and a [*TakenError] as Write's.
 func (f File) Check(dir, agent string) error {

@@ -128,6 +128,7 @@ func (a *app) capabilitiesGenCommand() *cobra.Command {
 	f.StringVar(&r.Lang, "lang", names[0], strings.Join(names, ", "))
 	f.StringVar(&r.Out, "out", "generated", "folder to write below")
 	f.BoolVar(&r.Standalone, "standalone", false, "in Python and TypeScript, bring along what the client runs on")
+	f.BoolVar(&r.Server, "server", false, "write a skill to be filled in as well, unless there is one")
 	f.BoolVar(&r.Check, "check", false, "write nothing; exit with 3 when the file differs")
 	f.BoolVar(&r.JSON, "json", false, "the same as -o json")
 	return cmd

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/mod/modfile"
 
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/codegen"
@@ -28,6 +32,8 @@ type GenRequest struct {
 	Out string
 	// Standalone writes a client that needs no kit.
 	Standalone bool
+	// Server writes a skill to be filled in as well, unless there is one.
+	Server bool
 	// Check compares instead of writing.
 	Check bool
 	// JSON prints the result as JSON, whatever the format of the environment.
@@ -41,6 +47,10 @@ type genResult struct {
 	OutFile      string   `json:"outFile"`
 	Language     string   `json:"language"`
 	Digest       string   `json:"digest"`
+	// ServerFile is the skill to be filled in, with Server. ServerKept is set where there
+	// was one already.
+	ServerFile string `json:"serverFile,omitempty"`
+	ServerKept bool   `json:"serverKept,omitempty"`
 	// UpToDate is the verdict of --check, and absent without it.
 	UpToDate *bool `json:"upToDate,omitempty"`
 }
@@ -59,6 +69,9 @@ func Languages() []string {
 func Gen(env *cli.Env, r GenRequest) error {
 	if (r.Peer == "") == (r.File == "") {
 		return cli.Usage("give either --peer <id> or --capabilities <path>")
+	}
+	if r.Server && r.Check {
+		return cli.Usage("--check judges generated files, and what --server writes is its author's")
 	}
 	if r.JSON && env.Format == output.Table {
 		// A copy: the environment belongs to the caller, and --json concerns this
@@ -83,18 +96,54 @@ func Gen(env *cli.Env, r GenRequest) error {
 	}
 	out := cmp.Or(r.Out, ".")
 	file, id := lang.Generate(api), doc.Agent.ID()
-	// The folder as it was given, so that what is printed can be used where it was given.
-	outFile := strings.TrimRight(out, string(filepath.Separator)) + string(filepath.Separator) + filepath.FromSlash(file.Path)
 	result := genResult{
-		Peer: id, Capabilities: doc.Names(), OutFile: outFile, Language: lang.Name, Digest: doc.Digest(),
+		Peer: id, Capabilities: doc.Names(), OutFile: below(out, file.Path), Language: lang.Name, Digest: doc.Digest(),
 	}
 	if r.Check {
 		return result.check(env, file.Check(out, id))
 	}
+	imports := ""
+	if r.Server && lang.Name == "go" {
+		if imports, err = importPath(out); err != nil {
+			return err
+		}
+	}
 	if err := file.Write(out, id); err != nil {
 		return err
 	}
+	if r.Server {
+		server := lang.Server(api, imports)
+		written, err := server.WriteNew(out)
+		if err != nil {
+			return err
+		}
+		result.ServerFile, result.ServerKept = below(out, server.Path), !written
+	}
 	return result.write(env, "wrote")
+}
+
+// below is the path of a file in a folder, with the folder as it was given, so that what
+// is printed can be used where that was given.
+func below(dir, path string) string {
+	return strings.TrimRight(dir, string(filepath.Separator)) + string(filepath.Separator) + filepath.FromSlash(path)
+}
+
+// importPath is that of a folder by the go.mod around it.
+func importPath(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("--out: %w", err)
+	}
+	for root := dir; ; root = filepath.Dir(root) {
+		text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+		if module := modfile.ModulePath(text); err == nil && module != "" {
+			rel, err := filepath.Rel(root, dir)
+			return path.Join(module, filepath.ToSlash(rel)), err
+		}
+		if root == filepath.Dir(root) {
+			return "", cli.Usage("--server: no go.mod around %s says what to import: run go mod init there", dir)
+		}
+	}
 }
 
 // check prints the verdict of --check, whose error is err. A stale file is a
@@ -127,6 +176,14 @@ func (r genResult) write(env *cli.Env, verb string) error {
 		noun = "capability"
 	}
 	_, err := fmt.Fprintf(env.Stdout, "✓ %s %s (%d %s)\n", verb, output.Printable(r.OutFile), len(r.Capabilities), noun)
+	if err != nil || r.ServerFile == "" {
+		return err
+	}
+	did := "wrote " + output.Printable(r.ServerFile) + ", whose functions are to be written"
+	if r.ServerKept {
+		did = "kept " + output.Printable(r.ServerFile)
+	}
+	_, err = fmt.Fprintf(env.Stdout, "✓ %s\n", did)
 	return err
 }
 
