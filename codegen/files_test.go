@@ -1,8 +1,10 @@
 package codegen_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,20 +21,31 @@ func TestClientsOfAwkwardAgentsAreUsable(t *testing.T) {
 	t.Parallel()
 	t.Run("go", func(t *testing.T) {
 		t.Parallel()
-		const dir = "testdata/awkward"
-		t.Cleanup(func() { os.RemoveAll(dir) })
-		write(t, filepath.Join(dir, "program.go"), nil)
-		program := "package main\n\nimport (\n"
-		uses := ""
+		// An overlay puts the files into this module, where their imports are found.
+		place, err := filepath.Abs(filepath.Join("testdata", "awkward"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, replace := t.TempDir(), map[string]string{}
+		put := func(path string, content []byte) {
+			write(t, filepath.Join(dir, path), content)
+			replace[filepath.Join(place, path)] = filepath.Join(dir, path)
+		}
+		program, uses := "package main\n\nimport (\n", ""
 		for _, id := range awkward {
 			file := client(t, "go", id)
-			write(t, file.In(dir), file.Content)
-			pkg := filepath.Dir(file.Path)
-			program += "\t\"github.com/agentd/agentd/codegen/" + dir + "/" + pkg + "\"\n"
+			put(file.Path, file.Content)
+			pkg := path.Dir(file.Path)
+			program += "\t\"github.com/agentd/agentd/codegen/testdata/awkward/" + pkg + "\"\n"
 			uses += "\t_ = " + pkg + ".NewClient\n"
 		}
-		write(t, filepath.Join(dir, "program.go"), []byte(program+")\n\nfunc main() {\n"+uses+"}\n"))
-		run(t, ".", "go", "vet", "./"+dir+"/...")
+		put("program.go", []byte(program+")\n\nfunc main() {\n"+uses+"}\n"))
+		overlay, err := json.Marshal(map[string]any{"Replace": replace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "overlay.json"), overlay)
+		run(t, ".", "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", os.DevNull, "./testdata/awkward")
 	})
 	t.Run("python", func(t *testing.T) {
 		t.Parallel()
@@ -45,6 +58,14 @@ func TestClientsOfAwkwardAgentsAreUsable(t *testing.T) {
 		}
 		write(t, filepath.Join(dir, "program.py"), []byte(program+"import logging.config, asyncio, http.client, selectors\n"))
 		run(t, dir, python, "-B", "program.py")
+
+		// The kit is found, too: no client is called like it.
+		path := pythonPath(t)
+		for _, id := range awkward {
+			file := lang(t, "python").Generate(loose(t, id))
+			write(t, file.In(dir), file.Content)
+		}
+		runWith(t, []string{"PYTHONPATH=" + path}, dir, python, "-B", "program.py")
 	})
 	t.Run("typescript", func(t *testing.T) {
 		t.Parallel()

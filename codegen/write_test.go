@@ -11,8 +11,14 @@ import (
 	"github.com/agentd/agentd/codegen"
 )
 
-// client is the file for an agent with one loose capability.
-func client(t *testing.T, lang, id string) codegen.File {
+// client is the standalone file for an agent with one loose capability.
+func client(t *testing.T, name, id string) codegen.File {
+	t.Helper()
+	return lang(t, name).Standalone().Generate(loose(t, id))
+}
+
+// loose is an agent with one capability without schemas.
+func loose(t *testing.T, id string) *codegen.API {
 	t.Helper()
 	doc, err := capability.Parse("c.json", []byte(`{"version":1,"agent":"agent://`+id+`","transports":[{"kind":"memory","topics":{"requests":"t"}}],
 		"capabilities":[{"name":"x"}]}`), capability.LoadOptions{ValidateSchemas: true})
@@ -23,11 +29,7 @@ func client(t *testing.T, lang, id string) codegen.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := codegen.Find(lang)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l.Standalone().Generate(api)
+	return api
 }
 
 func TestPaths(t *testing.T) {
