@@ -1,4 +1,3 @@
-// Package python writes a client as one module for Python 3.11 and its standard
-// library: payloads are TypedDicts, and there is a client that blocks and one
-// for asyncio.
+// Package python writes a client as one module: payloads are TypedDicts, and there is
+// a client that blocks and one for asyncio, on the kit for Python or standalone.
 package python

@@ -1,3 +1,3 @@
-// Package typescript writes a client as one module of types and a function that
-// makes calls, without dependencies.
+// Package typescript writes a client as one module: types and what makes and serves
+// calls, on the kit for TypeScript or standalone.
 package typescript
