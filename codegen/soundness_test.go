@@ -21,7 +21,7 @@ import (
 
 const (
 	soundnessSeed  = 8
-	soundnessCases = 150
+	soundnessCases = 110 // besides the corpus
 )
 
 // soundnessContracts are the contracts that every language is tested with: random ones,
