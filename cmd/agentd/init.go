@@ -17,7 +17,7 @@ func (a *app) initCommand() *cobra.Command {
 		Long: "Write a fleet into a folder: two agents that call each other, each with a contract, a skill, a test and typed\n" +
 			"clients. Without --lang they are in what is installed here. The kits for skills come out of agentd, into the\n" +
 			"folder kits: nothing is downloaded.\n\n" +
-			"python      workers on the kit for Python 3.11 or later, with the standard library only\n" +
+			"python      workers on the kit for Python 3.10 or later, with the standard library only\n" +
 			"typescript  workers on the kit for TypeScript, which Node.js 22.18 or later runs as it is: no build, no npm\n" +
 			"go          workers on the kit for Go, whose sources are put into kits/go: Go 1.26 or later\n" +
 			"bash        programs that are started for each call, with jq; without typed clients\n\n" +

@@ -44,7 +44,7 @@ func Init(ctx context.Context, env *cli.Env, dir string, langs []string) error {
 	t.template("fleet/fleet.yaml", "fleet.yaml", name)
 	t.template("fleet/rpc-peers.yaml", "rpc-peers.yaml", name)
 	t.template("fleet/gitignore", ".gitignore", nil)
-	t.template("fleet/README.md", "README.md", map[string]any{"Name": name, "Tests": tests(greeter, counter)})
+	t.template("fleet/README.md", "README.md", map[string]any{"Name": name, "Client": greeter.lang.client, "Tests": tests(greeter, counter)})
 	t.agent(greeter, counter)
 	t.agent(counter, greeter)
 	if t.err != nil {

@@ -31,7 +31,7 @@ type language struct {
 // languages are all of them, in the order in which a default is looked for.
 func languages() []language {
 	return []language{
-		{name: "python", client: "python", program: "python3", ask: []string{"--version"}, least: [2]int{3, 11},
+		{name: "python", client: "python", program: "python3", ask: []string{"--version"}, least: [2]int{3, 10},
 			tests: "PYTHONPATH=kits/python python3 -m unittest discover -s agents/%s"},
 		// Node runs TypeScript as it is from 22.18 on.
 		{name: "typescript", client: "ts", program: "node", ask: []string{"--version"}, least: [2]int{22, 18},
@@ -105,7 +105,7 @@ func choose(ctx context.Context, names []string, most int) (chosen []language, n
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, nil, fmt.Errorf("none of python3 3.11, node 22.18, go 1.26, or bash with jq is installed: install one, or choose with --lang")
+		return nil, nil, fmt.Errorf("none of python3 3.10, node 22.18, go 1.26, or bash with jq is installed: install one, or choose with --lang")
 	}
 	return chosen, []string{"in " + strings.Join(have, " and ") + "; --lang chooses others"}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/codegen"
 	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/sdk"
 )
 
 // Templates are named after the files that they make, without what would have tools take them for such.
@@ -84,7 +85,11 @@ func (t *tree) optional() {
 func (t *tree) infrastructure(l language, fleet string) {
 	switch l.name {
 	case "python":
-		t.kit("sdk/python/src/agentd", "kits/python/agentd")
+		files, err := sdk.PythonPackage()
+		t.err = errors.Join(t.err, err)
+		for _, f := range files {
+			t.files["kits/python/"+f.Name] = f.Data
+		}
 		t.copy("LICENSE", "kits/python/LICENSE")
 		t.template("python/pyrightconfig.json", "pyrightconfig.json", nil)
 	case "typescript":
