@@ -23,7 +23,7 @@ import (
 // paths. It overwrites nothing.
 func (t *tree) place(ctx context.Context, root string) (files []string, err error) {
 	_, statErr := os.Stat(root)
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	if err := makeFolder(root); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -74,9 +74,15 @@ func (t *tree) place(ctx context.Context, root string) (files []string, err erro
 	return files, nil
 }
 
+// makeFolder makes a folder of sources, which other users may read as far as the umask allows:
+// skills may run as one of them.
+func makeFolder(path string) error {
+	return os.MkdirAll(path, 0o755) //nolint:gosec // see above
+}
+
 // move gives a file its place, which nobody has taken since it was looked at.
 func move(from, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+	if err := makeFolder(filepath.Dir(to)); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +109,7 @@ func remove(root string, files []string) (err error) {
 func (t *tree) write(dir string) error {
 	for _, name := range slices.Sorted(maps.Keys(t.files)) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := makeFolder(filepath.Dir(path)); err != nil {
 			return err
 		}
 		mode := fs.FileMode(0o644)
@@ -116,7 +122,7 @@ func (t *tree) write(dir string) error {
 	}
 	for name, to := range t.links {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := makeFolder(filepath.Dir(path)); err != nil {
 			return err
 		}
 		if err := os.Symlink(filepath.FromSlash(to), path); err != nil {
