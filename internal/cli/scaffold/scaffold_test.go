@@ -2,8 +2,11 @@ package scaffold
 
 import (
 	"fmt"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -77,6 +80,35 @@ func TestEveryPairOfLanguages(t *testing.T) {
 				if strings.Contains(text, "<<") || strings.Contains(text, ">>") {
 					t.Errorf("%s: a place that was not filled in: %s", name, text)
 				}
+			}
+		}
+	}
+}
+
+// The kit for Go has all of this module that it imports: kits.go lists it.
+func TestKitForGoIsWhole(t *testing.T) {
+	t.Parallel()
+	tree := newTree()
+	tree.infrastructure(language{name: "go"}, "f")
+	if tree.err != nil {
+		t.Fatal(tree.err)
+	}
+	const module, kit = "github.com/agentd/agentd/", "kits/go/"
+	folders := map[string]bool{}
+	for name := range tree.files {
+		folders[path.Dir(name)] = true
+	}
+	for name, text := range tree.files {
+		if path.Ext(name) != ".go" {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range file.Imports {
+			if ours, is := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module); is && !folders[kit+ours] {
+				t.Errorf("%s imports %s, which is not in the kit: add it to kits.go and infrastructure", name, ours)
 			}
 		}
 	}
