@@ -66,7 +66,11 @@ const keyFilesSubject = "key-files"
 // followKeys puts changed key files in force, and judges the keys. It is called every
 // [identityInterval].
 func (d *Daemon) followKeys() {
-	d.reloading.Lock() // a reload does the same
+	if !d.reloading.TryLock() {
+		// A reload reads the keys itself. One that waits for a worker ends with the agent's stop,
+		// which waits for this.
+		return
+	}
 	defer d.reloading.Unlock()
 	d.unread = nil
 	if changed := d.keyring.current.Load().files.changed(); changed != nil {
