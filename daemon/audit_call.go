@@ -126,7 +126,7 @@ func (o *object) milliseconds(name string, d time.Duration) {
 	}
 	o.b = append(o.b, '.')
 	for unit := int64(100); us > 0; us, unit = us%unit, unit/10 { // no zeros at the end
-		o.b = append(o.b, byte('0'+us/unit))
+		o.b = append(o.b, "0123456789"[us/unit])
 	}
 }
 

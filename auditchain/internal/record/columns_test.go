@@ -93,7 +93,7 @@ func TestSpellingsOfOneBody(t *testing.T) {
 		if err := p.Prepare(&Record{Kind: KindRPCCall, Body: json.RawMessage(body)}); err != nil {
 			t.Fatal(err)
 		}
-		if string(p.Content.Body) != canonical {
+		if p.Content.Body != canonical {
 			t.Errorf("%s became %s", body, p.Content.Body)
 		}
 		var scratch []byte

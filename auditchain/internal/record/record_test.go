@@ -108,7 +108,7 @@ func TestPreparedHeader(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if string(p.Content.Body) != `{"a":2,"b":1.5}` || p.Header.Tenant != DefaultTenant || p.Header.Kind != string(KindRPCCall) {
+	if p.Content.Body != `{"a":2,"b":1.5}` || p.Header.Tenant != DefaultTenant || p.Header.Kind != string(KindRPCCall) {
 		t.Errorf("%+v", p)
 	}
 	var scratch []byte
