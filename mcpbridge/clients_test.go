@@ -24,7 +24,7 @@ import (
 // the machine is often older.
 const libraries = "node@22.23.3 @modelcontextprotocol/sdk@1.32.2 openai@7.57.0 @anthropic-ai/sdk@1.12.0 @google/genai@3.1.0 zod@4.6.7"
 
-// Tools of the sample fleet, of a file with every shape that a schema can have, and with
+// Tools of the sample fleet, of the examples, of a file with every shape that a schema can have, and with
 // schemas that are odd, are accepted by the libraries of clients and providers: as they
 // are, and for each provider by its projection.
 func TestClientLibraries(t *testing.T) {
@@ -85,9 +85,13 @@ func serve(t *testing.T, a *agent, profile string) string {
 // manyTools are the capabilities of all files.
 func manyTools(t *testing.T) (all []mcpbridge.Callable) {
 	t.Helper()
-	files, err := filepath.Glob("../agents/*/capabilities.yaml")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"../agents/*/capabilities.yaml", "../examples/*/agents/*/capabilities.yaml"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		files = append(files, found...)
 	}
 	for _, path := range append(files, "../codegen/testdata/shapes.yaml") {
 		doc, err := capability.Load(path)
