@@ -3,9 +3,6 @@ package mcpbridge
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,8 +38,8 @@ type round struct {
 	Number int `json:"n"`
 	// Asked is what the client was asked, in the skill's words: answers are held against it.
 	Asked *capability.InputRequired `json:"q"`
-	// Nonce tells the rounds of equal requests apart.
-	Nonce string `json:"x"`
+	// Call is the flight that asked: however often its question is asked, it is one question.
+	Call string `json:"x"`
 }
 
 // canAnswer returns what the client of a request can be asked for of what a tool may ask.
@@ -101,7 +98,7 @@ func (f *face) question(ctx context.Context, req *mcp.CallToolRequest, fl *fligh
 	} else if req.Params.RequestState != "" || n > 1 || !allAnswered(asked, given) {
 		// Answers that came with a new request, before anything was asked, count if they are
 		// the right ones; those to an earlier question do not.
-		return f.inRound(req, requests, round{Number: n, Asked: asked, Nonce: rand.Text()})
+		return f.inRound(req, requests, round{Number: n, Asked: asked, Call: fl.id})
 	}
 	r := fl.request
 	if r.Traceparent = fl.traceparent; r.IdempotencyKey != "" {
@@ -113,9 +110,10 @@ func (f *face) question(ctx context.Context, req *mcp.CallToolRequest, fl *fligh
 // next makes the call of a request again, with the answers of its client.
 func (f *face) next(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request, n int, asked *capability.InputRequired, given mcp.InputResponseMap) *mcp.CallToolResult {
 	in := capability.ClientInput{RequestState: asked.RequestState, InputResponses: map[string]json.RawMessage{}}
+	all := allAnswered(asked, given)
 	for key := range asked.InputRequests {
 		text, err := json.Marshal(given[key])
-		if err != nil || !allAnswered(asked, given) {
+		if err != nil || !all {
 			return failure(t, rpc.NewError(rpc.CodeInputRequired, nil, "the client's answer to %q is not what was asked for", key))
 		}
 		in.InputResponses[key] = text
@@ -134,8 +132,9 @@ func (f *face) inRound(req *mcp.CallToolRequest, requests mcp.InputRequestMap, r
 }
 
 // answerRound serves the request that comes back with answers: it asks again for those that
-// are missing, and else makes the call. However often one state comes back, the skill runs
-// for it once, where its agent remembers requests: the state is the key that they have.
+// are missing, and else makes the call. However often a question is answered, the skill runs
+// for it once, where its agent remembers requests: their key is the call that asked. States are
+// no keys, because a question that is asked again has another one, and both can come back.
 func (f *face) answerRound(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request, back *round) *mcp.CallToolResult {
 	if !allAnswered(back.Asked, req.Params.InputResponses) {
 		requests, err := requestsOf(t, back.Asked)
@@ -144,8 +143,7 @@ func (f *face) answerRound(ctx context.Context, req *mcp.CallToolRequest, t *too
 		}
 		return f.inRound(req, requests, *back)
 	}
-	sum := sha256.Sum256([]byte(req.Params.RequestState))
-	r.IdempotencyKey = "input/" + base64.RawURLEncoding.EncodeToString(sum[:])
+	r.IdempotencyKey = "input/" + back.Call
 	return f.next(ctx, req, t, r, back.Number, back.Asked, req.Params.InputResponses)
 }
 

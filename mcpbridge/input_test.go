@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -261,8 +262,12 @@ func TestAnswersAreBound(t *testing.T) {
 	if len(a.calls) != 1 {
 		t.Fatalf("%d calls were made", len(a.calls))
 	}
-	for range 2 {
-		second, err := retry(args, first.RequestState, accept("Ann"))
+	again, err := retry(args, first.RequestState, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []string{first.RequestState, again.RequestState} { // of one question
+		second, err := retry(args, state, accept("Ann"))
 		if err != nil || !second.NeedsInput() || second.InputRequests["what"] == nil || second.RequestState == first.RequestState {
 			t.Fatalf("%+v, %v", second, err)
 		}
@@ -274,6 +279,44 @@ func TestAnswersAreBound(t *testing.T) {
 	early, err := retry(args, "", accept("Ann"))
 	if err != nil || early.InputRequests["what"] == nil {
 		t.Errorf("%+v, %v", early, err)
+	}
+}
+
+// Who comes back for an approved call again gets its question again, and answers it once.
+func TestQuestionOfAnApprovedCallIsOne(t *testing.T) {
+	a := hotel(t, inTwoRounds)
+	skill, approved := a.call, make(chan struct{})
+	a.call = func(ctx context.Context, r rpc.Request) (*rpc.Result, error) {
+		if r.IdempotencyKey == "" {
+			r.OnWait(rpc.ApprovalWait{ID: "019aa8f4", Until: time.Now().Add(time.Hour)})
+			select {
+			case <-approved:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return skill(ctx, r)
+	}
+	s := connect(t, open(t, a, mcpbridge.Options{}), era2026, &mcp.ClientOptions{
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, nil },
+		MultiRoundTrip:     &mcp.MultiRoundTripOptions{Disabled: true},
+	})
+	ask := func(key, state string, given mcp.InputResponseMap) string {
+		t.Helper()
+		r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "hotel__book", Arguments: json.RawMessage(`{"room":"A"}`), RequestState: state, InputResponses: given})
+		if err != nil || r.InputRequests[key] == nil {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return r.RequestState
+	}
+	waits := ask("approval", "", nil)
+	close(approved)
+	for range 2 {
+		question := ask("who", waits, mcp.InputResponseMap{"approval": &mcp.ElicitResult{Action: "accept"}})
+		ask("what", question, mcp.InputResponseMap{"who": &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann"}}})
+	}
+	if len(a.calls) != 3 || a.calls[1].IdempotencyKey != a.calls[2].IdempotencyKey {
+		t.Errorf("calls %+v", a.calls)
 	}
 }
 
