@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -50,62 +49,78 @@ const (
 	// maxCancellationsOf those of one caller.
 	maxCancellations   = 4096
 	maxCancellationsOf = 512
+	// maxCancelledID bounds the message id of a request whose cancellation is remembered. Those
+	// of agentd are shorter.
+	maxCancelledID = 128
 )
 
 // cancellations are those of requests that a queue has not delivered yet, or has delivered to
-// another replica. Whoever fills them keeps nobody's request from running but some of those
-// that were cancelled.
+// another replica. Most are of requests that have ended, and nothing ever takes them: where there
+// is no room, the oldest is forgotten, whose request has most likely come or run out of time. A
+// caller at its bound displaces its own. A forgotten cancellation lets its request run.
 type cancellations struct {
 	mu   sync.Mutex
-	all  map[string]cancellation // by the message id of the request; guarded by mu
-	from map[envelope.Address]int
+	came map[cancellation]time.Time // guarded by mu
+	from map[envelope.Address]int   // how many each caller has; guarded by mu
 }
 
+// A cancellation names the request that it is of. The caller is part of the name: another one
+// that knows the ids neither cancels the request nor keeps its caller from doing so.
 type cancellation struct {
-	from        envelope.Address
-	correlation string
-	until       time.Time
+	from                 envelope.Address
+	message, correlation string
 }
 
-// add remembers a cancellation for as long as a queue may keep its request.
+// add remembers the cancellation that an event is. Correlation ids of durable requests are short.
 func (c *cancellations) add(e *envelope.Envelope, now time.Time) {
+	one := cancellation{e.From, e.CausedBy, e.CorrelationID}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all == nil {
-		c.all, c.from = map[string]cancellation{}, map[envelope.Address]int{}
+	if c.came == nil {
+		c.came, c.from = map[cancellation]time.Time{}, map[envelope.Address]int{}
 	}
-	if len(c.all) >= maxCancellations || c.from[e.From] >= maxCancellationsOf {
-		for id, old := range c.all {
-			if now.After(old.until) {
-				c.drop(id)
-			}
-		}
-	}
-	if _, known := c.all[e.CausedBy]; known || len(c.all) >= maxCancellations || c.from[e.From] >= maxCancellationsOf {
+	if _, known := c.came[one]; known || len(one.message) > maxCancelledID {
 		return
 	}
-	c.all[e.CausedBy] = cancellation{e.From, e.CorrelationID, now.Add(rpc.DefaultAsyncTimeout)}
-	c.from[e.From]++
+	switch {
+	case c.from[one.from] >= maxCancellationsOf:
+		c.dropOldest(func(old cancellation) bool { return old.from == one.from })
+	case len(c.came) >= maxCancellations:
+		c.dropOldest(func(cancellation) bool { return true })
+	}
+	c.came[one] = now
+	c.from[one.from]++
 }
 
 // take reports whether the caller of a request has cancelled it before it came, and forgets
 // that.
 func (c *cancellations) take(r *envelope.Envelope) bool {
+	one := cancellation{r.From, r.MessageID, r.CorrelationID}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found, ok := c.all[r.MessageID]
-	if !ok || found.from != r.From || found.correlation != r.CorrelationID {
-		return false
+	_, ok := c.came[one]
+	if ok {
+		c.drop(one)
 	}
-	c.drop(r.MessageID)
-	return true
+	return ok
+}
+
+// dropOldest forgets the oldest of some cancellations, of which there is one. c.mu is held.
+func (c *cancellations) dropOldest(among func(cancellation) bool) {
+	var oldest cancellation
+	var first time.Time
+	for one, came := range c.came {
+		if among(one) && (first.IsZero() || came.Before(first)) {
+			oldest, first = one, came
+		}
+	}
+	c.drop(oldest)
 }
 
 // drop forgets a cancellation. c.mu is held.
-func (c *cancellations) drop(messageID string) {
-	from := c.all[messageID].from
-	delete(c.all, messageID)
-	if c.from[from]--; c.from[from] <= 0 {
-		delete(c.from, from)
+func (c *cancellations) drop(one cancellation) {
+	delete(c.came, one)
+	if c.from[one.from]--; c.from[one.from] <= 0 {
+		delete(c.from, one.from)
 	}
 }

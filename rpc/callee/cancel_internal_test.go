@@ -2,15 +2,14 @@ package callee
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
-	"github.com/agentd/agentd/rpc"
 )
 
-// A cancellation that comes before its request counts for that one, of that caller, once; and
-// one caller leaves room for others.
+// A cancellation that comes before its request counts for that one, of that caller, once.
 func TestCancellationsThatComeFirst(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	event := func(from, message string) *envelope.Envelope {
@@ -21,7 +20,6 @@ func TestCancellationsThatComeFirst(t *testing.T) {
 	}
 	var c cancellations
 	c.add(event("agent://a", "m-1"), now)
-	c.add(event("agent://b", "m-1"), now) // a guess: the first counts
 	other := request("agent://a", "m-1")
 	other.CorrelationID = "c-2"
 	for _, r := range []*envelope.Envelope{request("agent://b", "m-1"), other, request("agent://a", "m-2")} {
@@ -32,16 +30,39 @@ func TestCancellationsThatComeFirst(t *testing.T) {
 	if !c.take(request("agent://a", "m-1")) || c.take(request("agent://a", "m-1")) {
 		t.Error("the request is not cancelled once")
 	}
+	c.add(event("agent://b", "m-1"), now) // a guess of the id
+	c.add(event("agent://a", "m-1"), now)
+	if !c.take(request("agent://a", "m-1")) || !c.take(request("agent://b", "m-1")) || len(c.came) != 0 || len(c.from) != 0 {
+		t.Errorf("one caller's guess counts for another, and %d are left", len(c.came))
+	}
+}
+
+// What is remembered is bounded, for each caller and in sum; the newest counts.
+func TestCancellationsAreBounded(t *testing.T) {
+	var c cancellations
+	now := time.Unix(1_800_000_000, 0)
+	add := func(from, message string) {
+		now = now.Add(time.Millisecond)
+		c.add(&envelope.Envelope{From: envelope.Address(from), CausedBy: message, CorrelationID: "c"}, now)
+	}
+	take := func(from, message string) bool {
+		return c.take(&envelope.Envelope{From: envelope.Address(from), MessageID: message, CorrelationID: "c"})
+	}
+	add("agent://b", "first")
 	for i := range maxCancellationsOf + 10 {
-		c.add(event("agent://a", fmt.Sprint("m-", i)), now)
+		add("agent://a", fmt.Sprint("m-", i))
 	}
-	c.add(event("agent://b", "m"), now)
-	if len(c.all) != maxCancellationsOf+1 || !c.take(request("agent://b", "m")) {
-		t.Errorf("%d are remembered", len(c.all))
+	if len(c.came) != maxCancellationsOf+1 || take("agent://a", "m-9") || !take("agent://a", "m-10") || !take("agent://a", fmt.Sprint("m-", maxCancellationsOf+9)) || !take("agent://b", "first") {
+		t.Errorf("one caller: %d are remembered", len(c.came))
 	}
-	// Those whose requests no queue keeps any longer make room.
-	c.add(event("agent://a", "late"), now.Add(rpc.DefaultAsyncTimeout+time.Second))
-	if !c.take(request("agent://a", "late")) || len(c.all) != 0 || len(c.from) != 0 {
-		t.Errorf("%d are left", len(c.all))
+	if add("agent://b", strings.Repeat("m", 1<<20)); len(c.from) != 1 {
+		t.Error("ids of any length are remembered")
+	}
+	for i := range maxCancellations - 1 {
+		add(fmt.Sprint("agent://caller-", i), "m")
+	}
+	add("agent://late", "m")
+	if len(c.came) != maxCancellations || len(c.from) > maxCancellations || !take("agent://late", "m") || !take("agent://caller-0", "m") || take("agent://a", "m-11") {
+		t.Errorf("many callers: %d are remembered", len(c.came))
 	}
 }
