@@ -157,7 +157,8 @@ func (l *Log) append(ctx context.Context, records []prepared) error {
 // AppendAll writes records, in their order, and returns when all are durable; it
 // costs less than as many calls of Append. The result counts those that are in
 // the log. The error is that of the first record that is not, as Append returns
-// it; the others are written nevertheless, as far as possible.
+// it, but [CodeInvalid] only if that is the one reason: what the log itself has met
+// concerns all records. The others are written nevertheless, as far as possible.
 func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err error) {
 	batch := make([]prepared, 0, min(len(records), maxBatch))
 	var pr preparer
@@ -172,7 +173,9 @@ func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err
 			batch, size = batch[:0], 0
 			return
 		}
-		err = cmp.Or(err, werr)
+		if err == nil || CodeOf(err) == CodeInvalid {
+			err = werr
+		}
 		batch, size = make([]prepared, 0, cap(batch)), 0 // the writer may still read the other one
 	}
 	for i := range records {

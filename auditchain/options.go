@@ -35,7 +35,8 @@ type Options struct {
 	// [DefaultCheckpointInterval].
 	CheckpointInterval time.Duration
 	// MaxPending is the number of appends that may wait for the disk before
-	// further ones block, from 1; 0 means [DefaultMaxPending].
+	// further ones block, from 1; 0 means [DefaultMaxPending]. [Log.AppendAll] has one
+	// at a time, of many records.
 	MaxPending int
 	// Witnesses co-sign each published checkpoint. A witness that cannot be
 	// reached delays nothing and is asked again; see [Log.Status] and

@@ -135,6 +135,11 @@ func TestBrokenLog(t *testing.T) {
 	if written != 0 || auditchain.CodeOf(err) != auditchain.CodeIO {
 		t.Errorf("%d written, %v", written, err)
 	}
+	// A record that is none does not hide that.
+	written, err = l.AppendAll(t.Context(), []auditchain.Record{{Kind: "unknown"}, audittest.Violation(2), {Kind: "unknown"}})
+	if written != 0 || auditchain.CodeOf(err) != auditchain.CodeIO {
+		t.Errorf("%d written, %v", written, err)
+	}
 	_, err = l.Checkpoint(t.Context())
 	audittest.WantCode(t, err, auditchain.CodeIO)
 	_, err = l.RotateKey(t.Context())
