@@ -66,6 +66,7 @@ func (in *inserter) prepare(ctx context.Context, conn *sql.Conn) (err error) {
 
 // insert adds rows, in their order.
 func (in *inserter) insert(rows []Row) error {
+	defer in.forget()
 	for ; len(rows) >= rowsPerInsert; rows = rows[rowsPerInsert:] {
 		if err := in.run(in.many, rows[:rowsPerInsert]); err != nil {
 			return err
@@ -87,6 +88,15 @@ func (in *inserter) run(stmt *sql.Stmt, rows []Row) error {
 	}
 	_, err := stmt.ExecContext(context.Background(), in.args[:len(rows)*rowColumns]...)
 	return err
+}
+
+// forget lets go of the texts of rows: bodies may be long, and what was derived from one keeps
+// all of it.
+func (in *inserter) forget() {
+	for i := range in.slots {
+		clear(in.args[i*rowColumns+2 : i*rowColumns+10])
+	}
+	clear(in.last[:])
 }
 
 // fill sets the arguments of the row in slot i.
