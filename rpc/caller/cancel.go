@@ -23,8 +23,9 @@ const (
 // been answered keeps its answer, and that is no error. An unknown call is
 // [rpc.CodeInvalidRequest].
 //
-// A callee that is away learns of it when it announces itself to this process again. If this
-// process has ended by then, such a callee serves the call, and nobody gets the answer.
+// A callee that does not run learns of it when it starts and announces itself to this process. If
+// this process has ended by then, or the callee only lost its connection, which announces nothing,
+// it serves the call, and nobody gets the answer.
 func (c *Client) Cancel(ctx context.Context, correlationID string) error {
 	if d := c.detached.find(correlationID); d != nil {
 		if err := mayAwait(ctx, d.tenant); err != nil {
