@@ -16,7 +16,7 @@ concurrency = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 skill = agentd.Skill(concurrency=concurrency)
 peer = agentd.connect()  # made before there is a call
 loop: asyncio.AbstractEventLoop | None = None
-late: list[agentd.Call] = []
+late: list[Any] = []
 
 
 @skill.capability("echo")
@@ -102,6 +102,16 @@ def ask(payload: Any, call: agentd.Call) -> Any:
 def follow(payload: Any, call: agentd.Call) -> Any:
     with call.client.stream("peer", "find", payload) as progress:
         return [[p.seq, p.attempt, p.value] for p in progress] + [progress.result["status"]]
+
+
+@skill.capability("leaves")
+def leaves(payload: Any, call: agentd.Call) -> Any:
+    """Makes a nested call in a loop of its own, which ends before the answer."""
+    own = asyncio.new_event_loop()
+    task = own.create_task(call.arequest("peer", "find"))
+    own.run_until_complete(asyncio.sleep(0))
+    own.close()
+    late.append(task)
 
 
 @skill.capability("await")

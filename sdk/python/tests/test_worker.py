@@ -128,6 +128,32 @@ class WorkerTest(unittest.TestCase):
             h.send(json.dumps({"jsonrpc": "2.0", "id": h.read()["id"], "error": {"code": -32002, "message": "many"}}).encode())
             self.assertEqual(h.result(id)["answer"], ["EAGENTRPC_BUSY", "EAGENTRPC_BUSY: many"])
 
+    def test_nested_values_that_python_does_not_read(self) -> None:
+        long = b"1" * 5000
+        for kind, capability in (("sync", "follow"), ("async", "afollow")):
+            with self.subTest(kind), Host("2", kind) as h:
+                other = h.invoke("ask")  # which waits all the while
+                waiting = h.read()["id"]
+                id = h.invoke(capability)
+                h.send(b'{"jsonrpc":"2.0","id":%d,"result":{"status":"ok","response":%s}}' % (h.read()["id"], long))
+                error = h.error(id)
+                self.assertEqual((error["code"], error["message"][:39]), (-32603, "ConnectionFailed: the reply has a numbe"))
+                id = h.invoke(capability)
+                asked = h.read()["id"]
+                h.send(b'{"jsonrpc":"2.0","method":"progress","params":{"id":%d,"seq":1,"attempt":1,"value":%s}}' % (asked, long))
+                self.assertEqual(h.read()["params"], {"id": asked})  # it is cancelled
+                self.assertEqual(h.error(id)["code"], -32603)
+                h.respond(waiting, {"status": "ok", "response": 1})
+                self.assertEqual(h.result(other), {"answer": 1})
+
+    def test_a_loop_that_does_not_wait_for_its_answer(self) -> None:
+        with Host() as h:
+            id = h.invoke("leaves")
+            asked = h.read()
+            self.assertEqual(h.result(id), {"answer": None})
+            h.respond(asked["id"], {"status": "ok", "response": 1})
+            self.assertEqual(h.call("echo", 1), 1)
+
     def test_progress_of_nested_calls(self) -> None:
         for kind, capability, want in (("sync", "follow", [[1, 1, "a"], [3, 1, "b"], "ok"]), ("async", "afollow", ["a", "b", "ok"])):
             with self.subTest(kind), Host("1", kind) as h:

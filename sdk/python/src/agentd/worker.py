@@ -15,6 +15,7 @@ import os
 import re
 import signal
 import threading
+from contextlib import suppress
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, AsyncGenerator, Callable, Generator, Mapping, Optional
@@ -32,8 +33,12 @@ from .result import Progress
 _VERSION = 1
 _UNKNOWN_METHOD, _INVALID, _INTERNAL, _FAILED, _CANCELLED = -32601, -32602, -32603, -32000, -32800
 _REFUSALS = {-32602: "EAGENTRPC_INVALID_REQUEST", -32001: "EAGENTRPC_INVALID_REQUEST", -32002: "EAGENTRPC_BUSY"}
-_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([1-9][0-9]*)\s*,\s*"method"\s*:\s*"invoke"')
+# What a message is about whose payload Python does not read: agentd writes that last.
+_ID = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*([1-9][0-9]*)\s*,\s*"(?:method"\s*:\s*"(invoke)"|result")')
+_PROGRESS = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"\s*:\s*"progress"\s*,\s*"params"\s*:\s*\{\s*"id"\s*:\s*([1-9][0-9]*)')
+_TOO_LONG = "has a number that is too long, or nests too deeply, for this skill"
 
+#: Gets a message, {} for one that cannot be read, or None when the call is cancelled.
 Deliver = Callable[[Optional[dict[str, Any]]], object]
 
 
@@ -78,7 +83,12 @@ class _Job:
     async def aexchange(self, request: dict[str, Any], progress: bool, wait: float) -> AsyncGenerator[Line, None]:
         loop = asyncio.get_running_loop()
         answers: asyncio.Queue[Optional[dict[str, Any]]] = asyncio.Queue()
-        id = self.worker.ask(self, request, progress, lambda m: loop.call_soon_threadsafe(answers.put_nowait, m))
+
+        def deliver(message: Optional[dict[str, Any]]) -> None:
+            with suppress(RuntimeError):  # the loop was closed, and nobody waits any more
+                loop.call_soon_threadsafe(answers.put_nowait, message)
+
+        id = self.worker.ask(self, request, progress, deliver)
         try:
             while True:
                 try:
@@ -94,6 +104,8 @@ class _Job:
     def _line(self, message: Optional[dict[str, Any]]) -> Line:
         if message is None:
             raise CancelledError(f"the call {self.call.correlation_id} was cancelled")
+        if not message:
+            raise ConnectionFailed(f"the reply {_TOO_LONG}")
         if "method" in message:
             p = message["params"]
             return Progress(p.get("seq", 0), p.get("attempt", 0), p.get("value"))
@@ -194,9 +206,16 @@ class Worker:
             self._refuse(id, _UNKNOWN_METHOD, f"there is no method {method!r}"[:200])
 
     def _unreadable(self, line: bytes, e: Exception) -> None:
-        """Python reads no integer of more than 4,300 digits, and nests some 1,000 deep. Such a payload fails its call alone."""
-        if found := _ID.match(line):
-            self._refuse(int(found[1]), _FAILED, "the payload has a number that is too long, or nests too deeply, for this skill")
+        """Python reads no integer of more than 4,300 digits, and nests some 1,000 deep. Such a value fails its call alone,
+        or the nested call that it comes from."""
+        if (found := _ID.match(line)) and found[2]:
+            self._refuse(int(found[1]), _FAILED, f"the payload {_TOO_LONG}")
+        elif found:
+            if deliver := self._asked.pop(int(found[1]), None):
+                deliver({})
+        elif found := _PROGRESS.match(line):
+            if deliver := self._asked.get(int(found[1])):
+                deliver({})
         else:
             self._status = 1  # agentd writes no such line: what comes after it is as doubtful
             os.write(2, f"agentd has written what is no message: {e}\n".encode(errors="replace"))
