@@ -185,8 +185,11 @@ class WorkerTest(unittest.TestCase):
     def test_ends(self) -> None:
         for kind in ("sync", "async"):
             with self.subTest(kind, how="input"), Host("2", kind) as h:
-                h.invoke("wait")
-                self.assertEqual(h.close()[0], 0)
+                id = h.invoke("wait")
+                assert h.process.stdin
+                h.process.stdin.close()
+                self.assertEqual(h.result(id), {"answer": "canceled"})  # it has had the time for that
+                self.assertEqual(h.process.wait(), 0)
             with self.subTest(kind, how="signal"), Host("2", kind) as h:
                 h.call("echo")
                 h.process.send_signal(signal.SIGTERM)

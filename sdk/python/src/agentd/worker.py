@@ -408,7 +408,11 @@ class _Threads(_Turns):
         on_terminate(self._stop)
         threading.Thread(target=self._read, name="agentd-reader", daemon=True).start()
         self._serve()
-        with self._idle:  # what was cancelled cleans up
+        self.settle()
+
+    def settle(self) -> None:
+        """Waits for calls that were cancelled: they clean up."""
+        with self._idle:
             self._idle.wait_for(lambda: not self._busy, self.worker.grace)
 
     def start(self, job: _Job) -> None:
@@ -451,6 +455,7 @@ class _Loop(_Turns):
 
     def run(self) -> None:
         asyncio.run(self._main())
+        self._threads.settle()
 
     async def _main(self) -> None:
         loop = asyncio.get_running_loop()
