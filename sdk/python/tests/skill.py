@@ -46,6 +46,12 @@ def fail(payload: Any, call: agentd.Call) -> Any:
     raise agentd.SkillError("not today", retryable=payload) from KeyError("hunter2")
 
 
+@skill.capability("fail-oddly")
+def fail_oddly(payload: Any, call: agentd.Call) -> Any:
+    odd: Any = ValueError("why")
+    raise {"exception": agentd.SkillError(odd), "half": agentd.SkillError("a\udce9"), "file": FileNotFoundError(2, "gone", "a\udce9")}[payload]
+
+
 @skill.capability("exit")
 def exit(payload: Any, call: agentd.Call) -> Any:
     sys.exit(3)

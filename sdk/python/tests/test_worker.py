@@ -33,6 +33,9 @@ class WorkerTest(unittest.TestCase):
             self.assertEqual(h.error(h.invoke("fail", False)), {"code": -32000, "message": "not today"})
             for wrong in ("nan", "surrogate", "deep", "class", "long"):
                 self.assertEqual(h.error(h.invoke("answer", wrong))["code"], -32603, wrong)
+            self.assertEqual(h.error(h.invoke("fail-oddly", "exception")), {"code": -32000, "message": "why"})
+            self.assertEqual(h.error(h.invoke("fail-oddly", "half")), {"code": -32000, "message": "a\\udce9"})
+            self.assertEqual(h.error(h.invoke("fail-oddly", "file"))["code"], -32603)
             self.assertEqual(h.error(h.invoke("exit"))["code"], -32603)
             self.assertEqual(h.error(h.invoke("unknown"))["code"], -32602)
             # What Python cannot read fails for the caller, whatever other calls run.

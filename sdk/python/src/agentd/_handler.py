@@ -76,8 +76,13 @@ def failure(e: BaseException, call: Call) -> Failure:
     """Judges an exception, and logs what the caller must not see."""
     if isinstance(e, SkillError):
         call.log.warning("skill failed: %s", e.message, exc_info=e.__cause__)
-        return Failure(e.message, True, bool(e.retryable), False)
+        return Failure(readable(e.message), True, bool(e.retryable), False)
     if is_cancelled(e):
         return Failure("the call was cancelled", False, False, True)
     call.log.error("skill failed: %s", call.capability, exc_info=e)
-    return Failure(f"{type(e).__name__}: {e}"[:2000], False, isinstance(e, CallError) and e.retryable, False)
+    return Failure(readable(f"{type(e).__name__}: {e}")[:2000], False, isinstance(e, CallError) and e.retryable, False)
+
+
+def readable(message: object) -> str:
+    """A text that JSON can hold. The names of files may have half surrogate pairs, and some authors hand over an exception."""
+    return str(message).encode(errors="backslashreplace").decode()

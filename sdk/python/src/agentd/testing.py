@@ -31,7 +31,7 @@ from typing import Any, AsyncGenerator, Callable, Generator, Iterable, Mapping, 
 
 from . import _json
 from ._channel import Line, current
-from ._handler import Function, Handler, handler
+from ._handler import Function, Handler, handler, readable
 from .call import Call
 from .client import refuse_in_event_loop
 from .errors import AgentdError, CancelledError, RefusedError, SkillError
@@ -377,7 +377,7 @@ class _Host:
 
     def fail(self, agent: str, capability: str, e: SkillError) -> dict[str, Any]:
         """What the call results in if the skill fails."""
-        about = {"id": 0, "agent": agent, "capability": capability, "failure": {"message": e.message, "retryable": bool(e.retryable)}}
+        about = {"id": 0, "agent": agent, "capability": capability, "failure": {"message": readable(e.message), "retryable": bool(e.retryable)}}
         result = self._ask(_json.encode(about) + b"\n")
         assert result is not None
         return result
