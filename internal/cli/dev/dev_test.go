@@ -217,6 +217,54 @@ func TestAgentsJoin(t *testing.T) {
 	}
 }
 
+// An agent that is added with a fault starts once that is mended, and nothing else has changed.
+func TestAgentsJoinOnceMended(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, shop)
+	running := env.Start(t)
+	files, err := env.LoadFleet(fleet.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := newScreen(&env.Env, files)
+	r := &reloader{out: out, fleet: running, files: files, seen: stampsOf(files), behind: map[string]bool{}, joined: func(*daemon.Daemon) {}}
+	env.Write(t, "agents/till/agent.yaml", "name: till\ncapabilities: {memroy: {}}\n")
+	manifest, err := os.ReadFile(filepath.Join(env.Dir, "fleet.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Write(t, "fleet.yaml", strings.Replace(string(manifest), "agents: [", "agents: [{id: till, path: ./agents/till}, ", 1))
+	r.changed(t.Context())
+	r.changed(t.Context())
+	env.Write(t, "agents/till/agent.yaml", "name: till\n")
+	r.changed(t.Context())
+	out.close()
+	got := env.Out.String()
+	if strings.Count(got, "✗ not started: ") != 1 || !strings.Contains(got, "till: it starts once its files are mended\n") || !strings.Contains(got, "↻ till has joined the fleet\n") {
+		t.Errorf("%s", got)
+	}
+}
+
+// A worker that does not start keeps nobody from ending the command meanwhile.
+func TestEndsDuringAReload(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, shop)
+	stop := start(t, env)
+	env.Write(t, "agents/clerk/price.sh", "echo hanging >&2\nexec sleep 600\n")
+	env.Write(t, "agents/clerk/agent.yaml", `
+name: clerk
+skills:
+  price: {worker: {start: eager, command: [sh, agents/clerk/price.sh], startTimeoutMs: 600000, killGraceMs: 100}}
+`)
+	waitFor(t, env, "│ hanging")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := env.Out.String(); strings.Contains(got, "not reloaded") {
+		t.Errorf("%s", got)
+	}
+}
+
 // For programs every line is one JSON value that says what it is.
 func TestEveryLineIsJSON(t *testing.T) {
 	t.Parallel()

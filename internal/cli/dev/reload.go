@@ -36,28 +36,39 @@ func (r *reloader) changed(ctx context.Context) {
 		now.add(path)
 	}
 	var files []string
-	stale := func(d *daemon.Daemon) (found bool) {
-		for _, path := range filesOf(r.files, d.Member()) {
+	stale := func(m *fleet.Member) (found bool) {
+		for _, path := range filesOf(r.files, m) {
 			if now.differ(r.seen, path) {
 				files = append(files, path)
 				found = true
 			}
 		}
-		return found || r.behind[d.Member().ID]
+		return found
 	}
 	var agents []*daemon.Daemon
 	for _, d := range r.fleet.Daemons {
-		if stale(d) {
+		if stale(d.Member()) || r.behind[d.Member().ID] {
 			agents = append(agents, d)
 		}
 	}
+	mended := false // an agent that could not be started
+	for _, m := range r.files.Members {
+		if _, runs := r.fleet.Daemon(m.ID); !runs && stale(m) {
+			mended = true
+		}
+	}
 	r.seen = now
-	if len(agents) == 0 {
+	if len(agents) == 0 && !mended {
 		return
 	}
-	r.reload(agents, files)
+	r.reload(ctx, agents, files)
+	r.see()
 	r.start(ctx)
-	for _, path := range r.watched() { // a reload may have brought files with it
+}
+
+// see notes the files that a reload has brought with it.
+func (r *reloader) see() {
+	for _, path := range r.watched() {
 		if _, known := r.seen[path]; !known {
 			r.seen.add(path)
 		}
@@ -65,12 +76,15 @@ func (r *reloader) changed(ctx context.Context) {
 }
 
 // reload reloads agents, and shows each fault once, with the agents that it concerns.
-func (r *reloader) reload(agents []*daemon.Daemon, files []string) {
+func (r *reloader) reload(ctx context.Context, agents []*daemon.Daemon, files []string) {
 	var done, waiting, faults []string
 	refused := map[string][]string{} // agents, by fault
 	for _, d := range agents {
 		id := d.Member().ID
-		err := d.Reload()
+		err := reloadUntil(ctx, d)
+		if ctx.Err() != nil {
+			return // whoever has ended it need not read how the reload ended
+		}
 		if r.behind[id] = err != nil; err != nil {
 			fault := strings.TrimPrefix(err.Error(), "reload: ")
 			if refused[fault] == nil {
@@ -92,6 +106,23 @@ func (r *reloader) reload(agents []*daemon.Daemon, files []string) {
 	}
 }
 
+// reloadUntil reloads an agent. When ctx ends, it stops the agent instead: a reload waits for
+// workers to start, which may take as long as they like.
+func reloadUntil(ctx context.Context, d *daemon.Daemon) error {
+	stopped := make(chan struct{})
+	goOn := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Member().Agent.Limits.ShutdownTimeout)
+		defer cancel()
+		_ = d.Stop(stopCtx) // the fleet's Stop returns the same error
+	})
+	err := d.Reload()
+	if !goOn() {
+		<-stopped
+	}
+	return err
+}
+
 // start starts members that the files have gained.
 func (r *reloader) start(ctx context.Context) {
 	files, err := r.files.Reload()
@@ -99,13 +130,14 @@ func (r *reloader) start(ctx context.Context) {
 		return // the agents that run have shown it
 	}
 	r.files = files
+	r.see() // before agents start, which takes a while: a change meanwhile is one
 	for _, m := range files.Members {
 		if _, runs := r.fleet.Daemon(m.ID); runs || ctx.Err() != nil {
 			continue
 		}
 		d, err := r.fleet.Join(ctx, files, m.ID)
 		if err != nil {
-			r.out.refused([]string{m.ID}, nil, err.Error())
+			r.out.notStarted(m.ID, err.Error())
 			continue
 		}
 		r.joined(d)

@@ -264,10 +264,19 @@ func (s *screen) reloaded(agents, files, waiting []string) {
 
 // refused says that changed files are at fault.
 func (s *screen) refused(agents, files []string, fault string) {
+	s.fault("not reloaded", agents, files, fault, "the files from before the change stay in force")
+}
+
+// notStarted says why an agent that was added to the fleet does not run.
+func (s *screen) notStarted(agent, fault string) {
+	s.fault("not started", []string{agent}, nil, fault, "it starts once its files are mended")
+}
+
+func (s *screen) fault(what string, agents, files []string, fault, effect string) {
 	now := time.Now()
 	fault = strings.ReplaceAll(fault, s.root+string(filepath.Separator), s.prefix)
-	text := fmt.Sprintf("%s not reloaded: %s\n              %s: the files from before the change stay in force", s.colors.Bad("✗"),
-		strings.ReplaceAll(output.PrintableText(fault), "\n", "\n              "), strings.Join(agents, ", "))
+	text := fmt.Sprintf("%s %s: %s\n              %s: %s", s.colors.Bad("✗"), what,
+		strings.ReplaceAll(output.PrintableText(fault), "\n", "\n              "), strings.Join(agents, ", "), effect)
 	s.show(now, text, reloadEvent{event: at(now, "not-reloaded"), Agents: agents, Files: s.names(files), Error: fault})
 }
 
