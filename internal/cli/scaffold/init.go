@@ -1,12 +1,16 @@
 package scaffold
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+
+	"golang.org/x/mod/modfile"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
@@ -34,11 +38,12 @@ func Init(ctx context.Context, env *cli.Env, dir string, langs []string) error {
 		return fmt.Errorf("%s holds a fleet already: `agentd init agent <id>` adds an agent to it", dir)
 	}
 	name := fleetName(filepath.Base(abs))
-	greeter := &agent{ID: "greeter", Fleet: name, Capability: "greet", lang: chosen[0], role: "greet"}
-	counter := &agent{ID: "counter", Fleet: name, Capability: "count-words", lang: chosen[len(chosen)-1], role: "count"}
+	module := moduleOf(name)
+	greeter := &agent{ID: "greeter", Fleet: name, Module: module, Capability: "greet", lang: chosen[0], role: "greet"}
+	counter := &agent{ID: "counter", Fleet: name, Module: module, Capability: "count-words", lang: chosen[len(chosen)-1], role: "count"}
 	t := newTree()
 	for _, a := range []*agent{greeter, counter} {
-		t.infrastructure(a.lang, name)
+		t.infrastructure(a)
 		t.contract(a)
 	}
 	t.template("fleet/fleet.yaml", "fleet.yaml", name)
@@ -54,7 +59,7 @@ func Init(ctx context.Context, env *cli.Env, dir string, langs []string) error {
 	if err != nil {
 		return err
 	}
-	in, at := "cd "+dir+" && ", dir
+	in, at := "cd "+shellWord(dir)+" && ", dir
 	if abs == mustCwd() {
 		in, at = "", "this folder"
 	}
@@ -98,9 +103,17 @@ func AddAgent(ctx context.Context, env *cli.Env, id, lang string) error {
 	if _, taken := f.Member(id); taken {
 		return fmt.Errorf("the fleet %s has an agent %s already", f.Name, id)
 	}
-	a := &agent{ID: id, Fleet: f.Name, Capability: capabilityName(id), lang: chosen[0], role: "count"}
+	a := &agent{ID: id, Fleet: f.Name, Module: moduleOf(f.Name), Capability: capabilityName(id), lang: chosen[0], role: "count"}
+	if a.lang.name == "go" {
+		if module, kit := readModule(f.Root); module != "" {
+			a.Module = module
+			if !kit {
+				notes = append(notes, "! go.mod does not name the kit: go mod edit -require="+kitModule+"@v0.0.0 -replace="+kitModule+"=./kits/go")
+			}
+		}
+	}
 	t := newTree()
-	t.infrastructure(a.lang, f.Name)
+	t.infrastructure(a)
 	t.optional() // what another agent in the language has brought
 	t.contract(a)
 	t.agent(a, nil)
@@ -121,7 +134,7 @@ func AddAgent(ctx context.Context, env *cli.Env, id, lang string) error {
 	}
 	in := ""
 	if root != "." {
-		in = "cd " + root + " && "
+		in = "cd " + shellWord(root) + " && "
 	}
 	as := id
 	if len(f.Members) > 0 {
@@ -155,6 +168,29 @@ func fleetName(folder string) string {
 		return "fleet"
 	}
 	return strings.Trim(name[:min(len(name), most)], "-")
+}
+
+// kitModule is the module that has the kit for Go.
+const kitModule = "github.com/agentd/agentd"
+
+// moduleOf is the module of a fleet's Go files in a new go.mod.
+func moduleOf(fleet string) string { return fleet + ".local" }
+
+// readModule returns the module of the go.mod in a folder, or "", and whether that names the kit.
+func readModule(root string) (module string, kit bool) {
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return "", false // t.place makes one, or says what is there instead
+	}
+	return modfile.ModulePath(text), bytes.Contains(text, []byte(kitModule))
+}
+
+// shellWord is a path as a word of a shell, quoted where it has to be.
+func shellWord(path string) string {
+	if regexp.MustCompile(`^[\w@%+=:,./-]+$`).MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // tests are the commands that test agents.

@@ -26,17 +26,20 @@ type language struct {
 	also string
 	// tests is the command that runs the tests of an agent, with %s for its id.
 	tests string
+	// taken are names of the templates' own, beside which code cannot call a module so.
+	taken []string
 }
 
 // languages are all of them, in the order in which a default is looked for.
 func languages() []language {
 	return []language{
 		{name: "python", client: "python", program: "python3", ask: []string{"--version"}, least: [2]int{3, 10},
-			tests: "PYTHONPATH=kits/python python3 -m unittest discover -s agents/%s"},
+			tests: "PYTHONPATH=kits/python python3 -m unittest discover -s agents/%s", taken: []string{"count_words"}},
 		// Node runs TypeScript as it is from 22.18 on.
 		{name: "typescript", client: "ts", program: "node", ask: []string{"--version"}, least: [2]int{22, 18},
 			tests: "node --test agents/%s/*.test.ts"},
-		{name: "go", client: "go", program: "go", ask: []string{"version"}, least: [2]int{1, 26}, tests: "go test ./agents/%s"},
+		{name: "go", client: "go", program: "go", ask: []string{"version"}, least: [2]int{1, 26}, tests: "go test ./agents/%s",
+			taken: []string{"strings", "sdk", "testing", "in", "t", "text", "want", "got", "err"}},
 		{name: "bash", program: "bash", ask: []string{"--version"}, least: [2]int{3, 2}, also: "jq", tests: "bash agents/%s/test.sh"},
 	}
 }

@@ -89,7 +89,7 @@ func TestEveryPairOfLanguages(t *testing.T) {
 func TestKitForGoIsWhole(t *testing.T) {
 	t.Parallel()
 	tree := newTree()
-	tree.infrastructure(language{name: "go"}, "f")
+	tree.infrastructure(&agent{lang: language{name: "go"}})
 	if tree.err != nil {
 		t.Fatal(tree.err)
 	}
@@ -219,6 +219,72 @@ capabilities: [{name: price}]
 	after := written(t, env.Dir)
 	if err != nil && fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("%v; after it %v, before %v", err, after, before)
+	}
+}
+
+// Folders that YAML would read as something else than text, or a shell as several words, are as
+// good as any.
+func TestFoldersOfAnyName(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, "")
+	for folder, next := range map[string]string{
+		"2026": "/2026 && agentd dev", "true": "/true && agentd dev", "1e3": "/1e3 && agentd dev",
+		"Ada's fleet": `/Ada'\''s fleet' && agentd dev`,
+	} {
+		env.Reset()
+		dir := filepath.Join(env.Dir, folder)
+		if err := Init(t.Context(), &env.Env, dir, []string{"bash"}); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := fleet.Load(dir, cli.FleetOptions(fleet.LoadOptions{})); err != nil || f.Name != fleetName(folder) {
+			t.Errorf("%s: %v", folder, err)
+		}
+		if got := env.Out.String(); !strings.Contains(got, next) {
+			t.Errorf("%s: no %q in %s", folder, next, got)
+		}
+	}
+	env.FleetDir = filepath.Join(env.Dir, "2026")
+	if err := AddAgent(t.Context(), &env.Env, "007", "bash"); err != nil {
+		t.Error(err)
+	}
+}
+
+// An agent may be called what the code of its skill calls something else.
+func TestAgentsOfAnyName(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, "")
+	if err := Init(t.Context(), &env.Env, env.Dir, []string{"bash"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ id, lang, file, want string }{
+		{"text", "go", "main_test.go", "contract.TextWordsRequest{Text: text}"},
+		{"strings", "go", "main.go", `contract "` + fleetName(filepath.Base(env.Dir)) + `.local/agents/strings/generated/strings"`},
+		{"count-words", "python", "skill.py", "from generated import count_words as contract\n"},
+		{"words", "python", "skill.py", "from generated import words\n"},
+	} {
+		if err := AddAgent(t.Context(), &env.Env, test.id, test.lang); err != nil {
+			t.Fatal(err)
+		}
+		if got := written(t, env.Dir)["agents/"+test.id+"/"+test.file]; !strings.Contains(got, test.want) {
+			t.Errorf("%s: no %q in %s", test.id, test.want, got)
+		}
+	}
+}
+
+// Where the fleet's folder has a go.mod already, an agent in Go is part of that module.
+func TestAgentInAModule(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, "-- go.mod --\nmodule example.com/shop\n"+clitest.Office)
+	before := written(t, env.Dir)["go.mod"]
+	if err := AddAgent(t.Context(), &env.Env, "till", "go"); err != nil {
+		t.Fatal(err)
+	}
+	files := written(t, env.Dir)
+	if files["go.mod"] != before || !strings.Contains(files["agents/till/main.go"], `"example.com/shop/agents/till/generated/till"`) {
+		t.Errorf("%s%s", files["go.mod"], files["agents/till/main.go"])
+	}
+	if got := env.Out.String(); !strings.Contains(got, "go mod edit -require=github.com/agentd/agentd@v0.0.0") {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -27,9 +28,11 @@ type agent struct {
 	ID, Fleet string
 	// Capability is what it offers.
 	Capability string
-	// Own and Peer are the names by which its code imports the types of its own contract and
-	// of the agent that it calls.
-	Own, Peer string
+	// Module is that of the fleet's Go files.
+	Module string
+	// OwnModule and Peer are the names of the modules with the types of its own contract and of
+	// the agent that it calls, and Own is what its code calls the first.
+	OwnModule, Own, Peer string
 	// Type is what the names of its own types begin with.
 	Type string
 
@@ -82,8 +85,8 @@ func (t *tree) optional() {
 
 // infrastructure adds what all agents in a language share: its kit, and the files by which
 // compilers and checkers find that.
-func (t *tree) infrastructure(l language, fleet string) {
-	switch l.name {
+func (t *tree) infrastructure(a *agent) {
+	switch a.lang.name {
 	case "python":
 		files, err := sdk.PythonPackage()
 		t.err = errors.Join(t.err, err)
@@ -97,7 +100,7 @@ func (t *tree) infrastructure(l language, fleet string) {
 		t.copy("LICENSE", "kits/typescript/LICENSE")
 		// As npm install would make it: the kit is found before anybody has run npm.
 		t.links["node_modules/@agentd/sdk"] = "../../kits/typescript"
-		t.template("typescript/package.json", "package.json", fleet)
+		t.template("typescript/package.json", "package.json", a.Fleet)
 		t.template("typescript/tsconfig.json", "tsconfig.json", nil)
 	case "go":
 		for _, dir := range []string{"skill/sdk", "skill/internal/wire", "codegen/typed", "internal/ijson", "internal/truncate"} {
@@ -105,7 +108,7 @@ func (t *tree) infrastructure(l language, fleet string) {
 		}
 		t.copy("LICENSE", "kits/go/LICENSE")
 		t.template("go/kit.mod", "kits/go/go.mod", nil)
-		t.template("go/go.mod", "go.mod", fleet)
+		t.template("go/go.mod", "go.mod", a.Module)
 	}
 }
 
@@ -136,7 +139,11 @@ func (t *tree) agent(a, peer *agent) {
 	t.template(a.lang.name+"/"+a.role+".agent.yaml", dir+"agent.yaml", a)
 	if a.lang.client != "" {
 		t.clients = append(t.clients, clientFile{a.ID, a.ID, a.lang})
-		a.Own, a.Type = t.names(a.lang, a)
+		a.OwnModule, a.Type = t.names(a.lang, a)
+		a.Own = a.OwnModule
+		if slices.Contains(a.lang.taken, a.Own) {
+			a.Own = "contract"
+		}
 	}
 	if peer != nil && a.lang.client != "" {
 		t.clients = append(t.clients, clientFile{peer.ID, a.ID, a.lang})
