@@ -65,22 +65,27 @@ func (d *Daemon) usedTrouble() (all []health.Condition) {
 		return nil
 	}
 	for _, t := range tools.Troubles() {
-		c := health.Condition{
-			Kind: health.ToolServer, Subject: t.Subject, Code: t.Code, Advisory: true, Since: t.Since, Cause: t.Cause,
-			Effect: "calls of " + strings.Join(t.Tools, ", ") + " are refused", Remedy: "the agent's log says more; it ends by itself when the cause does",
-		}
-		switch {
-		case len(t.Tools) == 0:
-			c.Effect = "a model may be led by a description that nobody has read"
-			fallthrough
-		case t.Code == "login":
-			c.Effect, c.Remedy = "calls of "+strings.Join(t.Tools, ", ")+" fail: their MCP server lets nobody in without a login", "log in; the server is then used again by itself"
-		case t.Code == "changed":
-			c.Remedy = "read what has changed; `agentd registry pin` accepts it"
-		}
-		all = append(all, c)
+		all = append(all, usedCondition(t))
 	}
 	return all
+}
+
+// usedCondition is the condition of one trouble with tools.
+func usedCondition(t registry.Trouble) health.Condition {
+	c := health.Condition{
+		Kind: health.ToolServer, Subject: t.Subject, Code: t.Code, Advisory: true, Since: t.Since, Cause: t.Cause,
+		Effect: "calls of " + strings.Join(t.Tools, ", ") + " are refused", Remedy: "the agent's log says more; it ends by itself when the cause does",
+	}
+	switch {
+	case t.Code == "login":
+		c.Effect, c.Remedy = "calls of "+strings.Join(t.Tools, ", ")+" fail: their MCP server lets nobody in without a login", "log in; the server is then used again by itself"
+	case len(t.Tools) == 0:
+		c.Effect = "a model may be led by a description that nobody has read"
+		fallthrough
+	case t.Code == "changed":
+		c.Remedy = "read what has changed; `agentd registry pin` accepts it"
+	}
+	return c
 }
 
 // refusedTools says why tools cannot be called now, by their keys.
