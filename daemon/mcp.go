@@ -41,8 +41,6 @@ type mcpFace struct {
 	own      *mcpServer                     // that the files ask for, or nil; guarded by mu
 	held     []*mcpServer                   // those that operators hold open; guarded by mu
 	draining bool                           // guarded by mu
-
-	issuers map[string]issuerFault // those whose keys cannot be had; guarded by mu
 }
 
 // An mcpStyle is how tools are shown: what a client's command line may choose for itself.
@@ -57,7 +55,7 @@ func styleOf(m *fleet.MCP) mcpStyle { return mcpStyle{m.Bare, m.Profile, m.Reque
 func newMCPFace(d *Daemon) *mcpFace {
 	f := &mcpFace{
 		d: d, limits: policy.NewRateLimiter(0), changes: make(chan struct{}, 1),
-		bridges: map[mcpStyle]*mcpbridge.Bridge{}, pending: map[string]int{}, streams: map[string]int{}, issuers: map[string]issuerFault{},
+		bridges: map[mcpStyle]*mcpbridge.Bridge{}, pending: map[string]int{}, streams: map[string]int{},
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.running.Go(f.follow)

@@ -214,7 +214,6 @@ func (f *mcpFace) fileAuth(v mcpView) (auth mcphttp.Auth, err error) {
 	if o := m.OAuth; o != nil {
 		auth.OAuth = &mcphttp.OAuth{
 			Resource: o.Resource, Audiences: o.Audiences, Issuer: o.Issuer, KeysURL: o.Keys, Scopes: o.Scopes,
-			Report: func(err error) { f.issuerReported(o.Issuer, err) },
 		}
 		for _, c := range m.Clients {
 			if c.Subject != "" || c.ClientID != "" {

@@ -9,6 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -267,4 +270,32 @@ func TestMCPIssuerAway(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// An issuer that was away is back with the server that a reload makes, whatever the one before has
+// seen of it.
+func TestMCPIssuerAwayOverAReload(t *testing.T) {
+	t.Parallel()
+	s := oauthtest.New(t)
+	caller, cfg, _ := protectedCaller(t, s)
+	before, err := os.ReadFile(filepath.Join(cfg.Fleet.Root, "caller", "agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reload := func(text string) {
+		t.Helper()
+		rewrite(t, cfg, "caller/agent.yaml", text)
+		if err := caller.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	away := func() bool {
+		return slices.ContainsFunc(caller.Status().Conditions, func(c health.Condition) bool { return c.Kind == health.Issuer })
+	}
+	s.SetDown(true)
+	reload(strings.Replace(string(before), "mcp:\n", "mcp:\n  origins: ['https://pages.example.com']\n", 1))
+	eventually.Holds(t, "the issuer is away", away)
+	s.SetDown(false)
+	reload(string(before))
+	eventually.Holds(t, "the issuer is back", func() bool { return !away() })
 }

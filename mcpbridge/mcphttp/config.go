@@ -91,9 +91,6 @@ type OAuth struct {
 	Clients []Mapping
 	// HTTP fetches keys and metadata. The default takes ten seconds for each request.
 	HTTP *http.Client
-	// Report, if not nil, is called with an error when the issuer's keys cannot be had, and
-	// with nil when they can be had again. It must not block.
-	Report func(error)
 }
 
 // A Mapping gives the client for tokens. Of Subject and ClientID, at least one is set; a token

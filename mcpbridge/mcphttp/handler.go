@@ -67,6 +67,16 @@ func New(cfg Config) (*Handler, error) {
 // Path is the path of the endpoint.
 func (h *Handler) Path() string { return h.cfg.Path }
 
+// IssuerFault is why the keys of the authorization server cannot be had, and since when; nil if they
+// can, or if no tokens of one are taken.
+func (h *Handler) IssuerFault() (since time.Time, cause error) {
+	o := h.auth.Load().oauth
+	if o == nil {
+		return time.Time{}, nil
+	}
+	return o.keys.fault()
+}
+
 // SetAuth replaces who may use the endpoint. What began with a token that is no longer accepted
 // ends: calls, streams and sessions. On an error, nothing has changed.
 func (h *Handler) SetAuth(a Auth) error {

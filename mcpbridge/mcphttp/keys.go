@@ -36,7 +36,6 @@ type keys struct {
 	issuer, url string
 	client      *http.Client // as it was configured; nil is the default
 	log         *slog.Logger
-	report      func(error)
 	kick        chan struct{}
 	cancel      context.CancelFunc
 	done        chan struct{}
@@ -47,13 +46,14 @@ type keys struct {
 	asks    *rate.Limiter // of fetches that tokens cause
 	next    chan struct{} // closed when the next fetch ends
 	running bool
-	failed  error // of the last fetch
+	failed  error     // of the last fetch
+	since   time.Time // of the first that failed
 }
 
 func newKeys(ctx context.Context, cfg OAuth, log *slog.Logger) *keys {
 	ctx, cancel := context.WithCancel(ctx)
 	k := &keys{
-		issuer: cfg.Issuer, url: cfg.KeysURL, client: cfg.HTTP, log: log, report: cfg.Report, cancel: cancel,
+		issuer: cfg.Issuer, url: cfg.KeysURL, client: cfg.HTTP, log: log, cancel: cancel,
 		kick: make(chan struct{}, 1), done: make(chan struct{}), next: make(chan struct{}), running: true,
 		asks: rate.NewLimiter(rate.Every(keysAgain), keysBurst),
 	}
@@ -147,6 +147,9 @@ func (k *keys) store(ctx context.Context, set *jose.JSONWebKeySet, err error) {
 	k.mu.Lock()
 	before := k.failed
 	k.failed, k.running = err, false
+	if before == nil {
+		k.since = time.Now()
+	}
 	if err == nil {
 		k.set, k.fetched = *set, time.Now()
 	}
@@ -158,12 +161,14 @@ func (k *keys) store(ctx context.Context, set *jose.JSONWebKeySet, err error) {
 		k.log.LogAttrs(ctx, slog.LevelWarn, "the keys of the OAuth issuer cannot be had: access tokens of keys that are not known yet are refused until they can", slog.String("issuer", k.issuer), slog.Any("error", err))
 	case err == nil && before != nil:
 		k.log.LogAttrs(ctx, slog.LevelInfo, "the keys of the OAuth issuer can be had again", slog.String("issuer", k.issuer))
-	default:
-		return
 	}
-	if k.report != nil {
-		k.report(err)
-	}
+}
+
+// fault is why the keys cannot be had, and since when; nil if they can.
+func (k *keys) fault() (since time.Time, cause error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.since, k.failed
 }
 
 // fetch fetches the keys from where the configuration or the issuer's metadata say.

@@ -15,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
 )
 
@@ -210,13 +211,11 @@ func TestSessionOfAnAccessToken(t *testing.T) {
 func TestIssuerThatChanges(t *testing.T) {
 	i := newIssuer(t)
 	i.setDown(true)
-	reported := make(chan error, 10)
-	e := serve(t, func(c *mcphttp.Config) {
-		i.config(c)
-		c.Auth.OAuth.Report = func(err error) { reported <- err }
-	})
-	if err := receive(t, reported); err == nil || !strings.Contains(err.Error(), "502") {
-		t.Error(err)
+	began := time.Now()
+	e := serve(t, i.config)
+	eventually.Holds(t, "the issuer is away", func() bool { _, err := e.handler.IssuerFault(); return err != nil })
+	if since, err := e.handler.IssuerFault(); since.Before(began) || !strings.Contains(err.Error(), "502") {
+		t.Error(since, err)
 	}
 	resp := e.do(modernCall(i.token(nil), "whoami", "{}"))
 	wants(t, resp, http.StatusServiceUnavailable, "cannot be checked now")
@@ -225,9 +224,7 @@ func TestIssuerThatChanges(t *testing.T) {
 	}
 	wants(t, e.do(modernCall(deskToken, "whoami", "{}")), http.StatusOK, "desk")
 	i.setDown(false)
-	if err := receive(t, reported); err != nil {
-		t.Error(err)
-	}
+	eventually.Holds(t, "the issuer is back", func() bool { _, err := e.handler.IssuerFault(); return err == nil })
 	wants(t, e.do(modernCall(i.token(nil), "whoami", "{}")), http.StatusOK, "desk")
 	if log := e.log.String(); strings.Count(log, "cannot be had") != 1 || strings.Count(log, "can be had again") != 1 {
 		t.Error(log)
