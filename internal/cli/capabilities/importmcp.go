@@ -465,6 +465,16 @@ func (im *importer) write(listing *mcpclient.Listing) error {
 		fmt.Fprintf(im.env.Stdout, "# %s\n%s\n# %s\n%s", im.path, text, im.member.Agent.Path, im.agent.Bytes())
 		return nil
 	}
+	// Before anything is written: a lock that cannot be read would leave half of an import.
+	pins, err := im.pins(listing)
+	if err != nil {
+		return err
+	}
+	lockPath := filepath.Join(im.fleet.Root, LockName)
+	lock, err := locked(lockPath, doc)
+	if err != nil {
+		return err
+	}
 	if err := replaceFile(im.path, text); err != nil {
 		return err
 	}
@@ -473,44 +483,36 @@ func (im *importer) write(listing *mcpclient.Listing) error {
 			return err
 		}
 	}
-	if err := im.pin(listing); err != nil {
+	if err := external.WriteLock(im.member.Dir, pins); err != nil {
 		return err
 	}
-	return im.lock(doc)
+	return replaceFile(lockPath, lock)
 }
 
-// pin keeps the contracts of the tools in the lock of the agent's servers, so that its own tools
+// pins is the lock of the agent's servers with the contracts of the tools, so that its own tools
 // may be those as well, and `agentd registry pin --check` finds what changes later.
-func (im *importer) pin(listing *mcpclient.Listing) error {
+func (im *importer) pins(listing *mcpclient.Listing) (*external.Lock, error) {
 	lock, err := external.ReadLock(im.member.Dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := lock.Add(im.server.Name, listing.Implementation, im.reviewed); err != nil {
-		return err
-	}
-	return external.WriteLock(im.member.Dir, lock)
+	return lock, lock.Add(im.server.Name, listing.Implementation, im.reviewed)
 }
 
-// lock records the new contract of this agent. What others have changed stays to be found by
-// `agentd capabilities check`.
-func (im *importer) lock(doc *capability.Document) error {
-	path := filepath.Join(im.fleet.Root, LockName)
+// locked is the lock at path with the new contract of this agent. What others have changed stays
+// to be found by `agentd capabilities check`.
+func locked(path string, doc *capability.Document) ([]byte, error) {
 	lock, err := compat.ReadLock(path)
 	if errors.Is(err, compat.ErrNoLock) {
 		lock = &compat.Lock{Version: compat.LockVersion}
 	} else if err != nil {
-		return err
+		return nil, err
 	}
 	if lock.Peers == nil {
 		lock.Peers = map[envelope.Address]*capability.Published{}
 	}
 	lock.Peers[doc.Agent] = doc.Published()
-	data, err := lock.Encode()
-	if err != nil {
-		return err
-	}
-	return replaceFile(path, data)
+	return lock.Encode()
 }
 
 // serverEntry is the entry of mcpServers for a server of the request, with what its program was

@@ -133,6 +133,14 @@ func TestImportMCPRefused(t *testing.T) {
 		"a name that is taken": {func(_ *clitest.Env, r *ImportRequest) { r.Tools = []string{"echo"} }, cli.ExitFailed, `would be the capability "echo"`},
 		"it cannot be checked": {func(_ *clitest.Env, r *ImportRequest) { r.Tools = []string{"far"} }, cli.ExitFailed, "agentd cannot check the tool far"},
 		"nobody is there":      {func(_ *clitest.Env, r *ImportRequest) { r.URL = "http://127.0.0.1:1/" }, cli.ExitFailed, "the MCP server 127-0-0-1"},
+		"a lock of servers that cannot be read": {func(env *clitest.Env, r *ImportRequest) {
+			r.Tools, r.Prefix = []string{"echo"}, "t-"
+			env.Write(t, "copier/mcp.lock.json", "{}")
+		}, cli.ExitFailed, "has version 0"},
+		"a lock that cannot be read": {func(env *clitest.Env, r *ImportRequest) {
+			r.Tools, r.Prefix = []string{"echo"}, "t-"
+			env.Write(t, LockName, "{}")
+		}, cli.ExitFailed, "lockVersion is 0"},
 		"it is JSON": {func(env *clitest.Env, _ *ImportRequest) {
 			dir := filepath.Join(env.Dir, "copier")
 			_ = os.Rename(filepath.Join(dir, "capabilities.yaml"), filepath.Join(dir, "capabilities.json"))
