@@ -1,11 +1,15 @@
 package mcpclient_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -138,5 +142,83 @@ func TestTokensStay(t *testing.T) {
 	o.URL.URL = "http://mcp.example.com/mcp"
 	if _, err := mcpclient.List(t.Context(), o); err == nil || !strings.Contains(err.Error(), "without encryption") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A server that repeats tokens in its errors shows them to nobody: not to callers, not in the state,
+// not in the log.
+func TestTokensInErrors(t *testing.T) {
+	for _, era := range []string{mcpclient.Era2025, mcpclient.Era2026} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			inner, tells := streamable(library(), era), atomic.Pointer[string]{}
+			s := oauthtest.New(t)
+			r := s.Protect(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				body, _ := io.ReadAll(req.Body)
+				req.Body = io.NopCloser(bytes.NewReader(body))
+				var m struct {
+					ID     json.RawMessage `json:"id"`
+					Method string          `json:"method"`
+				}
+				if method := tells.Load(); method != nil && json.Unmarshal(body, &m) == nil && m.Method == *method {
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"not with %s"}}`, m.ID, req.Header.Get("Authorization"))
+					return
+				}
+				inner.ServeHTTP(w, req)
+			}))
+			o, logIn := protected(t, r)
+			o.Era = era
+			logIn()
+			said := &records{}
+			o.Logger = said.logger()
+			hides := func(what, text string) {
+				t.Helper()
+				if !strings.Contains(text, "not with Bearer") {
+					t.Errorf("%s: it is not there: %s", what, text)
+				}
+				for _, token := range r.Tokens() {
+					if strings.Contains(text, token) {
+						t.Errorf("%s has the token: %s", what, text)
+					}
+				}
+			}
+			pin(t, &o)
+			c := start(t, o)
+			waitFor(t, func() bool { return c.State().Connected })
+			calling, listing := "tools/call", "tools/list"
+			tells.Store(&calling)
+			_, e := call(t, c, "echo", `{}`)
+			if e == nil || e.Code != mcpclient.Refused {
+				t.Fatalf("%+v", e)
+			}
+			hides("the message", e.Message)
+			hides("the cause", e.Err.Error())
+			tells.Store(&listing)
+			away := start(t, o)
+			waitFor(t, func() bool { return away.State().Cause != "" })
+			hides("the state", away.State().Cause)
+			waitFor(t, func() bool { return said.count("not with Bearer") > 0 })
+			hides("the log", said.String())
+		})
+	}
+}
+
+// The log has what is behind a login that cannot be used, which callers do not see.
+func TestLoginThatCannotBeRead(t *testing.T) {
+	s := oauthtest.New(t)
+	r := s.Protect(http.NotFoundHandler())
+	o, _ := protected(t, r)
+	file := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.URL.Auth = mcpauth.NewPerson(mcpauth.Config{Name: "web", URL: r.URL, Policy: o.URL.Policy}, mcpauth.Store{Dir: filepath.Join(file, "logins"), Agent: "agent://desk"})
+	said := &records{}
+	o.Logger = said.logger()
+	c := start(t, o)
+	waitFor(t, func() bool { return said.count("not a directory") == 1 })
+	if state := c.State(); !state.NeedsLogin || strings.Contains(state.Cause, file) {
+		t.Errorf("%+v", state)
 	}
 }

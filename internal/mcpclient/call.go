@@ -155,6 +155,7 @@ func (c *Client) ended(ctx context.Context) *Error {
 // connection leaves alone.
 func (c *Client) failed(ctx context.Context, l *link, err error, got captured) *Error {
 	name, wrong := c.opts.Name, misbehaved("")
+	err = l.redact(err)
 	switch denied := (*mcpauth.Error)(nil); {
 	case errors.As(got.err, &denied):
 		if denied.Kind != mcpauth.NeedsScope { // of which other calls know nothing
@@ -166,7 +167,8 @@ func (c *Client) failed(ctx context.Context, l *link, err error, got captured) *
 	case l.calls.Err() != nil:
 		return errorf(Broken, "the connection to the MCP server %s ended before it answered", name).because(err)
 	case got.wire != nil:
-		return errorf(Refused, "the MCP server %s answered with an error: %s", name, l.quote(got.wire.Message)).because(got.wire)
+		said := &jsonrpc.Error{Code: got.wire.Code, Message: l.quote(got.wire.Message)}
+		return errorf(Refused, "the MCP server %s answered with an error: %s", name, said.Message).because(said)
 	case ctx.Err() != nil:
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			c.relist() // which finds a server that has stopped to answer
@@ -184,11 +186,36 @@ func (c *Client) failed(ctx context.Context, l *link, err error, got captured) *
 }
 
 // quote shortens what the server has said, without the secrets that it was sent.
-func (l *link) quote(text string) string {
-	if l.web != nil {
-		text = string(l.web.redact([]byte(text)))
+func (l *link) quote(text string) string { return shown(l.withoutSecrets(text)) }
+
+func (l *link) withoutSecrets(text string) string {
+	if l.web == nil {
+		return text
 	}
-	return shown(text)
+	return string(l.web.redact([]byte(text)))
+}
+
+// A redactedError is its cause, in other words.
+type redactedError struct {
+	error
+	text string
+}
+
+func (e redactedError) Error() string { return e.text }
+
+func (e redactedError) Unwrap() error { return e.error }
+
+// redact takes out of an error, which may quote the server, the secrets that it was sent: the log
+// and the status show it.
+func (l *link) redact(err error) error {
+	if err == nil {
+		return nil
+	}
+	said := err.Error()
+	if text := l.withoutSecrets(said); text != said {
+		return redactedError{err, text}
+	}
+	return err
 }
 
 // maxResultDepth bounds the nesting of a result.
@@ -199,11 +226,11 @@ func (l *link) result(raw json.RawMessage) (*Result, *Error) {
 	if raw == nil {
 		return nil, errorf(BadAnswer, "the answer of the MCP server did not come as the answer to the call")
 	}
+	if l.web != nil {
+		raw = l.web.redact(raw) // before an error may quote it
+	}
 	if err := ijson.Check(raw, maxResultDepth); err != nil {
 		return nil, errorf(BadAnswer, "the answer of the MCP server is not valid JSON: %v", err).because(err)
-	}
-	if l.web != nil {
-		raw = l.web.redact(raw)
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {

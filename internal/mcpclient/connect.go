@@ -76,7 +76,7 @@ func (c *Client) connectIn(ctx context.Context, era string, probing bool) (_ *li
 	}
 	defer func() {
 		if err != nil {
-			err = l.close(err)
+			err = l.redact(l.close(err))
 		}
 	}()
 	handshake := ctx

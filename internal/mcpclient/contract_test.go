@@ -26,10 +26,12 @@ func (r *records) Write(p []byte) (int, error) {
 
 func (r *records) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
 
-func (r *records) count(text string) int {
+func (r *records) count(text string) int { return strings.Count(r.String(), text) }
+
+func (r *records) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.Count(r.text.String(), text)
+	return r.text.String()
 }
 
 func waitFor(t *testing.T, done func() bool) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/internal/mcpauth"
@@ -23,7 +24,7 @@ func (c *Client) run(ctx context.Context) {
 		if reached {
 			began := time.Now()
 			c.up(l, tools)
-			err = c.serve(ctx, l)
+			err = l.redact(c.serve(ctx, l))
 			c.leaves(err)
 			err = l.close(err)
 			if time.Since(began) >= limits.MaxBackoff {
@@ -207,14 +208,24 @@ func (c *Client) down(why error, reached, report bool) {
 	c.mu.Unlock()
 	switch {
 	case report && first && login:
-		c.log.Warn("an MCP server needs a login, and is not used until somebody has logged in", "error", why)
+		c.log.Warn("an MCP server needs a login, and is not used until somebody has logged in", reasons(why)...)
 	case report && first:
-		c.log.Warn("an MCP server is away, and is tried again and again", "error", why)
+		c.log.Warn("an MCP server is away, and is tried again and again", reasons(why)...)
 	}
 	c.mu.Lock()
 	c.settle() // whoever learns of it finds it in the log
 	c.mu.Unlock()
 	c.notify()
+}
+
+// reasons are what the log says of an error. What is behind the lack of a token, such as a file
+// that cannot be read, is not in its text, which callers see.
+func reasons(why error) []any {
+	all := []any{"error", why}
+	if denied := (*mcpauth.Error)(nil); errors.As(why, &denied) && denied.Err != nil && !strings.Contains(denied.Text, denied.Err.Error()) {
+		all = append(all, "cause", denied.Err)
+	}
+	return all
 }
 
 func (c *Client) notify() {
