@@ -2,6 +2,7 @@ package mcpauth
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -168,7 +169,11 @@ func (c *Config) serverMetadata(ctx context.Context, issuer string) (*oauthex.Au
 			return nil, wrong("the authorization server's metadata of the MCP server %s is that of another issuer", c.Name)
 		}
 		for name, endpoint := range map[string]string{"token": meta.TokenEndpoint, "authorization": meta.AuthorizationEndpoint, "registration": meta.RegistrationEndpoint, "revocation": meta.RevocationEndpoint} {
-			if _, err := checkURL(endpoint); err != nil && (endpoint != "" || name == "token") {
+			_, err := checkURL(endpoint)
+			if strings.ContainsFunc(endpoint, func(r rune) bool { return r <= ' ' || r > '~' }) {
+				err = errors.New("its URL has characters that URLs do not have") // nor a terminal should get
+			}
+			if err != nil && (endpoint != "" || name == "token") {
 				return nil, wrong("the %s endpoint of the MCP server %s cannot be used: %v", name, c.Name, err)
 			}
 		}

@@ -73,6 +73,7 @@ func TestHostile(t *testing.T) {
 		"no token endpoint":            {path: meta, says: set("token_endpoint", ""), want: "cannot be used"},
 		"a page that is a script":      {path: meta, says: set("authorization_endpoint", "javascript:alert(1)"), want: "cannot be used"},
 		"a page in a file":             {path: meta, says: set("authorization_endpoint", "file:///bin/sh"), want: "cannot be used"},
+		"a page for the terminal":      {path: meta, says: set("authorization_endpoint", "https://login.example.com/\u009b2J"), want: "characters that URLs do not have"},
 		"registration in this network": {path: meta, says: set("registration_endpoint", "https://192.168.0.1/"), want: "not on the public internet"},
 		"no PKCE":                      {path: meta, says: set("code_challenge_methods_supported", nil), want: "PKCE"},
 		"plain PKCE":                   {path: meta, says: set("code_challenge_methods_supported", []string{"plain"}), want: "PKCE"},
