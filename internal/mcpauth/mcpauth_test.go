@@ -438,3 +438,22 @@ func TestScopeOfALogin(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A client that the operator has registered, and whose secret is refused, keeps its login: it is
+// renewed when the secret has been mended.
+func TestSecretThatIsMended(t *testing.T) {
+	s := oauthtest.New(t)
+	s.Clients["desk"] = oauthtest.Client{Secret: secret}
+	r := s.Protect(page)
+	c, st, have := config(r), store(t), secret
+	c.ClientID, c.Issuer, c.Secret = "desk", s.URL, func() (string, error) { return have, nil }
+	if err := logIn(t, c, st, probe(t, r)); err != nil {
+		t.Fatal(err)
+	}
+	p := mcpauth.NewPerson(c, st)
+	have = "another one"
+	s.Rotate()
+	wants(t, get(t, p, r.URL), mcpauth.Wrong, "refuses: invalid_client")
+	have = secret
+	eventually.Holds(t, "the login is used again", func() bool { return get(t, p, r.URL) == nil })
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 )
@@ -169,7 +168,7 @@ func (p *Person) renew(ctx context.Context, before *login) (*login, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {l.Refresh}, "resource": {l.Resource}}
 	t, err := p.cfg.token(ctx, l.TokenEndpoint, l.Issuer, l.Client, form, l.Scopes)
 	next := *l
-	if no := (*refused)(nil); errors.As(err, &no) && slices.Contains([]string{"invalid_grant", "invalid_client", "unauthorized_client"}, no.code) {
+	if no := (*refused)(nil); errors.As(err, &no) && p.cfg.ends(no.code) {
 		next.tokens, next.Failed = tokens{Scopes: l.Scopes}, no.code
 		p.mu.Lock()
 		p.keep(ctx, &next)
@@ -188,6 +187,12 @@ func (p *Person) renew(ctx context.Context, before *login) (*login, error) {
 	p.until = time.Time{}
 	p.keep(ctx, &next) // before anybody uses it
 	return &next, nil
+}
+
+// ends reports whether a login is over when its renewal is refused with a code. A client that the
+// operator has registered may be refused for its secret: who mends that has the login back.
+func (c *Config) ends(code string) bool {
+	return code == "invalid_grant" || c.ClientID == "" && (code == "invalid_client" || code == "unauthorized_client")
 }
 
 // Refused renews a token that the server does not take. It reports whether the request is to be
