@@ -22,6 +22,9 @@ type Challenge struct {
 	Error string
 }
 
+// maxScopeBytes bounds the scopes of a challenge, which logins keep. Longer ones say nothing.
+const maxScopeBytes = 4 << 10
+
 // ParseChallenge reads the challenges in the header of an answer.
 func ParseChallenge(h http.Header) (c Challenge) {
 	all, err := oauthex.ParseWWWAuthenticate(h.Values("WWW-Authenticate"))
@@ -35,8 +38,8 @@ func ParseChallenge(h http.Header) (c Challenge) {
 		if c.Metadata == "" {
 			c.Metadata = found.Params["resource_metadata"]
 		}
-		if c.Scopes == nil {
-			c.Scopes = strings.Fields(found.Params["scope"])
+		if scopes := found.Params["scope"]; c.Scopes == nil && len(scopes) <= maxScopeBytes {
+			c.Scopes = strings.Fields(scopes)
 		}
 		if c.Error == "" {
 			c.Error = found.Params["error"]

@@ -79,13 +79,17 @@ func (m *Machine) Refused(ctx context.Context, r Refusal) (again bool, err error
 		return true, nil // it was renewed meanwhile
 	}
 	if r.Status == http.StatusForbidden {
-		if r.Last || !lacks(m.asked, ch.Scopes) || m.cfg.Scopes != nil && lacks(m.cfg.Scopes, ch.Scopes) {
+		if r.Last || !lacks(m.asked, ch.Scopes) || len(m.asked)+len(ch.Scopes) > maxWanted || m.cfg.Scopes != nil && lacks(m.cfg.Scopes, ch.Scopes) {
 			return false, m.cfg.needsScope(ch.Scopes, "")
 		}
 		return true, m.renew(ctx, union(m.asked, ch.Scopes))
 	}
 	if r.Last {
-		return false, wrong("the MCP server %s refuses the tokens of its authorization server", m.cfg.Name)
+		m.until, m.fault = time.Now().Add(pause), wrong("the MCP server %s refuses the tokens of its authorization server", m.cfg.Name)
+		return false, m.fault
+	}
+	if time.Now().Before(m.until) {
+		return false, m.fault
 	}
 	found, err := m.cfg.discover(ctx, ch)
 	if err != nil {

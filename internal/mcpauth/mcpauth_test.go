@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -456,4 +457,73 @@ func TestSecretThatIsMended(t *testing.T) {
 	wants(t, get(t, p, r.URL), mcpauth.Wrong, "refuses: invalid_client")
 	have = secret
 	eventually.Holds(t, "the login is used again", func() bool { return get(t, p, r.URL) == nil })
+}
+
+// A server that refuses each token does not have a new one fetched for each request.
+func TestServerThatRefusesEachToken(t *testing.T) {
+	s := oauthtest.New(t)
+	s.Clients["robot"] = oauthtest.Client{Secret: secret}
+	r := s.Protect(page)
+	c, st := config(r), store(t)
+	if err := logIn(t, c, st, probe(t, r)); err != nil {
+		t.Fatal(err)
+	}
+	s.Tokens = func(_ string, answer map[string]any) { answer["access_token"] = "of-nobody-" + rand.Text() }
+	s.Rotate()
+	robot := c
+	robot.ClientID, robot.Secret, robot.Issuer = "robot", is(secret), s.URL
+	p, m := mcpauth.NewPerson(c, st), mcpauth.NewMachine(robot)
+	const many = 50
+	for a, row := range map[access]struct {
+		kind mcpauth.Kind
+		text string
+	}{p: {mcpauth.NeedsLogin, "the server refuses the login"}, m: {mcpauth.Wrong, "refuses the tokens"}} {
+		before := s.Requests("/token")
+		for range many {
+			wants(t, get(t, a, r.URL), row.kind, row.text)
+		}
+		if n := s.Requests("/token") - before; n > many/2 { // one a second
+			t.Errorf("%d tokens for %d requests", n, many)
+		}
+	}
+	s.Tokens = nil
+	for _, a := range []access{p, m} {
+		eventually.Holds(t, "the server is mended", func() bool { return get(t, a, r.URL) == nil })
+	}
+}
+
+// What a server asks for is bounded: it neither makes a login unreadable, nor a request for a token
+// ever longer.
+func TestScopesWithoutEnd(t *testing.T) {
+	s := oauthtest.New(t)
+	s.Clients["robot"] = oauthtest.Client{Secret: secret}
+	r := s.Protect(page, "read")
+	c, st := config(r), store(t)
+	if err := logIn(t, c, st, probe(t, r)); err != nil {
+		t.Fatal(err)
+	}
+	robot := c
+	robot.ClientID, robot.Secret, robot.Issuer = "robot", is(secret), s.URL
+	m := mcpauth.NewMachine(robot)
+	if err := get(t, m, r.URL); err != nil {
+		t.Fatal(err)
+	}
+	r.Require(strings.Repeat("x", 300<<10))
+	wants(t, get(t, mcpauth.NewPerson(c, st), r.URL), mcpauth.NeedsScope, "asks for the scope")
+	before := s.Requests("/token")
+	hundred := make([]string, 100)
+	for i := range hundred {
+		hundred[i] = "scope-" + strconv.Itoa(i)
+	}
+	r.Require(hundred...)
+	wants(t, get(t, m, r.URL), mcpauth.NeedsScope, "asks for the scope")
+	if s.Requests("/token") != before {
+		t.Error("a hundred scopes were asked for")
+	}
+	r.Require("read")
+	for _, a := range []access{mcpauth.NewPerson(c, st), m} {
+		if err := get(t, a, r.URL); err != nil {
+			t.Error(err)
+		}
+	}
 }

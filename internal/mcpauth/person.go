@@ -142,13 +142,18 @@ func (p *Person) renewed(ctx context.Context, l *login, does bool) (string, erro
 	if e := (*Error)(nil); errors.As(err, &e) && e.Kind == NeedsLogin {
 		return "", err
 	}
-	p.mu.Lock()
-	p.until, p.fault = time.Now().Add(pause), err
-	p.mu.Unlock()
+	p.leaveAlone(err)
 	if does {
 		return l.Access, nil
 	}
 	return "", err
+}
+
+// leaveAlone has the authorization server not asked for a while.
+func (p *Person) leaveAlone(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until, p.fault = time.Now().Add(pause), why
 }
 
 // renew exchanges the refresh token, in one process at a time.
@@ -217,7 +222,9 @@ func (p *Person) Refused(ctx context.Context, r Refusal) (again bool, err error)
 		p.want(ctx, ch.Scopes)
 		return false, p.cfg.needsScope(ch.Scopes, p.cfg.remedy())
 	case r.Last:
-		return false, p.cfg.needsLogin("the server refuses the login")
+		err := p.cfg.needsLogin("the server refuses the login")
+		p.leaveAlone(err) // not each of its calls gets another token
+		return false, err
 	case l.Refresh == "":
 		return false, p.cfg.needsLogin("the login has ended")
 	}
