@@ -26,6 +26,10 @@ const (
 	connectTimeout = 10 * time.Second
 	idleTimeout    = 30 * time.Second
 	maxIdle        = 16
+	// A connection by HTTP/2 on which nothing has come for pingAfter is asked for a sign of
+	// life, and closed without one after pingTimeout.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 10 * time.Second
 )
 
 // A Client sends requests within its [Policy]. It is safe for concurrent use.
@@ -80,6 +84,10 @@ func New(policy Policy) (*Client, error) {
 		MaxIdleConns:           max(maxIdle, policy.IdlePerHost),
 		MaxIdleConnsPerHost:    policy.IdlePerHost,
 		IdleConnTimeout:        idleTimeout,
+		// All requests to a host share one connection by HTTP/2. If it leads nowhere any more,
+		// since a gateway has forgotten it, each of them would wait for nothing until the
+		// kernel gives it up.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
 	c.http = &http.Client{Transport: sender{c}, CheckRedirect: c.checkRedirect}
 	return c, nil
