@@ -67,7 +67,7 @@ func TestHTTPSkill(t *testing.T) {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	h := <-seen
-	if h.Get("Agentd-Caller") != "agent://caller" || h.Get("Agentd-Correlation-Id") != result.CorrelationID || h.Get("Idempotency-Key") != "k" ||
+	if h.Get("Agentd-Caller") != "agent://caller" || h.Get("Agentd-Correlation-Id") != result.CorrelationID || h.Get("Agentd-Idempotency-Key") != "k" ||
 		!strings.Contains(h.Get("Traceparent"), result.TraceID) || h.Get("Agentd-Deadline") == "" {
 		t.Errorf("the service knows %v", h)
 	}

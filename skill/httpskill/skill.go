@@ -2,6 +2,8 @@ package httpskill
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -116,7 +118,7 @@ func (s *Skill) header(inv *rpc.Invocation) map[string]string {
 		"Agentd-Caller": string(inv.From), "Agentd-Agent": s.cfg.Agent, "Agentd-Capability": inv.Capability,
 		"Agentd-Message-Id": inv.MessageID, "Agentd-Correlation-Id": inv.CorrelationID,
 		"Agentd-Session-Id": inv.SessionID, "Agentd-Tenant-Id": inv.TenantID,
-		"Idempotency-Key": inv.IdempotencyKey, "Traceparent": inv.Traceparent,
+		"Idempotency-Key": s.idempotencyKey(inv), "Agentd-Idempotency-Key": inv.IdempotencyKey, "Traceparent": inv.Traceparent,
 	} {
 		if value != "" {
 			h[name] = value
@@ -128,6 +130,21 @@ func (s *Skill) header(inv *rpc.Invocation) map[string]string {
 		h["Agentd-Deadline"] = strconv.FormatInt(inv.Deadline.UnixMilli(), 10)
 	}
 	return h
+}
+
+// idempotencyKey stands for the request of a call at the service, "" for a call without a key. It
+// differs wherever agentd tells requests apart: services, and what stands before them, look for
+// this header alone, and would give the answer of one caller or tenant to another that has chosen
+// the same key.
+func (s *Skill) idempotencyKey(inv *rpc.Invocation) string {
+	if inv.IdempotencyKey == "" {
+		return ""
+	}
+	sum := sha256.New()
+	for _, part := range []string{s.cfg.Agent, string(inv.From), inv.TenantID, inv.Capability, inv.IdempotencyKey} {
+		_, _ = fmt.Fprintf(sum, "%d:%s", len(part), part) // a hash takes everything
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // failed turns the error of a request without a whole response into that of its call. A request

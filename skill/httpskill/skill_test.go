@@ -179,7 +179,7 @@ func TestRequests(t *testing.T) {
 		for name, want := range map[string]string{
 			"Content-Type": "application/json", "X-Team": "data", "Agentd-Caller": "agent://caller", "Agentd-Caller-Proven": "true", "Agentd-Agent": "agent://callee",
 			"Agentd-Capability": "score", "Agentd-Message-Id": "m", "Agentd-Correlation-Id": "c", "Agentd-Tenant-Id": "acme", "Agentd-Session-Id": "s",
-			"Traceparent": inv.Traceparent, "Idempotency-Key": "k", "Agentd-Hops": "2", "Agentd-Deadline": fmt.Sprint(deadline.UnixMilli()),
+			"Traceparent": inv.Traceparent, "Agentd-Idempotency-Key": "k", "Agentd-Hops": "2", "Agentd-Deadline": fmt.Sprint(deadline.UnixMilli()),
 		} {
 			if r.Header.Get(name) != want {
 				t.Errorf("%s: %q", name, r.Header.Get(name))
@@ -196,8 +196,51 @@ func TestRequests(t *testing.T) {
 		t.Errorf("a call without arguments: %s", body)
 	}
 	_, err := s.Handle(t.Context(), &rpc.Invocation{From: "agent://caller", Capability: "score", IdempotencyKey: "a\r\nX: y"})
-	if failed := (*rpc.SkillError)(nil); !errors.As(err, &failed) || !strings.Contains(failed.Message, `"Idempotency-Key" has control characters`) {
+	if failed := (*rpc.SkillError)(nil); !errors.As(err, &failed) || !strings.Contains(failed.Message, `"Agentd-Idempotency-Key" has control characters`) {
 		t.Errorf("a key with a line break: %v", err)
+	}
+}
+
+// A service that remembers answers by the header Idempotency-Key, as many do, recognises a call that
+// is repeated, and gives nobody the answer to another caller or tenant that uses the same key.
+func TestIdempotencyKeys(t *testing.T) {
+	got := make(chan string, 1)
+	h := func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Idempotency-Key")
+		answerWith(200, "application/json", "1")(w, r)
+	}
+	first, second := serve(t, h, nil), serve(t, h, func(c *httpskill.Config) { c.Agent = "agent://other" })
+	key := func(s *httpskill.Skill, adjust func(*rpc.Invocation)) string {
+		t.Helper()
+		inv := rpc.Invocation{From: "agent://caller", TenantID: "acme", Capability: "score", MessageID: "m", IdempotencyKey: "k"}
+		adjust(&inv)
+		if _, err := s.Handle(t.Context(), &inv); err != nil {
+			t.Fatal(err)
+		}
+		return <-got
+	}
+	own := key(first, func(*rpc.Invocation) {})
+	if again := key(first, func(inv *rpc.Invocation) { inv.MessageID, inv.SessionID = "n", "s" }); again != own || own == "" {
+		t.Errorf("a call has the key %q, and its repetition %q", own, again)
+	}
+	if none := key(first, func(inv *rpc.Invocation) { inv.IdempotencyKey = "" }); none != "" {
+		t.Errorf("a call without a key has %q", none)
+	}
+	seen := map[string]string{own: "the call"}
+	for name, other := range map[string]string{
+		"another caller":              key(first, func(inv *rpc.Invocation) { inv.From = "agent://mallory" }),
+		"another tenant":              key(first, func(inv *rpc.Invocation) { inv.TenantID = "globex" }),
+		"no tenant":                   key(first, func(inv *rpc.Invocation) { inv.TenantID = "" }),
+		"another capability":          key(first, func(inv *rpc.Invocation) { inv.Capability = "rank" }),
+		"another key":                 key(first, func(inv *rpc.Invocation) { inv.IdempotencyKey = "k2" }),
+		"one with a space":            key(first, func(inv *rpc.Invocation) { inv.IdempotencyKey = "k " }),
+		"what reads the same in line": key(first, func(inv *rpc.Invocation) { inv.TenantID, inv.Capability = "acmes", "core" }),
+		"another agent":               key(second, func(*rpc.Invocation) {}),
+	} {
+		if same, ok := seen[other]; ok {
+			t.Errorf("%s and %s have the same key", name, same)
+		}
+		seen[other] = name
 	}
 }
 
