@@ -136,9 +136,9 @@ func decodeHTTPHeaders(v strictyaml.Value) (all []HTTPHeader) {
 			e.Value.Fault(fmt.Sprintf("%.64q is no name of a header", e.Name), "")
 		case slices.Contains([]string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key"}, name):
 			e.Value.Fault("the header "+name+" holds a secret, which a file does not", "name it under credentials: [{header: "+name+", secret: env:…}]")
-		case strings.HasPrefix(name, "Agentd-") || slices.Contains([]string{
-			"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key",
-			"Te", "Traceparent", "Trailer", "Transfer-Encoding", "Upgrade",
+		case strings.HasPrefix(name, "Agentd-") || strings.HasPrefix(name, "Proxy-") || slices.Contains([]string{
+			"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key", "Keep-Alive",
+			"Te", "Traceparent", "Trailer", "Transfer-Encoding", "Upgrade", "X-Http-Method", "X-Http-Method-Override", "X-Method-Override",
 		}, name):
 			e.Value.Fault("the header "+name+" is agentd's own", "remove it")
 		case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == '\x7f' }):

@@ -59,6 +59,8 @@ func TestHTTPSkillRefused(t *testing.T) {
 		"{url: 'https://x/', headers: {authorization: Bearer s3cret}}":                           "the header Authorization holds a secret, which a file does not",
 		"{url: 'https://x/', headers: {Agentd-Caller: 'agent://boss'}}":                          "the header Agentd-Caller is agentd's own",
 		"{url: 'https://x/', headers: {idempotency-key: x}}":                                     "the header Idempotency-Key is agentd's own",
+		"{url: 'https://x/', headers: {x-http-method-override: DELETE}}":                         "the header X-Http-Method-Override is agentd's own",
+		"{url: 'https://x/', headers: {Proxy-Connection: close}}":                                "the header Proxy-Connection is agentd's own",
 		"{url: 'https://x/', headers: {'a b': x}}":                                               "is no name of a header",
 		"{url: 'https://x/', headers: {a: \"x\\r\\ny\"}}":                                        "has no control characters",
 		"{url: 'https://x/', credentials: [{secret: s3cret}]}":                                   "not a reference to a secret",
