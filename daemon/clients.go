@@ -22,12 +22,14 @@ import (
 )
 
 // A controlFace serves the control API to programs that are no operators: clients, each with a
-// token. It is there in every agent, and listens where agent.yaml says so. d and limits are set
-// before it is used.
+// token. It is there in every agent, and listens where agent.yaml says so. d, limits, ctx and cut
+// are set before it is used.
 type controlFace struct {
 	d       *Daemon
 	limits  *policy.RateLimiter
-	closing sync.WaitGroup
+	ctx     context.Context // of the servers that a reload has replaced
+	cut     context.CancelFunc
+	closing sync.WaitGroup // of these; none is added once draining is set
 
 	mu       sync.Mutex
 	server   *clientapi.Server    // nil for none; guarded by mu
@@ -93,30 +95,44 @@ func controlSettings(f *fleet.Fleet, m *fleet.Member) (s clientapi.Settings, err
 	return s, nil
 }
 
-// put makes a server the one of the agent, and closes the one before. Nil is none.
+// put makes a server the one of the agent, and ends the one before. Nil is none. An agent that
+// stops takes no other: a reload may still run then.
 func (f *controlFace) put(s *clientapi.Server, listen string) {
 	f.mu.Lock()
-	before := f.server
-	f.server, f.listen = s, listen
+	end := s
+	if !f.draining {
+		end, f.server, f.listen = f.server, s, listen
+	}
 	f.mu.Unlock()
-	if s != nil {
+	if s != nil && s != end {
 		f.d.log.Info("clients of the control API are served", "url", s.URL())
 	}
-	if before != nil {
-		f.closeLater(before)
+	if end != nil {
+		f.closeLater(end)
 	}
 }
 
-// closeLater ends a server that a reload has replaced, after its calls, and behind the back of who
-// replaces it.
+// closeLater ends a server that is not, or no longer, the agent's: behind the back of who replaces
+// it, unless the agent stops and would not wait for that.
 func (f *controlFace) closeLater(s *clientapi.Server) {
-	f.closing.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), mcpCloseTimeout)
-		defer cancel()
-		if err := s.Shutdown(ctx); err != nil {
-			f.d.log.Warn("a server of the control API did not close in time", "error", err)
-		}
-	})
+	f.mu.Lock()
+	stopping := f.draining
+	if !stopping {
+		f.closing.Go(func() { f.shut(s) })
+	}
+	f.mu.Unlock()
+	if stopping {
+		f.shut(s)
+	}
+}
+
+// shut ends a server after its calls, however long they may take, or with the agent.
+func (f *controlFace) shut(s *clientapi.Server) {
+	ctx, cancel := context.WithTimeout(f.ctx, rpc.MaxTimeout)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		f.d.log.Warn("a server of the control API did not close in time", "error", err)
+	}
 }
 
 // prepare reads what a reload changes, and refuses what could not be served.
@@ -153,7 +169,7 @@ func (f *controlFace) prepare(of *fleet.Fleet, m *fleet.Member, r *mcpReload) er
 	return nil
 }
 
-// close ends the server. Calls that run have half of the time that is left: they must not use up
+// close ends all servers. Calls that run have half of the time that is left: they must not use up
 // that of the calls which others have made to the agent.
 func (f *controlFace) close(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ok {
@@ -165,6 +181,8 @@ func (f *controlFace) close(ctx context.Context) error {
 	server := f.server
 	f.draining, f.server = true, nil
 	f.mu.Unlock()
+	defer f.cut()
+	defer context.AfterFunc(ctx, f.cut)() // the replaced ones have no more time than this one
 	var err error
 	if server != nil {
 		err = server.Shutdown(ctx)

@@ -43,6 +43,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 	d.member.Store(member)
 	d.mcp = newMCPFace(d) // before the gate, which tells it of drift
 	d.clients.d, d.clients.limits = d, policy.NewRateLimiter(0)
+	d.clients.ctx, d.clients.cut = context.WithCancel(context.Background()) // close cuts
 	if err := d.start(ctx); err != nil {
 		// ctx may have ended, which may be why the start failed.
 		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
