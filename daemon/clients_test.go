@@ -346,6 +346,44 @@ func TestClientsReload(t *testing.T) {
 	})
 }
 
+// A client with as many calls as it may have is told when to come again; another is served.
+func TestClientsPending(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, withClients(t, "  maxPending: 1\n", ""))
+	release := make(chan struct{})
+	cfg.Handlers = handle(echoAfter(release))
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	d, _ := f.Daemon("caller")
+	statuses := make(chan int, 2)
+	for i, token := range []string{batchToken, otherToken} {
+		go func() {
+			status, _ := clientAsks(t, d, "POST", "/v1/request", token, clientCall)
+			statuses <- status
+		}()
+		eventually.Holds(t, "the call runs", func() bool { return len(d.Status().ControlClients) == i+1 })
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.Status().ControlServers[0]+"/v1/request", strings.NewReader(clientCall))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+batchToken)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "1" {
+		t.Errorf("one call too many: %s, %v", resp.Status, resp.Header)
+	}
+	close(release)
+	for range 2 {
+		if status := <-statuses; status != http.StatusOK {
+			t.Errorf("a call that ran: %d", status)
+		}
+	}
+}
+
 // With a certificate the API is served by TLS alone.
 func TestClientsByTLS(t *testing.T) {
 	t.Parallel()

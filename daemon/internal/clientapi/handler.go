@@ -109,8 +109,8 @@ func notMade(w http.ResponseWriter, err *rpc.Error) {
 	if err.Code == rpc.CodeAuditFailed {
 		status = http.StatusServiceUnavailable
 	}
-	if err.RetryIn > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(err.RetryIn.Seconds()))))
+	if err.RetryIn > 0 || status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(err.RetryIn.Seconds())))))
 	}
 	callapi.WriteFault(w, status, err.CodeText(), err.Message)
 }
