@@ -56,7 +56,7 @@ type Request struct {
 	// Timeout bounds the call; see [EffectiveTimeout]. The deadline of the context
 	// applies too, whichever is earlier.
 	Timeout time.Duration `json:"-"`
-	// Mode is ModeSync where empty.
+	// Mode is what the caller waits for: sync, the default, async or fire-and-forget.
 	Mode Mode `json:"mode,omitempty"`
 	// IdempotencyKey lets the callee recognise a repeated call.
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`

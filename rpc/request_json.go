@@ -13,9 +13,12 @@ import (
 // requestJSON adds the fields whose form differs between Go and JSON.
 type requestJSON struct {
 	requestFields
-	TimeoutMs     int64  `json:"timeoutMs,omitempty"`
-	IdleTimeoutMs int64  `json:"idleTimeoutMs,omitempty"`
-	TraceID       string `json:"traceId,omitempty"` // read only: Traceparent is written
+	// TimeoutMs is how long the call may take; by default what the capability declares.
+	TimeoutMs int64 `json:"timeoutMs,omitempty"`
+	// IdleTimeoutMs is how long neither the reply nor progress may come; 0 is for ever.
+	IdleTimeoutMs int64 `json:"idleTimeoutMs,omitempty"`
+	// TraceID is taken in place of Traceparent: 32 hex digits or a UUID. It is never written.
+	TraceID string `json:"traceId,omitempty"`
 }
 
 type requestFields Request

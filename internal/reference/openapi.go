@@ -90,19 +90,46 @@ func OpenAPI(root string) ([]byte, error) {
 		{"openapi", "3.1.0"},
 		{"info", ordered{
 			{"title", "agentd control API"}, {"version", "1"},
-			{"description", "The API of a running agent for its operator, over HTTP on the Unix socket that `agentd run` prints. The socket is the access control: only the agent's user can open it, and no skill can. Fields are only ever added."},
+			{"description", "The API of a running agent for its operator, over HTTP on the Unix socket that `agentd run` prints. The socket is the access control: only the agent's user can open it, and no skill can. Programs with a token may make calls and await their results over TCP, where control of agent.yaml says so, and nothing else. Fields are only ever added."},
 		}},
-		{"servers", []ordered{{{"url", "http://localhost"}, {"description", "by the Unix socket, such as curl --unix-socket $XDG_RUNTIME_DIR/agentd/<fleet>/<agent>.sock"}}}},
+		{"servers", []ordered{socketServer()}},
 		{"paths", paths},
 		{"components", ordered{
 			{"schemas", t.components},
+			{"securitySchemes", ordered{{"client", ordered{
+				{"type", "http"}, {"scheme", "bearer"}, {"description", "The token of a client in control.clients of agent.yaml. By the Unix socket there is none."},
+			}}}},
 			{"responses", ordered{{"Fault", ordered{{"description", "The request was refused, or has failed."}, {"content", ordered{{"application/json", ordered{{"schema", fault}}}}}}}}},
 		}},
 	})
 }
 
+// socketServer is where the operator finds the API.
+func socketServer() ordered {
+	return ordered{{"url", "http://localhost"}, {"description", "by the Unix socket, such as curl --unix-socket $XDG_RUNTIME_DIR/agentd/<fleet>/<agent>.sock"}}
+}
+
+// clientServer is where clients find the part that is theirs.
+func clientServer() ordered {
+	return ordered{
+		{"url", "{scheme}://{address}"}, {"description", "over TCP, for clients with a token: control of agent.yaml"},
+		{"variables", ordered{
+			{"scheme", ordered{{"enum", []string{"http", "https"}}, {"default", "http"}, {"description", "https where control has tls"}}},
+			{"address", ordered{{"default", "127.0.0.1:7420"}, {"description", "control.listen"}}},
+		}},
+	}
+}
+
+// forClients reports whether clients may ask for an operation: package daemon/internal/clientapi
+// serves these and no others.
+func (o operation) forClients() bool { return o.id == "request" || o.id == "awaitResult" }
+
 func (o operation) describe(t *types, path string) (ordered, error) {
 	out := ordered{{"operationId", o.id}, {"summary", o.summary}}
+	if o.forClients() {
+		out.set("servers", []ordered{socketServer(), clientServer()})
+		out.set("security", []ordered{{}, {{"client", []string{}}}})
+	}
 	var parameters []ordered
 	for _, part := range strings.Split(path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
@@ -127,6 +154,13 @@ func (o operation) describe(t *types, path string) (ordered, error) {
 		body, err := t.body(o.response)
 		if err != nil {
 			return nil, err
+		}
+		if o.id == "request" {
+			line, err := t.named("daemon/internal/callapi", "streamLine")
+			if err != nil {
+				return nil, err
+			}
+			body.set("application/x-ndjson", ordered{{"schema", ordered{{"description", "Each line is one of these."}, line[0]}}})
 		}
 		response.set("content", body)
 	}

@@ -26,7 +26,9 @@ func TestOpenAPI(t *testing.T) {
 			Schemas map[string]map[string]any `json:"schemas"`
 		} `json:"components"`
 		Paths map[string]map[string]struct {
-			OperationID string `json:"operationId"`
+			OperationID string           `json:"operationId"`
+			Security    []map[string]any `json:"security"`
+			Servers     []any            `json:"servers"`
 		} `json:"paths"`
 	}
 	if err := json.Unmarshal(src, &doc); err != nil {
@@ -39,6 +41,9 @@ func TestOpenAPI(t *testing.T) {
 				t.Errorf("%s %s has the id %q", method, path, o.OperationID)
 			}
 			ids[o.OperationID] = true
+			if own := path == "/v1/request" || path == "/v1/results/{id}"; own != (len(o.Servers) == 2) || own != (len(o.Security) == 2) {
+				t.Errorf("%s %s is at %v, with %v", method, path, o.Servers, o.Security)
+			}
 		}
 	}
 	now := time.Now()
@@ -52,6 +57,7 @@ func TestOpenAPI(t *testing.T) {
 		"Letter":     {control.Letter{From: "agent://desk", Body: json.RawMessage(`{}`)}},
 		"PeerStatus": {control.PeerStatus{Drifts: []control.PeerDrift{{Details: json.RawMessage(`{}`)}}, Contracts: map[string]int{"a": 1}}},
 		"ToolSet":    {control.ToolSet{Tools: []control.Tool{{InputSchema: json.RawMessage(`{}`)}}}},
+		"StreamLine": {map[string]any{"progress": rpc.ProgressEvent{Seq: 1, Attempt: 1, Value: json.RawMessage(`1`)}}},
 		"Outcome":    {action.Outcome{Error: action.Errorf(action.InvalidArguments, "no"), CostEstimate: map[string]float64{"a": 1}}},
 		"Request":    {rpc.Request{To: "agent://desk", Capability: "file", Timeout: time.Second, IdleTimeout: time.Second, IdempotencyKey: "k", SessionID: "s", TenantID: "t", Mode: rpc.ModeAsync}},
 		"Result": {&rpc.Result{Status: rpc.StatusOK, Response: json.RawMessage(`1`), CostEstimate: map[string]float64{"a": 1}}, &rpc.Result{
