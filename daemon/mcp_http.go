@@ -163,20 +163,25 @@ func (s *mcpServer) reload(v mcpView) (use, abandon func(), err error) {
 	}, abandon, nil
 }
 
-// closeLater ends what was replaced, behind the back of who replaces it.
+// closeLater ends what was replaced: behind the back of who replaces it, unless the agent
+// stops and would not wait for that.
 func (f *mcpFace) closeLater(c interface{ Close(context.Context) error }) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return // close ends all that its clients use
-	}
-	f.running.Go(func() {
+	shut := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), mcpCloseTimeout)
 		defer cancel()
 		if err := c.Close(ctx); err != nil {
 			f.d.log.Warn("an MCP server did not close in time", "error", err)
 		}
-	})
+	}
+	f.mu.Lock()
+	stopping := f.closed
+	if !stopping {
+		f.running.Go(shut)
+	}
+	f.mu.Unlock()
+	if stopping {
+		shut()
+	}
 }
 
 // Close ends all sessions and calls, and stops listening.
@@ -244,14 +249,17 @@ func (f *mcpFace) permanent(listen string) *mcpServer {
 	return &mcpServer{face: f, listen: listen, auth: f.fileAuth, style: func() mcpStyle { return styleOf(&f.d.Member().Agent.MCP) }}
 }
 
-// keep makes a server the permanent one. It closes the one before.
+// keep makes a server the permanent one, and closes the one before. An agent that stops takes
+// no other: a reload may still run then.
 func (f *mcpFace) keep(s *mcpServer) {
 	f.mu.Lock()
-	before := f.own
-	f.own = s
+	end := s
+	if !f.closed {
+		end, f.own = f.own, s
+	}
 	f.mu.Unlock()
-	if before != nil && before != s {
-		f.closeLater(before)
+	if end != nil {
+		f.closeLater(end)
 	}
 }
 
