@@ -119,7 +119,9 @@ func AddAgent(ctx context.Context, env *cli.Env, id, lang string) error {
 	t.agent(a, nil)
 	for _, m := range f.Members {
 		if m.Capabilities != nil {
-			t.client(a, m.Capabilities)
+			if note := t.client(a, m.Capabilities); note != "" {
+				notes = append(notes, note)
+			}
 		}
 	}
 	if t.err != nil {

@@ -317,3 +317,42 @@ func TestNamesAndErrors(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// Two agents whose clients would be one file do not become one client in silence.
+func TestClientsOfOneName(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, `
+-- fleet.yaml --
+version: 1
+name: shop
+agents: [{id: a-b, path: ./one}, {id: a.b, path: ./two}]
+-- rpc-peers.yaml --
+version: 1
+peers:
+  - agent: agent://a-b
+    transports: [{kind: memory, topics: {requests: agents.one.requests}}]
+-- one/agent.yaml --
+name: a-b
+-- one/capabilities.yaml --
+version: 1
+agent: agent://a-b
+transports: [{kind: memory, topics: {requests: agents.one.requests}}]
+capabilities: [{name: price}]
+-- two/agent.yaml --
+name: a.b
+-- two/capabilities.yaml --
+version: 1
+agent: agent://a.b
+transports: [{kind: memory, topics: {requests: agents.two.requests}}]
+capabilities: [{name: weight}]
+`)
+	if err := AddAgent(t.Context(), &env.Env, "clerk", "python"); err != nil {
+		t.Fatal(err)
+	}
+	if client := written(t, env.Dir)["agents/clerk/generated/a_b.py"]; !strings.Contains(client, "agent://a-b") {
+		t.Errorf("the client is that of another agent: %.200s", client)
+	}
+	if !strings.Contains(env.Out.String(), "there is no client of agent://a.b") {
+		t.Errorf("it says %s", env.Out.String())
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
@@ -164,17 +165,23 @@ func (t *tree) agent(a, peer *agent) {
 	}
 }
 
-// client adds the typed client of an agent that the fleet has.
-func (t *tree) client(a *agent, of *capability.Document) {
+// client adds the typed client of an agent that the fleet has. It leaves out the client of one
+// whose file another agent's has: a-b and a.b are both a_b.py. The note says so.
+func (t *tree) client(a *agent, of *capability.Document) (note string) {
 	if a.lang.client == "" {
-		return
+		return ""
 	}
 	file, err := generate(a.lang, of)
 	if err != nil {
 		t.err = errors.Join(t.err, err)
-		return
+		return ""
 	}
-	t.files["agents/"+a.ID+"/generated/"+file.Path] = file.Content
+	name := "agents/" + a.ID + "/generated/" + file.Path
+	if _, taken := t.files[name]; taken {
+		return fmt.Sprintf("! there is no client of %s: that of another agent is %s already; `agentd capabilities gen --out` writes it elsewhere", of.Agent, file.Path)
+	}
+	t.files[name] = file.Content
+	return ""
 }
 
 // generate writes the client of a contract.
