@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentd/agentd/internal/truncate"
@@ -29,6 +30,16 @@ func (g gate) enter(ctx context.Context) error {
 	}
 }
 
+// free enters a gate that nobody is in.
+func (g gate) free() bool {
+	select {
+	case g <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 func (g gate) leave() { <-g }
 
 // A Machine has tokens that nobody has to agree to: those of client credentials, or of a token of
@@ -36,7 +47,8 @@ func (g gate) leave() { <-g }
 type Machine struct {
 	cfg    Config
 	recent recent
-	gate   gate // guards what follows
+	shared atomic.Pointer[tokens] // have, for whoever does not wait for a renewal
+	gate   gate                   // guards what follows
 
 	found *discovery // nil before the server has asked for a token
 	asked []string   // the scopes of the last request
@@ -48,10 +60,16 @@ type Machine struct {
 // NewMachine returns a machine. It asks for its first token when the server does.
 func NewMachine(c Config) *Machine { return &Machine{cfg: c, gate: newGate()} }
 
-// Token returns the token of the next request, "" before the server has asked for one.
+// Token returns the token of the next request, "" before the server has asked for one. While
+// another call renews a token that is good, it returns that.
 func (m *Machine) Token(ctx context.Context) (string, error) {
-	if err := m.gate.enter(ctx); err != nil {
-		return "", err
+	if !m.gate.free() {
+		if t := m.shared.Load(); t != nil && t.good() {
+			return t.Access, nil
+		}
+		if err := m.gate.enter(ctx); err != nil {
+			return "", err
+		}
 	}
 	defer m.gate.leave()
 	if m.found == nil || m.have.fresh() {
@@ -99,7 +117,8 @@ func (m *Machine) Refused(ctx context.Context, r Refusal) (again bool, err error
 	if scopes == nil {
 		scopes = found.scopes
 	}
-	m.found, m.have, m.until = found, tokens{}, time.Time{}
+	m.found, m.until = found, time.Time{}
+	m.hold(tokens{})
 	return true, m.renew(ctx, scopes)
 }
 
@@ -115,9 +134,16 @@ func (m *Machine) renew(ctx context.Context, scopes []string) error {
 		}
 		return err
 	}
-	m.have, m.asked, m.until = *t, scopes, time.Time{}
+	m.asked, m.until = scopes, time.Time{}
+	m.hold(*t)
 	m.recent.add(t.Access)
 	return nil
+}
+
+// hold sets the tokens.
+func (m *Machine) hold(t tokens) {
+	m.have = t
+	m.shared.Store(&t)
 }
 
 func (m *Machine) request(ctx context.Context, scopes []string) (*tokens, error) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,7 +16,8 @@ type Person struct {
 	cfg    Config
 	store  Store
 	recent recent
-	gate   gate // who is in it may renew
+	gate   gate                   // who is in it may renew
+	lent   atomic.Pointer[tokens] // those that are renewed and still good, for whoever does not wait
 
 	mu      sync.Mutex // guards what follows
 	have    *login     // nil for none
@@ -29,10 +31,16 @@ type Person struct {
 // NewPerson returns a person whose logins are kept in a store.
 func NewPerson(c Config, s Store) *Person { return &Person{cfg: c, store: s, gate: newGate()} }
 
-// Token returns the token of the next request, renewed if it is time.
+// Token returns the token of the next request, renewed if it is time. While another call renews
+// a token that is good, it returns that.
 func (p *Person) Token(ctx context.Context) (string, error) {
-	if err := p.gate.enter(ctx); err != nil {
-		return "", err
+	if !p.gate.free() {
+		if l := p.lent.Load(); l != nil && l.good() {
+			return l.Access, nil
+		}
+		if err := p.gate.enter(ctx); err != nil {
+			return "", err
+		}
 	}
 	defer p.gate.leave()
 	l, err := p.login(ctx)
@@ -43,6 +51,10 @@ func (p *Person) Token(ctx context.Context) (string, error) {
 	case l.fresh():
 		return l.Access, nil
 	case l.Refresh != "":
+		if l.good() {
+			p.lent.Store(&l.tokens)
+			defer p.lent.Store(nil)
+		}
 		return p.renewed(ctx, l, l.good())
 	case l.good():
 		return l.Access, nil
