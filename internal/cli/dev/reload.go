@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/cli/serve"
 )
 
 // A reloader puts changed files in force. Its methods run in one goroutine, that of the watch.
@@ -81,7 +82,7 @@ func (r *reloader) reload(ctx context.Context, agents []*daemon.Daemon, files []
 	refused := map[string][]string{} // agents, by fault
 	for _, d := range agents {
 		id := d.Member().ID
-		err := reloadUntil(ctx, d)
+		err := serve.ReloadUntil(ctx, d)
 		if ctx.Err() != nil {
 			return // whoever has ended it need not read how the reload ended
 		}
@@ -104,23 +105,6 @@ func (r *reloader) reload(ctx context.Context, agents []*daemon.Daemon, files []
 	if len(done) > 0 {
 		r.out.reloaded(done, files, waiting)
 	}
-}
-
-// reloadUntil reloads an agent. When ctx ends, it stops the agent instead: a reload waits for
-// workers to start, which may take as long as they like.
-func reloadUntil(ctx context.Context, d *daemon.Daemon) error {
-	stopped := make(chan struct{})
-	goOn := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Member().Agent.Limits.ShutdownTimeout)
-		defer cancel()
-		_ = d.Stop(stopCtx) // the fleet's Stop returns the same error
-	})
-	err := d.Reload()
-	if !goOn() {
-		<-stopped
-	}
-	return err
 }
 
 // start starts members that the files have gained.

@@ -134,6 +134,37 @@ func TestFleetWithoutWatch(t *testing.T) {
 	}
 }
 
+// A reload that waits for a worker does not keep the command from ending.
+func TestEndsDuringAReload(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, `
+-- fleet.yaml --
+version: 1
+name: office
+agents: [{id: clerk, path: ./clerk}]
+-- clerk/agent.yaml --
+name: clerk
+skills: {price: {process: {command: ["true"]}}}
+-- clerk/capabilities.yaml --
+version: 1
+agent: agent://clerk
+transports: [{kind: memory, topics: {requests: agents.clerk.requests}}]
+capabilities: [{name: price, skill: price}]
+`)
+	stop := start(t, func(ctx context.Context) error { return Fleet(ctx, &env.Env, true) })
+	waitFor(t, env, "ready. press")
+	env.Write(t, "clerk/agent.yaml", `name: clerk
+skills: {price: {worker: {start: eager, command: [sh, -c, "echo hanging >&2; exec sleep 600"], startTimeoutMs: 600000, killGraceMs: 100}}}
+`)
+	waitFor(t, env, "hanging")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := env.Err.String(); strings.Contains(got, "Not reloaded") || strings.Contains(got, "\nreloaded") {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	env := clitest.New(t, clitest.Office)

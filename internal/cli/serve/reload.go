@@ -68,7 +68,7 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 		// systemd wants the time of the reload from the monotonic clock, to tell
 		// this reload from an earlier one (sd_notify(3), MONOTONIC_USEC).
 		notify(out, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
-		reload(out, agents)
+		reload(ctx, out, agents)
 		notify(out, systemd, sdnotify.Ready)
 	})
 }
@@ -104,16 +104,37 @@ func reloadUntilDone(ctx context.Context, hup <-chan os.Signal, changed <-chan s
 	}
 }
 
+// ReloadUntil reloads an agent. When ctx ends, it stops the agent instead: a reload waits for
+// workers to start, which may take as long as they like.
+func ReloadUntil(ctx context.Context, d *daemon.Daemon) error {
+	stopped := make(chan struct{})
+	goOn := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Member().Agent.Limits.ShutdownTimeout)
+		defer cancel()
+		_ = d.Stop(stopCtx) // the fleet's Stop returns the same error
+	})
+	err := d.Reload()
+	if !goOn() {
+		<-stopped
+	}
+	return err
+}
+
 // reload reloads the files of every agent. An agent whose files are faulty goes on with
 // those that it has, also where others can load theirs. A fault is reported once, with
 // the agents that it concerns: most files are those of all of them.
-func reload(out console, agents []*daemon.Daemon) {
+func reload(ctx context.Context, out console, agents []*daemon.Daemon) {
 	var faults []string
 	stayed := make(map[string][]string) // agents, by fault
 	var waiting []string
 	for _, d := range agents {
 		id := d.Member().ID
-		if err := d.Reload(); err != nil {
+		err := ReloadUntil(ctx, d)
+		if ctx.Err() != nil {
+			return // who has ended it need not read how the reload ended
+		}
+		if err != nil {
 			fault := err.Error()
 			if stayed[fault] == nil {
 				faults = append(faults, fault)
