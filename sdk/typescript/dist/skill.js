@@ -74,16 +74,25 @@ export class Skill {
     }
     /** What a failure means, which goes to the log in full. */
     judge(e, call) {
-        const stack = (e instanceof Error && e.stack) || String(e);
-        const text = e instanceof Error ? `${e.name}: ${e.message}`.replace(/^Error: /, "") : String(e);
+        const stack = (e instanceof Error && e.stack) || words(e);
+        const text = e instanceof Error ? `${e.name}: ${e.message}`.replace(/^Error: /, "") : words(e);
         if (e instanceof SkillError) {
-            const cause = e.cause === undefined ? "" : `\ncaused by ${(e.cause instanceof Error && e.cause.stack) || String(e.cause)}`;
+            const cause = e.cause === undefined ? "" : `\ncaused by ${(e.cause instanceof Error && e.cause.stack) || words(e.cause)}`;
             process.stderr.write(`skill failed: ${call.capability}: ${e.message} (call ${call.correlationId})${cause}\n`);
             return { message: e.message, retryable: e.retryable, cancelled: false, text };
         }
         const retryable = call.cancelled || (e instanceof CallError && e.retryable);
         process.stderr.write(`skill failed: ${call.capability} (call ${call.correlationId}): ${call.cancelled ? text : stack}\n`);
         return { retryable, cancelled: call.cancelled, text };
+    }
+}
+/** What is thrown may be anything, also what has no text. */
+function words(value) {
+    try {
+        return String(value);
+    }
+    catch {
+        return "something without a text was thrown";
     }
 }
 /** EX_TEMPFAIL of sysexits.h: the same call may succeed later. */

@@ -59,6 +59,8 @@ onWorker("tells failures for the caller from those for the log", async (worker) 
   const bug = (await worker.call("nested", null)).error; // destructures null
   assert.equal(bug.code, -32603);
   assert.ok(!JSON.stringify(bug).includes("hunter2"));
+  assert.equal((await worker.call("wordless")).error.code, -32603);
+  assert.equal((await worker.call("echo", 1)).result.answer, 1); // and it serves on
   worker.child.stdin.end();
   await worker.exited;
   assert.match(worker.log, /caused by Error: db password is hunter2/);

@@ -11,6 +11,9 @@ await serve(
     fails: () => {
       throw new SkillError("no such pull request", { retryable: true, cause: new Error("db password is hunter2") });
     },
+    wordless: () => {
+      throw Object.create(null);
+    },
     prints: () => {
       console.log("by console.log");
       console.table([{ a: "by console.table" }]);
