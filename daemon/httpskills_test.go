@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,12 +110,7 @@ func TestHTTPSkill(t *testing.T) {
 // without a call or a restart when the service is there.
 func TestHTTPSkillAway(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address, listen := reserved(t)
 	cfg := load(t, withService("url: 'http://"+address+"/score'"))
 	log := &lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
@@ -128,9 +125,7 @@ func TestHTTPSkillAway(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	const begins, ends = `msg="calls of the skill score fail: its service cannot be reached"`, `msg="over: calls of the skill score fail`
-	if l, err = net.Listen("tcp", address); err != nil {
-		t.Skipf("the port is taken by now: %v", err)
-	}
+	l := listen()
 	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(l) })
@@ -139,6 +134,37 @@ func TestHTTPSkillAway(t *testing.T) {
 	eventually.Succeeds(t, "the agent is ready", d.Ready)
 	if text := log.String(); strings.Count(text, begins) != 1 || strings.Count(text, ends) != 1 || len(d.Status().Conditions) != 0 {
 		t.Errorf("the log has\n%s", text)
+	}
+}
+
+// reserved returns an address that refuses connections until listen is called. Nobody else can
+// take it meanwhile: it is bound.
+func reserved(t *testing.T) (address string, listen func() net.Listener) {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.CloseOnExec(fd)
+	socket := os.NewFile(uintptr(fd), "reserved")
+	t.Cleanup(func() { _ = socket.Close() })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port), func() net.Listener {
+		t.Helper()
+		if err := syscall.Listen(fd, 16); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.FileListener(socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
 	}
 }
 
