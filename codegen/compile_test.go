@@ -130,7 +130,7 @@ func kit(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("the kit is not there:", err)
+		t.Fatal("the kit is not there:", err)
 	}
 	return dir
 }
