@@ -38,16 +38,29 @@ func AppendQuoted(dst []byte, text string) []byte {
 	}
 }
 
+// AppendPlain is [AppendQuoted] for text that needs no escape and is ASCII, as nearly
+// all text is. It returns false for any other, and then appends nothing.
+func AppendPlain(dst []byte, text string) ([]byte, bool) {
+	if plainRun(text) < len(text) {
+		return dst, false
+	}
+	dst = append(append(dst, '"'), text...)
+	return append(dst, '"'), true
+}
+
 // plainRun returns the number of bytes before the first one in s that
-// [special] marks. The compiler turns the shifts into one load.
+// [special] marks.
 func plainRun(s string) int {
 	i := 0
 	for ; len(s)-i >= 8; i += 8 {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		if m := special(w); m != 0 {
+		if m := special(word(s[i:])); m != 0 {
 			return i + bits.TrailingZeros64(m)>>3
 		}
+	}
+	// The last eight bytes, of which some have been seen, take less time than the rest
+	// one by one.
+	if i < len(s) && len(s) >= 8 && special(word(s[len(s)-8:])) == 0 {
+		return len(s)
 	}
 	for ; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
@@ -55,6 +68,13 @@ func plainRun(s string) int {
 		}
 	}
 	return i
+}
+
+// word returns the first eight bytes of s. The compiler turns the shifts into one load.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // runesRun returns the length of the run of characters beyond ASCII that s

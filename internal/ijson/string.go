@@ -61,6 +61,39 @@ func ScanString(data []byte, i int) (end int, escaped bool, err error) {
 	}
 }
 
+// PlainEnd returns the offset of the quote that ends the string whose content begins at
+// data[i], or a negative number if the string holds an escape or anything that
+// [ScanString] refuses.
+func PlainEnd(data []byte, i int) int {
+	for i < len(data) {
+		for len(data)-i >= 8 {
+			m := special(binary.LittleEndian.Uint64(data[i:]))
+			if m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			i += 8
+		}
+		if i >= len(data) {
+			break
+		}
+		switch c := data[i]; {
+		case c == '"':
+			return i
+		case c == '\\', c < 0x20:
+			return -1
+		case c < utf8.RuneSelf:
+			i++ // fewer than eight bytes of data are left
+		default:
+			var err error
+			if i, err = scanRunes(data, i); err != nil {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
 // scanEscape passes over the escape sequence at data[i], or over two of them
 // where they form a surrogate pair.
 func scanEscape(data []byte, i int) (int, error) {

@@ -200,7 +200,7 @@ func (b *callback) wait(ctx context.Context, issuer string, names bool) (string,
 		return "", errors.New("the answer does not name its issuer, which this authorization server does")
 	}
 	if code := query.Get("error"); code != "" {
-		if !errorCode.MatchString(code) {
+		if !isErrorCode(code) {
 			code = "an error"
 		}
 		return "", fmt.Errorf("the authorization server refuses: %s", code)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -34,9 +33,14 @@ func (t *tokens) good() bool {
 
 func (t *tokens) fresh() bool { return t.good() && (t.Due.IsZero() || time.Now().Before(t.Due)) }
 
-// bearer is the syntax of bearer tokens (RFC 6750 section 2.1). A token that is not of it could
-// be more than one header.
-var bearer = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+// isBearer reports whether a text has the syntax of bearer tokens (RFC 6750 section 2.1). A
+// token that is not of it could be more than one header.
+func isBearer(token string) bool {
+	token = strings.TrimRight(token, "=")
+	return token != "" && strings.Trim(token, alphanumeric+"._~+/-") == ""
+}
+
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 // refused is the answer of an authorization server that gives no token.
 type refused struct {
@@ -48,8 +52,10 @@ func (r *refused) Error() string { return r.err.Error() }
 
 func (r *refused) Unwrap() error { return r.err }
 
-// errorCode is what the error of a server may look like.
-var errorCode = regexp.MustCompile(`^[a-z_.-]{1,64}$`)
+// isErrorCode reports whether the error of a server looks like one.
+func isErrorCode(text string) bool {
+	return text != "" && len(text) <= 64 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_.-") == ""
+}
 
 // refusal is the error of an answer that is not what was asked for. Of its text only the code is
 // shown: a server may write anything into the rest, what it was sent as well.
@@ -60,7 +66,7 @@ func (c *Config) refusal(what string, a *answer) error {
 	if a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests {
 		return errorf(Unreachable, "the %s of the MCP server %s answers %d", what, c.Name, a.status)
 	}
-	if json.Unmarshal(a.body, &got) != nil || !errorCode.MatchString(got.Error) {
+	if json.Unmarshal(a.body, &got) != nil || !isErrorCode(got.Error) {
 		return wrong("the %s of the MCP server %s answers %d", what, c.Name, a.status)
 	}
 	return &refused{wrong("the %s of the MCP server %s refuses: %s", what, c.Name, got.Error), got.Error}
@@ -92,7 +98,7 @@ func (c *Config) token(ctx context.Context, endpoint, issuer string, who client,
 		return nil, wrong("the token endpoint of the MCP server %s answers with no tokens", c.Name)
 	case !strings.EqualFold(got.Type, "Bearer"):
 		return nil, wrong("the token endpoint of the MCP server %s gives tokens of another type than Bearer", c.Name)
-	case !bearer.MatchString(got.Access):
+	case !isBearer(got.Access):
 		return nil, wrong("the token endpoint of the MCP server %s gives no token that a header can have", c.Name)
 	}
 	t := &tokens{Access: got.Access, Refresh: got.Refresh, Scopes: asked}

@@ -1,6 +1,7 @@
 package strictyaml
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -40,21 +41,35 @@ func ReadFile(path, name string) (*File, error) {
 	if name == "" {
 		name = path
 	}
+	src, err := ReadSource(path, name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, src)
+}
+
+// ReadSource returns the text of a file for [Parse], which refuses a larger one than is
+// read here. The error is the operating system's, or names the file as name.
+func ReadSource(path, name string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
 	// Reading a folder would give an error that does not say what is wrong.
-	if info, err := f.Stat(); err == nil && info.IsDir() {
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory, not a file", name)
 	}
+	var src bytes.Buffer
+	if err == nil && info.Mode().IsRegular() {
+		src.Grow(int(min(info.Size(), MaxBytes)) + bytes.MinRead) // so that it need not grow
+	}
 	// One byte more than allowed, so that Parse sees that the file is too large.
-	src, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err != nil {
+	if _, err := src.ReadFrom(io.LimitReader(f, MaxBytes+1)); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	return Parse(name, src)
+	return src.Bytes(), nil
 }
 
 // Parse parses src: as JSON when name ends in .json, as YAML otherwise.

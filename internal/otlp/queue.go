@@ -1,0 +1,291 @@
+package otlp
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// firstPause and maxPause bound the pauses between attempts to reach a collector.
+	firstPause = time.Second
+	maxPause   = 30 * time.Second
+)
+
+// A Batch says how much is gathered, and for how long.
+type Batch struct {
+	// Queue bounds what waits; what comes then is lost. Most is a request's.
+	Queue, Most int
+	// Delay is how long the first of a batch waits for more.
+	Delay time.Duration
+}
+
+// BatchFromEnv reads the OTEL_BSP_* and OTEL_BLRP_* variables.
+func BatchFromEnv(getenv func(string) string, s Signal) Batch {
+	prefix, delay := "OTEL_BSP_", 5*time.Second
+	if s == Logs {
+		prefix, delay = "OTEL_BLRP_", time.Second
+	}
+	number := func(name string, otherwise int) int {
+		n, err := strconv.Atoi(getenv(prefix + name))
+		if err != nil || n <= 0 {
+			return otherwise
+		}
+		return n
+	}
+	const most = 1 << 20 // of memory, whoever sets the variables
+	b := Batch{Queue: min(number("MAX_QUEUE_SIZE", 2048), most), Most: min(number("MAX_EXPORT_BATCH_SIZE", 512), most)}
+	b.Delay = time.Duration(number("SCHEDULE_DELAY", int(delay.Milliseconds()))) * time.Millisecond
+	b.Most = min(b.Most, b.Queue)
+	return b
+}
+
+// A State is how a queue is doing.
+type State struct {
+	// Away says that the collector takes nothing at present, and Cause why.
+	Away  bool
+	Cause string
+	// Lost counts what was emitted and never arrived: while the queue was full, at the end,
+	// and what the collector refused.
+	Lost int64
+}
+
+// A Queue gathers what a program emits, and sends it in batches from one goroutine. Nothing
+// waits for it but Close. It is safe for concurrent use.
+type Queue[T any] struct {
+	client *Client
+	batch  Batch
+	encode func([]T) ([]byte, error)
+	tell   func(State)
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	wake   chan struct{} // has room for one: there is a whole batch, or the first of one
+	ending chan struct{} // closed by Close
+
+	mu      sync.Mutex
+	waiting []T   // guarded by mu
+	lost    int64 // guarded by mu
+	closed  bool  // guarded by mu
+}
+
+// NewQueue starts a queue. encode makes the message of a batch. tell is called when the
+// collector has gone, when it is back, and when something was lost, from the goroutine of
+// the queue.
+func NewQueue[T any](client *Client, b Batch, encode func([]T) ([]byte, error), tell func(State)) *Queue[T] {
+	q := &Queue[T]{client: client, batch: b, encode: encode, tell: tell, wake: make(chan struct{}, 1), ending: make(chan struct{})}
+	q.ctx, q.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
+	q.done.Go(q.run)
+	return q
+}
+
+// Emit takes one. It returns at once; what finds no room is lost, and counted.
+func (q *Queue[T]) Emit(one T) {
+	q.mu.Lock()
+	if q.closed || len(q.waiting) >= q.batch.Queue {
+		q.lost++
+		q.mu.Unlock()
+		return
+	}
+	q.waiting = append(q.waiting, one)
+	n := len(q.waiting)
+	q.mu.Unlock()
+	if n == 1 || n == q.batch.Most {
+		select {
+		case q.wake <- struct{}{}:
+		default: // somebody has
+		}
+	}
+}
+
+// Close sends what waits, until ctx ends, and ends the goroutine.
+func (q *Queue[T]) Close(ctx context.Context) {
+	q.mu.Lock()
+	if !q.closed {
+		q.closed = true
+		close(q.ending)
+	}
+	q.mu.Unlock()
+	stop := context.AfterFunc(ctx, q.cancel)
+	defer stop()
+	q.done.Wait()
+	q.cancel()
+	q.client.Close()
+}
+
+// run sends batches until the queue is closed and empty, or has no time left.
+func (q *Queue[T]) run() {
+	var state State
+	for {
+		batch, more := q.next()
+		if len(batch) > 0 {
+			q.send(batch, &state)
+		}
+		if !more && len(batch) == 0 || q.ctx.Err() != nil {
+			break
+		}
+	}
+	q.mu.Lock()
+	lost := q.lost + int64(len(q.waiting))
+	q.waiting = nil
+	q.mu.Unlock()
+	if lost > state.Lost {
+		state.Lost = lost
+		q.tell(state)
+	}
+}
+
+// next waits for a batch. more is false once the queue is closed.
+func (q *Queue[T]) next() (batch []T, more bool) {
+	for {
+		batch, n := q.take(q.batch.Most)
+		if batch != nil {
+			return batch, true
+		}
+		select {
+		case <-q.ending:
+			batch, _ = q.take(1)
+			return batch, false
+		default:
+		}
+		if n == 0 {
+			select {
+			case <-q.wake:
+			case <-q.ending:
+			}
+			continue
+		}
+		timer := time.NewTimer(q.batch.Delay)
+		full := q.awaitBatch(timer.C)
+		timer.Stop()
+		if !full {
+			if batch, _ = q.take(1); batch != nil {
+				return batch, true
+			}
+		}
+	}
+}
+
+// awaitBatch waits until there is a whole batch, or late. It reports the first.
+func (q *Queue[T]) awaitBatch(late <-chan time.Time) bool {
+	for {
+		select {
+		case <-late:
+			return false
+		case <-q.ending:
+			return false
+		case <-q.wake:
+			q.mu.Lock()
+			full := len(q.waiting) >= q.batch.Most
+			q.mu.Unlock()
+			if full {
+				return true
+			}
+		}
+	}
+}
+
+// take takes a batch of at least so many, or says how many there are.
+func (q *Queue[T]) take(least int) (batch []T, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.waiting)
+	if n < least {
+		return nil, n
+	}
+	n = min(n, q.batch.Most)
+	batch = q.waiting[:n:n]
+	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
+		q.waiting = nil // the batch owns the array
+	}
+	return batch, n
+}
+
+// send sends one batch, again and again while the collector is away: what waits behind it is
+// bounded. Once the queue is closed it tries once.
+func (q *Queue[T]) send(batch []T, state *State) {
+	message, err := q.encode(batch)
+	if err != nil {
+		q.lose(state, len(batch), "what was emitted cannot be encoded")
+		return
+	}
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		refused, err := q.client.Send(q.ctx, message)
+		failed, isOTLP := errors.AsType[*Error](err)
+		switch {
+		case err == nil:
+			q.arrived(state)
+			if refused != nil {
+				q.lose(state, int(min(refused.Count, int64(len(batch)))), "the collector refuses a part: "+refused.Reason)
+			}
+			return
+		case !isOTLP || !failed.Retryable:
+			q.away(state, err.Error())
+			q.lose(state, len(batch), state.Cause)
+			return
+		}
+		q.away(state, failed.Reason)
+		if !q.pause(max(failed.After, time.Duration((0.75+rand.Float64()/2)*float64(pause)))) { //nolint:gosec // spreads retries
+			q.lose(state, len(batch), state.Cause)
+			return
+		}
+	}
+}
+
+// pause waits before another attempt. It returns false once the queue is closed.
+func (q *Queue[T]) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-q.ending:
+		return false
+	}
+}
+
+func (q *Queue[T]) away(state *State, cause string) {
+	if state.Away && state.Cause == cause {
+		return
+	}
+	state.Away, state.Cause = true, cause
+	q.told(state)
+}
+
+// arrived notes that the collector has taken something.
+func (q *Queue[T]) arrived(state *State) {
+	before := state.Lost
+	was := state.Away
+	state.Away, state.Cause = false, ""
+	if was || q.counted(state) > before {
+		q.told(state)
+	}
+}
+
+// lose counts what has not arrived, and says why.
+func (q *Queue[T]) lose(state *State, n int, why string) {
+	q.mu.Lock()
+	q.lost += int64(n)
+	q.mu.Unlock()
+	state.Cause = why
+	q.told(state)
+	if !state.Away {
+		state.Cause = ""
+	}
+}
+
+// counted brings the state's count of losses up to date.
+func (q *Queue[T]) counted(state *State) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	state.Lost = q.lost
+	return state.Lost
+}
+
+func (q *Queue[T]) told(state *State) {
+	q.counted(state)
+	q.tell(*state)
+}
