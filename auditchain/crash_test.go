@@ -37,13 +37,13 @@ func TestMain(m *testing.M) {
 // runCrashChild appends from several goroutines and prints each record that was
 // acknowledged, while it erases, prunes and changes keys. It never ends.
 func runCrashChild(path string) {
-	l, err := auditchain.Open(context.Background(), path, auditchain.Options{CheckpointRecords: 7, CheckpointInterval: 5 * time.Millisecond})
+	l, err := auditchain.Open(context.Background(), path, auditchain.Options{CheckpointRecords: 20, CheckpointInterval: 5 * time.Millisecond})
 	if err != nil {
 		fmt.Println("error", err)
 		return
 	}
 	var n atomic.Int64
-	for range 6 {
+	for range 5 {
 		go func() {
 			for {
 				id := fmt.Sprintf("%d-%d", os.Getpid(), n.Add(1))
@@ -58,6 +58,18 @@ func runCrashChild(path string) {
 		}()
 	}
 	ctx := context.Background()
+	go func() { // packs, of which some are redacted and pruned
+		for {
+			batch := make([]auditchain.Record, 12)
+			for i := range batch {
+				batch[i] = auditchain.Record{Kind: auditchain.KindRPCCall, Body: fmt.Appendf(nil, `{"sessionId":"%d"}`, i%10)}
+			}
+			if _, err := l.AppendAll(ctx, batch); err != nil {
+				fmt.Println("error", err)
+				return
+			}
+		}
+	}()
 	for i := 0; ; i++ {
 		switch i % 4 {
 		case 0:

@@ -2,11 +2,9 @@ package auditchain_test
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/agentd/agentd/auditchain"
@@ -16,48 +14,52 @@ import (
 	"github.com/agentd/agentd/auditchain/proof"
 )
 
-var update = flag.Bool("update", false, "write testdata/v1 anew")
+var update = flag.Bool("update", false, "write testdata/v2 anew")
 
-// golden is a log as schema version 1 writes it: twelve records, of which 1 and
-// 2 are pruned and 4 is redacted, and a changed key. It pins the format on
-// disk, the hashes and the signatures, and is what migrations start from.
-const golden = "testdata/v1/audit.sqlite"
+// golden is a log that schema version 1 wrote, which no code here can write any more: twelve
+// records, of which 1 and 2 are pruned and 4 is redacted, and a changed key. It pins the hashes
+// and the signatures, and is what migrations start from. goldenPacked is a log as version 2
+// writes it: 1 and 22 are rows, and 2 to 21 are in a pack.
+const (
+	golden       = "testdata/v1/audit.sqlite"
+	goldenPacked = "testdata/v2/audit.sqlite"
+)
 
-func writeGolden(t *testing.T) {
-	os.RemoveAll(filepath.Dir(golden))
-	if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
+func writeGoldenPacked(t *testing.T) {
+	os.RemoveAll(filepath.Dir(goldenPacked))
+	if err := os.MkdirAll(filepath.Dir(goldenPacked), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	l := audittest.OpenAt(t, golden, auditchain.Options{Name: "golden", Now: audittest.SteppedClock()})
-	for i := range 6 {
-		audittest.Append(t, l, audittest.Violation(i))
-	}
-	ctx := context.Background()
-	if _, err := l.RotateKey(ctx); err != nil { // 7
-		t.Fatal(err)
-	}
-	if _, err := l.Redact(ctx, auditchain.Filter{Correlation: "018f3f7e-0000-7000-8000-000000000003"}, "subject request"); err != nil { // 8
-		t.Fatal(err)
-	}
-	if _, err := l.Prune(ctx, audittest.Get(t, l.Reader, 3).Time, "retention"); err != nil { // 9
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		audittest.Append(t, l, auditchain.Record{Kind: auditchain.KindRPCCall, Body: json.RawMessage(`{"peerId":"agent://concierge","status":"ok","latencyMs":12.50,"n":` + strings.Repeat("9", i*20+1) + `}`)})
-	}
-	if _, err := l.Checkpoint(ctx); err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.MarshalIndent(mustProve(t, l.Reader, 5), "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(golden), "record-5.proof.json"), append(text, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	l := audittest.OpenAt(t, goldenPacked, auditchain.Options{Name: "golden", Now: audittest.SteppedClock()})
+	audittest.Append(t, l, audittest.Violation(0))
+	appendCalls(t, l, 2, 22)
+	audittest.Append(t, l, audittest.Violation(1))
 	audittest.Close(t, l)
 	for _, suffix := range []string{sidecar.KeySuffix, ".lock"} {
-		os.Remove(golden + suffix)
+		os.Remove(goldenPacked + suffix)
+	}
+}
+
+// A log with a pack, as version 2 wrote it first, is read as it was written.
+func TestGoldenPackedLog(t *testing.T) {
+	if *update {
+		writeGoldenPacked(t)
+	}
+	s := audittest.SceneAt(t, audittest.CopyLog(t, goldenPacked))
+	if n, records := packs(t, s); n != 1 || records != 20 {
+		t.Errorf("%d packs of %d records", n, records)
+	}
+	report := audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{})
+	audittest.WantIntact(t, report, 22)
+	if report.Signed != 22 {
+		t.Errorf("%+v", report)
+	}
+	r := audittest.OpenReader(t, s.Path)
+	for n := 2; n < 22; n++ {
+		e, want := audittest.Get(t, r, int64(n)), call(n)
+		if string(e.Body) != string(want.Body) || e.Kind != want.Kind || e.Correlation != audittest.Correlation(n) {
+			t.Errorf("record %d is %+v", n, e)
+		}
 	}
 }
 
@@ -71,9 +73,6 @@ func mustProve(t testing.TB, r *auditchain.Reader, seq int64) *proof.Proof {
 }
 
 func TestGoldenLog(t *testing.T) {
-	if *update {
-		writeGolden(t)
-	}
 	public, err := sidecar.ReadPublicKeys(golden)
 	if err != nil || len(public) != 2 {
 		t.Fatalf("%d keys, %v", len(public), err)

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
@@ -29,6 +31,12 @@ type Log struct {
 	control            chan *command
 	stopped            chan struct{} // closed when write has returned
 	signing            error         // of the last checkpoint that was due; the goroutine's that runs write
+	scratch            sync.Pool     // of *batchScratch
+
+	// finishing is the work on an erasure that the start has found unfinished.
+	finishing sync.WaitGroup
+	// unfinished is the error that has ended that work, or nil.
+	unfinished atomic.Pointer[error]
 
 	mu     sync.RWMutex // held for reading while sending to queue or control
 	closed bool         // guarded by mu
@@ -65,7 +73,7 @@ func open(ctx context.Context, path string, options Options, connect store.Conne
 	if err != nil {
 		return nil, err
 	}
-	resumed, err := erase.Resume(ctx, w)
+	resumed, more, err := erase.Resume(ctx, w)
 	var reader *store.Reader
 	if err == nil {
 		reader, err = store.OpenReader(ctx, w.DB().Path, connect)
@@ -77,7 +85,7 @@ func open(ctx context.Context, path string, options Options, connect store.Conne
 	l := &Log{
 		Reader: &Reader{db: reader}, writer: w,
 		recovery: Recovery{
-			Created: found.Created, Records: found.Records, Unsigned: found.Unsigned, KeyChanged: found.KeyChanged, Resumed: resumed,
+			Created: found.Created, Records: found.Records, Unsigned: found.Unsigned, KeyChanged: found.KeyChanged, Resumed: resumed, Resuming: more,
 			KeysMissing: found.KeysMissing, CheckpointMissing: found.CheckpointMissing,
 		},
 		publisher:          publish.New(&reader.DB, options.Witnesses, options.OnWitness),
@@ -86,9 +94,12 @@ func open(ctx context.Context, path string, options Options, connect store.Conne
 		control:            make(chan *command),
 		stopped:            make(chan struct{}),
 	}
-	l.eraser = erase.New(&reader.DB, l.do)
+	l.eraser = erase.New(&reader.DB, l.do, func() (*store.Flusher, error) { return store.OpenFlusher(reader.Path, connect) })
 	l.publisher.Start()
 	go l.write()
+	if more {
+		l.finishErasure()
+	}
 	return l, nil
 }
 
@@ -160,8 +171,11 @@ func (l *Log) append(ctx context.Context, records []prepared) error {
 // it, but [CodeInvalid] only if that is the one reason: what the log itself has met
 // concerns all records. The others are written nevertheless, as far as possible.
 func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err error) {
-	batch := make([]prepared, 0, min(len(records), maxBatch))
-	var pr preparer
+	scratch, _ := l.scratch.Get().(*batchScratch)
+	if scratch == nil {
+		scratch = &batchScratch{}
+	}
+	batch, pr := slices.Grow(scratch.batch, min(len(records), maxBatch)), &scratch.preparer
 	size := 0
 	write := func() {
 		if len(batch) == 0 {
@@ -170,6 +184,7 @@ func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err
 		werr := l.append(ctx, batch)
 		if werr == nil {
 			written += len(batch)
+			clear(batch) // nothing keeps what the records say
 			batch, size = batch[:0], 0
 			return
 		}
@@ -181,7 +196,7 @@ func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err
 	for i := range records {
 		batch = batch[:len(batch)+1]
 		p := &batch[len(batch)-1]
-		if perr := l.prepare(&pr, p, &records[i]); perr != nil {
+		if perr := l.prepare(pr, p, &records[i]); perr != nil {
 			err = cmp.Or(err, perr)
 			batch = batch[:len(batch)-1]
 			continue
@@ -191,7 +206,16 @@ func (l *Log) AppendAll(ctx context.Context, records []Record) (written int, err
 		}
 	}
 	write()
+	clear(batch[:cap(batch)])
+	scratch.batch = batch[:0]
+	l.scratch.Put(scratch)
 	return written, err
+}
+
+// A batchScratch is the memory of one call of AppendAll, for the next ones.
+type batchScratch struct {
+	batch    []prepared
+	preparer preparer
 }
 
 // Checkpoint signs all that is durable now and returns the signed checkpoint, or
@@ -229,7 +253,7 @@ type Erasure = erase.Result
 // A redaction record with the reason and the numbers of the records is written
 // and signed first; it names the searched columns but not the values, which may
 // be the very data to erase. It names the actor of the context, see [WithActor]. The next
-// [Open] completes an interrupted redaction.
+// [Open], or the next erasure, completes an interrupted redaction.
 //
 // A filter that chooses everything is rejected, as is an empty reason. Records
 // of the log's own kinds stay as they are. Limit and Order are ignored.
@@ -243,9 +267,21 @@ func (l *Log) Redact(ctx context.Context, filter Filter, reason string) (Erasure
 // undone.
 //
 // A prune record, with the actor of the context, is written and signed first, see
-// [WithActor]. The next [Open] completes an interrupted removal.
+// [WithActor]. Then the records go in small transactions, between which appends have their
+// turn, and the file becomes smaller. The next [Open], or the next erasure, completes an
+// interrupted removal.
 func (l *Log) Prune(ctx context.Context, before time.Time, reason string) (Erasure, error) {
 	return l.eraser.Prune(ctx, before, reason)
+}
+
+// finishErasure completes, beside the appends, what a start has found too long to complete
+// before the first of them. Closing the log interrupts it: the next start goes on.
+func (l *Log) finishErasure() {
+	l.finishing.Go(func() {
+		if _, err := l.eraser.Finish(context.Background()); err != nil {
+			l.unfinished.Store(&err)
+		}
+	})
 }
 
 // AddWitness adds a witness to those of [Options]. It is shown the newest

@@ -145,17 +145,25 @@ func (l *Log) write() {
 		select {
 		case r, ok := <-l.queue:
 			if open = ok; ok {
-				batch := l.gather(r, shared)
-				shared = len(batch) > 1
-				appendBatch(w, batch)
+				shared = l.appendWith(w, r, shared)
 			}
 		case c := <-l.control:
 			c.done <- runOn(w, c)
+			// The next step of an erasure is there at once, and select might prefer it: no
+			// append waits for two of them.
+			select {
+			case r, ok := <-l.queue:
+				if open = ok; ok {
+					shared = l.appendWith(w, r, shared)
+				}
+			default:
+			}
 		case <-ticker.C:
 			l.signing = w.Sign() // Status reports it
 		}
 		l.publisher.Publish(w.Head().Note)
 	}
+	l.finishing.Wait() // its next step is refused
 	var err error
 	if l.final != nil {
 		err = w.Stop(l.final)
@@ -164,6 +172,14 @@ func (l *Log) write() {
 	l.publisher.Publish(w.Head().Note)
 	l.closeErr = errors.Join(err, l.publisher.Stop(), l.Reader.Close(), w.Close())
 	close(l.stopped)
+}
+
+// appendWith writes one append and all that wait behind it, and reports whether there were
+// several.
+func (l *Log) appendWith(w *chain.Writer, first *pendingAppend, shared bool) bool {
+	batch := l.gather(first, shared)
+	appendBatch(w, batch)
+	return len(batch) > 1
 }
 
 // runOn runs a command, unless the log is broken and the command needs it whole.

@@ -128,10 +128,19 @@ func (r *Reader) CountPruned(ctx context.Context, after int64) (int64, error) {
 	return r.db.CountPruned(ctx, after)
 }
 
+// LastSeq returns the number of the newest record, 0 in an empty log.
+func (r *Reader) LastSeq(ctx context.Context) (int64, error) { return r.db.LastRecord(ctx) }
+
+// CountErased returns how many records are without their content or removed, which grows
+// while [Log.Redact] or [Log.Prune] is at work, here or in the agent that has the log open.
+func (r *Reader) CountErased(ctx context.Context) (int64, error) { return r.db.CountErased(ctx) }
+
 type (
 	// VerifyOptions configures [Reader.Verify]. The zero value verifies the whole
 	// log against the public keys beside it.
 	VerifyOptions = verify.Options
+	// A VerifyState is how far a verification has come that was stopped.
+	VerifyState = verify.State
 	// A Report is the outcome of [Reader.Verify].
 	Report = verify.Report
 	// A Fault is one contradiction in a log.

@@ -19,6 +19,9 @@ type Recovery struct {
 	// Resumed counts the records whose erasure or removal was interrupted and is
 	// now complete.
 	Resumed int64
+	// Resuming is true if that was too much to do at once: the rest goes on while the log
+	// takes records. [Status.Erasure] has the error, if one ends it.
+	Resuming bool
 	// KeysMissing is true if the file of public keys was not there; Open has written it
 	// again, and nobody but an auditor can tell whether these are the right ones.
 	// CheckpointMissing is true if the checkpoint file was not there though the log has
@@ -44,6 +47,9 @@ type Status struct {
 	Signing error
 	// CheckpointFile is the error of the last write of the checkpoint file.
 	CheckpointFile error
+	// Erasure is the error that has ended the completion of an interrupted erasure, or
+	// nil. The next erasure, [Log.Reopen] or start goes on with it.
+	Erasure error
 	// Witnesses maps each witness asked so far to the outcome: nil if it has
 	// co-signed, [checkpoint.ErrInconsistent] if it has seen another history of
 	// this log.
@@ -63,6 +69,9 @@ func (l *Log) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	s.Witnesses, s.CheckpointFile = l.publisher.Status()
+	if err := l.unfinished.Load(); err != nil {
+		s.Erasure = *err
+	}
 	return s, nil
 }
 
@@ -76,8 +85,13 @@ func (l *Log) Reopen(ctx context.Context) error {
 		if err := w.Reopen(ctx); err != nil || !broken {
 			return err
 		}
-		if _, err := erase.Resume(ctx, w); err != nil { // as at a start
+		_, more, err := erase.Resume(ctx, w) // as at a start
+		if err != nil {
 			return err
+		}
+		l.unfinished.Store(nil)
+		if more {
+			l.finishErasure()
 		}
 		// The readers' connections may be to files that are no longer there.
 		l.db.Reconnect()

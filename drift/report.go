@@ -128,6 +128,45 @@ func (g *Gate) Refused(peer envelope.Address, capability string) error {
 	return nil
 }
 
+// Verdicts count the capabilities of a peer that have been called, by what is known of them.
+type Verdicts struct {
+	// Proven ones are compatible, calls of Unproven ones go on without a proof, and those of
+	// Refused ones do not, unless the mode is Warn.
+	Proven, Unproven, Refused int
+}
+
+// Verdicts returns what the gate knows, by peer.
+func (g *Gate) Verdicts() map[envelope.Address]Verdicts {
+	if g.Mode() == Off {
+		return nil
+	}
+	g.mu.RLock()
+	peers := slices.Collect(maps.Values(g.peers))
+	g.mu.RUnlock()
+	all := make(map[envelope.Address]Verdicts, len(peers))
+	for _, s := range peers {
+		all[s.address] = s.verdicts()
+	}
+	return all
+}
+
+func (s *peerState) verdicts() (v Verdicts) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, t := range s.tools {
+		switch {
+		case t.generation == 0: // nothing is known yet
+		case t.decision.err != nil:
+			v.Refused++
+		case t.decision.degraded():
+			v.Unproven++
+		default:
+			v.Proven++
+		}
+	}
+	return v
+}
+
 // Warnings says which calls are refused or go on unproven, and what peers offer that
 // this agent cannot use: one line each, for people.
 func (g *Gate) Warnings() []string {

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/agentd/agentd/envelope"
@@ -88,8 +87,7 @@ func ExplainFor(f *fleet.Fleet, from envelope.Address, origin string, to envelop
 		}
 	}
 	e.Allowed = decision.Allowed
-	listed := slices.ContainsFunc(caller.Peers, func(p *fleet.Peer) bool { return p.Address == to })
-	if !listed && e.Caller.Reason != PeerNotListed {
+	if _, listed := caller.Peer(to); !listed && e.Caller.Reason != PeerNotListed {
 		e.Allowed = false
 		e.Notes = append(e.Notes, fmt.Sprintf("the peers file of %s does not list %s: the call ends before any permission (EAGENTRPC_NO_PEER)", from, to))
 	}

@@ -28,6 +28,8 @@ type Options struct {
 	// Follow continues with records as they are appended, until the context is
 	// done.
 	Follow bool
+	// Progress, if set, is called after each batch with the number of its last record.
+	Progress func(seq int64)
 }
 
 // A Result is the outcome of an export.
@@ -188,5 +190,8 @@ func (r *run) deliver(ctx context.Context, batch []auditchain.Entry) error {
 	}
 	r.result.Exported += int64(len(batch))
 	r.result.Last = last.Seq
+	if r.options.Progress != nil {
+		r.options.Progress(last.Seq)
+	}
 	return nil
 }

@@ -13,6 +13,9 @@ import (
 // A Disk stands between a log and the driver. It fails statements as a disk
 // would: before they have any effect, or after.
 type Disk struct {
+	// Strike, if set, runs in place of a statement that is to fail.
+	Strike func()
+
 	mu     sync.Mutex
 	prefix string // of the statements that fail; guarded by mu
 	after  bool   // guarded by mu
@@ -42,6 +45,9 @@ func (d *Disk) strikes(query string) (fails, after bool) {
 		return false, false
 	}
 	d.prefix = ""
+	if d.Strike != nil {
+		d.Strike()
+	}
 	return true, d.after
 }
 
@@ -83,6 +89,13 @@ type faultyConn struct {
 
 func (c *faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	return c.disk.exec(query, func() (driver.Result, error) { return c.sqliteConn.ExecContext(ctx, query, args) })
+}
+
+func (c *faultyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if fails, _ := c.disk.strikes(query); fails { // a query has no effect
+		return nil, ErrDisk
+	}
+	return c.sqliteConn.QueryContext(ctx, query, args)
 }
 
 func (c *faultyConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {

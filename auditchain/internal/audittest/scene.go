@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -107,6 +108,26 @@ func (s *Scene) SQL(statements string, args ...any) {
 	db := s.DB()
 	_, err := db.ExecContext(context.Background(), statements, args...)
 	if err = errors.Join(err, db.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Unpack turns the packs of the log into rows, as a redaction does of a record in each.
+func (s *Scene) Unpack() {
+	s.t.Helper()
+	ctx := context.Background()
+	w, err := store.OpenWriter(ctx, s.Path, store.SQLite)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	err = w.Load(ctx, store.SchemaVersion)
+	if err == nil {
+		err = w.Begin()
+	}
+	if err == nil {
+		err = errors.Join(w.Unpack(1, math.MaxInt64), w.Commit())
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
 		s.t.Fatal(err)
 	}
 }

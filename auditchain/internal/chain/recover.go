@@ -62,17 +62,19 @@ func (w *Writer) recover(ctx context.Context) (Found, error) {
 // checkpoint.
 func (w *Writer) loadHead(ctx context.Context) error {
 	w.head = Head{Hash: w.db.Identity.Genesis()}
-	var hash, body []byte
-	var kind record.Kind
-	err := w.db.QueryRowContext(ctx, `SELECT seq, ts, hash, kind, body FROM records WHERE seq > 0 ORDER BY seq DESC LIMIT 1`).
-		Scan(&w.head.Seq, &w.head.Time, &hash, &kind, &body)
-	if err != nil && !store.IsNoRows(err) {
-		return w.db.Wrap("reading the newest record", err)
+	sized := true
+	err := w.db.Newest(ctx, func(r *store.Record) {
+		w.head.Seq, w.head.Time = r.Seq, r.Time
+		sized = len(r.Hash) == len(w.head.Hash)
+		copy(w.head.Hash[:], r.Hash)
+		w.head.Sealed = record.IsSealed(record.Kind(r.Kind), r.Body)
+	})
+	if err != nil {
+		return err
 	}
-	if err == nil && copy(w.head.Hash[:], hash) != len(w.head.Hash) {
+	if !sized {
 		return w.db.Tampered("the newest record has no valid hash", nil)
 	}
-	w.head.Sealed = record.IsSealed(kind, body)
 	if w.head.Tree, err = w.db.Tree(ctx).Frontier(w.head.Seq); err != nil {
 		return err
 	}

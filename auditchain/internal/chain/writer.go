@@ -117,8 +117,14 @@ func (w *Writer) Append(records iter.Seq[*record.Prepared]) error {
 			return err
 		}
 		w.rows = w.rows[:0]
+		var at moment
 		for p := range records {
-			row, err := w.chain(next, p)
+			// Neighbours that may be packed have one time: a pack has no more.
+			if !p.Packable || !at.packable {
+				at.time, at.reading = w.now(next)
+			}
+			at.packable = p.Packable
+			row, err := w.chain(next, p, at)
 			if err != nil {
 				return err
 			}
@@ -158,6 +164,27 @@ func (w *Writer) Commit(change func(next *Head) error) error {
 	}
 	w.head = next
 	return nil
+}
+
+// CommitStep is [Writer.Commit] for a part of an erasure, which appends nothing. It does not
+// wait for the disk: what a loss of power undoes, the next start does again.
+func (w *Writer) CommitStep(change func() error) error {
+	if w.broken != nil {
+		return w.broken
+	}
+	if err := w.db.SyncCommits(false); err != nil {
+		return w.db.Wrap("writing", err)
+	}
+	err := w.Commit(func(*Head) error { return change() })
+	if syncErr := w.db.SyncCommits(true); syncErr != nil {
+		// An append must not be acknowledged before it is durable.
+		syncErr = w.db.Wrap("writing", syncErr)
+		if w.broken == nil {
+			w.broken, w.inDoubt = syncErr, w.head
+		}
+		err = errors.Join(err, syncErr)
+	}
+	return err
 }
 
 // mustSign reports whether the transaction that leads from before to h signs. After a
@@ -219,19 +246,26 @@ func (w *Writer) checkFiles() error {
 
 // insert chains a record to the head and writes its row.
 func (w *Writer) insert(next *Head, p *record.Prepared) error {
-	row, err := w.chain(next, p)
+	var at moment
+	at.time, at.reading = w.now(next)
+	row, err := w.chain(next, p, at)
 	if err != nil {
 		return err
 	}
 	return w.db.InsertRecords(row)
 }
 
+// A moment is the time of a record, and the clock's reading.
+type moment struct {
+	time, reading int64
+	packable      bool // it is that of a record which may be packed
+}
+
 // chain makes a record the head, and adds it to the tree. The caller writes its row.
-func (w *Writer) chain(next *Head, p *record.Prepared) (store.Row, error) {
-	var reading int64
-	p.Header.Seq = next.Seq + 1
-	if p.Header.Time, reading = w.now(next); reading != p.Header.Time {
-		p.Stamp(reading)
+func (w *Writer) chain(next *Head, p *record.Prepared, at moment) (store.Row, error) {
+	p.Header.Seq, p.Header.Time = next.Seq+1, at.time
+	if at.reading != at.time {
+		p.Stamp(at.reading)
 	}
 	hash := chainhash.Record(&w.scratch, next.Hash, &p.Header)
 	next.Seq, next.Time, next.Hash, next.Sealed = p.Header.Seq, p.Header.Time, hash, false

@@ -174,7 +174,7 @@ func TestInterruptedErasureIsCompleted(t *testing.T) {
 	defer w.Close()
 	by, err := w.Authorise(record.KindRedaction, record.Redaction{Reason: "r", Match: "session", Ranges: [][2]int64{{10, 12}, {20, 20}}, Count: 4})
 	if err == nil {
-		_, err = erase.EraseContent(w, [][2]int64{{10, 11}}, by)
+		_, err = erase.EraseContent(w, []int64{10, 11}, by)
 	}
 	if err == nil {
 		_, err = w.Authorise(record.KindPrune, record.Pruning{Through: 5, Reason: "r"})
@@ -214,7 +214,7 @@ func TestErasuresSurviveDiskErrors(t *testing.T) {
 				}
 				disk.FailNext("COMMIT", skip, after)
 				run := func(_ context.Context, step func(*chain.Writer) error) error { return step(w) }
-				_, redactErr := erase.New(&w.DB().DB, run).Redact(t.Context(), query.Filter{Session: "session-1"}, "r")
+				_, redactErr := erase.New(&w.DB().DB, run, nil).Redact(t.Context(), query.Filter{Session: "session-1"}, "r")
 				_, rotateErr := w.RotateKey(nil)
 				// The first commit authorises the redaction, the second erases, and
 				// the third is that of the rotation.
@@ -274,7 +274,7 @@ func TestErasuresReportDiskErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			eraser := erase.New(&w.DB().DB, func(_ context.Context, step func(*chain.Writer) error) error { return step(w) })
+			eraser := erase.New(&w.DB().DB, func(_ context.Context, step func(*chain.Writer) error) error { return step(w) }, nil)
 			disk.FailNext(test.statement, 0, false)
 			var done erase.Result
 			if test.prune {
@@ -322,7 +322,7 @@ func TestResumeRejectsBadAuthorities(t *testing.T) {
 			if _, err := w.Authorise(test.kind, test.body); err != nil {
 				t.Fatal(err)
 			}
-			count, err := erase.Resume(t.Context(), w)
+			count, _, err := erase.Resume(t.Context(), w)
 			audittest.WantCode(t, err, auditchain.CodeTampered)
 			if count != 0 || w.Broken() != nil {
 				t.Errorf("%d erased, broken: %v", count, w.Broken())
@@ -347,7 +347,7 @@ func TestOneErasureAtATime(t *testing.T) {
 		close(running)
 		<-finish
 		return stop
-	})
+	}, nil)
 	first := make(chan error)
 	go func() {
 		_, err := eraser.Redact(t.Context(), query.Filter{Tenant: "acme"}, "r")

@@ -1,34 +1,60 @@
 package erase
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/auditchain/internal/record"
 )
 
-func TestRedactionPages(t *testing.T) {
+func TestRedactionTakesItsRecordsInSteps(t *testing.T) {
 	t.Parallel()
-	r := record.Redaction{Ranges: [][2]int64{{1, 10}, {20, 2 * pageSize}, {5000, 5000}, {6000, 6000 + 3*pageSize}}}
-	var want, got int64
-	for _, run := range r.Ranges {
-		want += run[1] - run[0] + 1
-	}
-	previous := int64(0)
-	for page := range pages(&r) {
-		var size int64
-		for _, run := range page {
-			if run[0] <= previous || run[1] < run[0] || !r.Covers(run[0]) || !r.Covers(run[1]) {
-				t.Fatalf("bad range %v after %d", run, previous)
+	r := record.Redaction{Ranges: [][2]int64{{1, 10}, {20, 2000}, {5000, 5000}, {6000, 9000}}}
+	for _, first := range []int64{1, 5, 15, 20, 4000, 7000, 9001} {
+		var want []int64
+		for _, run := range r.Ranges {
+			for seq := run[0]; seq <= run[1]; seq++ {
+				if seq >= first {
+					want = append(want, seq)
+				}
 			}
-			previous = run[1]
-			size += run[1] - run[0] + 1
 		}
-		if size == 0 || size > pageSize {
-			t.Fatalf("a page of %d records", size)
+		var got []int64
+		for rest, limit := (numbers{r.Ranges, first}), int64(1); ; limit = limit%700 + 97 {
+			var step []int64
+			if step, rest = rest.take(limit); len(step) == 0 {
+				break
+			}
+			if int64(len(step)) > limit {
+				t.Fatalf("a step of %d records, at most %d", len(step), limit)
+			}
+			got = append(got, step...)
 		}
-		got += size
+		if !slices.Equal(got, want) {
+			t.Errorf("from %d: %d records in steps, %d in ranges", first, len(got), len(want))
+		}
 	}
-	if got != want {
-		t.Errorf("%d records in pages, %d in ranges", got, want)
+}
+
+// The steps of an erasure become as large as they may without holding up appends.
+func TestPaceFollowsTheDisk(t *testing.T) {
+	t.Parallel()
+	p := newPace()
+	for range 100 {
+		p.took(stepTime / 100)
+	}
+	if p.size != maxStep {
+		t.Errorf("on a quick disk, steps of %d", p.size)
+	}
+	p.took(stepTime * 3 / 2)
+	if p.size >= maxStep || p.size < maxStep/2 {
+		t.Errorf("after a step that took half as long again, steps of %d", p.size)
+	}
+	for range 10 {
+		p.took(time.Minute)
+	}
+	if p.size != minStep {
+		t.Errorf("on a slow disk, steps of %d", p.size)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/agentd/agentd/auditchain/internal/chain"
 	"github.com/agentd/agentd/auditchain/internal/query"
 	"github.com/agentd/agentd/auditchain/internal/record"
+	"github.com/agentd/agentd/auditchain/internal/store"
 )
 
 // Prune removes the records written before a time, except changes of signing
@@ -21,20 +22,15 @@ func (e *Eraser) Prune(ctx context.Context, before time.Time, reason string) (Re
 		return Result{}, err
 	}
 	defer e.unlock()
-	end, err := query.FirstAt(ctx, e.db, before)
-	if err != nil {
-		return Result{}, e.db.Wrap("finding old records", err)
+	if _, err := e.finish(ctx); err != nil {
+		return Result{}, err
 	}
-	p := record.Pruning{Through: end - 1, Before: before.UnixMilli(), Reason: reason, Actor: record.ActorOf(ctx)}
-	err = e.db.QueryRowContext(ctx, `SELECT count(*) FROM records WHERE seq <= ? AND kind <> ?`, p.Through, record.KindCheckpoint).Scan(&p.Count)
-	if err != nil {
-		return Result{}, e.db.Wrap("counting old records", err)
-	}
-	if p.Count == 0 {
-		return Result{}, nil
+	p := record.Pruning{Before: before.UnixMilli(), Reason: reason, Actor: record.ActorOf(ctx)}
+	if err := e.choose(ctx, before, &p); err != nil || p.Count == 0 {
+		return Result{}, err
 	}
 	var done Result
-	err = e.run(ctx, func(w *chain.Writer) error {
+	err := e.run(ctx, func(w *chain.Writer) error {
 		seq, err := w.Authorise(record.KindPrune, p)
 		done.Records = []int64{seq}
 		return err
@@ -42,38 +38,61 @@ func (e *Eraser) Prune(ctx context.Context, before time.Time, reason string) (Re
 	if err != nil {
 		return Result{}, err
 	}
-	for n := int64(pageSize); n == pageSize; {
-		err := e.run(ctx, func(w *chain.Writer) (err error) {
-			n, err = removeOldest(w, p.Through)
-			done.Count += n
-			return err
-		})
-		if err != nil {
-			return done, err
-		}
+	if done.Count, err = e.steps(ctx, pruning(p.Through)); err != nil {
+		return done, err
 	}
-	return done, e.run(ctx, emptyWAL)
+	return done, e.giveBack(ctx)
 }
 
-// removeOldest removes one page of the oldest records up to through. Their hashes
-// move to the table tree, so that the rest still verifies against every old
-// checkpoint.
-func removeOldest(w *chain.Writer, through int64) (count int64, err error) {
-	const oldest = `SELECT seq FROM records WHERE seq <= ? AND kind <> ? ORDER BY seq LIMIT ?`
-	err = w.Commit(func(*chain.Head) error {
-		err := w.DB().Exec(`INSERT OR REPLACE INTO tree (level, position, hash)
-			SELECT 0, seq - 1, hash FROM records WHERE seq IN (`+oldest+`)`, through, record.KindCheckpoint, pageSize)
-		if err != nil {
+// choose finds the records to remove.
+func (e *Eraser) choose(ctx context.Context, before time.Time, p *record.Pruning) error {
+	end, err := query.FirstAt(ctx, e.db, before)
+	if err != nil {
+		return e.db.Wrap("finding old records", err)
+	}
+	p.Through = end - 1
+	p.Count, err = e.db.CountUpTo(ctx, p.Through, string(record.KindCheckpoint))
+	return err
+}
+
+// pruning removes the oldest records up to through, a part with each step. Their hashes
+// move to the table tree in the same transaction, so that the rest still verifies against
+// every old checkpoint, also if a crash comes before the next step.
+func pruning(through int64) step {
+	return func(w *chain.Writer, limit int64) (count int64, done bool, err error) {
+		err = w.CommitStep(func() (err error) {
+			if count, err = removeRows(w.DB(), through, limit); err != nil {
+				return err
+			}
+			for count < limit && !done && err == nil {
+				var packed int64
+				packed, err = w.DB().PruneOldestPack(through)
+				count, done = count+packed, packed == 0
+			}
 			return err
-		}
-		// Not the caller's context: a transaction is not to be cancelled half-way.
-		result, err := w.DB().ExecContext(context.Background(), `DELETE FROM records WHERE seq IN (`+oldest+`)`,
-			through, record.KindCheckpoint, pageSize)
-		if err != nil {
-			return err
-		}
-		count, err = result.RowsAffected()
-		return err
-	})
-	return count, err
+		})
+		return count, done, err
+	}
+}
+
+// removeRows removes the oldest rows up to through but changes of keys, up to limit of them.
+func removeRows(db *store.Writer, through, limit int64) (count int64, err error) {
+	// Not the caller's context: a transaction is not to be cancelled half-way.
+	ctx := context.Background()
+	var last int64
+	err = db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM
+		(SELECT seq FROM records WHERE seq <= ? AND kind <> ? ORDER BY seq LIMIT ?)`, through, record.KindCheckpoint, limit).Scan(&last)
+	if err != nil || last == 0 {
+		return 0, err
+	}
+	err = db.Exec(`INSERT OR REPLACE INTO tree (level, position, hash)
+		SELECT 0, seq - 1, hash FROM records WHERE seq <= ? AND kind <> ?`, last, record.KindCheckpoint)
+	if err != nil {
+		return 0, err
+	}
+	result, err := db.ExecContext(ctx, `DELETE FROM records WHERE seq <= ? AND kind <> ?`, last, record.KindCheckpoint)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }

@@ -2,6 +2,7 @@ package erase
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 
 	"github.com/agentd/agentd/auditchain/internal/auditerr"
@@ -25,6 +26,9 @@ func (e *Eraser) Redact(ctx context.Context, filter query.Filter, reason string)
 		return Result{}, err
 	}
 	defer e.unlock()
+	if _, err := e.finish(ctx); err != nil {
+		return Result{}, err
+	}
 	filter.Limit, filter.Order = 0, query.OldestFirst
 	var done Result
 	for r, err := range redactions(query.Run(ctx, e.db, filter)) {
@@ -36,7 +40,7 @@ func (e *Eraser) Redact(ctx context.Context, filter query.Filter, reason string)
 			return done, err
 		}
 	}
-	return done, e.run(ctx, emptyWAL)
+	return done, e.giveBack(ctx)
 }
 
 // redactions groups entries, in ascending order, into redactions of at most
@@ -83,62 +87,75 @@ func (e *Eraser) redact(ctx context.Context, r *record.Redaction, done *Result) 
 		return err
 	}
 	done.Records = append(done.Records, by)
-	for page := range pages(r) {
-		err := e.run(ctx, func(w *chain.Writer) error {
-			n, err := eraseContent(w, page, by)
-			done.Count += n
+	n, err := e.steps(ctx, redaction(r, by, 1))
+	done.Count += n
+	return err
+}
+
+// redaction erases the content of the records that r lists, from number first on, a part
+// with each step.
+func redaction(r *record.Redaction, by, first int64) step {
+	rest := numbers{ranges: r.Ranges, next: first}
+	return func(w *chain.Writer, limit int64) (count int64, done bool, err error) {
+		chosen, after := rest.take(limit)
+		if len(chosen) == 0 {
+			return 0, true, nil
+		}
+		looked, count, err := eraseContent(w, chosen, by, limit)
+		if err != nil {
+			return count, false, err
+		}
+		if looked < len(chosen) { // packs have made up the step
+			after = numbers{rest.ranges, chosen[looked]}
+		}
+		rest = after // once that is done: a step that failed may be tried again
+		return count, len(rest.ranges) == 0, nil
+	}
+}
+
+// numbers are record numbers in ranges, without those below next.
+type numbers struct {
+	ranges [][2]int64
+	next   int64
+}
+
+// take returns the first numbers, up to limit of them, and what is left.
+func (n numbers) take(limit int64) (first []int64, rest numbers) {
+	for len(n.ranges) > 0 {
+		run := n.ranges[0]
+		for seq := max(run[0], n.next); seq <= run[1]; seq++ {
+			if int64(len(first)) == limit {
+				return first, numbers{n.ranges, seq}
+			}
+			first = append(first, seq)
+		}
+		n = numbers{n.ranges[1:], max(n.next, run[1]+1)}
+	}
+	return first, n
+}
+
+// eraseContent removes body, salt and searchable columns of the first of some records, in
+// ascending order. Those already erased keep the record that authorised it. It returns how
+// many it has looked at, all but those that are in further packs once limit records of packs
+// have become rows, and how many it has erased.
+func eraseContent(w *chain.Writer, seqs []int64, by, limit int64) (looked int, count int64, err error) {
+	err = w.CommitStep(func() error {
+		if looked, err = w.DB().UnpackFirst(seqs, limit); err != nil {
 			return err
-		})
+		}
+		list, err := json.Marshal(seqs[:looked])
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// pages splits the ranges of a redaction into pages of pageSize records.
-func pages(r *record.Redaction) iter.Seq[[][2]int64] {
-	return func(yield func([][2]int64) bool) {
-		var page [][2]int64
-		var size int64
-		for _, run := range r.Ranges {
-			for first := run[0]; first <= run[1]; {
-				last := min(run[1], first+pageSize-size-1)
-				page = append(page, [2]int64{first, last})
-				size += last - first + 1
-				first = last + 1
-				if size == pageSize {
-					if !yield(page) {
-						return
-					}
-					page, size = nil, 0
-				}
-			}
+		// One statement for all: each has a price of its own.
+		result, err := w.DB().ExecContext(context.Background(), `UPDATE records
+			SET body = NULL, salt = NULL, peer = NULL, capability = NULL, side = NULL, correlation = NULL, session = NULL, erased_by = ?
+			WHERE seq IN (SELECT value FROM json_each(?)) AND body IS NOT NULL`, by, string(list))
+		if err != nil {
+			return err
 		}
-		if size > 0 {
-			yield(page)
-		}
-	}
-}
-
-// eraseContent removes body, salt and searchable columns of the records in the
-// ranges. Those already erased keep the record that authorised it.
-func eraseContent(w *chain.Writer, ranges [][2]int64, by int64) (count int64, err error) {
-	err = w.Commit(func(*chain.Head) error {
-		for _, run := range ranges {
-			result, err := w.DB().ExecContext(context.Background(), `UPDATE records
-				SET body = NULL, salt = NULL, peer = NULL, capability = NULL, side = NULL, correlation = NULL, session = NULL, erased_by = ?
-				WHERE seq BETWEEN ? AND ? AND body IS NOT NULL`, by, run[0], run[1])
-			if err != nil {
-				return err
-			}
-			n, err := result.RowsAffected()
-			if err != nil {
-				return err
-			}
-			count += n
-		}
-		return nil
+		count, err = result.RowsAffected()
+		return err
 	})
-	return count, err
+	return looked, count, err
 }

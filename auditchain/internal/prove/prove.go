@@ -1,8 +1,8 @@
 package prove
 
 import (
+	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -57,26 +57,17 @@ func under(ctx context.Context, db *store.DB, seq int64, note []byte, content bo
 
 // readRecord reads the record as a proof shows it.
 func readRecord(ctx context.Context, db *store.DB, seq int64, content bool, out *proof.Record) error {
-	var c proof.Content
-	var digest []byte
-	var peer, capability, side, correlation, session sql.NullString
-	err := db.QueryRowContext(ctx, `SELECT seq, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest
-		FROM records WHERE seq = ?`, seq).
-		Scan(&out.Seq, &out.TS, &out.Tenant, &out.Kind, &peer, &capability, &side, &correlation, &session,
-			(*[]byte)(&c.Body), &c.Salt, &digest)
-	if store.IsNoRows(err) {
-		return &auditerr.Error{Code: auditerr.CodeNotFound, Path: db.Path, Msg: fmt.Sprintf("there is no record %d", seq)}
-	}
-	if err != nil {
-		return db.Wrap("reading a record", err)
-	}
-	copy(out.Digest[:], digest)
-	if c.Body != nil && content {
-		c.Peer, c.Capability, c.Side = peer.String, capability.String, side.String
-		c.Correlation, c.Session = correlation.String, session.String
-		out.Content = &c
-	}
-	return nil
+	return db.Record(ctx, seq, func(r *store.Record) {
+		out.Seq, out.TS, out.Tenant, out.Kind = r.Seq, r.Time, string(r.Tenant), string(r.Kind)
+		copy(out.Digest[:], r.Digest)
+		if r.Body != nil && content {
+			out.Content = &proof.Content{
+				Peer: string(r.Peer), Capability: string(r.Capability), Side: string(r.Side),
+				Correlation: string(r.Correlation), Session: string(r.Session),
+				Body: bytes.Clone(r.Body), Salt: bytes.Clone(r.Salt),
+			}
+		}
+	})
 }
 
 // Rotations proves each change of the signing key that the previous key signed,

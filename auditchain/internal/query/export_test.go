@@ -13,7 +13,7 @@ func Plan(ctx context.Context, db *store.DB, f Filter) (statement string, args [
 	if err != nil {
 		return "", nil, false, err
 	}
-	statement, args = p.statement(entryColumns, 10)
+	statement, args = p.statement(entryColumns, 0, p.end, 10)
 	return statement, args, p.index != "", nil
 }
 
@@ -25,6 +25,3 @@ func Index(ctx context.Context, db *store.DB, f Filter) (string, error) {
 	}
 	return p.index, nil
 }
-
-// BoundsSQL is the statement that finds the ends of the log.
-const BoundsSQL = boundsSQL

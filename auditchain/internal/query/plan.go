@@ -13,7 +13,7 @@ import (
 // from a common one.
 const rareRows = 1000
 
-// A plan is a filter translated to SQL. Every page is read in the order of seq
+// A plan is a filter translated to SQL for the records that have rows of their own. Every page is read in the order of seq
 // from one index, without sorting: an index entry ends with the row's seq, so the
 // entries of one value are in that order.
 type plan struct {
@@ -23,10 +23,13 @@ type plan struct {
 	values []any
 	// rest are further conditions.
 	rest conditions
-	// first and end bound seq, end exclusive; 0 is no bound.
+	// first and end bound seq, end exclusive.
 	first, end int64
+	until      bool // the filter sets end, and otherwise the newest record does
 	after      int64
 	newest     bool
+	// packs reads the records that have no row of their own.
+	packs *packPlan
 }
 
 // newPlan chooses the index for a filter.
@@ -50,20 +53,26 @@ func newPlan(ctx context.Context, db *store.DB, f *Filter) (*plan, error) {
 	}
 	if f.Text != "" {
 		// The body holds the text in the form of a JSON string.
-		quoted, err := jcs.Marshal(f.Text)
+		quoted, err := quote(f.Text)
 		if err != nil {
 			return nil, err
 		}
-		p.rest.add(`body LIKE ? ESCAPE '\'`, likePattern(string(quoted[1:len(quoted)-1])))
+		p.rest.add(`body LIKE ? ESCAPE '\'`, likePattern(quoted))
 	}
 	if !f.Since.IsZero() {
 		if p.first, err = FirstAt(ctx, db, f.Since); err != nil {
 			return nil, err
 		}
 	}
-	if !f.Until.IsZero() {
+	if p.until = !f.Until.IsZero(); p.until {
 		p.end, err = FirstAt(ctx, db, f.Until)
+	} else {
+		err = p.extend(ctx, db)
 	}
+	if err != nil {
+		return nil, err
+	}
+	p.packs, err = newPackPlan(ctx, db, f, equalities)
 	return p, err
 }
 
@@ -131,25 +140,39 @@ func mostSelective(ctx context.Context, db *store.DB, list []equality) (int, err
 	return chosen, nil
 }
 
-// statement returns the SQL of the next page, and its arguments.
-func (p *plan) statement(columns string, size int) (string, []any) {
+// extend moves the end of a plan without one to the newest record. In the order of the newest
+// first, the first page has it.
+func (p *plan) extend(ctx context.Context, db *store.DB) error {
+	if p.until || p.newest && p.end > 0 {
+		return nil
+	}
+	last, err := db.LastRecord(ctx)
+	p.end = last + 1
+	return err
+}
+
+// bounds returns the numbers between which the next page lies, both exclusive.
+func (p *plan) bounds() (low, high int64) {
+	low, high = p.first-1, p.end
+	if p.newest && p.after > 0 {
+		high = min(high, p.after)
+	} else if !p.newest {
+		low = max(low, p.after)
+	}
+	return low, high
+}
+
+// statement returns the SQL of the next page's rows between two numbers, and its arguments.
+func (p *plan) statement(columns string, low, high int64, size int) (string, []any) {
 	var where conditions
 	if p.index != "" {
 		where.add(p.index, nil)
 	}
 	where.terms, where.args = append(where.terms, p.rest.terms...), append(where.args, p.rest.args...)
-	low, high := p.first-1, p.end
-	if p.newest && p.after > 0 && (high == 0 || p.after < high) {
-		high = p.after
-	} else if !p.newest {
-		low = max(low, p.after)
-	}
 	if low > 0 {
 		where.add("seq > ?", low)
 	}
-	if high > 0 {
-		where.add("seq < ?", high)
-	}
+	where.add("seq < ?", high)
 	// One SELECT for each value: SQLite merges them in the order of seq, while an
 	// IN would make it sort every match.
 	var args []any
@@ -168,10 +191,6 @@ func (p *plan) statement(columns string, size int) (string, []any) {
 	return strings.Join(selects, ` UNION ALL `) + order + ` LIMIT ?`, append(args, size)
 }
 
-// boundsSQL selects the first and one more than the last number. Each end is a query of its
-// own: SQLite looks up one min or one max, but reads the whole table for both at once.
-const boundsSQL = `SELECT coalesce((SELECT min(seq) FROM records), 1), coalesce((SELECT max(seq) FROM records), 0) + 1`
-
 // FirstAt returns the number of the first record at or after t, or one more than
 // that of the last record. Time never decreases along the log, so a binary search
 // replaces an index on it.
@@ -180,20 +199,7 @@ func FirstAt(ctx context.Context, db *store.DB, t time.Time) (int64, error) {
 	if t.Nanosecond()%int(time.Millisecond) != 0 {
 		ms++ // records have whole milliseconds
 	}
-	var low, high int64
-	err := db.QueryRowContext(ctx, boundsSQL).Scan(&low, &high)
-	for err == nil && low < high {
-		middle := low + (high-low)/2
-		// A pruned record stands for the next one that is left.
-		var at, ts int64
-		err = db.QueryRowContext(ctx, `SELECT seq, ts FROM records WHERE seq >= ? ORDER BY seq LIMIT 1`, middle).Scan(&at, &ts)
-		if ts < ms {
-			low = at + 1
-		} else {
-			high = middle
-		}
-	}
-	return low, err
+	return db.FirstAt(ctx, ms)
 }
 
 // conditions collects the terms of a WHERE clause.
@@ -214,6 +220,15 @@ func (c *conditions) text() string {
 		return ""
 	}
 	return " WHERE " + strings.Join(c.terms, " AND ")
+}
+
+// quote returns a text in the form that it has in a JSON string.
+func quote(text string) (string, error) {
+	quoted, err := jcs.Marshal(text)
+	if err != nil {
+		return "", err
+	}
+	return string(quoted[1 : len(quoted)-1]), nil
 }
 
 // likePattern returns a LIKE pattern that matches text anywhere.

@@ -57,7 +57,7 @@ type Count struct {
 	Records int64 `json:"records"`
 }
 
-// ReadStats counts the contents of the log. It reads indexes, not the records.
+// ReadStats counts the contents of the log. It reads indexes and terms, not the records.
 func ReadStats(ctx context.Context, db *store.DB) (*Stats, error) {
 	s := &Stats{Path: db.Path, Origin: db.Identity.Origin}
 	for _, suffix := range []string{"", "-wal"} {
@@ -66,12 +66,13 @@ func ReadStats(ctx context.Context, db *store.DB) (*Stats, error) {
 		}
 	}
 	var oldest, newest int64
-	err := db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM records),
-		(SELECT coalesce(max(seq), 0) FROM records), (SELECT count(*) FROM tree WHERE level = 0),
+	err := db.ScanPacked(ctx, `SELECT (SELECT count(*) FROM records) + (SELECT coalesce(sum(records), 0) FROM terms WHERE field = 'kind'),
+		`+store.LastSQL+`, (SELECT count(*) FROM tree WHERE level = 0),
 		(SELECT count(*) FROM records WHERE erased_by IS NOT NULL),
-		coalesce((SELECT ts FROM records ORDER BY seq LIMIT 1), 0),
-		coalesce((SELECT ts FROM records ORDER BY seq DESC LIMIT 1), 0)`).
-		Scan(&s.Records, &s.Last, &s.Pruned, &s.Erased, &oldest, &newest)
+		coalesce(min((SELECT ts FROM records ORDER BY seq LIMIT 1), (SELECT ts FROM packs ORDER BY first LIMIT 1)),
+			(SELECT ts FROM records ORDER BY seq LIMIT 1), (SELECT ts FROM packs ORDER BY first LIMIT 1), 0),
+		max(coalesce((SELECT ts FROM records ORDER BY seq DESC LIMIT 1), 0), coalesce((SELECT ts FROM packs ORDER BY first DESC LIMIT 1), 0))`,
+		nil, []any{&s.Records, &s.Last, &s.Pruned, &s.Erased, &oldest, &newest})
 	if err != nil {
 		return nil, db.Wrap("counting records", err)
 	}
@@ -97,10 +98,12 @@ func ReadStats(ctx context.Context, db *store.DB) (*Stats, error) {
 	return s, nil
 }
 
-// countBy counts records by a column that has an index.
+// countBy counts records by a column that has an index, and is among the terms of packs.
 func countBy(ctx context.Context, db *store.DB, column string) ([]Count, error) {
-	rows, err := db.QueryContext(ctx, `SELECT `+column+`, count(*) FROM records WHERE `+column+` IS NOT NULL
-		GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?`, maxStatsValues)
+	rows, err := db.QueryPacked(ctx, `SELECT value, sum(records) FROM (
+			SELECT `+column+` AS value, count(*) AS records FROM records WHERE `+column+` IS NOT NULL GROUP BY 1
+			UNION ALL SELECT value, sum(records) FROM terms WHERE field = ? GROUP BY value)
+		GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?`, column, maxStatsValues)
 	if err != nil {
 		return nil, err
 	}

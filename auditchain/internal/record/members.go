@@ -1,6 +1,9 @@
 package record
 
-import "iter"
+import (
+	"iter"
+	"strings"
+)
 
 // members yields the quoted names and the raw values of an object's members.
 // The object must be canonical (RFC 8785), which package jcs guarantees: valid,
@@ -27,11 +30,7 @@ func valueEnd(b string, i int) int {
 	for depth := 0; ; i++ {
 		switch b[i] {
 		case '"':
-			for i++; b[i] != '"'; i++ {
-				if b[i] == '\\' {
-					i++ // the escaped character may be a quote
-				}
-			}
+			i = stringEnd(b, i+1)
 			if depth == 0 {
 				return i + 1
 			}
@@ -50,4 +49,19 @@ func valueEnd(b string, i int) int {
 			}
 		}
 	}
+}
+
+// stringEnd returns the position of the quote that ends the string whose characters begin at
+// i. Most strings have no escapes.
+func stringEnd(b string, i int) int {
+	end := i + strings.IndexByte(b[i:], '"')
+	if strings.IndexByte(b[i:end], '\\') < 0 {
+		return end
+	}
+	for ; b[i] != '"'; i++ {
+		if b[i] == '\\' {
+			i++ // the escaped character may be a quote
+		}
+	}
+	return i
 }

@@ -25,6 +25,9 @@ type Prepared struct {
 	Content chainhash.Content[string]
 	// Salt hides the content from whoever sees only the digest.
 	Salt [chainhash.SaltSize]byte
+	// Packable is true for a record that may be stored in a pack: of a kind that may, and
+	// with the columns of its body, which a pack does not store beside the body.
+	Packable bool
 }
 
 // Prepare validates r and fills p from it. It rejects a record that
@@ -36,6 +39,11 @@ func (p *Prepared) Prepare(r *Record) error { return new(Preparer).Prepare(p, r)
 type Preparer struct {
 	canonical jcs.Appender
 	scratch   []byte
+	// salts is the rest of what was read for salts: reading costs more than 16 bytes do.
+	salts  []byte
+	random [32 * chainhash.SaltSize]byte
+	// further is true after the first record: there may be more.
+	further bool
 }
 
 // Prepare is [Prepared.Prepare].
@@ -55,9 +63,32 @@ func (pr *Preparer) prepare(p *Prepared, r *Record) error {
 	if p.Content, err = pr.content(r); err != nil {
 		return err
 	}
-	rand.Read(p.Salt[:]) // never fails (crypto/rand)
+	p.Salt = pr.salt()
+	p.Packable = r.Kind.Packable() && r.Peer == "" && r.Capability == "" && r.Side == "" && r.Correlation == "" && r.Session == "" &&
+		len(p.Content.Body) <= maxPackedBody
 	p.Header = chainhash.Header[string]{Tenant: tenant, Kind: string(r.Kind), Digest: p.digest(&pr.scratch)}
 	return nil
+}
+
+// maxPackedBody bounds the body of a record in a pack. Longer ones are rare, and whoever
+// reads one record reads all of its pack.
+const maxPackedBody = 8 << 10
+
+// salt returns random bytes that nobody has had before, and keeps no copy of them.
+func (pr *Preparer) salt() (salt [chainhash.SaltSize]byte) {
+	if !pr.further {
+		pr.further = true
+		rand.Read(salt[:])
+		return salt
+	}
+	if len(pr.salts) == 0 {
+		rand.Read(pr.random[:]) // never fails (crypto/rand)
+		pr.salts = pr.random[:]
+	}
+	n := copy(salt[:], pr.salts)
+	clear(pr.salts[:n])
+	pr.salts = pr.salts[n:]
+	return salt
 }
 
 // Stamp adds the clock's reading, in Unix milliseconds, to the body, as the member clock:
@@ -164,13 +195,15 @@ func checkColumn(s string) error {
 	if len(s) > MaxColumnBytes {
 		return fmt.Errorf("a column has %d bytes, more than %d", len(s), MaxColumnBytes)
 	}
-	if !utf8.ValidString(s) {
-		return errors.New("a column is not valid UTF-8")
-	}
+	ascii := true
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] == 0x7f {
 			return errors.New("a column holds a control character")
 		}
+		ascii = ascii && s[i] < utf8.RuneSelf
+	}
+	if !ascii && !utf8.ValidString(s) {
+		return errors.New("a column is not valid UTF-8")
 	}
 	return nil
 }

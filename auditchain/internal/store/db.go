@@ -25,6 +25,9 @@ type DB struct {
 	Path string
 	// Identity distinguishes the log from any other.
 	Identity Identity
+	// packed is 1 once the database is known to have the tables of packs. It is atomic: readers
+	// share it.
+	packed int32
 }
 
 // Wrap returns err as an [*auditerr.Error] that names the database, or nil.
@@ -75,8 +78,16 @@ func (db *DB) NewestCheckpoint(ctx context.Context) (size int64, note []byte, er
 
 // LastRecord returns the number of the newest record, 0 in an empty log.
 func (db *DB) LastRecord(ctx context.Context) (seq int64, err error) {
-	err = db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM records`).Scan(&seq)
+	err = db.ScanPacked(ctx, `SELECT `+LastSQL, nil, []any{&seq})
 	return seq, db.Wrap("reading the newest record", err)
+}
+
+// CountUpTo returns how many records up to that of a number are there, besides those of one
+// kind, which is not packed.
+func (db *DB) CountUpTo(ctx context.Context, last int64, besides string) (count int64, err error) {
+	err = db.ScanPacked(ctx, `SELECT (SELECT count(*) FROM records INDEXED BY records_kind WHERE seq <= ?1 AND kind <> ?2) +
+		(SELECT coalesce(sum(min(last, ?1) - first + 1), 0) FROM packs WHERE first <= ?1)`, []any{last, besides}, []any{&count})
+	return count, db.Wrap("counting records", err)
 }
 
 // CountPruned returns the number of removed records after that of the given
@@ -84,6 +95,13 @@ func (db *DB) LastRecord(ctx context.Context) (seq int64, err error) {
 func (db *DB) CountPruned(ctx context.Context, after int64) (count int64, err error) {
 	err = db.QueryRowContext(ctx, `SELECT count(*) FROM tree WHERE level = 0 AND position >= ?`, after).Scan(&count)
 	return count, db.Wrap("counting pruned records", err)
+}
+
+// CountErased returns how many records have no content any more, or are removed. It reads
+// the smallest index that has all of them.
+func (db *DB) CountErased(ctx context.Context) (count int64, err error) {
+	err = db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM records WHERE erased_by IS NOT NULL) + (SELECT count(*) FROM tree WHERE level = 0)`).Scan(&count)
+	return count, db.Wrap("counting erased records", err)
 }
 
 // Checkpoints returns the notes of all stored checkpoints, in the order of their sizes.

@@ -123,5 +123,29 @@ func (in *inserter) value(k int, text string) any {
 	return in.last[k].value
 }
 
-// InsertRecords adds rows to the table records. Without an error, all are there.
-func (w *Writer) InsertRecords(rows ...Row) error { return w.insert.insert(rows) }
+// InsertRecords adds records, neighbours that may be packed as packs if they are enough, and
+// the others as rows. Without an error, all are there.
+func (w *Writer) InsertRecords(rows ...Row) error {
+	single := 0 // the first of the records that become rows
+	packed := false
+	for at := 0; at < len(rows); {
+		n := w.packer.run(rows[at:])
+		if n < minPacked {
+			at += max(1, n)
+			continue
+		}
+		if err := w.insert.insert(rows[single:at]); err != nil {
+			return err
+		}
+		if err := w.packer.insert(rows[at : at+n]); err != nil {
+			return err
+		}
+		packed = true
+		at += n
+		single = at
+	}
+	if packed {
+		w.packer.forget()
+	}
+	return w.insert.insert(rows[single:])
+}

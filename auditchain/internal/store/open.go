@@ -79,7 +79,7 @@ type Reader struct {
 }
 
 // OpenReader opens the log at path for reading, whether or not its folder can
-// be written to. The path must be resolved.
+// be written to, and whichever version its schema has. The path must be resolved.
 func OpenReader(ctx context.Context, path string, connect Connect) (*Reader, error) {
 	r, err := openReader(ctx, path, path, "mode=ro", connect)
 	if auditerr.CodeOf(err) != auditerr.CodeReadOnly {
@@ -142,9 +142,9 @@ func openReader(ctx context.Context, path, source, mode string, connect Connect)
 	pool := sql.OpenDB(connector)
 	r := &Reader{DB: DB{Querier: pool, Path: path}, pool: pool}
 	version, err := r.Version(ctx)
-	if err == nil && version != SchemaVersion {
-		err = &auditerr.Error{Code: auditerr.CodeVersion, Path: path, Msg: "the log is empty or has an old schema",
-			Hint: "let the agent that writes it start once; that migrates it"}
+	if err == nil && version == 0 {
+		err = &auditerr.Error{Code: auditerr.CodeVersion, Path: path, Msg: "the log is empty",
+			Hint: "let the agent that writes it start once; that creates it"}
 	}
 	if err == nil {
 		err = r.loadIdentity(ctx)

@@ -201,8 +201,8 @@ func TestEmptyWAL(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := newWriter(t, path, store.SQLite)
-	if err := w.EmptyWAL(); err != nil {
-		t.Error(err)
+	if emptied, err := w.EmptyWAL(); err != nil || !emptied {
+		t.Errorf("%v, %v", emptied, err)
 	}
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() != 0 {
 		t.Errorf("%v, %v", info, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentd/agentd/auditchain/internal/auditerr"
@@ -13,7 +14,7 @@ const (
 	// applicationID marks a database as an audit log (PRAGMA application_id).
 	applicationID = 0x41475443 // "AGTC"
 	// SchemaVersion is the newest schema (PRAGMA user_version).
-	SchemaVersion = 1
+	SchemaVersion = 2
 )
 
 // migrations returns the steps from one schema version to the next: element v
@@ -64,7 +65,60 @@ func migrations() [SchemaVersion][]string {
   SELECT seq, strftime('%Y-%m-%dT%H:%M:%fZ', ts / 1000.0, 'unixepoch') AS time,
          tenant, kind, peer, capability, side, correlation, session, body, lower(hex(hash)) AS hash
   FROM records`,
+	}, {
+		`CREATE TABLE packs (
+  first   INTEGER PRIMARY KEY, -- seq of the first of the records that this row stands for
+  last    INTEGER NOT NULL,    -- seq of the last one
+  ts      INTEGER NOT NULL,    -- of all
+  tenants TEXT NOT NULL,       -- JSON array: the tenant of all, or one for each
+  kinds   TEXT NOT NULL,       -- JSON array: the kind of all, or one for each
+  hashes  BLOB NOT NULL,       -- 32 bytes for each
+  salts   BLOB NOT NULL,       -- 16 bytes for each
+  bodies  TEXT NOT NULL        -- JSON array of the bodies, from which the other columns follow
+) STRICT`,
+		`CREATE TABLE terms (
+  field   TEXT NOT NULL,    -- tenant, kind, peer, capability or side
+  value   TEXT NOT NULL,
+  pack    INTEGER NOT NULL, -- first of a row of packs
+  records INTEGER NOT NULL, -- how many of its records have that value
+  PRIMARY KEY (field, value, pack)
+) STRICT, WITHOUT ROWID`,
+		`CREATE TABLE filters (
+  pack INTEGER PRIMARY KEY, -- first of a row of packs
+  bits BLOB NOT NULL        -- Bloom filter of the correlation ids and sessions of its records
+) STRICT`,
+		`DROP VIEW audit`,
+		`CREATE VIEW audit AS
+  SELECT seq, strftime('%Y-%m-%dT%H:%M:%fZ', ts / 1000.0, 'unixepoch') AS time,
+         tenant, kind, peer, capability, side, correlation, session, body, lower(hex(hash)) AS hash
+  FROM records
+  UNION ALL
+  SELECT first + b.key, strftime('%Y-%m-%dT%H:%M:%fZ', ts / 1000.0, 'unixepoch'),
+         coalesce(tenants ->> b.key, tenants ->> 0), coalesce(kinds ->> b.key, kinds ->> 0),
+         iif(json_type(b.value, '$.peerId') = 'text', nullif(b.value ->> 'peerId', ''), NULL),
+         iif(json_type(b.value, '$.capabilityName') = 'text', nullif(b.value ->> 'capabilityName', ''), NULL),
+         iif(json_type(b.value, '$.side') = 'text', nullif(b.value ->> 'side', ''), NULL),
+         iif(json_type(b.value, '$.correlationId') = 'text', nullif(b.value ->> 'correlationId', ''), NULL),
+         iif(json_type(b.value, '$.sessionId') = 'text', nullif(b.value ->> 'sessionId', ''), NULL),
+         b.value, lower(hex(substr(hashes, b.key * 32 + 1, 32)))
+  FROM packs, json_each(bodies) AS b`,
 	}}
+}
+
+// schemaOf returns the statements of the tables, indexes and views that a database of a
+// version has.
+func schemaOf(version int) []string {
+	var all []string
+	steps := migrations()
+	for _, statement := range slices.Concat(steps[:version]...) {
+		dropped, isDrop := strings.CutPrefix(statement, "DROP ")
+		if !isDrop {
+			all = append(all, statement)
+			continue
+		}
+		all = slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, "CREATE "+dropped+" ") })
+	}
+	return all
 }
 
 // Version returns the schema version of the database, 0 if it is empty. A
@@ -121,8 +175,8 @@ func (w *Writer) migrate(ctx context.Context, version int, finish func(*sql.Tx) 
 	return w.Wrap("migrating the schema", tx.Commit())
 }
 
-// CheckSchema checks that the database has the tables, indexes and views of the
-// current version under their names, unaltered, and no trigger, which could change or
+// CheckSchema checks that the database has the tables, indexes and views of its
+// version under their names, unaltered, and no trigger, which could change or
 // drop rows as they are written. Additional views, tables and indexes are harmless.
 func (db *DB) CheckSchema(ctx context.Context) error {
 	rows, err := db.QueryContext(ctx, `SELECT type, name, coalesce(sql, '') FROM sqlite_schema`)
@@ -148,12 +202,14 @@ func (db *DB) CheckSchema(ctx context.Context) error {
 	if err := rows.Err(); err != nil {
 		return db.Wrap("reading the schema", err)
 	}
-	for _, step := range migrations() {
-		for _, statement := range step {
-			if !found[statement] {
-				subject, _, _ := strings.Cut(strings.TrimPrefix(statement, "CREATE "), "(")
-				return db.schemaAltered(strings.TrimSpace(subject) + " was changed or removed")
-			}
+	version, err := db.Version(ctx)
+	if err != nil {
+		return err
+	}
+	for _, statement := range schemaOf(version) {
+		if !found[statement] {
+			subject, _, _ := strings.Cut(strings.TrimPrefix(statement, "CREATE "), "(")
+			return db.schemaAltered(strings.TrimSpace(subject) + " was changed or removed")
 		}
 	}
 	return nil

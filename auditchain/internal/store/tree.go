@@ -65,16 +65,22 @@ func (t *Tree) Node(level int, position int64) (tlog.Hash, error) {
 	return hashes[0], nil
 }
 
+// leavesSQL selects the leaves at the positions from ?1 on, up to ?2. A pack has the hashes of
+// all its records, of which collect passes over those that are outside.
+const leavesSQL = `SELECT position, hash FROM tree WHERE level = 0 AND position >= ?1 AND position < ?2
+	UNION ALL SELECT seq - 1, hash FROM records WHERE seq > ?1 AND seq <= ?2
+	UNION ALL SELECT first - 1, hashes FROM packs
+		WHERE first >= coalesce((SELECT max(first) FROM packs WHERE first <= ?1 + 1), ?1 + 1) AND first <= ?2 AND last > ?1
+	ORDER BY 1`
+
 // stored reads count neighbouring hashes of a stored level. Level 0 is the
-// column hash of the table records; the hashes of pruned records are in the
+// hashes of the tables records and packs; the hashes of pruned records are in the
 // table tree.
 func (t *Tree) stored(level int, first, count int64) ([]tlog.Hash, error) {
 	query, args := `SELECT position, hash FROM tree WHERE level = ? AND position >= ? AND position < ? ORDER BY position`,
 		[]any{level, first, first + count}
 	if level == 0 {
-		query = `SELECT position, hash FROM tree WHERE level = 0 AND position >= ?1 AND position < ?2
-			UNION ALL SELECT seq - 1, hash FROM records WHERE seq > ?1 AND seq <= ?2 ORDER BY 1`
-		args = args[1:]
+		query, args = leavesSQL, args[1:]
 	}
 	hashes, err := t.collect(make([]tlog.Hash, 0, count), query, first, args...)
 	if err != nil {
@@ -88,24 +94,35 @@ func (t *Tree) stored(level int, first, count int64) ([]tlog.Hash, error) {
 	return hashes, nil
 }
 
-// collect appends the hashes of consecutive positions, starting with first.
+// collect appends the hashes of consecutive positions, starting with first, as many as
+// hashes has room for. A row may have several.
 func (t *Tree) collect(hashes []tlog.Hash, query string, first int64, args ...any) ([]tlog.Hash, error) {
-	rows, err := t.db.QueryContext(t.ctx, query, args...)
+	rows, err := t.db.QueryPacked(t.ctx, query, args...)
 	if err != nil {
 		return nil, t.db.Wrap("reading the Merkle tree", err)
 	}
 	defer rows.Close()
-	for next := first; rows.Next(); next++ {
+	end := first + int64(cap(hashes))
+	for next := first; rows.Next(); {
 		var position int64
 		var raw sql.RawBytes
 		if err := rows.Scan(&position, &raw); err != nil {
 			return nil, t.db.Wrap("reading the Merkle tree", err)
 		}
-		if position != next || len(raw) != tlog.HashSize {
-			return nil, &auditerr.Error{Code: auditerr.CodeTampered, Path: t.db.Path,
-				Msg: fmt.Sprintf("the Merkle tree is broken at position %d", next), Hint: "verify the log"}
+		if len(raw) == 0 || len(raw)%tlog.HashSize != 0 || position > next || position < next && position >= first {
+			return nil, t.broken(next)
 		}
-		hashes = append(hashes, tlog.Hash(raw))
+		for ; len(raw) > 0 && next < end; raw, position = raw[tlog.HashSize:], position+1 {
+			if position == next {
+				hashes = append(hashes, tlog.Hash(raw[:tlog.HashSize]))
+				next++
+			}
+		}
 	}
 	return hashes, t.db.Wrap("reading the Merkle tree", rows.Err())
+}
+
+func (t *Tree) broken(position int64) error {
+	return &auditerr.Error{Code: auditerr.CodeTampered, Path: t.db.Path,
+		Msg: fmt.Sprintf("the Merkle tree is broken at position %d", position), Hint: "verify the log"}
 }

@@ -13,6 +13,8 @@ import (
 
 // The writer's connection, by the statements of sqlite.org/pragma.html:
 //
+//   - auto_vacuum=incremental lets a new database shrink after an erasure ([Writer.Shrink]);
+//     it must come before the first page is written, and changes nothing in an older one;
 //   - journal_mode=WAL lets readers read while it writes;
 //   - synchronous=FULL syncs the write-ahead log at every commit, without which
 //     a commit is not durable;
@@ -21,7 +23,7 @@ import (
 //   - trusted_schema=0 keeps functions out of a schema that somebody altered;
 //   - temp_store=MEMORY keeps the journal of a single statement out of the file system:
 //     one that adds several rows has one, which is a write for each page.
-const writerParameters = "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_pragma=trusted_schema(0)&_pragma=temp_store(MEMORY)"
+const writerParameters = "_txlock=immediate&_pragma=auto_vacuum(2)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)&_pragma=trusted_schema(0)&_pragma=temp_store(MEMORY)"
 
 // A Writer is the one connection that writes to a database. It serves one
 // goroutine.
@@ -32,6 +34,7 @@ type Writer struct {
 
 	begin, commit *sql.Stmt
 	insert        inserter
+	packer        packer
 }
 
 // OpenWriter connects to the database at path, and creates an empty one if there
@@ -71,6 +74,7 @@ func (w *Writer) Close() error {
 			errs = append(errs, stmt.Close())
 		}
 	}
+	errs = append(errs, w.packer.close())
 	return w.Wrap("closing the database", errors.Join(append(errs, w.conn.Close(), w.pool.Close())...))
 }
 
@@ -106,7 +110,7 @@ func (w *Writer) Load(ctx context.Context, version int) error {
 			return w.Wrap("preparing to write", err)
 		}
 	}
-	return w.Wrap("preparing to write", w.insert.prepare(ctx, w.conn))
+	return w.Wrap("preparing to write", errors.Join(w.insert.prepare(ctx, w.conn), w.packer.prepare(ctx, w.conn)))
 }
 
 // The statements of a transaction take no context: a cancellation in the middle
@@ -143,22 +147,20 @@ func (w *Writer) InsertCheckpoint(size, ts int64, note []byte) error {
 	return w.Exec(`INSERT OR REPLACE INTO checkpoints (size, ts, note) VALUES (?, ?, ?)`, size, ts, string(note))
 }
 
-// EmptyWAL moves the write-ahead log into the database and truncates it, since
-// it still holds pages as they were before an erasure. A reader that is in the
-// way delays that until the log is emptied the next time; it is no error.
-func (w *Writer) EmptyWAL() error {
-	return w.Wrap("emptying the write-ahead log", w.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`))
-}
-
 // RemoveAfter removes, in one transaction, the rows outside the first size records
 // from every table, and returns how many records they were.
 func (w *Writer) RemoveAfter(size int64) (count int64, err error) {
 	if err := w.Begin(); err != nil {
 		return 0, w.Wrap("removing records", err)
 	}
-	result, err := w.conn.ExecContext(context.Background(), `DELETE FROM records WHERE seq < 1 OR seq > ?`, size)
+	count, err = w.removePacksAfter(size)
 	if err == nil {
-		count, err = result.RowsAffected()
+		var result sql.Result
+		var rows int64
+		if result, err = w.conn.ExecContext(context.Background(), `DELETE FROM records WHERE seq < 1 OR seq > ?`, size); err == nil {
+			rows, err = result.RowsAffected()
+			count += rows
+		}
 	}
 	// A node of level l at position p covers the records up to (p+1) << l.
 	for _, statement := range []string{`DELETE FROM tree WHERE (position + 1) << level > ?`, `DELETE FROM checkpoints WHERE size > ?`} {
@@ -175,12 +177,82 @@ func (w *Writer) RemoveAfter(size int64) (count int64, err error) {
 	return count, nil
 }
 
-// RebuildIndexes builds the indexes of the records anew, from the records. It sorts them in
-// a file: they may be larger than the memory.
+// removePacksAfter removes the packs outside the first size records, and returns how many
+// records they claim to be. Of a pack that begins before, the records stay as rows.
+func (w *Writer) removePacksAfter(size int64) (count int64, err error) {
+	outside, err := w.numbers(`SELECT first FROM packs WHERE first < 1 OR last > ?`, size)
+	if err != nil {
+		return 0, err
+	}
+	for _, first := range outside {
+		if first >= 1 && first <= size {
+			if err := w.unpack(first); err == nil {
+				continue // its rows are counted as they are removed
+			}
+		}
+		var records int64
+		if err := w.QueryRowContext(context.Background(), `SELECT last - first + 1 FROM packs WHERE first = ?`, first).Scan(&records); err != nil {
+			return count, err
+		}
+		if err := w.removePack(first); err != nil {
+			return count, err
+		}
+		count += max(1, records)
+	}
+	return count, nil
+}
+
+// RebuildIndexes builds what finds the records anew, from the records. It sorts in a file: the
+// indexes may be larger than the memory.
 func (w *Writer) RebuildIndexes() error {
 	err := w.Exec(`PRAGMA temp_store = FILE`)
 	if err == nil {
-		err = errors.Join(w.Exec(`REINDEX records`), w.Exec(`PRAGMA temp_store = MEMORY`))
+		err = errors.Join(w.Exec(`REINDEX records`), w.rebuildLookups(), w.Exec(`PRAGMA temp_store = MEMORY`))
 	}
 	return w.Wrap("building the indexes anew", err)
+}
+
+// rebuildLookups fills the tables terms and filters anew. A pack that cannot be read has no
+// entries, and a verification says so.
+func (w *Writer) rebuildLookups() error {
+	packs, err := w.numbers(`SELECT first FROM packs ORDER BY first`)
+	if err != nil {
+		return err
+	}
+	if err := w.Begin(); err != nil {
+		return err
+	}
+	err = errors.Join(w.Exec(`DELETE FROM terms`), w.Exec(`DELETE FROM filters`))
+	var u unpacker
+	for _, first := range packs {
+		if err != nil {
+			break
+		}
+		var p pack
+		err = w.QueryRowContext(context.Background(), `SELECT `+packColumns+` FROM packs WHERE first = ?`, first).Scan(p.destinations()...)
+		if records, unreadable := u.read(&p); err == nil && unreadable == nil {
+			err = w.packer.insertLookup(w.packer.lookups.of(records))
+		}
+	}
+	if err == nil {
+		return w.Commit()
+	}
+	return errors.Join(err, w.Rollback())
+}
+
+// numbers returns the numbers that a query selects.
+func (w *Writer) numbers(query string, args ...any) (list []int64, err error) {
+	rows, err := w.QueryContext(context.Background(), query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, rows.Err()
 }

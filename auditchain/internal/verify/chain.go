@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"iter"
 
 	"github.com/agentd/agentd/auditchain/internal/chainhash"
@@ -51,7 +52,9 @@ type chain struct {
 	// checked against it and is accepted as it is.
 	lost bool
 	// time is that of the newest sound record.
-	time    int64
+	time int64
+	// unread is the first number of the pack that could not be read last.
+	unread  int64
 	checked checkedRecord
 	scratch []byte
 }
@@ -68,7 +71,7 @@ type checkedRecord struct {
 	row    *row // nil if it is pruned
 }
 
-// A row holds one row of the table records. Its bytes are valid until the next
+// A row holds one record, from the table records or from a pack. Its bytes are valid until the next
 // one is scanned, so that a verification allocates nothing per record.
 type row struct {
 	seq, time                                    int64
@@ -76,14 +79,15 @@ type row struct {
 	peer, capability, side, correlation, session sql.RawBytes
 	body, salt, digest, hash                     sql.RawBytes
 	erasedBy                                     sql.NullInt64
+	stored                                       *store.Record
 }
 
-const rowColumns = `seq, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash, erased_by`
-
-// destinations returns what Scan fills, in the order of rowColumns.
-func (r *row) destinations() []any {
-	return []any{&r.seq, &r.time, &r.tenant, &r.kind, &r.peer, &r.capability, &r.side, &r.correlation, &r.session,
-		&r.body, &r.salt, &r.digest, &r.hash, &r.erasedBy}
+// take fills r from a record of the database.
+func (r *row) take(s *store.Record) {
+	r.seq, r.time, r.tenant, r.kind = s.Seq, s.Time, s.Tenant, s.Kind
+	r.peer, r.capability, r.side, r.correlation, r.session = s.Peer, s.Capability, s.Side, s.Correlation, s.Session
+	r.body, r.salt, r.digest, r.hash, r.erasedBy = s.Body, s.Salt, s.Digest, s.Hash, s.ErasedBy
+	r.stored = s
 }
 
 // faults yields the faults of the records from first to last. An error ends the
@@ -109,17 +113,25 @@ func (c *chain) faults(ctx context.Context, first, last int64) iter.Seq2[Fault, 
 // page checks the records from first to last. It returns false if the consumer
 // has stopped.
 func (c *chain) page(ctx context.Context, first, last int64, yield func(Fault, error) bool) (bool, error) {
-	rows, err := c.db.QueryContext(ctx, `SELECT `+rowColumns+` FROM records WHERE seq >= ? AND seq <= ? ORDER BY seq`, first, last)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
 	var r row
-	destinations := r.destinations()
 	next := first
-	for rows.Next() {
-		if err := rows.Scan(destinations...); err != nil {
+	for stored, err := range c.db.Records(ctx, first, last) {
+		if unreadable, ok := errors.AsType[*store.PackError](err); ok {
+			if f := c.unreadable(unreadable, &next, last); f.Class != 0 && !yield(f, nil) {
+				return false, nil
+			}
+			continue
+		}
+		if err != nil {
 			return false, err
+		}
+		r.take(stored)
+		if r.seq < next {
+			// A row and a pack, or two packs, with one number. It is in the chain once.
+			if !yield(Fault{Class: RecordAdded, Seq: r.seq, Detail: "there is another record of this number"}, nil) {
+				return false, nil
+			}
+			continue
 		}
 		if r.seq > next {
 			if more, err := c.gap(ctx, next, r.seq-1, yield); !more || err != nil {
@@ -135,13 +147,24 @@ func (c *chain) page(ctx context.Context, first, last int64, yield func(Fault, e
 		}
 		next = r.seq + 1
 	}
-	if err := rows.Err(); err != nil {
-		return false, err
-	}
 	if next <= last {
 		return c.gap(ctx, next, last, yield)
 	}
 	return true, nil
+}
+
+// unreadable passes over the records of a pack that cannot be read, from *next to last. What
+// follows cannot be checked against them. Class 0 means that the pack was met before.
+func (c *chain) unreadable(e *store.PackError, next *int64, last int64) Fault {
+	c.lost = true
+	if e.Last >= *next {
+		*next = min(e.Last, last) + 1
+	}
+	if c.unread == e.First && e.First != 0 {
+		return Fault{}
+	}
+	c.unread = e.First
+	return Fault{Class: RecordAltered, Seq: max(e.First, 1), Last: max(e.Last, e.First), Detail: e.Error()}
 }
 
 // check recomputes one row. Class 0 means that the row is sound.
@@ -172,6 +195,7 @@ func (c *chain) check(ctx context.Context, r *row) (Fault, error) {
 		if detail != "" {
 			f.Class, f.Detail = ForgedErasure, detail
 		}
+	case r.stored.Pack > 0: // its digest was computed from its content
 	case r.erasedBy.Valid || c.digest(r) != header.Digest:
 		f.Class, f.Detail = ContentAltered, "its content does not give its digest"
 	}

@@ -132,6 +132,7 @@ func (v *verifier) compareHead(h signedHead) {
 		v.confirm(h)
 	}
 	v.trustSuccessors(signed.Key)
+	v.keepState()
 }
 
 // confirm counts a witness whose checkpoint matches, if the witness has signed it. That
@@ -292,7 +293,9 @@ func (v *verifier) trustSuccessors(key string) {
 	for _, c := range v.changes {
 		if c.change.Previous == key {
 			// A key that cannot be parsed signs nothing that could be trusted.
-			_ = v.trusted.Add(c.change.Key)
+			if v.trusted.Add(c.change.Key) == nil {
+				v.trustedKeys = append(v.trustedKeys, c.change.Key)
+			}
 		}
 	}
 	v.changes = nil

@@ -54,13 +54,18 @@ type indexCheck struct {
 	seed maphash.Seed
 	// expected is what the indexes have to hold for the records read so far.
 	expected [indexCount]entries
+	lookups  lookupCheck
 	scratch  []byte
 }
 
 func newIndexCheck() *indexCheck { return &indexCheck{seed: maphash.MakeSeed()} }
 
-// expect takes a record of the pass.
+// expect takes a record of the pass. One in a pack is in no index.
 func (c *indexCheck) expect(r *row) {
+	if r.stored.Pack > 0 {
+		c.lookups.expect(c.seed, r.stored)
+		return
+	}
 	for i, value := range [...]sql.RawBytes{r.tenant, r.kind, r.peer, r.capability, r.correlation, r.session} {
 		if value != nil || i < notNull {
 			c.scratch = c.expected[i].add(c.seed, c.scratch, value, r.seq)
@@ -73,7 +78,10 @@ func (c *indexCheck) expect(r *row) {
 }
 
 // finding returns how an index differs from the records, "" if none does.
-func (c *indexCheck) finding(ctx context.Context, db *store.DB) (string, error) {
+func (c *indexCheck) finding(ctx context.Context, db *store.DB, last int64) (string, error) {
+	if finding, err := c.lookups.finding(ctx, db, c.seed, last); finding != "" || err != nil {
+		return finding, err
+	}
 	agree, err := c.agree(ctx, db)
 	if agree || err != nil {
 		return "", db.Wrap("reading the indexes", err)

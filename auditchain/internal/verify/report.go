@@ -30,6 +30,12 @@ type Options struct {
 	// the database as verified. Only the root of their tree is checked, and the
 	// records after them.
 	FromCheckpoint bool
+	// Continue, if set, is where an earlier run was stopped: see [State] for what that
+	// proves. The indexes are left out.
+	Continue *State
+	// Stopped, if set, is called if the context ends the run, with where another one can
+	// continue; not before the first good checkpoint, and not after a fault.
+	Stopped func(*State)
 	// Tenant, if set, is counted separately. The chain runs through all tenants
 	// and can only be verified as a whole.
 	Tenant string
@@ -57,6 +63,9 @@ type Report struct {
 	// that of the last record in the log, 0 in an empty one.
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
+	// Continued is the number of the last record that an earlier run has read and this one
+	// has not; see [Options.Continue].
+	Continued int64 `json:"continued,omitempty"`
 	// Checkpoints counts the signed checkpoints that match the records.
 	Checkpoints int64 `json:"checkpoints"`
 	// Signed is the number of the last record under a good checkpoint. Records

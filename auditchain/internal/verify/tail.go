@@ -41,7 +41,7 @@ const (
 // version left when it was killed. That weakens nothing: whoever can remove every
 // checkpoint can as well begin a new log.
 func CheckUnsigned(ctx context.Context, db *store.DB, signed, last int64) (*Fault, error) {
-	if f, err := checkNumbers(ctx, db); f != nil || err != nil {
+	if f, err := checkNumbers(ctx, db, signed+1); f != nil || err != nil {
 		return f, err
 	}
 	if last <= signed {
@@ -112,7 +112,8 @@ func isSealed(ctx context.Context, db *store.DB, seq int64) (bool, error) {
 // checkYoung checks a log without a checkpoint.
 func checkYoung(ctx context.Context, db *store.DB) (*Fault, error) {
 	var age, last int64
-	err := db.QueryRowContext(ctx, `SELECT max(ts) - min(ts), max(seq) FROM records NOT INDEXED`).Scan(&age, &last)
+	err := db.ScanPacked(ctx, `SELECT max(ts) - min(ts), max(seq) FROM (SELECT seq, ts FROM records NOT INDEXED UNION ALL SELECT last, ts FROM packs)`,
+		nil, []any{&age, &last})
 	if err != nil {
 		return nil, db.Wrap("reading the records", err)
 	}
@@ -127,18 +128,37 @@ func unsignedLog(last int64) *Fault {
 	return &Fault{Class: UnsignedTail, Seq: 1, Last: last, Detail: "nothing of this log is signed, and a log signs its first record"}
 }
 
-// checkNumbers looks for rows that are outside the numbering, and so in no hash and
-// under no checkpoint; a query would show them among the records.
-func checkNumbers(ctx context.Context, db *store.DB) (*Fault, error) {
-	var count, first int64
-	err := db.QueryRowContext(ctx, `SELECT count(*), coalesce(min(seq), 0) FROM records NOT INDEXED WHERE seq < 1`).Scan(&count, &first)
+// checkNumbers looks for rows that are outside the numbering, and so in no hash and under no
+// checkpoint: a query would show them among the records. Besides those with numbers below 1,
+// they are rows and packs from the record first on that claim the numbers of a pack.
+func checkNumbers(ctx context.Context, db *store.DB, first int64) (*Fault, error) {
+	var count, least int64
+	err := db.ScanPacked(ctx, `SELECT count(*), coalesce(min(seq), 0) FROM (SELECT seq FROM records NOT INDEXED WHERE seq < 1
+		UNION ALL SELECT first FROM packs WHERE first < 1)`, nil, []any{&count, &least})
 	if err != nil {
 		return nil, db.Wrap("reading the records", err)
 	}
-	if count == 0 {
-		return nil, nil
+	if count > 0 {
+		return &Fault{Class: RecordAdded, Detail: fmt.Sprintf("%d rows have numbers below 1, from %d on: they belong to no chain", count, least)}, nil
 	}
-	return &Fault{Class: RecordAdded, Detail: fmt.Sprintf("%d rows have numbers below 1, from %d on: they belong to no chain", count, first)}, nil
+	twice, err := claimedTwice(ctx, db, first)
+	if err != nil || twice == 0 {
+		return nil, err
+	}
+	return &Fault{Class: RecordAdded, Seq: twice, Detail: "a row or another pack claims a number of the pack that has this record"}, nil
+}
+
+// claimedTwice returns the number of a record in a pack, from the record first on, that
+// another pack or a row claims too, 0 for none. It looks at one neighbour of each pack.
+func claimedTwice(ctx context.Context, db *store.DB, first int64) (seq int64, err error) {
+	err = db.ScanPacked(ctx, `SELECT coalesce(min(twice), 0) FROM (
+		SELECT (SELECT n.first FROM packs AS n WHERE n.first > p.first AND n.first <= p.last ORDER BY n.first LIMIT 1) AS twice
+			FROM packs AS p WHERE p.first >= coalesce((SELECT max(first) FROM packs WHERE first <= ?1), ?1)
+		UNION ALL
+		SELECT (SELECT seq FROM records WHERE seq >= p.first AND seq <= p.last ORDER BY seq LIMIT 1)
+			FROM packs AS p WHERE p.first >= coalesce((SELECT max(first) FROM packs WHERE first <= ?1), ?1))`,
+		[]any{first}, []any{&seq})
+	return seq, db.Wrap("reading the packs", err)
 }
 
 // firstOf returns the number that a query selects, 0 for none.

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/auditchain/internal/auditerr"
@@ -22,6 +23,9 @@ func Run(ctx context.Context, db *store.DB, options Options) (*Report, error) {
 		return nil, err
 	}
 	if err := v.run(ctx); err != nil {
+		if ctx.Err() != nil && v.state != nil {
+			options.Stopped(v.state)
+		}
 		if v.schemaAltered && auditerr.BadStatement(err) {
 			return &v.report, nil // it needs what the altered schema no longer has
 		}
@@ -53,6 +57,11 @@ type verifier struct {
 	// changes are changes of keys that no checkpoint has covered yet.
 	changes []seenKeyChange
 	tree    merkle.Frontier
+	chain   chain
+	// given are the keys that the run began with, trustedKeys all in trusted, and state is
+	// where a run could continue.
+	given, trustedKeys []string
+	state              *State
 	// schemaAltered is true where a fault of the schema has been reported.
 	schemaAltered bool
 	// treeLost is true once a hash is unknown: no root can be computed any more.
@@ -86,6 +95,7 @@ func newVerifier(ctx context.Context, db *store.DB, options Options) (*verifier,
 		}
 		v.report.KeysFromFile, v.keyless = true, len(keys) == 0
 	}
+	v.given, v.trustedKeys = keys, slices.Clone(keys)
 	if v.trusted, err = checkpoint.NewKeys(keys...); err != nil {
 		return nil, &auditerr.Error{Code: auditerr.CodeInvalid, Path: db.Path, Msg: "the trusted keys", Err: err, Hint: "give verifier keys as in the .pub file"}
 	}
@@ -108,7 +118,7 @@ func newVerifier(ctx context.Context, db *store.DB, options Options) (*verifier,
 
 // run goes through the log once.
 func (v *verifier) run(ctx context.Context) error {
-	if !v.options.FromCheckpoint {
+	if !v.options.FromCheckpoint && v.options.Continue == nil {
 		v.indexes = newIndexCheck()
 	}
 	erasures, err := loadErasures(ctx, v.db)
@@ -117,15 +127,18 @@ func (v *verifier) run(ctx context.Context) error {
 	}
 	v.erasures = erasures
 	first, last, err := v.begin(ctx)
-	if err != nil {
+	if err != nil || first == 0 {
 		return err
 	}
 	previous, err := hashBefore(ctx, v.db, first)
 	if err != nil {
 		return err
 	}
-	chain := chain{db: v.db, previous: previous, erasures: v.erasures, leaf: func(r *checkedRecord) { v.leaf(ctx, r) }}
-	for f, err := range chain.faults(ctx, first, last) {
+	v.chain = chain{db: v.db, previous: previous, erasures: v.erasures, leaf: func(r *checkedRecord) { v.leaf(ctx, r) }}
+	if v.options.Continue != nil {
+		v.chain.time = v.options.Continue.Time
+	}
+	for f, err := range v.chain.faults(ctx, first, last) {
 		if err = errors.Join(err, v.err); err != nil {
 			return err
 		}
@@ -142,8 +155,7 @@ func (v *verifier) run(ctx context.Context) error {
 func (v *verifier) begin(ctx context.Context) (first, last int64, err error) {
 	// One statement reads one moment. Whatever is appended later is not checked,
 	// so a checkpoint that covers it must not be compared either.
-	err = v.db.QueryRowContext(ctx, `SELECT (SELECT coalesce(max(seq), 0) FROM records), (SELECT coalesce(max(size), 0) FROM checkpoints)`).
-		Scan(&last, &v.lastStored)
+	err = v.db.ScanPacked(ctx, `SELECT `+store.LastSQL+`, (SELECT coalesce(max(size), 0) FROM checkpoints)`, nil, []any{&last, &v.lastStored})
 	if err != nil {
 		return 0, 0, v.db.Wrap("reading the newest record", err)
 	}
@@ -153,7 +165,13 @@ func (v *verifier) begin(ctx context.Context) (first, last int64, err error) {
 			return 0, 0, err
 		}
 	}
-	if v.report.Last = last; first <= last {
+	v.report.Last = last
+	if v.options.Continue != nil {
+		if first, err = v.resume(ctx, last); err != nil || first == 0 {
+			return 0, 0, err
+		}
+	}
+	if first <= last {
 		v.report.First = first
 	}
 	// Even if there is no record to read, a tree head of size 0 or of the size to
@@ -260,7 +278,7 @@ func (v *verifier) finish(ctx context.Context, last int64) error {
 // numbering, and indexes that do not list what the records say. A run from a
 // checkpoint leaves the indexes out: they are as long as the log.
 func (v *verifier) checkRows(ctx context.Context) error {
-	f, err := checkNumbers(ctx, v.db)
+	f, err := checkNumbers(ctx, v.db, v.report.First)
 	if err != nil {
 		return err
 	}
@@ -274,7 +292,7 @@ func (v *verifier) checkRows(ctx context.Context) error {
 	if v.schemaAltered { // an index that a scan needs may not be there
 		finding, err = v.db.CheckIndexes(ctx)
 	} else {
-		finding, err = v.indexes.finding(ctx, v.db)
+		finding, err = v.indexes.finding(ctx, v.db, v.report.Last)
 	}
 	if err != nil {
 		return err

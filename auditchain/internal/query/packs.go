@@ -1,0 +1,193 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/agentd/agentd/auditchain/internal/record"
+	"github.com/agentd/agentd/auditchain/internal/store"
+)
+
+// A packPlan is a filter for the records in packs. The tables terms and filters say which
+// packs may have matches; of those the records are compared one by one.
+type packPlan struct {
+	filter *Filter
+	newest bool
+	// none is true if no pack has a match.
+	none bool
+	// driver is the term whose packs are looked at, or nil for all packs; further terms
+	// must be in the pack as well.
+	driver  *term
+	further []term
+	// keys must be in the pack's filter.
+	keys []store.FilterKey
+	// text is what the body must have, as it is in a JSON string and in lower case, or nil.
+	text []byte
+
+	// matches are entries that were found and not yet taken, in the order of the query. The
+	// search has come to the number at, 0 before it began, and is whole if it has come to
+	// its end.
+	matches []record.Entry
+	at      int64
+	whole   bool
+}
+
+// A term is a column and the value that a record must have in it.
+type term struct{ column, value string }
+
+// newPackPlan chooses what tells the packs with matches from others.
+func newPackPlan(ctx context.Context, db *store.DB, f *Filter, list []equality) (*packPlan, error) {
+	p := &packPlan{filter: f, newest: f.Order == NewestFirst}
+	p.none = len(f.Kinds) > 0 && !slices.ContainsFunc(f.Kinds, record.Kind.Packable)
+	if p.none {
+		return p, nil
+	}
+	if f.Text != "" {
+		text, err := quote(f.Text)
+		if err != nil {
+			return nil, err
+		}
+		p.text = lowerASCII([]byte(text))
+	}
+	var terms []term
+	for _, e := range list {
+		value, _ := e.values[0].(string)
+		switch {
+		case len(e.values) > 1: // of kinds, most of which are not packed
+		case store.TermColumn(e.column):
+			terms = append(terms, term{e.column, value})
+		default:
+			p.keys = append(p.keys, store.NewFilterKey(e.column, value))
+		}
+	}
+	least := 0
+	for i := range terms {
+		count := 0
+		if len(terms) > 1 || len(p.keys) > 0 {
+			err := db.ScanPacked(ctx, `SELECT count(*) FROM (SELECT 1 FROM terms WHERE field = ? AND value = ? LIMIT ?)`,
+				[]any{terms[i].column, terms[i].value, rareRows}, []any{&count})
+			if err != nil {
+				return nil, err
+			}
+			if p.none = count == 0; p.none {
+				return p, nil
+			}
+		}
+		if i == 0 || count < least {
+			least, p.driver = count, &terms[i]
+		}
+	}
+	for i := range terms {
+		if &terms[i] != p.driver {
+			p.further = append(p.further, terms[i])
+		}
+	}
+	return p, nil
+}
+
+// ahead returns the next matches between two numbers, both exclusive, at most size. It
+// returns true if there are no further ones. What it has found and the page does not take
+// is kept: to look for rare matches again for each page could mean to read the log again.
+func (p *packPlan) ahead(ctx context.Context, db *store.DB, low, high int64, size int) (matches []record.Entry, whole bool, err error) {
+	p.matches = slices.DeleteFunc(p.matches, func(e record.Entry) bool { return e.Seq <= low || e.Seq >= high })
+	if p.whole && !p.newest && high > p.at+1 {
+		p.whole = false // the log has grown
+	}
+	if !p.none && !p.whole && len(p.matches) < size {
+		if p.at > 0 && p.newest {
+			high = min(high, p.at)
+		} else if p.at > 0 {
+			low = max(low, p.at)
+		}
+		p.whole = true
+		for e, err := range p.search(ctx, db, low, high) {
+			if err != nil {
+				return nil, false, err
+			}
+			p.matches, p.at = append(p.matches, e), e.Seq
+			if len(p.matches) == size {
+				p.whole = false
+				break
+			}
+		}
+		if p.whole && !p.newest {
+			p.at = high - 1
+		}
+	}
+	whole = p.whole || p.none
+	if len(p.matches) > size {
+		return p.matches[:size], false, nil
+	}
+	return p.matches, whole, nil
+}
+
+// search yields the matches between two numbers.
+func (p *packPlan) search(ctx context.Context, db *store.DB, low, high int64) iter.Seq2[record.Entry, error] {
+	return func(yield func(record.Entry, error) bool) {
+		for pack, err := range db.Packs(ctx, p.choice(low, high)) {
+			if err != nil {
+				yield(record.Entry{}, err)
+				return
+			}
+			if p.newest {
+				slices.Reverse(pack)
+			}
+			for i := range pack {
+				r := &pack[i]
+				if r.Seq <= low || r.Seq >= high || !p.matchesRecord(r) {
+					continue
+				}
+				e, err := entryOf(r)
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// choice says which packs between two numbers to read.
+func (p *packPlan) choice(low, high int64) *store.PackChoice {
+	c := &store.PackChoice{Low: low, High: high, Descending: p.newest, Keys: p.keys}
+	if p.driver != nil {
+		c.Terms = append(c.Terms, store.Term{Column: p.driver.column, Value: p.driver.value})
+	}
+	for _, t := range p.further {
+		c.Terms = append(c.Terms, store.Term{Column: t.column, Value: t.value})
+	}
+	return c
+}
+
+// matchesRecord reports whether the filter chooses a record, as far as that does not depend
+// on its number.
+func (p *packPlan) matchesRecord(r *store.Record) bool {
+	f := p.filter
+	for _, c := range [...]struct {
+		want string
+		is   []byte
+	}{
+		{f.Tenant, r.Tenant}, {f.Peer, r.Peer}, {f.Capability, r.Capability}, {string(f.Side), r.Side},
+		{f.Correlation, r.Correlation}, {f.Session, r.Session},
+	} {
+		if c.want != "" && c.want != string(c.is) {
+			return false
+		}
+	}
+	kind := record.Kind(r.Kind)
+	if len(f.Kinds) > 0 && !slices.Contains(f.Kinds, kind) || slices.Contains(f.NotKinds, kind) {
+		return false
+	}
+	// As LIKE does, ASCII letters match in either case.
+	return p.text == nil || bytes.Contains(lowerASCII(bytes.Clone(r.Body)), p.text)
+}
+
+func lowerASCII(b []byte) []byte {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + ('a' - 'A')
+		}
+	}
+	return b
+}

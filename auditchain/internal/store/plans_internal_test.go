@@ -1,0 +1,72 @@
+package store
+
+import (
+	"strings"
+	"testing"
+)
+
+// steps returns the plan of a statement.
+func steps(t *testing.T, w *Writer, statement string, args ...any) string {
+	t.Helper()
+	rows, err := w.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, detail)
+	}
+	return strings.ReplaceAll(strings.Join(all, "; "), "SCAN CONSTANT ROW", "")
+}
+
+// Whatever a query looks for, the packs that may have it are found without reading the
+// others, in their order and without sorting.
+func TestPacksAreSearched(t *testing.T) {
+	t.Parallel()
+	w := emptyLog(t)
+	terms := []Term{{Column: "peer", Value: "a"}, {Column: "tenant", Value: "b"}, {Column: "kind", Value: "c"}}
+	keys := []FilterKey{NewFilterKey("correlation", "x"), NewFilterKey("session", "y")}
+	for nTerms := range len(terms) + 1 {
+		for nKeys := range len(keys) + 1 {
+			for _, descending := range []bool{false, true} {
+				c := &PackChoice{Low: 10, High: 1000, Terms: terms[:nTerms], Keys: keys[:nKeys], Descending: descending}
+				columns := joinedColumns
+				if nKeys > 0 {
+					columns = `f.pack, f.bits`
+				}
+				statement, args := c.statement(columns)
+				if plan := steps(t, w, statement, args...); strings.Contains(plan, "SCAN") || strings.Contains(plan, "TEMP B-TREE") {
+					t.Errorf("%d terms, %d keys: %s", nTerms, nKeys, plan)
+				}
+			}
+		}
+	}
+}
+
+// Records, leaves and ends of the log are looked up, however long it is.
+func TestStatementsOfTheLogReadNoTable(t *testing.T) {
+	t.Parallel()
+	w := emptyLog(t)
+	for name, statement := range map[string]string{
+		"records": recordsSQL, "leaves": leavesSQL, "the newest record": `SELECT ` + LastSQL,
+	} {
+		args := []any{10, 20}[:2*min(1, strings.Count(statement, "?"))]
+		plan := steps(t, w, statement, args...)
+		// The leaves below one node of the tree, 256 at most, are sorted.
+		if strings.Contains(plan, "SCAN") || name == "records" && strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("%s: %s", name, plan)
+		}
+	}
+	plan := steps(t, w, `WITH RECURSIVE `+FirstAtSQL, 10)
+	for _, table := range []string{"records", "packs"} {
+		if strings.Contains(plan, "SCAN "+table) {
+			t.Errorf("the first record at a time: %s", plan)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// What a query needs in order to read only the packs that may have what it looks for.
+//
+// The table terms lists, for the columns that have few values, how many records of a pack
+// have each value: a few entries for each pack. Correlation ids and sessions differ from
+// record to record, so each pack has a Bloom filter of those in the table filters, two
+// bytes for each record. A filter never lacks a value of its pack; with one value in each
+// record, one pack in a thousand is read in vain.
+
+const (
+	// filterBytes is the size of a filter for each record of its pack.
+	filterBytes = 2
+	// filterHashes is how many bits of a filter each value sets.
+	filterHashes = 6
+)
+
+// termColumns are the columns of the table terms.
+func termColumns() [5]string { return [...]string{"tenant", "kind", "peer", "capability", "side"} }
+
+// TermColumn reports whether the table terms lists the values of a column.
+func TermColumn(column string) bool {
+	for _, c := range termColumns() {
+		if c == column {
+			return true
+		}
+	}
+	return false
+}
+
+// A Term is an entry of the table terms, without the pack.
+type Term struct {
+	Column, Value string
+	Records       int64
+}
+
+// A Lookup is what the tables terms and filters have about one pack.
+type Lookup struct {
+	Pack   int64 // the number of its first record
+	Terms  []Term
+	Filter []byte
+}
+
+// A LookupCollector collects the lookups of packs, one after the other in the same memory. The
+// zero value is ready.
+type LookupCollector struct {
+	counts  [5]map[string]int64
+	lookup  Lookup
+	scratch []byte
+}
+
+// Add takes a record. It returns the lookup of its pack after the last record of that, and nil
+// otherwise. The lookup is valid until the next call.
+func (m *LookupCollector) Add(r *Record) *Lookup {
+	switch {
+	case r.Pack == 0:
+		return nil
+	case r.Pack == r.Seq:
+		m.begin(r.Pack, int(r.PackLast-r.Pack+1))
+	case r.Pack != m.lookup.Pack:
+		return nil // its pack was not met from the beginning
+	}
+	for k, value := range [...][]byte{r.Tenant, r.Kind, r.Peer, r.Capability, r.Side} {
+		if value != nil {
+			m.counts[k][string(value)]++
+		}
+	}
+	if r.Correlation != nil {
+		m.scratch = setBits(m.lookup.Filter, m.scratch, "correlation", string(r.Correlation))
+	}
+	if r.Session != nil {
+		m.scratch = setBits(m.lookup.Filter, m.scratch, "session", string(r.Session))
+	}
+	if r.Seq < r.PackLast {
+		return nil
+	}
+	return m.end()
+}
+
+// begin starts the lookup of a pack of count records.
+func (m *LookupCollector) begin(first int64, count int) {
+	for i := range m.counts {
+		if m.counts[i] == nil {
+			m.counts[i] = map[string]int64{}
+		}
+		clear(m.counts[i])
+	}
+	m.lookup = Lookup{Pack: first, Terms: m.lookup.Terms[:0], Filter: append(m.lookup.Filter[:0], make([]byte, count*filterBytes)...)}
+}
+
+// end returns the lookup.
+func (m *LookupCollector) end() *Lookup {
+	for i, column := range termColumns() {
+		for value, n := range m.counts[i] {
+			m.lookup.Terms = append(m.lookup.Terms, Term{column, value, n})
+		}
+	}
+	return &m.lookup
+}
+
+// of returns the lookup of a pack's records.
+func (m *LookupCollector) of(records []Record) (l *Lookup) {
+	for i := range records {
+		l = m.Add(&records[i])
+	}
+	return l
+}
+
+// ofRows returns the lookup of records that become a pack.
+func (m *LookupCollector) ofRows(rows []Row) *Lookup {
+	m.begin(rows[0].Header.Seq, len(rows))
+	session := ""
+	for i := range rows {
+		h, c := &rows[i].Header, &rows[i].Content
+		for k, value := range [...]string{h.Tenant, h.Kind, c.Peer, c.Capability, c.Side} {
+			if value != "" {
+				m.counts[k][value]++
+			}
+		}
+		if c.Correlation != "" {
+			m.scratch = setBits(m.lookup.Filter, m.scratch, "correlation", c.Correlation)
+		}
+		if c.Session != "" && c.Session != session { // calls of one session are neighbours
+			session = c.Session
+			m.scratch = setBits(m.lookup.Filter, m.scratch, "session", session)
+		}
+	}
+	return m.end()
+}
+
+// A FilterKey finds one value of a column in filters.
+type FilterKey struct{ a, b uint64 }
+
+// NewFilterKey returns the key of a value. A hash that nobody can steer keeps a peer from
+// choosing correlation ids that fill the filters.
+func NewFilterKey(column, value string) FilterKey {
+	key, _ := filterKey(nil, column, value)
+	return key
+}
+
+func filterKey(scratch []byte, column, value string) (FilterKey, []byte) {
+	scratch = append(append(append(scratch[:0], column...), '='), value...)
+	sum := sha256.Sum256(scratch)
+	return FilterKey{binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])}, scratch
+}
+
+// In reports whether a filter may have the value. One that has no bits may have any: it is
+// not of the log's making.
+func (k FilterKey) In(filter []byte) bool {
+	if len(filter) == 0 {
+		return true
+	}
+	for i := range uint64(filterHashes) {
+		if bit := k.bit(i, filter); filter[bit/8]&(1<<(bit%8)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (k FilterKey) bit(i uint64, filter []byte) uint64 {
+	return (k.a + i*k.b) % uint64(8*len(filter))
+}
+
+// setBits adds a value to a filter. It returns scratch, which it writes to.
+func setBits(filter, scratch []byte, column, value string) []byte {
+	key, scratch := filterKey(scratch, column, value)
+	for i := range uint64(filterHashes) {
+		bit := key.bit(i, filter)
+		filter[bit/8] |= 1 << (bit % 8)
+	}
+	return scratch
+}

@@ -1,0 +1,110 @@
+package auditchain_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/auditchain/internal/audittest"
+)
+
+// benchBatch is how many records of calls share a transaction in the logs of the benchmarks.
+const benchBatch = 200
+
+// callsLog returns a log of count records of calls of 40 peers and 20 capabilities, each of a
+// correlation id of its own, ten of a session, one millisecond for each ten. One in a thousand is
+// of tenant rare, and there are some of other kinds, with rows.
+func callsLog(b *testing.B, count int) *auditchain.Log {
+	b.Helper()
+	now := time.UnixMilli(audittest.ClockStart)
+	l := audittest.Open(b, auditchain.Options{Now: func() time.Time { return now }})
+	records := make([]auditchain.Record, benchBatch)
+	for first := 0; first < count; first += benchBatch {
+		for i := range records {
+			n := first + i
+			records[i] = auditchain.Record{Kind: auditchain.KindRPCCall, Body: json.RawMessage(fmt.Sprintf(
+				`{"attempts":1,"capabilityName":"capability-%d","correlationId":"%s","latencyMs":1.5,"mode":"sync","payloadSha256":"%064x","peerId":"agent://peer-%d","role":"caller","sessionId":"s-%d","startMs":%d,"status":"ok","traceId":"%032x"}`,
+				n/3%20, audittest.Correlation(n), n, n%40, n/10, audittest.ClockStart+n/10, n))}
+			if n%1000 == 0 {
+				records[i].Tenant = "rare"
+			}
+		}
+		now = now.Add(benchBatch / 10 * time.Millisecond)
+		if n, err := l.AppendAll(b.Context(), records); err != nil || n != len(records) {
+			b.Fatal(n, err)
+		}
+		if first%(100*benchBatch) == 0 {
+			audittest.Append(b, l, audittest.Violation(first))
+		}
+	}
+	return l
+}
+
+// BenchmarkTimeBounds measures a page of every condition and every pair of conditions, with a
+// time bound and without, in turns, and reports how many times as long the page takes that has
+// the bound: the worst of all, and their median. AUDITCHAIN_BENCH_ROWS sets the size of the log.
+func BenchmarkTimeBounds(b *testing.B) {
+	count, _ := strconv.Atoi(os.Getenv("AUDITCHAIN_BENCH_ROWS"))
+	if count == 0 {
+		count = 100_000
+	}
+	l := callsLog(b, count)
+	at := func(n int) time.Time { return time.UnixMilli(audittest.ClockStart + int64(n/10)) }
+	conditions := []struct {
+		name string
+		set  func(*auditchain.Filter)
+	}{
+		{"", func(*auditchain.Filter) {}},
+		{"tenant", func(f *auditchain.Filter) { f.Tenant = "default" }},
+		{"rare", func(f *auditchain.Filter) { f.Tenant = "rare" }},
+		{"kind", func(f *auditchain.Filter) { f.Kinds = []auditchain.Kind{auditchain.KindRPCCall} }},
+		{"peer", func(f *auditchain.Filter) { f.Peer = "agent://peer-7" }},
+		{"capability", func(f *auditchain.Filter) { f.Capability = "capability-3" }},
+		{"side", func(f *auditchain.Filter) { f.Side = auditchain.SideRequest }},
+		{"correlation", func(f *auditchain.Filter) { f.Correlation = audittest.Correlation(count / 2) }},
+		{"session", func(f *auditchain.Filter) { f.Session = fmt.Sprintf("s-%d", count/20) }},
+	}
+	bounds := []func(*auditchain.Filter){
+		func(f *auditchain.Filter) { f.Since = at(count / 10) },
+		func(f *auditchain.Filter) { f.Until = at(count * 9 / 10) },
+		func(f *auditchain.Filter) { f.Since, f.Until = at(count/10), at(count*9/10) },
+	}
+	page := func(f auditchain.Filter) float64 {
+		var times []time.Duration
+		for range 5 {
+			start := time.Now()
+			audittest.Collect(b, l.Reader, f)
+			times = append(times, time.Since(start))
+		}
+		return float64(slices.Min(times))
+	}
+	for i, one := range conditions {
+		for _, other := range conditions[i:] {
+			if one.name == "" && other.name == "" || one.name == other.name || one.name == "tenant" && other.name == "rare" {
+				continue
+			}
+			b.Run(one.name+"+"+other.name, func(b *testing.B) {
+				f := auditchain.Filter{Order: auditchain.NewestFirst, Limit: 100}
+				one.set(&f)
+				other.set(&f)
+				var worst, bare float64
+				for b.Loop() {
+					bare = page(f)
+					for _, bound := range bounds {
+						bounded := f
+						bound(&bounded)
+						worst = max(worst, page(bounded)/bare)
+					}
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(bare/1e6, "ms/page")
+				b.ReportMetric(worst, "worst-ratio")
+			})
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package auditchain_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/auditchain/internal/audittest"
+	"github.com/agentd/agentd/auditchain/internal/verify"
+)
+
+// Whatever is changed in a pack, or in what finds it, verification finds, with the number of a
+// record. The packs are of the records 2 to 257, 258 to 301, 352 to 607 and 608 to 651.
+func TestTamperingWithPacks(t *testing.T) {
+	t.Parallel()
+	original := packedLog(t)
+	const columns = `ts, tenants, kinds, hashes, salts, bodies FROM packs WHERE first = `
+	for name, test := range map[string]struct {
+		sql   string
+		class auditchain.FaultClass
+		seq   int64
+	}{
+		"a body":                {`UPDATE packs SET bodies = replace(bodies, '"latencyMs":40.5', '"latencyMs":41.5') WHERE first = 2`, verify.RecordAltered, 40},
+		"a column":              {`UPDATE packs SET bodies = replace(bodies, '` + audittest.Correlation(40) + `', '` + audittest.Correlation(41) + `') WHERE first = 2`, verify.RecordAltered, 40},
+		"the time":              {`UPDATE packs SET ts = ts + 1 WHERE first = 258`, verify.RecordAltered, 258},
+		"the time set back":     {`UPDATE packs SET ts = ts - 3600000 WHERE first = 258`, verify.RecordAltered, 258},
+		"the tenants":           {`UPDATE packs SET tenants = '["x"]' WHERE first = 258`, verify.RecordAltered, 258},
+		"the kinds":             {`UPDATE packs SET kinds = '["rpc_call"]' WHERE first = 258`, verify.RecordAltered, 258},
+		"a kind of the log's":   {`UPDATE packs SET kinds = '["prune"]' WHERE first = 258`, verify.RecordAltered, 258},
+		"a salt":                {`UPDATE packs SET salts = CAST(substr(salts, 1, 16 * 8) || zeroblob(16) || substr(salts, 16 * 9 + 1) AS BLOB) WHERE first = 2`, verify.RecordAltered, 10},
+		"a hash":                {`UPDATE packs SET hashes = CAST(substr(hashes, 1, 32 * 8) || zeroblob(32) || substr(hashes, 32 * 9 + 1) AS BLOB) WHERE first = 2`, verify.RecordAltered, 10},
+		"the last hash":         {`UPDATE packs SET hashes = CAST(substr(hashes, 1, length(hashes) - 32) || zeroblob(32) AS BLOB) WHERE first = 608`, verify.RecordAltered, 651},
+		"the order":             {`UPDATE packs SET bodies = json_array(json(bodies -> 1), json(bodies -> 0)) || substr(bodies, 0) WHERE first = 258`, verify.RecordAltered, 258},
+		"two packs exchanged":   {`UPDATE packs SET first = 9000, last = 9043 WHERE first = 258; UPDATE packs SET first = 258, last = 301 WHERE first = 608; UPDATE packs SET first = 608, last = 651 WHERE first = 9000`, verify.RecordAltered, 258},
+		"a record more":         {`UPDATE packs SET last = last + 1 WHERE first = 258`, verify.RecordAltered, 258},
+		"a record less":         {`UPDATE packs SET last = last - 1 WHERE first = 258`, verify.RecordAltered, 258},
+		"white space":           {`UPDATE packs SET bodies = replace(bodies, '},{', '}, {') WHERE first = 258`, verify.RecordAltered, 258},
+		"no array":              {`UPDATE packs SET bodies = '' WHERE first = 258`, verify.RecordAltered, 258},
+		"a pack removed":        {`DELETE FROM packs WHERE first = 258`, verify.RecordMissing, 258},
+		"all of it removed":     {`DELETE FROM packs WHERE first = 258; DELETE FROM terms WHERE pack = 258; DELETE FROM filters WHERE pack = 258`, verify.RecordMissing, 258},
+		"the end removed":       {`DELETE FROM records WHERE seq > 651; DELETE FROM packs WHERE first = 608`, verify.Truncated, 608},
+		"packs that overlap":    {`INSERT INTO packs SELECT 230, 273, ` + columns + `258`, verify.RecordAdded, 230},
+		"a pack over rows":      {`INSERT INTO packs SELECT 305, 348, ` + columns + `258`, verify.RecordAdded, 305},
+		"a row over a pack":     {`INSERT INTO records SELECT 40, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash, NULL FROM records WHERE seq = 302`, verify.RecordAdded, 40},
+		"numbers below 1":       {`INSERT INTO packs SELECT -50, -7, ` + columns + `258`, verify.RecordAdded, 0},
+		"a pack of another end": {`INSERT INTO packs SELECT 701, 744, ` + columns + `258`, verify.RecordAltered, 701},
+		"terms removed":         {`DELETE FROM terms WHERE pack = 2 AND field = 'peer'`, verify.IndexAltered, 0},
+		"a term removed":        {`DELETE FROM terms WHERE pack = 2 AND field = 'peer' AND value = 'agent://p3'`, verify.IndexAltered, 0},
+		"a term changed":        {`UPDATE terms SET value = 'agent://p9' WHERE pack = 2 AND field = 'peer' AND value = 'agent://p3'`, verify.IndexAltered, 0},
+		"a term that counts":    {`UPDATE terms SET records = records + 1 WHERE pack = 2 AND field = 'kind' AND value = 'rpc_call'`, verify.IndexAltered, 0},
+		"a term added":          {`INSERT INTO terms VALUES ('peer', 'agent://nobody', 2, 1)`, verify.IndexAltered, 0},
+		"a term of no pack":     {`INSERT INTO terms VALUES ('peer', 'agent://nobody', 5, 1)`, verify.IndexAltered, 0},
+		"a filter emptied":      {`UPDATE filters SET bits = zeroblob(length(bits)) WHERE pack = 2`, verify.IndexAltered, 0},
+		"a filter filled":       {`UPDATE filters SET bits = x'ff' WHERE pack = 2`, verify.IndexAltered, 0},
+		"a filter removed":      {`DELETE FROM filters WHERE pack = 2`, verify.IndexAltered, 0},
+		"two filters exchanged": {`UPDATE filters SET bits = (SELECT bits FROM filters WHERE pack = 608) WHERE pack = 258`, verify.IndexAltered, 0},
+		"the table":             {`ALTER TABLE packs ADD COLUMN x INTEGER`, verify.SchemaAltered, 0},
+		"no terms":              {`DROP TABLE terms`, verify.SchemaAltered, 0},
+		"a version before":      {`PRAGMA user_version = 1`, verify.SchemaAltered, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := original.Copy(t)
+			s.SQL(test.sql)
+			report := audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{})
+			audittest.WantFault(t, report, test.class, test.seq)
+			if detail := report.Faults[0].Detail; test.class == verify.IndexAltered && !strings.Contains(detail, "record 2 ") &&
+				!strings.Contains(detail, "record 258 ") && !strings.Contains(detail, "record 5 ") {
+				t.Errorf("no record is named: %s", detail)
+			}
+		})
+	}
+}
+
+// A log whose unsigned end has a pack that nobody of the log has written is not opened, and
+// quarantine takes the pack out.
+func TestForgedPackAtTheEnd(t *testing.T) {
+	t.Parallel()
+	s := packedLog(t)
+	s.SQL(`INSERT INTO packs SELECT 701, 744, ts, tenants, kinds, hashes, salts, bodies FROM packs WHERE first = 258`)
+	_, err := auditchain.Open(t.Context(), s.Path, auditchain.Options{})
+	audittest.WantCode(t, err, auditchain.CodeTampered)
+	if !strings.Contains(fmt.Sprint(err), "record 701") {
+		t.Error(err)
+	}
+	q, err := auditchain.Quarantine(t.Context(), s.Path, "a forged pack")
+	if err != nil || q.Records != 44 {
+		t.Fatalf("%+v, %v", q, err)
+	}
+	audittest.WantIntact(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{}), 701)
+	audittest.OpenAt(t, s.Path, auditchain.Options{})
+}
+
+// A log of version 1 goes on as version 2: what it has stays as it is, byte for byte, and new
+// records of calls are packed.
+func TestVersion1GoesOn(t *testing.T) {
+	t.Parallel()
+	path := audittest.CopyLog(t, golden)
+	s := audittest.SceneAt(t, path)
+	rows := func() (text string) {
+		t.Helper()
+		err := s.DB().QueryRowContext(t.Context(), `SELECT group_concat(hex(hash) || hex(digest) || seq || ts || tenant || kind || coalesce(body || hex(salt), '-'))
+			FROM (SELECT * FROM records WHERE seq <= 12 ORDER BY seq)`).Scan(&text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	old := audittest.OpenReader(t, path) // it was open before, and goes on reading
+	before, entries := rows(), audittest.Collect(t, old, auditchain.Filter{})
+	proof := mustProve(t, old, 5)
+	l := audittest.OpenAt(t, path, auditchain.Options{ReplaceLostKey: true})
+	appendCalls(t, l, 0, 100)
+	if rows() != before {
+		t.Error("the records of version 1 were changed")
+	}
+	if n, records := packs(t, s); n != 1 || records != 100 {
+		t.Errorf("%d packs of %d records", n, records)
+	}
+	audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}), int64(len(entries))+101)
+	for _, r := range []*auditchain.Reader{old, l.Reader} {
+		if got := audittest.Collect(t, r, auditchain.Filter{}); len(got) != len(entries)+101 {
+			t.Errorf("%d records are read", len(got))
+		}
+		if got := audittest.Get(t, r, 5); got.Hash != entries[2].Hash || proof.Record.Digest != mustProve(t, r, 5).Record.Digest {
+			t.Errorf("record 5 is %+v", got)
+		}
+	}
+}
