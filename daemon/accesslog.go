@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
@@ -56,6 +57,8 @@ type accessLog struct {
 	mu      sync.Mutex
 	waiting []accessRecord // guarded by mu
 	closed  bool           // guarded by mu
+
+	lost atomic.Int64 // since the start
 
 	gapMu sync.Mutex
 	gap   accessGap // dropped since the last gap record; guarded by gapMu
@@ -227,6 +230,7 @@ func (a *accessLog) countLost(lost []accessRecord, code string) {
 			calls++
 		}
 	}
+	a.lost.Add(calls + tools)
 	a.addLost(calls, tools, code)
 }
 

@@ -126,8 +126,12 @@ func (a *approvals) recordRefused(ctx context.Context, id string, d decided, err
 		return nil
 	}
 	d.unrecorded = unrecorded
-	a.log.Warn("a decision about a waiting call is refused", "id", truncateName(id), "by", d.by, "refusal", d.refusal.String(), "reason", d.reason)
-	if call := a.find(id); call != nil {
+	call, log := a.find(id), a.log
+	if call != nil {
+		log = log.With("correlationId", call.request.CorrelationID, "traceId", call.request.TraceID)
+	}
+	log.Warn("a decision about a waiting call is refused", "id", truncateName(id), "by", d.by, "refusal", d.refusal.String(), "reason", d.reason)
+	if call != nil {
 		return a.record(ctx, call, d)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), approvalRecordTimeout)

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/daemon/metrics"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/mcptool"
@@ -24,6 +26,8 @@ type auditor struct {
 	health *health.Monitor
 	// recovered has a signal whenever it takes them again.
 	recovered <-chan struct{}
+	// counts count what becomes of appends. Nil counts nothing.
+	counts *metrics.Audit
 	// settings returns which payloads to keep. It is a function because a reload may
 	// change them between two violations.
 	settings func() *fleet.Audit
@@ -136,9 +140,12 @@ func (a auditor) append(ctx context.Context, kind auditchain.Kind, tenant string
 // first of the others is not.
 func (a auditor) write(ctx context.Context, records []auditchain.Record) (written int, err error) {
 	if err := a.health.Err(); err != nil {
+		a.counts.Refused()
 		return 0, err
 	}
+	start := time.Now()
 	written, err = a.log.AppendAll(ctx, records)
+	a.counts.Appended(time.Since(start), err)
 	why, trouble := auditTrouble(err)
 	if trouble {
 		a.health.Fail(why)

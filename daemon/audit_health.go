@@ -109,6 +109,7 @@ func (d *Daemon) checkAudit(ctx context.Context, log *auditchain.Log) error {
 	if err != nil {
 		return auditCheckFailure(ctx, err)
 	}
+	d.auditSeen.note(&status, time.Now())
 	d.tellCheckpoint(status.CheckpointFile)
 	d.showQuorum(status.Witnesses, time.Now())
 	why, trouble := auditTrouble(errors.Join(status.Broken, status.Signing))

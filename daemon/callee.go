@@ -24,7 +24,6 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 	if m.ClientOnly() {
 		return nil
 	}
-	d.stats.setCapabilities(m.Capabilities.Names())
 	d.stats.setTenants(d.permissions.tenants.Load().Served())
 	if err := d.openAnswers(ctx); err != nil {
 		return err
@@ -61,6 +60,8 @@ func (d *Daemon) openInbox(ctx context.Context) (err error) {
 		Identity:     &d.keyring,
 		Limits:       calleeLimits(m),
 		FleetVersion: version,
+		Tracer:       d.tracerOrNil(),
+		SkillKind:    d.skillKind,
 		Logger:       d.log,
 	})
 	if err != nil {
@@ -98,6 +99,9 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 	handlers := map[string]rpc.Handler{}
 	switches := slices.ContainsFunc(d.processSkills(m), func(s fleet.Skill) bool { return s.Sandbox != nil && s.Sandbox.User != nil })
 	for _, s := range m.Agent.Skills {
+		if s.Inline && d.cfg.Handlers[s.Name] == nil {
+			return nil, fmt.Errorf("%s:%d: the skill %q is inline, and this program has no Go function of that name", s.Position.File, s.Position.Line, s.Name)
+		}
 		if d.cfg.Handlers[s.Name] != nil || s.Worker != nil && len(capabilitiesOf(m, s)) == 0 {
 			continue // a Go function replaces the process of the same name, and a worker serves something
 		}
@@ -125,7 +129,8 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 	maps.Copy(handlers, tools)
 	maps.Copy(handlers, d.cfg.Handlers)
 	for name, h := range handlers {
-		handlers[name] = toolSkill{d, h}
+		s, _ := m.Agent.Skill(name)
+		handlers[name] = toolSkill{d: d, skill: h, inline: s.Inline || rpc.IsInline(h)}
 	}
 	actions.handlers = handlers
 	return handlers, nil
@@ -150,6 +155,7 @@ func (d *Daemon) program(ctx context.Context, f *fleet.Fleet, m *fleet.Member, s
 		return nil, err
 	}
 	process := d.process(s.Process, variables, api)
+	process.Usage = d.programs.of(s.Name)
 	if process.Sandbox, err = d.confine(c, f, m, s, user, api.URL()); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ const defaultApprovalTimeout = 5 * time.Minute
 func (d *Daemon) openClient(context.Context) (err error) {
 	agent := d.Member().Agent
 	d.peers.current.Store(d.peersOf(d.Member()))
+	d.stats.calls.Know(d.known(d.cfg.Fleet, d.Member()))
 	var version string
 	if d.cfg.Fleet.RPC.StampFleetVersion {
 		if version, _, err = fleetVersion(os.Getenv); err != nil {
@@ -51,6 +52,7 @@ func (d *Daemon) openClient(context.Context) (err error) {
 		Identity:     callingKeyring{&d.keyring},
 		FleetVersion: version,
 		Limits:       callerLimits(d.Member()),
+		Tracer:       d.tracerOrNil(),
 		Logger:       d.log,
 	})
 	if err == nil {

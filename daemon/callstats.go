@@ -7,47 +7,34 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/metrics"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 )
 
-// callStats count the requests that the agent serves, and pass every call on to the
+// callStats count the calls that the agent makes and serves, and pass every call on to the
 // process's log, if that is to have a line for each, and to the access log. The counts
 // are since the start of the process.
 type callStats struct {
+	calls   *metrics.Calls
 	next    rpc.AccessLog        // nil for none
 	log     *slog.Logger         // nil for no line a call
 	observe func(rpc.CallRecord) // nil for no observer
 
-	mu           sync.Mutex
-	byCapability map[string]*callCounts // guarded by mu
-	byTenant     map[string]*callCounts // with envelope.NoTenant for none; guarded by mu
+	mu       sync.Mutex
+	byTenant map[string]*tenantCounts // with envelope.NoTenant for none; guarded by mu
 }
 
-// callCounts are the counts of one capability, or of all.
-type callCounts struct {
-	requests, errors int
-	busy             time.Duration // the sum of all latencies
-	lastError        string        // a code, never a payload
-}
+// tenantCounts are the counts of one tenant.
+type tenantCounts struct{ requests, errors int }
 
-func (c *callCounts) add(r *rpc.CallRecord) {
-	c.requests++
-	c.busy += r.Latency
-	if r.Code != 0 {
-		c.errors++
-		c.lastError = r.Code.String()
-	}
-}
-
-// RecordCall implements [rpc.AccessLog]. A request for a capability that the agent
-// does not have belongs to none of its counts.
+// RecordCall implements [rpc.AccessLog].
 func (s *callStats) RecordCall(r rpc.CallRecord) {
+	s.calls.Observe(&r)
 	if r.Role == rpc.RoleCallee && r.Code != rpc.CodeNoCapability {
-		s.count(&r)
+		s.countTenant(&r)
 	}
 	if s.log != nil {
 		logCall(s.log, &r)
@@ -91,47 +78,35 @@ func (s *callStats) Refuses() error {
 	return s.next.Refuses()
 }
 
-// count adds one served request. Names that setCapabilities and setTenants were not
-// given are left out: strangers choose them, and could fill the maps.
-func (s *callStats) count(r *rpc.CallRecord) {
+// countTenant adds one served request. Names that setTenants was not given are left out:
+// strangers choose them, and could fill the map. So are requests for capabilities that the
+// agent does not have, and those that may not name their tenant.
+func (s *callStats) countTenant(r *rpc.CallRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.byCapability[r.Capability]
-	if c == nil {
+	t := s.byTenant[cmp.Or(r.TenantID, envelope.NoTenant)]
+	if t == nil || r.Code == rpc.CodeTenantMismatch || !s.calls.Serves(r.Capability) {
 		return
 	}
-	c.add(r)
-	// A tenant has no part in requests that may not name it.
-	if t := s.byTenant[cmp.Or(r.TenantID, envelope.NoTenant)]; t != nil && r.Code != rpc.CodeTenantMismatch {
-		t.add(r)
+	t.requests++
+	if r.Code != 0 {
+		t.errors++
 	}
 }
 
-// setCapabilities sets which capabilities are counted. Those that were counted
-// before keep their counts: a reload is no restart.
-func (s *callStats) setCapabilities(names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byCapability = keep(s.byCapability, names)
-}
-
-// setTenants is setCapabilities for tenants.
+// setTenants sets which tenants are counted. Those that were counted before keep their
+// counts: a reload is no restart.
 func (s *callStats) setTenants(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.byTenant = keep(s.byTenant, names)
-}
-
-// keep returns counts for names, with those that there were before. They are moved, not
-// copied: no reader holds a *callCounts outside the lock.
-func keep(before map[string]*callCounts, names []string) map[string]*callCounts {
-	after := make(map[string]*callCounts, len(names))
+	before := s.byTenant
+	s.byTenant = make(map[string]*tenantCounts, len(names))
 	for _, name := range names {
-		if after[name] = before[name]; before[name] == nil {
-			after[name] = &callCounts{}
+		// Moved, not copied: no reader holds one outside the lock.
+		if s.byTenant[name] = before[name]; before[name] == nil {
+			s.byTenant[name] = &tenantCounts{}
 		}
 	}
-	return after
 }
 
 // tenants returns the counts of the tenants that the agent serves, by name.
@@ -141,28 +116,6 @@ func (s *callStats) tenants() []control.TenantLoad {
 	all := make([]control.TenantLoad, 0, len(s.byTenant))
 	for _, name := range slices.Sorted(maps.Keys(s.byTenant)) {
 		all = append(all, control.TenantLoad{Tenant: name, Requests: s.byTenant[name].requests, Errors: s.byTenant[name].errors})
-	}
-	return all
-}
-
-// capability returns the counts of one capability.
-func (s *callStats) capability(name string) callCounts {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.byCapability[name]; c != nil {
-		return *c
-	}
-	return callCounts{}
-}
-
-// total returns the counts of all capabilities together.
-func (s *callStats) total() (all callCounts) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.byCapability {
-		all.requests += c.requests
-		all.errors += c.errors
-		all.busy += c.busy
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/metrics"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -19,8 +20,8 @@ func (c *counting) Refuses() error            { return nil }
 // counts outlive a change of what it offers. The access log hears of everything.
 func TestCallStats(t *testing.T) {
 	var next counting
-	s := callStats{next: &next}
-	s.setCapabilities([]string{"a", "b"})
+	s := callStats{next: &next, calls: metrics.NewCalls(false)}
+	s.calls.Know(metrics.Known{Served: []string{"a", "b"}})
 	call := func(role rpc.Role, capability string, code rpc.Code) {
 		s.RecordCall(rpc.CallRecord{Role: role, Capability: capability, Code: code, Latency: time.Second})
 	}
@@ -30,13 +31,13 @@ func TestCallStats(t *testing.T) {
 	call(rpc.RoleCaller, "a", 0)
 	call(rpc.RoleCallee, "a", rpc.CodeNoCapability)
 	call(rpc.RoleCallee, "made up", 0)
-	if got, want := s.capability("a"), (callCounts{requests: 2, errors: 1, busy: 2 * time.Second, lastError: "EAGENTRPC_BUSY"}); got != want {
+	if got, want := s.calls.Served("a"), (metrics.Served{Requests: 2, Errors: 1, Busy: 2 * time.Second, LastError: "EAGENTRPC_BUSY"}); got != want {
 		t.Errorf("a: %+v, want %+v", got, want)
 	}
-	s.setCapabilities([]string{"a", "c"})
+	s.calls.Know(metrics.Known{Served: []string{"a", "c"}})
 	call(rpc.RoleCallee, "a", 0)
 	call(rpc.RoleCallee, "b", 0)
-	if all := s.total(); all.requests != 3 || all.errors != 1 || s.capability("b") != (callCounts{}) || s.capability("c") != (callCounts{}) {
+	if all := s.calls.Total(); all.Requests != 3 || all.Errors != 1 || s.calls.Served("b") != (metrics.Served{}) || s.calls.Served("c") != (metrics.Served{}) {
 		t.Errorf("together %+v", all)
 	}
 	if next.n != 8 {
@@ -47,8 +48,8 @@ func TestCallStats(t *testing.T) {
 // Calls count for the tenant that they name, if the agent serves that one. Requests that
 // may not name it are not its own.
 func TestCallStatsOfTenants(t *testing.T) {
-	var s callStats
-	s.setCapabilities([]string{"a"})
+	s := callStats{calls: metrics.NewCalls(false)}
+	s.calls.Know(metrics.Known{Served: []string{"a"}})
 	s.setTenants([]string{"default", "acme"})
 	for _, call := range []struct {
 		tenant string

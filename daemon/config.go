@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/agentd/agentd/daemon/tracing"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/registry"
@@ -37,8 +38,17 @@ type Config struct {
 	Logger *slog.Logger
 	// LogCalls writes one line a call to Logger, at each end.
 	LogCalls bool
+	// Traces says where the spans of calls go. Nil makes none.
+	Traces *tracing.Config
 	// Observer learns of calls and violations as they happen. Nil means that nobody watches.
 	Observer Observer
+	// Metrics has latencies counted, for a program that serves [Daemon.Metrics] itself.
+	Metrics bool
+	// Listen is where the agent serves its health and its metrics, <host>:<port>, whatever
+	// agent.yaml says; "" leaves it to that. A fleet serves those of all members there, on a
+	// loopback address. Profiles adds profiles of the process.
+	Listen   string
+	Profiles bool
 	// OwnsProcess says that the process consists of agentd alone. Then it adopts its
 	// orphaned descendants and ends those that no running call has, and no descendant is
 	// taken for an operator. A program that runs agents beside other things leaves it

@@ -11,7 +11,10 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/daemon/internal/monitoring"
+	"github.com/agentd/agentd/daemon/metrics"
 	"github.com/agentd/agentd/daemon/skillapi"
+	"github.com/agentd/agentd/daemon/tracing"
 	"github.com/agentd/agentd/drift"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/descendants"
@@ -57,11 +60,15 @@ type Daemon struct {
 	closing sync.WaitGroup
 
 	// What is opened once, in the order of start.
+	tracer      *tracing.Tracer // nil where traces are off
 	audit       auditor
 	transports  []transport.Transport // one of each kind
 	jetStream   *nats.Conn            // the connection to an operator's JetStream; nil uses that of NATS
 	access      *accessLog            // nil when agent.yaml turns it off
 	stats       callStats
+	auditCounts *metrics.Audit
+	auditSeen   auditWatch
+	programs    programs
 	approvals   *approvals
 	gate        *drift.Gate
 	following   following // of the peers' announcements
@@ -81,6 +88,7 @@ type Daemon struct {
 	mcp         *mcpFace
 	clients     controlFace // of the control API
 	control     *control.Server
+	monitoring  *monitoring.Server // nil for none
 
 	descendants *descendants.Member         // the processes of the agent's skills
 	apart       string                      // keeps the folders of calls apart from those of a run; "" for a run

@@ -60,11 +60,11 @@ func (d *Daemon) service() discovery.Service {
 		}
 	}
 	for _, c := range contract.Capabilities {
-		counts := d.stats.capability(c.Name)
+		counts := d.stats.calls.Served(c.Name)
 		s.Endpoints = append(s.Endpoints, discovery.Endpoint{
 			Name: c.Name, Subject: subject, Group: d.inbox.Group(),
 			Metadata: map[string]string{"capability": c.Name, "digest": c.Digest, "description": c.Description},
-			Requests: counts.requests, Errors: counts.errors, Busy: counts.busy, LastError: counts.lastError,
+			Requests: counts.Requests, Errors: counts.Errors, Busy: counts.Busy, LastError: counts.LastError,
 		})
 	}
 	return s

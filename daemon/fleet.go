@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentd/agentd/daemon/internal/monitoring"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -18,7 +19,8 @@ type Fleet struct {
 	// Bus carries the calls between them.
 	Bus *memory.Bus
 
-	cfg Config // of those that start later
+	cfg        Config // of those that start later
+	monitoring *monitoring.Server
 }
 
 // StartFleet starts every member, on one memory bus. An error leaves none running.
@@ -33,6 +35,12 @@ func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
 		cfg.Bus = memory.NewBus(memory.Options{})
 	}
 	cfg.ownProcess()
+	// There is no file that could give it a certificate or a token, so that nobody else may reach it.
+	listen := cfg.Listen
+	if listen != "" && !fleet.Loopback(listen) {
+		return nil, fmt.Errorf("monitoring: %s is not a loopback address: for others give each member monitoring.listen in its agent.yaml", listen)
+	}
+	cfg.Listen, cfg.Metrics = "", cfg.Metrics || listen != ""
 	f := &Fleet{Bus: cfg.Bus, cfg: cfg}
 	for _, m := range cfg.Fleet.Members {
 		d, err := Start(ctx, cfg, m.ID)
@@ -45,7 +53,28 @@ func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
 		}
 		f.Daemons = append(f.Daemons, d)
 	}
+	if listen != "" {
+		if err := f.monitor(ctx, listen); err != nil {
+			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			return nil, errors.Join(err, f.Stop(stopCtx))
+		}
+	}
 	return f, nil
+}
+
+// monitor serves the probes and metrics of all members at one address.
+func (f *Fleet) monitor(ctx context.Context, address string) error {
+	agents := make([]monitoring.Agent, len(f.Daemons))
+	for i, d := range f.Daemons {
+		agents[i] = d.monitored()
+	}
+	var err error
+	f.monitoring, err = monitoring.Listen(ctx, address, monitoring.Settings{Profiles: f.cfg.Profiles}, f.cfg.Logger, agents...)
+	if err == nil {
+		f.cfg.Logger.Info("probes and metrics are served", "url", f.monitoring.URL())
+	}
+	return err
 }
 
 // Join starts a member that the fleet's files have gained since the start. It is not safe for
@@ -89,5 +118,5 @@ func (f *Fleet) Stop(ctx context.Context) error {
 		all.Go(func() { errs[i] = d.Stop(ctx) })
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, f.monitoring.Close(ctx))...)
 }

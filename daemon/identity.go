@@ -36,10 +36,8 @@ type memberKeys struct {
 
 var _ rpc.Identity = (*keyringHolder)(nil)
 
-// Sign implements [envelope.Signer].
-func (h *keyringHolder) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
-	return h.current.Load().Sign(to, form)
-}
+// Seal implements [envelope.Signer].
+func (h *keyringHolder) Seal(form, to []byte) ([]byte, error) { return h.current.Load().Seal(form, to) }
 
 // Verify implements [rpc.Identity].
 func (h *keyringHolder) Verify(e *envelope.Envelope) (proven bool, err error) {
@@ -60,13 +58,13 @@ func (h *keyringHolder) Proves(peer envelope.Address) bool { return h.current.Lo
 // files, or less.
 type callingKeyring struct{ *keyringHolder }
 
-// Sign implements [envelope.Signer].
-func (h callingKeyring) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
+// Seal implements [envelope.Signer].
+func (h callingKeyring) Seal(form, to []byte) ([]byte, error) {
 	keys := h.current.Load()
-	if keys.rejected.Load() && keys.Provider(to) == identity.NKey {
-		return envelope.Auth{}, &identity.Error{Reason: identity.UnknownKey, Peer: to, Provider: identity.NKey}
+	if keys.rejected.Load() && keys.Provider(envelope.Address(to)) == identity.NKey {
+		return nil, &identity.Error{Reason: identity.UnknownKey, Peer: envelope.Address(to), Provider: identity.NKey}
 	}
-	return keys.Sign(to, form)
+	return keys.Seal(form, to)
 }
 
 // loadKeyring puts the keys of the files in force, and follows them from then on.
@@ -118,7 +116,7 @@ func (d *Daemon) readKeys(f *fleet.Fleet, m *fleet.Member) (*memberKeys, error) 
 		opts.Peers[a] = peer
 	}
 	if auth := f.Identity(m, m.Address); auth != nil {
-		keys.published = publicKeys(auth)
+		keys.published = PublishedKeys(auth)
 	}
 	var err error
 	if keys.paired {
@@ -198,7 +196,7 @@ func readPeerKeys(auth *fleet.PeerAuth) (identity.Peer, error) {
 			})
 		}
 	case fleet.NKey:
-		peer.Public = publicKeys(auth)
+		peer.Public = PublishedKeys(auth)
 	default:
 		return peer, fmt.Errorf("this version cannot check the provider %s, "+
 			"so it could accept no message from that agent (use hmac or nkey)", auth.Provider)
@@ -206,8 +204,8 @@ func readPeerKeys(auth *fleet.PeerAuth) (identity.Peer, error) {
 	return peer, nil
 }
 
-// publicKeys are the public keys that the files list of one agent.
-func publicKeys(auth *fleet.PeerAuth) (all []identity.PublicKey) {
+// PublishedKeys are the public keys that the files list of one agent.
+func PublishedKeys(auth *fleet.PeerAuth) (all []identity.PublicKey) {
 	for _, k := range auth.PublicKeys {
 		all = append(all, identity.PublicKey{Key: k.Key, Window: identity.Window{NotBefore: k.NotBefore, NotAfter: k.NotAfter}})
 	}

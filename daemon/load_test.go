@@ -129,7 +129,7 @@ func TestFullQueue(t *testing.T) {
 // A capability that hangs is left alone. Log, status, readiness and the error say so,
 // and it ends by itself, by an operator's word, and by a reload.
 func TestBreaker(t *testing.T) {
-	all := keys(natsFiles(natstest.Run(t, "").URL()), "    timeoutMs: 100\n")
+	all := keys(natsFiles(natstest.Run(t, "").URL()), "    timeoutMs: 1000\n")
 	const settings = "name: caller\nbreaker: {threshold: 0.5, minCalls: 3, coolDownMs: %d}\n"
 	all["caller/agent.yaml"] = fmt.Sprintf(settings, 60_000)
 	cfg := load(t, all)

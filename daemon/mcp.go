@@ -136,7 +136,7 @@ func (f *mcpFace) options(s mcpStyle) (mcpbridge.Options, error) {
 		Name: m.ID, Version: f.d.cfg.Version, Instructions: m.Agent.Description, Bare: s.bare, Profile: profile, RequestAgent: s.requestAgent,
 		// What a client may have pending is said by the files, which a reload changes: see take.
 		MaxPending: fleet.MostMCPPending, MaxSessionPending: fleet.MostMCPPending, Logger: f.d.log,
-		Secret: f.d.handleSecret(),
+		Secret: f.d.handleSecret(), Tracer: f.d.tracerOrNil(),
 	}, nil
 }
 
@@ -277,14 +277,23 @@ func (d *Daemon) MCPStream(o control.MCPOptions) (serve func(context.Context, io
 
 // status lists the clients that are served, by name.
 func (f *mcpFace) status() (all []control.MCPClient) {
+	sessions := map[string]int{}
+	for _, b := range f.open() {
+		for name, n := range b.Sessions() {
+			sessions[name] += n
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	names := maps.Clone(f.streams)
+	for name := range sessions {
+		names[name] += 0
+	}
 	for name := range f.pending {
 		names[name] += 0
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, control.MCPClient{Client: name, Streams: f.streams[name], Pending: f.pending[name]})
+		all = append(all, control.MCPClient{Client: name, Streams: f.streams[name], Pending: f.pending[name], Sessions: sessions[name]})
 	}
 	return all
 }

@@ -91,7 +91,7 @@ func TestMCPCallsEndBeforeTheAgentStops(t *testing.T) {
 	result := make(chan string, 1)
 	go func() { result <- running.call("callee__go", `{"n":1}`) }()
 	<-started
-	if got := caller.Status().MCP; len(got) != 2 || got[0] != (control.MCPClient{Client: "a", Streams: 1, Pending: 1}) || got[1].Pending != 0 {
+	if got := caller.Status().MCP; len(got) != 2 || got[0] != (control.MCPClient{Client: "a", Streams: 1, Pending: 1, Sessions: 1}) || got[1].Pending != 0 {
 		t.Errorf("clients %+v", got)
 	}
 	stopped := make(chan error, 1)

@@ -33,8 +33,9 @@ func (a observedAuditor) RecordSchemaViolation(ctx context.Context, v rpc.Schema
 
 // callAuditor is where the two ends of calls record violations.
 func (d *Daemon) callAuditor() rpc.Auditor {
-	if d.cfg.Observer == nil {
-		return d.audit
+	var a rpc.Auditor = d.audit
+	if d.cfg.Observer != nil {
+		a = observedAuditor{d.audit, d.Member().ID, d.cfg.Observer}
 	}
-	return observedAuditor{d.audit, d.Member().ID, d.cfg.Observer}
+	return violationCounter{a, d.auditCounts, d.stats.calls}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,10 +42,17 @@ type reloadedState struct {
 // began with, and the audit log gets a record of the reload. After an error nothing
 // has changed, and the error names the file at fault; until a reload succeeds, it is a
 // condition of the agent. It is safe for concurrent use.
-func (d *Daemon) Reload() error {
+func (d *Daemon) Reload() error { return d.ReloadFrom(d.LoadFiles) }
+
+// LoadFiles loads the fleet's files again, as far as they have changed since those in force.
+func (d *Daemon) LoadFiles() (*fleet.Fleet, error) { return d.loaded.Load().Reload() }
+
+// ReloadFrom is Reload with files that load returns: the agents of one process share what
+// one of them has loaded.
+func (d *Daemon) ReloadFrom(load func() (*fleet.Fleet, error)) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	err := d.reload()
+	err := d.reload(load)
 	if err == nil {
 		d.notReloaded.Store(nil)
 		return nil
@@ -69,9 +77,9 @@ func (d *Daemon) refusedReload() []health.Condition {
 	return nil
 }
 
-// reload is Reload for one caller at a time.
-func (d *Daemon) reload() error {
-	next, err := d.readFiles()
+// reload is ReloadFrom for one caller at a time.
+func (d *Daemon) reload(load func() (*fleet.Fleet, error)) error {
+	next, err := d.readFiles(load)
 	if err != nil {
 		next.actions.retire()
 		return fmt.Errorf("reload: %w", err)
@@ -91,8 +99,10 @@ func (d *Daemon) reload() error {
 		}
 		d.serveUsers(next.handlers)
 		d.workers.use(next.handlers)
-		d.stats.setCapabilities(next.member.Capabilities.Names())
 		d.stats.setTenants(next.tenants.Served())
+		d.programs.keep(func(name string) bool {
+			return slices.ContainsFunc(next.member.Agent.Skills, func(s fleet.Skill) bool { return s.Name == name })
+		})
 		d.inbox.SetLimits(calleeLimits(next.member))
 		d.useActions(next.actions)
 	}
@@ -104,6 +114,7 @@ func (d *Daemon) reload() error {
 	d.permissions.callee.Store(next.callee)
 	d.permissions.tenants.Store(next.tenants)
 	d.peers.current.Store(d.peersOf(next.member))
+	d.stats.calls.Know(d.known(next.fleet, next.member))
 	d.client.SetLimits(callerLimits(next.member))
 	d.breakers.Configure(policy.BreakerSettings(next.member.Agent.Breaker), time.Now())
 	d.approvals.configure(approvalTimeout(next.member), next.member.Agent.Security.ApproverKeys())
@@ -159,8 +170,8 @@ func (d *Daemon) restartWarnings() []string {
 
 // readFiles reads everything that a reload swaps, and refuses what no running agent
 // could turn into.
-func (d *Daemon) readFiles() (s reloadedState, err error) {
-	if s.fleet, err = d.cfg.Fleet.Reload(); err != nil {
+func (d *Daemon) readFiles(load func() (*fleet.Fleet, error)) (s reloadedState, err error) {
+	if s.fleet, err = load(); err != nil {
 		return s, err
 	}
 	running := d.Member()
@@ -198,7 +209,7 @@ func (d *Daemon) readFiles() (s reloadedState, err error) {
 	if s.mcp, err = d.mcp.prepare(mcpView{s.fleet, member, s.caller}); err != nil {
 		return s, errors.Join(err, d.abandonTools(s.tools))
 	}
-	if err := d.clients.prepare(s.fleet, member, &s.mcp); err != nil {
+	if err := errors.Join(d.clients.prepare(s.fleet, member, &s.mcp), d.reloadMonitoring(s.fleet, member, &s.mcp)); err != nil {
 		s.mcp.each(s.mcp.abandon)
 		return s, errors.Join(err, d.abandonTools(s.tools))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/secretref"
 	"github.com/agentd/agentd/internal/strictyaml"
@@ -54,8 +55,13 @@ func (d *Daemon) secrets(f *fleet.Fleet) *secrets {
 			s.add(o.EnvFiles...)
 		}
 	}
+	read := map[string]bool{} // members share peers files
 	for _, m := range f.Members {
 		s.addMember(m)
+		if !read[m.PeersFile] {
+			read[m.PeersFile] = true
+			s.addPeers(m)
+		}
 	}
 	slices.Sort(s.files)
 	s.files = slices.Compact(s.files)
@@ -74,6 +80,7 @@ func (s *secrets) addMember(m *fleet.Member) {
 	s.add(m.Agent.Security.KeyFile)
 	s.add(m.Agent.MCP.SecretFiles()...)
 	s.add(m.Agent.Control.SecretFiles()...)
+	s.add(m.Agent.Monitoring.SecretFiles()...)
 	for _, skill := range m.Agent.Skills {
 		if skill.Action != nil {
 			s.add(referredFiles([]byte(skill.Action.Config))...)
@@ -106,10 +113,25 @@ func (s *secrets) addMember(m *fleet.Member) {
 	for _, use := range m.Agent.Uses {
 		s.add(referredFiles(use.Config)...)
 	}
+	if m.Capabilities != nil {
+		s.addServers(m.Capabilities.Transports)
+	}
+}
+
+// addPeers adds the files that the member's peers file names.
+func (s *secrets) addPeers(m *fleet.Member) {
 	for _, p := range m.Peers {
 		s.addAuth(p.Auth)
+		s.addServers(p.Transports)
 	}
-	for _, spec := range natsSpecs(m) {
+}
+
+// addServers adds the files with the passwords of brokers.
+func (s *secrets) addServers(specs []capability.TransportSpec) {
+	for _, spec := range specs {
+		if spec.Kind != capability.NATS {
+			continue
+		}
 		for _, server := range spec.Servers {
 			s.add(secretref.Files(server)...)
 		}

@@ -87,6 +87,12 @@ func agentSettings() []setting {
 		}),
 		row("mcp", swapped, func(a *fleet.AgentFile) any { return mcpOf(a.MCP) }),
 		row("control", swapped, func(a *fleet.AgentFile) any { return controlOf(a.Control) }),
+		row("monitoring.listen", restart, func(a *fleet.AgentFile) any { return a.Monitoring.Listen }),
+		row("monitoring", swapped, func(a *fleet.AgentFile) any {
+			m := a.Monitoring
+			m.Listen = ""
+			return m
+		}),
 		row("limits.shutdownTimeoutMs", swapped, func(a *fleet.AgentFile) any { return a.Limits.ShutdownTimeout }),
 		row("durable", restart, func(a *fleet.AgentFile) any {
 			d := a.Durable

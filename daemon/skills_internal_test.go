@@ -26,7 +26,7 @@ func TestUsersOfProcessSkillsAreServed(t *testing.T) {
 	}()
 	d := &Daemon{}
 	d.skillAPI.Store(api)
-	d.serveUsers(map[string]rpc.Handler{"x": toolSkill{d, &skill.Process{}}})
+	d.serveUsers(map[string]rpc.Handler{"x": toolSkill{d: d, skill: &skill.Process{}}})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, api.URL()+"/v1/request", http.NoBody)
 	if err != nil {
 		t.Fatal(err)

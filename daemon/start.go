@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/daemon/internal/calllog"
+	"github.com/agentd/agentd/daemon/metrics"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
@@ -30,7 +33,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		return nil, unknown
 	}
 	cfg.ownProcess()
-	d := &Daemon{cfg: cfg, log: cfg.Logger.With("agent", id), started: time.Now(), descendants: cfg.family.Member()}
+	d := &Daemon{cfg: cfg, log: slog.New(calllog.New(cfg.Logger.Handler())).With("agent", id), started: time.Now(), descendants: cfg.family.Member()}
 	d.loaded.Store(cfg.Fleet)
 	d.conditions = health.NewBoard(d.log)
 	d.workers.board = d.conditions
@@ -41,6 +44,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		d.stats.observe = func(r rpc.CallRecord) { o.Call(id, r) }
 	}
 	d.member.Store(member)
+	d.auditCounts, d.stats.calls = &metrics.Audit{}, metrics.NewCalls(cfg.Metrics || cfg.Listen != "" || member.Agent.Monitoring.Listen != "")
 	d.mcp = newMCPFace(d) // before the gate, which tells it of drift
 	d.clients.d, d.clients.limits = d, policy.NewRateLimiter(0)
 	d.clients.ctx, d.clients.cut = context.WithCancel(context.Background()) // close cuts
@@ -82,6 +86,8 @@ func Run(ctx context.Context, cfg Config, id string, serve func(context.Context,
 func (d *Daemon) start(ctx context.Context) error {
 	for _, step := range [...]func(context.Context) error{
 		d.checkReachable,
+		d.openTraces,
+		d.openMonitoring,
 		d.openAudit,
 		d.loadKeyring,
 		d.openTransports,
@@ -146,7 +152,7 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	d.logRecovery(path, log.Recovery())
 	recovered := make(chan struct{}, 1)
 	d.audit = auditor{
-		log: log, health: d.watchAudit(log, recovered), recovered: recovered,
+		log: log, health: d.watchAudit(log, recovered), recovered: recovered, counts: d.auditCounts,
 		settings: func() *fleet.Audit { return &d.Member().Agent.Audit },
 	}
 	return nil

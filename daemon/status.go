@@ -9,10 +9,10 @@ import (
 
 // Status is what the control API shows about the agent. docs/running.md explains it.
 func (d *Daemon) Status() control.Status {
-	member, calls := d.Member(), d.stats.total()
+	member, calls := d.Member(), d.stats.calls.Total()
 	s := control.Status{
 		Agent: member.Address, Fleet: d.cfg.Fleet.Name, Version: d.cfg.Version, PID: os.Getpid(), Started: d.started,
-		Ready: true, Warnings: d.Warnings(), Conditions: slices.Concat(d.conditions.Active(), d.overload(), d.refusedReload(), d.unconfined(), d.toolTrouble(), d.httpTrouble(), d.usedTrouble(), d.mcp.issuerTrouble()), Requests: calls.requests, Errors: calls.errors,
+		Ready: true, Warnings: d.Warnings(), Conditions: slices.Concat(d.conditions.Active(), d.overload(), d.refusedReload(), d.unconfined(), d.toolTrouble(), d.httpTrouble(), d.usedTrouble(), d.mcp.issuerTrouble()), Requests: calls.Requests, Errors: calls.Errors,
 	}
 	if err := d.Ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()
@@ -26,6 +26,7 @@ func (d *Daemon) Status() control.Status {
 		s.Digest = member.Capabilities.Digest()
 	}
 	d.addLoad(&s)
+	d.addSignals(&s)
 	if tools := d.tools.Load(); tools != nil {
 		for _, c := range tools.Status() {
 			s.Tools = append(s.Tools, control.Tools(c))

@@ -70,7 +70,8 @@ func (d *Daemon) stop(ctx context.Context) error {
 	if d.answers != nil {
 		errs = append(errs, d.answers.close())
 	}
-	errs = append(errs, d.closeAudit(wasReady))
+	errs = append(errs, d.monitoring.Close(ctx), d.closeAudit(wasReady)) // probes see the agent stop
+	d.closeTraces(ctx)
 	d.log.Info("stopped")
 	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -144,16 +145,25 @@ func (d *Daemon) closeTools(ctx context.Context) error {
 // release is called, which a reload and Stop wait for. ok is false while the agent
 // starts or stops. Skills find theirs with [registry.FromContext].
 func (d *Daemon) Tools() (tools *registry.Resolved, release func(), ok bool) {
+	tools, ok = d.holdTools()
+	if !ok {
+		return nil, nil, false
+	}
+	return tools, sync.OnceFunc(tools.Release), true
+}
+
+// holdTools is Tools for a caller that calls the tools' Release exactly once.
+func (d *Daemon) holdTools() (tools *registry.Resolved, ok bool) {
 	for {
 		tools := d.tools.Load()
 		if tools == nil {
-			return nil, nil, false
+			return nil, false
 		}
-		if release, ok := tools.Acquire(); ok {
-			return tools, release, true
+		if tools.Hold() {
+			return tools, true
 		}
 		if d.tools.Load() == tools { // no reload has swapped them meanwhile
-			return nil, nil, false
+			return nil, false
 		}
 	}
 }
@@ -194,14 +204,18 @@ func (d *Daemon) toolSets() ([]control.ToolSet, error) {
 
 // A toolSkill is a skill with the tools that are in force when its call begins.
 type toolSkill struct {
-	d     *Daemon
-	skill rpc.Handler
+	d      *Daemon
+	skill  rpc.Handler
+	inline bool
 }
+
+// Inline implements [rpc.InlineHandler].
+func (s toolSkill) Inline() bool { return s.inline }
 
 // Handle implements [rpc.Handler].
 func (s toolSkill) Handle(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
-	if tools, release, ok := s.d.Tools(); ok {
-		defer release()
+	if tools, ok := s.d.holdTools(); ok {
+		defer tools.Release()
 		ctx = registry.WithResolved(ctx, tools)
 	}
 	return s.skill.Handle(ctx, inv)

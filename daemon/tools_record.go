@@ -73,8 +73,11 @@ func (t *toolCall) tenant() string {
 // agents, tools are not called while the log takes no records.
 func (d *Daemon) recordTools(next registry.Handle) registry.Handle {
 	return func(ctx context.Context, c registry.Call) *mcp.CallToolResult {
+		ctx, endSpan := d.traceTool(ctx, c)
 		if d.access == nil {
-			return next(ctx, c)
+			result := next(ctx, c)
+			endSpan(registry.FailureCode(result))
+			return result
 		}
 		t := toolCall{call: c, served: rpc.InvocationFrom(ctx), digest: envelope.DigestPayload(c.Arguments), start: time.Now()}
 		t.call.Arguments = nil // which must not wait for the disk
@@ -83,6 +86,7 @@ func (d *Daemon) recordTools(next registry.Handle) registry.Handle {
 			result = next(ctx, c)
 		}
 		t.code, t.latency = registry.FailureCode(result), time.Since(t.start)
+		endSpan(t.code)
 		d.access.recordTool(t)
 		return result
 	}

@@ -132,7 +132,7 @@ func (d *Daemon) openToolServer(ctx context.Context, f *fleet.Fleet, m *fleet.Me
 // agent's own tools, and to read its contracts.
 func (d *Daemon) serverOptions(ctx context.Context, f *fleet.Fleet, m *fleet.Member, s fleet.MCPServer) (mcpclient.Options, error) {
 	options := mcpclient.Options{
-		Name: s.Name, Era: s.Era, Logger: d.log,
+		Name: s.Name, Era: s.Era, Logger: d.log, Tracer: d.tracerOrNil(),
 		Limits: mcpclient.Limits{Pending: s.Pending, PerMinute: s.PerMinute, MessageBytes: s.MaxMessageBytes, StartTimeout: s.StartTimeout},
 	}
 	for _, dir := range s.Roots {
@@ -261,7 +261,7 @@ func (d *Daemon) recordToolDrift(ctx context.Context, inv *rpc.Invocation, e *mc
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), driftRecordTimeout)
 	defer cancel()
 	if err := d.audit.recordToolDrift(ctx, inv, e); err != nil {
-		d.log.Error("the drift of an MCP server's tool has no record", "capability", e.Capability, "correlationId", inv.CorrelationID, "error", err)
+		d.log.Error("the drift of an MCP server's tool has no record", "capability", e.Capability, "correlationId", inv.CorrelationID, "traceId", inv.TraceID(), "error", err)
 		t.mu.Lock()
 		delete(t.recorded, e.Capability) // the next call tries again
 		t.mu.Unlock()

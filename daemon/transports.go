@@ -39,29 +39,30 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 		}
 	}
 	opts.Name = "agentd/" + d.Member().ID
-	// The permissions of `agentd fleet nats-config` allow replies below this prefix only.
-	opts.InboxPrefix = natsauth.InboxPrefix(d.Member().ID)
 	opts.Logger = d.log
-	conn, opts, err := d.connectNATS(ctx, opts)
+	conn, opts, err := connectNATS(ctx, d.cfg.Paths, d.Member().ID, opts)
 	if err != nil {
 		return fmt.Errorf("nats: %w\n(start a server with `agentd broker`, name another one in AGENTD_NATS_URL, or run the whole fleet in one process with `agentd fleet run`)", err)
 	}
 	d.transports = append(d.transports, conn)
-	return d.connectJetStream(ctx, opts)
+	d.jetStream, err = connectJetStream(ctx, opts)
+	return err
 }
 
-// connectNATS connects, and tries again with the credentials that `agentd fleet
+// connectNATS connects a member, and tries again with the credentials that `agentd fleet
 // nats-config` has left for the agent if the server demands credentials and none are configured.
 // The key does not come first because a server without users refuses a client that
 // presents one.
 //
 // The options that it returns are those with which it has connected.
-func (d *Daemon) connectNATS(ctx context.Context, opts nats.Options) (*nats.Conn, nats.Options, error) {
+func connectNATS(ctx context.Context, paths Paths, id string, opts nats.Options) (*nats.Conn, nats.Options, error) {
+	// The permissions of `agentd fleet nats-config` allow replies below this prefix only.
+	opts.InboxPrefix = natsauth.InboxPrefix(id)
 	conn, err := nats.Connect(ctx, opts)
 	if !errors.Is(err, transport.Denied) || opts.Authenticates() {
 		return conn, opts, err
 	}
-	dir, id := filepath.Join(d.cfg.Paths.State, "nats"), d.Member().ID
+	dir := filepath.Join(paths.State, "nats")
 	// Without a file, the server's own refusal is the better error.
 	if creds := natsauth.CredsFile(dir, id); exists(creds) {
 		with := opts
@@ -86,27 +87,26 @@ func exists(path string) bool {
 // agent then has credentials for the account that imports its part of JetStream, in a
 // file beside those for calls. The two are apart because JetStream answers to any subject
 // of the account that a request comes from, without a check.
-func (d *Daemon) connectJetStream(ctx context.Context, opts nats.Options) error {
+func connectJetStream(ctx context.Context, opts nats.Options) (*nats.Conn, error) {
 	credentials := &opts.NKeySeedFile
 	if opts.CredsFile != "" {
 		credentials = &opts.CredsFile
 	}
 	if *credentials == "" {
-		return nil
+		return nil, nil
 	}
 	beside := natsauth.BesideKey(*credentials)
 	if !exists(beside) {
-		return nil
+		return nil, nil
 	}
 	*credentials = beside
 	opts.Name += "/jetstream"
 	opts.JetStreamPrefix = natsauth.APIPrefix
 	conn, err := nats.Connect(ctx, opts)
 	if err != nil {
-		return fmt.Errorf("nats: the account for JetStream, with %s: %w", beside, err)
+		return nil, fmt.Errorf("nats: the account for JetStream, with %s: %w", beside, err)
 	}
-	d.jetStream = conn
-	return nil
+	return conn, nil
 }
 
 // jetStreamConn returns the connection by which the agent uses JetStream, or nil.

@@ -65,10 +65,15 @@ func (d *Daemon) worker(m *fleet.Member, s fleet.Skill, p *skill.Process, url st
 		return nil, err
 	}
 	out := &workerSkill{workers: &d.workers, name: s.Name, process: p, eager: s.Worker.Eager, start: s.Worker.StartTimeout}
+	staying := 0
+	if s.Worker.Eager {
+		staying = 1
+	}
 	var err error
 	out.pool, err = worker.New(worker.Config{
 		Name: s.Name, Program: p, Instances: s.Worker.Instances, Concurrency: s.Worker.Concurrency,
 		MaxCalls: s.Worker.MaxCalls, MaxAge: s.Worker.MaxAge, MaxMemoryBytes: s.Worker.MaxMemoryBytes, StartTimeout: s.Worker.StartTimeout,
+		IdleTimeout: s.Worker.IdleTimeout, Staying: staying,
 		Capabilities: workerCapabilities(offered), Agent: string(m.Address), FleetRoot: d.cfg.Fleet.Root, URL: url,
 		MaxPayloadBytes: m.Agent.Limits.MaxPayloadBytes, Caller: d.client, Logger: d.log,
 		Changed: func(error) { d.workers.judge(out) },
@@ -312,7 +317,7 @@ func (w *workers) status() (all []control.Worker) {
 	for name, one := range w.current {
 		s := one.pool.Status()
 		c := control.Worker{
-			Skill: name, Instances: s.Instances, Serving: s.Serving, Idle: !s.Begun, Running: s.Running, Waiting: s.Waiting, Restarts: s.Restarts, Recycled: s.Recycled,
+			Skill: name, Instances: s.Instances, Serving: s.Serving, Idle: !s.Begun || s.Asleep == s.Instances, Running: s.Running, Waiting: s.Waiting, Restarts: s.Restarts, Recycled: s.Recycled,
 		}
 		if s.Down != nil {
 			c.Down = s.Down.Error()

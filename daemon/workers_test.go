@@ -278,3 +278,26 @@ func TestWorkerKeys(t *testing.T) {
 		}
 	}
 }
+
+// A worker that has no calls ends, and so do all but one of those that start with the agent;
+// the next call is served all the same.
+func TestWorkerWithoutCallsEnds(t *testing.T) {
+	t.Parallel()
+	cfg := withGo(load(t, withWorker(", idleTimeoutMs: 20")))
+	f := startFleet(t, cfg)
+	defer stop(t, f)
+	d, _ := f.Daemon("callee")
+	_, first := pidOf(t, f, "pid")
+	eventually.Holds(t, "the worker ends", func() bool { s := d.Status().Workers[0]; return s.Idle && s.Serving == 0 })
+	if err := d.Ready(); err != nil {
+		t.Errorf("without a worker: %v", err)
+	}
+	if _, again := pidOf(t, f, "pid"); again == first {
+		t.Errorf("the process %v has ended, and serves", first)
+	}
+	rewrite(t, cfg, "callee/agent.yaml", withWorker(", idleTimeoutMs: 20, instances: 2, start: eager")["callee/agent.yaml"])
+	if err := d.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "one stays", func() bool { s := d.Status().Workers[0]; return !s.Idle && s.Serving == 1 && s.Instances == 2 })
+}

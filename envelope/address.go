@@ -54,6 +54,31 @@ func CheckID(id string) error {
 	return nil
 }
 
+// validID reports whether [idFault] finds none. It looks at each byte once.
+func validID(id string) bool {
+	if id == "" || len(id) > MaxIDBytes || !isIDStart(id[0]) {
+		return false
+	}
+	// Bits of the characters that an id may hold: those below 64, and the others.
+	const (
+		low  = 1<<'-' | 1<<'.' | (1<<10-1)<<'0'
+		high = 1<<('_'-64) | (1<<26-1)<<('a'-64)
+	)
+	before := byte(0)
+	for i := range len(id) {
+		c := id[i]
+		bits := uint64(low)
+		if c >= 64 {
+			bits = high
+		}
+		if c >= 128 || bits>>(c&63)&1 == 0 || c == '.' && before == '.' {
+			return false
+		}
+		before = c
+	}
+	return true
+}
+
 // idFault returns the rule that id breaks, in words, or "".
 func idFault(id string) string {
 	switch {

@@ -1,6 +1,10 @@
 package envelope
 
-import "github.com/agentd/agentd/internal/ijson"
+import (
+	"strings"
+
+	"github.com/agentd/agentd/internal/ijson"
+)
 
 // A span locates the content of a string in a buffer, without its quotes.
 type span struct {
@@ -56,11 +60,19 @@ func (h *headerSpans) distinct(data []byte) bool {
 	return true
 }
 
+// A message is an envelope with room for the headers that most have, so that both take
+// one allocation.
+type message struct {
+	Envelope
+	headers [4]Header
+}
+
 // build returns the message that the pass has found.
 func (d *decoder) build() (*Envelope, error) {
+	proven := d.proof[proofKeyID].end > 0
 	text := d.gather()
 	cut := func(s span) string { return text[s.start:s.end] }
-	e := &Envelope{
+	m := &message{Envelope: Envelope{
 		Kind: d.kind, Deadline: d.deadline, Payload: d.payload, Auth: d.auth,
 		MessageID:     cut(d.strings[fieldMessageID]),
 		CorrelationID: cut(d.strings[fieldCorrelationID]),
@@ -70,9 +82,17 @@ func (d *decoder) build() (*Envelope, error) {
 		To:            Address(cut(d.strings[fieldTo])),
 		ReplyTo:       cut(d.strings[fieldReplyTo]),
 		TenantID:      cut(d.strings[fieldTenantID]),
+	}}
+	e := &m.Envelope
+	if proven {
+		e.Auth.KeyID, e.Auth.Signature = cut(d.proof[proofKeyID]), cut(d.proof[proofSignature])
 	}
-	if d.headers.count > 0 {
-		e.Headers = make(Headers, d.headers.count)
+	if n := d.headers.count; n > 0 {
+		if n <= len(m.headers) {
+			e.Headers = m.headers[:n:n]
+		} else {
+			e.Headers = make(Headers, n)
+		}
 		for i := range e.Headers {
 			h := d.headers.at(i)
 			e.Headers[i] = Header{Key: cut(h[0]), Value: cut(h[1])}
@@ -91,26 +111,53 @@ func (d *decoder) build() (*Envelope, error) {
 // that a message costs one allocation for all of them and does not keep the
 // caller's buffer alive through a short field.
 func (d *decoder) gather() string {
-	var usual [768]byte
-	all := usual[:0]
-	move := func(s *span) {
-		from := len(all)
-		if s.escaped {
-			all = ijson.AppendUnquoted(all, d.data[s.start:s.end])
-		} else {
-			all = append(all, d.data[s.start:s.end]...)
-		}
-		*s = span{start: from, end: len(all)}
-	}
+	size := 0
 	for i := range d.strings {
-		move(&d.strings[i])
+		size += d.strings[i].end - d.strings[i].start
+	}
+	for i := range d.proof {
+		size += d.proof[i].end - d.proof[i].start
 	}
 	for i := range d.headers.count {
 		h := d.headers.at(i)
-		move(&h[0])
-		move(&h[1])
+		size += h[0].end - h[0].start + h[1].end - h[1].start
 	}
-	return string(all)
+	g := gatherer{data: d.data}
+	g.text.Grow(size) // an escape is longer than what it stands for
+	for i := range d.strings {
+		g.move(&d.strings[i])
+	}
+	for i := range d.proof {
+		g.move(&d.proof[i])
+	}
+	for i := range d.headers.count {
+		h := d.headers.at(i)
+		g.move(&h[0])
+		g.move(&h[1])
+	}
+	return g.text.String()
+}
+
+// A gatherer copies strings of a message into one text.
+type gatherer struct {
+	data      []byte
+	text      strings.Builder
+	unescaped []byte
+}
+
+// move copies a string, and makes its span that of the copy.
+func (g *gatherer) move(s *span) {
+	if s.start == s.end {
+		*s = span{}
+		return
+	}
+	raw, from := g.data[s.start:s.end], g.text.Len()
+	if s.escaped {
+		g.unescaped = ijson.AppendUnquoted(g.unescaped[:0], raw)
+		raw = g.unescaped
+	}
+	g.text.Write(raw)
+	*s = span{start: from, end: from + len(raw)}
 }
 
 // text returns the content of a string that lies in data.

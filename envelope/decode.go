@@ -8,6 +8,15 @@ import "github.com/agentd/agentd/internal/ijson"
 // the result aliases data, which must not change while the Envelope is in use.
 func Decode(data []byte) (*Envelope, error) {
 	d := decoder{data: data}
+	if d.usual() {
+		return d.build()
+	}
+	return decodeAny(data)
+}
+
+// decodeAny is Decode for a message of whatever spelling, and for one that is refused.
+func decodeAny(data []byte) (*Envelope, error) {
+	d := decoder{data: data}
 	if err := d.scan(); err != nil {
 		return nil, &Error{NotJSON: true, Faults: []Fault{{Path: rootPath, Message: err.Error()}}}
 	}
@@ -28,7 +37,9 @@ const rootPath = "<root>"
 // costs a fixed handful of allocations however many fields a message has.
 type decoder struct {
 	data    []byte
+	at      int // where usual reads
 	strings [stringFields]span
+	proof   [proofFields]span // the strings of auth, where usual has read it
 	seen    [fieldCount]bool
 	faults  []Fault
 

@@ -81,11 +81,14 @@ type signer struct {
 	form *[]byte
 }
 
-func (s signer) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
+func (s signer) Seal(form, to []byte) ([]byte, error) {
 	if s.to != nil {
-		*s.to, *s.form = to, bytes.Clone(form)
+		*s.to, *s.form = envelope.Address(to), bytes.Clone(form)
 	}
-	return s.auth, s.err
+	if s.err != nil || s.auth.Kind == "" {
+		return form, s.err
+	}
+	return envelope.WithAuth(form, &s.auth)
 }
 
 // What is signed is the signing form, and what is sent is the same bytes with the

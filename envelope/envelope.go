@@ -2,7 +2,6 @@ package envelope
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -104,12 +103,18 @@ func (e *Envelope) checkFields() error {
 			faults.add("headers", "a header is not valid UTF-8")
 		}
 	}
-	if e.Auth.Kind != "" {
-		if msg := e.Auth.fault(); msg != "" {
-			faults.add("auth", msg)
-		}
+	if msg := e.authFault(); msg != "" {
+		faults.add("auth", msg)
 	}
 	return faults.err()
+}
+
+// authFault returns what is wrong with the proof, or "".
+func (e *Envelope) authFault() string {
+	if e.Auth.Kind == "" {
+		return ""
+	}
+	return e.Auth.fault()
 }
 
 // checkAddresses checks the fields that have a grammar.
@@ -161,7 +166,7 @@ func (l *faultList) checkText(name, value string, required bool) {
 // validAddress is [ParseAddress] without building an error.
 func validAddress(a Address) bool {
 	id, ok := strings.CutPrefix(string(a), addressScheme)
-	return ok && idFault(id) == ""
+	return ok && validID(id)
 }
 
 const (
@@ -176,140 +181,32 @@ func validKind(k Kind) bool { return k == Request || k == Response || k == Event
 // the format rejects: no broker allows them in a topic, and a newline in a topic
 // would forge a line of a log.
 func validReplyTo(s string) bool {
-	kind, topic, ok := strings.Cut(s, "://")
-	if !ok || topic == "" || !utf8.ValidString(topic) {
-		return false
-	}
-	for i := range len(topic) {
-		if topic[i] <= ' ' || topic[i] == 0x7f {
-			return false
+	for _, kind := range [...]string{"nats://", "memory://", "kafka://", "sqs://", "amqp://", "mqtt://"} {
+		if strings.HasPrefix(s, kind) {
+			return len(s) > len(kind) && printable(s)
 		}
-	}
-	switch kind {
-	case "kafka", "nats", "sqs", "amqp", "mqtt", "memory":
-		return true
 	}
 	return false
 }
 
-// Encode checks e and returns its JSON. The error is an [*Error].
-func (e *Envelope) Encode() ([]byte, error) {
-	if err := e.Check(); err != nil {
-		return nil, err
+// printable reports whether s is valid UTF-8 without white space and control characters
+// of ASCII. It looks at eight bytes at a time, in the way of package ijson.
+func printable(s string) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	rest := s
+	for ; len(rest) >= 8; rest = rest[8:] {
+		w := uint64(rest[0]) | uint64(rest[1])<<8 | uint64(rest[2])<<16 | uint64(rest[3])<<24 |
+			uint64(rest[4])<<32 | uint64(rest[5])<<40 | uint64(rest[6])<<48 | uint64(rest[7])<<56
+		if ((w-ones*0x21)|(w^ones*0x7f-ones)|w)&highs != 0 {
+			break // one of those, or a byte beyond ASCII
+		}
 	}
-	return e.append(make([]byte, 0, e.sizeHint())), nil
-}
-
-// EncodeChecked is [Envelope.Encode] for a payload that has just been validated.
-// It checks every other field and does not read the payload; one that is not
-// valid JSON results in a message that no peer can decode.
-func (e *Envelope) EncodeChecked() ([]byte, error) {
-	if err := e.checkFields(); err != nil {
-		return nil, err
+	ascii := true
+	for i := range len(rest) {
+		if rest[i] <= ' ' || rest[i] == 0x7f {
+			return false
+		}
+		ascii = ascii && rest[i] < utf8.RuneSelf
 	}
-	return e.append(make([]byte, 0, e.sizeHint())), nil
-}
-
-// SigningForm returns the JSON of e without auth, with its keys in the fixed order
-// that the encoder uses. It is what the hmac authentication of version 1 covers.
-func (e *Envelope) SigningForm() []byte {
-	return e.AppendSigningForm(make([]byte, 0, e.sizeHint()))
-}
-
-// AppendSigningForm appends [Envelope.SigningForm] to dst.
-func (e *Envelope) AppendSigningForm(dst []byte) []byte { return append(e.appendSigned(dst), '}') }
-
-// A Signer proves the sender of messages.
-type Signer interface {
-	// Sign returns the proof for a message to an agent. form is the signing form of
-	// the message; it must not be retained.
-	Sign(to Address, form []byte) (Auth, error)
-}
-
-// EncodeSigned is [Envelope.EncodeChecked] with the Auth that s returns in place
-// of e's own. The message is encoded once: the signing form is the message up to
-// its last brace, behind which the proof is appended. The error is an [*Error],
-// or that of s.
-func (e *Envelope) EncodeSigned(s Signer) ([]byte, error) {
-	e.Auth = Auth{}
-	if err := e.checkFields(); err != nil {
-		return nil, err
-	}
-	const proof = 160 // an hmac with a key id of the usual length
-	out := e.AppendSigningForm(make([]byte, 0, e.sizeHint()+proof))
-	// Passing e.To itself to an interface would make e escape to the heap, with
-	// its headers; the clone costs one small allocation instead.
-	auth, err := s.Sign(Address(strings.Clone(string(e.To))), out)
-	if err != nil {
-		return nil, err
-	}
-	if auth.Kind == "" {
-		return out, nil
-	}
-	if msg := auth.fault(); msg != "" {
-		return nil, &Error{Faults: []Fault{{Path: "auth", Message: msg}}}
-	}
-	out = auth.append(append(out[:len(out)-1], `,"auth":`...))
-	return append(out, '}'), nil
-}
-
-// sizeHint returns a capacity that the encoding rarely exceeds, so that appending
-// does not copy. Only text with many escapes makes it grow.
-func (e *Envelope) sizeHint() int {
-	n := 256 + len(e.MessageID) + len(e.CorrelationID) + len(e.CausedBy) + len(e.From) + len(e.To) +
-		len(e.Capability) + len(e.ReplyTo) + len(e.TenantID) + len(e.before) + len(e.Payload) + len(e.after)
-	for _, h := range e.Headers {
-		n += len(h.Key) + len(h.Value) + 6
-	}
-	if e.Auth.Kind != "" {
-		n += 64 + len(e.Auth.KeyID) + len(e.Auth.Signature) + len(e.Auth.Token) + len(e.Auth.Scope)
-	}
-	return n
-}
-
-func (e *Envelope) append(dst []byte) []byte {
-	dst = e.appendSigned(dst)
-	if e.Auth.Kind != "" {
-		dst = e.Auth.append(append(dst, `,"auth":`...))
-	}
-	return append(dst, '}')
-}
-
-// appendSigned appends the signing form without its closing brace, so that auth
-// can follow. The order of the keys is part of version 1.
-func (e *Envelope) appendSigned(dst []byte) []byte {
-	dst = append(dst, `{"version":1,"kind":"`...)
-	dst = append(append(dst, e.Kind...), '"')
-	dst = appendMember(dst, "messageId", e.MessageID)
-	dst = appendMember(dst, "correlationId", e.CorrelationID)
-	dst = appendOptional(dst, "causedBy", e.CausedBy)
-	dst = appendMember(dst, "from", string(e.From))
-	dst = appendMember(dst, "to", string(e.To))
-	dst = appendMember(dst, "capability", e.Capability)
-	dst = appendOptional(dst, "replyTo", e.ReplyTo)
-	if e.Deadline != 0 {
-		dst = strconv.AppendInt(append(dst, `,"deadline":`...), e.Deadline, 10)
-	}
-	dst = appendOptional(dst, "tenantId", e.TenantID)
-	if len(e.Headers) > 0 {
-		dst = e.Headers.append(append(dst, `,"headers":`...))
-	}
-	if e.Payload != nil {
-		dst = append(append(dst, `,"payload":`...), e.before...)
-		dst = append(append(dst, e.Payload...), e.after...)
-	}
-	return dst
-}
-
-func appendOptional(dst []byte, key, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	return appendMember(dst, key, value)
-}
-
-// appendMember appends ,"key":"value", for a key that needs no escaping.
-func appendMember(dst []byte, key, value string) []byte {
-	dst = append(append(append(dst, `,"`...), key...), `":`...)
-	return ijson.AppendQuoted(dst, value)
+	return ascii || utf8.ValidString(s)
 }

@@ -157,51 +157,6 @@ func TestAnyMessageRoundTrips(t *testing.T) {
 	})
 }
 
-func Benchmark(b *testing.B) {
-	e := full()
-	e.Payload = json.RawMessage(`{"prUrl":"https://github.com/agentd/agentd/pull/1234","severity":"med","note":"` + strings.Repeat("x", 110) + `"}`)
-	e.Auth = envelope.Auth{Kind: envelope.AuthInternal}
-	data, err := e.Encode()
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("EncodeDecode", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			data, err := e.EncodeChecked()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := envelope.Decode(data); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("Decode", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := envelope.Decode(data); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("StdlibUnmarshal", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			var v struct {
-				Version                                                                                      int
-				Kind, MessageID, CorrelationID, CausedBy, From, To, Capability, ReplyTo, TenantID, Signature string
-				Deadline                                                                                     int64
-				Headers                                                                                      map[string]string
-				Payload                                                                                      json.RawMessage
-			}
-			if err := json.Unmarshal(data, &v); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
 func Example() {
 	e := &envelope.Envelope{
 		Kind: envelope.Request, MessageID: "m1", CorrelationID: "c1",

@@ -1,10 +1,6 @@
 package envelope
 
-import (
-	"slices"
-
-	"github.com/agentd/agentd/internal/ijson"
-)
+import "slices"
 
 // Headers that agentd reads and writes. Peers that do not know them ignore them.
 const (
@@ -91,16 +87,4 @@ func (h Headers) With(key, value string) Headers {
 		return slices.Clip(out)
 	}
 	return append(out, Header{Key: key, Value: value})
-}
-
-func (h Headers) append(dst []byte) []byte {
-	dst = append(dst, '{')
-	for i, header := range h {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(ijson.AppendQuoted(dst, header.Key), ':')
-		dst = ijson.AppendQuoted(dst, header.Value)
-	}
-	return append(dst, '}')
 }

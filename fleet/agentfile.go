@@ -72,6 +72,8 @@ type AgentFile struct {
 	MCP MCP
 	// Control holds the block control, with defaults for what the file leaves out.
 	Control Control
+	// Monitoring holds the block monitoring.
+	Monitoring Monitoring
 	// Ignored are the keys of the file that agentd accepts for the sake of the
 	// reference runtime, and does not act on.
 	Ignored []IgnoredKey
@@ -119,7 +121,7 @@ type Skill struct {
 	// Name is what a capability's skill key refers to.
 	Name string
 	// Process is the program that runs the skill: one process per call, unless Worker says
-	// more. It is nil where HTTP, Action or MCP is not.
+	// more. It is nil where HTTP, Action or MCP is not, and where Inline is set.
 	Process *Process
 	// Worker is set for a program that stays. It is nil for one that is started for each
 	// call.
@@ -130,6 +132,9 @@ type Skill struct {
 	MCP *ServerTool
 	// Action runs the skill as an action that agentd has, in its own process.
 	Action *BuiltIn
+	// Inline is set for a Go function of the program that agentd is a part of, which has
+	// promised to be quick. All of the above is nil then.
+	Inline bool
 	// Sandbox grants the program more, or is nil.
 	Sandbox *Sandbox
 	// Position is where the file declares the skill.
@@ -305,6 +310,7 @@ func decodeAgent(file *strictyaml.File, id string, p paths, actions actionOption
 	a.MCP, ignored = decodeMCP(o.Get("mcp"), p)
 	a.Ignored = append(a.Ignored, ignored...)
 	a.Control = decodeControl(o.Get("control"), p)
+	a.Monitoring = decodeMonitoring(o.Get("monitoring"), p)
 	a.checkClientRules(o.Get("permissions"))
 	a.checkControlRules(o.Get("permissions"))
 	a.decodeReference(o)
@@ -338,6 +344,8 @@ func (a *AgentFile) decodeSkill(e strictyaml.Entry, p paths, actions actionOptio
 	o := e.Value.Object()
 	defer o.Done()
 	process, worker, service, action, tool := o.Get("process"), o.Get("worker"), o.Get("http"), o.Get("action"), o.Get("mcp")
+	inline := o.Get("inline")
+	s.Inline = inline.Bool()
 	var chosen bool
 	for _, runner := range []strictyaml.Value{tool, action, service, worker, process} {
 		if chosen && runner.Present() {
@@ -346,6 +354,11 @@ func (a *AgentFile) decodeSkill(e strictyaml.Entry, p paths, actions actionOptio
 		chosen = chosen || runner.Present()
 	}
 	switch {
+	case s.Inline && chosen:
+		inline.Fault("only a Go function runs inline", "leave it out: every other skill runs on its own")
+		return s
+	case s.Inline:
+		return s
 	case tool.Present():
 		s.MCP = a.decodeMCPTool(tool, e.Name, p)
 		return s

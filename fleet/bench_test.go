@@ -47,7 +47,7 @@ capabilities:
 
 // Load's cost for each agent does not depend on how many there are.
 func BenchmarkLoad(b *testing.B) {
-	for _, n := range []int{100, 1000} {
+	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			root := largeFleet(b, n)
 			b.ReportAllocs()

@@ -88,11 +88,15 @@ func (l *loader) withEngine(d *capability.Document, e capability.Engine, limits 
 	key := engined{d, e.Name(), limits}
 	// Members share the documents of their peers, and compiling a schema again is
 	// the slow part of a load.
-	if out, ok := l.engines[key]; ok {
+	if out, ok := l.now.engines[key]; ok {
 		return out
 	}
-	out, err := d.WithEngine(e)
-	l.failed(err)
-	l.engines[key] = out
+	out, ok := l.before.engines[key]
+	if !ok {
+		var err error
+		out, err = d.WithEngine(e)
+		l.failed(err)
+	}
+	l.now.engines[key] = out
 	return out
 }

@@ -29,6 +29,7 @@ func (f *Fleet) Files(m *Member) []string {
 	}
 	all = append(all, m.Agent.MCP.files()...)
 	all = append(all, m.Agent.Control.files()...)
+	all = append(all, m.Agent.Monitoring.files()...)
 	for _, skill := range m.Agent.Skills {
 		if skill.HTTP != nil {
 			all = append(all, skill.HTTP.files()...)

@@ -46,7 +46,8 @@ type Fleet struct {
 	Hosts []Host
 
 	shown      string      // the root as it was given to Load
-	opts       LoadOptions // for Reload
+	opts       LoadOptions // for Reload, as is cache
+	cache      *cache
 	members    map[string]*Member
 	identities map[envelope.Address]*PeerAuth
 }

@@ -138,7 +138,7 @@ func decodeHTTPHeaders(v strictyaml.Value) (all []HTTPHeader) {
 			e.Value.Fault("the header "+name+" holds a secret, which a file does not", "name it under credentials: [{header: "+name+", secret: env:…}]")
 		case strings.HasPrefix(name, "Agentd-") || strings.HasPrefix(name, "Proxy-") || slices.Contains([]string{
 			"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key", "Keep-Alive",
-			"Te", "Traceparent", "Trailer", "Transfer-Encoding", "Upgrade", "X-Http-Method", "X-Http-Method-Override", "X-Method-Override",
+			"Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "X-Http-Method", "X-Http-Method-Override", "X-Method-Override",
 		}, name):
 			e.Value.Fault("the header "+name+" is agentd's own", "remove it")
 		case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == '\x7f' }):

@@ -69,6 +69,7 @@ func TestHTTPSkillRefused(t *testing.T) {
 		"{url: 'http://127.0.0.1/', tls: {serverName: a}}":                                       "the URL is not https",
 		"{url: 'https://x/', maxResponseBytes: 0}":                                               "maxResponseBytes",
 		"{url: 'https://x/', timeoutMs: 90000000}":                                               "timeoutMs",
+		"{url: 'https://x/'}, inline: true":                                                      "only a Go function runs inline",
 		"{url: 'https://x/'}, process: {command: [a]}":                                           "a skill is a process, a worker, a web service",
 		"{url: 'https://x/', headers: {Authorization: s3cret}, credentials: [{secret: s3cret}]}": "which a file does not",
 	} {

@@ -81,11 +81,32 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{
-		paths: p, opts: opts,
-		peers: make(map[string]peerList), views: make(map[view]peerList),
-		pins: make(map[pin]*capability.Document), engines: make(map[engined]*capability.Document),
+	return load(p, opts, newCache())
+}
+
+// Reload loads the fleet again, with the options that it was loaded with. It reads every
+// file, and parses and compiles those that have changed since this fleet was loaded; the two
+// share the rest. Call it on the newest fleet: an older one shares less.
+func (f *Fleet) Reload() (*Fleet, error) {
+	p, err := newPaths(f.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NoFleetError{Dir: f.Root}
 	}
+	if err != nil {
+		return nil, err
+	}
+	p.shown = f.shown
+	return load(p, f.opts, f.cache)
+}
+
+// load is Load with what the load before it has made.
+func load(p paths, opts LoadOptions, before *cache) (*Fleet, error) {
+	l := &loader{
+		paths: p, opts: opts, before: before, now: newCache(),
+		peers: make(map[string]peerList), views: make(map[view]peerList),
+		pins: make(map[pin]*capability.Document),
+	}
+	root := p.shown
 	file, err := strictyaml.ReadFile(filepath.Join(p.root, ManifestName), p.name(filepath.Join(p.root, ManifestName)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NoFleetError{Dir: root}
@@ -114,22 +135,20 @@ func Load(root string, opts LoadOptions) (*Fleet, error) {
 	if err := strictyaml.Join(append([]error{file.Err()}, l.errs...)...); err != nil {
 		return nil, err
 	}
-	m.fleet.opts = opts
+	m.fleet.opts, m.fleet.cache = opts, l.now
 	return m.fleet, nil
 }
-
-// Reload loads the fleet again, with the options that it was loaded with.
-func (f *Fleet) Reload() (*Fleet, error) { return Load(f.Root, f.opts) }
 
 // loader reads the files that a manifest names, each of them once.
 type loader struct {
 	paths
-	opts    LoadOptions
-	errs    []error
-	peers   map[string]peerList              // by absolute path; empty if it failed
-	views   map[view]peerList                // peers, under another engine than the first
-	pins    map[pin]*capability.Document     // nil if it failed
-	engines map[engined]*capability.Document // nil if it failed
+	opts   LoadOptions
+	before *cache // of the load before this one
+	now    *cache
+	errs   []error
+	peers  map[string]peerList          // by absolute path; empty if it failed
+	views  map[view]peerList            // peers, under another engine than the first
+	pins   map[pin]*capability.Document // nil if it failed
 }
 
 // failed records an error, if there is one, so that the load can go on and
@@ -173,7 +192,7 @@ func (l *loader) member(f *Fleet, e entry) {
 	}
 	l.agentFile(m, e.path)
 	if path, ok := capability.Find(m.Dir); ok {
-		doc, err := capability.LoadWith(path, l.capabilityOptions(path, m.Address))
+		doc, err := l.capabilities(path, m.Address)
 		if !l.failed(err) {
 			m.Capabilities = doc
 		}
@@ -187,19 +206,12 @@ func (l *loader) member(f *Fleet, e entry) {
 // directory; a missing file is reported there.
 func (l *loader) agentFile(m *Member, at strictyaml.Value) {
 	path := findAgentFile(m.Dir)
-	file, err := strictyaml.ReadFile(path, l.name(path))
+	a, err := l.agent(m, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		at.Fault(fmt.Sprintf("agent %q has no agent.yaml at %s", m.ID, l.name(path)), "")
 		return
 	}
-	if l.failed(err) {
-		return
-	}
-	a := decodeAgent(file, m.ID, l.paths, actionOptions{
-		known: l.opts.Actions, dir: m.Dir, schemas: l.capabilityOptions(path, m.Address),
-	})
-	a.Path = path
-	if !l.failed(file.Err()) {
+	if !l.failed(err) {
 		m.Agent = a
 	}
 }
@@ -262,29 +274,18 @@ func (l *loader) peersFile(f *Fleet, path string) peerList {
 	// Until it succeeds: members that share a faulty file must not report its
 	// faults again.
 	l.peers[path] = peerList{}
-	file, err := strictyaml.ReadFile(path, l.name(path))
+	entries, err := l.peerEntries(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = &strictyaml.Error{Faults: []Fault{{Position: Position{File: l.name(path)}, Message: "no peers config there, though an environment's peersRef names it"}}}
 	}
 	if l.failed(err) {
 		return peerList{}
 	}
-	entries := decodePeers(file, path, l.paths)
-	var pinErrs []error
-	for _, e := range entries {
-		if e.pin.path != "" {
-			pinErrs = append(pinErrs, l.loadPin(e))
-		}
-	}
-	bad := l.failed(file.Err())
-	if l.failed(strictyaml.Join(pinErrs...)) || bad {
-		return peerList{}
-	}
 	list := peerList{make([]*Peer, len(entries)), make(map[envelope.Address]*Peer, len(entries))}
 	for i := range entries {
-		peer := &entries[i].Peer
-		l.document(f, peer, entries[i])
-		list.all[i], list.byAddress[peer.Address] = peer, peer
+		peer := entries[i].Peer // a copy: fleets that share the entries have other members
+		l.document(f, &peer, entries[i])
+		list.all[i], list.byAddress[peer.Address] = &peer, &peer
 	}
 	l.peers[path] = list
 	return list
@@ -297,7 +298,7 @@ func (l *loader) loadPin(e peerEntry) error {
 	if _, ok := l.pins[e.pin]; ok {
 		return nil
 	}
-	doc, err := capability.LoadWith(e.pin.path, l.capabilityOptions(e.pin.path, e.pin.agent))
+	doc, err := l.capabilities(e.pin.path, e.pin.agent)
 	var missing *capability.MissingError
 	if errors.As(err, &missing) {
 		e.pinAt.Fault(missing.Error(), "")

@@ -12,9 +12,10 @@ import (
 
 // paths resolves the paths that a fleet's files name.
 type paths struct {
-	root  string // absolute
-	real  string // root after symbolic links
-	shown string // root as faults print it
+	root  string    // absolute
+	real  string    // root after symbolic links
+	shown string    // root as faults print it
+	asked *[]string // gets the paths whose links were followed; nil for nobody
 }
 
 // newPaths returns the resolver for the fleet in root, which must exist.
@@ -77,6 +78,9 @@ func (p paths) resolve(v strictyaml.Value, base string, absoluteAnywhere bool) s
 	if !within(p.root, path) || !p.linksStayInside(path) {
 		v.Fault("the path leads out of the fleet's root", "move the file below fleet.yaml")
 		return ""
+	}
+	if p.asked != nil {
+		*p.asked = append(*p.asked, path)
 	}
 	return path
 }

@@ -22,6 +22,9 @@ type Worker struct {
 	MaxCalls       int
 	MaxAge         time.Duration
 	MaxMemoryBytes int64
+	// IdleTimeout is after how long without a call a process ends until a call needs it; 0 is
+	// never. One that was started with the agent stays.
+	IdleTimeout time.Duration
 	// StartTimeout is how long a process may take until it serves. The default is 30 s.
 	StartTimeout time.Duration
 }
@@ -45,6 +48,7 @@ func decodeWorker(v strictyaml.Value, p paths) (*Process, *Worker) {
 		MaxCalls:       int(o.Get("maxCalls").Int(1, math.MaxInt32)),
 		MaxAge:         o.Get("maxAgeMs").Millis(month),
 		MaxMemoryBytes: o.Get("maxMemoryBytes").Int(leastMemory, math.MaxInt64),
+		IdleTimeout:    o.Get("idleTimeoutMs").Millis(month),
 		StartTimeout:   o.Get("startTimeoutMs").Millis(maxDuration),
 	}
 	w.Instances = max(w.Instances, 1)

@@ -29,6 +29,16 @@ func BenchmarkProof(b *testing.B) {
 			}
 		}
 	})
+	b.Run("seal", func(b *testing.B) {
+		b.ReportAllocs()
+		buf, to := append(make([]byte, 0, 2048), form...), []byte(bob)
+		for b.Loop() {
+			buf[len(form)-1] = '}'
+			if _, err := x.Seal(buf[:len(form)], to); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("verify", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -8,6 +8,8 @@ import (
 	"hash"
 	"sync"
 	"time"
+
+	"github.com/agentd/agentd/envelope"
 )
 
 // A Window is the time in which a key is valid. A zero end is open.
@@ -75,6 +77,7 @@ func (s Secret) check() error {
 type macKey struct {
 	id     string
 	window Window
+	always bool      // the window is open at both ends
 	states sync.Pool // of *macState, keyed
 }
 
@@ -87,16 +90,34 @@ type macState struct {
 }
 
 func newMACKey(id string, key []byte, w Window) *macKey {
-	k := &macKey{id: id, window: w}
+	k := &macKey{id: id, window: w, always: w == Window{}}
 	k.states.New = func() any { return &macState{hash: hmac.New(sha256.New, key)} }
 	return k
+}
+
+// invalid returns why the key is not valid now, or 0. Most keys are valid at all times,
+// and the clock takes as long as a third of a block of hashing.
+func (k *macKey) invalid(now func() time.Time) Reason {
+	if k.always {
+		return 0
+	}
+	return k.window.covers(now())
+}
+
+// seal returns the message with a signing form, proven.
+func (k *macKey) seal(form []byte) []byte {
+	s := k.states.Get().(*macState) // the pool holds nothing else
+	message := envelope.WithMAC(form, k.id, s.mac(form))
+	k.states.Put(s)
+	return message
 }
 
 // sign returns the HMAC of form in hex.
 func (k *macKey) sign(form []byte) string {
 	s := k.states.Get().(*macState) // the pool holds nothing else
 	defer k.states.Put(s)
-	return string(s.mac(form))
+	hex.Encode(s.text[:], s.mac(form))
+	return string(s.text[:])
 }
 
 // verify reports whether signature is the HMAC of form in hex. It compares in
@@ -105,15 +126,14 @@ func (k *macKey) sign(form []byte) string {
 func (k *macKey) verify(form []byte, signature string) bool {
 	s := k.states.Get().(*macState) // the pool holds nothing else
 	defer k.states.Put(s)
-	want := s.mac(form)
+	hex.Encode(s.text[:], s.mac(form))
 	// The digits are compared, not the number: the reference system writes lower case.
-	return len(signature) == len(want) && hmac.Equal(want, []byte(signature))
+	return len(signature) == len(s.text) && hmac.Equal(s.text[:], []byte(signature))
 }
 
-// mac returns the HMAC of form in hex. The result is valid until the next use of s.
+// mac returns the HMAC of form. The result is valid until the next use of s.
 func (s *macState) mac(form []byte) []byte {
 	s.hash.Reset()
 	s.hash.Write(form) // never fails: package hash
-	hex.Encode(s.text[:], s.hash.Sum(s.sum[:0]))
-	return s.text[:]
+	return s.hash.Sum(s.sum[:0])
 }

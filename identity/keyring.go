@@ -128,34 +128,58 @@ func newSharedKeys(address envelope.Address, secrets []Secret) (*peerKeys, error
 
 // Sign returns the proof for a message to an agent, given its signing form. With
 // no key for that agent it returns the bare claim, or an [*Error] where proofs
-// are required. It implements [envelope.Signer].
-//
-// The newest key that is valid signs. When none is, the error is about the newest,
-// the one that an operator has to look at.
+// are required.
 func (k *Keyring) Sign(to envelope.Address, form []byte) (envelope.Auth, error) {
-	keys := k.peers[to]
-	if keys == nil || keys.provider == Internal {
-		if k.require {
-			return envelope.Auth{}, &Error{Reason: UnknownPeer, Peer: to, Provider: Internal}
-		}
+	key, err := k.signingKey(k.peers[to])
+	switch {
+	case err != nil:
+		err.Peer = to
+		return envelope.Auth{}, err
+	case key == nil:
 		return envelope.Auth{Kind: envelope.AuthInternal}, nil
 	}
-	now := k.now()
+	return envelope.Auth{Kind: envelope.AuthHMAC, KeyID: key.id, Signature: key.sign(form)}, nil
+}
+
+// Seal is [Keyring.Sign] for a message that is being encoded. It implements
+// [envelope.Signer].
+func (k *Keyring) Seal(form, to []byte) ([]byte, error) {
+	key, err := k.signingKey(k.peers[envelope.Address(to)])
+	switch {
+	case err != nil:
+		err.Peer = envelope.Address(to)
+		return nil, err
+	case key == nil:
+		return envelope.WithAuth(form, &envelope.Auth{Kind: envelope.AuthInternal})
+	}
+	return key.seal(form), nil
+}
+
+// signingKey returns the key that signs for a peer, or nil for a bare claim. The newest
+// key that is valid signs. When none is, the error is about the newest, the one that an
+// operator has to look at; it lacks the peer.
+func (k *Keyring) signingKey(keys *peerKeys) (*macKey, *Error) {
+	if keys == nil || keys.provider == Internal {
+		if k.require {
+			return nil, &Error{Reason: UnknownPeer, Provider: Internal}
+		}
+		return nil, nil
+	}
 	var refused *Error
 	for i := len(keys.out) - 1; i >= 0; i-- {
 		key := keys.out[i]
-		if reason := key.window.covers(now); reason != 0 {
-			if refused == nil {
-				refused = &Error{Reason: reason, Peer: to, Provider: keys.provider, KeyID: key.id}
-			}
-			continue
+		reason := key.invalid(k.now)
+		if reason == 0 {
+			return key, nil
 		}
-		return envelope.Auth{Kind: envelope.AuthHMAC, KeyID: key.id, Signature: key.sign(form)}, nil
+		if refused == nil {
+			refused = &Error{Reason: reason, Provider: keys.provider, KeyID: key.id}
+		}
 	}
 	if refused == nil { // there is no key at all
-		refused = &Error{Reason: UnknownKey, Peer: to, Provider: keys.provider}
+		refused = &Error{Reason: UnknownKey, Provider: keys.provider}
 	}
-	return envelope.Auth{}, refused
+	return nil, refused
 }
 
 // Proves reports whether Verify demands a proof of what peer sends.
@@ -203,10 +227,9 @@ func (k *Keyring) check(keys *peerKeys, e *envelope.Envelope) Reason {
 		if key.id != e.Auth.KeyID {
 			continue
 		}
-		now := k.now()
-		reason := key.window.covers(now)
+		reason := key.invalid(k.now)
 		if reason == NotYetValid {
-			reason = key.window.covers(now.Add(k.early))
+			reason = key.window.covers(k.now().Add(k.early))
 		}
 		if reason != 0 {
 			return reason

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentd/agentd/mcpbridge/projection"
+	"github.com/agentd/agentd/rpc/span"
 )
 
 // Options configure a [Bridge]. The zero value is what most want.
@@ -42,6 +43,8 @@ type Options struct {
 	// Secret signs handles and the state of requests. Those of a secret that is kept,
 	// of 32 bytes or more, outlive the process; without one it is random.
 	Secret []byte
+	// Tracer takes the spans of clients' requests; nil makes none.
+	Tracer span.Tracer
 	// Logger gets what no client is told; nil is nowhere.
 	Logger *slog.Logger
 }
@@ -135,6 +138,20 @@ func (b *Bridge) face(c Client) (*face, error) {
 	}
 	b.faces[c.Name] = f
 	return f, nil
+}
+
+// Sessions counts the open sessions of clients, over streams and over HTTP. Clients without one are
+// not in it.
+func (b *Bridge) Sessions() map[string]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := map[string]int{}
+	for name, f := range b.faces {
+		for range f.server.Sessions() {
+			all[name]++
+		}
+	}
+	return all
 }
 
 // Changed makes the lists of tools and resources anew, and notifies clients of those that

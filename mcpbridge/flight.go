@@ -57,7 +57,8 @@ func (f *face) launch(ctx context.Context, req *mcp.CallToolRequest, t *tool, r 
 		return nil, &rpc.Error{Code: rpc.CodeAbandoned, Message: errClosed.Error(), Retryable: true}
 	}
 	if r.Traceparent == "" { // else it goes on with that of the round before
-		r.Traceparent = continued(req.Params.Meta)
+		own := tracedContext(ctx)
+		r.Traceparent, r.Tracestate = own.traceparent, own.tracestate
 	}
 	fl := &flight{
 		id: rand.Text(), face: f, tool: t, session: req.Session, traceparent: r.Traceparent,
@@ -106,7 +107,7 @@ func (fl *flight) outcome(ctx context.Context, req *mcp.CallToolRequest) *mcp.Ca
 	failed := failureOf(fl.result, fl.err)
 	if failed != nil && failed.Code == 0 {
 		f.bridge.opts.Logger.LogAttrs(ctx, slog.LevelError, "an MCP client's call failed",
-			slog.String("client", f.client.Name), slog.String("tool", t.name), slog.Any("error", fl.err))
+			slog.String("client", f.client.Name), slog.String("tool", t.name), slog.String("traceId", rpc.TraceID(fl.traceparent)), slog.Any("error", fl.err))
 		failed = &rpc.Error{Code: rpc.CodeInternal, Message: "internal error"}
 	}
 	var out *mcp.CallToolResult

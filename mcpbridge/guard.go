@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,6 +17,9 @@ import (
 // recover: without it, one faulty handler would end the process for all clients.
 func (f *face) guard(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		start := time.Now()
+		ctx, traced := f.beginTrace(ctx, req)
+		defer func() { f.endTrace(traced, start, method, req, result, err) }() // after what a panic becomes
 		defer func() {
 			if r := recover(); r != nil {
 				f.bridge.opts.Logger.LogAttrs(ctx, slog.LevelError, "an MCP request failed",

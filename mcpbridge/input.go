@@ -86,7 +86,7 @@ func (f *face) question(ctx context.Context, req *mcp.CallToolRequest, fl *fligh
 	if n > maxRounds {
 		return refuse(rpc.CodeInputRequired, "%s asks for input again and again: it has %d times", t.what(), maxRounds)
 	}
-	requests, err := requestsOf(t, asked)
+	requests, err := requestsOf(ctx, t, asked)
 	if err != nil {
 		return refuse(rpc.CodeBadSkillOutput, "%s asks for input in a way that no client understands: %s", t.what(), truncate.String(err.Error(), 300))
 	}
@@ -95,7 +95,7 @@ func (f *face) question(ctx context.Context, req *mcp.CallToolRequest, fl *fligh
 		if given, err = f.askSession(ctx, req, requests); err != nil {
 			return refuse(rpc.CodeInputRequired, "%s asks for input, and the client has not given it: %s", t.what(), truncate.String(err.Error(), 300))
 		}
-	} else if req.Params.RequestState != "" || n > 1 || !allAnswered(asked, given) {
+	} else if req.Params.RequestState != "" || n > 1 || !allAnswered(ctx, asked, given) {
 		// Answers that came with a new request, before anything was asked, count if they are
 		// the right ones; those to an earlier question do not.
 		return f.inRound(req, requests, round{Number: n, Asked: asked, Call: fl.id})
@@ -110,7 +110,7 @@ func (f *face) question(ctx context.Context, req *mcp.CallToolRequest, fl *fligh
 // next makes the call of a request again, with the answers of its client.
 func (f *face) next(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request, n int, asked *capability.InputRequired, given mcp.InputResponseMap) *mcp.CallToolResult {
 	in := capability.ClientInput{RequestState: asked.RequestState, InputResponses: map[string]json.RawMessage{}}
-	all := allAnswered(asked, given)
+	all := allAnswered(ctx, asked, given)
 	for key := range asked.InputRequests {
 		text, err := json.Marshal(given[key])
 		if err != nil || !all {
@@ -136,8 +136,8 @@ func (f *face) inRound(req *mcp.CallToolRequest, requests mcp.InputRequestMap, r
 // for it once, where its agent remembers requests: their key is the call that asked. States are
 // no keys, because a question that is asked again has another one, and both can come back.
 func (f *face) answerRound(ctx context.Context, req *mcp.CallToolRequest, t *tool, r rpc.Request, back *round) *mcp.CallToolResult {
-	if !allAnswered(back.Asked, req.Params.InputResponses) {
-		requests, err := requestsOf(t, back.Asked)
+	if !allAnswered(ctx, back.Asked, req.Params.InputResponses) {
+		requests, err := requestsOf(ctx, t, back.Asked)
 		if err != nil { // never: it was asked before
 			return failure(t, rpc.NewError(rpc.CodeInternal, err, "internal error"))
 		}
@@ -189,7 +189,7 @@ func answered[R mcp.InputResponse](r R, err error) (mcp.InputResponse, error) {
 // they are, and a model is told; agentd's own questions never begin like that.
 //
 //nolint:staticcheck // models and folders are deprecated, and in use
-func requestsOf(t *tool, asked *capability.InputRequired) (mcp.InputRequestMap, error) {
+func requestsOf(ctx context.Context, t *tool, asked *capability.InputRequired) (mcp.InputRequestMap, error) {
 	if size, err := json.Marshal(asked); err != nil || len(size) > capability.MaxInputBytes {
 		return nil, fmt.Errorf("it has more than %d bytes", capability.MaxInputBytes)
 	}
@@ -202,7 +202,7 @@ func requestsOf(t *tool, asked *capability.InputRequired) (mcp.InputRequestMap, 
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", key, err)
 			}
-			if _, err := form.compile(); err != nil {
+			if _, err := form.compile(ctx); err != nil {
 				return nil, fmt.Errorf("%s: its requestedSchema: %w", key, err)
 			}
 			requests[key] = &mcp.ElicitParams{Mode: "form", Message: whose + form.Message, RequestedSchema: form.RequestedSchema}
@@ -233,20 +233,21 @@ func formOf(r capability.InputRequest) (f form, err error) {
 	return f, err
 }
 
-func (f form) compile() (*schema.Schema, error) {
-	return schema.CompileWith(f.RequestedSchema, schema.CompileOptions{Profile: schema.ProfileFull})
+// compile compiles what a form asks for, which a peer wrote.
+func (f form) compile(ctx context.Context) (*schema.Schema, error) {
+	return schema.CompileWithin(ctx, f.RequestedSchema, schema.CompileOptions{Profile: schema.ProfileFull}, schema.CompileLimits{})
 }
 
 // allAnswered reports whether a client has answered all that it was asked, each in its kind, and
 // forms with what they ask for. Other answers beside these are nobody's.
 //
 //nolint:staticcheck // models and folders are deprecated, and in use
-func allAnswered(asked *capability.InputRequired, given mcp.InputResponseMap) bool {
+func allAnswered(ctx context.Context, asked *capability.InputRequired, given mcp.InputResponseMap) bool {
 	for key, r := range asked.InputRequests {
 		ok := false
 		switch a := given[key].(type) {
 		case *mcp.ElicitResult:
-			ok = r.Ask() == capability.AskElicitation && fits(r, a)
+			ok = r.Ask() == capability.AskElicitation && fits(ctx, r, a)
 		case *mcp.CreateMessageResult, *mcp.CreateMessageWithToolsResult:
 			ok = r.Ask() == capability.AskSampling
 		case *mcp.ListRootsResult:
@@ -260,7 +261,7 @@ func allAnswered(asked *capability.InputRequired, given mcp.InputResponseMap) bo
 }
 
 // fits reports whether a form is filled in as its schema says, or is declined.
-func fits(r capability.InputRequest, a *mcp.ElicitResult) bool {
+func fits(ctx context.Context, r capability.InputRequest, a *mcp.ElicitResult) bool {
 	if a.Action != "accept" {
 		return a.Action == "decline" || a.Action == "cancel"
 	}
@@ -268,7 +269,7 @@ func fits(r capability.InputRequest, a *mcp.ElicitResult) bool {
 	if err != nil {
 		return false
 	}
-	s, err := form.compile()
+	s, err := form.compile(ctx)
 	if err != nil {
 		return false
 	}

@@ -1,31 +1,108 @@
 package mcpbridge
 
 import (
-	"crypto/rand"
-	"encoding/hex"
+	"context"
+	"errors"
+	"reflect"
+	"strconv"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/span"
 )
 
-// metaTraceparent is the key of the W3C trace context in metadata, as the protocol
-// reserves it.
-const metaTraceparent = "traceparent"
+// The keys of the W3C trace context in metadata, as the protocol reserves them. Over HTTP the
+// headers of the same names count where the metadata has none.
+const (
+	metaTraceparent = "traceparent"
+	metaTracestate  = "tracestate"
+)
 
-// continued is the trace context of a call: that of the request goes on with a span of
-// its own, and without a valid one a trace begins. The result names it, so that a client
-// finds its call in the traces of the agents.
-func continued(meta mcp.Meta) string {
-	var b [24]byte
-	_, _ = rand.Read(b[:]) // which cannot fail
-	b[0] |= 1              // neither id may be all zeros
-	b[16] |= 1
-	id, flags := hex.EncodeToString(b[:16]), "01"
-	if parent, _ := meta[metaTraceparent].(string); len(parent) >= len("00-")+32+1+16+len("-01") {
-		if known := rpc.TraceID(parent); known != "" {
-			id, flags = known, parent[53:55]
+// A traceContext is the place of a request in a trace.
+type traceContext struct {
+	parent      string // the client's, or ""
+	traceparent string // of the request's own span; its calls and its result have it
+	tracestate  string
+}
+
+type traceKey struct{}
+
+// tracedContext returns the place in a trace that the guard has given to a request.
+func tracedContext(ctx context.Context) traceContext {
+	t, _ := ctx.Value(traceKey{}).(traceContext)
+	return t
+}
+
+// beginTrace continues the trace of a request. Without a valid one a trace begins. The result
+// names it, so that a client finds its call in the traces of the agents.
+func (f *face) beginTrace(ctx context.Context, req mcp.Request) (context.Context, traceContext) {
+	var t traceContext
+	t.parent, t.tracestate = traceOf(req)
+	t.traceparent = span.Continue(f.bridge.opts.Tracer, t.parent)
+	return context.WithValue(ctx, traceKey{}, t), t
+}
+
+// traceOf is the trace context that a request brings.
+func traceOf(req mcp.Request) (parent, state string) {
+	if meta := metaOf(req); meta != nil {
+		parent, _ = meta[metaTraceparent].(string)
+		state, _ = meta[metaTracestate].(string)
+	}
+	if extra := req.GetExtra(); !span.Valid(parent) && extra != nil {
+		parent, state = extra.Header.Get(metaTraceparent), extra.Header.Get(metaTracestate)
+	}
+	if !span.Valid(parent) {
+		return "", ""
+	}
+	return parent, span.State(state)
+}
+
+// metaOf is the metadata of a request. Of some requests the parameters are a nil pointer.
+func metaOf(req mcp.Request) map[string]any {
+	params := req.GetParams()
+	if v := reflect.ValueOf(params); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	return params.GetMeta()
+}
+
+// isOwn reports whether a name is that of a tool that is no peer's.
+func isOwn(name string) bool { return name == requestAgentTool || name == awaitTool }
+
+// endTrace ends the span of a request.
+func (f *face) endTrace(t traceContext, start time.Time, method string, req mcp.Request, result mcp.Result, err error) {
+	tracer := f.bridge.opts.Tracer
+	if !span.Recorded(tracer, t.traceparent) {
+		return
+	}
+	s := &span.Span{
+		Parent: t.parent, Traceparent: t.traceparent, State: t.tracestate, Kind: span.Server, Name: method, Start: start, End: time.Now(),
+	}
+	s.Add(span.MCPMethod, method)
+	s.Add(span.MCPPeer, f.client.String())
+	if session := req.GetSession(); session != nil {
+		s.Add(span.MCPSession, session.ID())
+	}
+	if call, ok := req.(*mcp.CallToolRequest); ok && call.Params != nil {
+		s.Add(span.GenAIOperation, span.ExecuteTool)
+		name := call.Params.Name
+		if _, known := f.tool(name); !known && !isOwn(name) {
+			name = span.OtherMethod // strangers choose it
+		}
+		s.Add(span.GenAITool, name)
+		s.Name += " " + name
+	}
+	if out, ok := result.(*mcp.CallToolResult); ok && out != nil && out.IsError {
+		s.Failure = span.ToolError
+	}
+	if err != nil {
+		s.Failure = "error"
+		if wire := (*jsonrpc.Error)(nil); errors.As(err, &wire) {
+			s.Failure = strconv.FormatInt(wire.Code, 10)
+			s.Add(span.RPCStatus, s.Failure)
 		}
 	}
-	return "00-" + id + "-" + hex.EncodeToString(b[16:]) + "-" + flags
+	tracer.End(s)
 }

@@ -181,6 +181,12 @@ func (r *Resolved) Acquire() (release func(), ok bool) {
 	return sync.OnceFunc(r.users.leave), true
 }
 
+// Hold is Acquire for a caller that calls Release exactly once: it allocates nothing.
+func (r *Resolved) Hold() bool { return r.users.acquire() }
+
+// Release ends what a successful Hold has begun.
+func (r *Resolved) Release() { r.users.leave() }
+
 // Close waits until everybody who has acquired the servers has released them, and no
 // call runs any more, or until ctx ends. Then it closes them.
 func (r *Resolved) Close(ctx context.Context) error {

@@ -35,6 +35,17 @@ func BenchmarkCall(b *testing.B) {
 			}
 		}
 	})
+	b.Run("Proven", func(b *testing.B) {
+		proven, _ := rpctest.Proven(b)
+		w := rpctest.NewWorld(b, rpctest.Answers(rpctest.ValidAnswer), proven)
+		r := rpctest.Request()
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := w.Client.RequestAgent(context.Background(), r); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("Policed", func(b *testing.B) {
 		doc := rpctest.ContractWith(b, "    timeoutMs: 5000\n    rateLimit: {requests: 1000000000}\n    concurrency: 100\n")
 		w := rpctest.NewWorld(b, rpctest.Answers(rpctest.ValidAnswer), rpctest.Both(doc, &rpctest.Refusals{}), func(cc *caller.Config, ic *callee.Config) {

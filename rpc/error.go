@@ -153,6 +153,10 @@ type SkillError struct {
 	// RetryIn is how long the caller should wait before it calls again; 0 where the handler
 	// does not know.
 	RetryIn time.Duration
+	// Lost means that nobody knows what the skill has done: it ended without saying so, and
+	// somebody else ended it. A repetition with the same idempotency key does not get this
+	// failure as its answer.
+	Lost bool
 	// Failure names the kind of failure for the callee's record of the call, such as
 	// permission_denied: one of a small set of the handler's. It may be "".
 	Failure string

@@ -31,6 +31,8 @@ type Invocation struct {
 	SessionID string
 	// Traceparent is the W3C trace context of the call.
 	Traceparent string
+	// Tracestate is what vendors of tracing have added to it, or "".
+	Tracestate string
 	// IdempotencyKey is the caller's, or "".
 	IdempotencyKey string
 	// Hops counts the calls that led here, this one included.
@@ -39,6 +41,9 @@ type Invocation struct {
 	Deadline time.Time
 	// Event is set when the caller expects no answer.
 	Event bool
+	// Inline is set for a skill that has promised to be quick ([Inline]), wherever it runs.
+	// Its calls to other agents are refused.
+	Inline bool
 	// Reporter carries progress to the caller. It is nil when the caller wants none.
 	// Handlers call [Invocation.Progress].
 	Reporter ProgressReporter

@@ -167,6 +167,8 @@ type CallRecord struct {
 	Payload envelope.PayloadDigest
 	// TraceID is 32 hex digits.
 	TraceID string
+	// Sampled is set when this end has made a span of the call.
+	Sampled bool
 	// CorrelationID is the same at both ends.
 	CorrelationID string
 	// TenantID and SessionID are the call's, or "".

@@ -69,6 +69,8 @@ type Request struct {
 	// Traceparent is the W3C trace context that the call continues. Empty means that
 	// of the call which this one is nested in, or a new trace.
 	Traceparent string `json:"traceparent,omitempty"`
+	// Tracestate is what vendors of tracing have added to Traceparent.
+	Tracestate string `json:"tracestate,omitempty"`
 	// Origin is who has asked the agent for the call, such as a client of its face for MCP,
 	// MCP:<name>; "" for the agent itself. Permissions and records of this end name it. It
 	// never travels, and no API takes it.

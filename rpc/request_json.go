@@ -37,7 +37,7 @@ type requestSynonyms struct {
 
 // MarshalJSON writes {to, capability, payload?, timeoutMs?, idleTimeoutMs?, mode?,
 // idempotencyKey?, sessionId?, tenantId?,
-// traceparent?}. It leaves OnProgress out.
+// traceparent?, tracestate?}. It leaves OnProgress out.
 func (r Request) MarshalJSON() ([]byte, error) {
 	return marshal(requestJSON{requestFields: requestFields(r), TimeoutMs: wholeMs(r.Timeout), IdleTimeoutMs: wholeMs(r.IdleTimeout)})
 }

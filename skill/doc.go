@@ -38,6 +38,7 @@
 //	AGENTD_TENANT_ID        the call's tenant
 //	AGENTD_IDEMPOTENCY_KEY  the caller's
 //	AGENTD_TRACEPARENT      the W3C trace context, also as TRACEPARENT
+//	TRACESTATE              what vendors of tracing have added to it
 //	AGENTD_HOPS             the calls that led here, this one included
 //	AGENTD_FLEET_ROOT       the folder of fleet.yaml
 //

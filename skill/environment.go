@@ -36,6 +36,7 @@ func callEnvironment(inv *rpc.Invocation) ([]string, error) {
 		// The name that OpenTelemetry gives it in environments, for programs that know
 		// nothing of agentd.
 		{"TRACEPARENT", inv.Traceparent},
+		{"TRACESTATE", inv.Tracestate},
 		{"AGENTD_HOPS", strconv.Itoa(max(inv.Hops, 1))},
 		{"AGENTD_DEADLINE", deadline},
 		// Without Calls there is no token, and that of an agentd around this one is

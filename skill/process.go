@@ -74,6 +74,8 @@ type Process struct {
 	// Descendants ends what the program leaves running outside of its process group. Nil
 	// leaves it alone. Only package daemon makes one.
 	Descendants *descendants.Member
+	// Usage notes what the programs use. Nil notes nothing.
+	Usage *Usage
 	// Logger receives standard error. The default discards it.
 	Logger *slog.Logger
 }
@@ -147,8 +149,10 @@ func (p *Process) run(ctx context.Context, inv *rpc.Invocation, confined *sandbo
 	out.begin()
 	logged.begin()
 	family.Started(cmd.Process.Pid)
+	p.Usage.started(cmd.Process.Pid)
 	confined.Started()
 	err = cmd.Wait()
+	p.Usage.finished(cmd.Process.Pid, cmd.ProcessState)
 	ended = time.Now()
 	p.endDescendants(family, inv)
 	// Where descendants are not found, what is left in the group goes at least.
@@ -159,7 +163,7 @@ func (p *Process) run(ctx context.Context, inv *rpc.Invocation, confined *sandbo
 // endDescendants ends what the program of a call has left, and logs how much that was.
 func (p *Process) endDescendants(family *descendants.Call, inv *rpc.Invocation) {
 	ended, err := family.End()
-	logLeft(p.Logger, ended, err, "capability", inv.Capability, "correlationId", inv.CorrelationID)
+	logLeft(p.Logger, ended, err, "capability", inv.Capability, "correlationId", inv.CorrelationID, "traceId", inv.TraceID())
 }
 
 // logLeft logs how many processes a program has left that were ended, and that some were not.
@@ -282,7 +286,7 @@ func (p *Process) outcome(ctx context.Context, state *os.ProcessState, stdout []
 		return nil, fmt.Errorf("skill: %w", err)
 	}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return nil, &rpc.SkillError{Message: fmt.Sprintf("the skill was stopped by a signal (%s)", status.Signal())}
+		return nil, &rpc.SkillError{Message: fmt.Sprintf("the skill was stopped by a signal (%s)", status.Signal()), Lost: true}
 	}
 	code := state.ExitCode()
 	public := &rpc.SkillError{

@@ -185,8 +185,8 @@ func TestProcessFailures(t *testing.T) {
 			if !errors.As(err, &public) {
 				t.Fatalf("got %s and %v, want a *rpc.SkillError", out, err)
 			}
-			if public.Message != test.says || public.Code != test.code || public.Retryable != test.retryable {
-				t.Errorf("got %q, code %v, retryable %v", public.Message, public.Code, public.Retryable)
+			if public.Message != test.says || public.Code != test.code || public.Retryable != test.retryable || public.Lost != (test.program == "killed") {
+				t.Errorf("got %q, code %v, retryable %v, lost %v", public.Message, public.Code, public.Retryable, public.Lost)
 			}
 			if test.program == "exit3" && (!strings.Contains(log.String(), "hunter2") || !strings.Contains(log.String(), "correlationId=c-1")) {
 				t.Errorf("standard error is not in the log: %s", log)

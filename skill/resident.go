@@ -90,12 +90,14 @@ func (r *Resident) start(ctx context.Context, env []string) (err error) {
 	r.stderr.started(r.Pid())
 	r.logged.begin()
 	r.family.Started(r.Pid())
+	r.process.Usage.started(r.Pid())
 	// Only a helper that hangs takes long here.
 	stop := context.AfterFunc(ctx, func() { r.Signal(syscall.SIGKILL) })
 	r.confined.Started()
 	stop()
 	if failure := r.confined.Failure(); failure != nil {
 		_ = r.cmd.Wait() // the helper, which has said why it failed
+		r.process.Usage.finished(r.Pid(), r.cmd.ProcessState)
 		r.logged.finish(time.Now())
 		return failure
 	}
@@ -139,6 +141,7 @@ func (r *Resident) command(ctx context.Context, env []string) (*exec.Cmd, error)
 // wait waits for the program to end, and ends what it has left.
 func (r *Resident) wait() {
 	err := r.cmd.Wait()
+	r.process.Usage.finished(r.Pid(), r.cmd.ProcessState)
 	r.endDescendants()
 	// Where descendants are not found, what is left in the group goes at least.
 	_ = syscall.Kill(-r.Pid(), syscall.SIGKILL)

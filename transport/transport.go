@@ -12,9 +12,9 @@ type Message struct {
 	Topic string
 	// Reply is the topic for an answer, or "".
 	Reply string
-	// Data is shared by all receivers and must not be changed after Publish. It is
-	// not copied, so that the cost of a message does not depend on its size or on
-	// the number of receivers.
+	// Data is shared by all receivers and must not be changed after Publish, but where
+	// the transport is a [Copier] that copies it. Others do not, so that the cost of a
+	// message does not depend on its size or on the number of receivers.
 	Data []byte
 	// Err is set only on messages from the transport itself. It is the [Code] of what
 	// happened to one request ([NoResponders]) or to many (the notices of
@@ -24,7 +24,8 @@ type Message struct {
 
 // A Handler receives the messages of one subscription, one after another. It must
 // not block for long, since messages queue up behind it, and must not close the
-// subscription that calls it, since Close waits for the handler.
+// subscription that calls it, since Close waits for the handler. One that ends its
+// goroutine, as runtime.Goexit does, gets the later messages on another.
 type Handler func(Message)
 
 // A Transport carries messages between agents. All methods are safe for
@@ -71,6 +72,13 @@ type Transport interface {
 	// Close stops immediately. It drops the messages that no handler has begun, and
 	// waits for running handlers. Closing twice is harmless.
 	Close() error
+}
+
+// A Copier is a [Transport] that tells whether Publish keeps the Data of messages. Where
+// it does not, publishers may use that memory again once Publish has returned.
+type Copier interface {
+	// CopiesData is the same for the whole life of the transport.
+	CopiesData() bool
 }
 
 // A Subscription is one receiver of a topic.

@@ -63,7 +63,7 @@ func (a *app) rootCommand() *cobra.Command {
 			"hash-chained record of each violation.",
 		SilenceUsage: true, SilenceErrors: true,
 	},
-		a.demoCommand(), a.initCommand(), a.devCommand(), a.runCommand(), a.brokerCommand(), a.fleetCommand(), a.requestCommand(), a.progressCommand(),
+		a.demoCommand(), a.initCommand(), a.devCommand(), a.doctorCommand(), a.runCommand(), a.brokerCommand(), a.fleetCommand(), a.requestCommand(), a.benchCommand(), a.progressCommand(),
 		a.awaitCommand(), a.dlqCommand(), a.permissionsCommand(), a.identityCommand(), a.approvalsCommand(),
 		a.capabilitiesCommand(), a.skillCommand(), a.sdkCommand(), a.actionCommand(), a.registryCommand(), a.mcpCommand(), a.auditCommand(), a.versionCommand(),
 	)
@@ -84,7 +84,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVarP(&a.FleetDir, "fleet", "C", "", "folder of fleet.yaml, or one below it (default: $AGENTD_FLEET_ROOT, then the working directory)")
 	flags.VarP(&a.Format, "output", "o", "table, json or jsonl")
 	flags.StringVar(&a.LogLevel, "log-level", "", "debug, info, warn or error (default: $AGENTD_LOG_LEVEL, then info)")
-	flags.StringVar(&a.LogFormat, "log-format", "", "text or json (default: $AGENTD_LOG_FORMAT, then text)")
+	flags.StringVar(&a.LogFormat, "log-format", "", "text or json (default: $AGENTD_LOG_FORMAT, then text; json for run, fleet run and broker off a terminal)")
 	return cmd
 }
 

@@ -183,6 +183,10 @@ func openStronghold(t *testing.T, by ...string) *stronghold {
 	if out, err := h.agentd("identity", "publish", "-C", h.Fleet); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	// An agent that has read the keys takes no answer from one that has not.
+	for _, agent := range []string{"clerk", "desk"} {
+		eventually.Holds(t, agent+" has read the keys", func() bool { return strings.Contains(h.logs[agent].String(), `"msg":"reloaded"`) })
+	}
 	h.Secrets = []string{
 		paths.AuditDB("clerk"), paths.AuditDB("clerk") + ".key", paths.AuditDB("desk") + ".key", paths.Idempotency("clerk"), paths.Identity("clerk"), paths.Identity("desk"),
 		at("fleet/clerk/secret.env"), at("private/agent.creds"), at("home/.ssh/id_ed25519"), at("home/.aws/credentials"),

@@ -18,7 +18,7 @@ func (a *app) auditCommand() *cobra.Command {
 	},
 		a.auditQueryCommand(), a.auditStatsCommand(), a.auditExportCommand(),
 		a.auditVerifyCommand(), a.auditProveCommand(), a.auditVerifyProofCommand(), a.auditVerifyApprovalCommand(),
-		a.auditRedactCommand(), a.auditPruneCommand(), a.auditRotateKeyCommand(), a.auditQuarantineCommand(),
+		a.auditRedactCommand(), a.auditPruneCommand(), a.auditRotateKeyCommand(), a.auditQuarantineCommand(), a.auditCompactCommand(),
 	)
 }
 
@@ -126,9 +126,14 @@ func (a *app) auditExportCommand() *cobra.Command {
 			"a crash: nothing is lost, and in a file nothing is duplicated. The cursor is kept beside the\n" +
 			"database. A receiver of standard output may see the last records again, and can recognise them\n" +
 			"by the log's name and the record's number. Nothing is read ahead of a slow receiver.\n\n" +
+			"With --to otlp the records go to an OpenTelemetry collector, as the OTEL_EXPORTER_OTLP_* variables\n" +
+			"say, or to the one of a URL: otlp+http://host:4318, otlp+grpc://host:4317, or with TLS otlp+https\n" +
+			"and otlp+grpcs. Each record is sent until it is taken: after a crash the last ones may come again,\n" +
+			"recognisable by log.record.uid. What the collector refuses is told.\n\n" +
 			"Conditions select records as in `agentd audit query`; captured payloads are exported only with\n" +
 			"--kind payload_capture. With --follow, new records are exported as they are written, until ctrl-c.",
 		Example: "  agentd audit export --agent reviewer --format ocsf --to reviewer.ocsf --cursor siem\n" +
+			"  agentd audit export --agent reviewer --to otlp+grpc://localhost:4317 --cursor otel --follow\n" +
 			"  agentd audit export --agent reviewer --format cef --cursor syslog --follow | logger",
 		Args: arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
@@ -139,11 +144,10 @@ func (a *app) auditExportCommand() *cobra.Command {
 	logFlags(cmd, &r.Logs)
 	conditions = conditionFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&r.Format, "format", "", "jsonl, ocsf, otlp or cef (required)")
-	f.StringVar(&r.To, "to", "-", "append to this file; - is standard output")
+	f.StringVar(&r.Format, "format", "", "jsonl, ocsf, otlp or cef (required, but for a collector)")
+	f.StringVar(&r.To, "to", "-", "append to this file; - is standard output, otlp[+http|+https|+grpc|+grpcs://host:port] a collector")
 	f.StringVar(&r.Cursor, "cursor", "", "name under which to store how far the export has come")
 	f.BoolVar(&r.Follow, "follow", false, "then export new records as they are written")
-	required(cmd, "format")
 	return cmd
 }
 
@@ -159,7 +163,9 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			"are named.\n\n" +
 			"By default, verify trusts the public keys and the checkpoint beside the database. Whoever\n" +
 			"can write all these files could rewrite them together: to detect that, give what was kept\n" +
-			"elsewhere, as --key, --checkpoint or --witness.",
+			"elsewhere, as --key, --checkpoint or --witness.\n\n" +
+			"--continue proves that the log has still the history that the stopped run has read, and checks\n" +
+			"what follows. It does not read the first part again: an edit there since then may go unseen.",
 		Example: "  agentd audit verify\n" +
 			"  agentd audit verify --agent reviewer --from-checkpoint\n" +
 			"  agentd audit verify --agent reviewer --witness agent://librarian\n" +
@@ -175,6 +181,8 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	f.StringArrayVar(&r.WitnessKeys, "witness-key", nil, "a witness's verifier key, or a file of them, such as the .pub file of its own log: only answers signed with these confirm")
 	f.IntVar(&r.Quorum, "quorum", 0, "how many of the witnesses must confirm (default: audit.witnessQuorum of agent.yaml, or all)")
 	f.BoolVar(&r.FromCheckpoint, "from-checkpoint", false, "take what the newest checkpoint covers as verified, and check the rest only")
+	f.BoolVar(&r.Continue, "continue", false, "go on where ctrl-c has stopped an earlier verification, instead of reading everything again")
+	cmd.MarkFlagsMutuallyExclusive("continue", "from-checkpoint")
 	f.StringVar(&r.Tenant, "tenant", "", "also count the records of this tenant; the chain runs through all of them")
 	return cmd
 }

@@ -99,3 +99,20 @@ func (a *app) auditQuarantineCommand() *cobra.Command {
 	required(cmd, "reason")
 	return cmd
 }
+
+func (a *app) auditCompactCommand() *cobra.Command {
+	var logs audit.Choice
+	cmd := &cobra.Command{
+		Use:   "compact",
+		Short: "Give the free space of a log's database back to the disk",
+		Long: "Write the database of a log anew, without free space. Records stay as they are.\n\n" +
+			"A log that an older version made keeps the space that pruning frees, to fill it again. It needs this\n" +
+			"once, and gives free space back by itself from then on, as newer logs do from the start.\n\n" +
+			"The agent must not run, and for a while the disk has to hold the log twice.",
+		Example: "  agentd audit compact --agent reviewer",
+		Args:    arguments(0),
+		RunE:    a.do(func(ctx context.Context, _ []string) error { return audit.Compact(ctx, &a.Env, logs) }),
+	}
+	logFlags(cmd, &logs)
+	return cmd
+}

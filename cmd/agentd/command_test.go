@@ -146,7 +146,7 @@ func TestCommandLines(t *testing.T) {
 		{"audit query --limit many", 2, `invalid argument "many"`},
 		{"audit query --limit -1", 2, "--limit and --after must not be negative"},
 		{"audit query --db nowhere.db", 1, "there is no such database"},
-		{"audit export", 2, `required flag(s) "format" not set`},
+		{"audit export", 2, `--format: must be one of [jsonl ocsf otlp cef]`},
 		{"audit prove 0", 2, `"0" is no record number`},
 		{"audit verify-proof x", 2, `required flag(s) "key" not set`},
 		{"audit redact --match session=s", 2, `required flag(s) "reason" not set`},

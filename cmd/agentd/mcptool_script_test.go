@@ -52,7 +52,10 @@ func addWeather(server *mcp.Server, what string) {
 	case "strict":
 		tool.InputSchema = json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"},"key":{"type":"string"}},"required":["city","key"]}`)
 	}
-	server.AddTool(tool, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	server.AddTool(tool, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if os.Getenv("GOMCP_TRACE") != "" {
+			fmt.Fprintf(os.Stderr, "called in %v, %v\n", r.Params.Meta["traceparent"], r.Params.Meta["tracestate"])
+		}
 		answer := json.RawMessage(`{"degrees":7,"at":9007199254740993}`)
 		return &mcp.CallToolResult{StructuredContent: answer, Content: []mcp.Content{&mcp.TextContent{Text: "7 degrees"}}}, nil
 	})

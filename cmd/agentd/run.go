@@ -22,7 +22,7 @@ func (a *app) runCommand() *cobra.Command {
 			"peers and permissions are replaced, or, when a file is faulty, nothing is.\n\n" +
 			"As a systemd service of Type=notify or notify-reload it reports when it is ready, and with WatchdogSec\n" +
 			"that it is alive. The exit status is 1 when the NATS server closes its connection for good.",
-		Example: "  agentd run --agent pr-reviewer",
+		Example: "  agentd run --agent pr-reviewer\n  agentd run --agent pr-reviewer --listen 127.0.0.1:9464",
 		Args:    arguments(0),
 		RunE: a.do(func(ctx context.Context, _ []string) error {
 			return serve.Agent(ctx, &a.Env, agent, watching)
@@ -30,7 +30,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "id of the member to run (required)")
 	cmd.Flags().BoolVar(&watching, "watch", true, "reload the files when they change")
-	a.logCallsFlag(cmd)
+	a.serviceFlags(cmd)
 	required(cmd, "agent")
 	return cmd
 }
@@ -42,6 +42,22 @@ func (a *app) logCallsFlag(cmd *cobra.Command) {
 	cmd.PreRun = func(*cobra.Command, []string) {
 		if cmd.Flags().Changed("log-calls") {
 			a.LogCalls = &on
+		}
+	}
+}
+
+// serviceFlags adds --log-calls, --listen and --pprof. Without the first two, the environment
+// decides.
+func (a *app) serviceFlags(cmd *cobra.Command) {
+	a.logCallsFlag(cmd)
+	var listen string
+	cmd.Flags().StringVar(&listen, "listen", "", "serve /livez, /readyz, /startupz and /metrics over HTTP at <host>:<port> (default: $AGENTD_LISTEN, then monitoring.listen of agent.yaml)")
+	cmd.Flags().BoolVar(&a.Profiles, "pprof", false, "serve profiles there, too")
+	calls := cmd.PreRun
+	cmd.PreRun = func(c *cobra.Command, args []string) {
+		calls(c, args)
+		if cmd.Flags().Changed("listen") {
+			a.Listen = &listen
 		}
 	}
 }
@@ -64,7 +80,7 @@ func (a *app) fleetRunCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&watching, "watch", true, "reload the files when they change")
-	a.logCallsFlag(cmd)
+	a.serviceFlags(cmd)
 	return cmd
 }
 

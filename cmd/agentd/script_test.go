@@ -42,6 +42,7 @@ func scriptParams(t *testing.T, folder string) testscript.Params {
 	}
 	goEnv := goEnvironment(t)
 	servers := newServices()
+	signals := &collectors{}
 	return testscript.Params{
 		Dir:                 filepath.Join("testdata", folder),
 		RequireExplicitExec: true,
@@ -54,6 +55,7 @@ func scriptParams(t *testing.T, folder string) testscript.Params {
 			env.Setenv("REPO", repo)
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("XDG_RUNTIME_DIR", runtime)
+			env.Setenv("AGENTD_LOG_FORMAT", "text") // scripts read logs as people do
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv(nodeModulesEnv, os.Getenv(nodeModulesEnv))
 			for name, value := range goEnv {
@@ -74,12 +76,19 @@ func scriptParams(t *testing.T, folder string) testscript.Params {
 			"waitfor":    waitFor,
 			"eventually": eventuallyMatches,
 			"post":       postRequest,
+			"httpget":    httpGet,
 			"sshkey":     sshKey,
 			"mailserver": servers.mailServer,
 			"mails":      servers.printMails,
 			"webserver":  servers.webServer,
 			"requests":   servers.printRequests,
 			"expand":     expandFiles,
+			"collector":  signals.start,
+			"spantree":   signals.tree,
+			"spanid":     signals.span,
+			"unsaid":     signals.unsaid,
+			"logged":     signals.logged,
+			"auditseqs":  signals.auditSeqs,
 			"refused":    refused,
 		},
 	}

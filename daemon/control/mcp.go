@@ -37,6 +37,8 @@ type MCPClient struct {
 	// Streams are its sessions over stdio, and Pending its calls that run or wait.
 	Streams int `json:"streams"`
 	Pending int `json:"pending"`
+	// Sessions are all of its sessions, over stdio and over HTTP.
+	Sessions int `json:"sessions,omitempty"`
 }
 
 // MCP is the face of an agent for clients of the Model Context Protocol. It is safe for

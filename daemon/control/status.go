@@ -67,6 +67,20 @@ type Status struct {
 	Workers []Worker `json:"workers,omitempty"`
 	// Breakers are those of the capabilities that it has called.
 	Breakers []Breaker `json:"breakers,omitempty"`
+	// Pending is the number of its calls that wait for a reply.
+	Pending int `json:"pending,omitempty"`
+	// Approvals counts its calls that wait for a person, by its role in them.
+	Approvals []ApprovalsWaiting `json:"approvals,omitempty"`
+	// Drift is what the drift gate knows of the peers that it has called.
+	Drift []DriftVerdicts `json:"drift,omitempty"`
+	// Audit is how its audit log is.
+	Audit *AuditStatus `json:"audit,omitempty"`
+	// Brokers are its connections to brokers.
+	Brokers []Broker `json:"brokers,omitempty"`
+	// Monitoring is the URL where it serves probes and metrics.
+	Monitoring string `json:"monitoring,omitempty"`
+	// Processes are the programs of its skills, with those that have ended.
+	Processes []Processes `json:"processes,omitempty"`
 }
 
 // Tools are one capability that an agent may use.
@@ -83,7 +97,7 @@ type Worker struct {
 	// Skill is its name in agent.yaml.
 	Skill string `json:"skill"`
 	// Instances is how many processes there should be, and Serving how many serve. One that
-	// waits for its first call has none, and is Idle.
+	// waits for its first call has none, as has one whose instances have ended for lack of calls: it is Idle.
 	Instances int  `json:"instances"`
 	Serving   int  `json:"serving"`
 	Idle      bool `json:"idle,omitempty"`

@@ -51,6 +51,9 @@ const (
 	// Issuer is an authorization server whose keys cannot be had, so that some MCP clients
 	// are let in no more.
 	Issuer Kind = "mcp-issuer"
+	// Telemetry is a collector of traces or logs that cannot be reached. Nothing that calls
+	// depend on fails.
+	Telemetry Kind = "telemetry"
 )
 
 // The kinds that an agent cannot report of itself, and that `agentd fleet status` finds.
@@ -62,6 +65,14 @@ const (
 	// Tools is a capability that the agent lists as one to use, and does not have.
 	Tools Kind = "tools"
 )
+
+// Kinds are those that an agent can report of itself.
+func Kinds() []Kind {
+	return []Kind{
+		AuditLog, Checkpoint, Witness, Idempotency, Identity, Listening, Replicas, Circuit, Reload, Sandbox, Worker, Queue, ToolServer,
+		HTTPSkill, Issuer,
+	}
+}
 
 // A Condition is one thing that is wrong.
 type Condition struct {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,6 +37,9 @@ type Env struct {
 	LogLevel, LogFormat string
 	// LogCalls is --log-calls, nil where it is not given.
 	LogCalls *bool
+	// Listen is --listen, nil where it is not given, and Profiles is --pprof.
+	Listen   *string
+	Profiles bool
 }
 
 // FleetRoot returns the folder of the fleet's fleet.yaml. The path is relative
@@ -152,6 +156,19 @@ func (e *Env) LogsCalls() (bool, error) {
 		return false, Usage("AGENTD_LOG_CALLS: must be true or false, not %q", text)
 	}
 	return on, nil
+}
+
+// Listens returns where probes and metrics are served: what --listen says, else $AGENTD_LISTEN,
+// else "", which leaves it to the files.
+func (e *Env) Listens() (string, error) {
+	address, source := e.Getenv("AGENTD_LISTEN"), "AGENTD_LISTEN"
+	if e.Listen != nil {
+		address, source = *e.Listen, "--listen"
+	}
+	if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+		return "", Usage("%s: must be <host>:<port>, such as 127.0.0.1:9464, not %q", source, address)
+	}
+	return address, nil
 }
 
 // WriteJSON writes v to standard output, as one value in the chosen format.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -20,8 +19,8 @@ type Request struct {
 	Tool string
 	// Arguments are an object, and go out as they are. Nil is an empty one.
 	Arguments json.RawMessage
-	// Meta is added to the request's metadata, such as a trace context.
-	Meta map[string]any
+	// Traceparent and Tracestate are the W3C trace context that the call continues, or "".
+	Traceparent, Tracestate string
 	// Progress gets to know how far the call has come; it must return at once. It may be
 	// nil.
 	Progress func(Progress)
@@ -65,11 +64,13 @@ func (c *Client) Call(ctx context.Context, r Request) (*Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	end := c.trace(&r)
 	result, e := c.try(ctx, r, pinned.Hints().Idempotent)
 	if wire := (*jsonrpc.Error)(nil); e != nil && errors.As(e.Err, &wire) && wire.Code == codeHeaderMismatch {
 		c.listChanged() // which the next try waits for
 		result, e = c.try(ctx, r, pinned.Hints().Idempotent)
 	}
+	end(result, e)
 	if e != nil {
 		return nil, e
 	}
@@ -86,8 +87,7 @@ func (c *Client) try(ctx context.Context, r Request, idempotent bool) (*Result, 
 	defer cancel(nil)
 	defer context.AfterFunc(l.calls, func() { cancel(context.Cause(l.calls)) })() //nolint:contextcheck // the connection's end is another than the caller's
 	calling, capture := withCapture(calling)
-	params := &mcp.CallToolParams{Name: r.Tool, Meta: mcp.Meta{}}
-	maps.Copy(params.Meta, r.Meta)
+	params := &mcp.CallToolParams{Name: r.Tool, Meta: traceMeta(&r)}
 	if r.Arguments != nil {
 		params.Arguments = r.Arguments
 	}

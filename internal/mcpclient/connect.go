@@ -88,7 +88,8 @@ func (c *Client) connectIn(ctx context.Context, era string, probing bool) (_ *li
 	// The library waits for some answers without a bound.
 	stop := context.AfterFunc(handshake, l.abort)
 	l.session, err = c.mcp.Connect(handshake, keeping{transport, l}, &mcp.ClientSessionOptions{ProtocolVersion: era})
-	if inTime := stop(); !inTime {
+	// The library may return before the function that stop ends has begun.
+	if inTime := stop(); !inTime || err != nil && handshake.Err() != nil {
 		err = context.Cause(handshake)
 	}
 	if err != nil {

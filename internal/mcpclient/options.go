@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/internal/descendants"
 	"github.com/agentd/agentd/internal/mcpauth"
 	"github.com/agentd/agentd/internal/netguard"
+	"github.com/agentd/agentd/rpc/span"
 	"github.com/agentd/agentd/skill/sandbox"
 )
 
@@ -48,6 +49,8 @@ type Options struct {
 	// Logger takes what happens to the connection, and what the program writes to standard
 	// error. Nil discards it.
 	Logger *slog.Logger
+	// Tracer takes the spans of calls. Nil makes none.
+	Tracer span.Tracer
 	// Changed is called when the state has changed; it must return at once. It may be nil.
 	Changed func()
 }

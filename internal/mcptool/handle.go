@@ -40,14 +40,6 @@ func arguments(c *capability.Capability, payload json.RawMessage) json.RawMessag
 	return payload
 }
 
-// traceMeta is the trace of the call, as the protocol carries it.
-func traceMeta(inv *rpc.Invocation) map[string]any {
-	if inv.Traceparent == "" {
-		return nil
-	}
-	return map[string]any{"traceparent": inv.Traceparent}
-}
-
 // report passes progress on. What is lost is lost: the call goes on.
 func report(inv *rpc.Invocation, p mcpclient.Progress) {
 	event := struct {

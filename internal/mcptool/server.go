@@ -140,7 +140,7 @@ func (s *Server) State() State {
 
 // call makes a call of the tool.
 func (s *Server) call(ctx context.Context, b Binding, inv *rpc.Invocation) (*mcpclient.Result, error) {
-	r := mcpclient.Request{Tool: b.Tool, Arguments: arguments(b.Capability, inv.Payload), Meta: traceMeta(inv)}
+	r := mcpclient.Request{Tool: b.Tool, Arguments: arguments(b.Capability, inv.Payload), Traceparent: inv.Traceparent, Tracestate: inv.Tracestate}
 	if inv.WantsProgress() {
 		r.Progress = func(p mcpclient.Progress) { report(inv, p) }
 	}

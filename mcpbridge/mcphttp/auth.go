@@ -78,7 +78,7 @@ func (a *authenticator) identify(r *http.Request) (identity, *refusal) {
 		return identity{}, &refusal{status: http.StatusUnauthorized, text: "a bearer token is required"}
 	}
 	scheme, secret, _ := strings.Cut(header, " ")
-	if secret = strings.TrimSpace(secret); !strings.EqualFold(scheme, "Bearer") || !bearer.MatchString(secret) {
+	if secret = strings.TrimSpace(secret); !strings.EqualFold(scheme, "Bearer") || !isBearer(secret) {
 		return identity{}, &refusal{status: http.StatusUnauthorized, text: "a bearer token is required"}
 	}
 	if found, ok := lookUp(a.tokens, secret); ok {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentd/agentd/internal/mcpclient"
 	"github.com/agentd/agentd/registry"
+	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/schema"
 )
 
@@ -29,7 +30,11 @@ type connection struct {
 // handler calls a tool. out is its output schema, or nil.
 func (c *connection) handler(o offer, out *schema.Schema) registry.ResultHandler {
 	return func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
-		r, err := c.client.Call(ctx, mcpclient.Request{Tool: o.Name, Arguments: args})
+		request := mcpclient.Request{Tool: o.Name, Arguments: args}
+		if inv := rpc.InvocationFrom(ctx); inv != nil {
+			request.Traceparent, request.Tracestate = inv.Traceparent, inv.Tracestate
+		}
+		r, err := c.client.Call(ctx, request)
 		if err != nil {
 			return nil, c.translate(ctx, o, err)
 		}

@@ -14,9 +14,9 @@ func Callable(f *fleet.Fleet, m *fleet.Member, rules *policy.CallerRules) []Peer
 		if p.Document == nil {
 			continue
 		}
-		peer := Peer{Address: p.Address}
+		peer, admits := Peer{Address: p.Address}, admission(f, m, p)
 		for _, c := range p.Document.Capabilities {
-			if reachable(rules.Decide(p.Address, c.Name)) && admitted(f, m, p, c.Name) {
+			if reachable(rules.Decide(p.Address, c.Name)) && admits(c.Name) {
 				peer.Capabilities = append(peer.Capabilities, c)
 			}
 		}
@@ -28,12 +28,16 @@ func Callable(f *fleet.Fleet, m *fleet.Member, rules *policy.CallerRules) []Peer
 // reachable reports whether a call can be allowed, at once or by a person.
 func reachable(d policy.Decision) bool { return d.Allowed || d.Reason == policy.AskRule }
 
-// admitted reports whether a peer of the fleet lets the member in. The files of others
-// are not known; they decide when they are called.
-func admitted(f *fleet.Fleet, m *fleet.Member, p *fleet.Peer, capability string) bool {
-	if !p.InFleet {
-		return true
+// admission reports for each capability of a peer whether the peer lets the member in. The
+// files of agents outside of the fleet are not known; they decide when they are called.
+func admission(f *fleet.Fleet, m *fleet.Member, p *fleet.Peer) func(capability string) bool {
+	callee, ok := f.Member(p.Address.ID())
+	if !ok {
+		return func(string) bool { return true }
 	}
-	e, err := policy.Explain(f, m.Address, p.Address, capability)
-	return err != nil || e.Callee == nil || reachable(*e.Callee)
+	if callee.ClientOnly() {
+		return func(string) bool { return false }
+	}
+	rules, err := policy.NewCalleeRules(callee)
+	return func(capability string) bool { return err != nil || reachable(rules.Decide(m.Address, capability)) }
 }

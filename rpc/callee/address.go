@@ -95,5 +95,6 @@ func (c *call) resolve() *rpc.Error {
 		name := truncate.String(c.request.Capability, wire.MaxName)
 		return rpc.NewError(rpc.CodeNoCapability, nil, "%s declares no capability %q: it has %s", c.inbox.cfg.Self, name, spelling.Among(name, c.served.contract.Names()))
 	}
+	c.inline = c.served.inline[c.capability.Skill]
 	return nil
 }

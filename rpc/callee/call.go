@@ -30,6 +30,11 @@ func (in *Inbox) receive(t transport.Transport, m transport.Message) {
 		c.finish(nil, err)
 		return
 	}
+	if c.runsHere() { // an inline skill
+		c.serve()
+		c.noteInline()
+		return
+	}
 	in.workers.start(c)
 }
 
@@ -54,7 +59,7 @@ func (c *call) accept() *rpc.Error {
 	return nil
 }
 
-// serve takes an accepted request to its end, on a worker. It ends the call even
+// serve takes an accepted request to its end, on a worker or inline. It ends the call even
 // when the handler ends the goroutine, as runtime.Goexit does.
 func (c *call) serve() {
 	// Runs last: Shutdown must not close the transports before the reply is out.
@@ -185,9 +190,11 @@ type call struct {
 	// What the checks have found out.
 
 	permitted  bool             // by the permissions, if only after an approval
+	valid      bool             // the payload has been validated
 	ask        *policy.Decision // the permission that demands an approval, or nil
 	served     *servedContract  // when the call came in
 	capability *capability.Capability
+	inline     *inlineSkill // nil for a skill that has not promised to be quick
 	ctx        callContext
 	deadline   time.Time
 

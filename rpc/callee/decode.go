@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
-	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -44,7 +43,7 @@ func (in *Inbox) decodeFor(name string, t transport.Transport, m transport.Messa
 // newCall begins with a request, whose message has size bytes. Where its sender has begun no trace, one begins
 // here, so that the records and the nested calls of this one belong together.
 func (in *Inbox) newCall(t transport.Transport, e *envelope.Envelope, size int) *call {
-	return &call{inbox: in, transport: t, request: e, size: size, start: time.Now(), trace: wire.Traceparent(e.Headers)}
+	return &call{inbox: in, transport: t, request: e, size: size, start: time.Now(), trace: in.traceOf(e)}
 }
 
 // findReplyTopic determines where the answer goes: nowhere for an event, and for a

@@ -21,6 +21,7 @@
 //	record       the access record
 //
 // The steps up to inflight run on the transport's goroutine, which they must not
-// block; the rest on one of the workers. Requests of a durable queue take the same
-// path from accept on; how they arrive and how they end is in durable.go.
+// block; the rest on one of the workers, or for an inline skill (inline.go) there too.
+// Requests of a durable queue take the same path from accept on; how they arrive and how
+// they end is in durable.go.
 package callee

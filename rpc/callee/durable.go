@@ -193,9 +193,10 @@ func isTransient(err *rpc.Error) bool {
 
 // store stores an answer that the broker takes, or the error that it is too large.
 func (c *call) store(ctx context.Context, r wire.Reply) error {
-	data, err := c.encodeReply(r)
+	buffer := &wire.Buffer{} // of its own: the queue may keep it
+	data, err := c.encodeReply(buffer, r)
 	if most := c.transport.MaxMessageBytes() - transport.QueueOverheadBytes; err == nil && len(data) > most {
-		data, err = c.encodeReply(wire.Failure(c.refuse(rpc.NewError(rpc.CodePayloadTooLarge, nil,
+		data, err = c.encodeReply(buffer, wire.Failure(c.refuse(rpc.NewError(rpc.CodePayloadTooLarge, nil,
 			"the reply has %d bytes, and the transport carries %d", len(data), most))))
 	}
 	if err != nil {

@@ -271,7 +271,7 @@ func (c *call) join(name KeyedRequest, digest [sha256.Size]byte) (release func()
 }
 
 // keep remembers the outcome of a request as far as it is known. A skill that was
-// interrupted may have done its work, so only its beginning stays remembered.
+// interrupted or lost may have done its work, so only its beginning stays remembered.
 func (c *call) keep(name KeyedRequest, data json.RawMessage, err *rpc.Error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(&c.ctx), check.RecordTimeout)
 	defer cancel()
@@ -286,6 +286,8 @@ func (c *call) keep(name KeyedRequest, data json.RawMessage, err *rpc.Error) {
 	// Nothing has happened, or the skill itself says that trying again is safe.
 	case !c.began, err.Code == rpc.CodeHandlerError && err.Retryable:
 		serr = store.Forget(ctx, name)
+	case wasLost(err):
+		serr = store.Leave(ctx, name)
 	case err.Code == rpc.CodeHandlerError, err.Code == rpc.CodeBadSkillOutput, err.Code == rpc.CodeSchemaViolation, err.Code == rpc.CodePayloadTooLarge,
 		err.Code == rpc.CodeInputRequired:
 		serr = store.Finish(ctx, name, wire.Failure(err).Bytes())
@@ -295,6 +297,12 @@ func (c *call) keep(name KeyedRequest, data json.RawMessage, err *rpc.Error) {
 	if serr != nil { // the caller gets its answer anyway; a repetition learns that the outcome is unknown
 		c.logUnkept(serr)
 	}
+}
+
+// wasLost reports whether a failure leaves open what its skill has done.
+func wasLost(err *rpc.Error) bool {
+	public, ok := errors.AsType[*rpc.SkillError](err.Unwrap())
+	return ok && public.Lost
 }
 
 // logUnkept logs that the store of answers has failed. Where the failure lasts, whoever

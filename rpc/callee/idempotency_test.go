@@ -101,6 +101,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		{"an answer", rpctest.Answers(rpctest.ValidAnswer), nil, "begin finish begin", 0, 0, 1},
 		{"a final failure", rpctest.Fails(errors.New("no")), nil, "begin finish begin", rpc.CodeHandlerError, rpc.CodeHandlerError, 1},
 		{"a passing failure", rpctest.Fails(&rpc.SkillError{Message: "later", Retryable: true}), nil, "begin forget begin forget", rpc.CodeHandlerError, rpc.CodeHandlerError, 2},
+		{"a lost worker", rpctest.Fails(&rpc.SkillError{Message: "gone", Lost: true}), nil, "begin leave begin", rpc.CodeHandlerError, rpc.CodeOutcomeUnknown, 1},
 		{"no JSON", rpctest.Answers(`{`), nil, "begin finish begin", rpc.CodeBadSkillOutput, rpc.CodeBadSkillOutput, 1},
 		{"an invalid answer", rpctest.Answers(`{}`), nil, "begin finish begin", rpc.CodeSchemaViolation, rpc.CodeSchemaViolation, 1},
 		{"an answer that is too large", rpctest.Answers(`"` + strings.Repeat("x", 2<<20) + `"`), nil, "begin finish begin", rpc.CodePayloadTooLarge, rpc.CodePayloadTooLarge, 1},

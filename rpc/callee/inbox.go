@@ -15,6 +15,8 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/id"
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/rpc/span"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -49,6 +51,10 @@ type Config struct {
 	ReplyTopics func(caller envelope.Address) []string
 	// FleetVersion is this agent's own, to warn of callers that are newer. Optional.
 	FleetVersion envelope.FleetVersion
+	// Tracer takes the spans of sampled requests. Nil makes none.
+	Tracer span.Tracer
+	// SkillKind says how a skill is run, for its spans. Optional.
+	SkillKind func(skill string) string
 	// Logger gets what callers may not know. Default: discarded.
 	Logger *slog.Logger
 }
@@ -128,6 +134,7 @@ type Inbox struct {
 	requests  *requests
 
 	ids      id.Source
+	buffers  wire.Buffers
 	verifier *check.Verifier
 	replay   *replayCache
 	// cancellations are those of requests that have not come yet.
@@ -188,8 +195,9 @@ func New(cfg Config) (*Inbox, error) {
 type servedContract struct {
 	contract  *capability.Document
 	handlers  map[string]rpc.Handler
-	published []byte // JSON
-	revision  string // of published
+	inline    map[string]*inlineSkill // those of handlers, by skill name
+	published []byte                  // JSON
+	revision  string                  // of published
 }
 
 // SetContract replaces what the inbox serves, and announces it to callers. Running calls
@@ -214,7 +222,7 @@ func (in *Inbox) SetContract(contract *capability.Document, handlers map[string]
 	if err != nil {
 		return fmt.Errorf("callee: %w", err)
 	}
-	before := in.served.Swap(&servedContract{contract: contract, handlers: handlers, published: published, revision: form.Revision})
+	before := in.served.Swap(&servedContract{contract: contract, handlers: handlers, inline: inlineSkills(handlers), published: published, revision: form.Revision})
 	in.requests.setContract(contract)
 	if before != nil && before.revision != form.Revision {
 		in.announceAll()

@@ -178,6 +178,8 @@ func (in *Inbox) Group() string { return wire.QueueGroup(in.cfg.Self) }
 func (in *Inbox) Shutdown(ctx context.Context) error {
 	in.requests.close()
 	in.requests.stopAsking()
+	// At once, not when the topics have been drained: that waits for an inline skill.
+	defer context.AfterFunc(ctx, func() { in.stop(ErrShutdown) })()
 	in.mu.Lock()
 	subscribed, receivers := in.subscriptions, in.receivers
 	in.subscriptions, in.receivers = nil, nil

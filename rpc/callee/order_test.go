@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -109,13 +110,30 @@ func TestOrderAtTheCallee(t *testing.T) {
 	checks := calleeChecks()
 	for n, check := range checks {
 		t.Run(check.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { arrive(t, checks[n:]) })
+			synctest.Test(t, func(t *testing.T) { arrive(t, checks[n:], asIs) })
 		})
 	}
 }
 
-// arrive sends one hand-made request, by a caller that makes no check of ours.
-func arrive(t *testing.T, failing []calleeCheck) {
+// The order is the same for an inline skill.
+func TestOrderOfInlineSkills(t *testing.T) {
+	checks := slices.DeleteFunc(calleeChecks(), func(c calleeCheck) bool {
+		a := arrival{e: &envelope.Envelope{}}
+		c.fail(&a)
+		return a.occupy // by skills that hang, which inline ones do not
+	})
+	for n, check := range checks {
+		t.Run(check.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { arrive(t, checks[n:], rpc.Inline) })
+		})
+	}
+}
+
+func asIs(h rpc.Handler) rpc.Handler { return h }
+
+// arrive sends one hand-made request, by a caller that makes no check of ours, to a skill
+// that made has made of its handler.
+func arrive(t *testing.T, failing []calleeCheck, made func(rpc.Handler) rpc.Handler) {
 	kept := &rpctest.Ledger{}
 	a := &arrival{proof: true, handler: rpctest.Answers(rpctest.ValidAnswer), inbox: callee.Config{Limits: callee.Limits{MaxInFlight: 100}}}
 	var w *rpctest.World
@@ -136,13 +154,13 @@ func arrive(t *testing.T, failing []calleeCheck) {
 		ic.Self, ic.Contract, ic.Handlers, ic.Logger = own.Self, rpctest.ContractWith(t, rpctest.OncePerHour+"    concurrency: 1\n"), own.Handlers, own.Logger
 		ic.Records.Auditor, ic.Records.Refusals, ic.Identity = kept, kept, rpctest.Keyring(t, rpctest.Reviewer, rpctest.Concierge, blocker)
 		skill := a.handler
-		ic.Handlers["review-pr"] = rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		ic.Handlers["review-pr"] = made(rpc.HandlerFunc(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
 			if inv.From == blocker {
 				<-release
 				return json.RawMessage(rpctest.ValidAnswer), nil
 			}
 			return skill.Handle(ctx, inv)
-		})
+		}))
 	})
 	f = rpctest.NewForeignCaller(t, w)
 	a.e.ReplyTo = "memory://" + f.Inbox.Topic("c-1")

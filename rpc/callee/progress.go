@@ -10,7 +10,6 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/wire"
-	"github.com/agentd/agentd/transport"
 )
 
 const (
@@ -133,9 +132,5 @@ func (c *call) publishProgress(ctx context.Context, p progressEvent) error {
 	e.Headers = envelope.Headers{
 		{Key: envelope.HeaderProgress, Value: strconv.Itoa(p.seq)}, {Key: envelope.HeaderTraceparent, Value: c.trace},
 	}
-	data, err := wire.Seal(c.inbox.cfg.Identity, &e)
-	if err != nil {
-		return err
-	}
-	return c.transport.Publish(ctx, transport.Message{Topic: c.replyTopic, Data: data})
+	return c.inbox.buffers.Publish(ctx, c.transport, c.replyTopic, c.inbox.cfg.Identity, &e)
 }

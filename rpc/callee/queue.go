@@ -103,10 +103,14 @@ func (r *requests) load(q *capabilityQueue, queued int) string {
 
 // awaitTurn waits for a slot, which the call then has until it is unregistered.
 func (c *call) awaitTurn() *rpc.Error {
+	if c.slot { // see runsHere
+		return nil
+	}
 	turn := c.inbox.requests.begin(c)
 	if turn == nil {
 		return nil
 	}
+	defer c.endQueue(time.Now())
 	select {
 	case <-turn:
 		return c.lost
@@ -121,11 +125,11 @@ func (c *call) awaitTurn() *rpc.Error {
 func (r *requests) begin(c *call) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q := c.queue
-	if q.waiting == 0 && q.mayRun() && r.running < r.limits.MaxInFlight {
+	if r.free(c) {
 		r.start(c)
 		return nil
 	}
+	q := c.queue
 	if q.waiting == 0 {
 		r.turns = append(r.turns, q)
 	}
@@ -133,6 +137,22 @@ func (r *requests) begin(c *call) <-chan struct{} {
 	c.turn = make(chan struct{})
 	q.push(c)
 	return c.turn
+}
+
+// beginNow gives the call a slot, if it need not wait for one.
+func (r *requests) beginNow(c *call) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ok := r.free(c)
+	if ok {
+		r.start(c)
+	}
+	return ok
+}
+
+// free reports whether there is a slot for the call, and nobody before it. r.mu is held.
+func (r *requests) free(c *call) bool {
+	return c.queue.waiting == 0 && c.queue.mayRun() && r.running < r.limits.MaxInFlight
 }
 
 // leave takes a call that waits no longer out of its queue. One that has been given a

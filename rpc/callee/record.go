@@ -13,16 +13,16 @@ import (
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
-// record writes the access record of the request; a nil err is a success.
+// record writes the access record of the request, and ends its span; a nil err is a success.
 func (c *call) record(err *rpc.Error) {
-	access := c.inbox.cfg.Records.Access
-	if access == nil {
+	access, traced := c.inbox.cfg.Records.Access, c.traced()
+	if access == nil && !traced {
 		return
 	}
 	out := rpc.CallRecord{
 		Start: c.start, Role: rpc.RoleCallee, Peer: c.request.From, Capability: truncate.String(c.request.Capability, wire.MaxName),
 		Mode: c.mode(), Status: rpc.StatusOK, Latency: time.Since(c.start), Attempts: c.attempt(),
-		ExecutionTime: c.worked, Replayed: c.replayed, Unrecorded: c.unrecorded, TraceID: trace.ID(c.trace),
+		ExecutionTime: c.worked, Replayed: c.replayed, Unrecorded: c.unrecorded, TraceID: trace.ID(c.trace), Sampled: traced,
 		CorrelationID: check.RecordedCorrelation(c.request.CorrelationID), TenantID: check.RecordedTenant(c.request.TenantID), SessionID: c.session(),
 	}
 	if c.permitted { // hashing what strangers send would be work on their behalf
@@ -37,7 +37,12 @@ func (c *call) record(err *rpc.Error) {
 	if c.began { // what did not run has cost nothing
 		out.Cost = c.capability.Cost
 	}
-	access.RecordCall(out)
+	if traced {
+		c.endSpan(&out)
+	}
+	if access != nil {
+		access.RecordCall(out)
+	}
 }
 
 // mode is what the caller waits for, as far as the request says.

@@ -16,11 +16,13 @@ func (c *call) reply(r wire.Reply) (instead *rpc.Error) {
 	if c.replyTopic == "" {
 		return nil
 	}
-	data, err := c.encodeReply(r)
+	buffer := c.inbox.buffers.For(c.transport)
+	defer buffer.Release()
+	data, err := c.encodeReply(buffer, r)
 	if err == nil && len(data) > c.transport.MaxMessageBytes() {
 		instead = c.refuse(rpc.NewError(rpc.CodePayloadTooLarge, nil,
 			"the reply has %d bytes, and the transport carries %d", len(data), c.transport.MaxMessageBytes()))
-		data, err = c.encodeReply(wire.Failure(instead))
+		data, err = c.encodeReply(buffer, wire.Failure(instead))
 	}
 	if err == nil {
 		// Not with the call's context, which may have ended: an answer that exists is sent.
@@ -32,7 +34,7 @@ func (c *call) reply(r wire.Reply) (instead *rpc.Error) {
 	return instead
 }
 
-func (c *call) encodeReply(r wire.Reply) ([]byte, error) {
+func (c *call) encodeReply(buffer *wire.Buffer, r wire.Reply) ([]byte, error) {
 	var headers [4]envelope.Header
 	e := c.message(envelope.Response)
 	e.Headers, e.Payload = headers[:0], r.Value
@@ -47,7 +49,7 @@ func (c *call) encodeReply(r wire.Reply) ([]byte, error) {
 	if c.delivery != nil && c.delivery.Attempt() > 1 {
 		e.Headers = append(e.Headers, envelope.Header{Key: envelope.HeaderAttempt, Value: strconv.Itoa(c.delivery.Attempt())})
 	}
-	return wire.Seal(c.inbox.cfg.Identity, &e)
+	return buffer.Seal(c.inbox.cfg.Identity, &e)
 }
 
 // message is a message to the caller about its request.

@@ -19,10 +19,14 @@ var errGoexit = errors.New("the skill ended its goroutine without an answer")
 
 // runSkill runs the handler.
 func (c *call) runSkill() (json.RawMessage, *rpc.Error) {
+	start := time.Now()
 	answer, err := c.handle()
 	if err != nil {
-		return nil, c.skillError(err)
+		failed := c.skillError(err)
+		c.endRun(start, failed)
+		return nil, failed
 	}
+	c.endRun(start, nil)
 	return answer, nil
 }
 
@@ -37,9 +41,9 @@ func (c *call) handle() (answer json.RawMessage, err error) {
 	c.invocation = rpc.Invocation{
 		From: c.request.From, Proven: c.proven, Capability: c.capability.Name, Payload: c.request.Payload,
 		MessageID: c.request.MessageID, CorrelationID: c.request.CorrelationID,
-		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: c.trace,
+		TenantID: c.request.TenantID, SessionID: c.session(), Traceparent: c.beginRun(), Tracestate: c.tracestate(),
 		IdempotencyKey: key, Hops: wire.Hops(c.request.Headers), Deadline: c.deadline,
-		Event: c.waitsForNothing(),
+		Event: c.waitsForNothing(), Inline: c.inline != nil,
 	}
 	if p := newProgressPublisher(c); p != nil {
 		c.invocation.Reporter = p

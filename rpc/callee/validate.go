@@ -19,10 +19,18 @@ func (c *call) checkSize() *rpc.Error {
 // validateRequest validates the payload against the inputSchema, although the
 // caller's end should have: it is not trusted.
 func (c *call) validateRequest() *rpc.Error {
+	if c.valid {
+		return nil
+	}
+	return c.validate(rpc.SideRequest, c.payload())
+}
+
+// payload is the request's; an absent one is null.
+func (c *call) payload() json.RawMessage {
 	if c.request.Payload == nil {
 		c.request.Payload = json.RawMessage("null")
 	}
-	return c.validate(rpc.SideRequest, c.request.Payload)
+	return c.request.Payload
 }
 
 // validateAnswer bounds the skill's answer and validates it against the

@@ -46,29 +46,27 @@ func (c *call) passed(why error) bool {
 func (c *call) checkFirst() error {
 	skew := c.inbox.limits.Load().ClockSkew
 	deadline := time.UnixMilli(c.request.Deadline).Add(skew)
-	why := &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID}
+	refused := func(why identity.Reason) error {
+		return &identity.Error{Peer: c.request.From, KeyID: c.request.Auth.KeyID, Reason: why}
+	}
 	if c.request.Deadline == 0 || deadline.After(c.start.Add(rpc.MaxTimeout+2*skew)) {
 		// It would have to be remembered for too long.
-		why.Reason = identity.NoDeadline
-		return why
+		return refused(identity.NoDeadline)
 	}
 	// A late request needs no memory: its deadline refuses every replay as well.
 	if !deadline.After(c.start) {
 		return nil // setDeadline refuses it, with an answer
 	}
 	if isDurable(c.request) { // somebody took it out of its queue
-		why.Reason = identity.Replayed
-		return why
+		return refused(identity.Replayed)
 	}
 	// Last, so that nothing is remembered of a request that is refused anyway.
 	first, full := c.inbox.replay.take(c.request.From, c.request.MessageID, deadline, c.start)
 	switch {
 	case full:
-		why.Reason = identity.TooMany
-		return why
+		return refused(identity.TooMany)
 	case !first:
-		why.Reason = identity.Replayed
-		return why
+		return refused(identity.Replayed)
 	}
 	return nil
 }

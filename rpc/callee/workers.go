@@ -3,11 +3,16 @@ package callee
 import (
 	"runtime"
 	"sync"
+	"time"
 )
 
 // maxIdleWorkers bounds the goroutines that wait for requests. More would keep
 // memory that a burst needed once.
 const maxIdleWorkers = 256
+
+// retireAfter is for how long a worker waits at least before it ends because so many were
+// never needed meanwhile.
+const retireAfter = 10 * time.Second
 
 // stackRoom makes a worker's own frame larger than a quarter of 16 KB. The garbage
 // collector halves the stack of a waiting goroutine that uses less of it than that,
@@ -25,10 +30,13 @@ type workers struct {
 	mu          sync.Mutex
 	first, last *call // the queue, linked by next; guarded by mu
 	idle        int   // workers that wait for called; guarded by mu
+	spare       int   // the fewest of them since the last look; guarded by mu
+	leaving     int   // workers that were woken to end; guarded by mu
 	coming      bool  // a worker is on its way to the queue; guarded by mu
 	closed      bool  // guarded by mu
 
-	called  *sync.Cond // wakes one idle worker
+	called  *sync.Cond  // wakes one idle worker
+	look    *time.Timer // retires spare workers; nil while there are none; guarded by mu
 	running sync.WaitGroup
 }
 
@@ -63,6 +71,7 @@ func (w *workers) callOne() {
 		return
 	}
 	w.idle--
+	w.spare = min(w.spare, w.idle)
 	w.called.Signal()
 }
 
@@ -80,9 +89,37 @@ func (w *workers) work() {
 		if w.closed || w.idle == maxIdleWorkers {
 			return
 		}
+		if w.look == nil && w.idle > 0 {
+			w.spare, w.look = 0, time.AfterFunc(retireAfter, w.retire)
+		}
 		w.idle++
 		w.called.Wait()
+		if w.leaving > 0 {
+			w.leaving--
+			return
+		}
 		w.coming = false
+	}
+}
+
+// retire ends the workers that have not been needed since it last looked, but for one. While
+// requests come, those that serve them stay.
+func (w *workers) retire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.look = nil
+	if w.closed {
+		return
+	}
+	// Who is woken here and who is woken for a request may take each other's place: as many
+	// end as should.
+	leave := min(w.spare, w.idle-1)
+	for range leave {
+		w.called.Signal()
+	}
+	w.leaving, w.idle = w.leaving+max(leave, 0), w.idle-max(leave, 0)
+	if w.spare = w.idle; w.idle > 1 {
+		w.look = time.AfterFunc(retireAfter, w.retire)
 	}
 }
 
@@ -111,6 +148,9 @@ func (w *workers) take() *call {
 func (w *workers) stop() {
 	w.mu.Lock()
 	w.closed, w.idle = true, 0
+	if w.look != nil {
+		w.look.Stop()
+	}
 	w.called.Broadcast()
 	w.mu.Unlock()
 	w.running.Wait()

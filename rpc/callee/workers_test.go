@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/rpctest"
@@ -114,4 +116,49 @@ func TestBlockedHandlersHoldUpNobody(t *testing.T) {
 	}
 	close(free)
 	calls.Wait()
+}
+
+// The goroutines that a burst has needed end once they are not needed any more.
+func TestWorkersOfABurstEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const at = 100
+		var meet sync.WaitGroup
+		w := rpctest.NewWorld(t, rpc.HandlerFunc(func(context.Context, *rpc.Invocation) (json.RawMessage, error) {
+			meet.Done()
+			meet.Wait() // until all run
+			return json.RawMessage(rpctest.ValidAnswer), nil
+		}))
+		burst := func(n int) {
+			meet.Add(n)
+			var calls sync.WaitGroup
+			for range n {
+				calls.Go(func() {
+					if _, err := w.Client.RequestAgent(t.Context(), rpctest.Request()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			calls.Wait()
+			synctest.Wait()
+		}
+		burst(1)
+		before := runtime.NumGoroutine()
+		burst(at)
+		if n := runtime.NumGoroutine(); n < before+at/2 {
+			t.Errorf("%d goroutines after the burst, %d before it: none is kept for the next one", n, before)
+		}
+		for range 5 {
+			time.Sleep(6 * time.Second)
+			burst(2) // what is needed stays
+		}
+		if n := runtime.NumGoroutine(); n > before+5 {
+			t.Errorf("%d goroutines half a minute after the burst, %d before it", n, before)
+		}
+		burst(at)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := runtime.NumGoroutine(); n > before+5 {
+			t.Errorf("%d goroutines a minute after the burst, %d before it", n, before)
+		}
+	})
 }

@@ -77,11 +77,8 @@ func (c *call) cancelCallee(ctx context.Context) {
 	}
 	// Signed like a request: callees accept a cancellation only from the caller of
 	// the call.
-	data, err := wire.Seal(c.client.cfg.Identity, &e)
-	if err == nil {
-		// ctx has often ended: that is why the call is cancelled.
-		err = c.transport.Publish(context.WithoutCancel(ctx), transport.Message{Topic: wire.ControlTopic(c.peer.Topic), Data: data})
-	}
+	// ctx has often ended: that is why the call is cancelled.
+	err := c.client.buffers.Publish(context.WithoutCancel(ctx), c.transport.Transport, wire.ControlTopic(c.peer.Topic), c.client.cfg.Identity, &e)
 	if err != nil {
 		c.log().Warn("cancel not sent", "error", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/rpc/span"
 )
 
 // RequestAgent makes one call and waits for its outcome. The result is never
@@ -27,6 +28,7 @@ func (c *Client) RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, 
 	response, err := call.do(ctx)
 	result := call.result(response, err)
 	call.record(result)
+	call.recycle()
 	if err != nil {
 		return result, err
 	}
@@ -110,7 +112,7 @@ func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
 			return data, err
 		}
 		c.resent++
-		c.failures = append(c.failures, err.Code)
+		c.noteFailure(err)
 		// A new message id: the callee would reject a repeated one as a replay. The
 		// correlation id stays, and with it the reply topic.
 		c.ids.message = c.client.ids.One()
@@ -182,13 +184,15 @@ type call struct {
 	ask        *policy.Decision       // the permission that demands an approval, or nil
 	clearance  Clearance              // what the gate said
 	trace      string                 // the traceparent, once there is one
+	sending    string                 // that of the queue's part of the call, or ""
 	deadline   time.Time              // of the call
 	until      time.Time              // of this attempt; never after deadline
 
 	// What the attempts have found out.
-	attempted int        // attempts made
-	resent    int        // requests that attempts sent once more
-	failures  []rpc.Code // of the requests that another one followed
+	attempted int          // attempts made
+	resent    int          // requests that attempts sent once more
+	failures  []rpc.Code   // of the requests that another one followed
+	failed    []span.Event // the same, of a call with a span
 
 	approved  time.Time     // when a person let the call go on
 	run       run           // what the replies report of the skill
@@ -205,7 +209,24 @@ type ids struct{ message, correlation string }
 // newCall stamps the start of the call: every timeout and latency counts from here.
 func (c *Client) newCall(r rpc.Request) *call {
 	message, correlation := c.ids.Two()
-	return &call{client: c, request: r, ids: ids{message: message, correlation: correlation}, start: time.Now()}
+	one, _ := c.spare.Get().(*call)
+	if one == nil {
+		one = &call{}
+	}
+	one.client, one.request, one.ids, one.start = c, r, ids{message: message, correlation: correlation}, time.Now()
+	return one
+}
+
+// recycle lets a later call use the memory of one that has ended: a call is a good part of
+// the bytes that its caller allocates. Whoever learns of a call gets copies, but the queue
+// that keeps a request.
+func (c *call) recycle() {
+	if c.delivery != "" {
+		return
+	}
+	client := c.client
+	*c = call{}
+	client.spare.Put(c)
 }
 
 // result is what RequestAgent returns.

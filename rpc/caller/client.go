@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/agentd/agentd/envelope"
@@ -11,6 +12,8 @@ import (
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
 	"github.com/agentd/agentd/rpc/internal/id"
+	"github.com/agentd/agentd/rpc/internal/wire"
+	"github.com/agentd/agentd/rpc/span"
 	"github.com/agentd/agentd/transport"
 )
 
@@ -39,6 +42,8 @@ type Config struct {
 	TenantID string
 	// FleetVersion is sent as x-fleet-version, if set.
 	FleetVersion string
+	// Tracer takes the spans of sampled calls. Nil makes none.
+	Tracer span.Tracer
 	// Logger gets what no caller learns: replies that match no call. Default:
 	// discarded.
 	Logger *slog.Logger
@@ -96,6 +101,8 @@ type Client struct {
 	limits     atomic.Pointer[Limits] // complete; cfg.Limits has those of New
 	verifier   *check.Verifier
 	ids        id.Source
+	buffers    wire.Buffers
+	spare      sync.Pool // of *call, with their zero values
 	stale      atomic.Uint64
 	silences   silences
 	followed   followed

@@ -79,13 +79,14 @@ func (c *call) enqueue(ctx context.Context, q transport.CallQueue) (json.RawMess
 			return nil, err
 		}
 	}
-	data, err := c.encode(envelope.Request, "")
+	c.traceSend()
+	data, err := c.encode(&wire.Buffer{}, envelope.Request, "") // the queue may keep it
 	if err != nil {
 		return nil, err
 	}
-	store := func(ctx context.Context) error {
+	store := c.traceStore(func(ctx context.Context) error {
 		return q.Enqueue(ctx, c.peer.Address, c.peer.Topic, c.ids.message, data)
-	}
+	})
 	if waits {
 		return c.awaitStored(ctx, q, store)
 	}
@@ -226,6 +227,7 @@ func (c *Client) Await(ctx context.Context, correlationID string) (*rpc.Result, 
 	}
 	response, err := call.awaitStored(ctx, q, nil)
 	result := call.result(response, err)
+	call.endAwait(result)
 	if err != nil {
 		return result, err
 	}

@@ -47,6 +47,20 @@ type followedTopic struct {
 	transport, topic string
 }
 
+// A HintSubscriber is a transport that has subscriptions for rare messages of which one may
+// be lost. An agent may follow thousands of peers, and room for many messages of each would
+// be most of its memory.
+type HintSubscriber interface {
+	// SubscribeHints is [transport.Transport] Subscribe without a group, but that only a few
+	// messages wait for h.
+	SubscribeHints(topic string, h transport.Handler) (transport.Subscription, error)
+}
+
+// maxSubscribing bounds the subscriptions that are made at the same time. Each takes a round
+// trip to the broker: one after another, a thousand of them would keep an agent from its
+// start for seconds where the broker is some milliseconds away.
+const maxSubscribing = 64
+
 // Follow calls hear whenever one of the peers announces that it serves another
 // contract now, with the revision of its published form, and with "" when it may have
 // missed that. It replaces the peers of an earlier call. Notices prove nothing: a hint
@@ -61,12 +75,11 @@ func (c *Client) Follow(peers []rpc.Peer, hear func(peer envelope.Address, revis
 		return nil
 	}
 	c.followed.now.Store(&audience{hear, peers})
-	var errs []error
-	before, now := c.followed.topics, map[followedTopic]transport.Subscription{}
+	before, now := c.followed.topics, make(map[followedTopic]transport.Subscription, len(peers))
+	var missing []followedTopic
 	for _, p := range peers {
-		t, ok := c.transports[p.Transport]
 		at := followedTopic{p.Address, p.Transport, wire.ChangedTopic(p.Topic)}
-		if !ok || p.Address == c.cfg.Self {
+		if _, ok := c.transports[p.Transport]; !ok || p.Address == c.cfg.Self {
 			continue
 		}
 		if kept, ok := before[at]; ok {
@@ -74,18 +87,47 @@ func (c *Client) Follow(peers []rpc.Peer, hear func(peer envelope.Address, revis
 			delete(before, at)
 			continue
 		}
-		s, err := t.Subscribe(at.topic, "", func(m transport.Message) { c.hearNotice(at, m) })
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", p.Address, err))
-			continue
-		}
-		now[at] = s
+		missing = append(missing, at)
 	}
+	errs := []error{c.subscribeNotices(missing, now)}
 	for _, s := range before {
 		errs = append(errs, s.Close())
 	}
 	c.followed.topics = now
 	return errors.Join(errs...)
+}
+
+// subscribeNotices subscribes to topics of notices, many at the same time, and adds the
+// subscriptions to opened.
+func (c *Client) subscribeNotices(topics []followedTopic, opened map[followedTopic]transport.Subscription) error {
+	subscriptions, errs := make([]transport.Subscription, len(topics)), make([]error, len(topics))
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(maxSubscribing, len(topics)) {
+		running.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(topics); i = int(next.Add(1)) - 1 {
+				subscriptions[i], errs[i] = c.subscribeNotice(topics[i])
+			}
+		})
+	}
+	running.Wait()
+	for i, at := range topics {
+		if errs[i] != nil {
+			errs[i] = fmt.Errorf("%s: %w", at.peer, errs[i])
+			continue
+		}
+		opened[at] = subscriptions[i]
+	}
+	return errors.Join(errs...)
+}
+
+// subscribeNotice subscribes to one topic of notices.
+func (c *Client) subscribeNotice(at followedTopic) (transport.Subscription, error) {
+	t, hear := c.transports[at.transport], func(m transport.Message) { c.hearNotice(at, m) }
+	if few, ok := t.Transport.(HintSubscriber); ok {
+		return few.SubscribeHints(at.topic, hear)
+	}
+	return t.Subscribe(at.topic, "", hear)
 }
 
 // hearNotice takes one message of a topic of notices. A subscription outlives the call

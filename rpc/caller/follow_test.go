@@ -1,6 +1,11 @@
 package caller_test
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/agentd/agentd/envelope"
@@ -52,5 +57,64 @@ func TestFollow(t *testing.T) {
 	}
 	if len(first) > 0 {
 		t.Errorf("heard also %q", <-first)
+	}
+}
+
+// A hinting transport has subscriptions for hints, and counts them.
+type hinting struct {
+	transport.Transport
+	hints atomic.Int64
+}
+
+func (h *hinting) SubscribeHints(topic string, handler transport.Handler) (transport.Subscription, error) {
+	h.hints.Add(1)
+	if topic == wire.ChangedTopic(requestsTopic("agent://refused")) {
+		return nil, &transport.Error{Code: transport.Denied, Op: "subscribe", Topic: topic}
+	}
+	return h.Subscribe(topic, "", handler)
+}
+
+// Many peers are followed at the same time, by subscriptions for hints where the transport
+// has them. One that cannot be followed is named, and the others are; a peer that stays is
+// not subscribed to again.
+func TestFollowMany(t *testing.T) {
+	bus := memory.NewBus(memory.Options{})
+	conn, others := &hinting{Transport: bus.Connect()}, bus.Connect()
+	all := rpc.Peers{}
+	for i := range 300 {
+		address := envelope.AddressOf(fmt.Sprintf("peer-%d", i))
+		all[address] = rpc.Peer{Address: address, Transport: "memory", Topic: requestsTopic(address)}
+	}
+	const refused = envelope.Address("agent://refused")
+	all[refused] = rpc.Peer{Address: refused, Transport: "memory", Topic: requestsTopic(refused)}
+	client, err := caller.New(caller.Config{
+		Self: rpctest.Concierge, Peers: all, Transports: []transport.Transport{conn}, Records: rpc.Records{Auditor: &rpctest.Violations{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _, _ = client.Close(), others.Close(), conn.Close() })
+	heard := make(chan envelope.Address, len(all))
+	for range 2 {
+		err = client.Follow(slices.Collect(maps.Values(all)), func(peer envelope.Address, _ string) { heard <- peer })
+		if err == nil || !strings.Contains(err.Error(), string(refused)+": ") || strings.Contains(err.Error(), "peer-") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if n := conn.hints.Load(); n != int64(len(all))+1 {
+		t.Errorf("%d subscriptions, want one for each peer and another try for the one that was refused", n)
+	}
+	delete(all, refused)
+	for address, p := range all {
+		notice := fmt.Sprintf(`{"agent":%q,"revision":"r"}`, address)
+		if err := others.Publish(t.Context(), transport.Message{Topic: wire.ChangedTopic(p.Topic), Data: []byte(notice)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range len(all) {
+		delete(all, rpctest.Wait(t, heard))
+	}
+	if len(all) > 0 {
+		t.Errorf("%d peers were not heard", len(all))
 	}
 }

@@ -81,7 +81,9 @@ type Probe struct {
 	Deadline time.Time
 
 	client *Client
-	call   *call // nil for a question that belongs to no call
+	// Of the call; "" for a question that belongs to none. A gate may keep a probe for longer
+	// than there is the call.
+	correlation, session, tenant, traceparent string
 }
 
 // Published asks the peer for its published capabilities, as [Client.Published] does.
@@ -95,7 +97,7 @@ func (p Probe) Published(ctx context.Context) ([]byte, error) {
 
 // Detached returns the question without the call, for a goroutine that outlives it.
 func (p Probe) Detached() Probe {
-	p.call = nil
+	p.correlation, p.session, p.tenant, p.traceparent = "", "", "", ""
 	return p
 }
 
@@ -104,13 +106,7 @@ type CallIDs struct{ CorrelationID, SessionID, TenantID, TraceID string }
 
 // IDs returns those of the probed call.
 func (p Probe) IDs() CallIDs {
-	if p.call == nil {
-		return CallIDs{}
-	}
-	return CallIDs{
-		CorrelationID: p.call.ids.correlation, SessionID: p.call.session(), TenantID: p.call.tenant(),
-		TraceID: trace.ID(p.call.traceparent()),
-	}
+	return CallIDs{CorrelationID: p.correlation, SessionID: p.session, TenantID: p.tenant, TraceID: trace.ID(p.traceparent)}
 }
 
 // Probe returns a question about a peer that belongs to no call, and whether there
@@ -148,7 +144,8 @@ func (c *call) checkGate(ctx context.Context, stale string, final bool) *rpc.Err
 		return nil
 	}
 	clearance, err := gate.Check(ctx, Probe{
-		Peer: c.peer, Capability: c.capability, Stale: stale, Final: final, Deadline: c.deadline, client: c.client, call: c,
+		Peer: c.peer, Capability: c.capability, Stale: stale, Final: final, Deadline: c.deadline, client: c.client,
+		correlation: c.ids.correlation, session: c.session(), tenant: c.tenant(), traceparent: c.traceparent(),
 	})
 	if err == nil {
 		c.clearance = clearance

@@ -10,14 +10,15 @@ import (
 	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/internal/check"
-	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 	"github.com/agentd/agentd/transport"
 )
 
 // publish hands the request to the broker. replyTopic is "" for an event.
 func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic string) *rpc.Error {
-	data, err := c.encode(kind, replyTopic)
+	buffer := c.client.buffers.For(c.transport.Transport)
+	defer buffer.Release()
+	data, err := c.encode(buffer, kind, replyTopic)
 	if err != nil {
 		return err
 	}
@@ -37,9 +38,9 @@ func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic strin
 	return nil
 }
 
-// encode makes the message. replyTopic is "" when no reply is expected.
-func (c *call) encode(kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error) {
-	var headers [11]envelope.Header // room for all of them on the stack
+// encode makes the message, in a buffer. replyTopic is "" when no reply is expected.
+func (c *call) encode(buffer *wire.Buffer, kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error) {
+	var headers [12]envelope.Header // room for all of them on the stack
 	e := envelope.Envelope{
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
 		From: c.client.cfg.Self, To: c.peer.Address, Capability: c.request.Capability,
@@ -55,7 +56,7 @@ func (c *call) encode(kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error
 	if replyTopic != "" {
 		e.ReplyTo = c.peer.Transport + "://" + replyTopic
 	}
-	data, err := wire.Seal(c.client.cfg.Identity, &e)
+	data, err := buffer.Seal(c.client.cfg.Identity, &e)
 	if err != nil {
 		return nil, sealError(err, c.peer.Address)
 	}
@@ -92,9 +93,7 @@ func (c *call) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers 
 	if n := c.requests() + 1; n > 1 && c.delivery == "" {
 		attempt = strconv.Itoa(n)
 	}
-	h = append(h,
-		envelope.Header{Key: envelope.HeaderTraceparent, Value: c.traceparent()},
-		envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
+	h = append(c.appendTrace(h), envelope.Header{Key: envelope.HeaderHops, Value: strconv.Itoa(c.hops())})
 	for _, optional := range [...]envelope.Header{
 		{Key: envelope.HeaderFleetVersion, Value: c.client.cfg.FleetVersion},
 		{Key: envelope.HeaderSession, Value: c.session()},
@@ -111,18 +110,6 @@ func (c *call) headers(h envelope.Headers, kind envelope.Kind) envelope.Headers 
 		}
 	}
 	return h
-}
-
-// traceparent is the same for every attempt.
-func (c *call) traceparent() string {
-	if c.trace == "" {
-		parent := c.request.Traceparent
-		if parent == "" && c.parent != nil {
-			parent = c.parent.Traceparent
-		}
-		c.trace = trace.Child(parent)
-	}
-	return c.trace
 }
 
 // sealError translates the error of encoding a message: a key of this agent that

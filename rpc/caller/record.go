@@ -10,10 +10,10 @@ import (
 // maxModeBytes bounds what a caller wrote for a mode.
 const maxModeBytes = 32
 
-// record writes the access record of the call, whatever became of it.
+// record writes the access record of the call, and ends its span, whatever became of it.
 func (c *call) record(r *rpc.Result) {
-	access := c.client.cfg.Records.Access
-	if access == nil {
+	access, traced := c.client.cfg.Records.Access, c.traced()
+	if access == nil && !traced {
 		return
 	}
 	mode := c.request.Mode
@@ -25,7 +25,7 @@ func (c *call) record(r *rpc.Result) {
 		Capability: truncate.String(c.request.Capability, wire.MaxName), Mode: rpc.Mode(truncate.String(string(mode), maxModeBytes)),
 		Status: r.Status, Attempts: c.requests(), Retried: c.failures, Latency: r.Latency,
 		ExecutionTime: r.ExecutionTime, Replayed: r.Replayed, TraceID: r.TraceID, CorrelationID: r.CorrelationID, TenantID: c.tenant(), SessionID: c.session(),
-		Origin: c.request.Origin, Cost: r.CostEstimate, Unproven: r.Unproven,
+		Origin: c.request.Origin, Cost: r.CostEstimate, Unproven: r.Unproven, Sampled: traced,
 	}
 	if c.attempted > 0 || c.queued { // a payload that was never sent is nobody's business
 		out.Payload = envelope.DigestPayload(c.request.Payload)
@@ -33,5 +33,10 @@ func (c *call) record(r *rpc.Result) {
 	if r.Error != nil {
 		out.Code, out.DetectedBy = r.Error.Code, r.Error.DetectedBy
 	}
-	access.RecordCall(out)
+	if traced {
+		c.endSpan(&out)
+	}
+	if access != nil {
+		access.RecordCall(out)
+	}
 }

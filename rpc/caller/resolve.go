@@ -19,6 +19,9 @@ func (c *call) resolve(context.Context) *rpc.Error {
 	if err := checkRequest(&c.request); err != nil {
 		return err
 	}
+	if err := refuseInline(c.parent); err != nil {
+		return err
+	}
 	if err := c.checkTenant(); err != nil {
 		return err
 	}
@@ -115,3 +118,12 @@ func (c *call) hops() int {
 
 // recordable refuses calls while no access record of them can be kept.
 func (c *call) recordable(context.Context) *rpc.Error { return check.Recordable(c.client.cfg.Records) }
+
+// refuseInline refuses the calls of an inline skill, which has promised to wait for nothing.
+// The requests of its agent wait for it, perhaps that very call among them.
+func refuseInline(parent *rpc.Invocation) *rpc.Error {
+	if parent == nil || !parent.Inline {
+		return nil
+	}
+	return rpc.NewError(rpc.CodeInvalidRequest, nil, "the skill of %q is inline, and an inline skill makes no calls: take that promise back to let it call", parent.Capability)
+}

@@ -29,7 +29,7 @@ func (c *call) retry(ctx context.Context) (json.RawMessage, *rpc.Error) {
 		if !c.pause(ctx, max(backoff.Delay(c.attempted, rand.Float64()), err.RetryAfter())) {
 			return data, err
 		}
-		c.failures = append(c.failures, err.Code)
+		c.noteFailure(err)
 		// A new message id, or the callee takes the attempt for a replay of the last one.
 		c.ids.message = c.client.ids.One()
 	}

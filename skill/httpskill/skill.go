@@ -118,7 +118,7 @@ func (s *Skill) header(inv *rpc.Invocation) map[string]string {
 		"Agentd-Caller": string(inv.From), "Agentd-Agent": s.cfg.Agent, "Agentd-Capability": inv.Capability,
 		"Agentd-Message-Id": inv.MessageID, "Agentd-Correlation-Id": inv.CorrelationID,
 		"Agentd-Session-Id": inv.SessionID, "Agentd-Tenant-Id": inv.TenantID,
-		"Idempotency-Key": s.idempotencyKey(inv), "Agentd-Idempotency-Key": inv.IdempotencyKey, "Traceparent": inv.Traceparent,
+		"Idempotency-Key": s.idempotencyKey(inv), "Agentd-Idempotency-Key": inv.IdempotencyKey, "Traceparent": inv.Traceparent, "Tracestate": inv.Tracestate,
 	} {
 		if value != "" {
 			h[name] = value
@@ -168,11 +168,11 @@ func (s *Skill) failed(ctx context.Context, begun bool, err error) error {
 	case failure.InvalidArgument: // what the caller says of the call fits into no header
 		out.Message = e.Text
 	case failure.Timeout:
-		out.Message = fmt.Sprintf("the skill's service did not answer within %s", s.cfg.Timeout)
+		out.Message, out.Lost = fmt.Sprintf("the skill's service did not answer within %s", s.cfg.Timeout), begun
 	default:
 		out.Message = "the skill's service cannot be reached"
 		if begun {
-			out.Message = "the skill's service was lost while it served the call"
+			out.Message, out.Lost = "the skill's service was lost while it served the call", true
 		}
 	}
 	if !begun && out.Code == 0 && e.Code != failure.InvalidArgument {

@@ -360,7 +360,7 @@ func TestBrokenOffIsNotRepeated(t *testing.T) {
 		address, requests := raw(t, func(net.Conn) {}) // closes the connection without a word
 		s := at(t, address, nil)
 		_, err := s.Handle(t.Context(), &rpc.Invocation{From: "agent://caller", Payload: json.RawMessage(`{"n":1}`), IdempotencyKey: key})
-		if failed := (*rpc.SkillError)(nil); !errors.As(err, &failed) || failed.Retryable || !strings.Contains(failed.Message, "lost while it served") {
+		if failed := (*rpc.SkillError)(nil); !errors.As(err, &failed) || failed.Retryable || !failed.Lost || !strings.Contains(failed.Message, "lost while it served") {
 			t.Errorf("key %q: %v", key, err)
 		}
 		if requests.Load() != 1 {

@@ -35,6 +35,9 @@ func (in *instance) next() time.Time {
 		if cfg.MaxAge > 0 && !in.replaced {
 			next = sooner(next, in.born.Add(cfg.MaxAge))
 		}
+		if in.mayRest && len(in.calls) == 0 && !in.replaced {
+			next = sooner(next, in.busy.Add(cfg.IdleTimeout))
+		}
 		if cfg.MaxMemoryBytes > 0 && !in.replaced {
 			next = sooner(next, in.memoryDue)
 		}
@@ -96,6 +99,10 @@ func (in *instance) checkServing(now time.Time) {
 		in.send(func(b []byte) []byte { return appendRequest(b, in.ping, wire.Ping, struct{}{}) })
 	}
 	if in.replaced {
+		return
+	}
+	if in.mayRest && len(in.calls) == 0 && now.Sub(in.busy) >= cfg.IdleTimeout {
+		in.rest()
 		return
 	}
 	if cfg.MaxAge > 0 && now.Sub(in.born) >= cfg.MaxAge {

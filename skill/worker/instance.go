@@ -41,7 +41,8 @@ type instance struct {
 	retire    chan struct{} // asks it to take no more calls; has room for one
 	ready     chan struct{} // closed when it serves
 	replace   chan struct{} // closed when another one should take its place
-	recycling bool          // it serves until that is there; set before replace is closed
+	recycling bool          // it serves until that is there; set before replace is closed, as is resting
+	resting   bool          // no other is needed before a call is
 	over      chan struct{} // closed when it is gone, after fault was set
 	fault     error         // why it was ended, or has; nil for one that ended as asked
 
@@ -71,20 +72,22 @@ type instance struct {
 	ping           uint64    // the id of the last one
 	pinged         bool      // it has not been answered
 	heard          time.Time // when it last said something, or had a call
+	busy           time.Time // when it last had a call, or began to serve
 	memoryDue      time.Time
+	mayRest        bool // it ends after IdleTimeout
 	replaced       bool // replace is closed
 	exited, silent bool // the process has ended, and the reader
 }
 
-// start starts an instance. It is not ready yet.
-func (p *Pool) start(ctx context.Context) (*instance, error) {
+// start starts an instance, which may end for lack of calls. It is not ready yet.
+func (p *Pool) start(ctx context.Context, mayRest bool) (*instance, error) {
 	program, err := p.cfg.Program.Start(ctx, p.cfg.Name, p.cfg.Capabilities[0].Name, wire.EnvWorker+"="+strconv.Itoa(wire.Version))
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	in := &instance{
-		pool: p, program: program, born: now, heard: now, due: now.Add(p.cfg.StartTimeout), memoryDue: now.Add(memoryInterval),
+		pool: p, program: program, born: now, heard: now, due: now.Add(p.cfg.StartTimeout), memoryDue: now.Add(memoryInterval), mayRest: mayRest,
 		cancelled: make(chan *call), retire: make(chan struct{}, 1), ready: make(chan struct{}), replace: make(chan struct{}), over: make(chan struct{}),
 		received: make(chan received, 64), batches: make(chan []byte, 1), written: make(chan written, 1), later: make(chan func()),
 		calls: map[uint64]*call{}, requests: map[string]context.CancelFunc{}, lastID: initializeID,
@@ -259,6 +262,7 @@ func (in *instance) complete(c *call, o outcome) {
 		in.waiting--
 	}
 	in.heard = time.Now()
+	in.busy = in.heard
 	c.finish(o)
 }
 
@@ -277,6 +281,13 @@ func (in *instance) recycle(why error) {
 	in.pool.log.Info("the worker is recycled", "pid", in.program.Pid(), "reason", why)
 	in.pool.recycled.Add(1)
 	in.recycling, in.replaced = true, true
+	close(in.replace)
+}
+
+// rest ends the instance until calls need one.
+func (in *instance) rest() {
+	in.pool.log.Info("the worker ends for lack of calls", "pid", in.program.Pid(), "idle", in.pool.cfg.IdleTimeout)
+	in.resting, in.replaced = true, true
 	close(in.replace)
 }
 
@@ -330,7 +341,7 @@ func (in *instance) finish() {
 		case c.end > read:
 			in.complete(c, outcome{err: errNotBegun})
 		default:
-			in.complete(c, outcome{err: &rpc.SkillError{Message: "the skill's worker was lost while it served the call: " + publicly(in.fault), Err: in.fault}})
+			in.complete(c, outcome{err: &rpc.SkillError{Message: "the skill's worker was lost while it served the call: " + publicly(in.fault), Lost: true, Err: in.fault}})
 		}
 	}
 	for _, cancel := range in.requests {

@@ -83,7 +83,7 @@ func appendInvoke(dst []byte, id uint64, inv *rpc.Invocation, token string) []by
 	for _, member := range [...]struct{ name, value string }{
 		{`,"caller":`, string(inv.From)}, {`,"correlationId":`, inv.CorrelationID}, {`,"messageId":`, inv.MessageID},
 		{`,"sessionId":`, inv.SessionID}, {`,"tenantId":`, inv.TenantID}, {`,"idempotencyKey":`, inv.IdempotencyKey},
-		{`,"traceparent":`, inv.Traceparent}, {`,"token":`, token},
+		{`,"traceparent":`, inv.Traceparent}, {`,"tracestate":`, inv.Tracestate}, {`,"token":`, token},
 	} {
 		if member.value != "" {
 			dst = ijson.AppendQuoted(append(dst, member.name...), member.value)

@@ -66,6 +66,10 @@ type Config struct {
 	MaxCalls       int
 	MaxAge         time.Duration
 	MaxMemoryBytes int64
+	// IdleTimeout is after how long without a call an instance ends, until calls need it again;
+	// 0 is never. The first Staying instances do not.
+	IdleTimeout time.Duration
+	Staying     int
 	// StartTimeout bounds the time from the start to the answer to initialize. Default 30 s.
 	StartTimeout time.Duration
 	// PingInterval is how often an idle instance is asked whether it is there, PingTimeout
@@ -91,7 +95,8 @@ type Config struct {
 type Pool struct {
 	cfg   Config
 	log   *slog.Logger
-	queue chan *call // calls that wait for an instance
+	queue chan *call    // calls that wait for an instance
+	wake  chan struct{} // has one when a call waits: an instance that has ended idle may be needed
 
 	begin     sync.Once // the slots
 	stopping  context.Context
@@ -117,7 +122,7 @@ func New(cfg Config) (*Pool, error) {
 		return nil, errors.New("worker: Config.Capabilities is required")
 	}
 	cfg = cfg.withDefaults()
-	p := &Pool{cfg: cfg, log: cfg.Logger.With("skill", cfg.Name), queue: make(chan *call), killed: make(chan struct{})}
+	p := &Pool{cfg: cfg, log: cfg.Logger.With("skill", cfg.Name), queue: make(chan *call), wake: make(chan struct{}, 1), killed: make(chan struct{})}
 	p.stopping, p.stop = context.WithCancel(context.Background())
 	p.standing.init(cfg.Instances, cfg.Changed)
 	return p, nil
@@ -209,6 +214,7 @@ func (p *Pool) place(c *call) error {
 	}
 	p.waiting.Add(1)
 	defer p.waiting.Add(-1)
+	p.rouse()
 	for {
 		changed, down := p.standing.look()
 		if down != nil {
@@ -223,6 +229,14 @@ func (p *Pool) place(c *call) error {
 			return ErrRetired
 		case <-changed:
 		}
+	}
+}
+
+// rouse has one slot start an instance that has ended idle, if there is one.
+func (p *Pool) rouse() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // one is being woken
 	}
 }
 
@@ -257,6 +271,8 @@ func (p *Pool) Close(ctx context.Context) error {
 type Status struct {
 	// Instances is how many there should be, and Serving how many there are.
 	Instances, Serving int
+	// Asleep instances have ended idle.
+	Asleep int
 	// Running calls are served, and Waiting ones wait for an instance.
 	Running, Waiting int64
 	// Restarts counts instances that were replaced after a fault, Recycled those after

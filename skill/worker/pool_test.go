@@ -304,6 +304,54 @@ func TestRecycling(t *testing.T) {
 	}
 }
 
+// A process that has no calls ends, and calls bring it back. That is no fault, and no call
+// fails for it.
+func TestIdleProcessesEnd(t *testing.T) {
+	p, log := pool(t, "good", func(c *worker.Config) { patient(c); c.IdleTimeout, c.Instances = 20*time.Millisecond, 2 })
+	asleep := func(n int) {
+		t.Helper()
+		eventually.Holds(t, "processes end", func() bool { s := p.Status(); return s.Asleep == n && s.Serving == 2-n })
+	}
+	first := mustCall(t, p, "pid", `{}`)
+	asleep(2)
+	if again := mustCall(t, p, "pid", `{}`); again == first {
+		t.Errorf("the process %s that has ended serves", first)
+	}
+	for range 5 { // also while they are about to end
+		var calls sync.WaitGroup
+		for range 20 {
+			calls.Go(func() {
+				if _, err := call(t.Context(), p, "echo", `1`); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+	}
+	asleep(2)
+	if s := p.Status(); s.Restarts != 0 || s.Recycled != 0 || s.Down != nil {
+		t.Errorf("status %+v, log\n%s", s, log)
+	}
+	if err := p.Serving(t.Context()); err != nil {
+		t.Errorf("those that wait for calls are not ready: %v", err)
+	}
+}
+
+// Some stay, if they should, for longer than others take to end several times.
+func TestIdleProcessStays(t *testing.T) {
+	idle := func(c *worker.Config) { patient(c); c.IdleTimeout = 20 * time.Millisecond }
+	stays, _ := pool(t, "good", func(c *worker.Config) { idle(c); c.Staying = 1 })
+	others, _ := pool(t, "good", idle)
+	first := mustCall(t, stays, "pid", `{}`)
+	for range 3 {
+		mustCall(t, others, "pid", `{}`)
+		eventually.Holds(t, "the others end", func() bool { return others.Status().Asleep == 1 })
+	}
+	if again := mustCall(t, stays, "pid", `{}`); again != first || stays.Status().Asleep != 0 {
+		t.Errorf("the process %s has ended, and %s serves", first, again)
+	}
+}
+
 // Calls fail at once, as ones that may succeed later, while no worker starts; who asks is told
 // when that begins and when it ends.
 func TestDownAndBack(t *testing.T) {

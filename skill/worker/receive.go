@@ -102,6 +102,7 @@ func (in *instance) initialized(m *wire.Message) error {
 	}
 	in.mayServe = min(max(result.Concurrency, 1), in.pool.cfg.Concurrency)
 	in.phase, in.due, in.heard = serving, time.Time{}, time.Now()
+	in.busy = in.heard
 	close(in.ready)
 	return nil
 }

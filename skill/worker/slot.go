@@ -47,6 +47,13 @@ func (s *slot) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		if next.resting {
+			s.pool.standing.set(s.index, asleep, nil)
+			s.retire() // which finishes the calls that it has
+			s.faults = 0
+			s.sleep(ctx)
+			continue
+		}
 		if next.recycling {
 			s.faults = 0
 			continue // it serves until the next one does
@@ -58,6 +65,23 @@ func (s *slot) run(ctx context.Context) {
 			s.faults = 0
 		}
 		s.pause(ctx, next.fault)
+	}
+}
+
+// sleep waits until a call waits that no instance takes, or until ctx ends.
+func (s *slot) sleep(ctx context.Context) {
+	// A call is counted before it wakes a slot: none is overlooked, and one that was served
+	// meanwhile wakes nobody.
+	for s.pool.waiting.Load() == 0 {
+		select {
+		case <-s.pool.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+	s.pool.standing.set(s.index, coming, nil)
+	if s.pool.waiting.Load() > 1 {
+		s.pool.rouse() // another one, too
 	}
 }
 
@@ -73,7 +97,7 @@ func (s *slot) retire() {
 func (s *slot) start(ctx context.Context) (*instance, error) {
 	starting, cancel := context.WithTimeout(ctx, s.pool.cfg.StartTimeout)
 	defer cancel()
-	in, err := s.pool.start(starting)
+	in, err := s.pool.start(starting, s.pool.cfg.IdleTimeout > 0 && s.index >= s.pool.cfg.Staying)
 	if err != nil {
 		s.pool.log.Error("the worker could not be started", "error", err)
 		return nil, err

@@ -14,6 +14,7 @@ const (
 	coming               // its instance is about to serve
 	up                   // its instance serves
 	pausing              // it waits a while after a fault
+	asleep               // its instance has ended idle; a call wakes it
 )
 
 // A standing is how all slots of a pool are doing.
@@ -88,7 +89,7 @@ func (s *standing) look() (changed <-chan struct{}, down error) {
 func (s *standing) awaitAll(ctx context.Context, retired <-chan struct{}) error {
 	for {
 		s.mu.Lock()
-		serving, last, news := s.count(up), s.last, s.news
+		serving, last, news := s.count(up)+s.count(asleep), s.last, s.news
 		s.mu.Unlock()
 		switch {
 		case serving == len(s.slots):
@@ -110,5 +111,5 @@ func (s *standing) awaitAll(ctx context.Context, retired <-chan struct{}) error 
 func (s *standing) status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Status{Instances: len(s.slots), Serving: s.count(up), Down: s.down, Begun: s.count(unborn) < len(s.slots), HasServed: s.served}
+	return Status{Instances: len(s.slots), Serving: s.count(up), Asleep: s.count(asleep), Down: s.down, Begun: s.count(unborn) < len(s.slots), HasServed: s.served}
 }

@@ -22,6 +22,9 @@ type subscription struct {
 	done    chan struct{} // closed when run has returned
 	discard atomic.Bool   // the queue is dropped
 
+	batch   []transport.Message // of run; a part of the queue
+	handled int                 // so many of batch
+
 	mu       sync.Mutex
 	queue    []transport.Message // guarded by mu
 	bytes    int                 // of queue; guarded by mu
@@ -71,31 +74,56 @@ func (s *subscription) signal() {
 	}
 }
 
-// run handles messages until the subscription stops. It takes the whole queue at a
-// time and leaves the previous batch's slice in its place: the lock is taken once
-// per batch, and a steady load allocates nothing.
+// run handles messages until the subscription stops. A handler that ends its goroutine, as
+// runtime.Goexit does, does not end the subscription: another goroutine goes on.
 func (s *subscription) run() {
-	defer close(s.done)
-	var batch []transport.Message
-	for {
-		s.mu.Lock()
-		batch, s.queue, s.bytes = s.queue, batch[:0], 0
-		stopping := s.stopping
-		s.mu.Unlock()
-		if s.discard.Load() || stopping && len(batch) == 0 {
+	ended := false
+	defer func() {
+		if !ended {
+			go s.run()
 			return
 		}
-		if len(batch) == 0 {
-			<-s.wake
-			continue
+		close(s.done)
+	}()
+	for s.handleBatch() && s.takeBatch() {
+	}
+	ended = true
+}
+
+// handleBatch handles what is left of the batch. It returns false once that is dropped.
+func (s *subscription) handleBatch() bool {
+	for s.handled < len(s.batch) {
+		if s.discard.Load() {
+			return false
 		}
-		for i := range batch {
-			if s.discard.Load() {
-				return
-			}
-			s.handler(batch[i])
-			batch[i] = transport.Message{} // frees the payload while the slice lives on
+		m := &s.batch[s.handled]
+		s.handled++
+		one := *m
+		*m = transport.Message{} // frees the payload while the slice lives on
+		s.handler(one)
+	}
+	return true
+}
+
+// takeBatch waits for messages and takes the whole queue. It leaves the previous batch's
+// slice in its place: the lock is taken once per batch, and a steady load allocates nothing.
+// It returns false once the subscription has stopped.
+func (s *subscription) takeBatch() bool {
+	for {
+		s.mu.Lock()
+		s.batch, s.queue, s.bytes = s.queue, s.batch[:0], 0
+		stopping := s.stopping
+		s.mu.Unlock()
+		s.handled = 0
+		switch {
+		case s.discard.Load():
+			return false
+		case len(s.batch) > 0:
+			return true
+		case stopping:
+			return false
 		}
+		<-s.wake
 	}
 }
 

@@ -39,13 +39,17 @@ type Conn struct {
 	connected   atomic.Bool
 	maxPayload  atomic.Int64
 	probeDenied atomic.Bool // the server forbids the probes of Listening
+	reconnects  atomic.Uint64
 
 	mu     sync.Mutex
 	closed bool                       // guarded by mu
 	subs   map[*subscription]struct{} // guarded by mu
 }
 
-var _ transport.Transport = (*Conn)(nil)
+var (
+	_ transport.Transport = (*Conn)(nil)
+	_ transport.Copier    = (*Conn)(nil)
+)
 
 // Connect connects to a NATS system. It fails when no server answers within
 // Options.ConnectTimeout each or before ctx ends; a connection that breaks later is
@@ -153,6 +157,10 @@ func (c *Conn) Publish(ctx context.Context, m transport.Message) error {
 	return c.wrap("publish", m.Topic, c.nc.PublishRequest(m.Topic, m.Reply, m.Data))
 }
 
+// CopiesData implements [transport.Copier]: nats.go copies every message into its own
+// buffer before it returns, whether or not there is a connection.
+func (c *Conn) CopiesData() bool { return true }
+
 // Subscribe implements [transport.Transport].
 func (c *Conn) Subscribe(topic, group string, h transport.Handler) (transport.Subscription, error) {
 	if err := transport.CheckTopic("subscribe", topic); err != nil {
@@ -160,6 +168,24 @@ func (c *Conn) Subscribe(topic, group string, h transport.Handler) (transport.Su
 	}
 	s := newSubscription(c, topic, c.maxPending, h)
 	if err := s.start("subscribe", topic, group); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// maxHints is how many messages may wait for a handler of SubscribeHints. The queue of a
+// subscription is a channel, which has its memory from the beginning: with the room of
+// Subscribe, an agent that follows a thousand peers would hold 130 MB.
+const maxHints = 64
+
+// SubscribeHints is Subscribe for rare messages of which one may be lost: few of them wait,
+// and those that find no room are dropped. It is for those who subscribe to very many topics.
+func (c *Conn) SubscribeHints(topic string, h transport.Handler) (transport.Subscription, error) {
+	if err := transport.CheckTopic("subscribe", topic); err != nil {
+		return nil, err
+	}
+	s := newSubscription(c, topic, min(maxHints, c.maxPending), h)
+	if err := s.start("subscribe", topic, ""); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -30,6 +30,7 @@ func (c *Conn) disconnected(_ *natsgo.Conn, err error) {
 func (c *Conn) reconnected(nc *natsgo.Conn) {
 	c.maxPayload.Store(nc.MaxPayload())
 	c.connected.Store(true)
+	c.reconnects.Add(1)
 	c.log.Info("connected to NATS again", "server", nc.ConnectedUrlRedacted())
 }
 

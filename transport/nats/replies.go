@@ -2,6 +2,7 @@ package nats
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
@@ -61,5 +62,5 @@ const minUnique = 16
 // isUnique reports whether a part of a subject is an id that a client has made up at
 // random. The ids of agents have no upper-case letters.
 func isUnique(part string) bool {
-	return len(part) >= minUnique && strings.ToLower(part) != part
+	return len(part) >= minUnique && strings.ContainsFunc(part, unicode.IsUpper)
 }

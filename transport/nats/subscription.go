@@ -30,7 +30,8 @@ type subscription struct {
 	done    chan struct{} // closed when run has returned
 	stopped chan struct{} // closed when the server sends no more
 	discard atomic.Bool   // run drops what is queued
-	ended   func()        // called at the end of run, see SubscribeOverflow; nil for none
+	resumed func()        // called at the beginning of run, see SubscribeOverflow; nil for none
+	ended   func()        // called at its end; nil for none
 	lost    atomic.Uint64 // messages dropped here, and not by nats.go
 
 	inner *natsgo.Subscription // set by start
@@ -82,18 +83,28 @@ func (s *subscription) start(op, subject, group string) error {
 	return nil
 }
 
-// run calls the handler with one message after another, until the end mark.
+// run calls the handler with one message after another, until the end mark. A handler that
+// ends its goroutine, as runtime.Goexit does, does not end the subscription: another
+// goroutine goes on.
 func (s *subscription) run() {
-	defer close(s.done)
-	if s.ended != nil {
-		defer s.ended()
-	}
-	for m := range s.queue {
-		if m == nil || s.discard.Load() {
+	ended := false
+	defer func() {
+		if !ended {
+			go s.run()
 			return
 		}
+		if s.ended != nil {
+			s.ended()
+		}
+		close(s.done)
+	}()
+	if s.resumed != nil {
+		s.resumed()
+	}
+	for m := <-s.queue; m != nil && !s.discard.Load(); m = <-s.queue {
 		s.handler(message(m))
 	}
+	ended = true
 }
 
 // push queues m. It waits for room in the queue, or for the end of run.

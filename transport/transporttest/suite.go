@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) Broker) {
 		// transport points at the simplest broken property.
 		{"PublishReachesSubscriber", testPublish},
 		{"EverySubscriberGetsACopy", testFanOut},
+		{"CopiedDataMayChange", testCopier},
 		{"OrderPerPublisher", testOrder},
 		{"QueueGroupSharesMessages", testQueueGroup},
 		{"InboxTopics", testInbox},
@@ -48,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) Broker) {
 		{"CancelledPublish", testCancelled},
 		{"ClosedSubscriptionGetsNothing", testUnsubscribe},
 		{"CloseWaitsForHandler", testCloseWaits},
+		{"HandlerThatEndsItsGoroutine", testGoexit},
 		{"ClosedTransportRefuses", testClosed},
 		{"DrainFinishesWhatArrived", testDrain},
 		{"DrainIsBounded", testDrainBounded},
@@ -124,6 +127,49 @@ func testPublish(t *testing.T, b Broker) {
 	m := receive(t, got)
 	if m.Topic != "agents.a.requests" || m.Reply != "reply.to.me" || string(m.Data) != "hello" || m.Err != nil {
 		t.Errorf("got %+v", m)
+	}
+}
+
+// testCopier checks that a transport which says that it copies data does so before Publish
+// returns.
+func testCopier(t *testing.T, b Broker) {
+	c := connect(t, b)
+	if copier, ok := c.(transport.Copier); !ok || !copier.CopiesData() {
+		t.Skip("it does not copy")
+	}
+	got := make(chan string, 2)
+	subscribe(t, c, "t", "", func(m transport.Message) { got <- string(m.Data) })
+	data := []byte("first")
+	for _, text := range []string{"first", "other"} {
+		copy(data, text)
+		if err := c.Publish(t.Context(), transport.Message{Topic: "t", Data: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first, second := receive(t, got), receive(t, got); first != "first" || second != "other" {
+		t.Errorf("got %s and %s", first, second)
+	}
+}
+
+// testGoexit checks that a handler which ends its goroutine loses no later message.
+func testGoexit(t *testing.T, b Broker) {
+	c := connect(t, b)
+	got := make(chan string, 3)
+	s := subscribe(t, c, "t", "", func(m transport.Message) {
+		if got <- string(m.Data); string(m.Data) == "exit" {
+			runtime.Goexit()
+		}
+	})
+	for _, text := range []string{"exit", "exit", "last"} {
+		publish(t, c, "t", "", text)
+	}
+	for _, want := range []string{"exit", "exit", "last"} {
+		if text := receive(t, got); text != want {
+			t.Errorf("got %s, want %s", text, want)
+		}
+	}
+	if err := s.Drain(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

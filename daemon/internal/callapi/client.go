@@ -21,6 +21,12 @@ import (
 // [MaxRequestBytes], and what surrounds it.
 const maxResponseBytes = 64 << 20
 
+// A client keeps so many connections, for so long, for calls to come.
+const (
+	maxIdle     = 256
+	idleTimeout = 90 * time.Second
+)
+
 // An Endpoint is where an API is.
 type Endpoint struct {
 	// URL is that of the API, without a path.
@@ -43,7 +49,8 @@ type Client struct {
 // no proxy and follows no redirects: the API is on this machine.
 func NewClient(at Endpoint) *Client {
 	return &Client{at: at, http: &http.Client{
-		Transport:     &http.Transport{DialContext: at.Dial},
+		// By default two connections stay, and each of more calls at once would open one anew.
+		Transport:     &http.Transport{DialContext: at.Dial, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

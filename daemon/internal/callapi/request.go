@@ -15,6 +15,9 @@ import (
 // call continues it unless the request names a trace itself.
 const HeaderTraceparent = "traceparent"
 
+// HeaderTracestate is what vendors of tracing have added to it.
+const HeaderTracestate = "tracestate"
+
 // MaxRequestBytes bounds the body of a request. The agent's own limit on payloads
 // is smaller, and is applied by its [Caller].
 const MaxRequestBytes = 32 << 20
@@ -39,7 +42,7 @@ func ReadRequest(w http.ResponseWriter, r *http.Request, most int64) (request Re
 	}
 	// A malformed one begins no trace and is no fault (Trace Context, section 4.3).
 	if parent := r.Header.Get(HeaderTraceparent); request.Traceparent == "" && rpc.TraceID(parent) != "" {
-		request.Traceparent = parent
+		request.Traceparent, request.Tracestate = parent, r.Header.Get(HeaderTracestate)
 	}
 	return request, true
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/internal/progress"
 )
 
 // A RedactRequest is one `agentd audit redact`.
@@ -36,9 +37,9 @@ func Redact(ctx context.Context, env *cli.Env, r RedactRequest) error {
 		return err
 	}
 	return eraser{
-		env: env, logs: r.Logs, yes: r.Yes, done: "redacted",
+		env: env, logs: r.Logs, yes: r.Yes, done: "redacted", doing: "redacting",
 		warning: "The content of these records will be gone for good.",
-		preview: func(ctx context.Context, log Log) (string, error) { return redactable(ctx, log, filter) },
+		preview: func(ctx context.Context, log Log) (loss, error) { return redactable(ctx, env, log, filter) },
 		erase: func(ctx context.Context, keeper control.AuditKeeper) (auditchain.Erasure, error) {
 			return keeper.Redact(ctx, filter, r.Reason)
 		},
@@ -65,9 +66,9 @@ func Prune(ctx context.Context, env *cli.Env, r PruneRequest) error {
 		return err
 	}
 	return eraser{
-		env: env, logs: r.Logs, yes: r.Yes, done: "pruned",
+		env: env, logs: r.Logs, yes: r.Yes, done: "pruned", doing: "pruning",
 		warning: "These records will be gone for good.",
-		preview: func(ctx context.Context, log Log) (string, error) { return prunable(ctx, log, before) },
+		preview: func(ctx context.Context, log Log) (loss, error) { return prunable(ctx, log, before) },
 		erase: func(ctx context.Context, keeper control.AuditKeeper) (auditchain.Erasure, error) {
 			return keeper.Prune(ctx, before, r.Reason)
 		},
@@ -83,15 +84,22 @@ func checkReason(reason string) error {
 	return nil
 }
 
-// redactable describes what a redaction would erase from a log, or returns "" for
-// nothing. It leaves out what [auditchain.Log.Redact] skips: records that are
+// A loss is what a log would lose: how many records about, 0 for nothing, and which.
+type loss struct {
+	count int64
+	text  string
+}
+
+// redactable returns what a redaction would erase from a log. It leaves out what [auditchain.Log.Redact] skips: records that are
 // erased already, and the kinds that the chain itself depends on.
-func redactable(ctx context.Context, log Log, filter auditchain.Filter) (string, error) {
+func redactable(ctx context.Context, env *cli.Env, log Log, filter auditchain.Filter) (loss, error) {
+	line := progress.New(env.Stderr, env.Getenv, "searching "+output.Printable(log.Agent), "records to redact")
+	defer line.End()
 	kept := []auditchain.Kind{auditchain.KindRedaction, auditchain.KindPrune, auditchain.KindCheckpoint}
 	var count, first, last int64
 	for entry, err := range log.Query(ctx, filter) {
 		if err != nil {
-			return "", err
+			return loss{}, err
 		}
 		if entry.Erased() || slices.Contains(kept, entry.Kind) {
 			continue
@@ -100,16 +108,13 @@ func redactable(ctx context.Context, log Log, filter auditchain.Filter) (string,
 			first = entry.Seq
 		}
 		last = entry.Seq
+		line.Set(count, 0)
 	}
-	if count == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf("the content of %d records, between number %d and %d", count, first, last), nil
+	return loss{count, fmt.Sprintf("the content of %d records, between number %d and %d", count, first, last)}, nil
 }
 
-// prunable describes which records of a log are older than a time, or returns ""
-// for none. Checkpoint records stay: they carry the changes of the signing key.
-func prunable(ctx context.Context, log Log, before time.Time) (string, error) {
+// prunable returns which records of a log are older than a time. Checkpoint records stay: they carry the changes of the signing key.
+func prunable(ctx context.Context, log Log, before time.Time) (loss, error) {
 	kinds := slices.DeleteFunc(auditchain.Kinds(), func(k auditchain.Kind) bool { return k == auditchain.KindCheckpoint })
 	var ends [2]auditchain.Entry
 	// Two queries for one record each find both ends without reading the records in
@@ -117,17 +122,17 @@ func prunable(ctx context.Context, log Log, before time.Time) (string, error) {
 	for i, order := range []auditchain.Order{auditchain.OldestFirst, auditchain.NewestFirst} {
 		for entry, err := range log.Query(ctx, auditchain.Filter{Kinds: kinds, Until: before, Limit: 1, Order: order}) {
 			if err != nil {
-				return "", err
+				return loss{}, err
 			}
 			ends[i] = entry
 		}
 	}
 	first, last := &ends[0], &ends[1]
 	if first.Seq == 0 {
-		return "", nil
+		return loss{}, nil
 	}
-	return fmt.Sprintf("records %d to %d, written from %s to %s", first.Seq, last.Seq,
-		first.Time.Format(time.RFC3339), last.Time.Format(time.RFC3339)), nil
+	return loss{last.Seq - first.Seq + 1, fmt.Sprintf("records %d to %d, written from %s to %s", first.Seq, last.Seq,
+		first.Time.Format(time.RFC3339), last.Time.Format(time.RFC3339))}, nil
 }
 
 // An eraser runs a redaction or a pruning: it previews what each log would lose,
@@ -136,12 +141,13 @@ type eraser struct {
 	env  *cli.Env
 	logs Choice
 	yes  bool
-	// done is the participle for the affected records, such as "redacted".
-	done string
+	// done is the participle for the affected records, such as "redacted", and doing that
+	// of the work.
+	done, doing string
 	// warning is the last line before the question.
 	warning string
-	// preview describes what one log would lose, or returns "" for nothing.
-	preview func(ctx context.Context, log Log) (loss string, err error)
+	// preview returns what one log would lose.
+	preview func(ctx context.Context, log Log) (loss, error)
 	// erase changes one log.
 	erase func(ctx context.Context, keeper control.AuditKeeper) (auditchain.Erasure, error)
 }
@@ -160,7 +166,7 @@ type erasedLog struct {
 // run continues with the other logs when one fails, and prints what was done in
 // all of them: an erasure that happened must not go unreported.
 func (e eraser) run(ctx context.Context) error {
-	affected, losses, err := e.affected(ctx)
+	affected, err := e.affected(ctx)
 	if err != nil {
 		return err
 	}
@@ -169,7 +175,11 @@ func (e eraser) run(ctx context.Context) error {
 		return e.write([]erasedLog{})
 	}
 	if !e.yes {
-		if err := confirm(ctx, e.env, append(losses, e.warning)); err != nil {
+		var lines []string
+		for _, a := range affected {
+			lines = append(lines, fmt.Sprintf("%s: %s", output.Printable(a.Agent), a.text))
+		}
+		if err := confirm(ctx, e.env, append(lines, e.warning)); err != nil {
 			return err
 		}
 	}
@@ -178,6 +188,7 @@ func (e eraser) run(ctx context.Context) error {
 	for _, s := range affected {
 		one := erasedLog{Agent: s.Agent, Records: []int64{}}
 		err := daemon.WithAuditKeeper(ctx, s.DB, s.Socket, func(keeper control.AuditKeeper) error {
+			defer watchErasure(ctx, e.env, e.doing, s.Source, s.count)()
 			done, err := e.erase(ctx, keeper)
 			// Set also when err is not nil: an erasure that failed half way has
 			// done something.
@@ -193,24 +204,29 @@ func (e eraser) run(ctx context.Context) error {
 	return errors.Join(errors.Join(errs...), e.write(all))
 }
 
+// An affectedLog is a log that would lose something.
+type affectedLog struct {
+	Source
+	loss
+}
+
 // affected returns the logs that would lose something, and what. It closes them
 // again before any of them is changed: erased pages stay in SQLite's write-ahead
 // log for as long as a reader is open.
-func (e eraser) affected(ctx context.Context) (affected []Source, losses []string, err error) {
+func (e eraser) affected(ctx context.Context) (affected []affectedLog, err error) {
 	err = withLogs(ctx, e.env, e.logs, func(logs []Log) error {
 		for _, l := range logs {
 			loss, err := e.preview(ctx, l)
 			if err != nil {
 				return err
 			}
-			if loss != "" {
-				affected = append(affected, l.Source)
-				losses = append(losses, fmt.Sprintf("%s: %s", output.Printable(l.Agent), loss))
+			if loss.count > 0 {
+				affected = append(affected, affectedLog{l.Source, loss})
 			}
 		}
 		return nil
 	})
-	return affected, losses, err
+	return affected, err
 }
 
 func (e eraser) write(all []erasedLog) error {

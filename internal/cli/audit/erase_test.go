@@ -191,3 +191,75 @@ func TestReadLine(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A stopped log is compacted in place, and verifies as before.
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	env := twoLogs(t)
+	if err := Compact(t.Context(), &env.Env, Choice{}); err == nil || !strings.Contains(err.Error(), "--agent clerk") {
+		t.Errorf("of two logs: %v", err)
+	}
+	if err := Compact(t.Context(), &env.Env, Choice{DB: "nowhere.db"}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("of none: %v", err)
+	}
+	if err := Compact(t.Context(), &env.Env, Choice{Agent: "desk"}); err != nil || !strings.Contains(env.Out.String(), "desk: ") {
+		t.Errorf("%v: %s", err, env.Out)
+	}
+	env.Format = output.JSON
+	env.Reset()
+	if err := Compact(t.Context(), &env.Env, Choice{Agent: "desk"}); err != nil || !strings.Contains(env.Out.String(), `"after": `) {
+		t.Errorf("%v: %s", err, env.Out)
+	}
+	env.Format = output.Table
+	if err := Verify(t.Context(), &env.Env, VerifyRequest{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A verification that was stopped continues from what it has kept, where nobody else can
+// write to that.
+func TestVerifyContinues(t *testing.T) {
+	t.Parallel()
+	env := twoLogs(t)
+	desk := VerifyRequest{Logs: Choice{Agent: "desk"}, Continue: true}
+	if err := Verify(t.Context(), &env.Env, desk); err != nil || !strings.Contains(env.Err.String(), "no verification was stopped") {
+		t.Errorf("%v: %s", err, env.Err)
+	}
+	if err := withOneLog(t.Context(), &env.Env, desk.Logs, func(l Log) error {
+		file, err := stateFile(&env.Env, l.Origin())
+		if err != nil {
+			return err
+		}
+		var state *auditchain.VerifyState
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		// Stopped at once, it has not come to a checkpoint.
+		if _, err := l.Verify(ctx, auditchain.VerifyOptions{Stopped: func(s *auditchain.VerifyState) { state = s }}); err == nil || state != nil {
+			t.Errorf("%+v, %v", state, err)
+		}
+		if err := writeState(file, &auditchain.VerifyState{Origin: "another log"}); err != nil {
+			return err
+		}
+		err = Verify(t.Context(), &env.Env, desk)
+		if auditchain.CodeOf(err) != auditchain.CodeInvalid {
+			t.Errorf("of another log: %v", err)
+		}
+		if err := os.Chmod(file, 0o666); err != nil {
+			return err
+		}
+		if err := Verify(t.Context(), &env.Env, desk); err == nil || !strings.Contains(err.Error(), "written by others") {
+			t.Errorf("from a file of others: %v", err)
+		}
+		// A whole one needs none, and leaves none.
+		desk.Continue = false
+		if err := Verify(t.Context(), &env.Env, desk); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the state stays: %v", err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -29,6 +29,8 @@ type VerifyRequest struct {
 	Quorum int
 	// FromCheckpoint trusts what the newest checkpoint covers.
 	FromCheckpoint bool
+	// Continue goes on where an earlier verification was stopped.
+	Continue bool
 	// Tenant is the tenant whose records to count; "" counts none.
 	Tenant string
 }
@@ -59,7 +61,7 @@ func Verify(ctx context.Context, env *cli.Env, r VerifyRequest) error {
 	if err != nil {
 		return err
 	}
-	err = withLogs(ctx, env, r.Logs, func(logs []Log) error { return verify(ctx, env, logs, opts, witnesses) })
+	err = withLogs(ctx, env, r.Logs, func(logs []Log) error { return verify(ctx, env, logs, opts, witnesses, r.Continue) })
 	if altered, ok := errors.AsType[*auditchain.Error](err); ok && altered.Code == auditchain.CodeTampered {
 		// A log that cannot be opened, for want of what the rest hangs on.
 		report := &auditchain.Report{Keys: []string{}, Faults: []auditchain.Fault{{Class: auditchain.FaultSchemaAltered, Detail: altered.Msg}}, FaultCount: 1}
@@ -81,7 +83,7 @@ type verifiedLog struct {
 
 // verify checks the logs one after another and prints the verdicts together, so
 // that a broken first log does not hide the state of the others.
-func verify(ctx context.Context, env *cli.Env, logs []Log, opts auditchain.VerifyOptions, witnesses []witness) error {
+func verify(ctx context.Context, env *cli.Env, logs []Log, opts auditchain.VerifyOptions, witnesses []witness, goOn bool) error {
 	var all []verifiedLog
 	broken := false
 	for _, l := range logs {
@@ -99,7 +101,7 @@ func verify(ctx context.Context, env *cli.Env, logs []Log, opts auditchain.Verif
 				return err
 			}
 		}
-		report, err := l.Verify(ctx, own)
+		report, err := verifyOne(ctx, env, l, own, goOn)
 		if err != nil {
 			return err
 		}
@@ -143,7 +145,10 @@ func writeVerified(env *cli.Env, all []verifiedLog, tenant string) error {
 func (v *verifiedLog) summary(tenant string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d records verified", v.Records)
-	if start := v.Last - v.Records - v.Pruned; start > 0 { // with --from-checkpoint
+	if v.Continued > 0 {
+		fmt.Fprintf(&b, " (those up to number %d by the run that was stopped: they were not read again)", v.Continued)
+	}
+	if start := v.Last - v.Records - v.Pruned; start > 0 && v.Continued == 0 { // with --from-checkpoint
 		fmt.Fprintf(&b, " after number %d", start)
 	}
 	fmt.Fprintf(&b, ", %d of them under a signed checkpoint", max(0, v.Records-v.Unsigned()))

@@ -80,9 +80,10 @@ func (r *reloader) see() {
 func (r *reloader) reload(ctx context.Context, agents []*daemon.Daemon, files []string) {
 	var done, waiting, faults []string
 	refused := map[string][]string{} // agents, by fault
+	load := serve.LoadOnce(agents)
 	for _, d := range agents {
 		id := d.Member().ID
-		err := serve.ReloadUntil(ctx, d)
+		err := serve.ReloadUntil(ctx, d, load)
 		if ctx.Err() != nil {
 			return // whoever has ended it need not read how the reload ended
 		}

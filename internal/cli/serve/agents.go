@@ -24,6 +24,10 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
+	listen, err := env.Listens()
+	if err != nil {
+		return daemon.Config{}, err
+	}
 	f, err := env.LoadFleet(fleet.LoadOptions{})
 	if err != nil {
 		return daemon.Config{}, err
@@ -32,17 +36,28 @@ func Config(env *cli.Env) (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	return daemon.Config{Fleet: f, Paths: paths, Logger: log, LogCalls: calls, Version: cli.Version(), OwnsProcess: true, Confines: env.Confines, NATS: nats.FromEnv(env.Getenv)}, nil
+	traces, err := tracesOf(env, log)
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	return daemon.Config{Traces: traces, Fleet: f, Paths: paths, Logger: log, LogCalls: calls, Listen: listen, Profiles: env.Profiles, Version: cli.Version(), OwnsProcess: true, Confines: env.Confines, NATS: nats.FromEnv(env.Getenv)}, nil
 }
 
 // Agent runs one member of the fleet until ctx ends. With watching, changed
 // files are reloaded.
 func Agent(ctx context.Context, env *cli.Env, agent string, watching bool) error {
 	s := service{watching: watching, loading: time.Now()}
+	logsForMachines(env)
 	cfg, err := Config(env)
 	if err != nil {
 		return err
 	}
+	log, stopLogs, err := sendLogs(env, cfg.Logger, cfg.Version)
+	if err != nil {
+		return err
+	}
+	defer stopLogs()
+	cfg.Logger = log
 	s.out = console{env, cfg.Logger}
 	s.ready = func() {
 		s.out.say(fmt.Sprintf("agent %s is ready. press ctrl-c to stop.", agent), "ready", "agent", agent)
@@ -54,10 +69,17 @@ func Agent(ctx context.Context, env *cli.Env, agent string, watching bool) error
 // files are reloaded.
 func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
 	s := service{watching: watching, loading: time.Now()}
+	logsForMachines(env)
 	cfg, err := Config(env)
 	if err != nil {
 		return err
 	}
+	log, stopLogs, err := sendLogs(env, cfg.Logger, cfg.Version)
+	if err != nil {
+		return err
+	}
+	defer stopLogs()
+	cfg.Logger = log
 	f, err := daemon.StartFleet(ctx, cfg)
 	if err != nil {
 		return err

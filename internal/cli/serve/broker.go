@@ -35,6 +35,7 @@ func Broker(ctx context.Context, env *cli.Env, r BrokerRequest) error {
 	default:
 		cfg.Port = int(*r.Port)
 	}
+	logsForMachines(env)
 	var err error
 	if cfg.Logger, err = env.Logger(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/watch"
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/sdnotify"
 )
 
@@ -59,6 +61,12 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	}
 	s.ready()
 	notify(out, systemd, sdnotify.Ready)
+	// What a start and a reload have read is garbage by now, several times what stays of it.
+	// Without calls no collection would come for minutes.
+	helpers.Go(func() {
+		relaxGC(out.env.Getenv)
+		debug.FreeOSMemory()
+	})
 	// Watch returns at once when the unit has no watchdog.
 	helpers.Go(func() { systemd.Watch(ctx, func() bool { return alive(ctx, agents) }) })
 	for _, d := range agents {
@@ -69,6 +77,7 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 		// this reload from an earlier one (sd_notify(3), MONOTONIC_USEC).
 		notify(out, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
 		reload(ctx, out, agents)
+		debug.FreeOSMemory()
 		notify(out, systemd, sdnotify.Ready)
 	})
 }
@@ -104,9 +113,14 @@ func reloadUntilDone(ctx context.Context, hup <-chan os.Signal, changed <-chan s
 	}
 }
 
-// ReloadUntil reloads an agent. When ctx ends, it stops the agent instead: a reload waits for
+// LoadOnce returns what loads the files of agents of one fleet, once for all of them.
+func LoadOnce(agents []*daemon.Daemon) func() (*fleet.Fleet, error) {
+	return sync.OnceValues(func() (*fleet.Fleet, error) { return agents[0].LoadFiles() })
+}
+
+// ReloadUntil reloads an agent from the files that load returns. When ctx ends, it stops the agent instead: a reload waits for
 // workers to start, which may take as long as they like.
-func ReloadUntil(ctx context.Context, d *daemon.Daemon) error {
+func ReloadUntil(ctx context.Context, d *daemon.Daemon, load func() (*fleet.Fleet, error)) error {
 	stopped := make(chan struct{})
 	goOn := context.AfterFunc(ctx, func() {
 		defer close(stopped)
@@ -114,7 +128,7 @@ func ReloadUntil(ctx context.Context, d *daemon.Daemon) error {
 		defer cancel()
 		_ = d.Stop(stopCtx) // the fleet's Stop returns the same error
 	})
-	err := d.Reload()
+	err := d.ReloadFrom(load)
 	if !goOn() {
 		<-stopped
 	}
@@ -128,9 +142,10 @@ func reload(ctx context.Context, out console, agents []*daemon.Daemon) {
 	var faults []string
 	stayed := make(map[string][]string) // agents, by fault
 	var waiting []string
+	load := LoadOnce(agents)
 	for _, d := range agents {
 		id := d.Member().ID
-		err := ReloadUntil(ctx, d)
+		err := ReloadUntil(ctx, d, load)
 		if ctx.Err() != nil {
 			return // who has ended it need not read how the reload ended
 		}

@@ -13,19 +13,77 @@ const length = 55
 // or malformed, as section 4.3 demands. The result is of version 00, the only one
 // that this package writes, whatever the version of parent.
 func Child(parent string) string {
-	var b [length]byte
-	if Valid(parent) {
-		copy(b[:], parent)
-		copy(b[:], "00")
-	} else {
-		copy(b[:], "00-")
-		putHex(b[3:], rand.Uint64()|1) // an all-zero id is invalid
-		putHex(b[19:], rand.Uint64())
-		copy(b[35:], "-")
-		copy(b[52:], "-01")
+	if !Valid(parent) {
+		return New(true)
 	}
-	putHex(b[36:], rand.Uint64()|1)
+	var b [length]byte
+	copy(b[:], parent)
+	copy(b[:], "00")
+	putHex(b[36:], rand.Uint64()|1) // an all-zero id is invalid
 	return string(b[:])
+}
+
+// New begins a trace. Where nobody decides about that, it is sampled: what it meets
+// further on may record it.
+func New(sampled bool) string {
+	if sampled {
+		return NewBelow(always)
+	}
+	return NewBelow(0)
+}
+
+// always is the bound below which all traces are.
+const always = 1 << 63
+
+// NewBelow begins a trace that is sampled if [Rank] is below the bound.
+func NewBelow(bound uint64) string {
+	var b [length]byte
+	copy(b[:], "00-")
+	low := rand.Uint64()
+	putHex(b[3:], rand.Uint64()|1)
+	putHex(b[19:], low)
+	copy(b[35:], "-")
+	putHex(b[36:], rand.Uint64()|1)
+	copy(b[52:], "-00")
+	if low>>1 < bound {
+		b[54] = '1'
+	}
+	return string(b[:])
+}
+
+// Rank places the trace of a valid traceparent among all, from 0 to below 2^63, in the way
+// of OpenTelemetry's libraries: the lower half of its id without the last bit.
+func Rank(traceparent string) uint64 {
+	var low uint64
+	for i := 19; i < 35; i++ {
+		low = low<<4 | uint64(hexValue(traceparent[i]))
+	}
+	return low >> 1
+}
+
+// Sampled reports whether a traceparent is valid and says that its trace is recorded.
+func Sampled(traceparent string) bool {
+	return len(traceparent) >= length && hexValue(traceparent[54])&1 == 1 && Valid(traceparent)
+}
+
+// WithSampled returns a valid traceparent with the flag set or cleared.
+func WithSampled(traceparent string, sampled bool) string {
+	if Sampled(traceparent) == sampled {
+		return traceparent
+	}
+	const digits = "0123456789abcdef"
+	var b [length]byte
+	copy(b[:], traceparent)
+	b[54] = digits[hexValue(b[54])^1]
+	return string(b[:])
+}
+
+// hexValue is the value of a lower-case hex digit.
+func hexValue(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
 }
 
 // ID returns the trace id of a traceparent, 32 hex digits, or "" for a malformed

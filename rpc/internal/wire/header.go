@@ -41,13 +41,3 @@ func Traceparent(h envelope.Headers) string {
 	}
 	return trace.Child("")
 }
-
-// Seal encodes a message with the proof of its sender. Without a signer the sender
-// is a bare claim.
-func Seal(signer envelope.Signer, e *envelope.Envelope) ([]byte, error) {
-	if signer == nil {
-		e.Auth = envelope.Auth{Kind: envelope.AuthInternal}
-		return e.EncodeChecked()
-	}
-	return e.EncodeSigned(signer)
-}

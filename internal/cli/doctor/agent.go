@@ -1,0 +1,158 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/health"
+	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/cli"
+)
+
+// start is what to do about an agent that does not run.
+func (p *patient) start() string { return "agentd run --agent " + p.member.ID }
+
+// running asks the running agent how it is. Its conditions are findings: it watches itself
+// better than anybody could from outside.
+func (p *patient) running(ctx context.Context) {
+	if p.agent == nil {
+		p.say(checkAgent, warn, p.start(), "does not run on this host")
+		return
+	}
+	s, err := p.agent.Status(ctx)
+	if err != nil {
+		p.say(checkAgent, fail, "look into its log, and start it again", "does not answer at its control socket: %v", err)
+		return
+	}
+	p.status = &s
+	for _, c := range s.Conditions {
+		if c.Kind == health.Witness {
+			continue // see witnesses
+		}
+		l := fail
+		if c.Advisory {
+			l = warn
+		}
+		p.say(checkAgent, l, c.Remedy, "[%s] %s: %s", c.Kind, c.Effect, c.Cause)
+	}
+	switch own := cli.Version(); {
+	case !s.Ready && len(s.Conditions) == 0:
+		p.say(checkAgent, fail, "wait until it has started, or look into its log", "is not ready: %s", s.Reason)
+	case s.Version != own:
+		p.say(checkAgent, warn, "restart it with the new version, or use the agentd that it runs", "runs version %s, and this is agentd %s", s.Version, own)
+	case s.Ready:
+		p.say(checkAgent, ok, "", "ready: version %s, process %d, %d calls answered, %d of them failed", s.Version, s.PID, s.Requests, s.Errors)
+	}
+}
+
+// peers has the running agent ask its peers what they serve now. Nobody else can: it holds the
+// keys that they accept. Those that it may not call it cannot ask either, where the broker
+// enforces that: all agents of a fleet may share a peers file.
+func (p *patient) peers(ctx context.Context) {
+	var asked []envelope.Address
+	for _, peer := range p.member.Peers {
+		if peer.Address != p.member.Address && p.mayCall(p.member.Address, peer.Address) {
+			asked = append(asked, peer.Address)
+		}
+	}
+	switch {
+	case len(p.member.Peers) == 0:
+		return
+	case len(asked) == 0:
+		p.say(checkPeers, skipped, "", "the agent may call none of its peers")
+		return
+	case p.agent == nil:
+		p.say(checkPeers, skipped, "", "only the running agent can ask its peers")
+		return
+	}
+	if len(asked) == len(p.member.Peers) {
+		asked = nil // all of them, however many there are
+	}
+	all, err := p.agent.VerifyPeers(ctx, asked)
+	if err != nil {
+		p.say(checkPeers, fail, "look into the log of the agent", "cannot ask its peers: %v", err)
+		return
+	}
+	good := 0
+	for i := range all {
+		if text, remedy := faultOf(&all[i]); text != "" {
+			p.say(checkPeers, fail, remedy, "%s %s", all[i].Peer, text)
+		} else {
+			good++
+		}
+	}
+	if good > 0 {
+		p.say(checkPeers, ok, "", "%s reachable, with the contracts that this agent was built against", count(good, "peer"))
+	}
+}
+
+// faultOf says what is wrong with a peer, "" for nothing.
+func faultOf(s *control.PeerStatus) (text, remedy string) {
+	switch s.State {
+	case control.PeerUnreachable:
+		return "does not answer at " + s.Subject + ": " + s.Error, "start it; if it runs, compare its subject, its broker and its permissions with this agent's peers file"
+	case control.PeerDrifted:
+		reasons := []string{s.Error}
+		for _, d := range s.Drifts {
+			reasons = append(reasons, d.Reason)
+		}
+		text := "serves another contract of " + strings.Join(s.Differ, ", ") + ": " + strings.Join(slices.DeleteFunc(reasons, func(r string) bool { return r == "" }), "; ")
+		return text, "bring this fleet's copy of its capabilities file up to date, or roll the peer back (docs/drift.md)"
+	}
+	if len(s.Contracts) > 1 {
+		return fmt.Sprintf("has replicas with %d different contracts", len(s.Contracts)), "finish its roll-out, or roll it back"
+	}
+	return "", ""
+}
+
+// witnesses says how the witnesses of the agent's audit log are.
+func (p *patient) witnesses(context.Context) {
+	all := p.member.Agent.Audit.Witnesses
+	switch {
+	case len(all) == 0:
+		p.say(checkWitnesses, skipped, "name some (audit.witnesses in agent.yaml, docs/audit.md)",
+			"none: who has this host can replace the whole audit log, with its checkpoints, unseen")
+		return
+	case p.status == nil:
+		p.say(checkWitnesses, skipped, "", "only the running agent knows whether its %s co-sign", count(len(all), "witness"))
+		return
+	}
+	sound := true
+	for _, c := range p.status.Conditions {
+		if c.Kind != health.Witness {
+			continue
+		}
+		l := fail
+		if c.Advisory {
+			l = warn
+		}
+		sound = false
+		p.say(checkWitnesses, l, c.Remedy, "%s: %s", c.Effect, c.Cause)
+	}
+	if sound {
+		p.say(checkWitnesses, ok, "", "%s: %s", count(len(all), "witness"), strings.Join(addressesOf(all), ", "))
+	}
+}
+
+func addressesOf(all []fleet.Witness) []string {
+	names := make([]string, len(all))
+	for i, w := range all {
+		names[i] = string(w.Address)
+	}
+	return names
+}
+
+// count is a number of things, in words that agree with it.
+func count(n int, thing string) string {
+	switch {
+	case n == 1:
+		return "1 " + thing
+	case strings.HasSuffix(thing, "s"):
+		return fmt.Sprintf("%d %ses", n, thing)
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,79 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/agentd/agentd/daemon/tracing"
+	"github.com/agentd/agentd/internal/cli"
+	"github.com/agentd/agentd/internal/otlp"
+)
+
+// logsForMachines chooses JSON for a process that writes its log to a file or another
+// program, where neither a flag nor a variable says otherwise. Commands that end at once keep
+// their words: a person reads them in the log of a build.
+func logsForMachines(env *cli.Env) {
+	file, ok := env.Stderr.(*os.File)
+	if ok && env.LogFormat == "" && env.Getenv("AGENTD_LOG_FORMAT") == "" && !term.IsTerminal(int(file.Fd())) {
+		env.LogFormat = "json"
+	}
+}
+
+// logsTimeout bounds how long the end of a process waits for a collector of logs.
+const logsTimeout = 2 * time.Second
+
+// sendLogs sends the log to a collector as well, where variables of the logs themselves ask
+// for that: an endpoint that all signals share does not, as it would send what an operator
+// has only meant to trace. stop sends the rest.
+func sendLogs(env *cli.Env, log *slog.Logger, version string) (_ *slog.Logger, stop func(), err error) {
+	none := func() {}
+	if env.Getenv("OTEL_LOGS_EXPORTER") == "" && env.Getenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT") == "" {
+		return log, none, nil
+	}
+	cfg, warnings, err := otlp.FromEnv(env.Getenv, otlp.Logs)
+	for _, w := range warnings {
+		log.Warn("a variable of OpenTelemetry is not understood", "warning", w)
+	}
+	if cfg == nil || err != nil {
+		return log, none, err
+	}
+	resource, _ := tracing.ResourceFromEnv(env.Getenv) // a warning about it comes with the traces
+	if resource["service.name"] == "" {
+		resource["service.name"] = "agentd"
+	}
+	resource["service.version"] = version
+	endpoint, away := cfg.Where(), false
+	sent := otlp.NewLogHandler(*cfg, otlp.BatchFromEnv(env.Getenv, otlp.Logs), resource, levelOf(log), func(s otlp.State) {
+		// To standard error alone: what is said of the collector does not go to it.
+		switch {
+		case s.Away && !away:
+			log.Warn("logs do not reach their collector", "endpoint", endpoint, "cause", s.Cause)
+		case !s.Away && away:
+			log.Info("logs reach their collector again", "endpoint", endpoint, "lost", s.Lost)
+		case strings.HasPrefix(s.Cause, "the collector refuses"):
+			log.Warn("logs are refused by their collector", "endpoint", endpoint, "cause", s.Cause, "lost", s.Lost)
+		}
+		away = s.Away
+	})
+	log.Info("logs are sent", "endpoint", endpoint, "protocol", string(cfg.Protocol))
+	return slog.New(slog.NewMultiHandler(log.Handler(), sent)), func() {
+		ctx, cancel := context.WithTimeout(context.Background(), logsTimeout)
+		defer cancel()
+		sent.Close(ctx)
+	}, nil
+}
+
+// levelOf is the least level that a logger writes.
+func levelOf(log *slog.Logger) slog.Level {
+	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn} {
+		if log.Enabled(context.Background(), level) {
+			return level
+		}
+	}
+	return slog.LevelError
+}
