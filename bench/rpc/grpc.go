@@ -12,10 +12,10 @@ import (
 // echoMethod is a unary method whose request and response are one bytes field.
 const echoMethod = "/bench.Callee/Echo"
 
-func serveGRPC(string) (string, func() error, error) {
+func serveGRPC(string) (*callee, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	s := grpc.NewServer()
 	s.RegisterService(&grpc.ServiceDesc{
@@ -24,7 +24,7 @@ func serveGRPC(string) (string, func() error, error) {
 	}, struct{}{})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
-	return l.Addr().String(), func() error { s.Stop(); return <-served }, nil
+	return &callee{address: l.Addr().String(), stop: func() error { s.Stop(); return <-served }}, nil
 }
 
 func echo(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
@@ -45,7 +45,10 @@ func dialGRPC(address string) (client, error) {
 	return grpcClient{conn}, nil
 }
 
-func (c grpcClient) call(ctx context.Context, payload []byte) error {
+// call has a deadline, which gRPC takes from a context and sends along.
+func (c grpcClient) call(payload []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
+	defer cancel()
 	out := new(wrapperspb.BytesValue)
 	if err := c.conn.Invoke(ctx, echoMethod, &wrapperspb.BytesValue{Value: payload}, out); err != nil {
 		return err
