@@ -96,7 +96,7 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 	if err != nil {
 		return nil, err
 	}
-	handlers := map[string]rpc.Handler{}
+	handlers, private := map[string]rpc.Handler{}, d.privateFiles()
 	switches := slices.ContainsFunc(d.processSkills(m), func(s fleet.Skill) bool { return s.Sandbox != nil && s.Sandbox.User != nil })
 	for _, s := range m.Agent.Skills {
 		if s.Inline && d.cfg.Handlers[s.Name] == nil {
@@ -118,7 +118,7 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 			}
 			continue
 		}
-		if handlers[s.Name], err = d.program(ctx, f, m, s, variables, switches); err != nil {
+		if handlers[s.Name], err = d.program(ctx, f, m, s, variables, switches, private); err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +138,7 @@ func (d *Daemon) handlers(ctx context.Context, f *fleet.Fleet, m *fleet.Member, 
 
 // program returns a skill that is a program of its own, which is started for each call, or
 // stays as a worker. switches says that some skill runs as another user.
-func (d *Daemon) program(ctx context.Context, f *fleet.Fleet, m *fleet.Member, s fleet.Skill, variables []fleet.Variable, switches bool) (rpc.Handler, error) {
+func (d *Daemon) program(ctx context.Context, f *fleet.Fleet, m *fleet.Member, s fleet.Skill, variables []fleet.Variable, switches bool, private privateFiles) (rpc.Handler, error) {
 	if err := checkTypeScript(ctx, s); err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (d *Daemon) program(ctx context.Context, f *fleet.Fleet, m *fleet.Member, s
 	}
 	process := d.process(s.Process, variables, api)
 	process.Usage = d.programs.of(s.Name)
-	if process.Sandbox, err = d.confine(c, f, m, s, user, api.URL()); err != nil {
+	if process.Sandbox, err = d.confine(c, f, m, s, user, api.URL(), private); err != nil {
 		return nil, err
 	}
 	if process.Sandbox != nil && !process.Sandbox.Policy.Off {

@@ -35,20 +35,24 @@ func (d *Daemon) openConfinement(ctx context.Context, switches bool) (*confineme
 	if c := d.confinement.Load(); c != nil || !d.cfg.Confines {
 		return d.openOthers(c, switches)
 	}
-	// Otherwise each call would run the program that embeds this package once more.
-	if err := sandbox.Probe(ctx); err != nil {
-		return nil, fmt.Errorf("Config.Confines: %w", err)
-	}
 	c := &confinement{layers: sandbox.Available()}
+	var noThreads error
+	if c.threads, noThreads = d.openThreads(ctx); noThreads != nil {
+		// What answers from a thread is a helper. Another program would be run once more by
+		// each call, in place of its skill.
+		if err := sandbox.Probe(ctx); err != nil {
+			return nil, fmt.Errorf("Config.Confines: %w", err)
+		}
+	}
 	if !c.layers.Marks {
 		return nil, nil // this system confines nothing; unconfined says so
+	}
+	if noThreads != nil {
+		d.log.Warn("programs of skills are started by a helper process, which adds some milliseconds to each call", "error", noThreads)
 	}
 	var err error
 	if c.own, err = d.openPlace(ownPlace, sandbox.OwnFolder, sandbox.OpenFolders); err != nil {
 		return nil, err
-	}
-	if c.threads, err = sandbox.OpenThreads(ctx); err != nil {
-		d.log.Warn("programs of skills are started by a helper process, which adds some milliseconds to each call", "error", err)
 	}
 	d.confinement.Store(c)
 	d.log.Info("skills are confined", "landlock", c.layers.Landlock, "seccomp", c.layers.Seccomp)
@@ -57,7 +61,7 @@ func (d *Daemon) openConfinement(ctx context.Context, switches bool) (*confineme
 
 // confine returns what holds the program of a skill, or nil. face is the URL of the API
 // for skills, and user whom it runs as, or nil.
-func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s fleet.Skill, user *sandbox.User, face string) (*sandbox.Sandbox, error) {
+func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s fleet.Skill, user *sandbox.User, face string, system privateFiles) (*sandbox.Sandbox, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -93,7 +97,7 @@ func (d *Daemon) confine(c *confinement, f *fleet.Fleet, m *fleet.Member, s flee
 			"skill", s.Name, "dir", s.Process.Dir, "most", mostOwnFiles, "remedy", "give it a folder of its own with dir")
 	}
 	// At each load: what has become private since the last one is, too.
-	private, unseen := sandbox.Private("/etc", mostSystemFiles)
+	private, unseen := system()
 	if len(unseen) > 0 {
 		d.log.Warn("the skill may not read folders of the system that hold too many files to find those that are not for everybody",
 			"skill", s.Name, "folders", unseen, "most", mostSystemFiles, "remedy", "name what it needs of them in sandbox.read")

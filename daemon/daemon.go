@@ -93,6 +93,7 @@ type Daemon struct {
 	descendants *descendants.Member         // the processes of the agent's skills
 	apart       string                      // keeps the folders of calls apart from those of a run; "" for a run
 	confinement atomic.Pointer[confinement] // nil before the agent has such a skill, and where none is confined
+	early       atomic.Pointer[hostLook]    // nil but during the start of an agent that confines skills
 
 	mailbox        *durable.Mailbox // nil unless a queue keeps requests to the agent
 	mailboxSubject string           // where those requests are published

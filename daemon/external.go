@@ -54,7 +54,7 @@ func (d *Daemon) confineServer(ctx context.Context, f *fleet.Fleet, m *fleet.Mem
 	if err != nil {
 		return nil, err
 	}
-	return d.confine(c, f, m, s, nil, "")
+	return d.confine(c, f, m, s, nil, "", d.privateFiles())
 }
 
 // usedTrouble lists what is wrong with tools. It begins and ends with what they depend on,

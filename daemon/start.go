@@ -82,8 +82,11 @@ func Run(ctx context.Context, cfg Config, id string, serve func(context.Context,
 //   - The announcement and the witnesses come last: other agents answer them, and
 //     may call back at once.
 //
+// What a look at the host finds is waited for where it is used.
+//
 // A step may fail halfway: Stop closes whatever is open.
 func (d *Daemon) start(ctx context.Context) error {
+	defer d.lookAtHost(ctx)()
 	for _, step := range [...]func(context.Context) error{
 		d.checkReachable,
 		d.openTraces,

@@ -198,7 +198,7 @@ func (d *Daemon) toolProgram(ctx context.Context, f *fleet.Fleet, m *fleet.Membe
 	if err != nil {
 		return nil, err
 	}
-	out.Sandbox, err = d.confine(c, f, m, program, user, "") // it serves many calls, and acts for none
+	out.Sandbox, err = d.confine(c, f, m, program, user, "", d.privateFiles()) // it serves many calls, and acts for none
 	return out, err
 }
 

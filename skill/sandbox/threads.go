@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"sync/atomic"
 	"time"
@@ -27,8 +28,11 @@ type Threads struct {
 }
 
 // OpenThreads starts this program so once, which reports what it is held to. The error says
-// why it cannot be done here: the helper starts programs then.
+// why it cannot be done here: the helper starts programs then, if [Probe] finds one.
 func OpenThreads(ctx context.Context) (*Threads, error) {
+	if IsHelper(os.Args) {
+		return nil, ErrNotHelper // see Probe
+	}
 	t := &Threads{}
 	if err := t.try(ctx); err != nil {
 		return nil, err
