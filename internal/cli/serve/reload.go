@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,11 +60,9 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	}
 	s.ready()
 	notify(out, systemd, sdnotify.Ready)
-	// What a start and a reload have read is garbage by now, several times what stays of it.
-	// Without calls no collection would come for minutes.
 	helpers.Go(func() {
 		relaxGC(out.env.Getenv)
-		debug.FreeOSMemory()
+		releaseMemory()
 	})
 	// Watch returns at once when the unit has no watchdog.
 	helpers.Go(func() { systemd.Watch(ctx, func() bool { return alive(ctx, agents) }) })
@@ -77,7 +74,7 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 		// this reload from an earlier one (sd_notify(3), MONOTONIC_USEC).
 		notify(out, systemd, sdnotify.Reloading(sdnotify.Monotonic()))
 		reload(ctx, out, agents)
-		debug.FreeOSMemory()
+		releaseMemory()
 		notify(out, systemd, sdnotify.Ready)
 	})
 }
