@@ -294,8 +294,11 @@ func TestClientsReload(t *testing.T) {
 		t.Fatal("no rate limit")
 	}
 	cfg := load(t, all)
-	release := make(chan struct{})
-	cfg.Handlers = handle(echoAfter(release))
+	release, begun := make(chan struct{}), make(chan struct{}, 2)
+	cfg.Handlers = handle(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+		begun <- struct{}{}
+		return echoAfter(release)(ctx, inv)
+	})
 	f := startFleet(t, cfg)
 	defer stop(t, f)
 	d, _ := f.Daemon("caller")
@@ -304,10 +307,14 @@ func TestClientsReload(t *testing.T) {
 		status, _ := clientAsks(t, d, "POST", "/v1/request", batchToken, clientCall)
 		running <- status
 	}()
-	eventually.Holds(t, "the call runs", func() bool {
-		c := d.Status().ControlClients
-		return len(c) == 1 && c[0].Client == "batch" && c[0].Pending == 1
-	})
+	select {
+	case <-begun: // it has passed the limit of the rate, and the next one will not
+	case status := <-running:
+		t.Fatalf("the first call has ended: %d", status)
+	}
+	if c := d.Status().ControlClients; len(c) != 1 || c[0].Client != "batch" || c[0].Pending != 1 {
+		t.Errorf("while a call runs: %+v", c)
+	}
 	if status, text := clientAsks(t, d, "POST", "/v1/request", batchToken, clientCall); status != http.StatusTooManyRequests || !strings.Contains(text, "EAGENTRPC_RATE_LIMITED") {
 		t.Errorf("over its limit: %d, %s", status, text)
 	}
