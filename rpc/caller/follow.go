@@ -82,12 +82,14 @@ func (c *Client) Follow(peers []rpc.Peer, hear func(peer envelope.Address, revis
 		if _, ok := c.transports[p.Transport]; !ok || p.Address == c.cfg.Self {
 			continue
 		}
-		if kept, ok := before[at]; ok {
-			now[at] = kept
-			delete(before, at)
-			continue
+		if _, ok := now[at]; ok {
+			continue // it is listed twice
 		}
-		missing = append(missing, at)
+		kept, ok := before[at]
+		if now[at] = kept; !ok {
+			missing = append(missing, at)
+		}
+		delete(before, at)
 	}
 	errs := []error{c.subscribeNotices(missing, now)}
 	for _, s := range before {
@@ -97,8 +99,8 @@ func (c *Client) Follow(peers []rpc.Peer, hear func(peer envelope.Address, revis
 	return errors.Join(errs...)
 }
 
-// subscribeNotices subscribes to topics of notices, many at the same time, and adds the
-// subscriptions to opened.
+// subscribeNotices subscribes to topics of notices, many at the same time. It puts the
+// subscriptions into opened, and takes the topics out of it to which it cannot subscribe.
 func (c *Client) subscribeNotices(topics []followedTopic, opened map[followedTopic]transport.Subscription) error {
 	subscriptions, errs := make([]transport.Subscription, len(topics)), make([]error, len(topics))
 	var next atomic.Int64
@@ -114,6 +116,7 @@ func (c *Client) subscribeNotices(topics []followedTopic, opened map[followedTop
 	for i, at := range topics {
 		if errs[i] != nil {
 			errs[i] = fmt.Errorf("%s: %w", at.peer, errs[i])
+			delete(opened, at)
 			continue
 		}
 		opened[at] = subscriptions[i]
