@@ -28,6 +28,8 @@ func Trace(name string, src []byte, root *strictyaml.Key, known []KnownAction) e
 		return err
 	case "rpc-peers.yaml":
 		decodePeers(file, filepath.Join(nowhere, name), p)
+	case IdentitiesName:
+		decodeIdentities(file)
 	default:
 		return fmt.Errorf("no decoder is traced for %s", name)
 	}

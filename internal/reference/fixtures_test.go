@@ -178,6 +178,8 @@ func TestMistakes(t *testing.T) {
 		{"capabilities.yaml", "version: 1\nagent: agent://a\ntransports: [{kind: pigeon}]\ncapabilities: [{name: a}]"},
 		{"capabilities.yaml", "version: 1\nagent: agent://a\ntransports: [{kind: memory, topics: {requests: r}}]\ncapabilities: [{name: a, timeoutMs: 1.5}]"},
 		{"rpc-peers.yaml", "version: 1"},
+		{"identities.yaml", "version: 1\nidentities: [{agent: agent://a}]"},
+		{"identities.yaml", "version: 1\nidentities: [{agent: agent://a, auth: {provider: nkey, keys: []}}]"},
 		{"rpc-peers.yaml", "version: 1\npeers: [{agent: agent://a, transports: [{kind: nats, subjects: {}}]}]"},
 	} {
 		if err := fleet.Trace(row.file, []byte(row.text), &strictyaml.Key{}, nil); err == nil {

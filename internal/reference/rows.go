@@ -139,5 +139,5 @@ func (r Row) machine(kinds []string) (any, bool) {
 
 // Files are those that have tables.
 func Files() []string {
-	return []string{"fleet.yaml", "agent.yaml", "capabilities.yaml", "rpc-peers.yaml"}
+	return []string{"fleet.yaml", "agent.yaml", "capabilities.yaml", "rpc-peers.yaml", "identities.yaml"}
 }

@@ -44,6 +44,7 @@ func index() []byte {
 		{"agent.md", "every key of `agent.yaml`"},
 		{"capabilities.md", "every key of `capabilities.yaml`"},
 		{"rpc-peers.md", "every key of `rpc-peers.yaml`"},
+		{"identities.md", "every key of `identities.yaml`"},
 		{"schema-keywords.md", "keywords of the schemas of payloads"},
 		{"errors.md", "codes of errors, conditions and findings"},
 		{"exit-statuses.md", "exit statuses of commands"},
@@ -73,7 +74,8 @@ schemas for all files of a name:
     "docs/reference/schemas/fleet.schema.json": "fleet.yaml",
     "docs/reference/schemas/agent.schema.json": "agent.yaml",
     "docs/reference/schemas/capabilities.schema.json": "capabilities.yaml",
-    "docs/reference/schemas/rpc-peers.schema.json": "rpc-peers.yaml"
+    "docs/reference/schemas/rpc-peers.schema.json": "rpc-peers.yaml",
+    "docs/reference/schemas/identities.schema.json": "identities.yaml"
   }
 }
 ` + "```" + `
