@@ -257,21 +257,6 @@ func (v *verifier) compareBeyond(ctx context.Context, last int64) error {
 	return nil
 }
 
-// signedSince reports whether a record beyond the range of this run is under a
-// genuine checkpoint. The records there are for the next run to check.
-func (v *verifier) signedSince(ctx context.Context, seq int64) (bool, error) {
-	var note []byte
-	err := v.db.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size >= ? ORDER BY size LIMIT 1`, seq).Scan(&note)
-	if store.IsNoRows(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, v.db.Wrap("reading the checkpoints", err)
-	}
-	signed, err := checkpoint.Open(note, v.trusted)
-	return err == nil && signed.Origin == v.report.Origin && signed.Size >= seq, nil
-}
-
 // A seenKeyChange is a change of keys in the chain.
 type seenKeyChange struct {
 	seq    int64

@@ -15,8 +15,9 @@ import (
 )
 
 // Run verifies the log. It may run while the log is written to: it checks the
-// records that were there when it began. The error is for what prevented the
-// verification; tampering is in the report.
+// records that were there when it began, and those appended meanwhile if they allow an
+// erasure that it has met. The error is for what prevented the verification, which is
+// [auditerr.CodeBusy] where such erasures never end; tampering is in the report.
 func Run(ctx context.Context, db *store.DB, options Options) (*Report, error) {
 	v, err := newVerifier(ctx, db, options)
 	if err != nil {
@@ -126,7 +127,7 @@ func (v *verifier) run(ctx context.Context) error {
 		return err
 	}
 	v.erasures = erasures
-	first, last, err := v.begin(ctx)
+	first, err := v.begin(ctx)
 	if err != nil || first == 0 {
 		return err
 	}
@@ -138,6 +139,17 @@ func (v *verifier) run(ctx context.Context) error {
 	if v.options.Continue != nil {
 		v.chain.time = v.options.Continue.Time
 	}
+	if err := v.pass(ctx, first, v.report.Last); err != nil {
+		return err
+	}
+	if err := v.catchUp(ctx); err != nil {
+		return err
+	}
+	return v.finish(ctx)
+}
+
+// pass checks the records from first to last.
+func (v *verifier) pass(ctx context.Context, first, last int64) error {
 	for f, err := range v.chain.faults(ctx, first, last) {
 		if err = errors.Join(err, v.err); err != nil {
 			return err
@@ -145,46 +157,87 @@ func (v *verifier) run(ctx context.Context) error {
 		v.unsignedFaults++
 		v.add(f)
 	}
-	if v.err != nil {
-		return v.err
-	}
-	return v.finish(ctx, last)
+	return v.err
 }
 
-// begin determines the range to verify and prepares the tree for it.
-func (v *verifier) begin(ctx context.Context) (first, last int64, err error) {
+// maxRounds bounds the rounds of catchUp. Records are checked several times as fast as they
+// can be appended and erased, so each round is a fraction of the one before, and the last
+// ones take less time than one erasure.
+const maxRounds = 16
+
+// catchUp goes on over the records that were appended meanwhile for as long as the records
+// read rely on one of those. An erasure that was made during the run does: only the whole
+// chain up to the record that allows it tells whether that is genuine, and who signed it.
+func (v *verifier) catchUp(ctx context.Context) error {
+	for range maxRounds {
+		if !v.report.OK() || v.erasures.authority <= v.report.Last {
+			return nil
+		}
+		first := v.report.Last + 1
+		if err := v.newest(ctx); err != nil {
+			return err
+		}
+		if v.report.Last < first {
+			return nil // the log does not have it any more, and finish says so
+		}
+		if v.report.First == 0 {
+			v.report.First = first
+		}
+		if err := v.loadStored(ctx, first); err != nil {
+			return err
+		}
+		if err := v.pass(ctx, first, v.report.Last); err != nil {
+			return err
+		}
+	}
+	if !v.report.OK() || v.erasures.authority <= v.report.Last {
+		return nil
+	}
+	return &auditerr.Error{Code: auditerr.CodeBusy, Path: v.db.Path, Msg: "records are erased from the log faster than they can be verified",
+		Hint: "verify it again once the erasures are over"}
+}
+
+// newest reads where the log ends now.
+func (v *verifier) newest(ctx context.Context) error {
 	// One statement reads one moment. Whatever is appended later is not checked,
 	// so a checkpoint that covers it must not be compared either.
-	err = v.db.ScanPacked(ctx, `SELECT `+store.LastSQL+`, (SELECT coalesce(max(size), 0) FROM checkpoints)`, nil, []any{&last, &v.lastStored})
-	if err != nil {
-		return 0, 0, v.db.Wrap("reading the newest record", err)
+	err := v.db.ScanPacked(ctx, `SELECT `+store.LastSQL+`, (SELECT coalesce(max(size), 0) FROM checkpoints)`, nil, []any{&v.report.Last, &v.lastStored})
+	return v.db.Wrap("reading the newest record", err)
+}
+
+// begin determines the range to verify, from the record first to the newest one, and
+// prepares the tree for it. It returns 0 if there is nothing to go on from.
+func (v *verifier) begin(ctx context.Context) (first int64, err error) {
+	if err := v.newest(ctx); err != nil {
+		return 0, err
 	}
 	first = 1
 	if v.options.FromCheckpoint {
-		if first, err = v.skipSigned(ctx, last); err != nil {
-			return 0, 0, err
+		if first, err = v.skipSigned(ctx, v.report.Last); err != nil {
+			return 0, err
 		}
 	}
-	v.report.Last = last
 	if v.options.Continue != nil {
-		if first, err = v.resume(ctx, last); err != nil || first == 0 {
-			return 0, 0, err
+		if first, err = v.resume(ctx, v.report.Last); err != nil || first == 0 {
+			return 0, err
 		}
 	}
-	if first <= last {
+	if first <= v.report.Last {
 		v.report.First = first
 	}
 	// Even if there is no record to read, a tree head of size 0 or of the size to
 	// start from has to be compared.
 	if err := v.loadStored(ctx, first-1); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	v.compareHeads(ctx)
-	return first, last, v.err
+	return first, v.err
 }
 
 // skipSigned starts the tree at the newest outside tree head that a trusted key
-// signed, and returns the number of the record after it.
+// signed, and returns the number of the record after it. If the last record under it
+// changes the key, the run begins with that one: what follows is signed with the key that
+// it names, which may be one that the auditor does not know.
 func (v *verifier) skipSigned(ctx context.Context, last int64) (first int64, err error) {
 	for i := len(v.outside) - 1; i >= 0; i-- {
 		size := v.outside[i].parsed.Size
@@ -194,13 +247,18 @@ func (v *verifier) skipSigned(ctx context.Context, last int64) (first int64, err
 		if _, err := checkpoint.Open(v.outside[i].note, v.trusted); err != nil {
 			continue
 		}
-		if v.tree, err = v.db.Tree(ctx).Frontier(size); err != nil {
-			return 0, err
-		}
 		for v.outside[0].parsed.Size < size {
 			v.outside = v.outside[1:]
 		}
-		return size + 1, nil
+		change, err := firstOf(ctx, v.db, `SELECT seq FROM records WHERE seq = ? AND kind = ?`, size, record.KindCheckpoint)
+		if err != nil {
+			return 0, err
+		}
+		if change == size {
+			size--
+		}
+		v.tree, err = v.db.Tree(ctx).Frontier(size)
+		return size + 1, err
 	}
 	return 1, nil
 }
@@ -244,8 +302,8 @@ func (v *verifier) count(r *checkedRecord) {
 }
 
 // finish makes the checks that are only possible at the end.
-func (v *verifier) finish(ctx context.Context, last int64) error {
-	if err := v.compareBeyond(ctx, last); err != nil {
+func (v *verifier) finish(ctx context.Context) error {
+	if err := v.compareBeyond(ctx, v.report.Last); err != nil {
 		return err
 	}
 	v.checkQuorum()
@@ -255,23 +313,11 @@ func (v *verifier) finish(ctx context.Context, last int64) error {
 	if !v.report.OK() {
 		return nil
 	}
-	authority := v.erasures.authority
-	if authority <= v.report.Signed {
-		return v.finishTail(ctx, last)
+	if authority := v.erasures.authority; authority > v.report.Signed {
+		v.add(Fault{Class: ForgedErasure, Seq: authority, Detail: "it allows records or contents to be gone, but no checkpoint covers it"})
+		return nil
 	}
-	if authority > last {
-		// An erasure that was made during this run: its record lies beyond the
-		// range, and so does the checkpoint over it.
-		signed, err := v.signedSince(ctx, authority)
-		if err != nil {
-			return err
-		}
-		if signed {
-			return v.finishTail(ctx, last)
-		}
-	}
-	v.add(Fault{Class: ForgedErasure, Seq: authority, Detail: "it allows records or contents to be gone, but no checkpoint covers it"})
-	return nil
+	return v.finishTail(ctx, v.report.Last)
 }
 
 // checkRows looks for what the pass over the records cannot meet: rows outside the
