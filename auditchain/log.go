@@ -33,10 +33,12 @@ type Log struct {
 	signing            error         // of the last checkpoint that was due; the goroutine's that runs write
 	scratch            sync.Pool     // of *batchScratch
 
-	// finishing is the work on an erasure that the start has found unfinished.
-	finishing sync.WaitGroup
-	// unfinished is the error that has ended that work, or nil.
+	// finishing is the work on erasures that were interrupted, and completing counts it.
+	finishing  sync.WaitGroup
+	completing atomic.Int32
+	// unfinished is the error that holds that work up, or nil.
 	unfinished atomic.Pointer[error]
+	closing    chan struct{} // closed when Close begins
 
 	mu     sync.RWMutex // held for reading while sending to queue or control
 	closed bool         // guarded by mu
@@ -93,12 +95,13 @@ func open(ctx context.Context, path string, options Options, connect store.Conne
 		queue:              make(chan *pendingAppend, options.MaxPending),
 		control:            make(chan *command),
 		stopped:            make(chan struct{}),
+		closing:            make(chan struct{}),
 	}
 	l.eraser = erase.New(&reader.DB, l.do, func() (*store.Flusher, error) { return store.OpenFlusher(reader.Path, connect) })
 	l.publisher.Start()
 	go l.write()
 	if more {
-		l.finishErasure()
+		l.finishErasure(nil)
 	}
 	return l, nil
 }
@@ -125,6 +128,7 @@ func (l *Log) close(final *record.Prepared) error {
 		l.mu.Lock()
 		l.closed = true
 		l.mu.Unlock()
+		close(l.closing)
 		l.final = final
 		close(l.queue)
 	})
@@ -252,13 +256,15 @@ type Erasure = erase.Result
 //
 // A redaction record with the reason and the numbers of the records is written
 // and signed first; it names the searched columns but not the values, which may
-// be the very data to erase. It names the actor of the context, see [WithActor]. The next
-// [Open], or the next erasure, completes an interrupted redaction.
+// be the very data to erase. It names the actor of the context, see [WithActor]. From there on
+// the redaction is completed: if it fails, or the context ends, the log goes on with it by
+// itself ([Status.Erasure]), as the next erasure and the next [Open] do.
 //
 // A filter that chooses everything is rejected, as is an empty reason. Records
 // of the log's own kinds stay as they are. Limit and Order are ignored.
 func (l *Log) Redact(ctx context.Context, filter Filter, reason string) (Erasure, error) {
-	return l.eraser.Redact(ctx, filter, reason)
+	done, err := l.eraser.Redact(ctx, filter, reason)
+	return done, l.erased(done, err)
 }
 
 // Prune removes the records written before a time. Their hashes stay in the
@@ -268,17 +274,59 @@ func (l *Log) Redact(ctx context.Context, filter Filter, reason string) (Erasure
 //
 // A prune record, with the actor of the context, is written and signed first, see
 // [WithActor]. Then the records go in small transactions, between which appends have their
-// turn, and the file becomes smaller. The next [Open], or the next erasure, completes an
-// interrupted removal.
+// turn, and the file becomes smaller. It is completed as a redaction is.
 func (l *Log) Prune(ctx context.Context, before time.Time, reason string) (Erasure, error) {
-	return l.eraser.Prune(ctx, before, reason)
+	done, err := l.eraser.Prune(ctx, before, reason)
+	return done, l.erased(done, err)
 }
 
-// finishErasure completes, beside the appends, what a start has found too long to complete
-// before the first of them. Closing the log interrupts it: the next start goes on.
-func (l *Log) finishErasure() {
+// erased takes the outcome of an erasure, and returns its error.
+func (l *Log) erased(done Erasure, err error) error {
+	switch {
+	case err == nil:
+		l.unfinished.Store(nil) // it has completed all that came before it
+	case len(done.Records) > 0:
+		l.finishErasure(err)
+	}
+	return err
+}
+
+// finishPause is how long the log waits before it tries again to complete an erasure, at
+// first; each further pause is twice as long, up to maxFinishPause.
+const (
+	finishPause    = 5 * time.Second
+	maxFinishPause = time.Minute
+)
+
+// finishErasure completes an interrupted erasure beside the appends: one that a start has
+// found too long to complete before the first of them, or one that has failed just now.
+// Closing the log interrupts it: the next start goes on.
+//
+// It must not run in the writer's goroutine: it waits for the lock that Close waits for.
+func (l *Log) finishErasure(failed error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return
+	}
+	if failed != nil {
+		l.unfinished.Store(&failed)
+	}
+	l.completing.Add(1)
 	l.finishing.Go(func() {
-		if _, err := l.eraser.Finish(context.Background()); err != nil {
+		defer l.completing.Add(-1)
+		for err, pause := failed, finishPause; ; pause = min(2*pause, maxFinishPause) {
+			if err != nil {
+				select {
+				case <-time.After(pause):
+				case <-l.closing:
+					return
+				}
+			}
+			if _, err = l.eraser.Finish(context.Background()); err == nil {
+				l.unfinished.Store(nil)
+				return
+			}
 			l.unfinished.Store(&err)
 		}
 	})

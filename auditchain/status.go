@@ -20,7 +20,7 @@ type Recovery struct {
 	// now complete.
 	Resumed int64
 	// Resuming is true if that was too much to do at once: the rest goes on while the log
-	// takes records. [Status.Erasure] has the error, if one ends it.
+	// takes records, see [Status.Erasing].
 	Resuming bool
 	// KeysMissing is true if the file of public keys was not there; Open has written it
 	// again, and nobody but an auditor can tell whether these are the right ones.
@@ -47,8 +47,10 @@ type Status struct {
 	Signing error
 	// CheckpointFile is the error of the last write of the checkpoint file.
 	CheckpointFile error
-	// Erasure is the error that has ended the completion of an interrupted erasure, or
-	// nil. The next erasure, [Log.Reopen] or start goes on with it.
+	// Erasing is true while the log completes an erasure that was interrupted. Erasure is the
+	// error that it has met, or nil: what was to be erased is still in the files, and the log
+	// tries again within a minute.
+	Erasing bool
 	Erasure error
 	// Witnesses maps each witness asked so far to the outcome: nil if it has
 	// co-signed, [checkpoint.ErrInconsistent] if it has seen another history of
@@ -69,6 +71,7 @@ func (l *Log) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	s.Witnesses, s.CheckpointFile = l.publisher.Status()
+	s.Erasing = l.completing.Load() > 0
 	if err := l.unfinished.Load(); err != nil {
 		s.Erasure = *err
 	}
@@ -80,21 +83,24 @@ func (l *Log) Status(ctx context.Context) (Status, error) {
 // acknowledged record is still there. A log whose files are gone stays as it is; no
 // new one is created. Reopen does nothing to a log that is not broken.
 func (l *Log) Reopen(ctx context.Context) error {
-	return l.runCommand(ctx, &command{done: make(chan error, 1), always: true, run: func(w *chain.Writer) error {
+	more := false
+	err := l.runCommand(ctx, &command{done: make(chan error, 1), always: true, run: func(w *chain.Writer) (err error) {
 		broken := w.Broken() != nil
 		if err := w.Reopen(ctx); err != nil || !broken {
 			return err
 		}
-		_, more, err := erase.Resume(ctx, w) // as at a start
-		if err != nil {
+		if _, more, err = erase.Resume(ctx, w); err != nil { // as at a start
 			return err
 		}
-		l.unfinished.Store(nil)
-		if more {
-			l.finishErasure()
+		if !more {
+			l.unfinished.Store(nil)
 		}
 		// The readers' connections may be to files that are no longer there.
 		l.db.Reconnect()
 		return nil
 	}})
+	if more {
+		l.finishErasure(nil)
+	}
+	return err
 }

@@ -111,6 +111,7 @@ func (d *Daemon) checkAudit(ctx context.Context, log *auditchain.Log) error {
 	}
 	d.auditSeen.note(&status, time.Now())
 	d.tellCheckpoint(status.CheckpointFile)
+	d.tellErasure(&status)
 	d.showQuorum(status.Witnesses, time.Now())
 	why, trouble := auditTrouble(errors.Join(status.Broken, status.Signing))
 	if trouble {
@@ -129,6 +130,23 @@ func (d *Daemon) tellCheckpoint(err error) {
 		Kind: health.Checkpoint, Code: "file", Advisory: true, Cause: err.Error(), Remedy: "make room on its disk, and let this user write to its folder",
 		Effect: "the checkpoint beside the audit log is old: a start would not notice a database that was cut after it",
 	})
+}
+
+// tellErasure shows whether an interrupted redaction or pruning is held up, and logs when one
+// that a start has found is complete.
+func (d *Daemon) tellErasure(s *auditchain.Status) {
+	if s.Erasure != nil {
+		d.conditions.Begin(health.Condition{
+			Kind: health.Erasure, Code: auditchain.CodeOf(s.Erasure).String(), Advisory: true, Cause: s.Erasure.Error(),
+			Effect: "a redaction or pruning of the audit log was interrupted: what it was to erase is still in its files",
+			Remedy: "mend the cause: agentd tries again every minute at least",
+		})
+		return
+	}
+	d.conditions.End(health.Erasure, "")
+	if d.auditSeen.erasureEnded(s.Erasing) {
+		d.log.Info("an interrupted redaction or pruning of the audit log is complete")
+	}
 }
 
 // recoverAudit finds out whether the audit log takes records again, with a record:

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -65,5 +66,35 @@ func TestTellCheckpoint(t *testing.T) {
 	d.tellCheckpoint(nil)
 	if len(d.conditions.Warnings()) != 0 {
 		t.Errorf("%v", d.conditions.Warnings())
+	}
+}
+
+// An interrupted erasure that cannot be completed is a warning, until it is complete, and the
+// end of one that a start has found is told.
+func TestTellErasure(t *testing.T) {
+	var text bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&text, nil))
+	d := &Daemon{conditions: health.NewBoard(log), log: log}
+	d.auditSeen.erasing = true // as a start has found it
+	d.tellErasure(&auditchain.Status{Erasing: true})
+	if len(d.conditions.Warnings()) != 0 || text.Len() > 0 {
+		t.Errorf("%v: %s", d.conditions.Warnings(), &text)
+	}
+	failing := &auditchain.Status{Erasing: true, Erasure: &auditchain.Error{Code: auditchain.CodeFull, Msg: "erasing"}}
+	d.tellErasure(failing)
+	d.tellErasure(failing)
+	active := d.conditions.Active()
+	if len(active) != 1 || active[0].Kind != health.Erasure || active[0].Code != "disk-full" || len(d.conditions.Warnings()) != 1 || d.conditions.Err() != nil {
+		t.Errorf("%+v, %v", active, d.conditions.Err())
+	}
+	d.tellErasure(&auditchain.Status{})
+	d.tellErasure(&auditchain.Status{})
+	if len(d.conditions.Active()) != 0 {
+		t.Errorf("%v", d.conditions.Active())
+	}
+	for _, line := range []string{"level=ERROR", "over: a redaction", "is complete"} {
+		if strings.Count(text.String(), line) != 1 {
+			t.Errorf("not one line with %q: %s", line, &text)
+		}
 	}
 }

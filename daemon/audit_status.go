@@ -18,6 +18,17 @@ type auditWatch struct {
 	unsignedSince time.Time            // zero while a checkpoint covers all
 	witnesses     map[string]time.Time // from when on each has not co-signed; zero where it has
 	errors        map[string]string    // why not
+	erasing       bool                 // an interrupted erasure was being completed
+}
+
+// erasureEnded takes whether an interrupted erasure is being completed, and reports whether
+// that has ended.
+func (w *auditWatch) erasureEnded(erasing bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ended := w.erasing && !erasing
+	w.erasing = erasing
+	return ended
 }
 
 // note takes what a look at the log has found.

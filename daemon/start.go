@@ -152,7 +152,9 @@ func (d *Daemon) openAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.logRecovery(path, log.Recovery())
+	r := log.Recovery()
+	d.logRecovery(path, r)
+	d.auditSeen.erasing = r.Resuming
 	recovered := make(chan struct{}, 1)
 	d.audit = auditor{
 		log: log, health: d.watchAudit(log, recovered), recovered: recovered, counts: d.auditCounts,
@@ -169,6 +171,12 @@ func (d *Daemon) logRecovery(path string, r auditchain.Recovery) {
 	}
 	if r.CheckpointMissing {
 		d.log.Warn("a file beside the audit log was missing: only a witness or a checkpoint kept elsewhere can show whether the database is the newest one", "file", path+".checkpoint")
+	}
+	switch {
+	case r.Resuming:
+		d.log.Info("a redaction or pruning of the audit log was interrupted; it goes on beside calls", "records", r.Resumed)
+	case r.Resumed > 0:
+		d.log.Info("a redaction or pruning of the audit log was interrupted; it is complete now", "records", r.Resumed)
 	}
 }
 

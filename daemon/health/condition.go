@@ -24,6 +24,9 @@ const (
 	// Witness is a witness that has seen another history of the audit log, or, without a
 	// subject, too few witnesses that co-sign it.
 	Witness Kind = "audit-witness"
+	// Erasure is a redaction or pruning of the audit log that was interrupted and cannot be
+	// completed.
+	Erasure Kind = "audit-erasure"
 	// Idempotency is a store of answers that takes none.
 	Idempotency Kind = "idempotency-store"
 	// Identity is a key that is missing, not published, or out of its time.
@@ -69,8 +72,8 @@ const (
 // Kinds are those that an agent can report of itself.
 func Kinds() []Kind {
 	return []Kind{
-		AuditLog, Checkpoint, Witness, Idempotency, Identity, Listening, Replicas, Circuit, Reload, Sandbox, Worker, Queue, ToolServer,
-		HTTPSkill, Issuer,
+		AuditLog, Checkpoint, Witness, Erasure, Idempotency, Identity, Listening, Replicas, Circuit, Reload, Sandbox, Worker, Queue,
+		ToolServer, HTTPSkill, Issuer,
 	}
 }
 
