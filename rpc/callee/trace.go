@@ -44,7 +44,7 @@ func (c *call) endSpan(r *rpc.CallRecord) {
 	s.Add(span.RPCMethod, c.method())
 	s.Add(span.RPCStatus, statusText(r.Code))
 	s.Add(span.ServerAddress, c.inbox.cfg.Self.ID())
-	s.Add(span.ClientAddress, r.Peer.ID())
+	s.Add(c.sender(), r.Peer.ID())
 	s.Add(span.MessagingSystem, c.transport.Kind())
 	if c.delivery != nil {
 		s.Kind = span.Consumer
@@ -62,6 +62,15 @@ func (c *call) endSpan(r *rpc.CallRecord) {
 	}
 	s.AddNumber(span.Attempt, int64(r.Attempts))
 	c.inbox.cfg.Tracer.End(s)
+}
+
+// sender is the attribute that names who sent the request. A name without a proof is a claim:
+// a span must not put what strangers do to another agent's account.
+func (c *call) sender() string {
+	if c.proven {
+		return span.ClientAddress
+	}
+	return span.ClientClaimed
 }
 
 // method is the function that is called, if there is one: its name is the caller's.

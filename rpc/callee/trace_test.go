@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/identity"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/rpc/callee"
 	"github.com/agentd/agentd/rpc/caller"
 	"github.com/agentd/agentd/rpc/internal/rpctest"
+	"github.com/agentd/agentd/rpc/span"
 )
 
 // invoked is a skill that tells how it was invoked.
@@ -124,4 +126,59 @@ func TestRecordsOfAttemptsAndReplays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// spans keeps what it gets of traces, all of which it samples.
+type spans chan *span.Span
+
+func (spans) Begin(parent string) string { return span.Child(parent, true) }
+func (s spans) End(one *span.Span)       { s <- one }
+
+// A span names the sender of a request where that is proven; otherwise the name is told for what it is.
+func TestSpanNamesWhoIsProven(t *testing.T) {
+	concierge := string(rpctest.Concierge.ID())
+	for name, test := range map[string]struct {
+		sign bool
+		want [2]string // what is proven, and what is claimed
+	}{
+		"a bare claim": {want: [2]string{"", concierge}},
+		"proven":       {sign: true, want: [2]string{concierge, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kept, both := make(spans, 10), rpctest.Option(func(*caller.Config, *callee.Config) {})
+				var keys *identity.Keyring
+				if test.sign {
+					both, _ = rpctest.Proven(t)
+					keys = rpctest.Keyring(t, rpctest.Concierge, rpctest.Reviewer)
+				}
+				w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer), both, func(_ *caller.Config, ic *callee.Config) {
+					ic.Tracer = kept
+				})
+				e := rpctest.NewForeignCaller(t, w).Request()
+				e.From = rpctest.Concierge
+				w.PublishSigned(t, rpctest.Topic, e, keys)
+				synctest.Wait()
+				close(kept)
+				got, found := [2]string{}, false
+				for s := range kept {
+					if s.Kind != span.Server {
+						continue
+					}
+					found = true
+					for _, a := range s.Attributes {
+						switch a.Key {
+						case span.ClientAddress:
+							got[0] = a.Text
+						case span.ClientClaimed:
+							got[1] = a.Text
+						}
+					}
+				}
+				if !found || got != test.want {
+					t.Errorf("found %v: proven and claimed are %q and not %q", found, got, test.want)
+				}
+			})
+		})
+	}
 }

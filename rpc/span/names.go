@@ -12,9 +12,11 @@ const (
 	RPCStatus = "rpc.response.status_code"
 	// ErrorType is the code of an error.
 	ErrorType = "error.type"
-	// ServerAddress and ClientAddress are the agents that are called and that call.
+	// ServerAddress and ClientAddress are the agents that are called and that call. Of a
+	// request without a proof of its sender, ClientClaimed is the name that it gives.
 	ServerAddress = "server.address"
 	ClientAddress = "client.address"
+	ClientClaimed = "agentd.client.claimed"
 
 	MessagingSystem        = "messaging.system"
 	MessagingOperation     = "messaging.operation.name"

@@ -10,11 +10,12 @@ const length = 55
 
 // Child continues the trace of parent, a W3C traceparent (Trace Context level 1,
 // section 3.2), with a fresh span id. It starts a new trace when parent is empty
-// or malformed, as section 4.3 demands. The result is of version 00, the only one
+// or malformed, as section 4.3 demands; one that is not sampled, as nobody records
+// what began it (section 3.2.2.5.1). The result is of version 00, the only one
 // that this package writes, whatever the version of parent.
 func Child(parent string) string {
 	if !Valid(parent) {
-		return New(true)
+		return New(false)
 	}
 	var b [length]byte
 	copy(b[:], parent)
@@ -23,8 +24,7 @@ func Child(parent string) string {
 	return string(b[:])
 }
 
-// New begins a trace. Where nobody decides about that, it is sampled: what it meets
-// further on may record it.
+// New begins a trace.
 func New(sampled bool) string {
 	if sampled {
 		return NewBelow(always)
@@ -96,7 +96,8 @@ func ID(traceparent string) string {
 }
 
 // FromID returns a traceparent of the trace called id: 32 hex digits, or a UUID,
-// which is the same with dashes. ok is false for anything else.
+// which is the same with dashes. ok is false for anything else. The trace is
+// sampled: somebody who names it means to find it.
 func FromID(id string) (traceparent string, ok bool) {
 	const uuid = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 	if len(id) == len(uuid) && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {

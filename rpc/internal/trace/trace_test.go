@@ -22,7 +22,7 @@ func TestChild(t *testing.T) {
 
 // Without a valid parent a trace of its own begins (Trace Context, section 4.3).
 func TestTraceBegins(t *testing.T) {
-	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`)
+	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-00$`) // nobody records it
 	seen := map[string]bool{}
 	for _, malformed := range []string{
 		"", parent[:54], parent + "0", parent + "-0", "ff" + parent[2:], "cc" + parent[2:] + ".0",
