@@ -119,19 +119,40 @@ func putHex(dst []byte, v uint64) {
 }
 
 // Valid reports whether s is a traceparent. One of a later version may be longer
-// (section 3.2.4).
+// (section 3.2.4). Both ends ask several times for each call, so it looks at eight digits
+// at a time: random ones make a branch for each of them unpredictable.
 func Valid(s string) bool {
-	const form = "vv-tttttttttttttttttttttttttttttttt-pppppppppppppppp-ff"
-	if len(s) < length || len(s) > length && (s[:2] == "00" || s[length] != '-') {
+	if len(s) < length || len(s) > length && (s[:2] == "00" || s[length] != '-') || s[2] != '-' || s[35] != '-' || s[52] != '-' {
 		return false
 	}
-	for i := range length {
-		c := s[i]
-		hex := '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
-		if form[i] == '-' && c != '-' || form[i] != '-' && !hex {
-			return false
-		}
+	trace := [...]uint64{word(s[3:]), word(s[11:]), word(s[19:]), word(s[27:])}
+	span := [...]uint64{word(s[36:]), word(s[44:])}
+	others := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[53])<<16 | uint64(s[54])<<24 | zeros&^(1<<32-1)
+	if notHex(trace[0])|notHex(trace[1])|notHex(trace[2])|notHex(trace[3])|notHex(span[0])|notHex(span[1])|notHex(others) != 0 {
+		return false
 	}
 	// Version ff and ids of nothing but zeros are forbidden.
-	return s[:2] != "ff" && strings.Trim(s[3:35], "0") != "" && strings.Trim(s[36:52], "0") != ""
+	return s[:2] != "ff" && trace != [...]uint64{zeros, zeros, zeros, zeros} && span != [...]uint64{zeros, zeros}
+}
+
+// Each constant repeats one byte eight times.
+const (
+	ones  = 0x0101010101010101
+	highs = 0x80 * ones
+	zeros = '0' * ones // the digit
+)
+
+// word returns the first eight bytes of s.
+func word(s string) uint64 {
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// notHex is 0 if all bytes of w are lower-case hex digits. The sums lift what is at least
+// the first digit, and what is beyond the last, to the highest bit of its byte; a byte
+// that has that bit already would spoil the next one, and is refused itself.
+func notHex(w uint64) uint64 {
+	digit := (w + (0x80-'0')*ones) &^ (w + (0x7f-'9')*ones)
+	letter := (w + (0x80-'a')*ones) &^ (w + (0x7f-'f')*ones)
+	return (^(digit | letter) | w) & highs
 }

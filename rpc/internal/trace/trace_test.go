@@ -82,3 +82,29 @@ func TestPutHex(t *testing.T) {
 		t.Errorf("%s", b[:])
 	}
 }
+
+// Every byte at every place is what the grammar says.
+func TestValid(t *testing.T) {
+	form := regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+	for i := range len(parent) {
+		for c := range 256 {
+			b := []byte(parent)
+			b[i] = byte(c)
+			if got, want := Valid(string(b)), form.Match(b); got != want {
+				t.Errorf("Valid(%q) = %v", b, got)
+			}
+		}
+	}
+}
+
+func BenchmarkValid(b *testing.B) {
+	var all [64]string
+	for i := range all {
+		all[i] = New(true)
+	}
+	for i := 0; b.Loop(); i++ {
+		if !Valid(all[i%len(all)]) {
+			b.Fatal("a trace that has begun is not valid")
+		}
+	}
+}
