@@ -26,6 +26,14 @@ type Appender struct{ w writer }
 
 // Append is the function [Append].
 func (a *Appender) Append(dst, src []byte) ([]byte, error) {
+	if len(src) > 0 && usualEnd(src, 0, usualDepth) == len(src) {
+		return append(dst, src...), nil
+	}
+	return a.rewrite(dst, src)
+}
+
+// rewrite is Append for any form of src.
+func (a *Appender) rewrite(dst, src []byte) ([]byte, error) {
 	w := &a.w
 	w.src, w.out, w.members, w.names = src, dst, w.members[:0], w.names[:0]
 	if w.members == nil {

@@ -276,6 +276,46 @@ func TestMemberOrder(t *testing.T) {
 	})
 }
 
+// checkRewritten checks that Append returns what it would if nothing were canonical already.
+func checkRewritten(t interface{ Fatalf(string, ...any) }, src []byte) {
+	got, gotErr := Append(nil, src)
+	want, wantErr := new(Appender).rewrite(nil, src)
+	if !bytes.Equal(got, want) || (gotErr == nil) != (wantErr == nil) || gotErr != nil && gotErr.Error() != wantErr.Error() {
+		t.Fatalf("%q: got %q, %v, want %q, %v", src, got, gotErr, want, wantErr)
+	}
+}
+
+// Every short text is what it is when it is written again.
+func TestShortTexts(t *testing.T) {
+	const alphabet = "{}[],:\"a0.1e- \\"
+	var extend func(src []byte)
+	extend = func(src []byte) {
+		checkRewritten(t, src)
+		for i := 0; i < len(alphabet) && len(src) < 4; i++ {
+			extend(append(src, alphabet[i]))
+		}
+	}
+	extend(make([]byte, 0, 4))
+}
+
+// So is what differs from a canonical text in a few bytes.
+func TestNearlyCanonical(t *testing.T) {
+	bodies := []string{
+		`{"attempts":1,"capabilityName":"review","latencyMs":1.234,"retried":["BUSY","TIMEOUT"],"unproven":true}`,
+		`{"":null,"a":{"b":[{},[],0,false,"text"],"c":0.000001},"\u00f6":"\u20ac","\u20ac":123456789012345}`,
+		`[[[[[[[[[{}]]]]]]]]]`, `{"\ud83d\ude00":1,"\ufb33":2}`,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		src := []byte(canonical(t, rapid.SampledFrom(bodies).Draw(t, "body")))
+		for range rapid.IntRange(0, 3).Draw(t, "changes") {
+			at := rapid.IntRange(0, len(src)-1).Draw(t, "at")
+			piece := rapid.SampledFrom([]string{"", "0", ".", "e", "-", "9", "a", `"`, ",", ":", "{", "}", "[", "]", " ", `\`, "\xff", "\x1f", `"a":1,`}).Draw(t, "piece")
+			src = slices.Concat(src[:at], []byte(piece), src[at+rapid.IntRange(0, 1).Draw(t, "instead"):])
+		}
+		checkRewritten(t, src)
+	})
+}
+
 func FuzzAppend(f *testing.F) {
 	for _, seed := range []string{
 		`{"b":[1,2.50,-0,1e400],"a":{"z":null,"y":"\ud83d\ude00\u000f"}}`, `"\ud800"`, `[[[]]]`, `{"a":1,"a":2}`,
@@ -285,6 +325,7 @@ func FuzzAppend(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
 		out, err := Append(nil, src)
+		checkRewritten(t, src)
 		if err != nil {
 			var syntax *ijson.SyntaxError
 			if !errors.As(err, &syntax) || syntax.Offset < 0 || syntax.Offset > len(src) {
@@ -317,12 +358,16 @@ func decode(src []byte) string {
 
 func BenchmarkAppend(b *testing.B) {
 	src := []byte(`{"kind":"capability_schema_violation","ts":1790000000000,"tenantId":"default","capabilityName":"review-pr","peerId":"agent://pr-reviewer","side":"request","violations":[{"path":"/severity","message":"value not in enum"}],"correlationId":"018f3f7e-0000-7000-8000-000000000000"}`)
-	dst := make([]byte, 0, len(src))
-	b.SetBytes(int64(len(src)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Append(dst, src); err != nil {
-			b.Fatal(err)
-		}
+	for name, src := range map[string][]byte{"canonical": []byte(canonical(b, string(src))), "not canonical": src} {
+		b.Run(name, func(b *testing.B) {
+			dst := make([]byte, 0, len(src))
+			b.SetBytes(int64(len(src)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Append(dst, src); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
