@@ -204,7 +204,9 @@ func load(c client, spec loadSpec) (*loadgen.Report, error) {
 
 // profileTo writes a CPU profile to path, and one of allocations beside it.
 func profileTo(path string) (end func(), err error) {
-	runtime.MemProfileRate = 4096
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return func() {}, err
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return func() {}, err

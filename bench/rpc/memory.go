@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/gcpace"
 	"github.com/agentd/agentd/transport"
 	"github.com/agentd/agentd/transport/memory"
 )
@@ -81,6 +82,7 @@ func (v variant) dialFleet(string) (client, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	gcpace.Relax(os.Getenv)
 	running, err := daemon.StartFleet(context.Background(), daemon.Config{
 		Fleet: f, Paths: pathsIn(dir), Version: "bench", OwnsProcess: true, Handlers: echoSkill(), Logger: quietLog(),
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/identity"
+	"github.com/agentd/agentd/internal/gcpace"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport/nats"
 )
@@ -32,7 +33,7 @@ type variant struct {
 
 func variants() []variant {
 	return []variant{
-		{name: "run", about: "two daemons as `agentd run` assembles them from files with defaults: drift gate, breaker, discovery, and the access log at both ends. The skill is a Go function, the caller Go code in the caller's process"},
+		{name: "run", about: "two daemons as `agentd run` assembles them from files with defaults: drift gate, breaker, discovery, and the access log at both ends. GOGC is 300, as the program sets it; systems without a daemon have Go's 100. The skill is a Go function, the caller Go code in the caller's process"},
 		{name: "run-inline", about: "run with `inline: true` for the skill", inline: true},
 		{name: "run-nolog", about: "run with `security: {auditLog: false}` at both ends", noLog: true},
 		{name: "run-rules", about: "run with permissions at the caller and `callers`, `rateLimit`, `concurrency` and `cost` at the callee", rules: true},
@@ -124,6 +125,7 @@ func pathsIn(dir string) daemon.Paths {
 // start runs a member of the fleet in dir, as `agentd run` does: the skill is a Go
 // function, so that nothing but agentd is measured.
 func start(dir, server, id string, handlers map[string]rpc.Handler) (*daemon.Daemon, error) {
+	gcpace.Relax(os.Getenv)
 	f, err := fleet.Load(filepath.Join(dir, "fleet"), daemon.LoadOptions())
 	if err != nil {
 		return nil, err

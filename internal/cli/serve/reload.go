@@ -15,6 +15,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/watch"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/gcpace"
 	"github.com/agentd/agentd/internal/sdnotify"
 )
 
@@ -61,7 +62,7 @@ func (s service) untilDone(ctx context.Context, agents ...*daemon.Daemon) error 
 	s.ready()
 	notify(out, systemd, sdnotify.Ready)
 	helpers.Go(func() {
-		relaxGC(out.env.Getenv)
+		gcpace.Relax(out.env.Getenv)
 		releaseMemory()
 	})
 	// Watch returns at once when the unit has no watchdog.
