@@ -28,9 +28,9 @@ const (
 // An appender writes records; an auditor is one.
 type appender interface {
 	append(ctx context.Context, kind auditchain.Kind, tenant string, body any) error
-	// appendCalls writes a batch. It returns how many records were written, and why
-	// the others were not.
-	appendCalls(ctx context.Context, calls []accessRecord) (written int, err error)
+	// appendCalls writes a batch, in memory that earlier batches have had. It returns how
+	// many records were written, and why the others were not.
+	appendCalls(ctx context.Context, calls []accessRecord, memory *batchMemory) (written int, err error)
 	// trouble returns why no record can be written at present, or nil, and where the
 	// end of trouble is signalled.
 	trouble() (over <-chan struct{}, why error)
@@ -52,6 +52,7 @@ type accessLog struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 	wake   chan struct{} // has room for one signal: records wait, or the log is closed
+	memory batchMemory   // of the writer's batches
 	ending chan struct{} // closed with closed, so that the writer stops lingering
 
 	mu      sync.Mutex
@@ -183,7 +184,7 @@ func (a *accessLog) write() {
 // has met trouble before any of it was on the disk. Otherwise what was not written is
 // counted as lost.
 func (a *accessLog) writeBatch(batch []accessRecord, recovered, last bool) (again bool) {
-	written, err := a.log.appendCalls(a.ctx, batch)
+	written, err := a.log.appendCalls(a.ctx, batch, &a.memory)
 	switch {
 	case err == nil:
 	case written == 0 && unwritten(err) && !last:

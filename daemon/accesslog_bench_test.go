@@ -30,10 +30,11 @@ func BenchmarkAccessLog(b *testing.B) {
 			TraceID: fmt.Sprintf("%x", random(16)), CorrelationID: fmt.Sprintf("%x-%x", random(8), random(8)),
 		}
 	}
+	var memory batchMemory
 	b.ReportAllocs()
 	for n := 0; n < b.N; n += len(batch) {
 		some := batch[:min(len(batch), b.N-n)]
-		if written, err := a.appendCalls(b.Context(), some); written != len(some) || err != nil {
+		if written, err := a.appendCalls(b.Context(), some, &memory); written != len(some) || err != nil {
 			b.Fatal(written, err)
 		}
 	}

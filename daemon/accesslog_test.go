@@ -60,7 +60,7 @@ func (d *disk) append(ctx context.Context, kind auditchain.Kind, _ string, body 
 	return nil
 }
 
-func (d *disk) appendCalls(ctx context.Context, calls []accessRecord) (written int, err error) {
+func (d *disk) appendCalls(ctx context.Context, calls []accessRecord, _ *batchMemory) (written int, err error) {
 	for range calls {
 		if rerr := d.append(ctx, auditchain.KindRPCCall, "", nil); rerr != nil {
 			err = rerr

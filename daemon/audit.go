@@ -156,14 +156,28 @@ func (a auditor) write(ctx context.Context, records []auditchain.Record) (writte
 // trouble implements [appender].
 func (a auditor) trouble() (over <-chan struct{}, why error) { return a.recovered, a.health.Err() }
 
-// usualBody is the length of a call's record, or so.
-const usualBody = 512
+// A batchMemory is where the records of a batch are made.
+type batchMemory struct {
+	records []auditchain.Record
+	bodies  []byte
+}
+
+// keptBodies bounds the memory that stays for the next batch. A flood takes more.
+const keptBodies = 1 << 20
+
+// forget overwrites what the records say, which the log may be asked to erase.
+func (m *batchMemory) forget() {
+	clear(m.records)
+	clear(m.bodies)
+	if cap(m.bodies) > keptBodies {
+		*m = batchMemory{}
+	}
+}
 
 // appendCalls implements [appender]. A record that cannot be marshalled is left out,
 // and does not keep the others of its batch from the disk.
-func (a auditor) appendCalls(ctx context.Context, calls []accessRecord) (written int, err error) {
-	records := make([]auditchain.Record, 0, len(calls))
-	bodies := make([]byte, 0, len(calls)*usualBody)
+func (a auditor) appendCalls(ctx context.Context, calls []accessRecord, memory *batchMemory) (written int, err error) {
+	records, bodies := memory.records[:0], memory.bodies[:0]
 	for i := range calls {
 		var record auditchain.Record
 		var merr error
@@ -173,6 +187,8 @@ func (a auditor) appendCalls(ctx context.Context, calls []accessRecord) (written
 		}
 		records = append(records, record)
 	}
+	memory.records, memory.bodies = records, bodies
+	defer memory.forget() // the log has copies of its own
 	// The log's own error counts more than that of one record: it concerns the
 	// whole batch.
 	written, aerr := a.write(ctx, records)

@@ -25,7 +25,8 @@ func (pk *packer) prepare(ctx context.Context, conn *sql.Conn) (err error) {
 		stmt **sql.Stmt
 		text string
 	}{
-		{&pk.insertPack, `INSERT INTO packs (` + packColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`},
+		// The driver would copy a long text once more than bytes, for each pack.
+		{&pk.insertPack, `INSERT INTO packs (` + packColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, CAST(? AS TEXT))`},
 		{&pk.insertTerm, `INSERT INTO terms (field, value, pack, records) VALUES (?, ?, ?, ?)`},
 		{&pk.insertFilter, `INSERT INTO filters (pack, bits) VALUES (?, ?)`},
 		{&pk.insertLeaf, `INSERT OR REPLACE INTO tree (level, position, hash) VALUES (0, ?, ?)`},
@@ -56,7 +57,7 @@ func (pk *packer) insert(rows []Row) error {
 	pk.encode(rows)
 	first, last := rows[0].Header.Seq, rows[len(rows)-1].Header.Seq
 	_, err := pk.insertPack.ExecContext(context.Background(), first, last, rows[0].Header.Time,
-		string(pk.tenants), string(pk.kinds), pk.hashes, pk.salts, string(pk.bodies))
+		string(pk.tenants), string(pk.kinds), pk.hashes, pk.salts, pk.bodies)
 	if err != nil {
 		return err
 	}
