@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/byhand"
 )
 
 // usual is a request as agentd sends it, with a payload of 200 bytes.
@@ -46,7 +47,7 @@ func BenchmarkCodec(b *testing.B) {
 	}{{"200B", usual()}, {"4KB", large()}} {
 		for _, c := range []codec{
 			{"envelope", (*envelope.Envelope).EncodeChecked, envelope.Decode},
-			{"byhand", encodeByHand, decodeByHand},
+			{"byhand", byhand.Encode, byhand.Decode},
 		} {
 			data, err := c.encode(m.e)
 			if err != nil {

@@ -240,11 +240,7 @@ func skipValue(data []byte, i int) int {
 	for ; i < len(data); i++ {
 		switch data[i] {
 		case '"':
-			for i++; i < len(data) && data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
+			i = skipString(data, i+1)
 		case '{', '[':
 			depth++
 			continue
@@ -266,4 +262,17 @@ func skipValue(data []byte, i int) int {
 		}
 	}
 	return len(data)
+}
+
+// skipString returns the offset of the quote that ends the string whose content begins at i.
+func skipString(data []byte, i int) int {
+	if end := ijson.PlainEnd(data, i); end >= 0 {
+		return end
+	}
+	for ; i < len(data) && data[i] != '"'; i++ {
+		if data[i] == '\\' {
+			i++
+		}
+	}
+	return i
 }
