@@ -70,3 +70,19 @@ func TestStatementsOfTheLogReadNoTable(t *testing.T) {
 		}
 	}
 }
+
+// The comparison of the packs with what finds them reads each table once: what it does for one
+// pack are look-ups.
+func TestLookupsOfOnePackAreSearched(t *testing.T) {
+	t.Parallel()
+	w := emptyLog(t)
+	for name, statement := range map[string]string{"filter": filterSQL, "terms": termsSQL(2)} {
+		args := []any{1, "peer", "a", 1, "peer", "b", 1}[:1+6*min(1, strings.Count(statement, "terms"))]
+		if plan := steps(t, w, statement, args...); strings.Contains(plan, "SCAN packs") || strings.Contains(plan, "SCAN terms") || strings.Contains(plan, "SCAN filters") {
+			t.Errorf("%s: %s", name, plan)
+		}
+	}
+	if plan := steps(t, w, listedSQL); strings.Count(plan, "SCAN terms") != 1 || strings.Contains(plan, "CORRELATED") {
+		t.Errorf("the list: %s", plan)
+	}
+}

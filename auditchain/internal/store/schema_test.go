@@ -17,7 +17,7 @@ import (
 const golden = "../../testdata/v1/audit.sqlite"
 
 // openReader opens a database for reading, to be closed when the test ends.
-func openReader(t *testing.T, path string) *store.Reader {
+func openReader(t testing.TB, path string) *store.Reader {
 	t.Helper()
 	r, err := store.OpenReader(context.Background(), path, store.SQLite)
 	if err != nil {
