@@ -78,26 +78,20 @@ func (b *bench) codec(r *result) error {
 	}
 	floor, ours := both(byhand.Encode, byhand.Decode), both((*envelope.Envelope).EncodeChecked, envelope.Decode)
 	const calls, turns = 2000, 10
-	var took [2]time.Duration
-	var mallocs uint64
+	var used [2]usage
 	for range turns { // a short turn each, so that what else runs hits both
 		for i, f := range []func() error{floor, ours} {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			begun := time.Now()
+			before := ownUsage()
 			for range calls {
 				if err := f(); err != nil {
 					return err
 				}
 			}
-			took[i] += time.Since(begun)
-			if runtime.ReadMemStats(&after); i == 1 {
-				mallocs += after.Mallocs - before.Mallocs
-			}
+			used[i] = used[i].plus(ownUsage().minus(before))
 		}
 	}
-	r.note(extraCodecTime, float64(took[1])/float64(took[0]))
-	r.note(extraCodecAllocs, float64(mallocs)/(calls*turns))
+	r.note(extraCodecTime, float64(used[1].CPU)/float64(used[0].CPU))
+	r.note(extraCodecAllocs, float64(used[1].Mallocs)/(calls*turns))
 	return nil
 }
 
