@@ -143,7 +143,8 @@ func (n *Names) Rewind(m Mark) {
 
 // Add records a member name, given as the raw content of its string, and
 // reports whether it is new to the object. The object must be the one opened
-// last among those still open. raw is kept until the object is closed.
+// last among those still open. raw is kept until the object is closed; what stands behind
+// it, up to its capacity, must not change meanwhile.
 func (n *Names) Add(s *Scope, raw []byte, escaped bool) bool {
 	text := raw
 	if escaped {
@@ -184,11 +185,13 @@ func (n *Names) Add(s *Scope, raw []byte, escaped bool) bool {
 	return n.insert(s, len(n.names)-1)
 }
 
-// fingerprint packs the length of a name and up to seven of its first bytes.
+// fingerprint packs the length of a name and up to seven of its first bytes. A short name is
+// read with what stands behind it in its text, which is quicker than byte by byte.
 func fingerprint(text []byte) uint64 {
 	size := uint64(len(text)) << 56
-	if len(text) >= 8 {
-		return size | binary.LittleEndian.Uint64(text)&(1<<56-1)
+	if cap(text) >= 8 {
+		first := binary.LittleEndian.Uint64(text[:8])
+		return size | first&(1<<(8*min(len(text), 7))-1)
 	}
 	for i, c := range text {
 		size |= uint64(c) << (8 * i)

@@ -79,3 +79,16 @@ func TestSlotsOfClosedObjectsHideNoName(t *testing.T) {
 		t.Error("a repeated name passes for a new one")
 	}
 }
+
+// What stands behind a name in its text says nothing about it.
+func TestFingerprint(t *testing.T) {
+	for size := range 12 {
+		alone := []byte("abcdefghijkl")[:size:size]
+		for _, behind := range []string{"", "\":1}", "\":[1,2,3,4]", "\xff\xff\xff\xff\xff\xff\xff\xff"} {
+			text := append(alone[:size:size], behind...)
+			if got, want := fingerprint(text[:size]), fingerprint(alone); got != want {
+				t.Errorf("%q before %q: %x, alone %x", alone, behind, got, want)
+			}
+		}
+	}
+}

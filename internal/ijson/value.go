@@ -42,7 +42,7 @@ type Scanner struct {
 
 // Skip is the function [Skip].
 func (s *Scanner) Skip(data []byte, i, maxDepth int) (end int, err error) {
-	s.data = data
+	s.data = data[:len(data):len(data)] // nobody reads behind it
 	s.names.Reset()
 	end, err = s.value(SkipSpace(data, i), maxDepth)
 	s.data = nil

@@ -82,7 +82,7 @@ func (r *Run) remember(yes bool) {
 // a fault.
 func (r *Run) Begin(ctx context.Context, data []byte, steps int) {
 	r.start(ctx, steps, len(data))
-	r.data = data
+	r.data = data[:len(data):len(data)] // nobody reads behind it
 	r.names.Reset()
 	r.wide = r.wide[:0]
 	r.parts = r.parts[:0]
