@@ -160,6 +160,7 @@ func (a auditor) trouble() (over <-chan struct{}, why error) { return a.recovere
 type batchMemory struct {
 	records []auditchain.Record
 	bodies  []byte
+	costs   costTexts
 }
 
 // keptBodies bounds the memory that stays for the next batch. A flood takes more.
@@ -181,7 +182,7 @@ func (a auditor) appendCalls(ctx context.Context, calls []accessRecord, memory *
 	for i := range calls {
 		var record auditchain.Record
 		var merr error
-		if record, bodies, merr = calls[i].record(bodies); merr != nil {
+		if record, bodies, merr = calls[i].record(bodies, &memory.costs); merr != nil {
 			err = &auditchain.Error{Code: auditchain.CodeInvalid, Msg: "the record of a call", Err: merr}
 			continue
 		}

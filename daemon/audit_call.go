@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"encoding/hex"
+	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -15,7 +17,7 @@ import (
 // appendCallBody appends the body of a record of kind rpc_call. Each end of a call has one
 // of its own. Every call leaves two, so the canonical form (RFC 8785) is written as such:
 // members are in the order of their names.
-func appendCallBody(b []byte, r *rpc.CallRecord) []byte {
+func appendCallBody(b []byte, r *rpc.CallRecord, costs *costTexts) []byte {
 	o := object{b: append(b, '{')}
 	// attempts, at the caller, counts the requests, and is 0 for a call that was refused
 	// before the first. At the callee it is which of them this one is.
@@ -28,7 +30,7 @@ func appendCallBody(b []byte, r *rpc.CallRecord) []byte {
 	// cost_estimate is what the contract declares, if the skill ran. The name is the
 	// reference system's.
 	if len(r.Cost) > 0 {
-		if cost, err := jcs.Marshal(r.Cost); err == nil {
+		if cost, err := costs.of(r.Capability, r.Cost); err == nil {
 			o.raw("cost_estimate", cost)
 		}
 	}
@@ -67,6 +69,33 @@ func appendCallBody(b []byte, r *rpc.CallRecord) []byte {
 		o.integer("unrecorded", r.Unrecorded)
 	}
 	return append(o.b, '}')
+}
+
+// costTexts are the canonical forms of what capabilities declare to cost, by their names: the
+// same for call after call.
+type costTexts map[string]costText
+
+type costText struct {
+	cost map[string]float64
+	text []byte
+}
+
+// maxCostTexts bounds them. A caller may have many peers.
+const maxCostTexts = 256
+
+func (c *costTexts) of(capability string, cost map[string]float64) ([]byte, error) {
+	if known, ok := (*c)[capability]; ok && maps.Equal(known.cost, cost) {
+		return known.text, nil
+	}
+	text, err := jcs.Marshal(cost)
+	if err != nil {
+		return nil, err
+	}
+	if *c == nil || len(*c) >= maxCostTexts {
+		*c = costTexts{}
+	}
+	(*c)[strings.Clone(capability)] = costText{maps.Clone(cost), text}
+	return text, nil
 }
 
 // An object is a canonical JSON object that is being written, member by member.

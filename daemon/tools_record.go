@@ -108,11 +108,11 @@ type accessRecord struct {
 }
 
 // record is what the audit log gets. Its body is at the end of buffer.
-func (r *accessRecord) record(buffer []byte) (_ auditchain.Record, _ []byte, err error) {
+func (r *accessRecord) record(buffer []byte, costs *costTexts) (_ auditchain.Record, _ []byte, err error) {
 	out := auditchain.Record{Kind: auditchain.KindRPCCall, Tenant: r.TenantID}
 	start := len(buffer)
 	if r.tool == nil {
-		buffer = appendCallBody(buffer, &r.CallRecord)
+		buffer = appendCallBody(buffer, &r.CallRecord, costs)
 	} else {
 		out.Kind, out.Tenant = auditchain.KindToolCall, r.tool.tenant()
 		var body []byte
