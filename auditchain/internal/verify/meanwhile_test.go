@@ -90,7 +90,7 @@ func TestChangesBeforeEachStatement(t *testing.T) {
 		t.Fatal("there is no state to continue from")
 	}
 	modes := map[string]verify.Options{
-		"all": {TrustedKeys: s.Keys}, "from a checkpoint": {FromCheckpoint: true}, "continued": {TrustedKeys: s.Keys, Continue: state},
+		"all": {TrustedKeys: s.Keys}, "from a checkpoint": {FromCheckpoint: true}, "continued": {TrustedKeys: s.Keys, Tenant: "acme", Continue: state},
 	}
 	changes := map[string]func(t *testing.T, l *auditchain.Log){
 		"append and sign": func(t *testing.T, l *auditchain.Log) { calls(t, l, 200, 10); rotate(t, l) },

@@ -34,6 +34,8 @@ type State struct {
 	// led.
 	Given   []string `json:"given"`
 	Trusted []string `json:"trusted"`
+	// Tenant is that whose records the report counts.
+	Tenant string `json:"tenant,omitempty"`
 	// Authority is the newest record that an erasure relied on.
 	Authority int64 `json:"authority"`
 	// Report has the counts, and At is when the state was reached.
@@ -55,7 +57,7 @@ func (v *verifier) keepState() {
 	}
 	s := &State{
 		Origin: v.report.Origin, FirstKey: v.db.Identity.FirstKey, Size: v.tree.Size(), Root: v.tree.Root(), Leaf: v.chain.previous, Time: v.chain.time,
-		Given: v.given, Trusted: slices.Clone(v.trustedKeys), Authority: v.erasures.authority, Report: v.report, At: time.Now().UTC(),
+		Given: v.given, Trusted: slices.Clone(v.trustedKeys), Tenant: v.options.Tenant, Authority: v.erasures.authority, Report: v.report, At: time.Now().UTC(),
 	}
 	// The lists go on growing.
 	s.Report.Faults, s.Report.Keys = []Fault{}, slices.Clone(v.report.Keys)
@@ -70,6 +72,11 @@ func (v *verifier) resume(ctx context.Context, last int64) (first int64, err err
 	if s.Origin != v.report.Origin || s.FirstKey != v.db.Identity.FirstKey || s.Size < 1 || !slices.Equal(s.Given, v.given) {
 		return 0, &auditerr.Error{Code: auditerr.CodeInvalid, Path: v.db.Path, Msg: "the verification to continue was one of another log, or with other keys",
 			Hint: "verify the whole log"}
+	}
+	if s.Tenant != v.options.Tenant {
+		return 0, &auditerr.Error{Code: auditerr.CodeInvalid, Path: v.db.Path,
+			Msg:  fmt.Sprintf("the verification to continue counted the records of tenant %q, this one is to count those of tenant %q", s.Tenant, v.options.Tenant),
+			Hint: "ask for the same tenant, or verify the whole log"}
 	}
 	began := "the verification that was stopped on " + s.At.Format(time.RFC3339)
 	if s.Size > last {

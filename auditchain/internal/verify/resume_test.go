@@ -100,10 +100,18 @@ func TestContinueFindsWhatHasChanged(t *testing.T) {
 	}
 	// Of another log, or begun with other keys, it is no start.
 	r := audittest.OpenReader(t, scene.Path)
-	_, err := r.Verify(t.Context(), auditchain.VerifyOptions{Continue: state})
+	_, err := r.Verify(t.Context(), auditchain.VerifyOptions{Tenant: "acme", Continue: state})
 	audittest.WantCode(t, err, auditchain.CodeInvalid)
+	// Nor is it for the count of another tenant's records.
+	for _, tenant := range []string{"", "other"} {
+		_, err := r.Verify(t.Context(), auditchain.VerifyOptions{TrustedKeys: scene.Keys, Tenant: tenant, Continue: state})
+		audittest.WantCode(t, err, auditchain.CodeInvalid)
+		if !strings.Contains(err.Error(), `tenant "acme"`) {
+			t.Error(err)
+		}
+	}
 	other := audittest.OpenReader(t, audittest.NewScene(t).Path)
-	_, err = other.Verify(t.Context(), auditchain.VerifyOptions{TrustedKeys: scene.Keys, Continue: state})
+	_, err = other.Verify(t.Context(), auditchain.VerifyOptions{TrustedKeys: scene.Keys, Tenant: "acme", Continue: state})
 	audittest.WantCode(t, err, auditchain.CodeInvalid)
 }
 

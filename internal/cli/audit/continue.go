@@ -1,15 +1,18 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/internal/cli"
@@ -28,8 +31,9 @@ func verifyOne(ctx context.Context, env *cli.Env, log Log, opts auditchain.Verif
 	if err != nil && goOn {
 		return nil, err
 	}
+	var begun []byte // what the file says that this run continues from
 	if goOn {
-		opts.Continue, err = readState(file)
+		opts.Continue, begun, err = readState(file)
 		if errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(env.Stderr, "%s: no verification was stopped: the whole log is verified.\n", output.Printable(log.Agent))
 		} else if err != nil {
@@ -56,10 +60,18 @@ func verifyOne(ctx context.Context, env *cli.Env, log Log, opts auditchain.Verif
 		}
 		return log.Verify(ctx, opts)
 	}()
-	if err == nil && file != "" {
-		_ = os.Remove(file) // there is nothing to continue any more
+	if err == nil && opts.Continue != nil {
+		removeState(file, begun)
 	}
 	return report, err
+}
+
+// removeState removes what a run has continued from and completed. Another run may have been
+// stopped meanwhile: what that has kept stays.
+func removeState(file string, begun []byte) {
+	if _, now, err := readState(file); err == nil && bytes.Equal(now, begun) {
+		_ = os.Remove(file) // one that stays is continued from once more
+	}
 }
 
 // stateFile returns the file in which a stopped verification of a log is kept.
@@ -76,25 +88,41 @@ func stateFile(env *cli.Env, origin string) (string, error) {
 	return filepath.Join(state, "agentd-verify", hex.EncodeToString(sum[:12])+".json"), nil
 }
 
-// readState reads what [writeState] has written. A file that others may write to says
-// nothing.
-func readState(file string) (*auditchain.VerifyState, error) {
-	info, err := os.Stat(file)
+// readState reads what [writeState] has written, and returns its text, too. A file that others
+// may write to, or have written, says nothing.
+func readState(name string) (*auditchain.VerifyState, []byte, error) {
+	file, err := os.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return nil, fmt.Errorf("%s can be written by others: verify the whole log", file)
+	defer file.Close()
+	info, err := file.Stat() // of what is read, whatever has the name by then
+	if err == nil {
+		err = checkStateFile(info, os.Geteuid())
 	}
-	text, err := cli.ReadFile(file, maxStateBytes)
 	if err != nil {
-		return nil, err
+		return nil, nil, fmt.Errorf("%s %w: verify the whole log", name, err)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxStateBytes))
+	if err != nil {
+		return nil, nil, err
 	}
 	s := &auditchain.VerifyState{}
 	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("%s cannot be read (%w): verify the whole log", file, err)
+		return nil, nil, fmt.Errorf("%s cannot be read (%w): verify the whole log", name, err)
 	}
-	return s, nil
+	return s, text, nil
+}
+
+// checkStateFile checks that nobody but a user can have written a file.
+func checkStateFile(info fs.FileInfo, user int) error {
+	if info.Mode().Perm()&0o022 != 0 {
+		return errors.New("can be written by others")
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); !info.Mode().IsRegular() || ok && int(stat.Uid) != user {
+		return errors.New("is not a file of this user")
+	}
+	return nil
 }
 
 func writeState(file string, s *auditchain.VerifyState) error {

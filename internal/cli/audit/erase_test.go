@@ -5,11 +5,13 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
+	"github.com/agentd/agentd/auditchain/checkpoint"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/clitest"
 	"github.com/agentd/agentd/internal/output"
@@ -250,10 +252,25 @@ func TestVerifyContinues(t *testing.T) {
 		if err := Verify(t.Context(), &env.Env, desk); err == nil || !strings.Contains(err.Error(), "written by others") {
 			t.Errorf("from a file of others: %v", err)
 		}
-		// A whole one needs none, and leaves none.
-		desk.Continue = false
-		if err := Verify(t.Context(), &env.Env, desk); err != nil {
+		// A whole one needs none, and does not touch it.
+		whole := desk
+		whole.Continue = false
+		if err := Verify(t.Context(), &env.Env, whole); err != nil {
 			t.Error(err)
+		}
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("a run has removed what it has not continued from: %v", err)
+		}
+		// Once it is continued and complete, nothing of it stays.
+		if err := os.Chmod(file, 0o600); err != nil {
+			return err
+		}
+		if err := writeState(file, stoppedAtCheckpoint(t, l)); err != nil {
+			return err
+		}
+		env.Out.Reset()
+		if err := Verify(t.Context(), &env.Env, desk); err != nil || !strings.Contains(env.Out.String(), "they were not read again") {
+			t.Errorf("%v: %s", err, env.Out)
 		}
 		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the state stays: %v", err)
@@ -261,5 +278,60 @@ func TestVerifyContinues(t *testing.T) {
 		return nil
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// stoppedAtCheckpoint returns the state of a verification that was stopped at the newest
+// checkpoint of a log.
+func stoppedAtCheckpoint(t *testing.T, l Log) *auditchain.VerifyState {
+	t.Helper()
+	note, err := l.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoint.Parse(string(note))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := l.Hash(t.Context(), c.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := l.PublicKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &auditchain.VerifyState{
+		Origin: l.Origin(), FirstKey: keys[0], Size: c.Size, Root: c.Root, Leaf: leaf, Given: keys, Trusted: keys,
+		Report: auditchain.Report{Records: c.Size, Signed: c.Size, Keys: keys},
+	}
+}
+
+// What a stopped verification has kept counts only if nobody else can have written it, and
+// only what was continued is removed.
+func TestStateOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state.json")
+	if err := writeState(file, &auditchain.VerifyState{Size: 1}); err != nil {
+		t.Fatal(err)
+	}
+	_, begun, err := readState(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkStateFile(info, os.Geteuid()+1); err == nil || !strings.Contains(err.Error(), "not a file of this user") {
+		t.Errorf("a file of another user: %v", err)
+	}
+	// Another run is stopped meanwhile.
+	if err := writeState(file, &auditchain.VerifyState{Size: 2}); err != nil {
+		t.Fatal(err)
+	}
+	removeState(file, begun)
+	if s, _, err := readState(file); err != nil || s.Size != 2 {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
