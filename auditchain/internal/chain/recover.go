@@ -190,27 +190,33 @@ const hintTail = "nothing was signed or done; find out who wrote to the file, th
 // records is for verification to check.
 func (w *Writer) checkOwn(ctx context.Context) error {
 	for _, kind := range []record.Kind{record.KindRedaction, record.KindPrune, record.KindCheckpoint} {
-		var seq int64
-		var hash, body []byte
-		err := w.db.QueryRowContext(ctx, `SELECT seq, hash, body FROM records WHERE kind = ? ORDER BY seq DESC LIMIT 1`, kind).Scan(&seq, &hash, &body)
-		if store.IsNoRows(err) {
-			continue
-		}
-		if err != nil {
-			return w.db.Wrap("reading the newest "+string(kind)+" record", err)
-		}
-		fault, err := verify.FirstFault(ctx, &w.db.DB, seq, seq)
-		if err != nil {
-			return err
-		}
-		if fault != nil || body == nil {
-			return w.db.Tampered(fmt.Sprintf("record %d, of kind %s, is not the one that was written", seq, kind), nil)
-		}
-		if err := w.checkIncluded(ctx, seq, tlog.Hash(hash)); err != nil {
+		if _, _, err := w.Own(ctx, kind); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Own returns the number and the body of the newest record of a kind that only the log
+// writes, 0 if there is none. It fails with [auditerr.CodeTampered] if that is not a record
+// that was signed: anybody can write to the file, also while the log is open.
+func (w *Writer) Own(ctx context.Context, kind record.Kind) (seq int64, body []byte, err error) {
+	var hash []byte
+	err = w.db.QueryRowContext(ctx, `SELECT seq, hash, body FROM records WHERE kind = ? ORDER BY seq DESC LIMIT 1`, kind).Scan(&seq, &hash, &body)
+	if store.IsNoRows(err) {
+		return 0, nil, nil
+	}
+	if err != nil {
+		return 0, nil, w.db.Wrap("reading the newest "+string(kind)+" record", err)
+	}
+	fault, err := verify.FirstFault(ctx, &w.db.DB, seq, seq)
+	if err != nil {
+		return 0, nil, err
+	}
+	if fault != nil || body == nil || len(hash) != tlog.HashSize {
+		return 0, nil, w.db.Tampered(fmt.Sprintf("record %d, of kind %s, is not the one that was written", seq, kind), nil)
+	}
+	return seq, body, w.checkIncluded(ctx, seq, tlog.Hash(hash))
 }
 
 // checkIncluded proves that the newest checkpoint covers a record with a hash.
@@ -218,6 +224,9 @@ func (w *Writer) checkIncluded(ctx context.Context, seq int64, hash tlog.Hash) e
 	signed, err := checkpoint.Parse(string(w.head.Note))
 	if err != nil {
 		return w.db.Tampered("no checkpoint covers the log's own records", err)
+	}
+	if seq > signed.Size {
+		return w.db.Tampered(fmt.Sprintf("record %d is under no checkpoint, and the log signs a record of its kind as it writes it", seq), nil)
 	}
 	path, err := tlog.ProveRecord(signed.Size, seq-1, w.db.Tree(ctx))
 	if err != nil {

@@ -331,6 +331,42 @@ func TestResumeRejectsBadAuthorities(t *testing.T) {
 	}
 }
 
+// Whoever writes to the file of an open log cannot have the next erasure erase more: neither by
+// a redaction of his own nor by a wider one.
+func TestForgedAuthorityInAnOpenLog(t *testing.T) {
+	t.Parallel()
+	for name, forge := range map[string]func(s *audittest.Scene){
+		"a redaction of his own": func(s *audittest.Scene) {
+			s.Insert(12, auditchain.KindRedaction, []byte(`{"count":3,"match":"session","ranges":[[2,4]],"reason":"r"}`))
+			s.Rehash(12, 12)
+		},
+		"a pruning of his own": func(s *audittest.Scene) {
+			s.Insert(12, auditchain.KindPrune, []byte(`{"before":1,"count":3,"reason":"r","through":4}`))
+			s.Rehash(12, 12)
+		},
+		"a wider redaction": func(s *audittest.Scene) {
+			s.SQL(`UPDATE records SET body = replace(replace(body, '"count":1', '"count":8'), '[[9,9]]', '[[2,9]]') WHERE seq = 11`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := audittest.Open(t, auditchain.Options{Now: audittest.SteppedClock()})
+			for i := range 10 {
+				audittest.Append(t, l, audittest.Violation(i))
+			}
+			if done, err := l.Redact(t.Context(), auditchain.Filter{Correlation: audittest.Correlation(8)}, "r"); err != nil || done.Count != 1 || done.Records[0] != 11 {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			forge(audittest.SceneAt(t, l.Path()))
+			done, err := l.Redact(t.Context(), auditchain.Filter{Correlation: audittest.Correlation(5)}, "r")
+			audittest.WantCode(t, err, auditchain.CodeTampered)
+			if n, err := l.CountErased(t.Context()); n != 1 || err != nil || done.Count != 0 {
+				t.Errorf("%d are erased, %+v, %v", n, done, err)
+			}
+		})
+	}
+}
+
 // Only one erasure runs at a time; one that waits can be cancelled.
 func TestOneErasureAtATime(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ const resumeAtOnce = 2000
 // removed. If it reports more, [Eraser.Finish] has to do the rest. A completed
 // one matches no record any more, so resuming at every start does no harm.
 func Resume(ctx context.Context, w *chain.Writer) (count int64, more bool, err error) {
-	jobs, err := unfinished(ctx, &w.DB().DB)
+	jobs, err := unfinished(ctx, &w.DB().DB, w.Own)
 	if err != nil {
 		return 0, false, err
 	}
@@ -55,7 +55,13 @@ func (e *Eraser) Finish(ctx context.Context) (count int64, err error) {
 // finish completes an erasure that was interrupted, while the caller has the turn. Each
 // erasure does so before it begins: only the newest of each kind is ever looked for.
 func (e *Eraser) finish(ctx context.Context) (count int64, err error) {
-	jobs, err := unfinished(ctx, e.db)
+	jobs, err := unfinished(ctx, e.db, func(ctx context.Context, kind record.Kind) (by int64, body []byte, err error) {
+		err = e.run(ctx, func(w *chain.Writer) (err error) {
+			by, body, err = w.Own(ctx, kind)
+			return err
+		})
+		return by, body, err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -71,17 +77,16 @@ func (e *Eraser) finish(ctx context.Context) (count int64, err error) {
 // A step erases or removes up to limit records, in one transaction.
 type step func(w *chain.Writer, limit int64) (count int64, done bool, err error)
 
-// unfinished returns the erasures that may be incomplete: the newest of each kind.
-func unfinished(ctx context.Context, db *store.DB) (jobs []step, err error) {
+// unfinished returns the erasures that may be incomplete: the newest of each kind, which own
+// returns.
+func unfinished(ctx context.Context, db *store.DB, own func(context.Context, record.Kind) (int64, []byte, error)) (jobs []step, err error) {
 	for _, kind := range []record.Kind{record.KindRedaction, record.KindPrune} {
-		var by int64
-		var body []byte
-		err := db.QueryRowContext(ctx, `SELECT seq, body FROM records WHERE kind = ? ORDER BY seq DESC LIMIT 1`, kind).Scan(&by, &body)
-		if store.IsNoRows(err) {
-			continue
-		}
+		by, body, err := own(ctx, kind)
 		if err != nil {
-			return nil, db.Wrap("reading the newest "+string(kind)+" record", err)
+			return nil, err
+		}
+		if by == 0 {
+			continue
 		}
 		find := unfinishedRedaction
 		if kind == record.KindPrune {
