@@ -75,23 +75,25 @@ func Quarantine(ctx context.Context, path, reason string, options Options, conne
 	if _, err := w.load(ctx); err != nil {
 		return q, err
 	}
-	if err := w.loadHead(ctx); err != nil {
+	// What is unsigned may be such that no head can be loaded.
+	if w.head.Seq, err = db.LastRecord(ctx); err != nil {
 		return q, err
 	}
-	last := w.head.Seq
+	if err := w.removeAcross(ctx, &q); err != nil {
+		return q, err
+	}
 	if err := w.findBase(ctx); err != nil {
 		return q, err
 	}
 	q.Signed = w.head.Signed
-	// The newest genuine checkpoint may be older than the newest one.
-	fault, err := verify.CheckUnsigned(ctx, &db.DB, q.Signed, last)
-	if err != nil || fault == nil {
+	believed, err := w.believesTail(ctx)
+	if err != nil || believed && q.Records == 0 {
 		return q, errors.Join(err, db.RebuildIndexes())
 	}
-	if q.Copy, q.SHA256, err = w.keepEvidence(); err != nil {
+	if err := w.keepEvidence(&q); err != nil {
 		return q, err
 	}
-	if q.Records, err = w.removeUnsigned(ctx); err != nil {
+	if err := w.removeUnsigned(ctx, &q); err != nil {
 		return q, err
 	}
 	if err := w.checkOwn(ctx); err != nil {
@@ -110,21 +112,70 @@ func Quarantine(ctx context.Context, path, reason string, options Options, conne
 	return q, w.Stop(&seal)
 }
 
+// removeAcross takes out packs with records before and after the end of the newest genuine
+// checkpoint: one signs whole transactions, so the log has not written them. What is signed has
+// to be there without them. Nobody could tell before, since they claim numbers of its records.
+func (w *Writer) removeAcross(ctx context.Context, q *Quarantined) error {
+	notes, err := w.notes(ctx)
+	if err != nil {
+		return err
+	}
+	var newest checkpoint.Signed
+	for _, note := range notes {
+		if signed, err := w.openNote(ctx, note); err == nil && signed.Size > newest.Size {
+			newest = *signed
+		}
+	}
+	packs, err := w.db.PacksAcross(newest.Size)
+	if err != nil || len(packs) == 0 {
+		return err
+	}
+	if err := w.keepEvidence(q); err != nil {
+		return err
+	}
+	q.Records, err = w.db.RemovePacks(packs, func() error { return w.checkCovered(ctx, &newest) })
+	if err != nil {
+		return err
+	}
+	w.head.Seq, err = w.db.LastRecord(ctx)
+	return err
+}
+
+// believesTail reports whether the records after the newest genuine checkpoint, which may be
+// older than the newest one, are such that a start accepts them.
+func (w *Writer) believesTail(ctx context.Context) (bool, error) {
+	fault, err := verify.CheckUnsigned(ctx, &w.db.DB, w.head.Signed, w.head.Seq)
+	if err != nil || fault != nil {
+		return false, err
+	}
+	_, err = w.db.Tree(ctx).Frontier(w.head.Seq)
+	if auditerr.CodeOf(err) == auditerr.CodeTampered {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// notes returns all checkpoints of the log, genuine or not.
+func (w *Writer) notes(ctx context.Context) ([][]byte, error) {
+	notes, err := w.db.Checkpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	file, err := sidecar.ReadCheckpoint(w.db.Path)
+	if file != nil {
+		notes = append(notes, file)
+	}
+	return notes, err
+}
+
 // findBase sets the head's checkpoint to the newest one that is genuine under the key
 // that the owner holds, and loads that key. Stored checkpoints that are not genuine are
 // passed over; one that is, and covers other records than those in the database, is an
 // error.
 func (w *Writer) findBase(ctx context.Context) error {
-	notes, err := w.db.Checkpoints(ctx)
+	notes, err := w.notes(ctx)
 	if err != nil {
 		return err
-	}
-	file, err := sidecar.ReadCheckpoint(w.db.Path)
-	if err != nil {
-		return err
-	}
-	if file != nil {
-		notes = append(notes, file)
 	}
 	end := w.head.Seq
 	w.head.Signed, w.head.Note = 0, nil
@@ -153,48 +204,54 @@ func (w *Writer) findBase(ctx context.Context) error {
 	return err
 }
 
-// keepEvidence copies the database as it is beside itself, readable by its owner
-// alone, and returns the name and the hash of the copy.
-func (w *Writer) keepEvidence() (name, sum string, err error) {
+// keepEvidence copies the database as it is beside itself, readable by its owner alone, and
+// sets the name and the hash of the copy; once.
+func (w *Writer) keepEvidence(q *Quarantined) (err error) {
+	if q.Copy != "" {
+		return nil
+	}
 	wrap := func(err error) error {
 		return auditerr.Wrap(w.db.Path, "copying the database before it is changed", err)
 	}
-	name = w.db.Path + quarantineMark + w.options.Now().UTC().Format("20060102T150405.000Z")
+	name := w.db.Path + quarantineMark + w.options.Now().UTC().Format("20060102T150405.000Z")
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return "", "", wrap(err)
+		return wrap(err)
 	}
 	defer func() { err = errors.Join(err, wrap(file.Close())) }()
 	if err := w.db.Exec(`VACUUM INTO ?`, name); err != nil { // into the file that is there and empty
-		return "", "", wrap(err)
+		return wrap(err)
 	}
 	h := sha256.New()
 	if _, err := io.Copy(h, file); err != nil {
-		return "", "", wrap(err)
+		return wrap(err)
 	}
 	if err := file.Sync(); err != nil {
-		return "", "", wrap(err)
+		return wrap(err)
 	}
-	return name, hex.EncodeToString(h.Sum(nil)), sidecar.Sync(w.db.Path)
+	q.Copy, q.SHA256 = name, hex.EncodeToString(h.Sum(nil))
+	return sidecar.Sync(w.db.Path)
 }
 
 // removeUnsigned takes the rows that no checkpoint covers out of every table, and loads
 // the head that is left.
-func (w *Writer) removeUnsigned(ctx context.Context) (count int64, err error) {
+func (w *Writer) removeUnsigned(ctx context.Context, q *Quarantined) error {
 	signed, note := w.head.Signed, w.head.Note
-	if count, err = w.db.RemoveAfter(signed); err != nil {
-		return count, err
+	count, err := w.db.RemoveAfter(signed)
+	q.Records += count
+	if err != nil {
+		return err
 	}
 	if err := w.loadHead(ctx); err != nil {
-		return count, err
+		return err
 	}
 	if w.head.Seq != signed {
-		return count, w.db.Tampered(fmt.Sprintf("the log ends at record %d, but a signed checkpoint covers %d", w.head.Seq, signed), nil)
+		return w.db.Tampered(fmt.Sprintf("the log ends at record %d, but a signed checkpoint covers %d", w.head.Seq, signed), nil)
 	}
 	w.head.Signed, w.head.Note = signed, note
 	parsed, err := checkpoint.Parse(string(note))
 	if err != nil || parsed.Root != w.head.Tree.Root() {
-		return count, w.db.Tampered(fmt.Sprintf("the first %d records are not those that were signed", signed), err)
+		return w.db.Tampered(fmt.Sprintf("the first %d records are not those that were signed", signed), err)
 	}
-	return count, w.db.RebuildIndexes()
+	return w.db.RebuildIndexes()
 }

@@ -178,26 +178,52 @@ func (w *Writer) RemoveAfter(size int64) (count int64, err error) {
 }
 
 // removePacksAfter removes the packs outside the first size records, and returns how many
-// records they claim to be. Of a pack that begins before, the records stay as rows.
+// records they claim to be. One that begins before the end of a checkpoint and ends after it is
+// not of the log's making, and goes whole.
 func (w *Writer) removePacksAfter(size int64) (count int64, err error) {
 	outside, err := w.numbers(`SELECT first FROM packs WHERE first < 1 OR last > ?`, size)
 	if err != nil {
 		return 0, err
 	}
-	for _, first := range outside {
-		if first >= 1 && first <= size {
-			if err := w.unpack(first); err == nil {
-				continue // its rows are counted as they are removed
-			}
-		}
+	return w.removePacks(outside)
+}
+
+// removePacks removes packs, within the caller's transaction, and returns how many records they
+// claim to be.
+func (w *Writer) removePacks(packs []int64) (count int64, err error) {
+	for _, first := range packs {
 		var records int64
-		if err := w.QueryRowContext(context.Background(), `SELECT last - first + 1 FROM packs WHERE first = ?`, first).Scan(&records); err != nil {
+		if err := w.QueryRowContext(context.Background(), `SELECT CAST(min(last - first + 1.0, 1e15) AS INTEGER) FROM packs WHERE first = ?`, first).Scan(&records); err != nil {
 			return count, err
 		}
 		if err := w.removePack(first); err != nil {
 			return count, err
 		}
 		count += max(1, records)
+	}
+	return count, nil
+}
+
+// PacksAcross returns the packs that begin within the first size records and end after them.
+func (w *Writer) PacksAcross(size int64) ([]int64, error) {
+	packs, err := w.numbers(`SELECT first FROM packs WHERE first <= ?1 AND last > ?1`, size)
+	return packs, w.Wrap("reading the packs", err)
+}
+
+// RemovePacks removes packs in one transaction, unless what is left then does not pass check, and
+// returns how many records they claim to be.
+func (w *Writer) RemovePacks(packs []int64, check func() error) (count int64, err error) {
+	if err := w.Begin(); err != nil {
+		return 0, w.Wrap("removing packs", err)
+	}
+	if count, err = w.removePacks(packs); err == nil {
+		err = check()
+	}
+	if err == nil {
+		err = w.Commit()
+	}
+	if err != nil {
+		return 0, errors.Join(w.Wrap("removing packs", err), w.Rollback())
 	}
 	return count, nil
 }
