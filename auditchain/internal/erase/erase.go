@@ -49,12 +49,10 @@ func (e *Eraser) lock(ctx context.Context) error {
 		// Without one, the writer does it all.
 		e.flusher, _ = e.openFlusher()
 	}
-	e.ownFlushes(ctx, true)
 	return nil
 }
 
 func (e *Eraser) unlock() {
-	e.ownFlushes(context.Background(), false)
 	if e.flusher != nil {
 		_ = e.flusher.Close() // it has only helped
 		e.flusher = nil

@@ -43,6 +43,11 @@ func (p *pace) took(d time.Duration) {
 // pages to change at most, until it reports that it is done. Between two of them appends
 // have their turn.
 func (e *Eraser) steps(ctx context.Context, step step) (total int64, err error) {
+	e.ownFlushes(ctx, true)
+	defer func() {
+		e.flush(ctx) // so that the next commit does not have to
+		e.ownFlushes(context.WithoutCancel(ctx), false)
+	}()
 	flushed := false
 	for p, done := newPace(), false; !done; {
 		var took time.Duration
@@ -77,7 +82,8 @@ func (e *Eraser) flush(ctx context.Context) {
 }
 
 // ownFlushes says whether the eraser flushes, or each commit that finds the write-ahead log
-// long.
+// long. It does so in steps alone: while the records to erase are searched for, nobody else
+// would.
 func (e *Eraser) ownFlushes(ctx context.Context, own bool) {
 	if e.flusher != nil {
 		// Without it there would be more flushes than are needed, or the log be longer.

@@ -2,13 +2,18 @@ package erase_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/internal/audittest"
+	"github.com/agentd/agentd/auditchain/internal/chain"
+	"github.com/agentd/agentd/auditchain/internal/erase"
+	"github.com/agentd/agentd/auditchain/internal/query"
 	"github.com/agentd/agentd/auditchain/internal/store"
 )
 
@@ -111,5 +116,60 @@ func oldDatabase(t *testing.T, path string) {
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// watched calls seen before each query.
+type watched struct {
+	store.Querier
+	seen func()
+}
+
+func (w *watched) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	w.seen()
+	return w.Querier.QueryContext(ctx, query, args...)
+}
+
+// Only between the steps of an erasure does nobody else move the write-ahead log into the
+// database. While the records to erase are searched for, which may take long, commits do.
+func TestTheWriterFlushesDuringTheSearch(t *testing.T) {
+	t.Parallel()
+	l := audittest.Open(t, auditchain.Options{Now: audittest.SteppedClock()})
+	audittest.Fill(t, l, 3000)
+	audittest.Close(t, l)
+	w, _, err := chain.Open(t.Context(), l.Path(), chain.Options{CheckpointRecords: 1000, Now: time.Now}, store.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	pages := func() (n int) {
+		if err := w.DB().QueryRowContext(t.Context(), `PRAGMA wal_autocheckpoint`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	r, err := store.OpenReader(t.Context(), l.Path(), store.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	searches, alone := 0, 0
+	db := r.DB
+	db.Querier = &watched{db.Querier, func() {
+		if searches++; pages() == 0 {
+			t.Error("nobody flushes during a search")
+		}
+	}}
+	e := erase.New(&db, func(_ context.Context, step func(*chain.Writer) error) error {
+		if pages() == 0 {
+			alone++
+		}
+		return step(w)
+	}, func() (*store.Flusher, error) { return store.OpenFlusher(l.Path(), store.SQLite) })
+	if done, err := e.Redact(t.Context(), query.Filter{Session: "session-1"}, "r"); err != nil || done.Count != 1000 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if searches == 0 || alone < 2 || pages() == 0 {
+		t.Errorf("%d searches, %d steps without flushes of commits, %d pages at the end", searches, alone, pages())
 	}
 }
