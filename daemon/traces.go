@@ -48,8 +48,7 @@ const lossInterval = time.Minute
 // with which the agent stays ready, and a line about what was lost.
 func (d *Daemon) telemetryTeller(signal, endpoint string) func(otlp.State) {
 	var away bool
-	var told int64
-	var last time.Time
+	losses := otlp.Losses(lossInterval)
 	return func(s otlp.State) { // from one goroutine
 		switch {
 		case s.Away && !away:
@@ -62,9 +61,8 @@ func (d *Daemon) telemetryTeller(signal, endpoint string) func(otlp.State) {
 			d.conditions.End(health.Telemetry, signal)
 		}
 		away = s.Away
-		if s.Lost > told && time.Since(last) >= lossInterval {
-			d.log.Warn(signal+" were lost", "lost", s.Lost-told, "endpoint", endpoint, "cause", s.Cause)
-			told, last = s.Lost, time.Now()
+		if n := losses(s); n > 0 {
+			d.log.Warn(signal+" were lost", "lost", n, "endpoint", endpoint, "cause", s.Cause)
 		}
 	}
 }

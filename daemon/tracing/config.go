@@ -3,6 +3,7 @@ package tracing
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -63,16 +64,16 @@ func ResourceFromEnv(getenv func(string) string) (map[string]string, error) {
 	return all, wrong
 }
 
-// Resource completes what describes the process by what an agent knows of itself.
+// Resource completes what describes the process by what an agent knows of itself. An empty
+// agent is a process that runs several, whose signals are those of the service agentd.
 func Resource(given map[string]string, agent, fleet, version string) map[string]string {
 	host, _ := os.Hostname() // "" where the system does not say
+	service := cmp.Or(agent, "agentd")
 	all := map[string]string{
-		"service.name": agent, "service.namespace": fleet, "service.version": version,
-		"service.instance.id": agent + "@" + cmp.Or(host, "localhost"), "host.name": host, "agentd.agent": agent,
-		"telemetry.sdk.language": "go", "telemetry.sdk.name": "agentd",
+		"service.name": service, "service.namespace": fleet, "service.version": version,
+		"service.instance.id": service + "@" + cmp.Or(host, "localhost"), "host.name": host, "agentd.agent": agent,
+		"telemetry.sdk.language": "go", "telemetry.sdk.name": "agentd", "telemetry.sdk.version": version,
 	}
-	for key, value := range given {
-		all[key] = value
-	}
+	maps.Copy(all, given)
 	return all
 }

@@ -112,9 +112,12 @@ func encode(s *span.Span) (*tracepb.Span, error) {
 	const recorded, hasRemote = 1, 0x100 // the flags of W3C, and that of OTLP
 	out.Flags = recorded
 	if parent != "" {
-		out.Flags |= hasRemote
-		if s.Kind == span.Server || s.Kind == span.Consumer {
-			out.Flags |= hasRemote << 1 // it is in another process
+		// Of a call's parent it is not known: it may be this agent's, its skill's or a client's.
+		switch s.Kind {
+		case span.Server, span.Consumer:
+			out.Flags |= hasRemote | hasRemote<<1 // it is in another process
+		case span.Internal, span.Producer:
+			out.Flags |= hasRemote
 		}
 	}
 	if s.Failure != "" {

@@ -2,12 +2,15 @@ package otlp
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,6 +18,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/agentd/agentd/internal/truncate"
 )
@@ -29,7 +34,7 @@ const (
 type Error struct {
 	// Retryable says that the same request may be taken later.
 	Retryable bool
-	// After is how long the collector wants to be left alone, or 0.
+	// After is how long the collector wants to be left alone, at most half a minute, or 0.
 	After time.Duration
 	// Reason is why, with no more of the collector's words than a line.
 	Reason string
@@ -190,7 +195,8 @@ func grpcAnswer(resp *http.Response, body []byte) (*Refusal, error) {
 	}
 	switch {
 	case resp.StatusCode != http.StatusOK || status == "":
-		return nil, &Error{Reason: fmt.Sprintf("what answers is no gRPC server: HTTP status %d", resp.StatusCode), Retryable: resp.StatusCode/100 == 5}
+		busy := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode/100 == 5
+		return nil, &Error{Reason: fmt.Sprintf("what answers is no gRPC server: HTTP status %d", resp.StatusCode), Retryable: busy, After: retryAfter(resp.Header)}
 	case status == "0":
 		const frame = 5
 		if len(body) > frame {
@@ -203,14 +209,41 @@ func grpcAnswer(resp *http.Response, body []byte) (*Refusal, error) {
 	if text, err := url.PathUnescape(why); err == nil && text != "" {
 		e.Reason += ": " + oneLine(text)
 	}
-	// Of RESOURCE_EXHAUSTED the specification would read a detail that says whether it
-	// passes; a queue that is full passes.
+	// RESOURCE_EXHAUSTED passes only where the collector says when, by the specification: it
+	// is also the answer to a message that is too long, which another attempt does not make
+	// shorter.
 	const canceled, deadline, exhausted, aborted, outOfRange, unavailable, dataLoss = 1, 4, 8, 10, 11, 14, 15
+	after, told := retryInfo(cmp.Or(resp.Trailer.Get("Grpc-Status-Details-Bin"), resp.Header.Get("Grpc-Status-Details-Bin")))
 	switch code {
-	case canceled, deadline, exhausted, aborted, outOfRange, unavailable, dataLoss:
-		e.Retryable = true
+	case canceled, deadline, aborted, outOfRange, unavailable, dataLoss:
+		e.Retryable, e.After = true, after
+	case exhausted:
+		e.Retryable, e.After = told, after
 	}
 	return nil, e
+}
+
+// retryInfo reads google.rpc.RetryInfo from the details of a gRPC status: how long the
+// collector wants to be left alone. told is false where it does not say.
+func retryInfo(details string) (after time.Duration, told bool) {
+	const kind = "type.googleapis.com/google.rpc.RetryInfo"
+	// google.rpc.Status.details, google.protobuf.Any and RetryInfo.retry_delay.
+	const inStatus, inType, inValue, inDelay = 3, 1, 2, 1
+	status, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(details, "="))
+	if err != nil {
+		return 0, false
+	}
+	for any := range fields(status, inStatus) {
+		if string(field(any, inType)) != kind {
+			continue
+		}
+		var delay durationpb.Duration
+		if err := proto.Unmarshal(field(field(any, inValue), inDelay), &delay); err != nil {
+			return 0, false
+		}
+		return min(max(delay.AsDuration(), 0), maxPause), true
+	}
+	return 0, false
 }
 
 // partial is what a collector did not take, from the answer to either signal: partial_success,
@@ -244,36 +277,48 @@ func partial(body []byte) *Refusal {
 	return r
 }
 
-// field returns the bytes of a field of a message, or nil.
+// field returns the bytes of the first field of a message with a number, or nil.
 func field(message []byte, want protowire.Number) []byte {
-	for len(message) > 0 {
-		number, kind, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return nil
-		}
-		if number == want && kind == protowire.BytesType {
-			value, m := protowire.ConsumeBytes(message[n:])
-			if m < 0 {
-				return nil
-			}
-			return value
-		}
-		m := protowire.ConsumeFieldValue(number, kind, message[n:])
-		if m < 0 {
-			return nil
-		}
-		message = message[n+m:]
+	for value := range fields(message, want) {
+		return value
 	}
 	return nil
 }
 
-// retryAfter is the header of that name, in seconds, within reason.
-func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
+// fields are the bytes of the fields of a message with a number, as far as it can be read.
+func fields(message []byte, want protowire.Number) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(message) > 0 {
+			number, kind, n := protowire.ConsumeTag(message)
+			if n < 0 {
+				return
+			}
+			m := protowire.ConsumeFieldValue(number, kind, message[n:])
+			if m < 0 {
+				return
+			}
+			if number == want && kind == protowire.BytesType {
+				value, _ := protowire.ConsumeBytes(message[n:])
+				if !yield(value) {
+					return
+				}
+			}
+			message = message[n+m:]
+		}
 	}
-	return min(time.Duration(seconds)*time.Second, maxPause)
+}
+
+// retryAfter is the header of that name, seconds or a date, within reason: a collector cannot
+// have spans wait for longer than [maxPause].
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return min(time.Duration(max(seconds, 0))*time.Second, maxPause)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return min(max(time.Until(at), 0), maxPause)
+	}
+	return 0
 }
 
 // oneLine is what is shown of the collector's words.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -91,15 +92,23 @@ func TestAnswers(t *testing.T) {
 		retryable bool
 		reason    string
 		rejected  int64
+		after     time.Duration
 	}{
-		"busy":                   {"", otlptest.Answer{Status: 503, RetryAfter: "2"}, true, "the status 503", 0},
-		"too many":               {"", otlptest.Answer{Status: 429}, true, "the status 429", 0},
-		"unauthorized":           {"", otlptest.Answer{Status: 401}, false, "the status 401", 0},
-		"elsewhere":              {"", otlptest.Answer{Status: 307}, false, "the status 307", 0},
-		"in part":                {"", otlptest.Answer{Rejected: 3, Why: "too old"}, false, "too old", 3},
-		"by gRPC: unavailable":   {"grpc", otlptest.Answer{Code: 14, Why: "down%20now"}, true, "gRPC status 14: down now", 0},
-		"by gRPC: no permission": {"grpc", otlptest.Answer{Code: 7, Why: "no"}, false, "gRPC status 7: no", 0},
-		"by gRPC: in part":       {"grpc", otlptest.Answer{Rejected: 2, Why: "too long"}, false, "too long", 2},
+		"busy":                   {"", otlptest.Answer{Status: 503, RetryAfter: "2"}, true, "the status 503", 0, 2 * time.Second},
+		"too many":               {"", otlptest.Answer{Status: 429}, true, "the status 429", 0, 0},
+		"unauthorized":           {"", otlptest.Answer{Status: 401}, false, "the status 401", 0, 0},
+		"elsewhere":              {"", otlptest.Answer{Status: 307}, false, "the status 307", 0, 0},
+		"in part":                {"", otlptest.Answer{Rejected: 3, Why: "too old"}, false, "too old", 3, 0},
+		"by gRPC: unavailable":   {"grpc", otlptest.Answer{Code: 14, Why: "down%20now"}, true, "gRPC status 14: down now", 0, 0},
+		"by gRPC: no permission": {"grpc", otlptest.Answer{Code: 7, Why: "no"}, false, "gRPC status 7: no", 0, 0},
+		"by gRPC: in part":       {"grpc", otlptest.Answer{Rejected: 2, Why: "too long"}, false, "too long", 2, 0},
+		"for too long":           {"", otlptest.Answer{Status: 429, RetryAfter: "86400"}, true, "the status 429", 0, 30 * time.Second},
+		"a date that is over":    {"", otlptest.Answer{Status: 503, RetryAfter: "Wed, 21 Oct 2015 07:28:00 GMT"}, true, "the status 503", 0, 0},
+		"until a date":           {"", otlptest.Answer{Status: 503, RetryAfter: "Fri, 31 Dec 9999 23:59:59 GMT"}, true, "the status 503", 0, 30 * time.Second},
+		"by gRPC: busy":          {"grpc", otlptest.Answer{Code: 14, RetryAfter: "3"}, true, "gRPC status 14", 0, 3 * time.Second},
+		"by gRPC: exhausted":     {"grpc", otlptest.Answer{Code: 8, RetryAfter: "4"}, true, "gRPC status 8", 0, 4 * time.Second},
+		"by gRPC: for too long":  {"grpc", otlptest.Answer{Code: 8, RetryAfter: "86400"}, true, "gRPC status 8", 0, 30 * time.Second},
+		"by gRPC: too large":     {"grpc", otlptest.Answer{Code: 8, Why: "received message larger than max"}, false, "larger than max", 0, 0},
 	} {
 		at := collector(t)
 		at.Respond(c.answer)
@@ -116,7 +125,7 @@ func TestAnswers(t *testing.T) {
 		if !ok || failed.Retryable != c.retryable || !strings.Contains(failed.Reason, c.reason) {
 			t.Errorf("%s: %+v", name, err)
 		}
-		if c.answer.RetryAfter != "" && failed.After != 2*time.Second {
+		if failed != nil && failed.After != c.after {
 			t.Errorf("%s: again after %s", name, failed.After)
 		}
 	}
@@ -275,6 +284,63 @@ func TestRefused(t *testing.T) {
 			t.Errorf("told %+v and not %+v", got, want)
 		}
 	}
+}
+
+// What is lost while the collector is away is told meanwhile, and not only once it is back.
+func TestLossesWhileAway(t *testing.T) {
+	c, told := collector(t), &told{}
+	c.Respond(otlptest.Answer{Status: 503})
+	q := queue(t, c, otlp.Batch{Queue: 1, Most: 1, Delay: time.Millisecond}, told.tell)
+	q.Emit("first")
+	eventually.Holds(t, "it is told", func() bool { return told.last().Away })
+	q.Emit("second")
+	q.Emit("lost")
+	eventually.Holds(t, "the loss is told", func() bool {
+		return told.last() == otlp.State{Away: true, Cause: "the collector answers with the status 503", Lost: 1}
+	})
+	q.Close(t.Context())
+	if s := told.last(); !s.Ended || s.Lost != 3 {
+		t.Errorf("at the end it tells %+v", s)
+	}
+}
+
+// What is larger than a collector takes goes out in parts.
+func TestLargeBatches(t *testing.T) {
+	c, told := collector(t), &told{}
+	q := queue(t, c, otlp.Batch{Queue: 4, Most: 4, Delay: time.Hour}, told.tell)
+	for range 4 {
+		q.Emit(strings.Repeat("x", 1<<20))
+	}
+	eventually.Holds(t, "all arrive", func() bool { return len(c.Spans("")) == 4 })
+	if n := len(c.Headers()); n < 2 {
+		t.Errorf("in %d requests", n)
+	}
+}
+
+// A person is told of every loss, at most once in an interval.
+func TestLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		losses := otlp.Losses(time.Minute)
+		for i, step := range []struct {
+			after time.Duration
+			state otlp.State
+			want  int64
+		}{
+			{0, otlp.State{}, 0},
+			{0, otlp.State{Away: true, Lost: 2}, 2},
+			{time.Second, otlp.State{Away: true, Lost: 5}, 0},
+			{time.Minute, otlp.State{Away: true, Lost: 6}, 4},
+			{time.Second, otlp.State{Away: true, Lost: 9}, 0},
+			{time.Second, otlp.State{Lost: 9}, 3}, // it is back
+			{time.Second, otlp.State{Lost: 10}, 0},
+			{time.Second, otlp.State{Lost: 10, Ended: true}, 1},
+		} {
+			time.Sleep(step.after)
+			if got := losses(step.state); got != step.want {
+				t.Errorf("step %d: %d and not %d", i, got, step.want)
+			}
+		}
+	})
 }
 
 // Answers of whatever answers end a request, and no more.

@@ -51,6 +51,28 @@ type State struct {
 	// Lost counts what was emitted and never arrived: while the queue was full, at the end,
 	// and what the collector refused.
 	Lost int64
+	// Ended says that the queue is closed: it tells nothing after this.
+	Ended bool
+}
+
+// Losses returns what says how many losses a state has to tell a person of: those since the
+// last answer, at most once in an interval, and without one when the collector is back or the
+// queue has ended, so that none remains untold. It is for one queue's tell, and not safe for
+// concurrent use.
+func Losses(interval time.Duration) func(State) int64 {
+	var told int64
+	var last time.Time
+	var away bool
+	return func(s State) int64 {
+		back := away && !s.Away
+		away = s.Away
+		n := s.Lost - told
+		if n == 0 || !back && !s.Ended && !last.IsZero() && time.Since(last) < interval {
+			return 0
+		}
+		told, last = s.Lost, time.Now()
+		return n
+	}
 }
 
 // A Queue gathers what a program emits, and sends it in batches from one goroutine. Nothing
@@ -73,8 +95,8 @@ type Queue[T any] struct {
 }
 
 // NewQueue starts a queue. encode makes the message of a batch. tell is called when the
-// collector has gone, when it is back, and when something was lost, from the goroutine of
-// the queue.
+// collector has gone, when it is back, when something was lost, and at the end, from the
+// goroutine of the queue.
 func NewQueue[T any](client *Client, b Batch, encode func([]T) ([]byte, error), tell func(State)) *Queue[T] {
 	q := &Queue[T]{client: client, batch: b, encode: encode, tell: tell, wake: make(chan struct{}, 1), ending: make(chan struct{})}
 	q.ctx, q.cancel = context.WithCancel(context.Background()) //nolint:gosec // Close calls it
@@ -132,10 +154,8 @@ func (q *Queue[T]) run() {
 	lost := q.lost + int64(len(q.waiting))
 	q.waiting = nil
 	q.mu.Unlock()
-	if lost > state.Lost {
-		state.Lost = lost
-		q.tell(state)
-	}
+	state.Lost, state.Ended = lost, true
+	q.tell(state)
 }
 
 // next waits for a batch. more is false once the queue is closed.
@@ -204,14 +224,28 @@ func (q *Queue[T]) take(least int) (batch []T, waiting int) {
 	return batch, n
 }
 
-// send sends one batch, again and again while the collector is away: what waits behind it is
-// bounded. Once the queue is closed it tries once.
+// maxMessage is how large a request becomes before it is sent as two: collectors take 4 MiB
+// by gRPC, and refuse for good what is larger.
+const maxMessage = 2 << 20
+
+// send sends one batch, in as many requests as its size asks for.
 func (q *Queue[T]) send(batch []T, state *State) {
 	message, err := q.encode(batch)
 	if err != nil {
 		q.lose(state, len(batch), "what was emitted cannot be encoded")
 		return
 	}
+	if half := len(batch) / 2; half > 0 && len(message) > maxMessage {
+		q.send(batch[:half], state)
+		q.send(batch[half:], state)
+		return
+	}
+	q.deliver(batch, message, state)
+}
+
+// deliver makes one request, again and again while the collector is away: what waits behind
+// it is bounded. Once the queue is closed it tries once.
+func (q *Queue[T]) deliver(batch []T, message []byte, state *State) {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		refused, err := q.client.Send(q.ctx, message)
 		failed, isOTLP := errors.AsType[*Error](err)
@@ -248,7 +282,7 @@ func (q *Queue[T]) pause(d time.Duration) bool {
 }
 
 func (q *Queue[T]) away(state *State, cause string) {
-	if state.Away && state.Cause == cause {
+	if before := state.Lost; state.Away && state.Cause == cause && q.counted(state) == before {
 		return
 	}
 	state.Away, state.Cause = true, cause

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -18,6 +20,7 @@ import (
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -41,7 +44,7 @@ type Collector struct {
 type Answer struct {
 	// Status is that of HTTP, and Code that of gRPC.
 	Status, Code int
-	// RetryAfter is the header.
+	// RetryAfter is the header, and by gRPC the seconds of a RetryInfo.
 	RetryAfter string
 	// Rejected is how many of each request are not taken, and Why.
 	Rejected int
@@ -211,7 +214,7 @@ func (a Answer) message() []byte {
 
 func writeGRPC(w http.ResponseWriter, a Answer) {
 	w.Header().Set("Content-Type", "application/grpc")
-	w.Header().Set("Trailer", "Grpc-Status, Grpc-Message")
+	w.Header().Set("Trailer", "Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin")
 	w.WriteHeader(http.StatusOK)
 	if a.Code == 0 {
 		message := a.message()
@@ -220,6 +223,18 @@ func writeGRPC(w http.ResponseWriter, a Answer) {
 	}
 	w.Header().Set("Grpc-Status", fmt.Sprint(a.Code))
 	w.Header().Set("Grpc-Message", a.Why)
+	if seconds, err := strconv.Atoi(a.RetryAfter); err == nil {
+		w.Header().Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(retryInfo(seconds)))
+	}
+}
+
+// retryInfo is a google.rpc.Status with a google.rpc.RetryInfo in its details.
+func retryInfo(seconds int) []byte {
+	delay := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(seconds)) //nolint:gosec // a test's own
+	info := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), delay)
+	detail := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "type.googleapis.com/google.rpc.RetryInfo")
+	detail = protowire.AppendBytes(protowire.AppendTag(detail, 2, protowire.BytesType), info)
+	return protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), detail)
 }
 
 // take keeps what a request has.

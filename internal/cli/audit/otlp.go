@@ -132,20 +132,24 @@ func (s *otlpSink) deliver(ctx context.Context, message []byte) error {
 	for pause := firstOTLPPause; ; pause = min(2*pause, lastOTLPPause) {
 		refusal, err := s.client.Send(ctx, message)
 		failed, ok := errors.AsType[*otlp.Error](err)
+		wait := pause
+		if ok {
+			wait = max(wait, failed.After)
+		}
 		switch {
 		case err == nil:
 			s.taken(refusal)
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case !ok || !failed.Retryable || !s.follow && time.Now().Add(pause).After(giveUp):
+		case !ok || !failed.Retryable || !s.follow && time.Now().Add(wait).After(giveUp):
 			return fmt.Errorf("export: %s: %w", s.client.Endpoint(), err)
 		}
 		if !s.away {
 			s.away = true
 			fmt.Fprintf(s.stderr, "the export waits for %s: %v\n", s.client.Endpoint(), err)
 		}
-		timer := time.NewTimer(max(pause, failed.After))
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -52,7 +52,7 @@ func Agent(ctx context.Context, env *cli.Env, agent string, watching bool) error
 	if err != nil {
 		return err
 	}
-	log, stopLogs, err := sendLogs(env, cfg.Logger, cfg.Version)
+	log, stopLogs, err := sendLogs(env, cfg.Logger, agent, cfg.Fleet.Name, cfg.Version)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
 	if err != nil {
 		return err
 	}
-	log, stopLogs, err := sendLogs(env, cfg.Logger, cfg.Version)
+	log, stopLogs, err := sendLogs(env, cfg.Logger, "", cfg.Fleet.Name, cfg.Version)
 	if err != nil {
 		return err
 	}

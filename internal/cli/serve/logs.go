@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -29,8 +28,9 @@ const logsTimeout = 2 * time.Second
 
 // sendLogs sends the log to a collector as well, where variables of the logs themselves ask
 // for that: an endpoint that all signals share does not, as it would send what an operator
-// has only meant to trace. stop sends the rest.
-func sendLogs(env *cli.Env, log *slog.Logger, version string) (_ *slog.Logger, stop func(), err error) {
+// has only meant to trace. They are those of the service that the agent's traces are of. stop
+// sends the rest.
+func sendLogs(env *cli.Env, log *slog.Logger, agent, fleet, version string) (_ *slog.Logger, stop func(), err error) {
 	none := func() {}
 	if env.Getenv("OTEL_LOGS_EXPORTER") == "" && env.Getenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT") == "" {
 		return log, none, nil
@@ -42,23 +42,21 @@ func sendLogs(env *cli.Env, log *slog.Logger, version string) (_ *slog.Logger, s
 	if cfg == nil || err != nil {
 		return log, none, err
 	}
-	resource, _ := tracing.ResourceFromEnv(env.Getenv) // a warning about it comes with the traces
-	if resource["service.name"] == "" {
-		resource["service.name"] = "agentd"
-	}
-	resource["service.version"] = version
-	endpoint, away := cfg.Where(), false
+	given, _ := tracing.ResourceFromEnv(env.Getenv) // a warning about it comes with the traces
+	resource := tracing.Resource(given, agent, fleet, version)
+	endpoint, away, losses := cfg.Where(), false, otlp.Losses(time.Minute)
 	sent := otlp.NewLogHandler(*cfg, otlp.BatchFromEnv(env.Getenv, otlp.Logs), resource, levelOf(log), func(s otlp.State) {
 		// To standard error alone: what is said of the collector does not go to it.
 		switch {
 		case s.Away && !away:
 			log.Warn("logs do not reach their collector", "endpoint", endpoint, "cause", s.Cause)
 		case !s.Away && away:
-			log.Info("logs reach their collector again", "endpoint", endpoint, "lost", s.Lost)
-		case strings.HasPrefix(s.Cause, "the collector refuses"):
-			log.Warn("logs are refused by their collector", "endpoint", endpoint, "cause", s.Cause, "lost", s.Lost)
+			log.Info("logs reach their collector again", "endpoint", endpoint)
 		}
 		away = s.Away
+		if n := losses(s); n > 0 {
+			log.Warn("logs were lost on the way to their collector", "lost", n, "endpoint", endpoint, "cause", s.Cause)
+		}
 	})
 	log.Info("logs are sent", "endpoint", endpoint, "protocol", string(cfg.Protocol))
 	return slog.New(slog.NewMultiHandler(log.Handler(), sent)), func() {
