@@ -73,7 +73,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		AuditLog, Checkpoint, Witness, Erasure, Idempotency, Identity, Listening, Replicas, Circuit, Reload, Sandbox, Worker, Queue,
-		ToolServer, HTTPSkill, Issuer,
+		ToolServer, HTTPSkill, Issuer, Telemetry,
 	}
 }
 
