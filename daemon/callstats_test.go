@@ -20,7 +20,7 @@ func (c *counting) Refuses() error            { return nil }
 // counts outlive a change of what it offers. The access log hears of everything.
 func TestCallStats(t *testing.T) {
 	var next counting
-	s := callStats{next: &next, calls: metrics.NewCalls(false)}
+	s := callStats{next: &next, calls: metrics.NewCalls()}
 	s.calls.Know(metrics.Known{Served: []string{"a", "b"}})
 	call := func(role rpc.Role, capability string, code rpc.Code) {
 		s.RecordCall(rpc.CallRecord{Role: role, Capability: capability, Code: code, Latency: time.Second})
@@ -48,7 +48,7 @@ func TestCallStats(t *testing.T) {
 // Calls count for the tenant that they name, if the agent serves that one. Requests that
 // may not name it are not its own.
 func TestCallStatsOfTenants(t *testing.T) {
-	s := callStats{calls: metrics.NewCalls(false)}
+	s := callStats{calls: metrics.NewCalls()}
 	s.calls.Know(metrics.Known{Served: []string{"a"}})
 	s.setTenants([]string{"default", "acme"})
 	for _, call := range []struct {

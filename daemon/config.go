@@ -42,8 +42,6 @@ type Config struct {
 	Traces *tracing.Config
 	// Observer learns of calls and violations as they happen. Nil means that nobody watches.
 	Observer Observer
-	// Metrics has latencies counted, for a program that serves [Daemon.Metrics] itself.
-	Metrics bool
 	// Listen is where the agent serves its health and its metrics, <host>:<port>, whatever
 	// agent.yaml says; "" leaves it to that. A fleet serves those of all members there, on a
 	// loopback address. Profiles adds profiles of the process.

@@ -40,7 +40,7 @@ func StartFleet(ctx context.Context, cfg Config) (*Fleet, error) {
 	if listen != "" && !fleet.Loopback(listen) {
 		return nil, fmt.Errorf("monitoring: %s is not a loopback address: for others give each member monitoring.listen in its agent.yaml", listen)
 	}
-	cfg.Listen, cfg.Metrics = "", cfg.Metrics || listen != ""
+	cfg.Listen = ""
 	f := &Fleet{Bus: cfg.Bus, cfg: cfg}
 	for _, m := range cfg.Fleet.Members {
 		d, err := Start(ctx, cfg, m.ID)

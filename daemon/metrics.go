@@ -14,8 +14,7 @@ import (
 	"github.com/agentd/agentd/transport/nats"
 )
 
-// Metrics are those of the agent, for a program that serves them itself. They have latencies if the
-// agent was started with [Config].Metrics, or listens.
+// Metrics are those of the agent, for a program that serves them itself.
 func (d *Daemon) Metrics() metrics.Agent {
 	return metrics.Agent{
 		ID: d.Member().ID, Calls: d.stats.calls, Audit: d.auditCounts, Ready: d.Ready, Live: d.live,

@@ -44,7 +44,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		d.stats.observe = func(r rpc.CallRecord) { o.Call(id, r) }
 	}
 	d.member.Store(member)
-	d.auditCounts, d.stats.calls = &metrics.Audit{}, metrics.NewCalls(cfg.Metrics || cfg.Listen != "" || member.Agent.Monitoring.Listen != "")
+	d.auditCounts, d.stats.calls = &metrics.Audit{}, metrics.NewCalls()
 	d.mcp = newMCPFace(d) // before the gate, which tells it of drift
 	d.clients.d, d.clients.limits = d, policy.NewRateLimiter(0)
 	d.clients.ctx, d.clients.cut = context.WithCancel(context.Background()) // close cuts
@@ -186,7 +186,7 @@ func (d *Daemon) openControl(ctx context.Context) (err error) {
 	agent := control.Agent{
 		Caller: d.client, Ready: d.Ready, Approvals: d.approvals, Audit: d.audit.log,
 		Warnings: d.Warnings, Witnesses: d, Status: d.Status, VerifyPeers: d.VerifyPeers, Tools: d.toolSets, Durable: d, MCP: d,
-		ResetBreakers: d.resetBreakers,
+		ResetBreakers: d.resetBreakers, Activity: d.Activity,
 	}
 	if !d.Member().ClientOnly() {
 		agent.RunAction = d.RunAction

@@ -40,6 +40,8 @@ type Agent struct {
 	Witnesses Witnesses
 	// Status returns the agent at a glance. It may be nil.
 	Status func() Status
+	// Activity returns what the agent does. It may be nil.
+	Activity func(context.Context) Activity
 	// VerifyPeers asks peers what they serve. It may be nil.
 	VerifyPeers func(ctx context.Context, only []envelope.Address) []PeerStatus
 	// ResetBreakers closes circuit breakers, see [Client.ResetBreakers]. It may be nil.
@@ -62,6 +64,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("POST /v1/request", a.request)
 	mux.HandleFunc("GET /v1/agent/capabilities", a.capabilities)
 	mux.HandleFunc("GET /v1/agent/status", a.status)
+	mux.HandleFunc("GET /v1/agent/activity", a.activity)
 	mux.HandleFunc("GET /v1/agent/tools", a.tools)
 	mux.HandleFunc("POST /v1/actions/run", a.runAction)
 	mux.HandleFunc("POST /v1/peers/verify", a.verifyPeers)

@@ -34,8 +34,6 @@ type Served struct {
 
 // Calls counts the calls of one agent, at both ends. It is safe for concurrent use.
 type Calls struct {
-	latencies bool // whether there are histograms, too
-
 	mu     sync.RWMutex
 	known  Known              // guarded by mu
 	pairs  map[pair]*series   // guarded by mu
@@ -75,10 +73,9 @@ type series struct {
 	exemplar  atomic.Int64 // when the last one was kept, in nanoseconds
 }
 
-// NewCalls returns counters of an agent that knows nobody yet. Without latencies they cost less,
-// and there is nothing to be scraped but counts.
-func NewCalls(latencies bool) *Calls {
-	return &Calls{latencies: latencies, pairs: map[pair]*series{}, served: map[string]*totals{}}
+// NewCalls returns counters of an agent that knows nobody yet.
+func NewCalls() *Calls {
+	return &Calls{pairs: map[pair]*series{}, served: map[string]*totals{}}
 }
 
 // Know puts names in force. What was counted under names that are there still goes on, and the
@@ -153,9 +150,7 @@ func (c *Calls) Observe(r *rpc.CallRecord) {
 			t.lastError.Store(uint32(code))
 		}
 	}
-	if c.latencies {
-		c.observeLatency(s, r, code)
-	}
+	c.observeLatency(s, r, code)
 }
 
 // find returns the counters of a call. A sender whose proof fails is not whom it claims to be.

@@ -61,7 +61,7 @@ func value(text, series string) string {
 
 // Each call moves one counter and one histogram, at its own end.
 func TestCallsAreCounted(t *testing.T) {
-	c := NewCalls(true)
+	c := NewCalls()
 	c.Know(known())
 	c.Observe(callee("agent://boss", "review", 0))
 	c.Observe(callee("agent://boss", "review", 0))
@@ -98,7 +98,7 @@ func TestCallsAreCounted(t *testing.T) {
 
 // What strangers choose makes no series, at either end.
 func TestStrangersMakeNoSeries(t *testing.T) {
-	c := NewCalls(true)
+	c := NewCalls()
 	c.Know(known())
 	c.Observe(callee("agent://boss", "review", 0))
 	before := strings.Count(scrape(t, c), "\n")
@@ -123,7 +123,7 @@ func TestStrangersMakeNoSeries(t *testing.T) {
 
 // A reload ends the series of what is gone. The others go on, and so does the status.
 func TestReloadKeepsCounts(t *testing.T) {
-	c := NewCalls(true)
+	c := NewCalls()
 	c.Know(known())
 	c.Observe(callee("agent://boss", "review", 0))
 	c.Observe(callee("agent://peer", "review", 0))
@@ -180,7 +180,7 @@ func TestNativeBuckets(t *testing.T) {
 
 // Counting costs no memory.
 func TestObserveAllocatesNothing(t *testing.T) {
-	c := NewCalls(true)
+	c := NewCalls()
 	c.Know(known())
 	r := callee("agent://boss", "review", 0)
 	stranger := callee("agent://nobody", "nothing", rpc.CodeNoCapability)
@@ -192,17 +192,22 @@ func TestObserveAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkObserve(b *testing.B) {
-	for _, latencies := range []bool{false, true} {
-		b.Run(fmt.Sprintf("latencies=%v", latencies), func(b *testing.B) {
-			c := NewCalls(latencies)
-			c.Know(known())
-			r := callee("agent://boss", "review", 0)
-			r.Sampled, r.TraceID, r.Start = true, "0af7651916cd43dd8448eb211c80319c", time.Now()
-			b.ReportAllocs()
-			for b.Loop() {
-				r.Start = r.Start.Add(time.Microsecond)
-				c.Observe(r)
-			}
-		})
+	c := NewCalls()
+	c.Know(known())
+	r := callee("agent://boss", "review", 0)
+	r.Sampled, r.TraceID, r.Start = true, "0af7651916cd43dd8448eb211c80319c", time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Start = r.Start.Add(time.Microsecond)
+		c.Observe(r)
+	}
+}
+
+// What a histogram adds to each call.
+func BenchmarkLatency(b *testing.B) {
+	var l latency
+	b.ReportAllocs()
+	for b.Loop() {
+		l.observe(1234567)
 	}
 }

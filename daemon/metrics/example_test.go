@@ -11,7 +11,7 @@ import (
 
 // Calls are counted by the names that the agent's files have.
 func ExampleCalls() {
-	calls := metrics.NewCalls(true)
+	calls := metrics.NewCalls()
 	calls.Know(metrics.Known{
 		Served: []string{"review"},
 		Caller: func(a envelope.Address) bool { return a == "agent://planner" },

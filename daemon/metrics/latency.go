@@ -27,38 +27,68 @@ const (
 var classicBounds = [...]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300} //nolint:gochecknoglobals // a table of constants
 
 // A latency is a histogram of durations. The one of client_golang allocates for each value that
-// it counts natively, and takes a third of a call's budget. It is safe for concurrent use.
+// it counts natively, and takes a third of a call's budget. Each value is counted once: native and
+// classic buckets, and those of the control API, are made of the same counts. It is safe for
+// concurrent use.
 type latency struct {
-	sum       atomic.Int64 // nanoseconds
-	classic   [len(classicBounds) + 1]atomic.Uint64
-	native    [nativeBuckets]atomic.Uint64
+	sum    atomic.Int64 // nanoseconds
+	counts [nativeBuckets]atomic.Uint64
+	// above has what is in the native bucket of a classic bound, and larger than that bound.
+	above     [len(classicBounds)]atomic.Uint64
 	exemplars [len(classicBounds) + 1]atomic.Pointer[dto.Exemplar] // the last one of each bucket
 }
 
 func newLatency() *latency { return &latency{} }
 
-// observe counts a value.
-func (l *latency) observe(d time.Duration) { l.count(d) }
+// splits are the native buckets with a classic bound, which is counted from 1.
+var splits = func() (s [nativeBuckets]uint8) { //nolint:gochecknoglobals // a table of constants
+	for i, bound := range classicBounds {
+		s[nativeIndex(bound)] = uint8(i) + 1 //nolint:gosec // there are few
+	}
+	return s
+}()
+
+// observe counts a value. A clock that was set back must not make the sum, which is a counter,
+// fall.
+func (l *latency) observe(d time.Duration) {
+	d = max(d, 0)
+	v := d.Seconds()
+	i := nativeIndex(v)
+	if k := splits[i]; k > 0 && v > classicBounds[k-1] {
+		l.above[k-1].Add(1)
+	} else {
+		l.counts[i].Add(1)
+	}
+	l.sum.Add(int64(d))
+}
 
 // observeTraced counts a value, and keeps the trace that it belongs to.
 func (l *latency) observeTraced(d time.Duration, traceID string) {
-	l.exemplars[l.count(d)].Store(&dto.Exemplar{
+	l.observe(d)
+	v := max(d, 0).Seconds()
+	l.exemplars[sort.SearchFloat64s(classicBounds[:], v)].Store(&dto.Exemplar{
 		Label: []*dto.LabelPair{{Name: proto.String("trace_id"), Value: proto.String(traceID)}},
-		Value: proto.Float64(d.Seconds()), Timestamp: timestamppb.Now(),
+		Value: proto.Float64(v), Timestamp: timestamppb.Now(),
 	})
 }
 
-// count counts a value, and returns its classic bucket. A clock that was set back must not make
-// the sum, which is a counter, fall.
-func (l *latency) count(d time.Duration) int {
-	d = max(d, 0)
-	v := d.Seconds()
-	l.native[nativeIndex(v)].Add(1)
-	i := sort.SearchFloat64s(classicBounds[:], v)
-	l.classic[i].Add(1)
-	l.sum.Add(int64(d))
-	return i
+// load returns the values in each native bucket, and how many are no larger than each classic
+// bound. Both are of the same moment.
+func (l *latency) load() (native [nativeBuckets]uint64, classic [len(classicBounds)]uint64) {
+	var below uint64
+	for i := range l.counts {
+		native[i] = l.counts[i].Load()
+		if k := splits[i]; k > 0 {
+			classic[k-1] = below + native[i]
+			native[i] += l.above[k-1].Load()
+		}
+		below += native[i]
+	}
+	return native, classic
 }
+
+// upperBound is that of a native bucket, in seconds.
+func upperBound(i int) float64 { return math.Exp2(float64(i+leastNative) / perOctave) }
 
 // nativeBounds are those of one octave, between 1/2 and 1.
 var nativeBounds = func() (b [perOctave]float64) { //nolint:gochecknoglobals // a table of constants
@@ -83,22 +113,19 @@ func (l *latency) send(e *emitter, name string, values ...string) {
 	e.histogram(name, l.read(), values...)
 }
 
-// read returns the histogram as it is now. Classic buckets are read first, and counted last: none
-// has more than the whole.
+// read returns the histogram as it is now.
 func (l *latency) read() *dto.Histogram {
 	h := &dto.Histogram{Schema: proto.Int32(nativeSchema), ZeroThreshold: proto.Float64(0), ZeroCount: proto.Uint64(0)}
-	var below uint64
+	native, classic := l.load()
 	for i, bound := range classicBounds {
-		below += l.classic[i].Load()
-		h.Bucket = append(h.Bucket, &dto.Bucket{UpperBound: proto.Float64(bound), CumulativeCount: proto.Uint64(below), Exemplar: l.exemplars[i].Load()})
+		h.Bucket = append(h.Bucket, &dto.Bucket{UpperBound: proto.Float64(bound), CumulativeCount: proto.Uint64(classic[i]), Exemplar: l.exemplars[i].Load()})
 	}
 	largest := l.exemplars[len(classicBounds)].Load()
 	h.SampleSum = proto.Float64(time.Duration(l.sum.Load()).Seconds())
 	var count uint64
 	var previous int64
 	next := math.MinInt // the place after the last bucket of the span
-	for i := range l.native {
-		n := l.native[i].Load()
+	for i, n := range native {
 		if n == 0 {
 			continue
 		}

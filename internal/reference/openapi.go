@@ -27,6 +27,7 @@ func operations() []operation {
 		{"POST /v1/request", "request", "Calls a capability of a peer in the agent's name. With Accept: application/x-ndjson the response is a stream of lines: progress, and then the result.", "rpc.Request", "rpc.Result", nil},
 		{"GET /v1/results/{id}", "awaitResult", "Waits for the answer to an asynchronous call; id is its correlation id.", "", "rpc.Result", []query{{"timeoutMs", "integer", "how long to wait, from 1 to an hour; required"}}},
 		{"GET /v1/agent/status", "status", "The agent at a glance.", "", control + "Status", nil},
+		{"GET /v1/agent/activity", "activity", "What the agent does: its calls by peer and capability, with latencies, and the round trip to its brokers. Two of them give rates.", "", control + "Activity", nil},
 		{"GET /v1/agent/capabilities", "capabilities", "What the agent offers, as it publishes it.", "", "any", nil},
 		{"GET /v1/agent/tools", "tools", "What the agent may use, with the tools in full.", "", "[]" + control + "ToolSet", nil},
 		{"POST /v1/actions/run", "runAction", "Executes an action of the agent for its operator.", "action.Invocation", "action.Outcome", nil},

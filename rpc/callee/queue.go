@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentd/agentd/capability"
+	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -298,5 +299,46 @@ func (in *Inbox) Loads() []Load {
 		}
 	}
 	slices.SortFunc(all, func(x, y Load) int { return strings.Compare(x.Capability, y.Capability) })
+	return all
+}
+
+// A CallerLoad is what the inbox does for one caller of one capability at a moment.
+type CallerLoad struct {
+	Caller     envelope.Address
+	Capability string
+	// Running is the number of requests that have a slot, Waiting of those that wait for one.
+	Running, Waiting int
+}
+
+// CallerLoads returns the load of each caller that has requests here, in no order.
+func (in *Inbox) CallerLoads() []CallerLoad {
+	type pair struct {
+		caller     envelope.Address
+		capability string
+	}
+	loads := map[pair]*CallerLoad{}
+	r := in.requests
+	r.mu.Lock()
+	for _, c := range r.all {
+		if c.queue.service || !c.slot && c.place == nil {
+			continue
+		}
+		p := pair{c.request.From, c.request.Capability}
+		l := loads[p]
+		if l == nil {
+			l = &CallerLoad{Caller: p.caller, Capability: p.capability}
+			loads[p] = l
+		}
+		if c.slot {
+			l.Running++
+		} else {
+			l.Waiting++
+		}
+	}
+	r.mu.Unlock()
+	all := make([]CallerLoad, 0, len(loads))
+	for _, l := range loads {
+		all = append(all, *l)
+	}
 	return all
 }

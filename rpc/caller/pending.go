@@ -215,3 +215,30 @@ func (t *pendingTable) len() int {
 	defer t.mu.Unlock()
 	return len(t.calls)
 }
+
+// A PeerLoad counts the calls to one capability of a peer that wait for a reply.
+type PeerLoad struct {
+	Peer       envelope.Address
+	Capability string
+	Pending    int
+}
+
+// PeerLoads counts the calls that wait for a reply, in no order.
+func (c *Client) PeerLoads() []PeerLoad { return c.pending.loads() }
+
+func (t *pendingTable) loads() (all []PeerLoad) {
+	type pair struct {
+		peer       envelope.Address
+		capability string
+	}
+	counts := map[pair]int{}
+	t.mu.Lock()
+	for _, c := range t.calls {
+		counts[pair{c.peer, c.capability}]++
+	}
+	t.mu.Unlock()
+	for p, n := range counts {
+		all = append(all, PeerLoad{p.peer, p.capability, n})
+	}
+	return all
+}

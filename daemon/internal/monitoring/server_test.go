@@ -40,7 +40,7 @@ func (a *agent) get() Agent {
 	}
 	return Agent{
 		Metrics: metrics.Agent{
-			ID: "a", Calls: metrics.NewCalls(true), Audit: &metrics.Audit{}, Ready: ready,
+			ID: "a", Calls: metrics.NewCalls(), Audit: &metrics.Audit{}, Ready: ready,
 			Status: func() (control.Status, bool) { return control.Status{Warnings: []string{"look at this"}}, true },
 		},
 		Alive: func() {
