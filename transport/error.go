@@ -82,26 +82,3 @@ func (e *Error) Unwrap() []error {
 	}
 	return []error{e.Code, e.Cause}
 }
-
-// CheckTopic returns a [BadTopic] error for a topic that not every broker can carry:
-// an empty one, one with an empty part between dots, or one with white space,
-// control characters or wildcards. Every transport checks with it, so that a
-// topic that works in one process also works over a broker. The error quotes the
-// topic, which may contain line breaks.
-func CheckTopic(op, topic string) error {
-	last := byte('.') // as if before the first part
-	for i := range len(topic) {
-		c := topic[i]
-		if c <= ' ' || c == 0x7f || c == '*' || c == '>' || c == '.' && last == '.' {
-			return &Error{Code: BadTopic, Op: op, Topic: fmt.Sprintf("%q", topic)}
-		}
-		last = c
-	}
-	switch {
-	case topic == "":
-		return &Error{Code: BadTopic, Op: op}
-	case last == '.':
-		return &Error{Code: BadTopic, Op: op, Topic: fmt.Sprintf("%q", topic)}
-	}
-	return nil
-}

@@ -35,13 +35,38 @@ func TestCheckTopic(t *testing.T) {
 // without what brokers and logs cannot take.
 func TestCheckTopicAgreesWithItsDefinition(t *testing.T) {
 	topic := regexp.MustCompile(`^[^\x00- \x7f*>.]+(\.[^\x00- \x7f*>.]+)*$`)
-	text := rapid.OneOf(rapid.StringOfN(rapid.SampledFrom([]rune("ab..*> \n\x7f/é")), 0, 8, -1), rapid.String())
+	text := rapid.OneOf(rapid.StringOfN(rapid.SampledFrom([]rune("ab..*> \n\x7f/é")), 0, 8, -1),
+		rapid.StringOfN(rapid.SampledFrom([]rune("abcdefgh.")), 0, 40, -1), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {
 		s := text.Draw(t, "topic")
 		if err := transport.CheckTopic("publish", s); (err == nil) != topic.MatchString(s) {
 			t.Fatalf("%q: %v", s, err)
 		}
 	})
+}
+
+// A character is refused wherever it stands, and only next to another dot is a dot.
+func TestCheckTopicAtEveryPlace(t *testing.T) {
+	const base = "agents.callee-12.requests"
+	for i := range base {
+		for c := range 256 {
+			b := []byte(base)
+			b[i] = byte(c)
+			bad := c <= ' ' || c == 0x7f || c == '*' || c == '>' ||
+				c == '.' && (i == 0 || i == len(base)-1 || base[i-1] == '.' || base[i+1] == '.')
+			if err := transport.CheckTopic("publish", string(b)); (err != nil) != bad {
+				t.Errorf("%q: %v", b, err)
+			}
+		}
+	}
+}
+
+func BenchmarkCheckTopic(b *testing.B) {
+	for b.Loop() {
+		if err := transport.CheckTopic("publish", "_INBOX.caller.Jn8aQmTf2LwYx0RkVbC5Dp.019ab1c2-7d1f-7b66-8d1f-4e2c3b5d6f70"); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // A topic that is none may hold what breaks a line of a log: the error quotes it.
