@@ -22,15 +22,29 @@ func Append(dst, src []byte) ([]byte, error) {
 
 // An Appender does what [Append] does, again and again in the same memory. The zero value is
 // ready. It serves one goroutine.
-type Appender struct{ w writer }
+type Appender struct {
+	w   writer
+	top []Member
+}
 
 // Append is the function [Append].
 func (a *Appender) Append(dst, src []byte) ([]byte, error) {
-	if len(src) > 0 && usualEnd(src, 0, usualDepth) == len(src) {
+	a.top = a.top[:0]
+	if len(src) > 0 && a.usualEnd(src, 0, usualDepth) == len(src) {
 		return append(dst, src...), nil
 	}
+	a.top = a.top[:0]
 	return a.rewrite(dst, src)
 }
+
+// A Member is a member of an object, by offsets in the object's text: of its quoted name, and
+// of its value and what follows.
+type Member struct{ Name, Value, End int }
+
+// Members returns the members of the object that was appended last, if they are known: there
+// is none if it was brought into canonical form, and had it not already. They are valid until
+// the next Append.
+func (a *Appender) Members() []Member { return a.top }
 
 // rewrite is Append for any form of src.
 func (a *Appender) rewrite(dst, src []byte) ([]byte, error) {

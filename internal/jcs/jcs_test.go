@@ -278,8 +278,21 @@ func TestMemberOrder(t *testing.T) {
 
 // checkRewritten checks that Append returns what it would if nothing were canonical already.
 func checkRewritten(t interface{ Fatalf(string, ...any) }, src []byte) {
-	got, gotErr := Append(nil, src)
+	var a Appender
+	got, gotErr := a.Append(nil, src)
 	want, wantErr := new(Appender).rewrite(nil, src)
+	if known := a.Members(); len(known) > 0 {
+		again := []byte{'{'}
+		for i, m := range known {
+			if i > 0 {
+				again = append(again, ',')
+			}
+			again = append(append(append(again, got[m.Name:m.Value-1]...), ':'), got[m.Value:m.End]...)
+		}
+		if again = append(again, '}'); !bytes.Equal(again, got) || got[0] != '{' {
+			t.Fatalf("%q: got %q, and of its members %q", src, got, again)
+		}
+	}
 	if !bytes.Equal(got, want) || (gotErr == nil) != (wantErr == nil) || gotErr != nil && gotErr.Error() != wantErr.Error() {
 		t.Fatalf("%q: got %q, %v, want %q, %v", src, got, gotErr, want, wantErr)
 	}

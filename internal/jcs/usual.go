@@ -12,7 +12,7 @@ import "github.com/agentd/agentd/internal/ijson"
 // usualDepth bounds the nesting of usual values.
 const usualDepth = 8
 
-func usualEnd(src []byte, i, depth int) int {
+func (a *Appender) usualEnd(src []byte, i, depth int) int {
 	if i >= len(src) {
 		return 0
 	}
@@ -24,9 +24,9 @@ func usualEnd(src []byte, i, depth int) int {
 	case depth == 0:
 		return 0
 	case c == '{':
-		return usualObjectEnd(src, i, depth-1)
+		return a.usualObjectEnd(src, i, depth-1)
 	case c == '[':
-		return usualArrayEnd(src, i, depth-1)
+		return a.usualArrayEnd(src, i, depth-1)
 	}
 	end, err := ijson.ScanLiteral(src, i)
 	if err != nil {
@@ -35,27 +35,30 @@ func usualEnd(src []byte, i, depth int) int {
 	return end
 }
 
-func usualObjectEnd(src []byte, i, depth int) int {
+func (a *Appender) usualObjectEnd(src []byte, i, depth int) int {
 	if i+1 < len(src) && src[i+1] == '}' {
 		return i + 2
 	}
 	var before []byte // the last name
 	for first := true; ; first = false {
-		i++
-		if i >= len(src) || src[i] != '"' {
+		from := i + 1
+		if from >= len(src) || src[from] != '"' {
 			return 0
 		}
-		end := ijson.PlainEnd(src, i+1)
+		end := ijson.PlainEnd(src, from+1)
 		if end < 0 || end+1 >= len(src) || src[end+1] != ':' {
 			return 0
 		}
-		name := src[i+1 : end]
+		name := src[from+1 : end]
 		if !first && compareUTF16(before, name) >= 0 {
 			return 0
 		}
 		before = name
-		if i = usualEnd(src, end+2, depth); i == 0 || i >= len(src) {
+		if i = a.usualEnd(src, end+2, depth); i == 0 || i >= len(src) {
 			return 0
+		}
+		if depth == usualDepth-1 { // the object is not in another value
+			a.top = append(a.top, Member{Name: from, Value: end + 2, End: i})
 		}
 		if src[i] == '}' {
 			return i + 1
@@ -66,12 +69,12 @@ func usualObjectEnd(src []byte, i, depth int) int {
 	}
 }
 
-func usualArrayEnd(src []byte, i, depth int) int {
+func (a *Appender) usualArrayEnd(src []byte, i, depth int) int {
 	if i+1 < len(src) && src[i+1] == ']' {
 		return i + 2
 	}
 	for {
-		if i = usualEnd(src, i+1, depth); i == 0 || i >= len(src) {
+		if i = a.usualEnd(src, i+1, depth); i == 0 || i >= len(src) {
 			return 0
 		}
 		if src[i] == ']' {

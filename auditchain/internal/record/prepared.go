@@ -144,27 +144,43 @@ func (pr *Preparer) content(r *Record) (chainhash.Content[string], error) {
 	case len(c.Body) > MaxBodyBytes:
 		return c, fmt.Errorf("the body has %d bytes, more than %d", len(c.Body), MaxBodyBytes)
 	}
-	return c, deriveColumns(&c)
+	return c, deriveColumns(&c, pr.canonical.Members())
 }
 
 // deriveColumns fills the empty columns from the body, and rejects members that
-// would collide with the log's own when the entry is printed as JSON.
-func deriveColumns(c *chainhash.Content[string]) error {
-	for name, value := range members(c.Body) {
-		switch name {
-		case `"kind"`, `"ts"`, `"tenantId"`:
-			return fmt.Errorf("the body has a member %s, which the log itself provides", name)
-		case `"peerId"`:
-			derive(&c.Peer, value)
-		case `"capabilityName"`:
-			derive(&c.Capability, value)
-		case `"side"`:
-			derive(&c.Side, value)
-		case `"correlationId"`:
-			derive(&c.Correlation, value)
-		case `"sessionId"`:
-			derive(&c.Session, value)
+// would collide with the log's own when the entry is printed as JSON. known are the
+// members of the body, or none if they are not known.
+func deriveColumns(c *chainhash.Content[string], known []jcs.Member) error {
+	if len(known) == 0 {
+		for name, value := range members(c.Body) {
+			if err := takeMember(c, name, value); err != nil {
+				return err
+			}
 		}
+	}
+	for _, m := range known {
+		if err := takeMember(c, c.Body[m.Name:m.Value-1], c.Body[m.Value:m.End]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeMember fills the column of a member, which most have not.
+func takeMember(c *chainhash.Content[string], name, value string) error {
+	switch name {
+	case `"kind"`, `"ts"`, `"tenantId"`:
+		return fmt.Errorf("the body has a member %s, which the log itself provides", name)
+	case `"peerId"`:
+		derive(&c.Peer, value)
+	case `"capabilityName"`:
+		derive(&c.Capability, value)
+	case `"side"`:
+		derive(&c.Side, value)
+	case `"correlationId"`:
+		derive(&c.Correlation, value)
+	case `"sessionId"`:
+		derive(&c.Session, value)
 	}
 	return nil
 }
