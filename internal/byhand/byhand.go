@@ -153,62 +153,34 @@ func Decode(data []byte) (*envelope.Envelope, error) {
 		bit := 0
 		switch string(key) {
 		case "version":
-			bit = 1
+			bit = hasVersion
 			if r.number() != 1 {
 				r.bad = true
 			}
 		case "kind":
-			bit = 2
-			switch string(r.string(true)) {
-			case "request":
-				e.Kind = envelope.Request
-			case "response":
-				e.Kind = envelope.Response
-			case "event":
-				e.Kind = envelope.Event
-			default:
-				r.bad = true
-			}
-		case "messageId":
-			bit = 4
-			fields[0] = r.span()
-		case "correlationId":
-			bit = 8
-			fields[1] = r.span()
-		case "from":
-			bit = 16
-			fields[2] = r.span()
-		case "to":
-			bit = 32
-			fields[3] = r.span()
-		case "capability":
-			bit = 64
-			fields[4] = r.span()
-		case "causedBy":
-			bit = 128
-			fields[5] = r.span()
-		case "replyTo":
-			bit = 256
-			fields[6] = r.span()
-		case "tenantId":
-			bit = 512
-			fields[7] = r.span()
+			bit = hasKind
+			e.Kind = r.kind()
 		case "deadline":
-			bit = 1024
+			bit = hasDeadline
 			if e.Deadline = r.number(); e.Deadline < 1 || e.Deadline > 1<<53 {
 				r.bad = true
 			}
 		case "headers":
-			bit = 2048
+			bit = hasHeaders
 			n = r.headers(&headers)
 		case "payload":
-			bit = 4096
+			bit = hasPayload
 			from := r.i
 			r.value(envelope.MaxDepth - 1)
 			e.Payload = data[from:r.i]
 		case "auth":
-			bit = 8192
+			bit = hasAuth
 			r.auth(&e.Auth)
+		default:
+			if at := textMember(string(key)); at >= 0 {
+				bit = 1 << at
+				fields[at] = r.span()
+			}
 		}
 		if bit == 0 || seen&bit != 0 {
 			return nil, ErrRefused
@@ -217,10 +189,58 @@ func Decode(data []byte) (*envelope.Envelope, error) {
 		more = r.next('}')
 	}
 	r.space()
-	if r.bad || r.i != len(data) || seen&127 != 127 {
+	if r.bad || r.i != len(data) || seen&required != required {
 		return nil, ErrRefused
 	}
 	return e, r.strings(e, &fields, headers[:n])
+}
+
+// The members that are no plain text, behind the bits of those that are, of which the first
+// five are required.
+const (
+	hasVersion = 1 << (iota + 8)
+	hasKind
+	hasDeadline
+	hasHeaders
+	hasPayload
+	hasAuth
+	required = 1<<5 - 1 | hasVersion | hasKind
+)
+
+// textMember returns which of the members that are plain text a key is, or -1.
+func textMember(key string) int {
+	switch key {
+	case "messageId":
+		return 0
+	case "correlationId":
+		return 1
+	case "from":
+		return 2
+	case "to":
+		return 3
+	case "capability":
+		return 4
+	case "causedBy":
+		return 5
+	case "replyTo":
+		return 6
+	case "tenantId":
+		return 7
+	}
+	return -1
+}
+
+func (r *handReader) kind() envelope.Kind {
+	switch string(r.string(true)) {
+	case "request":
+		return envelope.Request
+	case "response":
+		return envelope.Response
+	case "event":
+		return envelope.Event
+	}
+	r.bad = true
+	return ""
 }
 
 // A handReader reads JSON. Once bad is set it is of no use.
