@@ -3,9 +3,7 @@ package auditchain_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -45,14 +43,99 @@ func callsLog(b *testing.B, count int) *auditchain.Log {
 	return l
 }
 
+// A condition is one that `agentd audit query` has.
+type condition struct {
+	name string
+	set  func(*auditchain.Filter)
+}
+
+// conditionsOf returns every condition of a query, for a log of count records as callsLog makes it.
+func conditionsOf(count int) []condition {
+	at := func(n int) time.Time { return time.UnixMilli(audittest.ClockStart + int64(n/10)) }
+	return []condition{
+		{"tenant", func(f *auditchain.Filter) { f.Tenant = "default" }},
+		{"rare-tenant", func(f *auditchain.Filter) { f.Tenant = "rare" }},
+		{"kind", func(f *auditchain.Filter) { f.Kinds = []auditchain.Kind{auditchain.KindRPCCall} }},
+		{"rare-kind", func(f *auditchain.Filter) { f.Kinds = []auditchain.Kind{auditchain.KindSchemaViolation} }},
+		{"not-kind", func(f *auditchain.Filter) { f.NotKinds = []auditchain.Kind{auditchain.KindPayloadCapture} }},
+		{"peer", func(f *auditchain.Filter) { f.Peer = "agent://peer-7" }},
+		{"capability", func(f *auditchain.Filter) { f.Capability = "capability-3" }},
+		{"side", func(f *auditchain.Filter) { f.Side = auditchain.SideRequest }},
+		{"correlation", func(f *auditchain.Filter) { f.Correlation = audittest.Correlation(count / 2) }},
+		{"session", func(f *auditchain.Filter) { f.Session = fmt.Sprintf("s-%d", count/20) }},
+		{"since", func(f *auditchain.Filter) { f.Since = at(count / 10) }},
+		{"until", func(f *auditchain.Filter) { f.Until = at(count * 9 / 10) }},
+		{"text", func(f *auditchain.Filter) { f.Text = `"status":"ok"` }},
+		{"after", func(f *auditchain.Filter) { f.After = int64(count / 2) }},
+	}
+}
+
+// BenchmarkConditions measures a page of every condition and of every pair of conditions beside
+// one without any, in turns: the 100 newest records, of AUDITCHAIN_BENCH_ROWS. It reports the
+// fastest of five pages, and how many times as long as without conditions and as the slower of
+// the two by itself that takes; and how many records there are.
+func BenchmarkConditions(b *testing.B) {
+	count := benchRows(b)
+	l := callsLog(b, count)
+	conditions := conditionsOf(count)
+	single := map[string]float64{}
+	for i, one := range conditions {
+		for k, other := range conditions[i:] {
+			name := one.name
+			if k > 0 {
+				name += "+" + other.name
+			}
+			b.Run(name, func(b *testing.B) {
+				newest := auditchain.Filter{Order: auditchain.NewestFirst, Limit: 100}
+				f := newest
+				one.set(&f)
+				other.set(&f)
+				var bare, took float64
+				var found int
+				for b.Loop() {
+					bare, _ = fastestPage(b, l, newest)
+					took, found = fastestPage(b, l, f)
+				}
+				slower := took
+				if k == 0 {
+					single[name] = took
+				} else {
+					for _, c := range []condition{one, other} {
+						if single[c.name] == 0 {
+							f := newest
+							c.set(&f)
+							single[c.name], _ = fastestPage(b, l, f)
+						}
+					}
+					slower = max(single[one.name], single[other.name])
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(took/1e6, "ms/page")
+				b.ReportMetric(took/bare, "to-bare")
+				b.ReportMetric(took/slower, "to-single")
+				b.ReportMetric(float64(found), "records")
+			})
+		}
+	}
+}
+
+// fastestPage returns the fastest of five reads, in nanoseconds, and how many records they find.
+func fastestPage(b *testing.B, l *auditchain.Log, f auditchain.Filter) (fastest float64, found int) {
+	b.Helper()
+	var times []time.Duration
+	for range 5 {
+		start := time.Now()
+		found = len(audittest.Collect(b, l.Reader, f))
+		times = append(times, time.Since(start))
+	}
+	return float64(slices.Min(times)), found
+}
+
 // BenchmarkTimeBounds measures a page of every condition and every pair of conditions, with a
 // time bound and without, in turns, and reports how many times as long the page takes that has
 // the bound: the worst of all, and their median. AUDITCHAIN_BENCH_ROWS sets the size of the log.
 func BenchmarkTimeBounds(b *testing.B) {
-	count, _ := strconv.Atoi(os.Getenv("AUDITCHAIN_BENCH_ROWS"))
-	if count == 0 {
-		count = 100_000
-	}
+	count := benchRows(b)
 	l := callsLog(b, count)
 	at := func(n int) time.Time { return time.UnixMilli(audittest.ClockStart + int64(n/10)) }
 	conditions := []struct {
@@ -75,13 +158,8 @@ func BenchmarkTimeBounds(b *testing.B) {
 		func(f *auditchain.Filter) { f.Since, f.Until = at(count/10), at(count*9/10) },
 	}
 	page := func(f auditchain.Filter) float64 {
-		var times []time.Duration
-		for range 5 {
-			start := time.Now()
-			audittest.Collect(b, l.Reader, f)
-			times = append(times, time.Since(start))
-		}
-		return float64(slices.Min(times))
+		fastest, _ := fastestPage(b, l, f)
+		return fastest
 	}
 	for i, one := range conditions {
 		for _, other := range conditions[i:] {

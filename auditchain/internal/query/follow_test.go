@@ -2,12 +2,15 @@ package query_test
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/internal/audittest"
+	"github.com/agentd/agentd/auditchain/internal/store"
 )
 
 func TestFollow(t *testing.T) {
@@ -81,6 +84,39 @@ func TestFollowStarts(t *testing.T) {
 			if !slices.Equal(got, test.want) {
 				t.Errorf("followed %v, want %v", got, test.want)
 			}
+		})
+	}
+}
+
+// A newer program that takes the log over, with records that this one cannot see, ends following
+// and queries: they would pass by those.
+func TestFollowEndsWithTheVersionItKnows(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(*auditchain.Reader) iter.Seq2[auditchain.Entry, error]{
+		"a follower": func(r *auditchain.Reader) iter.Seq2[auditchain.Entry, error] {
+			return r.Follow(t.Context(), auditchain.Filter{})
+		},
+		"a query": func(r *auditchain.Reader) iter.Seq2[auditchain.Entry, error] {
+			return r.Query(t.Context(), auditchain.Filter{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := audittest.Open(t, auditchain.Options{})
+			audittest.Fill(t, l, 300) // more than a page
+			r := audittest.OpenReader(t, l.Path())
+			seen := 0
+			for _, err := range read(r) {
+				if err != nil {
+					if auditchain.CodeOf(err) != auditchain.CodeVersion || seen == 0 || seen > 256 {
+						t.Errorf("after %d records: %v", seen, err)
+					}
+					return
+				}
+				if seen++; seen == 1 {
+					audittest.SceneAt(t, l.Path()).SQL(fmt.Sprintf(`PRAGMA user_version = %d`, store.SchemaVersion+1))
+				}
+			}
+			t.Errorf("no error after %d records", seen)
 		})
 	}
 }

@@ -18,7 +18,9 @@ import (
 // pageSize is the number of entries that one statement reads.
 const pageSize = 256
 
-// Run yields the records that the filter chooses. An error is yielded last.
+// Run yields the records that the filter chooses. An error is yielded last: one with
+// [auditerr.CodeVersion] if a newer program takes the log over meanwhile, whose records this one
+// might pass by.
 func Run(ctx context.Context, db *store.DB, filter Filter) iter.Seq2[record.Entry, error] {
 	return func(yield func(record.Entry, error) bool) {
 		if err := filter.check(); err != nil {
@@ -37,6 +39,9 @@ func Run(ctx context.Context, db *store.DB, filter Filter) iter.Seq2[record.Entr
 				size = min(size, rest)
 			}
 			entries, err := page(ctx, db, p, size)
+			if err == nil {
+				err = db.StillKnown(ctx)
+			}
 			if err != nil {
 				yield(record.Entry{}, db.WrapRead("reading records", err))
 				return

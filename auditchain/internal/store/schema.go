@@ -136,12 +136,28 @@ func (db *DB) Version(ctx context.Context) (int, error) {
 	case application != applicationID:
 		return 0, &auditerr.Error{Code: auditerr.CodeNotAuditLog, Path: db.Path, Msg: "the database is not an audit log",
 			Hint: "give the path of an audit database"}
-	case version > SchemaVersion:
-		return 0, &auditerr.Error{Code: auditerr.CodeVersion, Path: db.Path,
-			Msg:  fmt.Sprintf("the log has schema version %d, this program knows versions up to %d", version, SchemaVersion),
-			Hint: "use a newer agentd"}
 	}
-	return version, nil
+	return version, db.known(version)
+}
+
+// StillKnown fails with [auditerr.CodeVersion] if a newer program has brought the schema to a
+// version that this one does not know. That may happen while a reader has the log open, which
+// then misses records: what it has read before StillKnown succeeds is whole.
+func (db *DB) StillKnown(ctx context.Context) error {
+	var version int
+	if err := db.QueryRowContext(ctx, `SELECT user_version FROM pragma_user_version`).Scan(&version); err != nil {
+		return db.Wrap("reading the schema version", err)
+	}
+	return db.known(version)
+}
+
+func (db *DB) known(version int) error {
+	if version <= SchemaVersion {
+		return nil
+	}
+	return &auditerr.Error{Code: auditerr.CodeVersion, Path: db.Path,
+		Msg:  fmt.Sprintf("the log has schema version %d, this program knows versions up to %d", version, SchemaVersion),
+		Hint: "use a newer agentd"}
 }
 
 // migrate brings the database from version to the newest in one transaction. It

@@ -233,3 +233,17 @@ func TestFromTheCheckpointOfAKeyChange(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 }
+
+// A log that a newer program takes over while it is verified is one that this program cannot
+// verify, and no faulty one.
+func TestTakenOverWhileVerified(t *testing.T) {
+	t.Parallel()
+	l := audittest.Open(t, auditchain.Options{Now: audittest.SteppedClock()})
+	audittest.Fill(t, l, 10)
+	_, err := changing(t, l, verify.Options{}, func(_ int, query string) {
+		if strings.HasPrefix(query, "SELECT seq, NULL") {
+			audittest.SceneAt(t, l.Path()).SQL(`DELETE FROM records WHERE seq = 10; PRAGMA user_version = 99`)
+		}
+	})
+	audittest.WantCode(t, err, auditchain.CodeVersion)
+}

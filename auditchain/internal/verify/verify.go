@@ -23,7 +23,15 @@ func Run(ctx context.Context, db *store.DB, options Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.run(ctx); err != nil {
+	err = v.run(ctx)
+	known := db.StillKnown(ctx)
+	if auditerr.CodeOf(known) == auditerr.CodeVersion {
+		return nil, known // a newer program has taken the log over, and what seems missing is there
+	}
+	if err == nil {
+		err = known
+	}
+	if err != nil {
 		if ctx.Err() != nil && v.state != nil {
 			options.Stopped(v.state)
 		}
