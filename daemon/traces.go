@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -21,8 +22,25 @@ func (d *Daemon) openTraces(context.Context) error {
 	}
 	cfg := *d.cfg.Traces
 	cfg.Resource = tracing.Resource(cfg.Resource, d.Member().ID, d.cfg.Fleet.Name, d.cfg.Version)
-	d.tracer = tracing.New(cfg, d.telemetryTeller("traces", cfg.To.Where()))
+	d.tracer = tracing.New(cfg, d.telemetryTeller("traces", cfg.To.Where()), d.tellLimited)
 	return nil
+}
+
+// tellLimited tells that a peer has more traces recorded than it may, and when that is over.
+func (d *Daemon) tellLimited(l tracing.Limited) {
+	who := cmp.Or(l.Peer, "peers without a proof")
+	subject := "traces of " + who
+	if l.Over {
+		d.conditions.End(health.Telemetry, subject)
+		return
+	}
+	d.conditions.Begin(health.Condition{
+		Kind: health.Telemetry, Subject: subject, Code: "limited", Advisory: true,
+		Effect: "some traces that " + who + " begin are not recorded here",
+		Cause:  fmt.Sprintf("their sampled flag asks for more than %d a second", d.cfg.Traces.PeerLimit),
+		Remedy: "sample less where they begin, or set AGENTD_TRACES_PEER_LIMIT",
+	})
+	d.log.Warn("traces of a peer are not recorded", "peer", who, "refused", l.Refused)
 }
 
 // tracerOrNil is what takes spans: nil, and not an interface with nothing in it, where traces

@@ -243,3 +243,38 @@ func TestUnsampled(t *testing.T) {
 		t.Errorf("%d spans were sent", len(all))
 	}
 }
+
+// A peer that has every call recorded has so many of them recorded as it may: its calls go on,
+// and somebody is told.
+func TestPeersTracesAreLimited(t *testing.T) {
+	cfg := load(t, files())
+	cfg.Handlers = handle(echo)
+	c := traced(t, &cfg, tracing.Sampler{Ratio: 1})
+	cfg.Traces.PeerLimit = 1
+	f := startFleet(t, cfg)
+	d, _ := f.Daemon("callee")
+	const calls = 20
+	for range calls {
+		if _, err := client(t, f, "caller").RequestAgent(t.Context(), rpc.Request{To: "agent://callee", Capability: "go", Payload: json.RawMessage(`{"n":1}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually.Holds(t, "it is told", func() bool {
+		return slices.ContainsFunc(d.Warnings(), func(w string) bool {
+			return strings.HasPrefix(w, string(health.Telemetry)) && strings.Contains(w, "AGENTD_TRACES_PEER_LIMIT")
+		})
+	})
+	stop(t, f)
+	began, served := 0, 0
+	for _, s := range c.Spans("") {
+		switch s.Kind {
+		case "CLIENT":
+			began++
+		case "SERVER":
+			served++
+		}
+	}
+	if began != calls || served == 0 || served == calls {
+		t.Errorf("%d calls are recorded where they begin, and %d where they are served", began, served)
+	}
+}

@@ -294,7 +294,7 @@ func TestTraceContext(t *testing.T) {
 	a.call = a.checked(`{}`)
 	s := connect(t, open(t, a, mcpbridge.Options{}), era2026, nil)
 	const id = "0af7651916cd43dd8448eb211c80319c"
-	for given, flags := range map[string]string{"00-" + id + "-b7ad6b7169203331-00": "00", "": "01", "nonsense": "01", "00-" + id: "01"} {
+	for given, flags := range map[string]string{"00-" + id + "-b7ad6b7169203331-00": "00", "": "00", "nonsense": "00", "00-" + id: "00"} {
 		r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Meta: mcp.Meta{"traceparent": given}, Name: "librarian__search", Arguments: json.RawMessage(`{"title":"x"}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -303,7 +303,7 @@ func TestTraceContext(t *testing.T) {
 		if rpc.TraceID(parent) == "" || strings.Contains(parent, "b7ad6b7169203331") || !strings.HasSuffix(parent, "-"+flags) {
 			t.Errorf("%q went on as %q", given, parent)
 		}
-		if known := flags == "00"; known != (rpc.TraceID(parent) == id) || r.Meta["traceparent"] != parent {
+		if known := strings.HasSuffix(given, "-00"); known != (rpc.TraceID(parent) == id) || r.Meta["traceparent"] != parent {
 			t.Errorf("%q went on as %q, and the result has %v", given, parent, r.Meta["traceparent"])
 		}
 	}

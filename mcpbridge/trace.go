@@ -41,6 +41,7 @@ func (f *face) beginTrace(ctx context.Context, req mcp.Request) (context.Context
 	var t traceContext
 	t.parent, t.tracestate = traceOf(req)
 	t.traceparent = span.Continue(f.bridge.opts.Tracer, t.parent)
+	t.traceparent = span.Admitted(f.bridge.opts.Tracer, "mcp:"+f.client.Name, t.parent, t.traceparent)
 	return context.WithValue(ctx, traceKey{}, t), t
 }
 

@@ -19,6 +19,9 @@ type Config struct {
 	Batch otlp.Batch
 	// Sampler decides which traces are recorded.
 	Sampler Sampler
+	// PeerLimit is how many traces a second each peer, and all without a proof of theirs
+	// together, may have recorded that have begun elsewhere. 0 is any number.
+	PeerLimit int
 	// Resource describes the process, by the names of OpenTelemetry. What an agent knows of
 	// itself is added where it is not there: service.name, service.instance.id and others.
 	Resource map[string]string
@@ -34,6 +37,9 @@ func FromEnv(getenv func(string) string) (cfg *Config, warnings []string, err er
 	cfg = &Config{To: *to, Batch: otlp.BatchFromEnv(getenv, otlp.Traces)}
 	var wrong error
 	if cfg.Sampler, wrong = ParseSampler(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG")); wrong != nil {
+		warnings = append(warnings, wrong.Error())
+	}
+	if cfg.PeerLimit, wrong = ParsePeerLimit(getenv("AGENTD_TRACES_PEER_LIMIT")); wrong != nil {
 		warnings = append(warnings, wrong.Error())
 	}
 	if cfg.Resource, wrong = ResourceFromEnv(getenv); wrong != nil {

@@ -30,7 +30,7 @@ func begin(t *testing.T, name, argument string) func(parent string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer := tracing.New(tracing.Config{To: otlp.Config{Signal: otlp.Traces, Endpoint: u}, Sampler: sampler, Batch: otlp.Batch{Queue: 1, Most: 1}}, func(otlp.State) {})
+	tracer := tracing.New(tracing.Config{To: otlp.Config{Signal: otlp.Traces, Endpoint: u}, Sampler: sampler, Batch: otlp.Batch{Queue: 1, Most: 1}}, func(otlp.State) {}, nil)
 	t.Cleanup(func() { tracer.Close(t.Context()) })
 	return tracer.Begin
 }

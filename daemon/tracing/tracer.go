@@ -21,16 +21,24 @@ const closeTimeout = 2 * time.Second
 // A Tracer samples traces and sends their spans. It is a [span.Tracer].
 type Tracer struct {
 	sampler Sampler
+	limit   *peerLimit // nil where there is none
 	queue   *otlp.Queue[*span.Span]
 	client  *otlp.Client
 }
 
-var _ span.Tracer = (*Tracer)(nil)
+var (
+	_ span.Tracer  = (*Tracer)(nil)
+	_ span.Limiter = (*Tracer)(nil)
+)
 
 // New starts a tracer. tell is called when the collector has gone or is back, and when spans
-// were lost.
-func New(cfg Config, tell func(otlp.State)) *Tracer {
+// were lost; limited when a peer has more traces recorded than it may, each minute while that
+// goes on, and when it is over.
+func New(cfg Config, tell func(otlp.State), limited func(Limited)) *Tracer {
 	t := &Tracer{sampler: cfg.Sampler, client: otlp.NewClient(cfg.To)}
+	if cfg.PeerLimit > 0 && !cfg.Sampler.Everywhere { // which asks nobody else
+		t.limit = newPeerLimit(cfg.PeerLimit, limited)
+	}
 	resource := otlp.ResourceOf(cfg.Resource)
 	t.queue = otlp.NewQueue(t.client, cfg.Batch, func(batch []*span.Span) ([]byte, error) {
 		all := make([]*tracepb.Span, 0, len(batch))
@@ -55,6 +63,9 @@ func (t *Tracer) Endpoint() string { return t.client.Endpoint() }
 
 // Begin implements [span.Tracer].
 func (t *Tracer) Begin(parent string) string { return t.sampler.begin(parent) }
+
+// Admit implements [span.Limiter].
+func (t *Tracer) Admit(peer string) bool { return t.limit == nil || t.limit.admit(peer) }
 
 // End implements [span.Tracer].
 func (t *Tracer) End(s *span.Span) {
@@ -87,6 +98,9 @@ func shorten(s *span.Span) {
 func (t *Tracer) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
+	if t.limit != nil {
+		t.limit.close()
+	}
 	t.queue.Close(ctx)
 }
 

@@ -22,7 +22,7 @@ func TestSpansThatAreNoText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer := tracing.New(tracing.Config{To: otlp.Config{Signal: otlp.Traces, Endpoint: u}, Batch: otlp.Batch{Queue: 2, Most: 2}}, func(otlp.State) {})
+	tracer := tracing.New(tracing.Config{To: otlp.Config{Signal: otlp.Traces, Endpoint: u}, Batch: otlp.Batch{Queue: 2, Most: 2}}, func(otlp.State) {}, nil)
 	tracer.End(&span.Span{Traceparent: sampled, Name: "bad\xff", Attributes: []span.Attribute{{Key: "k", Text: "\xff"}}})
 	tracer.End(&span.Span{Traceparent: sampled, Name: "good"})
 	eventually.Holds(t, "the collector has the spans", func() bool { return len(collector.Spans("")) == 2 })
@@ -47,7 +47,7 @@ func TestSpansAreSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer := tracing.New(tracing.Config{To: otlp.Config{Signal: otlp.Traces, Endpoint: u}, Batch: otlp.Batch{Queue: 4, Most: 4}}, func(otlp.State) {})
+	tracer := tracing.New(tracing.Config{To: otlp.Config{Signal: otlp.Traces, Endpoint: u}, Batch: otlp.Batch{Queue: 4, Most: 4}}, func(otlp.State) {}, nil)
 	defer tracer.Close(t.Context())
 	long := strings.Repeat("x", 1<<20)
 	for parent, want := range map[string]string{

@@ -168,6 +168,7 @@ type call struct {
 	trace      string // the traceparent, also of nested calls
 	start      time.Time
 	proven     bool               // the request proves its sender
+	limited    bool               // it was asked whether the trace is admitted
 	delivery   transport.Delivery // nil for a request that no queue keeps
 
 	next *call // in the queue of workers

@@ -26,8 +26,22 @@ func (c *call) tracestate() string {
 	return span.State(state)
 }
 
-// traced reports whether the request is to end with a span.
-func (c *call) traced() bool { return span.Recorded(c.inbox.cfg.Tracer, c.trace) }
+// traced reports whether the request is to end with a span. It is first asked once the sender
+// has proven itself, or has not: what strangers have recorded must not use up what the agent
+// that they name may.
+func (c *call) traced() bool {
+	tracer := c.inbox.cfg.Tracer
+	if !c.limited && span.Recorded(tracer, c.trace) {
+		c.limited = true
+		parent, _ := c.request.Headers.Get(envelope.HeaderTraceparent)
+		peer := ""
+		if c.proven {
+			peer = c.request.From.ID()
+		}
+		c.trace = span.Admitted(tracer, peer, parent, c.trace)
+	}
+	return span.Recorded(tracer, c.trace)
+}
 
 // endSpan ends the span of the request. One that a queue keeps has a span for each of its
 // deliveries, all below the one that stored it.

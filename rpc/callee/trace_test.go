@@ -131,8 +131,13 @@ func TestRecordsOfAttemptsAndReplays(t *testing.T) {
 // spans keeps what it gets of traces, all of which it samples.
 type spans chan *span.Span
 
-func (spans) Begin(parent string) string { return span.Child(parent, true) }
-func (s spans) End(one *span.Span)       { s <- one }
+func (spans) Begin(parent string) string {
+	if span.Valid(parent) && !span.Sampled(parent) {
+		return parent
+	}
+	return span.Child(parent, true)
+}
+func (s spans) End(one *span.Span) { s <- one }
 
 // A span names the sender of a request where that is proven; otherwise the name is told for what it is.
 func TestSpanNamesWhoIsProven(t *testing.T) {
@@ -177,6 +182,67 @@ func TestSpanNamesWhoIsProven(t *testing.T) {
 				}
 				if !found || got != test.want {
 					t.Errorf("found %v: proven and claimed are %q and not %q", found, got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// limited keeps spans, and admits the traces of some peers alone.
+type limited struct {
+	spans
+	admits map[string]bool
+}
+
+func (l limited) Admit(peer string) bool { return l.admits[peer] }
+
+// A trace that a peer has begun is recorded where the tracer admits it, for the peer that is
+// proven; what is not goes on as a trace that is not sampled. A trace of the callee's own
+// needs nobody's leave.
+func TestAdmittedTraces(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	concierge := string(rpctest.Concierge.ID())
+	for name, test := range map[string]struct {
+		sign   bool
+		header string
+		admits string
+		want   int // spans
+		// reply is the flag of the reply's trace.
+		reply string
+	}{
+		"admitted":                          {true, parent, concierge, 2, "-01"},
+		"another peer":                      {true, parent, "", 0, "-00"},
+		"a bare claim":                      {false, parent, concierge, 0, "-00"},
+		"a bare claim, as all are admitted": {false, parent, "", 2, "-01"},
+		"begun here":                        {true, "", "nobody", 2, "-01"},
+		"not sampled":                       {true, parent[:53] + "00", concierge, 0, "-00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kept, both := limited{make(spans, 10), map[string]bool{test.admits: true}}, rpctest.Option(func(*caller.Config, *callee.Config) {})
+				var keys *identity.Keyring
+				if test.sign {
+					both, _ = rpctest.Proven(t)
+					keys = rpctest.Keyring(t, rpctest.Concierge, rpctest.Reviewer)
+				}
+				ran := make(chan rpc.Invocation, 1)
+				w := rpctest.NewWorld(t, invoked(ran), both, func(_ *caller.Config, ic *callee.Config) { ic.Tracer = kept })
+				f := rpctest.NewForeignCaller(t, w)
+				e := f.Request()
+				e.From = rpctest.Concierge
+				if test.header != "" {
+					e.Headers = envelope.Headers{{Key: envelope.HeaderTraceparent, Value: test.header}}
+				}
+				w.PublishSigned(t, rpctest.Topic, e, keys)
+				reply := rpctest.Wait(t, f.Replies)
+				synctest.Wait()
+				got, _ := reply.Headers.Get(envelope.HeaderTraceparent)
+				inv := <-ran
+				if len(kept.spans) != test.want || got[52:] != test.reply || inv.Traceparent[52:] != test.reply {
+					t.Errorf("%d spans; the reply is of %s, the skill runs in %s", len(kept.spans), got, inv.Traceparent)
+				}
+				if test.want == 0 && (got != parent[:53]+"00" || inv.Traceparent != got) {
+					t.Errorf("it goes on as %s", got)
 				}
 			})
 		})

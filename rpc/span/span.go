@@ -18,6 +18,25 @@ type Tracer interface {
 	End(s *Span)
 }
 
+// A Limiter is a [Tracer] that bounds how many traces it records because somebody else asks
+// for them: otherwise a peer that has every call recorded decides what all this costs.
+type Limiter interface {
+	// Admit reports whether one more trace of a peer is recorded. Peer is "" for all who
+	// have not proven their names.
+	Admit(peer string) bool
+}
+
+// Admitted returns the trace context of work that continues a trace of a peer: own, or where
+// the tracer does not admit it, parent as one that is not sampled. A trace that has begun
+// here is always admitted.
+func Admitted(t Tracer, peer, parent, own string) string {
+	limiter, ok := t.(Limiter)
+	if !ok || !Recorded(t, own) || !trace.Sampled(parent) || limiter.Admit(peer) {
+		return own
+	}
+	return trace.WithSampled(parent, false)
+}
+
 // Continue is t.Begin. Without a tracer, the work has a trace context all the same: it is
 // in records and in what others trace.
 func Continue(t Tracer, parent string) string {
