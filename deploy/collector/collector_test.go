@@ -129,6 +129,9 @@ func checkSpan(t *testing.T, name string, s spanOf, failed bool) {
 	if s.scope != "github.com/agentd/agentd" {
 		t.Errorf("%s: the scope is %q", name, s.scope)
 	}
+	if state := s.TraceState().AsRaw(); state != "vendor=1" {
+		t.Errorf("%s: the state is %q", name, state)
+	}
 	code, why := ptrace.StatusCodeUnset, ""
 	if failed {
 		code, why = ptrace.StatusCodeError, "HANDLER_ERROR"

@@ -164,8 +164,8 @@ func (f *fleet) lines(agent string, texts ...string) (n int) {
 // request has desk call a capability of hub in a trace.
 func (f *fleet) request(capability, trace string, args ...string) {
 	f.t.Helper()
-	all := append([]string{"request", "--as", "desk", "hub", capability, `{"a":1}`, "--traceparent", "00-" + trace + "-" + parent + "-01"}, args...)
-	if out, err := f.run(nil, all...); err != nil && capability != "fail" {
+	all := append([]string{"request", "--as", "desk", "hub", capability, `{"a":1}`}, args...)
+	if out, err := f.run([]string{"TRACEPARENT=00-" + trace + "-" + parent + "-01", "TRACESTATE=vendor=1"}, all...); err != nil && capability != "fail" {
 		f.t.Fatalf("%v\n%s", err, out)
 	}
 }

@@ -69,6 +69,34 @@ func TestNestedCallsInherit(t *testing.T) {
 	})
 }
 
+// What vendors have added to a trace goes on in the calls that are a part of it, also where a
+// skill names a span of its own in that trace, and not in those of another.
+func TestNestedCallsPassTracestate(t *testing.T) {
+	const running, own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"
+	for name, test := range map[string]struct{ traceparent, tracestate, want string }{
+		"the call's":             {"", "", "vendor=1"},
+		"a span of its own":      {own, "", "vendor=1"},
+		"a state of its own":     {own, "vendor=2", "vendor=2"},
+		"a trace of its own":     {"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "", ""},
+		"a state without a span": {"", "vendor=2", "vendor=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := deafCallee(t)
+				seen := w.Tap(t)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				r := rpctest.Request()
+				r.Traceparent, r.Tracestate = test.traceparent, test.tracestate
+				w.CallWith(rpc.WithInvocation(ctx, &rpc.Invocation{MessageID: "m", Traceparent: running, Tracestate: "vendor=1"}), t, r)
+				if got, _ := (<-seen).Headers.Get(envelope.HeaderTracestate); got != test.want {
+					t.Errorf("the state is %q and not %q", got, test.want)
+				}
+			})
+		})
+	}
+}
+
 func TestHopLimit(t *testing.T) {
 	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
 	for hops, code := range map[int]rpc.Code{15: 0, 16: rpc.CodeHopLimit} {

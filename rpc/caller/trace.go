@@ -28,9 +28,11 @@ func (c *call) traceParent() string {
 // tracestate is what vendors have added to that.
 func (c *call) tracestate() string {
 	switch {
-	case c.request.Traceparent != "":
+	case c.request.Tracestate != "" && c.request.Traceparent != "":
 		return span.State(c.request.Tracestate)
-	case c.parent != nil:
+	case c.parent == nil:
+		return ""
+	case c.request.Traceparent == "", rpc.TraceID(c.request.Traceparent) == rpc.TraceID(c.parent.Traceparent):
 		return c.parent.Tracestate // which was checked as it came in
 	}
 	return ""

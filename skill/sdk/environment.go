@@ -24,6 +24,7 @@ const (
 	EnvTenantID       = "AGENTD_TENANT_ID"
 	EnvIdempotencyKey = "AGENTD_IDEMPOTENCY_KEY"
 	EnvTraceparent    = "AGENTD_TRACEPARENT"
+	EnvTracestate     = "TRACESTATE"
 	EnvHops           = "AGENTD_HOPS"
 )
 
@@ -65,6 +66,8 @@ type Environment struct {
 	// Traceparent is the W3C trace context of the call ([EnvTraceparent]). Nested
 	// calls continue it by themselves.
 	Traceparent string
+	// Tracestate is what vendors of tracing have added to Traceparent ([EnvTracestate]).
+	Tracestate string
 	// Hops counts the calls that led here, this one included ([EnvHops]). 0 means
 	// that nobody said.
 	Hops int
@@ -78,7 +81,7 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 		Agent: getenv(EnvAgent), Capability: getenv(EnvCapability),
 		Caller: getenv(EnvCaller), CallerProven: getenv(EnvCallerProven) == "true",
 		MessageID: getenv(EnvMessageID), CorrelationID: getenv(EnvCorrelationID), SessionID: getenv(EnvSessionID),
-		TenantID: getenv(EnvTenantID), IdempotencyKey: getenv(EnvIdempotencyKey), Traceparent: getenv(EnvTraceparent),
+		TenantID: getenv(EnvTenantID), IdempotencyKey: getenv(EnvIdempotencyKey), Traceparent: getenv(EnvTraceparent), Tracestate: getenv(EnvTracestate),
 	}
 	if text := getenv(EnvDeadline); text != "" {
 		ms, err := strconv.ParseInt(text, 10, 64)

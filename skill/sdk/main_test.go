@@ -217,7 +217,7 @@ func TestRunEnvironment(t *testing.T) {
 		sdk.EnvURL: "http://127.0.0.1:1", sdk.EnvSocket: "/run/a.sock", sdk.EnvCall: "token", sdk.EnvFleetRoot: "/fleet", sdk.EnvAgent: "agent://a",
 		sdk.EnvCapability: "greet", sdk.EnvDeadline: strconv.FormatInt(deadline.UnixMilli(), 10),
 		sdk.EnvCaller: "agent://desk", sdk.EnvCallerProven: "true", sdk.EnvMessageID: "m", sdk.EnvCorrelationID: "c", sdk.EnvSessionID: "s", sdk.EnvTenantID: "t",
-		sdk.EnvIdempotencyKey: "k", sdk.EnvTraceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", sdk.EnvHops: "2",
+		sdk.EnvIdempotencyKey: "k", sdk.EnvTraceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", sdk.EnvTracestate: "v=1", sdk.EnvHops: "2",
 	}
 	var got sdk.Environment
 	var until time.Time
@@ -229,7 +229,7 @@ func TestRunEnvironment(t *testing.T) {
 	want := sdk.Environment{
 		URL: "http://127.0.0.1:1", Socket: "/run/a.sock", Call: "token", Deadline: deadline, FleetRoot: "/fleet", Agent: "agent://a", Capability: "greet",
 		Caller: "agent://desk", CallerProven: true, MessageID: "m", CorrelationID: "c", SessionID: "s", TenantID: "t", IdempotencyKey: "k",
-		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Hops: 2,
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Tracestate: "v=1", Hops: 2,
 	}
 	if code != 0 || got != want || !until.Equal(deadline) {
 		t.Errorf("exit %d (%s), environment %+v, deadline %s\nwant %+v", code, stderr, got, until, want)

@@ -64,6 +64,9 @@ type Request struct {
 	// Traceparent is the W3C trace context that the call continues, such as that of a
 	// span of the skill's own. Empty continues that of the running call.
 	Traceparent string
+	// Tracestate is what vendors of tracing have added to Traceparent. Empty is that of the
+	// running call, where Traceparent is of the same trace.
+	Tracestate string
 	// OnProgress receives the events of the peer's skill in order. It runs on
 	// the goroutine that called RequestAgent, and never after that has
 	// returned. Nil does not ask for events.
@@ -238,10 +241,11 @@ func requestBody(req Request) ([]byte, error) {
 		SessionID      string `json:"sessionId,omitempty"`
 		TenantID       string `json:"tenantId,omitempty"`
 		Traceparent    string `json:"traceparent,omitempty"`
+		Tracestate     string `json:"tracestate,omitempty"`
 		IdleTimeoutMs  int64  `json:"idleTimeoutMs,omitempty"`
 	}{
 		To: req.To, Capability: req.Capability, Payload: req.Payload, Mode: mode, IdempotencyKey: req.IdempotencyKey, SessionID: req.SessionID, TenantID: req.TenantID,
-		Traceparent: req.Traceparent, TimeoutMs: wholeMs(req.Timeout), IdleTimeoutMs: wholeMs(req.IdleTimeout),
+		Traceparent: req.Traceparent, Tracestate: req.Tracestate, TimeoutMs: wholeMs(req.Timeout), IdleTimeoutMs: wholeMs(req.IdleTimeout),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sdk: encode the payload for %s/%s: %w", req.To, req.Capability, err)

@@ -226,7 +226,7 @@ func (w *worker) environment(p *wire.InvokeParams) Environment {
 	env := Environment{
 		URL: w.at.URL, Call: p.Token, FleetRoot: w.at.FleetRoot, Agent: w.at.Agent, Capability: p.Capability,
 		Caller: p.Caller, CallerProven: p.CallerProven, MessageID: p.MessageID, CorrelationID: p.CorrelationID,
-		SessionID: p.SessionID, TenantID: p.TenantID, IdempotencyKey: p.IdempotencyKey, Traceparent: p.Traceparent, Hops: p.Hops,
+		SessionID: p.SessionID, TenantID: p.TenantID, IdempotencyKey: p.IdempotencyKey, Traceparent: p.Traceparent, Tracestate: p.Tracestate, Hops: p.Hops,
 	}
 	if p.DeadlineMs > 0 {
 		env.Deadline = time.UnixMilli(p.DeadlineMs)

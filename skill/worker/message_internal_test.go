@@ -18,7 +18,7 @@ import (
 func TestAppendInvoke(t *testing.T) {
 	inv := rpc.Invocation{
 		From: "agent://b", Proven: true, Capability: "x", Payload: json.RawMessage("{\n\"n\":\t9007199254740993}\r\n"), MessageID: "m", CorrelationID: "c", TenantID: "t\x00\"",
-		SessionID: "s", Traceparent: "00-1-2-01", IdempotencyKey: "k", Hops: 2, Deadline: time.UnixMilli(99), Event: true,
+		SessionID: "s", Traceparent: "00-1-2-01", Tracestate: "v=1", IdempotencyKey: "k", Hops: 2, Deadline: time.UnixMilli(99), Event: true,
 	}
 	line := appendInvoke(nil, 7, &inv, "token")
 	if bytes.IndexByte(line, '\n') != len(line)-1 {
@@ -41,7 +41,7 @@ func TestAppendInvoke(t *testing.T) {
 	got.Payload = nil
 	want := wire.InvokeParams{
 		Capability: "x", Caller: "agent://b", CallerProven: true, CorrelationID: "c", MessageID: "m", SessionID: "s", TenantID: "t\x00\"", IdempotencyKey: "k",
-		Traceparent: "00-1-2-01", Hops: 2, DeadlineMs: 99, Event: true, Token: "token",
+		Traceparent: "00-1-2-01", Tracestate: "v=1", Hops: 2, DeadlineMs: 99, Event: true, Token: "token",
 	}
 	if a, b := encode(got), encode(want); !bytes.Equal(a, b) || payload != `{"n":9007199254740993}` {
 		t.Errorf("%s, payload %s", a, payload)

@@ -57,7 +57,7 @@ func Request(ctx context.Context, env *cli.Env, c Call) error {
 	}
 	// Programs that were not started by a traced one may have anything there.
 	if inherited := env.Getenv("TRACEPARENT"); c.Traceparent == "" && rpc.TraceID(inherited) != "" {
-		request.Traceparent = inherited
+		request.Traceparent, request.Tracestate = inherited, env.Getenv("TRACESTATE")
 	}
 	if c.Progress {
 		request.OnProgress = func(e rpc.ProgressEvent) { writeProgress(env, e) }

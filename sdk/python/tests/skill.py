@@ -33,7 +33,8 @@ def arguments(payload: Any, call: agentd.Call) -> Any:
 
 @skill.capability("know")
 def know(payload: Any, call: agentd.Call) -> Any:
-    return [call.caller, call.caller_proven, call.agent, call.capability, call.tenant_id, call.hops, call.deadline_ms, call.event, call.wants_progress]
+    who = [call.caller, call.caller_proven, call.agent, call.capability, call.tenant_id, call.tracestate]
+    return [*who, call.hops, call.deadline_ms, call.event, call.wants_progress]
 
 
 @skill.capability("environment")

@@ -84,6 +84,7 @@ class ClientTest(unittest.TestCase):
                 "tenant_id": "t",
                 "session_id": "s",
                 "traceparent": "00-x",
+                "tracestate": "v=1",
             }
             self.assertEqual(agentd.connect(agent.endpoint).request("peer", "find", {"n": 2**60}, **options), OK)
             self.assertEqual(asyncio.run(agentd.aconnect(agent.endpoint).request("peer", "find", {"n": 2**60}, **options)), OK)
@@ -99,6 +100,7 @@ class ClientTest(unittest.TestCase):
             "tenantId": "t",
             "sessionId": "s",
             "traceparent": "00-x",
+            "tracestate": "v=1",
         }
         self.assertEqual([(line, body) for line, _, body in agent.requests], [("POST /v1/request", want)] * 2)
         self.assertNotIn("Authorization", agent.requests[0][1])

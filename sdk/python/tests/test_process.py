@@ -24,8 +24,8 @@ class ProcessTest(unittest.TestCase):
         self.assertIn("a forgotten print", log)
         self.assertEqual(run("arguments", "")[:2], (0, {}))
         self.assertEqual(run("environment", "null")[1], [None, "", True])
-        known = run("know", "null", AGENTD_CALLER="agent://b", AGENTD_CALLER_PROVEN="true", AGENTD_HOPS="2", AGENTD_DEADLINE="7")
-        self.assertEqual(known[1], ["agent://b", True, "agent://a", "know", "", 2, 7, False, True])
+        known = run("know", "null", AGENTD_CALLER="agent://b", AGENTD_CALLER_PROVEN="true", TRACESTATE="v=1", AGENTD_HOPS="2", AGENTD_DEADLINE="7")
+        self.assertEqual(known[1], ["agent://b", True, "agent://a", "know", "", "v=1", 2, 7, False, True])
 
     def test_serves_asynchronous_functions(self) -> None:
         self.assertEqual(run("loops", "null", "async")[:2], (0, [True, True]))

@@ -16,8 +16,8 @@ class WorkerTest(unittest.TestCase):
                 self.assertEqual(h.call("echo", payload), payload)
             self.assertEqual(h.call("arguments"), {})
             self.assertEqual(
-                h.call("know", caller="agent://b", callerProven=True, tenantId="t", hops=2, deadlineMs=7, event=True, later=1),
-                ["agent://b", True, "agent://a", "know", "t", 2, 7, True, False],
+                h.call("know", caller="agent://b", callerProven=True, tenantId="t", tracestate="v=1", hops=2, deadlineMs=7, event=True, later=1),
+                ["agent://b", True, "agent://a", "know", "t", "v=1", 2, 7, True, False],
             )
             # The variable is not for programs that the skill starts, and the pipe is not for it.
             self.assertEqual(h.call("environment"), [None, "", True])

@@ -22,6 +22,8 @@ export interface CallInfo {
     readonly idempotencyKey: string;
     /** The W3C trace context. */
     readonly traceparent: string;
+    /** What vendors of tracing have added to it. */
+    readonly tracestate: string;
     /** The calls that led here, this one included. */
     readonly hops: number;
     /** When the caller stops waiting, as `Date.now()` counts, or `undefined`. */
@@ -76,6 +78,7 @@ export declare class ServedCall extends BaseCaller implements Call {
     readonly tenantId: string;
     readonly idempotencyKey: string;
     readonly traceparent: string;
+    readonly tracestate: string;
     readonly hops: number;
     readonly deadlineMs: number | undefined;
     readonly event: boolean;

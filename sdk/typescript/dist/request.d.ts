@@ -34,6 +34,8 @@ export interface RequestOptions {
     tenantId?: string | undefined;
     /** The W3C trace context to continue. In a skill, that of the call that it serves. */
     traceparent?: string | undefined;
+    /** What vendors of tracing have added to `traceparent`. */
+    tracestate?: string | undefined;
     /** Ends the wait, which rejects with the signal's reason, and cancels the callee's skill. */
     signal?: Signal | AbortSignalLike | undefined;
     /** Read integers of the answer beyond 2^53 as `bigint`. Without it, such an answer is a {@link JsonError}. */

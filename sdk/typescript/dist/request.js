@@ -18,10 +18,10 @@ export class BaseCaller {
 }
 /** The JSON of a request. */
 export function encodeRequest(to, capability, payload, options) {
-    const { timeoutMs, idleTimeoutMs, mode, idempotencyKey, sessionId, tenantId, traceparent } = options;
+    const { timeoutMs, idleTimeoutMs, mode, idempotencyKey, sessionId, tenantId, traceparent, tracestate } = options;
     const rest = stringify({
         timeoutMs: wholeMs("timeoutMs", timeoutMs), idleTimeoutMs: wholeMs("idleTimeoutMs", idleTimeoutMs),
-        mode, idempotencyKey, sessionId, tenantId, traceparent,
+        mode, idempotencyKey, sessionId, tenantId, traceparent, tracestate,
     });
     const head = `{"to":${stringify(String(to))},"capability":${stringify(String(capability))}`;
     const body = payload === undefined ? "" : `,"payload":${stringify(payload)}`;

@@ -37,6 +37,7 @@ export interface CallOptions {
     tenantId?: string;
     idempotencyKey?: string;
     traceparent?: string;
+    tracestate?: string;
     /** How far away the deadline is that the skill sees, in milliseconds; that of its capability unless it says otherwise. */
     timeoutMs?: number;
 }

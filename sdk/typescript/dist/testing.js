@@ -56,7 +56,7 @@ export class SkillTest {
             return finish(refused);
         const declared = agents[agent]?.find((c) => c.name === capability);
         const call = new ServedCall({
-            caller: "agent://test", callerProven: true, sessionId: "", tenantId: "", idempotencyKey: "", traceparent: newTrace(), ...options,
+            caller: "agent://test", callerProven: true, sessionId: "", tenantId: "", idempotencyKey: "", traceparent: newTrace(), tracestate: "", ...options,
             agent, capability, correlationId, messageId: randomUUID(), hops: 1, event: false, wantsProgress: declared?.progress === true,
             deadlineMs: Date.now() + (options.timeoutMs ?? declared?.timeoutMs ?? 30_000),
         }, {

@@ -112,7 +112,7 @@ class Worker {
         const call = new ServedCall({
             caller: text("caller"), callerProven: params["callerProven"] === true, agent: this.#agent, capability,
             correlationId: text("correlationId"), messageId: text("messageId"), sessionId: text("sessionId"), tenantId: text("tenantId"),
-            idempotencyKey: text("idempotencyKey"), traceparent: text("traceparent"), hops: params["hops"] ?? 0,
+            idempotencyKey: text("idempotencyKey"), traceparent: text("traceparent"), tracestate: text("tracestate"), hops: params["hops"] ?? 0,
             deadlineMs: params["deadlineMs"] || undefined, event: params["event"] === true, wantsProgress: params["progress"] === true,
         }, new PipeLink(this, id, text("token")));
         this.#calls.set(id, call);

@@ -26,6 +26,8 @@ export interface CallInfo {
   readonly idempotencyKey: string;
   /** The W3C trace context. */
   readonly traceparent: string;
+  /** What vendors of tracing have added to it. */
+  readonly tracestate: string;
   /** The calls that led here, this one included. */
   readonly hops: number;
   /** When the caller stops waiting, as `Date.now()` counts, or `undefined`. */
@@ -85,6 +87,7 @@ export class ServedCall extends BaseCaller implements Call {
   declare readonly tenantId: string;
   declare readonly idempotencyKey: string;
   declare readonly traceparent: string;
+  declare readonly tracestate: string;
   declare readonly hops: number;
   declare readonly deadlineMs: number | undefined;
   declare readonly event: boolean;

@@ -33,6 +33,8 @@ export interface RequestOptions {
   tenantId?: string | undefined;
   /** The W3C trace context to continue. In a skill, that of the call that it serves. */
   traceparent?: string | undefined;
+  /** What vendors of tracing have added to `traceparent`. */
+  tracestate?: string | undefined;
   /** Ends the wait, which rejects with the signal's reason, and cancels the callee's skill. */
   signal?: Signal | AbortSignalLike | undefined;
   /** Read integers of the answer beyond 2^53 as `bigint`. Without it, such an answer is a {@link JsonError}. */
@@ -112,10 +114,10 @@ export type Fetch = (correlationId: string, timeoutMs: number, options: Exchange
 
 /** The JSON of a request. */
 export function encodeRequest(to: string, capability: string, payload: unknown, options: RequestOptions): string {
-  const { timeoutMs, idleTimeoutMs, mode, idempotencyKey, sessionId, tenantId, traceparent } = options;
+  const { timeoutMs, idleTimeoutMs, mode, idempotencyKey, sessionId, tenantId, traceparent, tracestate } = options;
   const rest = stringify({
     timeoutMs: wholeMs("timeoutMs", timeoutMs), idleTimeoutMs: wholeMs("idleTimeoutMs", idleTimeoutMs),
-    mode, idempotencyKey, sessionId, tenantId, traceparent,
+    mode, idempotencyKey, sessionId, tenantId, traceparent, tracestate,
   });
   const head = `{"to":${stringify(String(to))},"capability":${stringify(String(capability))}`;
   const body = payload === undefined ? "" : `,"payload":${stringify(payload)}`;

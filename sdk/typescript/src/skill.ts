@@ -198,7 +198,7 @@ function callOfEnvironment(skill: Skill): CallInfo {
     caller: get("CALLER"), callerProven: get("CALLER_PROVEN") === "true", agent: get("AGENT"),
     capability: get("CAPABILITY") || (names.length === 1 ? (names[0] ?? "") : ""), // a program that is run by hand
     correlationId: get("CORRELATION_ID"), messageId: get("MESSAGE_ID"), sessionId: get("SESSION_ID"), tenantId: get("TENANT_ID"),
-    idempotencyKey: get("IDEMPOTENCY_KEY"), traceparent: get("TRACEPARENT"), hops: Number(get("HOPS")),
+    idempotencyKey: get("IDEMPOTENCY_KEY"), traceparent: get("TRACEPARENT"), tracestate: process.env["TRACESTATE"] ?? "", hops: Number(get("HOPS")),
     deadlineMs: Number(get("DEADLINE")) || undefined, event: false, wantsProgress: true,
   };
 }

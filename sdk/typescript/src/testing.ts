@@ -57,6 +57,7 @@ export interface CallOptions {
   tenantId?: string;
   idempotencyKey?: string;
   traceparent?: string;
+  tracestate?: string;
   /** How far away the deadline is that the skill sees, in milliseconds; that of its capability unless it says otherwise. */
   timeoutMs?: number;
 }
@@ -107,7 +108,7 @@ export class SkillTest {
     const declared = agents[agent]?.find((c) => c.name === capability);
     const call = new ServedCall(
       {
-        caller: "agent://test", callerProven: true, sessionId: "", tenantId: "", idempotencyKey: "", traceparent: newTrace(), ...options,
+        caller: "agent://test", callerProven: true, sessionId: "", tenantId: "", idempotencyKey: "", traceparent: newTrace(), tracestate: "", ...options,
         agent, capability, correlationId, messageId: randomUUID(), hops: 1, event: false, wantsProgress: declared?.progress === true,
         deadlineMs: Date.now() + (options.timeoutMs ?? declared?.timeoutMs ?? 30_000),
       },

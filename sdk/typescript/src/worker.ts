@@ -144,7 +144,7 @@ class Worker {
       {
         caller: text("caller"), callerProven: params["callerProven"] === true, agent: this.#agent, capability,
         correlationId: text("correlationId"), messageId: text("messageId"), sessionId: text("sessionId"), tenantId: text("tenantId"),
-        idempotencyKey: text("idempotencyKey"), traceparent: text("traceparent"), hops: (params["hops"] as number | undefined) ?? 0,
+        idempotencyKey: text("idempotencyKey"), traceparent: text("traceparent"), tracestate: text("tracestate"), hops: (params["hops"] as number | undefined) ?? 0,
         deadlineMs: (params["deadlineMs"] as number | undefined) || undefined, event: params["event"] === true, wantsProgress: params["progress"] === true,
       },
       new PipeLink(this, id, text("token")),

@@ -24,9 +24,9 @@ const withAgent = (name, answer, fn, { tcp = false } = {}) =>
   });
 
 withAgent("sends every option, and the payload as it is", ({ text }) => ok(text), async (socket) => {
-  const all = { timeoutMs: 0.5, idleTimeoutMs: 2, mode: "sync", idempotencyKey: "k", sessionId: "s", tenantId: "t", traceparent: "p" };
+  const all = { timeoutMs: 0.5, idleTimeoutMs: 2, mode: "sync", idempotencyKey: "k", sessionId: "s", tenantId: "t", traceparent: "p", tracestate: "v=1" };
   const text = unwrap(await connect(socket).request("peer", "find", { n: 10n ** 20n, "é": ["\ud834\udd1e"] }, all));
-  assert.equal(text, '{"to":"peer","capability":"find","payload":{"n":100000000000000000000,"é":["\ud834\udd1e"]},"timeoutMs":1,"idleTimeoutMs":2,"mode":"sync","idempotencyKey":"k","sessionId":"s","tenantId":"t","traceparent":"p"}');
+  assert.equal(text, '{"to":"peer","capability":"find","payload":{"n":100000000000000000000,"é":["\ud834\udd1e"]},"timeoutMs":1,"idleTimeoutMs":2,"mode":"sync","idempotencyKey":"k","sessionId":"s","tenantId":"t","traceparent":"p","tracestate":"v=1"}');
   assert.equal(unwrap(await connect(socket).request("peer", "find")), '{"to":"peer","capability":"find"}');
   await assert.rejects(connect(socket).request("peer", "find", null, { timeoutMs: 0 }), { name: "AgentdError", code: "bad-option" });
   await assert.rejects(connect(socket).request("peer", "find", { n: 2 ** 53 }), { name: "JsonError", pointer: "/n" });

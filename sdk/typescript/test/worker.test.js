@@ -40,7 +40,7 @@ onWorker("what is printed goes to the log, and what it starts is no worker", asy
 });
 
 onWorker("knows its call", async (worker) => {
-  const given = { callerProven: true, sessionId: "s", tenantId: "acme", idempotencyKey: "k", deadlineMs: 4102444800000, event: true, progress: true };
+  const given = { callerProven: true, sessionId: "s", tracestate: "v=1", tenantId: "acme", idempotencyKey: "k", deadlineMs: 4102444800000, event: true, progress: true };
   const { answer } = (await worker.call("context", null, given)).result;
   const { progress: wantsProgress, ...same } = given;
   assert.deepEqual(answer, {

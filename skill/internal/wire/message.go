@@ -152,7 +152,7 @@ func ReadInvoke(params json.RawMessage) (p InvokeParams, err error) {
 		to   *string
 	}{
 		{"capability", &p.Capability}, {"caller", &p.Caller}, {"correlationId", &p.CorrelationID}, {"messageId", &p.MessageID}, {"sessionId", &p.SessionID},
-		{"tenantId", &p.TenantID}, {"idempotencyKey", &p.IdempotencyKey}, {"traceparent", &p.Traceparent}, {"token", &p.Token},
+		{"tenantId", &p.TenantID}, {"idempotencyKey", &p.IdempotencyKey}, {"traceparent", &p.Traceparent}, {"tracestate", &p.Tracestate}, {"token", &p.Token},
 	}
 	for name, value := range Members(params) {
 		switch string(name) {

@@ -118,6 +118,7 @@ type InvokeParams struct {
 	TenantID       string          `json:"tenantId,omitempty"`
 	IdempotencyKey string          `json:"idempotencyKey,omitempty"`
 	Traceparent    string          `json:"traceparent,omitempty"`
+	Tracestate     string          `json:"tracestate,omitempty"`
 	Hops           int             `json:"hops,omitempty"`
 	DeadlineMs     int64           `json:"deadlineMs,omitempty"`
 	Event          bool            `json:"event,omitempty"`

@@ -37,6 +37,7 @@ class Call:
     tenant_id: str
     idempotency_key: str
     traceparent: str  #: the W3C trace context of the call
+    tracestate: str  #: what vendors of tracing have added to it
     hops: int  #: the calls that led here, this one included
     deadline_ms: Optional[int]  #: when the caller stops waiting, in ms since the Unix epoch
     event: bool  #: the caller waits for no answer; a process that serves one call does not know, and has False
@@ -54,6 +55,7 @@ class Call:
         self.tenant_id = get("tenantId", "")
         self.idempotency_key = get("idempotencyKey", "")
         self.traceparent = get("traceparent", "")
+        self.tracestate = get("tracestate", "")
         self.hops = get("hops", 0)
         self.deadline_ms = get("deadlineMs") or None
         self.event = get("event", False)
@@ -101,6 +103,7 @@ class Call:
         tenant_id: Optional[str] = None,
         session_id: Optional[str] = None,
         traceparent: Optional[str] = None,
+        tracestate: Optional[str] = None,
     ) -> Result[Any]:
         """Calls a capability of a peer as a part of this call, and blocks; see :meth:`Client.request`.
 
@@ -118,6 +121,7 @@ class Call:
             tenant_id=tenant_id,
             session_id=session_id,
             traceparent=traceparent,
+            tracestate=tracestate,
         )
 
     async def arequest(
@@ -133,6 +137,7 @@ class Call:
         tenant_id: Optional[str] = None,
         session_id: Optional[str] = None,
         traceparent: Optional[str] = None,
+        tracestate: Optional[str] = None,
     ) -> Result[Any]:
         """Calls a capability of a peer as a part of this call; see :meth:`Client.request`."""
         return await self.async_client.request(
@@ -146,6 +151,7 @@ class Call:
             tenant_id=tenant_id,
             session_id=session_id,
             traceparent=traceparent,
+            tracestate=tracestate,
         )
 
     @property

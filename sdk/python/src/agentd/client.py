@@ -59,6 +59,7 @@ def _request(
     tenant_id: Optional[str],
     session_id: Optional[str],
     traceparent: Optional[str],
+    tracestate: Optional[str],
 ) -> dict[str, Any]:
     request: dict[str, Any] = {"to": to, "capability": capability, "payload": payload}
     for name, value in (
@@ -69,6 +70,7 @@ def _request(
         ("tenantId", tenant_id),
         ("sessionId", session_id),
         ("traceparent", traceparent),
+        ("tracestate", tracestate),
     ):
         if value is not None:
             request[name] = value
@@ -96,6 +98,7 @@ class Client(_Caller):
         tenant_id: Optional[str] = None,
         session_id: Optional[str] = None,
         traceparent: Optional[str] = None,
+        tracestate: Optional[str] = None,
     ) -> Result[Any]:
         """Makes one call and returns its outcome, whatever that is; :func:`agentd.unwrap` makes exceptions of failures.
 
@@ -107,7 +110,7 @@ class Client(_Caller):
         agent, and ``TypeError`` or ``ValueError`` for a payload that is no JSON. In a call that was cancelled it raises
         :class:`asyncio.CancelledError`.
         """
-        request = _request(to, capability, payload, timeout_ms, idle_timeout_ms, mode, idempotency_key, tenant_id, session_id, traceparent)
+        request = _request(to, capability, payload, timeout_ms, idle_timeout_ms, mode, idempotency_key, tenant_id, session_id, traceparent, tracestate)
         with closing(self._channel().exchange(request, False, _wait(timeout_ms))) as lines:
             for line in lines:
                 if isinstance(line, dict):
@@ -126,9 +129,10 @@ class Client(_Caller):
         tenant_id: Optional[str] = None,
         session_id: Optional[str] = None,
         traceparent: Optional[str] = None,
+        tracestate: Optional[str] = None,
     ) -> Stream[Any]:
         """Makes one call and returns its progress, an iterator, whose ``result`` is the outcome; see :meth:`request`."""
-        request = _request(to, capability, payload, timeout_ms, idle_timeout_ms, None, idempotency_key, tenant_id, session_id, traceparent)
+        request = _request(to, capability, payload, timeout_ms, idle_timeout_ms, None, idempotency_key, tenant_id, session_id, traceparent, tracestate)
         return Stream(self._channel().exchange(request, True, _wait(timeout_ms)))
 
     def await_result(self, correlation_id: str, *, timeout_ms: int = 30_000) -> Result[Any]:
@@ -155,9 +159,10 @@ class AsyncClient(_Caller):
         tenant_id: Optional[str] = None,
         session_id: Optional[str] = None,
         traceparent: Optional[str] = None,
+        tracestate: Optional[str] = None,
     ) -> Result[Any]:
         """Makes one call and returns its outcome; see :meth:`Client.request`."""
-        request = _request(to, capability, payload, timeout_ms, idle_timeout_ms, mode, idempotency_key, tenant_id, session_id, traceparent)
+        request = _request(to, capability, payload, timeout_ms, idle_timeout_ms, mode, idempotency_key, tenant_id, session_id, traceparent, tracestate)
         async with aclosing(self._channel().aexchange(request, False, _wait(timeout_ms))) as lines:
             async for line in lines:
                 if isinstance(line, dict):
@@ -176,9 +181,10 @@ class AsyncClient(_Caller):
         tenant_id: Optional[str] = None,
         session_id: Optional[str] = None,
         traceparent: Optional[str] = None,
+        tracestate: Optional[str] = None,
     ) -> AsyncStream[Any]:
         """Makes one call and returns its progress, an asynchronous iterator, whose ``result`` is the outcome."""
-        request = _request(to, capability, payload, timeout_ms, idle_timeout_ms, None, idempotency_key, tenant_id, session_id, traceparent)
+        request = _request(to, capability, payload, timeout_ms, idle_timeout_ms, None, idempotency_key, tenant_id, session_id, traceparent, tracestate)
         return AsyncStream(self._channel().aexchange(request, True, _wait(timeout_ms)))
 
     async def await_result(self, correlation_id: str, *, timeout_ms: int = 30_000) -> Result[Any]:

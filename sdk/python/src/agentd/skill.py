@@ -177,6 +177,7 @@ def _call_of_environment() -> Call:
         "tenantId": text("TENANT_ID"),
         "idempotencyKey": text("IDEMPOTENCY_KEY"),
         "traceparent": text("TRACEPARENT"),
+        "tracestate": os.environ.get("TRACESTATE", ""),
         "hops": number("HOPS"),
         "deadlineMs": number("DEADLINE"),
         "progress": True,

@@ -103,6 +103,7 @@ class SkillTest:
         tenant_id: str = "",
         idempotency_key: str = "",
         traceparent: str = "",
+        tracestate: str = "",
         timeout_ms: Optional[int] = None,
     ) -> Result[Any]:
         """Makes one call, and returns what the caller gets.
@@ -110,7 +111,7 @@ class SkillTest:
         An exception that a caller would not see the text of, which is any but :class:`SkillError`, is raised here.
         ``timeout_ms`` sets the deadline that the skill sees; nothing ends it then.
         """
-        job = self._job(capability, payload, caller, caller_proven, session_id, tenant_id, idempotency_key, traceparent, timeout_ms)
+        job = self._job(capability, payload, caller, caller_proven, session_id, tenant_id, idempotency_key, traceparent, tracestate, timeout_ms)
         if isinstance(job, dict):
             return cast("Result[Any]", job)
         found, channel, given = job
@@ -129,10 +130,11 @@ class SkillTest:
         tenant_id: str = "",
         idempotency_key: str = "",
         traceparent: str = "",
+        tracestate: str = "",
         timeout_ms: Optional[int] = None,
     ) -> Result[Any]:
         """Is :meth:`call` for tests with asyncio. Functions that block run in a thread."""
-        job = self._job(capability, payload, caller, caller_proven, session_id, tenant_id, idempotency_key, traceparent, timeout_ms)
+        job = self._job(capability, payload, caller, caller_proven, session_id, tenant_id, idempotency_key, traceparent, tracestate, timeout_ms)
         if isinstance(job, dict):
             return cast("Result[Any]", job)
         found, channel, given = job
@@ -158,7 +160,7 @@ class SkillTest:
     # One call.
 
     def _job(self, capability: str, payload: object, *rest: Any) -> Union[dict[str, Any], tuple[Handler, _Channel, Any]]:
-        caller, caller_proven, session_id, tenant_id, key, traceparent, timeout_ms = rest
+        caller, caller_proven, session_id, tenant_id, key, traceparent, tracestate, timeout_ms = rest
         text = _json.encode(payload)
         channel = _Channel(self, uuid.uuid4().hex)
         if refused := self._host.judge("", capability, "request", text):
@@ -177,6 +179,7 @@ class SkillTest:
             "tenantId": tenant_id,
             "idempotencyKey": key,
             "traceparent": traceparent or f"00-{uuid.uuid4().hex}-{uuid.uuid4().hex[:16]}-01",
+            "tracestate": tracestate,
             "hops": 1,
             "deadlineMs": int(time.time() * 1000) + (timeout_ms or declared["timeoutMs"]),
             "progress": declared["progress"],
