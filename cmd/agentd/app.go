@@ -63,7 +63,7 @@ func (a *app) rootCommand() *cobra.Command {
 			"hash-chained record of each violation.",
 		SilenceUsage: true, SilenceErrors: true,
 	},
-		a.demoCommand(), a.initCommand(), a.devCommand(), a.doctorCommand(), a.runCommand(), a.brokerCommand(), a.fleetCommand(), a.requestCommand(), a.benchCommand(), a.progressCommand(),
+		a.demoCommand(), a.initCommand(), a.devCommand(), a.doctorCommand(), a.topCommand(), a.runCommand(), a.brokerCommand(), a.fleetCommand(), a.requestCommand(), a.benchCommand(), a.progressCommand(),
 		a.awaitCommand(), a.dlqCommand(), a.permissionsCommand(), a.identityCommand(), a.approvalsCommand(),
 		a.capabilitiesCommand(), a.skillCommand(), a.sdkCommand(), a.actionCommand(), a.registryCommand(), a.mcpCommand(), a.auditCommand(), a.versionCommand(),
 	)
