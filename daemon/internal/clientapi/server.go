@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/agentd/agentd/daemon/internal/httplisten"
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
 	"github.com/agentd/agentd/rpc"
 )
@@ -60,8 +60,7 @@ type Server struct {
 	agent    Agent
 	log      *slog.Logger
 	listener net.Listener
-	http     *http.Server
-	done     chan error // receives the error of Serve
+	http     *httplisten.Server
 	current  atomic.Pointer[setting]
 	refused  atomic.Int64 // requests that were not let in
 }
@@ -94,19 +93,17 @@ func Listen(ctx context.Context, address string, agent Agent, settings Settings,
 	if err := first.gate.Check(listener.Addr(), first.cert != nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("control: %w", err), listener.Close())
 	}
-	s := &Server{agent: agent, log: log, listener: listener, done: make(chan error, 1)}
+	s := &Server{agent: agent, log: log, listener: listener}
 	s.current.Store(first)
-	s.http = &http.Server{
+	s.http = httplisten.Serve(listener, &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // strangers could fill the log
-	}
-	go func() { // Shutdown receives the error
-		s.done <- s.http.Serve(&secured{listener, s, make(chan struct{}, MaxConnections)})
-	}()
+	}, httplisten.Limits{Connections: MaxConnections}, settings.Certificate)
 	return s, nil
 }
 
-// Prepare reads what a reload changes. use puts it in force for the requests that follow.
+// Prepare reads what a reload changes. use puts it in force for the requests that follow; where
+// a certificate is new, plain connections end.
 func (s *Server) Prepare(settings Settings) (use func(), err error) {
 	next, err := newSetting(settings)
 	if err == nil {
@@ -115,69 +112,21 @@ func (s *Server) Prepare(settings Settings) (use func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("control: %w", err)
 	}
-	return func() { s.current.Store(next) }, nil
+	return func() {
+		s.current.Store(next)
+		s.http.Use(settings.Certificate)
+	}, nil
 }
 
 // URL is where clients find the server.
-func (s *Server) URL() string {
-	scheme := "http"
-	if s.current.Load().cert != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + s.listener.Addr().String()
-}
+func (s *Server) URL() string { return s.http.URL() }
 
 // Shutdown takes no more requests, waits for those in progress until ctx ends, and cuts them off
 // then.
 func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("control: requests of clients were cut short: %w", err), s.http.Close())
+	cut, err := s.http.Shutdown(ctx)
+	if cut != nil {
+		cut = fmt.Errorf("control: requests of clients were cut short: %w", cut)
 	}
-	if serr := <-s.done; !errors.Is(serr, http.ErrServerClosed) {
-		err = errors.Join(err, serr)
-	}
-	return err
-}
-
-// A secured listener bounds the connections, and speaks TLS if there is a certificate when one
-// comes.
-type secured struct {
-	net.Listener
-	server *Server
-	open   chan struct{}
-}
-
-// Accept implements [net.Listener].
-func (l *secured) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.open <- struct{}{}:
-		default:
-			_ = conn.Close() // a stranger's, as far as is known: there is nothing to say
-			continue
-		}
-		conn = &counted{Conn: conn, free: func() { <-l.open }}
-		if cert := l.server.current.Load().cert; cert != nil {
-			conn = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
-		}
-		return conn, nil
-	}
-}
-
-// A counted connection frees its place when it is closed.
-type counted struct {
-	net.Conn
-	once sync.Once
-	free func()
-}
-
-// Close implements [net.Conn].
-func (c *counted) Close() error {
-	c.once.Do(c.free)
-	return c.Conn.Close()
+	return errors.Join(cut, err)
 }

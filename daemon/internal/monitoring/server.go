@@ -10,11 +10,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/agentd/agentd/daemon/internal/httplisten"
 	"github.com/agentd/agentd/daemon/metrics"
 )
 
@@ -54,8 +53,7 @@ type Settings struct {
 type Server struct {
 	log      *slog.Logger
 	listener net.Listener
-	http     *http.Server
-	done     chan error // receives the error of Serve
+	http     *httplisten.Server
 	metrics  http.Handler
 	profiles http.Handler
 	probes   probes
@@ -82,24 +80,33 @@ func Listen(ctx context.Context, address string, s Settings, log *slog.Logger, a
 	if err != nil {
 		return nil, fmt.Errorf("monitoring: %w; choose another address with --listen or monitoring.listen", err)
 	}
-	m := &Server{log: log, listener: listener, done: make(chan error, 1), metrics: handler, profiles: profiles(), probes: probes{agents: agents}}
-	use, err := m.Prepare(s)
+	m := &Server{log: log, listener: listener, metrics: handler, profiles: profiles(), probes: probes{agents: agents}}
+	next, err := m.check(s)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	use()
-	m.http = &http.Server{
+	m.current.Store(next)
+	m.http = httplisten.Serve(listener, &http.Server{
 		Handler: m, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // strangers could fill the log
-	}
-	go func() { // Close receives the error
-		m.done <- m.http.Serve(&bounded{Listener: listener, server: m, open: map[netip.Addr]int{}})
-	}()
+	}, httplisten.Limits{Connections: maxConnections, FromOne: maxFromOne}, s.Certificate)
 	return m, nil
 }
 
-// Prepare checks what a reload changes. use puts it in force for the requests that follow.
+// Prepare checks what a reload changes. use puts it in force for the requests that follow; where a
+// certificate is new, plain connections end.
 func (m *Server) Prepare(s Settings) (use func(), err error) {
+	next, err := m.check(s)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		m.current.Store(next)
+		m.http.Use(s.Certificate)
+	}, nil
+}
+
+func (m *Server) check(s Settings) (*setting, error) {
 	if !loopback(m.listener.Addr()) {
 		switch {
 		case s.Certificate == nil && !s.Insecure:
@@ -108,18 +115,11 @@ func (m *Server) Prepare(s Settings) (use func(), err error) {
 			return nil, fmt.Errorf("monitoring: others reach %s: profiles take monitoring.token in agent.yaml", m.listener.Addr())
 		}
 	}
-	next := &setting{Settings: s, digest: sha256.Sum256([]byte(s.Token))}
-	return func() { m.current.Store(next) }, nil
+	return &setting{Settings: s, digest: sha256.Sum256([]byte(s.Token))}, nil
 }
 
 // URL is where the server is.
-func (m *Server) URL() string {
-	scheme := "http"
-	if m.current.Load().Certificate != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + m.listener.Addr().String()
-}
+func (m *Server) URL() string { return m.http.URL() }
 
 // Close ends the server, and cuts off requests that still run after a second, or when ctx ends: a
 // profiler asks for thirty, and the rest of a stop waits.
@@ -129,10 +129,8 @@ func (m *Server) Close(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	if err := m.http.Shutdown(ctx); err != nil {
-		_ = m.http.Close() // a profile that somebody reads is no reason for an error
-	}
-	if err := <-m.done; !errors.Is(err, http.ErrServerClosed) {
+	// A profile that somebody reads is no reason for an error.
+	if _, err := m.http.Shutdown(ctx); err != nil {
 		return fmt.Errorf("monitoring: %w", err)
 	}
 	return nil
@@ -148,73 +146,4 @@ func profiles() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return mux
-}
-
-// A bounded listener bounds the connections, and speaks TLS if there is a certificate when one
-// comes.
-type bounded struct {
-	net.Listener
-	server *Server
-
-	mu   sync.Mutex
-	all  int
-	open map[netip.Addr]int // by where they come from; both guarded by mu
-}
-
-// take takes a place for a connection. free gives it back; it is nil if there is none.
-func (l *bounded) take(remote net.Addr) (free func()) {
-	at, _ := netip.ParseAddrPort(remote.String()) // the zero address for another kind
-	from := at.Addr().Unmap().WithZone("")
-	if from.Is6() { // a host has all addresses of such a network
-		const network = 64
-		prefix, _ := from.Prefix(network)
-		from = prefix.Addr()
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all >= maxConnections || l.open[from] >= maxFromOne {
-		return nil
-	}
-	l.all++
-	l.open[from]++
-	return sync.OnceFunc(func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.all--
-		if l.open[from]--; l.open[from] == 0 {
-			delete(l.open, from)
-		}
-	})
-}
-
-// Accept implements [net.Listener].
-func (l *bounded) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		free := l.take(conn.RemoteAddr())
-		if free == nil {
-			_ = conn.Close() // a stranger's, as far as is known: there is nothing to say
-			continue
-		}
-		conn = &counted{Conn: conn, free: free}
-		if cert := l.server.current.Load().Certificate; cert != nil {
-			conn = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
-		}
-		return conn, nil
-	}
-}
-
-// A counted connection frees its place when it is closed.
-type counted struct {
-	net.Conn
-	free func()
-}
-
-// Close implements [net.Conn].
-func (c *counted) Close() error {
-	c.free()
-	return c.Conn.Close()
 }

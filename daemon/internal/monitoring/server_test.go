@@ -8,13 +8,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -261,46 +259,6 @@ func outside(t *testing.T) string {
 	}
 	t.Skip("this machine has no address that others reach")
 	return ""
-}
-
-// One address does not take all places, and an IPv6 host has one. The places of all are bounded.
-func TestPlaces(t *testing.T) {
-	l := &bounded{open: map[netip.Addr]int{}}
-	take := func(address string) (func(), bool) {
-		free := l.take(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)))
-		return free, free != nil
-	}
-	var frees []func()
-	for i := range maxConnections + 1 {
-		address := fmt.Sprintf("10.0.0.%d:1", i/maxFromOne)
-		if i/maxFromOne == 1 {
-			address = fmt.Sprintf("[2001:db8::%x]:1", i)
-		}
-		free, ok := take(address)
-		if ok != (i < maxConnections) {
-			t.Fatalf("the connection %d from %s: %v", i, address, ok)
-		}
-		if i == maxFromOne {
-			if _, ok := take("[::ffff:10.0.0.0]:2"); ok {
-				t.Error("one address takes more than its part")
-			}
-		}
-		if ok {
-			frees = append(frees, free)
-		}
-	}
-	for _, free := range frees {
-		free()
-		free() // closed twice
-	}
-	if l.all != 0 || len(l.open) != 0 {
-		t.Errorf("%d places are taken, %v", l.all, l.open)
-	}
-	for i := range maxFromOne + 1 {
-		if _, ok := take(fmt.Sprintf("[2001:db8::%x]:1", i)); ok != (i < maxFromOne) {
-			t.Errorf("the address %d of one network: %v", i, ok)
-		}
-	}
 }
 
 // However often strangers ask, the broker is asked once a second, and answers who is still there.

@@ -1,0 +1,184 @@
+package httplisten
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// Limits bound the connections that are open. Further ones are closed at once.
+type Limits struct {
+	// Connections bounds all of them, and FromOne those from one address; 0 is no bound of that
+	// kind.
+	Connections, FromOne int
+}
+
+// A Server serves HTTP on one listener. It is safe for concurrent use.
+type Server struct {
+	http *http.Server
+	on   *listener
+	done chan error // receives the error of Serve
+}
+
+// Serve serves on a listener, with a certificate or, where that is nil, plain HTTP, until
+// [Server.Shutdown]. Both l and s then belong to the server, which sets s.ConnState.
+func Serve(l net.Listener, s *http.Server, limits Limits, cert *tls.Certificate) *Server {
+	on := &listener{Listener: l, limits: limits, cert: cert, open: map[netip.Addr]int{}, plain: map[net.Conn]bool{}}
+	s.ConnState = on.changed
+	server := &Server{http: s, on: on, done: make(chan error, 1)}
+	go func() { server.done <- s.Serve(on) }() // Shutdown receives the error
+	return server
+}
+
+// Use puts another certificate in force for the connections that follow; nil is plain HTTP. Where
+// there is one, plain connections end: at once, or with the request that they have.
+func (s *Server) Use(cert *tls.Certificate) { s.on.use(cert) }
+
+// URL is where the server is.
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.on.certificate() != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + s.on.Addr().String()
+}
+
+// Shutdown takes no more requests, waits for those in progress until ctx ends, and cuts them off
+// then: cut says why. err is a fault of the listener before that.
+func (s *Server) Shutdown(ctx context.Context) (cut, err error) {
+	if cut = s.http.Shutdown(ctx); cut != nil {
+		err = s.http.Close()
+	}
+	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return cut, err
+}
+
+// A listener bounds the connections, and speaks TLS if there is a certificate when one comes.
+type listener struct {
+	net.Listener
+	limits Limits
+
+	mu    sync.Mutex
+	cert  *tls.Certificate   // guarded by mu, as are all below
+	all   int                // connections
+	open  map[netip.Addr]int // by where they come from
+	plain map[net.Conn]bool  // those without TLS, and whether they have a request
+}
+
+func (l *listener) certificate() *tls.Certificate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cert
+}
+
+// use puts a certificate in force.
+func (l *listener) use(cert *tls.Certificate) {
+	var ended []net.Conn
+	l.mu.Lock()
+	l.cert = cert
+	for conn, busy := range l.plain {
+		if cert != nil && !busy {
+			ended = append(ended, conn)
+		}
+	}
+	l.mu.Unlock()
+	for _, conn := range ended { // without the lock, which Close takes
+		_ = conn.Close() // nothing was written that could be lost
+	}
+}
+
+// changed notes what becomes of a plain connection; it is [http.Server].ConnState. One whose
+// request has been answered ends if it is plain no more by right.
+func (l *listener) changed(conn net.Conn, state http.ConnState) {
+	l.mu.Lock()
+	_, plain := l.plain[conn]
+	if plain {
+		l.plain[conn] = state == http.StateActive
+	}
+	end := plain && state == http.StateIdle && l.cert != nil
+	l.mu.Unlock()
+	if end {
+		_ = conn.Close() // the answer is on its way
+	}
+}
+
+// Accept implements [net.Listener].
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if taken := l.take(conn); taken != nil {
+			return taken, nil
+		}
+		_ = conn.Close() // a stranger's, as far as is known: there is nothing to say
+	}
+}
+
+// take takes a place for a connection, which gives it back when it is closed. It returns nil if
+// there is none.
+func (l *listener) take(conn net.Conn) net.Conn {
+	from, ok := l.place(conn.RemoteAddr())
+	if !ok {
+		return nil
+	}
+	counted := &counted{Conn: conn}
+	counted.free = sync.OnceFunc(func() { l.free(counted, from) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cert == nil {
+		l.plain[counted] = false
+		return counted
+	}
+	return tls.Server(counted, &tls.Config{Certificates: []tls.Certificate{*l.cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+}
+
+// place takes a place for a connection from an address, if there is one. free gives it back.
+func (l *listener) place(remote net.Addr) (from netip.Addr, ok bool) {
+	at, _ := netip.ParseAddrPort(remote.String()) // the zero address for another kind
+	from = at.Addr().Unmap().WithZone("")
+	if from.Is6() { // a host has all addresses of such a network
+		const network = 64
+		prefix, _ := from.Prefix(network)
+		from = prefix.Addr()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if full(l.all, l.limits.Connections) || full(l.open[from], l.limits.FromOne) {
+		return from, false
+	}
+	l.all++
+	l.open[from]++
+	return from, true
+}
+
+func full(n, most int) bool { return most > 0 && n >= most }
+
+func (l *listener) free(conn net.Conn, from netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.plain, conn)
+	l.all--
+	if l.open[from]--; l.open[from] == 0 {
+		delete(l.open, from)
+	}
+}
+
+// A counted connection frees its place when it is closed.
+type counted struct {
+	net.Conn
+	free func()
+}
+
+// Close implements [net.Conn].
+func (c *counted) Close() error {
+	c.free()
+	return c.Conn.Close()
+}
