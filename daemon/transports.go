@@ -25,8 +25,7 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 		d.transports = append(d.transports, d.cfg.Bus.Connect())
 	}
 	specs := natsSpecs(d.Member())
-	explicit := len(d.cfg.NATS.Servers) > 0 || d.cfg.NATS.Context != ""
-	if len(specs) == 0 || d.cfg.Bus != nil && !explicit && memoryReaches(d.Member()) {
+	if len(specs) == 0 || d.cfg.Bus != nil && NeedsNoBroker(d.Member(), d.cfg.NATS) {
 		return nil
 	}
 	opts := d.cfg.NATS.WithServers(specs[0].Servers)
@@ -47,6 +46,12 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 	d.transports = append(d.transports, conn)
 	d.jetStream, err = connectJetStream(ctx, opts)
 	return err
+}
+
+// NeedsNoBroker reports whether a member does without NATS in a process with the rest of its fleet:
+// memory reaches all whom it calls, and nobody has named a server.
+func NeedsNoBroker(m *fleet.Member, opts nats.Options) bool {
+	return len(opts.Servers) == 0 && opts.Context == "" && memoryReaches(m)
 }
 
 // connectNATS connects a member, and tries again with the credentials that `agentd fleet

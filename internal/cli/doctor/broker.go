@@ -37,8 +37,8 @@ func (p *patient) broker(ctx context.Context) {
 		p.say(checkBroker, skipped, "", "the agent runs without one: all whom it calls are in its process")
 		return
 	}
-	asked := time.Now()
-	v, uses, err := daemon.VisitNATS(ctx, p.paths, p.member, nats.FromEnv(p.env.Getenv))
+	asked, opts := time.Now(), nats.FromEnv(p.env.Getenv)
+	v, uses, err := daemon.VisitNATS(ctx, p.paths, p.member, opts)
 	took := time.Since(asked)
 	switch {
 	case !uses:
@@ -47,6 +47,10 @@ func (p *patient) broker(ctx context.Context) {
 	case errors.Is(err, transport.Denied):
 		p.say(checkBroker, fail, "run this with the agent's own environment (AGENTD_NATS_CREDS, AGENTD_NATS_NKEY, …), or make credentials: agentd fleet nats-config",
 			"the broker refuses the agent's credentials: %v", err)
+		return
+	case err != nil && p.status == nil && daemon.NeedsNoBroker(p.member, opts):
+		p.say(checkBroker, skipped, "start one (agentd broker) for agents in processes of their own (agentd run)",
+			"none can be reached, and `agentd fleet run` needs none: in one process memory reaches all whom the agent calls (%v)", err)
 		return
 	case err != nil:
 		p.say(checkBroker, fail, "start it (agentd broker), name another one (AGENTD_NATS_URL), or open the way to it", "cannot be reached: %v", err)
