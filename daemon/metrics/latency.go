@@ -43,7 +43,7 @@ func newLatency() *latency { return &latency{} }
 // splits are the native buckets with a classic bound, which is counted from 1.
 var splits = func() (s [nativeBuckets]uint8) { //nolint:gochecknoglobals // a table of constants
 	for i, bound := range classicBounds {
-		s[nativeIndex(bound)] = uint8(i) + 1 //nolint:gosec // there are few
+		s[nativeIndex(bound)] = uint8(i) + 1
 	}
 	return s
 }()
@@ -79,7 +79,7 @@ func (l *latency) load() (native [nativeBuckets]uint64, classic [len(classicBoun
 	for i := range l.counts {
 		native[i] = l.counts[i].Load()
 		if k := splits[i]; k > 0 {
-			classic[k-1] = below + native[i]
+			classic[k-1] = below + native[i] //nolint:gosec // splits are places of classicBounds
 			native[i] += l.above[k-1].Load()
 		}
 		below += native[i]

@@ -126,7 +126,7 @@ func TestPlainConnectionsEnd(t *testing.T) {
 	if !strings.HasPrefix(s.URL(), "https://") {
 		t.Error(s.URL())
 	}
-	conn, err := tls.Dial("tcp", s.on.Addr().String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // of this test
+	conn, err := tls.Dial("tcp", s.on.Addr().String(), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -229,7 +229,7 @@ func readKeys(ctx context.Context, in *os.File, keys chan<- key) {
 	buffer := make([]byte, 64)
 	for ctx.Err() == nil {
 		fds := []unix.PollFd{{Fd: int32(in.Fd()), Events: unix.POLLIN}}                                       //nolint:gosec // a file descriptor
-		if n, err := unix.Poll(fds, int(keyPoll.Milliseconds())); err == unix.EINTR || err == nil && n == 0 { //nolint:errorlint // a plain errno
+		if n, err := unix.Poll(fds, int(keyPoll.Milliseconds())); err == unix.EINTR || err == nil && n == 0 {
 			continue
 		} else if err != nil {
 			return
