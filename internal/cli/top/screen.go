@@ -228,7 +228,7 @@ func readKeys(ctx context.Context, in *os.File, keys chan<- key) {
 	var parse keyParser
 	buffer := make([]byte, 64)
 	for ctx.Err() == nil {
-		fds := []unix.PollFd{{Fd: int32(in.Fd()), Events: unix.POLLIN}}                                       //nolint:gosec // a file descriptor
+		fds := []unix.PollFd{{Fd: int32(in.Fd()), Events: unix.POLLIN}} //nolint:gosec // a file descriptor
 		if n, err := unix.Poll(fds, int(keyPoll.Milliseconds())); err == unix.EINTR || err == nil && n == 0 {
 			continue
 		} else if err != nil {
