@@ -37,8 +37,9 @@ const askFleets = 5 * time.Second
 // checkFleet refuses to take requests where an agent of another fleet does. On a broker
 // that knows its users it asks for services of the agent's own name alone, which is what
 // the rules of `agentd fleet nats-config` let it ask; there permissions keep fleets apart.
-// On an open one it asks all services, as an agent of any name may have been given its
-// subject. What agents say about themselves has no proof, so this protects against
+// On an open one it asks the services on its own subjects, as an agent of any name may have
+// been given one of them. It never asks all services: each agent of a fleet would answer the
+// start of each other one. What agents say about themselves has no proof, so this protects against
 // mistakes, not against attacks.
 func (d *Daemon) checkFleet(ctx context.Context) error {
 	conn := d.nats()
@@ -47,7 +48,7 @@ func (d *Daemon) checkFleet(ctx context.Context) error {
 	}
 	find := d.findNamesakes
 	if !conn.Client().AuthRequired() {
-		find = d.findServices
+		find = d.findOnSubjects
 	}
 	found, err := find(ctx)
 	if err != nil {
@@ -76,11 +77,21 @@ func (d *Daemon) findNamesakes(ctx context.Context) ([]discovery.Instance, error
 	return discovery.Find(ctx, d.nats(), natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
 }
 
-// findServices returns the running services of any name.
-func (d *Daemon) findServices(ctx context.Context) ([]discovery.Instance, error) {
+// findOnSubjects returns the running services, of any name, on the subjects of this agent.
+func (d *Daemon) findOnSubjects(ctx context.Context) (all []discovery.Instance, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askFleets)
 	defer cancel()
-	return discovery.Find(ctx, d.nats(), "", findQuiet)
+	for _, spec := range d.Member().Capabilities.Transports {
+		if spec.Kind != capability.NATS {
+			continue
+		}
+		found, err := discovery.FindOn(ctx, d.nats(), spec.Requests, findQuiet)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // A fleetCheck asks a second time, in the background.

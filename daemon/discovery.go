@@ -35,8 +35,23 @@ func (d *Daemon) announce(context.Context) (err error) {
 	if conn == nil || d.inbox == nil {
 		return nil
 	}
-	d.announcement, err = discovery.Announce(conn, natsauth.ServiceName(d.brokerName(d.Member().Address)), d.service)
+	var subjects []string
+	// A broker with permissions does not let an agent subscribe to more, and keeps fleets apart.
+	if !conn.Client().AuthRequired() {
+		subjects = append(subjects, d.requestsSubject())
+	}
+	d.announcement, err = discovery.Announce(conn, natsauth.ServiceName(d.brokerName(d.Member().Address)), d.service, subjects...)
 	return err
+}
+
+// requestsSubject is the subject of the agent's first NATS transport: a service has one.
+func (d *Daemon) requestsSubject() string {
+	for _, spec := range d.Member().Capabilities.Transports {
+		if spec.Kind == capability.NATS {
+			return spec.Requests
+		}
+	}
+	return ""
 }
 
 // service describes the agent in the terms of NATS, as it is now: every capability
@@ -51,14 +66,7 @@ func (d *Daemon) service() discovery.Service {
 			MetadataVersion: d.cfg.Version, MetadataReady: strconv.FormatBool(d.Ready() == nil),
 		},
 	}
-	// The subject of the first NATS transport; a service has one.
-	var subject string
-	for _, spec := range contract.Transports {
-		if spec.Kind == capability.NATS {
-			subject = spec.Requests
-			break
-		}
-	}
+	subject := d.requestsSubject()
 	for _, c := range contract.Capabilities {
 		counts := d.stats.calls.Served(c.Name)
 		s.Endpoints = append(s.Endpoints, discovery.Endpoint{

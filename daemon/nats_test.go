@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -274,7 +275,7 @@ func TestAnotherFleetAtTheSameMoment(t *testing.T) {
 	defer nc.Close()
 	// The other agent answers the second question alone: it has not been announced before.
 	questions := 0
-	if _, err := nc.Subscribe("$SRV.STATS", func(m *natsgo.Msg) {
+	if _, err := nc.Subscribe("$SRV.STATS.subject-agents_callee_requests", func(m *natsgo.Msg) {
 		if questions++; questions < 2 {
 			return
 		}
@@ -300,6 +301,36 @@ func TestAnotherFleetAtTheSameMoment(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Error("the other fleet's agent was not found")
+	}
+}
+
+// The start of one agent has no other one answer: a fleet of N agents would otherwise cause
+// N² answers when it starts.
+func TestStartAsksNobodyElse(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "")
+	nc, err := natsgo.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	var asked atomic.Int64
+	if _, err := nc.Subscribe("$SRV.*", func(*natsgo.Msg) { asked.Add(1) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := load(t, natsFiles(server.URL()))
+	cfg.Handlers = handle(echo)
+	d := startAgent(t, cfg, "callee")
+	// Stop waits for the question that is asked in the background.
+	stop(t, &daemon.Fleet{Daemons: []*daemon.Daemon{d}})
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("%d questions to every service on the broker", n)
 	}
 }
 

@@ -62,14 +62,18 @@ const flushTimeout = 5 * time.Second
 // Announce answers for the service called name, a legal NATS name. It calls describe
 // for each discovery request, from several goroutines at the same time: describe must
 // not block. When Announce returns, the server that conn is connected to knows of the
-// service.
-func Announce(conn *nats.Conn, name string, describe func() Service) (*Announcement, error) {
+// service. [FindOn] finds it by each of subjects, where its endpoints take requests.
+func Announce(conn *nats.Conn, name string, describe func() Service, subjects ...string) (*Announcement, error) {
 	if legalName(name) != name || name == "" {
 		return nil, fmt.Errorf("discovery: %q cannot be the name of a NATS service: use letters, digits, - and _", name)
 	}
 	a := &Announcement{name: name, id: uuid.NewString(), started: time.Now().UTC(), nc: conn.Client(), describe: describe}
 	// One subscription serves all verbs: the second part of a subject is the verb.
-	for _, subject := range []string{micro.APIPrefix + ".*", micro.APIPrefix + ".*." + name, micro.APIPrefix + ".*." + name + "." + a.id} {
+	topics := []string{micro.APIPrefix + ".*", micro.APIPrefix + ".*." + name, micro.APIPrefix + ".*." + name + "." + a.id}
+	for _, subject := range subjects {
+		topics = append(topics, micro.APIPrefix+".*."+nameOn(subject))
+	}
+	for _, subject := range topics {
 		sub, err := a.nc.Subscribe(subject, a.answer)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("discovery: %s: %w", subject, err), a.Close())
@@ -161,6 +165,10 @@ func orEmpty(m map[string]string) map[string]string {
 	}
 	return m
 }
+
+// nameOn is a second name for the services that take requests on a subject. Others may share
+// it, as a subject may have characters that a name cannot.
+func nameOn(subject string) string { return "subject-" + legalName(subject) }
 
 // legalName is s with _ in the place of each character that a NATS name cannot contain.
 func legalName(s string) string {

@@ -193,6 +193,40 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A service is found by its subject whatever its name, and no other service answers.
+func TestFindOn(t *testing.T) {
+	s := natstest.Run(t, "")
+	at := func(name, subject string) *discovery.Announcement {
+		a, err := discovery.Announce(connect(t, s), name, func() discovery.Service {
+			return discovery.Service{Endpoints: []discovery.Endpoint{{Name: "go", Subject: subject}}}
+		}, subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = a.Close() })
+		return a
+	}
+	one, two := at("a", "x.y"), at("b", "x.y")
+	at("c", "x_y") // shares the name that stands for the subject
+	at("d", "z")
+	asking := connect(t, s)
+	found, err := discovery.FindOn(t.Context(), asking, "x.y", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, i := range found {
+		ids = append(ids, i.ID)
+	}
+	slices.Sort(ids)
+	if want := []string{one.ID(), two.ID()}; !slices.Equal(ids, slices.Sorted(slices.Values(want))) {
+		t.Errorf("found %v, want %v", ids, want)
+	}
+	if found, err := discovery.FindOn(t.Context(), asking, "nobody", time.Hour); err != nil || len(found) != 0 {
+		t.Errorf("found %v, %v where nobody is", found, err)
+	}
+}
+
 // Anybody may reply, with a service of very many subjects, and with megabytes of nothing.
 func TestFindIsBounded(t *testing.T) {
 	s := natstest.Run(t, "")

@@ -81,6 +81,15 @@ func Find(ctx context.Context, conn *nats.Conn, name string, quiet time.Duration
 	return found, nil
 }
 
+// FindOn is [Find] for the services that take requests on a subject, whatever their names,
+// as far as they were announced with that subject. Find would have every service of the
+// system answer: agents that each look for a conflict would cause a number of messages that
+// grows with the square of theirs.
+func FindOn(ctx context.Context, conn *nats.Conn, subject string, quiet time.Duration) ([]Instance, error) {
+	found, err := Find(ctx, conn, nameOn(subject), quiet)
+	return slices.DeleteFunc(found, func(i Instance) bool { return !slices.Contains(i.Subjects, subject) }), err
+}
+
 // nextReply waits for one reply, for the quiet time at most.
 func nextReply(ctx context.Context, sub *natsgo.Subscription, quiet time.Duration) (*natsgo.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, quiet)
