@@ -34,12 +34,45 @@ type witnessedBody struct {
 // recallWitnessed recalls what this witness has seen of the logs of everybody it serves.
 func (d *Daemon) recallWitnessed(ctx context.Context) error {
 	d.witnesses.recalled = map[envelope.Address]bool{}
+	found, all, err := d.newestMemories(ctx)
+	if err != nil {
+		return fmt.Errorf("what this witness has seen: %w", err)
+	}
 	for _, owner := range d.witnessed() {
-		if err := d.recallOnce(ctx, owner); err != nil {
+		if m := found[owner]; m != nil || all {
+			d.recall(ctx, owner, m)
+		} else if err := d.recallOnce(ctx, owner); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// recallAtOnce bounds the records that are read together at the start.
+const recallAtOnce = 4096
+
+// newestMemories are the newest memories of all logs, as [Daemon.memoryOf] returns them one by
+// one, which would take a query for each agent of the fleet. all says that nobody else has
+// one; otherwise that has to be asked of each.
+func (d *Daemon) newestMemories(ctx context.Context) (found map[envelope.Address]*witness.Memory, all bool, err error) {
+	found = map[envelope.Address]*witness.Memory{}
+	read := 0
+	for e, err := range d.audit.log.Query(ctx, auditchain.Filter{
+		Kinds: []auditchain.Kind{auditchain.KindLifecycle}, Text: eventWitnessed, Order: auditchain.NewestFirst, Limit: recallAtOnce,
+	}) {
+		if err != nil {
+			return nil, false, err
+		}
+		read++
+		var body witnessedBody
+		if err := json.Unmarshal(e.Body, &body); err != nil {
+			return nil, false, fmt.Errorf("record %d: %w", e.Seq, err)
+		}
+		if owner := envelope.Address(body.Owner); body.Event == eventWitnessed && found[owner] == nil {
+			found[owner] = &body.Memory
+		}
+	}
+	return found, read < recallAtOnce, nil
 }
 
 // witnessed are the agents whose logs this agent witnesses if they ask.
@@ -66,13 +99,20 @@ func (d *Daemon) recallOnce(ctx context.Context, owner envelope.Address) error {
 	if err != nil {
 		return fmt.Errorf("what this witness has seen of %s: %w", owner, err)
 	}
+	d.recall(ctx, owner, m)
+	return nil
+}
+
+// recall gives the witness what it has seen of one agent's log, nil for nothing. The lock is
+// held, or nobody can ask the witness yet.
+func (d *Daemon) recall(ctx context.Context, owner envelope.Address, m *witness.Memory) {
 	d.witnesses.recalled[owner] = true
 	if m == nil {
-		return nil
+		return
 	}
 	edited, err := d.witnesses.server.Recall(ctx, *m)
 	if err == nil && !edited {
-		return nil
+		return
 	}
 	reason := "the folder held an older state of the log, or another log, than this agent's own audit log says; the witness goes on from that"
 	if err != nil {
@@ -81,7 +121,6 @@ func (d *Daemon) recallOnce(ctx context.Context, owner envelope.Address) error {
 	d.log.Error("this witness's store was edited, or an older copy of it restored", "agent", owner,
 		"folder", d.cfg.Paths.Witness(d.Member().ID), "reason", reason)
 	d.recordWitness(ctx, witnessBody{Event: "witness-store-edited", Peer: string(owner), Reason: reason})
-	return nil
 }
 
 // memoryOf returns the newest memory of an agent's log, or nil. One whose record was
@@ -130,6 +169,10 @@ func (d *Daemon) rememberAllWitnessed() {
 	ctx, cancel := context.WithTimeout(context.Background(), rememberTimeout)
 	defer cancel()
 	for _, owner := range d.witnessed() {
+		// Most of a large fleet have shown this witness nothing, and need no query.
+		if _, shown, err := d.witnesses.server.Unremembered(ctx, string(owner), 0); err == nil && !shown {
+			continue
+		}
 		grown := int64(1)
 		if m, err := d.memoryOf(ctx, owner); err == nil && m == nil {
 			grown = 0 // the record was pruned since
