@@ -22,7 +22,6 @@ type goal struct {
 // Shapes that goals are about.
 var (
 	one       = shape{Size: 200, Callers: 1}
-	some      = shape{Size: 200, Callers: 16}
 	many      = shape{Size: 200, Callers: 256}
 	manyLarge = shape{Size: 4096, Callers: 256}
 )
