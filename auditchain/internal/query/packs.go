@@ -23,8 +23,10 @@ type packPlan struct {
 	further []term
 	// keys must be in the pack's filter.
 	keys []store.FilterKey
-	// text is what the body must have, as it is in a JSON string and in lower case, or nil.
-	text []byte
+	// text is what the body must have, as it is in a JSON string and in lower case, or nil;
+	// members are what it must have in canonical form.
+	text    []byte
+	members [][]byte
 
 	// matches are entries that were found and not yet taken, in the order of the query. The
 	// search has come to the number at, 0 before it began, and is whole if it has come to
@@ -50,6 +52,9 @@ func newPackPlan(ctx context.Context, db *store.DB, f *Filter, list []equality) 
 			return nil, err
 		}
 		p.text = lowerASCII([]byte(text))
+	}
+	if err := p.addMembers(f); err != nil {
+		return nil, err
 	}
 	var terms []term
 	for _, e := range list {
@@ -85,6 +90,23 @@ func newPackPlan(ctx context.Context, db *store.DB, f *Filter, list []equality) 
 		}
 	}
 	return p, nil
+}
+
+// addMembers adds the members of the bodies from which the columns of packed records follow.
+func (p *packPlan) addMembers(f *Filter) error {
+	for _, m := range [...]struct{ name, value string }{
+		{"correlationId", f.Correlation}, {"sessionId", f.Session}, {"capabilityName", f.Capability}, {"peerId", f.Peer}, {"side", string(f.Side)},
+	} {
+		if m.value == "" {
+			continue
+		}
+		quoted, err := quote(m.value)
+		if err != nil {
+			return err
+		}
+		p.members = append(p.members, []byte(`"`+m.name+`":"`+quoted+`"`))
+	}
+	return nil
 }
 
 // ahead returns the next matches between two numbers, both exclusive, at most size. It
@@ -150,7 +172,7 @@ func (p *packPlan) search(ctx context.Context, db *store.DB, low, high int64) it
 
 // choice says which packs between two numbers to read.
 func (p *packPlan) choice(low, high int64) *store.PackChoice {
-	c := &store.PackChoice{Low: low, High: high, Descending: p.newest, Keys: p.keys}
+	c := &store.PackChoice{Low: low, High: high, Descending: p.newest, Keys: p.keys, Tenant: p.filter.Tenant, Members: p.members, Text: p.text}
 	if p.driver != nil {
 		c.Terms = append(c.Terms, store.Term{Column: p.driver.column, Value: p.driver.value})
 	}

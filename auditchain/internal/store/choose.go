@@ -15,12 +15,18 @@ type PackChoice struct {
 	Terms []Term
 	// Keys may be in the pack, as its filter says.
 	Keys []FilterKey
+	// Tenant, if set, is that of the records.
+	Tenant string
+	// Members are in the body of each record, such as "side":"caller" in canonical form. Text
+	// is, too, in letters of either case; it has lower ones.
+	Members [][]byte
+	Text    []byte
 	// Descending is from the newest pack on.
 	Descending bool
 }
 
-// Packs yields the records of the packs that may have what a query looks for, which are
-// valid until the next. It reads nothing of other packs but their entries in the tables
+// Packs yields the records of each pack that may have what a query looks for, or some of them,
+// which are valid until the next. It reads nothing of other packs but their entries in the tables
 // terms and filters.
 func (db *DB) Packs(ctx context.Context, c *PackChoice) iter.Seq2[[]Record, error] {
 	return func(yield func([]Record, error) bool) {
@@ -30,7 +36,7 @@ func (db *DB) Packs(ctx context.Context, c *PackChoice) iter.Seq2[[]Record, erro
 		}
 		var u unpacker
 		err := read(ctx, c, func(p *pack) (bool, error) {
-			records, err := u.read(p)
+			records, err := u.candidates(p, c)
 			if err != nil {
 				return false, &PackError{First: p.first, Last: p.last, Err: err}
 			}

@@ -49,6 +49,7 @@ func (p *pack) destinations() []any {
 type unpacker struct {
 	content ContentReader
 	scratch []byte
+	lower   []byte // bodies in lower case
 	records []Record
 }
 
@@ -64,36 +65,48 @@ var (
 // read returns the records of a pack, which are valid until the next call and share the
 // memory of the pack.
 func (u *unpacker) read(p *pack) ([]Record, error) {
-	count := int64(len(p.hashes) / tlog.HashSize)
-	if count < 1 || p.first < 1 || p.last-p.first != count-1 || int64(len(p.hashes)) != count*tlog.HashSize ||
-		int64(len(p.salts)) != count*chainhash.SaltSize {
-		return nil, errPackCount
-	}
-	tenants, err := texts(p.tenants, int(count))
+	count, tenants, kinds, err := p.head()
 	if err != nil {
 		return nil, err
-	}
-	kinds, err := texts(p.kinds, int(count))
-	if err != nil {
-		return nil, err
-	}
-	for _, kind := range kinds {
-		if !record.Kind(kind).Packable() {
-			return nil, errPackKind
-		}
 	}
 	u.records = u.records[:0]
 	if err := u.bodies(p.bodies, int(count)); err != nil {
 		return nil, err
 	}
 	for i := range u.records {
-		r := &u.records[i]
-		r.Seq, r.Time, r.Pack, r.PackLast = p.first+int64(i), p.time, p.first, p.last
-		r.Tenant, r.Kind = tenants[min(i, len(tenants)-1)], kinds[min(i, len(kinds)-1)]
-		r.Hash = p.hashes[i*tlog.HashSize : (i+1)*tlog.HashSize : (i+1)*tlog.HashSize]
-		r.Salt = p.salts[i*chainhash.SaltSize : (i+1)*chainhash.SaltSize : (i+1)*chainhash.SaltSize]
+		p.complete(&u.records[i], i, tenants, kinds)
 	}
 	return u.records, nil
+}
+
+// complete sets what record i has besides its body.
+func (p *pack) complete(r *Record, i int, tenants, kinds [][]byte) {
+	r.Seq, r.Time, r.Pack, r.PackLast = p.first+int64(i), p.time, p.first, p.last
+	r.Tenant, r.Kind = tenants[min(i, len(tenants)-1)], kinds[min(i, len(kinds)-1)]
+	r.Hash = p.hashes[i*tlog.HashSize : (i+1)*tlog.HashSize : (i+1)*tlog.HashSize]
+	r.Salt = p.salts[i*chainhash.SaltSize : (i+1)*chainhash.SaltSize : (i+1)*chainhash.SaltSize]
+}
+
+// head checks what a pack has besides the bodies. It returns how many records it has, and their
+// tenants and kinds: one for all, or one for each.
+func (p *pack) head() (count int64, tenants, kinds [][]byte, err error) {
+	count = int64(len(p.hashes) / tlog.HashSize)
+	if count < 1 || p.first < 1 || p.last-p.first != count-1 || int64(len(p.hashes)) != count*tlog.HashSize ||
+		int64(len(p.salts)) != count*chainhash.SaltSize {
+		return 0, nil, nil, errPackCount
+	}
+	if tenants, err = texts(p.tenants, int(count)); err != nil {
+		return 0, nil, nil, err
+	}
+	if kinds, err = texts(p.kinds, int(count)); err != nil {
+		return 0, nil, nil, err
+	}
+	for _, kind := range kinds {
+		if !record.Kind(kind).Packable() {
+			return 0, nil, nil, errPackKind
+		}
+	}
+	return count, tenants, kinds, nil
 }
 
 // bodies appends count records with the bodies of an array. The array has no byte that
