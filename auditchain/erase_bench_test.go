@@ -40,10 +40,10 @@ func eraseLog(b *testing.B, kind auditchain.Kind, n int) *auditchain.Log {
 }
 
 // BenchmarkPrune prunes nine of ten records of a log, and of one a quarter as long, while four
-// callers append, 100 records a second in sum, timed from when they were due. It reports the time for each record that goes,
-// and how much longer that is than in the shorter log (1 is linear); the 99th percentiles of the
-// appends beside it, and of those before it while nothing else happened; the longest append; and
-// the share of the files that was given back.
+// callers append, 100 records a second in sum, timed from when they were due. It reports the time
+// for each record that goes, and how much longer that is than in the shorter log (1 is linear);
+// the 99th percentiles of the appends beside it, and of those before it while nothing else
+// happened; the longest append; and the share of the files that was given back.
 func BenchmarkPrune(b *testing.B) {
 	benchmarkErasure(b, func(l *auditchain.Log, before time.Time) (auditchain.Erasure, error) {
 		return l.Prune(context.Background(), before, "benchmark")
