@@ -87,8 +87,23 @@ func (r *Report) Breaking() bool {
 // Compare lists what changed from old to new. A schema that does not compile is
 // a breaking finding: without it nothing is known to be safe.
 func Compare(old, new *capability.Published, direction Direction) *Report {
-	c := &comparison{agent: new.Agent, direction: direction, report: &Report{Findings: []Finding{}}}
-	for _, name := range sortedNames(old, new) {
+	return CompareWith(old, new, Options{Direction: direction})
+}
+
+// Options say how contracts are compared.
+type Options struct {
+	// Direction is that of [Compare]; [Lock.CheckWith] compares both.
+	Direction Direction
+	// Progress is called after each capability, with how many are compared and how many there are.
+	// Proofs over large schemas take time. It may be nil.
+	Progress func(done, total int)
+}
+
+// CompareWith is Compare with options.
+func CompareWith(old, new *capability.Published, o Options) *Report {
+	c := &comparison{agent: new.Agent, direction: o.Direction, report: &Report{Findings: []Finding{}}}
+	names := sortedNames(old, new)
+	for i, name := range names {
 		before, had := old.ToolSchemas[name]
 		after, has := new.ToolSchemas[name]
 		c.name = name
@@ -99,6 +114,9 @@ func Compare(old, new *capability.Published, direction Direction) *Report {
 			c.add(Finding{Rule: RuleAdded, Message: "the capability is new"})
 		default:
 			c.capability(before, after)
+		}
+		if o.Progress != nil {
+			o.Progress(i+1, len(names))
 		}
 	}
 	c.report.sort()

@@ -326,3 +326,23 @@ func ExampleCompare() {
 	}
 	// Output: range-narrowed true 6
 }
+
+// A long comparison tells after each capability how far it has come, over all agents.
+func TestProgress(t *testing.T) {
+	var got []string
+	watch := compat.Options{Direction: compat.Both, Progress: func(done, total int) { got = append(got, fmt.Sprintf("%d/%d", done, total)) }}
+	old, now := document(t, base), document(t, base+other)
+	compat.CompareWith(old.Published(), now.Published(), watch)
+	n := len(now.Capabilities)
+	if len(got) != n || got[n-1] != fmt.Sprintf("%d/%d", n, n) {
+		t.Errorf("a comparison of %d capabilities tells %q", n, got)
+	}
+	got = nil
+	stranger := document(t, base)
+	stranger.Agent = "agent://b"
+	compat.NewLock(old).CheckWith(watch, now, stranger)
+	n += len(stranger.Capabilities)
+	if len(got) != n || got[0] != fmt.Sprintf("1/%d", n) || got[n-1] != fmt.Sprintf("%d/%d", n, n) {
+		t.Errorf("a check of %d capabilities tells %q", n, got)
+	}
+}

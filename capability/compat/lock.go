@@ -85,8 +85,10 @@ func ReadLock(path string) (*Lock, error) {
 // Check compares the lock with the agents' current documents, agent by agent in
 // the order of their addresses. An agent without a document has lost all its
 // capabilities, and one that the lock does not hold has gained them.
-func (l *Lock) Check(now ...*capability.Document) *Report {
-	all := &Report{Findings: []Finding{}}
+func (l *Lock) Check(now ...*capability.Document) *Report { return l.CheckWith(Options{}, now...) }
+
+// CheckWith is Check with options. Their progress is that of all agents together.
+func (l *Lock) CheckWith(o Options, now ...*capability.Document) *Report {
 	current := map[envelope.Address]*capability.Published{}
 	for _, d := range now {
 		current[d.Agent] = d.Published()
@@ -99,16 +101,30 @@ func (l *Lock) Check(now ...*capability.Document) *Report {
 		agents = append(agents, a)
 	}
 	slices.Sort(agents)
-	for _, a := range slices.Compact(agents) {
-		before, after := l.Peers[a], current[a]
-		// An empty document stands for an agent that one side does not know.
-		if before == nil {
-			before = &capability.Published{Agent: a}
-		}
-		if after == nil {
-			after = &capability.Published{Agent: a}
-		}
-		all.Findings = append(all.Findings, Compare(before, after, Both).Findings...)
+	agents = slices.Compact(agents)
+	total := 0
+	for _, a := range agents {
+		total += len(sortedNames(published(l.Peers, a), published(current, a)))
+	}
+	all := &Report{Findings: []Finding{}}
+	before := 0 // capabilities of the agents that are compared
+	for _, a := range agents {
+		done := 0
+		one := Options{Direction: Both, Progress: func(n, _ int) {
+			if done = n; o.Progress != nil {
+				o.Progress(before+n, total)
+			}
+		}}
+		all.Findings = append(all.Findings, CompareWith(published(l.Peers, a), published(current, a), one).Findings...)
+		before += done
 	}
 	return all
+}
+
+// published returns the contracts of an agent: an empty document stands for one that is not known.
+func published(all map[envelope.Address]*capability.Published, a envelope.Address) *capability.Published {
+	if p := all[a]; p != nil {
+		return p
+	}
+	return &capability.Published{Agent: a}
 }

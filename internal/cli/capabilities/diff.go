@@ -13,6 +13,7 @@ import (
 	"github.com/agentd/agentd/capability/compat"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/output"
+	"github.com/agentd/agentd/internal/progress"
 )
 
 // A DiffRequest is one `agentd capabilities diff`.
@@ -42,7 +43,17 @@ func Diff(ctx context.Context, env *cli.Env, r DiffRequest) error {
 	default:
 		return cli.Usage("--direction: must be request, response or both, not %q", r.Direction)
 	}
-	return writeCompat(env, compat.Compare(old.Published(), new.Published(), direction), r.PinWords, r.Format, new.Path)
+	comparing, end := comparing(env, filepath.Base(new.Path))
+	report := compat.CompareWith(old.Published(), new.Published(), compat.Options{Direction: direction, Progress: comparing})
+	end()
+	return writeCompat(env, report, r.PinWords, r.Format, new.Path)
+}
+
+// comparing shows how far a comparison with a file has come. The caller ends it before it prints
+// anything.
+func comparing(env *cli.Env, file string) (watch func(done, total int), end func()) {
+	line := progress.New(env.Stderr, env.Getenv, "comparing "+output.Printable(file), "capabilities")
+	return func(done, total int) { line.Set(int64(done), int64(total)) }, line.End
 }
 
 // load loads the old and the new document. Of two files it reports the faults of

@@ -45,7 +45,10 @@ func Check(env *cli.Env, path, format string, pinWords bool) error {
 	if err != nil {
 		return err
 	}
-	return writeCompat(env, lock.Check(docs...), pinWords, format, path)
+	comparing, end := comparing(env, filepath.Base(path))
+	report := lock.CheckWith(compat.Options{Progress: comparing}, docs...)
+	end()
+	return writeCompat(env, report, pinWords, format, path)
 }
 
 // contracts returns what goes into the lock file, and its path: the capabilities
