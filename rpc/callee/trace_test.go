@@ -141,7 +141,7 @@ func (s spans) End(one *span.Span) { s <- one }
 
 // A span names the sender of a request where that is proven; otherwise the name is told for what it is.
 func TestSpanNamesWhoIsProven(t *testing.T) {
-	concierge := string(rpctest.Concierge.ID())
+	concierge := rpctest.Concierge.ID()
 	for name, test := range map[string]struct {
 		sign bool
 		want [2]string // what is proven, and what is claimed
@@ -201,7 +201,7 @@ func (l limited) Admit(peer string) bool { return l.admits[peer] }
 // needs nobody's leave.
 func TestAdmittedTraces(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	concierge := string(rpctest.Concierge.ID())
+	concierge := rpctest.Concierge.ID()
 	for name, test := range map[string]struct {
 		sign   bool
 		header string
