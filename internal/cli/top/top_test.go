@@ -160,7 +160,7 @@ func TestDrawFits(t *testing.T) {
 	for i := range 100 {
 		s.Agents[3].Calls = append(s.Agents[3].Calls, calls{Role: rpc.RoleCaller, Capability: fmt.Sprintf("c%d", i)})
 	}
-	for height := 1; height < 60; height++ {
+	for _, height := range []int{1, 2, 3, 6, 12, 24, 60} {
 		for _, width := range []int{1, 20, 80, 300} {
 			view := &screen{shown: s, look: look{order: byRate}, scroll: 1000}
 			text := strings.NewReplacer(home, "", endLine, "", endScreen, "").Replace(view.draw(width, height))
