@@ -26,12 +26,8 @@ func (u *unpacker) candidates(p *pack, c *PackChoice) ([]Record, error) {
 	}
 	u.records = u.records[:0]
 	for i, at := 0, 1; i < int(count); i++ {
-		end := objectEnd(p.bodies, at)
-		follows := byte(',')
-		if i == int(count)-1 {
-			follows = ']'
-		}
-		if end < 0 || end >= len(p.bodies) || p.bodies[end] != follows || follows == ']' && end != len(p.bodies)-1 {
+		end := bodyEnd(p.bodies, at, i == int(count)-1)
+		if end < 0 {
 			return nil, errPackBodies
 		}
 		lower := u.lower
@@ -76,6 +72,19 @@ func appendLower(to, text []byte) []byte {
 		}
 	}
 	return to
+}
+
+// bodyEnd returns the index after the body that begins at an index of an array, -1 if none does or
+// the array does not go on, or end with the last one, as the log writes it.
+func bodyEnd(array []byte, at int, last bool) int {
+	end := objectEnd(array, at)
+	switch {
+	case end < 0 || end >= len(array):
+		return -1
+	case last && end == len(array)-1 && array[end] == ']', !last && array[end] == ',':
+		return end
+	}
+	return -1
 }
 
 // objectEnd returns the index after the JSON object that begins at an index, -1 if none does or it
