@@ -46,8 +46,11 @@ func callBytes() float64 { return 2*payloadBytes + callFields }
 
 // joinMessages are those of one agent that starts among others: two questions for agents of
 // other fleets on its subject, of which it answers the second itself, and the notice of its
-// contract; and for each witness of its log two questions and two answers.
-func (s shape) joinMessages() float64 { return 4 + s.checkpointMessages() }
+// contract; and the first checkpoint of its log, which each of its witnesses records, so that
+// their logs have a new checkpoint as well.
+func (s shape) joinMessages() float64 {
+	return 4 + s.checkpointMessages()*float64(1+s.Witnesses)
+}
 
 // checkpointMessages are 4·W: each witness is asked what it has, and then shown the rest.
 func (s shape) checkpointMessages() float64 { return 4 * float64(s.Witnesses) }

@@ -29,6 +29,9 @@ const witnessesOf = 2
 
 // run measures fleets without witnesses, then smaller ones with some, and writes the page.
 func run(agents, peers int, p plan, page string) error {
+	if agents/10 <= peers {
+		return fmt.Errorf("the smallest of the fleets would have %d agents, too few for %d peers each", agents/10, peers)
+	}
 	progress := func(text string) { fmt.Fprintln(os.Stderr, text) }
 	s := shape{Servers: 3, Peers: peers}
 	bare, wrong, err := measureAll([]int{agents / 10, agents * 3 / 10, agents}, s, p, progress)

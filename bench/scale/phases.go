@@ -95,6 +95,12 @@ func (m *measurement) standing() error {
 
 // joining is what one more agent costs everybody.
 func (m *measurement) joining() error {
+	awaitCheckpoints := func() {
+		if m.shape.Witnesses > 0 {
+			time.Sleep(checkpointInterval)
+		}
+	}
+	awaitCheckpoints() // those of what the witnesses recorded when all started
 	before, err := m.cluster.settled(quiet)
 	if err != nil {
 		return err
@@ -106,12 +112,13 @@ func (m *measurement) joining() error {
 	}
 	m.daemons = append(m.daemons, d)
 	took := time.Since(begun)
+	awaitCheckpoints()
 	after, err := m.cluster.settled(quiet)
 	if err != nil {
 		return err
 	}
 	spent := after.since(before)
-	m.check("messages from clients when one agent joins", "4 + 4·W", m.shape.joinMessages(), spent.In, "")
+	m.check("messages from clients when one agent joins", "4 + 4·W·(1+W)", m.shape.joinMessages(), spent.In, "")
 	m.observe("bytes to clients when one agent joins", spent.OutBytes/(1<<10), "KB")
 	m.observe("time of that agent's start", took.Seconds()*1000, "ms")
 	return nil
