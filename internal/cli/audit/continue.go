@@ -95,7 +95,7 @@ func readState(name string) (*auditchain.VerifyState, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // nothing was written
 	info, err := file.Stat() // of what is read, whatever has the name by then
 	if err == nil {
 		err = checkStateFile(info, os.Geteuid())
