@@ -96,7 +96,7 @@ func readState(name string) (*auditchain.VerifyState, []byte, error) {
 		return nil, nil, err
 	}
 	defer func() { _ = file.Close() }() // nothing was written
-	info, err := file.Stat() // of what is read, whatever has the name by then
+	info, err := file.Stat()            // of what is read, whatever has the name by then
 	if err == nil {
 		err = checkStateFile(info, os.Geteuid())
 	}
