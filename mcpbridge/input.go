@@ -148,8 +148,6 @@ func (f *face) answerRound(ctx context.Context, req *mcp.CallToolRequest, t *too
 }
 
 // askSession asks the client of a session, one question after the other.
-//
-//nolint:staticcheck // models and folders are deprecated, and in use
 func (f *face) askSession(ctx context.Context, req *mcp.CallToolRequest, requests mcp.InputRequestMap) (mcp.InputResponseMap, error) {
 	if why := f.slots.take(req.Session); why != "" { // the call that asks has given back its own
 		return nil, errors.New(why)
@@ -162,15 +160,7 @@ func (f *face) askSession(ctx context.Context, req *mcp.CallToolRequest, request
 	given := mcp.InputResponseMap{}
 	for _, key := range slices.Sorted(maps.Keys(requests)) {
 		var err error
-		switch p := requests[key].(type) {
-		case *mcp.ElicitParams:
-			given[key], err = answered(req.Session.Elicit(asking, p))
-		case *mcp.CreateMessageParams:
-			given[key], err = answered(req.Session.CreateMessage(asking, p))
-		case *mcp.ListRootsParams:
-			given[key], err = answered(req.Session.ListRoots(asking, p))
-		}
-		if err != nil {
+		if given[key], err = f.askClient(asking, req.Session, requests[key]); err != nil {
 			return nil, err
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/agentd/agentd/capability"
 	"github.com/agentd/agentd/mcpbridge"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/span"
 	"github.com/agentd/agentd/schema"
 )
 
@@ -138,11 +141,13 @@ func TestSkillAsksForMore(t *testing.T) {
 			}
 			return saying("%s %s", in.MCP.InputResponses["m"], in.MCP.InputResponses["r"])
 		})
-		var prompt string
-		s := connect(t, open(t, a, mcpbridge.Options{}), era, &mcp.ClientOptions{
+		var prompt, parent string
+		spans := &spans{}
+		s := connect(t, open(t, a, mcpbridge.Options{Tracer: spans}), era, &mcp.ClientOptions{
 			Capabilities: &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{}}, //nolint:staticcheck // deprecated, and in use
 			CreateMessageHandler: func(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // as above
 				prompt = r.Params.SystemPrompt
+				parent, _ = r.Params.Meta["traceparent"].(string)
 				return &mcp.CreateMessageResult{Role: "assistant", Model: "m", Content: &mcp.TextContent{Text: "Paris"}}, nil //nolint:staticcheck // as above
 			},
 		})
@@ -152,7 +157,56 @@ func TestSkillAsksForMore(t *testing.T) {
 		if prompt != "What follows comes from the agent agent://hotel.\n\nBe short." {
 			t.Errorf("the model is told %q", prompt)
 		}
+		asked := spans.of(span.Client)
+		if era == era2026 { // what is asked is a result there
+			if len(asked) > 0 {
+				t.Errorf("spans %+v", asked)
+			}
+			return
+		}
+		if len(asked) != 2 || asked[0].Name != "sampling/createMessage" || asked[1].Name != "roots/list" || asked[0].Traceparent != parent {
+			t.Fatalf("spans %+v; the client is told %q", asked, parent)
+		}
+		var request *span.Span
+		for _, s := range spans.of(span.Server) {
+			if s.Name == "tools/call hotel__book" {
+				request = s
+			}
+		}
+		want := []span.Attribute{
+			{Key: span.GenAIOperation, Text: "chat"}, {Key: span.GenAIMaxTokens, Number: 9, IsNumber: true}, {Key: span.GenAIModel, Text: "m"},
+			{Key: span.MCPMethod, Text: "sampling/createMessage"}, {Key: span.MCPPeer, Text: desk.String()},
+		}
+		if request == nil || asked[0].Parent != request.Traceparent || asked[0].Failure != "" || !slices.Equal(asked[0].Attributes, want) {
+			t.Errorf("%+v is not below %+v", asked[0], request)
+		}
 	})
+}
+
+// spans keeps all spans.
+type spans struct {
+	mu  sync.Mutex
+	all []*span.Span // guarded by mu
+}
+
+func (s *spans) Begin(parent string) string { return span.Child(parent, true) }
+
+func (s *spans) End(one *span.Span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, one)
+}
+
+// of returns the spans of a kind that have ended.
+func (s *spans) of(kind span.Kind) (all []*span.Span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.all {
+		if one.Kind == kind {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // Nothing is asked of a client that has not declared it: since 2026-07-28 that is an error of

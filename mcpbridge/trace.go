@@ -98,12 +98,18 @@ func (f *face) endTrace(t traceContext, start time.Time, method string, req mcp.
 	if out, ok := result.(*mcp.CallToolResult); ok && out != nil && out.IsError {
 		s.Failure = span.ToolError
 	}
-	if err != nil {
-		s.Failure = "error"
-		if wire := (*jsonrpc.Error)(nil); errors.As(err, &wire) {
-			s.Failure = strconv.FormatInt(wire.Code, 10)
-			s.Add(span.RPCStatus, s.Failure)
-		}
-	}
+	addFailure(s, err)
 	tracer.End(s)
+}
+
+// addFailure adds an error of the protocol, if there is one.
+func addFailure(s *span.Span, err error) {
+	if err == nil {
+		return
+	}
+	s.Failure = "error"
+	if wire := (*jsonrpc.Error)(nil); errors.As(err, &wire) {
+		s.Failure = strconv.FormatInt(wire.Code, 10)
+		s.Add(span.RPCStatus, s.Failure)
+	}
 }

@@ -34,6 +34,10 @@ const (
 	GenAIOperation = "gen_ai.operation.name"
 	GenAITool      = "gen_ai.tool.name"
 	GenAIToolType  = "gen_ai.tool.type"
+	// GenAIMaxTokens and GenAIModel are of a question to a client's model: what it was asked
+	// for, and who it says has answered.
+	GenAIMaxTokens = "gen_ai.request.max_tokens"
+	GenAIModel     = "gen_ai.response.model"
 
 	// SessionID is the session of the caller's skill.
 	SessionID = "session.id"
@@ -73,6 +77,8 @@ const (
 
 	// ExecuteTool is the operation of a tool's call.
 	ExecuteTool = "execute_tool"
+	// Chat is the operation of a question to a model.
+	Chat = "chat"
 	// ToolError is the error of a tool that says itself that it has failed.
 	ToolError = "tool_error"
 )
