@@ -36,7 +36,7 @@ const (
 	GenAIToolType  = "gen_ai.tool.type"
 	// GenAIMaxTokens and GenAIModel are of a question to a client's model: what it was asked
 	// for, and who it says has answered.
-	GenAIMaxTokens = "gen_ai.request.max_tokens"
+	GenAIMaxTokens = "gen_ai.request.max_tokens" //nolint:gosec // no credentials: words of a model
 	GenAIModel     = "gen_ai.response.model"
 
 	// SessionID is the session of the caller's skill.
