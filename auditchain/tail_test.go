@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,12 @@ func forgeRecord(s *audittest.Scene, seq int64, kind auditchain.Kind, body strin
 	s.Rehash(seq, 0)
 }
 
+// insertFar puts a row of a number far beyond the others behind them.
+func insertFar(s *audittest.Scene, seq int64) {
+	s.Insert(601, auditchain.KindRPCCall, []byte(`{}`))
+	s.SQL(`UPDATE records SET seq = ? WHERE seq = 601`, seq)
+}
+
 // A log whose unsigned records a crash cannot have left is neither opened nor changed,
 // and verification says so as well. A quarantine takes those records out; then the log
 // goes on, and what was signed is all there.
@@ -57,26 +64,39 @@ func TestUnsignedTail(t *testing.T) {
 		class  auditchain.FaultClass
 		seq    int64
 		stays  int64 // the last record that a quarantine leaves
+		far    bool  // the end cannot be read, which is what the error says
 	}{
 		"a prune record": {scene, func(s *audittest.Scene) {
 			forgeRecord(s, 601, auditchain.KindPrune, `{"before":1,"count":595,"reason":"x","through":600}`)
-		}, verify.ForgedErasure, 601, 600}, // the gap of the real one has a false authority now
+		}, verify.ForgedErasure, 601, 600, false}, // the gap of the real one has a false authority now
 		"a redaction record": {scene, func(s *audittest.Scene) {
 			forgeRecord(s, 601, auditchain.KindRedaction, `{"count":1,"match":"x","ranges":[[50,50]],"reason":"x"}`)
-		}, verify.UnsignedTail, 601, 600},
+		}, verify.UnsignedTail, 601, 600, false},
 		"a change of keys": {scene, func(s *audittest.Scene) {
 			forgeRecord(s, 601, auditchain.KindCheckpoint, `{"event":"key-rotated","key":"x","previous":"y"}`)
-		}, verify.UnsignedTail, 601, 600},
+		}, verify.UnsignedTail, 601, 600, false},
 		"a prune record behind others": {scene, func(s *audittest.Scene) {
 			forgeRecord(s, 601, auditchain.KindRPCCall, `{}`)
 			forgeRecord(s, 602, auditchain.KindPrune, `{"before":1,"count":595,"reason":"x","through":600}`)
-		}, verify.ForgedErasure, 602, 600},
+		}, verify.ForgedErasure, 602, 600, false},
+		"a record of a far number": {scene, func(s *audittest.Scene) {
+			insertFar(s, 1<<62)
+		}, verify.RecordMissing, 601, 600, true},
+		"a record of the largest number": {scene, func(s *audittest.Scene) {
+			insertFar(s, math.MaxInt64)
+		}, verify.RecordMissing, 601, 600, true},
+		"a pack that ends far away": {scene, func(s *audittest.Scene) {
+			s.SQL(`INSERT INTO packs SELECT 601, ?, ts, '[""]', '[""]', x'', x'', '[]' FROM records WHERE seq = 600`, int64(1)<<62)
+		}, verify.RecordAltered, 601, 600, true},
+		"a pack far away": {scene, func(s *audittest.Scene) {
+			s.SQL(`INSERT INTO packs SELECT ?, ?, ts, '[""]', '[""]', x'', x'', '[]' FROM records WHERE seq = 600`, int64(1)<<61, int64(1)<<62)
+		}, verify.RecordMissing, 601, 600, true},
 		"anything after a clean stop": {closed, func(s *audittest.Scene) {
 			forgeRecord(s, 5, auditchain.KindRPCCall, `{}`)
-		}, verify.UnsignedTail, 5, 4},
+		}, verify.UnsignedTail, 5, 4, false},
 		"anything after an erasure": {redactedLog(t), func(s *audittest.Scene) {
 			forgeRecord(s, 5, auditchain.KindRPCCall, `{}`)
-		}, verify.UnsignedTail, 5, 4},
+		}, verify.UnsignedTail, 5, 4, false},
 		"more than a crash leaves": {crashed(t, 4000), func(s *audittest.Scene) {
 			s.SQL(`DELETE FROM checkpoints WHERE size > 1`)
 			for seq := int64(4001); seq <= 4097; seq++ {
@@ -84,10 +104,10 @@ func TestUnsignedTail(t *testing.T) {
 			}
 			s.SQL(`INSERT INTO tree VALUES (8, 15, zeroblob(32))`)
 			s.Rehash(4001, 0)
-		}, verify.UnsignedTail, 2, 1},
+		}, verify.UnsignedTail, 2, 1, false},
 		"a row before the first": {scene, func(s *audittest.Scene) {
 			s.SQL(`INSERT INTO records SELECT -7, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash, NULL FROM records WHERE seq = 600`)
-		}, verify.RecordAdded, 0, 600},
+		}, verify.RecordAdded, 0, 600, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +126,7 @@ func TestUnsignedTail(t *testing.T) {
 			for range 2 {
 				_, err := auditchain.Open(t.Context(), s.Path, auditchain.Options{})
 				audittest.WantCode(t, err, auditchain.CodeTampered)
-				if !strings.Contains(err.Error(), "cannot be believed") || !strings.Contains(err.Error(), "agentd audit quarantine") {
+				if !test.far && !strings.Contains(err.Error(), "cannot be believed") || !strings.Contains(err.Error(), "agentd audit quarantine") {
 					t.Errorf("the error names neither fault nor remedy: %v", err)
 				}
 			}

@@ -49,7 +49,7 @@ func Invalid(msg string) error { return &Error{Code: CodeInvalid, Msg: msg} }
 
 // Hints that more than one package gives.
 const (
-	HintTampered = "run `agentd audit verify` on a copy, keep the file as evidence and restore a backup"
+	HintTampered = "run `agentd audit verify` on a copy and keep the file as evidence; if only its end is at fault, `agentd audit quarantine` mends it, else restore a backup"
 	hintReadOnly = "give this user write permission on the database and its folder"
 	hintCorrupt  = "the file is damaged below the level of records: keep it, restore the newest backup beside it and verify that"
 )

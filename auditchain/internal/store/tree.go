@@ -89,7 +89,7 @@ func (t *Tree) stored(level int, first, count int64) ([]tlog.Hash, error) {
 	if int64(len(hashes)) != count {
 		return nil, &auditerr.Error{Code: auditerr.CodeTampered, Path: t.db.Path,
 			Msg:  fmt.Sprintf("the Merkle tree lacks a node of level %d, position %d", level, first+int64(len(hashes))),
-			Hint: "verify the log: records or tree nodes were deleted"}
+			Hint: "records or tree nodes were deleted, or added at the end: " + auditerr.HintTampered}
 	}
 	return hashes, nil
 }

@@ -95,19 +95,44 @@ func (r *row) take(s *store.Record) {
 func (c *chain) faults(ctx context.Context, first, last int64) iter.Seq2[Fault, error] {
 	return func(yield func(Fault, error) bool) {
 		c.computed = c.previous
-		for next := first; next <= last; {
-			upTo := min(last, next+pageSize-1)
+		if first > last {
+			return
+		}
+		for next := first; ; {
+			upTo := next + min(pageSize-1, last-next)
 			more, err := c.page(ctx, next, upTo, yield)
+			if err == nil && more && upTo < last {
+				next, more, err = c.overGap(ctx, upTo+1, last, yield)
+			}
 			if err != nil {
 				yield(Fault{}, c.db.Wrap("reading the records", err))
 				return
 			}
-			if !more {
+			if !more || upTo == last {
 				return
 			}
-			next = upTo + 1
 		}
 	}
+}
+
+// overGap returns the number to go on with where the records before next may not be there.
+// Numbers in a file can be any: paging through all that are missing before a forged one would
+// never end.
+func (c *chain) overGap(ctx context.Context, next, last int64, yield func(Fault, error) bool) (int64, bool, error) {
+	if !c.lost {
+		return next, true, nil
+	}
+	there := next
+	err := c.db.ScanPacked(ctx, `SELECT coalesce(min(n), ?2) FROM (
+		SELECT (SELECT seq FROM records WHERE seq >= ?1 ORDER BY seq LIMIT 1) AS n
+		UNION ALL SELECT (SELECT position + 1 FROM tree WHERE level = 0 AND position >= ?1 - 1 ORDER BY position LIMIT 1)
+		UNION ALL SELECT (SELECT first FROM packs WHERE first >= ?1 ORDER BY first LIMIT 1)
+		UNION ALL SELECT ?1 FROM (SELECT first, last FROM packs WHERE first < ?1 ORDER BY first DESC LIMIT 1) WHERE last >= ?1 AND first <> ?3)`,
+		[]any{next, last, c.unread}, []any{&there})
+	if err != nil || there <= next {
+		return next, true, err
+	}
+	return there, yield(Fault{Class: RecordMissing, Seq: next, Last: there - 1, Detail: "no signed prune record allows that it is gone"}, nil), nil
 }
 
 // page checks the records from first to last. It returns false if the consumer
@@ -144,6 +169,9 @@ func (c *chain) page(ctx context.Context, first, last int64, yield func(Fault, e
 		}
 		if f.Class != 0 && !yield(f, nil) {
 			return false, nil
+		}
+		if r.seq == last {
+			return true, nil // it may be the largest number that there is
 		}
 		next = r.seq + 1
 	}
