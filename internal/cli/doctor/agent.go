@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
@@ -39,6 +40,7 @@ func (p *patient) running(ctx context.Context) {
 		}
 		p.say(checkAgent, l, c.Remedy, "[%s] %s: %s", c.Kind, c.Effect, c.Cause)
 	}
+	p.waiting(ctx, &s)
 	switch own := cli.Version(); {
 	case !s.Ready && len(s.Conditions) == 0:
 		p.say(checkAgent, fail, "wait until it has started, or look into its log", "is not ready: %s", s.Reason)
@@ -46,6 +48,22 @@ func (p *patient) running(ctx context.Context) {
 		p.say(checkAgent, warn, "restart it with the new version, or use the agentd that it runs", "runs version %s, and this is agentd %s", s.Version, own)
 	case s.Ready:
 		p.say(checkAgent, ok, "", "ready: version %s, process %d, %d calls answered, %d of them failed", s.Version, s.PID, s.Requests, s.Errors)
+	}
+}
+
+// waiting says what has come to a halt although nothing is wrong with the agent: calls that
+// wait for a person, and requests on which the queue has given up.
+func (p *patient) waiting(ctx context.Context, s *control.Status) {
+	for _, a := range s.Approvals {
+		text := fmt.Sprintf("%s: waiting for a person", count(a.Waiting, "call"))
+		if !a.Oldest.IsZero() {
+			text += ", the first since " + a.Oldest.UTC().Format(time.RFC3339)
+		}
+		p.say(checkAgent, warn, "agentd approvals list --agent "+p.member.ID, "%s", text)
+	}
+	// An agent of another version may not say. That it is of another one is a finding itself.
+	if does, err := p.agent.Activity(ctx); err == nil && does.Queue != nil && does.Queue.Dead > 0 {
+		p.say(checkAgent, warn, "agentd dlq list --agent "+p.member.ID, "dead letters: the queue has given up on %d of its requests", does.Queue.Dead)
 	}
 }
 
