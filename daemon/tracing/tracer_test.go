@@ -11,18 +11,25 @@ import (
 	"github.com/agentd/agentd/rpc/span"
 )
 
-// A name or a value that is no UTF-8 does not lose the spans of the same batch.
-func TestSpansThatAreNoText(t *testing.T) {
+// collected returns a tracer that sends spans in batches of a size, and the collector.
+func collected(t *testing.T, batch int) (*tracing.Tracer, *otlptest.Collector) {
+	t.Helper()
 	collector, err := otlptest.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer collector.Close()
+	t.Cleanup(func() { collector.Close() })
 	u, err := otlp.Endpoint("", collector.URL, otlp.Traces, otlp.HTTP, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer := tracing.New(tracing.Config{To: otlp.Config{Signal: otlp.Traces, Endpoint: u}, Batch: otlp.Batch{Queue: 2, Most: 2}}, func(otlp.State) {}, nil)
+	to := otlp.Config{Signal: otlp.Traces, Endpoint: u}
+	return tracing.New(tracing.Config{To: to, Batch: otlp.Batch{Queue: batch, Most: batch}}, func(otlp.State) {}, nil), collector
+}
+
+// A name or a value that is no UTF-8 does not lose the spans of the same batch.
+func TestSpansThatAreNoText(t *testing.T) {
+	tracer, collector := collected(t, 2)
 	tracer.End(&span.Span{Traceparent: sampled, Name: "bad\xff", Attributes: []span.Attribute{{Key: "k", Text: "\xff"}}})
 	tracer.End(&span.Span{Traceparent: sampled, Name: "good"})
 	eventually.Holds(t, "the collector has the spans", func() bool { return len(collector.Spans("")) == 2 })
@@ -38,16 +45,7 @@ func TestSpansThatAreNoText(t *testing.T) {
 
 // What strangers send does not wait in memory: a span keeps of a traceparent and of an id what is sent.
 func TestSpansAreSmall(t *testing.T) {
-	collector, err := otlptest.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer collector.Close()
-	u, err := otlp.Endpoint("", collector.URL, otlp.Traces, otlp.HTTP, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tracer := tracing.New(tracing.Config{To: otlp.Config{Signal: otlp.Traces, Endpoint: u}, Batch: otlp.Batch{Queue: 4, Most: 4}}, func(otlp.State) {}, nil)
+	tracer, _ := collected(t, 4)
 	defer tracer.Close(t.Context())
 	long := strings.Repeat("x", 1<<20)
 	for parent, want := range map[string]string{

@@ -2,39 +2,22 @@ package httplisten
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/agentd/agentd/internal/tlstest"
 )
 
 // patience is how long a connection may take for what it does at once.
 const patience = 20 * time.Second
-
-func certificate(t *testing.T) *tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
 
 // serve serves plain HTTP until the test ends.
 func serve(t *testing.T, handler http.HandlerFunc) *Server {
@@ -118,7 +101,7 @@ func TestPlainConnectionsEnd(t *testing.T) {
 	if !strings.HasPrefix(s.URL(), "http://") {
 		t.Error(s.URL())
 	}
-	s.Use(certificate(t))
+	s.Use(tlstest.Certificate(t))
 	idle.ended(t)
 	finish <- struct{}{}
 	busy.answer(t)
@@ -134,7 +117,7 @@ func TestPlainConnectionsEnd(t *testing.T) {
 	defer conn.Close()
 	secure.ask(t)
 	secure.answer(t)
-	s.Use(certificate(t)) // a new one is for the connections that follow
+	s.Use(tlstest.Certificate(t)) // a new one is for the connections that follow
 	secure.ask(t)
 	secure.answer(t)
 }

@@ -2,15 +2,10 @@ package monitoring
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"strings"
@@ -21,6 +16,7 @@ import (
 
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/metrics"
+	"github.com/agentd/agentd/internal/tlstest"
 )
 
 // An agent is as ready as its test says.
@@ -226,7 +222,7 @@ func TestBeyondThisMachine(t *testing.T) {
 	a := &agent{}
 	why := "the disk /srv/secret is full"
 	a.fault.Store(&why)
-	m := listen(t, "0.0.0.0:0", Settings{Certificate: certificate(t), Token: "s3cret", Hosts: []string{"agents.example.com"}}, a)
+	m := listen(t, "0.0.0.0:0", Settings{Certificate: tlstest.Certificate(t), Token: "s3cret", Hosts: []string{"agents.example.com"}}, a)
 	if !strings.HasPrefix(m.URL(), "https://") {
 		t.Error(m.URL())
 	}
@@ -315,20 +311,6 @@ func TestCloseCutsOff(t *testing.T) {
 		t.Errorf("closed with %v, after %v", err, ctx.Err())
 	}
 	<-cut
-}
-
-func certificate(t *testing.T) *tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // A port that is taken is an error that names it. Connections are bounded, and freed.

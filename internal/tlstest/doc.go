@@ -1,0 +1,2 @@
+// Package tlstest makes certificates for tests of servers that speak TLS.
+package tlstest
