@@ -68,6 +68,8 @@ func (in *Inbox) receiveQueued(t transport.Transport, d transport.Delivery) {
 	answered, err := d.Answered(ctx, c.callKey())
 	cancel()
 	switch {
+	case err != nil && in.root.Err() != nil:
+		c.putBack(0) // another replica takes it at once; a retry would cost an attempt that was none
 	case err != nil:
 		c.logUnacknowledged(d.Retry())
 	case answered: // and the acknowledgement was lost

@@ -471,6 +471,39 @@ func TestShutdownPutsDeliveriesBack(t *testing.T) {
 	})
 }
 
+// A request that comes while the inbox shuts down, too late to be looked up, has cost no
+// attempt: it may be the only one.
+func TestShutdownCostsNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, q := rpctest.NewGate(), rpctest.NewQueue()
+		looked := 0
+		q.Fail = func(operation string) error {
+			if operation != "Answered" {
+				return nil
+			}
+			if looked++; looked == 1 {
+				return nil
+			}
+			time.Sleep(2 * time.Second) // the shutdown ends what the broker is asked
+			return context.Canceled
+		}
+		w := rpctest.NewDurableWorld(t, gate, q)
+		q.Deliver(encode(t, queued()), 1)
+		synctest.Wait()
+		another := queued()
+		another.MessageID, another.CorrelationID = "m-2", "another"
+		q.Deliver(encode(t, another), 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.Inbox.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Shutdown: %v", err)
+		}
+		if got := q.Ends(); !reflect.DeepEqual(got, []string{"put back for 0s", "put back for 0s"}) {
+			t.Errorf("the deliveries ended as %q", got)
+		}
+	})
+}
+
 // A queued request may come late, but its skill runs no longer than its capability
 // declares: the request's deadline is that of the answer.
 func TestQueuedRequestRunsNoLongerThanDeclared(t *testing.T) {

@@ -184,6 +184,9 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 	subscribed, receivers := in.subscriptions, in.receivers
 	in.subscriptions, in.receivers = nil, nil
 	in.mu.Unlock()
+	// Side by side with the requests of the topics: both share the time that ctx
+	// gives. What is put back must go to another replica, and not come here again.
+	stopped := stopReceivers(ctx, receivers)
 	// Requests first and control last, so that running calls can be cancelled until
 	// the end.
 	var errs []error
@@ -192,9 +195,6 @@ func (in *Inbox) Shutdown(ctx context.Context) error {
 			errs = append(errs, r.Drain(ctx))
 		}
 	}
-	// Side by side with the requests of the topics: both share the time that ctx
-	// gives.
-	stopped := stopReceivers(ctx, receivers)
 	finished := make(chan struct{})
 	// Ends at the latest when the last handler returns, for which Shutdown waits in
 	// any case.
