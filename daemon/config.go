@@ -26,6 +26,9 @@ type Config struct {
 	// NATS is how to reach NATS, where the agent's files name it. Its servers take
 	// precedence over those of the files.
 	NATS nats.Options
+	// AwaitBroker says that Start waits for a broker that cannot be reached, for as long as its
+	// context allows. Without it such a start fails. Rejected credentials always end it.
+	AwaitBroker bool
 	// Handlers run skills as Go functions, by skill name. They take precedence over
 	// the processes of agent.yaml.
 	Handlers map[string]rpc.Handler

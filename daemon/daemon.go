@@ -113,6 +113,9 @@ var errNotReady = control.ErrNotReady
 // agent runs: supervisors should look at it, and need not restart it.
 func (d *Daemon) Ready() error {
 	if !d.ready.Load() {
+		if why := d.conditions.Err(); why != nil {
+			return fmt.Errorf("%w: %w", errNotReady, why)
+		}
 		return errNotReady
 	}
 	// The memory transport has no Err: it is down only with the process.

@@ -35,7 +35,13 @@ func watched(cfg daemon.Config) daemon.Config {
 // get asks an agent for a path.
 func get(t testing.TB, d *daemon.Daemon, path string) (int, string) {
 	t.Helper()
-	response, err := http.Get(d.Status().Monitoring + path)
+	return fetch(t, d.Status().Monitoring+path)
+}
+
+// fetch gets a URL, and returns the status and the body.
+func fetch(t testing.TB, url string) (int, string) {
+	t.Helper()
+	response, err := http.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ func (d *Daemon) Status() control.Status {
 	member, calls := d.Member(), d.stats.calls.Total()
 	s := control.Status{
 		Agent: member.Address, Fleet: d.cfg.Fleet.Name, Version: d.cfg.Version, PID: os.Getpid(), Started: d.started,
-		Ready: true, Warnings: d.Warnings(), Conditions: slices.Concat(d.conditions.Active(), d.overload(), d.refusedReload(), d.unconfined(), d.toolTrouble(), d.httpTrouble(), d.usedTrouble(), d.mcp.issuerTrouble()), Requests: calls.Requests, Errors: calls.Errors,
+		Ready: true, Warnings: d.Warnings(), Conditions: slices.Concat(d.conditions.Active(), d.brokerTrouble(), d.overload(), d.refusedReload(), d.unconfined(), d.toolTrouble(), d.httpTrouble(), d.usedTrouble(), d.mcp.issuerTrouble()), Requests: calls.Requests, Errors: calls.Errors,
 	}
 	if err := d.Ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()

@@ -39,13 +39,24 @@ func (d *Daemon) openTransports(ctx context.Context) error {
 	}
 	opts.Name = "agentd/" + d.Member().ID
 	opts.Logger = d.log
-	conn, opts, err := connectNATS(ctx, d.cfg.Paths, d.Member().ID, opts)
-	if err != nil {
+	err := d.awaitBroker(ctx, func(ctx context.Context) error {
+		conn, with, err := connectNATS(ctx, d.cfg.Paths, d.Member().ID, opts)
+		if err != nil {
+			return err
+		}
+		if d.jetStream, err = connectJetStream(ctx, with); err != nil {
+			return errors.Join(err, conn.Close())
+		}
+		d.transports = append(d.transports, conn)
+		return nil
+	})
+	if errors.Is(err, transport.Disconnected) {
 		return fmt.Errorf("nats: %w\n(start a server with `agentd broker`, name another one in AGENTD_NATS_URL, or run the whole fleet in one process with `agentd fleet run`)", err)
 	}
-	d.transports = append(d.transports, conn)
-	d.jetStream, err = connectJetStream(ctx, opts)
-	return err
+	if err != nil {
+		return fmt.Errorf("nats: %w", err)
+	}
+	return nil
 }
 
 // NeedsNoBroker reports whether a member does without NATS in a process with the rest of its fleet:
@@ -109,7 +120,7 @@ func connectJetStream(ctx context.Context, opts nats.Options) (*nats.Conn, error
 	opts.JetStreamPrefix = natsauth.APIPrefix
 	conn, err := nats.Connect(ctx, opts)
 	if err != nil {
-		return nil, fmt.Errorf("nats: the account for JetStream, with %s: %w", beside, err)
+		return nil, fmt.Errorf("the account for JetStream, with %s: %w", beside, err)
 	}
 	return conn, nil
 }

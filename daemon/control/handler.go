@@ -79,9 +79,7 @@ func NewHandler(a Agent) http.Handler {
 	mux.HandleFunc("POST "+mcpListen, a.mcpListener)
 	a.registerDurable(mux)
 	mux.HandleFunc("GET /v1/openapi.json", openapi)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
-	})
+	mux.HandleFunc("GET /healthz", healthy)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := a.Ready(); err != nil {
 			writeFault(w, http.StatusServiceUnavailable, codeNotReady, err.Error())
@@ -97,6 +95,28 @@ func NewHandler(a Agent) http.Handler {
 		}{"ready", warnings})
 	})
 	return refuseSkills(router{mux})
+}
+
+// NewStarting returns the handler for an agent that waits for something before it can start:
+// it serves its health and status, and refuses everything else with the reason.
+func NewStarting(status func() Status) http.Handler {
+	mux := http.NewServeMux()
+	a := Agent{Status: status, Activity: func(context.Context) Activity { return Activity{Status: status()} }}
+	mux.HandleFunc("GET /v1/agent/status", a.status)
+	mux.HandleFunc("GET /v1/agent/activity", a.activity)
+	mux.HandleFunc("GET /healthz", healthy)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern == "" {
+			writeFault(w, http.StatusServiceUnavailable, codeNotReady, status().Reason)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// healthy answers that the process works.
+func healthy(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
 // refuseSkills refuses requests that are part of a running call. An older client of a

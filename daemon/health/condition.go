@@ -16,6 +16,8 @@ type Kind string
 
 // The kinds.
 const (
+	// Broker is a broker that cannot be reached.
+	Broker Kind = "broker"
 	// AuditLog is an audit log that takes no records.
 	AuditLog Kind = "audit-log"
 	// Checkpoint is an audit log whose newest checkpoint could not be signed, or not
@@ -72,7 +74,7 @@ const (
 // Kinds are those that an agent can report of itself.
 func Kinds() []Kind {
 	return []Kind{
-		AuditLog, Checkpoint, Witness, Erasure, Idempotency, Identity, Listening, Replicas, Circuit, Reload, Sandbox, Worker, Queue,
+		Broker, AuditLog, Checkpoint, Witness, Erasure, Idempotency, Identity, Listening, Replicas, Circuit, Reload, Sandbox, Worker, Queue,
 		ToolServer, HTTPSkill, Issuer, Telemetry,
 	}
 }

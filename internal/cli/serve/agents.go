@@ -57,12 +57,22 @@ func Agent(ctx context.Context, env *cli.Env, agent string, watching bool) error
 		return err
 	}
 	defer stopLogs()
-	cfg.Logger = log
+	cfg.Logger, cfg.AwaitBroker = log, true
 	s.out = console{env, cfg.Logger}
 	s.ready = func() {
 		s.out.say(fmt.Sprintf("agent %s is ready. press ctrl-c to stop.", agent), "ready", "agent", agent)
 	}
-	return daemon.Run(ctx, cfg, agent, func(ctx context.Context, d *daemon.Daemon) error { return s.untilDone(ctx, d) })
+	err = daemon.Run(ctx, cfg, agent, func(ctx context.Context, d *daemon.Daemon) error { return s.untilDone(ctx, d) })
+	return unlessStopped(ctx, err)
+}
+
+// unlessStopped returns the error of a service, nil where all that it says is that the service was
+// stopped before it was ready: that ends it as it should.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // Fleet runs every member of the fleet until ctx ends. With watching, changed
@@ -79,10 +89,10 @@ func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
 		return err
 	}
 	defer stopLogs()
-	cfg.Logger = log
+	cfg.Logger, cfg.AwaitBroker = log, true
 	f, err := daemon.StartFleet(ctx, cfg)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	s.out = console{env, cfg.Logger}
 	s.ready = func() {
