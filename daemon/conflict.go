@@ -38,7 +38,8 @@ const askFleets = 5 * time.Second
 // that knows its users it asks for services of the agent's own name alone, which is what
 // the rules of `agentd fleet nats-config` let it ask; there permissions keep fleets apart.
 // On an open one it asks the services on its own subjects, as an agent of any name may have
-// been given one of them. It never asks all services: each agent of a fleet would answer the
+// been given one of them, and those of its own name: an agent of an older version answers to
+// that alone. It never asks all services: each agent of a fleet would answer the
 // start of each other one. What agents say about themselves has no proof, so this protects against
 // mistakes, not against attacks.
 func (d *Daemon) checkFleet(ctx context.Context) error {
@@ -77,7 +78,8 @@ func (d *Daemon) findNamesakes(ctx context.Context) ([]discovery.Instance, error
 	return discovery.Find(ctx, d.nats(), natsauth.ServiceName(d.brokerName(d.Member().Address)), findQuiet)
 }
 
-// findOnSubjects returns the running services, of any name, on the subjects of this agent.
+// findOnSubjects returns the running services on the subjects of this agent: those of any
+// name that were announced with their subjects, and all of the agent's own name.
 func (d *Daemon) findOnSubjects(ctx context.Context) (all []discovery.Instance, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askFleets)
 	defer cancel()
@@ -85,7 +87,7 @@ func (d *Daemon) findOnSubjects(ctx context.Context) (all []discovery.Instance, 
 		if spec.Kind != capability.NATS {
 			continue
 		}
-		found, err := discovery.FindOn(ctx, d.nats(), spec.Requests, findQuiet)
+		found, err := discovery.FindOn(ctx, d.nats(), spec.Requests, findQuiet, natsauth.ServiceName(d.brokerName(d.Member().Address)))
 		if err != nil {
 			return all, err
 		}

@@ -304,6 +304,32 @@ func TestAnotherFleetAtTheSameMoment(t *testing.T) {
 	}
 }
 
+// An agent of an older version answers to its name alone, and is found all the same.
+func TestAnotherFleetOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	server := natstest.Run(t, "")
+	nc, err := natsgo.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Subscribe("$SRV.*.callee", func(m *natsgo.Msg) {
+		_ = m.Respond([]byte(`{"type":"io.nats.micro.v1.stats_response","name":"callee","id":"x","metadata":{"fleet":"other","agent":"agent://callee"},
+			"endpoints":[{"name":"go","subject":"agents.callee.requests"}]}`))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := load(t, natsFiles(server.URL()))
+	cfg.Handlers = handle(echo)
+	var conflict *daemon.FleetConflictError
+	if err := conflictOf(t, cfg, "callee"); !errors.As(err, &conflict) || conflict.Other != "other" || conflict.Agent != "agent://callee" {
+		t.Errorf("%v, want a conflict", err)
+	}
+}
+
 // The start of one agent has no other one answer: a fleet of N agents would otherwise cause
 // N² answers when it starts.
 func TestStartAsksNobodyElse(t *testing.T) {

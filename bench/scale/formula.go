@@ -44,12 +44,12 @@ func (s shape) perServer() float64 { return float64(s.Agents) / float64(s.Server
 // callBytes are those of a request and its reply.
 func callBytes() float64 { return 2*payloadBytes + callFields }
 
-// joinMessages are those of one agent that starts among others: two questions for agents of
-// other fleets on its subject, of which it answers the second itself, and the notice of its
-// contract; and the first checkpoint of its log, which each of its witnesses records, so that
+// joinMessages are those of one agent that starts among others: two times two
+// questions for agents of other fleets, on its subject and of its name, of which it answers
+// the second two itself, and the notice of its contract; and the first checkpoint of its log, which each of its witnesses records, so that
 // their logs have a new checkpoint as well.
 func (s shape) joinMessages() float64 {
-	return 4 + s.checkpointMessages()*float64(1+s.Witnesses)
+	return 7 + s.checkpointMessages()*float64(1+s.Witnesses)
 }
 
 // checkpointMessages are 4·W: each witness is asked what it has, and then shown the rest.

@@ -118,7 +118,7 @@ func (m *measurement) joining() error {
 		return err
 	}
 	spent := after.since(before)
-	m.check("messages from clients when one agent joins", "4 + 4·W·(1+W)", m.shape.joinMessages(), spent.In, "")
+	m.check("messages from clients when one agent joins", "7 + 4·W·(1+W)", m.shape.joinMessages(), spent.In, "")
 	m.observe("bytes to clients when one agent joins", spent.OutBytes/(1<<10), "KB")
 	m.observe("time of that agent's start", took.Seconds()*1000, "ms")
 	return nil

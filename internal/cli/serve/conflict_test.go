@@ -26,7 +26,7 @@ func TestAnotherFleetAtTheSameMoment(t *testing.T) {
 	}
 	defer nc.Close()
 	questions := 0
-	if _, err := nc.Subscribe("$SRV.STATS.*", func(m *natsgo.Msg) {
+	if _, err := nc.Subscribe("$SRV.STATS.a", func(m *natsgo.Msg) {
 		if questions++; questions > 1 { // the first one finds nobody
 			_ = m.Respond([]byte(`{"type":"io.nats.micro.v1.stats_response","name":"a","id":"x","metadata":{"fleet":"other"},
 				"endpoints":[{"name":"x","subject":"agents.a.requests"}]}`))

@@ -196,33 +196,43 @@ func TestFind(t *testing.T) {
 // A service is found by its subject whatever its name, and no other service answers.
 func TestFindOn(t *testing.T) {
 	s := natstest.Run(t, "")
-	at := func(name, subject string) *discovery.Announcement {
+	at := func(name, subject string, announced ...string) *discovery.Announcement {
 		a, err := discovery.Announce(connect(t, s), name, func() discovery.Service {
 			return discovery.Service{Endpoints: []discovery.Endpoint{{Name: "go", Subject: subject}}}
-		}, subject)
+		}, announced...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = a.Close() })
 		return a
 	}
-	one, two := at("a", "x.y"), at("b", "x.y")
-	at("c", "x_y") // shares the name that stands for the subject
-	at("d", "z")
+	one, two := at("a", "x.y", "x.y"), at("b", "x.y", "x.y")
+	at("c", "x_y", "x_y") // shares the name that stands for the subject
+	at("d", "z", "z")
+	old := at("e", "x.y") // answers to its own name alone
 	asking := connect(t, s)
-	found, err := discovery.FindOn(t.Context(), asking, "x.y", time.Second)
-	if err != nil {
-		t.Fatal(err)
+	for _, test := range []struct {
+		names []string
+		want  []string
+	}{
+		{nil, []string{one.ID(), two.ID()}},
+		{[]string{"e"}, []string{one.ID(), two.ID(), old.ID()}},
+		{[]string{"a", "d", "nobody"}, []string{one.ID(), two.ID()}}, // each once, and none on another subject
+	} {
+		found, err := discovery.FindOn(t.Context(), asking, "x.y", time.Second, test.names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, i := range found {
+			ids = append(ids, i.ID)
+		}
+		slices.Sort(ids)
+		if !slices.Equal(ids, slices.Sorted(slices.Values(test.want))) {
+			t.Errorf("names %v: found %v, want %v", test.names, ids, test.want)
+		}
 	}
-	var ids []string
-	for _, i := range found {
-		ids = append(ids, i.ID)
-	}
-	slices.Sort(ids)
-	if want := []string{one.ID(), two.ID()}; !slices.Equal(ids, slices.Sorted(slices.Values(want))) {
-		t.Errorf("found %v, want %v", ids, want)
-	}
-	if found, err := discovery.FindOn(t.Context(), asking, "nobody", time.Hour); err != nil || len(found) != 0 {
+	if found, err := discovery.FindOn(t.Context(), asking, "nobody", time.Hour, "nobody-else"); err != nil || len(found) != 0 {
 		t.Errorf("found %v, %v where nobody is", found, err)
 	}
 }

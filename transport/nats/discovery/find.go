@@ -49,6 +49,11 @@ func Find(ctx context.Context, conn *nats.Conn, name string, quiet time.Duration
 	if name != "" {
 		subject += "." + name
 	}
+	return ask(ctx, conn, quiet, subject)
+}
+
+// ask is Find for the services that answer on some subjects. Each is in the result once.
+func ask(ctx context.Context, conn *nats.Conn, quiet time.Duration, subjects ...string) ([]Instance, error) {
 	nc := conn.Client()
 	inbox := nc.NewInbox()
 	sub, err := nc.SubscribeSync(inbox)
@@ -57,23 +62,33 @@ func Find(ctx context.Context, conn *nats.Conn, name string, quiet time.Duration
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only if the connection has ended
 	start := time.Now()
-	if err := nc.PublishRequest(subject, inbox, nil); err != nil {
-		return nil, fmt.Errorf("discovery: %w", err)
+	for _, subject := range subjects {
+		if err := nc.PublishRequest(subject, inbox, nil); err != nil {
+			return nil, fmt.Errorf("discovery: %w", err)
+		}
 	}
 	var found []Instance
+	seen := map[string]bool{}
+	unheard := 0 // subjects that nobody is subscribed to
 	for replies, size := 0, 0; replies < maxReplies && size < maxBytes; replies++ {
 		reply, err := nextReply(ctx, sub, quiet)
 		switch {
 		case err == nil:
+		case errors.Is(err, natsgo.ErrNoResponders):
+			if unheard++; unheard >= len(subjects) {
+				return found, nil
+			}
+			continue
 		case ctx.Err() != nil && len(found) == 0:
 			return nil, fmt.Errorf("discovery: %w", context.Cause(ctx))
-		case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, natsgo.ErrNoResponders):
+		case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 			return found, nil
 		default:
 			return found, fmt.Errorf("discovery: %w", err)
 		}
 		size += len(reply.Data)
-		if instance, ok := parse(reply.Data); ok {
+		if instance, ok := parse(reply.Data); ok && !seen[instance.ID] {
+			seen[instance.ID] = true
 			instance.Latency = time.Since(start)
 			found = append(found, instance)
 		}
@@ -85,8 +100,17 @@ func Find(ctx context.Context, conn *nats.Conn, name string, quiet time.Duration
 // as far as they were announced with that subject. Find would have every service of the
 // system answer: agents that each look for a conflict would cause a number of messages that
 // grows with the square of theirs.
-func FindOn(ctx context.Context, conn *nats.Conn, subject string, quiet time.Duration) ([]Instance, error) {
-	found, err := Find(ctx, conn, nameOn(subject), quiet)
+//
+// Services that were not announced with their subjects, as those of other programs and of
+// older versions of this one, are found by their names alone: FindOn asks the services of
+// names too.
+func FindOn(ctx context.Context, conn *nats.Conn, subject string, quiet time.Duration, names ...string) ([]Instance, error) {
+	stats := micro.APIPrefix + "." + micro.StatsVerb.String() + "."
+	asked := []string{stats + nameOn(subject)}
+	for _, name := range names {
+		asked = append(asked, stats+name)
+	}
+	found, err := ask(ctx, conn, quiet, asked...)
 	return slices.DeleteFunc(found, func(i Instance) bool { return !slices.Contains(i.Subjects, subject) }), err
 }
 
