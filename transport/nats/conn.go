@@ -72,13 +72,15 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 		log: r.Logger, jsPrefix: r.JetStreamPrefix, maxPending: r.MaxPending, maxPendingBytes: r.MaxPendingBytes, roundTrip: r.ConnectTimeout,
 		ended: make(chan struct{}), subs: map[*subscription]struct{}{},
 	}
-	options := append(r.natsOptions(), natsgo.Timeout(timeout),
+	back := newRoute(r.ReconnectWait)
+	options := append(r.natsOptions(), natsgo.Timeout(timeout), natsgo.ReconnectToServer(back.next),
 		natsgo.DisconnectErrHandler(c.disconnected), natsgo.ReconnectHandler(c.reconnected),
 		natsgo.ErrorHandler(c.asyncError), natsgo.ClosedHandler(c.closedHandler))
 	c.nc, err = natsgo.Connect(strings.Join(r.Servers, ","), options...)
 	if err != nil {
 		return nil, &transport.Error{Code: connectCode(err), Op: "connect", Topic: r.redactedServers(), Cause: err}
 	}
+	back.begin(c.nc.ConnectedUrl())
 	c.maxPayload.Store(c.nc.MaxPayload())
 	// The connection may be lost already. If the callback ran before the first Store,
 	// the check sees it; if it runs after the check, it stores false itself.

@@ -83,7 +83,8 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// ReconnectWait is the pause between two attempts to reconnect to the same server.
 	// Up to as much again is added at random, so that the agents of a fleet do not all
-	// return in the same moment. Default [DefaultReconnectWait].
+	// return in the same moment; for the same reason the first attempt at another server
+	// waits for up to as much. Default [DefaultReconnectWait].
 	ReconnectWait time.Duration
 	// PingInterval is how often a silent connection is tested. After three intervals
 	// without an answer it counts as lost. Default [DefaultPingInterval].
@@ -248,7 +249,7 @@ func expandHome(path string, getenv func(string) string) string {
 func (r *resolved) natsOptions() []natsgo.Option {
 	options := []natsgo.Option{
 		natsgo.Name(r.Name),
-		natsgo.MaxReconnects(-1), natsgo.ReconnectWait(r.ReconnectWait), natsgo.ReconnectJitter(r.ReconnectWait, r.ReconnectWait),
+		natsgo.MaxReconnects(-1),
 		natsgo.ReconnectBufSize(-1),   // buffer nothing: see "Faults" in doc.go
 		natsgo.IgnoreAuthErrorAbort(), // credentials may become valid again, by a rotation
 		natsgo.PingInterval(r.PingInterval), natsgo.MaxPingsOutstanding(maxPingsOut),
