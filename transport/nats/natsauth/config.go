@@ -3,7 +3,6 @@ package natsauth
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 )
@@ -105,10 +104,16 @@ type export struct {
 
 // exports are all that members import, each subject once.
 func (r *Rules) exports() (all []export) {
+	type key struct {
+		subject string
+		stream  bool
+	}
+	places := map[key]int{} // in all
 	add := func(account string, i Import, stream bool) {
-		at := slices.IndexFunc(all, func(e export) bool { return e.subject == i.Subject && e.stream == stream })
-		if at < 0 {
+		at, ok := places[key{i.Subject, stream}]
+		if !ok {
 			at = len(all)
+			places[key{i.Subject, stream}] = at
 			all = append(all, export{subject: i.Subject, stream: stream, many: i.Many})
 		}
 		all[at].accounts = append(all[at].accounts, account)

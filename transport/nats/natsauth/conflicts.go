@@ -3,6 +3,7 @@ package natsauth
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentd/agentd/fleet"
@@ -10,13 +11,37 @@ import (
 )
 
 // A claim is a member's use of a subject.
-type claim struct{ subject, member string }
+type claim struct {
+	subject, member string
+	order           int
+}
+
+// claims are the subjects that members use. A fleet has many, so each is looked up.
+type claims struct {
+	count     int
+	of, below map[string][]claim // by the subject itself, and by its parent
+}
+
+// add adds a claim, and returns those of other members that overlap with it, oldest first:
+// on one of the two subjects each would receive the other's messages. An agent subscribes
+// to its subject and to those one part below.
+func (c *claims) add(subject, member string) (overlapping []claim) {
+	above := parent(subject)
+	overlapping = slices.Concat(c.of[subject], c.of[above], c.below[subject])
+	overlapping = slices.DeleteFunc(overlapping, func(other claim) bool { return other.member == member })
+	slices.SortFunc(overlapping, func(a, b claim) int { return a.order - b.order })
+	added := claim{subject, member, c.count}
+	c.count++
+	c.of[subject] = append(c.of[subject], added)
+	c.below[above] = append(c.below[above], added)
+	return overlapping
+}
 
 // checkSubjects finds everything by which the rules of one member would give it access
 // to another's requests.
 func checkSubjects(f *fleet.Fleet) error {
 	var errs []error
-	var claims []claim
+	used := claims{of: map[string][]claim{}, below: map[string][]claim{}}
 	services := map[string]string{} // members by service name
 	for _, m := range f.Members {
 		requests := requestSubjects(m)
@@ -25,13 +50,10 @@ func checkSubjects(f *fleet.Fleet) error {
 				errs = append(errs, fmt.Errorf("%s: the requests subject %q %s", m.Capabilities.Path, subject, fault))
 				continue
 			}
-			for _, other := range claims {
-				if other.member != m.ID && overlap(subject, other.subject) {
-					errs = append(errs, fmt.Errorf("agents %s and %s share subjects: %s and %s; give each a subject that is not the other's nor right below it",
-						other.member, m.ID, other.subject, subject))
-				}
+			for _, other := range used.add(subject, m.ID) {
+				errs = append(errs, fmt.Errorf("agents %s and %s share subjects: %s and %s; give each a subject that is not the other's nor right below it",
+					other.member, m.ID, other.subject, subject))
 			}
-			claims = append(claims, claim{subject, m.ID})
 		}
 		if other, taken := services[ServiceName(m.ID)]; taken {
 			errs = append(errs, fmt.Errorf("agents %s and %s have the same service name %s; rename one", other, m.ID, ServiceName(m.ID)))
@@ -62,10 +84,7 @@ func subjectFault(subject string) string {
 	return ""
 }
 
-// overlap reports whether agents on a and b would receive each other's messages: an
-// agent subscribes to its subject and to those one part below.
-func overlap(a, b string) bool { return a == b || parent(a) == b || parent(b) == a }
-
+// parent is the subject that subject is right below, or "" for one that is below none.
 func parent(subject string) string {
 	if i := strings.LastIndexByte(subject, '.'); i >= 0 {
 		return subject[:i]

@@ -207,10 +207,26 @@ func (i *issuer) closeOthers(opened []*openAccount) (closed []*openAccount, err 
 }
 
 // outermost leaves out exports that are part of another one: in a JWT they must not
-// overlap. What an account may import of one is what its token says.
+// overlap. What an account may import of one is what its token says. Wide exports that end
+// in > are looked up by their beginning, as a fleet has several for each agent.
 func outermost(all []export) []export {
+	tails, others := map[bool]map[string]bool{false: {}, true: {}}, []export{}
+	for _, e := range all {
+		beginning, tail := strings.CutSuffix(e.subject, ".>")
+		switch {
+		case strings.Contains(e.subject, "*"), e.subject == ">":
+			others = append(others, e)
+		case tail:
+			tails[e.stream][beginning] = true
+		}
+	}
 	return slices.DeleteFunc(slices.Clone(all), func(e export) bool {
-		return slices.ContainsFunc(all, func(other export) bool {
+		for above := parent(strings.TrimSuffix(e.subject, ".>")); above != ""; above = parent(above) {
+			if tails[e.stream][above] {
+				return true
+			}
+		}
+		return slices.ContainsFunc(others, func(other export) bool {
 			return other.stream == e.stream && other.subject != e.subject && jwt.Subject(e.subject).IsContainedIn(jwt.Subject(other.subject))
 		})
 	})

@@ -8,6 +8,22 @@ import (
 	"github.com/agentd/agentd/fleet"
 )
 
+// callersOf are the members that may call each member, or witness its log for it, over
+// NATS, in declared order. A fleet has many members with few peers each: nobody looks at
+// all pairs of them.
+func callersOf(f *fleet.Fleet, opts Options) map[envelope.Address][]string {
+	callers := make(map[envelope.Address][]string, len(f.Members))
+	for _, m := range f.Members {
+		for _, p := range m.Peers {
+			if p.InFleet && p.Address != m.Address && len(natsSubjects(p.Transports)) > 0 &&
+				(opts.allows(m.Address, p.Address) || witnesses(m, p.Address)) {
+				callers[p.Address] = append(callers[p.Address], m.ID)
+			}
+		}
+	}
+	return callers
+}
+
 // answerSubjects are the subjects to which a callee publishes its answers and progress,
 // and on which it checks whether its callers are still connected: the inboxes of the
 // members that may call it, those of the observer, and what its peers file lists.
@@ -15,22 +31,22 @@ import (
 // The list takes the place of nats-server's allow_responses, which allows whatever reply
 // subject a request names, past every deny list: a caller could name the subject of
 // another agent.
-func answerSubjects(f *fleet.Fleet, callee *fleet.Member, opts Options) []string {
-	all := []string{InboxPrefix(ObserverKey) + ".>"}
-	for _, m := range f.Members {
-		if m.Address == callee.Address {
-			continue
+func answerSubjects(callee *fleet.Member, callers []string) []string {
+	var all []string
+	listed := make(map[string]bool, len(callers)+1)
+	add := func(subject string) {
+		if !listed[subject] {
+			listed[subject] = true
+			all = append(all, subject)
 		}
-		p, ok := m.Peer(callee.Address)
-		if ok && len(natsSubjects(p.Transports)) > 0 && (opts.allows(m.Address, callee.Address) || witnesses(m, callee.Address)) {
-			all = append(all, InboxPrefix(m.ID)+".>")
-		}
+	}
+	add(InboxPrefix(ObserverKey) + ".>")
+	for _, id := range callers {
+		add(InboxPrefix(id) + ".>")
 	}
 	for _, p := range callee.Peers {
 		for _, subject := range p.ReplyTopics {
-			if !slices.Contains(all, subject) {
-				all = append(all, subject)
-			}
+			add(subject)
 		}
 	}
 	return all

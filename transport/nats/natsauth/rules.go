@@ -2,7 +2,6 @@ package natsauth
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
@@ -61,10 +60,11 @@ func Derive(f *fleet.Fleet, opts Options) (*Rules, error) {
 		return nil, err
 	}
 	r := &Rules{Fleet: f.Name, Users: []User{}, Queues: []Queue{}, External: []envelope.Address{}}
+	callers, external := callersOf(f, opts), map[envelope.Address]bool{}
 	for _, m := range f.Members {
 		if u, ok := newUser(f, m, opts); ok {
 			if u.Responds {
-				u.Publish = append(u.Publish, answerSubjects(f, m, opts)...)
+				u.Publish = append(u.Publish, answerSubjects(m, callers[m.Address])...)
 			}
 			r.Users = append(r.Users, u)
 			if q, ok := newQueue(f, m, opts); ok {
@@ -72,7 +72,8 @@ func Derive(f *fleet.Fleet, opts Options) (*Rules, error) {
 			}
 		}
 		for _, p := range m.Peers {
-			if !p.InFleet && len(natsSubjects(p.Transports)) > 0 && !slices.Contains(r.External, p.Address) {
+			if !p.InFleet && len(natsSubjects(p.Transports)) > 0 && !external[p.Address] {
+				external[p.Address] = true
 				r.External = append(r.External, p.Address)
 			}
 		}

@@ -34,7 +34,7 @@ type member struct {
 	once     bool     // shares what it has served between replicas
 }
 
-func load(t *testing.T, members ...member) *fleet.Fleet {
+func load(t testing.TB, members ...member) *fleet.Fleet {
 	t.Helper()
 	root := t.TempDir()
 	write := func(name, text string) {
