@@ -81,6 +81,13 @@ type Copier interface {
 	CopiesData() bool
 }
 
+// A Reconnecter is a [Transport] that tells when it has a connection again after a loss.
+type Reconnecter interface {
+	// NextReconnect returns a channel that is closed when the connection is made again the
+	// next time, once messages can be published and topics are subscribed to anew.
+	NextReconnect() <-chan struct{}
+}
+
 // A Subscription is one receiver of a topic.
 type Subscription interface {
 	// Dropped returns how many messages arrived while the subscription was full.

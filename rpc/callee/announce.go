@@ -20,6 +20,30 @@ func (in *Inbox) announce(s *subscriptions) {
 	}
 }
 
+// announceAgain announces what the agent serves on a transport whenever that has its
+// connection back. What callers published meanwhile, such as the cancellation of a call that
+// waits in a queue, has not come here: they send it again when they hear this. again is
+// closed with the first connection that t, which is r, makes anew. It returns when the inbox
+// ends.
+func (in *Inbox) announceAgain(r transport.Reconnecter, t transport.Transport, again <-chan struct{}) {
+	for {
+		select {
+		case <-again:
+		case <-in.root.Done():
+			return
+		}
+		again = r.NextReconnect() // first: what is lost while it announces comes back later
+		in.mu.Lock()
+		all := in.subscriptions
+		in.mu.Unlock()
+		for i := range all {
+			if all[i].transport == t {
+				in.announce(&all[i])
+			}
+		}
+	}
+}
+
 // announceAll is announce for every topic that the agent listens to.
 func (in *Inbox) announceAll() {
 	in.mu.Lock()

@@ -2,6 +2,7 @@ package callee_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/agentd/agentd/envelope"
@@ -153,4 +154,52 @@ type clearing struct{ clearance caller.Clearance }
 
 func (g clearing) Check(context.Context, caller.Probe) (caller.Clearance, error) {
 	return g.clearance, nil
+}
+
+// A returning connection is lost and made again when the test says so.
+type returning struct {
+	*memory.Conn
+	mu    sync.Mutex
+	again chan struct{} // guarded by mu
+}
+
+func (r *returning) NextReconnect() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.again
+}
+
+func (r *returning) reconnect() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.again)
+	r.again = make(chan struct{})
+}
+
+// An agent whose connection was lost announces itself when it is back, each time: callers
+// may have cancelled calls meanwhile that wait in its queue.
+func TestAnnouncementAfterALostConnection(t *testing.T) {
+	w := rpctest.NewWorld(t, rpctest.Answers(rpctest.ValidAnswer))
+	heard := make(chan envelope.Address, 10)
+	for _, topic := range []string{"elsewhere", rpctest.Topic} {
+		if _, err := w.CallerConn.Subscribe(wire.ChangedTopic(topic), "", func(m transport.Message) {
+			if n, err := wire.ParseNotice(m.Data); err == nil && topic == "elsewhere" {
+				heard <- n.Agent
+			} else {
+				t.Errorf("heard %+v on %s: %v", n, topic, err)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := &returning{Conn: w.CalleeConn, again: make(chan struct{})}
+	if err := w.Inbox.Listen(conn, "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // when it begins to listen, and after each reconnection
+		if got := rpctest.Wait(t, heard); got != rpctest.Reviewer {
+			t.Errorf("heard of %s", got)
+		}
+		conn.reconnect()
+	}
 }

@@ -129,7 +129,7 @@ type Inbox struct {
 	root      context.Context // ends when the inbox stops by force
 	stop      context.CancelCauseFunc
 	answering context.Context // does not end: an answer that exists is sent
-	checking  sync.WaitGroup  // the liveness checks
+	checking  sync.WaitGroup  // what runs beside the requests, such as liveness checks
 	workers   *workers
 	requests  *requests
 
@@ -151,7 +151,7 @@ type Inbox struct {
 	mu            sync.Mutex
 	subscriptions []subscriptions            // guarded by mu
 	receivers     []transport.Receiver       // guarded by mu
-	checked       []transport.Transport      // whose callers are checked; guarded by mu
+	checked       []transport.Transport      // that something watches already; guarded by mu
 	keyed         map[KeyedRequest]*keyedRun // underway; guarded by mu
 }
 

@@ -116,11 +116,18 @@ func (in *Inbox) keep(opened *subscriptions) {
 	defer in.mu.Unlock()
 	known := slices.Contains(in.checked, t)
 	in.subscriptions = append(in.subscriptions, *opened)
-	// One checker for each transport, however many topics the inbox takes from it.
-	// It ends with in.root.
-	if w, ok := t.(ReplyWatcher); ok && !known {
+	// One of each for a transport, however many topics the inbox takes from it. They end
+	// with in.root.
+	if known {
+		return
+	}
+	in.checked = append(in.checked, t)
+	if w, ok := t.(ReplyWatcher); ok {
 		in.checking.Go(func() { in.checkCallers(w, t) })
-		in.checked = append(in.checked, t)
+	}
+	if r, ok := t.(transport.Reconnecter); ok {
+		again := r.NextReconnect()
+		in.checking.Go(func() { in.announceAgain(r, t, again) })
 	}
 }
 

@@ -43,12 +43,15 @@ type Conn struct {
 
 	mu     sync.Mutex
 	closed bool                       // guarded by mu
+	again  chan struct{}              // closed by the next reconnection; guarded by mu
 	subs   map[*subscription]struct{} // guarded by mu
 }
 
 var (
 	_ transport.Transport = (*Conn)(nil)
 	_ transport.Copier    = (*Conn)(nil)
+
+	_ transport.Reconnecter = (*Conn)(nil)
 )
 
 // Connect connects to a NATS system. It fails when no server answers within
@@ -70,7 +73,7 @@ func Connect(ctx context.Context, opts Options) (*Conn, error) {
 	}
 	c := &Conn{
 		log: r.Logger, jsPrefix: r.JetStreamPrefix, maxPending: r.MaxPending, maxPendingBytes: r.MaxPendingBytes, roundTrip: r.ConnectTimeout,
-		ended: make(chan struct{}), subs: map[*subscription]struct{}{},
+		ended: make(chan struct{}), again: make(chan struct{}), subs: map[*subscription]struct{}{},
 	}
 	back := newRoute(r.ReconnectWait)
 	options := append(r.natsOptions(), natsgo.Timeout(timeout), natsgo.ReconnectToServer(back.next),

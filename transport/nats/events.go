@@ -32,6 +32,17 @@ func (c *Conn) reconnected(nc *natsgo.Conn) {
 	c.connected.Store(true)
 	c.reconnects.Add(1)
 	c.log.Info("connected to NATS again", "server", nc.ConnectedUrlRedacted())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.again)
+	c.again = make(chan struct{})
+}
+
+// NextReconnect implements [transport.Reconnecter].
+func (c *Conn) NextReconnect() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.again
 }
 
 // closedHandler is the last callback.
