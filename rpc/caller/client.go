@@ -106,7 +106,8 @@ type Client struct {
 	stale      atomic.Uint64
 	silences   silences
 	followed   followed
-	cancelled  cancelled
+	resends    *resends
+	awaited    awaited
 }
 
 // A replyingTransport is a transport with this client's reply inbox on it.
@@ -136,6 +137,7 @@ func New(cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, transports: map[string]replyingTransport{}, opened: make(chan struct{}),
 		pending: newPendingTable(cfg.Limits.MaxPending), detached: newDetachedCalls(cfg.Limits.MaxPending), verifier: check.NewVerifier(rpc.RoleCaller, cfg.Identity, cfg.Records),
+		resends: newResends(),
 	}
 	c.SetLimits(cfg.Limits)
 	err := c.openInboxes()
@@ -181,6 +183,7 @@ func (c *Client) Close() error {
 	// longer exists.
 	c.pending.abandon()
 	c.detached.close()
+	c.resends.close()
 	errs := []error{c.followed.close()}
 	for _, t := range c.transports {
 		errs = append(errs, t.inbox.Close())

@@ -174,6 +174,9 @@ func (c *call) awaitStored(ctx context.Context, q transport.CallQueue, store fun
 		// waiting carries the call's deadline; ctx alone would not show that it has
 		// passed.
 		gaveUp := c.gaveUp(waiting)
+		if errors.Is(context.Cause(waiting), errGivenUp) {
+			return nil, errCancelled()
+		}
 		if waiting.Err() == nil {
 			return nil, rpc.NewError(rpc.CodeDisconnected, err, "the broker cannot be asked for the answer")
 		}
@@ -212,19 +215,25 @@ func (c *call) acceptStored(ctx context.Context, data []byte) (json.RawMessage, 
 // peer that keeps no requests: the answer to such a call is in the process that made
 // it. The result is judged like that of a synchronous call, and a call may be awaited
 // again. While there is no answer the code is CodeTimeout; for an unknown call it is
-// CodeInvalidRequest.
+// CodeInvalidRequest. A call that is cancelled meanwhile ends with CodeCancelled: at once
+// where this client cancels it, and within seconds where another process of the agent does.
 func (c *Client) Await(ctx context.Context, correlationID string) (*rpc.Result, error) {
 	call := &call{client: c, ids: ids{correlation: correlationID}, start: time.Now()}
 	if d := c.detached.find(correlationID); d != nil {
 		return call.awaitDetached(ctx, d)
 	}
+	// Before the note is read: what is cancelled afterwards ends ctx.
+	ctx, forget := c.awaited.add(ctx, correlationID)
+	defer forget()
 	q, note, err := call.recall(ctx)
-	if err == nil && note.Cancelled {
+	if err == nil && note.Cancelled || errors.Is(context.Cause(ctx), errGivenUp) {
 		err = errCancelled()
 	}
 	if err != nil {
 		return call.result(nil, err), err
 	}
+	ctx, stop := call.watchNote(ctx, q)
+	defer stop()
 	response, err := call.awaitStored(ctx, q, nil)
 	result := call.result(response, err)
 	call.endAwait(result)

@@ -143,7 +143,7 @@ func (c *Client) hearNotice(at followedTopic, m transport.Message) {
 	case n.Agent != at.peer:
 		c.cfg.Logger.Debug("notice ignored", "topic", at.topic, "reason", "of another agent")
 	default:
-		c.cancelAgain(at.peer) // it may have been away when a call was given up
+		c.resends.askPeer(at.peer)
 		c.followed.now.Load().hear(at.peer, n.Revision)
 	}
 }
