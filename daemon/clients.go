@@ -29,7 +29,7 @@ type controlFace struct {
 	limits  *policy.RateLimiter
 	ctx     context.Context // of the servers that a reload has replaced
 	cut     context.CancelFunc
-	closing sync.WaitGroup // of these; none is added once draining is set
+	leaving departures // of these
 
 	mu       sync.Mutex
 	server   *clientapi.Server    // nil for none; guarded by mu
@@ -112,19 +112,8 @@ func (f *controlFace) put(s *clientapi.Server, listen string) {
 	}
 }
 
-// closeLater ends a server that is not, or no longer, the agent's: behind the back of who replaces
-// it, unless the agent stops and would not wait for that.
-func (f *controlFace) closeLater(s *clientapi.Server) {
-	f.mu.Lock()
-	stopping := f.draining
-	if !stopping {
-		f.closing.Go(func() { f.shut(s) })
-	}
-	f.mu.Unlock()
-	if stopping {
-		f.shut(s)
-	}
-}
+// closeLater ends a server that is not, or no longer, the agent's.
+func (f *controlFace) closeLater(s *clientapi.Server) { f.leaving.begin(func() { f.shut(s) }) }
 
 // shut ends a server after its calls, however long they may take, or with the agent.
 func (f *controlFace) shut(s *clientapi.Server) {
@@ -187,7 +176,7 @@ func (f *controlFace) close(ctx context.Context) error {
 	if server != nil {
 		err = server.Shutdown(ctx)
 	}
-	f.closing.Wait()
+	f.leaving.wait()
 	return err
 }
 

@@ -31,6 +31,7 @@ type mcpFace struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	running sync.WaitGroup
+	leaving departures // of servers and endpoints that were replaced
 
 	mu       sync.Mutex
 	closed   bool                           // guarded by mu
@@ -39,6 +40,7 @@ type mcpFace struct {
 	streams  map[string]int                 // open streams by client; guarded by mu
 	idle     chan struct{}                  // closed when no call is pending and none can begin; nil before drain; guarded by mu
 	own      *mcpServer                     // that the files ask for, or nil; guarded by mu
+	retired  map[*mcphttp.Handler]struct{}  // replaced, while calls still run there; guarded by mu
 	held     []*mcpServer                   // those that operators hold open; guarded by mu
 	draining bool                           // guarded by mu
 }
@@ -56,6 +58,7 @@ func newMCPFace(d *Daemon) *mcpFace {
 	f := &mcpFace{
 		d: d, limits: policy.NewRateLimiter(0), changes: make(chan struct{}, 1),
 		bridges: map[mcpStyle]*mcpbridge.Bridge{}, pending: map[string]int{}, streams: map[string]int{},
+		retired: map[*mcphttp.Handler]struct{}{},
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.running.Go(f.follow)
@@ -349,13 +352,16 @@ func (f *mcpFace) finish(ctx context.Context) {
 	f.drain(ctx)
 	f.mu.Lock()
 	f.closed = true
-	servers := f.serving()
+	serving := slices.Collect(maps.Keys(f.retired))
+	for _, s := range f.serving() {
+		serving = append(serving, s.current.Load().handler)
+	}
 	f.mu.Unlock()
 	for _, b := range f.open() {
 		b.Drain(ctx)
 	}
-	for _, s := range servers {
-		s.current.Load().handler.Drain(ctx)
+	for _, h := range serving {
+		h.Drain(ctx)
 	}
 }
 
@@ -377,6 +383,7 @@ func (f *mcpFace) close(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() { // ends with the last stream, which the bridges have closed
 		f.running.Wait()
+		f.leaving.wait()
 		close(ended)
 	}()
 	select {

@@ -21,6 +21,7 @@ import (
 	"github.com/agentd/agentd/internal/secretref"
 	"github.com/agentd/agentd/mcpbridge"
 	"github.com/agentd/agentd/mcpbridge/mcphttp"
+	"github.com/agentd/agentd/rpc"
 )
 
 // mcpCloseTimeout bounds the end of a server that a reload has replaced, or that nobody
@@ -41,6 +42,7 @@ type mcpServer struct {
 	style func() mcpStyle
 
 	current atomic.Pointer[mcpEndpoint]
+	opened  mcphttp.Auth // who was let in when it was opened
 }
 
 // An mcpEndpoint is what a reload may change about a server.
@@ -94,10 +96,11 @@ func (s *mcpServer) server(client string) (*mcp.Server, error) {
 
 // open listens at an address, and serves there until close.
 func (s *mcpServer) open(ctx context.Context, v mcpView) error {
-	e, _, err := s.newEndpoint(v)
+	e, auth, err := s.newEndpoint(v)
 	if err != nil {
 		return err
 	}
+	s.opened = auth
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.listen)
 	if err != nil {
 		return errors.Join(fmt.Errorf("mcp: %w", err), e.handler.Close(ctx))
@@ -159,38 +162,57 @@ func (s *mcpServer) reload(v mcpView) (use, abandon func(), err error) {
 			return
 		}
 		s.current.Store(next)
-		s.face.closeLater(before.handler)
+		s.face.retire(before.handler, before.handler, auth)
 	}, abandon, nil
 }
 
-// closeLater ends what was replaced: behind the back of who replaces it, unless the agent
-// stops and would not wait for that.
-func (f *mcpFace) closeLater(c interface{ Close(context.Context) error }) {
-	shut := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), mcpCloseTimeout)
-		defer cancel()
-		if err := c.Close(ctx); err != nil {
-			f.d.log.Warn("an MCP server did not close in time", "error", err)
-		}
+// A closer is a server, or an endpoint of one.
+type closer interface{ Close(context.Context) error }
+
+// closeLater ends what nobody uses, or is to use any more, with the calls that run there.
+func (f *mcpFace) closeLater(c closer) { f.leaving.begin(func() { f.shut(c) }) }
+
+// shut ends a server or an endpoint.
+func (f *mcpFace) shut(c closer) {
+	ctx, cancel := context.WithTimeout(context.Background(), mcpCloseTimeout)
+	defer cancel()
+	if err := c.Close(ctx); err != nil {
+		f.d.log.Warn("an MCP server did not close in time", "error", err)
+	}
+}
+
+// retire ends what a reload has replaced, after the calls that run at its endpoint, however long
+// they may take, or with the agent. Those of clients that the files now let in no more end at once.
+func (f *mcpFace) retire(c closer, endpoint *mcphttp.Handler, now mcphttp.Auth) {
+	if endpoint.SetAuth(now) != nil { // they let nobody in
+		f.closeLater(c)
+		return
 	}
 	f.mu.Lock()
-	stopping := f.closed
-	if !stopping {
-		f.running.Go(shut)
-	}
+	f.retired[endpoint] = struct{}{}
 	f.mu.Unlock()
-	if stopping {
-		shut()
-	}
+	f.leaving.begin(func() {
+		ctx, cancel := context.WithTimeout(f.ctx, rpc.MaxTimeout)
+		defer cancel()
+		if s, ok := c.(*mcpServer); ok {
+			_ = s.listener.Close() // whoever connects comes to the other one; Close reports what matters
+		}
+		endpoint.Finish(ctx)
+		f.shut(c)
+		f.mu.Lock()
+		delete(f.retired, endpoint)
+		f.mu.Unlock()
+	})
 }
 
 // Close ends all sessions and calls, and stops listening.
 func (s *mcpServer) Close(ctx context.Context) error {
 	err := s.current.Load().handler.Close(ctx) // first: Shutdown waits for streams
-	if serr := s.http.Shutdown(ctx); serr != nil {
+	// retire has closed the listener already.
+	if serr := s.http.Shutdown(ctx); serr != nil && !errors.Is(serr, net.ErrClosed) {
 		err = errors.Join(err, serr, s.http.Close())
 	}
-	if serr := <-s.done; !errors.Is(serr, http.ErrServerClosed) {
+	if serr := <-s.done; !errors.Is(serr, http.ErrServerClosed) && !errors.Is(serr, net.ErrClosed) {
 		err = errors.Join(err, serr)
 	}
 	return err
@@ -239,7 +261,7 @@ func (d *Daemon) openMCP(ctx context.Context) error {
 	if err := s.open(ctx, v); err != nil {
 		return err
 	}
-	d.mcp.keep(s)
+	d.mcp.keep(s, s.opened)
 	d.log.Info("MCP clients are served", "url", s.url())
 	return nil
 }
@@ -249,9 +271,9 @@ func (f *mcpFace) permanent(listen string) *mcpServer {
 	return &mcpServer{face: f, listen: listen, auth: f.fileAuth, style: func() mcpStyle { return styleOf(&f.d.Member().Agent.MCP) }}
 }
 
-// keep makes a server the permanent one, and closes the one before. An agent that stops takes
-// no other: a reload may still run then.
-func (f *mcpFace) keep(s *mcpServer) {
+// keep makes a server the permanent one, and retires the one before, at which auth still holds. An
+// agent that stops takes no other: a reload may still run then.
+func (f *mcpFace) keep(s *mcpServer, auth mcphttp.Auth) {
 	f.mu.Lock()
 	end := s
 	if !f.closed {
@@ -259,7 +281,7 @@ func (f *mcpFace) keep(s *mcpServer) {
 	}
 	f.mu.Unlock()
 	if end != nil {
-		f.closeLater(end)
+		f.retire(end, end.current.Load().handler, auth)
 	}
 }
 
@@ -295,10 +317,14 @@ func (f *mcpFace) prepare(v mcpView) (r mcpReload, err error) {
 		if err := next.open(f.ctx, v); err != nil {
 			return r, err
 		}
-		r.use = append(r.use, func() { f.keep(next); f.d.log.Info("MCP clients are served", "url", next.url()) })
+		r.use = append(r.use, func() { f.keep(next, next.opened); f.d.log.Info("MCP clients are served", "url", next.url()) })
 		r.abandon = append(r.abandon, func() { f.closeLater(next) })
 	case own != nil:
-		r.use = append(r.use, func() { f.keep(nil) })
+		auth, err := f.fileAuth(v)
+		if err != nil {
+			return r, err
+		}
+		r.use = append(r.use, func() { f.keep(nil, auth) })
 	}
 	for _, s := range servers {
 		use, abandon, err := s.reload(v)

@@ -45,14 +45,14 @@ func TestNoMCPServerAfterTheStop(t *testing.T) {
 		return s
 	}
 	first, used, abandoned := open(), open(), open()
-	f.keep(first)
+	f.keep(first, first.opened)
 	if urls := f.urls(); len(urls) != 1 || urls[0] != first.url() {
 		t.Errorf("served at %v", urls)
 	}
 	if err := f.close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.keep(used)
+	f.keep(used, used.opened)
 	f.closeLater(abandoned)
 	if urls := f.urls(); urls != nil {
 		t.Errorf("still served at %v", urls)

@@ -444,6 +444,69 @@ func TestMCPAnswersOverHTTPBeforeTheAgentStops(t *testing.T) {
 	}
 }
 
+// A call that runs goes on when a reload moves the server, changes its endpoint or serves nobody
+// else, and ends when the files let its client in no more.
+func TestMCPCallsOverAReload(t *testing.T) {
+	t.Parallel()
+	const before = "name: caller\nmcp: {listen: '127.0.0.1:0', auth: none}\n"
+	for name, test := range map[string]struct {
+		then     string
+		closes   bool // the address
+		answered bool
+	}{
+		"moved":               {"name: caller\nmcp: {listen: 'localhost:0', auth: none}\n", true, true},
+		"another endpoint":    {"name: caller\nmcp: {listen: '127.0.0.1:0', auth: none, hosts: [agents.example.com]}\n", false, true},
+		"not served any more": {"name: caller\nmcp: {auth: none}\n", true, true},
+		"nobody is let in":    {"name: caller\n", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := files()
+			all["caller/agent.yaml"] = before
+			cfg := load(t, all)
+			started, release := make(chan struct{}), make(chan struct{})
+			cfg.Handlers = handle(func(ctx context.Context, inv *rpc.Invocation) (json.RawMessage, error) {
+				close(started)
+				return echoAfter(release)(ctx, inv)
+			})
+			f := startFleet(t, cfg)
+			defer stop(t, f)
+			caller, _ := f.Daemon("caller")
+			url := caller.Status().MCPServers[0]
+			c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+			s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, DisableStandaloneSSE: true, MaxRetries: -1}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			result := make(chan string, 1)
+			go func() { result <- (&mcpSession{ClientSession: s}).call("callee__go", `{"n":1}`) }()
+			<-started
+			rewrite(t, cfg, "caller/agent.yaml", test.then)
+			if err := caller.Reload(); err != nil {
+				t.Fatal(err)
+			}
+			if test.closes {
+				eventually.Holds(t, "the address is free", func() bool {
+					conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp"))
+					if err == nil {
+						_ = conn.Close()
+					}
+					return err != nil
+				})
+			}
+			if test.answered {
+				close(release)
+			} else {
+				defer close(release)
+			}
+			if got := <-result; (got == answered) != test.answered {
+				t.Errorf("the call that ran: %s", got)
+			}
+		})
+	}
+}
+
 // What a client may send in one message over a stream follows the bound of payloads, also in
 // the session that it has.
 func TestMCPMessagesFollowReloads(t *testing.T) {

@@ -244,7 +244,7 @@ func (c *client) close() {
 func (c *client) takeCall(x *exchange) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.calls >= c.handler.cfg.Limits.MaxPending {
+	if c.calls >= c.handler.cfg.Limits.MaxPending || c.handler.finishing.Load() {
 		return false
 	}
 	c.calls++

@@ -39,6 +39,8 @@ type Handler struct {
 	mu      sync.Mutex
 	clients map[string]*client
 	closed  bool
+	// finishing means that no call and no session begins.
+	finishing atomic.Bool
 }
 
 // New makes a handler. The error joins a [*ConfigError] for each fault. [Handler.Close] ends what
@@ -114,6 +116,14 @@ func (h *Handler) Drain(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// Finish refuses calls, streams and sessions from now on, with 503, and waits until those calls
+// that run are answered, or ctx ends. Meanwhile they go on as before: their clients can cancel
+// them, and answer what they ask. [Handler.Close] comes after it.
+func (h *Handler) Finish(ctx context.Context) {
+	h.finishing.Store(true)
+	h.Drain(ctx) // a call that passes takeCall is counted by then
 }
 
 // Close ends all sessions, streams and calls, and waits until ctx ends for those that take their
@@ -323,6 +333,10 @@ func (h *Handler) post(x *exchange, w *writer, r *http.Request) {
 			text = "header Mcp-Protocol-Version is required"
 		}
 		writeError(w, http.StatusBadRequest, m.id, codeHeaderMismatch, text)
+		return
+	}
+	if m.call() && h.finishing.Load() {
+		h.auth.Load().write(w, closing())
 		return
 	}
 	to, ok := h.route(x, w, r, &m)

@@ -420,6 +420,48 @@ func TestDrain(t *testing.T) {
 	wants(t, receive(t, answers), http.StatusOK, "done")
 }
 
+// A handler that finishes answers the calls that run, whose clients may still cancel them, and
+// begins no others.
+func TestFinish(t *testing.T) {
+	e := serve(t, nil)
+	server, err := e.tools.server("desk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.AddTool(&mcp.Tool{Name: "hold", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		e.tools.started <- "desk"
+		<-e.tools.release
+		return text("done"), nil
+	})
+	answers := make(chan *http.Response, 1)
+	go func() {
+		resp, _ := e.try(t.Context(), modernCall(deskToken, "hold", "{}"))
+		answers <- resp
+	}()
+	receive(t, e.tools.started)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.handler.Finish(over) // returns, as ctx has ended
+	for _, token := range []string{deskToken, otherToken} {
+		resp, err := e.try(t.Context(), modernCall(token, "echo", "{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Header.Get("Retry-After") == "" {
+			t.Error("nothing says when to come again")
+		}
+		wants(t, resp, http.StatusServiceUnavailable, "closed")
+	}
+	finished := make(chan struct{})
+	go func() {
+		e.handler.Finish(t.Context())
+		close(finished)
+	}()
+	close(e.tools.release)
+	receive(t, finished)
+	wants(t, receive(t, answers), http.StatusOK, "done")
+}
+
 // A session ends when it has been idle, and not while it has a stream.
 func TestIdleSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
