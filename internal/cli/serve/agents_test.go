@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/cli/clitest"
 	"github.com/agentd/agentd/internal/eventually"
@@ -162,6 +165,44 @@ skills: {price: {worker: {start: eager, command: [sh, -c, "echo hanging >&2; exe
 	}
 	if got := env.Err.String(); strings.Contains(got, "Not reloaded") || strings.Contains(got, "\nreloaded") {
 		t.Errorf("%s", got)
+	}
+}
+
+// Nor does one that hangs whatever becomes of its agent.
+func TestEndsDuringAReloadThatHangs(t *testing.T) {
+	t.Parallel()
+	env := clitest.New(t, clitest.Office)
+	cfg, err := Config(&env.Env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := daemon.StartFleet(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = all.Stop(context.Background()) }() // what the one agent says of its stop is no matter here
+	d, _ := all.Daemon("clerk")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hangs, over := make(chan struct{}), make(chan struct{})
+	defer close(over)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- ReloadUntil(ctx, d, func() (*fleet.Fleet, error) {
+			close(hangs)
+			<-over // as a file does whose server is away
+			return nil, errors.New("too late")
+		})
+	}()
+	<-hangs
+	cancel()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a reload that has not ended is no success")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for the reload")
 	}
 }
 

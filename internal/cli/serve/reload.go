@@ -116,21 +116,33 @@ func LoadOnce(agents []*daemon.Daemon) func() (*fleet.Fleet, error) {
 	return sync.OnceValues(func() (*fleet.Fleet, error) { return agents[0].LoadFiles() })
 }
 
-// ReloadUntil reloads an agent from the files that load returns. When ctx ends, it stops the agent instead: a reload waits for
-// workers to start, which may take as long as they like.
+// reloadGrace is how long a reload may go on once its agent has stopped.
+const reloadGrace = 2 * time.Second
+
+// errReloadLeft means that a reload was left behind: its agent has stopped, and it goes on.
+var errReloadLeft = errors.New("the reload has not ended with its agent")
+
+// ReloadUntil reloads an agent from the files that load returns. When ctx ends, it stops the
+// agent instead: a reload waits for workers to start, which may take as long as they like. A
+// reload that does not end with its agent, as one that reads a file of a server that is away, is
+// left behind: nothing can end it but the process, which is about to.
 func ReloadUntil(ctx context.Context, d *daemon.Daemon, load func() (*fleet.Fleet, error)) error {
-	stopped := make(chan struct{})
-	goOn := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Member().Agent.Limits.ShutdownTimeout)
-		defer cancel()
-		_ = d.Stop(stopCtx) // the fleet's Stop returns the same error
-	})
-	err := d.ReloadFrom(load)
-	if !goOn() {
-		<-stopped
+	ended := make(chan error, 1)
+	go func() { ended <- d.ReloadFrom(load) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
 	}
-	return err
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.Member().Agent.Limits.ShutdownTimeout)
+	defer cancel()
+	_ = d.Stop(stopping) // the fleet's Stop returns the same error
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(reloadGrace):
+		return errReloadLeft
+	}
 }
 
 // reload reloads the files of every agent. An agent whose files are faulty goes on with
