@@ -100,7 +100,8 @@ type Daemon struct {
 
 	announcement *discovery.Announcement // nil unless the agent accepts requests by NATS
 	fleetCheck   fleetCheck
-	replicas     replicaWatch
+	replicas     periodic // asks for them
+	sampling     periodic // of how many requests are slow
 }
 
 // errNotReady is the answer before Start has finished and once Stop has begun. The

@@ -122,6 +122,7 @@ func (d *Daemon) brokerConns() map[string]*nats.Conn {
 func (d *Daemon) addSignals(s *control.Status) {
 	s.Pending = d.client.Pending()
 	s.Approvals = d.approvals.counts()
+	s.Slow = d.stats.calls.Slow(time.Now())
 	s.Drift = d.driftVerdicts()
 	s.Audit = d.auditStatus()
 	for name, conn := range d.brokerConns() {

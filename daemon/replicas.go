@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/agentd/agentd/daemon/health"
@@ -19,35 +18,12 @@ func (d *Daemon) watchReplicas(ctx context.Context) error {
 	if d.nats() == nil || d.inbox == nil {
 		return nil
 	}
-	ctx, d.replicas.cancel = context.WithCancel(context.WithoutCancel(ctx)) // which bounds the start alone
-	d.replicas.asking.Go(func() {
-		ticker := time.NewTicker(replicasInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-			case <-ctx.Done():
-				return
-			}
-			if found, err := d.findNamesakes(ctx); err == nil {
-				d.judgeReplicas(found)
-			}
+	d.replicas.begin(ctx, replicasInterval, func(ctx context.Context) {
+		if found, err := d.findNamesakes(ctx); err == nil {
+			d.judgeReplicas(found)
 		}
 	})
 	return nil
-}
-
-// A replicaWatch asks for replicas in the background. The zero value has not begun.
-type replicaWatch struct {
-	cancel context.CancelFunc
-	asking sync.WaitGroup
-}
-
-func (w *replicaWatch) close() {
-	if w.cancel != nil {
-		w.cancel()
-		w.asking.Wait()
-	}
 }
 
 // judgeReplicas shows that replicas with an identity do not share their memory of the

@@ -110,6 +110,7 @@ func (d *Daemon) start(ctx context.Context) error {
 		d.announce,
 		d.checkFleetAgain,
 		d.watchReplicas,
+		d.sampleRequests,
 		d.openMCP,
 		d.openClients,
 		d.addWitnesses,

@@ -26,6 +26,7 @@ func (d *Daemon) stop(ctx context.Context) error {
 	var errs []error
 	d.fleetCheck.close()
 	d.replicas.close()
+	d.sampling.close()
 	if d.identity != nil {
 		d.identity()
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/agentd/agentd/envelope"
@@ -15,6 +16,22 @@ type ApprovalsWaiting struct {
 	// wait.
 	Waiting int       `json:"waiting"`
 	Oldest  time.Time `json:"oldest,omitzero"`
+}
+
+// SlowRequests says that too many of the requests for one capability take long.
+type SlowRequests struct {
+	Capability string `json:"capability"`
+	// Share5m and Share1h are which part of its requests took longer than Seconds, in the last five
+	// minutes and in the last hour.
+	Seconds float64 `json:"seconds"`
+	Share5m float64 `json:"share5m"`
+	Share1h float64 `json:"share1h"`
+}
+
+// String is what is slow, in words.
+func (s SlowRequests) String() string {
+	return fmt.Sprintf("%.0f%% of the requests for %s in the last 5 minutes took longer than %gs, and %.0f%% of those in the last hour",
+		100*s.Share5m, s.Capability, s.Seconds, 100*s.Share1h)
 }
 
 // DriftVerdicts counts the capabilities of a peer that were called, by what the drift gate knows

@@ -71,6 +71,8 @@ type Status struct {
 	Pending int `json:"pending,omitempty"`
 	// Approvals counts its calls that wait for a person, by its role in them.
 	Approvals []ApprovalsWaiting `json:"approvals,omitempty"`
+	// Slow are its capabilities of whose requests too many take long.
+	Slow []SlowRequests `json:"slow,omitempty"`
 	// Drift is what the drift gate knows of the peers that it has called.
 	Drift []DriftVerdicts `json:"drift,omitempty"`
 	// Audit is how its audit log is.

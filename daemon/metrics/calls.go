@@ -53,8 +53,11 @@ func (p pair) compare(q pair) int {
 
 // totals are those of a capability, whoever calls it. They go on while its callers change.
 type totals struct {
-	requests, errors, busy atomic.Int64
-	lastError              atomic.Uint32
+	requests, errors, busy, slow atomic.Int64
+	lastError                    atomic.Uint32
+
+	mu   sync.Mutex
+	past []sample // of the last hour, oldest first; guarded by mu
 }
 
 // codes is more than there are codes; statuses have a place each.
@@ -148,6 +151,9 @@ func (c *Calls) Observe(r *rpc.CallRecord) {
 		if code != 0 {
 			t.errors.Add(1)
 			t.lastError.Store(uint32(code))
+		}
+		if r.Latency > SlowRequest {
+			t.slow.Add(1)
 		}
 	}
 	c.observeLatency(s, r, code)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/daemon/metrics"
+	"github.com/agentd/agentd/policy"
 )
 
 // aliveTimeout is how long the locks of an agent may stay shut. No lock of an agent is held over
@@ -160,6 +161,14 @@ func (v *agentVerdict) warn(ctx context.Context, a *metrics.Agent, dead func(con
 	v.Warnings, v.Conditions = s.Warnings, s.Conditions
 	for _, w := range s.Approvals {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%d calls wait for a person, the oldest since %s (agentd approvals list)", w.Waiting, w.Oldest.UTC().Format(time.RFC3339)))
+	}
+	for _, b := range s.Breakers {
+		if b.State == policy.BreakerHalfOpen { // open ones are conditions
+			v.Warnings = append(v.Warnings, fmt.Sprintf("most calls to %s of %s have failed: the next ones find out whether it works again", b.Capability, b.Peer))
+		}
+	}
+	for _, slow := range s.Slow {
+		v.Warnings = append(v.Warnings, slow.String()+" (agentd top)")
 	}
 	if s.Audit != nil {
 		for _, w := range s.Audit.Witnesses {
