@@ -31,8 +31,8 @@ func (p *patient) running(ctx context.Context) {
 	}
 	p.status = &s
 	for _, c := range s.Conditions {
-		if c.Kind == health.Witness {
-			continue // see witnesses
+		if c.Kind == health.Witness || c.Kind == health.Circuit {
+			continue // see witnesses, and circuits
 		}
 		l := fail
 		if c.Advisory {
@@ -41,14 +41,28 @@ func (p *patient) running(ctx context.Context) {
 		p.say(checkAgent, l, c.Remedy, "[%s] %s: %s", c.Kind, c.Effect, c.Cause)
 	}
 	p.waiting(ctx, &s)
+	away := p.brokersAway(&s)
+	blocked := slices.ContainsFunc(s.Conditions, func(c health.Condition) bool { return !c.Advisory })
 	switch own := cli.Version(); {
-	case !s.Ready && len(s.Conditions) == 0:
+	case !s.Ready && !blocked && !away:
 		p.say(checkAgent, fail, "wait until it has started, or look into its log", "is not ready: %s", s.Reason)
 	case s.Version != own:
 		p.say(checkAgent, warn, "restart it with the new version, or use the agentd that it runs", "runs version %s, and this is agentd %s", s.Version, own)
 	case s.Ready:
 		p.say(checkAgent, ok, "", "ready: version %s, process %d, %d calls answered, %d of them failed", s.Version, s.PID, s.Requests, s.Errors)
 	}
+}
+
+// brokersAway says which connections to brokers the running agent lacks, and reports whether it
+// lacks one. The check of the broker makes connections of its own, which may go another way.
+func (p *patient) brokersAway(s *control.Status) (away bool) {
+	for _, b := range s.Brokers {
+		if !b.Connected {
+			away = true
+			p.say(checkAgent, fail, "see the broker below; the agent connects again by itself", "has no connection to its broker (%s): it neither gets nor makes calls over NATS", b.Broker)
+		}
+	}
+	return away
 }
 
 // waiting says what has come to a halt although nothing is wrong with the agent: calls that
@@ -151,9 +165,27 @@ func (p *patient) witnesses(context.Context) {
 		sound = false
 		p.say(checkWitnesses, l, c.Remedy, "%s: %s", c.Effect, c.Cause)
 	}
+	sound = !p.lagging() && sound
 	if sound {
 		p.say(checkWitnesses, ok, "", "%s: %s", count(len(all), "witness"), strings.Join(addressesOf(all), ", "))
 	}
+}
+
+// lagging says which witnesses have not co-signed, and reports whether there are any. The alert
+// AgentdWitnessLag fires when that lasts.
+func (p *patient) lagging() (found bool) {
+	if p.status.Audit == nil {
+		return false
+	}
+	for _, w := range p.status.Audit.Witnesses {
+		if w.UnsignedSince.IsZero() {
+			continue
+		}
+		found = true
+		p.say(checkWitnesses, warn, fmt.Sprintf("start %s, and let this agent call it (agentd fleet peers --verify --as %s); agentd asks it again by itself", w.Witness, p.member.ID),
+			"%s has not co-signed the audit log since %s: %s", w.Witness, w.UnsignedSince.UTC().Format(time.RFC3339), w.Error)
+	}
+	return found
 }
 
 func addressesOf(all []fleet.Witness) []string {
@@ -171,6 +203,8 @@ func count(n int, thing string) string {
 		return "1 " + thing
 	case strings.HasSuffix(thing, "s"):
 		return fmt.Sprintf("%d %ses", n, thing)
+	case strings.HasSuffix(thing, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(thing, "y"))
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -132,6 +132,8 @@ func (p *patient) ownAssets(ctx context.Context, js jetstream.JetStream, q *nats
 		switch {
 		case f.State == durable.AsWanted:
 			sound++
+		case f.State == durable.Missing && f.Name == natsauth.CallsBucket(p.fleet.BrokerName(p.member.Address)):
+			p.say(checkJetStream, ok, "", "the %s %s is not there yet: the agent makes it with its first asynchronous call", f.Kind, f.Name)
 		case f.State == durable.Missing && p.agent == nil:
 			p.say(checkJetStream, ok, "", "the %s %s is not there yet: the agent makes it when it starts", f.Kind, f.Name)
 		case f.State == durable.Missing:

@@ -7,6 +7,6 @@
 // asks its peers.
 //
 // Where to look: doctor.go has the order of the checks, report.go what they say, and each
-// other file one part: the files, the running agent, the broker, rights on the broker, keys,
+// other file one part: the files, the running agent, its calls, the broker, rights on the broker, keys,
 // the host.
 package doctor

@@ -105,7 +105,7 @@ func (p *patient) examine(ctx context.Context) {
 	if p.agent != nil {
 		defer p.agent.Close()
 	}
-	for _, one := range []func(context.Context){p.running, p.broker, p.peers, p.witnesses, p.keys, p.disk, p.ports} {
+	for _, one := range []func(context.Context){p.running, p.calls, p.broker, p.peers, p.witnesses, p.keys, p.disk, p.ports} {
 		if ctx.Err() != nil {
 			return
 		}

@@ -1,12 +1,16 @@
 package doctor
 
 import (
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/policy"
 )
 
 // What the running agent has found out about a peer has a remedy, or is no fault.
@@ -27,6 +31,56 @@ func TestFaultsOfPeers(t *testing.T) {
 		if text != test.text || !strings.Contains(remedy, test.remedy) {
 			t.Errorf("%s: %q, %q", test.name, text, remedy)
 		}
+	}
+}
+
+// What the running agent says of itself is judged: what stops calls is a failure, what may is a
+// warning, and each has a remedy.
+func TestRunningAgent(t *testing.T) {
+	since := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
+	breaker := control.Breaker{Peer: "agent://clerk", Capability: "file", Cause: "EAGENTRPC_TIMEOUT", Calls: 20, Failed: 19, Until: since}
+	of := func(state policy.BreakerState) control.Breaker {
+		b := breaker
+		b.State = state
+		return b
+	}
+	for name, test := range map[string]struct {
+		status control.Status
+		want   []string // a line each: its check, status and text
+	}{
+		"nothing": {},
+		"circuits": {control.Status{Breakers: []control.Breaker{of(policy.BreakerOpen), of(policy.BreakerHalfOpen), of(policy.BreakerClosed)}}, []string{
+			"circuits fail calls to file of agent://clerk are refused until 2026-05-04T10:00:00Z: 19 of 20 failed, the last one with EAGENTRPC_TIMEOUT",
+			"circuits warn most calls to file of agent://clerk have failed, the last one with EAGENTRPC_TIMEOUT: the next ones find out whether it works again",
+		}},
+		"closed circuits": {control.Status{Breakers: []control.Breaker{of(policy.BreakerClosed), of(policy.BreakerClosed)}}, []string{"circuits ok closed: 2 capabilities called"}},
+		"slow": {control.Status{Requests: 9, Slow: []control.SlowRequests{{Capability: "sort", Seconds: 1, Share5m: .5, Share1h: .25}}}, []string{
+			"latency warn 50% of the requests for sort in the last 5 minutes took longer than 1s, and 25% of those in the last hour",
+		}},
+		"fast": {control.Status{Requests: 9}, []string{"latency ok no capability has had too many slow requests in the last 5 minutes and the last hour"}},
+		"a witness that lags": {control.Status{Audit: &control.AuditStatus{Witnesses: []control.WitnessStatus{
+			{Witness: "agent://clerk", UnsignedSince: since, Error: "timeout"}, {Witness: "agent://notary"},
+		}}}, []string{"witnesses warn agent://clerk has not co-signed the audit log since 2026-05-04T10:00:00Z: timeout"}},
+		"a lost broker": {control.Status{Brokers: []control.Broker{{Broker: "nats"}, {Broker: "jetstream", Connected: true}}}, []string{
+			"agent fail has no connection to its broker (nats): it neither gets nor makes calls over NATS",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &patient{examination: &examination{report: &report{}}, member: &fleet.Member{ID: "desk", Agent: &fleet.AgentFile{}}, status: &test.status}
+			p.brokersAway(p.status)
+			p.calls(t.Context())
+			p.lagging()
+			var got []string
+			for _, l := range p.lines {
+				got = append(got, fmt.Sprintf("%s %s %s", l.Check, l.Status, l.Text))
+				if (l.Remedy == "") != (l.Status == ok) {
+					t.Errorf("%s: the remedy %q", l.Text, l.Remedy)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("said\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
 	}
 }
 

@@ -44,6 +44,10 @@ func (p *patient) disk(ctx context.Context) {
 		}
 		at = filepath.Dir(at)
 	}
+	if at != folder && p.agent != nil {
+		p.say(checkDisk, fail, "put it back as it was; if it is lost, restore a backup and restart the agent", "%s is gone, with the audit log of the running agent", folder)
+		return
+	}
 	if at != folder {
 		p.say(checkDisk, skipped, "", "%s is not there yet: the agent makes it when it starts", folder)
 		return

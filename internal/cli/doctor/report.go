@@ -25,6 +25,8 @@ type check string
 const (
 	checkConfig    check = "config"
 	checkAgent     check = "agent"
+	checkCircuits  check = "circuits"
+	checkLatency   check = "latency"
 	checkPeers     check = "peers"
 	checkWitnesses check = "witnesses"
 	checkBroker    check = "broker"
@@ -55,6 +57,9 @@ type report struct {
 }
 
 func (r *report) add(agent string, c check, l level, remedy, format string, args ...any) {
+	if l == ok {
+		remedy = "" // there is nothing to do
+	}
 	r.lines = append(r.lines, line{Agent: agent, Check: c, Status: l, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
@@ -85,7 +90,7 @@ func (r *report) write(env *cli.Env) error {
 		}
 		mark := map[level]string{ok: colors.Good("✓"), warn: "!", fail: colors.Bad("✗"), skipped: "·"}[l.Status]
 		fmt.Fprintf(&b, "%s %-18s %s\n", mark, l.Check, output.PrintableText(oneLine(l.Text)))
-		if l.Remedy != "" && l.Status != ok {
+		if l.Remedy != "" {
 			fmt.Fprintf(&b, "  %-18s → %s\n", "", output.PrintableText(oneLine(l.Remedy)))
 		}
 	}
