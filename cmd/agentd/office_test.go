@@ -67,47 +67,63 @@ capabilities: [{name: file}, {name: spill}]
 // flags those of both commands.
 func openOffice(t *testing.T, state string, more []string, flags ...string) *office {
 	t.Helper()
+	clerk := strings.Join(append([]string{"{id: clerk, path: ./clerk"}, more...), ", ") + "}"
+	text := strings.NewReplacer("SERVER", natstest.Run(t, "").URL(), "CLERK", clerk).Replace(officeFiles)
+	l := layFleet(t, text, flags...)
+	if state == "" {
+		state = filepath.Join(l.dir, "c")
+	}
+	return &office{root: l.root, clerk: l.run(t, "clerk", state), desk: l.run(t, "desk", filepath.Join(l.dir, "d"))}
+}
+
+// A laidFleet is the files of a fleet, in a folder that ends with the test.
+type laidFleet struct {
+	dir, root string
+	fleet     *fleet.Fleet
+	flags     []string // of every `agentd run`
+}
+
+// layFleet writes the files of a fleet, in the form of testscript's archives. ROOT in them is its
+// folder.
+func layFleet(t *testing.T, files string, flags ...string) *laidFleet {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "agentd") // sockets need short paths
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if state == "" {
-		state = filepath.Join(dir, "c")
-	}
-	o := &office{root: filepath.Join(dir, "fleet")}
-	clerk := strings.Join(append([]string{"{id: clerk, path: ./clerk"}, more...), ", ") + "}"
-	text := strings.NewReplacer("SERVER", natstest.Run(t, "").URL(), "CLERK", clerk).Replace(officeFiles)
-	for _, file := range strings.Split(text, "\n-- ")[1:] {
+	l := &laidFleet{dir: dir, root: filepath.Join(dir, "fleet"), flags: flags}
+	for _, file := range strings.Split(strings.ReplaceAll(files, "ROOT", l.root), "\n-- ")[1:] {
 		name, content, _ := strings.Cut(file, " --\n")
-		path := filepath.Join(o.root, name)
+		path := filepath.Join(l.root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content+"\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f, err := fleet.Load(o.root, fleet.LoadOptions{InspectOnly: true})
+	if l.fleet, err = fleet.Load(l.root, fleet.LoadOptions{InspectOnly: true}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// run runs an agent, with its state in a folder, until the test ends.
+func (l *laidFleet) run(t *testing.T, agent, state string) member {
+	t.Helper()
+	vars := map[string]string{"XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": filepath.Join(l.dir, "r")}
+	paths, err := daemon.DefaultPaths(l.fleet.Name, l.fleet.Root, func(name string) string { return vars[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(agent, state string) member {
-		vars := map[string]string{"XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": filepath.Join(dir, "r")}
-		paths, err := daemon.DefaultPaths(f.Name, f.Root, func(name string) string { return vars[name] })
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := member{
-			Client: control.NewClient(paths.Socket(agent)), state: filepath.Dir(paths.Idempotency(agent)),
-			env: append(os.Environ(), "XDG_STATE_HOME="+state, "XDG_RUNTIME_DIR="+vars["XDG_RUNTIME_DIR"]),
-		}
-		t.Cleanup(m.Close)
-		cmd := exec.Command("agentd", append([]string{"run", "--fleet", o.root, "--agent", agent, "--log-format", "json"}, flags...)...)
-		cmd.Env = m.env
-		m.log = start(t, cmd)
-		eventually.Holds(t, agent+" is ready", func() bool { return m.Ready(t.Context()) == nil })
-		return m
+	m := member{
+		Client: control.NewClient(paths.Socket(agent)), state: filepath.Dir(paths.Idempotency(agent)),
+		env: append(os.Environ(), "XDG_STATE_HOME="+state, "XDG_RUNTIME_DIR="+vars["XDG_RUNTIME_DIR"]),
 	}
-	o.clerk, o.desk = run("clerk", state), run("desk", filepath.Join(dir, "d"))
-	return o
+	t.Cleanup(m.Close)
+	cmd := exec.Command("agentd", append([]string{"run", "--fleet", l.root, "--agent", agent, "--log-format", "json"}, l.flags...)...)
+	cmd.Env = m.env
+	m.log = start(t, cmd)
+	eventually.Holds(t, agent+" is ready", func() bool { return m.Ready(t.Context()) == nil })
+	return m
 }
 
 // call makes one call of the desk to the clerk.
