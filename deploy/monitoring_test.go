@@ -62,23 +62,6 @@ func TestObjective(t *testing.T) {
 	}
 }
 
-// The alert about latency fires where native histograms alone are scraped, too.
-func TestAlertsOfNativeHistograms(t *testing.T) {
-	program, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed (Debian's package prometheus)")
-	}
-	cmd := exec.CommandContext(t.Context(), program, "test", "rules", "agentd.native.test.yaml")
-	cmd.Dir = "prometheus"
-	out, err := cmd.CombinedOutput()
-	switch {
-	case strings.Contains(string(out), "unexpected character in series sequence: '{'"):
-		t.Skip("this promtool knows no series of native histograms: 2.45 does")
-	case err != nil:
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
 // A dashboard is a JSON file of Grafana, as far as it concerns agentd.
 type dashboard struct {
 	Panels []struct {
