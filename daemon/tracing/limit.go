@@ -13,6 +13,9 @@ const (
 	// DefaultPeerLimit is how many traces a second one peer may have recorded: more than most
 	// peers send, and few enough for the queue of spans to empty meanwhile.
 	DefaultPeerLimit = 500
+	// maxLimited bounds the peers that have a limit of their own at one time. Peers are those of
+	// the agent's files; MCP clients may be called what they like by whoever lets them in.
+	maxLimited = 1024
 	// limitQuiet is for how long nothing of a peer was refused when its limit is told to be
 	// over.
 	limitQuiet = time.Minute
@@ -43,14 +46,14 @@ func ParsePeerLimit(text string) (int, error) {
 	return n, nil
 }
 
-// A peerLimit bounds how many traces each peer may have recorded. Peers are those of the
-// agent's files, so that there are few.
+// A peerLimit bounds how many traces each peer may have recorded.
 type peerLimit struct {
 	perSecond int
 	tell      func(Limited) // not with mu
 
 	mu     sync.Mutex
 	peers  map[string]*limitedPeer // guarded by mu
+	swept  time.Time               // when room was made; guarded by mu
 	closed bool                    // guarded by mu
 	timers sync.WaitGroup          // of the peers that are refused
 }
@@ -69,11 +72,7 @@ func newPeerLimit(perSecond int, tell func(Limited)) *peerLimit {
 // admit reports whether one more trace of a peer is recorded. The first that is not is told.
 func (l *peerLimit) admit(peer string) bool {
 	l.mu.Lock()
-	p := l.peers[peer]
-	if p == nil {
-		p = &limitedPeer{tokens: rate.NewLimiter(rate.Limit(l.perSecond), l.perSecond)}
-		l.peers[peer] = p
-	}
+	peer, p := l.of(peer)
 	if p.tokens.Allow() {
 		l.mu.Unlock()
 		return true
@@ -92,20 +91,62 @@ func (l *peerLimit) admit(peer string) bool {
 	return false
 }
 
-// check tells what was refused in the last while, or that nothing was.
-func (l *peerLimit) check(peer string, p *limitedPeer) {
-	l.mu.Lock()
-	n := p.refused
-	p.refused = 0
-	again := n > 0 && !l.closed
-	if again {
-		p.timer.Reset(limitQuiet)
-	} else {
-		p.timer = nil
-		defer l.timers.Done()
+// of returns the limit of a peer, and by whose name it is told. Where there is no room for another
+// one it is that of peers without a proof. The caller holds mu.
+func (l *peerLimit) of(peer string) (string, *limitedPeer) {
+	p := l.peers[peer]
+	if p == nil && len(l.peers) >= maxLimited {
+		l.makeRoom()
+		if len(l.peers) >= maxLimited {
+			peer = ""
+			p = l.peers[peer]
+		}
 	}
-	l.mu.Unlock()
-	l.tell(Limited{Peer: peer, Refused: n, Over: n == 0})
+	if p == nil {
+		p = &limitedPeer{tokens: rate.NewLimiter(rate.Limit(l.perSecond), l.perSecond)}
+		l.peers[peer] = p
+	}
+	return peer, p
+}
+
+// makeRoom forgets peers of whom nothing is limited: a new limit would be like theirs. It looks at
+// all of them, once a second at most. The caller holds mu.
+func (l *peerLimit) makeRoom() {
+	now := time.Now()
+	if now.Sub(l.swept) < time.Second {
+		return
+	}
+	l.swept = now
+	for name, p := range l.peers {
+		if p.timer == nil && p.tokens.TokensAt(now) >= float64(l.perSecond) {
+			delete(l.peers, name)
+		}
+	}
+}
+
+// check tells what was refused in the last while, or that nothing was. What is refused while the
+// end is told begins anew: the timer is there until then, so that nobody else tells that before.
+func (l *peerLimit) check(peer string, p *limitedPeer) {
+	for {
+		l.mu.Lock()
+		n := p.refused
+		p.refused = 0
+		l.mu.Unlock()
+		l.tell(Limited{Peer: peer, Refused: n, Over: n == 0})
+		l.mu.Lock()
+		switch {
+		case l.closed, n == 0 && p.refused == 0:
+			p.timer = nil
+			l.mu.Unlock()
+			l.timers.Done()
+			return
+		case n > 0:
+			p.timer.Reset(limitQuiet)
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+	}
 }
 
 // close ends the timers, and waits for what they tell.

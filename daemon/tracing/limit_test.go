@@ -1,6 +1,8 @@
 package tracing
 
 import (
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -58,6 +60,64 @@ func TestPeerLimit(t *testing.T) {
 		want("after another one", Limited{Peer: "a", Over: true})
 		admitted("a", 11)
 		want("it begins again", Limited{Peer: "a", Refused: 1})
+	})
+}
+
+// What is refused while the end is told begins anew, after it: whoever hears of both knows that the
+// limit holds.
+func TestPeerLimitWhileTheEndIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var told []Limited
+		var l *peerLimit
+		var again sync.Once
+		l = newPeerLimit(1, func(one Limited) {
+			if one.Over {
+				again.Do(func() { // before it is heard that it is over
+					l.admit("a") // the time that has passed lets one through
+					l.admit("a")
+				})
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, one)
+		})
+		l.admit("a")
+		l.admit("a")
+		time.Sleep(limitQuiet)
+		synctest.Wait()
+		time.Sleep(limitQuiet)
+		synctest.Wait()
+		l.close()
+		mu.Lock()
+		defer mu.Unlock()
+		want := []Limited{{Peer: "a", Refused: 1}, {Peer: "a", Over: true}, {Peer: "a", Refused: 1}, {Peer: "a", Over: true}}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %+v", told)
+		}
+	})
+}
+
+// Names that somebody makes up fill no memory, and a limit that holds is not forgotten for them.
+func TestPeerLimitOfManyNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPeerLimit(1, func(Limited) {})
+		defer l.close()
+		l.admit("busy")
+		l.admit("busy")
+		admitted := 0
+		for i := range 10 * maxLimited {
+			if l.admit(strconv.Itoa(i)) {
+				admitted++
+			}
+		}
+		if len(l.peers) > maxLimited+1 || admitted > maxLimited+1 {
+			t.Errorf("%d names have a limit, and %d traces are admitted", len(l.peers), admitted)
+		}
+		time.Sleep(2 * time.Second)
+		if !l.admit("another") || len(l.peers) > 3 || l.peers["busy"] == nil {
+			t.Errorf("%d names have a limit", len(l.peers))
+		}
 	})
 }
 
