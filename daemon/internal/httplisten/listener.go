@@ -19,9 +19,10 @@ type Limits struct {
 
 // A Server serves HTTP on one listener. It is safe for concurrent use.
 type Server struct {
-	http *http.Server
-	on   *listener
-	done chan error // receives the error of Serve
+	http   *http.Server
+	on     *listener
+	done   chan struct{} // closed when Serve has returned
+	served error         // what it has returned
 }
 
 // Serve serves on a listener, with a certificate or, where that is nil, plain HTTP, until
@@ -29,8 +30,11 @@ type Server struct {
 func Serve(l net.Listener, s *http.Server, limits Limits, cert *tls.Certificate) *Server {
 	on := &listener{Listener: l, limits: limits, cert: cert, open: map[netip.Addr]int{}, plain: map[net.Conn]bool{}}
 	s.ConnState = on.changed
-	server := &Server{http: s, on: on, done: make(chan error, 1)}
-	go func() { server.done <- s.Serve(on) }() // Shutdown receives the error
+	server := &Server{http: s, on: on, done: make(chan struct{})}
+	go func() { // Shutdown waits for it
+		defer close(server.done)
+		server.served = s.Serve(on)
+	}()
 	return server
 }
 
@@ -48,13 +52,14 @@ func (s *Server) URL() string {
 }
 
 // Shutdown takes no more requests, waits for those in progress until ctx ends, and cuts them off
-// then: cut says why. err is a fault of the listener before that.
+// then: cut says why. err is a fault of the listener before that. It may be called again.
 func (s *Server) Shutdown(ctx context.Context) (cut, err error) {
 	if cut = s.http.Shutdown(ctx); cut != nil {
 		err = s.http.Close()
 	}
-	if served := <-s.done; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
+	<-s.done
+	if !errors.Is(s.served, http.ErrServerClosed) {
+		err = errors.Join(err, s.served)
 	}
 	return cut, err
 }

@@ -28,8 +28,10 @@ func serve(t *testing.T, handler http.HandlerFunc) *Server {
 	}
 	s := Serve(l, &http.Server{Handler: handler, ReadHeaderTimeout: patience}, Limits{Connections: 8}, nil)
 	t.Cleanup(func() {
-		if cut, err := s.Shutdown(t.Context()); err != nil || cut != nil && !errors.Is(cut, t.Context().Err()) {
-			t.Error(cut, err)
+		for range 2 { // the second one has nothing to do
+			if cut, err := s.Shutdown(t.Context()); err != nil || cut != nil && !errors.Is(cut, t.Context().Err()) {
+				t.Error(cut, err)
+			}
 		}
 	})
 	return s
