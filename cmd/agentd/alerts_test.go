@@ -7,24 +7,27 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/agentd/agentd/daemon/control"
+	"github.com/agentd/agentd/daemon/metrics"
 	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/natstest"
 	"github.com/agentd/agentd/rpc"
 )
 
-// The fleet of the alerts has all that one of them is about: a clerk with a skill that is slow if
-// its caller wants that, one that fails, and a queue; and a desk that has the clerk co-sign its
+// The fleet of the alerts has all that one of them is about: a clerk with a queue, and with skills
+// of which a service of the test decides how long they take; and a desk that has the clerk co-sign its
 // audit log, asks a person before it pays, and was built against its own copy of the clerk's file.
 const alertFiles = `
 -- fleet.yaml --
@@ -49,8 +52,8 @@ durable: {ackWaitMs: 1500, maxDeliver: 1}
 skills:
   file: {process: {command: [cat]}}
   pay: {process: {command: [cat]}}
-  sort: {process: {command: [sh, -c, 'read -r x; case $x in *slow*) sleep 1.1;; esac; echo {}']}}
-  hang: {process: {command: [sh, -c, 'test -e ROOT/mended && exec cat; sleep 60'], killGraceMs: 10}}
+  sort: {http: {url: "SERVICE/sort"}}
+  hang: {http: {url: "SERVICE/hang"}}
   broken: {process: {command: [sh, -c, 'exit 75']}}
 -- clerk/capabilities.yaml --
 CAPABILITIES
@@ -65,7 +68,7 @@ capabilities:
   - {name: file, inputSchema: {type: object}}
   - {name: pay}
   - {name: sort}
-  - {name: hang, timeoutMs: 300}
+  - {name: hang, timeoutMs: 1000}
   - {name: broken, delivery: durable}`
 
 // alerted is the fleet, while it runs.
@@ -73,12 +76,15 @@ type alerted struct {
 	office
 	files  *laidFleet
 	broker *natstest.Server
+	mended atomic.Bool // the skill hang hangs no more
 }
 
 func openAlerted(t *testing.T) *alerted {
 	t.Helper()
 	a := &alerted{broker: natstest.Run(t, "jetstream {}")}
-	text := strings.NewReplacer("SERVER", a.broker.URL()).Replace(strings.ReplaceAll(alertFiles, "CAPABILITIES", alertCapabilities))
+	service := httptest.NewServer(http.HandlerFunc(a.serve))
+	t.Cleanup(service.Close)
+	text := strings.NewReplacer("SERVER", a.broker.URL(), "SERVICE", service.URL).Replace(strings.ReplaceAll(alertFiles, "CAPABILITIES", alertCapabilities))
 	a.files = layFleet(t, text, "--listen", "127.0.0.1:0")
 	a.root = a.files.root
 	a.startClerk(t)
@@ -89,6 +95,21 @@ func openAlerted(t *testing.T) *alerted {
 		return err == nil && s.Audit != nil && len(s.Audit.Witnesses) == 1 && s.Audit.Witnesses[0].UnsignedSince.IsZero()
 	})
 	return a
+}
+
+// serve runs skills.
+func (a *alerted) serve(w http.ResponseWriter, r *http.Request) {
+	payload, err := io.ReadAll(r.Body)
+	switch {
+	case err != nil:
+		return
+	case r.URL.Path == "/hang" && !a.mended.Load():
+		<-r.Context().Done()
+	case strings.Contains(string(payload), "slow"):
+		time.Sleep(metrics.SlowRequest + time.Millisecond) // what the clerk measures
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(payload)
 }
 
 func (a *alerted) startClerk(t *testing.T) {
@@ -150,7 +171,7 @@ func alertFaults() map[string]alertFault {
 	return map[string]alertFault{
 		"AgentdAuditRefusing": {
 			agent: "clerk", says: `clerk: audit-log: calls are refused: no record of them can be kept`,
-			doctor: `agent fail \[audit-log\] calls are refused.* → .*put this one back.*`, status: 3,
+			doctor: `agent fail \[audit-log\] calls are refused.* → .*put (this one|its folder) back.*`, status: 3,
 			begin: func(t *testing.T, a *alerted) func() {
 				moved := a.clerk.state + "-away"
 				if err := os.Rename(a.clerk.state, moved); err != nil {
@@ -186,13 +207,14 @@ func alertFaults() map[string]alertFault {
 					}
 				}
 				return func() {
-					if err := os.WriteFile(filepath.Join(a.root, "mended"), nil, 0o600); err != nil {
-						t.Error(err)
-					}
-					if out, status := a.command(t, "fleet", "reset-breaker", "clerk/hang", "--as", "desk"); status != 0 {
-						t.Errorf("%d: %s", status, out)
-					}
-					a.asks(t, 1, "hang", `{}`)
+					a.mended.Store(true)
+					eventually.Holds(t, "the remedy helps", func() bool { // a machine may be busy for a second
+						out, status := a.command(t, "fleet", "reset-breaker", "clerk/hang", "--as", "desk")
+						if status != 0 {
+							t.Errorf("%d: %s", status, out)
+						}
+						return a.ask(t, "hang", `{}`).Status == rpc.StatusOK
+					})
 				}
 			},
 		},
@@ -232,7 +254,16 @@ func alertFaults() map[string]alertFault {
 			doctor: `latency warn 100% of the requests for sort in the last 5 minutes took longer than 1s, .* → agentd top --agent clerk --sort latency.*`,
 			begin: func(t *testing.T, a *alerted) func() {
 				a.asks(t, 2, "sort", `{"slow":true}`)
-				return func() { a.asks(t, 12, "sort", `{}`) } // 2 of 14 are less than 14.4 %
+				return func() { // fast ones, until they are enough
+					eventually.Succeeds(t, "status says nothing of it", func() error {
+						a.asks(t, 1, "sort", `{}`)
+						s, err := a.clerk.Status(t.Context())
+						if err == nil && len(s.Slow) > 0 {
+							err = fmt.Errorf("%s", s.Slow[0])
+						}
+						return err
+					})
+				}
 			},
 		},
 	}

@@ -83,8 +83,7 @@ type laidFleet struct {
 	flags     []string // of every `agentd run`
 }
 
-// layFleet writes the files of a fleet, in the form of testscript's archives. ROOT in them is its
-// folder.
+// layFleet writes the files of a fleet, in the form of testscript's archives.
 func layFleet(t *testing.T, files string, flags ...string) *laidFleet {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agentd") // sockets need short paths
@@ -93,7 +92,7 @@ func layFleet(t *testing.T, files string, flags ...string) *laidFleet {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l := &laidFleet{dir: dir, root: filepath.Join(dir, "fleet"), flags: flags}
-	for _, file := range strings.Split(strings.ReplaceAll(files, "ROOT", l.root), "\n-- ")[1:] {
+	for _, file := range strings.Split(files, "\n-- ")[1:] {
 		name, content, _ := strings.Cut(file, " --\n")
 		path := filepath.Join(l.root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content+"\n"), 0o600)); err != nil {
