@@ -74,10 +74,12 @@ func useEverything(server, scenario string) error {
 	if !strings.HasPrefix(scenario, "auth/") {
 		return listAndCall(ctx, o, scenario)
 	}
-	access, login, err := accessOf(o, scenario)
+	logins, err := os.MkdirTemp("", "agentd-conformance")
 	if err != nil {
 		return err
 	}
+	defer os.RemoveAll(logins)
+	access, login := accessOf(o, scenario, logins)
 	o.URL.Auth = access
 	// Somebody logs in when they are told to, and gives it up in the end.
 	for range 3 {
@@ -92,9 +94,9 @@ func useEverything(server, scenario string) error {
 	return err
 }
 
-// accessOf is how the client of a scenario gets its tokens, and how somebody logs in; nil where
-// nobody has to.
-func accessOf(o mcpclient.Options, scenario string) (access mcpclient.Authorizer, login func(context.Context) error, err error) {
+// accessOf is how the client of a scenario gets its tokens, and how somebody logs in, which is kept
+// in a folder; nil where nobody has to.
+func accessOf(o mcpclient.Options, scenario, logins string) (access mcpclient.Authorizer, login func(context.Context) error) {
 	var given struct {
 		ID        string `json:"client_id"`
 		Secret    string `json:"client_secret"`
@@ -114,16 +116,12 @@ func accessOf(o mcpclient.Options, scenario string) (access mcpclient.Authorizer
 		ClientID: given.ID, Secret: text(given.Secret), Key: text(given.Key), Algorithm: given.Algorithm, Assertion: text(given.JWT),
 	}
 	if strings.HasPrefix(scenario, "auth/client-credentials-") || scenario == "auth/wif-jwt-bearer" {
-		return mcpauth.NewMachine(c), nil, nil
+		return mcpauth.NewMachine(c), nil
 	}
 	if scenario == "auth/basic-cimd" {
 		c.Document = "https://conformance-test.local/client-metadata.json"
 	}
-	dir, err := os.MkdirTemp("", "agentd-conformance")
-	if err != nil {
-		return nil, nil, err
-	}
-	store := mcpauth.Store{Dir: dir, Agent: "suite"}
+	store := mcpauth.Store{Dir: logins, Agent: "suite"}
 	return mcpauth.NewPerson(c, store), func(ctx context.Context) error {
 		probe := &mcpauth.Probe{}
 		o.URL = &mcpclient.Endpoint{URL: o.URL.URL, Policy: o.URL.Policy, Auth: probe}
@@ -132,7 +130,7 @@ func accessOf(o mcpclient.Options, scenario string) (access mcpclient.Authorizer
 			return fmt.Errorf("the server asks for no login: %w", err)
 		}
 		return c.Login(ctx, store, *probe.Found(), mcpauth.Interaction{Open: oauthtest.Browse})
-	}, nil
+	}
 }
 
 // listAndCall uses what a server has.
