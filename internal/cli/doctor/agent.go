@@ -31,8 +31,8 @@ func (p *patient) running(ctx context.Context) {
 	}
 	p.status = &s
 	for _, c := range s.Conditions {
-		if c.Kind == health.Witness || c.Kind == health.Circuit {
-			continue // see witnesses, and circuits
+		if c.Kind == health.Witness || c.Kind == health.Circuit || c.Kind == health.Broker && len(s.Brokers) > 0 {
+			continue // see witnesses, circuits and brokersAway
 		}
 		l := fail
 		if c.Advisory {
