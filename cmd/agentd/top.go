@@ -20,9 +20,10 @@ func (a *app) topCommand() *cobra.Command {
 			"the round trip to the broker, records that wait for the disk), their calls by role, peer and\n" +
 			"capability, and the programs of their skills. Rates and latencies are those of the last interval.\n\n" +
 			"On a terminal it takes the whole screen, until q or Ctrl-C: letters and the arrows ←/→ choose what to\n" +
-			"sort by, ↑/↓ scroll. Elsewhere it writes a plain table for each interval. An agent that ends or hangs is\n" +
-			"shown as down or unreachable until it answers again.\n\n" +
-			"-o json is one view, of one interval; with --interval, and with -o jsonl, each view is a line.",
+			"sort by, ↑/↓ scroll. An agent that ends or hangs is shown as down or\n" +
+			"unreachable until it answers again.\n\n" +
+			"Elsewhere it writes one view, of one interval, as plain tables or with -o json; with --interval, and\n" +
+			"with -o jsonl, it writes one for each interval.",
 		Example: "  agentd top\n" +
 			"  agentd top --agent pr-reviewer --sort latency\n" +
 			"  agentd top --once\n" +
@@ -33,7 +34,7 @@ func (a *app) topCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&r.Agents, "agent", nil, "an agent to show (default: all members of the fleet)")
 	f.DurationVar(&r.Interval, "interval", 0, fmt.Sprintf("time between two views (default %s)", top.DefaultInterval))
-	f.BoolVar(&r.Once, "once", false, "write one view as text, and end")
+	f.BoolVar(&r.Once, "once", false, "write one view as text, and end, on a terminal too")
 	f.StringVar(&r.Sort, "sort", "", "rate, errors, latency, flight or name (default rate)")
 	return cmd
 }

@@ -25,8 +25,8 @@ const (
 type Request struct {
 	// Agents are those to show; none means the members of the fleet.
 	Agents []string
-	// Interval is the time between two views; 0 means DefaultInterval, and with the format json one
-	// view.
+	// Interval is the time between two views; 0 means DefaultInterval, and off a terminal one view,
+	// but of the format jsonl.
 	Interval time.Duration
 	// Once ends after one view.
 	Once bool
@@ -41,7 +41,9 @@ func Run(ctx context.Context, env *cli.Env, r Request) error {
 	if err != nil {
 		return err
 	}
-	once := r.Once || env.Format == output.JSON && r.Interval == 0
+	in, out, onTerminal := terminal(env)
+	live := onTerminal && env.Format == output.Table
+	once := r.Once || r.Interval == 0 && !live && env.Format != output.JSONL
 	if r.Interval == 0 {
 		r.Interval = DefaultInterval
 	}
@@ -53,7 +55,7 @@ func Run(ctx context.Context, env *cli.Env, r Request) error {
 		return err
 	}
 	defer w.close()
-	if in, out, ok := terminal(env); ok && !once && env.Format == output.Table {
+	if live && !once {
 		return (&screen{in: in, out: out, watcher: w, interval: r.Interval, look: look{order: order, colors: env.Colors()}}).run(ctx)
 	}
 	return follow(ctx, env, w, r.Interval, once, order)
