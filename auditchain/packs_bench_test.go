@@ -2,7 +2,10 @@ package auditchain_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -14,13 +17,36 @@ import (
 // benchBatch is how many records of calls share a transaction in the logs of the benchmarks.
 const benchBatch = 200
 
-// callsLog returns a log of count records of calls of 40 peers and 20 capabilities, each of a
+// callsLog opens a log that writeCalls has written. With AUDITCHAIN_BENCH_LOGS it is kept in that
+// folder, and written only if it is not there.
+func callsLog(b *testing.B, count int) *auditchain.Reader {
+	b.Helper()
+	folder := os.Getenv("AUDITCHAIN_BENCH_LOGS")
+	if folder == "" {
+		folder = b.TempDir()
+	}
+	folder = filepath.Join(folder, fmt.Sprintf("calls-%d", count))
+	path := filepath.Join(folder, "audit.db")
+	if _, err := os.Stat(path); err != nil {
+		unfinished := folder + ".unfinished"
+		if err := errors.Join(os.RemoveAll(unfinished), os.MkdirAll(unfinished, 0o700)); err != nil {
+			b.Fatal(err)
+		}
+		writeCalls(b, filepath.Join(unfinished, "audit.db"), count)
+		if err := os.Rename(unfinished, folder); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return audittest.OpenReader(b, path)
+}
+
+// writeCalls writes a log of count records of calls of 40 peers and 20 capabilities, each of a
 // correlation id of its own, ten of a session, one millisecond for each ten. One in a thousand is
 // of tenant rare, and there are some of other kinds, with rows.
-func callsLog(b *testing.B, count int) *auditchain.Log {
+func writeCalls(b *testing.B, path string, count int) {
 	b.Helper()
 	now := time.UnixMilli(audittest.ClockStart)
-	l := audittest.Open(b, auditchain.Options{Now: func() time.Time { return now }})
+	l := audittest.OpenAt(b, path, auditchain.Options{Now: func() time.Time { return now }})
 	records := make([]auditchain.Record, benchBatch)
 	for first := 0; first < count; first += benchBatch {
 		for i := range records {
@@ -40,7 +66,7 @@ func callsLog(b *testing.B, count int) *auditchain.Log {
 			audittest.Append(b, l, audittest.Violation(first))
 		}
 	}
-	return l
+	audittest.Close(b, l)
 }
 
 // A condition is one that `agentd audit query` has.
@@ -120,12 +146,12 @@ func BenchmarkConditions(b *testing.B) {
 }
 
 // fastestPage returns the fastest of five reads, in nanoseconds, and how many records they find.
-func fastestPage(b *testing.B, l *auditchain.Log, f auditchain.Filter) (fastest float64, found int) {
+func fastestPage(b *testing.B, l *auditchain.Reader, f auditchain.Filter) (fastest float64, found int) {
 	b.Helper()
 	var times []time.Duration
 	for range 5 {
 		start := time.Now()
-		found = len(audittest.Collect(b, l.Reader, f))
+		found = len(audittest.Collect(b, l, f))
 		times = append(times, time.Since(start))
 	}
 	return float64(slices.Min(times)), found
