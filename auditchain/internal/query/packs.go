@@ -10,6 +10,9 @@ import (
 	"github.com/agentd/agentd/auditchain/internal/store"
 )
 
+// rarePacks is the number of packs that are counted to tell a rare term from a common one.
+const rarePacks = 100
+
 // A packPlan is a filter for the records in packs. The tables terms and filters say which
 // packs may have matches; of those the records are compared one by one.
 type packPlan struct {
@@ -17,12 +20,9 @@ type packPlan struct {
 	newest bool
 	// none is true if no pack has a match.
 	none bool
-	// driver is the term whose packs are looked at, or nil for all packs; further terms
-	// must be in the pack as well.
-	driver  *term
-	further []term
-	// keys must be in the pack's filter.
-	keys []store.FilterKey
+	// terms must be those of the records, and keys must be in the pack's filter.
+	terms []store.Term
+	keys  []store.FilterKey
 	// text is what the body must have, as it is in a JSON string and in lower case, or nil;
 	// members are what it must have in canonical form.
 	text    []byte
@@ -35,9 +35,6 @@ type packPlan struct {
 	at      int64
 	whole   bool
 }
-
-// A term is a column and the value that a record must have in it.
-type term struct{ column, value string }
 
 // newPackPlan chooses what tells the packs with matches from others.
 func newPackPlan(ctx context.Context, db *store.DB, f *Filter, list []equality) (*packPlan, error) {
@@ -56,40 +53,35 @@ func newPackPlan(ctx context.Context, db *store.DB, f *Filter, list []equality) 
 	if err := p.addMembers(f); err != nil {
 		return nil, err
 	}
-	var terms []term
 	for _, e := range list {
 		value, _ := e.values[0].(string)
 		switch {
 		case len(e.values) > 1: // of kinds, most of which are not packed
 		case store.TermColumn(e.column):
-			terms = append(terms, term{e.column, value})
+			p.terms = append(p.terms, store.Term{Column: e.column, Value: value})
 		default:
 			p.keys = append(p.keys, store.NewFilterKey(e.column, value))
 		}
 	}
-	least := 0
-	for i := range terms {
-		count := 0
-		if len(terms) > 1 || len(p.keys) > 0 {
-			err := db.ScanPacked(ctx, `SELECT count(*) FROM (SELECT 1 FROM terms WHERE field = ? AND value = ? LIMIT ?)`,
-				[]any{terms[i].column, terms[i].value, rareRows}, []any{&count})
-			if err != nil {
-				return nil, err
-			}
-			if p.none = count == 0; p.none {
-				return p, nil
-			}
-		}
-		if i == 0 || count < least {
-			least, p.driver = count, &terms[i]
-		}
+	if len(p.keys) == 0 {
+		return p, nil
 	}
-	for i := range terms {
-		if &terms[i] != p.driver {
-			p.further = append(p.further, terms[i])
+	return p, p.keepRareTerms(ctx, db)
+}
+
+// keepRareTerms removes the terms that many packs have: to read all filters takes less time than
+// to look up those of many packs, and leaves few packs.
+func (p *packPlan) keepRareTerms(ctx context.Context, db *store.DB) (err error) {
+	p.terms = slices.DeleteFunc(p.terms, func(t store.Term) bool {
+		var count int
+		if err == nil {
+			err = db.ScanPacked(ctx, `SELECT count(*) FROM (SELECT 1 FROM terms WHERE field = ? AND value = ? LIMIT ?)`,
+				[]any{t.Column, t.Value, rarePacks}, []any{&count})
 		}
-	}
-	return p, nil
+		p.none = p.none || err == nil && count == 0
+		return count == rarePacks
+	})
+	return err
 }
 
 // addMembers adds the members of the bodies from which the columns of packed records follow.
@@ -148,23 +140,17 @@ func (p *packPlan) ahead(ctx context.Context, db *store.DB, low, high int64, siz
 // search yields the matches between two numbers.
 func (p *packPlan) search(ctx context.Context, db *store.DB, low, high int64) iter.Seq2[record.Entry, error] {
 	return func(yield func(record.Entry, error) bool) {
-		for pack, err := range db.Packs(ctx, p.choice(low, high)) {
+		for r, err := range db.Packs(ctx, p.choice(low, high)) {
 			if err != nil {
 				yield(record.Entry{}, err)
 				return
 			}
-			if p.newest {
-				slices.Reverse(pack)
+			if !p.matchesRecord(r) {
+				continue
 			}
-			for i := range pack {
-				r := &pack[i]
-				if r.Seq <= low || r.Seq >= high || !p.matchesRecord(r) {
-					continue
-				}
-				e, err := entryOf(r)
-				if !yield(e, err) || err != nil {
-					return
-				}
+			e, err := entryOf(r)
+			if !yield(e, err) || err != nil {
+				return
 			}
 		}
 	}
@@ -172,14 +158,9 @@ func (p *packPlan) search(ctx context.Context, db *store.DB, low, high int64) it
 
 // choice says which packs between two numbers to read.
 func (p *packPlan) choice(low, high int64) *store.PackChoice {
-	c := &store.PackChoice{Low: low, High: high, Descending: p.newest, Keys: p.keys, Tenant: p.filter.Tenant, Members: p.members, Text: p.text}
-	if p.driver != nil {
-		c.Terms = append(c.Terms, store.Term{Column: p.driver.column, Value: p.driver.value})
+	return &store.PackChoice{
+		Low: low, High: high, Descending: p.newest, Terms: p.terms, Keys: p.keys, Tenant: p.filter.Tenant, Members: p.members, Text: p.text,
 	}
-	for _, t := range p.further {
-		c.Terms = append(c.Terms, store.Term{Column: t.column, Value: t.value})
-	}
-	return c
 }
 
 // matchesRecord reports whether the filter chooses a record, as far as that does not depend

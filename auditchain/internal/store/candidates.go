@@ -2,53 +2,92 @@ package store
 
 import "bytes"
 
-// To read a body is most of what a record of a pack costs a query, and few of them match. Their
-// bytes say which may: bodies are canonical, so a member of one value is written in one way.
+// To read a body is most of what a record of a pack costs a query, and few of them match. Which
+// may, the table terms says, and so do their bytes: bodies are canonical, so a member of one value
+// is written in one way.
 
-// candidates returns the records of a pack that may be chosen, which are valid until the next call
-// and share the memory of the pack. It reads no other body.
-func (u *unpacker) candidates(p *pack, c *PackChoice) ([]Record, error) {
-	if len(c.Members) == 0 && c.Text == nil && c.Tenant == "" {
-		return u.read(p)
-	}
-	if c.Text != nil {
+// candidates yields the records of a pack that may be chosen, of those at some positions, in the
+// order of the choice. Each is valid until the next and shares the memory of the pack. It reads
+// no other body. It returns false if the consumer has stopped.
+func (u *unpacker) candidates(p *pack, c *PackChoice, chosen *positions, yield func(*Record) bool) (more bool, err error) {
+	every := *chosen == allPositions()
+	if c.Text != nil && every {
 		u.lower = appendLower(u.lower[:0], p.bodies)
 	}
-	if !c.mayBeIn(p.bodies, u.lower) {
-		return nil, nil
+	if every && !c.mayBeIn(p.bodies, u.lower) {
+		return true, nil
 	}
 	count, tenants, kinds, err := p.head()
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	if len(p.bodies) == 0 || p.bodies[0] != '[' {
-		return nil, errPackBodies
+	from, to := max(0, c.Low+1-p.first), min(count, c.High-p.first)
+	if !every {
+		to = min(to, int64(chosen.last()+1))
 	}
-	u.records = u.records[:0]
-	for i, at := 0, 1; i < int(count); i++ {
-		end := bodyEnd(p.bodies, at, i == int(count)-1)
-		if end < 0 {
-			return nil, errPackBodies
+	if from >= to {
+		return true, nil
+	}
+	if err := u.findBodies(p.bodies, int(to), int(count)); err != nil {
+		return false, err
+	}
+	for n := range int(to - from) {
+		i := int(from) + n
+		if c.Descending {
+			i = int(to) - 1 - n
 		}
-		lower := u.lower
-		if c.Text != nil {
-			lower = lower[at:end]
+		if !every && !chosen.has(i) {
+			continue
 		}
 		tenant := tenants[min(i, len(tenants)-1)]
-		if (c.Tenant == "" || c.Tenant == string(tenant)) && c.mayBeIn(p.bodies[at:end], lower) {
-			content, read, err := u.content.Read(p.bodies, at)
-			if err != nil || read != end {
-				return nil, errPackBodies
-			}
-			u.records = append(u.records, Record{
-				Peer: content.Peer, Capability: content.Capability, Side: content.Side,
-				Correlation: content.Correlation, Session: content.Session, Body: content.Body,
-			})
-			p.complete(&u.records[len(u.records)-1], i, tenants, kinds)
+		if c.Tenant != "" && c.Tenant != string(tenant) || !u.mayMatch(p, c, i, every) {
+			continue
 		}
-		at = end + 1
+		content, end, err := u.content.Read(p.bodies, u.ends[i]+1)
+		if err != nil || end != u.ends[i+1] {
+			return false, errPackBodies
+		}
+		r := Record{
+			Peer: content.Peer, Capability: content.Capability, Side: content.Side,
+			Correlation: content.Correlation, Session: content.Session, Body: content.Body,
+		}
+		p.complete(&r, i, tenants, kinds)
+		if !yield(&r) {
+			return false, nil
+		}
 	}
-	return u.records, nil
+	return true, nil
+}
+
+// findBodies finds where the first bodies of an array of count end. Body i is behind the byte
+// u.ends[i] and before that at u.ends[i+1].
+func (u *unpacker) findBodies(array []byte, first, count int) error {
+	if len(array) == 0 || array[0] != '[' {
+		return errPackBodies
+	}
+	u.ends = append(u.ends[:0], 0)
+	for i := range first {
+		end := bodyEnd(array, u.ends[i]+1, i == count-1)
+		if end < 0 {
+			return errPackBodies
+		}
+		u.ends = append(u.ends, end)
+	}
+	return nil
+}
+
+// mayMatch reports whether a body may have what is looked for. If every body is looked at, all of
+// them are in lower case already.
+func (u *unpacker) mayMatch(p *pack, c *PackChoice, i int, every bool) bool {
+	body := p.bodies[u.ends[i]+1 : u.ends[i+1]]
+	switch {
+	case c.Text == nil:
+		return c.mayBeIn(body, nil)
+	case every:
+		return c.mayBeIn(body, u.lower[u.ends[i]+1:u.ends[i+1]])
+	}
+	u.lower = appendLower(u.lower[:0], body)
+	return c.mayBeIn(body, u.lower)
 }
 
 // mayBeIn reports whether a body, or one of several, may have what is looked for. lower is the
@@ -97,10 +136,8 @@ func objectEnd(text []byte, at int) int {
 	for i := at; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
+			if i = stringEnd(text, i); i < 0 {
+				return -1
 			}
 		case '{', '[':
 			depth++
@@ -111,4 +148,24 @@ func objectEnd(text []byte, at int) int {
 		}
 	}
 	return -1
+}
+
+// stringEnd returns the index of the quotation mark that ends the JSON string which begins at an
+// index, -1 if none does. It leaps from mark to mark: strings are most of a body.
+func stringEnd(text []byte, start int) int {
+	for at := start + 1; ; {
+		n := bytes.IndexByte(text[at:], '"')
+		if n < 0 {
+			return -1
+		}
+		at += n
+		escapes := 0
+		for text[at-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return at
+		}
+		at++
+	}
 }

@@ -4,16 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"iter"
-	"strings"
 )
 
-// A PackChoice says which packs to read.
+// A PackChoice says which packs to read, and which of their records.
 type PackChoice struct {
 	// Low and High bound the numbers of the records, both exclusive.
 	Low, High int64
-	// Terms are in the pack; the first is the one whose packs are looked at.
+	// Terms have in common the records to read.
 	Terms []Term
-	// Keys may be in the pack, as its filter says.
+	// Keys may be in the pack, as its filter says. With terms, only the filters of packs are
+	// looked up that have the terms; without, all are read.
 	Keys []FilterKey
 	// Tenant, if set, is that of the records.
 	Tenant string
@@ -21,92 +21,145 @@ type PackChoice struct {
 	// is, too, in letters of either case; it has lower ones.
 	Members [][]byte
 	Text    []byte
-	// Descending is from the newest pack on.
+	// Descending is from the newest record on.
 	Descending bool
 }
 
-// Packs yields the records of each pack that may have what a query looks for, or some of them,
-// which are valid until the next. It reads nothing of other packs but their entries in the tables
-// terms and filters.
-func (db *DB) Packs(ctx context.Context, c *PackChoice) iter.Seq2[[]Record, error] {
-	return func(yield func([]Record, error) bool) {
-		read := db.wholePacks
-		if len(c.Keys) > 0 {
-			read = db.filteredPacks
+// Packs yields the records of packs that may be what a query looks for, each valid until the
+// next, in their order. It reads nothing of other packs but their entries in the tables terms and
+// filters, of other records nothing but where their bodies end, and nothing behind the record that
+// the consumer stops at.
+func (db *DB) Packs(ctx context.Context, c *PackChoice) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		s := packSearch{db: db, choice: c, yield: yield}
+		var err error
+		switch {
+		case len(c.Terms) > 0:
+			err = s.byTerms(ctx)
+		case len(c.Keys) > 0:
+			err = s.byFilters(ctx)
+		default:
+			err = s.all(ctx)
 		}
-		var u unpacker
-		err := read(ctx, c, func(p *pack) (bool, error) {
-			records, err := u.candidates(p, c)
-			if err != nil {
-				return false, &PackError{First: p.first, Last: p.last, Err: err}
-			}
-			for i := range records {
-				records[i].Digest = nil
-			}
-			return yield(records, nil), nil
-		})
 		if err != nil {
 			yield(nil, err)
 		}
 	}
 }
 
-// statement returns the SQL that selects columns of the chosen packs, and its arguments. Packs
-// and filters are found by the number of the pack; the order is that of the table that is
-// read first.
-func (c *PackChoice) statement(columns string) (string, []any) {
-	from, at := `packs AS p`, `p.first`
-	var where []string
-	var args []any
-	switch {
-	case len(c.Terms) > 0:
-		from, at = `terms AS t CROSS JOIN packs AS p ON p.first = t.pack`, `t.pack`
-		if len(c.Keys) > 0 {
-			from = `terms AS t CROSS JOIN filters AS f ON f.pack = t.pack`
-		}
-		where, args = append(where, `t.field = ? AND t.value = ?`), append(args, c.Terms[0].Column, c.Terms[0].Value)
-	case len(c.Keys) > 0:
-		from, at = `filters AS f`, `f.pack`
-	}
-	where = append(where, at+` >= coalesce((SELECT max(first) FROM packs WHERE first <= ?), 0)`, at+` < ?`)
-	args = append(args, c.Low+1, c.High)
-	for _, t := range c.Terms[min(1, len(c.Terms)):] {
-		where = append(where, `EXISTS (SELECT 1 FROM terms AS x WHERE x.field = ? AND x.value = ? AND x.pack = `+at+`)`)
-		args = append(args, t.Column, t.Value)
-	}
-	order := ` ORDER BY ` + at
-	if c.Descending {
-		order += ` DESC`
-	}
-	return `SELECT ` + columns + ` FROM ` + from + ` WHERE ` + strings.Join(where, ` AND `) + order, args
+// A packSearch yields what a choice chooses.
+type packSearch struct {
+	db     *DB
+	choice *PackChoice
+	yield  func(*Record, error) bool
+	u      unpacker
+	p      pack
 }
 
-const joinedColumns = `p.first, p.last, p.ts, p.tenants, p.kinds, p.hashes, p.salts, p.bodies`
+const (
+	// The bodies are read as bytes: the driver would copy a long text once more.
+	searchColumns = `first, last, ts, tenants, kinds, hashes, salts, CAST(bodies AS BLOB)`
+	// startOf is the first number of the pack that has the record ?1.
+	startOf = `coalesce((SELECT max(first) FROM packs WHERE first <= ?1), 0)`
+	onePack = `SELECT ` + searchColumns + ` FROM packs WHERE first = ?`
+)
 
-// wholePacks reads packs that terms alone choose.
-func (db *DB) wholePacks(ctx context.Context, c *PackChoice, use func(*pack) (bool, error)) error {
-	query, args := c.statement(joinedColumns)
-	rows, err := db.QueryPacked(ctx, query, args...)
+// allSQL returns the statement for the packs with records from ?1 to before ?2.
+func (c *PackChoice) allSQL() string {
+	return c.ordered(`SELECT `+searchColumns+` FROM packs WHERE first >= `+startOf+` AND first < ?2`, `first`)
+}
+
+// filtersSQL returns the statement for their filters.
+func (c *PackChoice) filtersSQL() string {
+	return c.ordered(`SELECT pack, bits FROM filters WHERE pack >= `+startOf+` AND pack < ?2`, `pack`)
+}
+
+// ordered returns a statement that ends with the order of a column.
+func (c *PackChoice) ordered(statement, column string) string {
+	statement += ` ORDER BY ` + column
+	if c.Descending {
+		statement += ` DESC`
+	}
+	return statement
+}
+
+// all reads every pack.
+func (s *packSearch) all(ctx context.Context) error {
+	c := s.choice
+	_, err := s.read(ctx, allPositions(), c.allSQL(), c.Low+1, c.High)
+	return err
+}
+
+// read yields the records of the packs of a statement that are at some of their positions. It
+// returns false if the consumer has stopped.
+func (s *packSearch) read(ctx context.Context, chosen positions, query string, args ...any) (more bool, err error) {
+	rows, err := s.db.QueryPacked(ctx, query, args...)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer rows.Close()
-	var p pack
+	var tenants, kinds, hashes, salts, bodies sql.RawBytes
 	for rows.Next() {
-		if err := rows.Scan(p.destinations()...); err != nil {
-			return err
+		if err := rows.Scan(&s.p.first, &s.p.last, &s.p.time, &tenants, &kinds, &hashes, &salts, &bodies); err != nil {
+			return false, err
 		}
-		if more, err := use(&p); err != nil || !more {
+		s.p.tenants, s.p.kinds, s.p.hashes, s.p.salts, s.p.bodies = tenants, kinds, hashes, salts, bodies
+		more, err := s.u.candidates(&s.p, s.choice, &chosen, func(r *Record) bool { return s.yield(r, nil) })
+		if err != nil {
+			return false, &PackError{First: s.p.first, Last: s.p.last, Err: err}
+		}
+		if !more {
+			return false, nil
+		}
+	}
+	return true, rows.Err()
+}
+
+// byTerms reads the packs in which records have all terms.
+func (s *packSearch) byTerms(ctx context.Context) error {
+	c := s.choice
+	low := int64(0)
+	if c.Low > 0 { // the pack of the first record begins before it
+		if err := s.db.ScanPacked(ctx, `SELECT `+startOf, []any{c.Low + 1}, []any{&low}); err != nil {
 			return err
 		}
 	}
-	return rows.Err()
+	for found, err := range s.db.common(ctx, c, low) {
+		if err != nil {
+			return err
+		}
+		if len(c.Keys) > 0 {
+			if may, err := s.mayHave(ctx, found.pack); err != nil {
+				return err
+			} else if !may {
+				continue
+			}
+		}
+		// A pack that is gone has rows by now, which are read after the packs.
+		if more, err := s.read(ctx, found.positions, onePack, found.pack); err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
-// filteredPacks reads the filters, and the packs whose filters have the keys.
-func (db *DB) filteredPacks(ctx context.Context, c *PackChoice, use func(*pack) (bool, error)) error {
-	query, args := c.statement(`f.pack, f.bits`)
-	rows, err := db.QueryPacked(ctx, query, args...)
+const oneFilter = `SELECT bits FROM filters WHERE pack = ?`
+
+// mayHave reports whether the filter of a pack has all keys. One that is not there may have any:
+// it is not of the log's making.
+func (s *packSearch) mayHave(ctx context.Context, first int64) (bool, error) {
+	var bits []byte
+	err := s.db.ScanPacked(ctx, oneFilter, []any{first}, []any{&bits})
+	if IsNoRows(err) {
+		return true, nil
+	}
+	return err == nil && s.choice.mayHave(bits), err
+}
+
+// byFilters reads the filters, and the packs whose filters have the keys.
+func (s *packSearch) byFilters(ctx context.Context) error {
+	c := s.choice
+	rows, err := s.db.QueryPacked(ctx, c.filtersSQL(), c.Low+1, c.High)
 	if err != nil {
 		return err
 	}
@@ -120,15 +173,8 @@ func (db *DB) filteredPacks(ctx context.Context, c *PackChoice, use func(*pack) 
 		if !c.mayHave(bits) {
 			continue
 		}
-		var p pack
-		err := db.ScanPacked(ctx, `SELECT `+packColumns+` FROM packs WHERE first = ?`, []any{first}, p.destinations())
-		if IsNoRows(err) {
-			continue // its records have rows by now, which are read after the packs
-		}
-		if err != nil {
-			return err
-		}
-		if more, err := use(&p); err != nil || !more {
+		// A pack that is gone has rows by now, which are read after the packs.
+		if more, err := s.read(ctx, allPositions(), onePack, first); err != nil || !more {
 			return err
 		}
 	}

@@ -25,9 +25,9 @@ type DB struct {
 	Path string
 	// Identity distinguishes the log from any other.
 	Identity Identity
-	// packed is 1 once the database is known to have the tables of packs. It is atomic: readers
+	// current is 1 once the database is known to have the newest schema. It is atomic: readers
 	// share it.
-	packed int32
+	current int32
 }
 
 // Wrap returns err as an [*auditerr.Error] that names the database, or nil.

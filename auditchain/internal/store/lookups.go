@@ -98,7 +98,7 @@ func (db *DB) termsDiffer(ctx context.Context, l *Lookup) (bool, error) {
 		var differing, there int64
 		args := []any{l.Pack}
 		for _, t := range chunk {
-			args = append(args, t.Column, t.Value, t.Records)
+			args = append(args, t.Column, t.Value, t.Records, t.Positions)
 		}
 		err := db.ScanPacked(ctx, termsSQL(len(chunk)), args, []any{&there, &differing})
 		if err != nil || there > 0 && differing > 0 {
@@ -108,9 +108,10 @@ func (db *DB) termsDiffer(ctx context.Context, l *Lookup) (bool, error) {
 	return false, nil
 }
 
-// termsSQL selects whether there is a pack ?1, and how many of count terms it lacks.
+// termsSQL selects whether there is a pack ?1, and how many of count terms it lacks. Positions
+// that are not known hide nothing.
 func termsSQL(count int) string {
-	return `SELECT (SELECT count(*) FROM packs WHERE first = ?1), (SELECT count(*) FROM (SELECT NULL AS f, NULL AS v, NULL AS n WHERE 0` +
-		strings.Repeat(` UNION ALL SELECT ?, ?, ?`, count) + `) WHERE NOT EXISTS
-			(SELECT 1 FROM terms WHERE field = f AND value = v AND pack = ?1 AND records = n))`
+	return `SELECT (SELECT count(*) FROM packs WHERE first = ?1), (SELECT count(*) FROM (SELECT NULL AS f, NULL AS v, NULL AS n, NULL AS p WHERE 0` +
+		strings.Repeat(` UNION ALL SELECT ?, ?, ?, ?`, count) + `) WHERE NOT EXISTS
+			(SELECT 1 FROM terms WHERE field = f AND value = v AND pack = ?1 AND records = n AND coalesce(positions = p, positions IS NULL)))`
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/agentd/agentd/auditchain/internal/chainhash"
@@ -64,12 +66,8 @@ func sameLookup(a, b *Lookup) bool {
 	if a.Pack != b.Pack || !bytes.Equal(a.Filter, b.Filter) || len(a.Terms) != len(b.Terms) {
 		return false
 	}
-	all := map[Term]bool{}
-	for _, t := range a.Terms {
-		all[t] = true
-	}
 	for _, t := range b.Terms {
-		if !all[t] {
+		if !slices.ContainsFunc(a.Terms, func(other Term) bool { return reflect.DeepEqual(other, t) }) {
 			return false
 		}
 	}

@@ -27,7 +27,7 @@ func (pk *packer) prepare(ctx context.Context, conn *sql.Conn) (err error) {
 	}{
 		// The driver would copy a long text once more than bytes, for each pack.
 		{&pk.insertPack, `INSERT INTO packs (` + packColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, CAST(? AS TEXT))`},
-		{&pk.insertTerm, `INSERT INTO terms (field, value, pack, records) VALUES (?, ?, ?, ?)`},
+		{&pk.insertTerm, `INSERT INTO terms (field, value, pack, records, positions) VALUES (?, ?, ?, ?, ?)`},
 		{&pk.insertFilter, `INSERT INTO filters (pack, bits) VALUES (?, ?)`},
 		{&pk.insertLeaf, `INSERT OR REPLACE INTO tree (level, position, hash) VALUES (0, ?, ?)`},
 	} {
@@ -84,7 +84,7 @@ func (pk *packer) encode(rows []Row) {
 func (pk *packer) insertLookup(l *Lookup) error {
 	for i := range l.Terms {
 		t := &l.Terms[i]
-		if _, err := pk.insertTerm.ExecContext(context.Background(), t.Column, t.Value, l.Pack, t.Records); err != nil {
+		if _, err := pk.insertTerm.ExecContext(context.Background(), t.Column, t.Value, l.Pack, t.Records, t.Positions); err != nil {
 			return err
 		}
 	}

@@ -172,7 +172,7 @@ const (
 // FirstAt returns the number of the first record at or after a time in Unix milliseconds,
 // or one more than that of the last record.
 func (db *DB) FirstAt(ctx context.Context, ms int64) (seq int64, err error) {
-	prefix, err := db.packless(ctx)
+	prefix, err := db.tablesOf(ctx)
 	if err == nil {
 		with := `WITH RECURSIVE `
 		if prefix != "" {
@@ -184,9 +184,9 @@ func (db *DB) FirstAt(ctx context.Context, ms int64) (seq int64, err error) {
 }
 
 // QueryPacked runs a query that may name the tables of packs, which a log of schema version
-// 1 does not have: there, they are empty.
+// 1 does not have: there, they are empty. In one of version 2 the table terms has no positions.
 func (db *DB) QueryPacked(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	prefix, err := db.packless(ctx)
+	prefix, err := db.tablesOf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -195,39 +195,48 @@ func (db *DB) QueryPacked(ctx context.Context, query string, args ...any) (*sql.
 
 // ScanPacked is [DB.QueryPacked] for a query with one row, which it scans.
 func (db *DB) ScanPacked(ctx context.Context, query string, args, into []any) error {
-	prefix, err := db.packless(ctx)
+	prefix, err := db.tablesOf(ctx)
 	if err != nil {
 		return err
 	}
 	return db.QueryRowContext(ctx, prefix+query, args...).Scan(into...)
 }
 
-// emptyPacks stands for the tables of packs in a log that has none.
-const emptyPacks = `WITH RECURSIVE
+const (
+	// emptyPacks stands for the tables of packs in a log that has none.
+	emptyPacks = `WITH RECURSIVE
 	packs(first, last, ts, tenants, kinds, hashes, salts, bodies) AS (SELECT 0, 0, 0, '', '', x'', x'', '' WHERE 0),
-	terms(field, value, pack, records) AS (SELECT '', '', 0, 0 WHERE 0),
+	terms(field, value, pack, records, positions) AS (SELECT '', '', 0, 0, NULL WHERE 0),
 	filters(pack, bits) AS (SELECT 0, x'' WHERE 0)
 	`
+	// unknownPositions stands for the table terms in a log where it has no positions.
+	unknownPositions = `WITH RECURSIVE
+	terms(field, value, pack, records, positions) AS NOT MATERIALIZED (SELECT field, value, pack, records, NULL FROM main.terms)
+	`
+)
 
 // HasPacks reports whether the schema of the log has packs.
 func (db *DB) HasPacks(ctx context.Context) (bool, error) {
-	prefix, err := db.packless(ctx)
-	return prefix == "", err
+	prefix, err := db.tablesOf(ctx)
+	return prefix != emptyPacks, err
 }
 
-// packless returns what to begin a query with that may name the tables of packs. The log's
+// tablesOf returns what to begin a query with that may name the tables of packs. The log's
 // writer may bring the schema up to date while a reader has the log open.
-func (db *DB) packless(ctx context.Context) (prefix string, err error) {
-	if atomic.LoadInt32(&db.packed) != 0 {
+func (db *DB) tablesOf(ctx context.Context) (prefix string, err error) {
+	if atomic.LoadInt32(&db.current) != 0 {
 		return "", nil
 	}
 	var version int
 	if err := db.QueryRowContext(ctx, `SELECT user_version FROM pragma_user_version`).Scan(&version); err != nil {
 		return "", err
 	}
-	if version >= 2 {
-		atomic.StoreInt32(&db.packed, 1)
-		return "", nil
+	switch {
+	case version < 2:
+		return emptyPacks, nil
+	case version == 2:
+		return unknownPositions, nil
 	}
-	return emptyPacks, nil
+	atomic.StoreInt32(&db.current, 1)
+	return "", nil
 }

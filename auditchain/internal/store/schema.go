@@ -14,7 +14,7 @@ const (
 	// applicationID marks a database as an audit log (PRAGMA application_id).
 	applicationID = 0x41475443 // "AGTC"
 	// SchemaVersion is the newest schema (PRAGMA user_version).
-	SchemaVersion = 2
+	SchemaVersion = 3
 )
 
 // migrations returns the steps from one schema version to the next: element v
@@ -102,6 +102,8 @@ func migrations() [SchemaVersion][]string {
          iif(json_type(b.value, '$.sessionId') = 'text', nullif(b.value ->> 'sessionId', ''), NULL),
          b.value, lower(hex(substr(hashes, b.key * 32 + 1, 32)))
   FROM packs, json_each(bodies) AS b`,
+	}, {
+		`ALTER TABLE terms ADD COLUMN positions /* of those records in the pack; NULL: not known */ BLOB`,
 	}}
 }
 
@@ -111,14 +113,28 @@ func schemaOf(version int) []string {
 	var all []string
 	steps := migrations()
 	for _, statement := range slices.Concat(steps[:version]...) {
-		dropped, isDrop := strings.CutPrefix(statement, "DROP ")
-		if !isDrop {
-			all = append(all, statement)
+		if dropped, ok := strings.CutPrefix(statement, "DROP "); ok {
+			all = slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, "CREATE "+dropped+" ") })
 			continue
 		}
-		all = slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, "CREATE "+dropped+" ") })
+		if altered, ok := strings.CutPrefix(statement, "ALTER TABLE "); ok {
+			table, column, _ := strings.Cut(altered, " ADD COLUMN ")
+			i := slices.IndexFunc(all, func(s string) bool { return strings.HasPrefix(s, "CREATE TABLE "+table+" ") })
+			all[i] = addColumn(all[i], column)
+			continue
+		}
+		all = append(all, statement)
 	}
 	return all
+}
+
+// addColumn returns the statement of a table that ends with its primary key, as SQLite keeps it
+// once a column was added: the column is behind the last one, and before the comment on that.
+func addColumn(table, column string) string {
+	columns := table[:strings.Index(table, "\n  PRIMARY KEY")]
+	last := strings.LastIndexByte(columns, '\n')
+	at := last + strings.IndexByte(columns[last:], ',')
+	return table[:at] + ", " + column + table[at:]
 }
 
 // Version returns the schema version of the database, 0 if it is empty. A

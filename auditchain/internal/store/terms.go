@@ -7,8 +7,8 @@ import (
 
 // What a query needs in order to read only the packs that may have what it looks for.
 //
-// The table terms lists, for the columns that have few values, how many records of a pack
-// have each value: a few entries for each pack. Correlation ids and sessions differ from
+// The table terms lists, for the columns that have few values, which records of a pack
+// have each value: a few entries for each pack, of two bytes or three for each record. Correlation ids and sessions differ from
 // record to record, so each pack has a Bloom filter of those in the table filters, two
 // bytes for each record. A filter never lacks a value of its pack; with one value in each
 // record, one pack in a thousand is read in vain.
@@ -36,7 +36,10 @@ func TermColumn(column string) bool {
 // A Term is an entry of the table terms, without the pack.
 type Term struct {
 	Column, Value string
-	Records       int64
+	// Records is how many records have the value, and Positions says which, in the form that the
+	// table has it in.
+	Records   int64
+	Positions []byte
 }
 
 // A Lookup is what the tables terms and filters have about one pack.
@@ -49,9 +52,22 @@ type Lookup struct {
 // A LookupCollector collects the lookups of packs, one after the other in the same memory. The
 // zero value is ready.
 type LookupCollector struct {
-	counts  [5]map[string]int64
+	// at has the places in values of the values of each column.
+	at     [5]map[string]int
+	values []collectedValue
+	// recent are the places of the values of the record before. Neighbours are often alike.
+	recent  [5]int
 	lookup  Lookup
+	encoded []byte
 	scratch []byte
+}
+
+// A collectedValue is a value of a column, and the records that have it.
+type collectedValue struct {
+	column  int
+	value   string
+	records int64
+	positions
 }
 
 // Add takes a record. It returns the lookup of its pack after the last record of that, and nil
@@ -66,9 +82,14 @@ func (m *LookupCollector) Add(r *Record) *Lookup {
 		return nil // its pack was not met from the beginning
 	}
 	for k, value := range [...][]byte{r.Tenant, r.Kind, r.Peer, r.Capability, r.Side} {
-		if value != nil {
-			m.counts[k][string(value)]++
+		if value == nil {
+			continue
 		}
+		i, ok := m.at[k][string(value)]
+		if !ok {
+			i = m.newValue(k, string(value))
+		}
+		m.count(i, int(r.Seq-r.Pack))
 	}
 	if r.Correlation != nil {
 		m.scratch = setBits(m.lookup.Filter, m.scratch, "correlation", string(r.Correlation))
@@ -79,26 +100,53 @@ func (m *LookupCollector) Add(r *Record) *Lookup {
 	if r.Seq < r.PackLast {
 		return nil
 	}
-	return m.end()
+	return m.end(int(r.PackLast - r.Pack + 1))
 }
 
 // begin starts the lookup of a pack of count records.
 func (m *LookupCollector) begin(first int64, count int) {
-	for i := range m.counts {
-		if m.counts[i] == nil {
-			m.counts[i] = map[string]int64{}
+	for i := range m.at {
+		if m.at[i] == nil {
+			m.at[i] = map[string]int{}
 		}
-		clear(m.counts[i])
+		clear(m.at[i])
+		m.recent[i] = -1
 	}
+	if m.encoded == nil {
+		m.encoded = make([]byte, 0, 2*maxPacked) // a set without bytes is not NULL
+	}
+	m.values, m.encoded = m.values[:0], m.encoded[:0]
 	m.lookup = Lookup{Pack: first, Terms: m.lookup.Terms[:0], Filter: append(m.lookup.Filter[:0], make([]byte, count*filterBytes)...)}
 }
 
-// end returns the lookup.
-func (m *LookupCollector) end() *Lookup {
-	for i, column := range termColumns() {
-		for value, n := range m.counts[i] {
-			m.lookup.Terms = append(m.lookup.Terms, Term{column, value, n})
+// newValue adds a value and returns its place.
+func (m *LookupCollector) newValue(column int, value string) int {
+	m.at[column][value] = len(m.values)
+	m.values = append(m.values, collectedValue{column: column, value: value})
+	return len(m.values) - 1
+}
+
+// count adds a record to those of a value.
+func (m *LookupCollector) count(i, position int) {
+	v := &m.values[i]
+	v.records++
+	if position < maxPacked {
+		v.add(position)
+	}
+}
+
+// end returns the lookup of a pack of count records.
+func (m *LookupCollector) end(count int) *Lookup {
+	columns := termColumns()
+	for i := range m.values {
+		v := &m.values[i]
+		from := len(m.encoded)
+		m.encoded = v.appendTo(m.encoded, count)
+		t := Term{Column: columns[v.column], Value: v.value, Records: v.records, Positions: m.encoded[from:len(m.encoded):len(m.encoded)]}
+		if count > maxPacked { // which no pack of the log's making is
+			t.Positions = nil
 		}
+		m.lookup.Terms = append(m.lookup.Terms, t)
 	}
 	return &m.lookup
 }
@@ -118,9 +166,18 @@ func (m *LookupCollector) ofRows(rows []Row) *Lookup {
 	for i := range rows {
 		h, c := &rows[i].Header, &rows[i].Content
 		for k, value := range [...]string{h.Tenant, h.Kind, c.Peer, c.Capability, c.Side} {
-			if value != "" {
-				m.counts[k][value]++
+			if value == "" {
+				continue
 			}
+			at := m.recent[k]
+			if at < 0 || m.values[at].value != value {
+				var ok bool
+				if at, ok = m.at[k][value]; !ok {
+					at = m.newValue(k, value)
+				}
+				m.recent[k] = at
+			}
+			m.count(at, i)
 		}
 		if c.Correlation != "" {
 			m.scratch = setBits(m.lookup.Filter, m.scratch, "correlation", c.Correlation)
@@ -130,7 +187,7 @@ func (m *LookupCollector) ofRows(rows []Row) *Lookup {
 			m.scratch = setBits(m.lookup.Filter, m.scratch, "session", session)
 		}
 	}
-	return m.end()
+	return m.end(len(rows))
 }
 
 // A FilterKey finds one value of a column in filters.

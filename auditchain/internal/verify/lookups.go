@@ -17,9 +17,23 @@ import (
 
 // A lookupCheck compares the tables terms and filters with the packs.
 type lookupCheck struct {
+	// unknown is the last pack whose terms have no positions. So have those before it: a version
+	// wrote them that had none. Who removes positions hides nothing, since a query then reads the
+	// pack.
+	unknown   int64
 	expected  entries
 	collector store.LookupCollector
+	term      []byte
 	scratch   []byte
+}
+
+// begin looks for the packs whose terms have no positions, unless the tables may not be there.
+func (c *lookupCheck) begin(ctx context.Context, db *store.DB, schemaAltered bool) error {
+	if schemaAltered {
+		return nil
+	}
+	err := db.ScanPacked(ctx, `SELECT coalesce(max(pack), 0) FROM terms WHERE positions IS NULL`, nil, []any{&c.unknown})
+	return db.Wrap("reading what finds packs", err)
 }
 
 // expect takes a record of a pack.
@@ -29,16 +43,23 @@ func (c *lookupCheck) expect(seed maphash.Seed, r *store.Record) {
 		return
 	}
 	for i := range lookup.Terms {
-		t := &lookup.Terms[i]
-		c.addTerm(seed, &c.expected, t.Column, t.Value, t.Records, lookup.Pack)
+		if lookup.Pack <= c.unknown {
+			lookup.Terms[i].Positions = nil
+		}
+		c.addTerm(seed, &c.expected, &lookup.Terms[i], lookup.Pack)
 	}
 	c.scratch = c.expected.add(seed, c.scratch, lookup.Filter, lookup.Pack)
 }
 
-func (c *lookupCheck) addTerm(seed maphash.Seed, e *entries, field, value string, records, pack int64) {
-	b := append(append(append(c.scratch[:0], field...), 0), value...)
-	b = binary.BigEndian.AppendUint64(b, uint64(records)) //nolint:gosec // its bits, whatever the sign
-	c.scratch = e.add(seed, nil, b, pack)
+// addTerm adds a term. The length of the value keeps one term from having the bytes of another.
+func (c *lookupCheck) addTerm(seed maphash.Seed, e *entries, t *store.Term, pack int64) {
+	b := append(append(c.term[:0], t.Column...), 0)
+	b = append(binary.AppendUvarint(b, uint64(len(t.Value))), t.Value...)
+	b = binary.BigEndian.AppendUint64(b, uint64(t.Records)) //nolint:gosec // its bits, whatever the sign
+	if t.Positions != nil {
+		b = append(append(b, 1), t.Positions...)
+	}
+	c.term, c.scratch = b, e.add(seed, c.scratch, b, pack)
 }
 
 // finding returns how the tables differ from the packs up to the record last, "" if they do
@@ -68,11 +89,16 @@ func (c *lookupCheck) agree(ctx context.Context, db *store.DB, seed maphash.Seed
 		return false, err
 	}
 	var found entries
-	err = eachRow(ctx, db, `SELECT field, value, records, pack FROM terms WHERE pack <= ?`, last, func(rows *sql.Rows) error {
-		var field, value string
-		var records, pack int64
-		err := rows.Scan(&field, &value, &records, &pack)
-		c.addTerm(seed, &found, field, value, records, pack)
+	err = eachRow(ctx, db, `SELECT field, value, records, positions, positions IS NULL, pack FROM terms WHERE pack <= ?`, last, func(rows *sql.Rows) error {
+		var t store.Term
+		var positions sql.RawBytes
+		var unknown bool
+		var pack int64
+		err := rows.Scan(&t.Column, &t.Value, &t.Records, &positions, &unknown, &pack)
+		if t.Positions = positions; positions == nil && !unknown { // the driver returns nil for no bytes
+			t.Positions = []byte{}
+		}
+		c.addTerm(seed, &found, &t, pack)
 		return err
 	})
 	if err == nil {

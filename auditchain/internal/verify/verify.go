@@ -129,6 +129,9 @@ func newVerifier(ctx context.Context, db *store.DB, options Options) (*verifier,
 func (v *verifier) run(ctx context.Context) error {
 	if !v.options.FromCheckpoint && v.options.Continue == nil {
 		v.indexes = newIndexCheck()
+		if err := v.indexes.lookups.begin(ctx, v.db, v.schemaAltered); err != nil {
+			return err
+		}
 	}
 	erasures, err := loadErasures(ctx, v.db)
 	if err != nil {
