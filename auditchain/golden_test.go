@@ -14,52 +14,67 @@ import (
 	"github.com/agentd/agentd/auditchain/proof"
 )
 
-var update = flag.Bool("update", false, "write testdata/v2 anew")
+var update = flag.Bool("update", false, "write testdata/v3 anew")
 
 // golden is a log that schema version 1 wrote, which no code here can write any more: twelve
 // records, of which 1 and 2 are pruned and 4 is redacted, and a changed key. It pins the hashes
-// and the signatures, and is what migrations start from. goldenPacked is a log as version 2
-// writes it: 1 and 22 are rows, and 2 to 21 are in a pack.
+// and the signatures, and is what migrations start from. goldenPacked is a log that version 2
+// wrote, which no code here can write either: 1 and 22 are rows, and 2 to 21 are in a pack.
+// goldenPositions is the same as version 3 writes it.
 const (
-	golden       = "testdata/v1/audit.sqlite"
-	goldenPacked = "testdata/v2/audit.sqlite"
+	golden          = "testdata/v1/audit.sqlite"
+	goldenPacked    = "testdata/v2/audit.sqlite"
+	goldenPositions = "testdata/v3/audit.sqlite"
 )
 
-func writeGoldenPacked(t *testing.T) {
-	os.RemoveAll(filepath.Dir(goldenPacked))
-	if err := os.MkdirAll(filepath.Dir(goldenPacked), 0o755); err != nil {
+func writeGoldenPositions(t *testing.T) {
+	os.RemoveAll(filepath.Dir(goldenPositions))
+	if err := os.MkdirAll(filepath.Dir(goldenPositions), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	l := audittest.OpenAt(t, goldenPacked, auditchain.Options{Name: "golden", Now: audittest.SteppedClock()})
+	l := audittest.OpenAt(t, goldenPositions, auditchain.Options{Name: "golden", Now: audittest.SteppedClock()})
 	audittest.Append(t, l, audittest.Violation(0))
 	appendCalls(t, l, 2, 22)
 	audittest.Append(t, l, audittest.Violation(1))
 	audittest.Close(t, l)
 	for _, suffix := range []string{sidecar.KeySuffix, ".lock"} {
-		os.Remove(goldenPacked + suffix)
+		os.Remove(goldenPositions + suffix)
 	}
 }
 
-// A log with a pack, as version 2 wrote it first, is read as it was written.
-func TestGoldenPackedLog(t *testing.T) {
+// A log with a pack, as version 2 and version 3 wrote it first, is read as it was written.
+func TestGoldenPackedLogs(t *testing.T) {
 	if *update {
-		writeGoldenPacked(t)
+		writeGoldenPositions(t)
 	}
-	s := audittest.SceneAt(t, audittest.CopyLog(t, goldenPacked))
-	if n, records := packs(t, s); n != 1 || records != 20 {
-		t.Errorf("%d packs of %d records", n, records)
-	}
-	report := audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{})
-	audittest.WantIntact(t, report, 22)
-	if report.Signed != 22 {
-		t.Errorf("%+v", report)
-	}
-	r := audittest.OpenReader(t, s.Path)
-	for n := 2; n < 22; n++ {
-		e, want := audittest.Get(t, r, int64(n)), call(n)
-		if string(e.Body) != string(want.Body) || e.Kind != want.Kind || e.Correlation != audittest.Correlation(n) {
-			t.Errorf("record %d is %+v", n, e)
+	for _, path := range []string{goldenPacked, goldenPositions} {
+		s := audittest.SceneAt(t, audittest.CopyLog(t, path))
+		if n, records := packs(t, s); n != 1 || records != 20 {
+			t.Errorf("%s: %d packs of %d records", path, n, records)
 		}
+		report := audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{})
+		audittest.WantIntact(t, report, 22)
+		if report.Signed != 22 {
+			t.Errorf("%s: %+v", path, report)
+		}
+		r := audittest.OpenReader(t, s.Path)
+		for n := 2; n < 22; n++ {
+			e, want := audittest.Get(t, r, int64(n)), call(n)
+			if string(e.Body) != string(want.Body) || e.Kind != want.Kind || e.Correlation != audittest.Correlation(n) {
+				t.Errorf("%s: record %d is %+v", path, n, e)
+			}
+		}
+		if got := audittest.Collect(t, r, auditchain.Filter{Peer: "agent://p3", Capability: "answer-2", Order: auditchain.NewestFirst}); len(got) != 1 || got[0].Seq != 8 {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	// The sets are part of the format: the tools of others may read them.
+	sets := ""
+	err := audittest.SceneAt(t, audittest.CopyLog(t, goldenPositions)).DB().QueryRowContext(t.Context(), `SELECT group_concat(value || '=' || hex(positions), ' ') FROM
+		(SELECT * FROM terms WHERE field IN ('kind', 'peer', 'tenant', 'capability') ORDER BY field, value)`).Scan(&sets)
+	if want := "answer-0=922409 answer-1=244902 answer-2=499204 rpc_call=FDFF0B tool_call=0112 " +
+		"agent://p0=082104 agent://p1=104208 agent://p2=218400 agent://p3=420801 agent://p4=841002 default="; sets != want || err != nil {
+		t.Errorf("the sets are %s, %v", sets, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package auditchain_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -150,4 +151,46 @@ func TestVersion1GoesOn(t *testing.T) {
 			t.Errorf("record 5 is %+v", got)
 		}
 	}
+}
+
+// A log of version 2 goes on as version 3: what finds its packs stays as it is and finds them, before
+// and after, and new packs have sets. Who has it open goes on reading.
+func TestVersion2GoesOn(t *testing.T) {
+	t.Parallel()
+	path := audittest.CopyLog(t, goldenPacked)
+	s := audittest.SceneAt(t, path)
+	old := audittest.OpenReader(t, path)
+	unknown := func() (packs int) {
+		t.Helper()
+		if err := s.DB().QueryRowContext(t.Context(), `SELECT count(DISTINCT pack) FROM terms WHERE positions IS NULL`).Scan(&packs); err != nil {
+			t.Fatal(err)
+		}
+		return packs
+	}
+	checkReader := func(r *auditchain.Reader) {
+		t.Helper()
+		all := audittest.Collect(t, r, auditchain.Filter{})
+		for _, f := range []auditchain.Filter{
+			{Peer: "agent://p3"}, {Peer: "agent://p3", Capability: "answer-2"}, {Tenant: "default", Peer: "agent://p1", Order: auditchain.NewestFirst, Limit: 3},
+			{Correlation: audittest.Correlation(7), Peer: "agent://p2"}, {Session: "s1", Capability: "answer-0"}, {Kinds: []auditchain.Kind{auditchain.KindToolCall}},
+		} {
+			if got, want := audittest.Collect(t, r, f), chosen(all, f); len(want) == 0 || !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v: %d entries, want %d", f, len(got), len(want))
+			}
+		}
+		audittest.WantIntact(t, audittest.Verify(t, r, auditchain.VerifyOptions{}), int64(len(all)))
+	}
+	checkReader(old)
+	l := audittest.OpenAt(t, path, auditchain.Options{ReplaceLostKey: true})
+	appendCalls(t, l, 100, 200)
+	if n := unknown(); n != 1 {
+		t.Errorf("%d packs have no sets", n)
+	}
+	checkReader(old)
+	checkReader(l.Reader)
+	// Whoever takes sets away hides nothing, and who changes one is found.
+	s.SQL(`UPDATE terms SET positions = NULL`)
+	checkReader(old)
+	s.SQL(`UPDATE terms SET positions = x'00' WHERE pack = 2 AND field = 'peer' AND value = 'agent://p3'`)
+	audittest.WantFault(t, audittest.Verify(t, old, auditchain.VerifyOptions{}), verify.IndexAltered, 0)
 }
