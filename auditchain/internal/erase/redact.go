@@ -140,9 +140,11 @@ func (n numbers) take(limit int64) (first []int64, rest numbers) {
 // have become rows, and how many it has erased.
 func eraseContent(w *chain.Writer, seqs []int64, by, limit int64) (looked int, count int64, err error) {
 	err = w.CommitStep(func() error {
-		if looked, err = w.DB().UnpackFirst(seqs, limit); err != nil {
+		n, unpacked, err := w.DB().UnpackErased(seqs, by, limit)
+		if err != nil {
 			return err
 		}
+		looked = n
 		list, err := json.Marshal(seqs[:looked])
 		if err != nil {
 			return err
@@ -154,7 +156,8 @@ func eraseContent(w *chain.Writer, seqs []int64, by, limit int64) (looked int, c
 		if err != nil {
 			return err
 		}
-		count, err = result.RowsAffected()
+		rows, err := result.RowsAffected()
+		count = unpacked + rows
 		return err
 	})
 	return looked, count, err

@@ -13,7 +13,7 @@ import (
 // A packer adds rows to the table packs, and what finds them to the tables terms and
 // filters.
 type packer struct {
-	insertPack, insertTerm, insertFilter, insertLeaf *sql.Stmt
+	insertPack, insertTerm, insertFilter, insertLeaf, insertErased *sql.Stmt
 
 	lookups               LookupCollector
 	tenants, kinds        []byte
@@ -30,6 +30,7 @@ func (pk *packer) prepare(ctx context.Context, conn *sql.Conn) (err error) {
 		{&pk.insertTerm, `INSERT INTO terms (field, value, pack, records, positions) VALUES (?, ?, ?, ?, ?)`},
 		{&pk.insertFilter, `INSERT INTO filters (pack, bits) VALUES (?, ?)`},
 		{&pk.insertLeaf, `INSERT OR REPLACE INTO tree (level, position, hash) VALUES (0, ?, ?)`},
+		{&pk.insertErased, `INSERT INTO records (seq, ts, tenant, kind, digest, hash, erased_by) VALUES (?, ?, ?, ?, ?, ?, ?)`},
 	} {
 		if *p.stmt, err = conn.PrepareContext(ctx, p.text); err != nil {
 			return err
@@ -101,7 +102,7 @@ func (pk *packer) forget() {
 
 func (pk *packer) close() error {
 	var errs []error
-	for _, stmt := range []*sql.Stmt{pk.insertPack, pk.insertTerm, pk.insertFilter, pk.insertLeaf} {
+	for _, stmt := range []*sql.Stmt{pk.insertPack, pk.insertTerm, pk.insertFilter, pk.insertLeaf, pk.insertErased} {
 		if stmt != nil {
 			errs = append(errs, stmt.Close())
 		}
@@ -117,17 +118,18 @@ func (w *Writer) Unpack(first, last int64) error {
 		return err
 	}
 	for _, at := range packs {
-		if err := w.unpack(at); err != nil {
+		if err := w.unpack(at, nil, 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// UnpackFirst writes the packs that hold the first of some records, in ascending order, as
-// rows, within the caller's transaction. Once that has made limit rows it unpacks no
-// further one, and returns how many of the records are before it.
-func (w *Writer) UnpackFirst(seqs []int64, limit int64) (n int, err error) {
+// UnpackErased writes the packs that hold the first of some records, in ascending order, as
+// rows, within the caller's transaction, those of the records without their content: erased by
+// the record by. Once that has made limit rows it unpacks no further one. It returns how many of
+// the records are before it, some of which may have been rows, and how many it has erased.
+func (w *Writer) UnpackErased(seqs []int64, by, limit int64) (n int, erased int64, err error) {
 	for made := int64(0); n < len(seqs); {
 		var first, last int64
 		// The first pack that ends with the next record or after it.
@@ -135,10 +137,10 @@ func (w *Writer) UnpackFirst(seqs []int64, limit int64) (n int, err error) {
 			WHERE first >= coalesce((SELECT max(first) FROM packs WHERE first <= ?1), ?1) AND first <= ?2 AND last >= ?1 ORDER BY first LIMIT 1`,
 			seqs[n], seqs[len(seqs)-1]).Scan(&first, &last)
 		if IsNoRows(err) {
-			return len(seqs), nil
+			return len(seqs), erased, nil
 		}
 		if err != nil {
-			return n, err
+			return n, erased, err
 		}
 		for n < len(seqs) && seqs[n] < first {
 			n++
@@ -147,16 +149,18 @@ func (w *Writer) UnpackFirst(seqs []int64, limit int64) (n int, err error) {
 			continue
 		}
 		if made >= limit {
-			return n, nil
+			return n, erased, nil
 		}
-		if err := w.unpack(first); err != nil {
-			return n, err
-		}
+		from := n
 		for made += last - first + 1; n < len(seqs) && seqs[n] <= last; {
 			n++
 		}
+		if err := w.unpack(first, seqs[from:n], by); err != nil {
+			return from, erased, err
+		}
+		erased += int64(n - from)
 	}
-	return n, nil
+	return n, erased, nil
 }
 
 // packsOf returns the first numbers of the packs that hold any of the records from first
@@ -166,8 +170,9 @@ func (w *Writer) packsOf(first, last int64) (packs []int64, err error) {
 		WHERE first >= coalesce((SELECT max(first) FROM packs WHERE first <= ?1), ?1) AND first <= ?2 AND last >= ?1 ORDER BY first`, first, last)
 }
 
-// unpack writes one pack as rows.
-func (w *Writer) unpack(at int64) error {
+// unpack writes one pack as rows, some of them without their content: erased by the record by. To
+// write what is then erased would leave pages half empty, and fill indexes for nothing.
+func (w *Writer) unpack(at int64, erased []int64, by int64) error {
 	var p pack
 	err := w.QueryRowContext(context.Background(), `SELECT `+packColumns+` FROM packs WHERE first = ?`, at).Scan(p.destinations()...)
 	if err != nil {
@@ -178,14 +183,34 @@ func (w *Writer) unpack(at int64) error {
 	if err != nil {
 		return w.Tampered((&PackError{First: p.first, Last: p.last, Err: err}).Error(), nil)
 	}
-	rows := make([]Row, len(records))
-	for i := range records {
-		rows[i] = rowOf(&records[i], u.digest(&records[i]))
-	}
 	if err := w.removePack(at); err != nil {
 		return err
 	}
-	return w.insert.insert(rows)
+	kept := make([]Row, 0, len(records))
+	for i := range records {
+		r := &records[i]
+		row := rowOf(r, u.digest(r))
+		if len(erased) == 0 || erased[0] != r.Seq {
+			kept = append(kept, row)
+			continue
+		}
+		// In the order of the numbers: a row goes behind the one before.
+		if err := w.insert.insert(kept); err != nil {
+			return err
+		}
+		erased, kept = erased[1:], kept[:0]
+		if err := w.packer.insertWithoutContent(&row, by); err != nil {
+			return err
+		}
+	}
+	return w.insert.insert(kept)
+}
+
+// insertWithoutContent adds a record whose content is erased.
+func (pk *packer) insertWithoutContent(row *Row, by int64) error {
+	h := &row.Header
+	_, err := pk.insertErased.ExecContext(context.Background(), h.Seq, h.Time, h.Tenant, h.Kind, h.Digest[:], row.Hash[:], by)
+	return err
 }
 
 // rowOf returns a record of a pack as a row.
@@ -259,7 +284,7 @@ func (w *Writer) PruneOldestPack(through int64) (count int64, err error) {
 	case last <= through:
 		return w.prunePack(first)
 	}
-	if err := w.unpack(first); err != nil {
+	if err := w.unpack(first, nil, 0); err != nil {
 		return 0, err
 	}
 	err = w.Exec(`INSERT OR REPLACE INTO tree (level, position, hash)
