@@ -26,5 +26,5 @@ func SumsAgree(ctx context.Context, db *store.DB) (bool, error) {
 	if err := v.run(ctx); err != nil {
 		return false, err
 	}
-	return v.indexes.agree(ctx, db)
+	return v.indexes.agree(ctx, db, v.report.Last)
 }

@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,44 @@ func TestAddedIndexes(t *testing.T) {
 	audittest.WantIntact(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{TrustedKeys: s.Keys}), audittest.SceneRecords-5)
 	s.SQL(`CREATE INDEX theirs ON records(kind, seq) WHERE seq <> 50`)
 	s.SQL(`PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE INDEX theirs ON records(kind, seq)' WHERE name = 'theirs'; PRAGMA writable_schema = OFF`)
+	audittest.WantFault(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{TrustedKeys: s.Keys}), verify.IndexAltered, 0)
+}
+
+// A log that is appended to all the while is verified by the sums as well: SQLite's own
+// comparison, which takes longer, is for what differs.
+func TestSumsAgreeWhileTheLogIsWritten(t *testing.T) {
+	t.Parallel()
+	l := audittest.Open(t, auditchain.Options{})
+	audittest.Fill(t, l, 30)
+	calls(t, l, 100, 20)
+	compared := false
+	report, err := changing(t, l, verify.Options{}, func(n int, query string) {
+		compared = compared || strings.Contains(query, "integrity_check") || strings.Contains(query, "UNION ALL SELECT pack, 0, 1 FROM terms")
+		audittest.Append(t, l, audittest.Violation(1000+n))
+		calls(t, l, 2000+100*n, 20)
+	})
+	if err != nil || !report.OK() {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	if compared {
+		t.Error("SQLite compared the indexes once more")
+	}
+}
+
+// An entry of a record that is not there is found, also if its number is beyond the end.
+func TestEntryBeyondTheEnd(t *testing.T) {
+	t.Parallel()
+	s := audittest.NewScene(t)
+	const record = `ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash, NULL FROM records WHERE seq = 50`
+	s.SQL(`INSERT INTO records SELECT 9000, ` + record + `;
+		PRAGMA writable_schema = ON;
+		CREATE TEMP TABLE hidden AS SELECT * FROM sqlite_schema WHERE name = 'records_kind';
+		DELETE FROM sqlite_schema WHERE name = 'records_kind';
+		PRAGMA writable_schema = RESET;
+		DELETE FROM records WHERE seq = 9000; -- of which the index keeps its entry
+		PRAGMA writable_schema = ON;
+		INSERT INTO sqlite_schema SELECT * FROM hidden;
+		PRAGMA writable_schema = RESET`)
 	audittest.WantFault(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{TrustedKeys: s.Keys}), verify.IndexAltered, 0)
 }
 
