@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -151,6 +152,38 @@ func TestUnsignedTail(t *testing.T) {
 				t.Errorf("%+v", report)
 			}
 		})
+	}
+}
+
+// A genuine checkpoint that is stored as one over more records than it covers makes none of
+// them signed ones: nothing is signed over them, and a quarantine mends the log.
+func TestCheckpointOfAnotherSize(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(s *audittest.Scene){
+		"over a forged record": func(s *audittest.Scene) { forgeRecord(s, 5, auditchain.KindRPCCall, `{}`) },
+		"over nothing":         func(*audittest.Scene) {},
+	} {
+		for _, size := range []int64{5, 1000, math.MaxInt64} {
+			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
+				t.Parallel()
+				s := sealedLog(t)
+				damage(s)
+				s.SQL(`INSERT INTO checkpoints SELECT ?, ts, note FROM checkpoints WHERE size = 4`, size)
+				before := dump(t, s)
+				_, err := auditchain.Open(t.Context(), s.Path, auditchain.Options{})
+				audittest.WantCode(t, err, auditchain.CodeTampered)
+				if dump(t, s) != before || !strings.Contains(err.Error(), "agentd audit quarantine") {
+					t.Errorf("the log was changed, or there is no remedy: %v", err)
+				}
+				q, err := auditchain.Quarantine(t.Context(), s.Path, "an intruder")
+				if err != nil || q.Signed != 4 {
+					t.Fatalf("%+v, %v", q, err)
+				}
+				checkEvidence(t, q)
+				audittest.Close(t, audittest.OpenAt(t, s.Path, auditchain.Options{}))
+				audittest.WantIntact(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{}), 5)
+			})
+		}
 	}
 }
 

@@ -142,8 +142,13 @@ func (w *Writer) removeAcross(ctx context.Context, q *Quarantined) error {
 }
 
 // believesTail reports whether the records after the newest genuine checkpoint, which may be
-// older than the newest one, are such that a start accepts them.
+// older than the newest one, are such that a start accepts them, and that checkpoint is the
+// newest one stored.
 func (w *Writer) believesTail(ctx context.Context) (bool, error) {
+	stored, _, err := w.db.NewestCheckpoint(ctx)
+	if err != nil || stored > w.head.Signed {
+		return false, err
+	}
 	fault, err := verify.CheckUnsigned(ctx, &w.db.DB, w.head.Signed, w.head.Seq)
 	if err != nil || fault != nil {
 		return false, err

@@ -91,13 +91,19 @@ func (w *Writer) checkSigned(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, note := range [][]byte{w.head.Note, file} {
+	for i, note := range [][]byte{w.head.Note, file} {
 		if note == nil {
 			continue
 		}
 		signed, err := w.openNote(ctx, note)
 		if err != nil {
 			return err
+		}
+		// The note alone is signed: a larger size beside it would make unsigned records
+		// signed ones.
+		if i == 0 && signed.Size != w.head.Signed {
+			return &auditerr.Error{Code: auditerr.CodeTampered, Path: w.db.Path, Hint: hintTail,
+				Msg: fmt.Sprintf("the checkpoint over %d records is stored as one over %d", signed.Size, w.head.Signed)}
 		}
 		if err := w.checkCovered(ctx, signed); err != nil {
 			return err
