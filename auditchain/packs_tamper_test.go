@@ -1,9 +1,12 @@
 package auditchain_test
 
 import (
+	"context"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/internal/audittest"
@@ -81,6 +84,74 @@ func TestTamperingWithPacks(t *testing.T) {
 				!strings.Contains(detail, "record 258 ") && !strings.Contains(detail, "record 5 ") {
 				t.Errorf("no record is named: %s", detail)
 			}
+		})
+	}
+}
+
+// Numbers in the file may be any. None of them keeps a verification, a query or a start busy for
+// ever, fails it with an error of SQLite's, or hides the records that are there; and a quarantine
+// takes them out.
+func TestLargestNumbers(t *testing.T) {
+	t.Parallel()
+	original := packedLog(t)
+	const pack = `, ts, '[""]', '[""]', x'', x'', '[]' FROM records WHERE seq = 700`
+	const row = `, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash, NULL FROM records WHERE seq = 700`
+	for name, test := range map[string]struct {
+		sql   string
+		class auditchain.FaultClass
+		seq   int64
+	}{
+		"a row":              {`INSERT INTO records SELECT 9223372036854775807` + row, verify.RecordMissing, 702},
+		"a pack":             {`INSERT INTO packs SELECT 9223372036854775807, 9223372036854775807` + pack, verify.RecordMissing, 702},
+		"a pack up to there": {`INSERT INTO packs SELECT 702, 9223372036854775807` + pack, verify.RecordAltered, 702},
+		"a pack up to there after a gap": {`INSERT INTO packs SELECT 9223372036854770000, 9223372036854775807` + pack + `;
+			INSERT INTO tree VALUES (0, 9223372036854775807, zeroblob(32))`, verify.RecordMissing, 702},
+		"a pack that ends before it begins": {`INSERT INTO packs SELECT 702, 5` + pack, verify.RecordAltered, 702},
+		"a pack whose numbers overflow": {`INSERT INTO packs SELECT 9223372036854775797, -9223372036854775777, ts, tenants, kinds, hashes, salts, bodies FROM packs WHERE first = 258`,
+			verify.RecordMissing, 702},
+		"a checkpoint": {`INSERT INTO checkpoints VALUES (9223372036854775807, 1, 'x')`, verify.CheckpointForged, math.MaxInt64},
+		"a genuine checkpoint": {`INSERT INTO checkpoints SELECT 9223372036854775807, ts, note FROM checkpoints WHERE size = 701`,
+			verify.CheckpointForged, math.MaxInt64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := original.Copy(t)
+			l := audittest.OpenAt(t, s.Path, auditchain.Options{})
+			if err := l.CloseWith(stopped); err != nil {
+				t.Fatal(err)
+			}
+			s.SQL(test.sql)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // rather than for ever
+			defer cancel()
+			r := audittest.OpenReader(t, s.Path)
+			report, err := r.Verify(ctx, auditchain.VerifyOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			audittest.WantFault(t, report, test.class, test.seq)
+			for _, f := range report.Faults {
+				if f.Seq < 0 || f.Last < 0 {
+					t.Errorf("a fault of no record: %v", f)
+				}
+			}
+			for _, f := range []auditchain.Filter{{}, {Since: time.UnixMilli(1)}, {Until: time.Now().AddDate(500, 0, 0)}, {Order: auditchain.NewestFirst}} {
+				n, told := 0, error(nil)
+				for e, err := range r.Query(ctx, f) {
+					if told = err; err == nil && e.Seq <= 701 {
+						n++
+					}
+				}
+				if n != 701 && auditchain.CodeOf(told) != auditchain.CodeTampered {
+					t.Errorf("%+v: %d records, %v", f, n, told)
+				}
+			}
+			_, err = auditchain.Open(ctx, s.Path, auditchain.Options{})
+			audittest.WantCode(t, err, auditchain.CodeTampered)
+			if q, err := auditchain.Quarantine(ctx, s.Path, "a far number"); err != nil || q.Signed != 701 {
+				t.Fatalf("%+v, %v", q, err)
+			}
+			audittest.Close(t, audittest.OpenAt(t, s.Path, auditchain.Options{}))
+			audittest.WantIntact(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{}), 702)
 		})
 	}
 }

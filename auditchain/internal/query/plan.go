@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"math"
 	"strings"
 	"time"
 
@@ -147,7 +148,7 @@ func (p *plan) extend(ctx context.Context, db *store.DB) error {
 		return nil
 	}
 	last, err := db.LastRecord(ctx)
-	p.end = last + 1
+	p.end = min(last, math.MaxInt64-1) + 1 // a row of the largest number must not hide all others
 	return err
 }
 

@@ -94,7 +94,7 @@ func (p *pack) complete(r *Record, i int, tenants, kinds [][]byte) {
 // tenants and kinds: one for all, or one for each.
 func (p *pack) head() (count int64, tenants, kinds [][]byte, err error) {
 	count = int64(len(p.hashes) / tlog.HashSize)
-	if count < 1 || p.first < 1 || p.last-p.first != count-1 || int64(len(p.hashes)) != count*tlog.HashSize ||
+	if count < 1 || p.first < 1 || p.last < p.first || p.last-p.first != count-1 || int64(len(p.hashes)) != count*tlog.HashSize ||
 		int64(len(p.salts)) != count*chainhash.SaltSize {
 		return 0, nil, nil, errPackCount
 	}

@@ -153,18 +153,21 @@ func (db *DB) WrapRead(doing string, err error) error {
 
 const (
 	// LastSQL is the number of the newest record, 0 in an empty log. Each table is a query of
-	// its own, which SQLite answers with one look-up.
-	LastSQL = `max(coalesce((SELECT max(seq) FROM records), 0), coalesce((SELECT last FROM packs WHERE first = (SELECT max(first) FROM packs)), 0))`
+	// its own, which SQLite answers with one look-up. A pack that ends before it begins is
+	// somebody else's, and must not hide those before it.
+	LastSQL = `max(coalesce((SELECT max(seq) FROM records), 0), coalesce((SELECT max(first, last) FROM packs WHERE first = (SELECT max(first) FROM packs)), 0))`
 
 	// FirstAtSQL searches the numbers for the first record at or after the time ?1. Times
 	// never decrease along the log, so the newest record up to a number has the highest
 	// time up to there. Of two steps, one looks up the time in the middle and one halves.
+	// Numbers may be any in the file, and SQLite goes on in floating point where a sum of
+	// integers is too large: the search would not end.
 	FirstAtSQL = `search(low, high, time) AS (
-		SELECT max(1, min(coalesce((SELECT min(seq) FROM records), 1), coalesce((SELECT min(first) FROM packs), 1))), ` + LastSQL + ` + 1, NULL
+		SELECT max(1, min(coalesce((SELECT min(seq) FROM records), 1), coalesce((SELECT min(first) FROM packs), 1))), min(` + LastSQL + `, 9223372036854775806) + 1, NULL
 		UNION ALL
-		SELECT iif(time < ?1, (low + high) / 2 + 1, low), iif(time >= ?1, (low + high) / 2, high), iif(time IS NULL, max(
-				coalesce((SELECT ts FROM records WHERE seq <= (low + high) / 2 ORDER BY seq DESC LIMIT 1), ?1 - 1),
-				coalesce((SELECT ts FROM packs WHERE first <= (low + high) / 2 ORDER BY first DESC LIMIT 1), ?1 - 1)), NULL)
+		SELECT iif(time < ?1, low + (high - low) / 2 + 1, low), iif(time >= ?1, low + (high - low) / 2, high), iif(time IS NULL, max(
+				coalesce((SELECT ts FROM records WHERE seq <= low + (high - low) / 2 ORDER BY seq DESC LIMIT 1), -9223372036854775808),
+				coalesce((SELECT ts FROM packs WHERE first <= low + (high - low) / 2 ORDER BY first DESC LIMIT 1), -9223372036854775808)), NULL)
 			FROM search WHERE low < high)
 	SELECT low FROM search WHERE low >= high`
 )

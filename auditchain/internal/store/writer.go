@@ -181,7 +181,7 @@ func (w *Writer) RemoveAfter(size int64) (count int64, err error) {
 // records they claim to be. One that begins before the end of a checkpoint and ends after it is
 // not of the log's making, and goes whole.
 func (w *Writer) removePacksAfter(size int64) (count int64, err error) {
-	outside, err := w.numbers(`SELECT first FROM packs WHERE first < 1 OR last > ?`, size)
+	outside, err := w.numbers(`SELECT first FROM packs WHERE first < 1 OR first > ?1 OR last > ?1`, size)
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"iter"
+	"math"
 
 	"github.com/agentd/agentd/auditchain/internal/chainhash"
 	"github.com/agentd/agentd/auditchain/internal/store"
@@ -125,7 +126,7 @@ func (c *chain) overGap(ctx context.Context, next, last int64, yield func(Fault,
 	there := next
 	err := c.db.ScanPacked(ctx, `SELECT coalesce(min(n), ?2) FROM (
 		SELECT (SELECT seq FROM records WHERE seq >= ?1 ORDER BY seq LIMIT 1) AS n
-		UNION ALL SELECT (SELECT position + 1 FROM tree WHERE level = 0 AND position >= ?1 - 1 ORDER BY position LIMIT 1)
+		UNION ALL SELECT (SELECT position + 1 FROM tree WHERE level = 0 AND position >= ?1 - 1 AND position < ?2 ORDER BY position LIMIT 1)
 		UNION ALL SELECT (SELECT first FROM packs WHERE first >= ?1 ORDER BY first LIMIT 1)
 		UNION ALL SELECT ?1 FROM (SELECT first, last FROM packs WHERE first < ?1 ORDER BY first DESC LIMIT 1) WHERE last >= ?1 AND first <> ?3)`,
 		[]any{next, last, c.unread}, []any{&there})
@@ -139,9 +140,10 @@ func (c *chain) overGap(ctx context.Context, next, last int64, yield func(Fault,
 // has stopped.
 func (c *chain) page(ctx context.Context, first, last int64, yield func(Fault, error) bool) (bool, error) {
 	var r row
-	next := first
+	next, over := first, false // over: the number after last would be beyond the largest one
 	for stored, err := range c.db.Records(ctx, first, last) {
 		if unreadable, ok := errors.AsType[*store.PackError](err); ok {
+			over = over || min(unreadable.Last, last) == math.MaxInt64
 			if f := c.unreadable(unreadable, &next, last); f.Class != 0 && !yield(f, nil) {
 				return false, nil
 			}
@@ -151,7 +153,7 @@ func (c *chain) page(ctx context.Context, first, last int64, yield func(Fault, e
 			return false, err
 		}
 		r.take(stored)
-		if r.seq < next {
+		if r.seq < next || over {
 			// A row and a pack, or two packs, with one number. It is in the chain once.
 			if !yield(Fault{Class: RecordAdded, Seq: r.seq, Detail: "there is another record of this number"}, nil) {
 				return false, nil
@@ -175,7 +177,7 @@ func (c *chain) page(ctx context.Context, first, last int64, yield func(Fault, e
 		}
 		next = r.seq + 1
 	}
-	if next <= last {
+	if next <= last && !over {
 		return c.gap(ctx, next, last, yield)
 	}
 	return true, nil
@@ -186,7 +188,7 @@ func (c *chain) page(ctx context.Context, first, last int64, yield func(Fault, e
 func (c *chain) unreadable(e *store.PackError, next *int64, last int64) Fault {
 	c.lost = true
 	if e.Last >= *next {
-		*next = min(e.Last, last) + 1
+		*next = min(e.Last, last, math.MaxInt64-1) + 1
 	}
 	if c.unread == e.First && e.First != 0 {
 		return Fault{}

@@ -93,7 +93,7 @@ func (v *verifier) compareHeads(ctx context.Context) {
 		if v.stored.size == v.tree.Size() {
 			v.compareHead(v.stored.head())
 		}
-		v.err = v.loadStored(ctx, v.stored.size+1)
+		v.err = v.loadStored(ctx, v.stored.size)
 	}
 	for len(v.outside) > 0 && v.outside[0].parsed.Size <= v.tree.Size() {
 		if v.outside[0].parsed.Size == v.tree.Size() {
@@ -198,13 +198,13 @@ func (v *verifier) open(h signedHead) (*checkpoint.Signed, *Fault) {
 	return nil, f
 }
 
-// loadStored reads the first stored checkpoint of at least the given size.
-// Malformed ones are reported and skipped.
-func (v *verifier) loadStored(ctx context.Context, size int64) error {
+// loadStored reads the first stored checkpoint of more than the given size, which may be the
+// largest number that there is. Malformed ones are reported and skipped.
+func (v *verifier) loadStored(ctx context.Context, after int64) error {
 	for {
 		v.stored = storedHead{}
-		err := v.db.QueryRowContext(ctx, `SELECT size, note FROM checkpoints WHERE size BETWEEN ? AND ? ORDER BY size LIMIT 1`,
-			max(1, size), v.lastStored).
+		err := v.db.QueryRowContext(ctx, `SELECT size, note FROM checkpoints WHERE size > ? AND size <= ? ORDER BY size LIMIT 1`,
+			max(0, after), v.lastStored).
 			Scan(&v.stored.size, &v.stored.note)
 		if store.IsNoRows(err) {
 			return nil
@@ -217,7 +217,7 @@ func (v *verifier) loadStored(ctx context.Context, size int64) error {
 			return nil
 		}
 		v.add(Fault{Class: CheckpointForged, Seq: v.stored.size, Detail: "a stored checkpoint is malformed or not of the size it is stored under"})
-		size = v.stored.size + 1
+		after = v.stored.size
 	}
 }
 
@@ -229,7 +229,7 @@ func (v *verifier) compareBeyond(ctx context.Context, last int64) error {
 	beyond := v.outside
 	for v.stored.size > 0 {
 		beyond = append(beyond, v.stored.head())
-		if err := v.loadStored(ctx, v.stored.size+1); err != nil {
+		if err := v.loadStored(ctx, v.stored.size); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,7 @@ func isSealed(ctx context.Context, db *store.DB, seq int64) (bool, error) {
 // checkYoung checks a log without a checkpoint.
 func checkYoung(ctx context.Context, db *store.DB) (*Fault, error) {
 	var age, last int64
-	err := db.ScanPacked(ctx, `SELECT max(ts) - min(ts), max(seq) FROM (SELECT seq, ts FROM records NOT INDEXED UNION ALL SELECT last, ts FROM packs)`,
+	err := db.ScanPacked(ctx, `SELECT CAST(min(max(ts) * 1.0 - min(ts), 1e15) AS INTEGER), max(seq) FROM (SELECT seq, ts FROM records NOT INDEXED UNION ALL SELECT last, ts FROM packs)`,
 		nil, []any{&age, &last})
 	if err != nil {
 		return nil, db.Wrap("reading the records", err)

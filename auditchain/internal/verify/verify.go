@@ -194,7 +194,7 @@ func (v *verifier) catchUp(ctx context.Context) error {
 		if v.report.First == 0 {
 			v.report.First = first
 		}
-		if err := v.loadStored(ctx, first); err != nil {
+		if err := v.loadStored(ctx, first-1); err != nil {
 			return err
 		}
 		if err := v.pass(ctx, first, v.report.Last); err != nil {
@@ -238,7 +238,7 @@ func (v *verifier) begin(ctx context.Context) (first int64, err error) {
 	}
 	// Even if there is no record to read, a tree head of size 0 or of the size to
 	// start from has to be compared.
-	if err := v.loadStored(ctx, first-1); err != nil {
+	if err := v.loadStored(ctx, first-2); err != nil {
 		return 0, err
 	}
 	v.compareHeads(ctx)
