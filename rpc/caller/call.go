@@ -28,6 +28,7 @@ func (c *Client) RequestAgent(ctx context.Context, r rpc.Request) (*rpc.Result, 
 	response, err := call.do(ctx)
 	result := call.result(response, err)
 	call.record(result)
+	call.giveTopic()
 	call.recycle()
 	if err != nil {
 		return result, err
@@ -114,7 +115,7 @@ func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
 		c.resent++
 		c.noteFailure(err)
 		// A new message id: the callee would reject a repeated one as a replay. The
-		// correlation id stays, and with it the reply topic.
+		// correlation id stays, and so does the reply topic.
 		c.ids.message = c.client.ids.One()
 	}
 }
@@ -138,7 +139,7 @@ func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) 
 		defer func() { c.closeBreaker(pass, err, reply != nil, start) }()
 	}
 	if c.request.Mode == rpc.ModeFireAndForget {
-		return nil, c.publish(ctx, envelope.Event, "")
+		return nil, c.publish(ctx, envelope.Event, nil)
 	}
 	if reply, err = c.roundTrip(ctx); err != nil {
 		return nil, err
@@ -157,13 +158,14 @@ func (c *call) roundTrip(ctx context.Context) (*envelope.Envelope, *rpc.Error) {
 	if err != nil {
 		return nil, err
 	}
-	// The correlation id is the token of the reply topic; receive finds the slot by
-	// it.
-	if err := c.publish(ctx, envelope.Request, c.transport.inbox.Topic(c.ids.correlation)); err != nil {
+	// Receive finds the slot by the token of the reply topic.
+	if err := c.publish(ctx, envelope.Request, c.replyTopic()); err != nil {
 		c.client.pending.cancel(slot)
 		return nil, err
 	}
-	return c.await(ctx, slot)
+	reply, err := c.await(ctx, slot)
+	c.answered = err == nil
+	return reply, err
 }
 
 // A call is one call on its way through the caller's end.
@@ -193,6 +195,8 @@ type call struct {
 	resent    int          // requests that attempts sent once more
 	failures  []rpc.Code   // of the requests that another one followed
 	failed    []span.Event // the same, of a call with a span
+	replies   *replyTopic  // where the answers go, once a request that asks for one is sent
+	answered  bool         // the last request
 
 	approved  time.Time     // when a person let the call go on
 	run       run           // what the replies report of the skill

@@ -103,6 +103,7 @@ type Client struct {
 	ids        id.Source
 	buffers    wire.Buffers
 	spare      sync.Pool // of *call, with their zero values
+	topics     replyTopics
 	stale      atomic.Uint64
 	silences   silences
 	followed   followed

@@ -80,7 +80,7 @@ func (c *call) enqueue(ctx context.Context, q transport.CallQueue) (json.RawMess
 		}
 	}
 	c.traceSend()
-	data, err := c.encode(&wire.Buffer{}, envelope.Request, "") // the queue may keep it
+	data, err := c.encode(&wire.Buffer{}, envelope.Request, nil) // the queue may keep it
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func (c *call) log() *slog.Logger {
 		"capability", truncate.String(c.request.Capability, wire.MaxName), "correlationId", c.ids.correlation, "traceId", trace.ID(c.traceparent()))
 }
 
-// about is what lines about a call have that a message names.
+// about is what lines about a message have of the call that waits on its topic.
 func (b *binding) about() []any {
-	return []any{"peer", b.peer, "capability", truncate.String(b.capability, wire.MaxName), "traceId", trace.ID(b.trace)}
+	return []any{"peer", b.peer, "capability", truncate.String(b.capability, wire.MaxName), "correlationId", b.correlationID, "traceId", trace.ID(b.trace)}
 }

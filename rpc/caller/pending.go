@@ -8,12 +8,12 @@ import (
 	"github.com/agentd/agentd/rpc"
 )
 
-// reserve takes a slot among the pending calls, which receive finds by the
-// correlation id.
+// reserve takes a slot among the pending calls, which receive finds by the token of the
+// reply topic.
 func (c *call) reserve() (*pendingCall, *rpc.Error) {
 	return c.client.pending.reserve(binding{
 		peer: c.peer.Address, transport: c.peer.Transport, topic: c.peer.Topic,
-		correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant(),
+		token: c.replyTopic().token, correlationID: c.ids.correlation, messageID: c.ids.message, tenantID: c.tenant(),
 		progress: newProgressStream(&c.request), capability: c.request.Capability, trace: c.traceparent(),
 	})
 }
@@ -23,7 +23,8 @@ type binding struct {
 	peer          envelope.Address
 	transport     string // the kind of transport and the topic that the request went to
 	topic         string
-	correlationID string // the token of the reply topic too
+	token         string // of the reply topic
+	correlationID string
 	messageID     string
 	tenantID      string
 	progress      *progressStream // nil for a caller that wants no progress
@@ -89,7 +90,7 @@ func (t *pendingTable) reserve(b binding) (*pendingCall, *rpc.Error) {
 	case len(t.calls) >= t.capacity:
 		return nil, rpc.NewError(rpc.CodeBusy, nil, "%d calls of this agent are waiting for replies already", t.capacity)
 	}
-	t.calls[b.correlationID] = c
+	t.calls[b.token] = c
 	return c, nil
 }
 
@@ -124,16 +125,16 @@ func (t *pendingTable) find(token string) (b binding, ok bool) {
 }
 
 // complete gives the call that b was found for its outcome. It returns false when
-// the call has ended already. The message id tells apart the attempts of one call,
-// which share a token.
+// the call has ended already. The message id tells apart the attempts of one call, and
+// the calls that use one topic one after the other.
 func (t *pendingTable) complete(b binding, o outcome) bool {
 	t.mu.Lock()
-	c := t.calls[b.correlationID]
+	c := t.calls[b.token]
 	if c == nil || c.messageID != b.messageID {
 		t.mu.Unlock()
 		return false
 	}
-	delete(t.calls, b.correlationID)
+	delete(t.calls, b.token)
 	t.mu.Unlock()
 	// Outside the lock, and it never blocks: the channel holds one, and by removing
 	// the call this goroutine has become its only sender.
@@ -145,7 +146,7 @@ func (t *pendingTable) complete(b binding, o outcome) bool {
 func (t *pendingTable) distrust(b binding) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
+	if c := t.calls[b.token]; c != nil && c.messageID == b.messageID {
 		c.unproven = true
 	}
 }
@@ -155,7 +156,7 @@ func (t *pendingTable) distrust(b binding) {
 func (t *pendingTable) garble(b binding) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
+	if c := t.calls[b.token]; c != nil && c.messageID == b.messageID {
 		c.garbled = true
 	}
 }
@@ -164,7 +165,7 @@ func (t *pendingTable) garble(b binding) {
 func (t *pendingTable) doubt(b binding) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c := t.calls[b.correlationID]; c != nil && c.messageID == b.messageID {
+	if c := t.calls[b.token]; c != nil && c.messageID == b.messageID {
 		select {
 		case c.doubted <- struct{}{}:
 		default: // the call knows
@@ -177,10 +178,10 @@ func (t *pendingTable) doubt(b binding) {
 func (t *pendingTable) remove(c *pendingCall) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.calls[c.correlationID] != c {
+	if t.calls[c.token] != c {
 		return false
 	}
-	delete(t.calls, c.correlationID)
+	delete(t.calls, c.token)
 	return true
 }
 

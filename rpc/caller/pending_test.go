@@ -10,7 +10,7 @@ import (
 )
 
 func bindingOf(call, attempt int) binding {
-	return binding{correlationID: "c" + strconv.Itoa(call), messageID: "m" + strconv.Itoa(call) + "." + strconv.Itoa(attempt)}
+	return binding{token: "t" + strconv.Itoa(call), correlationID: "c" + strconv.Itoa(call), messageID: "m" + strconv.Itoa(call) + "." + strconv.Itoa(attempt)}
 }
 
 // answerTo is a reply that says which request it is for.
@@ -28,7 +28,7 @@ func TestLateReplySettlesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, ok := table.find(first.correlationID)
+		found, ok := table.find(first.token)
 		if !ok || found != first {
 			t.Fatalf("found %+v", found)
 		}

@@ -62,7 +62,7 @@ func (s *progressStream) channel() <-chan rpc.ProgressEvent {
 
 // receiveProgress takes one event of a reply inbox. It must pass the checks of a
 // reply, but completes nothing.
-func (c *Client) receiveProgress(call binding, token string, e *envelope.Envelope) {
+func (c *Client) receiveProgress(call binding, e *envelope.Envelope) {
 	why := "progress that the call did not ask for"
 	if call.progress != nil {
 		why = c.mismatch(call, e, envelope.Event)
@@ -73,7 +73,7 @@ func (c *Client) receiveProgress(call binding, token string, e *envelope.Envelop
 		why = "not caused by the request"
 	}
 	if why != "" {
-		c.ignore(token, why, call.about()...)
+		c.ignore(why, call.about()...)
 		return
 	}
 	if _, err := c.verifier.Verify(e); err != nil {
@@ -82,7 +82,7 @@ func (c *Client) receiveProgress(call binding, token string, e *envelope.Envelop
 	}
 	c.silences.end(call.peer)
 	if why := call.progress.add(e); why != "" {
-		c.ignore(token, why, call.about()...)
+		c.ignore(why, call.about()...)
 	}
 }
 

@@ -14,18 +14,22 @@ import (
 	"github.com/agentd/agentd/transport"
 )
 
-// publish hands the request to the broker. replyTopic is "" for an event.
-func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic string) *rpc.Error {
+// publish hands the request to the broker. replies is nil for an event.
+func (c *call) publish(ctx context.Context, kind envelope.Kind, replies *replyTopic) *rpc.Error {
 	buffer := c.client.buffers.For(c.transport.Transport)
 	defer buffer.Release()
-	data, err := c.encode(buffer, kind, replyTopic)
+	data, err := c.encode(buffer, kind, replies)
 	if err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return c.gaveUp(ctx)
 	}
-	if err := c.transport.Publish(ctx, transport.Message{Topic: c.peer.Topic, Reply: replyTopic, Data: data}); err != nil {
+	m := transport.Message{Topic: c.peer.Topic, Data: data}
+	if replies != nil {
+		m.Reply = replies.topic
+	}
+	if err := c.transport.Publish(ctx, m); err != nil {
 		if ctx.Err() != nil { // report the caller's own end, not the transport's error that follows from it
 			return c.gaveUp(ctx)
 		}
@@ -38,8 +42,8 @@ func (c *call) publish(ctx context.Context, kind envelope.Kind, replyTopic strin
 	return nil
 }
 
-// encode makes the message, in a buffer. replyTopic is "" when no reply is expected.
-func (c *call) encode(buffer *wire.Buffer, kind envelope.Kind, replyTopic string) ([]byte, *rpc.Error) {
+// encode makes the message, in a buffer. replies is nil when no reply is expected.
+func (c *call) encode(buffer *wire.Buffer, kind envelope.Kind, replies *replyTopic) ([]byte, *rpc.Error) {
 	var headers [12]envelope.Header // room for all of them on the stack
 	e := envelope.Envelope{
 		Kind: kind, MessageID: c.ids.message, CorrelationID: c.ids.correlation,
@@ -47,14 +51,12 @@ func (c *call) encode(buffer *wire.Buffer, kind envelope.Kind, replyTopic string
 		Deadline: ceilMilli(c.until), TenantID: c.tenant(),
 		Headers: c.headers(headers[:0], kind), Payload: c.request.Payload,
 	}
-	if replyTopic != "" {
+	if replies != nil {
 		e.Deadline = ceilMilli(c.until.Add(-replyMargin(time.Until(c.until))))
+		e.ReplyTo = replies.uri
 	}
 	if c.parent != nil {
 		e.CausedBy = c.parent.MessageID
-	}
-	if replyTopic != "" {
-		e.ReplyTo = c.peer.Transport + "://" + replyTopic
 	}
 	data, err := buffer.Seal(c.client.cfg.Identity, &e)
 	if err != nil {

@@ -18,12 +18,12 @@ func (c *Client) receive(kind string, m transport.Message) {
 		c.notice(kind, m)
 		return
 	case !ok:
-		c.ignore("", "not a topic of this inbox")
+		c.ignore("not a topic of this inbox")
 		return
 	}
 	call, ok := c.pending.find(token)
 	if !ok {
-		c.ignore(token, "no call waits for it")
+		c.ignore("no call waits for it")
 		return
 	}
 	if m.Err != nil {
@@ -33,15 +33,15 @@ func (c *Client) receive(kind string, m transport.Message) {
 	reply, err := envelope.Decode(m.Data)
 	if err != nil {
 		c.pending.garble(call)
-		c.ignore(token, err.Error(), call.about()...)
+		c.ignore(err.Error(), call.about()...)
 		return
 	}
 	if reply.Kind == envelope.Event {
-		c.receiveProgress(call, token, reply)
+		c.receiveProgress(call, reply)
 		return
 	}
 	if why := c.mismatch(call, reply, envelope.Response); why != "" {
-		c.ignore(token, why, call.about()...)
+		c.ignore(why, call.about()...)
 		return
 	}
 	// Signatures cost the most, so they come after the comparisons.
@@ -51,7 +51,7 @@ func (c *Client) receive(kind string, m transport.Message) {
 	}
 	c.silences.end(call.peer)
 	if !c.pending.complete(call, outcome{reply: reply}) {
-		c.ignore(token, "the call has ended", call.about()...)
+		c.ignore("the call has ended", call.about()...)
 	}
 }
 
@@ -102,15 +102,15 @@ func (c *Client) mismatch(call binding, reply *envelope.Envelope, kind envelope.
 // real reply may still come.
 func (c *Client) dropUnproven(call binding, reply *envelope.Envelope, why error) {
 	c.pending.distrust(call)
-	c.ignore(call.correlationID, why.Error(), call.about()...)
+	c.ignore(why.Error(), call.about()...)
 	if err := c.verifier.Record(context.Background(), reply, why); err != nil {
-		c.cfg.Logger.Error("refused proof not recorded", append(call.about(), "correlationId", call.correlationID, "error", err)...)
+		c.cfg.Logger.Error("refused proof not recorded", append(call.about(), "error", err)...)
 	}
 }
 
 // ignore counts and logs a message that completes no call, with what is known about
-// the call that it names. It never logs a payload.
-func (c *Client) ignore(token, why string, about ...any) {
+// the call that waits on its topic. It never logs a payload.
+func (c *Client) ignore(why string, about ...any) {
 	c.stale.Add(1)
-	c.cfg.Logger.Warn("reply ignored", append(about, "correlationId", token, "reason", why)...)
+	c.cfg.Logger.Warn("reply ignored", append(about, "reason", why)...)
 }
