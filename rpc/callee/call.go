@@ -124,10 +124,11 @@ func (c *call) run() (json.RawMessage, *rpc.Error) {
 	if err := c.validateRequest(); err != nil { // SCHEMA_VIOLATION, side request
 		return nil, err
 	}
-	if err := c.checkInterrupted(); err != nil { // DEADLINE_EXCEEDED, CANCELLED
+	start := time.Now()
+	if err := c.checkInterrupted(start); err != nil { // DEADLINE_EXCEEDED, CANCELLED
 		return nil, err
 	}
-	answer, err := c.runSkill() // HANDLER_ERROR and its like
+	answer, err := c.runSkill(start) // HANDLER_ERROR and its like
 	if err == nil {
 		err = c.validateAnswer(answer) // SCHEMA_VIOLATION, side response
 	}

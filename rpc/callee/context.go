@@ -50,13 +50,18 @@ func (c *callContext) Done() <-chan struct{} { return c.whole().Done() }
 
 // Err implements [context.Context]. It notices a passed deadline without a timer.
 func (c *callContext) Err() error {
-	c.mu.Lock()
-	running := c.full == nil && !c.ended && c.root.Err() == nil && time.Now().Before(c.deadline)
-	c.mu.Unlock()
-	if running {
+	if c.runsAt(time.Now()) {
 		return nil
 	}
 	return c.whole().Err()
+}
+
+// runsAt reports whether the context has not ended at a time, which is now. False leaves
+// it open: whatever waits for the context may know more.
+func (c *callContext) runsAt(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.full == nil && !c.ended && c.root.Err() == nil && now.Before(c.deadline)
 }
 
 // Value implements [context.Context]. context.Cause and child contexts look for

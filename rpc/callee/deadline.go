@@ -12,7 +12,7 @@ import (
 // setDeadline ends the call when its caller stops waiting, and where the caller sets
 // no deadline, by the capability's own timeout.
 func (c *call) setDeadline() *rpc.Error {
-	now := time.Now()
+	now := c.start // a moment ago, on this goroutine
 	declared := now.Add(rpc.EffectiveTimeout(0, c.capability.Timeout))
 	c.deadline = declared
 	if c.request.Deadline != 0 {
@@ -36,8 +36,8 @@ func (c *call) setDeadline() *rpc.Error {
 
 // checkInterrupted refuses to start a skill whose caller has stopped waiting: the
 // checks before it may have taken until the deadline.
-func (c *call) checkInterrupted() *rpc.Error {
-	if c.ctx.Err() == nil {
+func (c *call) checkInterrupted(now time.Time) *rpc.Error {
+	if c.ctx.runsAt(now) || c.ctx.Err() == nil {
 		return nil
 	}
 	return c.interruptedUnrun("the deadline passed before the skill could begin")

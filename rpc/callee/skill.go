@@ -17,10 +17,9 @@ import (
 // errGoexit is the failure of a handler that ended its goroutine.
 var errGoexit = errors.New("the skill ended its goroutine without an answer")
 
-// runSkill runs the handler.
-func (c *call) runSkill() (json.RawMessage, *rpc.Error) {
-	start := time.Now()
-	answer, err := c.handle()
+// runSkill runs the handler, from start, which is now.
+func (c *call) runSkill(start time.Time) (json.RawMessage, *rpc.Error) {
+	answer, err := c.handle(start)
 	if err != nil {
 		failed := c.skillError(err)
 		c.endRun(start, failed)
@@ -31,7 +30,7 @@ func (c *call) runSkill() (json.RawMessage, *rpc.Error) {
 }
 
 // handle calls the handler. A panic of the handler is an error like any other.
-func (c *call) handle() (answer json.RawMessage, err error) {
+func (c *call) handle(start time.Time) (answer json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the skill panicked: %v\n%s", p, debug.Stack())
@@ -51,7 +50,6 @@ func (c *call) handle() (answer json.RawMessage, err error) {
 	}
 	c.ctx.invocation = &c.invocation
 	c.began = true
-	start := time.Now()
 	defer func() { c.worked = time.Since(start) }()
 	return c.served.handlers[c.capability.Skill].Handle(&c.ctx, &c.invocation)
 }

@@ -124,10 +124,11 @@ func (c *call) attempt(ctx context.Context) (json.RawMessage, *rpc.Error) {
 // every attempt.
 func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) {
 	c.run = run{ran: c.run.ran}
-	if err := c.limitRate(ctx); err != nil {
+	start := time.Now() // once: to read the clock costs as much as one of these checks
+	if err := c.limitRate(ctx, start); err != nil {
 		return nil, err
 	}
-	pass, err := c.passBreaker()
+	pass, err := c.passBreaker(start)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +136,6 @@ func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) 
 	// half-open one stays half open.
 	var reply *envelope.Envelope
 	if c.client.cfg.Checks.Breakers != nil {
-		start := time.Now()
 		defer func() { c.closeBreaker(pass, err, reply != nil, start) }()
 	}
 	if c.request.Mode == rpc.ModeFireAndForget {
@@ -212,12 +212,13 @@ type ids struct{ message, correlation string }
 
 // newCall stamps the start of the call: every timeout and latency counts from here.
 func (c *Client) newCall(r rpc.Request) *call {
-	message, correlation := c.ids.Two()
+	now := time.Now()
+	message, correlation := c.ids.TwoAt(now)
 	one, _ := c.spare.Get().(*call)
 	if one == nil {
 		one = &call{}
 	}
-	one.client, one.request, one.ids, one.start = c, r, ids{message: message, correlation: correlation}, time.Now()
+	one.client, one.request, one.ids, one.start = c, r, ids{message: message, correlation: correlation}, now
 	return one
 }
 

@@ -60,7 +60,7 @@ func (c *call) durableQueue() (transport.CallQueue, *rpc.Error) {
 // waits for the answer.
 func (c *call) enqueue(ctx context.Context, q transport.CallQueue) (json.RawMessage, *rpc.Error) {
 	// A breaker has no say: the queue takes requests while the callee is away.
-	if err := c.limitRate(ctx); err != nil {
+	if err := c.limitRate(ctx, time.Now()); err != nil {
 		return nil, err
 	}
 	c.attempted, c.delivery = 1, envelope.DeliveryDurable

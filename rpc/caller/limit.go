@@ -11,12 +11,12 @@ import (
 
 // limitRate counts the attempt against the caller's rate limit. A peer whose
 // contract is unknown has declared no limit.
-func (c *call) limitRate(ctx context.Context) *rpc.Error {
+func (c *call) limitRate(ctx context.Context, now time.Time) *rpc.Error {
 	limiter := c.client.cfg.Checks.Limiter
 	if limiter == nil || c.capability == nil {
 		return nil
 	}
-	quota := limiter.Take(c.peer.Address, c.tenant(), c.capability, time.Now())
+	quota := limiter.Take(c.peer.Address, c.tenant(), c.capability, now)
 	if quota.Allowed {
 		return nil
 	}
@@ -31,12 +31,11 @@ func (c *call) limitRate(ctx context.Context) *rpc.Error {
 }
 
 // passBreaker asks the circuit breaker of the capability.
-func (c *call) passBreaker() (policy.Pass, *rpc.Error) {
+func (c *call) passBreaker(now time.Time) (policy.Pass, *rpc.Error) {
 	breakers := c.client.cfg.Checks.Breakers
 	if breakers == nil {
 		return policy.Pass{}, nil
 	}
-	now := time.Now()
 	pass, status, ok := breakers.Pass(c.peer.Address, c.request.Capability, now)
 	if ok {
 		return pass, nil

@@ -2,6 +2,7 @@ package id
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -12,7 +13,7 @@ func BenchmarkSource(b *testing.B) {
 		var s Source
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = s.Two()
+			_, _ = s.TwoAt(time.Now())
 		}
 	})
 	b.Run("TwoByLibrary", func(b *testing.B) {

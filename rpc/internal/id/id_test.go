@@ -20,7 +20,7 @@ func TestSource(t *testing.T) {
 			for range n {
 				before := time.Now().UnixMilli()
 				one := s.One()
-				a, b := s.Two()
+				a, b := s.TwoAt(time.Now())
 				after := time.Now().UnixMilli()
 				mu.Lock()
 				for _, id := range []string{one, a, b} {
