@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"iter"
+	"slices"
+	"strconv"
 )
 
 // A PackChoice says which packs to read, and which of their records.
@@ -86,13 +88,13 @@ func (c *PackChoice) ordered(statement, column string) string {
 // all reads every pack.
 func (s *packSearch) all(ctx context.Context) error {
 	c := s.choice
-	_, err := s.read(ctx, allPositions(), c.allSQL(), c.Low+1, c.High)
+	_, err := s.read(ctx, nil, c.allSQL(), c.Low+1, c.High)
 	return err
 }
 
-// read yields the records of the packs of a statement that are at some of their positions. It
-// returns false if the consumer has stopped.
-func (s *packSearch) read(ctx context.Context, chosen positions, query string, args ...any) (more bool, err error) {
+// read yields the records of the packs of a statement, of one that is in the list those at its
+// positions. It returns false if the consumer has stopped.
+func (s *packSearch) read(ctx context.Context, list []posting, query string, args ...any) (more bool, err error) {
 	rows, err := s.db.QueryPacked(ctx, query, args...)
 	if err != nil {
 		return false, err
@@ -104,6 +106,10 @@ func (s *packSearch) read(ctx context.Context, chosen positions, query string, a
 			return false, err
 		}
 		s.p.tenants, s.p.kinds, s.p.hashes, s.p.salts, s.p.bodies = tenants, kinds, hashes, salts, bodies
+		chosen := allPositions()
+		if i := slices.IndexFunc(list, func(entry posting) bool { return entry.pack == s.p.first }); i >= 0 {
+			chosen = list[i].positions
+		}
 		more, err := s.u.candidates(&s.p, s.choice, &chosen, func(r *Record) bool { return s.yield(r, nil) })
 		if err != nil {
 			return false, &PackError{First: s.p.first, Last: s.p.last, Err: err}
@@ -124,6 +130,8 @@ func (s *packSearch) byTerms(ctx context.Context) error {
 			return err
 		}
 	}
+	var list []posting
+	size := minPacks
 	for found, err := range s.db.common(ctx, c, low) {
 		if err != nil {
 			return err
@@ -135,12 +143,41 @@ func (s *packSearch) byTerms(ctx context.Context) error {
 				continue
 			}
 		}
-		// A pack that is gone has rows by now, which are read after the packs.
-		if more, err := s.read(ctx, found.positions, onePack, found.pack); err != nil || !more {
+		if list = append(list, *found); len(list) < size {
+			continue
+		}
+		if more, err := s.readListed(ctx, list); err != nil || !more {
 			return err
 		}
+		list, size = list[:0], min(2*size, maxPacks)
 	}
-	return nil
+	_, err := s.readListed(ctx, list)
+	return err
+}
+
+const (
+	// minPacks and maxPacks bound how many packs one statement reads. Each has a price of its own; but
+	// to look for more packs than fill the page may take long where few have what is looked for.
+	minPacks = 2
+	maxPacks = 32
+	// listedPacks selects packs in the order of the list of their numbers ?1.
+	listedPacks = `SELECT ` + searchColumns + ` FROM json_each(?1) AS list CROSS JOIN packs ON first = list.value`
+)
+
+// readListed reads the packs of some postings. One that is gone has rows by now, which are read
+// after the packs.
+func (s *packSearch) readListed(ctx context.Context, list []posting) (more bool, err error) {
+	if len(list) == 0 {
+		return true, nil
+	}
+	numbers := []byte{'['}
+	for i := range list {
+		if i > 0 {
+			numbers = append(numbers, ',')
+		}
+		numbers = strconv.AppendInt(numbers, list[i].pack, 10)
+	}
+	return s.read(ctx, list, listedPacks, string(append(numbers, ']')))
 }
 
 const oneFilter = `SELECT bits FROM filters WHERE pack = ?`
@@ -174,7 +211,7 @@ func (s *packSearch) byFilters(ctx context.Context) error {
 			continue
 		}
 		// A pack that is gone has rows by now, which are read after the packs.
-		if more, err := s.read(ctx, allPositions(), onePack, first); err != nil || !more {
+		if more, err := s.read(ctx, nil, onePack, first); err != nil || !more {
 			return err
 		}
 	}

@@ -61,7 +61,7 @@ func (p *positions) appendTo(b []byte, size int) []byte {
 		return b
 	case n > width:
 		for i := range width {
-			b = append(b, byte(p[i/8]>>(i%8*8)))
+			b = append(b, byte(p[i/8]>>(i%8*8)&0xff))
 		}
 		return b
 	}
