@@ -369,10 +369,12 @@ func (a *alerted) wantAlarm(t *testing.T, rule alertRule, fault alertFault) {
 		}
 		return nil
 	})
-	lines, status := a.doctor(t, fault.agent)
-	if status != fault.status || !regexp.MustCompile(`(?m)^`+fault.doctor+`$`).MatchString(lines) {
-		t.Errorf("doctor ends with %d, and says\n%s", status, lines)
-	}
+	eventually.Succeeds(t, "doctor names the cure", func() error {
+		if lines, status := a.doctor(t, fault.agent); status != fault.status || !regexp.MustCompile(`(?m)^`+fault.doctor+`$`).MatchString(lines) {
+			return fmt.Errorf("doctor ends with %d, and says\n%s", status, lines)
+		}
+		return nil
+	})
 }
 
 func (a *alerted) wantQuiet(t *testing.T, rule alertRule, fault alertFault) {

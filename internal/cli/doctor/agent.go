@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,8 +41,11 @@ func (p *patient) running(ctx context.Context) {
 		}
 		p.say(checkAgent, l, c.Remedy, "[%s] %s: %s", c.Kind, c.Effect, c.Cause)
 	}
-	p.waiting(ctx, &s)
 	away := p.brokersAway(&s)
+	p.waiting(&s)
+	if !away && len(s.Brokers) > 0 {
+		p.deadLetters(ctx)
+	}
 	blocked := slices.ContainsFunc(s.Conditions, func(c health.Condition) bool { return !c.Advisory })
 	switch own := cli.Version(); {
 	case !s.Ready && !blocked && !away:
@@ -65,9 +69,8 @@ func (p *patient) brokersAway(s *control.Status) (away bool) {
 	return away
 }
 
-// waiting says what has come to a halt although nothing is wrong with the agent: calls that
-// wait for a person, and requests on which the queue has given up.
-func (p *patient) waiting(ctx context.Context, s *control.Status) {
+// waiting says which calls wait for a person.
+func (p *patient) waiting(s *control.Status) {
 	for _, a := range s.Approvals {
 		text := fmt.Sprintf("%s: waiting for a person", count(a.Waiting, "call"))
 		if !a.Oldest.IsZero() {
@@ -75,9 +78,24 @@ func (p *patient) waiting(ctx context.Context, s *control.Status) {
 		}
 		p.say(checkAgent, warn, "agentd approvals list --agent "+p.member.ID, "%s", text)
 	}
-	// An agent of another version may not say. That it is of another one is a finding itself.
-	if does, err := p.agent.Activity(ctx); err == nil && does.Queue != nil && does.Queue.Dead > 0 {
-		p.say(checkAgent, warn, "agentd dlq list --agent "+p.member.ID, "dead letters: the queue has given up on %d of its requests", does.Queue.Dead)
+}
+
+// deadLetters says on how many requests the queue has given up.
+func (p *patient) deadLetters(ctx context.Context) {
+	if p.member.ClientOnly() || !p.member.Capabilities.KeepsRequests() {
+		return
+	}
+	list := "agentd dlq list --agent " + p.member.ID
+	does, err := p.agent.Activity(ctx)
+	var refused *control.RefusedError
+	switch {
+	case errors.As(err, &refused): // by an agent of another version, which is a finding itself
+	case err != nil:
+		p.say(checkAgent, warn, list, "does not say whether there are dead letters: %v", err)
+	case does.Queue == nil:
+		p.say(checkAgent, warn, list, "the broker has not said in time whether there are dead letters")
+	case does.Queue.Dead > 0:
+		p.say(checkAgent, warn, list, "dead letters: the queue has given up on %d of its requests", does.Queue.Dead)
 	}
 }
 
