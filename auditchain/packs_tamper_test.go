@@ -156,7 +156,7 @@ func TestLargestNumbers(t *testing.T) {
 	}
 }
 
-// A log whose unsigned end has a pack that nobody of the log has written is not opened, and
+// A log that has a pack at its end, or over the last of what is signed, that nobody of the log has written is not opened, and
 // quarantine takes the pack out: whole, also if it claims records that are signed, which are
 // there all the same.
 func TestForgedPackAtTheEnd(t *testing.T) {
@@ -168,6 +168,10 @@ func TestForgedPackAtTheEnd(t *testing.T) {
 		"of nothing that can be read":    {701, 703, 258},
 		"over signed packs and rows":     {500, 755, 2},
 		"one that cannot be read at all": {690, 720, 258},
+		"in a signed pack":               {30, 73, 258},
+		"of some of its own numbers":     {270, 280, 258},
+		"over signed rows":               {305, 348, 258},
+		"in the last signed pack":        {640, 645, 258},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,6 +189,43 @@ func TestForgedPackAtTheEnd(t *testing.T) {
 			audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}), 721)
 		})
 	}
+}
+
+const forgedRow = `INSERT INTO records SELECT ?, ts, tenant, kind, peer, capability, side, correlation, session, body, salt, digest, hash, NULL FROM records WHERE seq = 302`
+
+// Several forgeries over signed records are taken out as well, and rows as packs are.
+func TestForgeriesOverSignedRecords(t *testing.T) {
+	t.Parallel()
+	s := packedLog(t)
+	s.SQL(forgedRow, 40)
+	s.SQL(forgedRow, 400)
+	s.SQL(`INSERT INTO packs SELECT 600, 643, ts, tenants, kinds, hashes, salts, bodies FROM packs WHERE first = 258`)
+	_, err := auditchain.Open(t.Context(), s.Path, auditchain.Options{})
+	audittest.WantCode(t, err, auditchain.CodeTampered)
+	q, err := auditchain.Quarantine(t.Context(), s.Path, "forged records")
+	if err != nil || q.Records != 46 {
+		t.Fatalf("%+v, %v", q, err)
+	}
+	checkEvidence(t, q)
+	audittest.WantIntact(t, audittest.VerifyPath(t, s.Path, auditchain.VerifyOptions{}), 701)
+	audittest.Close(t, audittest.OpenAt(t, s.Path, auditchain.Options{}))
+}
+
+// A pack that is forged while the log is open does not put its hashes in the place of those of
+// pruned records.
+func TestPruneOverAForgedPack(t *testing.T) {
+	t.Parallel()
+	s := packedLog(t)
+	l := audittest.OpenAt(t, s.Path, auditchain.Options{})
+	s.SQL(`INSERT INTO packs SELECT 305, 348, ts, tenants, kinds, hashes, salts, bodies FROM packs WHERE first = 258`)
+	_, err := l.Prune(t.Context(), time.Now(), "retention")
+	audittest.WantCode(t, err, auditchain.CodeTampered)
+	s.SQL(`DELETE FROM packs WHERE first = 305`)
+	audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}), 700)
+	if p, err := l.Prune(t.Context(), time.Now(), "retention"); err != nil || p.Count != 700 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{}), 1)
 }
 
 // A log of version 1 goes on as version 2: what it has stays as it is, byte for byte, and new

@@ -17,6 +17,7 @@ import (
 	"github.com/agentd/agentd/auditchain/internal/sidecar"
 	"github.com/agentd/agentd/auditchain/internal/store"
 	"github.com/agentd/agentd/auditchain/internal/verify"
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 // quarantineMark is in the name of the copy that [Quarantine] leaves.
@@ -79,7 +80,7 @@ func Quarantine(ctx context.Context, path, reason string, options Options, conne
 	if w.head.Seq, err = db.LastRecord(ctx); err != nil {
 		return q, err
 	}
-	if err := w.removeAcross(ctx, &q); err != nil {
+	if err := w.removeForged(ctx, &q); err != nil {
 		return q, err
 	}
 	if err := w.findBase(ctx); err != nil {
@@ -112,10 +113,9 @@ func Quarantine(ctx context.Context, path, reason string, options Options, conne
 	return q, w.Stop(&seal)
 }
 
-// removeAcross takes out packs with records before and after the end of the newest genuine
-// checkpoint: one signs whole transactions, so the log has not written them. What is signed has
-// to be there without them. Nobody could tell before, since they claim numbers of its records.
-func (w *Writer) removeAcross(ctx context.Context, q *Quarantined) error {
+// removeForged takes out packs and rows that claim numbers of signed records. Nobody can tell
+// what is signed while they are there.
+func (w *Writer) removeForged(ctx context.Context, q *Quarantined) error {
 	notes, err := w.notes(ctx)
 	if err != nil {
 		return err
@@ -126,6 +126,63 @@ func (w *Writer) removeAcross(ctx context.Context, q *Quarantined) error {
 			newest = *signed
 		}
 	}
+	if err := w.removeAcross(ctx, newest, q); err != nil {
+		return err
+	}
+	for {
+		// The newest first: the proof of a record needs those at the end of the tree.
+		seq, err := verify.ClaimedTwice(ctx, &w.db.DB, newest.Size)
+		if err != nil {
+			return err
+		}
+		if seq == 0 {
+			w.head.Seq, err = w.db.LastRecord(ctx)
+			return err
+		}
+		if err := w.keepEvidence(q); err != nil {
+			return err
+		}
+		if err := w.removeClaim(ctx, newest, seq, q); err != nil {
+			return err
+		}
+	}
+}
+
+// removeClaim takes out the pack or the row without which the record of a number is the one
+// that was signed.
+func (w *Writer) removeClaim(ctx context.Context, newest checkpoint.Signed, seq int64, q *Quarantined) error {
+	check := func() error {
+		path, err := tlog.ProveRecord(newest.Size, seq-1, w.db.Tree(ctx))
+		if err != nil {
+			return err
+		}
+		leaf, err := w.db.Tree(ctx).Leaf(seq)
+		if err != nil {
+			return err
+		}
+		return tlog.CheckRecord(path, newest.Size, newest.Root, seq-1, leaf)
+	}
+	packs, err := w.db.PacksWith(seq)
+	if err != nil {
+		return err
+	}
+	for _, first := range packs {
+		if count, err := w.db.RemovePacks([]int64{first}, check); err == nil {
+			q.Records += count
+			return nil
+		}
+	}
+	count, err := w.db.RemoveRow(seq, check)
+	if q.Records += count; err != nil || count == 0 {
+		return w.db.Tampered(fmt.Sprintf("record %d is there more than once, and none of them is the one that was signed", seq), err)
+	}
+	return nil
+}
+
+// removeAcross takes out packs with records before and after the end of the newest genuine
+// checkpoint: one signs whole transactions, so the log has not written them. What is signed has
+// to be there without them.
+func (w *Writer) removeAcross(ctx context.Context, newest checkpoint.Signed, q *Quarantined) error {
 	packs, err := w.db.PacksAcross(newest.Size)
 	if err != nil || len(packs) == 0 {
 		return err

@@ -181,8 +181,11 @@ func (w *Writer) checkUnsigned(ctx context.Context) error {
 		return err
 	}
 	if fault != nil {
-		return &auditerr.Error{Code: auditerr.CodeTampered, Path: w.db.Path,
-			Msg: "the records after the newest checkpoint cannot be believed: " + fault.String(), Hint: hintTail}
+		which := "the records after the newest checkpoint"
+		if fault.Class == verify.RecordAdded && fault.Seq <= w.head.Signed {
+			which = "the newest signed records"
+		}
+		return &auditerr.Error{Code: auditerr.CodeTampered, Path: w.db.Path, Msg: which + " cannot be believed: " + fault.String(), Hint: hintTail}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package erase
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/agentd/agentd/auditchain/internal/auditerr"
@@ -9,6 +10,7 @@ import (
 	"github.com/agentd/agentd/auditchain/internal/query"
 	"github.com/agentd/agentd/auditchain/internal/record"
 	"github.com/agentd/agentd/auditchain/internal/store"
+	"github.com/agentd/agentd/auditchain/internal/verify"
 )
 
 // Prune removes the records written before a time, except changes of signing
@@ -51,7 +53,15 @@ func (e *Eraser) choose(ctx context.Context, before time.Time, p *record.Pruning
 		return e.db.Wrap("finding old records", err)
 	}
 	p.Through = end - 1
-	p.Count, err = e.db.CountUpTo(ctx, p.Through, string(record.KindCheckpoint))
+	if p.Count, err = e.db.CountUpTo(ctx, p.Through, string(record.KindCheckpoint)); err != nil {
+		return err
+	}
+	// What goes leaves its hashes, and those of a forged pack would be in the place of the
+	// genuine ones. A start has not looked at all packs.
+	twice, err := verify.ClaimedTwice(ctx, e.db, p.Through)
+	if err == nil && twice > 0 {
+		err = e.db.Tampered(fmt.Sprintf("nothing was removed: record %d is there more than once", twice), nil)
+	}
 	return err
 }
 

@@ -213,19 +213,41 @@ func (w *Writer) PacksAcross(size int64) ([]int64, error) {
 // RemovePacks removes packs in one transaction, unless what is left then does not pass check, and
 // returns how many records they claim to be.
 func (w *Writer) RemovePacks(packs []int64, check func() error) (count int64, err error) {
+	return w.removeIf(func() (int64, error) { return w.removePacks(packs) }, check)
+}
+
+// RemoveRow is [Writer.RemovePacks] for the row of a number, if there is one.
+func (w *Writer) RemoveRow(seq int64, check func() error) (count int64, err error) {
+	return w.removeIf(func() (int64, error) {
+		result, err := w.conn.ExecContext(context.Background(), `DELETE FROM records WHERE seq = ?`, seq)
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
+	}, check)
+}
+
+// removeIf keeps what remove does if check succeeds afterwards.
+func (w *Writer) removeIf(remove func() (int64, error), check func() error) (count int64, err error) {
 	if err := w.Begin(); err != nil {
-		return 0, w.Wrap("removing packs", err)
+		return 0, w.Wrap("removing records", err)
 	}
-	if count, err = w.removePacks(packs); err == nil {
+	if count, err = remove(); err == nil {
 		err = check()
 	}
 	if err == nil {
 		err = w.Commit()
 	}
 	if err != nil {
-		return 0, errors.Join(w.Wrap("removing packs", err), w.Rollback())
+		return 0, errors.Join(w.Wrap("removing records", err), w.Rollback())
 	}
 	return count, nil
+}
+
+// PacksWith returns the packs that claim a record.
+func (w *Writer) PacksWith(seq int64) ([]int64, error) {
+	packs, err := w.numbers(`SELECT first FROM packs WHERE first <= ?1 AND last >= ?1`, seq)
+	return packs, w.Wrap("reading the packs", err)
 }
 
 // RebuildIndexes builds what finds the records anew, from the records. It sorts in a file: the

@@ -26,6 +26,11 @@ import (
 const (
 	// MaxUnsigned is the most records that a commit leaves unsigned.
 	MaxUnsigned = 4095
+	// nearPacks is how many signed packs, the newest ones, a start looks at for records that
+	// something else claims too. Nothing but a look at every pack would find that among the
+	// older ones, and a start must not take longer in a longer log: those are for a whole
+	// verification, and for an erasure before it acts on them.
+	nearPacks = 1024
 	// maxFirstCheckpoint bounds, in milliseconds, the time between the records of a
 	// log without any checkpoint, as the versions left them that signed only ten
 	// seconds after the first record. See [CheckUnsigned].
@@ -41,7 +46,7 @@ const (
 // version left when it was killed. That weakens nothing: whoever can remove every
 // checkpoint can as well begin a new log.
 func CheckUnsigned(ctx context.Context, db *store.DB, signed, last int64) (*Fault, error) {
-	if f, err := checkNumbers(ctx, db, signed+1); f != nil || err != nil {
+	if f, err := checkNumbers(ctx, db, signed+1, nearPacks); f != nil || err != nil {
 		return f, err
 	}
 	if last <= signed {
@@ -130,8 +135,9 @@ func unsignedLog(last int64) *Fault {
 
 // checkNumbers looks for rows that are outside the numbering, and so in no hash and under no
 // checkpoint: a query would show them among the records. Besides those with numbers below 1,
-// they are rows and packs from the record first on that claim the numbers of a pack.
-func checkNumbers(ctx context.Context, db *store.DB, first int64) (*Fault, error) {
+// they are rows and packs that claim the numbers of a pack, of those from the record first on
+// and of up to before earlier ones.
+func checkNumbers(ctx context.Context, db *store.DB, first, before int64) (*Fault, error) {
 	var count, least int64
 	err := db.ScanPacked(ctx, `SELECT count(*), coalesce(min(seq), 0) FROM (SELECT seq FROM records NOT INDEXED WHERE seq < 1
 		UNION ALL SELECT first FROM packs WHERE first < 1)`, nil, []any{&count, &least})
@@ -141,25 +147,37 @@ func checkNumbers(ctx context.Context, db *store.DB, first int64) (*Fault, error
 	if count > 0 {
 		return &Fault{Class: RecordAdded, Detail: fmt.Sprintf("%d rows have numbers below 1, from %d on: they belong to no chain", count, least)}, nil
 	}
-	twice, err := claimedTwice(ctx, db, first)
+	twice, err := claimedTwice(ctx, db, first, before)
 	if err != nil || twice == 0 {
 		return nil, err
 	}
 	return &Fault{Class: RecordAdded, Seq: twice, Detail: "a row or another pack claims a number of the pack that has this record"}, nil
 }
 
-// claimedTwice returns the number of a record in a pack, from the record first on, that
-// another pack or a row claims too, 0 for none. It looks at one neighbour of each pack.
-func claimedTwice(ctx context.Context, db *store.DB, first int64) (seq int64, err error) {
-	err = db.ScanPacked(ctx, `SELECT coalesce(min(twice), 0) FROM (
-		SELECT (SELECT n.first FROM packs AS n WHERE n.first > p.first AND n.first <= p.last ORDER BY n.first LIMIT 1) AS twice
-			FROM packs AS p WHERE p.first >= coalesce((SELECT max(first) FROM packs WHERE first <= ?1), ?1)
-		UNION ALL
-		SELECT (SELECT seq FROM records WHERE seq >= p.first AND seq <= p.last ORDER BY seq LIMIT 1)
-			FROM packs AS p WHERE p.first >= coalesce((SELECT max(first) FROM packs WHERE first <= ?1), ?1))`,
-		[]any{first}, []any{&seq})
+// ClaimedTwice returns the highest number, up to last, of a record in a pack that another pack or
+// a row claims too, 0 for none. It looks at every pack, and one neighbour of each.
+func ClaimedTwice(ctx context.Context, db *store.DB, last int64) (seq int64, err error) {
+	err = db.ScanPacked(ctx, `SELECT coalesce(max(twice), 0) FROM (`+twiceSQL+`) WHERE twice <= ?3`, []any{1, 0, last}, []any{&seq})
 	return seq, db.Wrap("reading the packs", err)
 }
+
+// claimedTwice returns the lowest such number in the packs with the record first and later ones,
+// and before of the earlier ones.
+func claimedTwice(ctx context.Context, db *store.DB, first, before int64) (seq int64, err error) {
+	err = db.ScanPacked(ctx, `SELECT coalesce(min(twice), 0) FROM (`+twiceSQL+`)`, []any{first, before}, []any{&seq})
+	return seq, db.Wrap("reading the packs", err)
+}
+
+const (
+	// sinceSQL is the first of ?2 packs before the one that begins with ?1 or before it.
+	sinceSQL = `coalesce((SELECT first FROM packs WHERE first <= ?1 ORDER BY first DESC LIMIT 1 OFFSET ?2), min(1, ?1))`
+	// twiceSQL selects the numbers that two claim.
+	twiceSQL = `SELECT (SELECT n.first FROM packs AS n WHERE n.first > p.first AND n.first <= p.last ORDER BY n.first LIMIT 1) AS twice
+			FROM packs AS p WHERE p.first >= ` + sinceSQL + `
+		UNION ALL
+		SELECT (SELECT seq FROM records WHERE seq >= p.first AND seq <= p.last ORDER BY seq LIMIT 1)
+			FROM packs AS p WHERE p.first >= ` + sinceSQL
+)
 
 // firstOf returns the number that a query selects, 0 for none.
 func firstOf(ctx context.Context, db *store.DB, query string, args ...any) (seq int64, err error) {

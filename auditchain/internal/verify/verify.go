@@ -335,7 +335,7 @@ func (v *verifier) finish(ctx context.Context) error {
 // numbering, and indexes that do not list what the records say. A run from a
 // checkpoint leaves the indexes out: they are as long as the log.
 func (v *verifier) checkRows(ctx context.Context) error {
-	f, err := checkNumbers(ctx, v.db, v.report.First)
+	f, err := checkNumbers(ctx, v.db, v.report.First, 0)
 	if err != nil {
 		return err
 	}
