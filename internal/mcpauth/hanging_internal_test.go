@@ -7,22 +7,26 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/agentd/agentd/internal/eventually"
 	"github.com/agentd/agentd/internal/netguard"
 	"github.com/agentd/agentd/internal/oauthtest"
 )
 
-// An authorization server that does not answer holds up the one call that renews the token, and
-// no other as long as the token is good.
+// An authorizer has the tokens of a person or a machine.
+type authorizer interface {
+	Token(context.Context) (string, error)
+	Close()
+}
+
+// An authorization server that does not answer holds up nobody as long as the token is good. When
+// it answers, the next request has the new one.
 func TestRenewalThatHangs(t *testing.T) {
 	due := func(tk *tokens) { tk.Due = time.Now().Add(-time.Second) }
-	for name, open := range map[string]func(*testing.T, Config, *oauthtest.Resource) interface {
-		Token(context.Context) (string, error)
-	}{
-		"machine": func(t *testing.T, c Config, r *oauthtest.Resource) interface {
-			Token(context.Context) (string, error)
-		} {
+	for name, open := range map[string]func(*testing.T, Config, *oauthtest.Resource) authorizer{
+		"machine": func(t *testing.T, c Config, r *oauthtest.Resource) authorizer {
 			m := NewMachine(c)
 			if again, err := m.Refused(t.Context(), Refusal{Status: http.StatusUnauthorized, Header: challenge(t, r)}); !again || err != nil {
 				t.Fatal(again, err)
@@ -32,9 +36,7 @@ func TestRenewalThatHangs(t *testing.T) {
 			m.hold(next)
 			return m
 		},
-		"person": func(t *testing.T, c Config, r *oauthtest.Resource) interface {
-			Token(context.Context) (string, error)
-		} {
+		"person": func(t *testing.T, c Config, r *oauthtest.Resource) authorizer {
 			c.Issuer, c.ClientID, c.Secret = "", "", nil
 			st := Store{Dir: filepath.Join(t.TempDir(), "logins"), Agent: "agent://desk"}
 			if err := c.Login(t.Context(), st, ParseChallenge(challenge(t, r)), Interaction{Open: oauthtest.Browse}); err != nil {
@@ -70,29 +72,48 @@ func TestRenewalThatHangs(t *testing.T) {
 				},
 			}, r)
 			hang.Store(true)
-			renewed := make(chan string, 1)
-			go func() {
+			var old string
+			for i := range 3 {
 				token, err := a.Token(t.Context())
-				if err != nil {
-					t.Error(err)
+				if err != nil || token == "" || i > 0 && token != old {
+					t.Errorf("while it hangs: another token, or %v", err)
 				}
-				renewed <- token
-			}()
-			<-asked
-			old, err := a.Token(t.Context())
-			if err != nil || old == "" {
-				t.Errorf("while it hangs: %q, %v", old, err)
+				old = token
+				if i == 0 {
+					<-asked
+				}
 			}
 			close(release)
-			next := <-renewed
-			if next == old || next == "" {
-				t.Error("the token was not renewed")
-			}
-			if now, err := a.Token(t.Context()); err != nil || now != next {
-				t.Errorf("afterwards: another token than the renewed one, %v", err)
-			}
+			eventually.Holds(t, "the token is renewed", func() bool {
+				next, err := a.Token(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return next != old
+			})
+			a.Close()
 		})
 	}
+}
+
+// A renewal that hangs ends when nobody needs its token any more.
+func TestCloseEndsRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, ended := newBeside(), false
+		if !b.start(func(ctx context.Context) {
+			<-ctx.Done()
+			ended = true
+		}) {
+			t.Fatal("nothing runs")
+		}
+		b.close()
+		if !ended {
+			t.Error("it still runs")
+		}
+		if b.start(func(context.Context) { t.Error("it runs") }) {
+			t.Error("another one has begun")
+		}
+	})
 }
 
 // challenge is what a resource says to somebody without a token.

@@ -47,6 +47,7 @@ func (g gate) leave() { <-g }
 type Machine struct {
 	cfg    Config
 	recent recent
+	beside *beside
 	shared atomic.Pointer[tokens] // have, for whoever does not wait for a renewal
 	gate   gate                   // guards what follows
 
@@ -57,11 +58,14 @@ type Machine struct {
 	fault error
 }
 
-// NewMachine returns a machine. It asks for its first token when the server does.
-func NewMachine(c Config) *Machine { return &Machine{cfg: c, gate: newGate()} }
+// NewMachine returns a machine. It asks for its first token when the server does. Close ends it.
+func NewMachine(c Config) *Machine { return &Machine{cfg: c, gate: newGate(), beside: newBeside()} }
 
-// Token returns the token of the next request, "" before the server has asked for one. While
-// another call renews a token that is good, it returns that.
+// Close ends a renewal that runs. Tokens are not renewed beside requests any more.
+func (m *Machine) Close() { m.beside.close() }
+
+// Token returns the token of the next request, "" before the server has asked for one. One that
+// is good is returned at once, and renewed meanwhile if it is time.
 func (m *Machine) Token(ctx context.Context) (string, error) {
 	if !m.gate.free() {
 		if t := m.shared.Load(); t != nil && t.good() {
@@ -71,14 +75,21 @@ func (m *Machine) Token(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	defer m.gate.leave()
 	if m.found == nil || m.have.fresh() {
+		defer m.gate.leave()
 		return m.have.Access, nil
 	}
-	err := m.renew(ctx, m.asked)
-	if err != nil && m.have.good() {
-		err = nil
+	if old := m.have.Access; m.have.good() {
+		if time.Now().Before(m.until) || !m.beside.start(func(ctx context.Context) {
+			defer m.gate.leave()
+			_ = m.renew(ctx, m.asked) // kept for whoever needs it: see fault
+		}) {
+			m.gate.leave()
+		}
+		return old, nil
 	}
+	defer m.gate.leave()
+	err := m.renew(ctx, m.asked)
 	return m.have.Access, err
 }
 

@@ -16,6 +16,7 @@ type Person struct {
 	cfg    Config
 	store  Store
 	recent recent
+	beside *beside
 	gate   gate                   // who is in it may renew
 	lent   atomic.Pointer[tokens] // those that are renewed and still good, for whoever does not wait
 
@@ -28,11 +29,17 @@ type Person struct {
 	fault   error
 }
 
-// NewPerson returns a person whose logins are kept in a store.
-func NewPerson(c Config, s Store) *Person { return &Person{cfg: c, store: s, gate: newGate()} }
+// NewPerson returns a person whose logins are kept in a store. Close ends it.
+func NewPerson(c Config, s Store) *Person {
+	return &Person{cfg: c, store: s, gate: newGate(), beside: newBeside()}
+}
 
-// Token returns the token of the next request, renewed if it is time. While another call renews
-// a token that is good, it returns that.
+// Close waits a moment for a renewal that runs, and ends it then. Tokens are not renewed beside
+// requests any more.
+func (p *Person) Close() { p.beside.close() }
+
+// Token returns the token of the next request. One that is good is returned at once, and renewed
+// meanwhile if it is time.
 func (p *Person) Token(ctx context.Context) (string, error) {
 	if !p.gate.free() {
 		if l := p.lent.Load(); l != nil && l.good() {
@@ -42,24 +49,41 @@ func (p *Person) Token(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	defer p.gate.leave()
+	besides := false // the gate belongs to a renewal
+	defer func() {
+		if !besides {
+			p.gate.leave()
+		}
+	}()
 	l, err := p.login(ctx)
 	if err != nil {
 		return "", err
 	}
 	switch {
-	case l.fresh():
+	case l.good():
+		if !l.fresh() && l.Refresh != "" {
+			besides = p.renewBeside(l)
+		}
 		return l.Access, nil
 	case l.Refresh != "":
-		if l.good() {
-			p.lent.Store(&l.tokens)
-			defer p.lent.Store(nil)
-		}
-		return p.renewed(ctx, l, l.good())
-	case l.good():
-		return l.Access, nil
+		return p.renewed(context.WithoutCancel(ctx), l)
 	}
 	return "", p.cfg.needsLogin("the login has expired")
+}
+
+// renewBeside renews a login that is good. It takes the caller's place in the gate, unless it
+// reports that it does not.
+func (p *Person) renewBeside(l *login) bool {
+	p.lent.Store(&l.tokens) // before the gate has another owner
+	if p.beside.start(func(ctx context.Context) {
+		defer p.gate.leave()
+		defer p.lent.Store(nil)
+		_, _ = p.renewed(ctx, l) // kept for whoever needs it: see fault, and the login
+	}) {
+		return true
+	}
+	p.lent.Store(nil)
+	return false
 }
 
 // login returns the login that is there. The caller is in the gate.
@@ -132,20 +156,17 @@ func (p *Person) keep(ctx context.Context, l *login) {
 // renewTimeout bounds a renewal with the wait for that of another process.
 const renewTimeout = 2 * fetchTimeout
 
-// renewed renews a login, and returns the token; the old one if it does and there is no other. The
-// caller is in the gate, and may go: a token that the authorization server has exchanged must not
-// get lost.
-func (p *Person) renewed(ctx context.Context, l *login, does bool) (string, error) {
+// renewed renews a login, and returns the token. The caller is in the gate. ctx is not that of a
+// request, whose sender may go: a token that the authorization server has exchanged must not get
+// lost.
+func (p *Person) renewed(ctx context.Context, l *login) (string, error) {
 	p.mu.Lock()
 	until, fault := p.until, p.fault
 	p.mu.Unlock()
 	if time.Now().Before(until) {
-		if does {
-			return l.Access, nil
-		}
 		return "", fault
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
 	next, err := p.renew(ctx, l)
 	if err == nil {
@@ -155,9 +176,6 @@ func (p *Person) renewed(ctx context.Context, l *login, does bool) (string, erro
 		return "", err
 	}
 	p.leaveAlone(err)
-	if does {
-		return l.Access, nil
-	}
 	return "", err
 }
 
@@ -240,7 +258,7 @@ func (p *Person) Refused(ctx context.Context, r Refusal) (again bool, err error)
 	case l.Refresh == "":
 		return false, p.cfg.needsLogin("the login has ended")
 	}
-	if _, err := p.renewed(ctx, l, false); err != nil {
+	if _, err := p.renewed(context.WithoutCancel(ctx), l); err != nil {
 		return false, err
 	}
 	return true, nil

@@ -137,11 +137,17 @@ func (c *Client) Start() {
 	})
 }
 
-// Close ends the connection with all calls, and returns when nothing is left of it.
+// Close ends the connection with all calls, and returns when nothing is left of it. It closes the
+// [Authorizer], too, where that can be closed.
 func (c *Client) Close() error {
 	c.cancel()
 	c.start.Do(func() { close(c.done) }) // it was never started
 	<-c.done
+	if c.opts.URL != nil {
+		if auth, ok := c.opts.URL.Auth.(interface{ Close() }); ok {
+			auth.Close()
+		}
+	}
 	return nil
 }
 
