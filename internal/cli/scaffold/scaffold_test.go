@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -354,5 +355,16 @@ capabilities: [{name: weight}]
 	}
 	if !strings.Contains(env.Out.String(), "there is no client of agent://a.b") {
 		t.Errorf("it says %s", env.Out.String())
+	}
+	// Nor is an agent made whose own client would be that of another one.
+	before := written(t, env.Dir)
+	for _, lang := range []string{"python", "go"} { // TypeScript tells them apart
+		err := AddAgent(t.Context(), &env.Env, "a_b", lang)
+		if err == nil || !strings.Contains(err.Error(), "agent://a-b and of agent://a_b would be one file") || !strings.Contains(err.Error(), "choose another id") {
+			t.Errorf("in %s: %v", lang, err)
+		}
+	}
+	if after := written(t, env.Dir); !maps.Equal(after, before) {
+		t.Error("something was written all the same")
 	}
 }

@@ -37,8 +37,9 @@ type agent struct {
 	// Type is what the names of its own types begin with.
 	Type string
 
-	lang language
-	role string // count or greet
+	client string // the file of its own typed client, below a folder of such; "" for none
+	lang   language
+	role   string // count or greet
 }
 
 // A tree is a set of files to be made.
@@ -140,7 +141,7 @@ func (t *tree) agent(a, peer *agent) {
 	t.template(a.lang.name+"/"+a.role+".agent.yaml", dir+"agent.yaml", a)
 	if a.lang.client != "" {
 		t.clients = append(t.clients, clientFile{a.ID, a.ID, a.lang})
-		a.OwnModule, a.Type = t.names(a.lang, a)
+		a.OwnModule, a.Type, a.client = t.names(a.lang, a)
 		a.Own = a.OwnModule
 		if slices.Contains(a.lang.taken, a.Own) {
 			a.Own = "contract"
@@ -148,7 +149,7 @@ func (t *tree) agent(a, peer *agent) {
 	}
 	if peer != nil && a.lang.client != "" {
 		t.clients = append(t.clients, clientFile{peer.ID, a.ID, a.lang})
-		a.Peer, _ = t.names(a.lang, peer)
+		a.Peer, _, _ = t.names(a.lang, peer)
 	}
 	for _, file := range map[string][]string{
 		"python":     {"skill.py", "test_skill.py"},
@@ -166,7 +167,8 @@ func (t *tree) agent(a, peer *agent) {
 }
 
 // client adds the typed client of an agent that the fleet has. It leaves out the client of one
-// whose file another agent's has: a-b and a.b are both a_b.py. The note says so.
+// whose file another agent's has: a-b and a.b are both a_b.py. The note says so. Where that would
+// be the client of a itself, a cannot be made: its skill uses that.
 func (t *tree) client(a *agent, of *capability.Document) (note string) {
 	if a.lang.client == "" {
 		return ""
@@ -174,6 +176,10 @@ func (t *tree) client(a *agent, of *capability.Document) (note string) {
 	file, err := generate(a.lang, of)
 	if err != nil {
 		t.err = errors.Join(t.err, err)
+		return ""
+	}
+	if file.Path == a.client {
+		t.err = errors.Join(t.err, fmt.Errorf("the clients of %s and of agent://%s would be one file, %s: choose another id", of.Agent, a.ID, file.Path))
 		return ""
 	}
 	name := "agents/" + a.ID + "/generated/" + file.Path
@@ -197,24 +203,24 @@ func generate(l language, doc *capability.Document) (codegen.File, error) {
 	return lang.Generate(api), nil
 }
 
-// names are those by which code in a language imports the generated module of an agent, and
-// those of its types: what is generated has them.
-func (t *tree) names(l language, a *agent) (module, types string) {
+// names are those by which code in a language imports the generated module of an agent, those
+// of its types, and the file: what is generated has them.
+func (t *tree) names(l language, a *agent) (module, types, at string) {
 	doc, err := capability.Parse("capabilities.yaml", t.files["agents/"+a.ID+"/capabilities.yaml"], cli.FileOptions())
 	if err != nil {
 		t.err = errors.Join(t.err, err)
-		return "", ""
+		return "", "", ""
 	}
 	file, err := generate(l, doc)
 	if err != nil {
 		t.err = errors.Join(t.err, err)
-		return "", ""
+		return "", "", ""
 	}
 	if found := regexp.MustCompile(`(?m)^(?:class|export type|type) (\w+)Request\b`).FindSubmatch(file.Content); found != nil {
 		types = string(found[1])
 	}
 	if found := regexp.MustCompile(`(?m)^package (\w+)`).FindSubmatch(file.Content); found != nil {
-		return string(found[1]), types
+		return string(found[1]), types, file.Path
 	}
-	return strings.TrimSuffix(path.Base(file.Path), path.Ext(file.Path)), types
+	return strings.TrimSuffix(path.Base(file.Path), path.Ext(file.Path)), types, file.Path
 }
