@@ -181,6 +181,8 @@ func (im *importer) find() error {
 		return cli.Usage("agent.yaml has another server %q: leave --command and --url out, or choose another name with --server", r.Server)
 	case known && len(r.Read)+len(r.Write) > 0:
 		return cli.Usage("what the server %q may read and write is its sandbox in agent.yaml: leave --read and --write out", r.Server)
+	case known && !hasVariables(server, r.Env):
+		return cli.Usage("the variables of the server %q are its env in agent.yaml: change them there, and leave --env out", r.Server)
 	case known:
 		im.server, im.known = server, true
 	case !given:
@@ -188,8 +190,8 @@ func (im *importer) find() error {
 	case len(r.Command) > 0:
 		im.server = fleet.MCPServer{Name: r.Server, Process: &fleet.Process{Command: r.Command, Dir: im.fleet.Root, Env: r.Env}}
 		return im.grant()
-	case len(r.Read)+len(r.Write) > 0:
-		return cli.Usage("--read and --write are for a program that agentd runs")
+	case len(r.Read)+len(r.Write)+len(r.Env) > 0:
+		return cli.Usage("--read, --write and --env are for a program that agentd runs")
 	default:
 		im.server = fleet.MCPServer{Name: r.Server, URL: r.URL}
 	}
@@ -218,6 +220,11 @@ func (im *importer) grant() error {
 	im.server.Sandbox, err = fleet.ParseSandbox(src, im.server.Process.Dir)
 	im.granted = granted
 	return err
+}
+
+// hasVariables reports whether a server has variables already, with the same values.
+func hasVariables(s fleet.MCPServer, variables []string) bool {
+	return !slices.ContainsFunc(variables, func(v string) bool { return s.Process == nil || !slices.Contains(s.Process.Env, v) })
 }
 
 // commandOf is the command of a server that is a program.

@@ -132,7 +132,16 @@ func TestImportMCPRefused(t *testing.T) {
 		"no server":            {func(_ *clitest.Env, r *ImportRequest) { r.URL = "" }, cli.ExitUsage, "--command or a --url"},
 		"a name that is taken": {func(_ *clitest.Env, r *ImportRequest) { r.Tools = []string{"echo"} }, cli.ExitFailed, `would be the capability "echo"`},
 		"it cannot be checked": {func(_ *clitest.Env, r *ImportRequest) { r.Tools = []string{"far"} }, cli.ExitFailed, "agentd cannot check the tool far"},
-		"nobody is there":      {func(_ *clitest.Env, r *ImportRequest) { r.URL = "http://127.0.0.1:1/" }, cli.ExitFailed, "the MCP server 127-0-0-1"},
+		"variables of a URL":   {func(_ *clitest.Env, r *ImportRequest) { r.Env = []string{"A=b"} }, cli.ExitUsage, "are for a program"},
+		"other variables": {func(env *clitest.Env, r *ImportRequest) {
+			env.Write(t, "copier/agent.yaml", read(t, env, "copier/agent.yaml")+"mcpServers: {tools: {command: [x], env: {A: b}}}\n")
+			r.Server, r.URL, r.Env = "tools", "", []string{"A=b", "B=c"}
+		}, cli.ExitUsage, `variables of the server "tools" are its env in agent.yaml`},
+		"variables that it has": {func(env *clitest.Env, r *ImportRequest) {
+			env.Write(t, "copier/agent.yaml", read(t, env, "copier/agent.yaml")+"mcpServers: {tools: {command: [/nowhere/at/all], env: {A: b}}}\n")
+			r.Server, r.URL, r.Env = "tools", "", []string{"A=b"}
+		}, cli.ExitFailed, "the MCP server tools"}, // it is looked for
+		"nobody is there": {func(_ *clitest.Env, r *ImportRequest) { r.URL = "http://127.0.0.1:1/" }, cli.ExitFailed, "the MCP server 127-0-0-1"},
 		"a lock of servers that cannot be read": {func(env *clitest.Env, r *ImportRequest) {
 			r.Tools, r.Prefix = []string{"echo"}, "t-"
 			env.Write(t, "copier/mcp.lock.json", "{}")
