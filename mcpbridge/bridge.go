@@ -93,6 +93,7 @@ type Bridge struct {
 	mu     sync.Mutex
 	closed bool             // guarded by mu
 	faces  map[string]*face // by the client's name; guarded by mu
+	asked  uint64           // counts the uses of faces; guarded by mu
 	// streams are those that are served; guarded by mu.
 	streams map[*lineConn]struct{}
 }
@@ -109,8 +110,13 @@ func New(b Backend, o Options) *Bridge {
 // errClosed is the error of a bridge that has been closed.
 var errClosed = errors.New("mcpbridge: the bridge is closed")
 
+// maxIdle is how many clients that have neither sessions nor calls a bridge keeps in mind.
+// Whoever starts a client may give it any name, where the files list none.
+const maxIdle = 64
+
 // Server returns the server for a client. It is made at the first call and kept, so that
-// all of the client's sessions have the same tools. The error is for a name that no
+// all of the client's sessions have the same tools. Of many clients that are gone, those
+// that were there last are kept. The error is for a name that no
 // client can have, for tools that cannot be listed, and for two that would have one name.
 func (b *Bridge) Server(c Client) (*mcp.Server, error) {
 	f, err := b.face(c)
@@ -129,15 +135,36 @@ func (b *Bridge) face(c Client) (*face, error) {
 	if b.closed {
 		return nil, errClosed
 	}
+	b.asked++
 	if f, ok := b.faces[c.Name]; ok {
+		f.asked = b.asked
 		return f, nil
 	}
 	f, err := newFace(b, c)
 	if err != nil {
 		return nil, err
 	}
+	f.asked = b.asked
+	b.forgetIdle()
 	b.faces[c.Name] = f
 	return f, nil
+}
+
+// forgetIdle makes room for another client. b.mu is held.
+func (b *Bridge) forgetIdle() {
+	idle := 0
+	var oldest *face
+	for _, f := range b.faces {
+		if f.idle() {
+			idle++
+			if oldest == nil || f.asked < oldest.asked {
+				oldest = f
+			}
+		}
+	}
+	if idle >= maxIdle {
+		delete(b.faces, oldest.client.Name)
+	}
 }
 
 // Sessions counts the open sessions of clients, over streams and over HTTP. Clients without one are

@@ -22,6 +22,7 @@ type face struct {
 	slots  slots
 	turns  turns
 	parked parking
+	asked  uint64 // when the face was asked for last; guarded by Bridge.mu
 
 	changing sync.Mutex // held while the lists are made anew, so that the latest wins
 
@@ -53,6 +54,15 @@ func newFace(b *Bridge, c Client) (*face, error) {
 	}
 	f.addResources()
 	return f, f.refresh()
+}
+
+// idle reports whether the client has neither sessions nor calls, nor answers that it may
+// still fetch.
+func (f *face) idle() bool {
+	for range f.server.Sessions() {
+		return false
+	}
+	return f.slots.empty() && f.parked.empty()
 }
 
 // refresh makes the lists anew. Tools that are as they were are left alone, because the

@@ -171,6 +171,18 @@ func (p *parking) forgetOldest() bool {
 	return true
 }
 
+// empty reports whether nobody can come back for a call.
+func (p *parking) empty() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, fl := range p.flights {
+		if !fl.over() || time.Since(fl.ended) <= keepOutcome {
+			return false
+		}
+	}
+	return true
+}
+
 func (p *parking) find(id string) (*flight, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

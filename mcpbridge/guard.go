@@ -79,6 +79,13 @@ func (s *slots) take(session mcp.Session) (refused string) {
 	return ""
 }
 
+// empty reports whether no slot is taken.
+func (s *slots) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all == 0
+}
+
 // free gives a slot back.
 func (s *slots) free(session mcp.Session) {
 	s.mu.Lock()
