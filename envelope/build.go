@@ -60,19 +60,29 @@ func (h *headerSpans) distinct(data []byte) bool {
 	return true
 }
 
-// A message is an envelope with room for the headers that most have, so that both take
-// one allocation.
-type message struct {
+// A Message is an envelope with room for the headers that most have, so that both take
+// one allocation. Whoever is done with one may decode another message into it: strings and
+// payloads that were read from it stay as they are, its Headers do not.
+type Message struct {
 	Envelope
 	headers [4]Header
 }
 
-// build returns the message that the pass has found.
-func (d *decoder) build() (*Envelope, error) {
+// Decode is [Decode] into m. After an error m has nothing that counts.
+func (m *Message) Decode(data []byte) error {
+	d := decoder{data: data}
+	if d.usual() {
+		return d.build(m)
+	}
+	return decodeAny(data, m)
+}
+
+// build makes m the message that the pass has found.
+func (d *decoder) build(m *Message) error {
 	proven := d.proof[proofKeyID].end > 0
 	text := d.gather()
 	cut := func(s span) string { return text[s.start:s.end] }
-	m := &message{Envelope: Envelope{
+	*m = Message{Envelope: Envelope{
 		Kind: d.kind, Deadline: d.deadline, Payload: d.payload, Auth: d.auth,
 		MessageID:     cut(d.strings[fieldMessageID]),
 		CorrelationID: cut(d.strings[fieldCorrelationID]),
@@ -102,9 +112,9 @@ func (d *decoder) build() (*Envelope, error) {
 	// can only be checked once escapes have been resolved.
 	var faults faultList
 	if e.checkAddresses(&faults); faults != nil {
-		return nil, faults.err()
+		return faults.err()
 	}
-	return e, nil
+	return nil
 }
 
 // gather copies all strings into a single one and moves their spans there, so

@@ -7,26 +7,26 @@ import "github.com/agentd/agentd/internal/ijson"
 // (RFC 7493). The error is an [*Error] that names every fault. The payload of
 // the result aliases data, which must not change while the Envelope is in use.
 func Decode(data []byte) (*Envelope, error) {
-	d := decoder{data: data}
-	if d.usual() {
-		return d.build()
+	m := &Message{}
+	if err := m.Decode(data); err != nil {
+		return nil, err
 	}
-	return decodeAny(data)
+	return &m.Envelope, nil
 }
 
-// decodeAny is Decode for a message of whatever spelling, and for one that is refused.
-func decodeAny(data []byte) (*Envelope, error) {
+// decodeAny decodes a message of whatever spelling, and refuses one that is none.
+func decodeAny(data []byte, m *Message) error {
 	d := decoder{data: data}
 	if err := d.scan(); err != nil {
-		return nil, &Error{NotJSON: true, Faults: []Fault{{Path: rootPath, Message: err.Error()}}}
+		return &Error{NotJSON: true, Faults: []Fault{{Path: rootPath, Message: err.Error()}}}
 	}
 	if !d.notObject {
 		d.checkRequired()
 	}
 	if len(d.faults) > 0 {
-		return nil, &Error{Faults: d.faults}
+		return &Error{Faults: d.faults}
 	}
-	return d.build()
+	return d.build(m)
 }
 
 // rootPath is the path of faults of the message as a whole.

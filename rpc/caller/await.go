@@ -12,7 +12,7 @@ import (
 
 // await waits for the one outcome of a published request and gives its slot back.
 // When this end gives up first, it asks the callee to stop.
-func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Envelope, *rpc.Error) {
+func (c *call) await(ctx context.Context, pending *pendingCall) (*envelope.Message, *rpc.Error) {
 	defer c.client.pending.recycle(pending)
 	// The timer belongs to the slot and is reused, so that a call allocates none.
 	// Since Go 1.23 a stopped timer has no stale value in its channel.

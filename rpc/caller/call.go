@@ -134,7 +134,7 @@ func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) 
 	}
 	// The breaker must get the outcome of every attempt that it let pass, or a
 	// half-open one stays half open.
-	var reply *envelope.Envelope
+	var reply *envelope.Message
 	if c.client.cfg.Checks.Breakers != nil {
 		defer func() { c.closeBreaker(pass, err, reply != nil, start) }()
 	}
@@ -144,7 +144,8 @@ func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) 
 	if reply, err = c.roundTrip(ctx); err != nil {
 		return nil, err
 	}
-	data, err = c.validateReply(ctx, reply)
+	data, err = c.validateReply(ctx, &reply.Envelope)
+	c.client.replies.put(reply) // what came of it keeps no more than strings and payloads
 	c.run.noteOutcome(err)
 	return data, c.asTimeout(err)
 }
@@ -152,7 +153,7 @@ func (c *call) send(ctx context.Context) (data json.RawMessage, err *rpc.Error) 
 // roundTrip reserves a slot, publishes the request and awaits the reply. The
 // transport hands replies to [Client.receive] (receive.go), which has checked the
 // sender by the time await returns.
-func (c *call) roundTrip(ctx context.Context) (*envelope.Envelope, *rpc.Error) {
+func (c *call) roundTrip(ctx context.Context) (*envelope.Message, *rpc.Error) {
 	// The slot comes first: the reply may arrive before publish returns.
 	slot, err := c.reserve()
 	if err != nil {

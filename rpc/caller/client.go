@@ -104,6 +104,7 @@ type Client struct {
 	buffers    wire.Buffers
 	spare      sync.Pool // of *call, with their zero values
 	topics     replyTopics
+	replies    replies
 	stale      atomic.Uint64
 	silences   silences
 	followed   followed

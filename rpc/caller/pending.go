@@ -46,7 +46,7 @@ type pendingCall struct {
 
 // An outcome ends a pendingCall: a reply, or the reason why none comes.
 type outcome struct {
-	reply *envelope.Envelope
+	reply *envelope.Message
 	err   *rpc.Error
 }
 

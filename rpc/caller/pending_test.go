@@ -15,7 +15,7 @@ func bindingOf(call, attempt int) binding {
 
 // answerTo is a reply that says which request it is for.
 func answerTo(b binding) outcome {
-	return outcome{reply: &envelope.Envelope{CorrelationID: b.correlationID, CausedBy: b.messageID}}
+	return outcome{reply: &envelope.Message{Envelope: envelope.Envelope{CorrelationID: b.correlationID, CausedBy: b.messageID}}}
 }
 
 // A reply that comes late must not settle what its pendingCall is used for now,

@@ -2,6 +2,7 @@ package caller
 
 import (
 	"context"
+	"sync"
 
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/transport"
@@ -30,29 +31,49 @@ func (c *Client) receive(kind string, m transport.Message) {
 		c.undelivered(call, m.Err)
 		return
 	}
-	reply, err := envelope.Decode(m.Data)
-	if err != nil {
+	reply := c.replies.get()
+	if err := reply.Decode(m.Data); err != nil {
 		c.pending.garble(call)
 		c.ignore(err.Error(), call.about()...)
 		return
 	}
 	if reply.Kind == envelope.Event {
-		c.receiveProgress(call, reply)
+		c.receiveProgress(call, &reply.Envelope)
 		return
 	}
-	if why := c.mismatch(call, reply, envelope.Response); why != "" {
+	if why := c.mismatch(call, &reply.Envelope, envelope.Response); why != "" {
 		c.ignore(why, call.about()...)
 		return
 	}
 	// Signatures cost the most, so they come after the comparisons.
-	if _, err := c.verifier.Verify(reply); err != nil {
-		c.dropUnproven(call, reply, err)
+	if _, err := c.verifier.Verify(&reply.Envelope); err != nil {
+		c.dropUnproven(call, &reply.Envelope, err)
 		return
 	}
 	c.silences.end(call.peer)
 	if !c.pending.complete(call, outcome{reply: reply}) {
 		c.ignore("the call has ended", call.about()...)
 	}
+}
+
+// replies are messages whose memory is used again: that of a reply would be a quarter of
+// what its call allocates. The zero value is ready to use, and safe for concurrent use.
+type replies struct{ spare sync.Pool }
+
+// get returns a message to decode a reply into.
+func (r *replies) get() *envelope.Message {
+	m, ok := r.spare.Get().(*envelope.Message)
+	if !ok {
+		m = &envelope.Message{}
+	}
+	return m
+}
+
+// put takes a message back that nobody reads any more. Replies that complete no call are
+// few, and left to the garbage collector.
+func (r *replies) put(m *envelope.Message) {
+	*m = envelope.Message{} // a spare one must not keep a payload
+	r.spare.Put(m)
 }
 
 // undelivered takes the broker's word that a request reached nobody. It came on the
