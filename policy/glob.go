@@ -20,7 +20,8 @@ const MaxPatternBytes = 512
 // RequestAgent:** is a plain star, and [ and { have a meaning.
 type Glob struct {
 	pattern string
-	literal int // bytes before the first wildcard
+	literal int  // bytes before the first wildcard
+	plain   bool // no further wildcard is behind that one
 }
 
 // ParseGlob rejects a pattern that is empty, longer than [MaxPatternBytes] or not
@@ -38,7 +39,8 @@ func ParseGlob(pattern string) (Glob, error) {
 	if literal < 0 {
 		literal = len(pattern)
 	}
-	return Glob{pattern: pattern, literal: literal}, nil
+	behind := strings.TrimPrefix(strings.TrimPrefix(pattern[literal:], "*"), "*")
+	return Glob{pattern: pattern, literal: literal, plain: !strings.ContainsAny(behind, "*?")}, nil
 }
 
 // String returns the pattern.
@@ -49,15 +51,22 @@ func (g Glob) String() string { return g.pattern }
 // the empty target alone.
 func (g Glob) Match(target string) bool {
 	rest, ok := strings.CutPrefix(target, g.pattern[:g.literal])
+	wild := g.pattern[g.literal:]
 	switch {
 	case !ok:
 		return false
-	case g.literal == len(g.pattern):
+	case wild == "":
 		return rest == ""
-	case g.pattern[g.literal:] == "**": // as in RequestAgent:**, the most common rule
-		return true
+	case !g.plain:
+		return simulate(wild, rest)
 	}
-	return simulate(g.pattern[g.literal:], rest)
+	// Most rules: RequestAgent:**, RequestAgent:agent://a/*, RequestAgent:**/admin. What a
+	// single run covers is between the two literal ends.
+	if end, any := strings.CutPrefix(wild, "**"); any {
+		return strings.HasSuffix(rest, end)
+	}
+	covered, ok := strings.CutSuffix(rest, wild[1:])
+	return ok && strings.IndexByte(covered, '/') < 0
 }
 
 // simulate runs a pattern as an automaton that is in several states at once, so
