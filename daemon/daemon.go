@@ -67,6 +67,7 @@ type Daemon struct {
 	access      *accessLog            // nil when agent.yaml turns it off
 	stats       callStats
 	auditCounts *metrics.Audit
+	models      *metrics.Models
 	auditSeen   auditWatch
 	programs    programs
 	approvals   *approvals

@@ -17,7 +17,7 @@ import (
 // Metrics are those of the agent, for a program that serves them itself.
 func (d *Daemon) Metrics() metrics.Agent {
 	return metrics.Agent{
-		ID: d.Member().ID, Calls: d.stats.calls, Audit: d.auditCounts, Ready: d.Ready, Live: d.live,
+		ID: d.Member().ID, Calls: d.stats.calls, Audit: d.auditCounts, Models: d.models, Ready: d.Ready, Live: d.live,
 		Status: func() (control.Status, bool) {
 			// While the agent starts and stops, the parts that Status reads come and go.
 			if !d.ready.Load() {

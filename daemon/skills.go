@@ -16,7 +16,7 @@ func (d *Daemon) openSkillAPI(ctx context.Context) (*skillapi.Server, error) {
 		return api, nil
 	}
 	api, err := skillapi.Listen(ctx, skillapi.Config{
-		Caller: d.client, Results: d, Tools: toolsHandler(), MaxPayloadBytes: func() int { return d.Member().Agent.Limits.MaxPayloadBytes }, Logger: d.log,
+		Caller: d.client, Results: d, Tools: toolsHandler(), MaxPayloadBytes: func() int { return d.Member().Agent.Limits.MaxPayloadBytes }, ModelUsage: d.modelUsed, Logger: d.log,
 	})
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		d.stats.observe = func(r rpc.CallRecord) { o.Call(id, r) }
 	}
 	d.member.Store(member)
-	d.auditCounts, d.stats.calls = &metrics.Audit{}, metrics.NewCalls()
+	d.auditCounts, d.stats.calls, d.models = &metrics.Audit{}, metrics.NewCalls(), metrics.NewModels()
 	d.mcp = newMCPFace(d) // before the gate, which tells it of drift
 	d.clients.d, d.clients.limits = d, policy.NewRateLimiter(0)
 	d.clients.ctx, d.clients.cut = context.WithCancel(context.Background()) // close cuts

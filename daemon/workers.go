@@ -75,7 +75,7 @@ func (d *Daemon) worker(m *fleet.Member, s fleet.Skill, p *skill.Process, url st
 		MaxCalls: s.Worker.MaxCalls, MaxAge: s.Worker.MaxAge, MaxMemoryBytes: s.Worker.MaxMemoryBytes, StartTimeout: s.Worker.StartTimeout,
 		IdleTimeout: s.Worker.IdleTimeout, Staying: staying,
 		Capabilities: workerCapabilities(offered), Agent: string(m.Address), FleetRoot: d.cfg.Fleet.Root, URL: url,
-		MaxPayloadBytes: m.Agent.Limits.MaxPayloadBytes, Caller: d.client, Logger: d.log,
+		MaxPayloadBytes: m.Agent.Limits.MaxPayloadBytes, Caller: d.client, ModelUsage: d.modelUsed, Logger: d.log,
 		Changed: func(error) { d.workers.judge(out) },
 	})
 	return out, err

@@ -21,6 +21,8 @@ type Agent struct {
 	// Calls and Audit have what is counted as it happens.
 	Calls *Calls
 	Audit *Audit
+	// Models has what skills report of language models. Nil is none.
+	Models *Models
 	// Ready says why the agent is not ready.
 	Ready func() error
 	// Status is what `agentd status` shows; ok is false while the agent starts or stops, and knows
@@ -179,6 +181,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	e := &emitter{c.descs, to}
 	c.agent.Calls.collect(e)
 	c.agent.Audit.collect(e, c.agent.Calls)
+	c.agent.Models.collect(e, c.agent.Calls)
 	e.flag(Ready, c.agent.Ready() == nil)
 	s, ok := c.agent.Status()
 	c.conditions(e, s.Conditions)

@@ -45,6 +45,11 @@ const (
 	LabelSystem    = "rpc_system_name"
 	LabelMethod    = "rpc_method"
 	LabelRPCStatus = "rpc_response_status_code"
+	// And those for generative AI.
+	LabelOperation = "gen_ai_operation_name"
+	LabelProvider  = "gen_ai_provider_name"
+	LabelModel     = "gen_ai_request_model"
+	LabelTokenType = "gen_ai_token_type" //nolint:gosec // no credentials: words of a model
 	// Those of the build.
 	LabelVersion   = "version"
 	LabelGoVersion = "goversion"
@@ -58,6 +63,7 @@ const (
 	RetriesTotal       = "agentd_call_retries_total"
 	RateLimitedTotal   = "agentd_rate_limited_total"
 	ViolationsTotal    = "agentd_schema_violations_total"
+	TokenUsage         = "gen_ai_client_token_usage" //nolint:gosec // no credentials: words of a model
 
 	CallsPending        = "agentd_calls_pending"
 	RequestsRunning     = "agentd_requests_running"
@@ -147,6 +153,8 @@ func callMetrics() []Metric {
 			"Attempts and requests that a rate limit has refused.", "code of rpc_call records"},
 		{ViolationsTotal, Counter, "", labels(LabelSide, LabelPeer, LabelCapability),
 			"Payloads that this end has found to break their schema, by side: request or response.", "schema_violation records"},
+		{TokenUsage, Histogram, "", labels(LabelOperation, LabelProvider, LabelModel, LabelTokenType, LabelCapability),
+			"Tokens of requests to language models that skills have reported, by type: input or output. The sum is what was used. gen_ai.client.token.usage of OpenTelemetry.", "the skills' reports"},
 	}
 }
 

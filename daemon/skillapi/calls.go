@@ -6,10 +6,11 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // MaxRequests bounds the nested calls and waits for results that one call has at a time,
-// and also its reports of progress. What is beyond is refused with 429 and
+// and also its reports of progress and of models. What is beyond is refused with 429 and
 // EAGENTRPC_BUSY.
 const MaxRequests = 64
 
@@ -24,6 +25,8 @@ type call struct {
 	user int
 	// requests and progress hold an item for each request of a kind that is in progress.
 	requests, progress chan struct{}
+	// usages counts the reports of what models used.
+	usages atomic.Int64
 	// misused notes that the log has a line about this call; see Server.misuse.
 	misused sync.Once
 }

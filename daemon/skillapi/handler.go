@@ -53,10 +53,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		limited(w, c.requests, func() { s.tools(w, r, c) })
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/agent/progress":
 		limited(w, c.progress, func() { progress(w, r, c) })
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/agent/model-usage" && s.cfg.ModelUsage != nil:
+		limited(w, c.progress, func() { s.modelUsage(w, r, c) })
 	default:
 		s.misuse(c, r)
 		callapi.WriteFault(w, http.StatusForbidden, CodeNotAnOperator, fmt.Sprintf(
-			"a skill may not ask for %s %.200q: it may POST to /v1/request, /v1/agent/progress and /mcp, and GET /v1/results/<correlation id>; everything else is an operator's, whose API a skill cannot reach", r.Method, r.URL.Path))
+			"a skill may not ask for %s %.200q: it may POST to /v1/request, /v1/agent/progress, /v1/agent/model-usage and /mcp, and GET /v1/results/<correlation id>; everything else is an operator's, whose API a skill cannot reach", r.Method, r.URL.Path))
 	}
 }
 
@@ -160,14 +162,45 @@ func progress(w http.ResponseWriter, r *http.Request, c *call) {
 		return
 	}
 	if err := rpc.Progress(c.ctx, bytes.TrimSpace(value)); err != nil {
-		code, message := rpc.CodeInternal.String(), err.Error()
-		if e, ok := errors.AsType[*rpc.Error](err); ok {
-			code, message = e.Code.String(), e.Message
-		}
-		callapi.WriteFault(w, http.StatusBadRequest, code, message)
+		refuseReport(w, err)
 		return
 	}
 	callapi.WriteJSON(w, http.StatusOK, map[string]bool{"wanted": rpc.InvocationFrom(c.ctx).WantsProgress()})
+}
+
+// modelUsage takes a report of what a request to a language model used.
+func (s *Server) modelUsage(w http.ResponseWriter, r *http.Request, c *call) {
+	if c.usages.Add(1) > rpc.MaxModelUsages {
+		callapi.WriteFault(w, http.StatusTooManyRequests, rpc.CodeBusy.String(), fmt.Sprintf(
+			"the skill's call has made %d reports of a model's usage, which is as many as it may make", rpc.MaxModelUsages))
+		return
+	}
+	report, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rpc.MaxModelUsageBytes))
+	if err != nil {
+		callapi.RefuseBody(w, callapi.BodyCode(err).String(), fmt.Sprintf("a report of at most %d bytes could not be read", rpc.MaxModelUsageBytes), err)
+		return
+	}
+	usage, err := rpc.ReadModelUsage(bytes.TrimSpace(report))
+	if err != nil {
+		refuseReport(w, err)
+		return
+	}
+	inv := rpc.InvocationFrom(c.ctx)
+	if c.ctx.Err() != nil || inv == nil {
+		refuse(w, endedText)
+		return
+	}
+	s.cfg.ModelUsage(inv, usage)
+	callapi.WriteJSON(w, http.StatusOK, map[string]bool{"taken": true})
+}
+
+// refuseReport says what is wrong with what a skill reports.
+func refuseReport(w http.ResponseWriter, err error) {
+	code, message := rpc.CodeInternal.String(), err.Error()
+	if e, ok := errors.AsType[*rpc.Error](err); ok {
+		code, message = e.Code.String(), e.Message
+	}
+	callapi.WriteFault(w, http.StatusBadRequest, code, message)
 }
 
 // misuse logs that a skill asks for what only an operator may, once for each call.

@@ -36,6 +36,10 @@ type Config struct {
 	// Tools serves the Model Context Protocol to skills. The context of its requests has
 	// the values of the call, and ends with the call or with the request. Nil serves none.
 	Tools http.Handler
+	// ModelUsage takes what a call's request to a language model used, by the skill's word. It
+	// is called while the call runs, by several goroutines, and returns at once. Nil takes no
+	// reports.
+	ModelUsage func(*rpc.Invocation, *rpc.ModelUsage)
 	// MaxPayloadBytes returns the agent's bound on a payload, of which follows that on the
 	// body of a request. Required.
 	MaxPayloadBytes func() int

@@ -76,6 +76,9 @@ func serve(t *testing.T, call caller, await results) (*skillapi.Server, *log) {
 	lines := &log{}
 	s, err := skillapi.Listen(t.Context(), skillapi.Config{
 		Caller: call, Results: await, MaxPayloadBytes: func() int { return 1 << 10 }, Logger: slog.New(slog.NewTextHandler(lines, nil)),
+		ModelUsage: func(inv *rpc.Invocation, u *rpc.ModelUsage) {
+			_, _ = fmt.Fprintf(lines, "%s has used %+v\n", inv.CorrelationID, *u)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +213,7 @@ func TestRefusals(t *testing.T) {
 		"no port":               {host("127.0.0.1"), invalid, "use $AGENTD_URL as it is"},
 	} {
 		for _, ask := range []struct{ method, path string }{
-			{"POST", "/v1/request"}, {"POST", "/v1/agent/progress"}, {"GET", "/v1/results/x?timeoutMs=1000"}, {"GET", "/v1/approvals"}, {"OPTIONS", "/v1/request"},
+			{"POST", "/v1/request"}, {"POST", "/v1/agent/progress"}, {"POST", "/v1/agent/model-usage"}, {"GET", "/v1/results/x?timeoutMs=1000"}, {"GET", "/v1/approvals"}, {"OPTIONS", "/v1/request"},
 		} {
 			got := send(t, ask.method, s.URL()+ask.path, call, test.change)
 			code, message := got.fault(t)
@@ -262,6 +265,8 @@ func TestMalformedRequests(t *testing.T) {
 		{"nothing", "POST", "/v1/request", ``, 400, rpc.CodeInvalidRequest},
 		{"unknown member", "POST", "/v1/request", `{"capabilty":"x"}`, 400, rpc.CodeInvalidRequest},
 		{"too large", "POST", "/v1/request", strings.Repeat(" ", 80<<10), 413, rpc.CodePayloadTooLarge},
+		{"a usage without a model", "POST", "/v1/agent/model-usage", `{"provider":"p"}`, 400, rpc.CodeInvalidPayload},
+		{"a usage that is too large", "POST", "/v1/agent/model-usage", strings.Repeat(" ", 2*rpc.MaxModelUsageBytes), 413, rpc.CodePayloadTooLarge},
 		{"no JSON", "POST", "/v1/agent/progress", `{"a"`, 400, rpc.CodeInvalidPayload},
 		{"nothing", "POST", "/v1/agent/progress", ``, 400, rpc.CodeInvalidPayload},
 		{"too large", "POST", "/v1/agent/progress", `"` + strings.Repeat("x", rpc.MaxProgressBytes) + `"`, 400, rpc.CodePayloadTooLarge},
@@ -453,5 +458,25 @@ func BenchmarkRequest(b *testing.B) {
 		if _, err := c.RequestAgent(b.Context(), rpc.Request{To: "agent://b", Capability: "x"}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A call may report what models have used, so often and no oftener.
+func TestModelUsage(t *testing.T) {
+	s, lines := serve(t, nil, nil)
+	token := running(t, s, &rpc.Invocation{CorrelationID: "c-1"})
+	post := func() reply {
+		return send(t, "POST", s.URL()+"/v1/agent/model-usage", `{"provider":"p","model":"m","inputTokens":7}`, withToken(token))
+	}
+	for range rpc.MaxModelUsages {
+		if got := post(); got.status != http.StatusOK || got.body != `{"taken":true}`+"\n" {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+	if got := post(); got.status != http.StatusTooManyRequests {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if n := strings.Count(lines.String(), "c-1 has used {Provider:p Model:m Operation:chat InputTokens:7 "); n != rpc.MaxModelUsages {
+		t.Errorf("%d reports", n)
 	}
 }

@@ -38,6 +38,11 @@ const (
 	// for, and who it says has answered.
 	GenAIMaxTokens = "gen_ai.request.max_tokens" //nolint:gosec // no credentials: words of a model
 	GenAIModel     = "gen_ai.response.model"
+	// These are of a skill's request to a model, by the skill's word.
+	GenAIProvider     = "gen_ai.provider.name"
+	GenAIRequestModel = "gen_ai.request.model"
+	GenAIInputTokens  = "gen_ai.usage.input_tokens"  //nolint:gosec // no credentials: words of a model
+	GenAIOutputTokens = "gen_ai.usage.output_tokens" //nolint:gosec // no credentials: words of a model
 
 	// SessionID is the session of the caller's skill.
 	SessionID = "session.id"

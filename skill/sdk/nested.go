@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/agentd/agentd/skill/internal/wire"
 )
@@ -17,6 +18,7 @@ type workerCall struct {
 	worker        *worker
 	id            json.RawMessage
 	wantsProgress bool
+	usages        atomic.Int64 // reports of what models used
 }
 
 // workerCallFrom returns the call of a worker that ctx serves, or nil.

@@ -92,6 +92,8 @@ func obey(ctx context.Context, in order) (any, error) {
 		return sdk.EnvironmentFrom(ctx), nil
 	case "progress":
 		return sdk.Progress(ctx, in.N)
+	case "use":
+		return sdk.ReportModelUsage(ctx, sdk.ModelUsage{Provider: "p", Model: "m", InputTokens: 7})
 	case "nested":
 		var events []sdk.ProgressEvent
 		result, err := sdk.RequestAgent(ctx, sdk.Request{
@@ -116,6 +118,7 @@ func TestWorkerServesCalls(t *testing.T) {
 		{`{"capability":"x","payload":{"do":7}}`, `"error":{"code":-32000,"message":"the payload does not fit the skill: a number is not allowed at /do"}`},
 		{`{"capability":"x","payload":null}`, `"error":{"code":-32000,"message":"what?"}`},
 		{`{"capability":"x","payload":{"do":"progress","n":1}}`, `"result":{"answer":false}`},
+		{`{"capability":"x","payload":{"do":"use"}}`, `"result":{"answer":false}`}, // agentd takes none
 	} {
 		h.send(`{"jsonrpc":"2.0","id":3,"method":"invoke","params":` + test.params + `}`)
 		h.gets(`{"jsonrpc":"2.0","id":3,` + test.want + `}`)

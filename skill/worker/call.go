@@ -39,6 +39,8 @@ type call struct {
 	grace   time.Time // when it must have answered the cancelled call; zero while it runs
 	nested  int       // requests in progress
 	unheard bool      // some of its progress is lost
+	usages  int       // reports of what models used
+	refused bool      // one of those was refused
 	nesting context.Context
 	unnest  context.CancelCauseFunc
 }

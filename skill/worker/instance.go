@@ -60,6 +60,8 @@ type instance struct {
 	lastID   uint64
 	served   int // calls taken
 	waiting  int // cancelled calls that are not answered
+	// strayUsage is set once it has reported a model's usage for a call that it does not serve.
+	strayUsage bool
 
 	out, spare []byte // what is to be written, and the memory of the last batch
 	replies    int64  // bytes of out that the worker has asked for

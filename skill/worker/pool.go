@@ -84,6 +84,10 @@ type Config struct {
 	MaxPayloadBytes int
 	// Caller makes nested calls; nil refuses them.
 	Caller Caller
+	// ModelUsage takes what a call's request to a language model used, by the worker's word. It
+	// is called by one goroutine of each instance, while the call runs, and returns at once. Nil
+	// wants no reports.
+	ModelUsage func(*rpc.Invocation, *rpc.ModelUsage)
 	// Logger gets what happens to instances, and their standard error. Default: discarded.
 	Logger *slog.Logger
 	// Changed is called, by one goroutine at a time, when no instance can serve and the last
@@ -295,12 +299,16 @@ func (p *Pool) Status() Status {
 
 // initializeParams are what an instance learns first.
 func (p *Pool) initializeParams() *wire.InitializeParams {
+	maxUsages := rpc.MaxModelUsages
+	if p.cfg.ModelUsage == nil {
+		maxUsages = 0
+	}
 	return &wire.InitializeParams{
 		ProtocolVersions: []int{wire.Version}, Agent: p.cfg.Agent, Skill: p.cfg.Name, FleetRoot: p.cfg.FleetRoot, URL: p.cfg.URL,
 		Capabilities: p.cfg.Capabilities,
 		Limits: wire.Limits{
 			Concurrency: p.cfg.Concurrency, MaxMessageBytes: p.maxMessage(), MaxPayloadBytes: p.cfg.MaxPayloadBytes,
-			MaxProgressBytes: rpc.MaxProgressBytes, MaxRequests: maxRequests, StartTimeoutMs: p.cfg.StartTimeout.Milliseconds(),
+			MaxProgressBytes: rpc.MaxProgressBytes, MaxRequests: maxRequests, MaxModelUsages: maxUsages, StartTimeoutMs: p.cfg.StartTimeout.Milliseconds(),
 			GraceMs: p.grace().Milliseconds(), PingTimeoutMs: p.cfg.PingTimeout.Milliseconds(),
 		},
 	}

@@ -125,11 +125,46 @@ func (in *instance) notification(m *wire.Message) {
 			c.unheard = true // the log takes one line of a call, however much it reports
 			in.pool.log.Warn("the progress of a call is lost", "correlationId", c.inv.CorrelationID, "error", err)
 		}
+	case wire.ModelUsage:
+		in.modelUsage(m)
 	case wire.Cancel:
 		var p wire.CancelParams
 		if strictly(m.Params, &p) == nil && in.requests[string(p.ID)] != nil {
 			in.requests[string(p.ID)]()
 		}
+	}
+}
+
+// modelUsage takes a report of what a request to a model used. One that is wrong or late changes
+// nothing, and is no fault: calls do not end because of what is only counted.
+func (in *instance) modelUsage(m *wire.Message) {
+	if in.pool.cfg.ModelUsage == nil {
+		return
+	}
+	var p wire.ModelUsageParams
+	id, err := uint64(0), strictly(m.Params, &p)
+	if err == nil {
+		id, _ = number(p.ID)
+	}
+	c := in.calls[id]
+	if c == nil { // of a cancelled one that still runs, the tokens count
+		if !in.strayUsage { // the log takes one line of a process
+			in.strayUsage = true
+			in.pool.log.Warn("a report of a model's usage is refused: the call that it names has ended, or was never this worker's")
+		}
+		return
+	}
+	var usage *rpc.ModelUsage
+	if c.usages++; c.usages > rpc.MaxModelUsages {
+		err = fmt.Errorf("the call has made %d reports, which is as many as it may make", rpc.MaxModelUsages)
+	} else {
+		usage, err = rpc.ReadModelUsage(p.Usage)
+	}
+	if err == nil {
+		in.pool.cfg.ModelUsage(c.inv, usage)
+	} else if !c.refused {
+		c.refused = true
+		in.pool.log.Warn("a report of a model's usage is refused", "capability", c.inv.Capability, "correlationId", c.inv.CorrelationID, "traceId", c.inv.TraceID(), "error", err)
 	}
 }
 

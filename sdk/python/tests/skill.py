@@ -96,6 +96,24 @@ def report_late(payload: Any, call: agentd.Call) -> Any:
     return late.pop().progress(1)
 
 
+@skill.capability("use")
+def use(payload: Any, call: agentd.Call) -> Any:
+    late.append(call)
+    try:
+        return [call.model_usage(**given) for given in payload]
+    except (agentd.RefusedError, TypeError, ValueError) as e:
+        return f"{type(e).__name__}: {e}"
+
+
+@skill.capability("use-late")
+def use_late(payload: Any, call: agentd.Call) -> Any:
+    """Reports what a model has used for a call that has ended."""
+    try:
+        return late.pop().model_usage(provider="openai", model="m")
+    except agentd.RefusedError as e:
+        return e.code
+
+
 @skill.capability("ask")
 def ask(payload: Any, call: agentd.Call) -> Any:
     try:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import signal
 import unittest
+from typing import Any
 
 from host import Host
 from test_client import Agent, reply
@@ -100,6 +101,23 @@ class WorkerTest(unittest.TestCase):
             self.assertEqual(h.call("late"), True)  # without a line about a call that has ended
             self.assertEqual(h.call("report", [1]), [False])
             self.assertEqual(h.error(h.invoke("report", ["x" * 70_000]))["code"], -32603)
+
+    def test_model_usage(self) -> None:
+        given: dict[str, Any] = {"provider": "openai", "model": "gpt-5/mini", "input_tokens": 12, "output_tokens": 3, "operation": "chat", "duration_ms": 40}
+        with Host(maxModelUsages=2) as h:
+            id = h.invoke("use", [given])
+            sent = {"provider": "openai", "model": "gpt-5/mini", "inputTokens": 12, "outputTokens": 3, "operation": "chat", "durationMs": 40}
+            self.assertEqual(h.read(), {"jsonrpc": "2.0", "method": "modelUsage", "params": {"id": id, "usage": sent}})
+            self.assertEqual(h.result(id), {"answer": [True]})
+            self.assertEqual(h.call("use-late"), "EAGENTRPC_INVALID_REQUEST")  # without a line about a call that has ended
+            id = h.invoke("use", [given] * 3)
+            self.assertEqual([h.read()["method"] for _ in range(2)], ["modelUsage"] * 2)
+            self.assertIn("2 reports", h.result(id)["answer"])
+            wrongs: list[dict[str, Any]] = [{"model": "a b"}, {"provider": ""}, {"model": "x" * 129}, {"input_tokens": -1}, {"output_tokens": 10**9 + 1}, {"input_tokens": 1.5}, {"input_tokens": True}, {"operation": "dream"}, {"duration_ms": 3_600_001}]
+            for wrong in wrongs:
+                self.assertRegex(h.call("use", [{**given, **wrong}]), f"^(Type|Value)Error: {next(iter(wrong))}")
+        with Host() as h:  # an agentd that takes no reports
+            self.assertEqual(h.call("use", [given]), [False])
 
     def test_nested_calls(self) -> None:
         with Host() as h:

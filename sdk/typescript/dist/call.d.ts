@@ -43,7 +43,23 @@ export interface Link {
     fetch: Fetch;
     /** Reports the progress of the call, and says whether the caller wants any. */
     progress(value: string): Promise<boolean>;
+    /** Reports what a model used, and says whether agentd takes that. */
+    modelUsage(usage: Required<ModelUsage>): Promise<boolean>;
     bigint: boolean;
+}
+/** What one request to a language model used. Nothing of the question or the answer is in it. */
+export interface ModelUsage {
+    /** Who serves the model, such as `anthropic`: 1 to 128 letters, digits and `._:/@+-`. */
+    provider: string;
+    /** Which one was asked, in the same characters. */
+    model: string;
+    /** `chat` unless it says otherwise. */
+    operation?: "chat" | "text_completion" | "generate_content" | "embeddings";
+    /** From 0 to 1,000,000,000; 0 unless it says otherwise. */
+    inputTokens?: number;
+    outputTokens?: number;
+    /** How long the request took, in whole milliseconds, at most an hour; 0 is not known. */
+    durationMs?: number;
 }
 /** The call that a skill serves. Nested calls that are made by it are part of it, and end with it. */
 export interface Call extends CallInfo, Caller {
@@ -60,6 +76,14 @@ export interface Call extends CallInfo, Caller {
      * @returns false where the caller wants none: the skill may stop reporting.
      */
     progress(value: unknown): Promise<boolean>;
+    /**
+     * Reports what one request to a language model used, when it has ended: agentd counts it, and traces it. Throws a
+     * `TypeError` or `RangeError` for what agentd would refuse, and a `RefusedError` once the call has ended, or has made
+     * 1,000 reports.
+     *
+     * @returns whether agentd takes reports.
+     */
+    modelUsage(usage: ModelUsage): Promise<boolean>;
 }
 /**
  * A {@link Call}, with what its host needs.
@@ -94,6 +118,7 @@ export declare class ServedCall extends BaseCaller implements Call {
     /** Ends what waits for the call. */
     end(): void;
     progress(value: unknown): Promise<boolean>;
+    modelUsage(usage: ModelUsage): Promise<boolean>;
     protected exchange(request: string, options: ExchangeOptions): Promise<Result>;
     protected fetch(correlationId: string, timeoutMs: number, options: ExchangeOptions): Promise<Result>;
     protected bigints(): boolean;

@@ -2,6 +2,24 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { stringify } from "./json.js";
 import { Log } from "./log.js";
 import { BaseCaller } from "./request.js";
+/** The report as it is sent; throws for what agentd would refuse. */
+function checkUsage({ provider, model, operation = "chat", inputTokens = 0, outputTokens = 0, durationMs = 0 }) {
+    const of = "of a model's usage";
+    for (const [name, text] of Object.entries({ provider, model })) {
+        if (typeof text !== "string")
+            throw new TypeError(`${name} ${of} is no string`);
+        if (!/^[A-Za-z0-9._:/@+-]{1,128}$/.test(text))
+            throw new RangeError(`${name} ${of} is not 1 to 128 letters, digits and ._:/@+-`);
+    }
+    const operations = ["chat", "text_completion", "generate_content", "embeddings"];
+    if (!operations.includes(operation))
+        throw new RangeError(`operation ${of} is none of ${operations.join(", ")}`);
+    for (const [name, n, most] of [["inputTokens", inputTokens, 1e9], ["outputTokens", outputTokens, 1e9], ["durationMs", durationMs, 3_600_000]]) {
+        if (!Number.isInteger(n) || n < 0 || n > most)
+            throw new RangeError(`${name} ${of} is no integer from 0 to ${most}`);
+    }
+    return { provider, model, operation, inputTokens, outputTokens, durationMs };
+}
 /** How soon at the latest `setTimeout` fires, in milliseconds. */
 const maxTimer = 0x7fffffff;
 /**
@@ -56,6 +74,9 @@ export class ServedCall extends BaseCaller {
     }
     async progress(value) {
         return this.#link.progress(stringify(value));
+    }
+    async modelUsage(usage) {
+        return this.#link.modelUsage(checkUsage(usage));
     }
     exchange(request, options) {
         return this.#link.exchange(request, options);

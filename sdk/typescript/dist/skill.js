@@ -1,6 +1,6 @@
 import { Console } from "node:console";
 import { ServedCall, within } from "./call.js";
-import { CallError, ConnectionFailed, JsonError, SkillError } from "./errors.js";
+import { CallError, ConnectionFailed, JsonError, RefusedError, SkillError } from "./errors.js";
 import { ask, httpExchange, httpFetch } from "./http.js";
 import { parseLoosely, settle, stringify } from "./json.js";
 import { runWorker } from "./worker.js";
@@ -104,6 +104,17 @@ async function runProcess(skill, output) {
         progress: async (value) => {
             const reply = await ask(endpoint(), { method: "POST", path: "/v1/agent/progress", body: value });
             return JSON.parse(reply).wanted;
+        },
+        modelUsage: async (usage) => {
+            try {
+                await ask(endpoint(), { method: "POST", path: "/v1/agent/model-usage", body: JSON.stringify(usage) });
+                return true;
+            }
+            catch (e) {
+                if (e instanceof RefusedError && e.code === "not-an-operator")
+                    return false; // an agentd that takes no reports
+                throw e;
+            }
         },
     };
     const call = new ServedCall(callOfEnvironment(skill), link);

@@ -1,3 +1,4 @@
+import { type ModelUsage } from "./call.js";
 import type { Result } from "./result.js";
 import { type Handlers, type ServeOptions } from "./skill.js";
 /**
@@ -58,6 +59,8 @@ export declare class SkillTest {
     readonly requests: PeerRequest[];
     /** What it has reported, of all calls. */
     readonly progress: unknown[];
+    /** What it has reported of models, of all calls. */
+    readonly modelUsages: Required<ModelUsage>[];
     /**
      * @param handlers - What the skill hands to `serve`.
      * @param capabilities - The path of the `capabilities.yaml` of its agent.

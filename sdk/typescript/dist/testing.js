@@ -28,6 +28,8 @@ export class SkillTest {
     requests = [];
     /** What it has reported, of all calls. */
     progress = [];
+    /** What it has reported of models, of all calls. */
+    modelUsages = [];
     #skill;
     #judge;
     #peers;
@@ -66,6 +68,10 @@ export class SkillTest {
                 if (call.wantsProgress)
                     this.progress.push(parse(value, this.#skill));
                 return call.wantsProgress;
+            },
+            modelUsage: async (usage) => {
+                this.modelUsages.push(usage);
+                return true;
             },
         });
         this.#calls.add(call);

@@ -26,7 +26,7 @@ class Worker {
     #ending = false;
     #agent = "";
     #url = "";
-    #limits = { maxMessageBytes: Infinity, maxPayloadBytes: firstLineBytes - (1 << 20), maxProgressBytes: Infinity };
+    #limits = { maxMessageBytes: Infinity, maxPayloadBytes: firstLineBytes - (1 << 20), maxProgressBytes: Infinity, maxModelUsages: 0 };
     constructor(skill, concurrency, output) {
         this.#skill = skill;
         this.#concurrency = concurrency;
@@ -86,7 +86,7 @@ class Worker {
             return this.#refuse(id, invalidParams, `this worker speaks version ${version} of the protocol`);
         this.#agent = agent ?? "";
         this.#url = url ?? "";
-        for (const name of ["maxMessageBytes", "maxPayloadBytes", "maxProgressBytes"])
+        for (const name of ["maxMessageBytes", "maxPayloadBytes", "maxProgressBytes", "maxModelUsages"])
             this.#limits[name] = limits?.[name] || this.#limits[name];
         for (const c of capabilities ?? [])
             this.#skill.note(c.name, c.inputSchema);
@@ -170,6 +170,19 @@ class Worker {
         await this.#lines.ready();
         return true;
     }
+    /** Reports what a model used, as the n-th report of a call. */
+    async modelUsage(of, n, usage) {
+        const most = this.#limits.maxModelUsages;
+        if (most === 0)
+            return false;
+        if (!this.#calls.has(of))
+            throw new RefusedError("EAGENTRPC_INVALID_REQUEST", "the call that this report is about has ended", 403);
+        if (n > most)
+            throw new RefusedError("EAGENTRPC_BUSY", `the call has made ${most} reports of a model's usage, which is as many as it may make`, 429);
+        this.#lines.write(`{"jsonrpc":"2.0","method":"modelUsage","params":{"id":${JSON.stringify(of)},"usage":${JSON.stringify(usage)}}}\n`);
+        await this.#lines.ready();
+        return true;
+    }
     /** Makes a nested call. */
     request(of, request, options) {
         const { signal } = options;
@@ -226,6 +239,7 @@ class PipeLink {
     fetch;
     #worker;
     #id;
+    #usages = 0;
     constructor(worker, id, token) {
         this.#worker = worker;
         this.#id = id;
@@ -235,6 +249,9 @@ class PipeLink {
     exchange = (request, options) => this.#worker.request(this.#id, request, options);
     progress(value) {
         return this.#worker.progress(this.#id, value);
+    }
+    modelUsage(usage) {
+        return this.#worker.modelUsage(this.#id, ++this.#usages, usage);
     }
 }
 function encodeError(code, message, retryable) {

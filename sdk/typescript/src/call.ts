@@ -48,7 +48,39 @@ export interface Link {
   fetch: Fetch;
   /** Reports the progress of the call, and says whether the caller wants any. */
   progress(value: string): Promise<boolean>;
+  /** Reports what a model used, and says whether agentd takes that. */
+  modelUsage(usage: Required<ModelUsage>): Promise<boolean>;
   bigint: boolean;
+}
+
+/** What one request to a language model used. Nothing of the question or the answer is in it. */
+export interface ModelUsage {
+  /** Who serves the model, such as `anthropic`: 1 to 128 letters, digits and `._:/@+-`. */
+  provider: string;
+  /** Which one was asked, in the same characters. */
+  model: string;
+  /** `chat` unless it says otherwise. */
+  operation?: "chat" | "text_completion" | "generate_content" | "embeddings";
+  /** From 0 to 1,000,000,000; 0 unless it says otherwise. */
+  inputTokens?: number;
+  outputTokens?: number;
+  /** How long the request took, in whole milliseconds, at most an hour; 0 is not known. */
+  durationMs?: number;
+}
+
+/** The report as it is sent; throws for what agentd would refuse. */
+function checkUsage({ provider, model, operation = "chat", inputTokens = 0, outputTokens = 0, durationMs = 0 }: ModelUsage): Required<ModelUsage> {
+  const of = "of a model's usage";
+  for (const [name, text] of Object.entries({ provider, model })) {
+    if (typeof text !== "string") throw new TypeError(`${name} ${of} is no string`);
+    if (!/^[A-Za-z0-9._:/@+-]{1,128}$/.test(text)) throw new RangeError(`${name} ${of} is not 1 to 128 letters, digits and ._:/@+-`);
+  }
+  const operations = ["chat", "text_completion", "generate_content", "embeddings"];
+  if (!operations.includes(operation)) throw new RangeError(`operation ${of} is none of ${operations.join(", ")}`);
+  for (const [name, n, most] of [["inputTokens", inputTokens, 1e9], ["outputTokens", outputTokens, 1e9], ["durationMs", durationMs, 3_600_000]] as const) {
+    if (!Number.isInteger(n) || n < 0 || n > most) throw new RangeError(`${name} ${of} is no integer from 0 to ${most}`);
+  }
+  return { provider, model, operation, inputTokens, outputTokens, durationMs };
 }
 
 /** The call that a skill serves. Nested calls that are made by it are part of it, and end with it. */
@@ -66,6 +98,14 @@ export interface Call extends CallInfo, Caller {
    * @returns false where the caller wants none: the skill may stop reporting.
    */
   progress(value: unknown): Promise<boolean>;
+  /**
+   * Reports what one request to a language model used, when it has ended: agentd counts it, and traces it. Throws a
+   * `TypeError` or `RangeError` for what agentd would refuse, and a `RefusedError` once the call has ended, or has made
+   * 1,000 reports.
+   *
+   * @returns whether agentd takes reports.
+   */
+  modelUsage(usage: ModelUsage): Promise<boolean>;
 }
 
 /** How soon at the latest `setTimeout` fires, in milliseconds. */
@@ -144,6 +184,10 @@ export class ServedCall extends BaseCaller implements Call {
 
   async progress(value: unknown): Promise<boolean> {
     return this.#link.progress(stringify(value));
+  }
+
+  async modelUsage(usage: ModelUsage): Promise<boolean> {
+    return this.#link.modelUsage(checkUsage(usage));
   }
 
   protected exchange(request: string, options: ExchangeOptions): Promise<Result> {

@@ -5,7 +5,7 @@
  *
  * @packageDocumentation
  */
-export { type Call, type CallInfo, currentCall } from "./call.js";
+export { type Call, type CallInfo, type ModelUsage, currentCall } from "./call.js";
 export { Client, connect, type ConnectOptions } from "./client.js";
 export { AgentdError, CallError, ConnectionFailed, JsonError, type JsonErrorCode, RefusedError, SkillError, ViolationError } from "./errors.js";
 export { parse as parseJson, type ReadOptions, stringify as stringifyJson } from "./json.js";

@@ -1,7 +1,7 @@
 import { Console } from "node:console";
 
 import { type Call, type CallInfo, type Link, ServedCall, within } from "./call.js";
-import { CallError, ConnectionFailed, JsonError, SkillError } from "./errors.js";
+import { CallError, ConnectionFailed, JsonError, RefusedError, SkillError } from "./errors.js";
 import { ask, type Endpoint, httpExchange, httpFetch } from "./http.js";
 import { type Loose, parseLoosely, settle, stringify } from "./json.js";
 import { runWorker } from "./worker.js";
@@ -149,6 +149,15 @@ async function runProcess(skill: Skill, output: Output): Promise<never> {
     progress: async (value) => {
       const reply = await ask(endpoint(), { method: "POST", path: "/v1/agent/progress", body: value });
       return (JSON.parse(reply) as { wanted: boolean }).wanted;
+    },
+    modelUsage: async (usage) => {
+      try {
+        await ask(endpoint(), { method: "POST", path: "/v1/agent/model-usage", body: JSON.stringify(usage) });
+        return true;
+      } catch (e) {
+        if (e instanceof RefusedError && e.code === "not-an-operator") return false; // an agentd that takes no reports
+        throw e;
+      }
     },
   };
   const call = new ServedCall(callOfEnvironment(skill), link);

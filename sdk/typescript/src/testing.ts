@@ -7,7 +7,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
 
-import { ServedCall } from "./call.js";
+import { type ModelUsage, ServedCall } from "./call.js";
 import { AgentdError, RefusedError, SkillError } from "./errors.js";
 import { settleResult } from "./http.js";
 import { parse, parseLoosely, stringify } from "./json.js";
@@ -78,6 +78,8 @@ export class SkillTest {
   readonly requests: PeerRequest[] = [];
   /** What it has reported, of all calls. */
   readonly progress: unknown[] = [];
+  /** What it has reported of models, of all calls. */
+  readonly modelUsages: Required<ModelUsage>[] = [];
   readonly #skill: Skill;
   readonly #judge: Judge;
   readonly #peers: readonly Peer[];
@@ -118,6 +120,10 @@ export class SkillTest {
         progress: async (value) => {
           if (call.wantsProgress) this.progress.push(parse(value, this.#skill));
           return call.wantsProgress;
+        },
+        modelUsage: async (usage) => {
+          this.modelUsages.push(usage);
+          return true;
         },
       },
     );

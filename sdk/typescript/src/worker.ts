@@ -1,5 +1,5 @@
 /** A program that stays: docs/worker-protocol.md, version 1. */
-import { type Link, ServedCall } from "./call.js";
+import { type Link, type ModelUsage, ServedCall } from "./call.js";
 import { AgentdError, RefusedError } from "./errors.js";
 import { httpFetch, readProgress, settleResult } from "./http.js";
 import { parseLoosely } from "./json.js";
@@ -25,6 +25,8 @@ interface Limits {
   maxMessageBytes: number;
   maxPayloadBytes: number;
   maxProgressBytes: number;
+  /** 0 for an agentd that takes no reports. */
+  maxModelUsages: number;
 }
 
 interface Message {
@@ -59,7 +61,7 @@ class Worker {
   #ending = false;
   #agent = "";
   #url = "";
-  #limits: Limits = { maxMessageBytes: Infinity, maxPayloadBytes: firstLineBytes - (1 << 20), maxProgressBytes: Infinity };
+  #limits: Limits = { maxMessageBytes: Infinity, maxPayloadBytes: firstLineBytes - (1 << 20), maxProgressBytes: Infinity, maxModelUsages: 0 };
 
   constructor(skill: Skill, concurrency: number, output: Output) {
     this.#skill = skill;
@@ -119,7 +121,7 @@ class Worker {
     if (!protocolVersions?.includes(version)) return this.#refuse(id, invalidParams, `this worker speaks version ${version} of the protocol`);
     this.#agent = agent ?? "";
     this.#url = url ?? "";
-    for (const name of ["maxMessageBytes", "maxPayloadBytes", "maxProgressBytes"] as const) this.#limits[name] = limits?.[name] || this.#limits[name];
+    for (const name of ["maxMessageBytes", "maxPayloadBytes", "maxProgressBytes", "maxModelUsages"] as const) this.#limits[name] = limits?.[name] || this.#limits[name];
     for (const c of capabilities ?? []) this.#skill.note(c.name, c.inputSchema);
     this.#respond(id, JSON.stringify({ protocolVersion: version, capabilities: Object.keys(this.#skill.handlers), concurrency: this.#concurrency }));
   }
@@ -202,6 +204,17 @@ class Worker {
     return true;
   }
 
+  /** Reports what a model used, as the n-th report of a call. */
+  async modelUsage(of: number | string, n: number, usage: Required<ModelUsage>): Promise<boolean> {
+    const most = this.#limits.maxModelUsages;
+    if (most === 0) return false;
+    if (!this.#calls.has(of)) throw new RefusedError("EAGENTRPC_INVALID_REQUEST", "the call that this report is about has ended", 403);
+    if (n > most) throw new RefusedError("EAGENTRPC_BUSY", `the call has made ${most} reports of a model's usage, which is as many as it may make`, 429);
+    this.#lines.write(`{"jsonrpc":"2.0","method":"modelUsage","params":{"id":${JSON.stringify(of)},"usage":${JSON.stringify(usage)}}}\n`);
+    await this.#lines.ready();
+    return true;
+  }
+
   /** Makes a nested call. */
   request(of: number | string, request: string, options: ExchangeOptions): Promise<Result> {
     const { signal } = options;
@@ -256,6 +269,7 @@ class PipeLink implements Link {
   readonly fetch: Fetch;
   readonly #worker: Worker;
   readonly #id: number | string;
+  #usages = 0;
 
   constructor(worker: Worker, id: number | string, token: string) {
     this.#worker = worker;
@@ -268,6 +282,10 @@ class PipeLink implements Link {
 
   progress(value: string): Promise<boolean> {
     return this.#worker.progress(this.#id, value);
+  }
+
+  modelUsage(usage: Required<ModelUsage>): Promise<boolean> {
+    return this.#worker.modelUsage(this.#id, ++this.#usages, usage);
   }
 }
 

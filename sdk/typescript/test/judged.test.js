@@ -12,6 +12,7 @@ const agent = connect();
 const handlers = {
   review: async ({ n, how }, call) => {
     await call.progress({ n });
+    await call.modelUsage({ provider: "openai", model: "m", inputTokens: 12 });
     switch (how) {
       case "fail":
         throw new SkillError("come back later", true);
@@ -55,6 +56,7 @@ withTest("calls the handler, and plays its peers", async (skill) => {
   assert.deepEqual(unwrap(result), { caller: "agent://desk", found: [1], seen: ["searching"] });
   assert.deepEqual(skill.requests, [{ to: "agent://librarian", capability: "find", payload: { n: 1 }, options: { idempotencyKey: "k" } }]);
   assert.deepEqual(skill.progress, [{ n: 1 }]);
+  assert.deepEqual(skill.modelUsages, [{ provider: "openai", model: "m", operation: "chat", inputTokens: 12, outputTokens: 0, durationMs: 0 }]);
 });
 
 withTest("judges both schemas, of the skill and of its peers", async (skill) => {

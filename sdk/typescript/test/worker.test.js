@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { startWorker } from "./host.js";
+import { limits, startWorker } from "./host.js";
 
 const started = async (env, initialize) => {
   const worker = startWorker("worker.mjs", env);
@@ -110,6 +110,25 @@ onWorker("reports progress where it is wanted, and while its call runs", async (
   assert.deepEqual((await worker.next()).result, { answer: { wanted: true, refused: "too-large" } });
   assert.deepEqual((await worker.call("late")).result, { answer: { wanted: false } });
   assert.deepEqual((await worker.call("progress", 1)).result, { answer: { wanted: false, refused: "" } });
+});
+
+const usage = { provider: "openai", model: "gpt-5/mini", inputTokens: 12, outputTokens: 3 };
+
+onWorker("reports what models used, while its call runs", async (worker) => {
+  const id = worker.invoke("use", [usage]);
+  assert.deepEqual(await worker.next(), { jsonrpc: "2.0", method: "modelUsage", params: { id, usage: { ...usage, operation: "chat", durationMs: 0 } } });
+  assert.deepEqual((await worker.next()).result, { answer: [true] });
+  assert.deepEqual((await worker.call("use-late")).result, { answer: "EAGENTRPC_INVALID_REQUEST" });
+  worker.invoke("use", [usage, usage, usage]);
+  assert.deepEqual([(await worker.next()).method, (await worker.next()).method], ["modelUsage", "modelUsage"]);
+  assert.match((await worker.next()).result.answer, /2 reports/);
+  for (const wrong of [{ model: "a b" }, { model: 7 }, { provider: "" }, { model: "x".repeat(129) }, { inputTokens: -1 }, { outputTokens: 1e9 + 1 }, { inputTokens: 1.5 }, { inputTokens: "1" }, { operation: "dream" }, { durationMs: 3_600_001 }]) {
+    assert.match((await worker.call("use", [{ ...usage, ...wrong }])).result.answer, new RegExp(`^(Type|Range)Error: ${Object.keys(wrong)[0]}`));
+  }
+}, {}, { limits: { ...limits, maxModelUsages: 2 } });
+
+onWorker("reports nothing to an agentd that takes no reports", async (worker) => {
+  assert.deepEqual((await worker.call("use", [usage])).result, { answer: [false] });
 });
 
 onWorker("waits for an agentd that reads slowly", async (worker) => {

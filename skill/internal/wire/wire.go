@@ -18,6 +18,7 @@ const (
 	Cancel       = "cancel"       // both notify
 	Progress     = "progress"     // both notify
 	RequestAgent = "requestAgent" // the worker asks
+	ModelUsage   = "modelUsage"   // the worker notifies
 )
 
 // The codes of errors. Those of JSON-RPC 2.0 have its meaning.
@@ -87,14 +88,16 @@ type Capability struct {
 
 // Limits are the bounds that agentd holds a worker to.
 type Limits struct {
-	Concurrency      int   `json:"concurrency"`
-	MaxMessageBytes  int   `json:"maxMessageBytes"`
-	MaxPayloadBytes  int   `json:"maxPayloadBytes"`
-	MaxProgressBytes int   `json:"maxProgressBytes"`
-	MaxRequests      int   `json:"maxRequests"`
-	StartTimeoutMs   int64 `json:"startTimeoutMs"`
-	GraceMs          int64 `json:"graceMs"`
-	PingTimeoutMs    int64 `json:"pingTimeoutMs"`
+	Concurrency      int `json:"concurrency"`
+	MaxMessageBytes  int `json:"maxMessageBytes"`
+	MaxPayloadBytes  int `json:"maxPayloadBytes"`
+	MaxProgressBytes int `json:"maxProgressBytes"`
+	MaxRequests      int `json:"maxRequests"`
+	// MaxModelUsages is 0 for an agentd that wants no reports, or does not know them.
+	MaxModelUsages int   `json:"maxModelUsages,omitempty"`
+	StartTimeoutMs int64 `json:"startTimeoutMs"`
+	GraceMs        int64 `json:"graceMs"`
+	PingTimeoutMs  int64 `json:"pingTimeoutMs"`
 }
 
 // InitializeResult is what a worker says of itself.
@@ -146,6 +149,14 @@ type ProgressParams struct {
 	Seq     int             `json:"seq,omitempty"`
 	Attempt int             `json:"attempt,omitempty"`
 	Value   json.RawMessage `json:"value"`
+}
+
+// ModelUsageParams are a report of what a request to a language model used.
+type ModelUsageParams struct {
+	// ID is that of the call.
+	ID json.RawMessage `json:"id"`
+	// Usage is the report, as POST /v1/agent/model-usage has it.
+	Usage json.RawMessage `json:"usage"`
 }
 
 // RequestAgentParams are a nested call.

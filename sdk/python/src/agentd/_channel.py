@@ -30,6 +30,8 @@ class Channel(Protocol):
 
     def report(self, value: object) -> bool: ...
 
+    def model_usage(self, usage: dict[str, Any]) -> bool: ...
+
 
 class Nowhere:
     """The channel of a program that agentd has not started."""
@@ -47,6 +49,9 @@ class Nowhere:
         raise self._error()
 
     def report(self, value: object) -> bool:
+        return False
+
+    def model_usage(self, usage: dict[str, Any]) -> bool:
         return False
 
     def _error(self) -> ConnectionFailed:

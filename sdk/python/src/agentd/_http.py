@@ -14,6 +14,7 @@ from typing import Any, AsyncGenerator, Generator, Optional, Protocol, Union, ca
 
 from . import _json
 from ._channel import GRACE, Line
+from ._usage import NOT_TAKEN
 from .errors import ConnectionFailed, RefusedError
 from .result import Progress
 
@@ -91,6 +92,16 @@ class Endpoint:
         head = self.head("POST", "/v1/agent/progress", body := _json.encode(value))
         with self._open(GRACE) as stream:
             return self._ask(stream, head + body).get("wanted") is True
+
+    def model_usage(self, usage: dict[str, Any]) -> bool:
+        head = self.head("POST", "/v1/agent/model-usage", body := _json.encode(usage))
+        with self._open(GRACE) as stream:
+            try:
+                return self._ask(stream, head + body).get("taken") is True
+            except RefusedError as e:
+                if e.code == NOT_TAKEN:
+                    return False
+                raise
 
     # Connections.
 

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Mapping, MutableMapping, Optional
 
 from ._channel import Channel, Running, current, trace_id
+from ._usage import usage
 from .client import AsyncClient, Client, Mode, refuse_in_event_loop
 from .result import Result
 
@@ -89,6 +90,25 @@ class Call:
         for what is no JSON, or too long.
         """
         return self._channel.report(value)
+
+    def model_usage(
+        self,
+        *,
+        provider: str,
+        model: str,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        operation: str = "chat",
+        duration_ms: int = 0,
+    ) -> bool:
+        """Reports what one request to a language model used, when it has ended: agentd counts it, and traces it.
+
+        ``provider`` and ``model`` are 1 to 128 letters, digits and ``._:/@+-``; ``operation`` is chat, text_completion,
+        generate_content or embeddings. Nothing of the question or the answer is reported. It returns whether agentd takes
+        reports. Raises ``TypeError`` or ``ValueError`` for what it would refuse, and :class:`RefusedError` once the call
+        has ended, or has made 1,000 reports.
+        """
+        return self._channel.model_usage(usage(provider, model, operation, input_tokens, output_tokens, duration_ms))
 
     def request(
         self,

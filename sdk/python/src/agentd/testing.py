@@ -91,6 +91,7 @@ class SkillTest:
         self._calls: set[_Channel] = set()
         self.requests: list[Request] = []  #: what the skill has called, in this order
         self.progress: list[Any] = []  #: what it has reported, of all calls
+        self.model_usages: list[dict[str, Any]] = []  #: what it has reported of models: provider, model, operation, inputTokens, outputTokens, durationMs
 
     def call(
         self,
@@ -333,6 +334,10 @@ class _Channel:
         if self.call.wants_progress:
             self._test.progress.append(_json.decode(text))
         return self.call.wants_progress
+
+    def model_usage(self, usage: dict[str, Any]) -> bool:
+        self._test.model_usages.append(usage)
+        return True
 
 
 def _played(answer: Generator[Any, None, Any], progress: bool) -> Generator[Line, None, Any]:

@@ -54,6 +54,7 @@ class _Job:
         self.task: Optional[asyncio.Task[None]] = None
         self.over = False  # changed under the lock of the output
         self.asked: dict[int, Deliver] = {}  # who waits for nested calls, by id
+        self.usages = itertools.count(1)  # reports of what models used
 
     def cancel(self) -> None:
         self.call.cancel()
@@ -135,6 +136,17 @@ class _Job:
             self.worker.write(line, while_runs=self)
         return self.wants_progress
 
+    def model_usage(self, usage: dict[str, Any]) -> bool:
+        most = self.worker.max_usages
+        if not most:
+            return False
+        if next(self.usages) > most:
+            raise RefusedError("EAGENTRPC_BUSY", f"the call has made {most} reports of a model's usage, which is as many as it may make")
+        line = _json.encode({"jsonrpc": "2.0", "method": "modelUsage", "params": {"id": self.id, "usage": usage}}) + b"\n"
+        if not self.worker.write(line, while_runs=self):
+            raise RefusedError("EAGENTRPC_INVALID_REQUEST", "the call that this report is about has ended")
+        return True
+
 
 class Worker:
     """Serves calls that come through one file descriptor, and answers through another."""
@@ -152,7 +164,7 @@ class Worker:
         self._status = 0
         self._grace = 5.0  # seconds
         self._max_message = 0
-        self.agent, self.url, self.max_progress = "", "", 0
+        self.agent, self.url, self.max_progress, self.max_usages = "", "", 0, 0
         self._turns: _Turns = _Loop(self) if any(h.is_async for h in handlers.values()) else _Threads(self)
 
     def run(self) -> int:
@@ -228,7 +240,7 @@ class Worker:
         limits: dict[str, Any] = params.get("limits", {})
         self.agent, self.url = params.get("agent", ""), params.get("url", "")
         self.max_progress, self._max_message = limits.get("maxProgressBytes", 0), limits.get("maxMessageBytes", 0)
-        self._grace = limits.get("graceMs", 5000) / 1000
+        self._grace, self.max_usages = limits.get("graceMs", 5000) / 1000, limits.get("maxModelUsages", 0)
         self._respond(id, {"protocolVersion": _VERSION, "capabilities": list(self._handlers), "concurrency": self._concurrency})
 
     def _invoke(self, id: Any, params: dict[str, Any]) -> None:

@@ -39,6 +39,15 @@ await serve(
       release = () => call.progress("late");
       return { wanted, refused };
     },
+    use: async (given, call) => {
+      release = () => call.modelUsage(given[0]);
+      try {
+        return await Promise.all(given.map((usage) => call.modelUsage(usage)));
+      } catch (e) {
+        return `${e.name}: ${e.message}`;
+      }
+    },
+    "use-late": () => release().catch((e) => e.code),
     late: async () => ({ wanted: await release() }),
     flood: async (n, call) => {
       let most = 0;
