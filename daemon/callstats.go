@@ -55,6 +55,9 @@ func logCall(log *slog.Logger, r *rpc.CallRecord) {
 		slog.String("mode", string(r.Mode)), slog.String("status", string(r.Status)),
 		slog.Int("attempts", r.Attempts), slog.Float64("latencyMs", milliseconds(r.Latency)),
 	}
+	if r.SpanID != "" {
+		attrs = append(attrs, slog.String("spanId", r.SpanID))
+	}
 	if r.Code != 0 {
 		attrs = append(attrs, slog.String("code", r.Code.String()), slog.String("detectedBy", string(r.DetectedBy)))
 	}

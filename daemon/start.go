@@ -18,6 +18,7 @@ import (
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/policy"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/span"
 )
 
 // Start runs the member with the given id. It returns once the agent accepts
@@ -33,7 +34,9 @@ func Start(ctx context.Context, cfg Config, id string) (*Daemon, error) {
 		return nil, unknown
 	}
 	cfg.ownProcess()
-	d := &Daemon{cfg: cfg, log: slog.New(calllog.New(cfg.Logger.Handler())).With("agent", id), started: time.Now(), descendants: cfg.family.Member()}
+	d := &Daemon{cfg: cfg, started: time.Now(), descendants: cfg.family.Member()}
+	recorded := func(traceparent string) bool { return span.Recorded(d.tracerOrNil(), traceparent) }
+	d.log = slog.New(calllog.New(cfg.Logger.Handler(), recorded)).With("agent", id)
 	d.loaded.Store(cfg.Fleet)
 	d.conditions = health.NewBoard(d.log)
 	d.workers.board = d.conditions

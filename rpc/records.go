@@ -167,8 +167,10 @@ type CallRecord struct {
 	Payload envelope.PayloadDigest
 	// TraceID is 32 hex digits.
 	TraceID string
-	// Sampled is set when this end has made a span of the call.
+	// Sampled is set when this end has made a span of the call, and SpanID are its 16 hex
+	// digits, or "".
 	Sampled bool
+	SpanID  string
 	// CorrelationID is the same at both ends.
 	CorrelationID string
 	// TenantID and SessionID are the call's, or "".

@@ -20,7 +20,8 @@ type LogHandler struct {
 	level  slog.Leveler
 	prefix string // of the keys of a group, with its dot
 	attrs  []*commonpb.KeyValue
-	trace  []byte // of a logger for one call
+	trace  []byte // of a logger for one call, as span is
+	span   []byte
 }
 
 var _ slog.Handler = (*LogHandler)(nil)
@@ -49,12 +50,10 @@ func (h *LogHandler) Enabled(_ context.Context, level slog.Level) bool {
 func (h *LogHandler) Handle(_ context.Context, r slog.Record) error {
 	out := &logspb.LogRecord{
 		TimeUnixNano: nano(r.Time), ObservedTimeUnixNano: nano(r.Time), SeverityNumber: severity(r.Level), SeverityText: r.Level.String(),
-		Body: TextValue(r.Message), Attributes: slices.Clip(h.attrs), TraceId: h.trace,
+		Body: TextValue(r.Message), Attributes: slices.Clip(h.attrs), TraceId: h.trace, SpanId: h.span,
 	}
 	r.Attrs(func(a slog.Attr) bool {
-		if id := traceID(a); id != nil {
-			out.TraceId = id
-		}
+		noteIDs(a, &out.TraceId, &out.SpanId)
 		out.Attributes = appendAttr(out.Attributes, h.prefix, a)
 		return true
 	})
@@ -67,9 +66,7 @@ func (h *LogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	next := *h
 	next.attrs = slices.Clip(h.attrs)
 	for _, a := range attrs {
-		if id := traceID(a); id != nil {
-			next.trace = id
-		}
+		noteIDs(a, &next.trace, &next.span)
 		next.attrs = appendAttr(next.attrs, h.prefix, a)
 	}
 	return &next
@@ -84,16 +81,22 @@ func (h *LogHandler) WithGroup(name string) slog.Handler {
 	return &next
 }
 
-// traceID is the id of the trace that an attribute names, or nil.
-func traceID(a slog.Attr) []byte {
-	if a.Key != "traceId" {
-		return nil
+// noteIDs notes the ids of the trace and of the span that an attribute names. What is no id is
+// an attribute like any other.
+func noteIDs(a slog.Attr, traceID, spanID *[]byte) {
+	const traceBytes, spanBytes = 16, 8
+	switch a.Key {
+	case "traceId":
+		noteID(a, traceID, traceBytes)
+	case "spanId":
+		noteID(a, spanID, spanBytes)
 	}
-	id, err := hex.DecodeString(a.Value.String())
-	if err != nil || len(id) != 16 {
-		return nil
+}
+
+func noteID(a slog.Attr, to *[]byte, size int) {
+	if id, err := hex.DecodeString(a.Value.String()); err == nil && len(id) == size {
+		*to = id
 	}
-	return id
 }
 
 func appendAttr(all []*commonpb.KeyValue, prefix string, a slog.Attr) []*commonpb.KeyValue {

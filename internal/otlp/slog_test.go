@@ -21,14 +21,15 @@ func TestLogHandler(t *testing.T) {
 	}
 	h := otlp.NewLogHandler(*cfg, otlp.BatchFromEnv(func(string) string { return "" }, otlp.Logs), map[string]string{"service.name": "s"}, slog.LevelInfo, func(otlp.State) {})
 	const trace = "0af7651916cd43dd8448eb211c80319c"
+	const spanID = "b7ad6b7169203331"
 	log := slog.New(h).With("agent", "a")
 	log.Debug("below the level")
-	log.Warn("one", "n", 7, "traceId", trace, slog.Group("g", "in", true), "why", errors.New("no\xff"))
-	log.With("traceId", trace).WithGroup("h").Error("two", "took", time.Second)
+	log.Warn("one", "n", 7, "traceId", trace, "spanId", spanID, slog.Group("g", "in", true), "why", errors.New("no\xff"))
+	log.With("traceId", trace, "spanId", "no id").WithGroup("h").Error("two", "took", time.Second)
 	h.Close(t.Context())
 	want := []otlptest.Log{
-		{Service: "s", Body: "one", TraceID: trace, Severity: "WARN", Attributes: map[string]string{"agent": "a", "n": "7", "traceId": trace, "g.in": "true", "why": "no\uFFFD"}},
-		{Service: "s", Body: "two", TraceID: trace, Severity: "ERROR", Attributes: map[string]string{"agent": "a", "traceId": trace, "h.took": "1s"}},
+		{Service: "s", Body: "one", TraceID: trace, SpanID: spanID, Severity: "WARN", Attributes: map[string]string{"agent": "a", "n": "7", "traceId": trace, "spanId": spanID, "g.in": "true", "why": "no\uFFFD"}},
+		{Service: "s", Body: "two", TraceID: trace, Severity: "ERROR", Attributes: map[string]string{"agent": "a", "traceId": trace, "spanId": "no id", "h.took": "1s"}},
 	}
 	got := c.Logs()
 	if len(got) != len(want) {
@@ -36,7 +37,7 @@ func TestLogHandler(t *testing.T) {
 	}
 	for i := range want {
 		attributes := got[i].Attributes
-		if !maps.Equal(attributes, want[i].Attributes) || got[i].Body != want[i].Body || got[i].TraceID != want[i].TraceID || got[i].Severity != want[i].Severity || got[i].Service != "s" {
+		if !maps.Equal(attributes, want[i].Attributes) || got[i].Body != want[i].Body || got[i].TraceID != want[i].TraceID || got[i].SpanID != want[i].SpanID || got[i].Severity != want[i].Severity || got[i].Service != "s" {
 			t.Errorf("%+v and not %+v", got[i], want[i])
 		}
 	}

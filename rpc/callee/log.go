@@ -40,6 +40,12 @@ func withUnlogged(args []any, unlogged int64) []any {
 // find the call in other logs and in the audit records of both ends. What a stranger
 // may have written is cut.
 func (c *call) log() *slog.Logger {
-	return c.inbox.cfg.Logger.With("peer", c.request.From, "capability", truncate.String(c.request.Capability, wire.MaxName),
+	log := c.inbox.cfg.Logger.With("peer", c.request.From, "capability", truncate.String(c.request.Capability, wire.MaxName),
 		"correlationId", truncate.String(c.request.CorrelationID, wire.MaxName), "traceId", trace.ID(c.trace))
+	// A line before the decision whether there is a span does not bring it about: it is the
+	// peer's by then, proven or not.
+	if c.limited && c.traced() {
+		log = log.With("spanId", trace.SpanID(c.trace))
+	}
+	return log
 }

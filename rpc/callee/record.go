@@ -38,6 +38,7 @@ func (c *call) record(err *rpc.Error) {
 		out.Cost = c.capability.Cost
 	}
 	if traced {
+		out.SpanID = trace.SpanID(c.trace)
 		c.endSpan(&out)
 	}
 	if access != nil {

@@ -11,8 +11,12 @@ import (
 // log returns the logger for lines about the call. Each of them has what it takes to
 // find the call in other logs and in the audit records of both ends.
 func (c *call) log() *slog.Logger {
-	return c.client.cfg.Logger.With("peer", truncate.String(string(c.request.To), wire.MaxName),
+	log := c.client.cfg.Logger.With("peer", truncate.String(string(c.request.To), wire.MaxName),
 		"capability", truncate.String(c.request.Capability, wire.MaxName), "correlationId", c.ids.correlation, "traceId", trace.ID(c.traceparent()))
+	if c.traced() {
+		log = log.With("spanId", trace.SpanID(c.trace))
+	}
+	return log
 }
 
 // about is what lines about a message have of the call that waits on its topic.

@@ -4,6 +4,7 @@ import (
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/internal/truncate"
 	"github.com/agentd/agentd/rpc"
+	"github.com/agentd/agentd/rpc/internal/trace"
 	"github.com/agentd/agentd/rpc/internal/wire"
 )
 
@@ -34,6 +35,7 @@ func (c *call) record(r *rpc.Result) {
 		out.Code, out.DetectedBy = r.Error.Code, r.Error.DetectedBy
 	}
 	if traced {
+		out.SpanID = trace.SpanID(c.trace)
 		c.endSpan(&out)
 	}
 	if access != nil {

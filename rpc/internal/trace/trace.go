@@ -95,6 +95,14 @@ func ID(traceparent string) string {
 	return traceparent[3:35]
 }
 
+// SpanID is the span id of a traceparent that says that its trace is recorded, 16 hex digits, or "".
+func SpanID(traceparent string) string {
+	if !Sampled(traceparent) || !Valid(traceparent) {
+		return ""
+	}
+	return traceparent[36:52]
+}
+
 // FromID returns a traceparent of the trace called id: 32 hex digits, or a UUID,
 // which is the same with dashes. ok is false for anything else. The trace is
 // sampled: somebody who names it means to find it.
