@@ -162,17 +162,24 @@ func TestPruneKeepsTheRestVerifiable(t *testing.T) {
 	audittest.WantIntact(t, audittest.Verify(t, l.Reader, auditchain.VerifyOptions{TrustedKeys: keys[:1]}), 315)
 }
 
-// A crash between the record that allows an erasure and the erasure itself.
-func TestInterruptedErasureIsCompleted(t *testing.T) {
-	t.Parallel()
+// reopened fills a log, and returns it with a writer that has it open again.
+func reopened(t *testing.T, records int) (*auditchain.Log, *chain.Writer) {
+	t.Helper()
 	l := audittest.Open(t, auditchain.Options{Now: audittest.SteppedClock()})
-	audittest.Fill(t, l, 50)
+	audittest.Fill(t, l, records)
 	audittest.Close(t, l)
 	w, _, err := chain.Open(t.Context(), l.Path(), chain.Options{CheckpointRecords: 1000, Now: time.Now}, store.SQLite)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
+	t.Cleanup(func() { w.Close() })
+	return l, w
+}
+
+// A crash between the record that allows an erasure and the erasure itself.
+func TestInterruptedErasureIsCompleted(t *testing.T) {
+	t.Parallel()
+	l, w := reopened(t, 50)
 	by, err := w.Authorise(record.KindRedaction, record.Redaction{Reason: "r", Match: "session", Ranges: [][2]int64{{10, 12}, {20, 20}}, Count: 4})
 	if err == nil {
 		_, err = erase.EraseContent(w, []int64{10, 11}, by)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/agentd/agentd/auditchain"
 	"github.com/agentd/agentd/auditchain/internal/audittest"
@@ -134,14 +133,7 @@ func (w *watched) QueryContext(ctx context.Context, query string, args ...any) (
 // database. While the records to erase are searched for, which may take long, commits do.
 func TestTheWriterFlushesDuringTheSearch(t *testing.T) {
 	t.Parallel()
-	l := audittest.Open(t, auditchain.Options{Now: audittest.SteppedClock()})
-	audittest.Fill(t, l, 3000)
-	audittest.Close(t, l)
-	w, _, err := chain.Open(t.Context(), l.Path(), chain.Options{CheckpointRecords: 1000, Now: time.Now}, store.SQLite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	l, w := reopened(t, 3000)
 	pages := func() (n int) {
 		if err := w.DB().QueryRowContext(t.Context(), `PRAGMA wal_autocheckpoint`).Scan(&n); err != nil {
 			t.Fatal(err)
