@@ -73,51 +73,34 @@ func (db *DB) records(ctx context.Context, first, last int64, yield func(*Record
 	defer rows.Close()
 	var r Record
 	var packLast sql.NullInt64
-	var u unpacker
+	ahead := newReadAhead(first, last, yield)
+	defer ahead.stop()
 	destinations := []any{
 		&r.Seq, &packLast, &r.Time, &r.Tenant, &r.Kind, &r.Peer, &r.Capability, &r.Side, &r.Correlation, &r.Session,
 		&r.Body, &r.Salt, &r.Digest, &r.Hash, &r.ErasedBy,
 	}
 	for rows.Next() {
 		if err := rows.Scan(destinations...); err != nil {
+			if !ahead.drain() {
+				return nil
+			}
 			return err
 		}
-		if !packLast.Valid {
-			if !yield(&r, nil) {
+		if packLast.Valid {
+			p := pack{first: r.Seq, last: packLast.Int64, time: r.Time, tenants: r.Tenant, kinds: r.Kind, hashes: r.Hash, salts: r.Salt, bodies: r.Body}
+			if !ahead.add(&p) {
 				return nil
 			}
 			continue
 		}
-		p := pack{first: r.Seq, last: packLast.Int64, time: r.Time, tenants: r.Tenant, kinds: r.Kind, hashes: r.Hash, salts: r.Salt, bodies: r.Body}
-		if !u.yield(&p, first, last, yield) {
+		if !ahead.drain() || !yield(&r, nil) {
 			return nil
 		}
 	}
+	if !ahead.drain() {
+		return nil
+	}
 	return rows.Err()
-}
-
-// yield yields the records of a pack from first to last. It returns false if the consumer
-// has stopped.
-func (u *unpacker) yield(p *pack, first, last int64, yield func(*Record, error) bool) bool {
-	if p.last < first && p.last >= p.first {
-		return true
-	}
-	records, err := u.read(p)
-	if err != nil {
-		return yield(nil, &PackError{First: p.first, Last: p.last, Err: err})
-	}
-	for i := range records {
-		r := &records[i]
-		if r.Seq < first || r.Seq > last {
-			continue
-		}
-		digest := u.digest(r)
-		r.Digest = digest[:]
-		if !yield(r, nil) {
-			return false
-		}
-	}
-	return true
 }
 
 // Record calls found with the record of a number. It fails with [auditerr.CodeNotFound]
