@@ -7,6 +7,7 @@ import (
 	"github.com/agentd/agentd/daemon/tracing"
 	"github.com/agentd/agentd/fleet"
 	"github.com/agentd/agentd/internal/descendants"
+	"github.com/agentd/agentd/internal/otlp"
 	"github.com/agentd/agentd/registry"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/skill/sandbox"
@@ -43,6 +44,9 @@ type Config struct {
 	LogCalls bool
 	// Traces says where the spans of calls go. Nil makes none.
 	Traces *tracing.Config
+	// LogsLost is how many lines never reached the collector that Logger sends them to. Nil is
+	// a Logger without one.
+	LogsLost func() otlp.Dropped
 	// Observer learns of calls and violations as they happen. Nil means that nobody watches.
 	Observer Observer
 	// Listen is where the agent serves its health and its metrics, <host>:<port>, whatever

@@ -10,6 +10,7 @@ import (
 	"github.com/agentd/agentd/daemon/metrics"
 	"github.com/agentd/agentd/envelope"
 	"github.com/agentd/agentd/fleet"
+	"github.com/agentd/agentd/internal/otlp"
 	"github.com/agentd/agentd/rpc"
 	"github.com/agentd/agentd/transport/nats"
 )
@@ -17,7 +18,7 @@ import (
 // Metrics are those of the agent, for a program that serves them itself.
 func (d *Daemon) Metrics() metrics.Agent {
 	return metrics.Agent{
-		ID: d.Member().ID, Calls: d.stats.calls, Audit: d.auditCounts, Models: d.models, Ready: d.Ready, Live: d.live,
+		ID: d.Member().ID, Calls: d.stats.calls, Audit: d.auditCounts, Models: d.models, Lost: d.telemetryLost, Ready: d.Ready, Live: d.live,
 		Status: func() (control.Status, bool) {
 			// While the agent starts and stops, the parts that Status reads come and go.
 			if !d.ready.Load() {
@@ -32,6 +33,18 @@ func (d *Daemon) Metrics() metrics.Agent {
 			return mcp || control
 		},
 	}
+}
+
+// telemetryLost is what never reached its collector, by signal.
+func (d *Daemon) telemetryLost() map[string]otlp.Dropped {
+	all := map[string]otlp.Dropped{}
+	if d.tracer != nil {
+		all["traces"] = d.tracer.Dropped()
+	}
+	if d.cfg.LogsLost != nil {
+		all["logs"] = d.cfg.LogsLost()
+	}
+	return all
 }
 
 // known are the names by which the calls of a member are counted: those in its files. A reload

@@ -11,6 +11,7 @@ import (
 	"github.com/agentd/agentd/daemon/control"
 	"github.com/agentd/agentd/daemon/health"
 	"github.com/agentd/agentd/envelope"
+	"github.com/agentd/agentd/internal/otlp"
 	"github.com/agentd/agentd/rpc"
 )
 
@@ -23,6 +24,9 @@ type Agent struct {
 	Audit *Audit
 	// Models has what skills report of language models. Nil is none.
 	Models *Models
+	// Lost are the signals that go to a collector, with how much of each never arrived. Nil is
+	// none.
+	Lost func() map[string]otlp.Dropped
 	// Ready says why the agent is not ready.
 	Ready func() error
 	// Status is what `agentd status` shows; ok is false while the agent starts or stops, and knows
@@ -182,6 +186,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.agent.Calls.collect(e)
 	c.agent.Audit.collect(e, c.agent.Calls)
 	c.agent.Models.collect(e, c.agent.Calls)
+	c.lost(e)
 	e.flag(Ready, c.agent.Ready() == nil)
 	s, ok := c.agent.Status()
 	c.conditions(e, s.Conditions)
@@ -195,6 +200,18 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.processes(e, &s)
 	c.clients(e, &s)
 	c.brokers(e, &s)
+}
+
+// lost sends what never reached its collector.
+func (c *collector) lost(e *emitter) {
+	if c.agent.Lost == nil {
+		return
+	}
+	for signal, n := range c.agent.Lost() {
+		e.send(TelemetryLost, float64(n.Full), signal, "queue_full")
+		e.send(TelemetryLost, float64(n.Refused), signal, "refused")
+		e.send(TelemetryLost, float64(n.Unsent), signal, "unsent")
+	}
 }
 
 // conditions sends a value for each kind: an alert needs the 0 before the 1.

@@ -58,6 +58,9 @@ func New(cfg Config, tell func(otlp.State), limited func(Limited)) *Tracer {
 	return t
 }
 
+// Dropped returns how many spans never arrived.
+func (t *Tracer) Dropped() otlp.Dropped { return t.queue.Dropped() }
+
 // Endpoint names the collector.
 func (t *Tracer) Endpoint() string { return t.client.Endpoint() }
 

@@ -55,6 +55,17 @@ type State struct {
 	Ended bool
 }
 
+// Dropped counts what a queue has lost, by the reason.
+type Dropped struct {
+	// Full is what came while the queue was full: the collector is away, or slower than what
+	// is emitted.
+	Full int64
+	// Refused is what the collector does not take, whole requests and parts of them.
+	Refused int64
+	// Unsent is what was left when the queue had to end.
+	Unsent int64
+}
+
 // Losses returns what says how many losses a state has to tell a person of: those since the
 // last answer, at most once in an interval, and without one when the collector is back or the
 // queue has ended, so that none remains untold. It is for one queue's tell, and not safe for
@@ -90,8 +101,9 @@ type Queue[T any] struct {
 
 	mu      sync.Mutex
 	waiting []T   // guarded by mu
-	lost    int64 // guarded by mu
-	closed  bool  // guarded by mu
+	lost    int64 // guarded by mu, as dropped is
+	dropped Dropped
+	closed  bool // guarded by mu
 }
 
 // NewQueue starts a queue. encode makes the message of a batch. tell is called when the
@@ -109,6 +121,11 @@ func (q *Queue[T]) Emit(one T) {
 	q.mu.Lock()
 	if q.closed || len(q.waiting) >= q.batch.Queue {
 		q.lost++
+		if q.closed {
+			q.dropped.Unsent++
+		} else {
+			q.dropped.Full++
+		}
 		q.mu.Unlock()
 		return
 	}
@@ -121,6 +138,13 @@ func (q *Queue[T]) Emit(one T) {
 		default: // somebody has
 		}
 	}
+}
+
+// Dropped returns what the queue has lost so far.
+func (q *Queue[T]) Dropped() Dropped {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.dropped
 }
 
 // Close sends what waits, until ctx ends, and ends the goroutine.
@@ -152,6 +176,7 @@ func (q *Queue[T]) run() {
 	}
 	q.mu.Lock()
 	lost := q.lost + int64(len(q.waiting))
+	q.dropped.Unsent += int64(len(q.waiting))
 	q.waiting = nil
 	q.mu.Unlock()
 	state.Lost, state.Ended = lost, true
@@ -232,7 +257,7 @@ const maxMessage = 2 << 20
 func (q *Queue[T]) send(batch []T, state *State) {
 	message, err := q.encode(batch)
 	if err != nil {
-		q.lose(state, len(batch), "what was emitted cannot be encoded")
+		q.lose(state, &q.dropped.Refused, len(batch), "what was emitted cannot be encoded")
 		return
 	}
 	if half := len(batch) / 2; half > 0 && len(message) > maxMessage {
@@ -253,17 +278,17 @@ func (q *Queue[T]) deliver(batch []T, message []byte, state *State) {
 		case err == nil:
 			q.arrived(state)
 			if refused != nil {
-				q.lose(state, int(min(refused.Count, int64(len(batch)))), "the collector refuses a part: "+refused.Reason)
+				q.lose(state, &q.dropped.Refused, int(min(refused.Count, int64(len(batch)))), "the collector refuses a part: "+refused.Reason)
 			}
 			return
 		case !isOTLP || !failed.Retryable:
 			q.away(state, err.Error())
-			q.lose(state, len(batch), state.Cause)
+			q.lose(state, &q.dropped.Refused, len(batch), state.Cause)
 			return
 		}
 		q.away(state, failed.Reason)
 		if !q.pause(max(failed.After, time.Duration((0.75+rand.Float64()/2)*float64(pause)))) { //nolint:gosec // spreads retries
-			q.lose(state, len(batch), state.Cause)
+			q.lose(state, &q.dropped.Unsent, len(batch), state.Cause)
 			return
 		}
 	}
@@ -299,10 +324,11 @@ func (q *Queue[T]) arrived(state *State) {
 	}
 }
 
-// lose counts what has not arrived, and says why.
-func (q *Queue[T]) lose(state *State, n int, why string) {
+// lose counts what has not arrived, in all and for its reason, and says why.
+func (q *Queue[T]) lose(state *State, reason *int64, n int, why string) {
 	q.mu.Lock()
 	q.lost += int64(n)
+	*reason += int64(n)
 	q.mu.Unlock()
 	state.Cause = why
 	q.told(state)

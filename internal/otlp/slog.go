@@ -41,6 +41,9 @@ func NewLogHandler(cfg Config, b Batch, resource map[string]string, level slog.L
 // Close sends what is left, until ctx ends.
 func (h *LogHandler) Close(ctx context.Context) { h.queue.Close(ctx) }
 
+// Dropped returns how many lines never arrived.
+func (h *LogHandler) Dropped() Dropped { return h.queue.Dropped() }
+
 // Enabled implements [slog.Handler].
 func (h *LogHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= h.level.Level()

@@ -52,12 +52,12 @@ func Agent(ctx context.Context, env *cli.Env, agent string, watching bool) error
 	if err != nil {
 		return err
 	}
-	log, stopLogs, err := sendLogs(env, cfg.Logger, agent, cfg.Fleet.Name, cfg.Version)
+	stopLogs, err := sendLogs(env, &cfg, agent)
 	if err != nil {
 		return err
 	}
 	defer stopLogs()
-	cfg.Logger, cfg.AwaitBroker = log, true
+	cfg.AwaitBroker = true
 	s.out = console{env, cfg.Logger}
 	s.ready = func() {
 		s.out.say(fmt.Sprintf("agent %s is ready. press ctrl-c to stop.", agent), "ready", "agent", agent)
@@ -84,12 +84,12 @@ func Fleet(ctx context.Context, env *cli.Env, watching bool) error {
 	if err != nil {
 		return err
 	}
-	log, stopLogs, err := sendLogs(env, cfg.Logger, "", cfg.Fleet.Name, cfg.Version)
+	stopLogs, err := sendLogs(env, &cfg, "")
 	if err != nil {
 		return err
 	}
 	defer stopLogs()
-	cfg.Logger, cfg.AwaitBroker = log, true
+	cfg.AwaitBroker = true
 	f, err := daemon.StartFleet(ctx, cfg)
 	if err != nil {
 		return unlessStopped(ctx, err)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/agentd/agentd/daemon"
 	"github.com/agentd/agentd/daemon/tracing"
 	"github.com/agentd/agentd/internal/cli"
 	"github.com/agentd/agentd/internal/otlp"
@@ -26,26 +27,26 @@ func logsForMachines(env *cli.Env) {
 // logsTimeout bounds how long the end of a process waits for a collector of logs.
 const logsTimeout = 2 * time.Second
 
-// sendLogs sends the log to a collector as well, where variables of the logs themselves ask
+// sendLogs has the agents of cfg send their log to a collector as well, where variables of the logs themselves ask
 // for that: an endpoint that all signals share does not, as it would send what an operator
 // has only meant to trace. They are those of the service that the agent's traces are of. stop
 // sends the rest.
-func sendLogs(env *cli.Env, log *slog.Logger, agent, fleet, version string) (_ *slog.Logger, stop func(), err error) {
-	none := func() {}
+func sendLogs(env *cli.Env, cfg *daemon.Config, agent string) (stop func(), err error) {
+	log, none := cfg.Logger, func() {}
 	if env.Getenv("OTEL_LOGS_EXPORTER") == "" && env.Getenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT") == "" {
-		return log, none, nil
+		return none, nil
 	}
-	cfg, warnings, err := otlp.FromEnv(env.Getenv, otlp.Logs)
+	to, warnings, err := otlp.FromEnv(env.Getenv, otlp.Logs)
 	for _, w := range warnings {
 		log.Warn("a variable of OpenTelemetry is not understood", "warning", w)
 	}
-	if cfg == nil || err != nil {
-		return log, none, err
+	if to == nil || err != nil {
+		return none, err
 	}
 	given, _ := tracing.ResourceFromEnv(env.Getenv) // a warning about it comes with the traces
-	resource := tracing.Resource(given, agent, fleet, version)
-	endpoint, away, losses := cfg.Where(), false, otlp.Losses(time.Minute)
-	sent := otlp.NewLogHandler(*cfg, otlp.BatchFromEnv(env.Getenv, otlp.Logs), resource, levelOf(log), func(s otlp.State) {
+	resource := tracing.Resource(given, agent, cfg.Fleet.Name, cfg.Version)
+	endpoint, away, losses := to.Where(), false, otlp.Losses(time.Minute)
+	sent := otlp.NewLogHandler(*to, otlp.BatchFromEnv(env.Getenv, otlp.Logs), resource, levelOf(log), func(s otlp.State) {
 		// To standard error alone: what is said of the collector does not go to it.
 		switch {
 		case s.Away && !away:
@@ -58,8 +59,9 @@ func sendLogs(env *cli.Env, log *slog.Logger, agent, fleet, version string) (_ *
 			log.Warn("logs were lost on the way to their collector", "lost", n, "endpoint", endpoint, "cause", s.Cause)
 		}
 	})
-	log.Info("logs are sent", "endpoint", endpoint, "protocol", string(cfg.Protocol))
-	return slog.New(slog.NewMultiHandler(log.Handler(), sent)), func() {
+	log.Info("logs are sent", "endpoint", endpoint, "protocol", string(to.Protocol))
+	cfg.Logger, cfg.LogsLost = slog.New(slog.NewMultiHandler(log.Handler(), sent)), sent.Dropped
+	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), logsTimeout)
 		defer cancel()
 		sent.Close(ctx)
